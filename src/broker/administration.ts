@@ -135,6 +135,7 @@ export function openAdministration(broker: Broker, address: HubAddress): BrokerA
       const { id } = appliances.named(name);
       const isPaired = grants.get(id) !== undefined || grants.resting(id) !== undefined || store.damagedGrants.has(id);
       await pairings.end(id, 'cancelled');
+      await pairings.forgetFailures(id);
       await grants.forget(id);
       await sessions.endAll(id);
       if (store.damagedGrants.has(id)) await store.forgetGrant(id, await store.generation(id));

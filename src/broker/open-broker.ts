@@ -1,4 +1,5 @@
 import type { Log } from '../core/log.ts';
+import type { CredentialLocation } from '../core/portal.ts';
 import type { HubEvent } from '../core/reports/hub-event.ts';
 import { type SignInMemory, StoredSetupAccess } from './access/setup-access.ts';
 import { Appliances } from './appliances/appliances.ts';
@@ -71,6 +72,8 @@ export interface Broker extends AsyncDisposable {
   readonly notices: Notices;
   /** The ids of the appliances that the run before has left. */
   readonly knownBefore: ReadonlySet<string>;
+  /** Where the hub's credentials at a portal are corrected. @param portal its name */
+  credentialLocationAt(portal: string): CredentialLocation;
   /** Resolves when the pairings of the last run are gone on with. */
   readonly ready: Promise<void>;
   /** Goes on with the pairings that the last run left: to be called when the hub can be reached. */
@@ -146,6 +149,7 @@ export async function openBroker(ports: BrokerPorts): Promise<Broker> {
     ...{ environment, store, knownBefore, ready: ready.promise },
     ...{ appliances, scheduler, portalClock, histories, grants, pairings, rounds, sessions, registrations, access },
     notices,
+    credentialLocationAt: (portal) => portals.get(portal)?.credentialLocation ?? { portal },
     tokenIssuer: new TokenIssuer(grants, environment),
     deviceFlows: new DeviceFlows(pairings, environment),
     portalTimeProbe: new PortalTimeProbe(environment, portalClock, () =>
@@ -154,7 +158,10 @@ export async function openBroker(ports: BrokerPorts): Promise<Broker> {
     async resumePairings() {
       await pairings.load();
       rounds.resume();
-      for (const id of moved) await pairings.end(id, 'cancelled');
+      for (const id of moved) {
+        await pairings.end(id, 'cancelled');
+        await pairings.forgetFailures(id);
+      }
       ready.resolve();
     },
     memory: () => ({

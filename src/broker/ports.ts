@@ -1,5 +1,5 @@
 import type { Replay } from '../core/grants/retry-delays.ts';
-import type { ConfiguredPortal, Portal, PortalIdentity } from '../core/portal.ts';
+import type { ConfiguredPortal, CredentialLocation, Portal, PortalIdentity } from '../core/portal.ts';
 import type { HistoryStore, WaitingHistory } from '../core/reports/history.ts';
 import type { Store } from '../core/store.ts';
 
@@ -23,6 +23,7 @@ export interface BrokerStore extends Store, HistoryStore {
 export interface ConnectedPortal {
   readonly portal: Portal;
   readonly identity: ConfiguredPortal;
+  readonly credentialLocation: CredentialLocation;
   readonly replay: Replay;
   /**
    * Where the portal shall bring the code, for a nonce; null while there is no address to be reached at, or where the

@@ -15,7 +15,7 @@ import type { Replay } from '../core/grants/retry-delays.ts';
 import { Secret } from '../core/secret.ts';
 import type { HooksConfiguration } from '../notify/hooks.ts';
 import { readBounded } from '../system/bounded-file.ts';
-import { readSecret } from '../system/secret-file.ts';
+import { readSecret, secretPlace } from '../system/secret-file.ts';
 import { readDeclarations } from './declarations.ts';
 import { isTable, overriding, type RawTable, withEnvironment } from './environment.ts';
 import { defaultStateDirectory, locate, MAX_FILE_BYTES, readTable } from './file.ts';
@@ -30,6 +30,8 @@ export interface PortalConfiguration {
   readonly frontendUrl: string;
   readonly clientId: string;
   readonly clientSecret: Secret;
+  /** The file of that, as a person finds it; left out where it comes from none. */
+  readonly secretFile?: string;
   /** Further CAs to trust, PEM. */
   readonly ca: string[];
   readonly replay: Replay;
@@ -150,6 +152,7 @@ export async function readConfiguration(
           report(`portals.${name}.client_secret_file`, error.message);
           return new Secret('');
         }),
+        secretFile: secretPlace(portal.client_secret_file, directory, credentials),
         ca: await readCa(portal.ca_file, directory).catch((error: Error) => {
           report(`portals.${name}.ca_file`, error.message);
           return [];

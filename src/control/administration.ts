@@ -1,9 +1,10 @@
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import * as v from 'valibot';
-import type { Administration, IssuedCredentials } from '../core/administration.ts';
+import type { Administration, ApplianceStatus, IssuedCredentials } from '../core/administration.ts';
 import { Failure } from '../core/failure.ts';
+import { publicReason } from '../core/reports/pairing-failure.ts';
 import type { SetupCode } from '../core/setup-access.ts';
-import type { CredentialsAnswer, SetupCodeAnswer } from './messages.ts';
+import type { ApplianceAnswer, CredentialsAnswer, SetupCodeAnswer } from './messages.ts';
 import { type Routes, routes } from './routes.ts';
 
 /** Bytes of a request: that of a restore has a whole copy, also of a hub with the most appliances that it takes. */
@@ -48,7 +49,10 @@ function serveRoute<Name extends keyof Routes>(app: FastifyInstance, name: Name,
 
 function handlersOf(administration: Administration): Handlers {
   return {
-    status: async () => toWire(await administration.status()),
+    async status() {
+      const { appliances, ...rest } = await administration.status();
+      return { ...toWire(rest), appliances: appliances.map(applianceAnswer) };
+    },
     testNotices: () => administration.testNotices(),
     authority: () => administration.authority(),
     rotateAuthority: ({ keep }) => administration.rotateAuthority(keep),
@@ -57,7 +61,7 @@ function handlersOf(administration: Administration): Handlers {
       credentials(await administration.addAppliance(name, scope, portal)),
     removeAppliance: ({ name }) => administration.removeAppliance(name),
     rotateSecret: async ({ name, replace_keys }) => credentials(await administration.rotateSecret(name, replace_keys)),
-    approveAppliance: async ({ name, code }) => toWire(await administration.approveAppliance(name, code)),
+    approveAppliance: async ({ name, code }) => applianceAnswer(await administration.approveAppliance(name, code)),
     async invite(request) {
       const { token, name, scope, expiresIn, registrationEndpoint, caFingerprint } =
         await administration.invite(request);
@@ -92,7 +96,7 @@ function handlersOf(administration: Administration): Handlers {
       };
     },
     history: ({ name }) => administration.history(name),
-    refresh: async ({ name }) => toWire(await administration.refresh(name)),
+    refresh: async ({ name }) => applianceAnswer(await administration.refresh(name)),
     setupCode: async () => setupCode(await administration.setupCode()),
     rotateSetupCode: async () => setupCode(await administration.rotateSetupCode()),
     rotateStoreKey: async () => toWire(await administration.rotateStoreKey()),
@@ -115,6 +119,16 @@ function handlersOf(administration: Administration): Handlers {
 function onceAnswered({ raw }: FastifyReply, run: () => void): void {
   if (raw.closed) run();
   else raw.once('close', run);
+}
+
+/** What programs are told of an appliance; where files are they have in the messages. */
+function applianceAnswer({
+  credentialLocation: _,
+  pairingFailed: failed,
+  ...status
+}: ApplianceStatus): Immutable<ApplianceAnswer> {
+  const pairingFailed = failed && { ...failed, reason: publicReason(failed.reason) };
+  return toWire({ ...status, ...(pairingFailed && { pairingFailed }) });
 }
 
 function credentials(issued: IssuedCredentials): CredentialsAnswer {

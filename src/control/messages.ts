@@ -17,6 +17,8 @@ const textOrNull = v.nullable(text);
 const number = v.number();
 const left = v.exactOptional;
 
+const reason = v.picklist(FAILURE_REASONS);
+
 const problem = v.object({ code: v.picklist(PROBLEM_CODES), message: text, since: text });
 
 /** An appliance, in `status`. */
@@ -38,6 +40,7 @@ export const applianceAnswer = v.object({
   ),
   without_credentials: left(v.literal(true)),
   credentials_damaged: left(v.literal(true)),
+  pairing_failed: left(v.object({ reason, message: text, at: text })),
   wanted_scope: left(textOrNull),
 });
 export type ApplianceAnswer = v.InferOutput<typeof applianceAnswer>;
@@ -159,7 +162,7 @@ export const pairingEvent = v.variant('event', [
     unconfirmed: left(v.array(v.object({ id: text, address: text }))),
   }),
   v.object({ event: v.literal('paired'), scope: textOrNull }),
-  v.object({ event: v.literal('failed'), reason: v.picklist(FAILURE_REASONS) }),
+  v.object({ event: v.literal('failed'), reason, message: text }),
 ]);
 export type PairingEventMessage = v.InferOutput<typeof pairingEvent>;
 

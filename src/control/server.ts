@@ -5,6 +5,7 @@ import type { Administration } from '../core/administration.ts';
 import { Failure, messageOf } from '../core/failure.ts';
 import type { Log } from '../core/log.ts';
 import type { PairingReport } from '../core/pairings/pairing-administration.ts';
+import { publicReason } from '../core/reports/pairing-failure.ts';
 import { limitInFlightRequests } from '../system/http/in-flight-requests.ts';
 import { NO_SCHEMAS } from '../system/http/no-schemas.ts';
 import { serveAdministration, toWire } from './administration.ts';
@@ -109,8 +110,11 @@ async function* lines(
   log: Log,
 ): AsyncGenerator<string> {
   try {
-    for (let next = first; next.done !== true; next = await reports.next())
-      yield `${JSON.stringify(toWire(next.value))}\n`;
+    for (let next = first; next.done !== true; next = await reports.next()) {
+      const report = next.value;
+      const told = report.event === 'failed' ? { ...report, reason: publicReason(report.reason) } : report;
+      yield `${JSON.stringify(toWire(told))}\n`;
+    }
   } catch (error) {
     if (signal.aborted) return;
     log.error('pairing_events_failed', { problem: messageOf(error) });

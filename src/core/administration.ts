@@ -1,6 +1,8 @@
 import type { Restoration } from './backup-state.ts';
 import type { Condition } from './health/condition.ts';
+import type { FailureReason } from './pairings/pairing.ts';
 import type { PairingAdministration, PairingReport } from './pairings/pairing-administration.ts';
+import type { CredentialLocation } from './portal.ts';
 import type { Histories } from './reports/history.ts';
 import type { HookTrial, HUB_PROBLEM_CODES, Notice } from './reports/notice.ts';
 import type { ProblemCode } from './reports/problem.ts';
@@ -99,8 +101,19 @@ export interface ApplianceStatus {
   readonly withoutCredentials?: true;
   /** Its credentials were damaged, and it has none for that reason; left out where it has not. */
   readonly credentialsDamaged?: true;
+  /** Why the last pairing failed, while it is not paired: for a day, until another begins, or as `recentFailure` has it. */
+  readonly pairingFailed?: FailedPairing;
+  /** Where the hub's credentials at its portal are corrected; left out where nothing of them is told. */
+  readonly credentialLocation?: CredentialLocation;
   /** The scope that the configuration asks for by now, where the grant was asked for another: it is to be paired again. */
   readonly wantedScope?: string | null;
+}
+
+/** A pairing that has failed: `message` says why and what to do next, in English; `at` in RFC 3339 UTC. */
+interface FailedPairing {
+  readonly reason: FailureReason;
+  readonly message: string;
+  readonly at: string;
 }
 
 /** An appliance that registered itself and waits for an installer; `since` in RFC 3339 UTC. */

@@ -15,6 +15,19 @@ export interface PortalIdentity {
   readonly name: string;
 }
 
+/** Where a person corrects the hub's own credentials at a portal, its client_id and client secret. */
+export interface CredentialLocation {
+  /** The portal's name in the configuration. */
+  readonly portal: string;
+  /** The file of the client secret; left out where it is in none. */
+  readonly secretFile?: string;
+}
+
+/** Both in words, for a sentence about them. */
+export function credentialsInWords({ portal, secretFile }: CredentialLocation, conjunction: 'and' | 'or'): string {
+  return `portals.${portal}.client_id, ${conjunction} the client secret${secretFile === undefined ? '' : ` in ${secretFile}`}`;
+}
+
 /** A portal that is configured. */
 export interface ConfiguredPortal extends PortalIdentity {
   /** The origins of the other portals that are configured. */
@@ -69,8 +82,8 @@ export type LinkOutcome<Found extends PortalLink = PortalLink> = Answered &
     | { readonly kind: 'link'; readonly link: Found }
     /** A URL of the answer lies elsewhere: following it would give the hub's secret away. */
     | { readonly kind: 'foreign_origin'; readonly detail: string }
-    /** A 3xx, or a 4xx other than 408 and 429. */
-    | { readonly kind: 'rejected'; readonly detail: string }
+    /** A 3xx, or a 4xx other than 408 and 429; `clientUnknown`: 404, by which a portal says that it has no such client. */
+    | { readonly kind: 'rejected'; readonly detail: string; readonly clientUnknown?: true }
     | Unreachable
   );
 

@@ -86,6 +86,8 @@ function kindOf([gravest]: readonly Condition[]): Kind {
       return 'pairing';
     case 'not_paired':
       return 'unpaired';
+    case 'pairing_failed':
+      return gravest?.severity === 'info' ? 'unpaired' : 'needs_attention';
     case 'without_credentials':
       return 'needs_attention';
     default:

@@ -18,11 +18,13 @@ export function connectPortals(
 ): Portals {
   const originOf = ({ frontendUrl }: Pick<PortalConfiguration, 'frontendUrl'>) => new URL(frontendUrl).origin;
   const connected = new Map(
-    configurations.map(({ name, replay, redirect, ...settings }) => {
+    configurations.map(({ name, secretFile, replay, redirect, ...settings }) => {
       const redirectUrl = (nonce: string) => redirectFor(redirect, nonce, address(), httpPort);
       const others = configurations.filter((other) => other.name !== name).map(originOf);
       const identity = { origin: originOf(settings), clientId: settings.clientId, name, others };
-      return [name, { portal: new HttpPortal(settings), identity, replay, redirectUrl }];
+      const credentialLocation = { portal: name, ...(secretFile !== undefined && { secretFile }) };
+      const portal = new HttpPortal({ ...settings, credentialLocation });
+      return [name, { portal, identity, credentialLocation, replay, redirectUrl }];
     }),
   );
   return {

@@ -1,5 +1,13 @@
 import type { TokenOutcome } from '../core/grants/token-outcome.ts';
-import type { LinkOutcome, PollOutcome, Portal, PortalLink, Unreachable } from '../core/portal.ts';
+import {
+  type CredentialLocation,
+  credentialsInWords,
+  type LinkOutcome,
+  type PollOutcome,
+  type Portal,
+  type PortalLink,
+  type Unreachable,
+} from '../core/portal.ts';
 import type { Secret } from '../core/secret.ts';
 import { type Exchange, LIMITS, type Limits, type PortalAnswer, postForm, RepeatableRequests } from './http.ts';
 import { classify } from './outcome.ts';
@@ -13,6 +21,8 @@ export interface PortalSettings {
   readonly frontendUrl: string;
   readonly clientId: string;
   readonly clientSecret: Secret;
+  /** Where these two are corrected, for messages. */
+  readonly credentialLocation: CredentialLocation;
   /** Further CAs to trust, PEM. Node's own are trusted too. */
   readonly ca: string[];
   readonly limits?: Limits;
@@ -43,7 +53,10 @@ export class HttpPortal implements Portal, AsyncDisposable {
     const { answer } = exchange;
     const { status, portalTime } = answer;
     if (status >= 300 && status < 500 && status !== 408 && status !== 429) {
-      return { kind: 'rejected', detail: `the config endpoint answered HTTP ${status}`, portalTime };
+      const detail = `the config endpoint answered HTTP ${status}`;
+      if (status !== 404) return { kind: 'rejected', detail, portalTime };
+      const unknown = `the portal does not know this client_id: check portals.${this.#settings.credentialLocation.portal}.client_id (${detail})`;
+      return { kind: 'rejected', detail: unknown, clientUnknown: true, portalTime };
     }
     const link = status === 200 ? parseLink(answer.body) : null;
     if (link === null) return unreachable(answer);
@@ -85,12 +98,20 @@ export class HttpPortal implements Portal, AsyncDisposable {
     const exchange: Exchange = await postForm(url, { ...form, ...credentials }, ca, limits);
     switch (exchange.kind) {
       case 'answer':
-        return classify(exchange.answer);
+        return this.#named(classify(exchange.answer));
       case 'not_sent':
         return exchange;
       case 'no_answer':
         return { kind: 'ambiguous', detail: exchange.detail };
     }
+  }
+
+  /** What a person has to check is named with what the portal answered. */
+  #named(outcome: TokenOutcome): TokenOutcome {
+    if (outcome.kind !== 'misconfigured') return outcome;
+    const check = credentialsInWords(this.#settings.credentialLocation, 'and');
+    const detail = `the portal does not accept the hub's client_id and client secret (${outcome.detail}): check ${check}`;
+    return { ...outcome, detail };
   }
 
   /** Only the two configured origins may be sent a person, a poll or the secret. */

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { Secret } from '../core/secret.ts';
@@ -32,7 +33,19 @@ export async function readSecret(file: string, directory: string, credentials: s
 }
 
 /** Where the shipped unit takes credentials from; systemd reads them once, when it starts the service. */
-const PUT_IT = 'put it into /etc/latchkey/credentials, name it here by its file name alone, and restart the service';
+const CREDENTIALS = '/etc/latchkey/credentials';
+const PUT_IT = `put it into ${CREDENTIALS}, name it here by its file name alone, and restart the service`;
+
+/**
+ * Where a person finds a secret that {@link readSecret} reads: a credential out of the shipped unit's directory where that is
+ * taken from, and one that was loaded by itself, from wherever it may be, by its name.
+ */
+export function secretPlace(file: string, directory: string, credentials: string | undefined): string {
+  const [alone, ofDirectory] = credentialPaths(credentials, file);
+  if (alone !== undefined && existsSync(alone)) return file;
+  if (ofDirectory !== undefined && existsSync(ofDirectory)) return join(CREDENTIALS, file);
+  return resolve(directory, file);
+}
 
 /**
  * What is said of a file that is missing, in words that fit behind the key's name.

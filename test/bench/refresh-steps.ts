@@ -31,6 +31,7 @@ export async function refreshSteps(grants: number, steps: number): Promise<Step>
   const connected: ConnectedPortal = {
     portal: portal as Portal,
     identity: { ...PORTAL, others: [] },
+    credentialLocation: { portal: PORTAL.name },
     replay: 'late',
     redirectUrl: () => null,
   };

@@ -404,7 +404,9 @@ test('wrong credentials of the hub keep the grant, and say whose fault it is', a
   const id = await home.paired();
   home.portal.fail('token', { kind: 'answer', status: 401, body: '{"error":"invalid_client"}' });
   await home.untilRefreshed();
-  expect(healthOf(home, id)).toMatchObject({ problem: { message: expect.stringContaining('client_secret_file') } });
+  expect(healthOf(home, id)).toMatchObject({
+    problem: { message: expect.stringContaining('portals.home.client_id, and the client secret') },
+  });
   await home.time.pass(MINUTE);
   expect(healthOf(home, id)).toEqual({ kind: 'good' });
 });

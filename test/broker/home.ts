@@ -140,6 +140,7 @@ export class Home implements AsyncDisposable {
       frontendUrl: this.portal.frontendUrl,
       clientId: this.emulator.clientId,
       clientSecret: new Secret(this.emulator.clientSecret),
+      credentialLocation: { portal: 'home' },
       ca: [],
     });
     const client = this.#client;
@@ -158,7 +159,7 @@ export class Home implements AsyncDisposable {
     const given = this.identity ?? { origin, clientId: this.emulator.clientId };
     const identity = { name: 'home', others: [], ...given };
     const connected: ConnectedPortal = {
-      ...{ portal, identity, replay: this.#options.replay ?? 'soon' },
+      ...{ portal, identity, credentialLocation: { portal: 'home' }, replay: this.#options.replay ?? 'soon' },
       redirectUrl: this.#options.redirect ?? (() => null),
     };
     const broker = await openBroker({

@@ -285,6 +285,13 @@ describe('a pairing ends', () => {
     expect(stateOf(await home.begin('wallbox'))).toBe('portal_rejected');
   });
 
+  test('when the portal does not know the client_id', async () => {
+    await using home = await Home.start();
+    await home.add('wallbox');
+    home.portal.fail('config', { kind: 'answer', status: 404 });
+    expect(stateOf(await home.begin('wallbox'))).toBe('client_unknown');
+  });
+
   test('when the portal names a foreign address, and nothing goes there', async () => {
     await using home = await Home.start();
     await home.add('wallbox');

@@ -38,6 +38,7 @@ export async function portalTrial(): Promise<PortalTrial> {
       frontendUrl: origin,
       clientId: 'a',
       clientSecret: new Secret(CLIENT),
+      credentialLocation: { portal: 'home' },
       ca: [],
       limits: LIMITS,
     }),

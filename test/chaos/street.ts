@@ -40,6 +40,7 @@ export interface StreetGrant {
 
 const CONNECTED: Omit<ConnectedPortal, 'portal'> = {
   identity: { origin: 'https://portal.example', clientId: 'the-street', name: 'home', others: [] },
+  credentialLocation: { portal: 'home' },
   replay: 'soon',
   redirectUrl: () => null,
 };
@@ -271,6 +272,7 @@ async function ways(emulator: Emulator): Promise<Ways> {
       frontendUrl,
       clientId: emulator.clientId,
       clientSecret: new Secret(emulator.clientSecret),
+      credentialLocation: { portal: 'home' },
       ca: [],
     });
   const leaf = await issueLeaf(await createAuthority(), { names: [], addresses: ['127.0.0.1'], now: Date.now() });

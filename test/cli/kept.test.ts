@@ -19,7 +19,7 @@ beforeAll(async () => {
   hub.household.events = [{ kind: 'paired', why: null, first: time, last: time, count: 1 }];
   hub.household.script = [
     { event: 'waiting', authorizeUrl: 'https://portal.example/authorize?state=0123456789', expiresIn: 900 },
-    { event: 'failed', reason: 'expired' },
+    { event: 'failed', reason: 'expired', message: 'nobody logged in' },
   ];
 });
 

@@ -48,10 +48,24 @@ interface State {
 const wallbox = (changes: Partial<ApplianceStatus> = {}) =>
   applianceStatus({ name: 'wallbox', clientId: 'the-client-id', state: 'active', expiresIn: 3000, ...changes });
 
+const PAIRING_FAILED = { reason: 'client_unknown', message: 'The same in one', at: SINCE } as const;
+
 const STATES: readonly State[] = [
   { what: 'active', appliance: wallbox() },
   { what: 'active, and a new scope is configured', appliance: wallbox({ wantedScope: 'B' }) },
   { what: 'unpaired', appliance: wallbox({ state: 'unpaired', expiresIn: null }) },
+  {
+    what: 'unpaired, and the last pairing failed',
+    appliance: wallbox({ state: 'unpaired', expiresIn: null, pairingFailed: PAIRING_FAILED }),
+  },
+  {
+    what: 'unpaired, and nobody wanted the last pairing',
+    appliance: wallbox({
+      state: 'unpaired',
+      expiresIn: null,
+      pairingFailed: { ...PAIRING_FAILED, reason: 'cancelled' },
+    }),
+  },
   {
     what: 'pairing for the first time',
     appliance: wallbox({ state: 'pairing', expiresIn: null, authorizeUrl: 'https://portal.example/authorize' }),
@@ -72,6 +86,13 @@ const STATES: readonly State[] = [
       { what: `${state}: ${code}, no token`, appliance: wallbox({ state, problem, expiresIn: 0 }), ...hub },
     ] as const;
   }),
+  {
+    what: 'needs_pairing: refused, and the last pairing failed',
+    appliance: wallbox({
+      ...{ state: 'needs_pairing', expiresIn: 0, pairingFailed: PAIRING_FAILED },
+      problem: { code: 'refused', message: 'Something is wrong', since: SINCE },
+    }),
+  },
   ...HUB_CONDITION_CODES.map((hub) => ({ what: `hub: ${hub}`, appliance: wallbox(), hub })),
 ];
 

@@ -133,6 +133,28 @@ describe('an appliance’s card', () => {
     expect(german).not.toContain('In English');
   });
 
+  it.each([
+    [en, ['The portal does not accept', 'systemctl restart latchkey']],
+    [de, ['Das Portal nimmt client_id', 'systemctl restart latchkey']],
+  ])('names the file of the client secret that the portal does not accept', (texts, words) => {
+    const credentialLocation = { portal: 'home', secretFile: '/etc/latchkey/credentials/home.secret' };
+    const ill = appliance('car', { state: 'retrying', problem: problem('misconfigured'), credentialLocation });
+    const html = page([ill], { texts });
+    for (const word of [...words, 'portals.home.client_id', credentialLocation.secretFile])
+      expect(html).toContain(word);
+  });
+
+  it.each([
+    [en, 'The last pairing of the car failed. The portal does not know this client_id.'],
+    [de, 'Die letzte Kopplung von car ist gescheitert. Das Portal kennt diese client_id nicht.'],
+  ])('says why the last pairing of an appliance that is not connected failed, and when', (texts, words) => {
+    const pairingFailed = { reason: 'client_unknown', message: 'In English', at: '2031-05-05T06:02:08Z' } as const;
+    const html = page([appliance('car', { state: 'unpaired', pairingFailed })], { texts });
+    for (const word of [words, 'portals.home.client_id', texts.states.lastPairing]) expect(html).toContain(word);
+    expect(html).toContain('<time datetime="2031-05-05T06:02:08.000Z">');
+    expect(html).not.toContain('In English');
+  });
+
   it('offers the one thing to do, and nothing where all is well', () => {
     const actions = (one: ApplianceStatus) =>
       [...page([one]).matchAll(/action="(\/appliances[^"]*)"/g)].map(([, to]) => to);

@@ -27,11 +27,14 @@ describe('a pairing that failed', () => {
     expect(ofAppliance).not.toHaveProperty('command');
   });
 
-  test.each(['replaced', 'misconfigured', 'foreign_origin'] as const)('(%s) is not started again at once', (reason) => {
-    const notice = pairingNotice(pairingOf(failed(reason)), 'wallbox', en);
-    expect(notice).not.toHaveProperty('command');
-    expect(notice.text).not.toMatch(/start .* (pairing at the hub|appliance)/i);
-  });
+  test.each(['replaced', 'misconfigured', 'client_unknown', 'foreign_origin'] as const)(
+    '(%s) is not started again at once',
+    (reason) => {
+      const notice = pairingNotice(pairingOf(failed(reason)), 'wallbox', en);
+      expect(notice).not.toHaveProperty('command');
+      expect(notice.text).not.toMatch(/start .* (pairing at the hub|appliance)/i);
+    },
+  );
 });
 
 describe('an answer that was lost', () => {

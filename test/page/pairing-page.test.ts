@@ -19,6 +19,7 @@ function shown(texts: Texts, view: Partial<PairingView>): string {
     scope: null,
     report: { event: 'connecting', problem: null, expiresIn: 900 },
     setback: null,
+    credentialLocation: { portal: 'home', secretFile: '/x/home.secret' },
     unconfirmed: [],
     round: null,
     newer: null,
@@ -34,15 +35,28 @@ describe.each([
   ['German', de],
 ])('in %s', (_, texts) => {
   it.each(reasons)('a pairing that failed as %s says why, what to do, and offers a fresh link', (reason) => {
-    const html = shown(texts, { report: { event: 'failed', reason } });
+    const html = shown(texts, { report: { event: 'failed', reason, message: 'In English' } });
     expect(html).toContain(texts.result.reasons[reason]);
     expect(Object.values(texts.pairing.next).some((next) => html.includes(next))).toBe(true);
+    expect(html).not.toContain('In English');
     expect(html).toContain('action="/pairings/one/fresh"');
     expect(html).not.toContain('class="qr"');
   });
 
+  it.each([
+    ['misconfigured', 'portals.home.client_id', '/x/home.secret', 'systemctl restart latchkey'],
+    ['client_unknown', 'portals.home.client_id', 'latchkey reload', 'client_id'],
+  ] as const)(
+    'of one that failed as %s it names what has to be corrected, and how it takes effect',
+    (reason, ...named) => {
+      const html = shown(texts, { report: { event: 'failed', reason, message: 'In English' } });
+      for (const words of named) expect(html).toContain(words);
+    },
+  );
+
   it('one that another took the place of leads there, and offers no link of its own', () => {
-    const html = shown(texts, { report: { event: 'failed', reason: 'replaced' }, newer: 'two' });
+    const report = { event: 'failed', reason: 'replaced', message: 'In English' } as const;
+    const html = shown(texts, { report, newer: 'two' });
     expect(html).toContain('href="/pairings/two"');
     expect(html).not.toContain('action=');
   });

@@ -66,6 +66,7 @@ async function refreshAt(server: RawServer): Promise<TokenOutcome> {
     frontendUrl: server.origin,
     clientId: '6a8f8d0e-3a34-4d6e-9d43-0b5d3c1f1a01',
     clientSecret: new Secret('the-client-secret'),
+    credentialLocation: { portal: 'home' },
     ca: [],
   });
   return portal.refresh(new Secret('the-refresh-token'));

@@ -24,6 +24,7 @@ function portalAt(frontend: string, base = frontend, more: { ca?: string[] } = {
     frontendUrl: frontend,
     clientId: CLIENT,
     clientSecret: new Secret(SECRET),
+    credentialLocation: { portal: 'home', secretFile: '/etc/latchkey/credentials/home.secret' },
     ca: more.ca ?? [],
     limits: SHORT,
   });
@@ -240,6 +241,16 @@ describe('a token request', () => {
   });
 });
 
+test('a portal that does not accept the client: the detail names the key and the file', async () => {
+  await using server = await startRawServer((socket) => socket.end(answerOf(401, '{"error":"invalid_client"}')));
+  await using portal = portalAt(server.origin);
+  expect(await refresh(portal)).toMatchObject({
+    kind: 'misconfigured',
+    detail:
+      "the portal does not accept the hub's client_id and client secret (HTTP 401 invalid_client): check portals.home.client_id, and the client secret in /etc/latchkey/credentials/home.secret",
+  });
+});
+
 describe('asking for a link', () => {
   const link = (base: string, frontend: string, changes: Record<string, string> = {}) =>
     JSON.stringify({
@@ -262,6 +273,18 @@ describe('asking for a link', () => {
     expect(targets.map(({ searchParams }) => [...searchParams])).toEqual([[['redirect_url', redirect]], []]);
     expect(JSON.stringify(server.requests)).not.toContain('s3cret');
     expect(server.requests.map(({ method, body }) => method + body)).toEqual(['POST', 'POST']);
+  });
+
+  test('a client_id that the portal does not know is told from any other refusal, and its key is named', async () => {
+    let status = 404;
+    await using server = await startRawServer((socket) => socket.end(answerOf(status, '{}')));
+    await using portal = portalAt(server.origin);
+    expect(await portal.requestLink(null, never)).toMatchObject({
+      ...{ kind: 'rejected', clientUnknown: true },
+      detail: expect.stringMatching(/does not know this client_id: check portals\.home\.client_id .*HTTP 404/),
+    });
+    status = 403;
+    expect(await portal.requestLink(null, never)).not.toHaveProperty('clientUnknown');
   });
 
   test('two origins are as good as one', async () => {

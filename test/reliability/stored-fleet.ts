@@ -48,6 +48,7 @@ export async function storeFleet(
     frontendUrl: emulator.frontendUrl,
     clientId: emulator.clientId,
     clientSecret: new Secret(emulator.clientSecret),
+    credentialLocation: { portal: 'home' },
     ca: [],
   });
 

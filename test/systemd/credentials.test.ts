@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { readOwnCertificate } from '../../src/certificates/own-certificate.ts';
 import { createAuthority, issueLeaf } from '../../src/system/x509/issuing.ts';
-import { pairFleet } from '../reliability/fleet.ts';
+import { addAppliance, beginPairing, logIn, pairFleet, until } from '../reliability/fleet.ts';
 import { HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { startPortal } from '../support/portal.ts';
@@ -32,6 +32,24 @@ test.each(['', 'secrets_'])('secrets come as credentials, which systemd calls %j
   // Without its key the store can't be opened.
   await using keyless = supervise(hub, '/nowhere', { env: { ...env, CREDENTIALS_DIRECTORY: hub.directory } });
   expect((await keyless.ended).status).toBe(78);
+});
+
+test("a secret of the unit's directory that the portal does not accept is named as the file in that directory", async () => {
+  await using emulator = await startPortal();
+  const { baseUrl, frontendUrl, clientId } = emulator;
+  const portal = { baseUrl, frontendUrl, clientId, clientSecret: 'a-secret-of-before' };
+  await using hub = await HubProcess.prepare({ emulator: portal });
+  rememberSecrets(['a-secret-of-before']);
+  const credentials = join(hub.directory, 'credentials');
+  await mkdir(credentials);
+  await rename(join(hub.directory, 'portal.secret'), join(credentials, 'secrets_portal.secret'));
+  await using daemon = await superviseUntilUp(hub, '', { env: { CREDENTIALS_DIRECTORY: credentials } });
+  await addAppliance(hub, 'wallbox');
+  await logIn(emulator, await beginPairing(hub, 'wallbox'));
+  const { pairing_failed: failed } = await until(hub, 'wallbox', (status) => status.pairing_failed !== undefined);
+  expect(failed?.message).toContain('the client secret in /etc/latchkey/credentials/portal.secret, restart the hub');
+  daemon.child.kill('SIGTERM');
+  await daemon.ended;
 });
 
 test.each(['', 'secrets_'])("the user's own certificate and its key too, as %j and the name", async (prefix) => {

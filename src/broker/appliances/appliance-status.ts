@@ -3,6 +3,7 @@ import type { Appliance } from '../../core/appliances/appliance.ts';
 import { type Instant, rfc3339 } from '../../core/clock.ts';
 import { type Grant, wantsAnotherScope } from '../../core/grants/grant.ts';
 import { isInstallerInitiated, linkFor } from '../../core/pairings/pairing.ts';
+import { recentFailure } from '../../core/reports/pairing-failure.ts';
 import type { Problem } from '../../core/reports/problem.ts';
 import { comparisonCode } from '../../system/comparison-code.ts';
 import type { ManagedGrant } from '../grants/managed-grant.ts';
@@ -16,7 +17,13 @@ import type { BrokerStore } from '../ports.ts';
  */
 export function applianceStatus(
   appliance: Appliance,
-  { grants, pairings, store, environment }: Pick<Broker, 'grants' | 'pairings' | 'store' | 'environment'>,
+  {
+    grants,
+    pairings,
+    store,
+    environment,
+    credentialLocationAt,
+  }: Pick<Broker, 'grants' | 'pairings' | 'store' | 'environment' | 'credentialLocationAt'>,
   pairPage: (userCode: string) => string,
   now = environment.clock.now(),
 ): ApplianceStatus {
@@ -44,8 +51,11 @@ export function applianceStatus(
     ...(appliance.credentials.kind === 'none' ? { withoutCredentials: true } : {}),
     ...(wantsAnotherScope(appliance, held?.grant) ? { wantedScope: appliance.scope } : {}),
     ...(run === undefined ? {} : loginOf(run, pairPage)),
+    ...(problem?.code === 'misconfigured' ? { credentialLocation: credentialLocationAt(appliance.portal) } : {}),
   };
-  return withStoreProblem(status, appliance.id, store, rfc3339(started.wall));
+  const whole = withStoreProblem(status, appliance.id, store, rfc3339(started.wall));
+  const isOver = (whole.state === 'unpaired' || whole.state === 'needs_pairing') && run?.open !== true;
+  return isOver ? { ...whole, ...failureOf(pairings.newestOpened(appliance.id), now, grants.schedule.since) } : whole;
 }
 
 /**
@@ -85,6 +95,21 @@ function refreshedAt({ obtained, portalTime }: Grant, age: number | null, now: I
   }
   const off = now.wall - age - obtained.wall;
   return rfc3339(obtained.wall + MINUTE * Math.round(off / MINUTE));
+}
+
+/** Why the last pairing of an appliance that is not paired has failed. */
+function failureOf(
+  run: PairingRun | undefined,
+  now: Instant,
+  started: number,
+): Pick<ApplianceStatus, 'pairingFailed' | 'credentialLocation'> {
+  const failure = run === undefined ? null : recentFailure(run.pairing, now, started);
+  if (run === undefined || failure === null) return {};
+  const { reason, at } = failure;
+  return {
+    pairingFailed: { reason, message: run.messageOf(reason), at: rfc3339(at.wall) },
+    credentialLocation: run.credentialLocation,
+  };
 }
 
 /** Where a person may log in. Without an installer the portal's own link is made when the hub's page is opened. */

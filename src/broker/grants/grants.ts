@@ -257,7 +257,7 @@ export class Grants implements AsyncDisposable {
     const connection = this.#connectionOf(managed.grant.appliance);
     const isFirst = managed.refreshing === null;
     if (connection !== undefined) await managed.refresh(connection, this.#limiterOf(connection.portal), isAwaited);
-    else managed.fail({ kind: 'misconfigured', detail: 'its portal is not configured', portalTime: null });
+    else managed.fail({ kind: 'misconfigured', detail: 'its portal is not in the configuration', portalTime: null });
     if (isFirst) this.#plan(managed);
   }
 

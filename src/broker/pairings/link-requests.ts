@@ -1,6 +1,6 @@
 import { backoffDelay } from '../../core/grants/backoff.ts';
 import type { LinkResult } from '../../core/lan-service.ts';
-import { advance, isInstallerInitiated, isStale, linkFor } from '../../core/pairings/pairing.ts';
+import { advance, type FailureReason, isInstallerInitiated, isStale, linkFor } from '../../core/pairings/pairing.ts';
 import type { LinkOutcome, LoginLink } from '../../core/portal.ts';
 import { withTimeout } from '../../system/clock.ts';
 import { type RateLimit, TokenBuckets } from '../../system/limits/token-bucket.ts';
@@ -152,10 +152,7 @@ export class LinkRequests {
           return { kind: 'over' };
         }
         progress.log('warn', 'pairing is not possible', { detail: outcome.detail });
-        await progress.move({
-          kind: 'failed',
-          reason: outcome.kind === 'rejected' ? 'portal_rejected' : 'foreign_origin',
-        });
+        await progress.move({ kind: 'failed', reason: reasonOf(outcome) });
         return { kind: 'over' };
     }
   }
@@ -172,8 +169,11 @@ export class LinkRequests {
     };
     const outcome = await ask(address);
     if (outcome.kind !== 'rejected' || address === null || signal.aborted) return outcome;
-    this.#progress.log('info', 'portal refused the redirect address, polling only', { detail: outcome.detail });
-    return ask(null);
+    const polled = await ask(null);
+    if (polled.kind === 'link') {
+      this.#progress.log('info', 'portal refused the redirect address, polling only', { detail: outcome.detail });
+    }
+    return polled;
   }
 
   /**
@@ -206,4 +206,9 @@ export class LinkRequests {
     this.#last = { result, until: this.#context.environment.clock.now().uptime + ms, link };
     return result;
   }
+}
+
+function reasonOf(outcome: Extract<LinkOutcome, { kind: 'rejected' | 'foreign_origin' }>): FailureReason {
+  if (outcome.kind === 'foreign_origin') return 'foreign_origin';
+  return outcome.clientUnknown ? 'client_unknown' : 'portal_rejected';
 }

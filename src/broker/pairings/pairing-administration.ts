@@ -36,6 +36,7 @@ export function pairingAdministration(
           ? { event: 'exchanging', expiresIn: report.expiresIn }
           : report,
       setback,
+      credentialLocation: run.credentialLocation,
       unconfirmed: run.unconfirmed,
       round: round === undefined ? null : rounds.view(round),
       newer: newest === id ? null : newest,
@@ -134,7 +135,7 @@ function reportOf(run: PairingRun, shown: string | null): PairingReport {
     case 'ended':
       return step.result.kind === 'paired'
         ? { event: 'paired', scope: step.result.scope }
-        : { event: 'failed', reason: step.result.reason };
+        : { event: 'failed', reason: step.result.reason, message: run.messageOf(step.result.reason) };
   }
 }
 

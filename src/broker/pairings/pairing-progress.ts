@@ -1,6 +1,13 @@
 import { clockAtFault, MAX_TIMER_DELAY } from '../../core/clock.ts';
 import { messageOf } from '../../core/failure.ts';
-import { advance, type Pairing, type PairingEvent, timeLeft, usesPortal } from '../../core/pairings/pairing.ts';
+import {
+  advance,
+  type FailureReason,
+  type Pairing,
+  type PairingEvent,
+  timeLeft,
+  usesPortal,
+} from '../../core/pairings/pairing.ts';
 import type { Unreachable } from '../../core/portal.ts';
 import { LogDeduplicator } from '../reports/log-deduplicator.ts';
 import { emitFailure, type PairingContext } from './pairing-context.ts';
@@ -8,6 +15,8 @@ import { emitFailure, type PairingContext } from './pairing-context.ts';
 /** So many turns of a pairing's loops at the very same time are normal: see {@link PairingProgress.boundTurns}. */
 const MAX_TURNS_AT_ONCE = 100;
 const EMERGENCY_PAUSE_MS = 1000;
+/** Why a device flow may end that nobody has opened, beside its deadline. */
+const SILENT: readonly FailureReason[] = ['replaced', 'cancelled'];
 
 /** Where a pairing stands while it is worked on: takes its steps, writes them down, and tells who watches. */
 export class PairingProgress {
@@ -111,17 +120,20 @@ export class PairingProgress {
    */
   async move(event: PairingEvent): Promise<void> {
     const before = this.#pairing;
-    const next = advance(before, event);
-    if (next === before) return;
+    const advanced = advance(before, event);
+    if (advanced === before) return;
+    // An appliance whose device flow nobody opens begins another, all day long.
+    const isNews = usesPortal(before) || (event.kind === 'failed' && !SILENT.includes(event.reason));
+    const hasFailed = isNews && advanced.step.kind === 'ended';
+    const next = hasFailed ? { ...advanced, failed: this.#context.environment.clock.now() } : advanced;
     // Before anything is awaited: what belongs to the former step ends with it, and not when the card has taken the write.
     this.#enter(next);
     const { step } = next;
     if (step.kind === 'ended' && step.result.kind === 'failed') {
-      // An appliance whose device flow nobody opens begins another, all day long.
-      this.log(usesPortal(before) ? 'info' : 'debug', 'pairing ended', { reason: step.result.reason });
+      this.log(isNews ? 'info' : 'debug', 'pairing ended', { reason: step.result.reason });
     }
     await this.saveIfPossible(next);
-    if (usesPortal(before)) emitFailure(this.#context.environment, next);
+    if (isNews) emitFailure(this.#context.environment, next);
     this.tell();
   }
 

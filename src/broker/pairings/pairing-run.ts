@@ -9,7 +9,8 @@ import {
   resumed,
 } from '../../core/pairings/pairing.ts';
 import type { UnconfirmedLogin } from '../../core/pairings/pairing-administration.ts';
-import type { LoginLink } from '../../core/portal.ts';
+import type { CredentialLocation, LoginLink } from '../../core/portal.ts';
+import { pairingFailure } from '../../core/reports/pairing-failure.ts';
 import type { Secret } from '../../core/secret.ts';
 import { withTimeout } from '../../system/clock.ts';
 import { sha256 } from '../../system/compare.ts';
@@ -84,6 +85,18 @@ export class PairingRun implements AsyncDisposable {
   /** Why there is no link or code just now, in words; null while the portal answers. */
   get trouble(): string | null {
     return this.#progress.trouble;
+  }
+
+  /** Where the hub's credentials at its portal are corrected. */
+  get credentialLocation(): CredentialLocation {
+    const { portal } = this.pairing;
+    return this.#context.portalOf(portal)?.credentialLocation ?? { portal };
+  }
+
+  /** Why it failed for such a reason, and what to do next, for people at the command line. */
+  messageOf(reason: FailureReason): string {
+    const { why, next } = pairingFailure(reason, this.#context.nameOf(this.pairing.appliance), this.credentialLocation);
+    return `${why}; ${next}`;
   }
 
   /** Milliseconds until the pairing expires. */
@@ -199,6 +212,14 @@ export class PairingRun implements AsyncDisposable {
   async fail(reason: FailureReason): Promise<void> {
     await this.#exchange.concluded();
     await this.#progress.move({ kind: 'failed', reason });
+  }
+
+  /** That it failed is told no longer. */
+  async forgetFailure(): Promise<void> {
+    const { failed, ...pairing } = this.pairing;
+    if (failed === undefined) return;
+    this.#progress.take(pairing);
+    await this.#progress.saveIfPossible(pairing);
   }
 
   /** Stops, leaving the pairing open; waits for an exchange that was sent, and for what is being written. */

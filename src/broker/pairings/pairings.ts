@@ -10,6 +10,7 @@ import {
   type Pairing,
   usesPortal,
 } from '../../core/pairings/pairing.ts';
+import { hasLapsed } from '../../core/reports/pairing-failure.ts';
 import { Secret } from '../../core/secret.ts';
 import { withTimeout } from '../../system/clock.ts';
 import { sha256, timingSafeEqualText } from '../../system/compare.ts';
@@ -182,6 +183,13 @@ export class Pairings implements AsyncDisposable {
     return this.#byAppliance.get(appliance);
   }
 
+  /** The newest pairing of an appliance that somebody could have opened, open or ended. */
+  newestOpened(appliance: string): PairingRun | undefined {
+    const newest = this.#byAppliance.get(appliance);
+    if (newest === undefined || !hasLapsed(newest.pairing)) return newest;
+    return this.find(({ pairing }) => pairing.appliance === appliance && !hasLapsed(pairing));
+  }
+
   /** The hub's clock was set: see `PairingRun`. */
   clockSet(): void {
     for (const run of this.#runs.values()) run.clockSet();
@@ -196,6 +204,11 @@ export class Pairings implements AsyncDisposable {
   async end(appliance: string, reason: FailureReason): Promise<void> {
     const open = [...this.#runs.values()].filter((run) => run.open && run.pairing.appliance === appliance);
     await Promise.all(open.map((run) => run.fail(reason)));
+  }
+
+  /** Why the pairings of an appliance failed concerns nobody any more. */
+  async forgetFailures(appliance: string): Promise<void> {
+    await Promise.all(this.all(({ pairing }) => pairing.appliance === appliance).map((run) => run.forgetFailure()));
   }
 
   /** Forgets the pairings of an appliance that was removed. */

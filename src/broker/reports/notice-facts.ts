@@ -13,6 +13,9 @@ const REFRESHED_BY = 0.85;
 /** So many that wait for approval are told of at one time, the first ones: one device may register by many addresses. */
 const MAX_APPROVAL_NOTICES = 5;
 
+/** Of credentials that were damaged the hub has a notice; that they are gone the configuration says; who began a pairing sees it fail. */
+const WITHOUT_NOTICE: readonly Condition['code'][] = ['credentials_damaged', 'without_credentials', 'pairing_failed'];
+
 /**
  * How the hub and its appliances stand, judged once for all who show it, and what notices go by beside that.
  * @param appliances each with its status
@@ -47,10 +50,7 @@ function noticeable(conditions: readonly Condition[]): ReadonlyMap<string, Appli
   const ofAppliances = conditions.filter((one): one is ApplianceCondition => one.appliance !== null);
   const waiting = ofAppliances.filter(({ code }) => code === 'approval_needed');
   const untold = new Set(waiting.sort((a, b) => beginOf(a) - beginOf(b)).slice(MAX_APPROVAL_NOTICES));
-  // Of credentials that were damaged the hub has a notice; that they are gone the configuration says.
-  const told = ofAppliances.filter(
-    (one) => !untold.has(one) && one.code !== 'credentials_damaged' && one.code !== 'without_credentials',
-  );
+  const told = ofAppliances.filter((one) => !untold.has(one) && !WITHOUT_NOTICE.includes(one.code));
   return new Map(told.map((one) => [one.appliance, one]));
 }
 

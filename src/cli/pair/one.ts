@@ -1,10 +1,16 @@
 import type { ControlClient } from '../../control/client.ts';
-import type { FailureReason } from '../../core/pairings/pairing.ts';
 import type { FreshLinkReason } from '../../core/pairings/pairing-administration.ts';
 import { formatDuration } from '../terminal/duration.ts';
 import { fail, notice, printJson } from '../terminal/output.ts';
-import { outOfReach, pairingFailure, unconfirmedLogin } from './failure-texts.ts';
-import { type PairingDisplay, type ShownLink, type StoppedWatch, type WatchOutcome, watchPairing } from './watch.ts';
+import { failureOf, outOfReach, unconfirmedLogin } from './failure-texts.ts';
+import {
+  type Failed,
+  type PairingDisplay,
+  type ShownLink,
+  type StoppedWatch,
+  type WatchOutcome,
+  watchPairing,
+} from './watch.ts';
 
 /** How a pairing is to be shown, and for how long. */
 export interface PairOptions {
@@ -26,7 +32,7 @@ export async function pairOne(hub: ControlClient, name: string, options: PairOpt
     case 'link_shown':
       return;
     case 'failed':
-      return fail(pairingFailure(outcome.reason, name));
+      return fail(failureOf(name, outcome));
     default: {
       const late = `${name} was not paired within ${formatDuration(options.timeout ?? 0)}`;
       return tellStopped(outcome, late, 'the pairing goes on: "latchkey status" shows its link and how it stands');
@@ -102,7 +108,7 @@ class JsonDisplay implements PairingDisplay, Disposable {
     printJson({ event: 'paired', ...this.#of, scope });
   }
 
-  failed(reason: FailureReason): void {
+  failed({ reason }: Failed): void {
     printJson({ event: 'failed', ...this.#of, reason });
   }
 

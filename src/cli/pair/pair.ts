@@ -5,7 +5,7 @@ import { systemClock } from '../../system/clock.ts';
 import { connectHub } from '../hub-connection.ts';
 import { formatDuration, parseSeconds } from '../terminal/duration.ts';
 import { fail, notice, print, printable, printJson } from '../terminal/output.ts';
-import { pairingFailure, SHORT_REASONS } from './failure-texts.ts';
+import { failureOf, SHORT_REASONS } from './failure-texts.ts';
 import { type PairOptions, pairOne, tellStopped, watchShown } from './one.ts';
 
 interface Options extends PairOptions {
@@ -67,7 +67,7 @@ async function pairAll(hub: ControlClient, options: PairOptions): Promise<void> 
       case 'link_shown':
         return;
       case 'failed':
-        notice(`latchkey: ${pairingFailure(outcome.reason, appliance)}`);
+        notice(`latchkey: ${failureOf(appliance, outcome)}`);
         break;
       case 'paired':
         break;

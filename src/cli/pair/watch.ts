@@ -1,7 +1,6 @@
 import type { ControlClient } from '../../control/client.ts';
 import type { PairingEventMessage } from '../../control/messages.ts';
 import { Failure } from '../../core/failure.ts';
-import type { FailureReason } from '../../core/pairings/pairing.ts';
 import type { FreshLinkReason } from '../../core/pairings/pairing-administration.ts';
 import { systemTimers } from '../../system/clock.ts';
 
@@ -12,6 +11,9 @@ export interface ShownLink {
   readonly shortUrl: string | null;
 }
 
+/** The event by which a pairing has failed. */
+export type Failed = Extract<PairingEventMessage, { event: 'failed' }>;
+
 /** What a watched pairing is shown on. */
 export interface PairingDisplay {
   /** The portal is out of reach; each distinct problem comes once. `expiresIn`: seconds that the hub goes on trying. */
@@ -21,13 +23,13 @@ export interface PairingDisplay {
   /** Somebody has logged in, and the portal does not tell of it; each address comes once. */
   unconfirmed(address: string): void;
   paired(scope: string | null): void;
-  failed(reason: FailureReason): void;
+  failed(failure: Failed): void;
 }
 
 /** Why the watching ended. */
 export type WatchOutcome =
   | { readonly kind: 'paired' }
-  | { readonly kind: 'failed'; readonly reason: FailureReason }
+  | { readonly kind: 'failed'; readonly message: string }
   | { readonly kind: 'link_shown' }
   | StoppedWatch;
 
@@ -101,8 +103,8 @@ export async function watchPairing(
         display.paired(report.scope);
         return { kind: 'paired' };
       case 'failed':
-        display.failed(report.reason);
-        return { kind: 'failed', reason: report.reason };
+        display.failed(report);
+        return { kind: 'failed', message: report.message };
     }
   }
   return stopped;

@@ -108,7 +108,7 @@ export function afterFailure(
     case 'misconfigured':
       return failing(
         'misconfigured',
-        `The portal does not accept the hub's own credentials: check client_id and client_secret_file (${outcome.detail})`,
+        outcome.detail.charAt(0).toUpperCase() + outcome.detail.slice(1),
         both(backoffDelay(MISCONFIGURED, failures, fraction)),
       );
     case 'rejected': {

@@ -33,7 +33,7 @@ export type TokenOutcome =
   | { readonly kind: 'ambiguous'; readonly detail: string }
   /** `invalid_grant`: the portal no longer takes this code or refresh token. */
   | { readonly kind: 'refused'; readonly detail: string; readonly portalTime: number | null }
-  /** `invalid_client` or `unauthorized_client`: the hub's own credentials are wrong. */
+  /** `invalid_client` or `unauthorized_client`: the hub's own credentials are wrong; `detail`, a sentence, says which to check. */
   | { readonly kind: 'misconfigured'; readonly detail: string; readonly portalTime: number | null }
   /** Any other 3xx or 4xx: a firewall, a wrong path. */
   | { readonly kind: 'rejected'; readonly detail: string; readonly portalTime: number | null };

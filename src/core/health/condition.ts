@@ -21,6 +21,7 @@ export const APPLIANCE_CONDITION_CODES = [
   'credentials_damaged',
   'without_credentials',
   'approval_needed',
+  'pairing_failed',
   'login_open',
   'not_paired',
 ] as const;

@@ -1,5 +1,6 @@
 import type { ApplianceStatus } from '../administration.ts';
 import { rfc3339 } from '../clock.ts';
+import { isOfPerson, pairingFailure } from '../reports/pairing-failure.ts';
 import { type ProblemCode, whatToDo } from '../reports/problem.ts';
 import {
   type ApplianceCondition,
@@ -29,7 +30,7 @@ interface KnownState {
 
 /**
  * The one judgement of health: what is not as it should be, the gravest first, and of what is as grave the hub's own before that of
- * its appliances. An appliance has at most two conditions, one of its grant and one of its credentials; one that is well has none.
+ * its appliances. An appliance has at most three conditions: of its grant, of its last pairing and of its credentials; one that is well has none.
  */
 export function judge({ appliances, problems, page, now }: KnownState): Condition[] {
   const found = [...problems.map(ofHub), ...appliances.flatMap((appliance) => ofAppliance(appliance, page, now))];
@@ -109,7 +110,7 @@ function ofAppliance(status: ApplianceStatus, page: string, now: number): Applia
   }
 
   const found: ApplianceCondition[] = [];
-  const { state, problem, expiresIn } = status;
+  const { state, problem, expiresIn, pairingFailed, credentialLocation = { portal: status.portal } } = status;
   if (problem !== null) {
     const [severity, consequence] = OF_PROBLEM[problem.code];
     const until = expiresIn === null || expiresIn < 1 ? null : rfc3339(now + expiresIn * 1000);
@@ -119,9 +120,15 @@ function ofAppliance(status: ApplianceStatus, page: string, now: number): Applia
     found.push(
       of('login_open', 'info', `${appliance} waits for the login`, `Log in through its link, which ${own} shows`),
     );
-  } else if (state === 'unpaired') {
+  } else if (state === 'unpaired' && pairingFailed === undefined) {
     const advice = `Log in once to connect it: open ${own} or run "latchkey pair ${appliance}"`;
     found.push(of('not_paired', 'info', `${appliance} is not paired yet`, advice));
+  }
+  if (pairingFailed !== undefined) {
+    const { why, next } = pairingFailure(pairingFailed.reason, appliance, credentialLocation);
+    const message = `The last pairing of ${appliance} failed: ${why}`;
+    const severity = isOfPerson(pairingFailed.reason) ? 'info' : 'warning';
+    found.push(of('pairing_failed', severity, message, startingHigh(next), pairingFailed.at));
   }
   if (status.credentialsDamaged === true) {
     const message = `Nobody can ask for the tokens of ${appliance}, as its entry in the store was damaged, or changed by something other than the hub`;
@@ -138,4 +145,8 @@ function ofAppliance(status: ApplianceStatus, page: string, now: number): Applia
 /** A sentence behind a colon. */
 function startingLow(text: string): string {
   return text.charAt(0).toLowerCase() + text.slice(1);
+}
+
+function startingHigh(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
 }

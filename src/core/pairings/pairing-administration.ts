@@ -1,3 +1,4 @@
+import type { CredentialLocation } from '../portal.ts';
 import type { FailureReason } from './pairing.ts';
 import type { Round } from './round.ts';
 
@@ -31,7 +32,8 @@ export type PairingReport =
       readonly unconfirmed?: readonly UnconfirmedLogin[];
     }
   | { readonly event: 'paired'; readonly scope: string | null }
-  | { readonly event: 'failed'; readonly reason: FailureReason };
+  /** `message`: why, and what to do next, for people at the command line. */
+  | { readonly event: 'failed'; readonly reason: FailureReason; readonly message: string };
 
 /** A pairing as a page shows it. */
 export interface PairingView {
@@ -44,6 +46,8 @@ export interface PairingView {
   readonly report: PairingReport | { readonly event: 'exchanging'; readonly expiresIn: number };
   /** A login came to nothing, and another one may follow. */
   readonly setback: 'answer_lost' | 'code_refused' | 'portal_rejected' | null;
+  /** Where the hub's client_id and client secret of its portal are to be corrected. */
+  readonly credentialLocation: CredentialLocation;
   /** Logins that the portal does not tell of, for an installer to confirm. */
   readonly unconfirmed: readonly UnconfirmedLogin[];
   readonly round: Round | null;

@@ -15,6 +15,7 @@ export const FAILURE_REASONS = [
   'code_refused',
   'answer_lost',
   'misconfigured',
+  'client_unknown',
 ] as const;
 
 /** How a pairing ended. */
@@ -63,6 +64,8 @@ export interface Pairing {
   readonly device: DeviceFlow | null;
   /** The round of pairings that it is part of, see `Round`; left out where it stands alone. */
   readonly round?: string;
+  /** When it failed; left out of all others, of a device flow that lapsed because nobody opened it, and of one that concerns nobody any more. */
+  readonly failed?: Instant;
   readonly step: PairingStep;
 }
 

@@ -88,7 +88,8 @@ export function noticeOf({ condition, grant }: ApplianceFacts, failing: Failing 
     case 'misconfigured':
       return worded('misconfigured', condition);
     case 'store_unwritable':
-      // The hub has a notice of it.
+    case 'pairing_failed':
+      // The hub has a notice of the one; who began a pairing sees the other.
       return null;
   }
   if (grant === null || failing === null) return null;

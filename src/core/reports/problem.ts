@@ -38,7 +38,8 @@ export function whatToDo(code: ProblemCode, appliance: string, page: string): st
       // Not "latchkey refresh": each further use of the old refresh token may make the portal end the grant.
       return 'Nothing yet: the hub tries again when that risks least, and says so if somebody must log in';
     case 'misconfigured':
-      return "Correct the portal's client_id and client_secret in the configuration and restart the hub";
+      // In every case: what systemd hands over as credentials a reload does not read again.
+      return 'Correct the one that is wrong, and restart the hub ("sudo systemctl restart latchkey")';
     case 'clock_unknown':
       return "Let the hub's clock be set (timedatectl status); the hub goes on trying";
     case 'store_unwritable':

@@ -67,6 +67,7 @@ const DEVICE_FAILURES: Readonly<Record<FailureReason, readonly [error: OAuthErro
   portal_rejected: ['access_denied', 'the portal rejects the request of the hub: its log tells more'],
   foreign_origin: ['access_denied', 'the portal named an address that is not its own: the log of the hub tells more'],
   misconfigured: ['access_denied', 'the portal does not accept the credentials of the hub: its log tells more'],
+  client_unknown: ['access_denied', 'the portal does not know the client_id of the hub: its log tells more'],
   expired: ['expired_token', 'nobody logged in in time: begin again'],
   replaced: ['expired_token', 'another pairing was begun in the place of this one: begin again'],
   cancelled: ['expired_token', 'the pairing was called off at the hub: begin again'],

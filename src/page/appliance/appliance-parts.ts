@@ -20,7 +20,8 @@ export function healthParts({ states }: Texts, { kind, severity, advice }: Appli
 /** What is known of it, by name and value. @param now the hub's wall clock, in ms @returns HTML */
 export function facts(texts: Texts, appliance: ApplianceStatus, several: boolean, now: number): string {
   const { overview, states } = texts;
-  const { scope, lastRefresh, refreshIn, expiresIn, portal, account, waitingForApproval, problem } = appliance;
+  const { scope, lastRefresh, refreshIn, expiresIn, portal, account, waitingForApproval, problem, pairingFailed } =
+    appliance;
   const rows: [name: string, value: string][] = [
     [overview.access, scope === null ? html`${overview.accessByPortal}` : html`${scope}`],
   ];
@@ -33,6 +34,8 @@ export function facts(texts: Texts, appliance: ApplianceStatus, several: boolean
   }
   if (lastRefresh !== null) rows.push([overview.lastRefresh, timeElement(texts, Date.parse(lastRefresh), now)]);
   if (refreshIn !== null) rows.push([overview.nextRefresh, timeElement(texts, now + refreshIn * 1000, now)]);
+  if (pairingFailed !== undefined)
+    rows.push([states.lastPairing, timeElement(texts, Date.parse(pairingFailed.at), now)]);
   if (problem !== null) rows.push([states.troubleBegan, timeElement(texts, Date.parse(problem.since), now)]);
   if (problem !== null && expiresIn !== null && expiresIn > 0) {
     rows.push([states.serves, timeElement(texts, now + expiresIn * 1000, now)]);

@@ -1,4 +1,6 @@
 import { type FailureReason, isInstallerInitiated, type Pairing } from '../../core/pairings/pairing.ts';
+import type { CredentialLocation } from '../../core/portal.ts';
+import type { ProblemCode } from '../../core/reports/problem.ts';
 import type { Notice } from '../document.ts';
 import type { Texts } from '../texts/en.ts';
 
@@ -35,6 +37,19 @@ export function setbackText({ setback }: Pick<Pairing, 'setback'>, { result: { s
   return setback === 'answer_lost' ? setbacks.answer_lost : setbacks.code_refused;
 }
 
+/**
+ * What an installer has to correct where the portal does not take the hub's own credentials; nothing where it is not that. Nobody
+ * else is told: it names files of the hub.
+ */
+export function correction(
+  reason: FailureReason | ProblemCode,
+  { portal, secretFile }: CredentialLocation,
+  { states }: Texts,
+): string[] {
+  if (reason === 'client_unknown') return [states.correct.clientId(portal)];
+  return reason === 'misconfigured' ? [states.correct.credentials(portal, secretFile)] : [];
+}
+
 function failed(reason: FailureReason, appliance: string, byAppliance: boolean, texts: Texts['result']): Notice {
   const text = `${texts.reasons[reason]} ${nextStep(reason, byAppliance, texts.next)}`;
   const command = byAppliance || FIRST_SOMETHING_ELSE.includes(reason) ? {} : { command: `latchkey pair ${appliance}` };
@@ -52,6 +67,7 @@ function nextStep(reason: FailureReason, byAppliance: boolean, next: Texts['resu
       return byAppliance ? next.startOrCheckOnAppliance : next.startOrCheckAtHub;
     case 'foreign_origin':
     case 'misconfigured':
+    case 'client_unknown':
       return next.checkConfiguration;
     default:
       return byAppliance ? next.startOnAppliance : next.startAtHub;
@@ -59,4 +75,9 @@ function nextStep(reason: FailureReason, byAppliance: boolean, next: Texts['resu
 }
 
 /** Where a new pairing alone would end as this one did, or is under way already. */
-const FIRST_SOMETHING_ELSE: readonly FailureReason[] = ['replaced', 'foreign_origin', 'misconfigured'];
+const FIRST_SOMETHING_ELSE: readonly FailureReason[] = [
+  'replaced',
+  'foreign_origin',
+  'misconfigured',
+  'client_unknown',
+];

@@ -1,6 +1,7 @@
 import type { ApplianceStatus } from '../../core/administration.ts';
 import type { Condition, ConditionSeverity } from '../../core/health/condition.ts';
 import type { Notice, NoticeCode } from '../../core/reports/notice.ts';
+import { correction } from '../callback/pairing-notices.ts';
 import type { Severity } from '../elements.ts';
 import type { Texts } from '../texts/en.ts';
 
@@ -41,19 +42,36 @@ export function applianceHealth(
   appliance: ApplianceStatus,
   conditions: readonly Condition[],
   notices: readonly Pick<Notice, 'code'>[],
-  { states }: Texts,
+  texts: Texts,
 ): ApplianceHealth {
+  const { states } = texts;
   const { name, authorizeUrl, wantedScope } = appliance;
   const kind = kindOf(appliance);
   const warnings: Partial<Record<NoticeCode, (name: string) => string>> = states.warnings;
   const advice = [
     ...notices.flatMap(({ code }) => warnings[code]?.(name) ?? []),
-    ...conditions.flatMap((one) => (one.appliance === null ? [] : states.conditions[one.code](name))),
+    ...conditions.flatMap((one) =>
+      one.appliance === null
+        ? []
+        : [states.conditions[one.code](name), ...details(one.code, appliance, texts)].join(' '),
+    ),
     ...(authorizeUrl !== undefined && kind !== 'waiting_for_login' ? [states.newLoginOpen] : []),
     ...(wantedScope === undefined ? [] : [states.otherScope]),
   ];
   const [gravest] = conditions;
   return { kind, severity: severityOf(gravest), needsPerson: gravest?.severity === 'error', advice };
+}
+
+/** What more there is to say of a condition. */
+function details(
+  code: Condition['code'],
+  { portal, credentialLocation = { portal }, pairingFailed }: ApplianceStatus,
+  texts: Texts,
+) {
+  if (code === 'misconfigured') return correction(code, credentialLocation, texts);
+  if (code !== 'pairing_failed' || pairingFailed === undefined) return [];
+  const { reason } = pairingFailed;
+  return [texts.result.reasons[reason], ...correction(reason, credentialLocation, texts)];
 }
 
 function kindOf({ state, waitingForApproval, expiresIn }: ApplianceStatus): HealthKind {
@@ -101,7 +119,8 @@ export function hubHealth(
       return { severity: 'bad', sentence: needy.length > 1 ? severalNeed(needy.length) : one(gravest.appliance) };
     }
     case 'warning': {
-      const isHeldUp = (code: Condition['code']) => code !== 'approval_needed' && code !== 'without_credentials';
+      const isToSee = (code: Condition['code']) => code === 'without_credentials' || code === 'pairing_failed';
+      const isHeldUp = (code: Condition['code']) => code !== 'approval_needed' && !isToSee(code);
       const sentence =
         tell(named(isHeldUp), overview.heldUp, overview.severalHeldUp) ??
         tell(
@@ -109,11 +128,7 @@ export function hubHealth(
           overview.needsApproval,
           severalNeed,
         ) ??
-        tell(
-          named((code) => code === 'without_credentials'),
-          needsSeeing,
-          severalNeed,
-        );
+        tell(named(isToSee), needsSeeing, severalNeed);
       return { severity: 'warn', sentence: sentence ?? overview.hubWarns };
     }
     case 'info': {

@@ -2,7 +2,7 @@ import { html } from 'ghtml';
 import type { FailureReason } from '../../core/pairings/pairing.ts';
 import type { PairingView } from '../../core/pairings/pairing-administration.ts';
 import { reachOf } from '../../system/addresses.ts';
-import { setbackText } from '../callback/pairing-notices.ts';
+import { correction, setbackText } from '../callback/pairing-notices.ts';
 import { icon, qrSvg, type Severity, timeElement } from '../elements.ts';
 import { backTo, type InstallerPage, sameOriginForm } from '../installer-page.ts';
 import { appliancePath, pairingPath, roundPath } from '../paths.ts';
@@ -66,7 +66,7 @@ export function pairingParts(asked: SignedIn, view: PairingView, now: number): s
       return html`!${state('good', texts.connected(appliance))}<p>${texts.connectedText}</p>`;
     case 'failed':
       return html`!${view.newer === null ? state('bad', texts.failed(appliance)) : state('neutral', texts.superseded)}
-<p>${asked.context.texts.result.reasons[report.reason]} ${nextStep(report.reason, view.newer, texts.next)}</p>
+<p>${[asked.context.texts.result.reasons[report.reason], ...nextSteps(report.reason, view, asked.context.texts)].join(' ')}</p>
 !${view.newer === null ? button(asked, view, 'fresh', texts.fresh, true) : newer(view.newer, texts.showNewer)}`;
   }
 }
@@ -118,17 +118,17 @@ function unconfirmed(asked: SignedIn, view: PairingView): string {
   return each.join('');
 }
 
-function nextStep(reason: FailureReason, newer: string | null, next: Texts['pairing']['next']): string {
-  if (newer !== null) return next.newer;
+function nextSteps(reason: FailureReason, { newer, credentialLocation }: PairingView, texts: Texts): string[] {
+  const { next } = texts.pairing;
+  if (newer !== null) return [next.newer];
   switch (reason) {
     case 'refused_by_user':
-      return next.refused;
+      return [next.refused];
     case 'foreign_origin':
-    case 'misconfigured':
-      return next.configuration;
+      return [next.configuration];
     case 'portal_rejected':
-      return next.portal;
+      return [next.portal];
     default:
-      return next.fresh;
+      return [...correction(reason, credentialLocation, texts), next.fresh];
   }
 }

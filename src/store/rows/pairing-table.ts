@@ -35,6 +35,7 @@ const pairingAttributes = v.object({
   spentCodes: v.array(v.string()),
   setback: v.nullable(v.picklist(['answer_lost', 'code_refused', 'portal_rejected'])),
   round: v.exactOptional(v.string()),
+  failed: v.exactOptional(instant),
 });
 const step = v.variant('kind', [
   v.object({ kind: v.literal('asking') }),
@@ -63,13 +64,13 @@ export type PairingRow = v.InferOutput<typeof pairingColumns>;
 
 /** A pairing as a row: what could plant or fetch a code is sealed, and the user code with it. Whose it is, is signed. */
 function pairingRow(pairing: Pairing, sealing: Sealing): PairingRow {
-  const { id, appliance, nonce, portal, begun, lifetime, spentCodes, setback, device, round } = pairing;
+  const { id, appliance, nonce, portal, begun, lifetime, spentCodes, setback, device, round, failed } = pairing;
   const { link: held, earlier, ...bare } = { link: null, earlier: undefined, ...pairing.step };
   const row = {
     id,
     appliance,
     sealed: sealing.seal(`pairings/${id}`, JSON.stringify({ nonce, link: held, earlier, device })),
-    attributes: JSON.stringify({ portal, scope: pairing.scope, begun, lifetime, spentCodes, setback, round }),
+    attributes: JSON.stringify({ portal, scope: pairing.scope, begun, lifetime, spentCodes, setback, round, failed }),
     step: JSON.stringify(bare),
   };
   return { ...row, mac: sealing.sign('pairings', row) };

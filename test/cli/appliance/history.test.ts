@@ -52,7 +52,7 @@ test('history is a table of 80 columns in plain words and local time, the newest
 
 test('every reason has words, none of them longer than the line', async () => {
   const pairing = ['refused_by_user', 'expired', 'replaced', 'cancelled', 'portal_rejected', 'foreign_origin'] as const;
-  const more = ['code_refused', 'answer_lost', 'misconfigured'] as const;
+  const more = ['code_refused', 'answer_lost', 'misconfigured', 'client_unknown'] as const;
   const refresh = ['portal_unreachable', 'portal_deferred', 'portal_rejected', 'answer_lost', 'misconfigured'] as const;
   const others = ['clock_unknown', 'store_unwritable', 'refused'] as const;
   const times = { first: '2031-05-05T20:00:00Z', last: '2031-05-05T23:30:00Z', count: 1234 };

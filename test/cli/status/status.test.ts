@@ -152,3 +152,13 @@ test.skipIf(process.platform !== 'linux')('a result that can not be written is a
   const full = await shell('$LATCHKEY status --json > /dev/full', hub.env);
   expect(full).toMatchObject({ status: 1, stderr: expect.stringContaining("can't be written") });
 });
+
+test('why the last pairing of an appliance failed is told with what to do, in place of a bare command', async () => {
+  const message = 'nobody logged in before the pairing expired; run "latchkey pair fridge" again';
+  hub.household.set({ name: 'fridge', pairingFailed: { reason: 'expired', message, at: ago(605) } });
+  const { stdout } = await hub.latchkey('appliance', 'list');
+  expect(stdout).toContain(
+    'The last pairing of fridge failed: nobody logged in before the pairing expired. Noticed 10 min ago. Run "latchkey pair fridge" again.',
+  );
+  expect(stdout).not.toContain('not paired yet');
+});

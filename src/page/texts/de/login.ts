@@ -68,7 +68,8 @@ export const result: typeof english.result = {
     foreign_origin: 'Das Portal hat eine Adresse genannt, die nicht seine eigene ist. Deshalb hat der Hub aufgehört.',
     code_refused: 'Das Portal hat die Anmeldung nicht angenommen.',
     answer_lost: LOST,
-    misconfigured: 'Das Portal nimmt die Zugangsdaten des Hubs nicht an.',
+    misconfigured: 'Das Portal nimmt client_id und Client-Geheimnis des Hubs nicht an.',
+    client_unknown: 'Das Portal kennt diese client_id nicht.',
   },
   next: {
     startOnAppliance: 'Starten Sie die Kopplung am Gerät noch einmal.',

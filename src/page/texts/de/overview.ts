@@ -74,8 +74,7 @@ export const states: typeof english.states = {
     portal_rejected: () =>
       'Das Portal hat den Hub abgewiesen. Der Hub versucht es weiter. Bleibt es dabei, bitte die Adresse des Portals in der Konfiguration und Firewalls auf dem Weg prüfen.',
     answer_lost: () => 'Eine Antwort des Portals ging unterwegs verloren. Der Hub versucht es von selbst wieder.',
-    misconfigured: () =>
-      'Das Portal nimmt die Zugangsdaten des Hubs nicht an. Bitte client_id und Client-Geheimnis des Portals in der Konfiguration des Hubs berichtigen.',
+    misconfigured: () => 'Das Portal nimmt client_id und Client-Geheimnis des Hubs nicht an.',
     clock_unknown: () => 'Der Hub kennt die richtige Zeit noch nicht. Sobald er sie kennt, geht es von selbst weiter.',
     store_unwritable: () =>
       'Der Hub kann nichts speichern. Bitte Platz auf dem Datenträger schaffen oder die Speicherkarte ersetzen.',
@@ -83,12 +82,20 @@ export const states: typeof english.states = {
     approval_needed: (appliance) =>
       `${appliance} möchte dazukommen. Bitte nur freigeben, wenn es Ihr Gerät ist. Zeigt es einen Code, muss es der hier sein.`,
     not_paired: (appliance) => `Einmal anmelden, um ${appliance} zu verbinden.`,
+    pairing_failed: (appliance) => `Die letzte Kopplung von ${appliance} ist gescheitert.`,
     login_open: (appliance) => `Jemand muss sich am Portal anmelden, um ${appliance} zu verbinden.`,
     without_credentials: () =>
       'Es hat kein Geheimnis mehr und bekommt deshalb keinen Zugang. Es wieder in die Konfiguration aufnehmen oder ihm ein neues Geheimnis geben.',
     credentials_damaged: () =>
       'Sein Eintrag wurde auf dem Datenträger des Hubs beschädigt oder von jemandem geändert. Bitte entfernen, wieder hinzufügen und neu anmelden.',
   },
+  correct: {
+    clientId: (portal) =>
+      `Bitte portals.${portal}.client_id in der Konfiguration des Hubs berichtigen und „latchkey reload“ ausführen.`,
+    credentials: (portal, secretFile) =>
+      `Bitte portals.${portal}.client_id in der Konfiguration des Hubs oder das Client-Geheimnis${secretFile === undefined ? '' : ` in ${secretFile}`} berichtigen und den Hub neu starten („sudo systemctl restart latchkey“).`,
+  },
+  lastPairing: 'Letzte Kopplung',
   newLoginOpen: 'Eine neue Anmeldung läuft; bis dahin bleibt alles, wie es ist.',
   comparisonCode: 'Code',
   askedFrom: 'Seine Adresse',

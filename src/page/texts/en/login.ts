@@ -71,7 +71,8 @@ export const result = {
     foreign_origin: 'The portal named an address that is not its own, so the hub stopped.',
     code_refused: 'The portal did not accept the login.',
     answer_lost: LOST,
-    misconfigured: 'The portal does not accept the hub’s own credentials.',
+    misconfigured: 'The portal does not accept the hub’s client_id and client secret.',
+    client_unknown: 'The portal does not know this client_id.',
   } satisfies Readonly<Record<FailureReason, string>>,
   /** What to do next, for a pairing that its appliance began, and for one of the installer's. */
   next: {

@@ -79,20 +79,28 @@ export const states = {
     portal_rejected: () =>
       'The portal turned the hub away. The hub goes on trying. If this lasts, check the portal’s address in the configuration, and any firewall on the way.',
     answer_lost: () => 'An answer of the portal was lost on the way. The hub tries again by itself.',
-    misconfigured: () =>
-      'The portal does not accept the hub’s own credentials. Correct client_id and client secret of the portal in the hub’s configuration.',
+    misconfigured: () => 'The portal does not accept the hub’s client_id and client secret.',
     clock_unknown: () => 'The hub does not know the right time yet. It goes on by itself once it does.',
     store_unwritable: () => 'The hub cannot save anything. Make room on its disk, or replace its memory card.',
     refused: (appliance: string) => `The portal has ended the access. Log in again to connect the ${appliance}.`,
     approval_needed: (appliance: string) =>
       `The ${appliance} asks to join. Approve it only if it is yours. If it shows a code, that must be the one below.`,
     not_paired: (appliance: string) => `Log in once to connect the ${appliance}.`,
+    pairing_failed: (appliance: string) => `The last pairing of the ${appliance} failed.`,
     login_open: (appliance: string) => `Someone has to log in at the portal to connect the ${appliance}.`,
     without_credentials: () =>
       'It has no secret any more, so it gets no access. Add it to the configuration again, or give it a new secret.',
     credentials_damaged: () =>
       'Its entry was damaged on the hub’s disk, or changed there by someone. Remove it, add it again, and log in again.',
   } satisfies Readonly<Record<ApplianceConditionCode, (appliance: string) => string>>,
+  /** What to correct where the portal does not take the hub’s own credentials. */
+  correct: {
+    clientId: (portal: string) =>
+      `Correct portals.${portal}.client_id in the hub’s configuration, and run “latchkey reload”.`,
+    credentials: (portal: string, secretFile: string | undefined) =>
+      `Correct portals.${portal}.client_id in the hub’s configuration, or the client secret${secretFile === undefined ? '' : ` in ${secretFile}`}, and restart the hub (“sudo systemctl restart latchkey”).`,
+  },
+  lastPairing: 'Last pairing',
   newLoginOpen: 'A new login is under way; until then all stays as it is.',
   comparisonCode: 'Code',
   askedFrom: 'Its address',

@@ -1,0 +1,109 @@
+import type { Instant } from '../clock.ts';
+import { type FailureReason, type Pairing, timeLeft } from '../pairings/pairing.ts';
+import { type CredentialLocation, credentialsInWords } from '../portal.ts';
+
+/** For how long people are told why a pairing failed, in ms. */
+const SHOWN_FOR = 86_400_000;
+
+/** What a person corrects in the configuration, or in a file that it names. */
+const OF_CONFIGURATION: readonly FailureReason[] = [
+  'portal_rejected',
+  'foreign_origin',
+  'misconfigured',
+  'client_unknown',
+];
+
+/** What a person did, or left undone: nothing is wrong with the hub, the portal or what is between them. */
+const OF_PERSON: readonly FailureReason[] = ['refused_by_user', 'expired', 'replaced', 'cancelled'];
+
+/** Whether a pairing has failed because a person wanted it so, or did not log in. */
+export function isOfPerson(reason: FailureReason): boolean {
+  return OF_PERSON.includes(reason);
+}
+
+/**
+ * Why a pairing has failed, and when, for as long as people are to see that; null otherwise. What the configuration was to blame for
+ * may be mended since the hub was started with it anew, and nobody knows before the next pairing.
+ * @param started when the hub was started or reloaded, on the boot clock of `now`, in ms
+ */
+export function recentFailure(
+  { step, failed }: Pairing,
+  now: Instant,
+  started: number,
+): { reason: FailureReason; at: Instant } | null {
+  if (step.kind !== 'ended' || step.result.kind !== 'failed' || failed === undefined) return null;
+  const { reason } = step.result;
+  const isOfThisRun = failed.boot === now.boot && failed.uptime >= started;
+  if (!isOfThisRun && OF_CONFIGURATION.includes(reason)) return null;
+  const isShown = timeLeft({ begun: failed, lifetime: SHOWN_FOR }, now) > 0;
+  return isShown ? { reason, at: failed } : null;
+}
+
+/** Whether it was a device flow that nobody opened, and that is over. */
+export function hasLapsed({ step, failed }: Pairing): boolean {
+  return step.kind === 'ended' && step.result.kind === 'failed' && failed === undefined;
+}
+
+/**
+ * A failure's reason as JSON has it: there, a client_id that the portal does not know is one of the ways in which the hub is
+ * misconfigured, and the message says which.
+ */
+export function publicReason(reason: FailureReason): FailureReason {
+  return reason === 'client_unknown' ? 'misconfigured' : reason;
+}
+
+/** Why an appliance was not paired, and what to do next: each as what follows a colon or a semicolon. */
+interface PairingFailure {
+  readonly why: string;
+  readonly next: string;
+}
+
+/**
+ * What a failed pairing means to people.
+ * @param appliance its name
+ * @param credentialLocation where the hub's credentials at the portal are corrected
+ */
+export function pairingFailure(
+  reason: FailureReason,
+  appliance: string,
+  credentialLocation: CredentialLocation,
+): PairingFailure {
+  const again = `"latchkey pair ${appliance}"`;
+  switch (reason) {
+    case 'refused_by_user':
+      return { why: 'the access was refused at the login', next: `run ${again} again and allow it` };
+    case 'expired':
+      return { why: 'nobody logged in before the pairing expired', next: `run ${again} again` };
+    case 'replaced':
+      return {
+        why: 'another pairing of it was started since',
+        next: `log in with that one's link, which "latchkey status" shows`,
+      };
+    case 'cancelled':
+      return { why: 'the pairing was cancelled', next: `run ${again} to start anew` };
+    case 'portal_rejected':
+      return {
+        why: "the portal rejected the hub's request",
+        next: `check the portal's base_url and scope, see the hub's log, and run ${again} again`,
+      };
+    case 'foreign_origin':
+      return {
+        why: 'the portal named addresses that are not its own, so the hub sent it nothing',
+        next: 'check base_url and frontend_url in the configuration',
+      };
+    case 'code_refused':
+      return { why: 'the portal refused the authorization code of the login', next: `run ${again} again` };
+    case 'answer_lost':
+      return { why: "the portal's answer was lost on the way", next: `check the network and run ${again} again` };
+    case 'misconfigured':
+      return {
+        why: "the portal does not accept the hub's client_id and client secret",
+        next: `correct ${credentialsInWords(credentialLocation, 'or')}, restart the hub ("sudo systemctl restart latchkey") and run ${again} again`,
+      };
+    case 'client_unknown':
+      return {
+        why: 'the portal does not know this client_id',
+        next: `correct portals.${credentialLocation.portal}.client_id in the configuration, run "latchkey reload" and then ${again} again`,
+      };
+  }
+}

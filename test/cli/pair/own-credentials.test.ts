@@ -1,0 +1,95 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import type { ApplianceAnswer } from '../../../src/control/messages.ts';
+import type { Finding } from '../../../src/doctor/check-result.ts';
+import { addAppliance, until, visit } from '../../reliability/fleet.ts';
+import { EmulatorProcess } from '../../support/emulator-process.ts';
+import { eventually, HubProcess } from '../../support/hub-process.ts';
+import { rememberSecrets } from '../../support/logs.ts';
+
+const ID = '6a8f8d0e-3a34-4d6e-9d43-0b5d3c1f1a01';
+const OTHER = '0f4b3c52-6a1e-4d9b-9d57-2c8f1e6a7b90';
+const SECRET = 'the-client-secret-of-the-portal';
+
+/** A portal with one client, and a hub that takes itself for this one. */
+async function misled(parts: AsyncDisposableStack, clientId: string, clientSecret: string) {
+  rememberSecrets([SECRET, clientSecret]);
+  const emulator = parts.use(await EmulatorProcess.start('--client', `${ID}:${SECRET}`));
+  const { baseUrl, frontendUrl } = emulator;
+  const hub = parts.use(await HubProcess.start({ emulator: { baseUrl, frontendUrl, clientId, clientSecret } }));
+  await addAppliance(hub, 'wallbox');
+  return { emulator, hub };
+}
+
+function failureOf(hub: HubProcess): Promise<NonNullable<ApplianceAnswer['pairing_failed']>> {
+  return eventually(async () => (await hub.appliance('wallbox')).pairing_failed);
+}
+
+test('a client_id that the portal does not know is told as that, wherever one looks, until the hub is reloaded', async () => {
+  await using parts = new AsyncDisposableStack();
+  const { hub } = await misled(parts, OTHER, SECRET);
+  const words = /the portal does not know this client_id; correct portals\.home\.client_id/;
+
+  const pair = await hub.cli('pair', 'wallbox', '--json');
+  expect(pair).toMatchObject({ status: 1, stderr: expect.stringMatching(words) });
+  const message = expect.stringMatching(words);
+  expect(JSON.parse(pair.stdout)).toEqual({ event: 'failed', reason: 'misconfigured' });
+  expect(hub.events('pairing is not possible')).toMatchObject([
+    { detail: expect.stringMatching(/does not know this client_id: check portals\.home\.client_id \(.*HTTP 404\)/) },
+  ]);
+  expect(hub.events('portal refused the redirect address, polling only')).toEqual([]);
+
+  const failed = { reason: 'misconfigured', message, at: expect.stringMatching(/^20\d\d-.*Z$/) };
+  expect(await hub.appliance('wallbox')).toMatchObject({ state: 'unpaired', problem: null, pairing_failed: failed });
+  expect(await hub.appliance('wallbox')).not.toHaveProperty('credentialLocation');
+  expect((await hub.cli('status')).stdout).toMatch(
+    /The last pairing of wallbox failed: the portal does not know this client_id\. Noticed .*\. Correct portals\.home\.client_id/,
+  );
+  expect((await hub.cli('history', 'wallbox')).stdout).toContain('the portal does not know the hub');
+  const { checks } = JSON.parse((await hub.cli('doctor', '--json')).stdout) as { checks: Finding[] };
+  expect(checks.find(({ name }) => name === 'appliance.wallbox')).toMatchObject({
+    result: 'warn',
+    detail: expect.stringMatching(/does not know this client_id\. Correct portals\.home\.client_id/),
+  });
+
+  const file = join(hub.directory, 'latchkey.toml');
+  await writeFile(file, (await readFile(file, 'utf8')).replace(OTHER, ID));
+  expect((await hub.cli('reload')).status).toBe(0);
+  expect(await hub.appliance('wallbox')).not.toHaveProperty('pairing_failed');
+  expect(await hub.status()).toMatchObject({ conditions: [{ code: 'not_paired', severity: 'info' }] });
+  expect((await hub.cli('pair', 'wallbox', '--no-wait')).status).toBe(0);
+});
+
+test('a client secret that the portal does not accept is told with the file that holds it', async () => {
+  await using parts = new AsyncDisposableStack();
+  const { emulator, hub } = await misled(parts, ID, 'another-secret-of-before');
+  const file = join(hub.directory, 'portal.secret');
+  const logIn = async () => {
+    const url = await hub.beginPairing('wallbox');
+    await visit(await emulator.login(url.searchParams.get('state') ?? '', 'demo'));
+  };
+  await logIn();
+  const { reason, message } = await failureOf(hub);
+  expect(reason).toBe('misconfigured');
+  expect(message).toContain(`correct portals.home.client_id, or the client secret in ${file}, restart the hub`);
+  expect(hub.events('code was not exchanged')).toMatchObject([{ detail: expect.stringContaining(file) }]);
+
+  expect((await hub.cli('unpair', 'wallbox')).status).toBe(0);
+  expect(await hub.appliance('wallbox')).not.toHaveProperty('pairing_failed');
+
+  await writeFile(file, SECRET);
+  await hub.reload();
+  await logIn();
+  await until(hub, 'wallbox', ({ state }) => state === 'active');
+
+  await writeFile(file, 'another-secret-of-before');
+  await hub.reload();
+  await hub.ask((control) => control.refresh('wallbox'));
+  const { problem } = await until(hub, 'wallbox', (status) => status.problem !== null);
+  expect(problem).toMatchObject({
+    code: 'misconfigured',
+    message: expect.stringContaining(`client secret in ${file}`),
+  });
+  expect((await hub.cli('status')).stdout).toMatch(/correct the one that is wrong, and restart the hub/i);
+});
