@@ -2,7 +2,7 @@ import { Command } from 'commander';
 import type { SetupCodeAnswer } from '../control/messages.ts';
 import type { ReloadOutcome } from '../core/administration.ts';
 import { systemTimers } from '../system/clock.ts';
-import { connectHub, isAway } from './hub-connection.ts';
+import { configOf, connectHub, isAway } from './hub-connection.ts';
 import { formatDuration } from './terminal/duration.ts';
 import { fail, notice, print, printable, printJson } from './terminal/output.ts';
 
@@ -10,16 +10,28 @@ import { fail, notice, print, printable, printJson } from './terminal/output.ts'
 const POLL_INTERVAL = 250;
 /** How long there may be no hub before it is given up, in ms: a slow disk makes for a slow start. */
 const MAX_ABSENCE = 60_000;
+/** Where the service of systemd's is asked. */
+const SERVICE_SOCKET = '/run/latchkey/control.sock';
+/** How long systemd may take to tell of the service, in ms. */
+const UNIT_TIMEOUT = 4000;
 
 /** `latchkey reload` */
 export function reloadCommand(): Command {
   return new Command('reload')
     .description('reload the configuration; an invalid file is rejected and the old one stays in force')
     .action(async (_options: unknown, command: Command) => {
+      const changed = await changedCredentialsOf(command);
+      if (changed !== null && changed.length > 0) {
+        const { restartFor } = await import('../doctor/credentials.ts');
+        return fail(`nothing was reloaded: ${restartFor(changed)}`);
+      }
       const id = await beginReload(command);
       const outcome = await outcomeOf(id, command);
       switch (outcome.state) {
         case 'done':
+          if (changed === null) {
+            notice('only root can see whether a secret in /etc/latchkey/credentials was changed: that takes a restart');
+          }
           return print('The hub runs with the configuration as it is now.');
         case 'failed':
           return fail(outcome.message);
@@ -27,6 +39,20 @@ export function reloadCommand(): Command {
           return fail('the hub was started anew meanwhile: its log says why');
       }
     });
+}
+
+/** As {@link changedCredentials}; none where the hub that is asked is no service of systemd's. */
+async function changedCredentialsOf(command: Command): Promise<string[] | null> {
+  const { controlSockets } = await import('../configuration/file.ts');
+  const [socket] = await controlSockets(configOf(command), process.env);
+  if (socket !== SERVICE_SOCKET) return [];
+  const [{ loadedBy, readUnit }, { changedCredentials }] = await Promise.all([
+    import('../doctor/programs.ts'),
+    import('../doctor/credentials.ts'),
+  ]);
+  const unit = await readUnit(AbortSignal.timeout(UNIT_TIMEOUT), process.env);
+  if (unit === null || unit.process === 0 || unit.credentials.length === 0) return [];
+  return changedCredentials(unit.credentials, process.env, loadedBy(unit));
 }
 
 async function beginReload(command: Command): Promise<string> {

@@ -61,7 +61,7 @@ export async function gather(examination: Examination): Promise<DoctorContext> {
       return await readSecret(name, directory, from);
     } catch (error) {
       // Encrypted, it is readable while the service runs.
-      if (found?.process === 0 && found.credentials.includes(name)) return new Secret(STAND_IN);
+      if (found?.process === 0 && found.credentials.some(({ id }) => id === name)) return new Secret(STAND_IN);
       const mayBeCredential = from !== undefined && !name.includes('/');
       if (isRoot || !(mayBeCredential || messageOf(error).includes('EACCES'))) throw error;
       unread.push(name);

@@ -7,11 +7,12 @@ import { checkMdns, checkNetwork } from './checks/network.ts';
 import { checkPortals } from './checks/portals.ts';
 import { checkPorts } from './checks/ports.ts';
 import { checkHooks, checkMetrics } from './checks/reporting.ts';
-import { checkConfiguration, checkState, checkStore } from './checks/state.ts';
+import { checkConfiguration, checkCredentials, checkState, checkStore } from './checks/state.ts';
 import { type DoctorContext, isTestMode } from './context.ts';
 
 const CHECKS: readonly (readonly [name: string, look: (context: DoctorContext) => Promise<CheckResult[]>])[] = [
   ['configuration', checkConfiguration],
+  ['credentials', checkCredentials],
   ['state', checkState],
   ['store', checkStore],
   ['disk', checkDisk],

@@ -15,13 +15,22 @@ export interface Unit {
   readonly restarts: number;
   /** The daemon's process; 0 while it does not run. */
   readonly process: number;
-  /** Names of the credentials that it names one by one, which systemd may be the only one to read. */
-  readonly credentials: readonly string[];
+  /** What it loads as credentials, which systemd may be the only one to read. */
+  readonly credentials: readonly CredentialSource[];
+}
+
+/** Something that a unit loads as credentials (systemd.exec(5)). */
+export interface CredentialSource {
+  /** The credential's name; of a directory's files the beginning of their names, before a `_`. */
+  readonly id: string;
+  /** The file or directory; empty where systemd looks for it, or the unit itself has the value. */
+  readonly path: string;
+  readonly isEncrypted: boolean;
 }
 
 export const UNIT = 'latchkey.service';
 
-const CREDENTIAL = /^(?:Load|Set)Credential(?:Encrypted)?=([^:\s]+)/gm;
+const CREDENTIAL = /^(Load|Set)Credential(Encrypted)?=(?:([^:\s]+)(?::(.*))?)?$/gm;
 const PROPERTIES = ['LoadState', 'ActiveState', 'UnitFileState', 'Result', 'ExecMainStatus', 'NRestarts', 'MainPID'];
 
 /** Asks systemd for the hub's unit. Null where there is no systemd, or no such unit. */
@@ -41,12 +50,33 @@ export async function readUnit(signal: AbortSignal, env: NodeJS.ProcessEnv): Pro
     restarts: Number(of('NRestarts')),
     process: Number(of('MainPID')),
     // systemd 252 does not show them as properties.
-    credentials: [...(files ?? '').matchAll(CREDENTIAL)].map(([, name = '']) => name),
+    credentials: credentialsOf(files ?? ''),
   };
 }
 
-/** Where systemd has the credentials of the running service, and where the unit takes them from. */
-const CREDENTIALS = ['/run/credentials/latchkey.service', '/etc/latchkey/credentials'];
+/** What a unit's files, one after the other, have it load; a later line takes the place of one with the same name. */
+export function credentialsOf(files: string): CredentialSource[] {
+  const found = new Map<string, CredentialSource>();
+  for (const [, kind, encrypted, id, value = ''] of files.matchAll(CREDENTIAL)) {
+    // An empty one takes back those before it.
+    if (id === undefined) found.clear();
+    else found.set(id, { id, path: kind === 'Load' ? value.trim() : '', isEncrypted: encrypted !== undefined });
+  }
+  return [...found.values()];
+}
+
+/** Where systemd has the credentials of the running service. */
+const LOADED = `/run/credentials/${UNIT}`;
+/** The same, and where the unit takes them from. */
+const CREDENTIALS = [LOADED, '/etc/latchkey/credentials'];
+
+/**
+ * Where the credentials that the service was started with are seen from anywhere: systemd hides the directory itself from a command
+ * of `ExecReload=`, also from one with all rights.
+ */
+export function loadedBy({ process }: Unit): string {
+  return `/proc/${process}/root${LOADED}`;
+}
 
 /** The environment in which the service reads its configuration; of a running one with what its unit sets, where this user may see it. */
 export function environmentOfService({ process }: Unit, env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {

@@ -3,7 +3,7 @@ import type { CredentialsAnswer } from '../../src/control/messages.ts';
 import type { LoggedRequest } from '../../src/emulator/http/logged-request.ts';
 import { OBSERVER_TOOLS, observeWithZeroconf } from '../netns/observers.ts';
 import { eventually } from '../support/hub-process.ts';
-import { CONFIGURATION, InstalledHub, oneLine, onMachine } from './installed-hub.ts';
+import { CONFIGURATION, InstalledHub, oneLine, onMachine, SECRET_FILE } from './installed-hub.ts';
 import { ownPackage } from './packages.ts';
 
 /** One machine for all of it: every test leaves a running hub behind, with the grant of the first pairing. */
@@ -99,6 +99,42 @@ describe('a hub as a service', () => {
     expect((await hub.status()).hub.name).toMatch(/^Attic hub/);
     expect(await hub.machine.property('latchkey', 'ActiveState')).toBe('active');
     await hub.machine.sh(`cp /root/right.toml ${CONFIGURATION}; systemctl reload latchkey`);
+  });
+
+  it('reloads nothing while a secret is another than systemd has loaded, and says which, and what to do', async () => {
+    const right = await hub.machine.sh(`cat ${SECRET_FILE}`);
+    await hub.machine.write(SECRET_FILE, 'another-secret\n', '600');
+    await hub.machine.sh(
+      `cp ${CONFIGURATION} /root/right.toml; sed -i 's/^name = .*/name = "Garden hub"/' ${CONFIGURATION}`,
+    );
+    const words = new RegExp(`another content of ${SECRET_FILE}.*systemctl restart latchkey`);
+    expect((await hub.machine.run('systemctl reload latchkey')).status).not.toBe(0);
+    expect(await hub.machine.journal('latchkey')).toContainEqual(expect.stringMatching(words));
+    expect(await hub.latchkey('reload')).toMatchObject({ status: 1, stdout: '', stderr: oneLine(words) });
+    expect(await hub.machine.sh('latchkey doctor || true')).toMatch(words);
+    expect((await hub.status()).hub.name).toMatch(/^Attic hub/);
+    expect(await hub.machine.property('latchkey', 'ActiveState')).toBe('active');
+
+    await hub.machine.sh('systemctl restart latchkey', { seconds: 30 });
+    expect((await hub.status()).hub.name).toMatch(/^Garden hub/);
+    await hub.machine.run('latchkey refresh wallbox');
+    const { problem } = await hub.appliance('wallbox');
+    expect(problem).toMatchObject({ code: 'misconfigured', message: expect.stringContaining(SECRET_FILE) });
+
+    await hub.machine.write(SECRET_FILE, `${right}\n`, '600');
+    await hub.machine.sh(`cp /root/right.toml ${CONFIGURATION}`);
+    await hub.machine.sh('systemctl restart latchkey', { seconds: 30 });
+    await hub.machine.sh('latchkey refresh wallbox');
+    expect((await hub.appliance('wallbox')).problem).toBeNull();
+    expect(await hub.latchkey('reload')).toMatchObject({ status: 0, stderr: '' });
+    // The reload runs as root, and takes nothing from a folder that the service could have prepared for it.
+    expect(await hub.machine.sh('find /var/cache/private/latchkey -user root')).toBe('');
+  });
+
+  it('tells a member of latchkey-admin who reloads that a changed secret takes a restart', async () => {
+    await hub.machine.sh('useradd householder --groups latchkey-admin');
+    const reload = await hub.latchkey('reload', 'householder');
+    expect(reload).toMatchObject({ status: 0, stderr: oneLine(/only root can see .* restart/) });
   });
 
   it('says goodbye when it is stopped, and ends the refresh under way', async () => {

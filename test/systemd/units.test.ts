@@ -12,7 +12,7 @@ const SYSTEM = '/usr/lib/systemd/system';
 const whyNot = existsSync('/usr/bin/systemd-analyze') && existsSync(SYSTEM) ? undefined : 'there is no systemd-analyze';
 
 /** The programs that the units run, where the packages put them. */
-const PROGRAMS = ['usr/bin/latchkey', 'usr/lib/latchkey/bin/node', 'bin/sh'];
+const PROGRAMS = ['usr/bin/env', 'usr/bin/latchkey', 'usr/lib/latchkey/bin/node', 'bin/sh'];
 
 function directives(unit: string, name: string): string[] {
   const text = readFileSync(join(root, 'systemd', unit), 'utf8');

@@ -6,6 +6,8 @@ import { bySubject } from '../../core/health/condition.ts';
 import { integrityOf } from '../../store/recovery/integrity.ts';
 import { type CheckResult, fail, needsRoot, ok, warn, withoutConfiguration } from '../check-result.ts';
 import { type DoctorContext, isKnown, isTestMode } from '../context.ts';
+import { changedCredentials, restartFor } from '../credentials.ts';
+import { loadedBy } from '../programs.ts';
 import { ofCondition } from './hub.ts';
 
 /** Files of the state directory that are looked at; there are never so many. */
@@ -92,4 +94,13 @@ export async function checkConfiguration({
   const what = `${file}: portals: ${portals.map(({ name }) => name).join(', ')}; declared appliances: ${appliances.length}`;
   const secrets = unread.length === 0 ? [] : [needsRoot(`the secrets ${unread.join(', ')}`)];
   return [ok(what), ...secrets.map((said) => ({ ...said, name: '.secrets' }))];
+}
+
+/** Whether the running service was started with its credentials as they are now. */
+export async function checkCredentials({ unit, env }: DoctorContext): Promise<CheckResult[]> {
+  if (unit === null || unit.process === 0 || unit.credentials.length === 0) return [];
+  const changed = await changedCredentials(unit.credentials, env, loadedBy(unit));
+  if (changed === null) return [needsRoot('whether a credential was changed')];
+  if (changed.length > 0) return [warn(restartFor(changed))];
+  return [ok('the service was started with its credentials as they are now')];
 }
