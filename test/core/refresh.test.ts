@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Instant } from '../../src/core/clock.ts';
 import { type Grant, remaining } from '../../src/core/grants/grant.ts';
-import { dueAt, endReplayHoldOff, type Health, onDemandAt } from '../../src/core/grants/health.ts';
+import { dueAt, type Health, onDemandAt } from '../../src/core/grants/health.ts';
 import { afterFailure, type RefreshFailure, stateAtStart } from '../../src/core/grants/refresh.ts';
 import { type Replay, replayHoldOff } from '../../src/core/grants/retry-delays.ts';
 import { at, DAY, grantOf, HOUR, MINUTE, SECOND } from './samples.ts';
@@ -27,10 +27,11 @@ const outcomes = {
 } as const satisfies Record<string, RefreshFailure>;
 
 /** A timetable of a hub that was running all the time. */
-const timetable = (now: Instant, jitterOffset: number, since = 0) => ({
+const timetable = (now: Instant, jitterOffset: number, replay: Replay = 'soon') => ({
   now,
   confirmed: null,
-  since,
+  replay,
+  since: 0,
   jitterOffset,
   lastForcedRefresh: null,
 });
@@ -38,6 +39,13 @@ const timetable = (now: Instant, jitterOffset: number, since = 0) => ({
 /** What `afterFailure` leaves, as the next `afterFailure` finds it. */
 function after(grant: Grant, standing: ReturnType<typeof afterFailure>): Grant {
   return { ...grant, doubt: standing.doubt, refused: standing.refused };
+}
+
+/** When the grant is tried again by itself after `standing`, and when for an appliance that waits. */
+function triedAt(grant: Grant, standing: ReturnType<typeof afterFailure>, now: Instant, replay: Replay = 'soon') {
+  const timing = timetable(now, 0.5, replay);
+  const next = after(grant, standing);
+  return { due: dueAt(next, standing.health, timing), onDemand: onDemandAt(next, standing.health, timing) };
 }
 
 describe('a healthy grant', () => {
@@ -215,13 +223,15 @@ describe('in doubt', () => {
     const first = afterFailure(grantOf(), good, outcomes.ambiguous, context(now));
     const later = at(now.uptime + 2 * SECOND);
     const second = afterFailure(after(grantOf(), first), first.health, outcomes.ambiguous, context(later));
-    expect(second.health).toMatchObject({ retryAt: HOUR - MINUTE });
+    const then = HOUR - MINUTE;
+    expect(triedAt(grantOf(), second, later)).toEqual({ due: then, onDemand: then });
     expect(second.doubt).toEqual({ lostAt: now, sends: 2 });
   });
 
   test('replay late waits until the token at hand has ended from the first loss on', () => {
-    const { health } = afterFailure(grantOf(), good, outcomes.ambiguous, context(now, { replay: 'late' }));
-    expect(health).toMatchObject({ retryAt: HOUR + SECOND });
+    const lost = afterFailure(grantOf(), good, outcomes.ambiguous, context(now, { replay: 'late' }));
+    const then = HOUR + SECOND;
+    expect(triedAt(grantOf(), lost, now, 'late')).toEqual({ due: then, onDemand: then });
   });
 
   const others = (Object.keys(outcomes) as (keyof typeof outcomes)[]).filter(
@@ -230,10 +240,8 @@ describe('in doubt', () => {
   test.each(others)('%s gives no reason to use the old token sooner: a person may have asked for that try', (kind) => {
     const once = grantOf({ doubt: { lostAt: now, sends: 1 } });
     const twice = grantOf({ doubt: { lostAt: now, sends: 2 } });
-    const retryAt = (grant: Grant, replay: Replay) => {
-      const { health } = afterFailure(grant, good, outcomes[kind], context(now, { replay, fraction: 0 }));
-      return health.kind === 'good' ? null : health.retryAt;
-    };
+    const retryAt = (grant: Grant, replay: Replay) =>
+      triedAt(grant, afterFailure(grant, good, outcomes[kind], context(now, { replay, fraction: 0 })), now, replay).due;
     expect(retryAt(once, 'late')).toBe(HOUR + SECOND);
     expect(retryAt(twice, 'soon')).toBe(HOUR - MINUTE);
     // The one early replay has not reached the portal yet, or was put off by it.
@@ -248,7 +256,7 @@ describe('in doubt', () => {
     expect(rest(HOUR - MINUTE, 'soon', 2)).toBe(0);
     expect(rest(48 * MINUTE, 'late', 1)).toBe(12 * MINUTE + SECOND);
     expect(rest(HOUR - 1, 'late', 1)).toBe(SECOND + 1);
-    expect(rest(HOUR, 'late', 1)).toBe(0);
+    expect(rest(HOUR + SECOND, 'late', 1)).toBe(0);
     expect(replayHoldOff(grantOf(), { now, confirmed: null, replay: 'late' })).toBe(0);
   });
 
@@ -387,13 +395,14 @@ describe('at start', () => {
     const doubt = { lostAt: at(MINUTE), sends: 1 };
     const standing = stateAtStart(grantOf({ doubt }), at(46 * MINUTE), context(at(47 * MINUTE)));
     expect(standing.doubt).toEqual({ ...doubt, sends: 2 });
-    expect(standing.health).toMatchObject({ retryAt: HOUR - MINUTE });
+    expect(triedAt(grantOf(), standing, at(47 * MINUTE)).due).toBe(HOUR - MINUTE);
   });
 
   test('a doubt goes on: replay late waits for the end of the token at hand, which the same boot knows', () => {
     const doubt = { lostAt: at(46 * MINUTE), sends: 1 };
     const standing = stateAtStart(grantOf({ doubt }), null, context(at(47 * MINUTE), { replay: 'late' }));
-    expect(standing).toMatchObject({ doubt, refused: null, health: { kind: 'failing', retryAt: HOUR + SECOND } });
+    expect(standing).toMatchObject({ doubt, refused: null, health: { kind: 'failing' } });
+    expect(triedAt(grantOf(), standing, at(47 * MINUTE), 'late').due).toBe(HOUR + SECOND);
   });
 
   test('a refused grant stays refused, attempt or not', () => {
@@ -411,31 +420,28 @@ describe('a token that the cloud refused', () => {
 
   test('is due at once, and for an appliance that waits as well; a minute after the last one that was refused', () => {
     expect(dueAt(grant, good, timetable(now, 0.5))).toBe(now.uptime);
-    expect(onDemandAt(grant, good, { now, lastForcedRefresh: null })).toBe(now.uptime);
-    expect(dueAt(grant, good, { ...timetable(now, 0.5), lastForcedRefresh: now.uptime - SECOND })).toBe(
-      now.uptime + 59 * SECOND,
-    );
-    expect(onDemandAt(grant, good, { now, lastForcedRefresh: now.uptime - SECOND })).toBe(now.uptime + 59 * SECOND);
+    expect(onDemandAt(grant, good, timetable(now, 0.5))).toBe(now.uptime);
+    const justTried = { ...timetable(now, 0.5), lastForcedRefresh: now.uptime - SECOND };
+    expect(dueAt(grant, good, justTried)).toBe(now.uptime + 59 * SECOND);
+    expect(onDemandAt(grant, good, justTried)).toBe(now.uptime + 59 * SECOND);
   });
 
   test.each(['soon', 'late'] as const)('lets the old refresh token rest no more (replay %s)', (replay) => {
     const doubt = { lostAt: at(29 * MINUTE), sends: 1 };
     const before = afterFailure(grantOf({ doubt }), good, outcomes.ambiguous, context(now, { replay }));
-    expect(before.health).toMatchObject({ retryAt: replay === 'soon' ? HOUR - MINUTE : HOUR + SECOND });
-    const times = { retryAt: now.uptime + SECOND, onDemandAt: now.uptime + SECOND };
-    expect(endReplayHoldOff(before.health)).toMatchObject(times);
-    expect(endReplayHoldOff(before.health)).not.toHaveProperty('withoutHoldOff');
-    const after = afterFailure(grantOf({ ...grant, doubt }), good, outcomes.ambiguous, context(now, { replay }));
-    expect(after.health).toMatchObject(times);
+    expect(triedAt(grantOf(), before, now, replay).due).toBe(replay === 'soon' ? HOUR - MINUTE : HOUR + SECOND);
+    const soon = { due: now.uptime + SECOND, onDemand: now.uptime + SECOND };
+    expect(triedAt(grant, before, now, replay)).toEqual(soon);
+    const after = afterFailure({ ...grant, doubt }, good, outcomes.ambiguous, context(now, { replay }));
+    expect(triedAt(grant, after, now, replay)).toEqual(soon);
     const started = stateAtStart(grantOf({ doubt: { ...doubt, sends: 2 } }), null, context(now, { replay }));
-    expect(endReplayHoldOff(started.health)).toMatchObject(times);
+    expect(triedAt(grant, started, now, replay)).toEqual(soon);
   });
 
   test('is left alone as long as the portal asked for, in doubt or not', () => {
     const doubt = { lostAt: at(29 * MINUTE), sends: 2 };
     const outcome = { ...outcomes.deferred, retryAfter: 5 * MINUTE };
-    const { health } = afterFailure(grantOf({ doubt }), good, outcome, context(now, { fraction: 0 }));
-    expect(endReplayHoldOff(health)).toMatchObject({ retryAt: now.uptime + 5 * MINUTE });
-    expect(endReplayHoldOff(good)).toEqual(good);
+    const deferred = afterFailure(grantOf({ doubt }), good, outcome, context(now, { fraction: 0 }));
+    expect(triedAt(grant, deferred, now).due).toBe(now.uptime + 5 * MINUTE);
   });
 });

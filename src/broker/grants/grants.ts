@@ -59,10 +59,10 @@ export class Grants implements AsyncDisposable {
     this.#store = store;
     this.#scheduler = scheduler;
     this.#connectionOf = connectionOf;
-    this.#logger = new RefreshLogger(environment, connectionOf);
     const replayOf = (appliance: string) => connectionOf(appliance)?.replay;
     this.schedule = new RefreshSchedule(environment, portalClock, replayOf, jitterOffset);
     const { schedule } = this;
+    this.#logger = new RefreshLogger(environment, schedule, connectionOf);
     this.#context = {
       ...{ environment, store, portalClock, schedule },
       logger: this.#logger,

@@ -1,7 +1,7 @@
 import type { Instant } from '../../core/clock.ts';
 import { messageOf } from '../../core/failure.ts';
 import { distrustOf, type Grant, grantFromTokenResponse } from '../../core/grants/grant.ts';
-import { endReplayHoldOff, type Health, type portalAnswered } from '../../core/grants/health.ts';
+import type { Health, portalAnswered } from '../../core/grants/health.ts';
 import { afterFailure, type RefreshFailure, type RefreshState, stateAtStart } from '../../core/grants/refresh.ts';
 import { throttledUntil } from '../../core/grants/schedule.ts';
 import type { TokenOutcome } from '../../core/grants/token-outcome.ts';
@@ -60,7 +60,15 @@ export class ManagedGrant {
   ): Promise<ManagedGrant> {
     const managed = new ManagedGrant(context, stored.grant);
     managed.#takeUp(stored, misconfigured);
-    if (stored.attempt !== null) await managed.#endCutShort(stored.attempt.at);
+    if (stored.attempt === null) return managed;
+    const { at } = stored.attempt;
+    const { store, logger } = context;
+    logger.cutShort(managed);
+    // The event is emitted once, however often the hub is started before what follows from the attempt can be written.
+    await store
+      .endAttempt(managed.grant)
+      .then(() => logger.attemptFailed(managed, null, at))
+      .catch((error: unknown) => logger.unwritable(managed, error));
     return managed;
   }
 
@@ -102,14 +110,16 @@ export class ManagedGrant {
     this.#hasEnded = true;
   }
 
-  /** Writes what is in memory alone. @throws Failure as the store */
-  async save(): Promise<void> {
-    const { appliance, generation, distrusted } = this.#grant;
+  /** Writes what is in memory alone. @returns false where the store has another grant by now. @throws Failure as the store */
+  async save(): Promise<boolean> {
     const save = this.#save;
-    await save?.();
+    const isStored = (await save?.()) ?? true;
     // A refresh may have brought another one meanwhile that is not written either.
     if (this.#save === save) this.#save = null;
-    if (distrusted !== null) await this.#context.store.distrust(appliance, generation, distrusted);
+    const { appliance, generation, distrusted } = this.#grant;
+    // The mark may be in memory alone, because it could not be written, or its grant could not.
+    if (isStored && distrusted !== null) await this.#context.store.distrust(appliance, generation, distrusted);
+    return isStored;
   }
 
   /**
@@ -122,7 +132,6 @@ export class ManagedGrant {
     const distrusted = environment.clock.now();
     const { appliance, generation } = this.#grant;
     this.#grant = { ...this.#grant, distrusted };
-    this.#health = endReplayHoldOff(this.#health);
     logger.distrusted(this);
     // False means that the grant itself is not written yet: the mark goes with it.
     await store.distrust(appliance, generation, distrusted).catch((error: unknown) => logger.unwritable(this, error));
@@ -197,12 +206,9 @@ export class ManagedGrant {
   async #writeAhead(): Promise<'written' | 'put_off' | 'superseded'> {
     const { environment, store, schedule, logger } = this.#context;
     try {
-      if (this.#save !== null && !(await this.#save())) return 'superseded';
-      const { appliance, generation, distrusted } = this.#grant;
-      // The mark may be in memory alone, because it could not be written, or its grant could not.
-      if (distrusted !== null) await store.distrust(appliance, generation, distrusted);
-      if (this.#save !== null) {
-        this.#save = null;
+      const wasUnsaved = this.isUnsaved;
+      if (!(await this.save())) return 'superseded';
+      if (wasUnsaved) {
         logger.written();
         this.#health = { kind: 'good' };
         if ((schedule.dueAt(this) ?? 0) > environment.clock.now().uptime) return 'put_off';
@@ -279,28 +285,15 @@ export class ManagedGrant {
     logger.takenUp(grant, this);
   }
 
-  /** Writes what follows from an attempt that the end of the last run cut short. */
-  async #endCutShort(at: Instant): Promise<void> {
-    const { store, logger } = this.#context;
-    const before = { grant: this.#grant, health: this.#health };
-    logger.cutShort(before);
-    // The event is emitted once, however often the hub is started before that can be written.
-    await store
-      .endAttempt(this.#grant)
-      .then(() => logger.attemptFailed(before, null, at))
-      .catch((error: unknown) => logger.unwritable(before, error));
-  }
-
   #failed(outcome: RefreshFailure): void {
-    const { appliance, doubt, refused } = this.#grant;
-    const { health } = afterFailure(this.#grant, this.#health, outcome, this.#context.schedule.context(appliance));
-    this.#settle({ doubt, refused, health });
+    const context = this.#context.schedule.context(this.#grant.appliance);
+    this.#settle(afterFailure(this.#grant, this.#health, outcome, context));
   }
 
   #settle({ doubt, refused, health }: RefreshState): void {
     const before = { grant: this.#grant, health: this.#health };
     this.#grant = { ...this.#grant, doubt, refused };
-    this.#health = this.#grant.distrusted === null ? health : endReplayHoldOff(health);
+    this.#health = health;
     this.#context.logger.failed(before, this);
   }
 }

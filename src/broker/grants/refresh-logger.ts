@@ -7,12 +7,10 @@ import type { ProblemCode } from '../../core/reports/problem.ts';
 import type { Environment } from '../environment.ts';
 import type { ConnectedAppliance } from '../ports.ts';
 import { LogDeduplicator, type ProblemSummary } from '../reports/log-deduplicator.ts';
+import type { RefreshSchedule, ScheduledGrant } from './refresh-schedule.ts';
 
 /** A grant and how it stands. */
-interface GrantState {
-  readonly grant: Grant;
-  readonly health: Health;
-}
+type GrantState = Pick<ScheduledGrant, 'grant' | 'health'>;
 
 /** What goes wrong for every appliance of a portal, and is told of once for all of them. */
 const OF_PORTAL: readonly ProblemCode[] = ['portal_unreachable', 'portal_deferred', 'clock_unknown', 'misconfigured'];
@@ -34,6 +32,7 @@ const STORE = 'store';
  */
 export class RefreshLogger {
   readonly #environment: Pick<Environment, 'clock' | 'log' | 'emit'>;
+  readonly #schedule: Pick<RefreshSchedule, 'dueAt'>;
   readonly #connectionOf: (appliance: string) => ConnectedAppliance | undefined;
   readonly #deduplicator: LogDeduplicator;
   /** The appliances of which it was told in this run that their refreshes succeed. */
@@ -43,17 +42,19 @@ export class RefreshLogger {
 
   constructor(
     environment: Pick<Environment, 'clock' | 'log' | 'emit'>,
+    schedule: Pick<RefreshSchedule, 'dueAt'>,
     connectionOf: (appliance: string) => ConnectedAppliance | undefined,
   ) {
     this.#environment = environment;
+    this.#schedule = schedule;
     this.#connectionOf = connectionOf;
     this.#deduplicator = new LogDeduplicator(environment.clock);
   }
 
   /** The last run of the hub ended while the portal's answer was under way. */
-  cutShort(state: GrantState): void {
+  cutShort(state: ScheduledGrant): void {
     if (state.health.kind === 'good') return;
-    this.#environment.log.warn('refresh was cut short', this.#fields(state.grant, state.health));
+    this.#environment.log.warn('refresh was cut short', this.#fields(state, state.health));
   }
 
   /**
@@ -69,19 +70,19 @@ export class RefreshLogger {
   }
 
   /** A grant was taken up from the disk. */
-  takenUp(before: Grant, state: GrantState): void {
+  takenUp(before: Grant, state: ScheduledGrant): void {
     this.#tellChange({ grant: before, health: { kind: 'good' } }, state);
   }
 
   /** An attempt brought no new tokens, or a grant could not be written. */
-  failed(before: GrantState, state: GrantState): void {
+  failed(before: GrantState, state: ScheduledGrant): void {
     const { grant, health } = state;
     if (health.kind === 'good') return;
     this.#failed += 1;
     if (this.#tellChange(before, state)) return;
     const { code } = health.problem;
     const told = this.#deduplicator.occurred(this.#keyOf(grant.appliance, code), grant.appliance);
-    const fields = this.#fields(grant, health);
+    const fields = this.#fields(state, health);
     const portal = OF_PORTAL.includes(code) ? this.#connectionOf(grant.appliance)?.identity.name : undefined;
     if (told === null) this.#environment.log.debug('refresh did not succeed', fields);
     else this.#environment.log.warn('refresh did not succeed', { ...fields, portal, ...howLong(told) });
@@ -186,10 +187,11 @@ export class RefreshLogger {
    * Tells of what a person should know, however often it is tried again and the hub is started.
    * @returns whether there was any of it
    */
-  #tellChange(before: GrantState, { grant, health }: GrantState): boolean {
+  #tellChange(before: GrantState, state: ScheduledGrant): boolean {
+    const { grant, health } = state;
     if (health.kind === 'good') return false;
     const { log } = this.#environment;
-    const fields = this.#fields(grant, health);
+    const fields = this.#fields(state, health);
     if (health.kind === 'refused') {
       if (before.grant.refused !== null || before.health.kind === 'refused') return false;
       // Its tries from now on are told of as seldom as those of any other trouble.
@@ -209,12 +211,12 @@ export class RefreshLogger {
     return OF_PORTAL.includes(code) && portal !== undefined ? `portal ${portal} ${code}` : `${appliance} ${code}`;
   }
 
-  #fields({ appliance }: Grant, health: Exclude<Health, { kind: 'good' }>) {
-    const { problem, retryAt } = health;
+  #fields(state: ScheduledGrant, { problem }: Exclude<Health, { kind: 'good' }>) {
+    const due = this.#schedule.dueAt(state);
     const now = this.#environment.clock.now().uptime;
-    const retryIn = retryAt === null ? null : Math.max(0, Math.round((retryAt - now) / 1000));
+    const retryIn = due === null ? null : Math.max(0, Math.round((due - now) / 1000));
     const { code, message } = problem;
-    return { appliance: this.nameOf(appliance), problem: code, message, retry_in: retryIn };
+    return { appliance: this.nameOf(state.grant.appliance), problem: code, message, retry_in: retryIn };
   }
 
   /** What people call an appliance; undefined where it is gone. */

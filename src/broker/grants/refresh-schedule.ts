@@ -1,7 +1,7 @@
 import type { Instant } from '../../core/clock.ts';
 import { ageOf, type Grant, remaining } from '../../core/grants/grant.ts';
 import { dueAt, type Health, onDemandAt } from '../../core/grants/health.ts';
-import { type Replay, type RetryContext, replayHoldOff } from '../../core/grants/retry-delays.ts';
+import type { Replay, RetryContext } from '../../core/grants/retry-delays.ts';
 import type { Environment } from '../environment.ts';
 import type { PortalClock } from '../time/portal-clock.ts';
 
@@ -43,10 +43,9 @@ export class RefreshSchedule {
 
   /** When the grant will be refreshed next, on the boot clock in ms; null for never. */
   dueAt({ grant, health, lastForcedRefresh, throttledUntil }: ScheduledGrant, now?: Instant): number | null {
-    const context = this.context(grant.appliance, now);
     const jitterOffset = this.#jitterOffset(grant.appliance);
-    const input = { ...context, since: this.since, jitterOffset, lastForcedRefresh };
-    const due = heldOff(dueAt(grant, health, input), grant, context);
+    const input = { ...this.context(grant.appliance, now), since: this.since, jitterOffset, lastForcedRefresh };
+    const due = dueAt(grant, health, input);
     return due === null ? null : Math.max(due, throttledUntil);
   }
 
@@ -56,8 +55,7 @@ export class RefreshSchedule {
 
   /** When an appliance that waits for a token may have it refreshed, on the boot clock in ms; null for never. */
   onDemandAt({ grant, health, lastForcedRefresh }: ScheduledGrant): number | null {
-    const context = this.context(grant.appliance);
-    return heldOff(onDemandAt(grant, health, { now: context.now, lastForcedRefresh }), grant, context);
+    return onDemandAt(grant, health, { ...this.context(grant.appliance), lastForcedRefresh });
   }
 
   /** Whether an appliance that waits may have it refreshed now: against a backoff that runs, that would storm the portal. */
@@ -85,10 +83,4 @@ export class RefreshSchedule {
   #hasCome(at: number | null): boolean {
     return at !== null && at <= this.#environment.clock.now().uptime;
   }
-}
-
-/** How long the token at hand lives, and with it the hold-off, may become known only after a time to try again was set. */
-function heldOff(at: number | null, grant: Grant, context: RetryContext): number | null {
-  const holdOff = replayHoldOff(grant, context);
-  return at === null || holdOff === 0 ? at : Math.max(at, context.now.uptime + holdOff);
 }

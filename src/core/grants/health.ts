@@ -1,9 +1,13 @@
 import type { Instant } from '../clock.ts';
 import type { Problem } from '../reports/problem.ts';
 import type { Grant } from './grant.ts';
+import { type RetryContext, replayHoldOff } from './retry-delays.ts';
 import { forcedRefreshAt, nextRefreshAt, onDemandDue, type ScheduleInput } from './schedule.ts';
 
-/** How a grant's refreshes go. `retryAt` is on the boot clock, in ms. */
+/**
+ * How a grant's refreshes go. `retryAt` is on the boot clock, in ms; in doubt the hold-off of the old refresh token comes on top of
+ * it, see {@link dueAt}.
+ */
 export type Health =
   | { readonly kind: 'good' }
   /** It may pass: the hub goes on trying. */
@@ -20,8 +24,6 @@ export type Health =
       readonly waitsForNetwork?: true;
       /** The hub has got another address since: until something leaves it, its own attempts come sooner. */
       readonly fastRetry?: true;
-      /** What the two times would be without the hold-off of the old refresh token, see `replayHoldOff`. */
-      readonly withoutHoldOff?: { readonly retryAt: number; readonly onDemandAt: number };
       readonly rejections?: Rejections;
     }
   /** A person must log in again. `retryAt` is null where the portal said so itself. */
@@ -42,9 +44,12 @@ export interface Rejections {
 /** Attempts that the network kept from the portal are repeated within this, in ms. */
 const RETRY_WITHIN = 5000;
 
+/** What the hold-off of an old refresh token is worked out from, anew each time: how long the token at hand lives may become known late. */
+type HoldOffInput = Pick<RetryContext, 'now' | 'confirmed' | 'replay'>;
+
 /** When a grant is to be refreshed, on the boot clock in ms; null for never, unless a person asks. */
-export function dueAt(grant: Grant, health: Health, schedule: ScheduleInput): number | null {
-  if (health.kind !== 'good') return health.retryAt;
+export function dueAt(grant: Grant, health: Health, schedule: ScheduleInput & HoldOffInput): number | null {
+  if (health.kind !== 'good') return heldOff(health.retryAt, grant, schedule);
   return grant.distrusted === null ? nextRefreshAt(grant, schedule) : forcedRefreshAt(schedule);
 }
 
@@ -52,12 +57,18 @@ export function dueAt(grant: Grant, health: Health, schedule: ScheduleInput): nu
 export function onDemandAt(
   grant: Grant,
   health: Health,
-  timing: Pick<ScheduleInput, 'now' | 'lastForcedRefresh'>,
+  timing: HoldOffInput & Pick<ScheduleInput, 'lastForcedRefresh'>,
 ): number | null {
   if (health.kind === 'good') {
     return grant.distrusted === null ? onDemandDue(grant, timing.now) : forcedRefreshAt(timing);
   }
-  return health.kind === 'failing' ? (health.onDemandAt ?? health.retryAt) : health.retryAt;
+  const retryAt = health.kind === 'failing' ? (health.onDemandAt ?? health.retryAt) : health.retryAt;
+  return heldOff(retryAt, grant, timing);
+}
+
+function heldOff(at: number | null, grant: Grant, input: HoldOffInput): number | null {
+  const holdOff = replayHoldOff(grant, input);
+  return at === null || holdOff === 0 ? at : Math.max(at, input.now.uptime + holdOff);
 }
 
 /** The clock was set: what waited for that is tried within seconds. @param fraction a random number from 0 to 1 */
@@ -74,12 +85,8 @@ export function clockSet(health: Health, now: Instant, fraction: number): Health
 export function portalAnswered(health: Health, now: Instant, fraction: number): Health {
   if (health.kind !== 'failing' || health.waitsForNetwork === undefined) return health;
   const soon = now.uptime + RETRY_WITHIN * fraction;
-  const sooner = ({ retryAt, onDemandAt = retryAt }: { readonly retryAt: number; readonly onDemandAt?: number }) => ({
-    retryAt: Math.min(retryAt, soon),
-    onDemandAt: Math.min(onDemandAt, soon),
-  });
-  const { withoutHoldOff } = health;
-  return { ...health, ...sooner(health), ...(withoutHoldOff && { withoutHoldOff: sooner(withoutHoldOff) }) };
+  const { retryAt, onDemandAt = retryAt } = health;
+  return { ...health, retryAt: Math.min(retryAt, soon), onDemandAt: Math.min(onDemandAt, soon) };
 }
 
 /**
@@ -89,13 +96,4 @@ export function portalAnswered(health: Health, now: Instant, fraction: number): 
 export function networkChanged(health: Health, now: Instant, fraction: number): Health {
   const soon = portalAnswered(health, now, fraction);
   return soon.kind !== 'failing' || soon === health ? health : { ...soon, failures: 0, fastRetry: true };
-}
-
-/**
- * The access token serves no longer, so nothing is lost by another use of the old refresh token: its hold-off ends.
- */
-export function endReplayHoldOff(health: Health): Health {
-  if (health.kind !== 'failing' || health.withoutHoldOff === undefined) return health;
-  const { withoutHoldOff, ...others } = health;
-  return { ...others, ...withoutHoldOff };
 }

@@ -10,15 +10,7 @@ import {
 } from './backoff.ts';
 import { type Doubt, type Grant, remaining } from './grant.ts';
 import type { Health, Rejections } from './health.ts';
-import {
-  backgroundRetry,
-  both,
-  type RetryContext,
-  type RetryDelays,
-  replayDelays,
-  replayHoldOff,
-  timesOf,
-} from './retry-delays.ts';
+import { backgroundRetry, both, type RetryContext, type RetryDelays, replayDelays, timesOf } from './retry-delays.ts';
 import type { TokenOutcome } from './token-outcome.ts';
 
 /** An outcome that left the hub with the tokens it had. */
@@ -60,19 +52,10 @@ export function afterFailure(
   const failing = (
     code: ProblemCode,
     message: string,
-    { withoutHoldOff, ...delays }: RetryDelays,
+    delays: RetryDelays,
     { doubt = grant.doubt, ...waits }: { readonly doubt?: Doubt | null } & Waits = {},
   ): RefreshState => {
-    const holdOff = replayHoldOff({ ...grant, doubt }, context);
-    const at = (delay: number) => now.uptime + Math.max(delay, holdOff);
-    const next = {
-      failures,
-      retryAt: at(delays.background),
-      onDemandAt: at(delays.onDemand),
-      ...waits,
-      ...(holdOff > 0 && { withoutHoldOff: timesOf(withoutHoldOff ?? delays, now) }),
-      ...(rejections === null ? {} : { rejections }),
-    };
+    const next = { failures, ...timesOf(delays, now), ...waits, ...(rejections === null ? {} : { rejections }) };
     if (health.kind === 'refused' && rejections !== null) {
       return { doubt, refused: null, health: { kind: 'refused', problem: health.problem, ...next } };
     }
@@ -142,11 +125,7 @@ export function stateAtStart(
     return afterFailure({ ...grant, doubt }, { kind: 'good' }, cutShort, context);
   }
   if (grant.doubt === null) return { doubt: null, refused: null, health: healthAtStart(misconfigured, context) };
-  const delays = replayDelays(grant, grant.doubt, 1, context);
-  const times = {
-    ...timesOf(delays, context.now),
-    ...(delays.withoutHoldOff && { withoutHoldOff: timesOf(delays.withoutHoldOff, context.now) }),
-  };
+  const times = timesOf(replayDelays(grant, grant.doubt, 1, context), context.now);
   const known = doubted(grant.doubt, null);
   return { doubt: grant.doubt, refused: null, health: { kind: 'failing', problem: known, failures: 1, ...times } };
 }

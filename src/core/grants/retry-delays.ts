@@ -1,6 +1,6 @@
 import type { ConfirmedTime, Instant } from '../clock.ts';
 import { backgroundDelay, backoffDelay, onDemandBackoff, quickBackoff } from './backoff.ts';
-import { type Doubt, type Grant, minRemaining, remaining } from './grant.ts';
+import { ageOf, type Doubt, type Grant, minRemaining } from './grant.ts';
 
 /** When the old refresh token is sent again after a lost answer: docs/decisions/lost-answers.md. */
 export type Replay = 'soon' | 'late';
@@ -18,8 +18,6 @@ export interface RetryContext {
 export interface RetryDelays {
   readonly background: number;
   readonly onDemand: number;
-  /** Where these are a hold-off: what they would be without it. */
-  readonly withoutHoldOff?: Pick<RetryDelays, 'background' | 'onDemand'>;
 }
 
 /**
@@ -31,16 +29,17 @@ const OVERRUN = 1000;
 /**
  * Milliseconds for which the old refresh token must not be sent because of a doubt, whatever else may happen: each further use
  * might make the portal revoke a token that still serves. With `soon` one early replay is free, and the next comes
- * shortly before the token at hand ends; with `late` there is none before it has ended.
+ * shortly before the token at hand ends; with `late` there is none before it has ended. A token that the cloud refuses serves no longer,
+ * and nothing is lost by another use.
  */
 export function replayHoldOff(
   grant: Grant,
   { now, confirmed, replay }: Pick<RetryContext, 'now' | 'confirmed' | 'replay'>,
 ): number {
-  if (grant.doubt === null || awaitsEarlyReplay(grant, { replay })) return 0;
-  const left = remaining(grant, now, confirmed) ?? 0;
-  if (replay === 'soon') return Math.max(0, left - minRemaining(grant));
-  return left > 0 ? left + OVERRUN : 0;
+  if (grant.doubt === null || grant.distrusted !== null || awaitsEarlyReplay(grant, { replay })) return 0;
+  const age = ageOf(grant, now, confirmed);
+  if (age === null) return 0;
+  return Math.max(0, grant.lifetime - age + (replay === 'soon' ? -minRemaining(grant) : OVERRUN));
 }
 
 /** A lost answer is followed by one early replay, for portals with a grace time, and it has not reached the portal yet. */
@@ -48,15 +47,15 @@ function awaitsEarlyReplay({ doubt }: Grant, { replay }: Pick<RetryContext, 'rep
   return doubt !== null && replay === 'soon' && doubt.sends <= 1;
 }
 
-/** Milliseconds to the next use of the old refresh token, right after an answer was lost. */
+/** Milliseconds to the next use of the old refresh token, right after an answer was lost: at its hold-off's end no backoff goes on. */
 export function replayDelays(grant: Grant, doubt: Doubt, failures: number, context: RetryContext): RetryDelays {
   const { replay, fraction } = context;
   if (replay === 'soon' && doubt.sends === 1) return both(1000 + 2000 * fraction);
   const holdOff = replayHoldOff({ ...grant, doubt }, context);
   const onDemand = backoffDelay(onDemandBackoff(grant.lifetime), failures, fraction);
+  if (holdOff === 0) return { background: backgroundRetry(grant, failures, context), onDemand };
   const quick = backoffDelay(quickBackoff(grant.lifetime), failures, fraction);
-  if (holdOff > 0) return { ...both(holdOff), withoutHoldOff: { background: quick, onDemand } };
-  return { background: backgroundRetry(grant, failures, context), onDemand };
+  return { background: Math.min(quick, holdOff), onDemand: Math.min(onDemand, holdOff) };
 }
 
 /**
@@ -70,7 +69,7 @@ export function backgroundRetry(grant: Grant, failures: number, { replay, fracti
 }
 
 /** The delays as times on the boot clock, in ms. */
-export function timesOf({ background, onDemand }: Pick<RetryDelays, 'background' | 'onDemand'>, now: Instant) {
+export function timesOf({ background, onDemand }: RetryDelays, now: Instant) {
   return { retryAt: now.uptime + background, onDemandAt: now.uptime + onDemand };
 }
 
