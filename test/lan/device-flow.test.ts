@@ -272,7 +272,7 @@ describe('the page', () => {
     const { path, name, userCode } = await begin();
     expectPage(await logIn(await goOn(userCode), true), 200, `${name} is not connected`);
     const answer = await client.https(path);
-    expectPage(answer, 200, 'start the pairing once more on the appliance');
+    expectPage(answer, 200, 'Start the pairing once more on the appliance');
     expect(answer.text).not.toContain('latchkey pair');
   });
 

@@ -65,10 +65,3 @@ it('lists who is signed in, and signs out one, or all others, at once and for go
   expect(after).not.toContain('Alle anderen abmelden');
   expect(await readFile(hub.log, 'utf8')).not.toContain(idOfPhone);
 });
-
-it('is for nobody who is not signed in', async () => {
-  await using visitor = await PageVisitor.open(hub, '127.0.0.5');
-  for (const path of ['/browsers/sign-out', '/browsers/sign-out-others'])
-    expect(await visitor.post(path, { id: 'x' })).toMatchObject({ status: 401 });
-  expect(await visitor.get('/browsers')).toMatchObject({ status: 401 });
-});

@@ -52,13 +52,6 @@ describe('a person who opens the hub’s address', () => {
     });
   });
 
-  it('is sent to no other host', async () => {
-    const elsewhere = { headers: { host: 'portal.example' } };
-    const { statusCode, headers, body } = await request(`http://127.0.0.1:${side.server.httpPort}/pair`, elsewhere);
-    await body.dump();
-    expect({ statusCode, location: headers['location'] }).toEqual({ statusCode: 421, location: undefined });
-  });
-
   it('and speaks HTTP to the port for HTTPS is told so', async () => {
     const socket = connect(side.server.httpsPort, '127.0.0.1').setEncoding('latin1');
     await once(socket, 'connect');

@@ -11,9 +11,9 @@ const failed = (reason: FailureReason) => ({ kind: 'ended', result: { kind: 'fai
 
 describe('a pairing that failed', () => {
   test.each([
-    ['refused_by_user', 'Access was refused at the portal. If that was a mistake, start'],
+    ['refused_by_user', 'Access was refused at the portal. Start'],
     ['expired', 'The time for this pairing ran out. Start'],
-    ['portal_rejected', 'if that happens again, check the hub’s configuration.'],
+    ['portal_rejected', 'If that happens again, check the hub’s configuration.'],
   ] as const)('(%s) is started again where it was started', (reason, text) => {
     const ofInstaller = pairingNotice(pairingOf(failed(reason)), 'wallbox', en);
     expect(ofInstaller.text).toContain(text);

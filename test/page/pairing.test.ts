@@ -48,21 +48,6 @@ async function withLink(path: string): Promise<{ text: string; link: string }> {
 
 const stateOf = (link: string) => new URL(link).searchParams.get('state') ?? '';
 
-it('needs a session and its own form: nothing is begun otherwise', async () => {
-  await using stranger = await PageVisitor.open(hub);
-  for (const path of [`/appliances/${name}/pair`, '/pair-all', '/pairings/x/cancel', '/rounds/x/next']) {
-    expect((await stranger.post(path, { csrf })).status, path).toBe(401);
-    expect((await visitor.post(path, { csrf: 'another' })).status, path).toBe(403);
-    expect((await visitor.post(path, { csrf }, { origin: 'https://evil.example' })).status, path).toBe(403);
-    expect([404, 405], path).toContain((await visitor.get(path)).status);
-  }
-  for (const path of [`/p/${name}`, `/appliances/${name}/label`, '/pairings/x', '/rounds/x']) {
-    const { text } = await stranger.get(path);
-    expect(text, path).toContain('Setup code');
-  }
-  expect((await hub.appliance(name)).state).toBe('unpaired');
-});
-
 it('shows link, QR code and time left, and a second start shows the same pairing', async () => {
   const path = target(await send(`/appliances/${name}/pair`));
   expect(path).toMatch(/^\/pairings\/[\w-]+$/);

@@ -58,19 +58,18 @@ function failed(reason: FailureReason, appliance: string, byAppliance: boolean, 
 
 /** @param byAppliance whether a new pairing is the appliance's to start */
 function nextStep(reason: FailureReason, byAppliance: boolean, next: Texts['result']['next']): string {
+  const start = byAppliance ? next.startOnAppliance : next.startAtHub;
   switch (reason) {
-    case 'refused_by_user':
-      return byAppliance ? next.mistakeOnAppliance : next.mistakeAtHub;
     case 'replaced':
       return next.otherLink;
     case 'portal_rejected':
-      return byAppliance ? next.startOrCheckOnAppliance : next.startOrCheckAtHub;
+      return `${start} ${next.ifAgain}`;
     case 'foreign_origin':
     case 'misconfigured':
     case 'client_unknown':
       return next.checkConfiguration;
     default:
-      return byAppliance ? next.startOnAppliance : next.startAtHub;
+      return start;
   }
 }
 

@@ -1,4 +1,3 @@
-import type { FastifyRequest } from 'fastify';
 import { html } from 'ghtml';
 import type { Administration, ApplianceStatus, HouseStatus, HubStatus } from '../../core/administration.ts';
 import type { Clock } from '../../core/clock.ts';
@@ -19,8 +18,10 @@ const ORDER: readonly Severity[] = ['bad', 'warn', 'waiting', 'neutral', 'good']
 /** Seconds after which a page is looked at again where scripts are off and somebody is about to log in. */
 const RELOAD_WHILE_WAITING = 10;
 
-/** Appliances on one page: with more of them it would be too heavy for a phone in a cellar. */
+/** Appliances that are shown: with more of them the page would be too heavy for a phone in a cellar. */
 const MAX_SHOWN = 60;
+/** The command that shows all of them. */
+const ALL_COMMAND = 'latchkey status';
 
 /** How long appliances may register themselves, in seconds. */
 const REGISTRATION = 600;
@@ -37,8 +38,7 @@ export function serveOverview(guard: Guard, { administration, clock }: OverviewO
     const status = await administration.status();
     const { wall } = clock.now();
     const portals = administration.portals();
-    const page = overviewPage(status, asked.context, asked.session, portals, wall, pageOf(asked.request));
-    return sendInstallerPage(asked, 200, page);
+    return sendInstallerPage(asked, 200, overviewPage(status, asked.context, asked.session, portals, wall));
   });
   for (const [path, seconds] of [
     ['/registration/open', REGISTRATION],
@@ -51,17 +51,10 @@ export function serveOverview(guard: Guard, { administration, clock }: OverviewO
   }
 }
 
-/** Which page of the appliances is asked for; the first one where it is none. */
-function pageOf({ query }: FastifyRequest): number {
-  const page = typeof query === 'object' && query !== null && 'page' in query ? Number(query.page) : 1;
-  return Number.isSafeInteger(page) && page > 0 ? page : 1;
-}
-
 /**
  * The first page: how the hub is, and each appliance.
  * @param portals the names of the configured ones
  * @param now the hub's wall clock, in ms since 1970
- * @param wanted which page of many appliances, from 1 on; the last one where there are not so many
  */
 export function overviewPage(
   status: HouseStatus,
@@ -69,7 +62,6 @@ export function overviewPage(
   session: PageSession,
   portals: readonly string[],
   now: number,
-  wanted = 1,
 ): InstallerPage {
   const { overview } = texts;
   const { hub, notices, conditions } = status;
@@ -84,13 +76,13 @@ export function overviewPage(
     .toSorted((a, b) => ORDER.indexOf(a.health.severity) - ORDER.indexOf(b.health.severity));
   const { severity, sentence } = hubHealth(conditions, appliances, texts);
   const isWaiting = hub.registrationOpenFor !== undefined || status.appliances.some(({ state }) => state === 'pairing');
-  const pages = Math.max(1, Math.ceil(appliances.length / MAX_SHOWN));
-  const page = Math.min(wanted, pages);
+  const rest = appliances.length - MAX_SHOWN;
+  const more = rest > 0 ? html`<p class="quiet">${texts.round.more(rest)}</p><p><code>${ALL_COMMAND}</code></p>` : '';
   const cards = appliances
-    .slice((page - 1) * MAX_SHOWN, page * MAX_SHOWN)
+    .slice(0, MAX_SHOWN)
     .map(({ appliance, health }) => card(texts, session, appliance, health, portals.length > 1, now));
   const list = html`<section class="stack" aria-labelledby="appliances"><h2 id="appliances">${overview.appliances}</h2>
-<ul class="cards">!${cards}</ul>!${otherPages(texts, page, pages)}</section>`;
+<ul class="cards">!${cards}</ul>!${more}</section>`;
   return {
     title: overview.title,
     now,
@@ -107,17 +99,6 @@ export function overviewPage(
 <p><a class="back" id="browsers" href="/browsers">${texts.browsers.link}</a></p>
 !${about(texts, hub)}`,
   };
-}
-
-/** The ways to the other pages, where one does not hold all appliances. */
-function otherPages({ overview }: Texts, page: number, pages: number): string {
-  if (pages === 1) return '';
-  const link = (to: number, text: string, id: string) =>
-    to < 1 || to > pages
-      ? ''
-      : html`<a class="button" id="${id}" href="${to === 1 ? '/' : `/?page=${to}`}">${text}</a>`;
-  return html`<nav class="stack" aria-label="${overview.pages}"><p class="quiet">${overview.page(page, pages)}</p>
-<div class="actions">!${link(page - 1, overview.previousPage, 'previous')}!${link(page + 1, overview.nextPage, 'next')}</div></nav>`;
 }
 
 function card(

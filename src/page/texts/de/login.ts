@@ -74,12 +74,7 @@ export const result: typeof english.result = {
   next: {
     startOnAppliance: 'Starten Sie die Kopplung am Gerät noch einmal.',
     startAtHub: 'Starten Sie am Hub eine neue Kopplung.',
-    mistakeOnAppliance: 'War das ein Versehen, dann starten Sie die Kopplung am Gerät noch einmal.',
-    mistakeAtHub: 'War das ein Versehen, dann starten Sie am Hub eine neue Kopplung.',
-    startOrCheckOnAppliance:
-      'Starten Sie die Kopplung am Gerät noch einmal; geschieht das wieder, dann prüfen Sie die Konfiguration des Hubs.',
-    startOrCheckAtHub:
-      'Starten Sie am Hub eine neue Kopplung; geschieht das wieder, dann prüfen Sie die Konfiguration des Hubs.',
+    ifAgain: 'Geschieht das wieder, dann prüfen Sie die Konfiguration des Hubs.',
     otherLink: 'Verwenden Sie den Link der neueren.',
     checkConfiguration: 'Prüfen Sie die Konfiguration des Hubs.',
   },

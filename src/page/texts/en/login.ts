@@ -78,11 +78,7 @@ export const result = {
   next: {
     startOnAppliance: 'Start the pairing once more on the appliance.',
     startAtHub: 'Start a new pairing at the hub.',
-    mistakeOnAppliance: 'If that was a mistake, start the pairing once more on the appliance.',
-    mistakeAtHub: 'If that was a mistake, start a new pairing at the hub.',
-    startOrCheckOnAppliance:
-      'Start the pairing once more on the appliance; if that happens again, check the hub’s configuration.',
-    startOrCheckAtHub: 'Start a new pairing at the hub; if that happens again, check the hub’s configuration.',
+    ifAgain: 'If that happens again, check the hub’s configuration.',
     otherLink: 'Use the link of that one.',
     checkConfiguration: 'Check the hub’s configuration.',
   },

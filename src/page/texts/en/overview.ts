@@ -22,11 +22,6 @@ export const overview = {
   hubWarns: 'The hub has something to tell you.',
   notices: 'What to do',
   appliances: 'Appliances',
-  /** Where one page does not hold all of them. */
-  pages: 'More appliances',
-  page: (page: number, pages: number) => `Page ${page} of ${pages}`,
-  previousPage: 'Previous page',
-  nextPage: 'Next page',
   firstOne: 'Add the first one, then connect it.',
   add: 'Add an appliance',
   connectAll: 'Connect all',
