@@ -4,13 +4,13 @@ import { existsSync, mkdirSync, mkdtempDisposableSync, rmSync, writeFileSync } f
 import { loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { comparison, inWords, writePage } from './bench.d/page.ts';
+import { comparison, figuresInWords, writePage } from './bench.d/page.ts';
 import type { Measurement, Subject, Suite } from './bench.d/suite.ts';
 import { missingPrograms, SUITES } from './bench.d/suites.ts';
 
 const root = join(import.meta.dirname, '..');
 
-const { suites, quick, against } = told(process.argv.slice(2));
+const { suites, quick, against } = options();
 for (const { program, pack } of missingPrograms(suites)) {
   fail(`scripts/bench: there is no ${program} here: install it ("apt-get install ${pack}"), or name other suites`);
 }
@@ -19,7 +19,7 @@ process.env['LATCHKEY_TEST_LOGS'] = join(scratch.path, 'logs');
 
 const subjects: [Subject, ...Subject[]] = [{ name: 'latchkey', root }];
 if (against !== null) subjects.push(checkoutOf(against));
-let unsteady = 0;
+let notMeasured = 0;
 for (const suite of suites) {
   progress(`${suite.name}: ${suite.title}`);
   const began = new Date();
@@ -30,21 +30,20 @@ for (const suite of suites) {
     ...{ load: [loadBefore, loadavg()[0] ?? 0] as const, measured },
   };
   if (!quick) progress(`raw figures: ${keep(run.suite, run.began, run)}`);
-  unsteady += report(suite, run);
+  notMeasured += report(suite, run);
 }
-if (unsteady > 0 && !quick) {
-  fail(`scripts/bench: the machine was too busy for ${unsteady} of the quotients: run it again when it is quiet`, 1);
+if (notMeasured > 0 && !quick) {
+  fail(`scripts/bench: the machine was too busy for ${notMeasured} of the targets: run it again when it is quiet`, 1);
 }
 
-/** Prints what was measured, and writes the page where it is this checkout's alone. @returns the quotients not told */
+/** Prints what was measured, and writes the page where it is this checkout's alone. @returns the targets not judged */
 function report(suite: Suite, run: Parameters<typeof writePage>[1] & { measured: readonly Measurement[] }): number {
-  const { targets, text } = suite.report(run.measured);
-  console.log(inWords(run.measured));
   if (against !== null) {
-    const { table, unsteady: missing } = comparison(run.measured, subjects[1]?.name ?? '');
-    console.log(table);
-    return missing;
+    console.log(comparison(run.measured, subjects[1]?.name ?? ''));
+    return 0;
   }
+  const { targets, text } = suite.report(run.measured);
+  console.log(figuresInWords(run.measured));
   for (const { text: wanted, measured, verdict } of targets)
     console.log(`${verdict.toUpperCase()}: ${wanted}: ${measured}`);
   if (!quick) writePage(suite, run, { targets, text });
@@ -58,24 +57,22 @@ function keep(suite: string, began: string, run: unknown): string {
   return file;
 }
 
-function told(args: string[]): { suites: readonly Suite[]; quick: boolean; against: string | null } {
-  const options = { quick: { type: 'boolean' }, against: { type: 'string' } } as const;
+function options(): { suites: readonly Suite[]; quick: boolean; against: string | null } {
   const known = SUITES.map(({ name }) => name);
-  const { tokens } = parseArgs({ args, strict: false, tokens: true, allowPositionals: true, options });
-  const wanted: Suite[] = [];
-  let quick = false;
-  let against: string | null = null;
-  for (const token of tokens) {
-    const suite = token.kind === 'positional' ? SUITES.find(({ name }) => name === token.value) : undefined;
-    if (suite !== undefined) wanted.push(suite);
-    else if (token.kind === 'option' && token.rawName === '--quick' && token.value === undefined) quick = true;
-    else if (token.kind === 'option' && token.rawName === '--against' && token.value) against = token.value;
-    else {
-      const found = token.kind === 'option' ? token.rawName : token.kind === 'positional' ? token.value : '--';
-      fail(`scripts/bench: found ${found}; allowed are --quick, --against REVISION and ${known.join(', ')}`);
-    }
+  try {
+    const { values, positionals } = parseArgs({
+      allowPositionals: true,
+      options: { quick: { type: 'boolean', default: false }, against: { type: 'string' } },
+    });
+    const unknown = positionals.find((name) => !known.includes(name));
+    if (unknown !== undefined) throw new Error(`found ${unknown}`);
+    if (values.against === '') throw new Error('--against: found nothing');
+    const suites = SUITES.filter(({ name }) => positionals.length === 0 || positionals.includes(name));
+    return { suites, quick: values.quick, against: values.against ?? null };
+  } catch (error) {
+    const [what] = (error instanceof Error ? error.message : String(error)).split('\n');
+    return fail(`scripts/bench: ${what}; allowed are --quick, --against REVISION and ${known.join(', ')}`);
   }
-  return { suites: wanted.length === 0 ? SUITES : wanted, quick, against };
 }
 
 /**

@@ -1,7 +1,7 @@
 // Simulates a fleet of hubs on the daemon's own scheduling: see scripts/fleet.d/scenarios.ts for what happens to it.
 import { parseArgs } from 'node:util';
 import { writeSection } from './bench.d/page.ts';
-import { inWords, report } from './fleet.d/report.ts';
+import { report } from './fleet.d/report.ts';
 import { SCENARIOS, simulate } from './fleet.d/scenarios.ts';
 
 /** With so many it writes the page. */
@@ -14,8 +14,8 @@ const outcomes = SCENARIOS.map((scenario) => {
   console.error(`latchkey: ${scenario.title}, ${hubs} hubs, seed ${seed}`);
   return simulate(scenario, hubs, seed);
 });
-console.log(inWords(outcomes));
 const told = report(outcomes, hubs);
+console.log(told.text.trim());
 for (const { text, measured, verdict } of told.targets) console.log(`${verdict.toUpperCase()}: ${text}: ${measured}`);
 if (hubs === MANY) {
   const how = `\`./scripts/simulate-fleet --seed ${seed}\`: ${MANY.toLocaleString('en')} hubs. The same seed gives the same figures on every machine.`;

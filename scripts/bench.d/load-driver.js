@@ -6,12 +6,9 @@ const job = JSON.parse(process.argv[2]);
 const { port, chains, connections = 'kept', rate = null, addresses = ['127.0.0.1'] } = job;
 const secureContext = createSecureContext();
 const latencies = [];
-const sessions = new Map();
 let sent = 0;
 let errors = 0;
 let example = null;
-let opened = 0;
-let resumed = 0;
 let counting = false;
 let stopping = false;
 
@@ -38,8 +35,6 @@ console.log(
     sent,
     errors,
     example,
-    opened,
-    resumed,
     busy,
   }),
 );
@@ -112,17 +107,11 @@ function open(index) {
   const { promise, resolve } = Promise.withResolvers();
   const localAddress = addresses[index % addresses.length];
   const to = { host: '127.0.0.1', port, localAddress, noDelay: true };
-  const session = connections === 'resumed' ? sessions.get(index) : undefined;
   // Nobody looks at the certificate.
-  const socket = connect({ ...to, secureContext, rejectUnauthorized: false, session });
+  const socket = connect({ ...to, secureContext, rejectUnauthorized: false });
   const connection = { socket, received: '', answered: null, end: () => socket.end() };
   socket.setEncoding('latin1');
-  socket.once('secureConnect', () => {
-    opened += 1;
-    if (socket.isSessionReused()) resumed += 1;
-    resolve(connection);
-  });
-  if (connections === 'resumed') socket.once('session', (given) => sessions.set(index, given));
+  socket.once('secureConnect', () => resolve(connection));
   socket.on('data', (chunk) => receive(connection, chunk));
   socket.on('error', (error) => {
     fail(String(error));

@@ -15,8 +15,8 @@ export interface Chain {
 export interface Job {
   readonly port: number;
   readonly chains: readonly Chain[];
-  /** `kept` where left out: a connection a chain. Else one a request, with a whole TLS handshake or taking up a session. */
-  readonly connections?: 'kept' | 'new' | 'resumed';
+  /** `kept` where left out: a connection a chain. Else one a request, with a whole TLS handshake. */
+  readonly connections?: 'kept' | 'new';
   /** Requests a second at even distances, whoever has been answered; left out: the next one after each answer. */
   readonly rate?: number;
   /** The loopback addresses that connections come from, in turn; default: 127.0.0.1. */
@@ -35,9 +35,6 @@ export interface Load {
   readonly p99: number;
   /** Requests, counted or not. */
   readonly sent: number;
-  /** Connections that were made, and how many of them have taken up a TLS session. */
-  readonly opened: number;
-  readonly resumed: number;
   /** How busy the load kept its own core while it was counted, 0 to 1; at even distances always. */
   readonly busy: number;
 }
@@ -61,7 +58,6 @@ export async function runLoad(server: string, job: Job, within: readonly string[
 export function tokenRequest(
   port: number,
   { client_id, client_secret }: { readonly client_id: string; readonly client_secret: string },
-  path = '/oauth/token',
 ): string {
   const body = 'grant_type=client_credentials';
   const headers = [
@@ -70,5 +66,5 @@ export function tokenRequest(
     'Content-Type: application/x-www-form-urlencoded',
     `Content-Length: ${body.length}`,
   ];
-  return `POST ${path} HTTP/1.1\r\n${headers.join('\r\n')}\r\n\r\n${body}`;
+  return `POST /oauth/token HTTP/1.1\r\n${headers.join('\r\n')}\r\n\r\n${body}`;
 }

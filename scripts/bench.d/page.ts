@@ -1,8 +1,8 @@
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';
 import { join } from 'node:path';
-import { quotient, spread } from './statistics.ts';
+import { inWords, quotient, spread } from './statistics.ts';
 import type { Measurement, Report, Suite } from './suite.ts';
 
 const root = join(import.meta.dirname, '../..');
@@ -15,13 +15,13 @@ export interface Run {
   readonly load: readonly [number, number];
 }
 
-/** Puts what a suite has measured into its section of docs/benchmarks.md, and its pictures beside. */
+/** Puts what a suite has measured into its section of docs/benchmarks.md. */
 export function writePage(suite: Suite, run: Run, report: Report): void {
   writeSection(suite.name, suite.title, circumstances(suite, run), report);
 }
 
-/** Puts a report into its section of docs/benchmarks.md, and its pictures beside. @param how it came about */
-export function writeSection(name: string, title: string, how: string, { targets, text, pictures = {} }: Report): void {
+/** Puts a report into its section of docs/benchmarks.md. @param how it came about */
+export function writeSection(name: string, title: string, how: string, { targets, text }: Report): void {
   const file = join(root, 'docs/benchmarks.md');
   const page = readFileSync(file, 'utf8');
   const [begin, end] = [`<!-- bench: ${name} -->`, `<!-- end of bench: ${name} -->`];
@@ -30,14 +30,11 @@ export function writeSection(name: string, title: string, how: string, { targets
     throw new Error(`docs/benchmarks.md has no place for it: put ${begin} and ${end} there`);
   const section = [begin, `## ${title}`, how, targetTable(targets), text.trim(), ''];
   writeFileSync(file, page.slice(0, from) + section.filter((part) => part !== null).join('\n\n') + page.slice(to));
-  mkdirSync(join(root, 'docs/images'), { recursive: true });
-  for (const [picture, svg] of Object.entries(pictures)) writeFileSync(join(root, `docs/images/${picture}.svg`), svg);
 }
 
-function circumstances({ name, peers }: Suite, { began, ended, load }: Run): string {
+function circumstances({ name }: Suite, { began, ended, load }: Run): string {
   const [before, after] = load.map((value) => value.toFixed(1));
-  const versions = peers.length === 0 ? '' : ` ${peers.map((peer) => `${peer} ${version(peer)}`).join(', ')};`;
-  return `\`./scripts/bench ${name}\`, ${began.slice(0, 16)} to ${ended.slice(11, 16)} UTC:${versions} Node ${process.versions.node},
+  return `\`./scripts/bench ${name}\`, ${began.slice(0, 16)} to ${ended.slice(11, 16)} UTC: Node ${process.versions.node},
 Linux ${uname()}, ${cpus().length} × ${cpus()[0]?.model ?? 'unknown'}, load average ${before} before and ${after} after.`;
 }
 
@@ -66,7 +63,7 @@ export function table(measured: readonly Measurement[], whats: readonly string[]
 }
 
 /** All figures as lines for a terminal. */
-export function inWords(measured: readonly Measurement[]): string {
+export function figuresInWords(measured: readonly Measurement[]): string {
   return measured
     .map(
       ({ what, of, unit, values }) => `${what.padEnd(48)} ${of.padEnd(24)} ${spread(values, digits(values))} ${unit}`,
@@ -75,20 +72,18 @@ export function inWords(measured: readonly Measurement[]): string {
 }
 
 /** What this checkout measures beside another revision, in the same rounds. */
-export function comparison(measured: readonly Measurement[], other: string): { table: string; unsteady: number } {
-  const rows: string[] = [];
-  let unsteady = 0;
-  for (const then of measured.filter(({ of }) => of === other)) {
-    const now = measured.find(({ what, of }) => what === then.what && of === 'latchkey');
-    if (now === undefined) continue;
-    const compared = quotient(now, then);
-    if (!compared.steady) unsteady += 1;
-    const better = compared.steady && (then.better === 'more' ? compared.value > 1 : compared.value < 1);
-    rows.push(
-      `| ${then.what}, ${then.unit} | ${cell(then)} | ${cell(now)} | ${compared.told}${better ? ' (better)' : ''} |`,
-    );
-  }
-  return { table: [`| | ${other} | here | here is |`, '|---|---|---|---|', ...rows].join('\n'), unsteady };
+export function comparison(measured: readonly Measurement[], other: string): string {
+  const rows = measured
+    .filter(({ of }) => of === other)
+    .flatMap((then) => {
+      const now = measured.find(({ what, of }) => what === then.what && of === 'latchkey');
+      if (now === undefined) return [];
+      const compared = quotient(now, then);
+      const isBetter = compared.middle?.every((value) => (then.better === 'more' ? value > 1 : value < 1)) ?? false;
+      const here = `${inWords(compared)}${isBetter ? ', better' : ''}`;
+      return `| ${then.what}, ${then.unit} | ${cell(then)} | ${cell(now)} | ${here} |`;
+    });
+  return [`| | ${other} | here | here is |`, '|---|---|---|---|', ...rows].join('\n');
 }
 
 function cell({ values }: Measurement): string {
@@ -102,9 +97,4 @@ function digits(values: readonly number[]): number {
 
 function uname(): string {
   return execFileSync('uname', ['-rm']).toString().trim();
-}
-
-function version(name: string): string {
-  const manifest = readFileSync(join(root, 'scripts/bench.d/peers/node_modules', name, 'package.json'), 'utf8');
-  return (JSON.parse(manifest) as { version: string }).version;
 }

@@ -5,20 +5,13 @@ import { createAuthority, issueLeaf } from '../../src/system/x509/issuing.ts';
 import { SERVICE_ENV, SERVICE_FLAGS } from './hub.ts';
 import { type Program, startProgram } from './program.ts';
 
-/** The client that asks peers: oidc-provider knows it, the others do not look. */
+/** The client that asks peers, which do not look who asks. */
 export const PEER_CLIENT = { client_id: '6a8f8d0e-3a34-4d6e-9d43-0b5d3c1f1a01', client_secret: 'bench-secret' };
 
-/**
- * Starts a program of bench.d/peers, which says in JSON where it listens.
- * @param service what it is started with; default: what the hub's service is
- */
-export function startPeer(
-  file: string,
-  args: readonly string[],
-  { flags, env } = { flags: SERVICE_FLAGS, env: SERVICE_ENV },
-): Promise<Program> {
-  const command = [process.execPath, ...flags, join(import.meta.dirname, 'peers', file), ...args];
-  return startProgram(command, { env: { ...process.env, ...env }, ready: (line) => line.startsWith('{') });
+/** Starts a program of bench.d/peers as the hub's service is started; it says in JSON where it listens. */
+export function startPeer(file: string, args: readonly string[]): Promise<Program> {
+  const command = [process.execPath, ...SERVICE_FLAGS, join(import.meta.dirname, 'peers', file), ...args];
+  return startProgram(command, { env: { ...process.env, ...SERVICE_ENV }, ready: (line) => line.startsWith('{') });
 }
 
 /**

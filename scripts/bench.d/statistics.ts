@@ -1,8 +1,3 @@
-/**
- * A quotient is told only where the middle half of the rounds' quotients lies this close together, as a part of their
- * median: where it does not, something else had the cores.
- */
-const STEADY = 0.25;
 /** Fewer rounds say nothing of their spread. */
 const FEWEST_ROUNDS = 3;
 
@@ -17,10 +12,6 @@ export interface Quotient {
   readonly value: number;
   /** Between what the middle half of them lies; null where there are too few rounds to say. */
   readonly middle: readonly [low: number, high: number] | null;
-  /** Whether the machine was quiet enough for it to say anything. */
-  readonly steady: boolean;
-  /** The quotient, or why there is none. */
-  readonly told: string;
 }
 
 /** The middle value; of an even number of values the upper one. */
@@ -40,15 +31,15 @@ export function quotient(one: Rounds, other: Rounds): Quotient {
     const beside = other.values[round] ?? Number.NaN;
     return value === beside ? 1 : value / beside;
   });
-  const value = median(each);
-  if (each.length < FEWEST_ROUNDS) {
-    return { value, middle: null, steady: false, told: `– (fewer than ${FEWEST_ROUNDS} rounds)` };
-  }
-  const middle = [quantile(each, 0.25), quantile(each, 0.75)] as const;
-  const spread = (middle[1] - middle[0]) / value;
-  if (spread <= STEADY) return { value, middle, steady: true, told: `${value.toFixed(2)} ×` };
-  const told = `– (the machine was too busy: the rounds lie ${(100 * spread).toFixed(0)} % apart)`;
-  return { value, middle, steady: false, told };
+  const middle = each.length < FEWEST_ROUNDS ? null : ([quantile(each, 0.25), quantile(each, 0.75)] as const);
+  return { value: median(each), middle };
+}
+
+/** A quotient, and in brackets its middle half: `0.62 × (0.60–0.65)`. */
+export function inWords({ value, middle }: Quotient): string {
+  if (middle === null) return `– (fewer than ${FEWEST_ROUNDS} rounds)`;
+  const [low, high] = middle.map((end) => end.toFixed(2));
+  return `${value.toFixed(2)} × (${low}–${high})`;
 }
 
 /** The median, and in brackets the lowest and the highest: `77 (73–94)`. */

@@ -1,4 +1,4 @@
-import type { Quotient } from './statistics.ts';
+import { inWords, type Quotient } from './statistics.ts';
 
 /** Figures of one thing, raw: as they go to JSON, and what all tables are made from. */
 export interface Measurement {
@@ -45,8 +45,6 @@ export interface Report {
   readonly targets: readonly Target[];
   /** Markdown. */
   readonly text: string;
-  /** SVG files in docs/images/, by name without `.svg`. */
-  readonly pictures?: Readonly<Record<string, string>>;
 }
 
 /** A benchmark of one promise, all of it measured in one run. */
@@ -55,8 +53,6 @@ export interface Suite {
   readonly name: string;
   /** The heading in docs/benchmarks.md. */
   readonly title: string;
-  /** Packages of scripts/bench.d/peers whose versions are told. */
-  readonly peers: readonly string[];
   /** Debian's packages that are needed, by the programs in them: `{ strace: 'strace' }`. */
   readonly programs: Readonly<Record<string, string>>;
   measure(bench: Bench): Promise<Measurement[]>;
@@ -70,19 +66,12 @@ export function figures(measured: readonly Measurement[], what: string, of: stri
   return found;
 }
 
-/**
- * A target for a quotient. If the machine was too busy to tell the quotient, it is judged all the same where the middle half of the
- * rounds is of one opinion.
- */
+/** A target for a quotient, judged only where the middle half of the rounds is of one opinion. */
 export function target(text: string, quotient: Quotient, bound: { atLeast?: number; atMost?: number }): Target {
   const verdictOn = (value: number) =>
     value >= (bound.atLeast ?? -Infinity) && value <= (bound.atMost ?? Infinity) ? 'met' : 'not met';
-  const { value, middle, steady, told: measured } = quotient;
-  if (steady) return { text, measured, verdict: verdictOn(value) };
-  if (middle === null || verdictOn(middle[0]) !== verdictOn(middle[1]))
-    return { text, measured, verdict: 'not measured' };
-  const range = `${middle[0].toFixed(2)} to ${middle[1].toFixed(2)} × (the machine was too busy for one figure)`;
-  return { text, measured: range, verdict: verdictOn(middle[0]) };
+  const [low, high] = (quotient.middle ?? []).map(verdictOn);
+  return { text, measured: inWords(quotient), verdict: low !== undefined && low === high ? low : 'not measured' };
 }
 
 /** A target for a figure that is counted, or that is compared with nothing. */

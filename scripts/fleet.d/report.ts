@@ -1,5 +1,4 @@
 import { limit, type Report } from '../bench.d/suite.ts';
-import { lines } from './plot.ts';
 import { LIFETIME } from './portal.ts';
 import type { Wanted } from './rates.ts';
 import { ASKED, type Outcome, usualRate } from './scenarios.ts';
@@ -62,30 +61,8 @@ ${outcomes.map(freshRow).join('\n')}
 
 The busiest second of a day is ${(ratesOf(day, 'all', SECOND).peak / day.usual).toFixed(2)} times the mean, and that is chance: hubs that know nothing of each other ask at
 random, and among so many seconds of random requests the busiest is expected to have
-${(busiestByChance(day.usual, (day.scenario.end - day.scenario.over) / SECOND) / day.usual).toFixed(2)} times the mean. So the target is meant for minutes.
-
-${others
-  .filter(isDrawn)
-  .map(({ scenario }) => `![Requests a second: ${scenario.title}](images/${picture(scenario.name)}.svg)`)
-  .join('\n\n')}`,
-    pictures: Object.fromEntries(others.filter(isDrawn).map((one) => [picture(one.scenario.name), drawn(one)])),
+${(busiestByChance(day.usual, (day.scenario.end - day.scenario.over) / SECOND) / day.usual).toFixed(2)} times the mean. So the target is meant for minutes.`,
   };
-}
-
-/** A table for a terminal. */
-export function inWords(outcomes: readonly Outcome[]): string {
-  return outcomes
-    .map((outcome) => {
-      const { mean, peak, p99 } = ratesOf(outcome, 'all', SECOND);
-      const busiest = (wanted: Wanted | 'all') => times(ratesOf(outcome, wanted, MINUTE).peak, outcome);
-      return `${outcome.scenario.title}
-    requests a second: mean ${mean.toFixed(1)}, busiest second ${peak}, 99 % of seconds up to ${p99}
-    busiest minute: ${busiest('all')} × usual, the hubs' own ${busiest('own')}, for an appliance ${busiest('prompted')}, while it lasted ${meanwhile(outcome)}
-    told to come back later: ${outcome.deferred}
-    all fresh after ${freshIn(outcome).toFixed(1)} min, longest without a token ${minutesOf(outcome.longest)} min, where an appliance asks ${minutesOf(outcome.longestAsked)} min
-    hubs starved: ${outcome.starvedHubs}, grants lost: ${outcome.lost}, without a token in the end: ${outcome.stale}`;
-    })
-    .join('\n');
 }
 
 /** What the hubs' own refreshes add to the usual ones in the busiest minute, in times of these. */
@@ -139,22 +116,4 @@ function busiestByChance(mean: number, windows: number): number {
     if ((1 - below) * windows < 1) return count;
     probability *= mean / (count + 1);
   }
-}
-
-function isDrawn({ scenario }: Outcome): boolean {
-  return ['outage-45', 'outage-120', 'power-cut'].includes(scenario.name);
-}
-
-function picture(name: string): string {
-  return `fleet-${name}`;
-}
-
-function drawn({ scenario, rates, usual }: Outcome): string {
-  const series = (wanted: Wanted) =>
-    rates.windows(wanted, 0, scenario.end, MINUTE).map(([at, rate]) => [at / (60 * MINUTE), rate] as const);
-  return lines({ title: scenario.title, x: 'hours', y: 'requests a second' }, [
-    { name: "the hubs' own", points: series('own') },
-    { name: 'for an appliance', points: series('prompted') },
-    { name: 'usual', points: [0, scenario.end / (60 * MINUTE)].map((at) => [at, usual] as const) },
-  ]);
 }

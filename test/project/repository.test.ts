@@ -11,7 +11,7 @@ function manifest(file: string): Record<string, unknown> {
   return JSON.parse(read(file)) as Record<string, unknown>;
 }
 
-describe.each(['.', 'scripts/runtime', 'scripts/bench.d/peers'])('the packages of %s', (folder) => {
+describe.each(['.', 'scripts/runtime'])('the packages of %s', (folder) => {
   test('are locked by hash, and the lock file names no registry', () => {
     const all = Object.entries(packages(`${folder}/package-lock.json`));
     expect(all.length).toBeGreaterThan(2);
@@ -41,11 +41,7 @@ test('the packages installed are those of the lock file', () => {
 
 test('every lock file of the checkout is one of these', () => {
   const locks = globSync('**/package-lock.json', { cwd: root, exclude: ['**/node_modules', '**/.cache'] });
-  expect(locks.sort()).toEqual([
-    'package-lock.json',
-    'scripts/bench.d/peers/package-lock.json',
-    'scripts/runtime/package-lock.json',
-  ]);
+  expect(locks.sort()).toEqual(['package-lock.json', 'scripts/runtime/package-lock.json']);
 });
 
 function packages(file: string): Record<string, Locked> {

@@ -14,7 +14,7 @@ import {
   type Target,
   target,
 } from '../suite.ts';
-import { startBareFastify, startHub, startOidcProvider, type TokenServer } from './servers.ts';
+import { startBareFastify, startHub, type TokenServer } from './servers.ts';
 
 const CHAINS = 16;
 /** The hub gives each device so many connections and no more: the load is several. */
@@ -26,16 +26,13 @@ const LOAD_BOUND = 90;
 
 const KEPT = 'keep-alive';
 const NEW = 'new connection';
-const RESUMED = 'resumed session';
 const HALF = 'half load';
 const BARE = 'bare fastify';
-const PROVIDER = 'oidc-provider';
 
-/** Hand-outs over HTTPS beside what fastify costs, and beside another authorization server. */
+/** Hand-outs over HTTPS beside what fastify costs. */
 export const handOutSuite: Suite = {
   name: 'hand-out',
   title: 'A hand-out',
-  peers: ['fastify', 'oidc-provider'],
   programs: {},
   measure,
   report,
@@ -52,8 +49,7 @@ async function measure(bench: Bench): Promise<Measurement[]> {
   const hubs = [hub];
   for (const subject of subjects.slice(1)) hubs.push(running.use(await startHub(subject, emulator, CHAINS)));
   const bare = running.use(await startBareFastify(tls, hub.answer, CHAINS));
-  const provider = running.use(await startOidcProvider(tls, CHAINS));
-  const all = [...hubs, bare, provider];
+  const all = [...hubs, bare];
 
   const load = async (server: TokenServer, what: string, more: Pick<Job, 'connections' | 'rate'>) => {
     const { port, chains } = server;
@@ -68,23 +64,18 @@ async function measure(bench: Bench): Promise<Measurement[]> {
     measured.add(`${what}: p50`, server.name, 'ms', result.p50);
     measured.add(`${what}: p99`, server.name, 'ms', result.p99);
     measured.add(`${what}: processor`, server.name, 'µs', (1000 * (server.cpu() - before)) / result.sent);
-    const [least, most] = what === RESUMED ? [result.opened - CHAINS, result.opened] : [0, 0];
-    if (result.resumed < least || result.resumed > most) {
-      throw new Error(`${server.name}, ${what}: ${result.resumed} of ${result.opened} sessions were resumed`);
-    }
   };
 
   for (const [what, connections] of [
     [KEPT, 'kept'],
     [NEW, 'new'],
-    [RESUMED, 'resumed'],
   ] as const) {
     bench.progress(`hand-out: ${what}, ${rounds} rounds of ${all.length} servers`);
     await inTurns(rounds, all, (server) => load(server, what, { connections }));
   }
   const rate = median(figures(measured.all, `${KEPT}: requests`, hub.name).values) / 2;
   bench.progress(`hand-out: ${rate.toFixed(0)} requests a second, ${rounds} rounds`);
-  await inTurns(rounds, [...hubs, bare], (server) => load(server, HALF, { rate }));
+  await inTurns(rounds, all, (server) => load(server, HALF, { rate }));
   measured.add(`${HALF}: requests`, hub.name, '1/s', rate, 'more');
 
   return measured.all;
@@ -93,36 +84,34 @@ async function measure(bench: Bench): Promise<Measurement[]> {
 function report(measured: readonly Measurement[]): Report {
   const of = (what: string, name: string) => figures(measured, what, name);
   /** By rate; where the load itself could send no more, by what a request costs the server. */
-  const faster = (what: string, peer: string, words: string, atLeast: number): Target => {
-    const busy = ['latchkey', peer].map((name) => median(of(`${what}: load's core busy`, name).values));
+  const faster = (what: string, words: string, atLeast: number): Target => {
+    const busy = ['latchkey', BARE].map((name) => median(of(`${what}: load's core busy`, name).values));
     const byRate = Math.max(...busy) <= LOAD_BOUND;
     const compared = byRate
-      ? quotient(of(`${what}: requests`, 'latchkey'), of(`${what}: requests`, peer))
-      : quotient(of(`${what}: processor`, peer), of(`${what}: processor`, 'latchkey'));
+      ? quotient(of(`${what}: requests`, 'latchkey'), of(`${what}: requests`, BARE))
+      : quotient(of(`${what}: processor`, BARE), of(`${what}: processor`, 'latchkey'));
     const by = byRate ? '' : ' by processor time';
-    return target(`${words}, a second${by}: at least ${atLeast} × ${peer}'s`, compared, { atLeast });
+    return target(`${words}, a second${by}: at least ${atLeast} × ${BARE}'s`, compared, { atLeast });
   };
   const slower = target(
     `p99 at half of Latchkey's capacity: at most 1.5 × ${BARE}'s`,
     quotient(of(`${HALF}: p99`, 'latchkey'), of(`${HALF}: p99`, BARE)),
     { atMost: 1.5 },
   );
-  const names = ['latchkey', BARE, PROVIDER];
+  const names = ['latchkey', BARE];
   const under = (what: string) =>
     ['requests', 'p50', 'p99', 'processor', "load's core busy"].map((one) => `${what}: ${one}`);
   const half = of(`${HALF}: requests`, 'latchkey').values[0] ?? Number.NaN;
   return {
     targets: [
-      faster(KEPT, BARE, 'hand-outs on connections that stay', 0.75),
-      faster(NEW, BARE, 'hand-outs with a new connection each', 0.9),
-      faster(KEPT, PROVIDER, 'hand-outs on connections that stay', 5),
+      faster(KEPT, 'hand-outs on connections that stay', 0.75),
+      faster(NEW, 'hand-outs with a new connection each', 0.9),
       slower,
     ],
     text: `
 \`POST /oauth/token\`, \`grant_type=client_credentials\`, \`client_secret_basic\`, over HTTPS (TLS 1.3): the hub as its service runs
-it, with five paired appliances; a fastify server with the same flags that answers what the hub answered once, to whoever asks; and
-oidc-provider, with opaque tokens and its in-memory adapter. All have a certificate of the same kind and the hub's TLS
-settings. ${CHAINS} connections from ${DEVICES.length} addresses, one request at a time on each, over raw TLS sockets on a core of
+it, with five paired appliances; and a fastify server with the same flags that answers what the hub answered once, to whoever
+asks. Both have a certificate of the same kind and the hub's TLS settings. ${CHAINS} connections from ${DEVICES.length} addresses, one request at a time on each, over raw TLS sockets on a core of
 their own; each answer's status and token are looked at, and a single bad one would end the run. *Processor* is the
 server's own time for one request. Where the load's own core is busy to more than ${LOAD_BOUND} %, the rates are the load's, and the
 processor time is what counts.
@@ -135,12 +124,8 @@ A new connection and a whole handshake for each request:
 
 ${table(measured, under(NEW), names)}
 
-A new connection that takes up the TLS session of the one before, as an appliance can that keeps its ticket:
-
-${table(measured, under(RESUMED), names)}
-
 Half of what the hub can do, ${half.toFixed(0)} requests a second at even distances on connections that stay, for both:
 
-${table(measured, under(HALF).slice(1, 4), ['latchkey', BARE])}`,
+${table(measured, under(HALF).slice(1, 4), names)}`,
   };
 }

@@ -27,7 +27,6 @@ const paired = (way: string, what: string) => `pairing by ${way}: ${what}`;
 export const portalCostSuite: Suite = {
   name: 'portal-cost',
   title: 'What a hub asks of its portal',
-  peers: [],
   programs: {},
   measure,
   report,

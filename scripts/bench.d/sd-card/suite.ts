@@ -34,7 +34,6 @@ const together = (characters: number) => `one of ${APPLIANCES} due together, tok
 export const sdCardSuite: Suite = {
   name: 'sd-card',
   title: 'What a hub writes to its card',
-  peers: [],
   programs: { strace: 'strace' },
   measure,
   report,
@@ -100,7 +99,7 @@ function add(
 
 function report(measured: readonly Measurement[]): Report {
   const of = (what: string) => median(figures(measured, what, 'latchkey').values);
-  return { targets: targets(of), text: text(measured, of), pictures: {} };
+  return { targets: targets(of), text: text(measured, of) };
 }
 
 function targets(of: (what: string) => number): Target[] {

@@ -50,7 +50,6 @@ const QUICK = { warmUp: 1, settling: 1, idle: 2, handOuts: 500, piece: 2, rest: 
 export const smallSuite: Suite = {
   name: 'small',
   title: 'Memory, start and idle',
-  peers: ['fastify'],
   programs: { 'systemd-notify': 'systemd', python3: 'python3' },
   measure,
   report,
