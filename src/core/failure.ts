@@ -36,12 +36,25 @@ export class Failure extends Error {
   readonly code: FailureCode;
   /** The message says what the cause says, in better words: {@link messageOf} leaves that out. */
   readonly isWhole: boolean;
+  /** The message without what to do. */
+  readonly what: string;
 
-  constructor(code: FailureCode, message: string, options?: ErrorOptions & { readonly isWhole?: boolean }) {
-    super(message, options);
+  /** @param options `advice`: what to do, as the end of the message */
+  constructor(
+    code: FailureCode,
+    what: string,
+    options?: ErrorOptions & { readonly isWhole?: boolean; readonly advice?: string },
+  ) {
+    super(options?.advice === undefined ? what : `${what}: ${options.advice}`, options);
     this.code = code;
     this.isWhole = options?.isWhole === true;
+    this.what = what;
   }
+}
+
+/** As {@link messageOf}, for a text that says by itself what to do. */
+export function whatOf(error: unknown): string {
+  return error instanceof Failure && error.isWhole ? error.what : messageOf(error);
 }
 
 /** The message of whatever was thrown, with the messages of its causes where it does not say what they say. */

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import type { Timers } from '../core/clock.ts';
-import { Failure, messageOf } from '../core/failure.ts';
+import { Failure, messageOf, whatOf } from '../core/failure.ts';
 import { systemTimers } from '../system/clock.ts';
 import { inMemory, type OpenedDatabase, openDatabase } from './database/database.ts';
 import { migrate } from './database/migrations.ts';
@@ -94,7 +94,7 @@ class Opening {
       checkWritable(this.#files);
       return null;
     } catch (error) {
-      return messageOf(error);
+      return whatOf(error);
     }
   }
 
@@ -130,7 +130,7 @@ class Opening {
         if (!(error instanceof Failure)) throw error;
         if (error.code === 'store_locked' || error.code === 'store_newer') throw error;
         if (error.code === 'store_key_wrong') return this.#lookAtCopy({ ...nothing, damage: 'no key opens it' });
-        if (error.code === 'store_unwritable') return this.#lookAtCopy({ ...nothing, unwritable: error.message });
+        if (error.code === 'store_unwritable') return this.#lookAtCopy({ ...nothing, unwritable: whatOf(error) });
         return this.#lookAtCopy({ ...nothing, damage: messageOf(error.cause ?? error) });
       }
     }
@@ -211,7 +211,7 @@ class Opening {
       const recovered = this.#account(rebuilt, why, snapshot, aside);
       return { database: openDatabase(this.#files), unwritable: null, recovered };
     } catch (error) {
-      return this.#fromMemory(rebuilt, why, snapshot, messageOf(error));
+      return this.#fromMemory(rebuilt, why, snapshot, whatOf(error));
     }
   }
 

@@ -45,7 +45,7 @@ test('refused, it says what may have happened; an answer lost on the way does no
     problem: {
       code: 'refused',
       message:
-        'The grant was restored from a copy of 2031-05-05T03:23:00.000Z, and the portal no longer accepts its refresh token, which another hub, or this one since then, has used: a person must log in again',
+        'The grant was restored from a copy of 2031-05-05T03:23:00.000Z, and the portal no longer accepts its refresh token, which another hub, or this one since then, has used',
     },
   });
 });

@@ -308,6 +308,7 @@ it('says of a hub in test mode that it is one, and finds no fault with what it d
   const { checks } = JSON.parse(stdout) as { checks: Finding[] };
   expect({ status, bad: checks.filter(({ result }) => result === 'fail') }).toEqual({ status: 0, bad: [] });
   expect(finding(checks, 'hub').detail).toMatch(/ runs in test mode: it has an emulated portal, and keeps nothing, /);
+  expect((await hub.cli('status')).stdout).toMatch(/^mode +test mode: it has an emulated portal, and keeps nothing$/m);
   for (const name of ['configuration', 'state', 'store', 'portal', 'network']) {
     expect(finding(checks, name).result, name).toBe('ok');
   }

@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync, renameSync, rmSync, truncateSync
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
-import { Failure, messageOf } from '../../src/core/failure.ts';
+import { Failure, messageOf, whatOf } from '../../src/core/failure.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { writeSnapshot } from '../../src/store/backup/snapshot.ts';
 import { asFailure } from '../../src/store/database/database.ts';
@@ -369,6 +369,7 @@ test.each([
 ])('%s is told once, in words for people', (code, message, told) => {
   const failure = asFailure(Object.assign(new Error(message), { code }), '/db');
   expect(messageOf(failure)).toBe(told);
+  expect(whatOf(failure)).toBe(told.replace(/: (make room|see to the disk)$/, ''));
   expect(failure.cause).toMatchObject({ code });
 });
 

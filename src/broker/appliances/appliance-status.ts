@@ -71,8 +71,7 @@ function withStoreProblem(
   const damaged = whole.withoutCredentials === true && damagedAppliances.has(appliance);
   const status: ApplianceStatus = damaged ? { ...whole, credentialsDamaged: true } : whole;
   if (status.state === 'unpaired' && damagedGrants.has(appliance)) {
-    const message =
-      "The hub's store was damaged where it held this grant, and there is no copy of it: a person must log in again";
+    const message = "The hub's store was damaged where it held this grant, and there is no copy of it";
     return { ...status, state: 'needs_pairing', problem: { code: 'refused', message, since } };
   }
   if (status.state === 'active' && unwritable !== null) {

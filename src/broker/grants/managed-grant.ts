@@ -1,5 +1,5 @@
 import type { Instant } from '../../core/clock.ts';
-import { messageOf } from '../../core/failure.ts';
+import { messageOf, whatOf } from '../../core/failure.ts';
 import { distrustOf, type Grant, grantFromTokenResponse } from '../../core/grants/grant.ts';
 import type { Health, portalAnswered } from '../../core/grants/health.ts';
 import { afterFailure, type RefreshFailure, type RefreshState, stateAtStart } from '../../core/grants/refresh.ts';
@@ -216,7 +216,7 @@ export class ManagedGrant {
       const attempt = { token: sha256(this.#grant.refreshToken.reveal()), at: environment.clock.now() };
       return (await store.beginAttempt(this.#grant, attempt)) ? 'written' : 'superseded';
     } catch (error) {
-      this.fail({ kind: 'store_unwritable', detail: messageOf(error) });
+      this.fail({ kind: 'store_unwritable', detail: whatOf(error) });
       return 'put_off';
     }
   }
@@ -239,7 +239,7 @@ export class ManagedGrant {
       logger.refreshed(successor, tokens.lifetime, sent);
     } else {
       this.#save = () => store.replaceGrant(this.#grant);
-      this.fail({ kind: 'store_unwritable', detail: messageOf(written.error) }, sent);
+      this.fail({ kind: 'store_unwritable', detail: whatOf(written.error) }, sent);
     }
     return 'committed';
   }
@@ -267,7 +267,7 @@ export class ManagedGrant {
     const stored = await store.grant(appliance).catch((error: unknown) => ({ error }));
     if (this.#hasEnded) return;
     if (stored !== null && 'error' in stored) {
-      return this.fail({ kind: 'store_unwritable', detail: messageOf(stored.error) });
+      return this.fail({ kind: 'store_unwritable', detail: whatOf(stored.error) });
     }
     environment.log.warn('grant was changed by another hub', { appliance: logger.nameOf(appliance) });
     if (stored === null) this.end();

@@ -25,6 +25,7 @@ function hubText(hub: HubAnswer): string {
   const rows = [
     ['hub', `${printable(hub.name)} (${hub.id})`],
     ['version', hub.version],
+    ...(hub.test_mode === true ? [['mode', 'test mode: it has an emulated portal, and keeps nothing']] : []),
     ['address', hub.address ?? 'none yet: the home network is not there'],
     ['ports', `${hub.https_port} (HTTPS), ${hub.http_port} (HTTP)`],
     ['CA fingerprint', hub.ca_fingerprint],

@@ -178,10 +178,10 @@ function refusedState(grant: Grant, since: Instant, failures: number): RefreshSt
 }
 
 function refusal(doubt: Doubt | null): string {
-  if (doubt === null) return 'The portal refused the grant: a person must log in again';
+  if (doubt === null) return 'The portal refused the grant';
   return doubt.kind === 'copy'
-    ? `${originOf(doubt)}, and the portal no longer accepts its refresh token, which another hub, or this one since then, has used: a person must log in again`
-    : `${originOf(doubt)}, and the portal no longer accepts the token before it: a person must log in again`;
+    ? `${originOf(doubt)}, and the portal no longer accepts its refresh token, which another hub, or this one since then, has used`
+    : `${originOf(doubt)}, and the portal no longer accepts the token before it`;
 }
 
 function originOf({ kind, lostAt }: Doubt): string {

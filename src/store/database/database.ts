@@ -109,8 +109,8 @@ export function asFailure(error: unknown, path: string): Failure {
     const what = `the store ${path} can't be read (${code}): put back a copy of the state directory`;
     return new Failure('store_unreadable', what, options);
   }
-  const what = FULL.test(code)
-    ? 'the disk is full: make room'
-    : `it can't be written (${code || cause.message}): see to the disk`;
-  return new Failure('store_unwritable', `the store ${path}: ${what}`, options);
+  const [what, advice] = FULL.test(code)
+    ? ['the disk is full', 'make room']
+    : [`it can't be written (${code || cause.message})`, 'see to the disk'];
+  return new Failure('store_unwritable', `the store ${path}: ${what}`, { ...options, advice });
 }

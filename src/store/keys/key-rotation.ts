@@ -92,7 +92,10 @@ export class KeyRotation {
   async rotate(makeSnapshot: () => Promise<void>): Promise<KeyRotated> {
     if (this.#isRunning) throw new Failure('not_allowed', 'the store key is being rotated already: wait for that');
     if (this.#store.unwritable !== null) {
-      throw new Failure('store_unwritable', `the store can't be sealed anew: ${this.#store.unwritable}`);
+      throw new Failure(
+        'store_unwritable',
+        `the store can't be sealed anew: ${this.#store.unwritable}; see to the disk`,
+      );
     }
     this.#isRunning = true;
     try {
