@@ -17,15 +17,15 @@ import type { LoggedRequest } from './http/logged-request.ts';
 import { RateLimiter } from './http/rate-limit.ts';
 import { createServer } from './http/server.ts';
 import { RequestLog } from './log/request-log.ts';
-import { recall } from './memory/recall.ts';
+import { StateFile } from './memory/state-file.ts';
 import type { Grant } from './oauth/grants.ts';
 import { type Poll, type WaitingLogin, waitingLogins } from './oauth/helper-runs.ts';
 import type { SecretKind } from './oauth/issued-secrets.ts';
 import { type LoginRequest, type LoginResult, login } from './oauth/login.ts';
 import { stateId } from './oauth/state.ts';
-import { type Portal, resetPortal } from './portal.ts';
+import { createPortal, type Portal, resetPortal } from './portal.ts';
 import { OptionError, settingsIn } from './settings/check.ts';
-import type { EffectiveSettings } from './settings/effective-settings.ts';
+import { type EffectiveSettings, settingsFrom } from './settings/effective-settings.ts';
 import type { EmulatorOptions } from './settings/options.ts';
 import type { SettingOptions, Settings } from './settings/settings.ts';
 import { createTls, writeCaFile } from './tls.ts';
@@ -116,11 +116,12 @@ export interface Emulator extends AsyncDisposable {
  */
 export async function startEmulator(options: EmulatorOptions = {}): Promise<Emulator> {
   const addresses = { base: '', frontend: '' };
-  const { settings, portal, memory } = await recall(options, () => addresses);
+  const { settings, file } = await recall(options);
+  const portal = createPortal(settings, () => addresses, file);
   const log = new RequestLog();
   const rates = new RateLimiter();
 
-  const tls = settings.tls ? await createTls(memory, { ...settings, now: portal.now() }) : null;
+  const tls = settings.tls ? await createTls(file, { ...settings, now: portal.now() }) : null;
   const base = createServer(portal, log, rates, tls);
   serveConfig(base);
   serveCodeGet(base);
@@ -150,7 +151,7 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
   const close = async () => {
     await Promise.all([listeners.base.close(), listeners.frontend.close()]);
     await Promise.all([base.close(), frontend.close()]);
-    memory.end();
+    file?.close();
   };
   try {
     await Promise.all([base.ready(), frontend.ready()]);
@@ -158,6 +159,7 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
     addresses.frontend = origin(settings, await listeners.frontend.listen(settings.host, settings.frontendPort));
     if (tls !== null && settings.caFile !== null) await writeCaFile(settings.caFile, tls.ca);
     for (const fault of settings.faults) faults.add(checkedFault(fault));
+    portal.keep();
   } catch (error) {
     await close();
     if (error instanceof FaultError) throw new OptionError(`faults: ${error.message}`, { cause: error });
@@ -178,7 +180,11 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
       return portal.audit.observations;
     },
     polls: (state) => portal.runs.find(stateId(state) ?? '')?.polls.values() ?? [],
-    login: (request) => login(portal, request),
+    async login(request) {
+      const result = await login(portal, request);
+      portal.keep();
+      return result;
+    },
     logins: () => waitingLogins(portal.runs, portal.now()),
     findings: () => findings(portal),
     reset,
@@ -187,12 +193,16 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
       const grant = portal.grants.find(grantId);
       if (grant === undefined) return false;
       portal.grants.revoke(grant, what);
+      portal.keep();
       return true;
     },
     get clock() {
       return portal.clock.view();
     },
-    advance: (seconds) => portal.clock.advance(seconds),
+    advance(seconds) {
+      portal.clock.advance(seconds);
+      portal.keep();
+    },
     get settings() {
       return settingsIn(portal.settings);
     },
@@ -207,6 +217,21 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
     close,
     [Symbol.asyncDispose]: close,
   };
+}
+
+/**
+ * Opens the state file, if there is to be one; where no client was named, the one that was made up before is back.
+ * @throws OptionError, StateFileError
+ */
+async function recall(options: EmulatorOptions): Promise<{ settings: EffectiveSettings; file: StateFile | null }> {
+  const given = settingsFrom(options);
+  if (given.state === null) return { settings: given, file: null };
+  const file = await StateFile.open(given.state);
+  if (options.clients !== undefined) return { settings: given, file };
+  const { id, secret } = given.firstClient;
+  const client = file.state.client ?? { id, secret };
+  file.save({ client });
+  return { settings: settingsFrom({ ...options, clients: [client] }), file };
 }
 
 function view({ id, clientId, user, scope, createdAt, refreshedAt, generation, revoked }: Grant): GrantView {

@@ -10,7 +10,7 @@ export { type Emulator, type GrantView, startEmulator } from './emulator.ts';
 export { FaultError, parseFault } from './faults/body.ts';
 export type { FaultOptions, FaultView } from './faults/kinds.ts';
 export type { Endpoint, LoggedRequest } from './http/logged-request.ts';
-export { StateFileError } from './memory/memory.ts';
+export { StateFileError } from './memory/state-file.ts';
 export type { Poll, WaitingLogin } from './oauth/helper-runs.ts';
 export type { SecretKind } from './oauth/issued-secrets.ts';
 export { LoginError, type LoginRequest, type LoginResult } from './oauth/login.ts';

@@ -1,6 +1,7 @@
+import { systemRandom } from '../system/random.ts';
 import { ClientAudit } from './audit/client-audit.ts';
 import { Changes } from './changes.ts';
-import type { Memory } from './memory/memory.ts';
+import type { StateFile } from './memory/state-file.ts';
 import { AuthorizationCodes } from './oauth/authorization-codes.ts';
 import { BearerTokens } from './oauth/bearer-tokens.ts';
 import { BrowserLogins } from './oauth/browser-logins.ts';
@@ -31,24 +32,29 @@ export interface Portal {
   readonly changes: Changes;
   readonly issued: IssuedSecrets;
   readonly audit: ClientAudit;
-  /** Does several writes at once: a crash leaves all of them behind or none. */
-  readonly together: Memory['together'];
   readonly states: States;
   readonly runs: HelperRuns;
   readonly codes: AuthorizationCodes;
   readonly grants: Grants;
   readonly browserLogins: BrowserLogins;
+  /** Writes the state to its file, if it has one; to be called before anybody hears of a change. */
+  readonly keep: () => void;
 }
 
-/** A portal that has seen nothing yet, or what its memory holds. */
-export function createPortal(settings: EffectiveSettings, origins: () => Origins, memory: Memory): Portal {
+/** A portal that has seen nothing yet, or what its state file holds. */
+export function createPortal(settings: EffectiveSettings, origins: () => Origins, file: StateFile | null): Portal {
+  const kept = file?.state ?? {};
   const changes = new Changes();
-  const clock = new VirtualClock(settings.clock, memory, () => changes.changed('clock'));
+  const clock = new VirtualClock(settings.clock, kept.clockOffset ?? 0, () => changes.changed('clock'));
   const now = () => clock.now().wall;
-  const tokens = new BearerTokens(memory.key('tokens'));
+  const tokens = new BearerTokens(kept.tokenKey ?? systemRandom.token(32));
   const issued = new IssuedSecrets(tokens);
-  const audit = new ClientAudit(memory);
+  const audit = new ClientAudit(kept);
   const settingsInForce = new SettingsInForce(settings, () => changes.changed('settings'));
+  const states = new States(kept.stateKey, now, issued);
+  const runs = new HelperRuns(kept.runs ?? [], () => changes.changed('logins'));
+  const codes = new AuthorizationCodes(kept.codes ?? [], now, issued);
+  const grants = new Grants(kept.grants ?? [], tokens, now, issued, audit, () => changes.changed('grants'));
   return {
     get settings() {
       return settingsInForce.settings;
@@ -60,12 +66,23 @@ export function createPortal(settings: EffectiveSettings, origins: () => Origins
     changes,
     issued,
     audit,
-    together: (work) => memory.together(work),
-    states: new States(memory.key('states'), () => memory.newKey('states'), now, issued),
-    runs: new HelperRuns(memory.runs, () => changes.changed('logins')),
-    codes: new AuthorizationCodes(memory.codes, now, issued),
+    states,
+    runs,
+    codes,
+    grants,
     browserLogins: new BrowserLogins(),
-    grants: new Grants({ tokens, kept: memory.grants }, now, issued, audit, () => changes.changed('grants')),
+    keep() {
+      file?.save({
+        stateKey: states.key,
+        tokenKey: tokens.key,
+        clockOffset: clock.view().offset,
+        grants: grants.all(),
+        codes: codes.all(),
+        runs: runs.all(),
+        notes: audit.grants(),
+        authentications: audit.authentications(),
+      });
+    },
   };
 }
 
@@ -79,14 +96,13 @@ export function codeSetUrl(portal: Portal, client: Client): string {
  * Ports, clients, users and the CA stay, and so does `secretsIssued`: what it names was still a secret.
  */
 export function resetPortal(portal: Portal): void {
-  portal.together(() => {
-    portal.states.renewKey();
-    portal.runs.clear();
-    portal.codes.clear();
-    portal.grants.clear();
-    portal.audit.clear();
-    portal.clock.reset();
-  });
+  portal.states.renewKey();
+  portal.runs.clear();
+  portal.codes.clear();
+  portal.grants.clear();
+  portal.audit.clear();
+  portal.clock.reset();
+  portal.keep();
   portal.browserLogins.clear();
   portal.settingsInForce.reset();
   for (const what of ['logins', 'grants', 'clock'] as const) portal.changes.changed(what);

@@ -1,7 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import { isIP } from 'node:net';
-import * as v from 'valibot';
-import type { Memory } from './memory/memory.ts';
+import type { StateFile } from './memory/state-file.ts';
 import { OptionError } from './settings/check.ts';
 
 /** What both origins are served with, and what clients need to trust it. */
@@ -26,18 +25,15 @@ export interface TlsRequest {
 
 const OWNER = 'Latchkey portal emulator';
 
-const KeptAuthority = v.strictObject({ certificate: v.string(), key: v.string() });
-
 /**
  * A leaf for loopback and for the names and addresses that the emulator is told to have.
- * @param memory has the private CA from before, or keeps the new one
+ * @param file has the private CA from before, or keeps the new one; null: nothing is kept
  */
-export async function createTls(memory: Memory, { host, publicHost, names, now }: TlsRequest): Promise<Tls> {
+export async function createTls(file: StateFile | null, { host, publicHost, names, now }: TlsRequest): Promise<Tls> {
   // Loaded only where TLS is wanted: it is the slowest part of a start.
   const { createAuthority, issueLeaf } = await import('../system/x509/issuing.ts');
-  const kept = memory.setting('authority');
-  const authority = kept === null ? await createAuthority(OWNER) : v.parse(KeptAuthority, JSON.parse(kept));
-  if (kept === null) memory.keepSetting('authority', JSON.stringify(authority));
+  const authority = file?.state.authority ?? (await createAuthority(OWNER));
+  file?.save({ authority });
   const hosts = ['127.0.0.1', '::1', host, publicHost, ...names].map((one) => one.replace(/%.*$/, ''));
   const leaf = await issueLeaf(authority, {
     names: hosts.filter((one) => isIP(one) === 0),

@@ -1,5 +1,3 @@
-import * as v from 'valibot';
-import type { Memory } from './memory/memory.ts';
 import type { EmulatorClock } from './settings/options.ts';
 
 /** The emulator's time as the outside sees it. */
@@ -18,29 +16,20 @@ export class ClockError extends Error {
 /** The furthest that time goes, in seconds: a hundred years, so that every instant stays one that RFC 3339 can say. */
 const MAX_OFFSET = 100 * 365.25 * 86_400;
 
-/** What the offset is kept as. */
-const KEPT_AS = 'clock/offset';
-
-/**
- * A clock that runs with another one, and can be put ahead of it: codes, states and tokens then expire at once. How far it
- * is ahead outlives the process where there is a state file: what was issued would otherwise come from the future.
- */
+/** A clock that runs with another one, and can be put ahead of it: codes, states and tokens then expire at once. */
 export class VirtualClock implements EmulatorClock {
   readonly #clock: EmulatorClock;
-  readonly #memory: Pick<Memory, 'setting' | 'keepSetting'>;
   readonly #advanced: () => void;
   /** Milliseconds. */
   #offset: number;
 
   /**
-   * @param memory has the offset from before, and keeps it
+   * @param offset how far it is ahead at first, in seconds: what was issued before would otherwise come from the future
    * @param advanced called when the clock was put ahead
-   * @throws ValiError where the offset that was kept is damaged
    */
-  constructor(clock: EmulatorClock, memory: Pick<Memory, 'setting' | 'keepSetting'>, advanced: () => void) {
+  constructor(clock: EmulatorClock, offset: number, advanced: () => void) {
     this.#clock = clock;
-    this.#memory = memory;
-    this.#offset = v.parse(KeptOffset, memory.setting(KEPT_AS) ?? '0');
+    this.#offset = Math.round(1000 * offset);
     this.#advanced = advanced;
   }
 
@@ -63,19 +52,12 @@ export class VirtualClock implements EmulatorClock {
         `advance: found ${seconds}; allowed is a number of seconds, 0 or more, ${MAX_OFFSET} in all`,
       );
     }
-    this.#put(offset);
+    this.#offset = offset;
     this.#advanced();
   }
 
   /** Goes back to the time of the clock it was given. */
   reset(): void {
-    this.#put(0);
-  }
-
-  #put(offset: number): void {
-    this.#memory.keepSetting(KEPT_AS, String(offset));
-    this.#offset = offset;
+    this.#offset = 0;
   }
 }
-
-const KeptOffset = v.pipe(v.string(), v.regex(/^\d{1,15}$/), v.transform(Number), v.maxValue(1000 * MAX_OFFSET));

@@ -30,7 +30,7 @@ interface FirstLine {
   readonly ca_file?: string;
 }
 
-/** The emulator in a process of its own. */
+/** The emulator in a process of its own, and its first client. */
 async function launch(...args: string[]) {
   const child = spawn(process.execPath, [MAIN, 'emulator', '--json', ...args], {
     stdio: ['ignore', 'pipe', openSync(logFile('emulator'), 'w')],
@@ -39,9 +39,30 @@ async function launch(...args: string[]) {
   const lines = createInterface({ input: child.stdout });
   const [line] = (await once(lines, 'line')) as [string];
   const first = JSON.parse(line) as FirstLine;
-  rememberSecrets([first.client_secret]);
+  const { base_url, frontend_url, client_id, client_secret } = first;
+  rememberSecrets([client_secret]);
+  const ask = (form: Record<string, string>) =>
+    post(`${frontend_url}/sso/token`, { client_id, client_secret, ...form });
+  const issued = async (form: Record<string, string>) => {
+    const tokens = await json<Tokens>(ask(form));
+    rememberSecrets([tokens.access_token, tokens.refresh_token]);
+    return tokens;
+  };
   return {
     first,
+    /** What another one needs to have the same addresses. */
+    ports: ['--port', new URL(base_url).port, '--frontend-port', new URL(frontend_url).port],
+    config: () =>
+      json<HelperConfig>(fetch(`${base_url}/external/oauth2helper/config/${client_id}`, { method: 'POST' })),
+    async code(urls: HelperConfig) {
+      await fetch(urls.authorize_url);
+      const { code } = await json<{ code: string }>(get(urls.code_url));
+      rememberSecrets([code]);
+      return code;
+    },
+    ask,
+    exchange: (code: string) => issued({ grant_type: 'authorization_code', code }),
+    refresh: (refresh_token: string) => issued({ grant_type: 'refresh_token', refresh_token }),
     async kill() {
       child.kill('SIGKILL');
       await once(child, 'exit');
@@ -51,12 +72,6 @@ async function launch(...args: string[]) {
     },
   };
 }
-
-const form = ({ client_id, client_secret }: FirstLine, more: Record<string, string>) => ({
-  client_id,
-  client_secret,
-  ...more,
-});
 
 async function json<T>(answer: Promise<Response>): Promise<T> {
   const response = await answer;
@@ -68,36 +83,27 @@ test('after a kill everything issued works on, at the same addresses: tokens, co
   using folder = stateFolder();
   const args = ['--state', join(folder.path, 'emulator.db'), '--auto-login'];
   using before = await launch(...args);
-  const { base_url, frontend_url, client_id } = before.first;
-  const token = (more: Record<string, string>) => post(`${frontend_url}/sso/token`, form(before.first, more));
-  const config = () =>
-    json<HelperConfig>(fetch(`${base_url}/external/oauth2helper/config/${client_id}`, { method: 'POST' }));
-  const code = async (urls: HelperConfig) => {
-    await fetch(urls.authorize_url);
-    return (await json<{ code: string }>(get(urls.code_url))).code;
-  };
-  const exchange = async (value: string) => json<Tokens>(token({ grant_type: 'authorization_code', code: value }));
-  const first = await exchange(await code(await config()));
-  const second = await json<Tokens>(token({ grant_type: 'refresh_token', refresh_token: first.refresh_token }));
-  const [unused, unopened] = [await config(), await config()];
-  const usedUrls = await config();
-  const used = await code(usedUrls);
-  const other = await exchange(used);
-  const waiting = await code(unused);
+  const first = await before.exchange(await before.code(await before.config()));
+  const second = await before.refresh(first.refresh_token);
+  const [unused, unopened, usedUrls] = [await before.config(), await before.config(), await before.config()];
+  const used = await before.code(usedUrls);
+  const other = await before.exchange(used);
+  const waiting = await before.code(unused);
   await before.kill();
 
-  const ports = ['--port', new URL(base_url).port, '--frontend-port', new URL(frontend_url).port];
-  using after = await launch(...args, ...ports);
+  using after = await launch(...args, ...before.ports);
   expect(after.first).toEqual(before.first);
+  const { base_url } = after.first;
+  const refused = async (form: Record<string, string>) => expect((await after.ask(form)).status).toBe(400);
   expect((await get(`${base_url}/api/whoami`, { authorization: `Bearer ${second.access_token}` })).status).toBe(200);
-  expect((await token({ grant_type: 'refresh_token', refresh_token: first.refresh_token })).status).toBe(400);
-  const third = await json<Tokens>(token({ grant_type: 'refresh_token', refresh_token: second.refresh_token }));
+  await refused({ grant_type: 'refresh_token', refresh_token: first.refresh_token });
+  await after.refresh(second.refresh_token);
   expect((await json<{ code: string }>(get(unused.code_url))).code).toBe(waiting);
-  const fourth = await exchange(waiting);
-  const fifth = await exchange(await code(unopened));
+  await after.exchange(waiting);
+  await after.exchange(await after.code(unopened));
   expect((await fetch(usedUrls.authorize_url)).status).toBe(400);
-  expect((await token({ grant_type: 'authorization_code', code: used })).status).toBe(400);
-  expect((await token({ grant_type: 'refresh_token', refresh_token: other.refresh_token })).status).toBe(400);
+  await refused({ grant_type: 'authorization_code', code: used });
+  await refused({ grant_type: 'refresh_token', refresh_token: other.refresh_token });
   const { grants } = await json<{ grants: { generation: number; revoked: boolean }[] }>(
     get(`${base_url}/_emulator/grants`),
   );
@@ -107,7 +113,6 @@ test('after a kill everything issued works on, at the same addresses: tokens, co
     [1, true],
     [3, false],
   ]);
-  rememberSecrets([first, second, other, third, fourth, fifth].flatMap((one) => [one.access_token, one.refresh_token]));
 });
 
 test('a rotation is on disk before its answer goes out: kills at any time lose none', async () => {
@@ -117,22 +122,9 @@ test('a rotation is on disk before its answer goes out: kills at any time lose n
   let ports: string[] = [];
   for (let round = 0; round < 3; round += 1) {
     using emulator = await launch(...args, ...ports);
-    const { base_url, frontend_url, client_id } = emulator.first;
-    ports = ['--port', new URL(base_url).port, '--frontend-port', new URL(frontend_url).port];
-    if (held === null) {
-      const urls = await json<HelperConfig>(
-        fetch(`${base_url}/external/oauth2helper/config/${client_id}`, { method: 'POST' }),
-      );
-      await fetch(urls.authorize_url);
-      const { code } = await json<{ code: string }>(get(urls.code_url));
-      const body = form(emulator.first, { grant_type: 'authorization_code', code });
-      held = await json<Tokens>(post(`${frontend_url}/sso/token`, body));
-    }
-    for (let i = 0; i <= 3 * round; i += 1) {
-      const body = form(emulator.first, { grant_type: 'refresh_token', refresh_token: held.refresh_token });
-      held = await json<Tokens>(post(`${frontend_url}/sso/token`, body));
-      rememberSecrets([held.access_token, held.refresh_token]);
-    }
+    ports = emulator.ports;
+    held ??= await emulator.exchange(await emulator.code(await emulator.config()));
+    for (let i = 0; i <= 3 * round; i += 1) held = await emulator.refresh(held.refresh_token);
     await emulator.kill();
   }
 });
@@ -143,27 +135,22 @@ test('the clock, and what clients did wrong, outlive a kill; settings, faults an
   using before = await launch(...args);
   const { base_url, frontend_url, client_id } = before.first;
   const api = `${base_url}/_emulator`;
-  const token = (more: Record<string, string>) => post(`${frontend_url}/sso/token`, form(before.first, more));
   const send = (path: string, method: string, body: object) =>
     fetch(`${api}/${path}`, { method, headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) });
   const shown = async (path: string) => json<Record<string, unknown>>(get(`${api}/${path}`));
   const pair = async () => {
-    const urls = await json<HelperConfig>(
-      fetch(`${base_url}/external/oauth2helper/config/${client_id}`, { method: 'POST' }),
-    );
-    await fetch(urls.authorize_url);
-    const { code } = await json<{ code: string }>(get(urls.code_url));
-    return { code, tokens: await json<Tokens>(token({ grant_type: 'authorization_code', code })) };
+    const code = await before.code(await before.config());
+    return { code, tokens: await before.exchange(code) };
   };
   await send('clock', 'POST', { advance: 864_000 });
   const kept = await pair();
-  const early = await json<Tokens>(token({ grant_type: 'refresh_token', refresh_token: kept.tokens.refresh_token }));
+  const early = await before.refresh(kept.tokens.refresh_token);
   const reused = await pair();
   for (let i = 0; i < 2; i += 1) {
-    await token({ grant_type: 'refresh_token', refresh_token: reused.tokens.refresh_token });
+    await before.ask({ grant_type: 'refresh_token', refresh_token: reused.tokens.refresh_token });
   }
   const twice = await pair();
-  await token({ grant_type: 'authorization_code', code: twice.code });
+  await before.ask({ grant_type: 'authorization_code', code: twice.code });
   await post(`${frontend_url}/sso/token`, { grant_type: 'refresh_token', client_id, client_secret: 'wrong' });
   await send('settings', 'PATCH', { token_lifetime: 10 });
   await send('faults', 'POST', { kind: 'hang', endpoint: 'token' });
@@ -176,9 +163,8 @@ test('the clock, and what clients did wrong, outlive a kill; settings, faults an
   });
   await before.kill();
 
-  const ports = ['--port', new URL(base_url).port, '--frontend-port', new URL(frontend_url).port];
   {
-    using after = await launch(...args, ...ports, '--refresh-grace', '1');
+    using after = await launch(...args, ...before.ports, '--refresh-grace', '1');
     expect(await shown('clock')).toMatchObject({ offset: 864_000 });
     expect(await shown('findings')).toEqual({ ...found, polls: [] });
     expect(await shown('settings')).toMatchObject({ token_lifetime: 3600, refresh_grace: 1 });
@@ -191,12 +177,12 @@ test('the clock, and what clients did wrong, outlive a kill; settings, faults an
     await after.kill();
   }
   {
-    using after = await launch(...args, ...ports);
+    using after = await launch(...args, ...before.ports);
     expect(await shown('clock')).toMatchObject({ offset: 867_600 });
     await send('reset', 'POST', {});
     await after.kill();
   }
-  using _ = await launch(...args, ...ports);
+  using _ = await launch(...args, ...before.ports);
   expect(await shown('clock')).toMatchObject({ offset: 0 });
   expect(await shown('findings')).toEqual({
     reused_refresh_tokens: [],
@@ -206,9 +192,6 @@ test('the clock, and what clients did wrong, outlive a kill; settings, faults an
     failed_authentications: [],
     polls: [],
   });
-  rememberSecrets(
-    [kept, reused, twice].flatMap(({ code, tokens }) => [code, tokens.access_token, tokens.refresh_token]),
-  );
 });
 
 test('the counts of the library go on after a restart, and a clock of its own is put ahead as before', async () => {
@@ -283,7 +266,7 @@ test('what is no state file, or another version’s, is refused in one line and 
   newer.close();
   await (await start({ state: at('damaged') })).close();
   const damaged = new Database(at('damaged'));
-  damaged.prepare('INSERT OR REPLACE INTO settings VALUES (?, ?)').run('clock/offset', 'soon');
+  damaged.exec("UPDATE state SET json = 'soon'");
   damaged.close();
   await expect(start({ state: at('damaged') })).rejects.toThrow(
     /^the state .*damaged is damaged: choose another file$/,

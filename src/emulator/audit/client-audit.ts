@@ -1,4 +1,4 @@
-import { BoundedMap, type PersistentMap } from '../memory/bounded.ts';
+import { BoundedMap } from '../memory/bounded.ts';
 
 /** What the audit of clients counts: things that a good client of the portal never does. */
 export interface Observations {
@@ -26,13 +26,13 @@ export interface GrantNotes {
   overlapping: number;
   /** The newest tokens were refreshed long before they were due. */
   early: number;
-  /** Seconds after the issue that the earliest of the early refreshes came. */
-  earliest: number;
+  /** Seconds after the issue that the earliest of the early refreshes came; null before there was one. */
+  earliest: number | null;
   /** The code of the grant came after it had been exchanged. */
   codeRepeated: number;
 }
 
-const NOTHING = { reused: 0, overlapping: 0, early: 0, earliest: Number.POSITIVE_INFINITY, codeRepeated: 0 };
+const NOTHING = { reused: 0, overlapping: 0, early: 0, earliest: null, codeRepeated: 0 };
 
 /** How a client tried to authenticate. */
 export type AuthenticationWay = 'form' | 'authorization header' | 'none';
@@ -50,16 +50,16 @@ export interface AuthenticationNotes {
  * outlives the process where there is a state file: a test that stops the portal asks for it afterwards.
  */
 export class ClientAudit {
-  readonly #grants: BoundedMap<GrantNotes>;
-  readonly #authentications: BoundedMap<AuthenticationNotes>;
+  readonly #grants = new BoundedMap<GrantNotes>(MAX_NOTES);
+  readonly #authentications = new BoundedMap<AuthenticationNotes>(MAX_NOTES);
 
-  /** @param kept what was noted before, and where it is kept; null: in memory only */
+  /** @param kept what was noted before */
   constructor(kept: {
-    readonly notes: PersistentMap<GrantNotes> | null;
-    readonly authentications: PersistentMap<AuthenticationNotes> | null;
+    readonly notes?: readonly GrantNotes[];
+    readonly authentications?: readonly AuthenticationNotes[];
   }) {
-    this.#grants = new BoundedMap(MAX_NOTES, kept.notes);
-    this.#authentications = new BoundedMap(MAX_NOTES, kept.authentications);
+    for (const one of kept.notes ?? []) this.#grants.set(one.grant, one);
+    for (const one of kept.authentications ?? []) this.#authentications.set(authenticationKey(one), one);
   }
 
   /** The counts over all grants. */
@@ -89,16 +89,15 @@ export class ClientAudit {
     if (age >= EARLY_SHARE * lifetime) return;
     this.#note(grant, (notes) => {
       notes.early += 1;
-      notes.earliest = Math.min(notes.earliest, age);
+      notes.earliest = Math.min(notes.earliest ?? age, age);
     });
   }
 
   authenticationFailed(client: string | null, way: AuthenticationWay): void {
-    const key = `${way} ${client}`;
+    const key = authenticationKey({ client, way });
     const notes = this.#authentications.get(key) ?? { client, way, count: 0 };
     notes.count += 1;
     this.#authentications.set(key, notes);
-    this.#authentications.keep(key);
   }
 
   grants(): GrantNotes[] {
@@ -119,8 +118,11 @@ export class ClientAudit {
     const notes = this.#grants.get(id) ?? { client: clientId, grant: id, ...NOTHING };
     change(notes);
     this.#grants.set(id, notes);
-    this.#grants.keep(id);
   }
+}
+
+function authenticationKey({ client, way }: Pick<AuthenticationNotes, 'client' | 'way'>): string {
+  return `${way} ${client}`;
 }
 
 /** The grant that something is noted of. */

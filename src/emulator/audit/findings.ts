@@ -77,15 +77,11 @@ export function findings({ audit, runs }: Portal): Findings {
       (notes) => notes.overlapping,
       (times) => `A refresh began before another one of the same grant was answered, ${times}.`,
     ),
-    earlyRefreshes: grants
-      .filter(({ early }) => early > 0)
-      .map(({ client, grant, early, earliest }) => ({
-        client,
-        grant,
-        count: early,
-        earliest,
-        message: `Tokens were refreshed before half of their lifetime had passed, ${often(early)}; the earliest time after ${earliest} s.`,
-      })),
+    earlyRefreshes: grants.flatMap(({ client, grant, early, earliest }) => {
+      if (earliest === null) return [];
+      const message = `Tokens were refreshed before half of their lifetime had passed, ${often(early)}; the earliest time after ${earliest} s.`;
+      return [{ client, grant, count: early, earliest, message }];
+    }),
     failedAuthentications: audit.authentications().map(({ client, way, count }) => ({
       client,
       way,

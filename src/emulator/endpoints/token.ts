@@ -69,12 +69,10 @@ function exchange(portal: Portal, client: Client, form: ReadonlyMap<string, stri
   if (code.redirectUri !== null && (form.get('redirect_uri') ?? code.redirectUri) !== code.redirectUri) {
     return invalidGrant('redirect_uri differs from the one of the authorization request');
   }
-  return portal.together(() => {
-    const grant = portal.grants.create(client.id, code.user, scope ?? code.scope);
-    portal.codes.use(code, grant.id);
-    if (code.stateId !== null) portal.runs.finish(code.stateId);
-    return portal.grants.issueTokens(grant, portal.settings);
-  });
+  const grant = portal.grants.create(client.id, code.user, scope ?? code.scope);
+  portal.codes.use(code, grant.id);
+  if (code.stateId !== null) portal.runs.finish(code.stateId);
+  return portal.grants.issueTokens(grant, portal.settings);
 }
 
 function way(header: string | undefined, form: ReadonlyMap<string, string>): AuthenticationWay {

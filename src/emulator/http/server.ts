@@ -53,11 +53,12 @@ export function createServer(portal: Portal, log: RequestLog, rates: RateLimiter
   refuseForeignNames(app, portal.settings.names);
   rates.attach(app);
   readTokenRequests(app);
-  attachInterceptor(app, portal.settings.intercept);
   app.addHook('onSend', (_request, reply, _payload, done) => {
+    portal.keep();
     markAnswer(reply, portal.now());
     done();
   });
+  attachInterceptor(app, portal.settings.intercept);
   return app;
 }
 

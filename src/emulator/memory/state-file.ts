@@ -1,58 +1,69 @@
-import { randomBytes } from 'node:crypto';
 import { closeSync, openSync } from 'node:fs';
-import Database from 'better-sqlite3';
-import * as v from 'valibot';
+import type Database from 'better-sqlite3';
 import type { AuthenticationNotes, GrantNotes } from '../audit/client-audit.ts';
 import type { AuthorizationCode } from '../oauth/authorization-codes.ts';
 import type { Grant } from '../oauth/grants.ts';
 import type { HelperRun } from '../oauth/helper-runs.ts';
-import type { PersistentMap } from './bounded.ts';
-import { authenticationsFormat, codeFormat, type Format, grantFormat, notesFormat, runFormat } from './kept-formats.ts';
-import { type Memory, StateFileError } from './memory.ts';
+
+/** What outlives the process, as JSON holds it. */
+export interface KeptState {
+  /** The client that was made up where none was named. */
+  readonly client: { readonly id: string; readonly secret: string };
+  /** The private CA: its certificate and its key, PEM. */
+  readonly authority: { readonly certificate: string; readonly key: string };
+  /** What states and tokens are signed with, base64url. */
+  readonly stateKey: string;
+  readonly tokenKey: string;
+  /** Seconds that the clock was put ahead. */
+  readonly clockOffset: number;
+  readonly grants: readonly Grant[];
+  readonly codes: readonly AuthorizationCode[];
+  readonly runs: readonly HelperRun[];
+  readonly notes: readonly GrantNotes[];
+  readonly authentications: readonly AuthenticationNotes[];
+}
+
+/** A state file that can't be used; the message says which and what to do. */
+export class StateFileError extends Error {
+  override readonly name = 'StateFileError';
+}
 
 /** Says in a SQLite file whose it is: "LKem". */
 const APPLICATION_ID = 0x4c4b656d;
 
-/** The schema, in `user_version`. */
-const VERSION = 1;
-
-const TABLES = ['grants', 'codes', 'runs', 'notes', 'authentications'] as const;
-type Table = (typeof TABLES)[number];
+/** The version of {@link KeptState} and the table around it, in `user_version`. */
+const VERSION = 2;
 
 const SCHEMA = `
-  CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
-  ${TABLES.map((name) => `CREATE TABLE ${name} (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, value TEXT NOT NULL) STRICT;`).join('\n  ')}
+  CREATE TABLE state (json TEXT NOT NULL) STRICT;
+  INSERT INTO state VALUES ('{}');
   PRAGMA application_id = ${APPLICATION_ID};
   PRAGMA user_version = ${VERSION};`;
 
 /**
- * Keeps the emulator's state in a file (SQLite, WAL, mode 0600), so that it outlives the process: every write is done
- * when its call returns, and so before the answer goes out that it belongs to. `synchronous` is NORMAL: what was
- * written outlives a kill of the process; a power cut may take the last writes along, which is enough for an emulator.
- * One emulator has the file at a time.
+ * Keeps the emulator's state in a file, as one JSON text in a SQLite database (WAL, mode 0600), so that it outlives the
+ * process: it is written when {@link save} returns, all of it or nothing. `synchronous` is NORMAL: what was written
+ * outlives a kill of the process; a power cut may take the last writes along, which is enough for an emulator. Each
+ * write is of the whole state, which suits some thousand logins. One emulator has the file at a time.
  */
-export class StateFile implements Memory {
-  readonly grants: PersistentMap<Grant>;
-  readonly codes: PersistentMap<AuthorizationCode>;
-  readonly runs: PersistentMap<HelperRun>;
-  readonly notes: PersistentMap<GrantNotes>;
-  readonly authentications: PersistentMap<AuthenticationNotes>;
+export class StateFile {
   readonly #database: Database.Database;
+  #state: Partial<KeptState>;
+  #written: string;
 
   private constructor(database: Database.Database) {
     this.#database = database;
-    this.grants = this.#table('grants', grantFormat);
-    this.codes = this.#table('codes', codeFormat);
-    this.runs = this.#table('runs', runFormat);
-    this.notes = this.#table('notes', notesFormat);
-    this.authentications = this.#table('authentications', authenticationsFormat);
+    this.#written = String(database.prepare('SELECT json FROM state').pluck().get());
+    this.#state = JSON.parse(this.#written) as Partial<KeptState>;
   }
 
   /**
    * Opens a state file, or makes it.
-   * @throws StateFileError where it can't be opened, is no state file, is in use, or another version wrote it
+   * @throws StateFileError where it can't be opened, is no state file, is in use or damaged, or another version wrote it
    */
-  static open(path: string): StateFile {
+  static async open(path: string): Promise<StateFile> {
+    // Loaded only where it is wanted: SQLite is native code.
+    const { default: Database } = await import('better-sqlite3');
     let database: Database.Database | null = null;
     try {
       closeSync(openSync(path, 'a', 0o600));
@@ -68,64 +79,23 @@ export class StateFile implements Memory {
     }
   }
 
-  key(purpose: 'states' | 'tokens'): Buffer {
-    const kept = this.setting(`key/${purpose}`);
-    return kept === null ? this.newKey(purpose) : Buffer.from(kept, 'base64url');
+  /** What is kept; of a new file nothing. */
+  get state(): Partial<KeptState> {
+    return this.#state;
   }
 
-  newKey(purpose: 'states' | 'tokens'): Buffer {
-    const key = randomBytes(32);
-    this.keepSetting(`key/${purpose}`, key.toString('base64url'));
-    return key;
+  /** Keeps these parts of the state as they are now. */
+  save(parts: Partial<KeptState>): void {
+    this.#state = { ...this.#state, ...parts };
+    const json = JSON.stringify(this.#state);
+    if (json === this.#written) return;
+    this.#database.prepare('UPDATE state SET json = ?').run(json);
+    this.#written = json;
   }
 
-  setting(name: string): string | null {
-    const row = this.#database.prepare('SELECT value FROM settings WHERE name = ?').get(name);
-    return row === undefined ? null : v.parse(v.object({ value: v.string() }), row).value;
-  }
-
-  keepSetting(name: string, value: string): void {
-    this.#database.prepare('INSERT OR REPLACE INTO settings VALUES (?, ?)').run(name, value);
-  }
-
-  together<Result>(work: () => Result): Result {
-    return this.#database.transaction(work)();
-  }
-
-  end(): void {
+  /** Nothing is kept from here on. */
+  close(): void {
     this.#database.close();
-  }
-
-  #table<T>(name: Table, format: Format<T>): PersistentMap<T> {
-    const database = this.#database;
-    // A row that is replaced gets the highest number: the order is that of the last writes.
-    const put = database.prepare(`INSERT OR REPLACE INTO ${name} (id, value) VALUES (?, ?)`);
-    const remove = database.prepare(`DELETE FROM ${name} WHERE id = ?`);
-    return {
-      *load(): Generator<[string, T]> {
-        for (const row of database.prepare(`SELECT id, value FROM ${name} ORDER BY number`).all()) {
-          const { id, value } = v.parse(v.object({ id: v.string(), value: v.string() }), row);
-          yield [id, read(format, value, database.name)];
-        }
-      },
-      put: (key, value) => {
-        put.run(key, format.write(value));
-      },
-      remove: (key) => {
-        remove.run(key);
-      },
-      clear: () => {
-        database.exec(`DELETE FROM ${name}`);
-      },
-    };
-  }
-}
-
-function read<T>(format: Format<T>, value: string, path: string): T {
-  try {
-    return format.read(value);
-  } catch (error) {
-    throw new StateFileError(`the state ${path} is damaged: choose another file`, { cause: error });
   }
 }
 
@@ -148,17 +118,16 @@ function prepare(database: Database.Database, path: string): void {
   }
 }
 
-function unusable(path: string, error: unknown): StateFileError {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+function unusable(path: string, cause: unknown): StateFileError {
+  const code = cause instanceof Error && 'code' in cause ? String(cause.code) : '';
   if (code === 'SQLITE_NOTADB') {
-    return new StateFileError(`the file ${path} is no state of an emulator: choose another one`, { cause: error });
+    return new StateFileError(`the file ${path} is no state of an emulator: choose another one`, { cause });
   }
   if (code.startsWith('SQLITE_BUSY')) {
-    return new StateFileError(`another emulator has the state ${path}: stop it, or choose another file`, {
-      cause: error,
-    });
+    return new StateFileError(`another emulator has the state ${path}: stop it, or choose another file`, { cause });
   }
-  return new StateFileError(`the state ${path} can't be opened (${code || error}): choose another file`, {
-    cause: error,
-  });
+  if (cause instanceof SyntaxError) {
+    return new StateFileError(`the state ${path} is damaged: choose another file`, { cause });
+  }
+  return new StateFileError(`the state ${path} can't be opened (${code || cause}): choose another file`, { cause });
 }

@@ -1,5 +1,5 @@
 import { systemRandom } from '../../system/random.ts';
-import { BoundedMap, type PersistentMap } from '../memory/bounded.ts';
+import { BoundedMap } from '../memory/bounded.ts';
 import type { IssuedSecrets } from './issued-secrets.ts';
 
 /** What a login allows: who, to which client, and by which way the code travels. */
@@ -28,12 +28,13 @@ const MAX_CODES = 50_000;
 
 /** Issues authorization codes and finds them again. */
 export class AuthorizationCodes {
-  readonly #codes: BoundedMap<AuthorizationCode>;
+  readonly #codes = new BoundedMap<AuthorizationCode>(MAX_CODES);
   readonly #now: () => number;
   readonly #issued: IssuedSecrets;
 
-  constructor(kept: PersistentMap<AuthorizationCode> | null, now: () => number, issued: IssuedSecrets) {
-    this.#codes = new BoundedMap(MAX_CODES, kept);
+  /** @param kept the codes from before, the oldest first */
+  constructor(kept: readonly AuthorizationCode[], now: () => number, issued: IssuedSecrets) {
+    for (const code of kept) this.#codes.set(code.value, code);
     this.#now = now;
     this.#issued = issued;
   }
@@ -42,14 +43,17 @@ export class AuthorizationCodes {
     const value = this.#issued.note('code', systemRandom.token(32));
     const code = { ...authorization, value, issuedAt: this.#now(), grantId: null };
     this.#codes.set(value, code);
-    this.#codes.keep(value);
     return code;
   }
 
   /** The code was exchanged for a grant. */
   use(code: AuthorizationCode, grantId: string): void {
     code.grantId = grantId;
-    this.#codes.keep(code.value);
+  }
+
+  /** All codes, the oldest first. */
+  all(): AuthorizationCode[] {
+    return this.#codes.values();
   }
 
   /** Forgets all codes: they are dead. */

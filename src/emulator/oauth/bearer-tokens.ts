@@ -16,10 +16,11 @@ export interface TokenClaims {
  * knows a refresh token again that was used a year and ten thousand generations ago.
  */
 export class BearerTokens {
-  readonly #key: string;
+  readonly key: string;
 
-  constructor(key: Buffer) {
-    this.#key = key.toString('base64url');
+  /** @param key a secret text, which outlives the process together with the grants */
+  constructor(key: string) {
+    this.key = key;
   }
 
   seal(kind: 'access_token' | 'refresh_token', claims: TokenClaims): string {
@@ -44,7 +45,7 @@ export class BearerTokens {
 
   /** The key goes around the text, so that none can be appended; the one-shot hash takes a fifth of an HMAC's time. */
   #mac(kind: string, text: string): string {
-    return hash('sha256', `${this.#key} ${kind} ${text} ${this.#key}`, 'base64url');
+    return hash('sha256', `${this.key} ${kind} ${text} ${this.key}`, 'base64url');
   }
 }
 

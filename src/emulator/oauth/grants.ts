@@ -1,6 +1,6 @@
 import { systemRandom } from '../../system/random.ts';
 import type { ClientAudit } from '../audit/client-audit.ts';
-import { BoundedMap, type PersistentMap } from '../memory/bounded.ts';
+import { BoundedMap } from '../memory/bounded.ts';
 import type { Settings } from '../settings/settings.ts';
 import type { BearerTokens, TokenClaims } from './bearer-tokens.ts';
 import type { IssuedSecrets } from './issued-secrets.ts';
@@ -23,9 +23,15 @@ export interface Grant {
   /** Refreshes being worked on right now. */
   inFlight: number;
   /** The newest generations whose refresh token was presented. */
-  readonly presented: Set<number>;
-  /** What the newest used refresh tokens gave when they were first used, by their generation. */
-  readonly successors: Map<number, TokenClaims>;
+  readonly presented: number[];
+  /** What the newest used refresh tokens gave when they were first used. */
+  readonly successors: Successor[];
+}
+
+/** What the refresh token of a generation gave. */
+interface Successor {
+  readonly generation: number;
+  readonly claims: TokenClaims;
 }
 
 /** A token response (specification, "Token response"; RFC 6749, 5.1). */
@@ -52,22 +58,24 @@ const MAX_PRESENTED = 64;
 
 /** The grants and their tokens: issue, refresh token rotation, reuse, revocation. */
 export class Grants {
-  readonly #grants: BoundedMap<Grant>;
+  readonly #grants = new BoundedMap<Grant>(MAX_GRANTS);
   readonly #tokens: BearerTokens;
   readonly #now: () => number;
   readonly #issued: IssuedSecrets;
   readonly #audit: ClientAudit;
   readonly #changed: () => void;
 
+  /** @param kept the grants from before, the one that was refreshed longest ago first */
   constructor(
-    { tokens, kept }: { readonly tokens: BearerTokens; readonly kept: PersistentMap<Grant> | null },
+    kept: readonly Grant[],
+    tokens: BearerTokens,
     now: () => number,
     issued: IssuedSecrets,
     audit: ClientAudit,
     changed: () => void,
   ) {
     this.#tokens = tokens;
-    this.#grants = new BoundedMap(MAX_GRANTS, kept);
+    for (const grant of kept) this.#grants.set(grant.id, { ...grant, inFlight: 0 });
     this.#now = now;
     this.#issued = issued;
     this.#audit = audit;
@@ -77,7 +85,7 @@ export class Grants {
   /** A new grant, without tokens yet: {@link issueTokens} gives the first ones. */
   create(clientId: string, user: string, scope: string | null): Grant {
     const now = this.#now();
-    const grant = {
+    const grant: Grant = {
       id: systemRandom.token(12),
       clientId,
       user,
@@ -88,19 +96,17 @@ export class Grants {
       revoked: false,
       accessFrom: 0,
       inFlight: 0,
-      presented: new Set<number>(),
-      successors: new Map<number, TokenClaims>(),
+      presented: [],
+      successors: [],
     };
     this.#grants.set(grant.id, grant);
     return grant;
   }
 
-  /**
-   * The first tokens of a grant.
-   */
+  /** The first tokens of a grant. */
   issueTokens(grant: Grant, settings: Settings): TokenResponse {
     const claims = this.#nextGeneration(grant, settings.tokenLifetime);
-    this.#keep(grant);
+    this.#changed();
     return this.#response(grant, claims, settings);
   }
 
@@ -116,11 +122,11 @@ export class Grants {
     const grant = this.ofRefreshToken(clientId, claims);
     if (claims === null || grant === null) return { refused: 'unknown token' };
     if (wasPresented(grant, claims.generation)) this.#audit.count('reused', grant);
-    remember(grant, claims.generation);
+    if (!grant.presented.includes(claims.generation)) append(grant.presented, claims.generation);
     if (grant.revoked) return { refused: 'the grant was revoked' };
     const now = this.#now();
     if (over(grant.createdAt, settings.grantLifetime, now)) return { refused: 'the grant has expired' };
-    const successor = grant.successors.get(claims.generation);
+    const successor = grant.successors.find(({ generation }) => generation === claims.generation)?.claims;
     if (successor !== undefined && now < successor.issuedAt + 1000 * settings.refreshGraceTime) {
       return this.#response(grant, successor, settings, now);
     }
@@ -133,8 +139,8 @@ export class Grants {
       this.#audit.refreshed(grant, (now - claims.issuedAt) / 1000, claims.lifetime);
     }
     const next = this.#nextGeneration(grant, settings.tokenLifetime);
-    if (successor === undefined) keepNewest(grant.successors.set(claims.generation, next));
-    this.#keep(grant);
+    if (successor === undefined) append(grant.successors, { generation: claims.generation, claims: next });
+    this.#changed();
     return this.#response(grant, next, settings);
   }
 
@@ -161,7 +167,7 @@ export class Grants {
   revoke(grant: Grant, what: 'grant' | 'access_tokens'): void {
     if (what === 'grant') grant.revoked = true;
     else grant.accessFrom = grant.generation + 1;
-    this.#keep(grant);
+    this.#changed();
   }
 
   find(id: string): Grant | undefined {
@@ -175,11 +181,6 @@ export class Grants {
   /** Forgets all grants: their tokens are dead. */
   clear(): void {
     this.#grants.clear();
-  }
-
-  #keep(grant: Grant): void {
-    this.#grants.keep(grant.id);
-    this.#changed();
   }
 
   #nextGeneration(grant: Grant, lifetime: number): TokenClaims {
@@ -211,18 +212,11 @@ function over(since: number, lifetime: number | null, now: number): boolean {
 }
 
 function wasPresented(grant: Grant, generation: number): boolean {
-  return grant.presented.has(generation) || generation + MAX_PRESENTED < grant.generation;
+  return grant.presented.includes(generation) || generation + MAX_PRESENTED < grant.generation;
 }
 
-function remember(grant: Grant, generation: number): void {
-  keepNewest(grant.presented.add(generation));
-}
-
-/** Forgets what was remembered first, beyond the limit. */
-function keepNewest(remembered: Set<number> | Map<number, TokenClaims>): void {
-  if (remembered.size <= MAX_PRESENTED) return;
-  for (const oldest of remembered.keys()) {
-    remembered.delete(oldest);
-    return;
-  }
+/** Adds what is to be remembered, and forgets what was remembered first, beyond the limit. */
+function append<T>(remembered: T[], one: T): void {
+  remembered.push(one);
+  if (remembered.length > MAX_PRESENTED) remembered.shift();
 }

@@ -1,4 +1,4 @@
-import { BoundedMap, type PersistentMap, Recent } from '../memory/bounded.ts';
+import { BoundedMap, Recent } from '../memory/bounded.ts';
 import type { State } from './state.ts';
 
 /** One poll of a code_url. */
@@ -33,16 +33,14 @@ export interface HelperRun {
 const MAX_RUNS = 20_000;
 const MAX_POLLS = 1_000;
 
-/**
- * The helper's memory. A run appears when its state is first used, so a flood of config requests displaces nobody. What
- * is kept beyond this process leaves the polls out.
- */
+/** The helper's memory. A run appears when its state is first used, so a flood of config requests displaces nobody. */
 export class HelperRuns {
-  readonly #runs: BoundedMap<HelperRun>;
+  readonly #runs = new BoundedMap<HelperRun>(MAX_RUNS);
   readonly #loginsChanged: () => void;
 
-  constructor(kept: PersistentMap<HelperRun> | null, loginsChanged: () => void) {
-    this.#runs = new BoundedMap(MAX_RUNS, kept);
+  /** @param kept the runs from before, the oldest first; their polls are forgotten */
+  constructor(kept: readonly HelperRun[], loginsChanged: () => void) {
+    for (const run of kept) this.#runs.set(run.state.id, { ...run, polls: newPolls() });
     this.#loginsChanged = loginsChanged;
   }
 
@@ -94,13 +92,11 @@ export class HelperRuns {
   #update(run: HelperRun, change: Partial<Pick<HelperRun, 'code' | 'done' | 'login'>>): void {
     const loginBefore = run.login;
     Object.assign(run, change);
-    this.#runs.keep(run.state.id);
     if (run.login !== loginBefore) this.#loginsChanged();
   }
 }
 
-/** A memory for the polls of one run. */
-export function newPolls(): Recent<Poll> {
+function newPolls(): Recent<Poll> {
   return new Recent<Poll>(MAX_POLLS);
 }
 

@@ -24,15 +24,13 @@ export type CheckedState =
  * configuration"). The claims are the emulator's choice; at the portal they are not shown.
  */
 export class States {
-  readonly #newKey: () => Buffer;
   #key: KeyObject;
   readonly #now: () => number;
   readonly #issued: IssuedSecrets;
 
-  /** @param newKey makes a fresh key, and remembers it where keys are kept */
-  constructor(key: Buffer, newKey: () => Buffer, now: () => number, issued: IssuedSecrets) {
-    this.#key = createSecretKey(key);
-    this.#newKey = newKey;
+  /** @param key from before, as {@link key} tells it; default: a fresh one */
+  constructor(key: string | undefined, now: () => number, issued: IssuedSecrets) {
+    this.#key = key === undefined ? freshKey() : createSecretKey(key, 'base64url');
     this.#now = now;
     this.#issued = issued;
   }
@@ -55,9 +53,14 @@ export class States {
     return this.#issued.note('state', jwt);
   }
 
+  /** What states are signed with, base64url. */
+  get key(): string {
+    return this.#key.export().toString('base64url');
+  }
+
   /** Makes every state issued so far worthless. */
   renewKey(): void {
-    this.#key = createSecretKey(this.#newKey());
+    this.#key = freshKey();
   }
 
   /** Checks signature, algorithm, client and expiry. Without a client any client's state is good. */
@@ -94,6 +97,10 @@ export function stateId(jwt: string): string | null {
   } catch {
     return null;
   }
+}
+
+function freshKey(): KeyObject {
+  return createSecretKey(systemRandom.token(32), 'base64url');
 }
 
 const ISSUER = 'latchkey-emulator';
