@@ -39,9 +39,13 @@ export type LinkReach = 'machine' | 'home' | 'anywhere';
 export function reachOf(link: string): LinkReach {
   const hostname = URL.parse(link)?.hostname ?? '';
   if (isLoopbackHost(hostname)) return 'machine';
-  const address = hostname.replace(/^\[|\]$/g, '');
+  return isHomeAddress(hostname.replace(/^\[|\]$/g, '')) ? 'home' : 'anywhere';
+}
+
+/** Whether it is an address of a home network, and none of the internet. */
+export function isHomeAddress(address: string): boolean {
   const family = isIP(address);
-  return family !== 0 && HOME_NETWORKS.check(address, family === 6 ? 'ipv6' : 'ipv4') ? 'home' : 'anywhere';
+  return family !== 0 && HOME_NETWORKS.check(address, family === 6 ? 'ipv6' : 'ipv4');
 }
 
 /** An address or a name as a URL has it: IPv6 in brackets (RFC 3986, 3.2.2). */

@@ -31,3 +31,23 @@ it('drops what waits when it is reset, and runs the next at once', async () => {
   throttle.run(() => done.push(3));
   expect(done).toEqual([1, 3]);
 });
+
+it('waits twice as long after each task where it is to back off, and forgets that after the longest wait', async () => {
+  const time = new FakeTime();
+  const throttle = new Throttle(time, 1000, 60_000);
+  const ran: number[] = [];
+  let seconds = 0;
+  for (; seconds < 200; seconds++) {
+    throttle.run(() => ran.push(seconds));
+    await time.pass(1000);
+  }
+  expect(ran).toEqual([0, 1, 2, 6, 14, 30, 62, 122, 182]);
+  expect(throttle.isBackingOff).toBe(true);
+  await time.pass(60_000);
+  const last = ran.length;
+  await time.pass(120_000);
+  expect(ran.length).toBe(last);
+  expect(throttle.isBackingOff).toBe(false);
+  throttle.run(() => ran.push(-1));
+  expect(ran.at(-1)).toBe(-1);
+});

@@ -1,7 +1,6 @@
 import type { Timers } from '../../core/clock.ts';
 import { Failure } from '../../core/failure.ts';
 import type { Random } from '../../core/random.ts';
-import { ConflictBackoff } from '../conflicts/conflict-backoff.ts';
 import { type Claim, detectConflict, servicePort } from '../conflicts/conflict-detection.ts';
 import { type ProbeOptions, probe } from '../conflicts/probe.ts';
 import type { OwnNetworks, Segment } from '../networks/segments.ts';
@@ -45,6 +44,8 @@ export interface AnnouncerOptions {
 
 /** RFC 6762 section 6: no record is multicast more often, in ms. */
 const RESCUE_INTERVAL = 1000;
+/** RFC 6762 section 8.1 allows 15 conflicts in ten seconds; this allows 4, however often a neighbour claims a name. In ms. */
+const CONFLICT_INTERVAL = { first: 1000, longest: 60_000 };
 
 /**
  * Announces the hub as a `_latchkey._tcp` service on one segment, until it is disposed of.
@@ -61,7 +62,7 @@ export class Announcer implements AsyncDisposable {
   readonly #sockets: InterfaceSockets;
   readonly #publication: Publication;
   readonly #names: HubNames;
-  readonly #backoff: ConflictBackoff;
+  readonly #conflicts: Throttle;
   readonly #rescues: Throttle;
   /** Ends the probing before the hub was announced for the first time. */
   readonly #ending = new AbortController();
@@ -82,7 +83,7 @@ export class Announcer implements AsyncDisposable {
     this.#sockets = new InterfaceSockets({ onError, timers, admits });
     this.#publication = new Publication(timers, onError);
     this.#names = new HubNames(instanceName, id);
-    this.#backoff = new ConflictBackoff(timers);
+    this.#conflicts = new Throttle(timers, CONFLICT_INTERVAL.first, CONFLICT_INTERVAL.longest);
     this.#rescues = new Throttle(timers, RESCUE_INTERVAL);
   }
 
@@ -144,12 +145,12 @@ export class Announcer implements AsyncDisposable {
     this.#ended = true;
     this.#stopping.abort();
     if (this.#publication.service === null) this.#ending.abort();
-    this.#backoff.end();
+    this.#conflicts.reset();
     this.#rescues.reset();
   }
 
   async #sayGoodbye(): Promise<void> {
-    const isDisputed = this.#backoff.hadConflict && this.#disputed === this.instanceName;
+    const isDisputed = this.#conflicts.isBackingOff && this.#disputed === this.instanceName;
     await this.#publication.goodbye(this.#sockets.link, isDisputed);
   }
 
@@ -263,7 +264,7 @@ export class Announcer implements AsyncDisposable {
     const conflict = detectConflict(ownRecords(service), records, how, (record) => this.#isOurs(record));
     if (conflict === null) return;
     this.#disputed = service.instanceName;
-    this.#backoff.run(() => {
+    this.#conflicts.run(() => {
       // The conflict may be over with the names that the hub had then.
       const { instanceName, host } = this.#publication.service ?? {};
       if (instanceName !== service.instanceName || host !== service.host) return;

@@ -1,5 +1,6 @@
-import { BlockList, isIP } from 'node:net';
+import { isIP } from 'node:net';
 import type { NetworkInterfaceInfo } from 'node:os';
+import { isHomeAddress, isLoopbackHost, urlHost } from '../../system/addresses.ts';
 
 /** What `os.networkInterfaces()` gives. */
 export type NetworkInterfaces = Readonly<Record<string, readonly NetworkInterfaceInfo[] | undefined>>;
@@ -21,13 +22,6 @@ export interface LanAddressOptions {
   readonly defaultRoutes?: readonly string[];
 }
 
-/** RFC 1918. */
-const PRIVATE_IPV4 = addresses(['10.0.0.0', 8], ['172.16.0.0', 12], ['192.168.0.0', 16]);
-
-const LINK_LOCAL_IPV4 = addresses(['169.254.0.0', 16]);
-
-const LOOPBACK_IPV4 = addresses(['127.0.0.0', 8]);
-
 /**
  * Chooses the address that the hub is reached at, or null where there is none (yet). Of several it takes the one on
  * the best default route's interface, then a private one, then the interface first in the alphabet (`eth0` before
@@ -42,7 +36,7 @@ export function chooseLanAddress(interfaces: NetworkInterfaces, options: LanAddr
     address: setting,
     family: isIP(setting) === 4 ? 'IPv4' : 'IPv6',
     interface: owner?.[0] ?? null,
-    loopback: isLoopback(setting),
+    loopback: isLoopbackHost(urlHost(setting)),
   };
 }
 
@@ -113,15 +107,15 @@ function isOnLan(entry: NetworkInterfaceInfo): boolean {
 
 /** Whether a URL with this address works from another machine (or, on loopback, from this one). */
 function isReachable({ family, address, internal }: NetworkInterfaceInfo): boolean {
-  if (family === 'IPv4') return !LINK_LOCAL_IPV4.check(address);
+  // RFC 3927: link-local.
+  if (family === 'IPv4') return !address.startsWith('169.254.');
   return internal || isUniqueLocal(address) || isGlobal(address);
 }
 
 /** Smaller is better, compared position by position. */
 function rank(name: string, { family, address }: NetworkInterfaceInfo, defaultRoutes: readonly string[]): number[] {
   const route = defaultRoutes.indexOf(name);
-  const isPrivate = family === 'IPv4' ? PRIVATE_IPV4.check(address) : isUniqueLocal(address);
-  return [family === 'IPv4' ? 0 : 1, route === -1 ? defaultRoutes.length : route, isPrivate ? 0 : 1];
+  return [family === 'IPv4' ? 0 : 1, route === -1 ? defaultRoutes.length : route, isHomeAddress(address) ? 0 : 1];
 }
 
 function compare(a: readonly number[], b: readonly number[]): number {
@@ -140,16 +134,6 @@ function isUniqueLocal(address: string): boolean {
 /** RFC 4291 section 2.4, what is assigned of it: 2000::/3. */
 function isGlobal(address: string): boolean {
   return /^[23][0-9a-f]{3}:/i.test(address);
-}
-
-function isLoopback(address: string): boolean {
-  return isIP(address) === 4 ? LOOPBACK_IPV4.check(address) : address === '::1';
-}
-
-function addresses(...networks: (readonly [network: string, prefix: number])[]): BlockList {
-  const list = new BlockList();
-  for (const [network, prefix] of networks) list.addSubnet(network, prefix);
-  return list;
 }
 
 const FOREIGN = [

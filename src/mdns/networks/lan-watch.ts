@@ -47,26 +47,14 @@ export interface LanWatchOptions {
  */
 export function readLan(setting: string, listen: readonly string[] = ['0.0.0.0', '::']): Lan {
   const all = networkInterfaces();
-  const [flags, defaultRoutes] = [readIpv6Flags(), readDefaultRoutes()];
-  const seen = JSON.stringify([setting, listen, all, [...flags], defaultRoutes]);
-  if (seen === last?.seen && isSameEpoch(last.lan)) return last.lan;
-  const interfaces = stableInterfaces(all, flags, setting);
-  const options = { setting, defaultRoutes };
-  const lan = {
+  const interfaces = stableInterfaces(all, readIpv6Flags(), setting);
+  const options = { setting, defaultRoutes: readDefaultRoutes() };
+  return {
     address: chooseLanAddress(interfaces, options),
     addresses: lanAddresses(interfaces, options),
     segments: findSegments(interfaces, { ...options, listen, epoch: interfaceEpoch }),
     attached: attachedAddresses(all),
   };
-  last = { seen, lan };
-  return lan;
-}
-
-/** What was read last, and what the kernel said then: a network is looked at fifteen times a minute, and seldom another one. */
-let last: { readonly seen: string; readonly lan: Lan } | undefined;
-
-function isSameEpoch({ segments }: Lan): boolean {
-  return segments.every(({ interfaces }) => interfaces.every(({ name, epoch }) => interfaceEpoch(name) === epoch));
 }
 
 /**
@@ -86,7 +74,6 @@ export function watchLan({ read, timers, every }: LanWatchOptions): LanWatch {
     } catch {
       return;
     }
-    if (current === before) return;
     if (ownAddresses(current) !== ownAddresses(before)) listeners.onChange(current, before);
     else if (JSON.stringify(current) !== JSON.stringify(before)) listeners.onTopologyChange?.(current);
   }

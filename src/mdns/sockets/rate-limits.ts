@@ -1,38 +1,60 @@
 import type { Timers } from '../../core/clock.ts';
 import type { ResourceRecord } from '../records/records.ts';
 
-/** Runs tasks at most once in an interval: what comes meanwhile waits, and of several that do only the last is run. */
+/**
+ * Runs tasks at most once in an interval: what comes meanwhile waits, and of several that do only the last is run. The interval
+ * may double with each task, up to a longest one; after that long without a task it is the first one again.
+ */
 export class Throttle {
   readonly #timers: Timers;
-  readonly #interval: number;
+  readonly #first: number;
+  readonly #longest: number;
+  #interval: number;
+  #isHeld = false;
   #waiting: (() => void) | null = null;
-  /** Null when the next task would run at once. */
-  #cancel: (() => void) | null = null;
+  #cancel: () => void = () => undefined;
 
-  /** @param interval milliseconds */
-  constructor(timers: Timers, interval: number) {
+  /** @param first milliseconds, as is `longest` */
+  constructor(timers: Timers, first: number, longest = first) {
     this.#timers = timers;
-    this.#interval = interval;
+    this.#first = first;
+    this.#longest = longest;
+    this.#interval = first;
+  }
+
+  /** Whether the interval has doubled, and is not the first one again. */
+  get isBackingOff(): boolean {
+    return this.#interval > this.#first;
   }
 
   run(task: () => void): void {
-    if (this.#cancel !== null) {
+    if (this.#isHeld) {
       this.#waiting = task;
       return;
     }
-    this.#cancel = this.#timers.after(this.#interval, () => {
-      const next = this.#waiting;
-      this.reset();
-      if (next !== null) this.run(next);
-    });
+    this.#cancel();
+    this.#isHeld = true;
+    this.#cancel = this.#timers.after(this.#interval, () => this.#resume());
+    this.#interval = Math.min(2 * this.#interval, this.#longest);
     task();
   }
 
   /** Drops the task that waits; the next one runs at once. */
   reset(): void {
-    this.#cancel?.();
-    this.#cancel = null;
+    this.#cancel();
+    this.#isHeld = false;
     this.#waiting = null;
+  }
+
+  #resume(): void {
+    const next = this.#waiting;
+    this.reset();
+    if (next !== null) this.run(next);
+    else if (this.isBackingOff) {
+      this.#cancel = this.#timers.after(this.#longest, () => {
+        this.#interval = this.#first;
+      });
+    }
   }
 }
 
