@@ -47,8 +47,6 @@ export class Outbox implements AsyncDisposable {
   /** What is under way ends. */
   readonly #ending = new AbortController();
   #working: Promise<void> | null = null;
-  /** How many were given up because too many waited, since there was room last. */
-  #lost = 0;
 
   constructor(hook: Hook, context: OutboxContext) {
     this.#hook = hook;
@@ -60,10 +58,8 @@ export class Outbox implements AsyncDisposable {
     if (this.#parting.signal.aborted) return;
     this.#waiting.push(message);
     if (this.#waiting.length > MAX_WAITING) {
-      const lost = this.#waiting.shift();
-      // Thousands may follow: the others are logged as one number.
-      if (lost !== undefined && this.#lost === 0) this.#warn('notice was given up', lost, 'too many wait');
-      this.#lost += 1;
+      this.#waiting.shift();
+      this.#givenUp(1, 'too many wait');
     }
     this.#working ??= this.#work();
   }
@@ -79,18 +75,10 @@ export class Outbox implements AsyncDisposable {
   async #work(): Promise<void> {
     for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) {
       await this.#deliver(next);
-      this.#tellLost();
       if (this.#parting.signal.aborted) break;
     }
     this.#working = null;
     this.#givenUp(this.#waiting.splice(0).length, 'the hub ends');
-  }
-
-  /** Tells of those for which there was no room, when there is again. */
-  #tellLost(): void {
-    if (this.#waiting.length >= MAX_WAITING / 2) return;
-    this.#givenUp(Math.max(0, this.#lost - 1), 'too many waited');
-    this.#lost = 0;
   }
 
   #givenUp(count: number, problem: string): void {

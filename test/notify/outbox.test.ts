@@ -78,12 +78,12 @@ test('one at a time, and no more wait than fit: the oldest are given up', async 
   for (let number = 0; number < 1101; number++) outbox.post(message(`a${number}`));
   await time.pass(0);
   expect(delivered).toHaveLength(1);
-  expect(logged).toMatchObject([{ event: 'notice was given up', fields: { problem: 'too many wait' } }]);
+  expect(logged).toHaveLength(100);
+  expect(logged[0]).toMatchObject({ event: 'notices were given up', fields: { count: 1, problem: 'too many wait' } });
   first.resolve(OK);
   await time.pass(0);
   expect(delivered.map(({ name }) => name).slice(0, 2)).toEqual(['a0', 'a101']);
   expect(delivered).toHaveLength(1001);
-  expect(logged.slice(1)).toMatchObject([{ event: 'notices were given up', fields: { count: 99 } }]);
 });
 
 test('the hub that ends waits for no further try', async () => {
