@@ -51,7 +51,8 @@ interface Plan {
  */
 export async function runDaemon(options: DaemonOptions): Promise<void> {
   const { log, sockets, service, reloads, ending } = options;
-  const orEnding = outlived(ending);
+  const ended = new AbortController();
+  void ending.then(() => ended.abort());
   const current: Current = { hub: null, line: '' };
   using _parts = look(options, current);
   for (let plan: Plan | null = { configuration: options.configuration }; plan !== null; ) {
@@ -62,6 +63,7 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
     service.ready(current.line);
     await options.onUp?.(hub);
     const next = await orEnding<Reload | 'restart'>(
+      ended.signal,
       hub.restartWanted.then(() => 'restart'),
       ...(reloads === undefined ? [] : [reloads.wanted]),
     );
@@ -72,7 +74,7 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
     } else if (next !== null) {
       log.info('taking a changed configuration over', { file: next.configuration.file });
       service.reloading();
-      const before = await orEnding(hub.handOver(next.configuration));
+      const before = await orEnding(ended.signal, hub.handOver(next.configuration));
       if (before !== null) {
         plan = { configuration: next.configuration, before, reload: { reload: next, running: configuration } };
       }
@@ -130,27 +132,19 @@ function look({ service, log }: DaemonOptions, current: Current): Disposable {
 }
 
 /**
- * Races others against the end of the daemon, and gives null where that comes first. `Promise.race` alone would keep the outcome
- * of every race, and with it a hub, as long as the daemon runs.
+ * Races others against the end of the daemon, and gives null where that comes first. `Promise.race` with one promise that lasts
+ * would keep the outcome of every race, and with it a hub, as long as the daemon runs.
  */
-function outlived(ending: Promise<unknown>): <Other>(...others: Promise<Other>[]) => Promise<Other | null> {
-  const races = new Set<() => void>();
-  let hasEnded = false;
-  void ending.then(() => {
-    hasEnded = true;
-    for (const lose of races) lose();
-  });
-  return async (...others) => {
-    const { promise, resolve } = Promise.withResolvers<null>();
-    const lose = () => resolve(null);
-    if (hasEnded) lose();
-    races.add(lose);
-    try {
-      return await Promise.race([promise, ...others]);
-    } finally {
-      races.delete(lose);
-    }
-  };
+async function orEnding<Other>(ended: AbortSignal, ...others: Promise<Other>[]): Promise<Other | null> {
+  const { promise, resolve } = Promise.withResolvers<null>();
+  const lose = () => resolve(null);
+  if (ended.aborted) lose();
+  ended.addEventListener('abort', lose);
+  try {
+    return await Promise.race([promise, ...others]);
+  } finally {
+    ended.removeEventListener('abort', lose);
+  }
 }
 
 /** Never fails: what keeps the status from being told is no reason to end. */
