@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import { unlink } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import { type FastifyInstance, type FastifyReply, fastify } from 'fastify';
 import type { Administration } from '../core/administration.ts';
@@ -62,11 +63,12 @@ export async function serveControl(options: ControlServerOptions): Promise<Contr
   serveAdministration(app, administration);
   servePairingEvents(app, administration, log);
   try {
-    const file = await placeSocket(path, group, log, (temporary) => app.listen({ path: temporary }));
+    await placeSocket(path, group, log, () => app.listen({ path }));
     return {
       path,
       async [Symbol.asyncDispose]() {
-        await file.remove();
+        // At once: who comes while the last answers go out finds no hub, and not one that ends.
+        await unlink(path).catch(() => {});
         await app.close();
       },
     };
