@@ -1,9 +1,8 @@
-import { expect, test } from 'vitest';
+import { expect } from 'vitest';
 import { startEmulator } from '../../src/emulator/index.ts';
 import {
   ALICE,
   config,
-  FakeClock,
   get,
   HEATER,
   obtainTokens,
@@ -11,13 +10,12 @@ import {
   requestTokens,
   start,
   stateOf,
+  test,
   tokens,
   whoami,
 } from './portal-client.ts';
 
-test('the request log shows endpoint, client and status, and no secret that was sent or issued', async () => {
-  const clock = new FakeClock();
-  await using emulator = await start({ clock });
+test('the request log shows endpoint, client and status, and no secret sent or issued', async ({ emulator }) => {
   const first = await obtainTokens(emulator);
   await whoami(emulator, first.access_token);
   await requestTokens(emulator, {
@@ -47,8 +45,7 @@ test('the request log shows endpoint, client and status, and no secret that was 
   expect(secrets.filter((secret) => log.includes(secret))).toEqual([]);
 });
 
-test('every state, code and token issued can be asked for, to search logs for it', async () => {
-  await using emulator = await start();
+test('every state, code and token issued can be asked for, to search logs for it', async ({ emulator }) => {
   const first = await obtainTokens(emulator);
   const second = await tokens(await refresh(emulator, first.refresh_token));
   expect(emulator.secretsIssued('access_token')).toEqual([first.access_token, second.access_token]);
@@ -57,9 +54,7 @@ test('every state, code and token issued can be asked for, to search logs for it
   expect(emulator.secretsIssued().length).toBe(6);
 });
 
-test('polls are counted by state, with their times', async () => {
-  const clock = new FakeClock();
-  await using emulator = await start({ clock });
+test('polls are counted by state, with their times', async ({ emulator, clock }) => {
   const urls = await config(emulator);
   const state = stateOf(urls.code_url);
   const began = clock.wall;
@@ -113,9 +108,7 @@ test('an interceptor can lose a request before it is done, or its answer after',
   expect(emulator.requests.slice(-3).map((entry) => entry.status)).toEqual([null, null, 400]);
 });
 
-test('the Date header follows the emulator’s clock, on errors too', async () => {
-  const clock = new FakeClock();
-  await using emulator = await start({ clock });
+test('the Date header follows the emulator’s clock, on errors too', async ({ emulator }) => {
   for (const path of ['/nowhere', '/%ff', '/api/whoami', '/_emulator/requests']) {
     expect((await get(emulator.baseUrl + path)).headers.get('date'), path).toBe('Mon, 05 May 2031 06:07:08 GMT');
   }

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { expect } from 'vitest';
 import type { Emulator } from '../../src/emulator/index.ts';
 import {
   ALICE,
@@ -13,6 +13,7 @@ import {
   refresh,
   start,
   stateOf,
+  test,
   whoami,
 } from './portal-client.ts';
 
@@ -21,8 +22,7 @@ function postClock(emulator: Emulator, body: unknown, type = 'application/json')
   return post(`${emulator.baseUrl}/_emulator/clock`, text, { 'content-type': type });
 }
 
-test('tokens of 3600 seconds expire when they are told to, and refresh', async () => {
-  await using emulator = await start();
+test('tokens of 3600 seconds expire when they are told to, and refresh', async ({ emulator }) => {
   const { access_token, refresh_token, expires_in } = await obtainTokens(emulator);
   emulator.advance(expires_in - 1);
   expect((await whoami(emulator, access_token)).status).toBe(200);
@@ -44,9 +44,7 @@ test('codes, states and refresh tokens expire as soon as the clock is put ahead'
   expect(await errorOf(await refresh(emulator, refresh_token))).toEqual([400, 'invalid_grant']);
 });
 
-test('the API puts the clock ahead, and Date header, log and grants follow', async () => {
-  const clock = new FakeClock();
-  await using emulator = await start({ clock });
+test('the API puts the clock ahead, and Date header, log and grants follow', async ({ emulator, clock }) => {
   expect(await (await get(`${emulator.baseUrl}/_emulator/clock`)).json()).toEqual({
     now: '2031-05-05T06:07:08.000Z',
     offset: 0,
@@ -84,8 +82,7 @@ test('an advance that is negative, endless or no number is refused by name, and 
   expect(emulator.clock.offset).toBe(0);
 });
 
-test('whoever follows the events learns that the clock was put ahead', async () => {
-  await using emulator = await start();
+test('whoever follows the events learns that the clock was put ahead', async ({ emulator }) => {
   const events = await fetch(`${emulator.baseUrl}/_emulator/events`);
   emulator.advance(60);
   let text = '';

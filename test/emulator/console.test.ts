@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Locator } from 'playwright-core';
-import { afterAll, beforeAll, beforeEach, describe, expect, it, type TestContext, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, type TestContext } from 'vitest';
 import { FAULT_KINDS } from '../../src/emulator/faults/kinds.ts';
 import type { Emulator, EmulatorOptions } from '../../src/emulator/index.ts';
 import { type Browser, DESKTOP, PHONE, startBrowser, type Visit, whyNoBrowser } from '../support/browser.ts';
@@ -20,6 +20,7 @@ import {
   requestTokens,
   start,
   stateOf,
+  test,
   tokens,
   whoami,
 } from './portal-client.ts';

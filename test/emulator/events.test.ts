@@ -1,9 +1,9 @@
 import { fastify } from 'fastify';
-import { expect, test } from 'vitest';
+import { expect } from 'vitest';
 import { sendEvents } from '../../src/emulator/api/events.ts';
 import { Changes } from '../../src/emulator/changes.ts';
 import type { Emulator } from '../../src/emulator/index.ts';
-import { config, get, obtainTokens, start } from './portal-client.ts';
+import { config, get, obtainTokens, start, test } from './portal-client.ts';
 
 /** Listens to the events; `next` gives them one by one. */
 async function listen(emulator: Emulator) {
@@ -30,8 +30,7 @@ async function listen(emulator: Emulator) {
   };
 }
 
-test('requests and changes come as they happen, with the secrets masked', async () => {
-  await using emulator = await start();
+test('requests and changes come as they happen, with the secrets masked', async ({ emulator }) => {
   const events = await listen(emulator);
   expect(events.response.headers.get('content-type')).toBe('text/event-stream; charset=utf-8');
   const urls = await config(emulator);
@@ -90,8 +89,7 @@ test('the events end with the emulator', async () => {
   await expect(events.next()).rejects.toThrow();
 });
 
-test('there are only so many listeners, and one that leaves makes room', async () => {
-  await using emulator = await start();
+test('there are only so many listeners, and one that leaves makes room', async ({ emulator }) => {
   const leave = new AbortController();
   const url = `${emulator.consoleUrl}events`;
   const listeners = await Promise.all(Array.from({ length: 32 }, () => fetch(url, { signal: leave.signal })));

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { expect } from 'vitest';
 import type { Emulator } from '../../src/emulator/index.ts';
 import {
   ALICE,
@@ -15,6 +15,7 @@ import {
   requestTokens,
   start,
   stateOf,
+  test,
   tokens,
   whoami,
 } from './portal-client.ts';
@@ -28,8 +29,7 @@ function send(emulator: Emulator, path: string, body: unknown): Promise<Response
   return fetch(emulator.consoleUrl + path, { method: 'POST', headers, body: JSON.stringify(body) });
 }
 
-test('requests carry growing numbers, and those after a number can be asked for', async () => {
-  await using emulator = await start();
+test('requests carry growing numbers, and those after a number can be asked for', async ({ emulator }) => {
   await obtainTokens(emulator);
   const numbers = emulator.requests.map((entry) => entry.number);
   expect(numbers).toEqual([1, 2, 3]);
@@ -44,8 +44,7 @@ test('requests carry growing numbers, and those after a number can be asked for'
   }
 });
 
-test('answers are shown beside the requests, with their secrets masked alike', async () => {
-  await using emulator = await start();
+test('answers are shown beside the requests, with their secrets masked alike', async ({ emulator }) => {
   const urls = await config(emulator, 'http://127.0.0.1:1/callback');
   await post(urls.authorize_url, { username: ALICE.name, password: ALICE.password });
   await exchange(emulator, await obtainCode(emulator));
@@ -77,8 +76,7 @@ test('a test may have the secrets shown as they are', async () => {
   expect(exchanged?.answer).toMatchObject({ access_token, refresh_token });
 });
 
-test('a request of any length is shown alike, however often somebody looks', async () => {
-  await using emulator = await start();
+test('a request of any length is shown alike, however often somebody looks', async ({ emulator }) => {
   for (const length of [10, 30_000]) {
     await requestTokens(emulator, { grant_type: 'refresh_token', refresh_token: 'x', padding: 'p'.repeat(length) });
   }
@@ -120,9 +118,7 @@ test('a login waits from the opening of its page until a user logs in or refuses
   expect(emulator.logins()).toEqual([]);
 });
 
-test('grants are listed without tokens, and can be revoked over the API', async () => {
-  const clock = new FakeClock();
-  await using emulator = await start({ clock });
+test('grants are listed without tokens, and can be revoked over the API', async ({ emulator, clock }) => {
   const first = await obtainTokens(emulator, { scope: 'Monitoring' });
   clock.pass(60);
   const second = await tokens(await refresh(emulator, first.refresh_token));
@@ -157,9 +153,7 @@ const NOTHING = {
   failedAuthentications: [],
 };
 
-test('nothing but its polls is found of a good client', async () => {
-  const clock = new FakeClock();
-  await using emulator = await start({ clock });
+test('nothing but its polls is found of a good client', async ({ emulator, clock }) => {
   const { code_url } = await config(emulator);
   for (const seconds of [5, 6, 10]) {
     expect((await get(code_url)).status).toBe(404);

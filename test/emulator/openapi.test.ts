@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { expect } from 'vitest';
 import { openApiDocument, operations } from '../../src/emulator/openapi/document.ts';
 import { version } from '../../src/system/version.ts';
 import { root } from '../project/checkout.ts';
 import { withRoutes } from '../support/description.ts';
-import { get, start } from './portal-client.ts';
+import { get, start, test } from './portal-client.ts';
 
 interface Document {
   readonly servers: readonly { readonly url: string }[];
@@ -33,8 +33,7 @@ test('every route of the running emulator is described, and nothing else', async
   }
 });
 
-test('the running emulator gives its description, with its own addresses', async () => {
-  await using emulator = await start();
+test('the running emulator gives its description, with its own addresses', async ({ emulator }) => {
   const answer = await get(`${emulator.consoleUrl}openapi.json`);
   expect(answer.headers.get('content-type')).toMatch(/^application\/json/);
   const document = (await answer.json()) as Document;

@@ -1,3 +1,4 @@
+import { test as base } from 'vitest';
 import { type Emulator, type EmulatorOptions, startEmulator } from '../../src/emulator/index.ts';
 
 /** A client of the helper, as raw as the wire: it follows nothing and hides nothing. */
@@ -41,6 +42,15 @@ export class FakeClock {
     this.wall += 1000 * seconds;
   }
 }
+
+/** A test with a clock that it moves by hand, and an emulator of {@link start} that goes by it. */
+export const test = base
+  .extend('clock', () => new FakeClock())
+  .extend('emulator', async ({ clock }, { onCleanup }) => {
+    const emulator = await start({ clock });
+    onCleanup(() => emulator.close());
+    return emulator;
+  });
 
 export function get(url: string, headers: Record<string, string> = {}): Promise<Response> {
   return fetch(url, { redirect: 'manual', headers });

@@ -1,5 +1,5 @@
 import { connect } from 'node:net';
-import { expect, test } from 'vitest';
+import { expect } from 'vitest';
 import { LONG } from '../support/long.ts';
 import {
   ALICE,
@@ -10,8 +10,8 @@ import {
   obtainTokens,
   post,
   refresh,
-  start,
   stateOf,
+  test,
   tokens,
   whoami,
 } from './portal-client.ts';
@@ -33,8 +33,7 @@ function raw(origin: string, bytes: string): Promise<string> {
   });
 }
 
-test('no malformed request gets a 5xx or stops the emulator', async () => {
-  await using emulator = await start();
+test('no malformed request gets a 5xx or stops the emulator', async ({ emulator }) => {
   const long = 'x'.repeat(5000);
   const targets = [
     '/%ff',
@@ -89,14 +88,12 @@ test('no malformed request gets a 5xx or stops the emulator', async () => {
   expect((await whoami(emulator, (await obtainTokens(emulator)).access_token)).status).toBe(200);
 });
 
-test('a body that is too large is refused and costs nothing else', async () => {
-  await using emulator = await start();
+test('a body that is too large is refused and costs nothing else', async ({ emulator }) => {
   const answer = await post(`${emulator.frontendUrl}/sso/token`, `code=${'x'.repeat(70_000)}`);
   expect(answer.status).toBe(413);
 });
 
-test('a flood of config requests displaces no login under way', async () => {
-  await using emulator = await start();
+test('a flood of config requests displaces no login under way', async ({ emulator }) => {
   const urls = await config(emulator);
   await emulator.login({ state: stateOf(urls.code_url), user: ALICE.name });
   for (let i = 0; i < 20; i += 1) await Promise.all(Array.from({ length: 25 }, () => config(emulator)));
@@ -104,8 +101,7 @@ test('a flood of config requests displaces no login under way', async () => {
   expect((await exchange(emulator, code)).status).toBe(200);
 });
 
-test(`${10 * GRANTS} refreshes of ${GRANTS} grants at a time leave every grant good`, async () => {
-  await using emulator = await start();
+test(`${10 * GRANTS} refreshes of ${GRANTS} grants at a time leave every grant good`, async ({ emulator }) => {
   const grants = await Promise.all(Array.from({ length: GRANTS }, () => obtainTokens(emulator)));
   const last = await Promise.all(
     grants.map(async (grant) => {

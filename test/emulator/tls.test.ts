@@ -3,12 +3,12 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Configuration, customFetch, genericGrantRequest, refreshTokenGrant } from 'openid-client';
 import { Agent, fetch, type RequestInit } from 'undici';
-import { expect, test } from 'vitest';
+import { expect } from 'vitest';
 import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
 import { HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { stateFolder } from '../support/state-folder.ts';
-import { HEATER, start, stateOf } from './portal-client.ts';
+import { HEATER, start, stateOf, test } from './portal-client.ts';
 
 /** Fetches with trust in one CA only. */
 function fetching(ca: string) {
@@ -66,8 +66,7 @@ test('the certificate is for loopback and the public name, and the CA is where t
   expect((await fetch(`${emulator.baseUrl}/api/whoami`, { dispatcher: named })).status).toBe(401);
 });
 
-test('without TLS there is no CA, and a file for it is refused', async () => {
-  await using emulator = await start();
+test('without TLS there is no CA, and a file for it is refused', async ({ emulator }) => {
   expect(emulator.ca).toBeNull();
   await expect(start({ caFile: 'ca.pem' })).rejects.toThrow(/^caFile: found ca.pem without tls; allowed/);
   await expect(start({ tls: true, caFile: '/nowhere/ca.pem' })).rejects.toThrow(/^caFile: found .*ENOENT/);

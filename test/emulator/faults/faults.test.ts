@@ -3,9 +3,9 @@ import { connect, createServer, type Socket } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { connect as connectTls } from 'node:tls';
 import { Agent, request } from 'undici';
-import { expect, test } from 'vitest';
+import { expect } from 'vitest';
 import type { Emulator } from '../../../src/emulator/index.ts';
-import { FakeClock, get, obtainTokens, refresh, start, tokens, whoami } from '../portal-client.ts';
+import { FakeClock, get, obtainTokens, refresh, start, test, tokens, whoami } from '../portal-client.ts';
 
 /** What came over the wire until the connection ended, and how it ended. */
 interface Wire {
@@ -43,8 +43,7 @@ function wire(emulator: Emulator): Promise<Wire> {
 const RIGHT = '{"error":"unauthorized"}';
 const WHOAMI = { endpoint: 'whoami' } as const;
 
-test('status: any status, headers and body, and nothing was done', async () => {
-  await using emulator = await start();
+test('status: any status, headers and body, and nothing was done', async ({ emulator }) => {
   const { refresh_token } = await obtainTokens(emulator);
   emulator.addFault({
     endpoint: 'token',
@@ -74,8 +73,7 @@ test('status with commit: the tokens are rotated, and a gateway answers in the p
   expect(emulator.requests.at(-1)).toMatchObject({ status: 502, fault: '1' });
 });
 
-test('delay: the answer comes late, whether the work is done before or after', async () => {
-  await using emulator = await start();
+test('delay: the answer comes late, whether the work is done before or after', async ({ emulator }) => {
   for (const commit of [false, true]) {
     const { refresh_token } = await obtainTokens(emulator);
     emulator.addFault({ endpoint: 'token', kind: 'delay', seconds: 1, commit });
@@ -108,8 +106,7 @@ test('hang: no answer comes, and the connection stays open until the emulator cl
   expect(await lost).toBe('fetch failed');
 });
 
-test('reset_before: the connection is reset, and nothing was done', async () => {
-  await using emulator = await start();
+test('reset_before: the connection is reset, and nothing was done', async ({ emulator }) => {
   const { refresh_token } = await obtainTokens(emulator);
   emulator.addFault({ ...WHOAMI, kind: 'reset_before' });
   expect(await wire(emulator)).toMatchObject({ text: '', end: 'reset' });
@@ -119,8 +116,7 @@ test('reset_before: the connection is reset, and nothing was done', async () => 
   expect(emulator.requests.at(-1)).toMatchObject({ status: null, fault: '2' });
 });
 
-test('commit_then_drop: the tokens are rotated, then the connection is reset', async () => {
-  await using emulator = await start();
+test('commit_then_drop: the tokens are rotated, then the connection is reset', async ({ emulator }) => {
   const { refresh_token } = await obtainTokens(emulator);
   emulator.addFault({ ...WHOAMI, kind: 'commit_then_drop' });
   expect(await wire(emulator)).toMatchObject({ text: '', end: 'reset' });
@@ -130,8 +126,7 @@ test('commit_then_drop: the tokens are rotated, then the connection is reset', a
   expect(emulator.requests.at(-1)).toMatchObject({ status: null, fault: '2' });
 });
 
-test('truncate: the length of the whole, a part of the body, then the end of the connection', async () => {
-  await using emulator = await start();
+test('truncate: the length of the whole, a part of the body, then the end of the connection', async ({ emulator }) => {
   for (const bytes of [0, 5]) {
     emulator.addFault({ ...WHOAMI, kind: 'truncate', bytes });
     const { text, end } = await wire(emulator);
@@ -141,8 +136,7 @@ test('truncate: the length of the whole, a part of the body, then the end of the
   }
 });
 
-test('slow_body: the whole answer comes, at so many bytes a second', async () => {
-  await using emulator = await start();
+test('slow_body: the whole answer comes, at so many bytes a second', async ({ emulator }) => {
   emulator.addFault({ ...WHOAMI, kind: 'slow_body', bytesPerSecond: 60 });
   const { text, took } = await wire(emulator);
   expect(text.split('\r\n\r\n')[1]).toBe(RIGHT);
@@ -174,8 +168,7 @@ test('not_json, content_type, redirect and wrong_date change what they say, and 
   expect(await seen()).toEqual(right);
 });
 
-test('oversize: the right answer, in as many bytes as were asked for', async () => {
-  await using emulator = await start();
+test('oversize: the right answer, in as many bytes as were asked for', async ({ emulator }) => {
   const { refresh_token } = await obtainTokens(emulator);
   emulator.addFault({ endpoint: 'token', kind: 'oversize', bytes: 20_000_000 });
   const answer = await refresh(emulator, refresh_token);
@@ -278,8 +271,7 @@ test.skipIf(!IPV6)('an origin of localhost is up again only when both addresses 
   await expect.poll(() => get(`http://[::1]:${port}/`).then(({ status }) => status, String)).toBe(404);
 });
 
-test('an origin whose port another program took meanwhile comes back as soon as that is gone', async () => {
-  await using emulator = await start();
+test('an origin whose port another program took meanwhile comes back as soon as that is gone', async ({ emulator }) => {
   const { id } = emulator.addFault({ kind: 'origin_down', origin: 'base' });
   const { hostname, port } = new URL(emulator.baseUrl);
   const squatter = createServer((socket) => socket.destroy()).listen(Number(port), hostname);
@@ -331,8 +323,7 @@ test('over TLS resets are resets, origins go down and come back, and handshakes 
   expect(await ask()).toBe(401);
 });
 
-test('tls_failure of an origin of plain HTTP is refused', async () => {
-  await using emulator = await start();
+test('tls_failure of an origin of plain HTTP is refused', async ({ emulator }) => {
   expect(() => emulator.addFault({ kind: 'tls_failure', origin: 'base' })).toThrow(
     /^kind: found tls_failure .* plain HTTP/,
   );
@@ -361,8 +352,7 @@ test('an emulator that is closed amid faults leaves no timer and no connection b
   expect(timers()).toBeLessThanOrEqual(before - 3);
 });
 
-test('a client that leaves amid a fault leaves nothing behind, and the grant is good', async () => {
-  await using emulator = await start();
+test('a client that leaves amid a fault leaves nothing behind, and the grant is good', async ({ emulator }) => {
   const { refresh_token } = await obtainTokens(emulator);
   emulator.addFault({ endpoint: 'token', kind: 'delay', seconds: 3000 });
   const leaving = new AbortController();

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { expect } from 'vitest';
 import { FAULT_KINDS } from '../../../src/emulator/faults/kinds.ts';
 import type { Emulator, FaultOptions } from '../../../src/emulator/index.ts';
 import { root } from '../../project/checkout.ts';
@@ -14,6 +14,7 @@ import {
   postConfig,
   refresh,
   start,
+  test,
   tokens,
   whoami,
 } from '../portal-client.ts';
@@ -35,8 +36,7 @@ function api(emulator: Emulator, method: string, path = '', body?: unknown, type
   });
 }
 
-test('a fault strikes once, so many times, or until it is taken away', async () => {
-  await using emulator = await start();
+test('a fault strikes once, so many times, or until it is taken away', async ({ emulator }) => {
   emulator.addFault(BUSY);
   expect(await statuses(emulator, 2)).toEqual([503, 401]);
   emulator.addFault({ ...BUSY, times: 2 });
@@ -54,16 +54,14 @@ test('a fault strikes once, so many times, or until it is taken away', async () 
   expect(emulator.faults).toEqual([]);
 });
 
-test('faults for the same endpoint strike in the order they were added, one a request', async () => {
-  await using emulator = await start();
+test('faults for the same endpoint strike in the order they were added, one a request', async ({ emulator }) => {
   emulator.addFault({ ...BUSY, status: 500, times: 2 });
   emulator.addFault({ ...BUSY, status: 501 });
   emulator.addFault({ endpoint: '*', kind: 'status', status: 502 });
   expect(await statuses(emulator, 5)).toEqual([500, 500, 501, 502, 401]);
 });
 
-test('every: only each so-manieth request is struck', async () => {
-  await using emulator = await start();
+test('every: only each so-manieth request is struck', async ({ emulator }) => {
   emulator.addFault({ ...BUSY, every: 3, times: 2 });
   expect(await statuses(emulator, 10)).toEqual([401, 401, 503, 401, 401, 503, 401, 401, 401, 401]);
 });
@@ -89,15 +87,13 @@ test('the same seed gives the same run, another one another, and chance is as as
   expect(struck).toBeLessThan(70);
 });
 
-test('a probability of 0 never strikes, and the times are not used up', async () => {
-  await using emulator = await start();
+test('a probability of 0 never strikes, and the times are not used up', async ({ emulator }) => {
   emulator.addFault({ ...BUSY, probability: 0 });
   expect(await statuses(emulator, 20)).toEqual(Array.from({ length: 20 }, () => 401));
   expect(emulator.faults).toMatchObject([{ hits: 0, left: 1 }]);
 });
 
-test('client and grant type narrow a fault down', async () => {
-  await using emulator = await start();
+test('client and grant type narrow a fault down', async ({ emulator }) => {
   emulator.addFault({ endpoint: 'config', kind: 'status', status: 500, client: PUMP.id, times: null });
   expect([(await postConfig(emulator)).status, (await postConfig(emulator, undefined, PUMP.id)).status]).toEqual([
     200, 500,
@@ -134,8 +130,7 @@ test('every endpoint can be struck alone, and `*` strikes all of them, but never
   );
 });
 
-test('the API adds, lists, removes and clears faults, and says what became of them', async () => {
-  await using emulator = await start();
+test('the API adds, lists, removes and clears faults, and says what became of them', async ({ emulator }) => {
   const added = await api(emulator, 'POST', '', {
     kind: 'slow_body',
     endpoint: 'token',
@@ -215,8 +210,7 @@ test.for([
   expect(emulator.faults).toEqual([]);
 });
 
-test('the library refuses the same, and a start with such a fault fails', async () => {
-  await using emulator = await start();
+test('the library refuses the same, and a start with such a fault fails', async ({ emulator }) => {
   expect(() => emulator.addFault({ ...BUSY, status: 99 })).toThrow(/^status: found 99; allowed is/);
   await expect(start({ faults: [{ ...BUSY, every: 0 }] })).rejects.toThrow(/^faults: every: found 0; allowed is/);
   await expect(start({ seed: -1 })).rejects.toThrow(/^seed: found -1; allowed is/);

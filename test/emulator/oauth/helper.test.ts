@@ -1,5 +1,5 @@
 import { SignJWT, UnsecuredJWT } from 'jose';
-import { expect, test } from 'vitest';
+import { expect } from 'vitest';
 import {
   ALICE,
   config,
@@ -12,10 +12,10 @@ import {
   postConfig,
   start,
   stateOf,
+  test,
 } from '../portal-client.ts';
 
-test('config hands out the three URLs of the specification on their two origins', async () => {
-  await using emulator = await start();
+test('config hands out the three URLs of the specification on their two origins', async ({ emulator }) => {
   const urls = await config(emulator);
   const authorize = new URL(urls.authorize_url);
   const code = new URL(urls.code_url);
@@ -29,8 +29,7 @@ test('config hands out the three URLs of the specification on their two origins'
   expect(stateOf(urls.code_url)).toBe(stateOf(urls.authorize_url));
 });
 
-test('JSON strings carry \\/ and \\u0026 as the portal writes them', async () => {
-  await using emulator = await start();
+test('JSON strings carry \\/ and \\u0026 as the portal writes them', async ({ emulator }) => {
   const text = await (await postConfig(emulator)).text();
   expect(text).toContain('http:\\/\\/127.0.0.1');
   expect(text).toContain('response_type=code\\u0026client_id=');
@@ -64,9 +63,7 @@ test('a client can be set to have every redirect_url refused, and still polls', 
   expect((await postConfig(emulator)).status).toBe(200);
 });
 
-test('code_url answers 404 until there is a code, then 200 with it until it expires', async () => {
-  const clock = new FakeClock();
-  await using emulator = await start({ clock });
+test('code_url answers 404 until there is a code, then 200 with it until it expires', async ({ emulator, clock }) => {
   const urls = await config(emulator);
   expect((await get(urls.code_url)).status).toBe(404);
   await emulator.login({ state: stateOf(urls.code_url), user: ALICE.name });

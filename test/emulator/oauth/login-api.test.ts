@@ -1,6 +1,6 @@
-import { expect, test } from 'vitest';
+import { expect } from 'vitest';
 import type { Emulator } from '../../../src/emulator/index.ts';
-import { ALICE, config, get, post, start, stateOf } from '../portal-client.ts';
+import { ALICE, config, get, post, start, stateOf, test } from '../portal-client.ts';
 
 const CALLBACK = 'http://192.168.1.7:8480/callback/nonce';
 
@@ -35,8 +35,7 @@ test('a refusal by the API leads to the redirect_url with error=access_denied, a
   expect((await get(urls.code_url)).status).toBe(404);
 });
 
-test('a bad login request is answered 400 with the member and what is allowed', async () => {
-  await using emulator = await start();
+test('a bad login request is answered 400 with the member and what is allowed', async ({ emulator }) => {
   const state = stateOf((await config(emulator)).code_url);
   const cases: [unknown, RegExp][] = [
     ['{', /^body: found no JSON; allowed is a JSON object$/],

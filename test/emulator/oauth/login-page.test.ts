@@ -1,8 +1,7 @@
-import { expect, test } from 'vitest';
-import { ALICE, config, FakeClock, get, HEATER, PUMP, post, start, stateOf } from '../portal-client.ts';
+import { expect } from 'vitest';
+import { ALICE, config, FakeClock, get, HEATER, PUMP, post, start, stateOf, test } from '../portal-client.ts';
 
-test('the login page names the client, escaped, and suits a phone and a screen reader', async () => {
-  await using emulator = await start();
+test('the login page names the client, escaped, and suits a phone and a screen reader', async ({ emulator }) => {
   const page = await get((await config(emulator)).authorize_url);
   const html = await page.text();
   expect(page.status).toBe(200);
@@ -15,8 +14,7 @@ test('the login page names the client, escaped, and suits a phone and a screen r
   expect(html).toContain('>Refuse</button>');
 });
 
-test('pages can not be framed, kept or scripted, and their form may lead to the redirect_url', async () => {
-  await using emulator = await start();
+test('pages can not be framed, kept or scripted, and their form may lead to the redirect_url', async ({ emulator }) => {
   const page = await get((await config(emulator, 'http://192.168.1.7:8480/x')).authorize_url);
   const policy = page.headers.get('content-security-policy') ?? '';
   expect(policy).toContain("default-src 'none'");
@@ -27,16 +25,14 @@ test('pages can not be framed, kept or scripted, and their form may lead to the 
   expect(page.headers.get('referrer-policy')).toBe('no-referrer');
 });
 
-test('a redirect_url can not smuggle anything into the policy', async () => {
-  await using emulator = await start();
+test('a redirect_url can not smuggle anything into the policy', async ({ emulator }) => {
   for (const redirectUrl of ["http://x;script-src'unsafe-inline'/", 'http://[fd00::1]:8480/x']) {
     const page = await get((await config(emulator, redirectUrl)).authorize_url);
     expect(page.headers.get('content-security-policy')).toMatch(/ http:$/);
   }
 });
 
-test('a wrong password or user name brings the page back with a plain message, and no code', async () => {
-  await using emulator = await start();
+test('a wrong password or user name brings the page back with a plain message, and no code', async ({ emulator }) => {
   const urls = await config(emulator);
   for (const form of [
     { username: ALICE.name, password: 'wrong' },

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { expect } from 'vitest';
 import {
   ALICE,
   config,
@@ -12,6 +12,7 @@ import {
   post,
   start,
   stateOf,
+  test,
 } from '../portal-client.ts';
 
 const CALLBACK = 'http://192.168.1.7:8480/callback/nonce?keep=a%20b';
@@ -59,8 +60,7 @@ test('a refusal is relayed to the redirect_url as error=access_denied, unless th
   }
 });
 
-test('nobody can plant a code: code/set takes one only with the state it was issued for', async () => {
-  await using emulator = await start();
+test('nobody can plant a code: code/set takes one only with the state it was issued for', async ({ emulator }) => {
   const set = `${emulator.baseUrl}/external/oauth2helper/code/set/${HEATER.id}`;
   const victim = await config(emulator, CALLBACK);
   const stranger = await obtainCode(emulator);
@@ -76,8 +76,7 @@ test('nobody can plant a code: code/set takes one only with the state it was iss
   expect((await get(victim.code_url)).status).toBe(404);
 });
 
-test('a link is dead once its code was exchanged', async () => {
-  await using emulator = await start();
+test('a link is dead once its code was exchanged', async ({ emulator }) => {
   const urls = await config(emulator);
   await emulator.login({ state: stateOf(urls.code_url), user: ALICE.name });
   const { code } = (await (await get(urls.code_url)).json()) as { code: string };

@@ -1,6 +1,6 @@
-import { expect, test } from 'vitest';
+import { expect } from 'vitest';
 import { rememberSecrets } from '../../support/logs.ts';
-import { ALICE, config, get, PUMP, post, start } from '../portal-client.ts';
+import { ALICE, config, get, PUMP, post, start, test } from '../portal-client.ts';
 
 /** What the portal has set, as a browser sends it back. */
 function cookieOf(answer: Response): string {
@@ -35,8 +35,7 @@ test('who has logged in with a browser is only asked for a yes the next time, al
   expect((await get(next.code_url)).status).toBe(200);
 });
 
-test('somebody who is logged in can refuse, or be another user', async () => {
-  await using emulator = await start();
+test('somebody who is logged in can refuse, or be another user', async ({ emulator }) => {
   const { cookie } = await logIn((await config(emulator)).authorize_url);
   const next = await config(emulator);
   const other = await post(next.authorize_url, { action: 'other' }, withCookie(cookie));
@@ -45,8 +44,7 @@ test('somebody who is logged in can refuse, or be another user', async () => {
   expect(refused.headers.get('location')).toContain('error=access_denied');
 });
 
-test('without the cookie, with another one, or after a reset nobody is logged in', async () => {
-  await using emulator = await start();
+test('without the cookie, with another one, or after a reset nobody is logged in', async ({ emulator }) => {
   const { cookie } = await logIn((await config(emulator)).authorize_url);
   for (const headers of [{ cookie: 'a=b' }, { cookie: `${cookie}x` }, { cookie: 'emulator_login=' }]) {
     const { authorize_url } = await config(emulator);
@@ -58,8 +56,7 @@ test('without the cookie, with another one, or after a reset nobody is logged in
   expect(await (await get(authorize_url, withCookie(cookie))).text()).toContain('id="password"');
 });
 
-test('a wrong password is remembered for nobody, and --forget-logins remembers nobody', async () => {
-  await using emulator = await start();
+test('a wrong password is remembered for nobody, and --forget-logins remembers nobody', async ({ emulator }) => {
   const { authorize_url } = await config(emulator);
   const wrong = await post(authorize_url, { username: ALICE.name, password: 'wrong', action: 'login' });
   expect(wrong.headers.get('set-cookie')).toBeNull();

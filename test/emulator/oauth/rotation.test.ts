@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { expect } from 'vitest';
 import {
   errorOf,
   exchange,
@@ -8,6 +8,7 @@ import {
   PUMP,
   refresh,
   start,
+  test,
   tokens,
   whoami,
 } from '../portal-client.ts';
@@ -33,8 +34,7 @@ test('another client with a refresh token gets nothing and harms nothing', async
   expect(emulator.observations.refreshTokensRepeated).toBe(0);
 });
 
-test('access and refresh tokens are not interchangeable, nor can they be altered', async () => {
-  await using emulator = await start();
+test('access and refresh tokens are not interchangeable, nor can they be altered', async ({ emulator }) => {
   const { access_token, refresh_token } = await obtainTokens(emulator);
   expect((await whoami(emulator, refresh_token)).status).toBe(401);
   expect((await refresh(emulator, access_token)).status).toBe(400);
@@ -42,8 +42,7 @@ test('access and refresh tokens are not interchangeable, nor can they be altered
   expect((await refresh(emulator, `${refresh_token}.`)).status).toBe(400);
 });
 
-test('whoami says who a token is for, and how to come with a good one', async () => {
-  await using emulator = await start();
+test('whoami says who a token is for, and how to come with a good one', async ({ emulator }) => {
   const { access_token } = await obtainTokens(emulator, { scope: 'Monitoring' });
   expect(await (await whoami(emulator, access_token)).json()).toEqual({ user: 'alice', scope: 'Monitoring' });
   const none = await get(`${emulator.baseUrl}/api/whoami`);
@@ -52,8 +51,7 @@ test('whoami says who a token is for, and how to come with a good one', async ()
   expect([bad.status, bad.headers.get('www-authenticate')]).toEqual([401, expect.stringContaining('invalid_token')]);
 });
 
-test('a test can revoke the access tokens of a grant, or all of it', async () => {
-  await using emulator = await start();
+test('a test can revoke the access tokens of a grant, or all of it', async ({ emulator }) => {
   const first = await obtainTokens(emulator);
   const id = emulator.grants()[0]?.id ?? '';
   expect(emulator.revoke(id, 'access_tokens')).toBe(true);
@@ -65,8 +63,7 @@ test('a test can revoke the access tokens of a grant, or all of it', async () =>
   expect(emulator.revoke('unknown')).toBe(false);
 });
 
-test('grants of different pairings live side by side', async () => {
-  await using emulator = await start();
+test('grants of different pairings live side by side', async ({ emulator }) => {
   const one = await obtainTokens(emulator);
   const two = await tokens(await exchange(emulator, await obtainCode(emulator)));
   await refresh(emulator, one.refresh_token);

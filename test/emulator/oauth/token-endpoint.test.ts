@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { expect } from 'vitest';
 import {
   errorOf,
   exchange,
@@ -10,6 +10,7 @@ import {
   refresh,
   requestTokens,
   start,
+  test,
   tokens,
   whoami,
 } from '../portal-client.ts';
@@ -18,8 +19,7 @@ const basic = (id: string, secret: string) => ({
   authorization: `Basic ${Buffer.from(`${encodeURIComponent(id)}:${encodeURIComponent(secret)}`).toString('base64')}`,
 });
 
-test('a code gives tokens in the shape of the specification', async () => {
-  await using emulator = await start();
+test('a code gives tokens in the shape of the specification', async ({ emulator }) => {
   const answer = await exchange(emulator, await obtainCode(emulator));
   expect(answer.headers.get('content-type')).toMatch(/^application\/json/);
   expect(answer.headers.get('cache-control')).toBe('no-store');
@@ -47,8 +47,7 @@ test('an ID token tells who has logged in where that is set, also after a refres
   }
 });
 
-test('the scope asked for is echoed, and kept by refreshes whatever scope they send', async () => {
-  await using emulator = await start();
+test('the scope asked for is echoed, and kept by refreshes whatever scope they send', async ({ emulator }) => {
   const first = await obtainTokens(emulator, { scope: 'Monitoring RemoteControl' });
   expect(first.scope).toBe('Monitoring RemoteControl');
   const form = {
@@ -79,8 +78,7 @@ test('missing, empty and repeated parameters are invalid requests, unknown grant
   expect((await exchange(emulator, code)).status).toBe(200);
 });
 
-test('the client is authenticated first, and a refused attempt burns nothing', async () => {
-  await using emulator = await start();
+test('the client is authenticated first, and a refused attempt burns nothing', async ({ emulator }) => {
   const url = `${emulator.frontendUrl}/sso/token`;
   const code = await obtainCode(emulator);
   const form = { grant_type: 'authorization_code', code };
@@ -132,8 +130,7 @@ test('a code whose exchange was lost is used up, and its second use takes back w
   expect(await errorOf(await refresh(emulator, lost))).toEqual([400, 'invalid_grant']);
 });
 
-test('a code whose exchange was reset before it was done is good for another one', async () => {
-  await using emulator = await start();
+test('a code whose exchange was reset before it was done is good for another one', async ({ emulator }) => {
   const code = await obtainCode(emulator);
   emulator.addFault({ endpoint: 'token', kind: 'reset_before' });
   await expect(exchange(emulator, code)).rejects.toThrow();

@@ -1,6 +1,6 @@
 import * as oauth from 'openid-client';
 import { AuthorizationCode } from 'simple-oauth2';
-import { expect, test } from 'vitest';
+import { expect } from 'vitest';
 import type { Emulator, EmulatorOptions } from '../../../src/emulator/index.ts';
 import {
   ALICE,
@@ -13,6 +13,7 @@ import {
   postConfig,
   start,
   stateOf,
+  test,
   whoami,
 } from '../portal-client.ts';
 
@@ -138,8 +139,7 @@ test('refreshGraceTime: a used refresh token is answered with the same tokens ag
   await expect(refresh(second.refresh_token)).rejects.toMatchObject(dead);
 });
 
-test('onReuse: a used refresh token is only refused, or takes its grant with it', async () => {
-  await using emulator = await start();
+test('onReuse: a used refresh token is only refused, or takes its grant with it', async ({ emulator }) => {
   const { refresh } = await loggedIn(emulator);
   const second = await refresh();
   await expect(refresh()).rejects.toMatchObject(dead);
@@ -174,8 +174,7 @@ test.for<[string, EmulatorOptions, number, boolean]>([
   expect(emulator.grants()).toMatchObject([{ generation: 2, revoked }]);
 });
 
-test('basic: HTTP Basic is accepted, or refused with a challenge that costs no code', async () => {
-  await using emulator = await start();
+test('basic: HTTP Basic is accepted, or refused with a challenge that costs no code', async ({ emulator }) => {
   const byHeader = stock(emulator, oauth.ClientSecretBasic(HEATER.secret));
   await exchange(byHeader, await obtainCode(emulator));
   emulator.change({ basic: 'refuse' });
@@ -184,8 +183,7 @@ test('basic: HTTP Basic is accepted, or refused with a challenge that costs no c
   await exchange(stock(emulator), code);
 });
 
-test('relayRefusal: a refused login comes to the redirect_url as an error, or not at all', async () => {
-  await using emulator = await start();
+test('relayRefusal: a refused login comes to the redirect_url as an error, or not at all', async ({ emulator }) => {
   const callback = 'http://127.0.0.1:8480/callback';
   const deny = async () => {
     const { code_url } = await config(emulator, callback);

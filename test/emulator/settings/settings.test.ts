@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { expect } from 'vitest';
 import { type Emulator, type EmulatorOptions, OptionError, startEmulator } from '../../../src/emulator/index.ts';
 import { SETTINGS, type Setting } from '../../../src/emulator/settings/settings.ts';
 import { root } from '../../project/checkout.ts';
-import { FakeClock, get, obtainTokens, postConfig, refresh, start, tokens, whoami } from '../portal-client.ts';
+import { get, obtainTokens, postConfig, refresh, start, test, tokens, whoami } from '../portal-client.ts';
 
 function patch(emulator: Emulator, body: unknown, type = 'application/json'): Promise<Response> {
   const text = typeof body === 'string' ? body : JSON.stringify(body);
@@ -15,8 +15,7 @@ function patch(emulator: Emulator, body: unknown, type = 'application/json'): Pr
   });
 }
 
-test('the settings can be read, and say how an emulator without options behaves', async () => {
-  await using emulator = await start();
+test('the settings can be read, and say how an emulator without options behaves', async ({ emulator }) => {
   const answer = await get(`${emulator.baseUrl}/_emulator/settings`);
   expect(await answer.json()).toEqual({
     auto_login: false,
@@ -55,8 +54,7 @@ test('a change names only what it changes, takes effect at once and is answered 
   expect(emulator.settings).toMatchObject({ tokenLifetime: 60, onReuse: 'revoke-family', refuseRedirectUrls: null });
 });
 
-test('a change that is no good is refused by the name of its member, and changes nothing', async () => {
-  await using emulator = await start();
+test('a change that is no good is refused by the name of its member, and changes nothing', async ({ emulator }) => {
   const before = emulator.settings;
   const cases: [unknown, RegExp][] = [
     [{ refresh_grace: -1 }, /^refresh_grace: found -1; allowed is a whole number from 0/],
@@ -140,9 +138,7 @@ test('a request under way keeps the settings that it began with', async () => {
   expect((await tokens(await refresh(emulator, second.refresh_token))).expires_in).toBe(60);
 });
 
-test('a shorter token lifetime leaves the tokens alone that were promised more', async () => {
-  const clock = new FakeClock();
-  await using emulator = await start({ clock });
+test('a shorter token lifetime leaves the tokens alone that were promised more', async ({ emulator, clock }) => {
   const { access_token } = await obtainTokens(emulator);
   emulator.change({ tokenLifetime: 1 });
   clock.pass(100);
@@ -150,8 +146,7 @@ test('a shorter token lifetime leaves the tokens alone that were promised more',
   expect((await whoami(emulator, (await obtainTokens(emulator)).access_token)).status).toBe(200);
 });
 
-test('whoever listens to the emulator is told that its settings have changed', async () => {
-  await using emulator = await start();
+test('whoever listens to the emulator is told that its settings have changed', async ({ emulator }) => {
   const { body } = await get(`${emulator.consoleUrl}events`);
   const reader = body?.pipeThrough(new TextDecoderStream()).getReader();
   await reader?.read();

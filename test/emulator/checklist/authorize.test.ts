@@ -1,0 +1,136 @@
+import { expect } from 'vitest';
+import type { Emulator } from '../../../src/emulator/index.ts';
+import { ALICE, config, get, HEATER, location, PUMP, post, start, stateOf, test } from '../portal-client.ts';
+
+const TOOL = 'http://127.0.0.1:53682/back?keep=a%20b';
+const LOGIN = { username: ALICE.name, password: ALICE.password, action: 'login' };
+const REFUSE = { action: 'refuse' };
+/** A state whose bytes a decoder and an encoder would change. */
+const RAW_STATE = 'state=a%2Bb+c%7e~%2F%3d';
+
+const withTool = (autoLogin = false) => start({ clients: [{ ...HEATER, redirectUris: [TOOL] }, PUMP], autoLogin });
+
+function ordinary(emulator: Emulator, more = RAW_STATE, responseType = 'response_type=code&'): string {
+  const redirectUri = encodeURIComponent(TOOL);
+  return `${emulator.frontendUrl}/sso/authorize?${responseType}client_id=${HEATER.id}&redirect_uri=${redirectUri}&${more}`;
+}
+
+test('RFC 6749, 3.1: a parameter that comes twice ends in a page', async () => {
+  await using emulator = await withTool(true);
+  const twice = await get(ordinary(emulator, `${RAW_STATE}&${RAW_STATE}`));
+  expect([twice.status, location(twice)]).toEqual([400, '']);
+});
+
+test('RFC 6749, 3.1.2: the query of a redirect address is kept', async () => {
+  await using emulator = await withTool(true);
+  expect(location(await get(ordinary(emulator)))).toMatch(
+    /^http:\/\/127\.0\.0\.1:53682\/back\?keep=a%20b&code=[\w-]+&/,
+  );
+  const urls = await config(emulator, TOOL);
+  const helper = await get(location(await get(urls.authorize_url)));
+  expect(location(helper)).toMatch(/^http:\/\/127\.0\.0\.1:53682\/back\?keep=a%20b&code=[\w-]+$/);
+});
+
+test('RFC 6749, 4.1.2: state comes back byte for byte, and is not made up where there was none', async () => {
+  await using emulator = await withTool(true);
+  expect(location(await get(ordinary(emulator)))).toMatch(/&state=a%2Bb\+c%7e~%2F%3d$/);
+  expect(location(await get(ordinary(emulator, 'x=1')))).not.toContain('state');
+});
+
+test('RFC 6749, 4.1.2.1: a refusal comes back as access_denied, with the state byte for byte', async () => {
+  await using emulator = await withTool();
+  const refused = location(await post(ordinary(emulator), REFUSE));
+  expect(refused).toBe(`${TOOL}&error=access_denied&${RAW_STATE}`);
+});
+
+test('RFC 6749, 4.1.2.1: other errors go to the registered redirect address, with the state', async () => {
+  await using emulator = await withTool(true);
+  const sent = async (url: string) => location(await get(url));
+  const token = ordinary(emulator, RAW_STATE, 'response_type=token&');
+  expect(await sent(token)).toBe(`${TOOL}&error=unsupported_response_type&${RAW_STATE}`);
+  expect(await sent(ordinary(emulator, RAW_STATE, ''))).toBe(`${TOOL}&error=invalid_request&${RAW_STATE}`);
+  const scope = ordinary(emulator, `${RAW_STATE}&scope=two++spaces`);
+  expect(await sent(scope)).toBe(`${TOOL}&error=invalid_scope&${RAW_STATE}`);
+});
+
+test('RFC 6749, 4.1.2.1: a client or redirect address that is not registered shows a page and never redirects', async () => {
+  await using emulator = await withTool(true);
+  const url = ordinary(emulator);
+  const evil = encodeURIComponent('http://evil.example/');
+  const cases = [
+    url.replace(HEATER.id, 'nobody'),
+    url.replace(HEATER.id, PUMP.id),
+    url.replace(encodeURIComponent(TOOL), evil),
+    url.replace('response_type=code', 'response_type=token').replace(encodeURIComponent(TOOL), evil),
+  ];
+  for (const bad of cases) {
+    for (const answer of [await get(bad), await post(bad, LOGIN), await post(bad, REFUSE)]) {
+      expect([answer.status, location(answer)], bad).toEqual([400, '']);
+      expect(answer.headers.get('content-type')).toMatch(/^text\/html/);
+    }
+  }
+});
+
+test('RFC 9700, 2.1: redirect addresses are compared as exact strings', async () => {
+  await using emulator = await withTool(true);
+  for (const near of [`${TOOL}&`, TOOL.toUpperCase(), TOOL.replace('back', './back'), TOOL.slice(0, -1), `${TOOL}#x`]) {
+    const answer = await get(ordinary(emulator).replace(encodeURIComponent(TOOL), encodeURIComponent(near)));
+    expect([answer.status, location(answer)], near).toEqual([400, '']);
+  }
+});
+
+test('RFC 9700, 4.11.2: the helper’s redirect_url is bound inside the signed state, so that there is no open redirector', async () => {
+  await using emulator = await start({ autoLogin: true });
+  const urls = await config(emulator, 'http://192.168.1.7:8480/callback');
+  const evil = encodeURIComponent('http://evil.example/');
+  const set = location(await get(`${urls.authorize_url}&redirect_url=${evil}`));
+  expect(location(await get(`${set}&redirect_url=${evil}`))).toMatch(/^http:\/\/192\.168\.1\.7:8480\/callback\?code=/);
+  const [head = '', body = '', mac = ''] = stateOf(urls.code_url).split('.');
+  const claims = JSON.parse(Buffer.from(body, 'base64url').toString()) as object;
+  const changed = Buffer.from(JSON.stringify({ ...claims, redirect_url: 'http://evil.example/' }));
+  const forged = `${head}.${changed.toString('base64url')}.${mac}`;
+  for (const state of [forged, stateOf(urls.code_url).replace(/.$/, ''), 'x']) {
+    const code = new URL(set).searchParams.get('code');
+    const at = `${emulator.baseUrl}/external/oauth2helper/code/set/${HEATER.id}?state=${state}`;
+    expect(location(await get(`${at}&code=${code}`))).toBe('');
+    expect(location(await get(`${at}&error=access_denied`))).toBe('');
+  }
+});
+
+test('RFC 9700, 4.12: after the login form the answer is 303, so that no password is posted on', async () => {
+  await using emulator = await withTool();
+  for (const form of [LOGIN, REFUSE]) expect((await post(ordinary(emulator), form)).status).toBe(303);
+});
+
+test('RFC 9700, 4.16: no page can be framed', async () => {
+  await using emulator = await withTool();
+  const urls = await config(emulator);
+  const pages = [
+    await get(ordinary(emulator)),
+    await get(ordinary(emulator).replace(HEATER.id, 'nobody')),
+    await post(ordinary(emulator), { ...LOGIN, password: 'wrong' }),
+    await get(location(await post(urls.authorize_url, LOGIN))),
+  ];
+  for (const page of pages) {
+    expect(page.headers.get('content-security-policy')).toContain("frame-ancestors 'none'");
+    expect(page.headers.get('x-frame-options')).toBe('DENY');
+  }
+});
+
+test('RFC 9700, 4.2.4: codes and states do not leak by the Referer header', async () => {
+  await using emulator = await withTool();
+  const urls = await config(emulator);
+  const done = await get(location(await post(urls.authorize_url, LOGIN)));
+  for (const page of [await get(urls.authorize_url), done]) {
+    expect(page.headers.get('referrer-policy')).toBe('no-referrer');
+  }
+});
+
+test('RFC 9700, 4.7: nobody can plant a code: the helper takes one only with the state that it was issued for', async () => {
+  await using emulator = await start({ autoLogin: true });
+  const victim = await config(emulator);
+  const stranger = location(await get((await config(emulator)).authorize_url));
+  const planted = stranger.replace(/state=[^&]*/, `state=${stateOf(victim.code_url)}`);
+  expect((await get(planted)).status).toBe(400);
+  expect((await get(victim.code_url)).status).toBe(404);
+});

@@ -1,0 +1,253 @@
+import { expect } from 'vitest';
+import type { Emulator } from '../../../src/emulator/index.ts';
+import {
+  errorOf,
+  exchange,
+  FakeClock,
+  get,
+  HEATER,
+  location,
+  obtainCode,
+  obtainTokens,
+  PUMP,
+  post,
+  refresh,
+  requestTokens,
+  start,
+  test,
+  tokens,
+  whoami,
+} from '../portal-client.ts';
+
+const url = (emulator: Emulator) => `${emulator.frontendUrl}/sso/token`;
+const credentials = { client_id: HEATER.id, client_secret: HEATER.secret };
+const unknown = { grant_type: 'refresh_token', refresh_token: 'unknown' };
+const basic = (pair: string) => ({ authorization: `Basic ${Buffer.from(pair).toString('base64')}` });
+const encoded = (text: string) => new URLSearchParams({ text }).toString().slice('text='.length);
+const good = basic(`${encoded(HEATER.id)}:${encoded(HEATER.secret)}`);
+
+/** Requests that fail, each in another way. */
+async function failures(emulator: Emulator): Promise<Response[]> {
+  return [
+    await fetch(url(emulator)),
+    await post(url(emulator), '{}', { 'content-type': 'application/json' }),
+    await post(url(emulator), 'a=1&a=2'),
+    await post(url(emulator), unknown, good),
+    await post(url(emulator), { ...unknown, ...credentials }, good),
+    await post(url(emulator), unknown, basic('a:b')),
+    await post(url(emulator), unknown),
+    await requestTokens(emulator, {}),
+    await requestTokens(emulator, { grant_type: 'password' }),
+    await requestTokens(emulator, { grant_type: 'authorization_code' }),
+    await requestTokens(emulator, { grant_type: 'authorization_code', code: 'x', scope: '"' }),
+    await requestTokens(emulator, { grant_type: 'authorization_code', code: 'x' }),
+    await requestTokens(emulator, unknown),
+  ];
+}
+
+test('RFC 6749, 3.2: the token endpoint takes POST only, and answers 405 with Allow', async ({ emulator }) => {
+  for (const method of ['GET', 'HEAD', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']) {
+    const answer = await fetch(url(emulator), { method });
+    expect([answer.status, answer.headers.get('allow')], method).toEqual([405, 'POST']);
+  }
+});
+
+test('RFC 6749, 3.2: a parameter that comes twice is an invalid_request, and one without a value counts as left out', async () => {
+  await using emulator = await start();
+  const form = new URLSearchParams({ ...credentials, ...unknown }).toString();
+  expect(await errorOf(await post(url(emulator), `${form}&refresh_token=unknown`))).toEqual([400, 'invalid_request']);
+  expect(await errorOf(await post(url(emulator), `${form}&scope=&scope=`))).toEqual([400, 'invalid_request']);
+  expect(await errorOf(await post(url(emulator), `${form}&code=`))).toEqual([400, 'invalid_grant']);
+  const empty = await requestTokens(emulator, { grant_type: 'authorization_code', code: '' });
+  expect(await errorOf(empty)).toEqual([400, 'invalid_request']);
+});
+
+test('RFC 6749, 3.2: parameters that are not known are ignored', async ({ emulator }) => {
+  const more = { access_type: 'offline', resource: 'x', constructor: 'x' };
+  expect((await exchange(emulator, await obtainCode(emulator), more)).status).toBe(200);
+});
+
+test('RFC 6749, 4.1.3: the request is form-encoded, and nothing else is read', async ({ emulator }) => {
+  const form = { ...credentials, ...unknown };
+  for (const type of ['application/json', 'text/plain', 'multipart/form-data', '']) {
+    const body = type === 'application/json' ? JSON.stringify(form) : new URLSearchParams(form).toString();
+    const answer = await post(url(emulator), body, { 'content-type': type });
+    expect(await errorOf(answer), type).toEqual([400, 'invalid_request']);
+  }
+  const type = 'APPLICATION/x-www-form-urlencoded; charset=UTF-8';
+  expect(await errorOf(await post(url(emulator), form, { 'content-type': type }))).toEqual([400, 'invalid_grant']);
+});
+
+test('RFC 6749, 2.3.1: client credentials in the address are not accepted', async ({ emulator }) => {
+  const answer = await post(`${url(emulator)}?${new URLSearchParams(credentials)}`, unknown);
+  expect(await errorOf(answer)).toEqual([401, 'invalid_client']);
+});
+
+test('RFC 6749, 2.3.1: the credentials of HTTP Basic are form-decoded after Base64', async () => {
+  const secret = 'a:b +%&=ü~';
+  await using emulator = await start({ clients: [{ ...HEATER, secret }] });
+  const plus = `${HEATER.id}:${encoded(secret)}`;
+  const percent = `${HEATER.id}:${encodeURIComponent(secret)}`;
+  expect(plus).not.toBe(percent);
+  for (const pair of [plus, percent]) {
+    expect(await errorOf(await post(url(emulator), unknown, basic(pair))), pair).toEqual([400, 'invalid_grant']);
+  }
+  const raw = await post(url(emulator), unknown, basic(`${HEATER.id}:${secret}`));
+  expect(await errorOf(raw)).toEqual([401, 'invalid_client']);
+});
+
+test('RFC 6749, 2.3: two ways of client authentication at once are an invalid_request', async ({ emulator }) => {
+  const both = await post(url(emulator), { ...unknown, ...credentials }, good);
+  expect(await errorOf(both)).toEqual([400, 'invalid_request']);
+  const sameId = await post(url(emulator), { ...unknown, client_id: HEATER.id }, good);
+  expect(await errorOf(sameId)).toEqual([400, 'invalid_grant']);
+});
+
+test('RFC 6749, 4.1.2: a code serves once, and its second use revokes the tokens that the first one gave', async () => {
+  await using emulator = await start();
+  const code = await obtainCode(emulator);
+  const first = await tokens(await exchange(emulator, code));
+  const second = await tokens(await refresh(emulator, first.refresh_token));
+  expect(await errorOf(await exchange(emulator, code))).toEqual([400, 'invalid_grant']);
+  expect((await whoami(emulator, first.access_token)).status).toBe(401);
+  expect((await whoami(emulator, second.access_token)).status).toBe(401);
+  expect((await refresh(emulator, second.refresh_token)).status).toBe(400);
+});
+
+test('RFC 6749, 4.1.2: a code expires within minutes', async ({ emulator, clock }) => {
+  const code = await obtainCode(emulator);
+  clock.pass(45);
+  expect(await errorOf(await exchange(emulator, code))).toEqual([400, 'invalid_grant']);
+});
+
+test('RFC 6749, 4.1.3: a code is bound to its client, and another one’s try does not burn it', async ({ emulator }) => {
+  const code = await obtainCode(emulator);
+  const stolen = await requestTokens(emulator, { grant_type: 'authorization_code', code }, PUMP);
+  expect(await errorOf(stolen)).toEqual([400, 'invalid_grant']);
+  expect((await exchange(emulator, code)).status).toBe(200);
+});
+
+test('RFC 6749, 4.1.3: a redirect_uri that differs from the one of the authorization request is refused', async () => {
+  const tool = 'http://127.0.0.1:53682/';
+  await using emulator = await start({ clients: [{ ...HEATER, redirectUris: [tool] }], autoLogin: true });
+  const query = new URLSearchParams({ response_type: 'code', client_id: HEATER.id, redirect_uri: tool });
+  const landed = new URL(location(await get(`${emulator.frontendUrl}/sso/authorize?${query}`)));
+  const code = landed.searchParams.get('code') ?? '';
+  for (const redirect_uri of ['http://127.0.0.1:53682', `${tool}?`, 'http://127.0.0.1:1/']) {
+    expect(await errorOf(await exchange(emulator, code, { redirect_uri }))).toEqual([400, 'invalid_grant']);
+  }
+  expect((await exchange(emulator, code, { redirect_uri: tool })).status).toBe(200);
+});
+
+test('RFC 6749, 4.1.3: the client is authenticated first, so that a refused try burns neither code nor refresh token', async () => {
+  await using emulator = await start({ onReuse: 'revoke-family' });
+  const code = await obtainCode(emulator);
+  const wrong = { id: HEATER.id, secret: 'wrong' };
+  const form = { grant_type: 'authorization_code', code };
+  expect(await errorOf(await requestTokens(emulator, form, wrong))).toEqual([401, 'invalid_client']);
+  const { refresh_token } = await tokens(await exchange(emulator, code));
+  expect(await errorOf(await refresh(emulator, refresh_token, wrong))).toEqual([401, 'invalid_client']);
+  expect((await refresh(emulator, refresh_token)).status).toBe(200);
+});
+
+test('RFC 6749, 5.1: a token answer is JSON with access_token, token_type, expires_in and refresh_token', async () => {
+  await using emulator = await start();
+  const answer = await exchange(emulator, await obtainCode(emulator), { scope: 'Monitoring' });
+  expect([answer.status, answer.headers.get('content-type')]).toEqual([
+    200,
+    expect.stringMatching(/^application\/json\b/),
+  ]);
+  expect(await answer.json()).toEqual({
+    access_token: expect.stringMatching(/^[\w.~+/-]+=*$/),
+    token_type: 'bearer',
+    expires_in: 3600,
+    refresh_token: expect.stringMatching(/^[\x20-\x7E]+$/),
+    scope: 'Monitoring',
+  });
+});
+
+test('RFC 6749, 5.1: nothing may be kept: Cache-Control no-store and Pragma no-cache, on errors too', async () => {
+  await using emulator = await start();
+  const answers = [await exchange(emulator, await obtainCode(emulator)), ...(await failures(emulator))];
+  for (const answer of answers) {
+    const headers = [answer.headers.get('cache-control'), answer.headers.get('pragma')];
+    expect(headers, String(answer.status)).toEqual(['no-store', 'no-cache']);
+  }
+});
+
+test('RFC 6749, 5.2: errors are 400 with JSON, except a client that is not authenticated: 401', async () => {
+  await using emulator = await start();
+  const [, ...posted] = await failures(emulator);
+  const errors = await Promise.all(posted.map(errorOf));
+  expect(errors).toEqual([
+    [400, 'invalid_request'],
+    [400, 'invalid_request'],
+    [400, 'invalid_grant'],
+    [400, 'invalid_request'],
+    [401, 'invalid_client'],
+    [401, 'invalid_client'],
+    [400, 'invalid_request'],
+    [400, 'unsupported_grant_type'],
+    [400, 'invalid_request'],
+    [400, 'invalid_scope'],
+    [400, 'invalid_grant'],
+    [400, 'invalid_grant'],
+  ]);
+  for (const answer of posted) expect(answer.headers.get('content-type')).toMatch(/^application\/json\b/);
+});
+
+test('RFC 6749, 5.2: WWW-Authenticate names the scheme where the client tried the Authorization header', async () => {
+  await using emulator = await start();
+  const challenge = async (headers: Record<string, string>) =>
+    (await post(url(emulator), unknown, headers)).headers.get('www-authenticate');
+  expect(await challenge(basic('a:b'))).toMatch(/^Basic realm="/);
+  expect(await challenge({ authorization: 'Bearer x' })).toMatch(/^Basic realm="/);
+  expect(await challenge({})).toBeNull();
+  emulator.change({ basic: 'refuse' });
+  expect((await post(url(emulator), unknown, good)).status).toBe(401);
+});
+
+test('RFC 6749, 5.2: error_description keeps to its character set', async ({ emulator }) => {
+  const described = (await failures(emulator)).filter((answer) => answer.status !== 405);
+  for (const answer of described) {
+    const { error_description } = (await answer.json()) as { error_description: unknown };
+    expect(error_description).toMatch(/^[\x20\x21\x23-\x5B\x5D-\x7E]+$/);
+  }
+});
+
+test('RFC 6749, 6: a refresh token is bound to its client', async () => {
+  await using emulator = await start({ onReuse: 'revoke-family' });
+  const { refresh_token } = await obtainTokens(emulator);
+  expect(await errorOf(await refresh(emulator, refresh_token, PUMP))).toEqual([400, 'invalid_grant']);
+  expect((await refresh(emulator, refresh_token)).status).toBe(200);
+});
+
+test('RFC 6749, 6: a refresh never widens the scope', async ({ emulator }) => {
+  const { refresh_token } = await obtainTokens(emulator, { scope: 'Monitoring' });
+  const form = { grant_type: 'refresh_token', refresh_token, scope: 'Monitoring RemoteControl' };
+  expect((await tokens(await requestTokens(emulator, form))).scope).toBe('Monitoring');
+});
+
+test('RFC 9700, 4.14.2: refresh tokens rotate: each is replaced by its use and then refused', async ({ emulator }) => {
+  const first = await obtainTokens(emulator);
+  const second = await tokens(await refresh(emulator, first.refresh_token));
+  expect(second.refresh_token).not.toBe(first.refresh_token);
+  expect(await errorOf(await refresh(emulator, first.refresh_token))).toEqual([400, 'invalid_grant']);
+});
+
+test('RFC 9700, 4.14.2: with revoke-family a used refresh token takes all tokens of its grant with it', async () => {
+  await using emulator = await start({ onReuse: 'revoke-family' });
+  const first = await obtainTokens(emulator);
+  const second = await tokens(await refresh(emulator, first.refresh_token));
+  await refresh(emulator, first.refresh_token);
+  expect(await errorOf(await refresh(emulator, second.refresh_token))).toEqual([400, 'invalid_grant']);
+  expect((await whoami(emulator, second.access_token)).status).toBe(401);
+});
+
+test('RFC 9700, 4.14.2: refresh tokens expire when they are not used for a while', async () => {
+  const clock = new FakeClock();
+  await using emulator = await start({ clock, refreshLifetime: 100 });
+  const { refresh_token } = await obtainTokens(emulator);
+  clock.pass(100);
+  expect(await errorOf(await refresh(emulator, refresh_token))).toEqual([400, 'invalid_grant']);
+});

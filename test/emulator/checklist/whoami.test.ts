@@ -1,0 +1,53 @@
+import { expect } from 'vitest';
+import type { Emulator } from '../../../src/emulator/index.ts';
+import { get, obtainTokens, test, whoami } from '../portal-client.ts';
+
+async function challenged(emulator: Emulator, authorization?: string): Promise<[number, string | null]> {
+  const headers: Record<string, string> = authorization === undefined ? {} : { authorization };
+  const answer = await get(`${emulator.baseUrl}/api/whoami`, headers);
+  return [answer.status, answer.headers.get('www-authenticate')];
+}
+
+test('RFC 6750, 2.1: the token comes in the Authorization header, its scheme in any case', async ({ emulator }) => {
+  const { access_token } = await obtainTokens(emulator);
+  for (const scheme of ['Bearer', 'bearer', 'BEARER']) {
+    expect(await challenged(emulator, `${scheme} ${access_token}`), scheme).toEqual([200, null]);
+  }
+});
+
+test('RFC 6750, 2.3: a token in the address is not accepted', async ({ emulator }) => {
+  const { access_token } = await obtainTokens(emulator);
+  const answer = await get(`${emulator.baseUrl}/api/whoami?access_token=${access_token}`);
+  expect([answer.status, answer.headers.get('www-authenticate')]).toEqual([401, 'Bearer realm="portal"']);
+});
+
+test('RFC 6750, 3: without a token the challenge names no error', async ({ emulator }) => {
+  expect(await challenged(emulator)).toEqual([401, 'Bearer realm="portal"']);
+  expect(await challenged(emulator, 'Basic eDp5')).toEqual([401, 'Bearer realm="portal"']);
+});
+
+test('RFC 6750, 3.1: a token that is unknown, expired or revoked is an invalid_token', async ({ emulator, clock }) => {
+  const expected = [401, 'Bearer realm="portal", error="invalid_token"'];
+  const [late, revoked] = [await obtainTokens(emulator), await obtainTokens(emulator)];
+  expect((await whoami(emulator, revoked.access_token)).status).toBe(200);
+  emulator.revoke(emulator.grants()[1]?.id ?? '');
+  expect(await challenged(emulator, `Bearer ${revoked.access_token}`)).toEqual(expected);
+  expect(await challenged(emulator, 'Bearer unknown')).toEqual(expected);
+  expect(await challenged(emulator, `Bearer ${late.refresh_token}`)).toEqual(expected);
+  clock.pass(3600);
+  expect(await challenged(emulator, `Bearer ${late.access_token}`)).toEqual(expected);
+});
+
+test('RFC 6750, 3.1: a damaged bearer header is an invalid_request with status 400', async ({ emulator }) => {
+  for (const header of ['Bearer', 'Bearer a b', 'Bearer "a"', 'Bearer a,b', 'Bearer =a']) {
+    const expected = [400, 'Bearer realm="portal", error="invalid_request"'];
+    expect(await challenged(emulator, header), header).toEqual(expected);
+  }
+});
+
+test('RFC 6750, 5.3: what a token gives may not be kept: Cache-Control no-store', async ({ emulator }) => {
+  const { access_token } = await obtainTokens(emulator);
+  for (const token of [access_token, 'unknown']) {
+    expect((await whoami(emulator, token)).headers.get('cache-control')).toBe('no-store');
+  }
+});
