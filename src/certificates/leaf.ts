@@ -25,10 +25,11 @@ export interface LeafContext extends IssuedLeafContext {
 
 /** What shows the leaf. */
 export interface LeafServer {
-  /** @throws Error where certificate and key are not fit for TLS */
+  /**
+   * Ends all TLS sessions that could be taken up again, too.
+   * @throws Error where certificate and key are not fit for TLS
+   */
   renewLeaf(leaf: ServedCertificate['pem']): void;
-  /** Ends all TLS sessions that could be taken up again. */
-  rotateTicketKeys(): void;
 }
 
 const NO_FAULT = { what: '', told: false };
@@ -106,7 +107,7 @@ export class HubLeaf {
         });
       plan();
     };
-    every(TICKET_KEYS_LIFE, 'the keys of TLS session tickets', () => server.rotateTicketKeys());
+    every(TICKET_KEYS_LIFE, 'the keys of TLS session tickets', () => server.renewLeaf(this.#shown.pem));
     if (own !== null) every(LOOK, 'the files of the certificate', () => void this.#look(own.files));
     watchExpiry({
       scheduler,

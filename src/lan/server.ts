@@ -1,3 +1,4 @@
+import { X509Certificate } from 'node:crypto';
 import { createServer, type IncomingMessage, type RequestListener } from 'node:http';
 import { createServer as createSecureServer } from 'node:https';
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
@@ -13,7 +14,7 @@ import type { OpenedPort, PortName } from './listening-socket.ts';
 import type { AssertionReplayCache } from './oauth/assertion-replay-cache.ts';
 import { serveAuthorizationServer } from './oauth/authorization-server.ts';
 import { serveOpenApi } from './openapi/serve.ts';
-import { type LeafPem, SharedTls } from './tls.ts';
+import { type LeafPem, tlsOptions } from './tls.ts';
 
 /** What people come to on the two listeners. */
 interface HubPages {
@@ -46,12 +47,11 @@ export interface LanServer extends AsyncDisposable {
   readonly httpPort: number;
   readonly httpsPort: number;
   /**
-   * Serves new connections with another leaf; those that stand are left alone.
-   * @throws Error where certificate and key are not fit for TLS
+   * Serves new connections with another leaf, or the same one again, and ends all TLS sessions that could be taken up again.
+   * Connections that stand are left alone.
+   * @throws Error where certificate and key are not fit for TLS; nothing has changed then
    */
   renewLeaf(leaf: LeafPem): void;
-  /** Ends all TLS sessions that could be taken up again; connections that stand are left alone. */
-  rotateTicketKeys(): void;
 }
 
 /** Bounds for clients that are slow, or worse: ms, bytes. The two timeouts are looked at once an interval. */
@@ -70,22 +70,24 @@ const OLD_CA = '/ca-old.pem';
 
 /** Serves the two ports. */
 export async function serveLan(options: LanOptions): Promise<LanServer> {
-  const { leaf, timers } = options;
+  const { timers } = options;
   const { http, https } = options.opened;
-  const tls = new SharedTls(leaf);
-  const secure = await application(options, (app) => serveSecure(app, options, tls, http.port));
+  let { leaf } = options;
+  const isForAddress = (address: string) => new X509Certificate(leaf.certificate).checkIP(address) !== undefined;
+  const secure = await application(options, (app) => serveSecure(app, options, isForAddress, http.port));
   const plain = await application(options, (app) => options.pages.plain(app, https.port));
-  const createSecure = () => createSecureServer({ ...TLS_TIMEOUTS, ...tls.options }, secure);
+  const createSecure = () => createSecureServer({ ...TLS_TIMEOUTS, ...tlsOptions(leaf) }, secure);
   const listeners = {
     https: https.sockets.map((socket) => new Listener(createSecure(), socket, { halfOpen: false, timers })),
     http: http.sockets.map((socket) => new Listener(createServer(TIMEOUTS, plain), socket, { halfOpen: true, timers })),
   };
-  tls.lead(listeners.https.map(({ server }) => server));
   return {
     httpPort: http.port,
     httpsPort: https.port,
-    renewLeaf: (renewed) => tls.renewLeaf(renewed),
-    rotateTicketKeys: () => tls.rotateTicketKeys(),
+    renewLeaf(renewed) {
+      for (const { server } of listeners.https) server.setSecureContext(tlsOptions(renewed));
+      leaf = renewed;
+    },
     async [Symbol.asyncDispose]() {
       await Promise.all([...listeners.https, ...listeners.http].map((listener) => listener.close()));
     },
@@ -179,11 +181,10 @@ function statusOf(error: unknown): number {
 function serveSecure(
   app: FastifyInstance,
   { service, pages, ...environment }: LanOptions,
-  tls: SharedTls,
+  isForAddress: (address: string) => boolean,
   httpPort: number,
 ): void {
-  const isOwn = ({ hostname, socket }: FastifyRequest) =>
-    isOwnAlone(hostname, socket.localAddress, (address) => tls.isForAddress(address));
+  const isOwn = ({ hostname, socket }: FastifyRequest) => isOwnAlone(hostname, socket.localAddress, isForAddress);
   serveAuthorizationServer(app, service, isOwn, environment);
   serveOpenApi(app, httpPort);
   pages.secure(app, httpPort);

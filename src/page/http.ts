@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Secret } from '../core/secret.ts';
-import { FORM, FormError, parseForm } from '../system/http/form.ts';
+import { FORM, mediaTypeOf, parseForm } from '../system/http/form.ts';
 
 /** The value of the cookie of this name (RFC 6265, 4.2); null if the browser sent none. */
 export function cookieValue({ headers }: FastifyRequest, name: string): string | null {
@@ -44,20 +44,11 @@ export type Unreadable = 400 | 415;
 
 /** The form that was sent, or the status that says what is wrong: it is none, or can't be read. */
 export function readForm({ headers, body }: FastifyRequest): ReadonlyMap<string, string> | Unreadable {
-  if (headers['content-type']?.split(';')[0]?.trim().toLowerCase() !== FORM) return 415;
-  return parsed(typeof body === 'string' ? body : '') ?? 400;
+  if (mediaTypeOf(headers['content-type']) !== FORM) return 415;
+  return parseForm(typeof body === 'string' ? body : '') ?? 400;
 }
 
 /** The query of an address, as a form has it; null if it can't be read. */
 export function readQuery({ url }: FastifyRequest): ReadonlyMap<string, string> | null {
-  return parsed(url.split('?').slice(1).join('?'));
-}
-
-function parsed(encoded: string): ReadonlyMap<string, string> | null {
-  try {
-    return parseForm(encoded);
-  } catch (error) {
-    if (error instanceof FormError) return null;
-    throw error;
-  }
+  return parseForm(url.split('?').slice(1).join('?'));
 }

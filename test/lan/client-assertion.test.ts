@@ -1,7 +1,7 @@
 import { createHmac, createPublicKey, type JsonWebKey } from 'node:crypto';
 import { base64url, exportJWK, generateKeyPair, type JWTPayload, SignJWT } from 'jose';
 import { Agent, request } from 'undici';
-import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { PublicKey } from '../../src/core/appliances/appliance.ts';
 import { AssertionReplayCache } from '../../src/lan/oauth/assertion-replay-cache.ts';
 import { sha256 } from '../../src/system/compare.ts';
@@ -183,8 +183,10 @@ describe('an assertion is refused', () => {
 
   it('signed with another key, in the same words as of an unknown appliance and one with a secret', async () => {
     side.home.add('lamp', { kind: 'secret', hash: sha256('the-secret') });
+    side.home.add('rsa', { kind: 'keys', keys: [{ ...(await exportJWK(rsa.publicKey)), alg: 'RS512' }] });
     const replies = [
       await assert(await sign(claims(), other.privateKey)),
+      await assert(await sign(claims({ iss: 'rsa', sub: 'rsa' }))),
       await assert(await sign(claims({ iss: 'ghost', sub: 'ghost' }))),
       await assert(await sign(claims({ iss: 'lamp', sub: 'lamp' }))),
     ];
@@ -372,24 +374,6 @@ describe('asked by an address', () => {
     await answer.body.dump();
     await dispatcher.destroy();
     expect(answer.statusCode).toBe(200);
-  });
-});
-
-describe('an assertion for which there is no key', () => {
-  it.for(ALGORITHMS)('(%s) is checked with a key of nobody’s all the same', async (alg) => {
-    const { privateKey } = await generateKeyPair(alg);
-    const checked = vi.spyOn(crypto.subtle, 'verify');
-    const counts: number[] = [];
-    side.home.add('lamp', { kind: 'secret', hash: sha256('the-secret') });
-    side.home.add('rsa', { kind: 'keys', keys: [{ ...(await exportJWK(rsa.publicKey)), alg: 'RS512' }] });
-    for (const sub of ['ghost', 'lamp', 'rsa']) {
-      const assertion = await new SignJWT(claims({ iss: sub, sub })).setProtectedHeader({ alg }).sign(privateKey);
-      checked.mockClear();
-      expectRefused(await assert(assertion), /not signed with the key/);
-      counts.push(checked.mock.calls.length);
-    }
-    checked.mockRestore();
-    expect(counts).toEqual([1, 1, 1]);
   });
 });
 

@@ -1,11 +1,10 @@
 // What fastify costs by itself over HTTPS: a constant, whoever asks. The form is read as text. Arguments: a file with TLS options
-// (JSON, the ticket keys as base64), and the answer as JSON.
+// (JSON), and the answer as JSON.
 import { readFileSync } from 'node:fs';
 import { fastify } from 'fastify';
 
 const [file, answer = '{"access_token":"","token_type":"Bearer","expires_in":3540}'] = process.argv.slice(2);
-const { ticketKeys, ...tls } = JSON.parse(readFileSync(file, 'utf8'));
-const app = fastify({ https: { ...tls, ticketKeys: Buffer.from(ticketKeys, 'base64') } });
+const app = fastify({ https: JSON.parse(readFileSync(file, 'utf8')) });
 const constant = JSON.parse(answer);
 app.removeAllContentTypeParsers();
 app.addContentTypeParser('*', { parseAs: 'string' }, (_request, body, done) => done(null, body));

@@ -1,7 +1,8 @@
 import type { FastifyInstance } from 'fastify';
+import { FORM } from '../../system/http/form.ts';
 import type { AuthenticationWay } from '../audit/client-audit.ts';
 import { received } from '../http/received.ts';
-import { bearerToken, FORM, mediaType } from '../http/request-form.ts';
+import { bearerToken, mediaType } from '../http/request-form.ts';
 import { serve } from '../http/routes.ts';
 import { type OAuthError, sendOAuthError, tokenRequest } from '../http/token-request.ts';
 import { isScope } from '../oauth/authorization-request.ts';

@@ -1,5 +1,5 @@
 import type { FastifyRequest } from 'fastify';
-import { FormError, parseForm } from '../../system/http/form.ts';
+import { FORM, mediaTypeOf, parseForm } from '../../system/http/form.ts';
 
 /** The query of an address as it was sent, without the question mark. */
 export function rawQuery(url: string): string {
@@ -14,18 +14,12 @@ export function bodyText(request: FastifyRequest): string {
 
 /** The media type of a request's body in lower case, without its parameters; empty where none is named. */
 export function mediaType(request: FastifyRequest): string {
-  const type = request.headers['content-type'] ?? '';
-  return type === FORM ? type : (type.split(';')[0]?.trim().toLowerCase() ?? '');
+  return mediaTypeOf(request.headers['content-type']);
 }
 
 /** The parameters of a form or a query; null where one is repeated (RFC 6749, 3.1 and 3.2). */
 export function parameters(text: string): ReadonlyMap<string, string> | null {
-  try {
-    return parseForm(text);
-  } catch (error) {
-    if (error instanceof FormError) return null;
-    throw error;
-  }
+  return parseForm(text);
 }
 
 /** The form in a request's body as text; empty where the body is no form. */
@@ -65,8 +59,6 @@ export function bearerToken(header: string): string | null {
 export function pathParameter(request: FastifyRequest, name: string): string | undefined {
   return (request.params as Readonly<Record<string, string>>)[name];
 }
-
-export const FORM = 'application/x-www-form-urlencoded';
 
 function formDecoded(text: string): string {
   return decodeURIComponent(text.replaceAll('+', ' '));

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { Failure } from '../../core/failure.ts';
 import type { LanService } from '../../core/lan-service.ts';
-import { noStore, sendError } from './errors.ts';
+import { noStore, sendError, sendUnavailable } from './errors.ts';
 import { type ClientRequest, type FormEndpointContext, serveForm } from './form-endpoint.ts';
 import { DeviceAuthorizationForm, readForm } from './schemas.ts';
 
@@ -23,11 +23,11 @@ async function authorization(
 ): Promise<FastifyReply> {
   const read = readForm(DeviceAuthorizationForm, form);
   if (read.kind === 'malformed') return sendError(reply, 'invalid_request', read.description);
-  const outcome = await service.beginDeviceFlow(appliance, read.form.scope ?? null).catch(unwritable);
-  if (outcome === null) {
-    reply.header('retry-after', RETRY_UNWRITABLE);
-    return sendError(reply, 'temporarily_unavailable', 'the hub can not write its store just now');
-  }
+  const outcome = await service.beginDeviceFlow(appliance, read.form.scope ?? null).catch((error: unknown) => {
+    if (error instanceof Failure && error.code === 'store_unwritable') return null;
+    throw error;
+  });
+  if (outcome === null) return sendUnavailable(reply, RETRY_UNWRITABLE, 'the hub can not write its store just now');
   switch (outcome.kind) {
     case 'begun': {
       const { deviceCode, userCode, expiresIn, interval } = outcome.authorization;
@@ -46,12 +46,6 @@ async function authorization(
       return sendError(reply, 'invalid_scope', `${appliance.name} is registered with ${has}`);
     }
     case 'unavailable':
-      reply.header('retry-after', outcome.retryAfter);
-      return sendError(reply, 'temporarily_unavailable', 'too many pairings are begun', {}, 429);
+      return sendUnavailable(reply, outcome.retryAfter, 'too many pairings are begun', 429);
   }
-}
-
-function unwritable(error: unknown): null {
-  if (error instanceof Failure && error.code === 'store_unwritable') return null;
-  throw error;
 }

@@ -1,4 +1,4 @@
-import type { FastifyReply } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 
 /**
  * The errors of RFC 6749 section 5.2 that the hub gives, `temporarily_unavailable` of its section 4.1.2.1, those of RFC 8628
@@ -52,6 +52,30 @@ export function sendError(
   return noStore(reply)
     .code(status)
     .send({ error, error_description, ...more });
+}
+
+/**
+ * Answers that something can't be done just now, with when to come back.
+ * @param retryAfter in whole seconds
+ */
+export function sendUnavailable(
+  reply: FastifyReply,
+  retryAfter: number,
+  description: string,
+  status: 429 | 503 = 503,
+): FastifyReply {
+  reply.header('retry-after', retryAfter);
+  return sendError(reply, 'temporarily_unavailable', description, {}, status);
+}
+
+/** Fastify's `errorHandler` of an endpoint: answers what can't be read of a request. @param type of the body that it takes */
+export function unreadableRequest(type: string) {
+  return (error: Error & { statusCode?: number }, _request: FastifyRequest, reply: FastifyReply): FastifyReply => {
+    if (error.statusCode === 413) return sendError(reply, 'invalid_request', 'the request is too large', {}, 413);
+    if (error.statusCode === 415) return sendError(reply, 'invalid_request', `send the request as ${type}`);
+    if ((error.statusCode ?? 500) < 500) return sendError(reply, 'invalid_request', 'the request can not be read');
+    throw error;
+  };
 }
 
 /** Tokens and what is said about them are kept by nobody on the way (RFC 6749, 5.1). */

@@ -1,11 +1,11 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Appliance } from '../../core/appliances/appliance.ts';
 import type { Clock } from '../../core/clock.ts';
-import { FORM, FormError, parseForm } from '../../system/http/form.ts';
+import { FORM, mediaTypeOf, parseForm } from '../../system/http/form.ts';
 import type { ClientRateLimiter } from '../../system/limits/client-rate-limiter.ts';
 import type { ClientAuthentication } from './authentication-outcome.ts';
 import type { Authenticate } from './client-authentication.ts';
-import { sendError } from './errors.ts';
+import { sendError, sendUnavailable, unreadableRequest } from './errors.ts';
 
 /** A request whose sender has proved who it is. */
 export interface ClientRequest {
@@ -39,16 +39,13 @@ export function serveForm(
 ): void {
   const { authenticate, heard, clock } = gate;
   app.post(path, {
-    errorHandler(error: Error & { statusCode?: number }, _request, reply) {
-      if (error.statusCode === 413) return sendError(reply, 'invalid_request', 'the request is too large', {}, 413);
-      if (error.statusCode === 415) return sendError(reply, 'invalid_request', `send the request as ${FORM}`);
-      if ((error.statusCode ?? 500) < 500) return sendError(reply, 'invalid_request', 'the request can not be read');
-      throw error;
-    },
+    errorHandler: unreadableRequest(FORM),
     async handler(request, reply) {
       const came = clock.now().uptime;
-      const form = formOf(request);
-      if (form instanceof FormError) return sendError(reply, 'invalid_request', form.message);
+      const type = mediaTypeOf(request.headers['content-type']);
+      if (type !== '' && type !== FORM) return sendError(reply, 'invalid_request', `send the request as ${FORM}`);
+      const form = parseForm(typeof request.body === 'string' ? request.body : '');
+      if (form === null) return sendError(reply, 'invalid_request', 'a parameter is repeated');
       const client = await authenticate(request, form);
       if (client.kind !== 'authenticated') return turnAway(client, gate, request, reply);
       const { appliance } = client;
@@ -72,8 +69,7 @@ function turnAway(
     case 'malformed':
       return sendError(reply, 'invalid_request', client.description);
     case 'unavailable':
-      reply.header('retry-after', client.retryAfter);
-      return sendError(reply, 'temporarily_unavailable', client.description);
+      return sendUnavailable(reply, client.retryAfter, client.description);
     case 'refused': {
       const allowed = failures.take(request.socket.remoteAddress ?? '');
       if (!allowed.ok) {
@@ -85,17 +81,5 @@ function turnAway(
       reply.header('www-authenticate', 'Basic realm="latchkey", charset="UTF-8"');
       return sendError(reply, 'invalid_client', client.description);
     }
-  }
-}
-
-function formOf({ headers, body }: FastifyRequest): ReadonlyMap<string, string> | FormError {
-  const type = headers['content-type'];
-  if (type !== undefined && type !== FORM && type.split(';')[0]?.trim().toLowerCase() !== FORM)
-    return new FormError(`send the request as ${FORM}`);
-  try {
-    return parseForm(typeof body === 'string' ? body : '');
-  } catch (error) {
-    if (error instanceof FormError) return error;
-    throw error;
   }
 }

@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify';
-import { ASSERTION_ALGORITHMS } from './assertion-algorithms.ts';
+import { ASSERTION_ALGORITHMS } from './client-assertion.ts';
 import { DEVICE_CODE_GRANT } from './schemas.ts';
 
 /** What the token endpoint gives tokens for. */

@@ -3,11 +3,12 @@ import { Failure } from '../../core/failure.ts';
 import type { LanService } from '../../core/lan-service.ts';
 import { withoutMapping } from '../../system/addresses.ts';
 import { comparisonCode } from '../../system/comparison-code.ts';
+import { mediaTypeOf } from '../../system/http/form.ts';
 import { ClientRateLimiter, type RateLimiterContext } from '../../system/limits/client-rate-limiter.ts';
 import { LinkAddresses } from '../../system/limits/link-addresses.ts';
 import { rateLimitKeys } from '../../system/limits/rate-limit-keys.ts';
 import { readMetadata } from './client-metadata.ts';
-import { noStore, sendError } from './errors.ts';
+import { noStore, sendError, sendUnavailable, unreadableRequest } from './errors.ts';
 import { GRANT_TYPES } from './metadata.ts';
 
 /** RFC 7591, 3.1. */
@@ -30,16 +31,17 @@ export function serveRegistration(app: FastifyInstance, service: LanService, env
   const limit = new ClientRateLimiter('too many registrations', STRANGERS, environment);
   const links = new LinkAddresses();
   app.post('/oauth/register', {
-    errorHandler(error: Error & { statusCode?: number }, _request, reply) {
-      if (error.statusCode === 413) return sendError(reply, 'invalid_request', 'the request is too large', {}, 413);
-      if (error.statusCode === 415) return sendError(reply, 'invalid_request', `send the request as ${JSON_TYPE}`);
-      if ((error.statusCode ?? 500) < 500) return sendError(reply, 'invalid_request', 'the request can not be read');
-      throw error;
-    },
+    errorHandler: unreadableRequest(JSON_TYPE),
     async handler(request, reply) {
-      const body = bodyOf(request);
-      if (body.kind === 'malformed') return sendError(reply, 'invalid_request', body.description);
-      const metadata = readMetadata(body.value);
+      if (mediaTypeOf(request.headers['content-type']) !== JSON_TYPE)
+        return sendError(reply, 'invalid_request', `send the request as ${JSON_TYPE}`);
+      let body: unknown;
+      try {
+        body = JSON.parse(typeof request.body === 'string' ? request.body : '');
+      } catch {
+        return sendError(reply, 'invalid_request', 'the body is no JSON');
+      }
+      const metadata = readMetadata(body);
       if (metadata.kind === 'invalid') return sendError(reply, 'invalid_client_metadata', metadata.description);
       return register({ service, limit, links }, request, reply, metadata);
     },
@@ -63,7 +65,8 @@ async function register(
   const limited = link === null ? keys : [{ key: link, weight: 1 }];
   const allowed = isInvited ? { ok: true as const } : limit.take(address, limited);
   if (!allowed.ok) {
-    return comeBack(reply, 429, allowed.retryAfter, 'too many registrations from this address: wait, and try again');
+    const what = 'too many registrations from this address: wait, and try again';
+    return sendUnavailable(reply, allowed.retryAfter, what, 429);
   }
   const from = { address, shares: link === null ? keys.map(({ key }) => key) : [link, address] };
   const registration = await service.register(metadata, token, from).catch((error: unknown) => {
@@ -71,7 +74,7 @@ async function register(
     throw error;
   });
   if (registration instanceof Failure) {
-    return comeBack(reply, 503, STORE_RETRY, 'the hub can not take in another appliance just now: its log tells why');
+    return sendUnavailable(reply, STORE_RETRY, 'the hub can not take in another appliance just now: its log tells why');
   }
   switch (registration.kind) {
     case 'closed':
@@ -83,7 +86,7 @@ async function register(
       return sendError(reply, 'invalid_token', TOKEN_REFUSED);
     case 'full': {
       const what = 'too many appliances wait for an installer to approve them: wait until some of them are';
-      return comeBack(reply, 429, registration.retryAfter, what);
+      return sendUnavailable(reply, registration.retryAfter, what, 429);
     }
     case 'invalid':
       return sendError(reply, 'invalid_client_metadata', registration.description);
@@ -108,26 +111,5 @@ async function register(
           ...(waiting ? { comparison_code: comparisonCode(clientId) } : {}),
         });
     }
-  }
-}
-
-/** @param seconds for `Retry-After` */
-function comeBack(reply: FastifyReply, status: 429 | 503, seconds: number, description: string): FastifyReply {
-  reply.header('retry-after', seconds);
-  return sendError(reply, 'temporarily_unavailable', description, {}, status);
-}
-
-function bodyOf({
-  headers,
-  body,
-}: FastifyRequest):
-  | { readonly kind: 'json'; readonly value: unknown }
-  | { readonly kind: 'malformed'; readonly description: string } {
-  const type = headers['content-type']?.split(';')[0]?.trim().toLowerCase();
-  if (type !== JSON_TYPE) return { kind: 'malformed', description: `send the request as ${JSON_TYPE}` };
-  try {
-    return { kind: 'json', value: JSON.parse(typeof body === 'string' ? body : '') };
-  } catch {
-    return { kind: 'malformed', description: 'the body is no JSON' };
   }
 }

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import type { LanService } from '../../core/lan-service.ts';
-import { noStore, sendError } from './errors.ts';
+import { noStore, sendError, sendUnavailable } from './errors.ts';
 import { type FormEndpointContext, serveForm } from './form-endpoint.ts';
 import { RevocationForm, readForm } from './schemas.ts';
 
@@ -15,8 +15,8 @@ export function serveRevocation(app: FastifyInstance, service: LanService, gate:
     const revocation = await service.revoke(appliance, read.form.token);
     if (revocation.kind === 'unavailable') {
       // RFC 7009, 2.2.1: the appliance takes it that its token still exists, and comes back.
-      reply.header('retry-after', revocation.retryAfter);
-      return sendError(reply, 'temporarily_unavailable', 'the hub can not write its store just now: its log tells why');
+      const what = 'the hub can not write its store just now: its log tells why';
+      return sendUnavailable(reply, revocation.retryAfter, what);
     }
     // RFC 7009, 2.2: nobody reads the body; but some clients take nothing but JSON, and JSON is never empty.
     return noStore(reply).send({});

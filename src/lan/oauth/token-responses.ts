@@ -2,7 +2,7 @@ import type { FastifyReply } from 'fastify';
 import type { TokenResult, WhyNotAtHand, WhyUnavailable } from '../../core/lan-service.ts';
 import type { FailureReason } from '../../core/pairings/pairing.ts';
 import type { Secret } from '../../core/secret.ts';
-import { noStore, type OAuthErrorCode, sendError } from './errors.ts';
+import { noStore, type OAuthErrorCode, sendError, sendUnavailable } from './errors.ts';
 import type { ClientRequest } from './form-endpoint.ts';
 
 const UNAVAILABLE: Readonly<Record<WhyUnavailable, string>> = {
@@ -52,12 +52,7 @@ export function sendTokenResponse(
       return sendError(reply, 'invalid_scope', `the grant of ${name} has ${has}`);
     }
     case 'unavailable':
-      reply.header('retry-after', result.retryAfter);
-      return sendError(
-        reply,
-        'temporarily_unavailable',
-        `${NOT_AT_HAND[result.atHand]}, and ${UNAVAILABLE[result.why]}`,
-      );
+      return sendUnavailable(reply, result.retryAfter, `${NOT_AT_HAND[result.atHand]}, and ${UNAVAILABLE[result.why]}`);
   }
 }
 
