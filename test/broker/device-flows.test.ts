@@ -145,34 +145,18 @@ describe('a device flow', () => {
     expect(await kind('meter', null)).toMatchObject({ kind: 'begun' });
   });
 
-  test('can not be begun in a loop for long: thirty in minutes, then one a minute, and each costs one row', async () => {
-    await using home = await Home.start();
-    const { appliance } = await home.add('wallbox');
-    const { deviceFlows, store } = home.run;
-    const begunWithin = async (seconds: number) => {
-      let count = 0;
-      for (let passed = 0; passed < seconds; passed += 5) {
-        if ((await deviceFlows.begin(appliance, null)).kind === 'begun') count += 1;
-        await home.time.pass(5 * SECOND);
-      }
-      return count;
-    };
-    expect(await begunWithin(600)).toBeLessThanOrEqual(40);
-    expect(await begunWithin(600)).toBeLessThanOrEqual(10);
-    expect(await store.pairings()).toHaveLength(1);
-  });
-
-  test('can not be begun in a loop: five at once, then one every ten seconds; other appliances are not held up', async () => {
+  test('can not be begun in a loop: ten at once, then one a minute, and all are one row; other appliances are not held up', async () => {
     await using home = await Home.start();
     const { appliance } = await home.add('wallbox');
     const { appliance: other } = await home.add('meter');
-    const { deviceFlows } = home.run;
-    for (let count = 0; count < 5; count++) {
+    const { deviceFlows, store } = home.run;
+    for (let count = 0; count < 10; count++) {
       expect(await deviceFlows.begin(appliance, null)).toMatchObject({ kind: 'begun' });
     }
-    expect(await deviceFlows.begin(appliance, null)).toEqual({ kind: 'unavailable', retryAfter: 10 });
+    expect(await store.pairings()).toHaveLength(1);
+    expect(await deviceFlows.begin(appliance, null)).toEqual({ kind: 'unavailable', retryAfter: 60 });
     expect(await deviceFlows.begin(other, null)).toMatchObject({ kind: 'begun' });
-    await home.time.pass(7 * SECOND);
+    await home.time.pass(57 * SECOND);
     expect(await deviceFlows.begin(appliance, null)).toEqual({ kind: 'unavailable', retryAfter: 3 });
     await home.time.pass(3 * SECOND - 0.3);
     expect(await deviceFlows.begin(appliance, null)).toEqual({ kind: 'unavailable', retryAfter: 1 });
@@ -227,7 +211,7 @@ describe('polling', () => {
     await login(home, await open(home, flow));
     await home.time.pass(10 * SECOND);
     expect(await pollAfter(0)).toBe('paired');
-    expect([await pollAfter(1), await pollAfter(3)]).toEqual(['slow_down', 'slow_down']);
+    // The answer may have been lost.
     expect(await pollAfter(1)).toBe('paired');
   });
 

@@ -13,10 +13,7 @@ import type { Pairings } from './pairings.ts';
 /** Bytes of a device_code: 256 bits. */
 const CODE_BYTES = 32;
 /** How often one appliance may begin: an owner who tries again is welcome, a loop is not. Each is written to disk. */
-const BEGINNINGS: readonly RateLimit[] = [
-  { burst: 5, interval: 10_000 },
-  { burst: 30, interval: 60_000 },
-];
+const BEGINNINGS: RateLimit = { burst: 10, interval: 60_000 };
 /** Seconds between two polls, and how many more after one that came too soon (RFC 8628, 3.5). */
 const INTERVAL = 5;
 /** A poll may be so much early, in ms: the line is quicker at one time than at another, and clocks differ. */
@@ -34,10 +31,8 @@ interface Polls {
 export class DeviceFlows {
   readonly #pairings: Pairings;
   readonly #environment: Environment;
-  readonly #beginnings = BEGINNINGS.map((limit) => ({ limit, buckets: new TokenBuckets() }));
+  readonly #beginnings = new TokenBuckets();
   readonly #polls = new WeakMap<DeviceFlow, Polls>();
-  /** When it was last told that a flow is paired, on the boot clock in ms. */
-  readonly #told = new WeakMap<DeviceFlow, number>();
   /** Appliances that begin again and again, because nobody opens their pairings. */
   readonly #unopened: LogDeduplicator;
   /** User codes of pairings that are just being written down. */
@@ -92,7 +87,7 @@ export class DeviceFlows {
     }
     if (step.kind === 'ended') {
       this.#unopened.resolved(appliance);
-      return this.#toldJustNow(device) ? { kind: 'slow_down' } : { kind: 'paired' };
+      return { kind: 'paired' };
     }
     return this.#tooSoon(device) ? { kind: 'slow_down' } : { kind: 'pending' };
   }
@@ -121,16 +116,11 @@ export class DeviceFlows {
     return run.open || codesLive(run.pairing, this.#environment.clock.now());
   }
 
-  /** Takes one beginning from the appliance's allowances. @returns milliseconds until the next one, where there is none left */
+  /** Takes one beginning from the appliance's allowance. @returns milliseconds until the next one, where there is none left */
   #mayBeginIn(appliance: string): number {
-    const now = this.#environment.clock.now().uptime;
-    const left = this.#beginnings.map(({ limit, buckets }) => ({
-      bucket: buckets.filled(appliance, limit, now),
-      interval: limit.interval,
-    }));
-    const wait = Math.max(...left.map(({ bucket, interval }) => (1 - bucket.left) * interval));
-    if (wait > 0) return wait;
-    for (const { bucket } of left) bucket.left -= 1;
+    const bucket = this.#beginnings.filled(appliance, BEGINNINGS, this.#environment.clock.now().uptime);
+    if (bucket.left < 1) return (1 - bucket.left) * BEGINNINGS.interval;
+    bucket.left -= 1;
     return 0;
   }
 
@@ -139,14 +129,6 @@ export class DeviceFlows {
       const userCode = USER_CODE.make(this.#environment.random);
       if (!this.#fresh.has(userCode) && this.byUserCode(userCode) === null) return userCode;
     }
-  }
-
-  /** Each such answer is a hand-out. However hasty the polls are, one comes every interval: who has it polls no more. */
-  #toldJustNow(device: DeviceFlow): boolean {
-    const now = this.#environment.clock.now().uptime;
-    if (now - (this.#told.get(device) ?? Number.NEGATIVE_INFINITY) < INTERVAL * 1000 - TOLERANCE) return true;
-    this.#told.set(device, now);
-    return false;
   }
 
   /** Notes a poll. @returns whether the one before was too short a time ago, and then the interval grows (RFC 8628, 3.5) */
