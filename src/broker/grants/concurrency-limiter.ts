@@ -1,10 +1,7 @@
-import TinyQueue from 'tinyqueue';
 import type { Timers } from '../../core/clock.ts';
 
 interface Waiting {
   readonly key: string;
-  /** Grows with each that comes. */
-  readonly number: number;
   foreground: boolean;
   readonly begin: (foreground: boolean) => void;
 }
@@ -28,11 +25,8 @@ export interface ConcurrencyLimits {
 export class ConcurrencyLimiter {
   readonly #limits: ConcurrencyLimits;
   readonly #timers: Timers;
-  /** In the order in which they came; those that have been promoted since are skipped. */
-  readonly #background: Waiting[] = [];
-  readonly #foreground = new TinyQueue<Waiting>([], (a, b) => a.number - b.number);
-  readonly #byKey = new Map<string, Waiting>();
-  #count = 0;
+  /** In the order in which they came. */
+  readonly #waiting: Waiting[] = [];
   #running = 0;
   #hanging = 0;
 
@@ -48,7 +42,7 @@ export class ConcurrencyLimiter {
   async run<Result>(key: string, foreground: boolean, work: (foreground: boolean) => Promise<Result>): Promise<Result> {
     let isForeground = foreground;
     if (this.#mayRun(foreground)) this.#running += 1;
-    else isForeground = await new Promise((begin) => this.#queue({ key, number: this.#count++, foreground, begin }));
+    else isForeground = await new Promise((begin) => this.#waiting.push({ key, foreground, begin }));
     let hangs = false;
     const disarm = this.#timers.after(this.#limits.timeout, () => {
       hangs = true;
@@ -67,18 +61,8 @@ export class ConcurrencyLimiter {
 
   /** Somebody waits for this task now. */
   promote(key: string): void {
-    const task = this.#byKey.get(key);
-    if (task !== undefined && !task.foreground) {
-      task.foreground = true;
-      this.#foreground.push(task);
-    }
+    for (const task of this.#waiting) if (task.key === key) task.foreground = true;
     this.#startNext();
-  }
-
-  #queue(task: Waiting): void {
-    this.#byKey.set(task.key, task);
-    if (task.foreground) this.#foreground.push(task);
-    else this.#background.push(task);
   }
 
   #mayRun(isForeground: boolean): boolean {
@@ -90,18 +74,11 @@ export class ConcurrencyLimiter {
   /** A task that is next counts as running at once, so that no other comes in between. */
   #startNext(): void {
     for (;;) {
-      const next = this.#next();
+      const next = this.#waiting.find(({ foreground }) => foreground) ?? this.#waiting[0];
       if (next === undefined || !this.#mayRun(next.foreground)) return;
-      if (next.foreground) this.#foreground.pop();
-      else this.#background.shift();
-      if (this.#byKey.get(next.key) === next) this.#byKey.delete(next.key);
+      this.#waiting.splice(this.#waiting.indexOf(next), 1);
       this.#running += 1;
       next.begin(next.foreground);
     }
-  }
-
-  #next(): Waiting | undefined {
-    while (this.#background[0]?.foreground) this.#background.shift();
-    return this.#foreground.peek() ?? this.#background[0];
   }
 }
