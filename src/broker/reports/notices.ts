@@ -36,12 +36,8 @@ export interface NoticesContext {
 const DAY = 86_400_000;
 /** One that comes and goes is told newly so often in a day. */
 const MAX_RAISED = 3;
-/** After a change, so long until it is looked at: many come together. In ms. */
-const SOON = 250;
-/** For each appliance that is looked at so much longer, and for each notice that is written then. In ms. */
-const FOR_EACH = { appliance: 2.5, notice: 25 };
-/** What would be repeated within so long is repeated with what is due, in ms: each time all that was told is written. */
-const TOGETHER = 3_600_000;
+/** After a change, so long until it is looked at: many come together, and each time all that was told is written. In ms. */
+const SOON = 500;
 
 /** A notice that is not over for those who were told of it. */
 interface ActiveNotice {
@@ -66,8 +62,6 @@ export class Notices implements AsyncDisposable {
   #disarm: () => void = () => undefined;
   #round: Promise<void> = Promise.resolve();
   #soon = false;
-  /** How many there were when it was looked at last. */
-  #appliances = 0;
   #ended = false;
   #unwritten = false;
 
@@ -96,8 +90,7 @@ export class Notices implements AsyncDisposable {
   changed(): void {
     if (this.#look === null || this.#soon) return;
     this.#soon = true;
-    const wait = SOON + FOR_EACH.appliance * this.#appliances + FOR_EACH.notice * this.#records.size;
-    this.#arm(Math.min(wait, MAX_TIMER_DELAY));
+    this.#arm(SOON);
   }
 
   /** The notices that stand and say what is known now, the gravest first: none says more than the conditions do. */
@@ -188,13 +181,10 @@ export class Notices implements AsyncDisposable {
   async #tellAll(): Promise<void> {
     if (this.#look === null || this.#ended) return;
     const facts = this.#look();
-    this.#appliances = facts.appliances.length;
     const moment = this.#moment();
     const stand = this.#standing(facts, moment);
-    const isDue = [...this.#records.values()].some((record) => isRepeated(record, moment, DAY));
-    const repeatedAfter = isDue ? DAY - TOGETHER : DAY;
     const byKey = new Map(facts.appliances.map((one) => [keyOf(one.name), one]));
-    const reports = [...stand].flatMap(([key, one]) => this.#reportOf(key, one, moment, repeatedAfter));
+    const reports = [...stand].flatMap(([key, one]) => this.#reportOf(key, one, moment));
     for (const [key, record] of this.#records) {
       if (stand.has(key)) continue;
       if (!record.over && record.told !== null) {
@@ -210,7 +200,7 @@ export class Notices implements AsyncDisposable {
   }
 
   /** What there is to tell of a notice that stands, if anything. */
-  #reportOf(key: string, stands: ActiveNotice, moment: Moment, repeatedAfter: number): NoticeReport[] {
+  #reportOf(key: string, stands: ActiveNotice, moment: Moment): NoticeReport[] {
     const { notice, generation, isCurrent } = stands;
     const before = this.#records.get(key);
     const isNew = before === undefined || before.over || before.told === null || before.notice.code !== notice.code;
@@ -223,7 +213,7 @@ export class Notices implements AsyncDisposable {
       this.#records.set(key, { ...record, told: isBounded ? (before?.told ?? null) : told });
       return isBounded ? [] : [reportOf(notice, 'raised')];
     }
-    const isDue = isCurrent && isRepeated(before, moment, repeatedAfter);
+    const isDue = isCurrent && isRepeated(before, moment);
     this.#records.set(key, { ...before, notice, generation, raised, ...(isDue && { told }) });
     return isDue ? [reportOf(notice, 'repeated')] : [];
   }
@@ -257,7 +247,7 @@ function reportOf({ code, ...notice }: Notice, status: NoticeReport['status']): 
   return { status, notice: code, ...notice };
 }
 
-/** Whether a notice that stands was told long enough ago to be told again. @param after in ms */
-function isRepeated({ notice, told, over }: NoticeRecord, moment: Moment, after: number): boolean {
-  return !over && !isToldOnce(notice.code) && told !== null && sinceTelling(told, moment) >= after;
+/** Whether a notice that stands was told a day ago, and is to be told again. */
+function isRepeated({ notice, told }: NoticeRecord, moment: Moment): boolean {
+  return !isToldOnce(notice.code) && told !== null && sinceTelling(told, moment) >= DAY;
 }
