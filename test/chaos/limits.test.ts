@@ -141,8 +141,8 @@ describe('pairings', () => {
 /** SQL that registers so many. */
 function manyAppliances(count: number): string {
   return `WITH RECURSIVE n (i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < ${count})
-    INSERT INTO appliances (id, client_id, name, scope, portal, secret_hash, origin)
-    SELECT id, id, 'appliance-' || i, NULL, 'home', '${'A'.repeat(43)}', 'added'
+    INSERT INTO appliances (id, client_id, name, portal, sealed)
+    SELECT id, id, 'appliance-' || i, 'home', ''
     FROM (SELECT i, printf('%08d-0000-4000-8000-000000000000', i) AS id FROM n)`;
 }
 

@@ -110,15 +110,10 @@ const misplaced: Trial<{ key: string; value: string }> = {
   },
 };
 
-const ATTRIBUTES = {
-  ...{ scope: null, lifetime: 3600, obtained: INSTANT, portalTime: null, asked: null },
-  givenBy: { origin: 'https://portal.example', clientId: 'c', name: 'home' },
-};
-
 const sealing = jweSealing(new Uint8Array(KEY_BYTES).fill(7));
 
 /** Rows as a disk may give them back, or somebody who can write the database but has not the key. */
-const rows: Trial<{ secrets: string; attributes: string; more: string; sealed: string | null }> = {
+const rows: Trial<{ secrets: string; more: string; sealed: string | null }> = {
   name: 'rows of the store',
   inputs: fc.record({
     secrets: fc.oneof(
@@ -128,49 +123,37 @@ const rows: Trial<{ secrets: string; attributes: string; more: string; sealed: s
         arbitrary: nearlyJson({
           accessToken: [PLANTED, [PLANTED]],
           refreshToken: [PLANTED],
-          attributes: [ATTRIBUTES, PLANTED],
+          ...{ scope: scopes, lifetime: [3600], obtained: [INSTANT], portalTime: [null], asked: [null] },
+          givenBy: [{ origin: 'https://portal.example', clientId: 'c', name: 'home' }, PLANTED],
           nonce: [PLANTED, { a: PLANTED }],
-          link: [null, { authorizeUrl: PLANTED, codeUrl: 'b', tokenUrl: 'c', redirect: null }],
           device: [null],
+          ...{ portal: ['home'], begun: [INSTANT], spentCodes: [[], ['a']], setback: [null] },
+          step: [
+            { kind: 'waiting', link: { authorizeUrl: PLANTED, codeUrl: 'b', tokenUrl: 'c', redirect: null } },
+            ...[{ kind: 'asking' }, { kind: 'ended', result: { kind: 'paired', scope: null } }, PLANTED],
+          ],
         }),
       },
     ),
-    attributes: nearlyJson({
-      scope: scopes,
-      lifetime: [3600],
-      portal: ['home'],
-      begun: [INSTANT],
-      spentCodes: [[], ['a']],
-      setback: [null],
-    }),
-    more: nearlyJson({
-      kind: ['waiting', 'asking', 'exchanging', 'ended'],
-      since: [INSTANT],
-      result: [{ kind: 'paired', scope: null }],
-      lostAt: [INSTANT],
-      sends: [1],
-    }),
+    more: nearlyJson({ lostAt: [INSTANT], sends: [1] }),
     sealed: fc.oneof(
       { weight: 5, arbitrary: fc.constant(null) },
       nearly('eyJhbGciOiJkaXIiLCJlbmMiOiJBMjU2R0NNIn0..aaaa.bbbb.cccc'),
     ),
   }),
-  async try({ secrets, attributes, more, sealed }) {
+  async try({ secrets, more, sealed }) {
     const grant = sealed ?? sealing.seal('grants/a/1', secrets);
-    const pairing = sealed ?? sealing.seal('pairings/p', secrets);
+    const pairing = sealed ?? sealing.seal('pairings/p/a', secrets);
     const reading = [
       () =>
         readGrant(
           {
-            ...{ appliance: 'a', generation: 1, tokens: grant, attempt: null },
+            ...{ appliance: 'a', generation: 1, sealed: grant, attempt: null },
             ...{ doubt: more, refused: null, distrusted: more },
           },
           sealing,
         ),
-      () => {
-        const row = { id: 'p', appliance: 'a', sealed: pairing, attributes, step: more };
-        return readPairing({ ...row, mac: sealing.sign('pairings', row) }, sealing);
-      },
+      () => readPairing({ id: 'p', appliance: 'a', sealed: pairing }, sealing),
     ];
     for (const read of reading) {
       const wrong = await Promise.resolve()
@@ -193,7 +176,7 @@ const copies: Trial<string> = {
     made: [1, 1e300],
     settings: [{ a: PLANTED }],
     appliances: [
-      [{ id: '11111111-1111-4111-8111-111111111111', name: 'a', scope: null, portal: 'home', secretHash: 'h' }],
+      [{ id: '11111111-1111-4111-8111-111111111111', name: 'a', credentials: { kind: 'secret', hash: PLANTED } }],
     ],
     grants: [[], [{ accessToken: PLANTED }]],
   }),

@@ -16,7 +16,7 @@ export interface StoredState {
 
 interface Row {
   readonly generation: number;
-  readonly tokens: string | null;
+  readonly sealed: string | null;
   readonly attempt: string | null;
   readonly doubt: string | null;
   readonly step: string | null;
@@ -43,16 +43,16 @@ export async function readStored(stateDirectory: string, appliance: string): Pro
   }
 }
 
-const QUERY = `SELECT generation, tokens, attempt, doubt,
+const QUERY = `SELECT generation, grants.sealed, attempt, doubt,
     (SELECT step FROM pairings WHERE pairings.appliance = appliances.id ORDER BY number DESC LIMIT 1) AS step
   FROM appliances JOIN grants ON grants.appliance = appliances.id WHERE name = ?`;
 
-function stateOf({ generation, tokens, attempt, doubt, step }: Row): StoredState {
+function stateOf({ generation, sealed, attempt, doubt, step }: Row): StoredState {
   return {
     generation,
-    hasTokens: tokens !== null,
+    hasTokens: sealed !== null,
     attempt: (JSON.parse(attempt ?? 'null') as { token: string } | null)?.token ?? null,
     inDoubt: doubt !== null,
-    pairing: step === null ? null : String(JSON.parse(step).kind),
+    pairing: step,
   };
 }

@@ -35,8 +35,8 @@ async function attack(statements: string, victim = hub): Promise<void> {
   await victim.launch();
 }
 
-const SWAPPED_SECRETS = `CREATE TEMP TABLE before AS SELECT id, secret_hash FROM appliances;
-  UPDATE appliances SET secret_hash = (SELECT secret_hash FROM before WHERE before.id <> appliances.id)`;
+const SWAPPED_SECRETS = `CREATE TEMP TABLE before AS SELECT id, sealed FROM appliances;
+  UPDATE appliances SET sealed = (SELECT sealed FROM before WHERE before.id <> appliances.id)`;
 
 test('whoever swaps the secrets of two appliances in the database gets neitherâ€™s token, and it is named', async () => {
   expect((await hub.requestToken(wallbox)).status).toBe(200);
@@ -58,7 +58,7 @@ test('whoever swaps the secrets of two appliances in the database gets neitherâ€
 
 test('a changed appliance is shut out, and the others are served', async () => {
   await hub.pair('heater', emulator);
-  await attack("UPDATE appliances SET secret_hash = '' WHERE name = 'heater'");
+  await attack("UPDATE appliances SET sealed = '' WHERE name = 'heater'");
   expect((await hub.requestToken(wallbox)).status).toBe(200);
   expect((await hub.requestToken(heater)).status).toBe(401);
   // It can't be talked into anything but being removed.

@@ -37,7 +37,7 @@ describe('status of an appliance whose credentials were damaged on disk', () => 
     await eventually(async () => existsSync(join(hub.directory, 'state/latchkey.db.copy')));
     await hub.addAppliance('wallbox');
     await hub.kill('SIGTERM');
-    sql(join(hub.directory, 'state'), "UPDATE appliances SET jwks = '{'");
+    sql(join(hub.directory, 'state'), "UPDATE appliances SET sealed = 'damaged'");
     await hub.launch();
     expect(await hub.appliance('wallbox')).toMatchObject({ without_credentials: true, credentials_damaged: true });
     const { stdout } = await hub.cli('appliance', 'list');

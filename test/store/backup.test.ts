@@ -256,7 +256,7 @@ test('a backup of a hub with a damaged grant holds the others', async () => {
     using store = open(folder.path);
     await fill(store);
   }
-  sql(folder.path, `UPDATE grants SET tokens = 'damaged' WHERE appliance = '${HEATER.id}'`);
+  sql(folder.path, `UPDATE grants SET sealed = 'damaged' WHERE appliance = '${HEATER.id}'`);
   using store = open(folder.path);
   const backup = await backUp(store, PASSPHRASE, MADE);
   expect(backup).toMatchObject({ made: '2031-05-05T06:00:00Z', appliances: 2, grants: 1 });

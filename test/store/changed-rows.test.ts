@@ -1,9 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import type { Appliance } from '../../src/core/appliances/appliance.ts';
 import { writeSnapshot } from '../../src/store/backup/snapshot.ts';
+import { jweSealing, KEY_BYTES } from '../../src/store/keys/sealing.ts';
+import { appliancePlace } from '../../src/store/rows/appliance-table.ts';
 import { grantOf, LINK, pairingOf } from '../core/samples.ts';
 import { stateInMemory } from '../support/state-folder.ts';
-import { FRIDGE, HEATER, open, openAsHub, sessionOf, WALLBOX } from './opened.ts';
+import { HEATER, open, openAsHub, sessionOf, WALLBOX } from './opened.ts';
 import { sql } from './spoil.ts';
 
 const secretOf = (name: string): Appliance['credentials'] => ({ kind: 'secret', hash: `hash-of-${name}` });
@@ -48,6 +50,11 @@ async function readAll(path: string) {
   };
 }
 
+/** A row's content as a thief would have it. */
+const MINE = jweSealing(new Uint8Array(KEY_BYTES)).seal(
+  appliancePlace({ ...OURS, client_id: OURS.clientId }),
+  JSON.stringify({ ...OURS, credentials: secretOf('mine') }),
+);
 const NONE = { kind: 'none', damaged: true };
 const swap = (columns: string) => `PRAGMA foreign_keys = OFF;
   CREATE TEMP TABLE changed AS SELECT * FROM appliances;
@@ -57,11 +64,10 @@ const swap = (columns: string) => `PRAGMA foreign_keys = OFF;
 
 describe('whoever can write the database, but does not have its key', () => {
   test.each([
-    ['swaps two secrets', swap('secret_hash')],
-    ['swaps two secrets with the codes of their rows', swap('secret_hash, mac')],
+    ['swaps what is sealed of two, their secrets with it', swap('sealed')],
     ['swaps two names', swap('name')],
     ['swaps two client_ids', swap('client_id')],
-    ['swaps all but the ids', swap('name, client_id, secret_hash, mac')],
+    ['swaps all but the ids', swap('name, client_id, portal, scope, sealed')],
   ])('and %s gets no tokens by it', async (_, attack) => {
     using folder = stateInMemory();
     await filled(folder.path);
@@ -74,12 +80,14 @@ describe('whoever can write the database, but does not have its key', () => {
   });
 
   test.each([
-    ['puts a secret of its own into a row', "UPDATE appliances SET secret_hash = 'mine' WHERE name = 'wallbox'"],
-    ['adds a key', `UPDATE appliances SET jwks = '{"keys":[{"kty":"EC"}]}' WHERE name = 'wallbox'`],
+    ['seals a secret of its own by another key', `UPDATE appliances SET sealed = '${MINE}' WHERE name = 'wallbox'`],
     ['sends it to another portal', "UPDATE appliances SET portal = 'another' WHERE name = 'wallbox'"],
     ['widens what it asks for', "UPDATE appliances SET scope = 'Everything' WHERE name = 'wallbox'"],
-    ['takes the code of its row away', "UPDATE appliances SET mac = NULL WHERE name = 'wallbox'"],
-    ['empties it', "UPDATE appliances SET mac = '' WHERE name = 'wallbox'"],
+    [
+      'puts in what was sealed for a setting',
+      "UPDATE appliances SET sealed = (SELECT sealed FROM settings) WHERE name = 'wallbox'",
+    ],
+    ['empties it', "UPDATE appliances SET sealed = '' WHERE name = 'wallbox'"],
   ])('and %s shuts out that appliance and no other', async (_, attack) => {
     using folder = stateInMemory();
     await filled(folder.path);
@@ -91,24 +99,13 @@ describe('whoever can write the database, but does not have its key', () => {
     });
   });
 
-  test('and lets in an appliance that waits for approval, has let nobody in', async () => {
-    using folder = stateInMemory();
-    {
-      using store = open(folder.path);
-      await store.addAppliance(FRIDGE);
-      await store.saveSetting('hub_id', 'the hub');
-    }
-    sql(folder.path, 'UPDATE appliances SET waiting = NULL');
-    expect(await readAll(folder.path)).toMatchObject({ credentials: { [FRIDGE.id]: NONE } });
-  });
-
   test('and adds a row, or puts one in the place of another, has added nobody', async () => {
     using folder = stateInMemory();
     await filled(folder.path);
     const stranger = '99999999-9999-4999-8999-999999999999';
     const copyRow = (id: string, name: string) =>
-      `INSERT INTO appliances SELECT '${id}', '${name}', scope, portal, 'mine', '${name}', jwks, origin, waiting, software_id, mac
-       FROM appliances WHERE name = 'heater'`;
+      `INSERT INTO appliances (id, name, client_id, portal, scope, sealed)
+       SELECT '${id}', '${name}', '${name}', portal, scope, sealed FROM appliances WHERE name = 'heater'`;
     sql(
       folder.path,
       `${copyRow(stranger, 'stranger')}; DELETE FROM appliances WHERE name = 'wallbox'; ${copyRow(OURS.id, 'wallbox')}`,
@@ -124,7 +121,7 @@ describe('whoever can write the database, but does not have its key', () => {
     sql(
       folder.path,
       `UPDATE sessions SET appliance = '${OURS.id}' WHERE hash = 'hash-heater';
-       INSERT INTO invites (hash, name, scope, portal, begun, lifetime) SELECT 'mine', name, scope, portal, begun, 1e9 FROM invites;
+       INSERT INTO invites (hash, sealed) SELECT 'mine', sealed FROM invites;
        UPDATE pairings SET appliance = '${THEIRS.id}'`,
     );
     expect(await readAll(folder.path)).toMatchObject({
@@ -146,7 +143,7 @@ test('a changed row is had from the daily copy, and named', async () => {
     using store = open(folder.path);
     await writeSnapshot(store);
   }
-  sql(folder.path, "UPDATE appliances SET secret_hash = 'mine' WHERE name = 'wallbox'");
+  sql(folder.path, "UPDATE appliances SET sealed = 'mine' WHERE name = 'wallbox'");
   expect(await readAll(folder.path)).toMatchObject({
     credentials: { [OURS.id]: OURS.credentials, [THEIRS.id]: THEIRS.credentials },
     damaged: [],

@@ -2,9 +2,11 @@ import { describe, expect, test } from 'vitest';
 import type { Appliance } from '../../src/core/appliances/appliance.ts';
 import type { Invite } from '../../src/core/appliances/registration.ts';
 import { MAX_SESSIONS } from '../../src/core/appliances/session.ts';
+import { jweSealing } from '../../src/store/keys/sealing.ts';
+import { appliancePlace } from '../../src/store/rows/appliance-table.ts';
 import { at, grantOf } from '../core/samples.ts';
 import { stateInMemory } from '../support/state-folder.ts';
-import { FRIDGE, HEATER, open, openAsHub, sessionOf, WALLBOX } from './opened.ts';
+import { FRIDGE, HEATER, KEY, open, openAsHub, sessionOf, WALLBOX } from './opened.ts';
 import { sql } from './spoil.ts';
 
 const INVITE: Invite = {
@@ -69,10 +71,11 @@ test('a change that would take what is another’s changes nothing, nor does one
 
 describe('an appliance whose row makes no sense can prove nothing, and stops nobody', () => {
   test.each([
-    ['keys that are no JSON', "jwks = 'not json'"],
-    ['a moment that is none', "waiting = 'once'"],
-    ['an origin that there is not', "origin = 'found'"],
-  ])('%s', async (_, change) => {
+    ['text that is no JSON', 'not json'],
+    ['keys that are none', JSON.stringify({ ...WALLBOX, credentials: { kind: 'keys', keys: 7 } })],
+    ['a moment that is none', JSON.stringify({ ...WALLBOX, waitingSince: 'once' })],
+    ['an origin that there is not', JSON.stringify({ ...WALLBOX, origin: 'found' })],
+  ])('%s', async (_, text) => {
     using folder = stateInMemory();
     const grant = grantOf({ appliance: WALLBOX.id });
     {
@@ -81,7 +84,8 @@ describe('an appliance whose row makes no sense can prove nothing, and stops nob
       await store.replaceGrant(grant);
       await store.saveSetting('hub_id', 'the hub');
     }
-    sql(folder.path, `UPDATE appliances SET ${change} WHERE name = 'wallbox'`);
+    const place = appliancePlace({ ...WALLBOX, client_id: WALLBOX.clientId });
+    sql(folder.path, `UPDATE appliances SET sealed = '${jweSealing(KEY).seal(place, text)}' WHERE name = 'wallbox'`);
     using store = await openAsHub(folder.path);
     expect(await store.appliances()).toMatchObject([
       HEATER,
@@ -138,13 +142,13 @@ describe('an invite', () => {
     expect(await store.invites()).toEqual([INVITE]);
   });
 
-  test('that makes no sense is none', async () => {
+  test('that can not be read is none', async () => {
     using folder = stateInMemory();
     {
       using store = open(folder.path);
       await store.saveInvite(INVITE);
     }
-    sql(folder.path, "UPDATE invites SET begun = 'once'");
+    sql(folder.path, "UPDATE invites SET sealed = 'damaged'");
     using store = open(folder.path);
     expect(await store.invites()).toEqual([]);
   });

@@ -68,9 +68,9 @@ test('a copy written and read again is the same', () => {
 
 test.each([
   ['a client_id that can be none', { clientId: 'a b' }],
-  ['a private key', { keys: [{ kty: 'EC', d: 'secret' }] }],
-  ['a symmetric key', { keys: [{ kty: 'oct', x: 'secret' }] }],
-  ['no key', { keys: [] }],
+  ['a private key', { credentials: { kind: 'keys', keys: [{ kty: 'EC', d: 'secret' }] } }],
+  ['a symmetric key', { credentials: { kind: 'keys', keys: [{ kty: 'oct', x: 'secret' }] } }],
+  ['no key', { credentials: { kind: 'keys', keys: [] } }],
   ['an origin that there is not', { origin: 'found' }],
 ])('a copy with %s is refused', (_, changes) => {
   const document = JSON.parse(serializeBackup(COPY));

@@ -48,11 +48,11 @@ describe('one damaged row costs what it held, and nothing else', () => {
   test.each([
     [
       'the tokens of another appliance',
-      `UPDATE grants SET tokens = (SELECT tokens FROM grants g WHERE g.appliance <> grants.appliance)
+      `UPDATE grants SET sealed = (SELECT sealed FROM grants g WHERE g.appliance <> grants.appliance)
        WHERE appliance = '${HEATER.id}'`,
     ],
     ['older tokens of the same appliance', `UPDATE grants SET generation = 2 WHERE appliance = '${HEATER.id}'`],
-    ['changed bytes', `UPDATE grants SET tokens = substr(tokens, 1, 99) || 'AAAA' WHERE appliance = '${HEATER.id}'`],
+    ['changed bytes', `UPDATE grants SET sealed = substr(sealed, 1, 99) || 'AAAA' WHERE appliance = '${HEATER.id}'`],
     ['a doubt that makes no sense', `UPDATE grants SET doubt = 'not json' WHERE appliance = '${HEATER.id}'`],
   ])('a grant with %s', async (_, statement) => {
     using folder = await filled();
@@ -74,9 +74,9 @@ describe('one damaged row costs what it held, and nothing else', () => {
   });
 
   test.each([
-    ['the link of another', `UPDATE pairings SET id = 'another'`],
-    ['a step that there is not', `UPDATE pairings SET step = '{"kind":"dancing"}'`],
-    ['no attributes', `UPDATE pairings SET attributes = '{}'`],
+    ['what another was sealed for', `UPDATE pairings SET id = 'another'`],
+    ['changed bytes', `UPDATE pairings SET sealed = substr(sealed, 1, 99) || 'AAAA'`],
+    ['nothing in it', `UPDATE pairings SET sealed = ''`],
   ])('a pairing with %s', async (_, statement) => {
     using folder = await filled();
     sql(folder.path, statement);
@@ -186,7 +186,7 @@ describe('with a daily copy', () => {
 
   test('a grant that is damaged is had from there, in doubt where it is an older one', async () => {
     using folder = await copied();
-    sql(folder.path, `UPDATE grants SET tokens = substr(tokens, 1, 99) || 'AAAA'`);
+    sql(folder.path, `UPDATE grants SET sealed = substr(sealed, 1, 99) || 'AAAA'`);
     expect(await readAll(folder.path)).toMatchObject({
       grants: [
         { ...wallboxGrant, doubt: null },
@@ -205,7 +205,7 @@ describe('with a daily copy', () => {
       using store = await openAsHub(folder.path);
       await store.removeAppliance(WALLBOX.id);
     }
-    sql(folder.path, `UPDATE grants SET tokens = substr(tokens, 1, 99) || 'AAAA'`);
+    sql(folder.path, `UPDATE grants SET sealed = substr(sealed, 1, 99) || 'AAAA'`);
     expect(await readAll(folder.path)).toMatchObject({ appliances: [HEATER], grants: [{ appliance: HEATER.id }] });
   });
 
@@ -265,7 +265,7 @@ describe('with a daily copy', () => {
   test('a copy is not made of a store in which something is damaged', async () => {
     using folder = await copied();
     const before = bytesOf(folder.path)['latchkey.db.copy'];
-    sql(folder.path, `UPDATE grants SET tokens = 'not sealed'`);
+    sql(folder.path, `UPDATE grants SET sealed = 'not sealed'`);
     using store = open(folder.path);
     await expect(writeSnapshot(store)).rejects.toMatchObject({ code: 'store_unreadable' });
     expect(bytesOf(folder.path)['latchkey.db.copy']).toBe(before);

@@ -119,7 +119,7 @@ const SEALED = { 'latchkey.db': expect.any(Number), 'latchkey.db.copy': expect.a
 function sealedTokens(path: string): string[] {
   using stack = new DisposableStack();
   const database = stack.adopt(new Database(join(path, 'latchkey.db')), (opened) => opened.close());
-  return database.prepare('SELECT tokens FROM grants').pluck().all().map(String);
+  return database.prepare('SELECT sealed FROM grants').pluck().all().map(String);
 }
 
 /** A grant as it was sealed until its appliance was removed: it is left in room that the database does not use. */
@@ -195,12 +195,12 @@ test('what is written while the key is rotated, and after, is sealed with the ne
   });
 });
 
-test('rows that somebody else has changed are not signed by it', async () => {
+test('rows that somebody else has changed are not sealed by it', async () => {
   using folder = stateInMemory();
   await filled(folder.path);
   sql(
     folder.path,
-    "UPDATE appliances SET secret_hash = 'mine' WHERE name = 'wallbox'; UPDATE sessions SET hash = 'mine' WHERE hash = 'hash-heater'",
+    "UPDATE appliances SET portal = 'mine' WHERE name = 'wallbox'; UPDATE sessions SET hash = 'mine' WHERE hash = 'hash-heater'",
   );
   // Else they would be mended from there.
   truncateSync(join(folder.path, 'latchkey.db.copy'));

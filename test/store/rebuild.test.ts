@@ -120,15 +120,15 @@ describe('a store that is put together again', () => {
       using store = await openAsHub(folder.path);
       await store.endSession('hash-one');
     }
-    sql(folder.path, `UPDATE grants SET tokens = substr(tokens, 1, 99) || 'AAAA' WHERE appliance = '${HEATER.id}'`);
+    sql(folder.path, `UPDATE grants SET sealed = substr(sealed, 1, 99) || 'AAAA' WHERE appliance = '${HEATER.id}'`);
     const { sessions, recovered } = await readAll(folder.path);
     expect(recovered).toContain('was damaged');
     expect(sessions.map(({ hash }) => hash)).toEqual(['hash-two', 'hash-three', 'hash-since']);
   });
 
-  test('has keys that make no sense from the copy, and all else as it is', async () => {
+  test('has an appliance that can not be read from the copy, and all else as it is', async () => {
     using folder = await copied();
-    sql(folder.path, `UPDATE appliances SET jwks = '{"keys":7}' WHERE name = 'fridge'`);
+    sql(folder.path, "UPDATE appliances SET sealed = 'damaged' WHERE name = 'fridge'");
     expect(await readAll(folder.path)).toMatchObject({
       appliances: [FRIDGE, DECLARED, WALLBOX],
       damaged: [],
@@ -156,17 +156,17 @@ describe('a store that is put together again', () => {
   });
 });
 
-test('a copy is not made of a store in which keys make no sense', async () => {
+test('a copy is not made of a store in which an appliance can not be read', async () => {
   using folder = await copied();
-  sql(folder.path, `UPDATE appliances SET jwks = 'no json' WHERE name = 'fridge'`);
+  sql(folder.path, "UPDATE appliances SET sealed = 'damaged' WHERE name = 'fridge'");
   using store = open(folder.path);
   await expect(writeSnapshot(store)).rejects.toMatchObject({ code: 'store_unreadable' });
 });
 
-test('an appliance whose keys make no sense stays without any where there is no copy, and another start finds the same', async () => {
+test('an appliance that can not be read stays without credentials where there is no copy, and another start finds the same', async () => {
   using folder = await copied();
   rmSync(join(folder.path, 'latchkey.db.copy'));
-  sql(folder.path, `UPDATE appliances SET jwks = '{"keys":7}' WHERE name = 'fridge'`);
+  sql(folder.path, "UPDATE appliances SET sealed = 'damaged' WHERE name = 'fridge'");
   const found = await readAll(folder.path);
   expect(found).toMatchObject({ damaged: [FRIDGE.id], recovered: null });
   expect(found.appliances[0]).toMatchObject({ name: 'fridge', credentials: { kind: 'none' } });

@@ -1,28 +1,14 @@
 import { CompactEncrypt, compactDecrypt, decodeProtectedHeader } from 'jose';
 import * as v from 'valibot';
-import type { Appliance, ClientCredentials } from '../../core/appliances/appliance.ts';
 import type { BackupState } from '../../core/backup-state.ts';
 import { Failure } from '../../core/failure.ts';
-import { Secret } from '../../core/secret.ts';
+import type { Secret } from '../../core/secret.ts';
 import { instant } from '../../system/instant-schema.ts';
-import {
-  applianceName,
-  clientId,
-  doubt,
-  grantAttributes,
-  origin,
-  publicKeys,
-  registrantAddress,
-  scope,
-} from '../rows/schemas.ts';
+import { applianceAttributes, applianceName, clientId, doubt, grantTokens, revealed, scope } from '../rows/schemas.ts';
 
 /** Grows when a copy can no longer be read by a Latchkey that knows the one before. */
 const FORMAT = 1;
 
-const secret = v.pipe(
-  v.string(),
-  v.transform((value) => new Secret(value)),
-);
 const content = v.object({
   format: v.literal(FORMAT),
   made: v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(8_640_000_000_000_000)),
@@ -31,25 +17,17 @@ const content = v.object({
     v.object({
       id: v.pipe(v.string(), v.uuid()),
       name: applianceName,
-      scope,
-      portal: v.string(),
-      /** Empty where it has no secret. */
-      secretHash: v.string(),
       clientId,
-      keys: v.exactOptional(publicKeys),
-      origin,
-      waitingSince: v.nullable(instant),
-      registeredFrom: v.exactOptional(registrantAddress),
-      softwareId: v.nullable(v.string()),
+      portal: v.string(),
+      scope,
+      ...applianceAttributes,
     }),
   ),
   grants: v.array(
     v.object({
       appliance: v.string(),
       generation: v.pipe(v.number(), v.integer(), v.minValue(1)),
-      accessToken: secret,
-      refreshToken: secret,
-      ...grantAttributes,
+      ...grantTokens,
       doubt: v.nullable(doubt),
       refused: v.nullable(instant),
       distrusted: v.nullable(instant),
@@ -59,19 +37,12 @@ const content = v.object({
 });
 
 /** The copy as JSON, with every secret in the clear: it is to be encrypted. */
-export function serializeBackup({ made, settings, appliances, grants, sessions }: BackupState): string {
-  const revealed = grants.map((grant) => ({
-    ...grant,
-    accessToken: grant.accessToken.reveal(),
-    refreshToken: grant.refreshToken.reveal(),
-  }));
+export function serializeBackup({ settings, grants, ...rest }: BackupState): string {
   return JSON.stringify({
     format: FORMAT,
-    made,
     settings: Object.fromEntries(settings),
-    appliances: appliances.map(written),
-    grants: revealed,
-    sessions,
+    grants: grants.map(revealed),
+    ...rest,
   });
 }
 
@@ -93,24 +64,10 @@ export function parseBackup(text: string): BackupState {
   return {
     made,
     settings: new Map(Object.entries(settings)),
-    appliances: appliances.map(applianceOf),
+    appliances,
     grants: grants.filter(({ appliance }) => known.has(appliance)),
     sessions: sessions.filter(({ appliance }) => known.has(appliance)),
   };
-}
-
-function written({ credentials, ...rest }: Appliance) {
-  const secretHash = credentials.kind === 'secret' ? credentials.hash : '';
-  return { ...rest, secretHash, ...(credentials.kind === 'keys' ? { keys: credentials.keys } : {}) };
-}
-
-function applianceOf({ secretHash, keys, ...rest }: v.InferOutput<typeof content>['appliances'][number]): Appliance {
-  return { ...rest, credentials: credentialsOf(secretHash, keys) };
-}
-
-function credentialsOf(hash: string, keys: readonly Record<string, unknown>[] | undefined): ClientCredentials {
-  if (keys !== undefined) return { kind: 'keys', keys };
-  return hash === '' ? { kind: 'none' } : { kind: 'secret', hash };
 }
 
 function parseJson(text: string): unknown {

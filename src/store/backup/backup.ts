@@ -10,6 +10,7 @@ import type { Salvage } from '../recovery/salvage.ts';
 import { type ApplianceRow, readAppliance, unreadableAppliance } from '../rows/appliance-table.ts';
 import { type GrantRow, readGrant } from '../rows/grant-table.ts';
 import { readSession } from '../rows/session-table.ts';
+import { readSetting } from '../rows/setting-table.ts';
 import type { NewState, SqliteStore } from '../sqlite-store.ts';
 import { openWithPassphrase, parseBackup, sealWithPassphrase, serializeBackup } from './backup-file.ts';
 
@@ -39,14 +40,13 @@ export async function restore(store: SqliteStore, copy: string, passphrase: Secr
 export async function captureState(store: SqliteStore, now: number): Promise<BackupState> {
   const content = store.content();
   const settings = new Map<string, string>();
-  for (const { name, sealed } of content.settings.values()) {
-    if (isExcludedFromBackup(name)) continue;
-    settings.set(name, store.sealing.open(`settings/${name}`, sealed));
+  for (const row of content.settings.values()) {
+    if (!isExcludedFromBackup(row.name)) settings.set(row.name, readSetting(row, store.sealing));
   }
-  const grants: Grant[] = [];
-  for (const row of grantRows(content)) grants.push(readGrant(row, store.sealing).grant);
+  const grants = grantRows(content).map((row) => readGrant(row, store.sealing).grant);
   const appliances = content.appliances.map((row) => applianceOf(row, content, store.sealing));
-  return { made: now, settings, appliances, grants, sessions: content.sessions.map(readSession) };
+  const sessions = content.sessions.map((row) => readSession(row, store.sealing));
+  return { made: now, settings, appliances, grants, sessions };
 }
 
 /**
@@ -119,9 +119,7 @@ function fromCopy(grant: Grant, generation: number, made: number): Grant {
 }
 
 function grantRows({ grants, unreadable }: Salvage): GrantRow[] {
-  return [...grants.values()].flatMap(({ tokens, ...rest }) =>
-    tokens === null || unreadable.has(`grants/${rest.appliance}`) ? [] : [{ ...rest, tokens }],
-  );
+  return [...grants.values()].filter((row) => row.sealed !== null && !unreadable.has(`grants/${row.appliance}`));
 }
 
 function applianceOf(row: ApplianceRow, { unreadable }: Salvage, sealing: Sealing): Appliance {

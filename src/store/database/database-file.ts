@@ -24,7 +24,7 @@ export class DatabaseFile implements Disposable {
     this.#reopen = reopen;
   }
 
-  /** What its rows are sealed and signed with. */
+  /** What its rows are sealed with. */
   get sealing(): Sealing {
     return this.sql.sealing;
   }
@@ -64,7 +64,7 @@ export class DatabaseFile implements Disposable {
   }
 
   /**
-   * Seals and signs everything anew, all of it or nothing, and whatever is written from now on. What was changed by somebody
+   * Seals everything anew, all of it or nothing, and whatever is written from now on. What was changed by somebody
    * else, or can't be opened, stays so.
    * @throws Failure `store_unwritable`, `store_unreadable` where the database is damaged; nothing has changed then
    */
@@ -115,22 +115,21 @@ export class DatabaseFile implements Disposable {
   }
 }
 
-/** Writes what is sealed, and the rows' codes, of rows that are as they were read. */
+/** The tables whose rows are sealed, with the column that names a row. */
+const SEALED_TABLES = {
+  settings: 'name',
+  appliances: 'id',
+  grants: 'appliance',
+  pairings: 'id',
+  sessions: 'hash',
+  invites: 'hash',
+} as const;
+
+/** Writes what is sealed of rows that are as they were read. */
 function writeSealed(database: Database.Database, content: Salvage): void {
-  const set = (table: string, columns: string, key: string) => {
-    const statement = database.prepare(`UPDATE ${table} SET ${columns} WHERE ${key} = ?`);
-    return (...values: unknown[]) => statement.run(...values);
-  };
-  const setting = set('settings', 'sealed = ?', 'name');
-  for (const { name, sealed } of content.settings.values()) setting(sealed, name);
-  const grant = set('grants', 'tokens = ?', 'appliance');
-  for (const { appliance, tokens } of content.grants.values()) if (tokens !== null) grant(tokens, appliance);
-  const pairing = set('pairings', 'sealed = ?, mac = ?', 'id');
-  for (const { id, sealed, mac } of content.pairings) pairing(sealed, mac, id);
-  const appliance = set('appliances', 'mac = ?', 'id');
-  for (const { id, mac } of content.appliances) appliance(mac, id);
-  const session = set('sessions', 'mac = ?', 'hash');
-  for (const { hash, mac } of content.sessions) session(mac, hash);
-  const invite = set('invites', 'mac = ?', 'hash');
-  for (const { hash, mac } of content.invites) invite(mac, hash);
+  for (const table of Object.keys(SEALED_TABLES) as (keyof typeof SEALED_TABLES)[]) {
+    const key = SEALED_TABLES[table];
+    const statement = database.prepare(`UPDATE ${table} SET sealed = ? WHERE ${key} = ?`);
+    for (const row of content[table].values()) statement.run(row.sealed, Reflect.get(row, key));
+  }
 }

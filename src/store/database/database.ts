@@ -21,7 +21,7 @@ const JOURNAL_BYTES = 128 * 1024;
 /** A database, ready to be served from. */
 export interface OpenedDatabase {
   readonly database: Database.Database;
-  /** What its rows are sealed and signed with. */
+  /** What its rows are sealed with. */
   readonly sealing: Sealing;
   /** Why it is only a copy in memory, and nothing can be written; null where it is open for good. */
   readonly unwritable: string | null;

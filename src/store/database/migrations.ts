@@ -10,25 +10,20 @@ export const MIGRATIONS: readonly string[] = [
      name TEXT PRIMARY KEY,
      sealed TEXT NOT NULL
    ) STRICT, WITHOUT ROWID;
-   -- The column mac holds authentication codes (sealing.ts), here and below.
+   -- The column sealed holds what nobody may read or change (sealing.ts), in every table; it is sealed for the row's other names.
    CREATE TABLE appliances (
      id TEXT PRIMARY KEY,
      name TEXT NOT NULL UNIQUE,
-     scope TEXT,
-     portal TEXT NOT NULL,
-     secret_hash TEXT NOT NULL,
      client_id TEXT NOT NULL UNIQUE,
-     jwks TEXT,
-     origin TEXT NOT NULL,
-     waiting TEXT,
-     software_id TEXT,
-     mac TEXT
+     portal TEXT NOT NULL,
+     scope TEXT,
+     sealed TEXT NOT NULL
    ) STRICT, WITHOUT ROWID;
    -- A grant that was forgotten leaves its generation behind, so that no late answer can be taken for its successor.
    CREATE TABLE grants (
      appliance TEXT PRIMARY KEY REFERENCES appliances (id) ON DELETE CASCADE,
      generation INTEGER NOT NULL,
-     tokens TEXT,
+     sealed TEXT,
      attempt TEXT,
      doubt TEXT,
      refused TEXT,
@@ -38,10 +33,8 @@ export const MIGRATIONS: readonly string[] = [
      number INTEGER PRIMARY KEY,
      id TEXT NOT NULL UNIQUE,
      appliance TEXT NOT NULL REFERENCES appliances (id) ON DELETE CASCADE,
-     sealed TEXT NOT NULL,
-     attributes TEXT NOT NULL,
      step TEXT NOT NULL,
-     mac TEXT
+     sealed TEXT NOT NULL
    ) STRICT;
    CREATE INDEX pairings_of_appliance ON pairings (appliance, number);
    CREATE TABLE sessions (
@@ -49,18 +42,12 @@ export const MIGRATIONS: readonly string[] = [
      hash TEXT NOT NULL UNIQUE,
      appliance TEXT NOT NULL REFERENCES appliances (id) ON DELETE CASCADE,
      device TEXT NOT NULL UNIQUE,
-     begun TEXT NOT NULL,
-     mac TEXT
+     sealed TEXT NOT NULL
    ) STRICT;
    CREATE INDEX sessions_of_appliance ON sessions (appliance, number);
    CREATE TABLE invites (
      hash TEXT PRIMARY KEY,
-     name TEXT,
-     scope TEXT,
-     portal TEXT NOT NULL,
-     begun TEXT NOT NULL,
-     lifetime REAL NOT NULL,
-     mac TEXT
+     sealed TEXT NOT NULL
    ) STRICT, WITHOUT ROWID;
    -- One b-tree and no index, so that a line costs one page. Times in ms since 1970.
    CREATE TABLE history (

@@ -4,7 +4,7 @@ import type { Sealing } from '../keys/sealing.ts';
 import { asFailure } from './database.ts';
 
 /**
- * Statements on a database, each prepared once, and what its rows are sealed and signed with.
+ * Statements on a database, each prepared once, and what its rows are sealed with.
  *
  * Every method throws a Failure `store_unwritable` or `store_unreadable`.
  */

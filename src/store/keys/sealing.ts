@@ -1,67 +1,32 @@
-import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } from 'node:crypto';
+import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
 import { Failure } from '../../core/failure.ts';
-import { timingSafeEqualText } from '../../system/compare.ts';
 
-/** Protects a store with its key: seals what nobody may read, and signs what nobody may change. */
+/** Protects a store with its key: what is sealed nobody else may read or change. */
 export interface Sealing {
   /** Seals a text for one row: it can't be opened as another row's. */
   seal(row: string, text: string): string;
   /** @throws Failure `store_key_wrong` where the key is another one, `store_unreadable` where the row is */
   open(row: string, sealed: string): string;
-  /** The authentication code of a row whose columns are readable: HMAC-SHA256 over its table, and all columns with a value. */
-  sign(table: string, row: object): string;
-  /** Whether the row's column `mac` is its authentication code: nobody without the key has changed it since. */
-  isSigned(table: string, row: SignedRow): boolean;
 }
 
-/** A row with its authentication code; null in one that was never signed. */
-interface SignedRow {
-  readonly mac: string | null;
-}
-
-/** Bytes of a store key; so many each of the keys derived from it has (A256GCM, HMAC-SHA256). */
+/** Bytes of a store key, and of the key that is derived from it (A256GCM). */
 export const KEY_BYTES = 32;
 
 /** RFC 7518, 5.3: bytes of the initialization vector, and of the authentication tag. */
 const IV_BYTES = 12;
 const TAG_BYTES = 16;
 
-/** Columns that a code does not cover: itself, and the order that SQLite gives rows. */
-const UNSIGNED = new Set(['mac', 'number']);
-
 /**
- * Sealing as JWE (RFC 7516) with A256GCM, and signing with HMAC-SHA256, each with a key of its own that HKDF (RFC 5869)
- * derives from the store's key. The row's identity stands in the JWE's protected header, so whoever can write the database
- * but does not have the key can't move one appliance's tokens to another.
- * @param key {@link KEY_BYTES} random bytes
- */
-export function jweSealing(key: Uint8Array): Sealing {
-  const derived = (use: string) => new Uint8Array(hkdfSync('sha256', key, '', `latchkey store: ${use}`, KEY_BYTES));
-  const rowKey = derived('row authentication');
-  const sign = (table: string, row: object) =>
-    createHmac('sha256', rowKey)
-      .update(JSON.stringify([table, signedColumns(row)]))
-      .digest('base64url');
-  return {
-    ...jwe(derived('sealing')),
-    sign,
-    isSigned: (table, row) => row.mac !== null && timingSafeEqualText(row.mac, sign(table, row)),
-  };
-}
-
-/** Columns without a value are left out: a table that gets another one that may be null keeps its codes. */
-function signedColumns(row: object): [string, unknown][] {
-  const columns: [string, unknown][] = Object.entries(row);
-  return columns
-    .filter(([name, value]) => value !== null && value !== undefined && !UNSIGNED.has(name))
-    .sort(([a], [b]) => (a < b ? -1 : 1));
-}
-
-/**
+ * Sealing as JWE (RFC 7516) with A256GCM, by a key that HKDF (RFC 5869) derives from the store's key. The row's identity stands
+ * in the JWE's protected header, so whoever can write the database but does not have the key can't move one appliance's tokens
+ * to another, nor its secret.
+ *
  * By Node's own calls, since those of jose are asynchronous: a row has to be sealed in the turn in which it is written, so
  * that it is never written with a key that another has replaced meanwhile.
+ * @param storeKey {@link KEY_BYTES} random bytes
  */
-function jwe(key: Uint8Array): Pick<Sealing, 'seal' | 'open'> {
+export function jweSealing(storeKey: Uint8Array): Sealing {
+  const key = new Uint8Array(hkdfSync('sha256', storeKey, '', 'latchkey store: sealing', KEY_BYTES));
   return {
     seal(row, text) {
       const header = Buffer.from(JSON.stringify({ alg: 'dir', enc: 'A256GCM', row })).toString('base64url');

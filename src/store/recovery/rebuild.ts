@@ -2,7 +2,7 @@ import type Database from 'better-sqlite3';
 import { isExcludedFromBackup } from '../../core/backup-state.ts';
 import { emptyStore } from '../database/database.ts';
 import type { ApplianceRow } from '../rows/appliance-table.ts';
-import type { AnyGrantRow } from '../rows/grant-table.ts';
+import type { GrantRow } from '../rows/grant-table.ts';
 import type { SessionRow } from '../rows/session-table.ts';
 import type { SettingRow } from '../rows/setting-table.ts';
 import type { Salvage } from './salvage.ts';
@@ -79,7 +79,7 @@ export function isBehind(left: Salvage, snapshot: Salvage): boolean {
 }
 
 /** An appliance that was removed has no grant any more, which says nothing. */
-function isNewer(other: AnyGrantRow, own: AnyGrantRow | undefined): boolean {
+function isNewer(other: GrantRow, own: GrantRow | undefined): boolean {
   return own !== undefined && other.generation > own.generation;
 }
 
@@ -94,7 +94,7 @@ export function canMend(left: Salvage, snapshot: Salvage): boolean {
   });
 }
 
-function chosenGrants({ left, snapshot }: Sources): { row: AnyGrantRow; older: boolean }[] {
+function chosenGrants({ left, snapshot }: Sources): { row: GrantRow; older: boolean }[] {
   const appliances = new Set([
     ...(left?.grants.keys() ?? []),
     ...(isSound(left) ? [] : (snapshot?.salvage.grants.keys() ?? [])),
@@ -113,7 +113,7 @@ function chosenGrants({ left, snapshot }: Sources): { row: AnyGrantRow; older: b
   });
 }
 
-function doubted(row: AnyGrantRow, made: number): AnyGrantRow {
+function doubted(row: GrantRow, made: number): GrantRow {
   if (row.doubt !== null) return row;
   const lostAt = { boot: '', uptime: 0, wall: made };
   return { ...row, attempt: null, doubt: JSON.stringify({ kind: 'copy', lostAt, sends: 0 }) };
@@ -146,7 +146,7 @@ function legible(source: Salvage | null | undefined, rows: readonly ApplianceRow
 
 /** In their order: those that only the copy has are the older ones. With its grant, an appliance's sessions were forgotten. */
 function chosenSessions({ left, snapshot }: Sources, known: ReadonlyMap<string, string>): Omit<SessionRow, 'number'>[] {
-  const forgotten = ({ appliance }: SessionRow) => left?.grants.get(appliance)?.tokens === null;
+  const forgotten = ({ appliance }: SessionRow) => left?.grants.get(appliance)?.sealed === null;
   const others = isSound(left) ? [] : (snapshot?.salvage.sessions.filter((row) => !forgotten(row)) ?? []);
   const own = left?.sessions ?? [];
   const chosen: Omit<SessionRow, 'number'>[] = [];
@@ -176,6 +176,6 @@ function isSound(left: Salvage | null): boolean {
   return left !== null && left.damage === null;
 }
 
-function hasTokens(row: AnyGrantRow | undefined): boolean {
-  return row !== undefined && row.tokens !== null;
+function hasTokens(row: GrantRow | undefined): boolean {
+  return row !== undefined && row.sealed !== null;
 }

@@ -2,33 +2,23 @@ import type Database from 'better-sqlite3';
 import * as v from 'valibot';
 import { Failure } from '../../core/failure.ts';
 import type { Sealing } from '../keys/sealing.ts';
-import { type ApplianceRow, applianceRow, readAppliance } from '../rows/appliance-table.ts';
-import { type AnyGrantRow, anyGrantRow, grantPlace, readGrant } from '../rows/grant-table.ts';
+import { type ApplianceRow, appliancePlace, applianceRow, readAppliance } from '../rows/appliance-table.ts';
+import { type GrantRow, grantPlace, grantRow, readGrant } from '../rows/grant-table.ts';
 import { type HistoryRow, historyRow } from '../rows/history-table.ts';
-import { type InviteRow, inviteRow } from '../rows/invite-table.ts';
-import { pairingColumns, readPairing } from '../rows/pairing-table.ts';
-import { type SessionRow, sessionRow } from '../rows/session-table.ts';
-import { type SettingRow, settingRow } from '../rows/setting-table.ts';
+import { type InviteRow, invitePlace, inviteRow, readInvite } from '../rows/invite-table.ts';
+import { type PairingRow, pairingPlace, pairingRow, readPairing } from '../rows/pairing-table.ts';
+import { readSession, type SessionRow, sessionPlace, sessionRow } from '../rows/session-table.ts';
+import { readSetting, type SettingRow, settingPlace, settingRow } from '../rows/setting-table.ts';
 
-const pairingRow = v.object({ number: v.number(), ...pairingColumns.entries });
-
-type NumberedPairingRow = v.InferOutput<typeof pairingRow>;
-
-interface SealedRows {
-  readonly settings: readonly SettingRow[];
-  readonly grants: readonly AnyGrantRow[];
-  readonly pairings: readonly NumberedPairingRow[];
-}
-
-/** All that can be read of a database, damaged or not; sealed and signed by {@link Salvage.sealing}. */
+/** All that can be read of a database, damaged or not; sealed by {@link Salvage.sealing}. */
 export interface Salvage {
   readonly sealing: Sealing;
   /** Whether the database has it sealed with another key. */
   readonly isResealed: boolean;
   readonly settings: ReadonlyMap<string, SettingRow>;
   readonly appliances: readonly ApplianceRow[];
-  readonly grants: ReadonlyMap<string, AnyGrantRow>;
-  readonly pairings: readonly NumberedPairingRow[];
+  readonly grants: ReadonlyMap<string, GrantRow>;
+  readonly pairings: readonly PairingRow[];
   /** In the order of their numbers; of sessions and invites those that the hub has given. */
   readonly sessions: readonly SessionRow[];
   readonly invites: readonly InviteRow[];
@@ -45,7 +35,7 @@ export interface Salvage {
 /**
  * Reads whatever can be read, changing nothing; of a damaged table what comes before the damage and behind it.
  * @param keys those that it may be sealed with; the first where none opens anything
- * @param to how what is read is to be sealed and signed; undefined for the key that opens it
+ * @param to how what is read is to be sealed; undefined for the key that opens it
  */
 export function salvage(database: Database.Database, keys: readonly [Sealing, ...Sealing[]], to?: Sealing): Salvage {
   const unreadable = new Set<string>();
@@ -69,59 +59,55 @@ export function salvage(database: Database.Database, keys: readonly [Sealing, ..
     return [...rows.values()];
   }
 
-  /** Reads a row, and gives what `read` makes of it; the row as it is where it can't be read. */
-  function checked<Row>(name: string, row: Row, read: () => Row): Row {
-    try {
-      return read();
-    } catch (error) {
-      if (!(error instanceof Failure)) throw error;
-      unreadable.add(name);
-      return row;
-    }
-  }
-
   const rows = {
     settings: table('settings', settingRow, 'name', "WHERE name NOT LIKE '%.damaged'"),
     appliances: table('appliances', applianceRow, 'id'),
-    grants: table('grants', anyGrantRow, 'appliance'),
+    grants: table('grants', grantRow, 'appliance'),
     pairings: table('pairings', pairingRow, 'number'),
     sessions: table('sessions', sessionRow, 'number'),
     invites: table('invites', inviteRow, 'hash'),
   };
-  const from = keys.find((key) => opensAny(rows, key)) ?? keys[0];
+  const places = [
+    ...rows.settings.map((row) => [settingPlace(row), row.sealed] as const),
+    ...rows.appliances.map((row) => [appliancePlace(row), row.sealed] as const),
+    ...rows.grants.map((row) => [grantPlace(row), row.sealed] as const),
+    ...rows.pairings.map((row) => [pairingPlace(row), row.sealed] as const),
+  ];
+  const from = keys.find((key) => places.some(([place, sealed]) => opens(key, place, sealed))) ?? keys[0];
   const sealing = to ?? from;
   const isResealed = from !== sealing;
 
-  const resealed = (row: string, sealed: string) => {
-    const text = from.open(row, sealed);
-    opened += 1;
-    return isResealed ? sealing.seal(row, text) : sealed;
-  };
-  const signed = <Row extends { mac: string | null }>(name: string, row: Row): Row =>
-    isResealed ? { ...row, mac: sealing.sign(name, row) } : row;
-  const appliances = rows.appliances.map((row) =>
-    checked(`appliances/${row.id}`, row, () => {
-      readAppliance(row, from);
-      return signed('appliances', row);
-    }),
-  );
-  const settings = rows.settings.map((row) =>
-    checked(`settings/${row.name}`, row, () => ({ ...row, sealed: resealed(`settings/${row.name}`, row.sealed) })),
-  );
-  const grants = rows.grants.map((row) => {
-    const { tokens } = row;
-    if (tokens === null) return row;
-    return checked(`grants/${row.appliance}`, row, () => {
-      readGrant({ ...row, tokens }, from);
-      return { ...row, tokens: resealed(grantPlace(row), tokens) };
+  /**
+   * Rows with what is in them sealed as it is to be.
+   * @param name names a row that can't be read, which is then taken as it is; null where it is left out
+   */
+  function checked<Row extends { readonly sealed: string | null }>(
+    found: readonly Row[],
+    place: (row: Row) => string,
+    read: (row: Row, key: Sealing) => unknown,
+    name: ((row: Row) => string) | null,
+  ): Row[] {
+    return found.flatMap((row) => {
+      if (row.sealed === null) return [row];
+      try {
+        read(row, from);
+        opened += 1;
+        return [isResealed ? { ...row, sealed: sealing.seal(place(row), from.open(place(row), row.sealed)) } : row];
+      } catch (error) {
+        if (!(error instanceof Failure)) throw error;
+        if (name === null) return [];
+        unreadable.add(name(row));
+        return [row];
+      }
     });
-  });
-  const pairings = rows.pairings.map((row) =>
-    checked(`pairings/${row.id}`, row, () => {
-      readPairing(row, from);
-      return signed('pairings', { ...row, sealed: resealed(`pairings/${row.id}`, row.sealed) });
-    }),
-  );
+  }
+
+  const settings = checked(rows.settings, settingPlace, readSetting, settingPlace);
+  const appliances = checked(rows.appliances, appliancePlace, readAppliance, ({ id }) => `appliances/${id}`);
+  const grants = checked(rows.grants, grantPlace, readGrant, ({ appliance }) => `grants/${appliance}`);
+  const pairings = checked(rows.pairings, pairingPlace, readPairing, ({ id }) => `pairings/${id}`);
+  const sessions = checked(rows.sessions, sessionPlace, readSession, null);
+  const invites = checked(rows.invites, invitePlace, readInvite, null);
   const isSound = damage === null && unreadable.size === 0;
   return {
     sealing,
@@ -130,11 +116,8 @@ export function salvage(database: Database.Database, keys: readonly [Sealing, ..
     appliances,
     grants: new Map(grants.map((row) => [row.appliance, row])),
     pairings,
-    sessions: rows.sessions
-      .filter((row) => from.isSigned('sessions', row))
-      .map((row) => signed('sessions', row))
-      .sort((a, b) => a.number - b.number),
-    invites: rows.invites.filter((row) => from.isSigned('invites', row)).map((row) => signed('invites', row)),
+    sessions: sessions.sort((a, b) => a.number - b.number),
+    invites,
     history: isSound ? [] : historyLeft(database),
     unreadable,
     opened,
@@ -156,15 +139,6 @@ function historyLeft(database: Database.Database): HistoryRow[] {
   return rows;
 }
 
-/** Whether any sealed value is opened by this key. */
-function opensAny({ settings, grants, pairings }: SealedRows, key: Sealing): boolean {
-  return (
-    settings.some(({ name, sealed }) => opens(key, `settings/${name}`, sealed)) ||
-    grants.some((row) => opens(key, grantPlace(row), row.tokens)) ||
-    pairings.some(({ id, sealed }) => opens(key, `pairings/${id}`, sealed))
-  );
-}
-
 function opens(key: Sealing, row: string, sealed: string | null): boolean {
   try {
     return sealed !== null && key.open(row, sealed) !== '';
@@ -181,7 +155,7 @@ export function checkKeys(database: Database.Database, keys: readonly Sealing[])
   const rows = database.prepare<[], SettingRow>('SELECT name, sealed FROM settings').all();
   if (
     rows.length === 0 ||
-    rows.some(({ name, sealed }) => keys.some((key) => opens(key, `settings/${name}`, sealed)))
+    rows.some(({ name, sealed }) => keys.some((key) => opens(key, settingPlace({ name }), sealed)))
   ) {
     return;
   }

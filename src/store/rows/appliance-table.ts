@@ -1,111 +1,43 @@
 import * as v from 'valibot';
-import type { Appliance, ClientCredentials } from '../../core/appliances/appliance.ts';
+import type { Appliance } from '../../core/appliances/appliance.ts';
 import { Failure } from '../../core/failure.ts';
-import { instant } from '../../system/instant-schema.ts';
 import type { Sql } from '../database/sql.ts';
 import type { Sealing } from '../keys/sealing.ts';
-import {
-  applianceName,
-  clientId,
-  jsonOrNull,
-  origin,
-  parseJson,
-  publicKeys,
-  registrantAddress,
-  scope,
-} from './schemas.ts';
+import { applianceAttributes, applianceName, parseJson, scope, sealed } from './schemas.ts';
 
-const text = v.string();
-const optional = v.nullable(v.string());
-const keySet = v.object({ keys: publicKeys });
+const attributes = v.object(applianceAttributes);
 
-/** Since when an appliance waits, and where it registered from. */
-const waiting = v.nullable(v.object({ ...instant.entries, from: v.exactOptional(registrantAddress) }));
-
-/** A row of `appliances`. */
+/** A row of `appliances`. In the clear is what keeps its place and its grant where the rest can't be read. */
 export const applianceRow = v.object({
-  id: v.pipe(text, v.uuid()),
+  id: v.pipe(v.string(), v.uuid()),
   name: applianceName,
+  client_id: v.string(),
+  portal: v.string(),
   scope,
-  portal: text,
-  /** Empty where there is none. */
-  secret_hash: text,
-  client_id: text,
-  /** A JWK Set (RFC 7517, 5); where there is one, it counts. */
-  jwks: optional,
-  origin: text,
-  waiting: optional,
-  software_id: optional,
-  mac: optional,
+  sealed,
 });
 
 export type ApplianceRow = v.InferOutput<typeof applianceRow>;
 
-/** The columns of `appliances`, and the values for them as {@link applianceValues} gives them. */
-const COLUMNS = 'id, name, scope, portal, secret_hash, client_id, jwks, origin, waiting, software_id, mac';
-const PLACES = '?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?';
-
-/** An appliance in the order of {@link COLUMNS}. @param sealing null for one that is to stay unsigned */
-function applianceValues(appliance: Appliance, sealing: Sealing | null): unknown[] {
-  const { id, name, scope, portal, clientId, credentials, softwareId, waitingSince, registeredFrom: from } = appliance;
-  const waits = waitingSince && { ...waitingSince, ...(from && { from }) };
-  const row = {
-    id,
-    name,
-    scope,
-    portal,
-    secret_hash: credentials.kind === 'secret' ? credentials.hash : '',
-    client_id: clientId,
-    jwks: credentials.kind === 'keys' ? JSON.stringify({ keys: credentials.keys }) : null,
-    origin: appliance.origin,
-    waiting: jsonOrNull(waits),
-    software_id: softwareId,
-  };
-  return [...Object.values(row), sealing?.sign('appliances', row) ?? null];
+/** What a row is sealed for: these names, portal and scope, and no others. */
+export function appliancePlace({ id, name, client_id, portal, scope }: Omit<ApplianceRow, 'sealed'>): string {
+  return JSON.stringify(['appliances', id, name, client_id, portal, scope]);
 }
 
-/** @throws Failure `store_unreadable` where it was changed, or its keys, or how far it may be trusted, make no sense */
+/** @throws Failure as {@link Sealing}, or `store_unreadable` where it makes no sense */
 export function readAppliance(row: ApplianceRow, sealing: Sealing): Appliance {
-  const where = `appliances/${row.id}`;
-  if (!sealing.isSigned('appliances', row)) throw damaged(where);
-  const waits = parseJson(waiting, where, row.waiting ?? 'null');
-  return {
-    ...bare(row),
-    clientId: parsed(clientId, where, row.client_id),
-    credentials: credentialsOf(row, where),
-    origin: parsed(origin, where, row.origin),
-    waitingSince: waits && { boot: waits.boot, uptime: waits.uptime, wall: waits.wall },
-    ...(waits?.from && { registeredFrom: waits.from }),
-  };
+  const where = appliancePlace(row);
+  return { ...legible(row), ...parseJson(attributes, where, sealing.open(where, row.sealed)) };
 }
 
 /** An appliance that can't be read: it keeps its place and its grant, and can't prove who it is. */
 export function unreadableAppliance(row: ApplianceRow): Appliance {
   const credentials = { kind: 'none', damaged: true } as const;
-  return { ...bare(row), clientId: row.client_id, credentials, origin: 'added', waitingSince: null };
+  return { ...legible(row), credentials, origin: 'added', waitingSince: null, softwareId: null };
 }
 
-function bare({ id, name, scope, portal, software_id }: ApplianceRow) {
-  return { id, name, scope, portal, softwareId: software_id };
-}
-
-function credentialsOf({ secret_hash, jwks }: ApplianceRow, where: string): ClientCredentials {
-  if (jwks !== null) return { kind: 'keys', keys: parseJson(keySet, where, jwks).keys };
-  return secret_hash === '' ? { kind: 'none' } : { kind: 'secret', hash: secret_hash };
-}
-
-function parsed<const Schema extends v.GenericSchema>(
-  schema: Schema,
-  where: string,
-  value: unknown,
-): v.InferOutput<Schema> {
-  const result = v.safeParse(schema, value);
-  if (result.success) return result.output;
-  throw damaged(where);
-}
-
-function damaged(where: string): Failure {
-  return new Failure('store_unreadable', `${where} is damaged: put back a copy of the state directory`);
+function legible({ id, name, client_id, portal, scope }: ApplianceRow) {
+  return { id, name, clientId: client_id, portal, scope };
 }
 
 /** The appliances as rows. */
@@ -124,22 +56,23 @@ export class ApplianceTable {
 
   all(): Appliance[] {
     this.#damaged.clear();
-    return this.#sql.all<ApplianceRow>(`SELECT ${COLUMNS} FROM appliances ORDER BY name`).map((row) => this.#read(row));
+    return this.#sql.all<ApplianceRow>('SELECT * FROM appliances ORDER BY name').map((row) => this.#read(row));
   }
 
   /** @returns false where its id, its name or its client_id is taken */
   add(appliance: Appliance): boolean {
     return this.#sql.run(
-      `INSERT INTO appliances (${COLUMNS}) VALUES (${PLACES}) ON CONFLICT DO NOTHING`,
-      ...applianceValues(appliance, this.#sql.sealing),
+      `INSERT INTO appliances (id, name, client_id, portal, scope, sealed) VALUES (?, ?, ?, ?, ?, ?)
+       ON CONFLICT DO NOTHING`,
+      ...this.#values(appliance),
     );
   }
 
-  /** One that was damaged or changed stays unsigned, and so is damaged still: only removing it ends that. */
+  /** One that was damaged or changed is so still: only removing it ends that. */
   change(appliance: Appliance): boolean {
     return this.#sql.run(
-      `UPDATE OR IGNORE appliances SET (${COLUMNS}) = (${PLACES}) WHERE id = ?`,
-      ...applianceValues(appliance, this.#damaged.has(appliance.id) ? null : this.#sql.sealing),
+      `UPDATE OR IGNORE appliances SET (id, name, client_id, portal, scope, sealed) = (?, ?, ?, ?, ?, ?) WHERE id = ?`,
+      ...this.#values(appliance),
       appliance.id,
     );
   }
@@ -147,6 +80,12 @@ export class ApplianceTable {
   remove(id: string): void {
     this.#sql.run('DELETE FROM appliances WHERE id = ?', id);
     this.#damaged.delete(id);
+  }
+
+  #values({ id, name, clientId, portal, scope, ...rest }: Appliance): unknown[] {
+    const place = appliancePlace({ id, name, client_id: clientId, portal, scope });
+    const content = this.#damaged.has(id) ? '' : this.#sql.sealing.seal(place, JSON.stringify(rest));
+    return [id, name, clientId, portal, scope, content];
   }
 
   #read(row: ApplianceRow): Appliance {

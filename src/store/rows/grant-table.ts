@@ -2,21 +2,16 @@ import * as v from 'valibot';
 import type { Instant } from '../../core/clock.ts';
 import { Failure } from '../../core/failure.ts';
 import type { Grant } from '../../core/grants/grant.ts';
-import { Secret } from '../../core/secret.ts';
 import type { Attempt, Store, StoredGrant } from '../../core/store.ts';
 import { instant } from '../../system/instant-schema.ts';
 import type { Sql } from '../database/sql.ts';
 import type { Sealing } from '../keys/sealing.ts';
-import { doubt, grantAttributes, jsonOrNull, parseJson } from './schemas.ts';
+import { doubt, grantTokens, jsonOrNull, parseJson, revealed, sealed } from './schemas.ts';
 
 const attempt = v.nullable(v.object({ token: v.string(), at: instant }));
 
 /** Sealed together, because a token of an unknown age is no better than none. */
-const tokens = v.object({
-  accessToken: v.string(),
-  refreshToken: v.string(),
-  attributes: v.object(grantAttributes),
-});
+const tokens = v.object(grantTokens);
 
 /** An attempt takes some 130 characters, and its times have a digit more now and then. */
 const ATTEMPT_STEP = 160;
@@ -26,20 +21,17 @@ const SECRETS_STEP = 64;
 const optional = v.nullable(v.string());
 
 /** A row of `grants`; one that was forgotten has no tokens. */
-export const anyGrantRow = v.object({
+export const grantRow = v.object({
   appliance: v.string(),
   generation: v.pipe(v.number(), v.integer(), v.minValue(1)),
-  tokens: optional,
+  sealed: v.nullable(sealed),
   attempt: optional,
   doubt: optional,
   refused: optional,
   distrusted: optional,
 });
 
-export type AnyGrantRow = v.InferOutput<typeof anyGrantRow>;
-
-/** A row of `grants` that holds tokens. */
-export type GrantRow = AnyGrantRow & { readonly tokens: string };
+export type GrantRow = v.InferOutput<typeof grantRow>;
 
 /**
  * The refresh under way as a column. It is as long as none, so that SQLite writes the one page that it is on, and not the
@@ -60,33 +52,30 @@ export function grantPlace({ appliance, generation }: Pick<GrantRow, 'appliance'
 }
 
 /** A grant as a row, its tokens sealed; a new grant has no attempt under way. */
-function grantRow(grant: Grant, sealing: Sealing): GrantRow {
-  const { appliance, generation, accessToken, refreshToken, lifetime, obtained, portalTime, asked, account, givenBy } =
-    grant;
-  const attributes = { scope: grant.scope, lifetime, obtained, portalTime, asked, account, givenBy };
-  const secrets = { accessToken: accessToken.reveal(), refreshToken: refreshToken.reveal(), attributes };
+function rowOf(grant: Grant, sealing: Sealing): GrantRow {
+  const { appliance, generation, doubt, refused, distrusted, ...rest } = grant;
   return {
     appliance,
     generation,
-    tokens: sealing.seal(grantPlace(grant), filled(JSON.stringify(secrets), SECRETS_STEP)),
+    sealed: sealing.seal(grantPlace(grant), filled(JSON.stringify(revealed(rest)), SECRETS_STEP)),
     attempt: attemptColumn(null),
-    doubt: jsonOrNull(grant.doubt),
-    refused: jsonOrNull(grant.refused),
-    distrusted: jsonOrNull(grant.distrusted),
+    doubt: jsonOrNull(doubt),
+    refused: jsonOrNull(refused),
+    distrusted: jsonOrNull(distrusted),
   };
 }
 
-/** @throws Failure as {@link Sealing}, or `store_unreadable` */
+/**
+ * Of a row that holds tokens.
+ * @throws Failure as {@link Sealing}, or `store_unreadable`
+ */
 export function readGrant(row: GrantRow, sealing: Sealing): StoredGrant {
   const where = grantPlace(row);
-  const secrets = parseJson(tokens, where, sealing.open(where, row.tokens));
   return {
     grant: {
       appliance: row.appliance,
       generation: row.generation,
-      accessToken: new Secret(secrets.accessToken),
-      refreshToken: new Secret(secrets.refreshToken),
-      ...secrets.attributes,
+      ...parseJson(tokens, where, sealing.open(where, row.sealed ?? '')),
       doubt: parseJson(v.nullable(doubt), where, row.doubt ?? 'null'),
       refused: parseJson(v.nullable(instant), where, row.refused ?? 'null'),
       distrusted: parseJson(v.nullable(instant), where, row.distrusted ?? 'null'),
@@ -110,12 +99,12 @@ export class GrantTable {
   }
 
   all(): StoredGrant[] {
-    const rows = this.#sql.all<GrantRow>('SELECT * FROM grants WHERE tokens IS NOT NULL');
+    const rows = this.#sql.all<GrantRow>('SELECT * FROM grants WHERE sealed IS NOT NULL');
     return rows.flatMap((row) => this.#read(row) ?? []);
   }
 
   one(appliance: string): StoredGrant | null {
-    const row = this.#sql.get<GrantRow>('SELECT * FROM grants WHERE appliance = ? AND tokens IS NOT NULL', appliance);
+    const row = this.#sql.get<GrantRow>('SELECT * FROM grants WHERE appliance = ? AND sealed IS NOT NULL', appliance);
     return row === undefined ? null : this.#read(row);
   }
 
@@ -126,39 +115,39 @@ export class GrantTable {
 
   beginAttempt({ appliance, generation, doubt }: Parameters<Store['beginAttempt']>[0], attempt: Attempt): boolean {
     return this.#sql.run(
-      'UPDATE grants SET attempt = ?, doubt = ? WHERE appliance = ? AND generation = ? AND tokens IS NOT NULL',
+      'UPDATE grants SET attempt = ?, doubt = ? WHERE appliance = ? AND generation = ? AND sealed IS NOT NULL',
       ...[attemptColumn(attempt), jsonOrNull(doubt), appliance, generation],
     );
   }
 
   endAttempt({ appliance, generation, doubt, refused }: Parameters<Store['endAttempt']>[0]): boolean {
     return this.#sql.run(
-      'UPDATE grants SET attempt = ?, doubt = ?, refused = ? WHERE appliance = ? AND generation = ? AND tokens IS NOT NULL',
+      'UPDATE grants SET attempt = ?, doubt = ?, refused = ? WHERE appliance = ? AND generation = ? AND sealed IS NOT NULL',
       ...[attemptColumn(null), jsonOrNull(doubt), jsonOrNull(refused), appliance, generation],
     );
   }
 
   distrust(appliance: string, generation: number, at: Instant): boolean {
     return this.#sql.run(
-      'UPDATE grants SET distrusted = ? WHERE appliance = ? AND generation = ? AND tokens IS NOT NULL',
+      'UPDATE grants SET distrusted = ? WHERE appliance = ? AND generation = ? AND sealed IS NOT NULL',
       ...[JSON.stringify(at), appliance, generation],
     );
   }
 
   /** Puts a grant in the place of the one with the generation before. */
   replace(grant: Grant): boolean {
-    const row = grantRow(grant, this.#sql.sealing);
-    const values = [row.tokens, row.attempt, row.doubt, row.refused, row.distrusted, row.appliance];
+    const row = rowOf(grant, this.#sql.sealing);
+    const values = [row.sealed, row.attempt, row.doubt, row.refused, row.distrusted, row.appliance];
     const replaced = this.#sql.run(
       `UPDATE grants SET generation = generation + 1,
-         tokens = ?, attempt = ?, doubt = ?, refused = ?, distrusted = ?
+         sealed = ?, attempt = ?, doubt = ?, refused = ?, distrusted = ?
        WHERE appliance = ? AND generation = ?`,
       ...values,
       row.generation - 1,
     );
     if (replaced || row.generation !== 1) return replaced;
     return this.#sql.run(
-      `INSERT INTO grants (tokens, attempt, doubt, refused, distrusted, appliance, generation)
+      `INSERT INTO grants (sealed, attempt, doubt, refused, distrusted, appliance, generation)
        VALUES (?, ?, ?, ?, ?, ?, 1) ON CONFLICT DO NOTHING`,
       ...values,
     );
@@ -166,11 +155,11 @@ export class GrantTable {
 
   /** Puts a grant in place, whatever was there. */
   put(grant: Grant): void {
-    const row = grantRow(grant, this.#sql.sealing);
+    const row = rowOf(grant, this.#sql.sealing);
     this.#sql.run(
       `INSERT OR REPLACE INTO grants
-         (appliance, generation, tokens, attempt, doubt, refused, distrusted) VALUES (?, ?, ?, ?, ?, ?, ?)`,
-      ...[row.appliance, row.generation, row.tokens, row.attempt, row.doubt, row.refused, row.distrusted],
+         (appliance, generation, sealed, attempt, doubt, refused, distrusted) VALUES (?, ?, ?, ?, ?, ?, ?)`,
+      ...[row.appliance, row.generation, row.sealed, row.attempt, row.doubt, row.refused, row.distrusted],
     );
   }
 
@@ -179,8 +168,8 @@ export class GrantTable {
     this.#damaged.delete(appliance);
     return this.#sql.run(
       `UPDATE grants SET generation = generation + 1,
-         tokens = NULL, attempt = NULL, doubt = NULL, refused = NULL, distrusted = NULL
-       WHERE appliance = ? AND generation = ? AND tokens IS NOT NULL`,
+         sealed = NULL, attempt = NULL, doubt = NULL, refused = NULL, distrusted = NULL
+       WHERE appliance = ? AND generation = ? AND sealed IS NOT NULL`,
       ...[appliance, generation],
     );
   }

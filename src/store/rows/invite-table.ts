@@ -1,21 +1,34 @@
 import * as v from 'valibot';
 import type { Invite } from '../../core/appliances/registration.ts';
+import { Failure } from '../../core/failure.ts';
 import { instant } from '../../system/instant-schema.ts';
 import type { Sql } from '../database/sql.ts';
-import { parseJson, scope } from './schemas.ts';
+import type { Sealing } from '../keys/sealing.ts';
+import { parseJson, scope, sealed } from './schemas.ts';
 
-/** A row of `invites`. */
-export const inviteRow = v.object({
-  hash: v.string(),
+const attributes = v.object({
   name: v.nullable(v.string()),
   scope,
   portal: v.string(),
-  begun: v.string(),
+  begun: instant,
   lifetime: v.number(),
-  mac: v.nullable(v.string()),
 });
 
+/** A row of `invites`. */
+export const inviteRow = v.object({ hash: v.string(), sealed });
+
 export type InviteRow = v.InferOutput<typeof inviteRow>;
+
+/** What a row is sealed for. */
+export function invitePlace({ hash }: Pick<InviteRow, 'hash'>): string {
+  return `invites/${hash}`;
+}
+
+/** @throws Failure as {@link Sealing}, or `store_unreadable` where it makes no sense */
+export function readInvite(row: InviteRow, sealing: Sealing): Invite {
+  const where = invitePlace(row);
+  return { hash: row.hash, ...parseJson(attributes, where, sealing.open(where, row.sealed)) };
+}
 
 /** The invites of appliances that are still to come. */
 export class InviteTable {
@@ -33,13 +46,14 @@ export class InviteTable {
 
   all(): Invite[] {
     return this.#sql.all<InviteRow>('SELECT * FROM invites').flatMap((row) => {
-      if (this.#sql.sealing.isSigned('invites', row)) {
-        const { hash, name, scope, portal, begun, lifetime } = row;
-        return [{ hash, name, scope, portal, begun: parseJson(instant, 'invites', begun), lifetime }];
+      try {
+        return [readInvite(row, this.#sql.sealing)];
+      } catch (error) {
+        if (!(error instanceof Failure)) throw error;
+        this.#refused = true;
+        this.#sql.runIfWritable('DELETE FROM invites WHERE hash = ?', row.hash);
+        return [];
       }
-      this.#refused = true;
-      this.#sql.runIfWritable('DELETE FROM invites WHERE hash = ?', row.hash);
-      return [];
     });
   }
 
@@ -47,12 +61,9 @@ export class InviteTable {
     return this.#sql.get('SELECT hash FROM invites WHERE hash = ?', hash) !== undefined;
   }
 
-  save({ hash, name, scope, portal, begun, lifetime }: Invite): void {
-    const row = { hash, name, scope, portal, begun: JSON.stringify(begun), lifetime };
-    this.#sql.run(
-      'INSERT OR REPLACE INTO invites (hash, name, scope, portal, begun, lifetime, mac) VALUES (?, ?, ?, ?, ?, ?, ?)',
-      ...[...Object.values(row), this.#sql.sealing.sign('invites', row)],
-    );
+  save({ hash, ...rest }: Invite): void {
+    const content = this.#sql.sealing.seal(invitePlace({ hash }), JSON.stringify(rest));
+    this.#sql.run('INSERT OR REPLACE INTO invites (hash, sealed) VALUES (?, ?)', hash, content);
   }
 
   remove(hash: string): void {

@@ -1,41 +1,46 @@
 import * as v from 'valibot';
 import { checkClientId, checkName } from '../../core/appliances/appliance.ts';
 import { Failure } from '../../core/failure.ts';
+import type { Grant } from '../../core/grants/grant.ts';
+import { Secret } from '../../core/secret.ts';
 import { instant } from '../../system/instant-schema.ts';
 
-/** A `RegistrantAddress` (src/core/appliances/appliance.ts). */
-export const registrantAddress = v.object({ address: v.string(), shares: v.array(v.string()) });
+/** The values of a row as one sealed JSON text: nobody without the key reads or changes them, or takes them to another row. */
+export const sealed = v.string();
 
 export const scope = v.nullable(v.string());
 
 export const doubt = v.object({ kind: v.exactOptional(v.literal('copy')), lostAt: instant, sends: v.number() });
 
-/** A `PortalIdentity` (src/core/portal.ts). */
-const portalIdentity = v.object({
-  origin: v.string(),
-  clientId: v.string(),
-  name: v.string(),
-});
+const secret = v.pipe(
+  v.string(),
+  v.transform((value) => new Secret(value)),
+);
 
-/** What is known of a grant's tokens, beside them. */
-export const grantAttributes = {
+/** A grant's tokens and what is known of them, as {@link revealed} gives them. */
+export const grantTokens = {
+  accessToken: secret,
+  refreshToken: secret,
   scope,
   lifetime: v.number(),
   obtained: instant,
   portalTime: v.nullable(v.number()),
   asked: scope,
   account: v.exactOptional(v.string()),
-  givenBy: portalIdentity,
+  givenBy: v.object({ origin: v.string(), clientId: v.string(), name: v.string() }),
 };
+
+/** A grant with its tokens in the clear: it is to be sealed or encrypted. */
+export function revealed<Part extends Pick<Grant, 'accessToken' | 'refreshToken'>>(grant: Part) {
+  return { ...grant, accessToken: grant.accessToken.reveal(), refreshToken: grant.refreshToken.reveal() };
+}
 
 export const applianceName = v.pipe(v.string(), v.check(passes(checkName)));
 
 export const clientId = v.pipe(v.string(), v.check(passes(checkClientId)));
 
-export const origin = v.picklist(['added', 'registered', 'declared']);
-
 /** Public keys; a private or a symmetric one among them is damage, or worse. */
-export const publicKeys = v.pipe(
+const publicKeys = v.pipe(
   v.array(
     v.pipe(
       v.record(v.string(), v.unknown()),
@@ -44,6 +49,19 @@ export const publicKeys = v.pipe(
   ),
   v.minLength(1),
 );
+
+/** What is known of an appliance, beside what it is called and which portal's tokens it gets. */
+export const applianceAttributes = {
+  credentials: v.variant('kind', [
+    v.object({ kind: v.literal('secret'), hash: v.string() }),
+    v.object({ kind: v.literal('keys'), keys: publicKeys }),
+    v.object({ kind: v.literal('none') }),
+  ]),
+  origin: v.picklist(['added', 'registered', 'declared']),
+  waitingSince: v.nullable(instant),
+  registeredFrom: v.exactOptional(v.object({ address: v.string(), shares: v.array(v.string()) })),
+  softwareId: v.nullable(v.string()),
+};
 
 /**
  * Reads a JSON text of the row `where`.

@@ -1,8 +1,12 @@
 import * as v from 'valibot';
 import { MAX_SESSIONS, type Session } from '../../core/appliances/session.ts';
+import { Failure } from '../../core/failure.ts';
 import { instant } from '../../system/instant-schema.ts';
 import type { Sql } from '../database/sql.ts';
-import { parseJson } from './schemas.ts';
+import type { Sealing } from '../keys/sealing.ts';
+import { parseJson, sealed } from './schemas.ts';
+
+const attributes = v.object({ begun: instant });
 
 /** A row of `sessions`; `number` is the order in which they came. */
 export const sessionRow = v.object({
@@ -10,15 +14,21 @@ export const sessionRow = v.object({
   hash: v.string(),
   appliance: v.string(),
   device: v.string(),
-  begun: v.string(),
-  mac: v.nullable(v.string()),
+  sealed,
 });
 
 export type SessionRow = v.InferOutput<typeof sessionRow>;
 
-/** Of a row that the hub has signed. */
-export function readSession({ hash, appliance, device, begun }: Omit<SessionRow, 'number' | 'mac'>): Session {
-  return { hash, appliance, device, begun: parseJson(instant, `sessions/${appliance}`, begun) };
+/** What a row is sealed for: this token, of this appliance. */
+export function sessionPlace({ hash, appliance, device }: Pick<Session, 'hash' | 'appliance' | 'device'>): string {
+  return `sessions/${hash}/${appliance}/${device}`;
+}
+
+/** @throws Failure as {@link Sealing}, or `store_unreadable` where it makes no sense */
+export function readSession(row: SessionRow, sealing: Sealing): Session {
+  const where = sessionPlace(row);
+  const { hash, appliance, device } = row;
+  return { hash, appliance, device, ...parseJson(attributes, where, sealing.open(where, row.sealed)) };
 }
 
 /** The refresh tokens of the hub's own; their numbers are the order in which they came. */
@@ -38,21 +48,25 @@ export class SessionTable {
   /** Those that the hub has given, and no others. */
   all(): Session[] {
     return this.#sql.all<SessionRow>('SELECT * FROM sessions ORDER BY number').flatMap((row) => {
-      if (this.#sql.sealing.isSigned('sessions', row)) return [readSession(row)];
-      this.#refused.add(row.appliance);
-      this.#sql.runIfWritable('DELETE FROM sessions WHERE hash = ?', row.hash);
-      return [];
+      try {
+        return [readSession(row, this.#sql.sealing)];
+      } catch (error) {
+        if (!(error instanceof Failure)) throw error;
+        this.#refused.add(row.appliance);
+        this.#sql.runIfWritable('DELETE FROM sessions WHERE hash = ?', row.hash);
+        return [];
+      }
     });
   }
 
   /** @returns false where its appliance is gone */
   save(session: Session): boolean {
-    const { hash, appliance, device, begun, mac } = this.#row(session);
+    const { hash, appliance, device } = session;
     return this.#sql.transaction(() => {
       const saved = this.#sql.run(
-        `INSERT OR REPLACE INTO sessions (hash, appliance, device, begun, mac)
-         SELECT ?, id, ?, ?, ? FROM appliances WHERE id = ?`,
-        ...[hash, device, begun, mac, appliance],
+        `INSERT OR REPLACE INTO sessions (hash, appliance, device, sealed)
+         SELECT ?, id, ?, ? FROM appliances WHERE id = ?`,
+        ...[hash, device, this.#seal(session), appliance],
       );
       if (saved) this.#dropOldest(appliance);
       return saved;
@@ -62,11 +76,10 @@ export class SessionTable {
   /** Adds sessions of before, oldest first: those at hand stay, and count as newer. */
   addOlder(sessions: readonly Session[]): void {
     for (const session of sessions.toReversed()) {
-      const { hash, appliance, device, begun, mac } = this.#row(session);
       this.#sql.run(
-        `INSERT INTO sessions (number, hash, appliance, device, begun, mac)
-         VALUES ((SELECT coalesce(min(number), 1) - 1 FROM sessions), ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
-        ...[hash, appliance, device, begun, mac],
+        `INSERT INTO sessions (number, hash, appliance, device, sealed)
+         VALUES ((SELECT coalesce(min(number), 1) - 1 FROM sessions), ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+        ...[session.hash, session.appliance, session.device, this.#seal(session)],
       );
     }
     for (const appliance of new Set(sessions.map((session) => session.appliance))) this.#dropOldest(appliance);
@@ -80,9 +93,8 @@ export class SessionTable {
     this.#sql.run('DELETE FROM sessions WHERE appliance = ?', appliance);
   }
 
-  #row({ hash, appliance, device, begun }: Session) {
-    const row = { hash, appliance, device, begun: JSON.stringify(begun) };
-    return { ...row, mac: this.#sql.sealing.sign('sessions', row) };
+  #seal({ begun, ...named }: Session): string {
+    return this.#sql.sealing.seal(sessionPlace(named), JSON.stringify({ begun }));
   }
 
   #dropOldest(appliance: string): void {

@@ -1,11 +1,23 @@
 import * as v from 'valibot';
 import { Failure } from '../../core/failure.ts';
 import type { Sql } from '../database/sql.ts';
+import type { Sealing } from '../keys/sealing.ts';
+import { sealed } from './schemas.ts';
 
 /** A row of `settings`. */
-export const settingRow = v.object({ name: v.string(), sealed: v.string() });
+export const settingRow = v.object({ name: v.string(), sealed });
 
 export type SettingRow = v.InferOutput<typeof settingRow>;
+
+/** What a row is sealed for. */
+export function settingPlace({ name }: Pick<SettingRow, 'name'>): string {
+  return `settings/${name}`;
+}
+
+/** @throws Failure as {@link Sealing} */
+export function readSetting(row: SettingRow, sealing: Sealing): string {
+  return sealing.open(settingPlace(row), row.sealed);
+}
 
 const PUT = 'INSERT INTO settings (name, sealed) VALUES (?, ?) ON CONFLICT DO UPDATE SET sealed = excluded.sealed';
 
@@ -25,7 +37,7 @@ export class SettingTable {
     const row = this.#sql.get<SettingRow>('SELECT name, sealed FROM settings WHERE name = ?', name);
     if (row === undefined) return null;
     try {
-      return this.#sql.sealing.open(`settings/${name}`, row.sealed);
+      return readSetting(row, this.#sql.sealing);
     } catch (error) {
       if (!(error instanceof Failure)) throw error;
       if (keep) this.#keep(row);
@@ -39,6 +51,6 @@ export class SettingTable {
   }
 
   save(name: string, value: string): void {
-    this.#sql.run(PUT, name, this.#sql.sealing.seal(`settings/${name}`, value));
+    this.#sql.run(PUT, name, this.#sql.sealing.seal(settingPlace({ name }), value));
   }
 }
