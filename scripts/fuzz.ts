@@ -1,7 +1,7 @@
 // Fuzzes a portal emulator or a hub of its own with requests that are nearly right, and sums up what came of it.
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { grows, growth, judgesMemory, memoryText } from './fuzz.d/memory.ts';
+import { grows, growth, memoryText } from './fuzz.d/memory.ts';
 import { fuzz, type Outcome, type Subject, statusLine } from './fuzz.d/run.ts';
 
 /** A run this long must have reached every endpoint. */
@@ -19,10 +19,6 @@ process.once('SIGTERM', () => process.exit(143));
 await using subject = await start();
 console.log(`seed ${seed}, ${path === undefined ? `${requests} requests` : `path ${path}`}`);
 const began = performance.now();
-if (path === undefined && judgesMemory(requests)) {
-  await subject.fill();
-  console.log(`filled what is remembered: ${memoryText(await subject.memory())}`);
-}
 const run = { requests, seed, ...(path !== undefined && { path }), said: console.log, stopped: () => stopped };
 const outcome = await fuzz(subject, run);
 const problems = [...outcome.problems, ...judged(outcome)];
@@ -69,12 +65,12 @@ function options() {
 }
 
 /** What only shows at the end of a run. */
-function judged({ operations, sent, memory }: Outcome): string[] {
+function judged({ operations, sent, memory, problems: found }: Outcome): string[] {
   const problems: string[] = [];
   const ended = subject.ended();
   if (ended !== null) problems.push(`the ${subject.name} ended: ${ended}\n${subject.complaints()}`);
   else if (subject.complaints() !== '') problems.push(`the ${subject.name} complains: ${subject.complaints()}`);
-  for (const { name, good, unsent } of sent < ALL_REACHED ? [] : operations.all) {
+  for (const { name, good, unsent } of sent < ALL_REACHED || found.length > 0 ? [] : operations.all) {
     if (good === 0) problems.push(`${name} never gave a good answer`);
     if (unsent.size > 0) problems.push(`${name} was never sent ${[...unsent].join(', ')}`);
   }
@@ -89,13 +85,8 @@ function summarize({ sent, statuses, memory, operations }: Outcome, problems: st
   if (start !== undefined && half !== undefined && end !== undefined) {
     console.log(`memory: ${memoryText(start)}; at half ${memoryText(half)}; at the end ${memoryText(end)}`);
   }
-  // A slope says nothing before.
-  if (judgesMemory(requests)) {
-    const { resident, heap } = growth(memory);
-    console.log(
-      `growth in 100,000 requests, second half: ${resident.toFixed(2)} MB resident, heap ${heap.toFixed(2)} MB`,
-    );
-  }
+  const grown = growth(memory);
+  if (grown !== null) console.log(`growth in 100,000 requests, second half: ${memoryText(grown)}`);
   console.log('\ngood answers   endpoint');
   for (const { name, good } of operations.all) console.log(`${String(good).padStart(12)}   ${name}`);
   for (const problem of problems) console.log(`\nproblem: ${problem}`);

@@ -52,11 +52,7 @@ export function plainDial(origin: string): Dial {
 }
 
 /** Sends requests on one connection and takes their answers; those that are not sound have one of their own. */
-export function exchange(
-  dial: Dial,
-  requests: readonly FuzzRequest[],
-  patience = requests[0]?.sound === true ? PATIENCE : IMPATIENCE,
-): Promise<Exchanged> {
+export function exchange(dial: Dial, requests: readonly FuzzRequest[]): Promise<Exchanged> {
   const sound = requests[0]?.sound === true;
   const given = requests[0]?.given ?? 'up';
   return new Promise((resolve) => {
@@ -65,7 +61,7 @@ export function exchange(
     let closed = false;
     const connection = dial();
     const { socket } = connection;
-    const limit = setTimeout(() => done('it took too long'), patience);
+    const limit = setTimeout(() => done('it took too long'), sound ? PATIENCE : IMPATIENCE);
     const done = (how: string) => {
       clearTimeout(limit);
       if (how === LEFT_OPEN) keep(connection);

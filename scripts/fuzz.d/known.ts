@@ -3,6 +3,9 @@ import fc from 'fast-check';
 /** Values of a kind that are known at a time. */
 const KNOWN = 8;
 
+/** A kind of value that is in answers to requests of a path: the beginning of that, and a pattern whose group it is. */
+export type Lesson<Kind extends string> = readonly [path: string, kind: Kind, pattern: RegExp];
+
 /**
  * What an attacker knows at first and learns from answers: the newest values of each kind. There are always as many, so that
  * a seed and a path choose the same again.
@@ -22,6 +25,13 @@ export class Known<Kind extends string> {
   /** One of these, as they are known when a request is made. */
   one(kind: Kind): fc.Arbitrary<string> {
     return fc.constantFrom(...Array(KNOWN).keys()).map((index) => this.#values[kind][index] ?? '');
+  }
+
+  /** Takes what was issued in an answer. @param path of its request */
+  learn(lessons: readonly Lesson<Kind>[], path: string, answer: string): void {
+    for (const [of, kind, pattern] of lessons) {
+      if (path.startsWith(of)) this.add(kind, pattern.exec(answer)?.[1]);
+    }
   }
 
   all(kind: Kind): readonly string[] {

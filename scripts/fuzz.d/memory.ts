@@ -1,19 +1,19 @@
-import { readFileSync } from 'node:fs';
-import { connect } from 'node:net';
+import { existsSync, readFileSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { slope } from '../../test/chaos/soak-gauges.ts';
 
 /** Requests of a part of a run; the memory is measured after each. */
 export const PART = 5_000;
 
-/** Resident memory and the heap after garbage collection, in MB; the heap is null where it can't be asked for. */
+/** Resident memory and the heap after a full collection, in MB. */
 export interface Memory {
   readonly resident: number;
-  readonly heap: number | null;
+  readonly heap: number;
 }
 
 /**
- * MB that the heap, after garbage collection, may grow in 100,000 requests. What is remembered is full before the run,
- * so nothing has to grow; entries differ in size, and V8 keeps compiled code and free lists. A leak of 20 bytes a
- * request is 2 MB.
+ * MB that the heap may grow in 100,000 requests. Entries of what is remembered differ in size, and V8 keeps compiled code
+ * and free lists. A leak of 20 bytes a request is 2 MB.
  */
 const HEAP_BOUND = 2;
 /** The same for the resident memory, which also moves with how the allocator and V8 hold on to free pages. */
@@ -21,59 +21,36 @@ const RESIDENT_BOUND = 10;
 /** Parts before a slope says anything: 200,000 requests. */
 const ENOUGH = 40;
 
-/** How much memory grew in 100,000 requests, over the second half of the run, in MB. */
-export interface Growth {
-  readonly resident: number;
-  readonly heap: number;
-}
-
-export function growth(memory: readonly Memory[]): Growth {
+/** MB that each kind of memory grew in 100,000 requests, over the second half of a run; null where that was too short. */
+export function growth(memory: readonly Memory[]): Memory | null {
+  if (memory.length < ENOUGH) return null;
   const half = memory.slice(Math.floor(memory.length / 2));
-  return {
-    resident: slope(half.map(({ resident }) => resident)),
-    heap: slope(half.map(({ heap }) => heap ?? 0)),
-  };
-}
-
-/** Whether a run of so many requests is long enough to judge its memory. */
-export function judgesMemory(requests: number): boolean {
-  return requests >= ENOUGH * PART;
+  const of = (kind: keyof Memory) =>
+    slope(half.map((one, part) => ({ minutes: (part * PART) / 100_000, value: one[kind] })));
+  return { resident: of('resident'), heap: of('heap') };
 }
 
 /** What is wrong with the memory, or null. */
 export function grows(memory: readonly Memory[]): string | null {
-  const { resident, heap } = growth(memory);
-  if (memory.length < ENOUGH || (resident <= RESIDENT_BOUND && heap <= HEAP_BOUND)) return null;
+  const { resident, heap } = growth(memory) ?? { resident: 0, heap: 0 };
+  if (resident <= RESIDENT_BOUND && heap <= HEAP_BOUND) return null;
   return `in 100,000 requests the heap grows by ${heap.toFixed(2)} MB (bound: ${HEAP_BOUND}), the resident memory by ${resident.toFixed(2)} MB (bound: ${RESIDENT_BOUND})`;
 }
 
-/** Of the line that fits best, in 100,000 requests. */
-function slope(values: readonly number[]): number {
-  const middle = (values.length - 1) / 2;
-  const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
-  const above = values.reduce((sum, value, index) => sum + (index - middle) * (value - mean), 0);
-  const below = values.reduce((sum, _, index) => sum + (index - middle) ** 2, 0);
-  return below === 0 ? 0 : ((above / below) * 100_000) / PART;
+/** What a hub is started with, so that its memory can be read in a file. */
+export function probeOf(file: string): Readonly<Record<string, string>> {
+  const probe = new URL('../../test/chaos/soak-probe.ts', import.meta.url);
+  return { NODE_OPTIONS: `--import=${probe}`, LATCHKEY_TEST_HEAP: file };
 }
 
-/** In the abstract namespace of Linux: it leaves no file. */
-const HEAP_SOCKET = `latchkey-fuzz-heap.${process.pid}`;
-
-/** What a program is started with, so that its heap can be measured. As an address, which has no spaces. */
-export const PROBE = {
-  flags: ['--expose-gc', '--import', new URL('heap-probe.ts', import.meta.url).href],
-  env: { FUZZ_HEAP_SOCKET: HEAP_SOCKET },
-} as const;
-
-/** Of a process on Linux. @param probed whether it was started with {@link PROBE} */
-export async function memoryOf(pid: number, probed: boolean): Promise<Memory> {
-  const resident = Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024;
-  if (!probed) return { resident, heap: null };
-  let said = '';
-  for await (const piece of connect(`\0${HEAP_SOCKET}`)) said += String(piece);
-  return { resident, heap: Number(said) / 2 ** 20 };
+/** The newest that {@link probeOf} has written. */
+export async function memoryIn(file: string): Promise<Memory> {
+  while (!existsSync(file)) await sleep(100);
+  const newest = readFileSync(file, 'utf8').trim().split('\n').at(-1) ?? '';
+  const [used = 0, , external = 0, resident = 0] = newest.split(' ').map((bytes) => Number(bytes) / 2 ** 20);
+  return { resident, heap: used + external };
 }
 
 export function memoryText({ resident, heap }: Memory): string {
-  return `${resident.toFixed(0)} MB resident${heap === null ? '' : `, heap ${heap.toFixed(1)} MB`}`;
+  return `${resident.toFixed(0)} MB resident, heap ${heap.toFixed(1)} MB`;
 }

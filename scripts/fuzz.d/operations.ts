@@ -1,4 +1,5 @@
-// The emulator's own description says which endpoints there are and what they take: that is what a run has to reach.
+// A program's own description says which endpoints there are and what they take: that is what a run has to reach.
+import type { Schema } from './schemas.ts';
 
 /** One endpoint and method of the description, and what of it was reached. */
 export interface Operation {
@@ -10,11 +11,6 @@ export interface Operation {
   readonly unsent: Set<string>;
 }
 
-interface Schema {
-  readonly properties?: Readonly<Record<string, unknown>>;
-  readonly oneOf?: readonly Schema[];
-}
-
 interface Described {
   readonly parameters?: readonly { readonly name: string; readonly in: string }[];
   readonly requestBody?: { readonly content: Readonly<Record<string, { readonly schema: Schema }>> };
@@ -22,12 +18,12 @@ interface Described {
 
 const VERBS = ['get', 'post', 'put', 'patch', 'delete'];
 
-/** The operations of a running emulator. */
+/** The operations of a running program. */
 export class Operations {
   readonly all: readonly Operation[];
   readonly #paths: readonly { readonly method: string; readonly pattern: RegExp; readonly operation: Operation }[];
 
-  /** @param description the emulator's OpenAPI document */
+  /** @param description its OpenAPI document */
   constructor(description: unknown) {
     const { paths } = description as { paths: Record<string, Record<string, Described>> };
     this.#paths = Object.entries(paths).flatMap(([path, item]) =>

@@ -119,7 +119,7 @@ const HEADS = [
 const USED = { sound: true, pipelined: true, pieces: 1, given: 'up' } as const;
 
 /** A request with nothing wrong in it, unless what it refers to is no longer there. */
-export function good({ origin, method, heads, body, ...planned }: Plan): FuzzRequest {
+function good({ origin, method, heads, body, ...planned }: Plan): FuzzRequest {
   const path = visible(planned.path);
   const lines = [...heads, ...(body === '' && method === 'GET' ? [] : [`Content-Length: ${body.length}`])];
   return { ...USED, origin, method, path, bytes: written(method, path, lines, body) };

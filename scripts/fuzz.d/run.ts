@@ -11,11 +11,10 @@ export interface Subject extends AsyncDisposable {
   readonly name: 'emulator' | 'hub';
   /** Its OpenAPI document. */
   description(): Promise<unknown>;
-  /** Fills what it remembers, so that from here on its memory has no reason to grow. */
-  fill(): Promise<void>;
   /** Good flows, which give an attacker something to know. */
   begin(): Promise<Part>;
-  memory(): Promise<Memory>;
+  /** Null where that is not judged. */
+  memory(): Promise<Memory | null>;
   /** How it ended by itself, or null while it runs. */
   ended(): string | null;
   /** What it complained about: nothing, if all is well. */
@@ -30,19 +29,14 @@ export interface Part extends Omit<Recipient, 'judge'> {
   /** What honest ones do while requests are sent, until these are over. @throws Problem */
   meanwhile(over: () => boolean): Promise<void>;
   /**
-   * What would spoil the requests of a part, and a good flow.
+   * A good flow, and what would spoil the requests of a part.
    * @throws Error where a good client would no longer be served
    */
-  end(turn: number, seed: number, sending: Sending): Promise<void>;
+  end(turn: number, seed: number, send: Send): Promise<void>;
 }
 
-/** What the end of a part does with its requests. */
-export interface Sending {
-  /** Sends them, and judges their answers. @throws Problem */
-  send(requests: readonly FuzzRequest[]): Promise<void>;
-  /** Counts one that was sent otherwise, and its answer if there was one. */
-  count(request: FuzzRequest, status: number | undefined): void;
-}
+/** Sends requests, and judges their answers. @throws Problem */
+type Send = (requests: readonly FuzzRequest[]) => Promise<void>;
 
 /** How a run goes. */
 export interface Run {
@@ -94,14 +88,15 @@ export async function fuzz(subject: Subject, run: Run): Promise<Outcome> {
     if (problem !== null) outcome.problems.push(problem);
     if (problem !== null || run.path !== undefined) break;
     const memory = await subject.memory();
-    outcome.memory.push(memory);
+    if (memory !== null) outcome.memory.push(memory);
     const { sent, statuses } = outcome;
     const done = Math.min(1, ((turn + 1) * PART) / requests);
     if (done >= lines / LINES) {
       lines = Math.floor(done * LINES) + 1;
       const rate = (1000 * sent) / (performance.now() - began);
       const share = `${Math.round(100 * done)} %`.padStart(5);
-      said(`${share}  ${sent} requests, ${rate.toFixed(0)}/s, ${memoryText(memory)}; ${statusLine(statuses)}`);
+      const held = memory === null ? '' : `, ${memoryText(memory)}`;
+      said(`${share}  ${sent} requests, ${rate.toFixed(0)}/s${held}; ${statusLine(statuses)}`);
     }
   }
   return outcome;
@@ -127,15 +122,9 @@ async function part(subject: Subject, turn: number, run: Run, outcome: Outcome):
     if (found !== null) return found;
     if (wrong !== null) throw wrong;
     if (run.path === undefined) {
-      await part.end(turn, seed, {
-        async send(requests) {
-          const problem = await sendBatch(requests, recipient(part, outcome));
-          if (problem !== null) throw problem;
-        },
-        count(request, status) {
-          outcome.sent += 1;
-          if (status !== undefined) outcome.operations.count(request, status);
-        },
+      await part.end(turn, seed, async (requests) => {
+        const problem = await sendBatch(requests, recipient(part, outcome));
+        if (problem !== null) throw problem;
       });
     }
     return null;

@@ -94,14 +94,6 @@ export function latin1(whole: string): string {
   return whole.replaceAll(/[\u0100-\uffff]/g, '\xbf');
 }
 
-/** Heads of JWTs without a signature, as libraries have fallen for. */
-export const NO_ALGORITHM = ['{"alg":"none"}', '{"alg":"None","typ":"JWT"}', '{"alg":"nOnE"}', '{}', 'null', '[]'];
-
-/** One of these, as a part of a JWT. */
-export function encoded(texts: readonly string[]): fc.Arbitrary<string> {
-  return fc.constantFrom(...texts).map(base64url);
-}
-
 export function base64url(text: string): string {
   return Buffer.from(text).toString('base64url');
 }

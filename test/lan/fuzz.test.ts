@@ -10,6 +10,7 @@ import { wrongOf } from '../../scripts/fuzz.d/hub/judge.ts';
 import { hubRequests } from '../../scripts/fuzz.d/hub/plans.ts';
 import { hubSubject } from '../../scripts/fuzz.d/hub/subject.ts';
 import { Known } from '../../scripts/fuzz.d/known.ts';
+import { grows } from '../../scripts/fuzz.d/memory.ts';
 import type { FuzzRequest } from '../../scripts/fuzz.d/requests.ts';
 import { fuzz, type Subject } from '../../scripts/fuzz.d/run.ts';
 import { root } from '../project/checkout.ts';
@@ -22,7 +23,7 @@ let home: FuzzedHome;
 let subject: Subject;
 
 beforeAll(async () => {
-  home = await startHome(false);
+  home = await startHome();
   subject = await hubSubject(home);
 });
 
@@ -109,6 +110,15 @@ test('the judge knows a 5xx, a secret, a forgery that was taken and an error tha
   expect(judged(401, noStore, problem)).toEqual(['answered 401 without challenge']);
   expect(judged(400, noStore, '<p>')).toEqual(['answered 400 with a body that is no JSON']);
   expect(judged(200, `${noStore}\r\nX-Header: a`, '{}')).toEqual(['has a header that the request put there']);
+});
+
+test('a heap or a resident memory that grows is a problem, one that is full is none', () => {
+  const parts = Array.from({ length: 60 }, (_, index) => index);
+  const flat = parts.map((index) => ({ resident: 400 + (index % 7), heap: 80 + (index % 3) / 10 }));
+  expect(grows(flat)).toBeNull();
+  expect(grows(flat.map(({ resident, heap }, index) => ({ resident, heap: heap + index / 5 })))).toMatch(/^in 100,000/);
+  expect(grows(flat.map(({ resident, heap }, index) => ({ resident: resident + index, heap })))).toMatch(/^in 100,000/);
+  expect(grows(parts.slice(0, 10).map((index) => ({ resident: 100 * index, heap: index })))).toBeNull();
 });
 
 test('a seed gives the same requests again, another one others', () => {

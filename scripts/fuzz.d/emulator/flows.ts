@@ -76,7 +76,7 @@ export async function goodFlow(target: Target): Promise<void> {
 }
 
 /** All that was issued, all faults, settings and the clock: as at the start. */
-export async function reset(target: Target): Promise<void> {
+async function reset(target: Target): Promise<void> {
   await good(await call(`${target.baseUrl}/_emulator/reset`, {}));
 }
 

@@ -2,14 +2,10 @@
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { exchange } from '../exchange.ts';
-import { type Memory, memoryOf, PROBE } from '../memory.ts';
-import { FORM, type FuzzRequest, good, JSON_TYPE, type Origin } from '../requests.ts';
 import type { Part, Subject } from '../run.ts';
-import { disturb } from './disturb.ts';
-import { begin, changeSettings, dialOf, goodFlow, reset, settings, type Target } from './flows.ts';
+import { begin, changeSettings, dialOf, goodFlow, settings, type Target } from './flows.ts';
 import { emulatorRequests } from './plans.ts';
-import { learn } from './values.ts';
+import { LESSONS } from './values.ts';
 
 /** Clients and users of every fuzzed emulator; the second of each is the victim. */
 export const CLIENTS = [
@@ -32,9 +28,8 @@ const ARGS: readonly string[] = [
 /** Starts the built emulator. It has a process group of its own, so that Ctrl-C ends the fuzz and not the emulator. */
 export async function startEmulatorSubject(): Promise<Subject> {
   const main = join(import.meta.dirname, '../../../dist/main.js');
-  const child = spawn(process.execPath, [...PROBE.flags, main, ...ARGS], {
+  const child = spawn(process.execPath, [main, ...ARGS], {
     stdio: ['ignore', 'pipe', 'pipe'],
-    env: { ...process.env, ...PROBE.env },
     detached: true,
   });
   let ended: string | null = null;
@@ -53,7 +48,7 @@ export async function startEmulatorSubject(): Promise<Subject> {
   const { base_url, frontend_url } = JSON.parse(line) as { base_url: string; frontend_url: string };
   const target = { baseUrl: base_url, frontendUrl: frontend_url, clients: CLIENTS, users: USERS };
   return {
-    ...emulatorSubject(target, () => memoryOf(child.pid ?? 0, true)),
+    ...emulatorSubject(target),
     ended: () => ended,
     complaints: () => complaints,
     async [Symbol.asyncDispose]() {
@@ -63,13 +58,13 @@ export async function startEmulatorSubject(): Promise<Subject> {
 }
 
 /** An emulator that runs, and that somebody else ends. */
-export function emulatorSubject(target: Target, memory: () => Promise<Memory>): Subject {
+export function emulatorSubject(target: Target): Subject {
   return {
     name: 'emulator',
     description: async () => (await fetch(`${target.baseUrl}/_emulator/openapi.json`)).json(),
-    fill: () => fill(target),
     begin: () => beginPart(target),
-    memory,
+    // What it remembers is bounded by tests of its own, and is not full within a run.
+    memory: async () => null,
     ended: () => null,
     complaints: () => '',
     async [Symbol.asyncDispose]() {},
@@ -79,14 +74,13 @@ export function emulatorSubject(target: Target, memory: () => Promise<Memory>): 
 async function beginPart(target: Target): Promise<Part> {
   const { facts, secrets } = await begin(target);
   const standing = await settings(target);
-  const requests = emulatorRequests(facts);
   return {
-    requests,
+    requests: emulatorRequests(facts),
     pipelined: 48,
     pipelinedBytes: Number.POSITIVE_INFINITY,
     dial: (request) => dialOf(target, request),
     wrong(_operation, request, { status, text }) {
-      if (status < 400) learn(facts, request.path, text);
+      if (status < 400) facts.known.learn(LESSONS, request.path, text);
       const wrong = status >= 500 ? [`answered ${status}`] : [];
       return secrets.some((secret) => text.includes(secret)) ? [...wrong, 'tells a secret of the victim'] : wrong;
     },
@@ -96,46 +90,6 @@ async function beginPart(target: Target): Promise<Part> {
       if (changed) await changeSettings(target, standing);
     },
     meanwhile: async () => {},
-    async end(turn, seed, { count }) {
-      await disturb(target, facts, requests, { turn, seed, count });
-      await goodFlow(target);
-    },
+    end: () => goodFlow(target),
   };
-}
-
-/** States, codes and pairs of tokens that an emulator remembers; what else it remembers is less. */
-const REMEMBERED = 200_000;
-/** Requests on one connection, and connections at a time. */
-const PIPELINED = 100;
-const LANES = 4;
-
-/** States, codes and tokens in equal parts: about what the requests of the fuzz get. */
-async function fill(target: Target): Promise<void> {
-  const { facts } = await begin(target);
-  await changeSettings(target, { refresh_grace: 1e9 });
-  const client = `client_id=${facts.clientId}&client_secret=${facts.clientSecret}`;
-  const refresh = `grant_type=refresh_token&refresh_token=${facts.known.all('refreshTokens')[1]}&${client}`;
-  const login = JSON.stringify({ state: facts.known.all('states')[1], user: facts.user });
-  const kinds = [
-    post('base', `/external/oauth2helper/config/${facts.clientId}`, JSON_TYPE, ''),
-    post('base', '/_emulator/login', JSON_TYPE, login),
-    post('frontend', '/sso/token', FORM, refresh),
-  ];
-  let left = REMEMBERED / kinds.length;
-  const lane = async () => {
-    while (left > 0) {
-      left -= PIPELINED;
-      for (const one of kinds) {
-        const { got, how } = await exchange(dialOf(target, one), Array<FuzzRequest>(PIPELINED).fill(one));
-        const right = got.filter(({ status }) => status === 200).length;
-        if (right < PIPELINED) throw new Error(`${one.path} gave ${right} good answers of ${PIPELINED}: ${how}`);
-      }
-    }
-  };
-  await Promise.all(Array.from({ length: LANES }, lane));
-  await reset(target);
-}
-
-function post(origin: Origin, path: string, type: string, body: string): FuzzRequest {
-  return good({ origin, method: 'POST', path, heads: [type], body });
 }

@@ -1,5 +1,5 @@
 // What an attacker at home knows of a hub.
-import type { Known } from '../known.ts';
+import type { Known, Lesson } from '../known.ts';
 
 /** An appliance that proves who it is by a secret. */
 export interface Credentials {
@@ -43,22 +43,24 @@ export interface HubFacts {
   sign(header: object, claims: object): string;
 }
 
+/** What answers below 400 issue. */
+const LESSONS: readonly Lesson<Learned>[] = [
+  ['/oauth/token', 'accessTokens', /"access_token":"([^"]+)"/],
+  ['/oauth/token', 'refreshTokens', /"refresh_token":"([^"]+)"/],
+  ['/oauth/device_authorization', 'deviceCodes', /"device_code":"([^"]+)"/],
+  ['/oauth/device_authorization', 'userCodes', /"user_code":"([^"]+)"/],
+];
+
 /** Takes what was issued in an answer below 400, and the assertion that its request carried. */
 export function learn(
   { known }: HubFacts,
-  request: { readonly path: string; readonly bytes: string },
+  { path, bytes }: { readonly path: string; readonly bytes: string },
   answer: string,
 ): void {
-  const found = (pattern: RegExp, text = answer) => pattern.exec(text)?.[1];
-  known.add('assertions', found(/client_assertion=([\w.-]+)/, request.bytes));
-  if (request.path.startsWith('/oauth/token')) {
-    known.add('accessTokens', found(/"access_token":"([^"]+)"/));
-    known.add('refreshTokens', found(/"refresh_token":"([^"]+)"/));
-  } else if (request.path.startsWith('/oauth/device_authorization')) {
-    known.add('deviceCodes', found(/"device_code":"([^"]+)"/));
-    known.add('userCodes', found(/"user_code":"([^"]+)"/));
-  } else if (request.path.startsWith('/oauth/register')) {
-    const secret = found(/"client_secret":"([^"]+)"/);
-    if (secret !== undefined) known.add('registered', `${found(/"client_id":"([^"]+)"/)} ${secret}`);
-  }
+  known.learn(LESSONS, path, answer);
+  known.add('assertions', /client_assertion=([\w.-]+)/.exec(bytes)?.[1]);
+  const [id, secret] = ['client_id', 'client_secret'].map(
+    (name) => new RegExp(`"${name}":"([^"]+)"`).exec(answer)?.[1],
+  );
+  if (path.startsWith('/oauth/register') && secret !== undefined) known.add('registered', `${id} ${secret}`);
 }

@@ -6,8 +6,8 @@ import { Agent, request } from 'undici';
 import { type ControlClient, connectControl } from '../../../src/control/client.ts';
 import { type Emulator, startEmulator } from '../../../src/emulator/index.ts';
 import { HubProcess } from '../../../test/support/hub-process.ts';
-import { rememberSecrets } from '../../../test/support/logs.ts';
-import { type Memory, memoryOf, PROBE } from '../memory.ts';
+import { logFile, rememberSecrets } from '../../../test/support/logs.ts';
+import { type Memory, memoryIn, probeOf } from '../memory.ts';
 import type { Credentials, HubFacts } from './facts.ts';
 
 /** Whoever pairs an appliance of the attacker's, and of the victim's. */
@@ -46,8 +46,7 @@ export interface FuzzedHome extends AsyncDisposable {
 /** In seconds. */
 const DAY = 86_400;
 
-/** @param probed whether the heap is measured too, which needs the built program */
-export async function startHome(probed: boolean): Promise<FuzzedHome> {
+export async function startHome(): Promise<FuzzedHome> {
   const started = new AsyncDisposableStack();
   try {
     const counts: Record<string, number> = {};
@@ -58,7 +57,8 @@ export async function startHome(probed: boolean): Promise<FuzzedHome> {
     const emulator = started.use(await startEmulator({ users, intercept: { received } }));
     const { publicKey, privateKey } = generateKeyPairSync('ed25519');
     const declared = { id: 'declared-meter', secret: 'declared-meter-secret-0123456789abcdef' };
-    const hub = await prepare(emulator, declared, publicKey, probed);
+    const heap = logFile('heap');
+    const hub = await prepare(emulator, declared, publicKey, heap);
     started.use(hub);
     await hub.launch();
     const control = started.use(await connectControl([join(hub.directory, 'state/control.sock')]));
@@ -89,7 +89,7 @@ export async function startHome(probed: boolean): Promise<FuzzedHome> {
       control,
       agent,
       sign: (header, claims) => signed(privateKey, header, claims),
-      memory: () => memoryOf(hub.pid, probed),
+      memory: () => memoryIn(heap),
       portalRequests: () => ({ ...counts }),
       [Symbol.asyncDispose]: () => resources.disposeAsync(),
     };
@@ -103,7 +103,7 @@ async function prepare(
   emulator: Emulator,
   declared: Credentials,
   publicKey: KeyObject,
-  probed: boolean,
+  heap: string,
 ): Promise<HubProcess> {
   const toml = [
     '[appliances.declared]',
@@ -120,7 +120,7 @@ async function prepare(
     lan: 'mdns = false',
     // In a session of its own, so that Ctrl-C ends the fuzz and not the hub.
     within: ['setsid'],
-    env: probed ? { NODE_OPTIONS: PROBE.flags.join(' '), ...PROBE.env } : {},
+    env: probeOf(heap),
   });
   writeFileSync(join(hub.directory, 'declared.secret'), declared.secret, { mode: 0o600 });
   const jwks = { keys: [publicKey.export({ format: 'jwk' })] };

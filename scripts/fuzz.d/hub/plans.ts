@@ -1,9 +1,21 @@
 // Requests close to good ones, for everything that a hub serves on the home network.
 import fc from 'fast-check';
 import { FORM, type FuzzRequest, fuzzRequests, JSON_TYPE, type Plan, plan } from '../requests.ts';
-import { formWriter, member, merged, mutated, none, sometimes, soup, special, text } from '../texts.ts';
+import {
+  formWriter,
+  latin1,
+  member,
+  merged,
+  mutated,
+  none,
+  repeated,
+  sometimes,
+  soup,
+  special,
+  text,
+  value,
+} from '../texts.ts';
 import type { Credentials, HubFacts } from './facts.ts';
-import { registrationPlan } from './registration.ts';
 import { type Proof, valuesOf } from './values.ts';
 
 /** What requests to a hub are, by weights that let flows come to their end. */
@@ -13,7 +25,7 @@ export function hubRequests(facts: HubFacts): fc.Arbitrary<FuzzRequest> {
       { arbitrary: token(facts, good), weight: 4 },
       { arbitrary: device(facts, good), weight: 1 },
       { arbitrary: revoke(facts, good), weight: 2 },
-      { arbitrary: registrationPlan(facts, good), weight: 1 },
+      { arbitrary: register(facts, good), weight: 1 },
       { arbitrary: pair(facts, good), weight: 2 },
       { arbitrary: callback(facts, good), weight: 1 },
       { arbitrary: pages(good), weight: 1 },
@@ -119,6 +131,69 @@ function toForm(
       return { origin, method: 'POST', path, heads: [type, ...heads], body, forged };
     });
 }
+
+/** The introduction of an appliance (RFC 7591), with an initial access token or without one. */
+function register(facts: HubFacts, good: boolean): fc.Arbitrary<Plan> {
+  const token = valuesOf(facts, good).one(facts.known.one('invites')).map(latin1);
+  const authorization = text`Authorization: Bearer ${token}`;
+  const invited = good ? authorization : sometimes(50, authorization, fc.constant(''));
+  const body = (good ? introduction.map((right) => JSON.stringify(right)) : oddBody).map(latin1);
+  return plan({ origin: 'https', method: 'POST', path: '/oauth/register', heads: [JSON_TYPE, invited], body });
+}
+
+const KEY = {
+  ...{ kty: 'EC', crv: 'P-256' },
+  x: 'f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU',
+  y: 'x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0',
+};
+
+const introduction = merged<unknown>(
+  fc.record(
+    {
+      client_name: fc.constantFrom('Heat pump', 'Wallbox 7', 'Z\u00e4hler', '\u7535\u8868'),
+      scope: fc.constant('Monitoring'),
+      software_id: fc.constant('meter-firmware'),
+    },
+    { requiredKeys: ['client_name'] },
+  ),
+  sometimes(20, fc.constant({ jwks: { keys: [KEY] } }), fc.constant({})),
+);
+
+/** Members that an introduction may have, and such as would get it more, each with what a server may fall for. */
+const MEMBERS: Readonly<Record<string, readonly unknown[]>> = {
+  client_name: ['\r\nX-Header: a', '<b>x</b>', 'a'.repeat(5000), '\u202e'],
+  scope: ['"', 'a\u0000b', 'x'.repeat(2000)],
+  software_id: ['\r\nX-Header: a', 'a'.repeat(5000)],
+  jwks: [
+    [{ ...KEY, d: 'jpsQnnGQmL-YBIffH1136cspYG6-0iY7X1fCE9-E9LI' }],
+    [{ kty: 'oct', k: 'AAAA' }],
+    [{ ...KEY, x: 'AA' }],
+    [{ kty: 'RSA', n: 'AQAB', e: 'AQAB' }],
+    Array.from({ length: 60 }, () => KEY),
+    [null],
+  ].map((keys) => ({ keys })),
+  jwks_uri: ['https://evil.example/'],
+  token_endpoint_auth_method: ['none', 'client_secret_jwt', 'private_key_jwt'],
+  grant_types: [['password'], ['client_credentials', 'implicit'], [1]],
+  redirect_uris: [['https://evil.example/']],
+  software_statement: ['a.b.c'],
+  client_id: ['victim'],
+};
+
+const oddMember = fc.oneof(
+  ...Object.entries(MEMBERS).map(([name, odd]) =>
+    fc.oneof(value, fc.constantFrom(...odd)).map((one) => ({ [name]: one })),
+  ),
+);
+const odd = fc.tuple(introduction, oddMember).map((both) => JSON.stringify(Object.assign({}, ...both)));
+const oddBody: fc.Arbitrary<string> = fc.oneof(
+  { arbitrary: odd, weight: 3 },
+  mutated(odd),
+  repeated('[', 20_000),
+  repeated('x', 20_000).map((client_name) => JSON.stringify({ client_name })),
+  fc.constant('{"client_name":"a","client_name":"b","__proto__":{"scope":"x"}}'),
+  value.map((one) => JSON.stringify(one)),
+);
 
 function pair(facts: HubFacts, good: boolean): fc.Arbitrary<Plan> {
   const { one } = valuesOf(facts, good);

@@ -24,7 +24,7 @@ const LONGEST_LOG = 50_000_000;
 
 /** Starts the built hub. */
 export async function startHubSubject(): Promise<Subject> {
-  const home = await startHome(true);
+  const home = await startHome();
   const { hub } = home;
   // It must not outlive the fuzz, however that ends.
   process.once('exit', () => {
@@ -43,7 +43,6 @@ export async function hubSubject(home: FuzzedHome): Promise<Subject> {
       const { body } = await request(`https://127.0.0.1:${ports.httpsPort}/openapi.json`, { dispatcher: agent });
       return body.json();
     },
-    fill: async () => {},
     begin: () => beginPart(home, waiting),
     memory: home.memory,
     ended: () => hub.ended,
@@ -71,7 +70,7 @@ async function beginPart(home: FuzzedHome, waiting: Credentials): Promise<Part> 
     async meanwhile(over) {
       await Promise.all([person(home, facts.known, over), witness(home, served, over)]);
     },
-    async end(turn, seed, { send }) {
+    async end(turn, seed, send) {
       if ((turn + 1) % TROUBLE_EVERY === 0) {
         const met = fc.sample(requests, { seed, numRuns: MET });
         await troublePortal(home, (turn + 1) / TROUBLE_EVERY - 1, () => send(met));
