@@ -106,6 +106,7 @@ test('an interceptor can lose a request before it is done, or its answer after',
   expect(emulator.grants()[0]?.generation).toBe(2);
   expect((await refresh(emulator, refresh_token)).status).toBe(400);
   expect(emulator.requests.slice(-3).map((entry) => entry.status)).toEqual([null, null, 400]);
+  expect(emulator.requests.at(-2)?.answer).toMatchObject({ refresh_token: expect.any(String) });
 });
 
 test('the Date header follows the emulator’s clock, on errors too', async ({ emulator }) => {
@@ -138,9 +139,6 @@ test('on a wildcard address the URLs handed out carry the public name', async ()
 test('options that can not be used are refused by name', async () => {
   await expect(start({ port: 70_000 })).rejects.toThrow(/^port: found 70000; allowed/);
   await expect(start({ port: 4711, frontendPort: 4711 })).rejects.toThrow(/^frontendPort: /);
-  await expect(start({ codeLifetime: 0 })).rejects.toThrow(/^codeLifetime: /);
-  await expect(start({ tokenLifetime: 1.5 })).rejects.toThrow(/^tokenLifetime: /);
-  await expect(start({ refreshGrace: -1 })).rejects.toThrow(/^refreshGrace: /);
   await expect(start({ users: [] })).rejects.toThrow(/^users: /);
   await expect(start({ clients: [HEATER, HEATER] })).rejects.toThrow(/^clients: /);
 });

@@ -48,6 +48,11 @@ test('requests and changes come as they happen, with the secrets masked', async 
   const whats = [];
   for (let i = 0; i < 5; i += 1) whats.push((await events.next()).data['what']);
   expect(whats.toSorted()).toEqual(['clock', 'grants', 'logins', 'requests', 'settings']);
+  emulator.advance(60);
+  expect(() => emulator.change({ rateLimit: -1 })).toThrow();
+  emulator.change({ rateLimit: 5 });
+  for (const what of ['clock', 'settings'])
+    expect(await events.next()).toMatchObject({ event: 'change', data: { what } });
   const secrets = emulator.secretsIssued().filter((secret) => JSON.stringify(seen).includes(secret));
   expect(secrets).toEqual([]);
 });

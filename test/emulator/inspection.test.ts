@@ -88,12 +88,6 @@ test('a request of any length is shown alike, however often somebody looks', asy
   expect(emulator.requests).toEqual([short, long]);
 });
 
-test('an answer that was lost is shown beside the status null', async () => {
-  await using emulator = await start({ intercept: { answering: (exchange) => exchange.drop() } });
-  await expect(config(emulator)).rejects.toThrow();
-  expect(emulator.requests[0]).toMatchObject({ status: null, answer: { code_url: expect.any(String) } });
-});
-
 test('a login waits from the opening of its page until a user logs in or refuses, or the link ends', async () => {
   const clock = new FakeClock();
   await using emulator = await start({ clock });

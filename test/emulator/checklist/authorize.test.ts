@@ -1,6 +1,18 @@
 import { expect } from 'vitest';
 import type { Emulator } from '../../../src/emulator/index.ts';
-import { ALICE, config, get, HEATER, location, PUMP, post, start, stateOf, test } from '../portal-client.ts';
+import {
+  ALICE,
+  config,
+  get,
+  HEATER,
+  location,
+  obtainCode,
+  PUMP,
+  post,
+  start,
+  stateOf,
+  test,
+} from '../portal-client.ts';
 
 const TOOL = 'http://127.0.0.1:53682/back?keep=a%20b';
 const LOGIN = { username: ALICE.name, password: ALICE.password, action: 'login' };
@@ -131,6 +143,15 @@ test('RFC 9700, 4.7: nobody can plant a code: the helper takes one only with the
   const victim = await config(emulator);
   const stranger = location(await get((await config(emulator)).authorize_url));
   const planted = stranger.replace(/state=[^&]*/, `state=${stateOf(victim.code_url)}`);
-  expect((await get(planted)).status).toBe(400);
+  const pumps = await obtainCode(emulator, PUMP.id);
+  for (const url of [
+    planted,
+    planted.replace(/code=[^&]*/, `code=${pumps}`),
+    planted.replace(/code=[^&]*/, 'code=x'),
+  ]) {
+    expect([(await get(url)).status, location(await get(url))], url).toEqual([400, '']);
+  }
+  for (const url of [`${planted}&code=x`, stranger.replace(/\?.*/, '')]) expect((await get(url)).status).toBe(400);
+  expect((await get(stranger.replace(HEATER.id, 'nobody'))).status).toBe(404);
   expect((await get(victim.code_url)).status).toBe(404);
 });

@@ -1,5 +1,6 @@
+import { SignJWT, UnsecuredJWT } from 'jose';
 import { expect } from 'vitest';
-import { config, get, HEATER, PUMP, start, stateOf, test } from '../portal-client.ts';
+import { ALICE, config, FakeClock, get, HEATER, PUMP, start, stateOf, test } from '../portal-client.ts';
 
 test('Specification, endpoint 1: config takes POST only, and any body', async ({ emulator }) => {
   const url = `${emulator.baseUrl}/external/oauth2helper/config/${HEATER.id}`;
@@ -18,13 +19,28 @@ test('Specification, endpoint 1: each state is unique, signed and bound to its c
 });
 
 test('Specification, endpoint 2: the 404 is the same for a client or state that is unknown and for a login that has not happened', async () => {
-  await using emulator = await start();
-  const { code_url } = await config(emulator);
+  const clock = new FakeClock();
+  await using emulator = await start({ clock });
+  const [waiting, urls] = [await config(emulator), await config(emulator)];
+  const state = stateOf(urls.code_url);
+  await emulator.login({ state, user: ALICE.name });
+  const claims = { iss: 'latchkey-emulator', aud: HEATER.id, jti: 'x', exp: clock.wall / 1000 + 60 };
+  const forged = await new SignJWT(claims).setProtectedHeader({ alg: 'HS256' }).sign(new Uint8Array(32));
+  const [head = '', payload = '', mac = ''] = state.split('.');
+  const changed = `${head}.${payload}.${mac.startsWith('A') ? 'B' : 'A'}${mac.slice(1)}`;
   const answers = new Set<string>();
-  for (const url of [code_url, code_url.replace(HEATER.id, 'nobody'), code_url.replace(/state=.*/, 'state=x')]) {
+  const ask = async (url: string) => {
     const answer = await get(url);
     const headers = [...answer.headers].filter(([name]) => name !== 'date');
     answers.add(JSON.stringify([answer.status, headers, await answer.text()]));
+  };
+  await ask(waiting.code_url);
+  for (const other of ['nobody', PUMP.id]) await ask(urls.code_url.replace(HEATER.id, other));
+  for (const bad of [forged, new UnsecuredJWT(claims).encode(), changed, 'x', '', `${state}&state=${state}`]) {
+    await ask(urls.code_url.replace(/state=.*/, `state=${bad}`));
   }
+  expect((await get(urls.code_url)).status).toBe(200);
+  clock.pass(1801);
+  await ask(waiting.code_url);
   expect([...answers]).toEqual([expect.stringMatching(/^\[404,/)]);
 });

@@ -39,6 +39,7 @@ async function failures(emulator: Emulator): Promise<Response[]> {
     await requestTokens(emulator, {}),
     await requestTokens(emulator, { grant_type: 'password' }),
     await requestTokens(emulator, { grant_type: 'authorization_code' }),
+    await requestTokens(emulator, { grant_type: 'refresh_token' }),
     await requestTokens(emulator, { grant_type: 'authorization_code', code: 'x', scope: '"' }),
     await requestTokens(emulator, { grant_type: 'authorization_code', code: 'x' }),
     await requestTokens(emulator, unknown),
@@ -99,6 +100,8 @@ test('RFC 6749, 2.3.1: the credentials of HTTP Basic are form-decoded after Base
 test('RFC 6749, 2.3: two ways of client authentication at once are an invalid_request', async ({ emulator }) => {
   const both = await post(url(emulator), { ...unknown, ...credentials }, good);
   expect(await errorOf(both)).toEqual([400, 'invalid_request']);
+  const otherId = await post(url(emulator), { ...unknown, client_id: PUMP.id }, good);
+  expect(await errorOf(otherId)).toEqual([400, 'invalid_request']);
   const sameId = await post(url(emulator), { ...unknown, client_id: HEATER.id }, good);
   expect(await errorOf(sameId)).toEqual([400, 'invalid_grant']);
 });
@@ -141,12 +144,28 @@ test('RFC 6749, 4.1.3: a redirect_uri that differs from the one of the authoriza
 
 test('RFC 6749, 4.1.3: the client is authenticated first, so that a refused try burns neither code nor refresh token', async () => {
   await using emulator = await start({ onReuse: 'revoke-family' });
+  const attempts: [Record<string, string>, Record<string, string>][] = [
+    [{}, {}],
+    [{ client_id: HEATER.id }, {}],
+    [{ client_id: HEATER.id, client_secret: 'wrong' }, {}],
+    [{ client_id: 'nobody', client_secret: HEATER.secret }, {}],
+    [{ client_id: PUMP.id, client_secret: HEATER.secret }, {}],
+    [{}, basic(`${HEATER.id}:wrong`)],
+    [{}, basic('no colon')],
+    [{}, basic('%zz:%')],
+    [{}, { authorization: 'Basic %%%' }],
+    [{}, { authorization: 'Bearer x' }],
+  ];
+  const tryInVain = async (form: Record<string, string>) => {
+    for (const [more, headers] of attempts) {
+      const answer = await post(url(emulator), { ...form, ...more }, headers);
+      expect(await errorOf(answer), JSON.stringify([more, headers])).toEqual([401, 'invalid_client']);
+    }
+  };
   const code = await obtainCode(emulator);
-  const wrong = { id: HEATER.id, secret: 'wrong' };
-  const form = { grant_type: 'authorization_code', code };
-  expect(await errorOf(await requestTokens(emulator, form, wrong))).toEqual([401, 'invalid_client']);
+  await tryInVain({ grant_type: 'authorization_code', code });
   const { refresh_token } = await tokens(await exchange(emulator, code));
-  expect(await errorOf(await refresh(emulator, refresh_token, wrong))).toEqual([401, 'invalid_client']);
+  await tryInVain({ grant_type: 'refresh_token', refresh_token });
   expect((await refresh(emulator, refresh_token)).status).toBe(200);
 });
 
@@ -189,6 +208,7 @@ test('RFC 6749, 5.2: errors are 400 with JSON, except a client that is not authe
     [400, 'invalid_request'],
     [400, 'unsupported_grant_type'],
     [400, 'invalid_request'],
+    [400, 'invalid_request'],
     [400, 'invalid_scope'],
     [400, 'invalid_grant'],
     [400, 'invalid_grant'],
@@ -217,9 +237,13 @@ test('RFC 6749, 5.2: error_description keeps to its character set', async ({ emu
 
 test('RFC 6749, 6: a refresh token is bound to its client', async () => {
   await using emulator = await start({ onReuse: 'revoke-family' });
-  const { refresh_token } = await obtainTokens(emulator);
-  expect(await errorOf(await refresh(emulator, refresh_token, PUMP))).toEqual([400, 'invalid_grant']);
-  expect((await refresh(emulator, refresh_token)).status).toBe(200);
+  const first = await obtainTokens(emulator);
+  const second = await tokens(await refresh(emulator, first.refresh_token));
+  for (const { refresh_token } of [first, second]) {
+    expect(await errorOf(await refresh(emulator, refresh_token, PUMP))).toEqual([400, 'invalid_grant']);
+  }
+  expect((await refresh(emulator, second.refresh_token)).status).toBe(200);
+  expect(emulator.observations.refreshTokensRepeated).toBe(0);
 });
 
 test('RFC 6749, 6: a refresh never widens the scope', async ({ emulator }) => {

@@ -106,23 +106,17 @@ test('hang: no answer comes, and the connection stays open until the emulator cl
   expect(await lost).toBe('fetch failed');
 });
 
-test('reset_before: the connection is reset, and nothing was done', async ({ emulator }) => {
+test.for([
+  ['reset_before', 'nothing was done', 1],
+  ['commit_then_drop', 'everything was done', 2],
+] as const)('%s: the connection is reset, and %s', async ([kind, , generation]) => {
+  await using emulator = await start();
   const { refresh_token } = await obtainTokens(emulator);
-  emulator.addFault({ ...WHOAMI, kind: 'reset_before' });
+  emulator.addFault({ ...WHOAMI, kind });
   expect(await wire(emulator)).toMatchObject({ text: '', end: 'reset' });
-  emulator.addFault({ endpoint: 'token', kind: 'reset_before' });
+  emulator.addFault({ endpoint: 'token', kind });
   await expect(refresh(emulator, refresh_token)).rejects.toThrow();
-  expect(emulator.grants()[0]?.generation).toBe(1);
-  expect(emulator.requests.at(-1)).toMatchObject({ status: null, fault: '2' });
-});
-
-test('commit_then_drop: the tokens are rotated, then the connection is reset', async ({ emulator }) => {
-  const { refresh_token } = await obtainTokens(emulator);
-  emulator.addFault({ ...WHOAMI, kind: 'commit_then_drop' });
-  expect(await wire(emulator)).toMatchObject({ text: '', end: 'reset' });
-  emulator.addFault({ endpoint: 'token', kind: 'commit_then_drop' });
-  await expect(refresh(emulator, refresh_token)).rejects.toThrow();
-  expect(emulator.grants()[0]?.generation).toBe(2);
+  expect(emulator.grants()[0]?.generation).toBe(generation);
   expect(emulator.requests.at(-1)).toMatchObject({ status: null, fault: '2' });
 });
 
@@ -321,12 +315,6 @@ test('over TLS resets are resets, origins go down and come back, and handshakes 
   await expect(ask()).rejects.toMatchObject({ code: 'ECONNREFUSED' });
   await emulator.removeFault(id);
   expect(await ask()).toBe(401);
-});
-
-test('tls_failure of an origin of plain HTTP is refused', async ({ emulator }) => {
-  expect(() => emulator.addFault({ kind: 'tls_failure', origin: 'base' })).toThrow(
-    /^kind: found tls_failure .* plain HTTP/,
-  );
 });
 
 test('an emulator that is closed amid faults leaves no timer and no connection behind', async () => {

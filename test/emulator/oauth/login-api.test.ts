@@ -27,14 +27,6 @@ test('without a redirect_url location is a page that can be opened, and says it 
   expect(await (await get(location)).text()).toContain('You can close this page');
 });
 
-test('a refusal by the API leads to the redirect_url with error=access_denied, and to no code', async () => {
-  await using emulator = await start();
-  const urls = await config(emulator, CALLBACK);
-  const answer = await postLogin(emulator, { state: stateOf(urls.code_url), user: ALICE.name, deny: true });
-  expect([answer.status, await answer.json()]).toEqual([200, { location: `${CALLBACK}?error=access_denied` }]);
-  expect((await get(urls.code_url)).status).toBe(404);
-});
-
 test('a bad login request is answered 400 with the member and what is allowed', async ({ emulator }) => {
   const state = stateOf((await config(emulator)).code_url);
   const cases: [unknown, RegExp][] = [

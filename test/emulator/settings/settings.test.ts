@@ -146,17 +146,6 @@ test('a shorter token lifetime leaves the tokens alone that were promised more',
   expect((await whoami(emulator, (await obtainTokens(emulator)).access_token)).status).toBe(200);
 });
 
-test('whoever listens to the emulator is told that its settings have changed', async ({ emulator }) => {
-  const { body } = await get(`${emulator.consoleUrl}events`);
-  const reader = body?.pipeThrough(new TextDecoderStream()).getReader();
-  await reader?.read();
-  await patch(emulator, { rate_limit: -1 });
-  await patch(emulator, { rate_limit: 5 });
-  expect((await reader?.read())?.value).toBe('event: change\ndata: {"what":"settings"}\n\n');
-  emulator.change({ rateLimit: 0 });
-  expect((await reader?.read())?.value).toContain('"settings"');
-});
-
 test('the guide lists all settings as they are declared', () => {
   const spelled = (name: string, joint: string) =>
     name.replaceAll(/[A-Z]/g, (letter) => `${joint}${letter.toLowerCase()}`);
