@@ -22,6 +22,9 @@ export const ALICE = { name: 'alice', password: 'correct horse' };
 export const HEATER = { id: '6a8f8d0e-3a34-4d6e-9d43-0b5d3c1f1a01', secret: 's3cret:with +%&', name: 'Heater <7>' };
 export const PUMP = { id: '6a8f8d0e-3a34-4d6e-9d43-0b5d3c1f1a02', secret: 'pump-secret' };
 
+/** An emulator here or in a process of its own. */
+type Portal = Pick<Emulator, 'baseUrl' | 'frontendUrl' | 'clientId'>;
+
 interface Credentials {
   readonly id: string;
   readonly secret: string;
@@ -61,12 +64,12 @@ export function post(url: string, form: Record<string, string> | string, headers
   return fetch(url, { method: 'POST', redirect: 'manual', headers: { 'content-type': FORM, ...headers }, body });
 }
 
-export function postConfig(emulator: Emulator, redirectUrl?: string, id = emulator.clientId): Promise<Response> {
+export function postConfig(emulator: Portal, redirectUrl?: string, id = emulator.clientId): Promise<Response> {
   const query = redirectUrl === undefined ? '' : `?redirect_url=${encodeURIComponent(redirectUrl)}`;
   return fetch(`${emulator.baseUrl}/external/oauth2helper/config/${id}${query}`, { method: 'POST' });
 }
 
-export async function config(emulator: Emulator, redirectUrl?: string, id?: string): Promise<HelperConfig> {
+export async function config(emulator: Portal, redirectUrl?: string, id?: string): Promise<HelperConfig> {
   const response = await postConfig(emulator, redirectUrl, id);
   if (response.status !== 200) throw new Error(`config answered ${response.status}`);
   return (await response.json()) as HelperConfig;
@@ -89,7 +92,7 @@ export async function obtainCode(emulator: Emulator, id = emulator.clientId): Pr
 }
 
 export function requestTokens(
-  emulator: Emulator,
+  emulator: Portal,
   form: Record<string, string>,
   client: Credentials = HEATER,
 ): Promise<Response> {
@@ -97,11 +100,11 @@ export function requestTokens(
   return post(`${emulator.frontendUrl}/sso/token`, { ...credentials, ...form });
 }
 
-export function exchange(emulator: Emulator, code: string, more: Record<string, string> = {}): Promise<Response> {
+export function exchange(emulator: Portal, code: string, more: Record<string, string> = {}): Promise<Response> {
   return requestTokens(emulator, { grant_type: 'authorization_code', code, ...more });
 }
 
-export function refresh(emulator: Emulator, refresh_token: string, client: Credentials = HEATER): Promise<Response> {
+export function refresh(emulator: Portal, refresh_token: string, client: Credentials = HEATER): Promise<Response> {
   return requestTokens(emulator, { grant_type: 'refresh_token', refresh_token }, client);
 }
 
@@ -115,7 +118,7 @@ export async function obtainTokens(emulator: Emulator, more: Record<string, stri
   return tokens(await exchange(emulator, await obtainCode(emulator), more));
 }
 
-export function whoami(emulator: Emulator, token: string): Promise<Response> {
+export function whoami(emulator: Portal, token: string): Promise<Response> {
   return get(`${emulator.baseUrl}/api/whoami`, { authorization: `Bearer ${token}` });
 }
 

@@ -1,112 +1,85 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { openSync, statSync, writeFileSync } from 'node:fs';
+import { statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
 import { startEmulator } from '../../src/emulator/index.ts';
-import { logFile, rememberSecrets } from '../support/logs.ts';
-import { MAIN } from '../support/program.ts';
+import { EmulatorProcess } from '../support/emulator-process.ts';
+import { rememberSecrets } from '../support/logs.ts';
 import { stateFolder } from '../support/state-folder.ts';
 import {
+  config,
   FakeClock,
   get,
   HEATER,
   type HelperConfig,
   obtainTokens,
-  post,
   refresh,
+  requestTokens,
   start,
   stateOf,
   type Tokens,
+  tokens,
+  whoami,
 } from './portal-client.ts';
 
-interface FirstLine {
-  readonly base_url: string;
-  readonly frontend_url: string;
-  readonly client_id: string;
-  readonly client_secret: string;
-  readonly ca_file?: string;
+/** An emulator on the state of a folder, in a process of its own; at the addresses of the one before, if there was one. */
+function launch({ path }: { readonly path: string }, before: EmulatorProcess | null, ...flags: string[]) {
+  const ports = (one: EmulatorProcess) => [
+    ...['--port', new URL(one.baseUrl).port],
+    ...['--frontend-port', new URL(one.frontendUrl).port],
+  ];
+  const again = before === null ? [] : ports(before);
+  return EmulatorProcess.start('--state', join(path, 'emulator.db'), '--auto-login', ...again, ...flags);
 }
 
-/** The emulator in a process of its own, and its first client. */
-async function launch(...args: string[]) {
-  const child = spawn(process.execPath, [MAIN, 'emulator', '--json', ...args], {
-    stdio: ['ignore', 'pipe', openSync(logFile('emulator'), 'w')],
-  });
-  if (child.stdout === null) throw new Error('no output');
-  const lines = createInterface({ input: child.stdout });
-  const [line] = (await once(lines, 'line')) as [string];
-  const first = JSON.parse(line) as FirstLine;
-  const { base_url, frontend_url, client_id, client_secret } = first;
-  rememberSecrets([client_secret]);
-  const ask = (form: Record<string, string>) =>
-    post(`${frontend_url}/sso/token`, { client_id, client_secret, ...form });
-  const issued = async (form: Record<string, string>) => {
-    const tokens = await json<Tokens>(ask(form));
-    rememberSecrets([tokens.access_token, tokens.refresh_token]);
-    return tokens;
-  };
-  return {
-    first,
-    /** What another one needs to have the same addresses. */
-    ports: ['--port', new URL(base_url).port, '--frontend-port', new URL(frontend_url).port],
-    config: () =>
-      json<HelperConfig>(fetch(`${base_url}/external/oauth2helper/config/${client_id}`, { method: 'POST' })),
-    async code(urls: HelperConfig) {
-      await fetch(urls.authorize_url);
-      const { code } = await json<{ code: string }>(get(urls.code_url));
-      rememberSecrets([code]);
-      return code;
-    },
-    ask,
-    exchange: (code: string) => issued({ grant_type: 'authorization_code', code }),
-    refresh: (refresh_token: string) => issued({ grant_type: 'refresh_token', refresh_token }),
-    async kill() {
-      child.kill('SIGKILL');
-      await once(child, 'exit');
-    },
-    [Symbol.dispose]: () => {
-      child.kill('SIGKILL');
-    },
-  };
+/** Asks the token endpoint as the client that the emulator made up. */
+function ask(emulator: EmulatorProcess, grant_type: 'authorization_code' | 'refresh_token', value: string) {
+  const form = { grant_type, [grant_type === 'refresh_token' ? grant_type : 'code']: value };
+  return requestTokens(emulator, form, { id: emulator.clientId, secret: emulator.clientSecret });
 }
 
-async function json<T>(answer: Promise<Response>): Promise<T> {
-  const response = await answer;
-  expect(response.status).toBe(200);
-  return (await response.json()) as T;
+async function issued(answer: Promise<Response>): Promise<Tokens> {
+  const both = await tokens(await answer);
+  rememberSecrets([both.access_token, both.refresh_token]);
+  return both;
+}
+
+async function polled({ code_url }: HelperConfig): Promise<string> {
+  const { code } = (await (await get(code_url)).json()) as { code: string };
+  rememberSecrets([code]);
+  return code;
+}
+
+async function obtainCode(emulator: EmulatorProcess, urls?: HelperConfig): Promise<string> {
+  const opened = urls ?? (await config(emulator));
+  await fetch(opened.authorize_url);
+  return polled(opened);
 }
 
 test('after a kill everything issued works on, at the same addresses: tokens, codes, links, keys and the client', async () => {
   using folder = stateFolder();
-  const args = ['--state', join(folder.path, 'emulator.db'), '--auto-login'];
-  using before = await launch(...args);
-  const first = await before.exchange(await before.code(await before.config()));
-  const second = await before.refresh(first.refresh_token);
-  const [unused, unopened, usedUrls] = [await before.config(), await before.config(), await before.config()];
-  const used = await before.code(usedUrls);
-  const other = await before.exchange(used);
-  const waiting = await before.code(unused);
+  await using before = await launch(folder, null);
+  const first = await issued(ask(before, 'authorization_code', await obtainCode(before)));
+  const second = await issued(ask(before, 'refresh_token', first.refresh_token));
+  const [unused, unopened, usedUrls] = [await config(before), await config(before), await config(before)];
+  const used = await obtainCode(before, usedUrls);
+  const other = await issued(ask(before, 'authorization_code', used));
+  const waiting = await obtainCode(before, unused);
   await before.kill();
 
-  using after = await launch(...args, ...before.ports);
-  expect(after.first).toEqual(before.first);
-  const { base_url } = after.first;
-  const refused = async (form: Record<string, string>) => expect((await after.ask(form)).status).toBe(400);
-  expect((await get(`${base_url}/api/whoami`, { authorization: `Bearer ${second.access_token}` })).status).toBe(200);
-  await refused({ grant_type: 'refresh_token', refresh_token: first.refresh_token });
-  await after.refresh(second.refresh_token);
-  expect((await json<{ code: string }>(get(unused.code_url))).code).toBe(waiting);
-  await after.exchange(waiting);
-  await after.exchange(await after.code(unopened));
+  await using after = await launch(folder, before);
+  expect([after.clientId, after.clientSecret]).toEqual([before.clientId, before.clientSecret]);
+  expect((await whoami(after, second.access_token)).status).toBe(200);
+  expect((await ask(after, 'refresh_token', first.refresh_token)).status).toBe(400);
+  await issued(ask(after, 'refresh_token', second.refresh_token));
+  expect(await polled(unused)).toBe(waiting);
+  await issued(ask(after, 'authorization_code', waiting));
+  await issued(ask(after, 'authorization_code', await obtainCode(after, unopened)));
   expect((await fetch(usedUrls.authorize_url)).status).toBe(400);
-  await refused({ grant_type: 'authorization_code', code: used });
-  await refused({ grant_type: 'refresh_token', refresh_token: other.refresh_token });
-  const { grants } = await json<{ grants: { generation: number; revoked: boolean }[] }>(
-    get(`${base_url}/_emulator/grants`),
-  );
+  expect((await ask(after, 'authorization_code', used)).status).toBe(400);
+  expect((await ask(after, 'refresh_token', other.refresh_token)).status).toBe(400);
+  const { answer } = await after.ask('GET', '/_emulator/grants');
+  const { grants } = answer as { grants: { generation: number; revoked: boolean }[] };
   expect(grants.map(({ generation, revoked }) => [generation, revoked]).toSorted()).toEqual([
     [1, false],
     [1, false],
@@ -117,44 +90,34 @@ test('after a kill everything issued works on, at the same addresses: tokens, co
 
 test('a rotation is on disk before its answer goes out: kills at any time lose none', async () => {
   using folder = stateFolder();
-  const args = ['--state', join(folder.path, 'emulator.db'), '--auto-login'];
+  let before: EmulatorProcess | null = null;
   let held: Tokens | null = null;
-  let ports: string[] = [];
   for (let round = 0; round < 3; round += 1) {
-    using emulator = await launch(...args, ...ports);
-    ports = emulator.ports;
-    held ??= await emulator.exchange(await emulator.code(await emulator.config()));
-    for (let i = 0; i <= 3 * round; i += 1) held = await emulator.refresh(held.refresh_token);
+    await using emulator: EmulatorProcess = await launch(folder, before);
+    before = emulator;
+    held ??= await issued(ask(emulator, 'authorization_code', await obtainCode(emulator)));
+    for (let i = 0; i <= 3 * round; i += 1) held = await issued(ask(emulator, 'refresh_token', held.refresh_token));
     await emulator.kill();
   }
 });
 
 test('the clock, and what clients did wrong, outlive a kill; settings, faults and the log are those of the new start', async () => {
   using folder = stateFolder();
-  const args = ['--state', join(folder.path, 'emulator.db'), '--auto-login', '--on-reuse', 'revoke-family'];
-  using before = await launch(...args);
-  const { base_url, frontend_url, client_id } = before.first;
-  const api = `${base_url}/_emulator`;
-  const send = (path: string, method: string, body: object) =>
-    fetch(`${api}/${path}`, { method, headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) });
-  const shown = async (path: string) => json<Record<string, unknown>>(get(`${api}/${path}`));
-  const pair = async () => {
-    const code = await before.code(await before.config());
-    return { code, tokens: await before.exchange(code) };
-  };
-  await send('clock', 'POST', { advance: 864_000 });
-  const kept = await pair();
-  const early = await before.refresh(kept.tokens.refresh_token);
-  const reused = await pair();
-  for (let i = 0; i < 2; i += 1) {
-    await before.ask({ grant_type: 'refresh_token', refresh_token: reused.tokens.refresh_token });
-  }
-  const twice = await pair();
-  await before.ask({ grant_type: 'authorization_code', code: twice.code });
-  await post(`${frontend_url}/sso/token`, { grant_type: 'refresh_token', client_id, client_secret: 'wrong' });
-  await send('settings', 'PATCH', { token_lifetime: 10 });
-  await send('faults', 'POST', { kind: 'hang', endpoint: 'token' });
-  const found = await shown('findings');
+  await using before = await launch(folder, null, '--on-reuse', 'revoke-family');
+  const shown = async (path: string) => (await before.ask('GET', `/_emulator/${path}`)).answer;
+  const advance = (seconds: number) => before.ask('POST', '/_emulator/clock', { body: { advance: seconds } });
+  await advance(864_000);
+  const kept = await issued(ask(before, 'authorization_code', await obtainCode(before)));
+  const early = await issued(ask(before, 'refresh_token', kept.refresh_token));
+  const reused = await issued(ask(before, 'authorization_code', await obtainCode(before)));
+  for (let i = 0; i < 2; i += 1) await ask(before, 'refresh_token', reused.refresh_token);
+  const twice = await obtainCode(before);
+  await issued(ask(before, 'authorization_code', twice));
+  await ask(before, 'authorization_code', twice);
+  await requestTokens(before, { grant_type: 'refresh_token' }, { id: before.clientId, secret: 'wrong' });
+  await before.ask('PATCH', '/_emulator/settings', { body: { token_lifetime: 10 } });
+  await before.addFault({ kind: 'hang', endpoint: 'token' });
+  const found = (await shown('findings')) as object;
   expect(found).toMatchObject({
     reused_refresh_tokens: [{ count: 1 }],
     repeated_codes: [{ count: 1 }],
@@ -164,34 +127,25 @@ test('the clock, and what clients did wrong, outlive a kill; settings, faults an
   await before.kill();
 
   {
-    using after = await launch(...args, ...before.ports, '--refresh-grace', '1');
+    await using after = await launch(folder, before, '--refresh-grace', '1');
     expect(await shown('clock')).toMatchObject({ offset: 864_000 });
     expect(await shown('findings')).toEqual({ ...found, polls: [] });
     expect(await shown('settings')).toMatchObject({ token_lifetime: 3600, refresh_grace: 1 });
-    expect(await shown('faults')).toEqual({ faults: [] });
-    expect(await shown('requests')).toEqual({ requests: [] });
-    const whoami = () => get(`${base_url}/api/whoami`, { authorization: `Bearer ${early.access_token}` });
-    expect((await whoami()).status).toBe(200);
-    await send('clock', 'POST', { advance: 3600 });
-    expect((await whoami()).status).toBe(401);
+    expect([await shown('faults'), await shown('requests')]).toEqual([{ faults: [] }, { requests: [] }]);
+    expect((await whoami(after, early.access_token)).status).toBe(200);
+    await advance(3600);
+    expect((await whoami(after, early.access_token)).status).toBe(401);
     await after.kill();
   }
   {
-    using after = await launch(...args, ...before.ports);
+    await using after = await launch(folder, before);
     expect(await shown('clock')).toMatchObject({ offset: 867_600 });
-    await send('reset', 'POST', {});
+    await after.ask('POST', '/_emulator/reset', { body: {} });
     await after.kill();
   }
-  using _ = await launch(...args, ...before.ports);
+  await using _ = await launch(folder, before);
   expect(await shown('clock')).toMatchObject({ offset: 0 });
-  expect(await shown('findings')).toEqual({
-    reused_refresh_tokens: [],
-    repeated_codes: [],
-    overlapping_refreshes: [],
-    early_refreshes: [],
-    failed_authentications: [],
-    polls: [],
-  });
+  expect(Object.values((await shown('findings')) as object).flat()).toEqual([]);
 });
 
 test('the counts of the library go on after a restart, and a clock of its own is put ahead as before', async () => {
