@@ -94,43 +94,6 @@ describe('a device flow', () => {
     expect(home.portal.seen).toEqual([]);
   });
 
-  test('leaves the grant of an active appliance at work', async () => {
-    await using home = await Home.start();
-    const id = await home.paired();
-    const token = await home.token(id);
-    const flow = await begin(home);
-    expect(poll(home, id, flow)).toBe('pending');
-    expect(await home.token(id)).toBe(token);
-    await login(home, await open(home, flow));
-    await home.time.pass(10 * SECOND);
-    expect(poll(home, id, flow)).toBe('paired');
-    expect(await home.token(id)).not.toBe(token);
-  });
-
-  test('ends when its person refuses', async () => {
-    const { home, id, flow } = await begun(REDIRECT);
-    await using _ = home;
-    await follow(home, await login(home, await open(home, flow), true));
-    expect(poll(home, id, flow)).toBe('refused_by_user');
-    expect(await home.run.deviceFlows.openLink(flow.userCode)).toEqual({ kind: 'over' });
-  });
-
-  test('ends when the portal will not have it', async () => {
-    const { home, id, flow } = await begun();
-    await using _ = home;
-    home.portal.fail('config', { kind: 'answer', status: 403 });
-    expect(await home.run.deviceFlows.openLink(flow.userCode)).toEqual({ kind: 'over' });
-    expect(poll(home, id, flow)).toBe('portal_rejected');
-  });
-
-  test('ends when its portal is no longer configured', async () => {
-    const { home, id, flow } = await begun();
-    await using _ = home;
-    home.configured = false;
-    expect(await home.run.deviceFlows.openLink(flow.userCode)).toEqual({ kind: 'over' });
-    expect(poll(home, id, flow)).toBe('misconfigured');
-  });
-
   test('is not begun for another scope than the appliance’s own', async () => {
     await using home = await Home.start();
     await home.add('wallbox', 'Monitoring RemoteControl');
@@ -381,14 +344,6 @@ describe('of the links of one pairing', () => {
     }
   });
 
-  test('the polls go on while the link is opened again and again', async () => {
-    const { home, flow } = await begun({ fraction: 0.999 });
-    await using _ = home;
-    for (let count = 0; count < 5; count++) await openAfresh(home, flow);
-    // Five minutes with 7.5 s between two polls, of up to three links.
-    expect(home.portal.requests('code').length).toBeGreaterThanOrEqual(70);
-  });
-
   test.each([0, 1, 2])('any may bring the code (number %d), and polling stops for all', async (number) => {
     const { home, id, flow } = await begun();
     await using _ = home;
@@ -400,17 +355,6 @@ describe('of the links of one pairing', () => {
     const polls = home.portal.requests('code').length;
     await home.time.pass(5 * MINUTE);
     expect(home.portal.requests('code')).toHaveLength(polls);
-  });
-
-  test('the first code wins where two people log in at the same time, and the other is not exchanged', async () => {
-    const { home, id, flow } = await begun();
-    await using _ = home;
-    const states = [await open(home, flow), await openAfresh(home, flow)];
-    for (const state of states) await login(home, state);
-    await home.time.pass(20 * SECOND);
-    expect(poll(home, id, flow)).toBe('paired');
-    expect(home.exchanges).toBe(1);
-    expect(home.emulator.observations.codesRepeated).toBe(0);
   });
 
   test('a code is exchanged at the token URL of its own link, one that came by redirect at the newest’s', async () => {
@@ -516,26 +460,6 @@ describe('a restart', () => {
     await home.time.pass(10 * SECOND);
     expect(poll(home, id, flow)).toBe('paired');
     expect(configs(home)).toBe(3);
-  });
-
-  test('after the end remembers the result', async () => {
-    const { home, id, flow } = await begun(REDIRECT);
-    await using _ = home;
-    await follow(home, await login(home, await open(home, flow)));
-    await home.stop();
-    await home.start();
-    expect(poll(home, id, flow)).toBe('paired');
-    expect(home.run.deviceFlows.byUserCode(flow.userCode)?.step).toMatchObject({ result: { kind: 'paired' } });
-  });
-
-  test('in another boot ends one whose time is over', async () => {
-    const { home, id, flow } = await begun();
-    await using _ = home;
-    await home.stop();
-    home.time.reboot(home.time.wall + 20 * MINUTE);
-    await home.start();
-    await home.time.pass(SECOND);
-    expect(poll(home, id, flow)).toBe('expired');
   });
 });
 

@@ -236,16 +236,6 @@ test('a lost answer is told once, and never again', async () => {
   expect(house.news()).toEqual([]);
 });
 
-test('a lost answer that the early replay makes good is not worth a notice', async () => {
-  await start();
-  house.failing('answer_lost', { left: HOUR });
-  house.changed();
-  await house.time.pass(3000);
-  house.good('wallbox', 2);
-  await house.time.pass(HOUR);
-  expect(house.news()).toEqual([]);
-});
-
 test('a restart tells nothing twice, and repeats when a day is over', async () => {
   await start();
   house.refused();
@@ -314,16 +304,6 @@ test('a hub that was started anew takes back nothing before new tokens are there
   house.good('wallbox', 2);
   await house.time.pass(MINUTE);
   expect(house.news()).toEqual(['resolved token_ending wallbox']);
-});
-
-test('a hub that boots before its router does not cry, however long it was off', async () => {
-  house = new House();
-  house.failing('portal_unreachable', { overdue: 30 * DAY });
-  await house.start();
-  await house.time.pass(9 * MINUTE);
-  expect(house.news()).toEqual([]);
-  await house.time.pass(2 * MINUTE);
-  expect(house.news()).toEqual(['raised token_ending wallbox']);
 });
 
 test('an alarm ends in status with its cause, and for those who were told when there are new tokens', async () => {

@@ -65,19 +65,6 @@ describe('by polling', () => {
     expect(home.portal.requests('token')[0]?.form.get('scope')).toBe('Monitoring');
   });
 
-  test.each([0, 0.5, 0.999])('the polls are 5 to 10 s apart (jitter %d)', async (fraction) => {
-    const { home, run } = await begun({ fraction });
-    await using _ = home;
-    const { step } = run.pairing;
-    const state = new URL(step.kind === 'waiting' ? step.link.codeUrl : '').searchParams.get('state') ?? '';
-    await home.time.pass(5 * MINUTE);
-    const times = home.emulator.polls(state).map(({ at }) => at);
-    const gaps = times.slice(1).map((at, index) => at - (times[index] ?? 0));
-    expect(gaps.length).toBeGreaterThan(29);
-    expect(Math.min(...gaps)).toBeGreaterThanOrEqual(5 * SECOND);
-    expect(Math.max(...gaps)).toBeLessThanOrEqual(10 * SECOND);
-  });
-
   test('a portal that is out of reach is asked less and less, and not so seldom that a code could be missed', async () => {
     const { home, run } = await begun({ fraction: 0.999 });
     await using _ = home;
@@ -213,27 +200,6 @@ describe('by redirect', () => {
 });
 
 describe('a pairing ends', () => {
-  test('when its time is over', async () => {
-    const { home, run } = await begun();
-    await using _ = home;
-    await home.time.pass(14 * MINUTE);
-    expect(stateOf(run)).toBe('waiting');
-    await home.time.pass(MINUTE + SECOND);
-    expect(stateOf(run)).toBe('expired');
-    const polls = home.portal.seen.length;
-    await home.time.pass(MINUTE);
-    expect(home.portal.seen).toHaveLength(polls);
-  });
-
-  test('when its time is over and the portal never answered', async () => {
-    await using home = await Home.start();
-    await home.add('wallbox');
-    await home.portal.unplug();
-    const run = await home.begin('wallbox');
-    await home.time.pass(15 * MINUTE + SECOND);
-    expect(stateOf(run)).toBe('expired');
-  });
-
   test('when it is cancelled, and a login afterwards changes nothing', async () => {
     const { home, id, run } = await begun(REDIRECT);
     await using _ = home;

@@ -295,24 +295,6 @@ describe('the browsers that are signed in', () => {
     expect(book.browsers(own)).toMatchObject([{ lastSeen: time.wall }]);
     expect(writes).toBe(before);
   });
-
-  it('are signed out one by one, for good', async () => {
-    const [own, other, third] = [await signIn(), await signIn(NEIGHBOUR), await signIn('192.168.1.21')];
-    const [, , stranger] = book.browsers(own);
-    await book.signOutBrowser(stranger?.id ?? '');
-    await book.signOutBrowser('none');
-    await restart();
-    expect([own, other, third].map(isSignedIn)).toEqual([true, false, true]);
-  });
-
-  it('are signed out all but the one that asks, for good', async () => {
-    const [other, own, third] = [await signIn(), await signIn(NEIGHBOUR), await signIn('192.168.1.21')];
-    await book.signOutOthers(own);
-    expect([other, own, third].map(isSignedIn)).toEqual([false, true, false]);
-    await restart();
-    expect([other, own, third].map(isSignedIn)).toEqual([false, true, false]);
-    expect(book.browsers(own)).toHaveLength(1);
-  });
 });
 
 describe('a one-time address', () => {
@@ -458,15 +440,6 @@ describe('who types wrong codes', () => {
     }
     time.skip(24 * HOUR);
     expect(await wrong()).toEqual({ kind: 'wrong' });
-  });
-
-  it('keeps nobody else out with thousands of addresses', async () => {
-    for (let device = 0; device < 1000; device++) {
-      for (let count = 0; count < 5; count++) await wrong(`10.0.${device >> 8}.${device & 255}`);
-    }
-    await signIn(PHONE);
-    await signIn('2001:db8::1');
-    expect(told('too many wrong setup codes').length).toBeLessThanOrEqual(20);
   });
 
   it('keeps nobody else out with every address of the home network, however long', async () => {

@@ -105,18 +105,6 @@ describe('a device flow that begins while an installer’s pairing is open', () 
     expect(home.portal.requests('config')).toHaveLength(1);
   });
 
-  test('may be logged in to through its own page too', async () => {
-    const { home, id } = await added();
-    await using _ = home;
-    const run = await home.begin('wallbox');
-    const flow = await begin(home);
-    await home.time.pass(MINUTE);
-    const state = await open(home, flow);
-    await login(home, state);
-    await home.time.pass(10 * SECOND);
-    expect([resultOf(run.pairing.step), poll(home, id, flow)]).toEqual(['paired', 'paired']);
-  });
-
   test('prolongs it by its own time, but not for ever: its links are polled meanwhile', async () => {
     const { home, id } = await added();
     await using _ = home;
@@ -143,19 +131,6 @@ describe('a device flow that begins while an installer’s pairing is open', () 
     await home.run.appliances.change(id, (appliance) => ({ ...appliance, scope: 'RemoteControl' }));
     const flow = await begin(home);
     expect([resultOf(run.pairing.step), poll(home, id, flow)]).toEqual(['replaced', 'pending']);
-  });
-
-  test('and can not be written down leaves it as it is', async () => {
-    const { home, appliance, id } = await added();
-    await using _ = home;
-    const run = await home.begin('wallbox');
-    home.unwritable.add('savePairing');
-    await expect(home.run.deviceFlows.begin(appliance, null)).rejects.toMatchObject({ code: 'store_unwritable' });
-    home.unwritable.clear();
-    expect(run.pairing.device).toBeNull();
-    await login(home, newest(home, id));
-    await home.time.pass(10 * SECOND);
-    expect(resultOf(run.pairing.step)).toBe('paired');
   });
 });
 
@@ -203,20 +178,6 @@ describe('an installer who pairs an appliance that has a device flow open', () =
     },
   );
 
-  test('and again some time later, gets a fresh link, and the first one stays good', async () => {
-    const { home, id } = await added();
-    await using _ = home;
-    const flow = await begin(home);
-    const first = await home.begin('wallbox');
-    const state = newest(home, id);
-    await home.time.pass(10 * SECOND);
-    expect(await home.begin('wallbox')).toBe(first);
-    expect(newest(home, id)).not.toBe(state);
-    await login(home, state);
-    await home.time.pass(10 * SECOND);
-    expect(poll(home, id, flow)).toBe('paired');
-  });
-
   test.each([1, 4, 10])(
     'again and again, every %d s, does not push out the link that somebody logs in through, nor keeps it from being polled',
     async (seconds) => {
@@ -240,17 +201,6 @@ describe('an installer who pairs an appliance that has a device flow open', () =
     },
   );
 
-  test('at the moment when somebody opens the page: both get a link', async () => {
-    const { home, id } = await added();
-    await using _ = home;
-    const flow = await begin(home);
-    const [state] = await Promise.all([open(home, flow), home.begin('wallbox')]);
-    await home.time.settle();
-    await login(home, state);
-    await home.time.pass(10 * SECOND);
-    expect(poll(home, id, flow)).toBe('paired');
-  });
-
   test('while the portal is being asked for somebody who opens the page: both get a link', async () => {
     const { home, appliance, id } = await added();
     await using _ = home;
@@ -270,19 +220,6 @@ describe('an installer who pairs an appliance that has a device flow open', () =
     await home.time.pass(10 * SECOND);
     expect(poll(home, id, flow)).toBe('paired');
   });
-
-  test('gets a fresh link after an answer of the portal was lost', async () => {
-    const { home, id } = await added();
-    await using _ = home;
-    await begin(home);
-    const run = await home.begin('wallbox');
-    home.portal.fail('token', { kind: 'drop' });
-    const state = newest(home, id);
-    await login(home, state);
-    await home.time.pass(10 * SECOND);
-    expect(run.pairing.setback).toBe('answer_lost');
-    expect(newest(home, id)).not.toBe(state);
-  });
 });
 
 describe('an appliance that begins its device flow anew', () => {
@@ -300,18 +237,6 @@ describe('an appliance that begins its device flow anew', () => {
     await login(home, state);
     await home.time.pass(10 * SECOND);
     expect([poll(home, id, first), poll(home, id, second)]).toEqual(['replaced', 'paired']);
-  });
-
-  test('before anybody has opened it has its whole time again, however often', async () => {
-    const { home, id } = await added();
-    await using _ = home;
-    for (let count = 0; count < 6; count++) {
-      const flow = await begin(home);
-      expect(flow.expiresIn).toBe(900);
-      await home.time.pass(14 * MINUTE);
-      expect(poll(home, id, flow)).toBe('pending');
-    }
-    expect(home.portal.seen).toEqual([]);
   });
 
   test('at the same moment twice has one pairing, and one of the codes is good', async () => {

@@ -4,6 +4,7 @@ import { expect, test } from 'vitest';
 import { root } from '../project/checkout.ts';
 import { logFolder } from '../support/logs.ts';
 import { latchkey, runHousehold, shell } from './command.ts';
+import { everyHelp } from './manual/help-texts.ts';
 
 test('--version needs no configuration', async () => {
   const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string };
@@ -11,39 +12,16 @@ test('--version needs no configuration', async () => {
   expect(await latchkey(['--version'], env)).toMatchObject({ status: 0, stdout: `${version}\n`, stderr: '' });
 });
 
-test.each(
-  [
-    ['--help'],
-    ['help', 'pair'],
-    ['serve', '--help'],
-    ['demo', '--help'],
-    ['emulator', '--help'],
-    ['appliance', '--help'],
-    ['appliance', 'add', '--help'],
-    ['appliance', 'list', '--help'],
-    ['appliance', 'remove', '--help'],
-    ['appliance', 'rotate-secret', '--help'],
-    ['appliance', 'approve', '--help'],
-    ['invite', '--help'],
-    ['registration', '--help'],
-    ['registration', 'open', '--help'],
-    ['registration', 'close', '--help'],
-    ['help'],
-    ['help', 'appliance'],
-    ['appliance', 'help', 'add'],
-    ['pair', '--help'],
-    ['unpair', '--help'],
-    ['status', '--help'],
-    ['token', '--help'],
-    ['refresh', '--help'],
-    ['ca', '--help'],
-  ].map((args) => [args.join(' '), args] as const),
-)('%s shows how to use it, without a configuration', async (_, args) => {
-  const helped = await latchkey(args, { LATCHKEY_CONFIG: '/nowhere.toml' });
-  expect(helped).toMatchObject({ status: 0, stderr: '' });
-  expect(helped.stdout).toMatch(/^Usage: latchkey /);
-  expect(helped.stdout).toContain('--config <file>');
-});
+test.each(everyHelp().map(({ path }) => ['latchkey', ...path].join(' ')))(
+  '%s --help shows how to use it, without a configuration',
+  async (command) => {
+    const args = [...command.split(' ').slice(1), '--help'];
+    const helped = await latchkey(args, { LATCHKEY_CONFIG: '/nowhere.toml' });
+    expect(helped).toMatchObject({ status: 0, stderr: '' });
+    expect(helped.stdout).toMatch(/^Usage: latchkey /);
+    expect(helped.stdout).toContain('--config <file>');
+  },
+);
 
 test.each([
   ['invite', '1h'],

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { ApplianceStatus } from '../../src/core/administration.ts';
 import type { HubCondition } from '../../src/core/health/condition.ts';
 import { type HubFact, judge } from '../../src/core/health/judge.ts';
-import type { Notice, NoticeCode } from '../../src/core/reports/notice.ts';
+import { NOTICE_CODES, type Notice, type NoticeCode } from '../../src/core/reports/notice.ts';
 import {
   type ApplianceFacts,
   endOf,
@@ -242,18 +242,7 @@ test('wrong setup codes are a warning at once, which a restart does not end', ()
 });
 
 test('only what is no emergency is told once', () => {
-  const all: NoticeCode[] = ['pairing_needed', 'misconfigured', 'token_ending', 'refresh_failing', 'answer_lost'];
-  all.push(
-    'approval_needed',
-    'hub_id_taken',
-    'hub_name_claimed',
-    'not_announced',
-    'store_changed',
-    'store_recovered',
-    'store_unwritable',
-    'wrong_setup_codes',
-  );
-  expect(all.filter(isToldOnce)).toEqual(['answer_lost', 'store_recovered', 'wrong_setup_codes']);
+  expect(NOTICE_CODES.filter(isToldOnce)).toEqual(['answer_lost', 'store_recovered', 'wrong_setup_codes']);
 });
 
 test.each<[facts: ApplianceFacts | undefined, end: string]>([

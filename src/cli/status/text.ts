@@ -114,16 +114,7 @@ function table(judged: readonly Judged[], now: number, columns: number): string 
   const head = [...HEAD, ...(samePortal ? [] : ['PORTAL']), ...(isTold ? ['ACCOUNT'] : [])];
   const wide = alignColumns([head, ...rows]);
   if (tableWidth(wide) <= columns) return wide;
-  const narrow = alignColumns([head, ...rows.flatMap(withScopeBelow)]);
-  // Lines that a terminal breaks are no table any more.
-  if (tableWidth(narrow) <= columns || !process.stdout.isTTY) return narrow;
-  return rows.map((cells) => stacked(head, cells)).join('\n');
-}
-
-/** One appliance below the other: each of its cells with what it is. */
-function stacked(head: readonly string[], [name = '', ...cells]: readonly string[]): string {
-  const rows = cells.map((cell, index) => [` ${(head[index + 1] ?? '').toLowerCase()}`, cell]);
-  return `${name}\n${alignColumns(rows.filter(([, cell]) => cell !== '–'))}`;
+  return alignColumns([head, ...rows.flatMap(withScopeBelow)]);
 }
 
 function withScopeBelow(cells: readonly string[]): string[][] {
