@@ -1,25 +1,12 @@
-import type { Timers } from '../../core/clock.ts';
 import { type FailureCode, messageOf } from '../../core/failure.ts';
-import type { Log } from '../../core/log.ts';
-import type { Random } from '../../core/random.ts';
+import type { LogFields } from '../../core/log.ts';
 import type { LanAddress } from '../networks/lan-address.ts';
 import type { Lan } from '../networks/lan-watch.ts';
 import { OwnNetworks } from '../networks/segments.ts';
-import { SegmentAdvertiser } from './segment-advertiser.ts';
+import { SegmentAdvertiser, type SegmentAdvertiserOptions } from './segment-advertiser.ts';
 
 /** What does not change while the hub is announced. */
-export interface MdnsAdvertiserOptions {
-  readonly instanceName: string;
-  readonly id: string;
-  readonly httpsPort: number;
-  /** The TXT record's keys beside `txtvers` and `id`, as they are now. */
-  txt(): Readonly<Record<string, string>>;
-  /** Whether another server proves to be a copy of this hub. */
-  isCopy(address: string, port: number, signal: AbortSignal): Promise<boolean>;
-  readonly timers: Timers;
-  readonly random: Random;
-  readonly log: Log;
-}
+export interface MdnsAdvertiserOptions extends Omit<SegmentAdvertiserOptions, 'ownNetworks' | 'onError'> {}
 
 /** Log lines in an interval in ms: a neighbour that makes the hub change its name again and again must not fill the log. */
 const MAX_LINES = 10;
@@ -98,14 +85,14 @@ export class MdnsAdvertiser implements AsyncDisposable {
   }
 
   #advertise(): SegmentAdvertiser {
-    const { log, ...options } = this.#options;
     return new SegmentAdvertiser({
-      ...options,
+      ...this.#options,
       ownNetworks: () => this.#ownNetworks,
       onError: (error) => this.#warnOnce(messageOf(error)),
-      onAnnounced: (fields) => this.#logLimited(() => log.info('announced', fields)),
-      onClaimed: (fields) => this.#logLimited(() => log.warn('another device claims the name of the hub', fields)),
-      onProblem: (fields) => this.#logLimited(() => log.warn('hub could not be announced', fields)),
+      log: {
+        info: (event, fields) => this.#logLimited('info', event, fields),
+        warn: (event, fields) => this.#logLimited('warn', event, fields),
+      },
     });
   }
 
@@ -113,15 +100,15 @@ export class MdnsAdvertiser implements AsyncDisposable {
   #warnOnce(message: string): void {
     if (this.#errors.has(message)) return;
     this.#errors.add(message);
-    this.#logLimited(() => this.#options.log.warn('announcing had an error', { error: message }));
+    this.#logLimited('warn', 'announcing had an error', { error: message });
   }
 
-  #logLimited(write: () => void): void {
+  #logLimited(level: 'info' | 'warn', event: string, fields?: LogFields): void {
     if (this.#lines === 0) {
       this.#cancelLines = this.#options.timers.after(LINES_INTERVAL, () => {
         this.#lines = 0;
       });
     }
-    if (this.#lines++ < MAX_LINES) write();
+    if (this.#lines++ < MAX_LINES) this.#options.log[level](event, fields);
   }
 }

@@ -1,28 +1,15 @@
-import type { Timers } from '../../core/clock.ts';
 import { Failure, messageOf } from '../../core/failure.ts';
-import type { LogFields } from '../../core/log.ts';
-import type { Random } from '../../core/random.ts';
-import type { OwnNetworks, Segment } from '../networks/segments.ts';
+import type { Log } from '../../core/log.ts';
+import type { Segment } from '../networks/segments.ts';
 import { toInstanceName } from '../records/records.ts';
-import { Announcer } from './announcer.ts';
+import { Announcer, type AnnouncerOptions } from './announcer.ts';
 
-export interface SegmentAdvertiserOptions {
-  readonly instanceName: string;
-  readonly id: string;
+/** What a {@link SegmentAdvertiser} takes. */
+export interface SegmentAdvertiserOptions extends Omit<AnnouncerOptions, 'onRenamed' | 'onLost'> {
   readonly httpsPort: number;
+  /** The TXT record's keys beside `txtvers` and `id`, as they are now. */
   txt(): Readonly<Record<string, string>>;
-  readonly timers: Timers;
-  readonly random: Random;
-  ownNetworks(): OwnNetworks;
-  /** Whether another server proves to be a copy of this hub. */
-  isCopy(address: string, port: number, signal: AbortSignal): Promise<boolean>;
-  onError(error: unknown): void;
-  /** Called with the names and addresses that the hub is announced by, whenever they have changed. */
-  onAnnounced(fields: LogFields): void;
-  /** Called when something begins to keep the hub from being announced. */
-  onProblem(fields: LogFields): void;
-  /** Called when another device begins to claim the hub's own host name. */
-  onClaimed(fields: LogFields): void;
+  readonly log: Pick<Log, 'info' | 'warn'>;
 }
 
 /** How long after a failure the hub tries to announce itself again, in ms. */
@@ -95,6 +82,7 @@ export class SegmentAdvertiser {
 
   #settled(): void {
     if (this.#left || this.#segment === null) return;
+    const { log } = this.#options;
     const { missing, claimed, instanceName: instance, host } = this.#announcer;
     if (missing !== null) {
       this.#failed(missing);
@@ -109,9 +97,12 @@ export class SegmentAdvertiser {
       interface: interfaces.map(({ name }) => name).join(', '),
     };
     const isNew = this.#isNew(JSON.stringify([fields, claimed?.message]));
-    if (isNew) this.#options.onAnnounced(fields);
+    if (isNew) log.info('announced', fields);
     if (claimed === null) return;
-    if (isNew) this.#options.onClaimed({ error: claimed.message, retry_in: CLAIMED_INTERVAL / 1000 });
+    if (isNew) {
+      const error = claimed.message;
+      log.warn('another device claims the name of the hub', { error, retry_in: CLAIMED_INTERVAL / 1000 });
+    }
     this.#tryLater(CLAIMED_INTERVAL);
   }
 
@@ -119,7 +110,9 @@ export class SegmentAdvertiser {
     if (this.#left) return;
     this.#problem = failure;
     const error = messageOf(failure);
-    if (this.#isNew(error)) this.#options.onProblem({ error, retry_in: RETRY_INTERVAL / 1000 });
+    if (this.#isNew(error)) {
+      this.#options.log.warn('hub could not be announced', { error, retry_in: RETRY_INTERVAL / 1000 });
+    }
     this.#tryLater(RETRY_INTERVAL);
   }
 

@@ -3,12 +3,13 @@ import type { EventEmitter } from 'node:events';
 import Bonjour from 'bonjour-service';
 import type { Timers } from '../../core/clock.ts';
 import { Failure } from '../../core/failure.ts';
+import { timerClock } from '../../system/clock.ts';
+import { TokenBuckets } from '../../system/limits/token-bucket.ts';
 import type { ClaimSource, ReceivedRecord } from '../records/record-data.ts';
 import type { ResourceRecord } from '../records/records.ts';
-import { isLegacy, type LegacyResponse, LegacyUnicast, type Query } from './legacy-unicast.ts';
 import { type LinkEnd, MulticastSocket, type MulticastSocketOptions } from './multicast-socket.ts';
 import { type MdnsResponse, ResponseRateLimiter } from './rate-limits.ts';
-import { responseTo } from './responses.ts';
+import { type LegacyResponse, legacyResponse, type Query, responseTo } from './responses.ts';
 
 /** The multicast DNS of one link, or of several that belong together. */
 export interface Link extends AsyncDisposable {
@@ -58,6 +59,10 @@ interface MulticastDns extends EventEmitter {
 
 /** RFC 1035 section 4.1.1: AA. */
 const AUTHORITATIVE_ANSWER = 0x400;
+/** The port that every mDNS implementation sends from. */
+const PORT = 5353;
+/** Responses to one address alone, which may be forged: so many at once, and then one in so many ms. */
+const LEGACY_LIMIT = { burst: 10, interval: 100 };
 
 /**
  * Opens a link. bonjour-service gives the wire format alone. Its own publishing is not used: it announces every interface's
@@ -79,15 +84,19 @@ export async function openLink(end: LinkEnd, options: LinkOptions): Promise<Link
 
   let served: readonly ResourceRecord[] = [];
   const limiter = new ResponseRateLimiter(timers, (packet) => mdns.respond(packet, (error) => error && onError(error)));
-  const legacy = new LegacyUnicast(timers, (response, to) => {
+  const legacy = new TokenBuckets();
+  function respondLegacy(response: LegacyResponse, to: RemoteInfo): void {
+    const bucket = legacy.filled(to.address, LEGACY_LIMIT, timerClock());
+    if (bucket.left < 1) return;
+    bucket.left -= 1;
     // Who has gone meanwhile is no error of the link.
     mdns.send({ ...response, type: 'response', flags: AUTHORITATIVE_ANSWER }, to, () => undefined);
-  });
+  }
   mdns.on('query', (query: Query, from: RemoteInfo) => {
     for (const question of query.questions) {
       const response = responseTo(question, served);
       if (response === null) continue;
-      if (isLegacy(from)) legacy.respond(response, query, from);
+      if (from.port !== PORT) respondLegacy(legacyResponse(response, query), from);
       else limiter.send(response);
     }
   });
@@ -111,7 +120,6 @@ export async function openLink(end: LinkEnd, options: LinkOptions): Promise<Link
     },
     [Symbol.asyncDispose]: () => {
       limiter.clear();
-      legacy[Symbol.dispose]();
       return closing(mdns);
     },
   };

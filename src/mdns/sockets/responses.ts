@@ -8,6 +8,21 @@ export interface Question {
   readonly type: string;
 }
 
+/** A query, as far as a response to a simple resolver repeats it. */
+export interface Query {
+  readonly id: number;
+  readonly questions: readonly Question[];
+}
+
+/** A response to one asker alone. */
+export interface LegacyResponse extends Query {
+  readonly answers: readonly ResourceRecord[];
+  readonly additionals: readonly ResourceRecord[];
+}
+
+/** In seconds: a simple resolver is not informed of changes. */
+const MAX_LEGACY_TTL = 10;
+
 /**
  * Answers a question from the hub's records (RFC 6762 section 6), with those that the asker wants next (RFC 6763 section 12).
  * @returns null if none of them answers it
@@ -26,4 +41,15 @@ export function responseTo({ name, type }: Question, records: readonly ResourceR
   const hosts = services.flatMap(({ data }) => (typeof data === 'object' && 'target' in data ? [data.target] : []));
   const addresses = [...new Set(hosts)].flatMap((host) => find(host, 'A', 'AAAA'));
   return { answers, additionals: [...services, ...addresses] };
+}
+
+/**
+ * A response as simple resolvers know it from DNS, which ask from another port than mDNS's (RFC 6762 section 6.7): with their id
+ * and questions, short-lived, and without the cache-flush bit.
+ * @param multicast the response as it would be multicast
+ */
+export function legacyResponse(multicast: MdnsResponse, { id, questions }: Query): LegacyResponse {
+  const plain = (record: ResourceRecord) => ({ ...record, ttl: Math.min(record.ttl, MAX_LEGACY_TTL), flush: false });
+  const { answers, additionals = [] } = multicast;
+  return { id, questions, answers: answers.map(plain), additionals: additionals.map(plain) };
 }
