@@ -1,7 +1,7 @@
 import type { Experiment, Finding } from './experiment.ts';
 import { check, type Trial } from './parsers-check.ts';
+import { controlTrials } from './parsers-control.ts';
 import { direct } from './parsers-direct.ts';
-import { hubTrials } from './parsers-hub.ts';
 import { portalTrial } from './parsers-portal.ts';
 
 export const experiment: Experiment = {
@@ -11,12 +11,12 @@ export const experiment: Experiment = {
   async run(scale) {
     const figures: Record<string, number> = {};
     const broken: string[] = [];
-    await using hub = await hubTrials();
+    await using control = await controlTrials();
     await using portal = await portalTrial();
     await all(direct, scale.long ? 40_000 : 200);
     await all([portal.trial], scale.long ? 10_000 : 100);
-    await all(hub.trials, scale.long ? 10_000 : 60);
-    return { figures, broken: [...broken, ...(await hub.conclusions())] } satisfies Finding;
+    await all(control.trials, scale.long ? 10_000 : 60);
+    return { figures, broken: [...broken, ...(await control.conclusions())] } satisfies Finding;
 
     async function all<Input>(trials: readonly Trial<Input>[], runs: number): Promise<void> {
       for (const trial of trials) {
