@@ -64,11 +64,6 @@ export class ClockMachine implements Disposable {
     writeFileSync(join(this.#directory, 'wall'), `${ahead < 0 ? '-' : '+'}${Math.abs(ahead) / 1000}\n`);
   }
 
-  /** Sets the wall clock to an instant, in ms since 1970. */
-  putTo(wall: number): void {
-    this.put(wall - Date.now());
-  }
-
   /** The machine was suspended for so many ms: timers stood still meanwhile. The wall clock is right afterwards. */
   suspend(ms: number): void {
     this.#slept += ms;

@@ -1,21 +1,12 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { Agent, request } from 'undici';
 import type { ApplianceAnswer, CredentialsAnswer } from '../../src/control/messages.ts';
 import type { Emulator, EmulatorOptions } from '../../src/emulator/index.ts';
-import { until } from '../reliability/fleet.ts';
+import { whoami } from '../reliability/load.ts';
 import { eventually, HubProcess, type TokenReply } from '../support/hub-process.ts';
 import { startPortal } from '../support/portal.ts';
 import { ClockMachine } from './clock-machine.ts';
-
-/** Notes what is not as promised. */
-export class Promises {
-  readonly broken: string[] = [];
-
-  expect(kept: boolean, otherwise: string): void {
-    if (!kept) this.broken.push(otherwise);
-  }
-}
+import type { Promises } from './experiment.ts';
 
 /** A hub on clocks of its own, and its portal with the right time. */
 export class ClockSite implements AsyncDisposable {
@@ -47,13 +38,8 @@ export class ClockSite implements AsyncDisposable {
   }
 
   /** What the portal says to a token that was handed out: HTTP 200 or 401. */
-  async verdict(reply: TokenReply): Promise<number> {
-    const dispatcher = new Agent({ connect: this.emulator.ca === null ? {} : { ca: this.emulator.ca } });
-    const headers = { authorization: `Bearer ${reply.body['access_token']}` };
-    const { statusCode, body } = await request(`${this.emulator.baseUrl}/api/whoami`, { headers, dispatcher });
-    await body.dump();
-    await dispatcher.destroy();
-    return statusCode;
+  verdict(reply: TokenReply): Promise<number> {
+    return whoami(this.emulator, reply.body['access_token']);
   }
 
   /** Asks until a token is handed out. @returns it, and after how many seconds it came */
@@ -97,8 +83,8 @@ export function expectClockUnknown(
 
 /** All is well again. */
 export async function expectActive(hub: HubProcess, name: string, promises: Promises): Promise<void> {
-  const status = await until(hub, name, ({ state, problem }) => state === 'active' && problem === null, 10).catch(
-    () => null,
-  );
+  const status = await hub
+    .until(name, ({ state, problem }) => state === 'active' && problem === null, 10)
+    .catch(() => null);
   promises.expect(status !== null, `${name} did not become active again`);
 }

@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
-import { addAppliance, pairFleet, until } from '../reliability/fleet.ts';
+import { pairFleet } from '../reliability/fleet.ts';
 import { Load } from '../reliability/load.ts';
 import { eventually, type HubProcess } from '../support/hub-process.ts';
 import { whyNoClocks } from './clock-machine.ts';
-import { ClockSite, expectActive, expectClockUnknown, expectUnavailable, Promises, same } from './clock-site.ts';
-import { type Experiment, type Finding, LEFT_OUT, type Scale } from './experiment.ts';
+import { ClockSite, expectActive, expectClockUnknown, expectUnavailable, same } from './clock-site.ts';
+import { type Experiment, type Finding, LEFT_OUT, Promises, type Scale, together } from './experiment.ts';
 
 const HOUR = 3_600_000;
 const YEAR = 365.25 * 24 * HOUR;
@@ -18,11 +18,7 @@ export const experiment: Experiment = {
     if (reason !== null) return { figures: { [LEFT_OUT]: reason }, broken: [] };
     const parts = [jumps, wrongAtBoot, in1970, suspended, ...(scale.long ? [elevenYearsAhead] : [])];
     // They wait most of the time, each with a hub of its own.
-    const findings = await Promise.all(parts.map((part) => part(scale)));
-    return {
-      figures: Object.assign({}, ...findings.map(({ figures }) => figures)),
-      broken: findings.flatMap(({ broken }) => broken),
-    };
+    return together(await Promise.all(parts.map((part) => part(scale))));
   },
 };
 
@@ -36,7 +32,7 @@ async function jumps({ long, progress }: Scale): Promise<Finding> {
   const { hub, emulator, machine } = site;
   const names = ['wallbox', 'heater', 'inverter'];
   const fleet = await pairFleet(hub, emulator, names);
-  await addAppliance(hub, 'open');
+  await hub.addAppliance('open', 'Monitoring');
   const open = await hub.ask((control) => control.pair('open'));
   const promises = new Promises();
   const refreshes = () => emulator.grants().map(({ generation }) => generation - 1);
@@ -144,7 +140,7 @@ async function in1970({ progress }: Scale): Promise<Finding> {
   const promises = new Promises();
   const [wallbox] = await pairFleet(hub, emulator, ['wallbox']);
   if (wallbox === undefined) throw new Error('nothing was paired');
-  await addAppliance(hub, 'heater');
+  await hub.addAppliance('heater', 'Monitoring');
   await hub.kill('SIGTERM');
 
   await site.boot(30_000 - Date.now());
@@ -163,7 +159,7 @@ async function in1970({ progress }: Scale): Promise<Finding> {
   const { reply, after } = await site.served(wallbox, 20);
   progress(`in 1970 the clock was set, and ${after} s later there was a token`);
   promises.expect((await site.verdict(reply)) === 200, 'after 1970 a dead token was handed out');
-  const linked = await until(hub, 'heater', ({ authorize_url }) => authorize_url !== undefined, 20).catch(() => null);
+  const linked = await hub.until('heater', ({ authorize_url }) => authorize_url !== undefined, 20).catch(() => null);
   promises.expect(linked !== null, 'the pairing begun in 1970 did not go on');
   await expectActive(hub, 'wallbox', promises);
   promises.expect(emulator.observations.refreshTokensRepeated === 0, 'a refresh token was sent twice');
@@ -206,7 +202,7 @@ async function elevenYearsAhead({ progress }: Scale): Promise<Finding> {
   machine.put(11 * YEAR);
   const reply = await hub.requestToken(wallbox);
   promises.expect((await site.verdict(reply)) === 200, 'the token at hand was not served on');
-  const status = await until(hub, 'wallbox', ({ problem, expires_in }) => problem !== null && expires_in === 0, 40);
+  const status = await hub.until('wallbox', ({ problem, expires_in }) => problem !== null && expires_in === 0, 40);
   expectClockUnknown(status, ['but it is ', 'has expired'], promises);
   expectUnavailable(await hub.requestToken(wallbox), 'eleven years ahead', promises);
   machine.put(0);

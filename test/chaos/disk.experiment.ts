@@ -1,5 +1,5 @@
 import type { Emulator } from '../../src/emulator/index.ts';
-import { pairFleet, refreshSends, until } from '../reliability/fleet.ts';
+import { pairFleet, refreshSends } from '../reliability/fleet.ts';
 import { Load } from '../reliability/load.ts';
 import { SmallDisk } from '../reliability/small-disk.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
@@ -7,7 +7,7 @@ import { startPortal } from '../support/portal.ts';
 import { SeededRandom } from '../support/seeded-random.ts';
 import { corruptions } from './corruption.ts';
 import { endAndRead, unexpectedLines } from './disk-messages.ts';
-import type { Experiment, Finding, Scale } from './experiment.ts';
+import { type Experiment, type Finding, type Scale, together } from './experiment.ts';
 
 /** Seconds. */
 const TOKEN_LIFETIME = 6;
@@ -20,11 +20,7 @@ export const experiment: Experiment = {
     // They wait most of the time, each with a hub and choices of its own.
     const parts = [fillings, readOnly, corruptions];
     const seeds = parts.map(() => random.whole(1, 1_000_000_000));
-    const findings = await Promise.all(parts.map((part, index) => part(scale, new SeededRandom(seeds[index] ?? 0))));
-    return {
-      figures: Object.assign({}, ...findings.map(({ figures }) => figures)),
-      broken: findings.flatMap(({ broken }) => broken),
-    };
+    return together(await Promise.all(parts.map((part, index) => part(scale, new SeededRandom(seeds[index] ?? 0)))));
   },
 };
 
@@ -105,10 +101,12 @@ async function whenNoticed({ long }: Scale, hub: HubProcess, pass: () => Promise
 async function notWell(hub: HubProcess, names: readonly string[], when: string): Promise<string[]> {
   const broken: string[] = [];
   for (const name of names) {
-    await until(hub, name, ({ state }) => state === 'active', 3 * TOKEN_LIFETIME).catch(async () => {
-      const status = (await hub.ask((control) => control.status())).appliances.find((one) => one.name === name);
-      broken.push(`${name} is ${status?.state} ${when}: ${status?.problem?.message}`);
-    });
+    await hub
+      .until(name, ({ state }) => state === 'active', 3 * TOKEN_LIFETIME)
+      .catch(async () => {
+        const status = (await hub.ask((control) => control.status())).appliances.find((one) => one.name === name);
+        broken.push(`${name} is ${status?.state} ${when}: ${status?.problem?.message}`);
+      });
   }
   return broken;
 }

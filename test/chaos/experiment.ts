@@ -25,6 +25,28 @@ export interface Finding {
   readonly broken: readonly string[];
 }
 
+/** Several findings as one. */
+export function together(findings: readonly Finding[]): Finding {
+  return {
+    figures: Object.assign({}, ...findings.map(({ figures }) => figures)),
+    broken: findings.flatMap(({ broken }) => broken),
+  };
+}
+
+/** The figures of a part of an experiment, under its name. */
+export function figuresOf(part: string, figures: Finding['figures']): Finding['figures'] {
+  return Object.fromEntries(Object.entries(figures).map(([name, value]) => [`${part}: ${name}`, value]));
+}
+
+/** Notes what is not as promised. */
+export class Promises {
+  readonly broken: string[] = [];
+
+  expect(kept: boolean, otherwise: string): void {
+    if (!kept) this.broken.push(otherwise);
+  }
+}
+
 /** One attempt to make the hub lose a grant, with the real daemon and emulator as processes. */
 export interface Experiment {
   /** Short, in the words of docs/reliability.md. */

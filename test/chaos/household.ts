@@ -3,7 +3,6 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ApplianceAnswer, CredentialsAnswer } from '../../src/control/messages.ts';
 import type { Replay } from '../../src/core/grants/retry-delays.ts';
-import { addAppliance, stateOf, until, visit } from '../reliability/fleet.ts';
 import { EmulatorProcess } from '../support/emulator-process.ts';
 import { HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
@@ -99,20 +98,15 @@ replay = "${replays.get(name)}"`,
   /** Registers appliances and pairs them. */
   async settle(names: readonly string[]): Promise<CredentialsAnswer[]> {
     const credentials = await Promise.all(
-      names.map((name) => addAppliance(this.hub, name, this.clients.has(name) ? name : undefined)),
+      names.map((name) => this.hub.addAppliance(name, 'Monitoring', this.clients.has(name) ? name : null)),
     );
     await Promise.all(names.map((name) => this.pair(name)));
     return credentials;
   }
 
   /** Pairs an appliance, which may be paired already. */
-  async pair(name: string): Promise<void> {
-    const before = (await this.grants()).length;
-    await this.hub.ask((control) => control.pair(name));
-    const { authorize_url } = await until(this.hub, name, (status) => status.authorize_url !== undefined);
-    await visit(await this.portal.login(stateOf(authorize_url), name));
-    await until(this.hub, name, (status) => status.state === 'active' && status.authorize_url === undefined);
-    if ((await this.grants()).length === before) throw new Error(`${name} was not given a grant`);
+  pair(name: string): Promise<void> {
+    return this.hub.pair(name, this.portal, name);
   }
 
   async statuses(): Promise<readonly ApplianceAnswer[]> {

@@ -2,11 +2,11 @@ import { readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ApplianceAnswer } from '../../src/control/messages.ts';
 import { messageOf } from '../../src/core/failure.ts';
-import { startRefresh, until } from '../reliability/fleet.ts';
+import { startRefresh } from '../reliability/fleet.ts';
 import { Load, whoami } from '../reliability/load.ts';
 import { eventually } from '../support/hub-process.ts';
 import { SeededRandom } from '../support/seeded-random.ts';
-import type { Experiment, Finding, Scale } from './experiment.ts';
+import { type Experiment, type Finding, figuresOf, type Scale, together } from './experiment.ts';
 import { Household, type Send } from './household.ts';
 
 /** How a portal deals with a refresh token that comes again. */
@@ -56,11 +56,7 @@ export const experiment: Experiment = {
           run(scale, REFUSES, 100, seeds[2]),
         ]
       : [run(scale, KEEPS_PREVIOUS, 2, seeds[0]), run(scale, REFUSES, 2, seeds[2])];
-    const findings = await Promise.all(runs);
-    return {
-      figures: Object.assign({}, ...findings.map(({ figures }) => figures)),
-      broken: findings.flatMap(({ broken }) => broken),
-    };
+    return together(await Promise.all(runs));
   },
 };
 
@@ -142,7 +138,7 @@ class Killing {
   async pairGuests(): Promise<AsyncDisposable> {
     const stop = new AbortController();
     const { hub } = this.#house;
-    await Promise.all(GUESTS.map((name) => hub.ask((control) => control.addAppliance(name, 'Monitoring', null))));
+    await Promise.all(GUESTS.map((name) => hub.addAppliance(name, 'Monitoring')));
     const loops = GUESTS.map(async (name) => {
       while (!stop.signal.aborted) {
         // A hub that is down answers nobody; a link that was lost with it is replaced by the next.
@@ -174,7 +170,7 @@ class Killing {
     if (this.#lost > 0 && refusesReuse === undefined) this.broken.push(`${name}: ${this.#lost} grants lost`);
     if (refused.length > 0)
       this.broken.push(`${name}: ${refused.length} tokens were handed out that the portal refused`);
-    const figures = {
+    const figures = figuresOf(name, {
       kills: this.kills.length,
       'kills in start-up': this.#inStartUp,
       'kills while an appliance was being paired': this.#inPairing,
@@ -184,11 +180,8 @@ class Killing {
       'grants lost': refusesReuse
         ? `${this.#lost}, ${this.#explained} of them in a kill, and said so`
         : `${this.#lost} of ${this.#names.length}`,
-    };
-    return {
-      figures: Object.fromEntries(Object.entries(figures).map(([key, value]) => [`${name}: ${key}`, value])),
-      broken: this.broken,
-    };
+    });
+    return { figures, broken: this.broken };
   }
 
   async #kill(): Promise<void> {
@@ -274,7 +267,7 @@ class Killing {
   async #prove(name: string): Promise<void> {
     const { hub, portal } = this.#house;
     const where = `${this.#portal.name}: ${name}`;
-    await until(hub, name, ({ state }) => state === 'active', RECOVERY).catch(() => undefined);
+    await hub.until(name, ({ state }) => state === 'active', RECOVERY).catch(() => undefined);
     const status = await hub.ask((control) => control.refresh(name));
     if (status.state !== 'active')
       return void this.broken.push(`${where} can't be refreshed: ${status.problem?.message}`);

@@ -2,10 +2,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { ApplianceAnswer } from '../../src/control/messages.ts';
 import { messageOf } from '../../src/core/failure.ts';
 import type { Replay } from '../../src/core/grants/retry-delays.ts';
-import { until } from '../reliability/fleet.ts';
 import { Load, livesUntil } from '../reliability/load.ts';
 import { eventually } from '../support/hub-process.ts';
-import type { Experiment, Finding, Scale } from './experiment.ts';
+import { type Experiment, type Finding, figuresOf, type Scale, together } from './experiment.ts';
 import { Household, type Send } from './household.ts';
 
 /** ms between two requests of one appliance, of those that are looked at second by second too. */
@@ -17,11 +16,7 @@ export const experiment: Experiment = {
   promise:
     'With the answer to every third refresh lost after the portal has acted on it, no grant is lost where the portal has a grace time, no family is revoked while its token could still serve, and what is lost is said.',
   async run(scale) {
-    const findings = await Promise.all([graceTime(scale), revokedFamilies(scale), refusals(scale)]);
-    return {
-      figures: Object.assign({}, ...findings.map(({ figures }) => figures)),
-      broken: findings.flatMap(({ broken }) => broken),
-    };
+    return together(await Promise.all([graceTime(scale), revokedFamilies(scale), refusals(scale)]));
   },
 };
 
@@ -48,7 +43,8 @@ async function graceTime(scale: Scale): Promise<Finding> {
   const lost = await losses(house);
   await house.portal.ask('DELETE', '/_emulator/faults');
   for (const name of names) {
-    await until(house.hub, name, ({ state }) => state === 'active', 30)
+    await house.hub
+      .until(name, ({ state }) => state === 'active', 30)
       .then(() => house.hub.ask((control) => control.refresh(name)))
       .catch((error: unknown) => broken.push(`${name} does not recover: ${messageOf(error)}`));
   }
@@ -112,7 +108,7 @@ async function refusals(scale: Scale): Promise<Finding> {
   const load = await Load.start(house.hub, house.portal, fleet, ASKING_OFTEN);
   await Promise.all(names.map((name) => house.hub.ask((control) => control.refresh(name))));
   for (const name of names) {
-    const status = await until(house.hub, name, ({ state }) => state === 'needs_pairing', 15).catch(() => null);
+    const status = await house.hub.until(name, ({ state }) => state === 'needs_pairing', 15).catch(() => null);
     if (status === null) broken.push(`${name} does not need pairing`);
     else broken.push(...misnamed(status));
   }
@@ -171,8 +167,5 @@ function misnamed({ name, problem }: ApplianceAnswer): string[] {
 }
 
 function named(portal: string, broken: readonly string[], figures: Finding['figures']): Finding {
-  return {
-    figures: Object.fromEntries(Object.entries(figures).map(([key, value]) => [`${portal}: ${key}`, value])),
-    broken: broken.map((sentence) => `${portal}: ${sentence}`),
-  };
+  return { figures: figuresOf(portal, figures), broken: broken.map((sentence) => `${portal}: ${sentence}`) };
 }

@@ -1,6 +1,6 @@
 import type { SeededRandom } from '../support/seeded-random.ts';
 import { cutOff } from './cut-off.ts';
-import type { Experiment, Finding, Scale } from './experiment.ts';
+import { type Experiment, type Finding, Promises, type Scale, together } from './experiment.ts';
 import { OUTAGES, Street } from './street.ts';
 
 const MINUTE = 60_000;
@@ -16,8 +16,7 @@ export const experiment: Experiment = {
   promise:
     'After a day without the portal every grant is fresh again by itself within one lifetime of a token; meanwhile less than one request in 30 s is made for it, and a street of hubs does not come back in one minute.',
   async run(scale, random) {
-    const [virtual, real] = await Promise.all([street(scale, random), cutOff(scale)]);
-    return { figures: { ...virtual.figures, ...real.figures }, broken: [...virtual.broken, ...real.broken] };
+    return together(await Promise.all([street(scale, random), cutOff(scale)]));
   },
 };
 
@@ -26,10 +25,7 @@ async function street({ long, progress, signal }: Scale, random: SeededRandom): 
   await using street = await Street.build(long ? 24 : 4, 3, random);
   const { time, attempts, grants } = street;
   const figures: Record<string, string | number> = { 'grants in the street': grants.length };
-  const broken: string[] = [];
-  const promise = (kept: boolean, otherwise: string) => {
-    if (!kept) broken.push(otherwise);
-  };
+  const promises = new Promises();
   /** From here on nobody may be at the portal at more than three times the usual rate but who has an appliance waiting. */
   const watchReturn = async (what: string) => {
     const from = time.wall;
@@ -38,7 +34,7 @@ async function street({ long, progress, signal }: Scale, random: SeededRandom): 
       await time.pass(MINUTE);
       if (street.stale.length > 0) slowest = passed;
     }
-    promise(street.stale.length === 0, `${street.stale.length} grants were not fresh an hour after: ${what}`);
+    promises.expect(street.stale.length === 0, `${street.stale.length} grants were not fresh an hour after: ${what}`);
     const waited = new Set(grants.filter(({ asked }) => asked).map(({ id }) => id));
     const own = attempts.filter(({ grant, at }) => at >= from && !waited.has(grant)).map(({ at }) => at - from);
     const usual = (ms: number) => ((grants.length - waited.size) * ms) / USUAL;
@@ -47,8 +43,8 @@ async function street({ long, progress, signal }: Scale, random: SeededRandom): 
     figures[`${what}: last one fresh after, min`] = slowest / MINUTE + 1;
     figures[`${what}: most in 5 min, times the usual`] = Math.round((10 * peak) / usual(WINDOW)) / 10;
     // By chance a handful of refreshes may lie close together, so that a few are granted on top.
-    promise(first <= 3 * usual(MINUTE) + 3, `in the first minute after: ${what}, ${first} hubs came back`);
-    promise(peak <= 3 * usual(WINDOW) + 4, `after: ${what}, ${peak} refreshes were made in five minutes`);
+    promises.expect(first <= 3 * usual(MINUTE) + 3, `in the first minute after: ${what}, ${first} hubs came back`);
+    promises.expect(peak <= 3 * usual(WINDOW) + 4, `after: ${what}, ${peak} refreshes were made in five minutes`);
   };
 
   for (const outage of long ? OUTAGES : (['refused', '503'] as const)) {
@@ -62,8 +58,8 @@ async function street({ long, progress, signal }: Scale, random: SeededRandom): 
     const most = Math.max(...grants.map(({ id }) => made.filter(({ grant }) => grant === id).length));
     const every = Math.round(lasts / 1000 / most);
     figures[`${outage}: requests a grant, at most one in, s`] = every;
-    promise(every >= 30, `with the portal ${outage} one grant made a request every ${every} s`);
-    promise(
+    promises.expect(every >= 30, `with the portal ${outage} one grant made a request every ${every} s`);
+    promises.expect(
       made.every(({ granted }) => !granted),
       `with the portal ${outage} there were answers`,
     );
@@ -79,10 +75,10 @@ async function street({ long, progress, signal }: Scale, random: SeededRandom): 
     progress(`power cut: all fresh after ${figures['power cut: last one fresh after, min']} min`);
   }
   const { refreshTokensRepeated } = street.emulator.observations;
-  promise(refreshTokensRepeated === 0, `${refreshTokensRepeated} refresh tokens were sent twice`);
-  promise(
+  promises.expect(refreshTokensRepeated === 0, `${refreshTokensRepeated} refresh tokens were sent twice`);
+  promises.expect(
     street.emulator.grants().every(({ revoked }) => !revoked),
     'a grant was lost',
   );
-  return { figures, broken };
+  return { figures, broken: promises.broken };
 }

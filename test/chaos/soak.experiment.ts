@@ -1,22 +1,30 @@
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { ApplianceAnswer } from '../../src/control/messages.ts';
-import { stateOf, until, visit } from '../reliability/fleet.ts';
+import type { ApplianceAnswer, CredentialsAnswer } from '../../src/control/messages.ts';
+import { Load } from '../reliability/load.ts';
 import { EmulatorProcess } from '../support/emulator-process.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
-import { logFile, rememberSecrets } from '../support/logs.ts';
+import { logFile } from '../support/logs.ts';
 import { patient } from '../support/patience.ts';
 import type { SeededRandom } from '../support/seeded-random.ts';
 import { slowStoreEnv } from '../support/slow-store.ts';
 import type { Experiment, Finding, Scale } from './experiment.ts';
-import { type Customer, Customers } from './soak-customers.ts';
 import { everyFault } from './soak-faults.ts';
 import { median, openFiles, perMinute, residentMemory, type Sample, slope, usualGrowth } from './soak-gauges.ts';
 
 const APPLIANCES = 10;
 /** ms between two requests of one appliance: 50 a second of all together. */
 const EVERY = 200;
+/** A connection serves so many requests, then another takes its place. */
+const REQUESTS_A_CONNECTION = 50;
 const SCOPES = ['Monitoring', 'Monitoring RemoteControl', 'RegisterDevice'];
+
+/** An appliance that asks, and whose tokens must be of this user and scope. */
+interface Customer {
+  readonly credentials: CredentialsAnswer;
+  readonly user: string;
+  readonly scope: string;
+}
 
 /** What the two forms differ in. */
 interface Form {
@@ -101,8 +109,9 @@ async function soak(scale: Scale, random: SeededRandom, form: Form): Promise<Fin
   scale.progress(`${customers.length} appliances are paired`);
   for (const fault of everyFault(random, form.duration === null)) await portal.addFault(fault);
 
-  const { certificate } = await hub.ask((control) => control.authority());
-  const load = new Customers(`https://127.0.0.1:${hub.httpsPort}/oauth/token`, certificate, portal);
+  const credentials = customers.map((customer) => customer.credentials);
+  const asked = { atOnce: form.mostAtOnce, tries: 3, perConnection: REQUESTS_A_CONNECTION };
+  const load = await Load.start(hub, portal, credentials, EVERY, asked);
   const lost = new Set<string>();
   const memory: Sample[] = [];
   const files: Sample[] = [];
@@ -113,7 +122,6 @@ async function soak(scale: Scale, random: SeededRandom, form: Form): Promise<Fin
   {
     await using _asking = load;
     await using _making = trouble;
-    load.start(customers, EVERY, form.mostAtOnce);
     const goesOn = async () => {
       if (form.duration !== null) return seconds() < form.duration;
       // It can't be asked while its base origin is down, which is the last of what is done to it.
@@ -131,7 +139,7 @@ async function soak(scale: Scale, random: SeededRandom, form: Form): Promise<Fin
       if (second % 20 === 0 && !scale.signal.aborted) {
         const kB = memory.at(-1)?.value;
         scale.progress(
-          `${load.asked} asked, ${load.tried} tokens tried, ${load.wrongs} wrong, ${lost.size} grants lost, ${kB} kB`,
+          `${load.asked} asked, ${wrongOf(load, customers).length} wrong, ${lost.size} grants lost, ${kB} kB`,
         );
       }
     }
@@ -146,15 +154,17 @@ async function soak(scale: Scale, random: SeededRandom, form: Form): Promise<Fin
   const odd = oddLines(readFileSync(hub.log, 'utf8'));
 
   const growth = form.growth && measured(form.growth, { memory, files, heap: heapOf(heapFile) });
-  const status = (code: number) => load.statuses.get(code) ?? 0;
+  const wrong = wrongOf(load, customers);
+  const tried = load.handOuts.length - load.untried.length;
+  const took = [...load.handOuts, ...load.refusals].map(({ asked, answered }) => answered - asked);
   return {
     figures: {
       'hand-outs asked for': `${load.asked}, ${(load.asked / asking).toFixed(0)} a second`,
-      'tokens handed out': `${status(200)}, ${load.tried} of them tried at the portal`,
-      'told to come back later (503)': status(503),
+      'tokens handed out': `${load.handOuts.length}, ${tried} of them tried at the portal`,
+      'told to come back later (503)': load.refusals.filter(({ status }) => status === 503).length,
       'without an answer': load.unanswered,
-      'wrong hand-outs': load.wrongs,
-      'slowest answer, ms': load.slowest,
+      'wrong hand-outs': wrong.length,
+      'slowest answer, ms': took.reduce((slowest, ms) => Math.max(slowest, ms), 0),
       'faults met': [...faultsMet].map(([kind, struck]) => `${kind} ${struck}`).join(', '),
       'pairings under faults': trouble.pairings,
       'grants lost': lost.size,
@@ -163,7 +173,7 @@ async function soak(scale: Scale, random: SeededRandom, form: Form): Promise<Fin
       'unexpected log lines': odd.length,
     },
     broken: [
-      ...load.wrong,
+      ...wrong.slice(0, 5),
       ...(load.unanswered > load.asked / 1000 ? [`${load.unanswered} requests were not answered`] : []),
       ...[...lost].map((name) => `${name} lost its grant`),
       ...(recovered ? [] : [`not every appliance was active again ${RECOVERY} s after the last fault`]),
@@ -173,6 +183,27 @@ async function soak(scale: Scale, random: SeededRandom, form: Form): Promise<Fin
       ...(filesAtEnd > filesAtStart + LEFT_OPEN ? [`${filesAtEnd - filesAtStart} files are left open`] : []),
     ],
   };
+}
+
+/** What an appliance should never be told or given, in one sentence each. */
+function wrongOf({ handOuts, refusals }: Load, customers: readonly Customer[]): string[] {
+  const wrong = refusals
+    .filter(({ status, retryAfter }) => status !== 503 || !(Number(retryAfter) >= 1))
+    .map(({ appliance, status, error }) => `${appliance} was answered ${status} ${error}`);
+  const by = new Map(customers.map((customer) => [customer.credentials.name, customer]));
+  for (const { appliance, scope, verdict, accepted, expiresIn } of handOuts) {
+    const customer = by.get(appliance);
+    if (scope !== customer?.scope) wrong.push(`${appliance} was told scope ${scope}`);
+    if (verdict === null) continue;
+    if (!accepted)
+      wrong.push(
+        `${appliance} was given a token that the portal refuses (${verdict.status}), with ${expiresIn} s left`,
+      );
+    if (verdict.status !== 200) continue;
+    if (verdict.user !== customer?.user) wrong.push(`${appliance} was given a token of ${verdict.user}`);
+    if (verdict.scope !== customer?.scope) wrong.push(`${appliance} was given a token for scope ${verdict.scope}`);
+  }
+  return wrong;
 }
 
 /** What grows after the warm-up. */
@@ -206,19 +237,11 @@ async function pairAll(hub: HubProcess, portal: EmulatorProcess, users: readonly
   for (const [index, user] of users.entries()) {
     const name = `appliance-${index}`;
     const scope = SCOPES[index % SCOPES.length] ?? '';
-    const credentials = await hub.ask((control) => control.addAppliance(name, scope, null));
-    rememberSecrets([credentials.client_secret]);
-    await pair(hub, portal, name, user);
-    await until(hub, name, ({ state }) => state === 'active');
+    const credentials = await hub.addAppliance(name, scope);
+    await hub.pair(name, portal, user);
     customers.push({ credentials, user, scope });
   }
   return customers;
-}
-
-async function pair(hub: HubProcess, portal: EmulatorProcess, name: string, user: string): Promise<void> {
-  await hub.ask((control) => control.pair(name));
-  const { authorize_url } = await until(hub, name, (status) => status.authorize_url !== undefined);
-  await visit(await portal.login(stateOf(authorize_url), user));
 }
 
 /** What a home does beside the load: somebody pairs again, and now and then an origin of the portal is down. */
@@ -242,7 +265,7 @@ class Trouble implements AsyncDisposable {
     if (second % 7 === 2) {
       const { credentials, user } = this.#random.pick(this.#customers);
       this.#do(async () => {
-        await pair(this.#hub, this.#portal, credentials.name, user);
+        await this.#hub.pair(credentials.name, this.#portal, user);
         this.pairings += 1;
       });
     }

@@ -13,6 +13,7 @@ import { openStore } from '../../src/store/open-store.ts';
 import { systemRandom } from '../../src/system/random.ts';
 import { createAuthority, issueLeaf } from '../../src/system/x509/issuing.ts';
 import { Activity, FakeTime } from '../support/fake-time.ts';
+import { stateOf } from '../support/hub-process.ts';
 import type { SeededRandom } from '../support/seeded-random.ts';
 import { stateFolder } from '../support/state-folder.ts';
 
@@ -241,8 +242,7 @@ export class StreetHub implements Disposable {
     await time.settle();
     const { step } = run.pairing;
     if (step.kind !== 'waiting') throw new Error(`nobody can log in: ${step.kind}`);
-    const state = new URL(step.link.authorizeUrl).searchParams.get('state') ?? '';
-    await emulator.login({ state, user: 'demo' });
+    await emulator.login({ state: stateOf(step.link.authorizeUrl), user: 'demo' });
     await time.pass(10_000);
     return appliance.id;
   }

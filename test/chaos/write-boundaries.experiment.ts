@@ -3,10 +3,11 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { messageOf } from '../../src/core/failure.ts';
-import { stateOf, until, visit } from '../reliability/fleet.ts';
-import { eventually } from '../support/hub-process.ts';
+import { visit } from '../reliability/fleet.ts';
+import { eventually, stateOf } from '../support/hub-process.ts';
+import { lives } from '../support/processes.ts';
 import type { SeededRandom } from '../support/seeded-random.ts';
-import type { Experiment, Finding, Scale } from './experiment.ts';
+import { type Experiment, type Finding, figuresOf, type Scale, together } from './experiment.ts';
 import { Household } from './household.ts';
 import { readStored, type StoredState } from './stored-grant.ts';
 import { type Call, callsDuring, canStopAtCalls, killBefore } from './system-calls.ts';
@@ -71,11 +72,7 @@ export const experiment: Experiment = {
           sample(refresh('a person'), [...WRITES, ...SENDS, AFTERWARDS], random),
           sample(pairing(), [...WRITES, SEND, AFTERWARDS], random),
         ];
-    const findings = await Promise.all(walks);
-    return {
-      figures: Object.assign({}, ...findings.map(({ figures }) => figures)),
-      broken: findings.flatMap(({ broken }) => broken),
-    };
+    return together(await Promise.all(walks));
   },
 };
 
@@ -206,7 +203,7 @@ class Stepping {
   }
 
   conclude(): Finding {
-    const figures = {
+    const figures = figuresOf(this.#work.name, {
       'boundaries killed at': this.kills,
       'calls stepped through': [...this.#calls].map(([call, count]) => `${call} ${count}`).join(', '),
       ...(this.#syncs > 0 && { 'syncs of one that went well, each before what follows from it': this.#syncs }),
@@ -214,11 +211,8 @@ class Stepping {
       'left the old generation, in doubt': this.#left['old, in doubt'],
       'left the new generation': this.#left.new,
       'left neither': this.kills - this.#left.old - this.#left['old, in doubt'] - this.#left.new,
-    };
-    return {
-      figures: Object.fromEntries(Object.entries(figures).map(([key, value]) => [`${this.#work.name}: ${key}`, value])),
-      broken: this.#broken,
-    };
+    });
+    return { figures, broken: this.#broken };
   }
 
   #isStore(file: string): boolean {
@@ -305,7 +299,7 @@ function refresh(replay: 'soon' | 'a person'): Work {
       return () => refreshed(hub);
     },
     async finish({ hub }) {
-      if (replay === 'soon') await until(hub, NAME, ({ state }) => state === 'active', 20);
+      if (replay === 'soon') await hub.until(NAME, ({ state }) => state === 'active', 20);
       await refreshed(hub);
     },
   };
@@ -333,11 +327,9 @@ function writeBack(): Work {
 function pairing(): Work {
   let location = '';
   let link = '';
-  const begin = async ({ hub, portal }: Household) => {
-    await hub.ask((control) => control.pair(NAME));
-    const { authorize_url } = await until(hub, NAME, (status) => status.authorize_url !== undefined);
-    link = authorize_url ?? '';
-    location = await portal.login(stateOf(link), NAME);
+  const logIn = async ({ portal }: Household, to: string) => {
+    link = to;
+    ({ location } = await portal.login({ state: stateOf(link), user: NAME }));
   };
   const bring = async () => {
     if (!(await visit(location)).includes('is connected')) throw new Error('it is not connected');
@@ -345,16 +337,15 @@ function pairing(): Work {
   return {
     name: 'pairing',
     async prepare(house) {
-      await begin(house);
+      await logIn(house, (await house.hub.beginPairing(NAME)).href);
       return bring;
     },
     async finish(house) {
       // The person reloads the page that the login ended on.
       await visit(location);
-      const { authorize_url } = await until(house.hub, NAME, (status) => status.authorize_url !== link);
+      const { authorize_url } = await house.hub.until(NAME, (status) => status.authorize_url !== link);
       if (authorize_url === undefined) return;
-      link = authorize_url;
-      location = await house.portal.login(stateOf(link), NAME);
+      await logIn(house, authorize_url);
       await bring();
       await refreshed(house.hub);
     },
@@ -364,12 +355,4 @@ function pairing(): Work {
 async function refreshed(hub: Household['hub']): Promise<void> {
   const { state, problem } = await hub.ask((control) => control.refresh(NAME));
   if (state !== 'active') throw new Error(`it is ${state}: ${problem?.message}`);
-}
-
-function lives(pid: number): boolean {
-  try {
-    return process.kill(pid, 0);
-  } catch {
-    return false;
-  }
 }

@@ -3,7 +3,8 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { CredentialsAnswer } from '../../src/control/messages.ts';
 import type { Emulator } from '../../src/emulator/index.ts';
-import { eventually, HubProcess } from '../support/hub-process.ts';
+import { logIn } from '../reliability/fleet.ts';
+import { eventually, HubProcess, stateOf } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { startPortal } from '../support/portal.ts';
 import { setUpOnce } from '../support/set-up.ts';
@@ -128,8 +129,7 @@ test('with on_start an unpaired appliance and one of a changed scope are paired,
   const onStart = '[pairing]\non_start = true\n';
   const login = async () => {
     const { authorize_url } = await logged('waiting for a login');
-    const state = new URL(String(authorize_url)).searchParams.get('state') ?? '';
-    await (await fetch((await emulator.login({ state, user: 'demo' })).location)).text();
+    await logIn(emulator, String(authorize_url));
   };
   await startWith(onStart + WALLBOX);
   await login();
@@ -166,8 +166,7 @@ test('one that goes to another portal keeps its grant, which no other portal see
   expect(moved).toMatchObject({ state: 'needs_pairing', portal: 'bench', expires_in: null });
   expect(moved.problem?.message).toContain(emulator.frontendUrl);
   expect(moved).not.toHaveProperty('authorize_url');
-  const { location } = await emulator.login({ state: link.searchParams.get('state') ?? '', user: 'demo' });
-  expect(await (await fetch(location)).text()).toContain('is not connected');
+  expect(await logIn(emulator, link)).toContain('is not connected');
   expect(await says('wallbox', SECRETS.wallbox)).toBe('400 invalid_grant');
   await expect(hub.ask((control) => control.refresh('wallbox'))).rejects.toThrow('pair');
 
@@ -205,7 +204,7 @@ test('a pairing that is open goes along with its portal, and a login through its
   await startWithPortals(table('home', emulator));
   rememberSecrets([(await hub.addAppliance('heater', 'Monitoring')).client_secret]);
   await hub.pair('heater', emulator);
-  const state = (await hub.beginPairing('heater')).searchParams.get('state') ?? '';
+  const state = stateOf(await hub.beginPairing('heater'));
   await startWithPortals(table('renamed', emulator));
   const before = emulator.grants().length;
   await emulator.login({ state, user: 'demo' });

@@ -1,6 +1,7 @@
-import { request } from 'undici';
 import { describe, expect, it } from 'vitest';
 import type { ApplianceAnswer, CredentialsAnswer } from '../../src/control/messages.ts';
+import { logIn } from '../reliability/fleet.ts';
+import { whoami } from '../reliability/load.ts';
 import { HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { startPortal } from '../support/portal.ts';
@@ -14,21 +15,19 @@ describe('the main job', () => {
     expect(await hub.requestToken(wallbox)).toMatchObject({ status: 400, body: { error: 'invalid_grant' } });
 
     const { authorize_url } = await hub.json<{ authorize_url: string }>('pair', 'wallbox', '--no-wait');
-    const state = new URL(authorize_url).searchParams.get('state') ?? '';
-    const { location } = await emulator.login({ state, user: 'demo' });
-    expect(await (await fetch(location)).text()).toContain('wallbox is connected');
+    expect(await logIn(emulator, authorize_url)).toContain('wallbox is connected');
     const first = await hub.requestToken(wallbox);
     expect(first).toMatchObject({
       status: 200,
       headers: { 'cache-control': 'no-store' },
       body: { token_type: 'Bearer', scope: 'Monitoring RemoteControl' },
     });
-    expect(await whoami(emulator.baseUrl, first.body['access_token'])).toBe(200);
+    expect(await whoami(emulator, first.body['access_token'])).toBe(200);
 
     expect(await hub.json('refresh', 'wallbox')).toMatchObject({ name: 'wallbox', state: 'active', problem: null });
     const second = await hub.requestToken(wallbox);
     expect(second.body['access_token']).not.toBe(first.body['access_token']);
-    expect(await whoami(emulator.baseUrl, second.body['access_token'])).toBe(200);
+    expect(await whoami(emulator, second.body['access_token'])).toBe(200);
 
     expect(await hub.cli('unpair', 'wallbox')).toMatchObject({ status: 0 });
     const { appliances } = await hub.json<{ appliances: ApplianceAnswer[] }>('status');
@@ -41,11 +40,3 @@ describe('the main job', () => {
     rememberSecrets([wallbox.client_secret]);
   });
 });
-
-async function whoami(baseUrl: string, token: unknown): Promise<number> {
-  const { statusCode, body } = await request(`${baseUrl}/api/whoami`, {
-    headers: { authorization: `Bearer ${token}` },
-  });
-  await body.dump();
-  return statusCode;
-}

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { logIn } from '../reliability/fleet.ts';
 import { sql } from '../store/spoil.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
 import { startPortal } from '../support/portal.ts';
@@ -71,7 +72,6 @@ describe('a portal that is down', () => {
       clients: [{ id: before.clientId, secret: before.clientSecret }],
     });
     const url = await eventually(async () => (await hub.appliance('wallbox')).authorize_url, 45);
-    const { location } = await emulator.login({ state: new URL(url).searchParams.get('state') ?? '', user: 'demo' });
-    expect(await (await fetch(location)).text()).toContain('wallbox is connected');
+    expect(await logIn(emulator, url)).toContain('wallbox is connected');
   });
 });

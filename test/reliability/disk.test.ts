@@ -9,7 +9,7 @@ import { type Answer, basic, FORM, HubClient, jsonOf } from '../lan/wire.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { startPortal } from '../support/portal.ts';
-import { pairFleet, refreshSends, startRefresh, until } from './fleet.ts';
+import { logIn, pairFleet, refreshSends, startRefresh } from './fleet.ts';
 import { type HandOut, Load } from './load.ts';
 import { SmallDisk } from './small-disk.ts';
 
@@ -27,7 +27,7 @@ describe.concurrent('a disk', () => {
     await using load = await home.startLoad();
     home.whenAnswering(NAMES.length, () => disk.fill());
     for (const name of NAMES) startRefresh(hub, name);
-    for (const name of NAMES) await until(hub, name, ({ problem }) => problem === null && allRefreshed(emulator));
+    for (const name of NAMES) await hub.until(name, ({ problem }) => problem === null && allRefreshed(emulator));
     await hub.kill('SIGKILL');
     await hub.launch();
     for (const name of NAMES) expect(await hub.appliance(name)).toMatchObject(well);
@@ -45,7 +45,7 @@ describe.concurrent('a disk', () => {
     });
     for (const name of NAMES) startRefresh(hub, name);
     for (const name of NAMES)
-      expect(await until(hub, name, ({ problem }) => problem !== null)).toMatchObject(unwritable);
+      expect(await hub.until(name, ({ problem }) => problem !== null)).toMatchObject(unwritable);
     await eventually(async () => NAMES.every((name) => newest(load, name)?.generation === 4));
     disk.makeRoom();
     await hub.kill('SIGTERM');
@@ -63,7 +63,7 @@ describe.concurrent('a disk', () => {
     await using load = await home.startLoad();
     home.whenAnswering(1, () => disk.breakDown());
     startRefresh(hub, 'cellar');
-    expect(await until(hub, 'cellar', ({ problem }) => problem !== null)).toMatchObject(unwritable);
+    expect(await hub.until('cellar', ({ problem }) => problem !== null)).toMatchObject(unwritable);
     expect(await hub.ask((control) => control.refresh('roof'))).toMatchObject(unwritable);
     expect(await hub.ask((control) => control.refresh('cellar'))).toMatchObject(unwritable);
     expect(refreshSends(emulator)).toHaveLength(1);
@@ -80,7 +80,7 @@ describe.concurrent('a disk', () => {
     await hub.kill();
     disk.repair();
     await hub.launch();
-    for (const name of NAMES) await until(hub, name, ({ state }) => state === 'active');
+    for (const name of NAMES) await hub.until(name, ({ state }) => state === 'active');
     for (const name of NAMES) expect(await hub.ask((control) => control.refresh(name))).toMatchObject(well);
     expect(load.refused).toEqual([]);
     // The one that never got to the disk was lost with the power, as any answer on its way.
@@ -102,7 +102,7 @@ it.concurrent('a hub that was started on a read-only disk goes on by itself when
   // It begins anew with what is on the disk; before that the control socket may come, and go once more.
   await eventually(async () => readFileSync(hub.log, 'utf8').split('"hub started"').length === 3, 30);
   for (const name of NAMES) await eventually(() => hub.appliance(name).catch(() => null), 30);
-  for (const name of NAMES) await until(hub, name, ({ state }) => state === 'active', 30);
+  for (const name of NAMES) await hub.until(name, ({ state }) => state === 'active', 30);
   for (const name of NAMES) expect(await hub.ask((control) => control.refresh(name))).toMatchObject(well);
   expect(hub.pid).toBe(pid);
   expect(load.refused).toEqual([]);
@@ -119,8 +119,7 @@ it.concurrent('a refresh token of the hub’s own that is revoked on a full disk
   const ownToken = async () => {
     const { device_code, user_code } = jsonOf(await post('/oauth/device_authorization', {}));
     const opened = await post('/pair', { user_code: String(user_code) });
-    const state = new URL(String(opened.headers['location'])).searchParams.get('state') ?? '';
-    await (await fetch((await emulator.login({ state, user: 'demo' })).location)).text();
+    await logIn(emulator, String(opened.headers['location']));
     const redeemed = await post('/oauth/token', { grant_type: DEVICE_CODE_GRANT, device_code: String(device_code) });
     const token = String(jsonOf(redeemed)['refresh_token']);
     rememberSecrets([String(device_code), token]);

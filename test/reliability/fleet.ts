@@ -1,40 +1,7 @@
 import { request } from 'undici';
-import type { ApplianceAnswer, CredentialsAnswer } from '../../src/control/messages.ts';
+import type { CredentialsAnswer } from '../../src/control/messages.ts';
 import type { Emulator } from '../../src/emulator/index.ts';
-import { eventually, type HubProcess } from '../support/hub-process.ts';
-import { rememberSecrets } from '../support/logs.ts';
-
-/** Waits until an appliance stands as it should. */
-export function until(
-  hub: HubProcess,
-  name: string,
-  stands: (status: ApplianceAnswer) => boolean,
-  seconds = 15,
-): Promise<ApplianceAnswer> {
-  return eventually(async () => {
-    const status = await hub.appliance(name);
-    return stands(status) && status;
-  }, seconds);
-}
-
-/** Registers an appliance. */
-export async function addAppliance(hub: HubProcess, name: string, portal?: string): Promise<CredentialsAnswer> {
-  const credentials = await hub.ask((control) => control.addAppliance(name, 'Monitoring', portal ?? null));
-  rememberSecrets([credentials.client_secret]);
-  return credentials;
-}
-
-/** Starts a pairing. @returns the state of its link */
-export async function beginPairing(hub: HubProcess, name: string): Promise<string> {
-  await hub.ask((control) => control.pair(name));
-  const { authorize_url } = await until(hub, name, (status) => status.authorize_url !== undefined);
-  return stateOf(authorize_url);
-}
-
-/** The state in a link. */
-export function stateOf(authorizeUrl: string | undefined): string {
-  return new URL(authorizeUrl ?? 'no:link').searchParams.get('state') ?? '';
-}
+import { type HubProcess, type LoginPortal, stateOf } from '../support/hub-process.ts';
 
 /** Goes where a browser would be sent. @returns the page's text */
 export async function visit(location: string): Promise<string> {
@@ -42,11 +9,9 @@ export async function visit(location: string): Promise<string> {
   return body.text();
 }
 
-/** Logs in and lets the browser bring the code to the hub. @returns where the browser was sent */
-export async function logIn(emulator: Emulator, state: string): Promise<string> {
-  const { location } = await emulator.login({ state, user: 'demo' });
-  await visit(location);
-  return location;
+/** Logs in through a link and lets the browser bring the code to the hub. @returns the page that it ends on */
+export async function logIn(portal: LoginPortal, link: URL | string | undefined): Promise<string> {
+  return visit((await portal.login({ state: stateOf(link), user: 'demo' })).location);
 }
 
 /** Registers appliances and pairs them. */
@@ -57,9 +22,8 @@ export async function pairFleet(
 ): Promise<CredentialsAnswer[]> {
   const fleet: CredentialsAnswer[] = [];
   for (const name of names) {
-    fleet.push(await addAppliance(hub, name));
-    await logIn(emulator, await beginPairing(hub, name));
-    await until(hub, name, ({ state }) => state === 'active');
+    fleet.push(await hub.addAppliance(name, 'Monitoring'));
+    await hub.pair(name, emulator);
   }
   return fleet;
 }

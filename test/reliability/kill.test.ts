@@ -1,19 +1,8 @@
 import { expect, it } from 'vitest';
 import type { Exchange } from '../../src/emulator/index.ts';
-import { eventually, HubProcess } from '../support/hub-process.ts';
+import { eventually, HubProcess, stateOf } from '../support/hub-process.ts';
 import { startPortal } from '../support/portal.ts';
-import {
-  addAppliance,
-  beginPairing,
-  codeSends,
-  logIn,
-  pairFleet,
-  refreshSends,
-  startRefresh,
-  stateOf,
-  until,
-  visit,
-} from './fleet.ts';
+import { codeSends, logIn, pairFleet, refreshSends, startRefresh, visit } from './fleet.ts';
 import { whoami } from './load.ts';
 
 it('kill -9 at a strict portal keeps open pairings and the grants that were not used, and says what was lost', async () => {
@@ -21,11 +10,11 @@ it('kill -9 at a strict portal keeps open pairings and the grants that were not 
   const { emulator } = portal;
   await using hub = await HubProcess.start({ emulator });
   const fleet = await pairFleet(hub, emulator, ['not-acted', 'acted']);
-  for (const name of ['by-redirect', 'by-poll', 'exchanging']) await addAppliance(hub, name);
-  const redirected = await beginPairing(hub, 'by-redirect');
-  const polled = await beginPairing(hub, 'by-poll');
-  const first = await beginPairing(hub, 'exchanging');
-  const { location } = await emulator.login({ state: first, user: 'demo' });
+  for (const name of ['by-redirect', 'by-poll', 'exchanging']) await hub.addAppliance(name, 'Monitoring');
+  const redirected = await hub.beginPairing('by-redirect');
+  const polled = await hub.beginPairing('by-poll');
+  const first = await hub.beginPairing('exchanging');
+  const { location } = await emulator.login({ state: stateOf(first), user: 'demo' });
 
   portal.keep = 'received';
   startRefresh(hub, 'not-acted');
@@ -41,8 +30,8 @@ it('kill -9 at a strict portal keeps open pairings and the grants that were not 
   // By the log: on a busy machine the replay is over before anybody can ask.
   const lost = hub.events('answer lost').map(({ appliance }) => appliance);
   expect(lost.toSorted()).toEqual(['acted', 'not-acted']);
-  expect((await until(hub, 'not-acted', ({ state }) => state !== 'retrying')).state).toBe('active');
-  const refused = await until(hub, 'acted', ({ state }) => state !== 'retrying');
+  expect((await hub.until('not-acted', ({ state }) => state !== 'retrying')).state).toBe('active');
+  const refused = await hub.until('acted', ({ state }) => state !== 'retrying');
   expect(refused).toMatchObject({
     state: 'needs_pairing',
     problem: { code: 'refused', message: expect.stringMatching(/answer was lost on \d/) },
@@ -54,22 +43,21 @@ it('kill -9 at a strict portal keeps open pairings and the grants that were not 
     expect(await whoami(emulator, answer.body['access_token'])).toBe(200);
   }
   // A code is never sent again: there is a fresh link, and somebody who reloads the page that the login ended on is told so.
-  const again = await until(hub, 'exchanging', ({ authorize_url }) => authorize_url !== undefined);
-  const fresh = stateOf(again.authorize_url);
-  expect(fresh).not.toBe(first);
+  const again = await hub.until('exchanging', ({ authorize_url }) => authorize_url !== undefined);
+  expect(again.authorize_url).not.toBe(first.href);
   expect(await visit(location)).not.toContain('is connected');
   expect(codeSends(emulator)).toEqual([1, 1, 1]);
 
   await hub.kill('SIGKILL');
   await hub.launch();
-  expect(stateOf((await hub.appliance('by-redirect')).authorize_url) === redirected).toBe(true);
-  expect(stateOf((await hub.appliance('by-poll')).authorize_url) === polled).toBe(true);
-  await emulator.login({ state: polled, user: 'demo' });
-  expect(await visit((await emulator.login({ state: redirected, user: 'demo' })).location)).toContain('is connected');
-  await logIn(emulator, fresh);
-  await logIn(emulator, await beginPairing(hub, 'acted'));
+  expect((await hub.appliance('by-redirect')).authorize_url).toBe(redirected.href);
+  expect((await hub.appliance('by-poll')).authorize_url).toBe(polled.href);
+  await emulator.login({ state: stateOf(polled), user: 'demo' });
+  expect(await logIn(emulator, redirected)).toContain('is connected');
+  await logIn(emulator, again.authorize_url);
+  await hub.pair('acted', emulator);
   for (const name of ['by-redirect', 'by-poll', 'exchanging', 'acted'])
-    await until(hub, name, ({ state }) => state === 'active');
+    await hub.until(name, ({ state }) => state === 'active');
   expect(codeSends(emulator)).toEqual([1, 1, 1, 1, 1, 1, 1]);
   expect(emulator.observations.codesRepeated).toBe(0);
   // Neither time nor another start has it send the dead token once more.

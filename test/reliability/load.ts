@@ -2,10 +2,20 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, request } from 'undici';
 import type { CredentialsAnswer } from '../../src/control/messages.ts';
 import type { HubProcess } from '../support/hub-process.ts';
+import { rememberSecrets } from '../support/logs.ts';
+import { patient } from '../support/patience.ts';
 
-/** Where tokens are tried out. */
+/** Where tokens are tried out; `ca` is its CA's certificate, PEM, where it speaks TLS. */
 interface Portal {
   readonly baseUrl: string;
+  readonly ca?: string | null;
+}
+
+/** What the portal answers to who brings a token: HTTP 200 or 401, and whose and what for it is. */
+interface Verdict {
+  readonly status: number;
+  readonly user?: string;
+  readonly scope?: string;
 }
 
 /** A token that an appliance was given, and what the portal said of it right afterwards. */
@@ -20,35 +30,56 @@ export interface HandOut {
   readonly answered: number;
   /** As the hub says, in seconds. */
   readonly expiresIn: number;
-  /** Whether the portal took the token; one that was looked at after its announced end counts as taken. */
+  /** As the hub says. */
+  readonly scope: unknown;
+  /** Null where the portal was out of reach. */
+  readonly verdict: Verdict | null;
+  /** Whether the portal took the token; one that was looked at after its announced end counts as taken, and one that was not. */
   readonly accepted: boolean;
 }
 
 /** An answer of the hub that is no token. */
 export interface Refusal {
   readonly appliance: string;
-  /** When it was answered, in ms since 1970. */
-  readonly at: number;
+  /** When it was asked for and answered, in ms since 1970. */
+  readonly asked: number;
+  readonly answered: number;
   readonly status: number;
   readonly error: unknown;
   readonly retryAfter: unknown;
+}
+
+/** How appliances ask. */
+interface LoadOptions {
+  /** Requests of one appliance at a time, beyond which none is made, so that a busy machine catches up; default: 1. */
+  readonly atOnce?: number;
+  /** How often a request that is not answered is sent; default: 1. */
+  readonly tries?: number;
+  /** The requests after which an appliance takes another connection: handshakes belong to the load. Default: none. */
+  readonly perConnection?: number;
 }
 
 /** Appliances that ask for their tokens again and again, each on a connection of its own, and use them at once. */
 export class Load implements AsyncDisposable {
   readonly handOuts: HandOut[] = [];
   readonly refusals: Refusal[] = [];
+  /** Requests that were sent. */
+  asked = 0;
   /** Requests that the hub did not answer, because it was not there. */
   unanswered = 0;
   readonly #hub: HubProcess;
   readonly #portal: Portal;
-  readonly #agents: Agent[] = [];
+  readonly #options: Required<LoadOptions>;
+  readonly #portalAgent: Agent;
+  readonly #tokens = new Set<string>();
   readonly #stop = new AbortController();
   #loops: Promise<void>[] = [];
 
-  private constructor(hub: HubProcess, portal: Portal) {
+  private constructor(hub: HubProcess, portal: Portal, options: LoadOptions) {
     this.#hub = hub;
     this.#portal = portal;
+    this.#options = { atOnce: 1, tries: 1, perConnection: Number.POSITIVE_INFINITY, ...options };
+    this.#portalAgent = agentOf(portal);
   }
 
   /** @param every ms between two requests of one appliance */
@@ -57,12 +88,15 @@ export class Load implements AsyncDisposable {
     portal: Portal,
     fleet: readonly CredentialsAnswer[],
     every: number,
+    options: LoadOptions = {},
   ): Promise<Load> {
-    const load = new Load(hub, portal);
-    const { certificate } = await hub.ask((control) => control.authority());
-    load.#loops = fleet.map((appliance, index) =>
-      load.#run(appliance, certificate, every, (index * every) / fleet.length),
-    );
+    const load = new Load(hub, portal, options);
+    const { certificate: ca } = await hub.authority();
+    load.#loops = fleet.map((appliance, index) => {
+      const localAddress = `127.0.1.${(index % 250) + 1}`;
+      const connect = () => new Agent({ connect: { ca, localAddress }, headersTimeout: MAX_WAIT_MS });
+      return load.#run(appliance, connect, every, (index * every) / fleet.length);
+    });
     return load;
   }
 
@@ -71,9 +105,14 @@ export class Load implements AsyncDisposable {
     return this.handOuts.filter(({ accepted }) => !accepted);
   }
 
+  /** The hand-outs that the portal was not reached for. */
+  get untried(): HandOut[] {
+    return this.handOuts.filter(({ verdict }) => verdict === null);
+  }
+
   /** The refusals of appliances whose last token, by the hub's own word, had more than a second to live. */
   get unfounded(): Refusal[] {
-    return this.refusals.filter(({ appliance, at }) => {
+    return this.refusals.filter(({ appliance, answered: at }) => {
       const last = this.handOuts.findLast((one) => one.appliance === appliance && one.answered <= at);
       return last !== undefined && at < livesUntil(last) - 1000;
     });
@@ -82,63 +121,93 @@ export class Load implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#stop.abort();
     await Promise.all(this.#loops);
-    await Promise.all(this.#agents.map((agent) => agent.destroy()));
+    await this.#portalAgent.destroy();
+    rememberSecrets(this.#tokens);
+    this.#tokens.clear();
   }
 
-  async #run(appliance: CredentialsAnswer, ca: string, every: number, offset: number): Promise<void> {
-    const agent = new Agent({ connections: 1, connect: { ca } });
-    this.#agents.push(agent);
-    const started = Date.now() + offset;
-    for (let round = 0; !this.#stop.signal.aborted; round++) {
-      const wait = started + round * every - Date.now();
-      if (wait > 0) await sleep(wait, undefined, { signal: this.#stop.signal }).catch(() => undefined);
-      if (this.#stop.signal.aborted) return;
-      await this.#ask(appliance, agent).catch(() => {
-        this.unanswered += 1;
-      });
+  async #run(appliance: CredentialsAnswer, connect: () => Agent, every: number, offset: number): Promise<void> {
+    const { atOnce, perConnection } = this.#options;
+    const { signal } = this.#stop;
+    const underWay = new Set<Promise<void>>();
+    const started = performance.now() + offset;
+    let agent = connect();
+    for (let round = 0, sent = 0; ; round++) {
+      const wait = started + round * every - performance.now();
+      if (wait > 0) await sleep(wait, undefined, { signal }).catch(() => undefined);
+      if (signal.aborted) break;
+      if (underWay.size >= atOnce) continue;
+      sent += 1;
+      if (sent % perConnection === 0) {
+        void agent.close();
+        agent = connect();
+      }
+      const asking: Promise<void> = this.#ask(appliance, agent).finally(() => underWay.delete(asking));
+      underWay.add(asking);
     }
+    await Promise.all(underWay);
+    await agent.close();
   }
 
-  async #ask({ name, client_id, client_secret }: CredentialsAnswer, dispatcher: Agent): Promise<void> {
+  async #ask(appliance: CredentialsAnswer, agent: Agent): Promise<void> {
+    let isAnswered = false;
+    for (let left = this.#options.tries; !isAnswered && left > 0; left--) {
+      isAnswered = await this.#askOnce(appliance, agent).then(
+        () => true,
+        () => false,
+      );
+    }
+    if (!isAnswered) this.unanswered += 1;
+  }
+
+  async #askOnce(credentials: CredentialsAnswer, agent: Agent): Promise<void> {
+    const appliance = credentials.name;
     const asked = Date.now();
-    const { statusCode, headers, body } = await request(`https://127.0.0.1:${this.#hub.httpsPort}/oauth/token`, {
-      method: 'POST',
-      dispatcher,
-      headers: {
-        authorization: `Basic ${Buffer.from(`${client_id}:${client_secret}`).toString('base64')}`,
-        'content-type': 'application/x-www-form-urlencoded',
-      },
-      body: 'grant_type=client_credentials',
-    });
-    const answer = (await body.json()) as Record<string, unknown>;
+    this.asked += 1;
+    const { status, headers, body } = await this.#hub.requestToken(credentials, {}, agent);
     const answered = Date.now();
-    const token = answer['access_token'];
-    if (statusCode !== 200 || typeof token !== 'string') {
-      const retryAfter = headers['retry-after'];
-      this.refusals.push({ appliance: name, at: answered, status: statusCode, error: answer['error'], retryAfter });
+    const { access_token: token, error, scope } = body;
+    if (status !== 200 || typeof token !== 'string') {
+      this.refusals.push({ appliance, asked, answered, status, error, retryAfter: headers['retry-after'] });
       return;
     }
-    const expiresIn = Number(answer['expires_in']);
-    const taken = (await whoami(this.#portal, token)) === 200;
-    const accepted = taken || Date.now() > asked + expiresIn * 1000;
-    this.handOuts.push({ appliance: name, ...claimsOf(token), asked, answered, expiresIn, accepted });
+    this.#tokens.add(token);
+    const expiresIn = Number(body['expires_in']);
+    const verdict = await tryOut(this.#portal, token, this.#portalAgent).catch(() => null);
+    const accepted = verdict === null || verdict.status === 200 || Date.now() > asked + expiresIn * 1000;
+    this.handOuts.push({ appliance, ...claimsOf(token), asked, answered, expiresIn, scope, verdict, accepted });
   }
 }
 
 /** The hub's clock counts in steps of 10 ms. */
 const CLOCK_STEP = 10;
+/** The hub makes nobody wait for longer than 10 s, in ms. */
+const MAX_WAIT_MS = patient(10_000);
 
 /** Until when, by the hub's own word, a token that was handed out lives, in ms since 1970. */
 export function livesUntil({ asked, expiresIn }: HandOut): number {
   return asked + 1000 * expiresIn - CLOCK_STEP;
 }
 
-/** What the portal answers to who brings this token. */
+/** What the portal answers to who brings this token. @returns the HTTP status */
 export async function whoami(portal: Portal, token: unknown): Promise<number> {
+  const agent = agentOf(portal);
+  try {
+    return (await tryOut(portal, token, agent)).status;
+  } finally {
+    await agent.close();
+  }
+}
+
+function agentOf({ ca = null }: Portal): Agent {
+  return new Agent({ connections: 16, connect: { ca: ca ?? [] } });
+}
+
+async function tryOut({ baseUrl }: Portal, token: unknown, dispatcher: Agent): Promise<Verdict> {
   const headers = { authorization: `Bearer ${token}` };
-  const { statusCode, body } = await request(`${portal.baseUrl}/api/whoami`, { headers });
-  await body.dump();
-  return statusCode;
+  const { statusCode, body } = await request(`${baseUrl}/api/whoami`, { headers, dispatcher });
+  const text = await body.text();
+  return { ...(text === '' ? {} : JSON.parse(text)), status: statusCode };
 }
 
 /** The emulator's tokens say in the clear what grant they belong to, which one of it they are and when they were issued. */

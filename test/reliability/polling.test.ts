@@ -4,9 +4,9 @@ import type { PairingRun } from '../../src/broker/pairings/pairing-run.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { systemRandom } from '../../src/system/random.ts';
 import { Home, resultOf, STRANGER } from '../broker/home.ts';
-import { HubProcess } from '../support/hub-process.ts';
+import { HubProcess, stateOf } from '../support/hub-process.ts';
 import { startPortal } from '../support/portal.ts';
-import { addAppliance, beginPairing, codeSends, stateOf, until, visit } from './fleet.ts';
+import { codeSends, visit } from './fleet.ts';
 
 const MINUTE = 60_000;
 
@@ -74,11 +74,12 @@ it('a poll and the redirect may bring a code at the same moment: it is exchanged
   ]);
   await using hub = await HubProcess.start({ emulator, toml: toml.join('\n') });
   for (const [index, { id }] of clients.entries()) {
-    await addAppliance(hub, `appliance-${index}`, `p${index}`);
-    const { location } = await emulator.login({ state: await beginPairing(hub, `appliance-${index}`), user: 'demo' });
+    await hub.addAppliance(`appliance-${index}`, 'Monitoring', `p${index}`);
+    const state = stateOf(await hub.beginPairing(`appliance-${index}`));
+    const { location } = await emulator.login({ state, user: 'demo' });
     redirects.set(id, location);
   }
-  for (const index of clients.keys()) await until(hub, `appliance-${index}`, ({ state }) => state === 'active');
+  for (const index of clients.keys()) await hub.until(`appliance-${index}`, ({ state }) => state === 'active');
   for (const page of await Promise.all(pages)) expect(page).toContain('is connected');
   expect(pages).toHaveLength(clients.length);
   expect(codeSends(emulator)).toEqual(clients.map(() => 1));

@@ -5,7 +5,7 @@ import type { RestoreReport } from '../../src/core/administration.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { startPortal } from '../support/portal.ts';
-import { pairFleet, until } from './fleet.ts';
+import { pairFleet } from './fleet.ts';
 
 const PASSPHRASE = 'correct horse battery staple';
 rememberSecrets([PASSPHRASE]);
@@ -45,7 +45,7 @@ it('a hub whose card died lives on in another one, and says of a grant that was 
   expect(await hub.ask((control) => control.refresh('wallbox'))).toMatchObject({ state: 'active', problem: null });
   expect(emulator.grants()[0]?.generation).toBeGreaterThan(1);
 
-  const status = await until(hub, 'heater', ({ state }) => state === 'needs_pairing');
+  const status = await hub.until('heater', ({ state }) => state === 'needs_pairing');
   expect(status.problem?.message).toMatch(
     /restored from a copy of .*Z, and the portal no longer accepts its refresh token, which another hub, or this one since then, has used/,
   );

@@ -6,10 +6,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { connect as connectSecure } from 'node:tls';
 import { describe, expect, it } from 'vitest';
 import type { EmulatorOptions } from '../../src/emulator/index.ts';
-import { eventually, HubProcess } from '../support/hub-process.ts';
+import { eventually, HubProcess, stateOf } from '../support/hub-process.ts';
 import { startPortal } from '../support/portal.ts';
 import { superviseUntilUp } from '../systemd/supervised.ts';
-import { addAppliance, beginPairing, codeSends, pairFleet, refreshSends, startRefresh, until, visit } from './fleet.ts';
+import { codeSends, pairFleet, refreshSends, startRefresh, visit } from './fleet.ts';
 import { storeFleet } from './stored-fleet.ts';
 
 /** So many requests a hub sends a portal at once, and so many at the most when those take long. */
@@ -25,8 +25,8 @@ describe.concurrent('a hub that is told to end', () => {
     const names = Array.from({ length: MAX_SENT + 6 }, (_, index) => `appliance-${index}`);
     await storeFleet(hub, emulator, names, 0);
     await using daemon = await superviseUntilUp(hub);
-    await addAppliance(hub, 'wallbox');
-    const { location } = await emulator.login({ state: await beginPairing(hub, 'wallbox'), user: 'demo' });
+    await hub.addAppliance('wallbox', 'Monitoring');
+    const { location } = await emulator.login({ state: stateOf(await hub.beginPairing('wallbox')), user: 'demo' });
     const codesBefore = codeSends(emulator).length;
     portal.hold();
     void visit(location).catch(() => undefined);
@@ -87,8 +87,8 @@ describe.concurrent('a hub that is told to end', () => {
     await using hub = await HubProcess.prepare({ emulator });
     await using daemon = await superviseUntilUp(hub);
     await pairFleet(hub, emulator, ['wallbox']);
-    await addAppliance(hub, 'heatpump');
-    const { location } = await emulator.login({ state: await beginPairing(hub, 'heatpump'), user: 'demo' });
+    await hub.addAppliance('heatpump', 'Monitoring');
+    const { location } = await emulator.login({ state: stateOf(await hub.beginPairing('heatpump')), user: 'demo' });
     portal.hold();
     void visit(location).catch(() => undefined);
     await eventually(async () => codeSends(emulator).length === 2);
@@ -101,7 +101,7 @@ describe.concurrent('a hub that is told to end', () => {
     expect(refreshSends(emulator)).toHaveLength(sent);
     await hub.launch();
     // Where this machine is slow its token has run out by now, and another one is on its way.
-    await until(hub, 'heatpump', ({ state }) => state === 'active');
+    await hub.until('heatpump', ({ state }) => state === 'active');
   });
 
   it('twice ends at once; the next run knows that an answer was lost', async () => {
@@ -121,7 +121,7 @@ describe.concurrent('a hub that is told to end', () => {
     await hub.launch();
     expect(readFileSync(hub.log, 'utf8')).toContain('"answer lost"');
     portal.release();
-    await until(hub, 'wallbox', ({ state }) => state === 'active');
+    await hub.until('wallbox', ({ state }) => state === 'active');
     expect(refreshSends(emulator).map(({ sends }) => sends)).toEqual([2]);
   });
 });

@@ -1,6 +1,6 @@
-import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
+import { canStopAtCalls } from '../chaos/system-calls.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
 import { logFile } from '../support/logs.ts';
 import { startPortal } from '../support/portal.ts';
@@ -11,7 +11,7 @@ import { Load } from './load.ts';
 const SYNC = 500;
 
 it('a disk that takes half a second for every sync costs time, and no token', async (ctx) => {
-  if (!canSlowDown()) ctx.skip('needs strace, and the right to use it');
+  if (!canStopAtCalls()) ctx.skip('needs strace, and the right to use it');
   await using emulator = await startPortal({ tokenLifetime: 8 });
   const inject = `inject=fsync,fdatasync:delay_exit=${SYNC * 1000}`;
   const syncs = logFile('syncs');
@@ -31,13 +31,4 @@ it('a disk that takes half a second for every sync costs time, and no token', as
 
 function lines(file: string): number {
   return readFileSync(file, 'utf8').split('\n').length;
-}
-
-function canSlowDown(): boolean {
-  try {
-    execFileSync('strace', ['-qq', '-o', '/dev/null', '-e', 'trace=fsync', 'true'], { stdio: 'pipe' });
-    return true;
-  } catch {
-    return false;
-  }
 }

@@ -11,9 +11,8 @@ import { openStore } from '../../src/store/open-store.ts';
 import { openStateDirectory } from '../../src/store/state-directory.ts';
 import { systemClock } from '../../src/system/clock.ts';
 import { systemRandom } from '../../src/system/random.ts';
-import type { HubProcess } from '../support/hub-process.ts';
+import { type HubProcess, stateOf } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
-import { stateOf } from './fleet.ts';
 
 /** What an appliance of a fleet authenticates with. */
 export type FleetMember = Pick<CredentialsAnswer, 'name' | 'client_id' | 'client_secret'>;

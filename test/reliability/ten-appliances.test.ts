@@ -41,6 +41,7 @@ describe('ten appliances that ask twice a second', () => {
 
     expect(load.unfounded).toEqual([]);
     expect(load.unanswered).toBe(0);
+    expect(load.untried).toEqual([]);
     expect(load.refused).toEqual([]);
     expect(load.handOuts.filter(promisesTooMuch)).toEqual([]);
 

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Agent, errors, request } from 'undici';
+import { Agent, errors } from 'undici';
 import { expect, test } from 'vitest';
-import { HubProcess } from '../support/hub-process.ts';
+import { HubProcess, type TokenReply } from '../support/hub-process.ts';
 import { LONG } from '../support/long.ts';
 import { startPortal } from '../support/portal.ts';
 import { whoami } from './load.ts';
@@ -15,6 +15,8 @@ const PORTAL_TAKES = 100;
 /** A hub gives one device 250 connections, and 1000 in all. */
 const DEVICES = ['127.0.0.11', '127.0.0.12', '127.0.0.13', '127.0.0.14'];
 const CONNECTIONS = 240;
+
+const BUSY: TokenReply = { status: 408, headers: {}, body: {} };
 
 interface Served {
   readonly token: string;
@@ -62,40 +64,17 @@ test(`${APPLIANCES} appliances that ask at once, their tokens having just run ou
 async function serve(hub: HubProcess, by: FleetMember, dispatcher: Agent | undefined): Promise<Served> {
   if (dispatcher === undefined) throw new Error('there is no device');
   for (;;) {
-    const response = await requestToken(hub, by, dispatcher);
-    // A connection that was kept may be closed just when it is used again.
-    if (response === null) continue;
-    const { statusCode, headers, body } = response;
+    const { status, headers, body } = await hub.requestToken(by, {}, dispatcher).catch((error: unknown) => {
+      // A connection that was kept may be closed just when it is used again.
+      if (error instanceof errors.SocketError) return BUSY;
+      throw error;
+    });
     // A machine that is very busy may not have come to read the request in its time.
-    if (statusCode === 408) {
-      await body.dump();
-      continue;
-    }
-    const answer = (await body.json()) as Record<string, unknown>;
-    if (statusCode === 200) {
-      return { token: String(answer['access_token']), expiresIn: Number(answer['expires_in']) };
-    }
-    expect({ statusCode, ...answer }).toMatchObject({ statusCode: 503, error: 'temporarily_unavailable' });
+    if (status === BUSY.status) continue;
+    if (status === 200) return { token: String(body['access_token']), expiresIn: Number(body['expires_in']) };
+    expect({ status, ...body }).toMatchObject({ status: 503, error: 'temporarily_unavailable' });
     const retryAfter = Number(headers['retry-after']);
     expect(retryAfter).toBeGreaterThanOrEqual(1);
     await sleep(retryAfter * 1000);
-  }
-}
-
-/** Null where the connection was closed before there was an answer. */
-async function requestToken(hub: HubProcess, by: FleetMember, dispatcher: Agent) {
-  try {
-    return await request(`https://127.0.0.1:${hub.httpsPort}/oauth/token`, {
-      method: 'POST',
-      dispatcher,
-      headers: {
-        authorization: `Basic ${Buffer.from(`${by.client_id}:${by.client_secret}`).toString('base64')}`,
-        'content-type': 'application/x-www-form-urlencoded',
-      },
-      body: 'grant_type=client_credentials',
-    });
-  } catch (error) {
-    if (error instanceof errors.SocketError) return null;
-    throw error;
   }
 }

@@ -14,6 +14,8 @@ export class EmulatorProcess implements AsyncDisposable {
   readonly clientSecret: string;
   /** The CA's file, where it speaks TLS. */
   readonly caFile: string | undefined;
+  /** The CA's certificate, PEM; null where it speaks no TLS. */
+  readonly ca: string | null;
   readonly #child: ChildProcess;
   readonly #agent: Agent;
 
@@ -24,10 +26,8 @@ export class EmulatorProcess implements AsyncDisposable {
     this.clientId = said.client_id;
     this.clientSecret = said.client_secret;
     this.caFile = said.ca_file;
-    this.#agent = new Agent({
-      connections: 16,
-      connect: said.ca_file === undefined ? {} : { ca: readFileSync(said.ca_file, 'utf8') },
-    });
+    this.ca = said.ca_file === undefined ? null : readFileSync(said.ca_file, 'utf8');
+    this.#agent = new Agent({ connections: 16, connect: { ca: this.ca ?? [] } });
   }
 
   /** @param flags as `latchkey emulator` takes them */
@@ -75,10 +75,10 @@ export class EmulatorProcess implements AsyncDisposable {
   }
 
   /** A user logs in without a browser. @returns where a browser would go next */
-  async login(state: string, user: string): Promise<string> {
-    const { status, answer } = await this.ask('POST', '/_emulator/login', { body: { state, user } });
+  async login(body: { readonly state: string; readonly user: string }): Promise<{ readonly location: string }> {
+    const { status, answer } = await this.ask('POST', '/_emulator/login', { body });
     if (status !== 200) throw new Error(`the login was answered ${status}`);
-    return (answer as { location: string }).location;
+    return answer as { location: string };
   }
 
   /** @param fault as the API takes it */

@@ -34,6 +34,11 @@ export interface TokenReply {
   readonly body: Record<string, unknown>;
 }
 
+/** A portal at which users log in without a browser, in this process or in one of its own. */
+export interface LoginPortal {
+  login(of: { readonly state: string; readonly user: string }): Promise<{ readonly location: string }>;
+}
+
 export interface HubProcessOptions {
   /** The portal of the hub, named `home`. */
   readonly emulator?: Pick<Emulator, 'baseUrl' | 'frontendUrl' | 'clientId' | 'clientSecret'>;
@@ -255,8 +260,20 @@ export class HubProcess implements AsyncDisposable {
     return found;
   }
 
-  async addAppliance(name: string, scope: string | null = null): Promise<CredentialsAnswer> {
-    const credentials = await this.ask((control) => control.addAppliance(name, scope, null));
+  /** Waits until an appliance stands as it should. @param seconds as {@link eventually} takes them */
+  until(name: string, stands: (status: ApplianceAnswer) => boolean, seconds = 15): Promise<ApplianceAnswer> {
+    return eventually(async () => {
+      const status = await this.appliance(name);
+      return stands(status) && status;
+    }, seconds);
+  }
+
+  async addAppliance(
+    name: string,
+    scope: string | null = null,
+    portal: string | null = null,
+  ): Promise<CredentialsAnswer> {
+    const credentials = await this.ask((control) => control.addAppliance(name, scope, portal));
     rememberSecrets([credentials.client_secret]);
     return credentials;
   }
@@ -274,30 +291,31 @@ export class HubProcess implements AsyncDisposable {
   }
 
   /** Pairs an appliance: logs in at the emulator and brings the code to the hub as a browser would. */
-  async pair(name: string, emulator: Emulator): Promise<void> {
-    const url = await this.beginPairing(name);
-    const { location } = await emulator.login({ state: url.searchParams.get('state') ?? '', user: 'demo' });
+  async pair(name: string, portal: LoginPortal, user = 'demo'): Promise<void> {
+    const { location } = await portal.login({ state: stateOf(await this.beginPairing(name)), user });
     const answer = await request(location);
     const page = await answer.body.text();
     if (!page.includes('is connected')) throw new Error(`${name} was not paired: HTTP ${answer.statusCode}`);
   }
 
-  /** Asks the token endpoint, as an appliance does. */
+  /** Asks the token endpoint, as an appliance does. @param agent whose connections are used, if not the hub's own */
   async requestToken(
     { client_id, client_secret }: Pick<CredentialsAnswer, 'client_id' | 'client_secret'>,
     form: Record<string, string> = {},
+    agent?: Agent,
   ): Promise<TokenReply> {
-    this.#agent ??= new Agent({ connect: { ca: (await this.authority()).certificate } });
+    const own = async () => (this.#agent ??= new Agent({ connect: { ca: (await this.authority()).certificate } }));
     const { statusCode, headers, body } = await request(`https://127.0.0.1:${this.httpsPort}/oauth/token`, {
       method: 'POST',
-      dispatcher: this.#agent,
+      dispatcher: agent ?? (await own()),
       headers: {
         authorization: `Basic ${Buffer.from(`${client_id}:${client_secret}`).toString('base64')}`,
         'content-type': 'application/x-www-form-urlencoded',
       },
       body: new URLSearchParams({ grant_type: 'client_credentials', ...form }).toString(),
     });
-    return { status: statusCode, headers, body: (await body.json()) as Record<string, unknown> };
+    const text = await body.text();
+    return { status: statusCode, headers, body: text === '' ? {} : JSON.parse(text) };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -330,6 +348,11 @@ export async function linkOf(control: ControlClient, name: string): Promise<URL>
   const reports = control.followPairing(await control.pair(name), new AbortController().signal);
   for await (const report of reports) if (report.event === 'waiting') return new URL(report.authorize_url);
   throw new Error(`the pairing of ${name} came to an end before it had a link`);
+}
+
+/** The state in a link. */
+export function stateOf(authorizeUrl: URL | string | undefined): string {
+  return new URL(authorizeUrl ?? 'no:link').searchParams.get('state') ?? '';
 }
 
 /** Runs the command line. */

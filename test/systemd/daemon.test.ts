@@ -4,7 +4,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import { addAppliance, beginPairing, logIn } from '../reliability/fleet.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
 import { NotifySocket, whyNoSystemd } from '../support/notify-socket.ts';
 import { startPortal } from '../support/portal.ts';
@@ -22,9 +21,9 @@ describe.skipIf(whyNoSystemd)('a daemon under systemd', () => {
     expect(socket.told('STATUS')).toEqual(['no appliances yet']);
     // Kept from the start on: most hubs end by a power cut.
     expect(readdirSync(cache)).not.toEqual([]);
-    await addAppliance(hub, 'wallbox');
+    await hub.addAppliance('wallbox', 'Monitoring');
     await socket.heard('STATUS=1 unpaired');
-    await logIn(emulator, await beginPairing(hub, 'wallbox'));
+    await hub.pair('wallbox', emulator);
     await socket.heard('STATUS=1 active');
     const fed = socket.told('WATCHDOG').length;
     await eventually(async () => socket.told('WATCHDOG').length >= fed + 3);

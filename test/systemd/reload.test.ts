@@ -7,18 +7,9 @@ import { Agent, request } from 'undici';
 import { describe, expect, test } from 'vitest';
 import type { Emulator } from '../../src/emulator/index.ts';
 import { HubClient } from '../lan/wire.ts';
-import {
-  addAppliance,
-  beginPairing,
-  codeSends,
-  logIn,
-  pairFleet,
-  refreshSends,
-  startRefresh,
-  until,
-} from '../reliability/fleet.ts';
+import { codeSends, logIn, pairFleet, refreshSends, startRefresh } from '../reliability/fleet.ts';
 import { SmallDisk } from '../reliability/small-disk.ts';
-import { eventually, HubProcess } from '../support/hub-process.ts';
+import { eventually, HubProcess, stateOf } from '../support/hub-process.ts';
 import { NotifySocket, whyNoSystemd } from '../support/notify-socket.ts';
 import { startPortal } from '../support/portal.ts';
 import { MAIN } from '../support/program.ts';
@@ -160,11 +151,11 @@ describe.concurrent('a reload', () => {
     await using emulator = await startPortal();
     await using hub = await HubProcess.prepare({ emulator });
     await using daemon = await started(hub);
-    await addAppliance(hub, 'wallbox');
+    await hub.addAppliance('wallbox', 'Monitoring');
     const pair = hub.cli('pair', 'wallbox', '--json');
-    const { authorize_url } = await until(hub, 'wallbox', (status) => status.authorize_url !== undefined);
+    const { authorize_url } = await hub.until('wallbox', (status) => status.authorize_url !== undefined);
     expect((await hub.cli('reload')).status).toBe(0);
-    await logIn(emulator, new URL(authorize_url ?? '').searchParams.get('state') ?? '');
+    await logIn(emulator, authorize_url);
     const { status, stdout, stderr } = await pair;
     expect({
       status,
@@ -185,8 +176,8 @@ describe.concurrent('a reload', () => {
     const { emulator } = portal;
     await using hub = await HubProcess.prepare({ emulator });
     await using daemon = await started(hub);
-    await addAppliance(hub, 'wallbox');
-    const { location } = await emulator.login({ state: await beginPairing(hub, 'wallbox'), user: 'demo' });
+    await hub.addAppliance('wallbox', 'Monitoring');
+    const { location } = await emulator.login({ state: stateOf(await hub.beginPairing('wallbox')), user: 'demo' });
     portal.slow = true;
     void fetch(location).catch(() => undefined);
     await eventually(async () => codeSends(emulator).length === 1);
@@ -257,7 +248,7 @@ describe.concurrent('a reload', () => {
     await rm(join(hub.directory, 'state/ballast'));
     disk.fill();
     portal.slow = false;
-    await until(hub, 'wallbox', ({ problem }) => problem?.code === 'store_unwritable');
+    await hub.until('wallbox', ({ problem }) => problem?.code === 'store_unwritable');
     const { access_token: served } = (await hub.requestToken(credentials)).body;
     await sleep(3000);
     expect(count(daemon, 'hub stopped')).toBe(0);

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import type { ApplianceAnswer } from '../../../src/control/messages.ts';
 import type { Finding } from '../../../src/doctor/check-result.ts';
-import { addAppliance, until, visit } from '../../reliability/fleet.ts';
+import { logIn } from '../../reliability/fleet.ts';
 import { EmulatorProcess } from '../../support/emulator-process.ts';
 import { eventually, HubProcess } from '../../support/hub-process.ts';
 import { rememberSecrets } from '../../support/logs.ts';
@@ -18,7 +18,7 @@ async function misled(parts: AsyncDisposableStack, clientId: string, clientSecre
   const emulator = parts.use(await EmulatorProcess.start('--client', `${ID}:${SECRET}`));
   const { baseUrl, frontendUrl } = emulator;
   const hub = parts.use(await HubProcess.start({ emulator: { baseUrl, frontendUrl, clientId, clientSecret } }));
-  await addAppliance(hub, 'wallbox');
+  await hub.addAppliance('wallbox', 'Monitoring');
   return { emulator, hub };
 }
 
@@ -65,11 +65,7 @@ test('a client secret that the portal does not accept is told with the file that
   await using parts = new AsyncDisposableStack();
   const { emulator, hub } = await misled(parts, ID, 'another-secret-of-before');
   const file = join(hub.directory, 'portal.secret');
-  const logIn = async () => {
-    const url = await hub.beginPairing('wallbox');
-    await visit(await emulator.login(url.searchParams.get('state') ?? '', 'demo'));
-  };
-  await logIn();
+  await logIn(emulator, await hub.beginPairing('wallbox'));
   const { reason, message } = await failureOf(hub);
   expect(reason).toBe('misconfigured');
   expect(message).toContain(`correct portals.home.client_id, or the client secret in ${file}, restart the hub`);
@@ -80,13 +76,12 @@ test('a client secret that the portal does not accept is told with the file that
 
   await writeFile(file, SECRET);
   await hub.reload();
-  await logIn();
-  await until(hub, 'wallbox', ({ state }) => state === 'active');
+  await hub.pair('wallbox', emulator);
 
   await writeFile(file, 'another-secret-of-before');
   await hub.reload();
   await hub.ask((control) => control.refresh('wallbox'));
-  const { problem } = await until(hub, 'wallbox', (status) => status.problem !== null);
+  const { problem } = await hub.until('wallbox', (status) => status.problem !== null);
   expect(problem).toMatchObject({
     code: 'misconfigured',
     message: expect.stringContaining(`client secret in ${file}`),
