@@ -1,22 +1,32 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { EmulatorOptions } from '../../src/emulator/index.ts';
+import { curl } from '../netns/hub-on-host.ts';
+import { PortalOnHost } from '../netns/portal-on-host.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
-import { createLan, type Host, type Process, whyNoLan } from '../support/netns.ts';
-import { MAIN } from '../support/program.ts';
+import { createLan, type Host, whyNoLan } from '../support/netns.ts';
+import { stateFolder } from '../support/state-folder.ts';
 import type { Finding, Scale } from './experiment.ts';
 
 /** What the portal is called. */
 const NAME = 'portal.test';
-const PORTS = ['--port', '8001', '--frontend-port', '8002'];
 /** Of access tokens, in seconds. */
 const LIFETIME = 8;
 /** A connection that nobody answers is given up after this, in seconds: it may have been begun just before the end. */
 const CONNECT = 10;
 /** What a busy machine may be late with, in seconds. */
 const LATE = 3;
+const PORTAL: EmulatorOptions = {
+  port: 8001,
+  frontendPort: 8002,
+  clients: [{ id: '9d3ba4de-5a0c-4c0f-9ae0-3d2c0f6b1a77', secret: 'the-secret-of-this-client' }],
+  autoLogin: true,
+  tokenLifetime: LIFETIME,
+  refreshGrace: 1,
+};
+const UNAVAILABLE = { kind: 'status', endpoint: 'token', status: 503, times: null };
 const APPLIANCES = ['wallbox', 'heater', 'inverter'];
 
 /** A way to cut a hub off, and to mend it. */
@@ -31,18 +41,28 @@ export async function cutOff({ long, progress, signal }: Scale): Promise<Finding
   const reason = await whyNoLan(['/usr/sbin/nft', '/usr/bin/curl', '/usr/bin/unshare']);
   if (reason !== null) return { figures: { 'cut off: left out': reason }, broken: [] };
   await using lan = await createLan(['hub', 'portal']);
-  using folder = {
-    path: mkdtempSync(join(tmpdir(), 'latchkey-cut-')),
-    [Symbol.dispose]: () => rmSync(folder.path, { recursive: true }),
-  };
-  const portal = new PortalHost(lan.hosts.portal, folder.path);
+  using folder = stateFolder();
   const hosts = join(folder.path, 'hosts');
   const known = `127.0.0.1 localhost\n${lan.hosts.portal.address} ${NAME}\n`;
   writeFileSync(hosts, known);
-  writeFileSync(join(folder.path, 'known'), known);
-  const started = await portal.start('mine');
+  /** What it gave out outlives a stop. @param authority whose certificate it shows: each has its own CA */
+  const start = (authority: 'mine' | 'another') =>
+    PortalOnHost.startNamed(lan.hosts.portal, NAME, {
+      ...PORTAL,
+      state: join(folder.path, `${authority}.state`),
+      caFile: join(folder.path, `${authority}.pem`),
+    });
+  let portal = await start('mine');
+  const startAnew = async (authority: 'mine' | 'another') => {
+    await portal[Symbol.asyncDispose]();
+    portal = await start(authority);
+  };
   const within = knowing(hosts, lan.hosts.hub, folder.path);
-  await using hub = await HubProcess.start({ emulator: started, portal: `ca_file = "${portal.caFile}"`, within });
+  await using hub = await HubProcess.start({
+    emulator: portal,
+    portal: `ca_file = "${join(folder.path, 'mine.pem')}"`,
+    within,
+  });
   for (const name of APPLIANCES) await pair(hub, lan.hosts.hub, name);
 
   const nft = (...rule: string[]) => lan.hosts.hub.run('/usr/sbin/nft', rule);
@@ -58,19 +78,13 @@ export async function cutOff({ long, progress, signal }: Scale): Promise<Finding
       begin: async () => writeFileSync(hosts, '127.0.0.1 localhost\n'),
       end: async () => writeFileSync(hosts, known),
     },
-    { name: 'refused', begin: () => portal.stop(), end: async () => void (await portal.start('mine')) },
+    { name: 'refused', begin: () => portal[Symbol.asyncDispose](), end: () => startAnew('mine') },
+    { name: 'another certificate', begin: () => startAnew('another'), end: () => startAnew('mine') },
     {
-      name: 'another certificate',
-      async begin() {
-        await portal.stop();
-        await portal.start('another');
-      },
-      async end() {
-        await portal.stop();
-        await portal.start('mine');
-      },
+      name: '503',
+      begin: async () => void (await portal.tell('POST', 'faults', UNAVAILABLE)),
+      end: async () => void (await portal.tell('DELETE', 'faults')),
     },
-    { name: '503', begin: () => portal.fail({ status: 503 }), end: () => portal.mend() },
   ];
   const figures: Record<string, string | number> = {};
   const broken: string[] = [];
@@ -108,8 +122,8 @@ function knowing(hosts: string, host: Host, folder: string): readonly string[] {
   return ['/usr/sbin/ip', 'netns', 'exec', host.namespace, 'sh', '-c', `${mounts.join(' && ')} && exec "$@"`, 'sh'];
 }
 
-function statusOf(hub: HubProcess) {
-  return hub.ask(async (control) => (await control.status()).appliances);
+async function statusOf(hub: HubProcess) {
+  return (await hub.status()).appliances;
 }
 
 /** Every token of now: there may be none. */
@@ -124,96 +138,8 @@ async function rememberTokens(hub: HubProcess): Promise<void> {
 
 /** The hub's own host is where the browser runs: the emulator logs in by itself, and the code comes by redirect. */
 async function pair(hub: HubProcess, host: Host, name: string): Promise<void> {
-  const { client_secret } = await hub.ask((control) => control.addAppliance(name, null, null));
-  rememberSecrets([client_secret]);
-  await hub.ask((control) => control.pair(name));
-  const { authorize_url = '' } = await eventually(async () => {
-    const found = (await statusOf(hub)).find((one) => one.name === name);
-    return found?.authorize_url !== undefined && found;
-  });
-  const page = await host.run('/usr/bin/curl', [
-    '-ksL',
-    '--resolve',
-    `${NAME}:8001:10.77.0.2`,
-    '--resolve',
-    `${NAME}:8002:10.77.0.2`,
-    authorize_url,
-  ]);
+  await hub.addAppliance(name);
+  const resolve = ['8001', '8002'].flatMap((port) => ['--resolve', `${NAME}:${port}:10.77.0.2`]);
+  const page = await curl(host, ['--insecure', '--location', ...resolve, (await hub.beginPairing(name)).href]);
   if (!page.includes('is connected')) throw new Error(`${name} was not paired`);
-}
-
-interface Addresses {
-  readonly baseUrl: string;
-  readonly frontendUrl: string;
-  readonly clientId: string;
-  readonly clientSecret: string;
-}
-
-/** The emulator on a host of its own. What it gave out outlives a stop. */
-class PortalHost {
-  readonly #host: Host;
-  readonly #folder: string;
-  readonly #client = ['--client', '9d3ba4de-5a0c-4c0f-9ae0-3d2c0f6b1a77:the-secret-of-this-client'];
-  #process: Process | null = null;
-
-  constructor(host: Host, folder: string) {
-    this.#host = host;
-    this.#folder = folder;
-  }
-
-  /** Its own name is known to it, whatever others know. */
-  get #named(): readonly string[] {
-    return ['-c', `mount --bind ${this.#folder}/known /etc/hosts && exec "$@"`, 'sh'];
-  }
-
-  get caFile(): string {
-    return join(this.#folder, 'mine.pem');
-  }
-
-  /** @param authority whose certificate it shows: each has its own CA */
-  async start(authority: 'mine' | 'another'): Promise<Addresses> {
-    const files = [
-      '--state',
-      join(this.#folder, `${authority}.state`),
-      '--ca-file',
-      join(this.#folder, `${authority}.pem`),
-    ];
-    const flags = ['--json', '--tls', '--host', NAME, ...PORTS, ...files, ...this.#client];
-    const behaviour = ['--auto-login', '--token-lifetime', `${LIFETIME}s`, '--refresh-grace', '1'];
-    const process_ = this.#host.spawn('sh', [
-      ...this.#named,
-      process.execPath,
-      MAIN,
-      'emulator',
-      ...flags,
-      ...behaviour,
-    ]);
-    this.#process = process_;
-    const said = await process_.line((line) => (line.startsWith('{') ? line : undefined), 20_000);
-    const { base_url, frontend_url, client_id, client_secret } = JSON.parse(said) as Record<string, string>;
-    return {
-      baseUrl: base_url ?? '',
-      frontendUrl: frontend_url ?? '',
-      clientId: client_id ?? '',
-      clientSecret: client_secret ?? '',
-    };
-  }
-
-  async stop(): Promise<void> {
-    await this.#process?.stop('SIGKILL');
-  }
-
-  async fail({ status }: { readonly status: number }): Promise<void> {
-    await this.#api('POST', { kind: 'status', endpoint: 'token', status, times: null });
-  }
-
-  async mend(): Promise<void> {
-    await this.#api('DELETE');
-  }
-
-  async #api(method: string, body: unknown = {}): Promise<void> {
-    const url = `https://${this.#host.address}:8001/_emulator/faults`;
-    const json = ['-H', 'content-type: application/json', '-d', JSON.stringify(body)];
-    await this.#host.run('/usr/bin/curl', ['-ksf', '-X', method, ...json, url]);
-  }
 }

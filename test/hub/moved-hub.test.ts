@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
-import { curl, emulatorOn } from '../netns/hub-on-host.ts';
+import { curl } from '../netns/hub-on-host.ts';
+import { PortalOnHost } from '../netns/portal-on-host.ts';
 import { HubProcess } from '../support/hub-process.ts';
 import { createLan, type Host, type Process, whyNoLan } from '../support/netns.ts';
 import { MAIN } from '../support/program.ts';
@@ -42,7 +43,7 @@ it('gives whoever waits in "latchkey pair" a fresh link when its address changes
 /** A hub on this host, with an emulator that stays where it is. */
 async function hubOn(machine: Host): Promise<HubProcess> {
   return HubProcess.start({
-    emulator: await emulatorOn(machine),
+    emulator: await PortalOnHost.start(machine),
     env: { LATCHKEY_LAN_ADDRESS: 'auto', LATCHKEY_LAN_LISTEN: '0.0.0.0', LATCHKEY_LAN_MDNS: 'false' },
     within: ['/usr/sbin/ip', 'netns', 'exec', machine.namespace],
   });

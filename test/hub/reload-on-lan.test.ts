@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
-import { curl, emulatorOn } from '../netns/hub-on-host.ts';
+import { curl } from '../netns/hub-on-host.ts';
 import { OBSERVER_TOOLS, observeWithZeroconf } from '../netns/observers.ts';
+import { PortalOnHost } from '../netns/portal-on-host.ts';
 import { startRefresh } from '../reliability/fleet.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
 import { createLan, whyNoLan } from '../support/netns.ts';
@@ -14,7 +15,7 @@ const LOGIN = ['--data', 'username=demo', '--data', 'password=demo', '--data', '
 it('says goodbye where it is told to stop while a reload waits for the portal', async () => {
   await using lan = await createLan(['hub', 'neighbour']);
   const machine = lan.hosts.hub;
-  const emulator = await emulatorOn(machine);
+  const emulator = await PortalOnHost.start(machine);
   await using hub = await HubProcess.start({
     emulator,
     env: { LATCHKEY_LAN_ADDRESS: 'auto', LATCHKEY_LAN_LISTEN: '0.0.0.0', ...slowStoreEnv() },
@@ -31,13 +32,9 @@ it('says goodbye where it is told to stop while a reload waits for the portal', 
   await eventually(async () => hub.events('announced').length === 2);
   expect(observer.losses()).toEqual([]);
 
-  const delay = JSON.stringify({ endpoint: 'token', kind: 'delay', seconds: 4 });
-  const faults = `${emulator.baseUrl}/_emulator/faults`;
-  await curl(machine, ['--header', 'content-type: application/json', '--data', delay, faults]);
+  await emulator.tell('POST', 'faults', { endpoint: 'token', kind: 'delay', seconds: 4 });
   startRefresh(hub, 'wallbox');
-  await eventually(async () =>
-    (await curl(machine, [`${emulator.baseUrl}/_emulator/requests`])).includes('refresh_token'),
-  );
+  await eventually(async () => (await emulator.ask('/_emulator/requests')).includes('refresh_token'));
   await hub.ask((control) => control.reload());
   await eventually(async () => hub.events('taking a changed configuration over').length === 2);
   await hub.kill('SIGTERM');

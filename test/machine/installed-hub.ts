@@ -102,7 +102,10 @@ export class InstalledHub implements AsyncDisposable {
   /** Writes what an installer writes. */
   async configure({ emulator = '', toml = '' }: InstallOptions = {}): Promise<void> {
     rememberSecrets([CLIENT.secret]);
-    await this.machine.write(CONFIGURATION, `${configuration(toml)}`);
+    await this.machine.write(
+      CONFIGURATION,
+      configuration({ baseUrl: EMULATOR, frontendUrl: 'http://127.0.0.1:8491', clientId: CLIENT.id }, '', toml),
+    );
     await this.machine.write(SECRET_FILE, `${CLIENT.secret}\n`, '600');
     const options = ['port = 8490', 'frontend_port = 8491', `client = ["${CLIENT.id}:${CLIENT.secret}"]`, emulator];
     await this.machine.write('/etc/latchkey/emulator.toml', `${options.join('\n')}\n`);
@@ -206,13 +209,18 @@ export class InstalledHub implements AsyncDisposable {
   }
 }
 
-function configuration(toml: string): string {
+/** What an installer writes for a portal. @param keys more of the portal's @param toml more sections */
+export function configuration(
+  { baseUrl, frontendUrl, clientId }: { baseUrl: string; frontendUrl: string; clientId: string },
+  keys = '',
+  toml = '',
+): string {
   const portal = [
     '[portals.home]',
-    `base_url = "${EMULATOR}"`,
-    'frontend_url = "http://127.0.0.1:8491"',
-    `client_id = "${CLIENT.id}"`,
+    `base_url = "${baseUrl}"`,
+    `frontend_url = "${frontendUrl}"`,
+    `client_id = "${clientId}"`,
     'client_secret_file = "portal-home.secret"',
   ];
-  return ['[hub]', 'name = "Cellar hub"', ...portal, toml, ''].join('\n');
+  return ['[hub]', 'name = "Cellar hub"', ...portal, keys, toml, ''].join('\n');
 }

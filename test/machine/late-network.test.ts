@@ -1,10 +1,14 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
+import { PortalOnHost } from '../netns/portal-on-host.ts';
+import { stateOf } from '../support/hub-process.ts';
 import { whyNoMachine } from '../support/machine.ts';
 import type { Host } from '../support/netns.ts';
-import { CONFIGURATION, InstalledHub, SECRET_FILE } from './installed-hub.ts';
+import { stateFolder } from '../support/state-folder.ts';
+import { CONFIGURATION, configuration, InstalledHub, SECRET_FILE } from './installed-hub.ts';
 import { ownPackage } from './packages.ts';
-import { PortalOnHost } from './portal-on-host.ts';
 
 const NAME = 'portal.test';
 const DNSMASQ = '/usr/sbin/dnsmasq';
@@ -18,17 +22,20 @@ describe('a hub that boots before its network', () => {
     const reason = await whyNoMachine([DNSMASQ, '/usr/bin/curl']);
     if (reason !== null) ctx.skip(reason);
     await using hub = await InstalledHub.boot();
-    await using portal = await PortalOnHost.start(hub.neighbour, { name: NAME, tokenLifetime: TOKEN_LIFETIME });
+    using folder = stateFolder();
+    const caFile = join(folder.path, 'portal-ca.pem');
+    await using portal = await PortalOnHost.startNamed(hub.neighbour, NAME, { tokenLifetime: TOKEN_LIFETIME, caFile });
     const { machine, host } = hub;
     const dns = startDns(hub.neighbour);
     await machine.write('/etc/resolv.conf', `nameserver ${hub.neighbour.address}\n`);
     await hub.dpkg(await ownPackage());
-    await machine.write(CONFIGURATION, portal.configuration);
-    await machine.write('/etc/latchkey/portal-ca.pem', await portal.ca());
+    await machine.write(CONFIGURATION, configuration(portal, 'ca_file = "portal-ca.pem"'));
+    await machine.write('/etc/latchkey/portal-ca.pem', readFileSync(caFile, 'utf8'));
     await machine.write(SECRET_FILE, portal.clientSecret, '600');
     await hub.start();
     const wallbox = await hub.addAppliance('wallbox');
-    await portal.logIn(await hub.beginPairing('wallbox'));
+    const state = stateOf(await hub.beginPairing('wallbox'));
+    await portal.tell('POST', 'login', { state, user: 'demo' });
     await expect.poll(async () => (await hub.appliance('wallbox')).state).toBe('active');
     await dns.stop();
 
@@ -59,7 +66,8 @@ describe('a hub that boots before its network', () => {
     await machine.write('/etc/resolv.conf', `nameserver ${hub.neighbour.address}\n`);
     // Nobody asks it to: it comes right by itself within a token's lifetime.
     await expect.poll(async () => (await hub.appliance('wallbox')).state).toBe('active');
-    expect(await portal.takes(String((await hub.token(wallbox))['access_token']))).toBe(true);
+    const authorization = `authorization: Bearer ${(await hub.token(wallbox))['access_token']}`;
+    expect(await portal.ask('/api/whoami', '--header', authorization, '--write-out', '%{http_code}')).toMatch(/200$/);
     expect(await machine.property('latchkey', 'MainPID')).toBe(pid);
     expect(await machine.property('latchkey', 'NRestarts')).toBe('0');
     expect(busiest(await spoken(hub))).toBeLessThan(QUIET);

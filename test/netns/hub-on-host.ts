@@ -3,10 +3,9 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type ControlClient, connectControl } from '../../src/control/client.ts';
 import type { ApplianceAnswer, CredentialsAnswer, HubAnswer } from '../../src/control/messages.ts';
-import { type HubProcessOptions, linkOf } from '../support/hub-process.ts';
+import { linkOf } from '../support/hub-process.ts';
 import { logFile, rememberSecrets } from '../support/logs.ts';
 import type { Host, Process } from '../support/netns.ts';
-import { patient } from '../support/patience.ts';
 import { MAIN, SHARED_CACHE } from '../support/program.ts';
 import { stateFolder } from '../support/state-folder.ts';
 
@@ -96,20 +95,6 @@ async function startInPassingHome(host: Host, more: Readonly<Record<string, stri
       folder[Symbol.dispose]();
     },
   };
-}
-
-/** Starts an emulator on this host, for a hub there. @returns what the hub's configuration needs of it */
-export async function emulatorOn(host: Host): Promise<NonNullable<HubProcessOptions['emulator']>> {
-  const env = { PATH: process.env['PATH'], XDG_CACHE_HOME: SHARED_CACHE };
-  const emulator = host.spawn(process.execPath, [MAIN, 'emulator', '--json'], { env });
-  const said = await emulator.line((line) => (line.startsWith('{') ? line : undefined), patient(20_000));
-  const {
-    base_url = '',
-    frontend_url = '',
-    client_id = '',
-    client_secret = '',
-  }: Record<string, string> = JSON.parse(said);
-  return { baseUrl: base_url, frontendUrl: frontend_url, clientId: client_id, clientSecret: client_secret };
 }
 
 /**

@@ -1,12 +1,62 @@
-/**
- * Runs a portal emulator over TLS on a host of a test's LAN, reached by a name that only DNS knows. The first argument is
- * JSON: `name`, `tokenLifetime` in seconds, `caFile`. It writes where it is and its client as one line of JSON.
- */
-import { startEmulator } from '../../src/emulator/index.ts';
+import { join } from 'node:path';
+import type { EmulatorOptions } from '../../src/emulator/index.ts';
+import { rememberSecrets } from '../support/logs.ts';
+import type { Host, Process } from '../support/netns.ts';
+import { patient } from '../support/patience.ts';
+import { curl } from './hub-on-host.ts';
 
-const { name, ...options } = JSON.parse(process.argv[2] ?? '');
-const emulator = await startEmulator({ ...options, tls: true, host: '0.0.0.0', publicHost: name });
-process.once('SIGTERM', () => void emulator.close());
+const PROGRAM = join(import.meta.dirname, 'emulator.ts');
 
-const { baseUrl, frontendUrl, clientId, clientSecret } = emulator;
-console.log(JSON.stringify({ baseUrl, frontendUrl, clientId, clientSecret }));
+interface Started {
+  readonly baseUrl: string;
+  readonly frontendUrl: string;
+  readonly clientId: string;
+  readonly clientSecret: string;
+}
+
+/** A portal emulator on a host of a test's LAN. */
+export class PortalOnHost implements Started, AsyncDisposable {
+  readonly baseUrl: string;
+  readonly frontendUrl: string;
+  readonly clientId: string;
+  readonly clientSecret: string;
+  readonly #host: Host;
+  readonly #process: Process;
+
+  private constructor(host: Host, process: Process, started: Started) {
+    this.#host = host;
+    this.#process = process;
+    this.baseUrl = started.baseUrl;
+    this.frontendUrl = started.frontendUrl;
+    this.clientId = started.clientId;
+    this.clientSecret = started.clientSecret;
+  }
+
+  static async start(host: Host, options: EmulatorOptions = {}): Promise<PortalOnHost> {
+    const running = host.spawn(process.execPath, [PROGRAM, JSON.stringify(options)]);
+    const started = await running.line((line) => JSON.parse(line) as Started, patient(20_000));
+    rememberSecrets([started.clientSecret]);
+    return new PortalOnHost(host, running, started);
+  }
+
+  /** The same with TLS, at a name that others have to look up. */
+  static startNamed(host: Host, name: string, options: EmulatorOptions): Promise<PortalOnHost> {
+    return PortalOnHost.start(host, { ...options, tls: true, host: '0.0.0.0', publicHost: name });
+  }
+
+  /** Asks it on its own host, where its name is known. @param args of curl */
+  ask(path: string, ...args: string[]): Promise<string> {
+    const { hostname, port } = new URL(this.baseUrl);
+    return curl(this.#host, ['--insecure', '--resolve', `${hostname}:${port}:127.0.0.1`, ...args, this.baseUrl + path]);
+  }
+
+  /** The same of its API, with a body of JSON. */
+  tell(method: 'POST' | 'DELETE', path: string, body: object = {}): Promise<string> {
+    const json = ['--header', 'content-type: application/json', '--data', JSON.stringify(body)];
+    return this.ask(`/_emulator/${path}`, '--fail', '--request', method, ...json);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#process.stop();
+  }
+}
