@@ -48,13 +48,19 @@ export function createPortal(settings: EffectiveSettings, origins: () => Origins
   const clock = new VirtualClock(settings.clock, kept.clockOffset ?? 0, () => changes.changed('clock'));
   const now = () => clock.now().wall;
   const tokens = new BearerTokens(kept.tokenKey ?? systemRandom.token(32));
-  const issued = new IssuedSecrets(tokens);
+  const issued = new IssuedSecrets();
   const audit = new ClientAudit(kept);
   const settingsInForce = new SettingsInForce(settings, () => changes.changed('settings'));
   const states = new States(kept.stateKey, now, issued);
   const runs = new HelperRuns(kept.runs ?? [], () => changes.changed('logins'));
   const codes = new AuthorizationCodes(kept.codes ?? [], now, issued);
-  const grants = new Grants(kept.grants ?? [], tokens, now, issued, audit, () => changes.changed('grants'));
+  const grants = new Grants(kept.grants ?? [], {
+    tokens,
+    now,
+    issued,
+    audit,
+    changed: () => changes.changed('grants'),
+  });
   return {
     get settings() {
       return settingsInForce.settings;

@@ -56,35 +56,29 @@ const MAX_GRANTS = 100_000;
 /** Presented generations, and what they gave, remembered of each grant. */
 const MAX_PRESENTED = 64;
 
+/** What grants go by, and what hears of them. */
+interface GrantContext {
+  readonly tokens: BearerTokens;
+  readonly now: () => number;
+  readonly issued: IssuedSecrets;
+  readonly audit: ClientAudit;
+  readonly changed: () => void;
+}
+
 /** The grants and their tokens: issue, refresh token rotation, reuse, revocation. */
 export class Grants {
   readonly #grants = new BoundedMap<Grant>(MAX_GRANTS);
-  readonly #tokens: BearerTokens;
-  readonly #now: () => number;
-  readonly #issued: IssuedSecrets;
-  readonly #audit: ClientAudit;
-  readonly #changed: () => void;
+  readonly #context: GrantContext;
 
   /** @param kept the grants from before, the one that was refreshed longest ago first */
-  constructor(
-    kept: readonly Grant[],
-    tokens: BearerTokens,
-    now: () => number,
-    issued: IssuedSecrets,
-    audit: ClientAudit,
-    changed: () => void,
-  ) {
-    this.#tokens = tokens;
+  constructor(kept: readonly Grant[], context: GrantContext) {
+    this.#context = context;
     for (const grant of kept) this.#grants.set(grant.id, { ...grant, inFlight: 0 });
-    this.#now = now;
-    this.#issued = issued;
-    this.#audit = audit;
-    this.#changed = changed;
   }
 
   /** A new grant, without tokens yet: {@link issueTokens} gives the first ones. */
   create(clientId: string, user: string, scope: string | null): Grant {
-    const now = this.#now();
+    const now = this.#context.now();
     const grant: Grant = {
       id: systemRandom.token(12),
       clientId,
@@ -106,7 +100,7 @@ export class Grants {
   /** The first tokens of a grant. */
   issueTokens(grant: Grant, settings: Settings): TokenResponse {
     const claims = this.#nextGeneration(grant, settings.tokenLifetime);
-    this.#changed();
+    this.#context.changed();
     return this.#response(grant, claims, settings);
   }
 
@@ -121,10 +115,10 @@ export class Grants {
   refresh(clientId: string, claims: TokenClaims | null, settings: Settings): TokenResponse | Refused {
     const grant = this.ofRefreshToken(clientId, claims);
     if (claims === null || grant === null) return { refused: 'unknown token' };
-    if (wasPresented(grant, claims.generation)) this.#audit.count('reused', grant);
+    if (wasPresented(grant, claims.generation)) this.#context.audit.count('reused', grant);
     if (!grant.presented.includes(claims.generation)) append(grant.presented, claims.generation);
     if (grant.revoked) return { refused: 'the grant was revoked' };
-    const now = this.#now();
+    const now = this.#context.now();
     if (over(grant.createdAt, settings.grantLifetime, now)) return { refused: 'the grant has expired' };
     const successor = grant.successors.find(({ generation }) => generation === claims.generation)?.claims;
     if (successor !== undefined && now < successor.issuedAt + 1000 * settings.refreshGraceTime) {
@@ -136,17 +130,17 @@ export class Grants {
       return { refused: 'the token was used before' };
     }
     if (claims.generation === grant.generation && claims.generation >= grant.accessFrom) {
-      this.#audit.refreshed(grant, (now - claims.issuedAt) / 1000, claims.lifetime);
+      this.#context.audit.refreshed(grant, (now - claims.issuedAt) / 1000, claims.lifetime);
     }
     const next = this.#nextGeneration(grant, settings.tokenLifetime);
     if (successor === undefined) append(grant.successors, { generation: claims.generation, claims: next });
-    this.#changed();
+    this.#context.changed();
     return this.#response(grant, next, settings);
   }
 
   /** What a refresh token says, expired and revoked ones too; null where it is none of ours. */
   open(refreshToken: string): TokenClaims | null {
-    return this.#tokens.open('refresh_token', refreshToken);
+    return this.#context.tokens.open('refresh_token', refreshToken);
   }
 
   /** The grant that a refresh token of this client belongs to, whatever became of both; null where it is unknown. */
@@ -157,17 +151,17 @@ export class Grants {
 
   /** The grant behind an access token that is good right now, or null. */
   authenticate(token: string): Grant | null {
-    const claims = this.#tokens.open('access_token', token);
+    const claims = this.#context.tokens.open('access_token', token);
     const grant = claims === null ? undefined : this.#grants.get(claims.grantId);
     if (claims === null || grant === undefined || grant.revoked || claims.generation < grant.accessFrom) return null;
-    return over(claims.issuedAt, claims.lifetime, this.#now()) ? null : grant;
+    return over(claims.issuedAt, claims.lifetime, this.#context.now()) ? null : grant;
   }
 
   /** Revokes a grant with all its tokens, or only the access tokens issued so far. */
   revoke(grant: Grant, what: 'grant' | 'access_tokens'): void {
     if (what === 'grant') grant.revoked = true;
     else grant.accessFrom = grant.generation + 1;
-    this.#changed();
+    this.#context.changed();
   }
 
   find(id: string): Grant | undefined {
@@ -185,10 +179,11 @@ export class Grants {
 
   #nextGeneration(grant: Grant, lifetime: number): TokenClaims {
     grant.generation += 1;
-    grant.refreshedAt = this.#now();
+    grant.refreshedAt = this.#context.now();
     this.#grants.set(grant.id, grant);
+    const { tokens, issued } = this.#context;
     const claims = { grantId: grant.id, generation: grant.generation, issuedAt: grant.refreshedAt, lifetime };
-    this.#issued.noteTokens(claims);
+    for (const kind of ['access_token', 'refresh_token'] as const) issued.note(kind, tokens.seal(kind, claims));
     return claims;
   }
 
@@ -196,12 +191,12 @@ export class Grants {
   #response(grant: Grant, claims: TokenClaims, { idToken }: Settings, now = claims.issuedAt): TokenResponse {
     const age = Math.max(0, now - claims.issuedAt) / 1000;
     return {
-      access_token: this.#tokens.seal('access_token', claims),
+      access_token: this.#context.tokens.seal('access_token', claims),
       expires_in: Math.max(0, Math.floor(claims.lifetime - age)),
       token_type: 'bearer',
       scope: grant.scope,
-      refresh_token: this.#tokens.seal('refresh_token', claims),
-      ...(idToken && { id_token: this.#tokens.idToken(grant.clientId, grant.user) }),
+      refresh_token: this.#context.tokens.seal('refresh_token', claims),
+      ...(idToken && { id_token: this.#context.tokens.idToken(grant.clientId, grant.user) }),
     };
   }
 }
