@@ -1,12 +1,13 @@
+import * as v from 'valibot';
+import { instant } from './http/json-body.ts';
 import type { EmulatorClock } from './settings/options.ts';
 
 /** The emulator's time as the outside sees it. */
-export interface ClockView {
-  /** RFC 3339, UTC. */
-  readonly now: string;
-  /** How far the emulator is ahead of the clock it was given, in seconds. */
-  readonly offset: number;
-}
+export const ClockView = v.strictObject({
+  now: instant(),
+  offset: v.pipe(v.number(), v.description('Seconds ahead of the clock that the emulator was given')),
+});
+export type ClockView = Readonly<v.InferOutput<typeof ClockView>>;
 
 /** An advance that can't be made; the message names what was found and what is allowed. */
 export class ClockError extends Error {

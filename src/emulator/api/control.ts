@@ -3,27 +3,12 @@ import { FaultAnswer, FaultBody, faultAnswer, faultFrom } from '../faults/body.t
 import { camelCase, renamed, snakeCase, snakeCased } from '../http/json-body.ts';
 import { pathParameter } from '../http/request-form.ts';
 import { refusal } from '../http/routes.ts';
-import { type LoginResult, login } from '../oauth/login.ts';
+import { LoginRequest, LoginResult, login } from '../oauth/login.ts';
 import { settingSchemas, settingsIn } from '../settings/check.ts';
-import type { ClockView } from '../virtual-clock.ts';
-import { type ApiOperation, instant, NotFound, refused, takingJson } from './operation.ts';
-
-const LoginBody = v.strictObject({
-  state: v.string(),
-  user: v.optional(v.string()),
-  deny: v.optional(v.boolean()),
-});
-
-const Login: v.GenericSchema<LoginResult> = v.strictObject({
-  location: v.pipe(v.string(), v.url(), v.description('Where a browser would go next')),
-});
+import { ClockView } from '../virtual-clock.ts';
+import { type ApiOperation, NotFound, refused, takingJson } from './operation.ts';
 
 const SettingsView = v.strictObject(renamed(settingSchemas, snakeCase));
-
-const Clock: v.GenericSchema<ClockView> = v.strictObject({
-  now: instant(),
-  offset: v.pipe(v.number(), v.description('Seconds ahead of the clock that the emulator was given')),
-});
 
 /** What tests and people do to the emulator: log in, change settings, put its clock ahead, add faults. */
 export const controlOperations: readonly ApiOperation[] = [
@@ -32,8 +17,8 @@ export const controlOperations: readonly ApiOperation[] = [
     path: '/_emulator/login',
     id: 'login',
     summary: 'A user logs in, or refuses, without a browser',
-    json: LoginBody,
-    answers: { 200: { description: 'The helper has the code', body: Login }, 400: refused },
+    json: LoginRequest,
+    answers: { 200: { description: 'The helper has the code', body: LoginResult }, 400: refused },
     handle: ({ portal }, body) => login(portal, body),
   }),
   {
@@ -61,7 +46,7 @@ export const controlOperations: readonly ApiOperation[] = [
     path: '/_emulator/clock',
     id: 'getClock',
     summary: 'The emulator’s time',
-    answers: { 200: { description: 'The time', body: Clock } },
+    answers: { 200: { description: 'The time', body: ClockView } },
     handle: ({ portal }) => portal.clock.view(),
   },
   takingJson({
@@ -70,7 +55,7 @@ export const controlOperations: readonly ApiOperation[] = [
     id: 'advanceClock',
     summary: 'Puts the emulator’s time ahead: codes, states and tokens expire at once',
     json: v.strictObject({ advance: v.number('is a number of seconds, 0 or more') }),
-    answers: { 200: { description: 'The time it is now', body: Clock }, 400: refused },
+    answers: { 200: { description: 'The time it is now', body: ClockView }, 400: refused },
     handle({ portal }, { advance }) {
       portal.clock.advance(advance);
       return portal.clock.view();

@@ -1,41 +1,16 @@
 import * as v from 'valibot';
-import { findings } from '../audit/findings.ts';
-import { snakeCased } from '../http/json-body.ts';
-import { ENDPOINTS, type LoggedRequest } from '../http/logged-request.ts';
+import { Findings, findings, PollFindings } from '../audit/findings.ts';
+import { instant, renamed, snakeCase, snakeCased } from '../http/json-body.ts';
+import { LoggedRequest } from '../http/logged-request.ts';
 import { received } from '../http/received.ts';
 import { pathParameter } from '../http/request-form.ts';
 import { refusal } from '../http/routes.ts';
 import type { Grant } from '../oauth/grants.ts';
-import { type WaitingLogin, waitingLogins } from '../oauth/helper-runs.ts';
-import { type ApiOperation, instant, NotFound, refused, takingJson } from './operation.ts';
+import { WaitingLogin, waitingLogins } from '../oauth/helper-runs.ts';
+import { type ApiOperation, NotFound, refused, takingJson } from './operation.ts';
 
 /** The number of a request. */
 const NUMBER = /^\d{1,15}$/;
-
-const Logged: v.GenericSchema<LoggedRequest> = v.strictObject({
-  number: v.pipe(v.number(), v.description('Grows by one with every request')),
-  time: instant(),
-  endpoint: v.picklist([...ENDPOINTS, 'unknown']),
-  client: v.nullable(v.string()),
-  method: v.string(),
-  url: v.pipe(v.string(), v.description('The path')),
-  query: v.record(v.string(), v.string()),
-  form: v.record(v.string(), v.string()),
-  authorization: v.nullable(v.pipe(v.string(), v.description('The scheme'))),
-  status: v.pipe(v.nullable(v.number()), v.description('Null where no whole answer arrived, or not yet')),
-  answer: v.pipe(
-    v.record(v.string(), v.nullable(v.union([v.string(), v.number(), v.boolean()]))),
-    v.description('The members of the JSON, or the location of a redirect'),
-  ),
-  fault: v.optional(v.pipe(v.string(), v.description('The id of the fault that struck the request'))),
-});
-
-const Login: v.GenericSchema<WaitingLogin> = v.strictObject({
-  state: v.pipe(v.string(), v.description('The id of the state; `login` takes it like the state itself')),
-  client: v.string(),
-  opened: instant(),
-  expires: instant(),
-});
 
 /** A grant as the API tells it: no tokens. */
 const GrantBody = v.strictObject({
@@ -50,39 +25,10 @@ const GrantBody = v.strictObject({
 });
 export type GrantAnswer = v.InferOutput<typeof GrantBody>;
 
-const finding = { client: v.string(), grant: v.string(), count: v.number(), message: v.string() };
-const interval = () => v.pipe(v.nullable(v.number()), v.description('Seconds'));
-
-const Findings = v.strictObject({
-  reused_refresh_tokens: v.array(v.strictObject(finding)),
-  repeated_codes: v.array(v.strictObject(finding)),
-  overlapping_refreshes: v.array(v.strictObject(finding)),
-  early_refreshes: v.array(
-    v.strictObject({
-      ...finding,
-      earliest: v.pipe(v.number(), v.description('Seconds after the issue of the tokens')),
-    }),
-  ),
-  failed_authentications: v.array(
-    v.strictObject({
-      client: v.nullable(v.string()),
-      way: v.picklist(['form', 'authorization header', 'none']),
-      count: v.number(),
-      message: v.string(),
-    }),
-  ),
-  polls: v.array(
-    v.strictObject({
-      client: v.string(),
-      state: v.pipe(v.string(), v.description('The id of the state')),
-      count: v.number(),
-      shortest_interval: interval(),
-      median_interval: interval(),
-      longest_interval: interval(),
-      after_code: v.pipe(v.number(), v.description('Polls after the one that brought the code')),
-      message: v.string(),
-    }),
-  ),
+/** The findings under the API's names. */
+const FindingsBody = v.strictObject({
+  ...renamed(Findings.entries, snakeCase),
+  polls: v.array(v.strictObject(renamed(PollFindings.entries, snakeCase))),
 });
 
 /** What the emulator has seen and given, the end of it, and how all of this is called. */
@@ -98,7 +44,7 @@ export const inspectionOperations: readonly ApiOperation[] = [
     answers: {
       200: {
         description: 'Secrets are masked, unless the emulator was told to show them',
-        body: v.strictObject({ requests: v.array(Logged) }),
+        body: v.strictObject({ requests: v.array(LoggedRequest) }),
       },
       400: refused,
     },
@@ -113,7 +59,7 @@ export const inspectionOperations: readonly ApiOperation[] = [
     path: '/_emulator/logins',
     id: 'listLogins',
     summary: 'Login pages that are open and wait for somebody',
-    answers: { 200: { description: 'The oldest first', body: v.strictObject({ logins: v.array(Login) }) } },
+    answers: { 200: { description: 'The oldest first', body: v.strictObject({ logins: v.array(WaitingLogin) }) } },
     handle: ({ portal }) => ({ logins: waitingLogins(portal.runs, portal.now()) }),
   },
   {
@@ -150,7 +96,7 @@ export const inspectionOperations: readonly ApiOperation[] = [
     path: '/_emulator/findings',
     id: 'readFindings',
     summary: 'What the author of a client wants to know; all lists but `polls` are empty for a good client',
-    answers: { 200: { description: 'Since the start or the last reset', body: Findings } },
+    answers: { 200: { description: 'Since the start or the last reset', body: FindingsBody } },
     handle: ({ portal }) => snakeCased(findings(portal)),
   },
   takingJson({

@@ -59,9 +59,6 @@ export function takingJson<Body>(
   };
 }
 
-/** An instant, RFC 3339. */
-export const instant = () => v.pipe(v.string(), v.isoTimestamp());
-
 const Problem = v.strictObject({
   error: v.literal('invalid_request'),
   message: v.pipe(v.string(), v.description('Names the member, what was found and what is allowed')),

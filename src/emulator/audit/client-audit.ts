@@ -35,7 +35,8 @@ export interface GrantNotes {
 const NOTHING = { reused: 0, overlapping: 0, early: 0, earliest: null, codeRepeated: 0 };
 
 /** How a client tried to authenticate. */
-export type AuthenticationWay = 'form' | 'authorization header' | 'none';
+export const AUTHENTICATION_WAYS = ['form', 'authorization header', 'none'] as const;
+export type AuthenticationWay = (typeof AUTHENTICATION_WAYS)[number];
 
 /** Failed client authentications of one kind. */
 export interface AuthenticationNotes {

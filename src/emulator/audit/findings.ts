@@ -1,59 +1,67 @@
+import * as v from 'valibot';
 import type { HelperRun } from '../oauth/helper-runs.ts';
 import type { Portal } from '../portal.ts';
-import type { AuthenticationWay, GrantNotes } from './client-audit.ts';
+import { AUTHENTICATION_WAYS, type GrantNotes } from './client-audit.ts';
 
 /** One thing that happened to one grant, and how often. */
-export interface GrantFinding {
-  readonly client: string;
+const GrantFinding = v.strictObject({
+  client: v.string(),
   /** The grant's id. */
-  readonly grant: string;
-  readonly count: number;
+  grant: v.string(),
+  count: v.number(),
   /** The same as a sentence. */
-  readonly message: string;
-}
+  message: v.string(),
+});
+export type GrantFinding = Readonly<v.InferOutput<typeof GrantFinding>>;
 
 /** Refreshes long before they were due. */
-export interface EarlyRefreshes extends GrantFinding {
-  /** Seconds after the issue of the tokens that the earliest one came. */
-  readonly earliest: number;
-}
+const EarlyRefreshes = v.strictObject({
+  ...GrantFinding.entries,
+  /** That the earliest one came. */
+  earliest: v.pipe(v.number(), v.description('Seconds after the issue of the tokens')),
+});
+export type EarlyRefreshes = Readonly<v.InferOutput<typeof EarlyRefreshes>>;
 
 /** Client authentications that failed, of one client in one way. */
-export interface FailedAuthentications {
+const FailedAuthentications = v.strictObject({
   /** The registered client that was named, or null where none was. */
-  readonly client: string | null;
-  readonly way: AuthenticationWay;
-  readonly count: number;
-  readonly message: string;
-}
+  client: v.nullable(v.string()),
+  way: v.picklist(AUTHENTICATION_WAYS),
+  count: v.number(),
+  message: v.string(),
+});
+export type FailedAuthentications = Readonly<v.InferOutput<typeof FailedAuthentications>>;
 
-/** How a client polled for one code. Intervals are in seconds, null while there was one poll only. */
-export interface PollFindings {
-  readonly client: string;
-  /** The id of the state. */
-  readonly state: string;
+/** Null while there was one poll only. */
+const interval = () => v.pipe(v.nullable(v.number()), v.description('Seconds'));
+
+/** How a client polled for one code. */
+export const PollFindings = v.strictObject({
+  client: v.string(),
+  state: v.pipe(v.string(), v.description('The id of the state')),
   /** Polls (of the newest 1000). */
-  readonly count: number;
-  readonly shortestInterval: number | null;
-  readonly medianInterval: number | null;
-  readonly longestInterval: number | null;
-  /** Polls after the one that brought the code. */
-  readonly afterCode: number;
-  readonly message: string;
-}
+  count: v.number(),
+  shortestInterval: interval(),
+  medianInterval: interval(),
+  longestInterval: interval(),
+  afterCode: v.pipe(v.number(), v.description('Polls after the one that brought the code')),
+  message: v.string(),
+});
+export type PollFindings = Readonly<v.InferOutput<typeof PollFindings>>;
 
 /**
  * What the author of a client wants to know after a test: every list but `polls` is empty for a good client. An early
  * refresh is one before half of the access token's lifetime had passed, with the token not revoked.
  */
-export interface Findings {
-  readonly reusedRefreshTokens: readonly GrantFinding[];
-  readonly repeatedCodes: readonly GrantFinding[];
-  readonly overlappingRefreshes: readonly GrantFinding[];
-  readonly earlyRefreshes: readonly EarlyRefreshes[];
-  readonly failedAuthentications: readonly FailedAuthentications[];
-  readonly polls: readonly PollFindings[];
-}
+export const Findings = v.strictObject({
+  reusedRefreshTokens: v.array(GrantFinding),
+  repeatedCodes: v.array(GrantFinding),
+  overlappingRefreshes: v.array(GrantFinding),
+  earlyRefreshes: v.array(EarlyRefreshes),
+  failedAuthentications: v.array(FailedAuthentications),
+  polls: v.array(PollFindings),
+});
+export type Findings = Readonly<v.InferOutput<typeof Findings>>;
 
 /** Runs whose polls are looked at: the newest. */
 const MAX_RUNS = 1_000;

@@ -35,6 +35,9 @@ function problem(issue: v.BaseIssue<unknown>): string {
   return `${member}: found ${found}; allowed ${allowed}`;
 }
 
+/** An instant, RFC 3339, UTC. */
+export const instant = () => v.pipe(v.string(), v.isoTimestamp());
+
 /** A name of the library as the API has it: `refreshGrace` is `refresh_grace`. */
 export function snakeCase(name: string): string {
   return name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);

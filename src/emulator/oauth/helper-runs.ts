@@ -1,3 +1,5 @@
+import * as v from 'valibot';
+import { instant } from '../http/json-body.ts';
 import { BoundedMap, Recent } from '../memory/bounded.ts';
 import type { State } from './state.ts';
 
@@ -101,16 +103,15 @@ function newPolls(): Recent<Poll> {
 }
 
 /** A login page of the helper flow that was opened, and at which the user has neither logged in nor refused. */
-export interface WaitingLogin {
-  /** The state's id; `login` takes it like the state itself. */
-  readonly state: string;
+export const WaitingLogin = v.strictObject({
+  state: v.pipe(v.string(), v.description('The id of the state; `login` takes it like the state itself')),
   /** The client's id. */
-  readonly client: string;
-  /** RFC 3339, UTC. */
-  readonly opened: string;
-  /** When the link ends. RFC 3339, UTC. */
-  readonly expires: string;
-}
+  client: v.string(),
+  opened: instant(),
+  /** When the link ends. */
+  expires: instant(),
+});
+export type WaitingLogin = Readonly<v.InferOutput<typeof WaitingLogin>>;
 
 /**
  * The logins that wait for somebody, the oldest first.

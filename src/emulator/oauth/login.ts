@@ -1,3 +1,4 @@
+import * as v from 'valibot';
 import { codeSetUrl, type Portal } from '../portal.ts';
 import type { Client } from '../settings/effective-settings.ts';
 import { allow, helperRequest, parameter, refuse, withParameters } from './authorization-request.ts';
@@ -49,20 +50,21 @@ function refusal(portal: Portal, redirectUrl: string | null): Arrival {
 }
 
 /** A login without a browser. */
-export interface LoginRequest {
+export const LoginRequest = v.strictObject({
   /** The `state` of an authorize_url or code_url, or the id of a waiting login's. */
-  readonly state: string;
+  state: v.string(),
   /** Name of a user; may be left out when refusing. */
-  readonly user?: string | undefined;
+  user: v.optional(v.string()),
   /** True: the user refuses instead. Default: false. */
-  readonly deny?: boolean | undefined;
-}
+  deny: v.optional(v.boolean()),
+});
+export type LoginRequest = Readonly<v.InferInput<typeof LoginRequest>>;
 
-/** What a login comes to. */
-export interface LoginResult {
-  /** Where a browser would go next: the client's redirect_url, or the helper's own page that says it is done. */
-  readonly location: string;
-}
+/** What a login comes to. `location` is the client's redirect_url, or the helper's own page that says it is done. */
+export const LoginResult = v.strictObject({
+  location: v.pipe(v.string(), v.url(), v.description('Where a browser would go next')),
+});
+export type LoginResult = Readonly<v.InferOutput<typeof LoginResult>>;
 
 /** A login request that can't be done; the message names the member, what was found and what is allowed. */
 export class LoginError extends Error {
