@@ -111,7 +111,7 @@ export class SqliteStore extends DatabaseFile implements Store, HistoryStore {
   }
 
   async setting(name: string): Promise<string | null> {
-    return this.#settings.read(name, this.unwritable === null);
+    return this.#settings.read(name);
   }
 
   async saveSetting(name: string, value: string): Promise<void> {

@@ -141,17 +141,6 @@ describe('an invite', () => {
     expect(await store.appliances()).toEqual([WALLBOX]);
     expect(await store.invites()).toEqual([INVITE]);
   });
-
-  test('that can not be read is none', async () => {
-    using folder = stateInMemory();
-    {
-      using store = open(folder.path);
-      await store.saveInvite(INVITE);
-    }
-    sql(folder.path, "UPDATE invites SET sealed = 'damaged'");
-    using store = open(folder.path);
-    expect(await store.invites()).toEqual([]);
-  });
 });
 
 describe('a session', () => {
@@ -213,22 +202,5 @@ describe('a session', () => {
     expect(await hashesOf(store)).toEqual(['hash-heater']);
     expect(await store.saveSession(sessionOf(WALLBOX, 'three'))).toBe(false);
     expect(await hashesOf(store)).toEqual(['hash-heater']);
-  });
-
-  test('that the hub has not given is forgotten, and told of', async () => {
-    using folder = stateInMemory();
-    {
-      using store = await withWallbox(folder.path);
-      for (const name of ['one', 'two']) await store.saveSession(sessionOf(WALLBOX, name));
-    }
-    sql(folder.path, "UPDATE sessions SET hash = 'the hash of the thief' WHERE hash = 'hash-one'");
-    {
-      using store = open(folder.path);
-      expect(await hashesOf(store)).toEqual(['hash-two']);
-      expect([...store.refusedSessions]).toEqual([WALLBOX.id]);
-    }
-    using store = open(folder.path);
-    expect(await hashesOf(store)).toEqual(['hash-two']);
-    expect(store.refusedSessions.size).toBe(0);
   });
 });

@@ -155,20 +155,3 @@ describe('a store that is put together again', () => {
     expect((await readAll(folder.path)).appliances).toEqual([FRIDGE, DECLARED, WALLBOX]);
   });
 });
-
-test('a copy is not made of a store in which an appliance can not be read', async () => {
-  using folder = await copied();
-  sql(folder.path, "UPDATE appliances SET sealed = 'damaged' WHERE name = 'fridge'");
-  using store = open(folder.path);
-  await expect(writeSnapshot(store)).rejects.toMatchObject({ code: 'store_unreadable' });
-});
-
-test('an appliance that can not be read stays without credentials where there is no copy, and another start finds the same', async () => {
-  using folder = await copied();
-  rmSync(join(folder.path, 'latchkey.db.copy'));
-  sql(folder.path, "UPDATE appliances SET sealed = 'damaged' WHERE name = 'fridge'");
-  const found = await readAll(folder.path);
-  expect(found).toMatchObject({ damaged: [FRIDGE.id], recovered: null });
-  expect(found.appliances[0]).toMatchObject({ name: 'fridge', credentials: { kind: 'none' } });
-  expect(await readAll(folder.path)).toEqual(found);
-});

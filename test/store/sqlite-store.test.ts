@@ -37,19 +37,6 @@ describe('what was written is read again, also by the next run', () => {
     expect(await store.setting('another')).toBeNull();
   });
 
-  test('appliances', async () => {
-    using folder = stateInMemory();
-    {
-      using store = open(folder.path);
-      expect(await store.addAppliance(WALLBOX)).toBe(true);
-      expect(await store.addAppliance(HEATER)).toBe(true);
-      expect(await store.addAppliance({ ...HEATER, id: 'another', clientId: 'another' })).toBe(false);
-      expect(await store.addAppliance({ ...HEATER, id: 'another', name: 'another' })).toBe(false);
-    }
-    using store = open(folder.path);
-    expect(await store.appliances()).toEqual([HEATER, WALLBOX]);
-  });
-
   test.each([
     ['whole', {}],
     ['without scope and portal time', { scope: null, portalTime: null }],

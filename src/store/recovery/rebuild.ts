@@ -4,7 +4,7 @@ import { emptyStore } from '../database/database.ts';
 import type { ApplianceRow } from '../rows/appliance-table.ts';
 import type { GrantRow } from '../rows/grant-table.ts';
 import type { SessionRow } from '../rows/session-table.ts';
-import type { SettingRow } from '../rows/setting-table.ts';
+import { type SettingRow, settingPlace } from '../rows/setting-table.ts';
 import type { Salvage } from './salvage.ts';
 
 /** The daily copy, with when it was made, in ms since 1970. */
@@ -37,37 +37,31 @@ interface Sources {
  */
 export function rebuild({ left, snapshot }: Sources): Rebuilt {
   const database = emptyStore();
-  const grants = chosenGrants({ left, snapshot });
-  const appliances = chosenAppliances({ left, snapshot }, new Set(grants.map(({ row }) => row.appliance)));
-  const names = new Map(appliances.map(({ id, name }) => [id, name]));
-  const insert = (table: string, row: object) => {
-    const columns = Object.keys(row);
-    const values = columns.map(() => '?').join(', ');
-    const sql = `INSERT INTO ${table} (${columns.join(', ')}) VALUES (${values})`;
-    database.prepare(sql).run(...Object.values(row));
+  /** Of rows that exclude each other, as damage may leave them, the first one stays. */
+  const insert = (table: string, rows: readonly object[]) => {
+    for (const row of rows) {
+      const columns = Object.keys(row);
+      const sql = `INSERT OR IGNORE INTO ${table} (${columns.join(', ')}) VALUES (${columns.map(() => '?').join(', ')})`;
+      database.prepare(sql).run(...Object.values(row));
+    }
   };
-  let lost = 0;
-  database.transaction(() => {
-    for (const row of chosenSettings({ left, snapshot })) insert('settings', row);
-    for (const row of appliances) insert('appliances', row);
-    for (const { row } of grants) {
-      if (names.has(row.appliance)) insert('grants', row);
-      else lost += 1;
-    }
-    const seen = new Set<string>();
-    for (const row of left?.pairings ?? []) {
-      if (seen.has(row.id) || !names.has(row.appliance)) continue;
-      seen.add(row.id);
-      insert('pairings', row);
-    }
-    for (const row of chosenSessions({ left, snapshot }, names)) insert('sessions', row);
-    // One of the copy may have been used since.
-    for (const row of left?.invites ?? []) insert('invites', row);
-    const numbered = new Map((left?.history ?? []).map((row) => [`${row.appliance} ${row.number}`, row]));
-    for (const row of numbered.values()) if (names.has(row.appliance)) insert('history', row);
-  })();
-  const fromSnapshot = grants.filter(({ older }) => older).map(({ row }) => names.get(row.appliance) ?? row.appliance);
-  return { database, fromSnapshot, lost };
+  const grants = chosenGrants({ left, snapshot });
+  insert('settings', settingsByPreference({ left, snapshot }));
+  insert('appliances', appliancesByPreference({ left, snapshot }, new Set(grants.map(({ row }) => row.appliance))));
+  const names = new Map(database.prepare<[], [string, string]>('SELECT id, name FROM appliances').raw().all());
+  const isKnown = ({ appliance }: { readonly appliance: string }) => names.has(appliance);
+  const kept = grants.filter(({ row }) => isKnown(row));
+  insert(
+    'grants',
+    kept.map(({ row }) => row),
+  );
+  insert('pairings', left?.pairings.filter(isKnown) ?? []);
+  insert('sessions', sessionsByPreference({ left, snapshot }).filter(isKnown));
+  // One of the copy may have been used since.
+  insert('invites', left?.invites ?? []);
+  insert('history', left?.history.filter(isKnown) ?? []);
+  const fromSnapshot = kept.filter(({ older }) => older).map(({ row }) => names.get(row.appliance) ?? row.appliance);
+  return { database, fromSnapshot, lost: grants.length - kept.length };
 }
 
 /** Whether a database that is sound has less in it than its copy: it was put back, or lost its journal. */
@@ -120,56 +114,40 @@ function doubted(row: GrantRow, made: number): GrantRow {
 }
 
 /**
- * Of two appliances with one name or one client_id, as damage may leave them, the one that has a grant; of two rows of one
- * appliance the one that can be read.
+ * Of two appliances with one name or one client_id, as damage may leave them, the one that has a grant comes first; of two
+ * rows of one appliance the one that can be read.
  */
-function chosenAppliances({ left, snapshot }: Sources, granted: ReadonlySet<string>): ApplianceRow[] {
+function appliancesByPreference({ left, snapshot }: Sources, granted: ReadonlySet<string>): ApplianceRow[] {
   const known = new Set(left?.appliances.map(({ id }) => id));
   const others = snapshot?.salvage.appliances.filter(({ id }) => !isSound(left) || known.has(id)) ?? [];
   const readable = [...legible(left, left?.appliances), ...legible(snapshot?.salvage, others)];
   const all = [...readable, ...(left?.appliances ?? []), ...others];
-  const rows = [...all.filter(({ id }) => granted.has(id)), ...all.filter(({ id }) => !granted.has(id))];
-  const chosen = new Map<string, ApplianceRow>();
-  const taken = new Set<string>();
-  for (const row of rows) {
-    const marks = [`name ${row.name}`, `client_id ${row.client_id}`];
-    if (chosen.has(row.id) || marks.some((mark) => taken.has(mark))) continue;
-    chosen.set(row.id, row);
-    for (const mark of marks) taken.add(mark);
-  }
-  return [...chosen.values()];
+  return [...all.filter(({ id }) => granted.has(id)), ...all.filter(({ id }) => !granted.has(id))];
 }
 
 function legible(source: Salvage | null | undefined, rows: readonly ApplianceRow[] = []): ApplianceRow[] {
   return rows.filter(({ id }) => !source?.unreadable.has(`appliances/${id}`));
 }
 
-/** In their order: those that only the copy has are the older ones. With its grant, an appliance's sessions were forgotten. */
-function chosenSessions({ left, snapshot }: Sources, known: ReadonlyMap<string, string>): Omit<SessionRow, 'number'>[] {
+/**
+ * The newest first. With its grant, an appliance's sessions were forgotten. Where another one has a session's number, that was
+ * ended since the copy.
+ */
+function sessionsByPreference({ left, snapshot }: Sources): SessionRow[] {
   const forgotten = ({ appliance }: SessionRow) => left?.grants.get(appliance)?.sealed === null;
   const others = isSound(left) ? [] : (snapshot?.salvage.sessions.filter((row) => !forgotten(row)) ?? []);
-  const own = left?.sessions ?? [];
-  const chosen: Omit<SessionRow, 'number'>[] = [];
-  const taken = new Set<string>();
-  for (const { number: _, ...row } of [...own.toReversed(), ...others.toReversed()]) {
-    const marks = [`hash ${row.hash}`, `device ${row.device}`];
-    if (!known.has(row.appliance) || marks.some((mark) => taken.has(mark))) continue;
-    chosen.unshift(row);
-    for (const mark of marks) taken.add(mark);
-  }
-  return chosen;
+  return [...(left?.sessions.toReversed() ?? []), ...others.toReversed()];
 }
 
-function chosenSettings({ left, snapshot }: Sources): SettingRow[] {
-  const rows = new Map<string, SettingRow>();
-  for (const source of [left, snapshot?.salvage]) {
-    for (const [name, row] of source?.settings ?? []) {
-      if (source !== left && isExcludedFromBackup(name)) continue;
-      if (!rows.has(name) && !source?.unreadable.has(`settings/${name}`)) rows.set(name, row);
-    }
-  }
-  for (const [name, row] of left?.settings ?? []) if (!rows.has(name)) rows.set(name, row);
-  return [...rows.values()];
+/** What can be read first. */
+function settingsByPreference({ left, snapshot }: Sources): SettingRow[] {
+  const own = [...(left?.settings.values() ?? [])];
+  const others = [...(snapshot?.salvage.settings.values() ?? [])].filter(({ name }) => !isExcludedFromBackup(name));
+  return [
+    ...own.filter((row) => !left?.unreadable.has(settingPlace(row))),
+    ...others.filter((row) => !snapshot?.salvage.unreadable.has(settingPlace(row))),
+    ...own,
+  ];
 }
 
 function isSound(left: Salvage | null): boolean {

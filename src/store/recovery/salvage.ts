@@ -7,6 +7,7 @@ import { type GrantRow, grantPlace, grantRow, readGrant } from '../rows/grant-ta
 import { type HistoryRow, historyRow } from '../rows/history-table.ts';
 import { type InviteRow, invitePlace, inviteRow, readInvite } from '../rows/invite-table.ts';
 import { type PairingRow, pairingPlace, pairingRow, readPairing } from '../rows/pairing-table.ts';
+import { unlessDamaged } from '../rows/schemas.ts';
 import { readSession, type SessionRow, sessionPlace, sessionRow } from '../rows/session-table.ts';
 import { readSetting, type SettingRow, settingPlace, settingRow } from '../rows/setting-table.ts';
 
@@ -42,11 +43,11 @@ export function salvage(database: Database.Database, keys: readonly [Sealing, ..
   let damage = structuralDamage(database);
   let opened = 0;
 
-  function table<Row>(name: string, schema: v.GenericSchema<unknown, Row>, key: string, where = ''): Row[] {
+  function table<Row>(name: string, schema: v.GenericSchema<unknown, Row>, key: string): Row[] {
     const rows = new Map<unknown, Row>();
     for (const order of ['ASC', 'DESC']) {
       try {
-        for (const raw of database.prepare(`SELECT * FROM ${name} ${where} ORDER BY ${key} ${order}`).iterate()) {
+        for (const raw of database.prepare(`SELECT * FROM ${name} ORDER BY ${key} ${order}`).iterate()) {
           const row = v.safeParse(schema, raw);
           if (row.success) rows.set(Reflect.get(Object(raw), key), row.output);
           else damage ??= `a row of ${name} makes no sense`;
@@ -60,7 +61,7 @@ export function salvage(database: Database.Database, keys: readonly [Sealing, ..
   }
 
   const rows = {
-    settings: table('settings', settingRow, 'name', "WHERE name NOT LIKE '%.damaged'"),
+    settings: table('settings', settingRow, 'name'),
     appliances: table('appliances', applianceRow, 'id'),
     grants: table('grants', grantRow, 'appliance'),
     pairings: table('pairings', pairingRow, 'number'),
@@ -89,16 +90,13 @@ export function salvage(database: Database.Database, keys: readonly [Sealing, ..
   ): Row[] {
     return found.flatMap((row) => {
       if (row.sealed === null) return [row];
-      try {
-        read(row, from);
-        opened += 1;
-        return [isResealed ? { ...row, sealed: sealing.seal(place(row), from.open(place(row), row.sealed)) } : row];
-      } catch (error) {
-        if (!(error instanceof Failure)) throw error;
+      if (unlessDamaged(() => read(row, from)) === null) {
         if (name === null) return [];
         unreadable.add(name(row));
         return [row];
       }
+      opened += 1;
+      return [isResealed ? { ...row, sealed: sealing.seal(place(row), from.open(place(row), row.sealed)) } : row];
     });
   }
 
@@ -140,11 +138,7 @@ function historyLeft(database: Database.Database): HistoryRow[] {
 }
 
 function opens(key: Sealing, row: string, sealed: string | null): boolean {
-  try {
-    return sealed !== null && key.open(row, sealed) !== '';
-  } catch {
-    return false;
-  }
+  return sealed !== null && unlessDamaged(() => key.open(row, sealed)) !== null;
 }
 
 /**

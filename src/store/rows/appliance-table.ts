@@ -1,9 +1,8 @@
 import * as v from 'valibot';
 import type { Appliance } from '../../core/appliances/appliance.ts';
-import { Failure } from '../../core/failure.ts';
 import type { Sql } from '../database/sql.ts';
 import type { Sealing } from '../keys/sealing.ts';
-import { applianceAttributes, applianceName, parseJson, scope, sealed } from './schemas.ts';
+import { applianceAttributes, applianceName, parseJson, scope, sealed, unlessDamaged } from './schemas.ts';
 
 const attributes = v.object(applianceAttributes);
 
@@ -89,12 +88,8 @@ export class ApplianceTable {
   }
 
   #read(row: ApplianceRow): Appliance {
-    try {
-      return readAppliance(row, this.#sql.sealing);
-    } catch (error) {
-      if (!(error instanceof Failure)) throw error;
-      this.#damaged.add(row.id);
-      return unreadableAppliance(row);
-    }
+    const appliance = unlessDamaged(() => readAppliance(row, this.#sql.sealing));
+    if (appliance === null) this.#damaged.add(row.id);
+    return appliance ?? unreadableAppliance(row);
   }
 }

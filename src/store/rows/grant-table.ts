@@ -1,12 +1,11 @@
 import * as v from 'valibot';
 import type { Instant } from '../../core/clock.ts';
-import { Failure } from '../../core/failure.ts';
 import type { Grant } from '../../core/grants/grant.ts';
 import type { Attempt, Store, StoredGrant } from '../../core/store.ts';
 import { instant } from '../../system/instant-schema.ts';
 import type { Sql } from '../database/sql.ts';
 import type { Sealing } from '../keys/sealing.ts';
-import { doubt, grantTokens, jsonOrNull, parseJson, revealed, sealed } from './schemas.ts';
+import { doubt, grantTokens, jsonOrNull, parseJson, revealed, sealed, unlessDamaged } from './schemas.ts';
 
 const attempt = v.nullable(v.object({ token: v.string(), at: instant }));
 
@@ -176,14 +175,9 @@ export class GrantTable {
 
   /** A grant that can't be read costs its appliance a pairing, and no other appliance anything. */
   #read(row: GrantRow): StoredGrant | null {
-    try {
-      const grant = readGrant(row, this.#sql.sealing);
-      this.#damaged.delete(row.appliance);
-      return grant;
-    } catch (error) {
-      if (!(error instanceof Failure)) throw error;
-      this.#damaged.add(row.appliance);
-      return null;
-    }
+    const grant = unlessDamaged(() => readGrant(row, this.#sql.sealing));
+    if (grant === null) this.#damaged.add(row.appliance);
+    else this.#damaged.delete(row.appliance);
+    return grant;
   }
 }

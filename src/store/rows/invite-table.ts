@@ -1,10 +1,9 @@
 import * as v from 'valibot';
 import type { Invite } from '../../core/appliances/registration.ts';
-import { Failure } from '../../core/failure.ts';
 import { instant } from '../../system/instant-schema.ts';
 import type { Sql } from '../database/sql.ts';
 import type { Sealing } from '../keys/sealing.ts';
-import { parseJson, scope, sealed } from './schemas.ts';
+import { parseJson, scope, sealed, unlessDamaged } from './schemas.ts';
 
 const attributes = v.object({
   name: v.nullable(v.string()),
@@ -46,14 +45,11 @@ export class InviteTable {
 
   all(): Invite[] {
     return this.#sql.all<InviteRow>('SELECT * FROM invites').flatMap((row) => {
-      try {
-        return [readInvite(row, this.#sql.sealing)];
-      } catch (error) {
-        if (!(error instanceof Failure)) throw error;
-        this.#refused = true;
-        this.#sql.runIfWritable('DELETE FROM invites WHERE hash = ?', row.hash);
-        return [];
-      }
+      const invite = unlessDamaged(() => readInvite(row, this.#sql.sealing));
+      if (invite !== null) return [invite];
+      this.#refused = true;
+      this.#sql.runIfWritable('DELETE FROM invites WHERE hash = ?', row.hash);
+      return [];
     });
   }
 

@@ -1,10 +1,9 @@
 import * as v from 'valibot';
-import { Failure } from '../../core/failure.ts';
 import { FAILURE_REASONS, type Pairing } from '../../core/pairings/pairing.ts';
 import { instant } from '../../system/instant-schema.ts';
 import type { Sql } from '../database/sql.ts';
 import type { Sealing } from '../keys/sealing.ts';
-import { parseJson, scope, sealed } from './schemas.ts';
+import { parseJson, scope, sealed, unlessDamaged } from './schemas.ts';
 
 const link = v.object({
   authorizeUrl: v.string(),
@@ -88,14 +87,8 @@ export class PairingTable {
 
   /** One that can't be read is none: another is soon begun. */
   all(): Pairing[] {
-    return this.#sql.all<PairingRow>('SELECT * FROM pairings ORDER BY number').flatMap((row) => {
-      try {
-        return [readPairing(row, this.#sql.sealing)];
-      } catch (error) {
-        if (error instanceof Failure) return [];
-        throw error;
-      }
-    });
+    const rows = this.#sql.all<PairingRow>('SELECT * FROM pairings ORDER BY number');
+    return rows.flatMap((row) => unlessDamaged(() => readPairing(row, this.#sql.sealing)) ?? []);
   }
 
   /** Two statements: to be called in a transaction. */

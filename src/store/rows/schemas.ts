@@ -80,6 +80,16 @@ export function parseJson<const Schema extends v.GenericSchema>(
   }
 }
 
+/** What `read` makes of a row; null where it can't be read. */
+export function unlessDamaged<Value>(read: () => Value): Value | null {
+  try {
+    return read();
+  } catch (error) {
+    if (error instanceof Failure) return null;
+    throw error;
+  }
+}
+
 /** A column that may be null, as JSON. */
 export function jsonOrNull(value: unknown): string | null {
   return value === null ? null : JSON.stringify(value);

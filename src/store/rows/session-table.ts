@@ -1,10 +1,9 @@
 import * as v from 'valibot';
 import { MAX_SESSIONS, type Session } from '../../core/appliances/session.ts';
-import { Failure } from '../../core/failure.ts';
 import { instant } from '../../system/instant-schema.ts';
 import type { Sql } from '../database/sql.ts';
 import type { Sealing } from '../keys/sealing.ts';
-import { parseJson, sealed } from './schemas.ts';
+import { parseJson, sealed, unlessDamaged } from './schemas.ts';
 
 const attributes = v.object({ begun: instant });
 
@@ -48,14 +47,11 @@ export class SessionTable {
   /** Those that the hub has given, and no others. */
   all(): Session[] {
     return this.#sql.all<SessionRow>('SELECT * FROM sessions ORDER BY number').flatMap((row) => {
-      try {
-        return [readSession(row, this.#sql.sealing)];
-      } catch (error) {
-        if (!(error instanceof Failure)) throw error;
-        this.#refused.add(row.appliance);
-        this.#sql.runIfWritable('DELETE FROM sessions WHERE hash = ?', row.hash);
-        return [];
-      }
+      const session = unlessDamaged(() => readSession(row, this.#sql.sealing));
+      if (session !== null) return [session];
+      this.#refused.add(row.appliance);
+      this.#sql.runIfWritable('DELETE FROM sessions WHERE hash = ?', row.hash);
+      return [];
     });
   }
 

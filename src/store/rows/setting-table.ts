@@ -1,8 +1,7 @@
 import * as v from 'valibot';
-import { Failure } from '../../core/failure.ts';
 import type { Sql } from '../database/sql.ts';
 import type { Sealing } from '../keys/sealing.ts';
-import { sealed } from './schemas.ts';
+import { sealed, unlessDamaged } from './schemas.ts';
 
 /** A row of `settings`. */
 export const settingRow = v.object({ name: v.string(), sealed });
@@ -19,8 +18,6 @@ export function readSetting(row: SettingRow, sealing: Sealing): string {
   return sealing.open(settingPlace(row), row.sealed);
 }
 
-const PUT = 'INSERT INTO settings (name, sealed) VALUES (?, ?) ON CONFLICT DO UPDATE SET sealed = excluded.sealed';
-
 /** The hub's own values, sealed. */
 export class SettingTable {
   readonly #sql: Sql;
@@ -29,28 +26,16 @@ export class SettingTable {
     this.#sql = sql;
   }
 
-  /**
-   * One that can't be read counts as none: it will be made anew.
-   * @param keep whether what is there is kept under another name, for whoever can make sense of it
-   */
-  read(name: string, keep: boolean): string | null {
+  /** One that can't be read counts as none: it will be made anew. */
+  read(name: string): string | null {
     const row = this.#sql.get<SettingRow>('SELECT name, sealed FROM settings WHERE name = ?', name);
-    if (row === undefined) return null;
-    try {
-      return readSetting(row, this.#sql.sealing);
-    } catch (error) {
-      if (!(error instanceof Failure)) throw error;
-      if (keep) this.#keep(row);
-      return null;
-    }
-  }
-
-  /** A hub whose disk is full starts all the same. */
-  #keep({ name, sealed }: SettingRow): void {
-    this.#sql.runIfWritable(PUT, `${name}.damaged`, sealed);
+    return row === undefined ? null : unlessDamaged(() => readSetting(row, this.#sql.sealing));
   }
 
   save(name: string, value: string): void {
-    this.#sql.run(PUT, name, this.#sql.sealing.seal(settingPlace({ name }), value));
+    this.#sql.run(
+      'INSERT OR REPLACE INTO settings (name, sealed) VALUES (?, ?)',
+      ...[name, this.#sql.sealing.seal(settingPlace({ name }), value)],
+    );
   }
 }
