@@ -279,23 +279,6 @@ describe('a person is told once', () => {
     expect(told(home, 'answer lost')).toHaveLength(1);
   });
 
-  test('that an answer was lost in a crash', async () => {
-    await using home = await Home.start();
-    const id = await home.paired();
-    const answer = Promise.withResolvers<void>();
-    home.portal.fail('token', { kind: 'wait', until: answer.promise });
-    void home.run.grants.refresh(id);
-    await expect.poll(() => home.refreshes).toBe(1);
-    await home.crash();
-    for (let start = 0; start < 3; start++) {
-      await home.start();
-      expect(problemOf(home, id)).toBe('answer_lost');
-      expect(told(home, 'answer lost')).toHaveLength(1);
-      if (start < 2) await home.crash();
-    }
-    answer.resolve();
-  });
-
   test('that a person must log in, and which it was', async () => {
     await using home = await Home.start();
     const id = await home.paired();
@@ -370,31 +353,6 @@ test('out of reach nothing is lost: it is refreshed when the portal is back', as
   expect(home.emulator.observations.refreshTokensRepeated).toBe(0);
 });
 
-test('a portal that says when to come again is not asked before', async () => {
-  await using home = await Home.start();
-  const id = await home.paired();
-  home.portal.fail('token', { kind: 'answer', status: 429, headers: { 'retry-after': '300' } });
-  await home.untilRefreshed();
-  expect(problemOf(home, id)).toBe('portal_deferred');
-  await home.time.pass(299 * SECOND);
-  expect(home.refreshes).toBe(1);
-  await home.time.pass(32 * SECOND);
-  expect(home.refreshes).toBe(2);
-  expect(healthOf(home, id)).toEqual({ kind: 'good' });
-});
-
-test('wrong credentials of the hub keep the grant, and say whose fault it is', async () => {
-  await using home = await Home.start();
-  const id = await home.paired();
-  home.portal.fail('token', { kind: 'answer', status: 401, body: '{"error":"invalid_client"}' });
-  await home.untilRefreshed();
-  expect(healthOf(home, id)).toMatchObject({
-    problem: { message: expect.stringContaining('portals.home.client_id, and the client secret') },
-  });
-  await home.time.pass(MINUTE);
-  expect(healthOf(home, id)).toEqual({ kind: 'good' });
-});
-
 test.each(['soon', 'late'] as const)(
   'a person may have it refreshed at once, in doubt (%s) and when refused',
   async (replay) => {
@@ -454,20 +412,6 @@ describe('an answer that comes late', () => {
     expect((await home.run.store.grant(id))?.grant.accessToken.reveal()).toBe(token);
     expect(healthOf(home, id)).toEqual({ kind: 'good' });
     expect(await home.whoami(token)).toBe(200);
-  });
-
-  test('for an appliance that was removed is thrown away', async () => {
-    await using home = await Home.start();
-    const id = await home.paired();
-    const { refreshing, answer } = await withAnswerUnderWay(home, id);
-    await home.run.pairings.drop(id);
-    await home.run.appliances.remove(home.run.appliances.named('wallbox'));
-    home.run.grants.drop(id);
-    answer.resolve();
-    await refreshing;
-    expect(await home.run.store.grants()).toEqual([]);
-    await home.time.pass(2 * HOUR);
-    expect(home.refreshes).toBe(1);
   });
 
   test('is waited for when the hub is stopped, and saved', async () => {

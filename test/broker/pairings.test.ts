@@ -437,23 +437,6 @@ describe('a pairing that ends while its code is on the way', () => {
     expect(await home.run.store.pairings()).toMatchObject([{ step: { result: { reason: 'cancelled' } } }]);
   });
 
-  test('while it can not be written down: it is not brought back to life', async () => {
-    const { home, id, run } = await begun(REDIRECT);
-    await using _ = home;
-    const location = await home.login(run);
-    const disk = Promise.withResolvers<void>();
-    home.held.set('savePairing', disk.promise);
-    home.unwritable.add('savePairing');
-    const received = follow(home, location);
-    await expect.poll(() => stateOf(run)).toBe('exchanging');
-    const ended = home.run.pairings.end(id, 'cancelled');
-    disk.resolve();
-    await Promise.all([received, ended]);
-    expect(stateOf(run)).toBe('cancelled');
-    await home.time.pass(MINUTE);
-    expect(home.portal.requests('code')).toHaveLength(1);
-  });
-
   test('while the portal works on it: nobody gets its tokens', async () => {
     const { home, id, run } = await begun(REDIRECT);
     await using _ = home;

@@ -76,30 +76,16 @@ test.each([
   expect(wrong.stderr).toMatch(problem);
 });
 
-test.each(
-  [
-    ['appliance', 'list'],
-    ['appliance', 'add', 'a'],
-    ['appliance', 'remove', 'a'],
-    ['appliance', 'rotate-secret', 'a'],
-    ['appliance', 'approve', 'a'],
-    ['invite'],
-    ['registration', 'open'],
-    ['registration', 'close'],
-    ['pair', 'a'],
-    ['unpair', 'a'],
-    ['status', '--json'],
-    ['token', 'a'],
-    ['refresh', 'a'],
-    ['ca'],
-  ].map((args) => [args.join(' '), args] as const),
-)('without a hub, %s fails with one line that says what to do', async (_, args) => {
-  const failed = await latchkey(args, { LATCHKEY_HUB_CONTROL_SOCKET: '/nowhere/control.sock' });
-  expect(failed).toMatchObject({ status: 1, stdout: '' });
-  expect(failed.stderr).toMatch(
-    /^latchkey: no hub is running here \(\/nowhere\/control\.sock is not there.*"sudo systemctl start latchkey".*"latchkey serve".*--config\n$/,
-  );
-});
+test.each(['status --json', 'pair a', 'appliance list'])(
+  'without a hub, %s fails with one line that says what to do',
+  async (args) => {
+    const failed = await latchkey(args.split(' '), { LATCHKEY_HUB_CONTROL_SOCKET: '/nowhere/control.sock' });
+    expect(failed).toMatchObject({ status: 1, stdout: '' });
+    expect(failed.stderr).toMatch(
+      /^latchkey: no hub is running here \(\/nowhere\/control\.sock is not there.*"sudo systemctl start latchkey".*"latchkey serve".*--config\n$/,
+    );
+  },
+);
 
 test('--config is taken before and after the name of a command, and instead of LATCHKEY_CONFIG', async () => {
   await using hub = await runHousehold();

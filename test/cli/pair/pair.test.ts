@@ -1,7 +1,7 @@
 import { beforeEach, expect, test } from 'vitest';
 import type { ScriptedPairing } from '../../control/household.ts';
 import { waitFor } from '../../support/wait-for.ts';
-import { runHousehold, sharedHousehold, shell } from '../command.ts';
+import { runHousehold, sharedHousehold } from '../command.ts';
 
 const url = 'https://portal.example/authorize?state=0123456789';
 const waiting = { event: 'waiting', authorizeUrl: url, expiresIn: 900 } as const;
@@ -40,17 +40,6 @@ test('--json is one object a line: the link, then how it ended', async () => {
   const { status, stdout, stderr } = await pair.ended;
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
   expect(lines(stdout)).toEqual([printed, { event: 'paired', scope: 'A B' }]);
-});
-
-test('a link that no QR code has room for is printed without one', async () => {
-  const long = `https://portal.example/authorize?state=${'x'.repeat(3000)}`;
-  hub.household.script = [
-    { ...waiting, authorizeUrl: long },
-    { event: 'paired', scope: null },
-  ];
-  const { status, stdout } = await hub.latchkey('pair', 'wallbox');
-  expect(status).toBe(0);
-  expect(stdout).toContain(`  ${long}\n\n(the link is too long for a QR code)`);
 });
 
 test('--json of a pairing without a scope says null', async () => {
@@ -183,15 +172,4 @@ test('a hub that goes in between is a failure', async () => {
     status: 1,
     stderr: expect.stringMatching(/^latchkey: the hub went away .*latchkey status.*\n$/),
   });
-});
-
-test('a reader that wanted only the link is no failure', async () => {
-  hub.household.script = [waiting];
-  const reading = shell('set -o pipefail; $LATCHKEY pair wallbox --json | head -1', hub.env);
-  const started = await pairing();
-  await waitFor(() => expect(started.followers).toBe(1));
-  setTimeout(() => started.push({ event: 'paired', scope: null }), 500);
-  const { status, stdout, stderr } = await reading;
-  expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
-  expect(lines(stdout)).toEqual([printed]);
 });

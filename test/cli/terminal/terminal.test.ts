@@ -1,6 +1,5 @@
 import { beforeEach, expect, test } from 'vitest';
 import { qrCode } from '../../../src/cli/terminal/qr-code.ts';
-import { waitFor } from '../../support/wait-for.ts';
 import { onTerminal, sharedHousehold } from '../command.ts';
 
 const waiting = {
@@ -97,18 +96,6 @@ test('after Ctrl-C the message has a line of its own', async () => {
   const { status, stdout } = await running.ended;
   expect(status).toBe(130);
   expect(stdout).toContain(`${CLEARED}latchkey: stopped watching`);
-});
-
-test('a terminal too narrow for the QR code gets the link alone', async () => {
-  hub.household.script = [waiting];
-  const { status, stdout } = await onTerminal(['pair', 'wallbox', '--no-wait'], hub.env, 40).ended;
-  expect(status).toBe(0);
-  expect(stdout.replaceAll(/\s+/g, ' ')).toMatch(/too narrow for the QR code: it takes \d+ columns\)/);
-  const needed = Number(/it takes (\d+)\s+columns/.exec(stdout)?.[1]);
-  expect((await onTerminal(['pair', 'wallbox', '--no-wait'], hub.env, needed).ended).stdout).toContain('█');
-  expect((await onTerminal(['pair', 'wallbox', '--no-wait'], hub.env, needed - 1).ended).stdout).toContain('narrow');
-  expect(stdout).not.toContain('█');
-  await waitFor(() => expect([...hub.household.pairings.values()].at(-1)?.followers).toBe(0));
 });
 
 test('a code and its link are shown together, the link last where they do not fit, or the link alone', async () => {
