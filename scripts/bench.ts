@@ -42,11 +42,11 @@ function report(suite: Suite, run: Parameters<typeof writePage>[1] & { measured:
     console.log(comparison(run.measured, subjects[1]?.name ?? ''));
     return 0;
   }
-  const { targets, text } = suite.report(run.measured);
+  const { targets, tables } = suite.report(run.measured);
   console.log(figuresInWords(run.measured));
   for (const { text: wanted, measured, verdict } of targets)
     console.log(`${verdict.toUpperCase()}: ${wanted}: ${measured}`);
-  if (!quick) writePage(suite, run, { targets, text });
+  if (!quick) writePage(suite, run, { targets, tables });
   return targets.filter(({ verdict }) => verdict === 'not measured').length;
 }
 

@@ -14,8 +14,8 @@ const outcomes = SCENARIOS.map((scenario) => {
   console.error(`latchkey: ${scenario.title}, ${hubs} hubs, seed ${seed}`);
   return simulate(scenario, hubs, seed);
 });
-const told = report(outcomes, hubs);
-console.log(told.text.trim());
+const told = report(outcomes);
+console.log(told.tables.join('\n\n'));
 for (const { text, measured, verdict } of told.targets) console.log(`${verdict.toUpperCase()}: ${text}: ${measured}`);
 if (hubs === MANY) {
   const how = `\`./scripts/simulate-fleet --seed ${seed}\`: ${MANY.toLocaleString('en')} hubs. The same seed gives the same figures on every machine.`;

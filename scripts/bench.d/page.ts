@@ -21,14 +21,14 @@ export function writePage(suite: Suite, run: Run, report: Report): void {
 }
 
 /** Puts a report into its section of docs/benchmarks.md. @param how it came about */
-export function writeSection(name: string, title: string, how: string, { targets, text }: Report): void {
+export function writeSection(name: string, title: string, how: string, { targets, tables }: Report): void {
   const file = join(root, 'docs/benchmarks.md');
   const page = readFileSync(file, 'utf8');
   const [begin, end] = [`<!-- bench: ${name} -->`, `<!-- end of bench: ${name} -->`];
   const [from, to] = [page.indexOf(begin), page.indexOf(end)];
   if (from === -1 || to < from)
     throw new Error(`docs/benchmarks.md has no place for it: put ${begin} and ${end} there`);
-  const section = [begin, `## ${title}`, how, targetTable(targets), text.trim(), ''];
+  const section = [begin, `## ${title}`, how, targetTable(targets), ...tables, ''];
   writeFileSync(file, page.slice(0, from) + section.filter((part) => part !== null).join('\n\n') + page.slice(to));
 }
 

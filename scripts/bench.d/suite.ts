@@ -43,8 +43,8 @@ export interface Target {
 /** What people read of a suite, below its heading. */
 export interface Report {
   readonly targets: readonly Target[];
-  /** Markdown. */
-  readonly text: string;
+  /** Markdown; what they mean stands behind them in docs/benchmarks.md. */
+  readonly tables: readonly string[];
 }
 
 /** A benchmark of one promise, all of it measured in one run. */

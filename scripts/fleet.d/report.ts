@@ -1,7 +1,7 @@
 import { limit, type Report } from '../bench.d/suite.ts';
 import { LIFETIME } from './portal.ts';
 import type { Wanted } from './rates.ts';
-import { ASKED, type Outcome, usualRate } from './scenarios.ts';
+import type { Outcome } from './scenarios.ts';
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
@@ -9,7 +9,7 @@ const MINUTE = 60 * SECOND;
 const MOST_ADDED = 2;
 
 /** What came of all scenarios, for whoever reads docs/benchmarks.md. */
-export function report(outcomes: readonly Outcome[], hubs: number): Report {
+export function report(outcomes: readonly Outcome[]): Report {
   const day = outcomes.find(({ scenario }) => scenario.name === 'day');
   if (day === undefined) throw new Error('there is no normal day');
   const others = outcomes.filter((outcome) => outcome !== day);
@@ -42,26 +42,19 @@ export function report(outcomes: readonly Outcome[], hubs: number): Report {
         0,
       ),
     ],
-    text: `
-Each hub has three grants with tokens of an hour, so that the usual rate is ${usualRate(hubs).toFixed(1)} requests a second. When
-they refresh and what follows from each answer is the daemon's own code (\`src/core\`, \`broker/grants/refresh-schedule.ts\`,
-\`broker/time/portal-clock.ts\`) in virtual time; the portal is a model that rotates at each refresh, answers after 0.1 s, and has room
-for four times the usual rate unless it says otherwise: the others get a 429 with \`Retry-After: 60\`. Where the portal or the power goes, the answers
-that are under way are lost. At ${100 * ASKED} % of the hubs an appliance asks for one of the tokens every other minute; what that has refreshed
-(*for an appliance*) is not held to the second target: it waits, and \`Retry-After\` is its bound. *× usual* is in times of
-the usual rate. What follows is looked at from when the portal or the power is back (a normal day and a release: all of it).
-
-| | mean, 1/s | busiest second, 1/s | 99 % of seconds below | busiest minute, × usual | of it the hubs' own | for an appliance | while it lasted, × usual | 429 |
-|---|---|---|---|---|---|---|---|---|
-${outcomes.map(rateRow).join('\n')}
-
-| | all fresh after, min | longest without a token, min | the same where an appliance asks | hubs starved | grants lost |
-|---|---|---|---|---|---|
-${outcomes.map(freshRow).join('\n')}
-
-The busiest second of a day is ${(ratesOf(day, 'all', SECOND).peak / day.usual).toFixed(2)} times the mean, and that is chance: hubs that know nothing of each other ask at
-random, and among so many seconds of random requests the busiest is expected to have
-${(busiestByChance(day.usual, (day.scenario.end - day.scenario.over) / SECOND) / day.usual).toFixed(2)} times the mean. So the target is meant for minutes.`,
+    tables: [
+      [
+        "| | mean, 1/s | busiest second, 1/s | 99 % of seconds below | busiest minute, × usual | of it the hubs' own | for an appliance | while it lasted, × usual | 429 |",
+        '|---|---|---|---|---|---|---|---|---|',
+        ...outcomes.map(rateRow),
+      ].join('\n'),
+      [
+        '| | all fresh after, min | longest without a token, min | the same where an appliance asks | hubs starved | grants lost |',
+        '|---|---|---|---|---|---|',
+        ...outcomes.map(freshRow),
+      ].join('\n'),
+      `The busiest second of a day is ${(ratesOf(day, 'all', SECOND).peak / day.usual).toFixed(2)} times the mean; of requests at random it is expected to be ${(busiestByChance(day.usual, (day.scenario.end - day.scenario.over) / SECOND) / day.usual).toFixed(2)} times the mean.`,
+    ],
   };
 }
 

@@ -8,11 +8,11 @@ const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 /** The part of the hubs where an appliance asks for one of the tokens every other minute. */
-export const ASKED = 0.25;
+const ASKED = 0.25;
 /** Grants of a hub. */
 const GRANTS = 3;
 /** Refreshes a second that so many grants need anyway: each at 75 to 85 % of its token's life. */
-export const usualRate = (hubs: number) => (GRANTS * hubs) / ((0.8 * LIFETIME) / SECOND);
+const usualRate = (hubs: number) => (GRANTS * hubs) / ((0.8 * LIFETIME) / SECOND);
 /** How many times the usual rate the portal has room for. */
 const CAPACITY = 4;
 /** What it asks of the others, in ms. */

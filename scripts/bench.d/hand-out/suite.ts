@@ -101,31 +101,12 @@ function report(measured: readonly Measurement[]): Report {
   const names = ['latchkey', BARE];
   const under = (what: string) =>
     ['requests', 'p50', 'p99', 'processor', "load's core busy"].map((one) => `${what}: ${one}`);
-  const half = of(`${HALF}: requests`, 'latchkey').values[0] ?? Number.NaN;
   return {
     targets: [
       faster(KEPT, 'hand-outs on connections that stay', 0.75),
       faster(NEW, 'hand-outs with a new connection each', 0.9),
       slower,
     ],
-    text: `
-\`POST /oauth/token\`, \`grant_type=client_credentials\`, \`client_secret_basic\`, over HTTPS (TLS 1.3): the hub as its service runs
-it, with five paired appliances; and a fastify server with the same flags that answers what the hub answered once, to whoever
-asks. Both have a certificate of the same kind and the hub's TLS settings. ${CHAINS} connections from ${DEVICES.length} addresses, one request at a time on each, over raw TLS sockets on a core of
-their own; each answer's status and token are looked at, and a single bad one would end the run. *Processor* is the
-server's own time for one request. Where the load's own core is busy to more than ${LOAD_BOUND} %, the rates are the load's, and the
-processor time is what counts.
-
-Connections that stay:
-
-${table(measured, under(KEPT), names)}
-
-A new connection and a whole handshake for each request:
-
-${table(measured, under(NEW), names)}
-
-Half of what the hub can do, ${half.toFixed(0)} requests a second at even distances on connections that stay, for both:
-
-${table(measured, under(HALF).slice(1, 4), names)}`,
+    tables: [under(KEPT), under(NEW), under(HALF).slice(0, 4)].map((whats) => table(measured, whats, names)),
   };
 }

@@ -77,25 +77,13 @@ function report(measured: readonly Measurement[]): Report {
       ...WAYS.map((way) => whole(`pairing by ${way}, exchanges: at most one`, paired(way, EXCHANGES), 1)),
       whole('other requests: none', OTHERS, 0),
     ],
-    text: `
-A hub that runs as the service runs it, the emulator as its portal over TLS, and ${APPLIANCES} appliances that each ask for a token thirty
-times in a token's life. Tokens live ${LIFETIME} s here, and what is counted is told for those of an hour: 86,400 s of a day are
-${LEAST_A_DAY} refreshes at the least, were each made when the token before it ends.
-
-${table(measured, [A_DAY, CONNECTIONS, BYTES, OTHERS, HAND_OUTS], ['latchkey'])}
-
-A refresh is made at 75 to 85 % of a token's life, so that an outage of nine minutes of an hour costs nobody a token, and so that
-the hubs of a city lie apart: that is the quarter above the least. How often the appliances ask makes no difference. Each
-refresh has a connection of its own on purpose: on one that is used again nobody knows, when it breaks, whether the portal has
-acted on what was sent, and each such doubt is a refresh token that may be lost.
-
-${table(
-  measured,
-  WAYS.flatMap((way) => [LINKS, POLLS, MOST_POLLS, EXCHANGES].map((what) => paired(way, what))),
-  ['latchkey'],
-)}
-
-A person logs in ${(3.5 * POLL_INTERVAL) / 1000} s after the pairing has begun. Polling goes on beside the redirect, because nobody can know whether the
-browser reaches the hub, and ends with the code, whichever way that came.`,
+    tables: [
+      table(measured, [A_DAY, CONNECTIONS, BYTES, OTHERS, HAND_OUTS], ['latchkey']),
+      table(
+        measured,
+        WAYS.flatMap((way) => [LINKS, POLLS, MOST_POLLS, EXCHANGES].map((what) => paired(way, what))),
+        ['latchkey'],
+      ),
+    ],
   };
 }

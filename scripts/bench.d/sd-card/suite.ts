@@ -99,7 +99,7 @@ function add(
 
 function report(measured: readonly Measurement[]): Report {
   const of = (what: string) => median(figures(measured, what, 'latchkey').values);
-  return { targets: targets(of), text: text(measured, of) };
+  return { targets: targets(of), tables: tables(measured, of) };
 }
 
 function targets(of: (what: string) => number): Target[] {
@@ -125,7 +125,7 @@ function targets(of: (what: string) => number): Target[] {
   ];
 }
 
-function text(measured: readonly Measurement[], of: (what: string) => number): string {
+function tables(measured: readonly Measurement[], of: (what: string) => number): string[] {
   const row = (what: string) => {
     const cells = ['synced', 'to the kernel', 'in blocks', 'on ext4'].map((kind) => {
       const values = measured.find((one) => one.what === `${what}: ${kind}` && one.of === 'latchkey')?.values;
@@ -135,28 +135,10 @@ function text(measured: readonly Measurement[], of: (what: string) => number): s
   };
   const refreshes = TOKENS.flatMap((characters) => [alone(characters), together(characters)]);
   const rows = [...refreshes, PAIRING, COPY, HAND_OUT, IDLE].map(row);
+  const head = ['| | syncs | to the kernel, kB | in blocks, kB | on ext4, kB |', '|---|---|---|---|---|'];
   const syncs = of(`${DAY}: synced`).toFixed(0);
   const megabytes = (of(`${DAY}: to the kernel`) / KB).toFixed(1);
-  return `
-A hub with ${APPLIANCES} appliances, each system call on a file of its state directory counted by strace; means, the moves of the
-journal to the database included.
-
-| | syncs | to the kernel, kB | in blocks, kB | on ext4, kB |
-|---|---|---|---|---|
-${rows.join('\n')}
-
-- *Syncs* are calls that wait until what was written is on the card. A refresh has two: what is about to be sent, and what
-  came of it; the rest is its part of moving the journal.
-- *To the kernel* is what the calls were given. *In blocks* is \`write_bytes\` of \`/proc/PID/io\`: the kernel writes blocks of
-  4 KiB, each again at every sync since when something in it has changed.
-- *On ext4* is what came to the device of a file system of its own: at each sync ext4 notes in its journal that the file was
-  changed. Without the right to mount one it is not measured.
-- What a card does then is not seen from here: it erases and writes whole blocks of flash, of hundreds of KiB up to some MiB, as its
-  controller thinks best. What can be had here is fewer syncs, and fewer and neighbouring blocks.
-- A token of 1,800 characters is what a portal gives that signs much into it; the emulator's have 81.
-
-**A day** of ${APPLIANCES} appliances whose tokens live an hour: ${APPLIANCES * REFRESHES_A_DAY} refreshes one by one and the nightly copy are ${syncs} syncs and
-${megabytes} MB to the kernel. Nothing else is written by the clock: lines of the history go with a refresh (an hour after the
-last one where none comes), notices when one begins, is told again (daily) or ends, who is signed in to the page when somebody signs in or
-out; when appliances were last seen, and how the clock fares, is kept in memory alone.`;
+  const times = `${APPLIANCES * REFRESHES_A_DAY} refreshes one by one and the nightly copy`;
+  const day = `**A day** of ${APPLIANCES} appliances whose tokens live an hour: ${times} are ${syncs} syncs and ${megabytes} MB to the kernel.`;
+  return [[...head, ...rows].join('\n'), day];
 }

@@ -203,29 +203,15 @@ function report(measured: readonly Measurement[]): Report {
       limit('idle: at most 0.1 % of a core', median(of(`${IDLING}: ${BUSY}`).values), '%', 0.1, 3),
       limit('idle: at most 2 wake-ups a second', median(of(`${IDLING}: ${WAKE_UPS}`).values), '1/s', 2, 2),
     ],
-    text: `
-A hub with ${APPLIANCES} paired appliances, as its packages' service runs it: the packages' program, the unit's flags and variables, the
-watchdog fed; mDNS${announced ? ', in a network of its own,' : ' on, but on loopback, where nobody is told of it,'} metrics and the page are on as
-they are by default. Beside it, with the same flags, a Node.js that does nothing but listen on HTTP, and a fastify server that answers
-the same requests with a constant, with a certificate of the same kind.
-
-${table(measured, [IDLE, IDLE_OWN, LOADED, LOADED_OWN], names)}
-
-*Idle* is ${LASTING.warmUp} s after the start. *Its own* is what no file backs; the rest is mapped from files, most of it from Node.js itself, shared
-by all that run it, and can be dropped by the kernel. The load is at least ${LASTING.handOuts.toLocaleString('en')} hand-outs over ${CHAINS} connections.
-
-${table(measured, [START, START_CPU, FIRST_TOKEN], names)}
-
-The hub's start ends with READY=1 at the service manager, that of the others when they listen; its compiled code is at hand from the start before, as
-after the first boot. *First token* ends with the first 200 for an appliance that asks all the time.
-
-${table(
-  measured,
-  [SETTLING, IDLING].flatMap((when) => [`${when}: ${BUSY}`, `${when}: ${WAKE_UPS}`]),
-  names,
-)}
-
-Of all threads: *wake-ups* are voluntary context switches, *processor* has the programs in it that the hub has run. *Minutes 2 to 4* after the
-start have V8 give back what the start took; the ${LASTING.idle} s behind them are as all that follow.`,
+    tables: [
+      table(measured, [IDLE, IDLE_OWN, LOADED, LOADED_OWN], names),
+      table(measured, [START, START_CPU, FIRST_TOKEN], names),
+      table(
+        measured,
+        [SETTLING, IDLING].flatMap((when) => [`${when}: ${BUSY}`, `${when}: ${WAKE_UPS}`]),
+        names,
+      ),
+      ...(announced ? [] : ['mDNS was on, but on loopback, where nobody is told of it.']),
+    ],
   };
 }
