@@ -3,6 +3,7 @@ import { COMMON_MEMBERS, FAULT_KINDS } from '../faults/kinds.ts';
 import type { FaultField } from '../faults/members.ts';
 import { snakeCase } from '../http/json-body.ts';
 import { ENDPOINTS } from '../http/logged-request.ts';
+import { STATUS_CODES } from '../http/routes.ts';
 import type { Portal } from '../portal.ts';
 import { SETTINGS, type Setting } from '../settings/settings.ts';
 
@@ -30,6 +31,8 @@ export interface ConsoleStart {
   readonly settings: readonly SettingControl[];
   readonly faultKinds: readonly FaultControl[];
   readonly endpoints: readonly string[];
+  /** What a status is called. */
+  readonly statusNames: Readonly<Record<number, string | undefined>>;
 }
 
 /**
@@ -40,7 +43,14 @@ export function consolePage(portal: Portal, script: string): string {
   const clients = [...portal.settings.clients.values()].map(({ id, name }) => ({ id, name }));
   const settings = Object.entries(SETTINGS).map(([name, declared]) => ({ ...declared, name: snakeCase(name) }));
   const users = [...portal.settings.users.keys()];
-  const start: ConsoleStart = { users, clients, settings, faultKinds: FAULT_CONTROLS, endpoints: ENDPOINTS };
+  const start: ConsoleStart = {
+    users,
+    clients,
+    settings,
+    faultKinds: FAULT_CONTROLS,
+    endpoints: ENDPOINTS,
+    statusNames: STATUS_CODES,
+  };
   return html`<!doctype html>
 <html lang="en">
 <head>

@@ -1,4 +1,5 @@
 import * as v from 'valibot';
+import { number, secondsAboveZero, wholeNumber } from '../http/json-body.ts';
 
 /** A field of the console's form, for a member of a fault. */
 export interface FaultField {
@@ -37,30 +38,18 @@ type Asked = Pick<FaultField, 'label' | 'value' | 'empty' | 'hint'>;
 
 /** A whole number in a range. */
 export function whole(min: number, max: number, asked: Asked): Member<number> {
-  const schema = v.pipe(v.number(), v.integer(), v.minValue(min), v.maxValue(max));
-  return {
-    schema: v.message(schema, `is a whole number from ${min} to ${max}`),
-    field: { ...asked, type: 'number', min, max },
-  };
+  return { schema: wholeNumber(min, max), field: { ...asked, type: 'number', min, max } };
 }
 
 /** A number in a range. @param unit " of seconds", if it has one */
 export function decimal(min: number, max: number, unit: string, asked: Asked): Member<number> {
-  const schema = v.pipe(v.number(), v.minValue(min), v.maxValue(max));
-  return {
-    schema: v.message(schema, `is a number${unit} from ${min} to ${max}`),
-    field: { ...asked, type: 'number', min, max },
-  };
+  return { schema: number(min, max, unit), field: { ...asked, type: 'number', min, max } };
 }
 
 /** Seconds: above 0, up to a day. */
 export function seconds(asked: Asked): Member<number> {
   const max = 86_400;
-  const schema = v.pipe(v.number(), v.gtValue(0), v.maxValue(max));
-  return {
-    schema: v.message(schema, `is a number of seconds above 0, up to ${max}`),
-    field: { ...asked, type: 'number', min: 0, max },
-  };
+  return { schema: secondsAboveZero(max), field: { ...asked, type: 'number', min: 0, max } };
 }
 
 /** A text that matches a pattern. @param allowed "is …" */

@@ -38,6 +38,22 @@ function problem(issue: v.BaseIssue<unknown>): string {
 /** An instant, RFC 3339, UTC. */
 export const instant = () => v.pipe(v.string(), v.isoTimestamp());
 
+/** A whole number in a range. */
+export function wholeNumber(min: number, max: number) {
+  const schema = v.pipe(v.number(), v.integer(), v.minValue(min), v.maxValue(max));
+  return v.message(schema, `is a whole number from ${min} to ${max}`);
+}
+
+/** A number in a range. @param unit " of seconds", if it has one */
+export function number(min: number, max: number, unit: string) {
+  return v.message(v.pipe(v.number(), v.minValue(min), v.maxValue(max)), `is a number${unit} from ${min} to ${max}`);
+}
+
+/** A time span. */
+export function secondsAboveZero(max: number) {
+  return v.message(v.pipe(v.number(), v.gtValue(0), v.maxValue(max)), `is a number of seconds above 0, up to ${max}`);
+}
+
 /** A name of the library as the API has it: `refreshGrace` is `refresh_grace`. */
 export function snakeCase(name: string): string {
   return name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);

@@ -8,6 +8,9 @@ declare module 'fastify' {
   }
 }
 
+/** Not imported: that evaluates all of node:http's exports, and with them loads a whole HTTP client. */
+export const { STATUS_CODES } = process.getBuiltinModule('node:http');
+
 /** Serves a path; other methods than those given are answered 405 with `Allow` (RFC 9110, 15.5.6). */
 export function serve(
   app: FastifyInstance,

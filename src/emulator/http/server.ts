@@ -11,7 +11,7 @@ import type { Settings } from '../settings/settings.ts';
 import type { Tls } from '../tls.ts';
 import type { RateLimiter } from './rate-limit.ts';
 import { received, receiveRequests, wasReceived } from './received.ts';
-import { notFound } from './routes.ts';
+import { notFound, STATUS_CODES } from './routes.ts';
 import { readTokenRequests } from './token-request.ts';
 
 /** Milliseconds that a client may be silent before its request is here whole, and that it may take to agree on TLS. */
@@ -141,9 +141,6 @@ function replaceErrorBodies(app: FastifyInstance): void {
     done(null, json ? payload : errorBody(reply, kind, payload));
   });
 }
-
-/** Not imported: that evaluates all of node:http's exports, and with them loads a whole HTTP client. */
-const { STATUS_CODES } = process.getBuiltinModule('node:http');
 
 /** The body to send for an error instead of this JSON; sets its content type. */
 function errorBody(reply: FastifyReply, kind: Settings['errorBody'], json: unknown): unknown {

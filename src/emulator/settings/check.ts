@@ -1,5 +1,6 @@
 import * as v from 'valibot';
 import { didYouMean } from '../../system/nearest-name.ts';
+import { number, secondsAboveZero, wholeNumber } from '../http/json-body.ts';
 import { SETTINGS, type Setting, type SettingOptions, type Settings } from './settings.ts';
 
 /** An option that can't be used; the message names it, what was found and what is allowed. */
@@ -66,7 +67,7 @@ function schemaOf({ values, initial }: Setting<unknown>): v.GenericSchema {
       return v.picklist(choices, `is ${choices.join(' or ')}`);
     }
     case 'count':
-      return whole(0);
+      return wholeNumber(0, MAX_SECONDS);
     case 'seconds': {
       const schema = secondsSchema(values.range);
       return initial === null ? v.nullable(schema) : schema;
@@ -82,24 +83,8 @@ function schemaOf({ values, initial }: Setting<unknown>): v.GenericSchema {
 }
 
 function secondsSchema(range: 'above 0' | 'from 0' | 'whole'): v.GenericSchema {
-  if (range === 'whole') return whole(1);
-  if (range === 'from 0') {
-    return v.message(
-      v.pipe(v.number(), v.minValue(0), v.maxValue(MAX_SECONDS)),
-      `is a number of seconds from 0 to ${MAX_SECONDS}`,
-    );
-  }
-  return v.message(
-    v.pipe(v.number(), v.gtValue(0), v.maxValue(MAX_SECONDS)),
-    `is a number of seconds above 0, at most ${MAX_SECONDS}`,
-  );
-}
-
-function whole(least: number): v.GenericSchema {
-  return v.message(
-    v.pipe(v.number(), v.integer(), v.minValue(least), v.maxValue(MAX_SECONDS)),
-    `is a whole number from ${least} to ${MAX_SECONDS}`,
-  );
+  if (range === 'whole') return wholeNumber(1, MAX_SECONDS);
+  return range === 'from 0' ? number(0, MAX_SECONDS, ' of seconds') : secondsAboveZero(MAX_SECONDS);
 }
 
 function isRegularExpression(text: string): boolean {
