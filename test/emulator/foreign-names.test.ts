@@ -1,4 +1,4 @@
-import { Agent, request } from 'undici';
+import { request } from 'undici';
 import { expect, test } from 'vitest';
 import type { Emulator } from '../../src/emulator/index.ts';
 import { config, obtainTokens, start } from './portal-client.ts';
@@ -80,18 +80,4 @@ test('a name that can be none is refused at the start', async () => {
       /^allowedHosts: found .*; allowed is a host name/,
     );
   }
-});
-
-test('the certificate of an emulator with TLS is for the names too', async () => {
-  await using emulator = await start({ tls: true, allowedHosts: ['bench.example'] });
-  const dispatcher = new Agent({
-    connect: {
-      ca: emulator.ca ?? '',
-      lookup: (_name, _options, found) => found(null, [{ address: '127.0.0.1', family: 4 }]),
-    },
-  });
-  const { statusCode, body } = await request(`https://bench.example:${port(emulator)}/api/whoami`, { dispatcher });
-  await body.dump();
-  await dispatcher.close();
-  expect(statusCode).toBe(401);
 });

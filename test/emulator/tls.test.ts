@@ -44,10 +44,16 @@ test('a stock client that trusts the CA gets tokens and refreshes them over TLS,
   expect((await get(`${emulator.baseUrl}/api/whoami`, { headers })).status).toBe(200);
 });
 
-test('the certificate is for loopback and the public name, and the CA is where the option says', async () => {
+test('the certificate is for loopback, the public name and the names allowed, and the CA is where the option says', async () => {
   using folder = stateFolder();
   const caFile = join(folder.path, 'ca.pem');
-  await using emulator = await start({ tls: true, caFile, host: '0.0.0.0', publicHost: 'portal.test' });
+  await using emulator = await start({
+    tls: true,
+    caFile,
+    host: '0.0.0.0',
+    publicHost: 'portal.test',
+    allowedHosts: ['bench.example'],
+  });
   expect(emulator.baseUrl).toMatch(/^https:\/\/portal\.test:/);
   expect(await readFile(caFile, 'utf8')).toBe(emulator.ca);
   const ca = new X509Certificate(emulator.ca ?? '');
@@ -63,7 +69,9 @@ test('the certificate is for loopback and the public name, and the CA is where t
       lookup: (_name, _options, found) => found(null, [{ address: '127.0.0.1', family: 4 }]),
     },
   });
-  expect((await fetch(`${emulator.baseUrl}/api/whoami`, { dispatcher: named })).status).toBe(401);
+  for (const host of ['portal.test', 'bench.example']) {
+    expect((await fetch(`https://${host}:${port}/api/whoami`, { dispatcher: named })).status).toBe(401);
+  }
 });
 
 test('without TLS there is no CA, and a file for it is refused', async ({ emulator }) => {
