@@ -1,4 +1,6 @@
+import { once } from 'node:events';
 import { mkdtempSync } from 'node:fs';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client, type Dispatcher } from 'undici';
@@ -8,8 +10,12 @@ import { connectControl } from '../../src/control/client.ts';
 import { type ControlServer, serveControl } from '../../src/control/server.ts';
 import type { HistoryEntry } from '../../src/core/reports/history.ts';
 import { createLog } from '../../src/system/log.ts';
+import { rememberSecrets } from '../support/logs.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { Household } from './household.ts';
+
+const PASSPHRASE = 'a passphrase that is seen nowhere';
+rememberSecrets([PASSPHRASE]);
 
 const link = { event: 'waiting', authorizeUrl: 'https://portal.example/authorize?state=1', expiresIn: 900 } as const;
 
@@ -46,6 +52,10 @@ async function ask(method: string, path: string, options: { body?: string; heade
 }
 
 const json = { 'content-type': 'application/json' };
+
+function post(path: string, body: unknown) {
+  return ask('POST', path, { body: JSON.stringify(body), headers: json });
+}
 
 test('everything a person may ask comes back as the command line prints it', async () => {
   expect(await ask('GET', '/v1/status')).toMatchObject({
@@ -193,4 +203,63 @@ test('closing ends open event streams, idle connections and hanging requests at 
   await following;
   await hanging;
   expect(household.pairings.get(id)?.followers).toBe(0);
+});
+
+test('a backup is given out', async () => {
+  const { status, answer } = await post('/v1/backup', { passphrase: PASSPHRASE });
+  expect(status).toBe(200);
+  expect(answer).toEqual({ copy: 'a.sealed.copy', made: '2031-05-05T06:00:00Z', appliances: 1, grants: 1 });
+});
+
+test('a copy is taken, and the hub starts again when the answer is out', async () => {
+  const { status, answer } = await post('/v1/restore', { copy: 'a.sealed.copy', passphrase: PASSPHRASE });
+  expect({ status, answer }).toMatchObject({ status: 200, answer: { restored: ['wallbox'], kept: ['heater'] } });
+  await waitFor(() => expect(household.restarts).toBe(1));
+});
+
+test.each([
+  { path: '/v1/restore', body: { copy: 'a.sealed.copy', passphrase: PASSPHRASE } },
+  { path: '/v1/reload', body: {} },
+])('whoever asks $path and goes before the answer has asked all the same', async ({ path, body }) => {
+  const portal = Promise.withResolvers<void>();
+  household.portal = portal.promise;
+  const gone = connect(server.path);
+  const text = JSON.stringify(body);
+  const headers = `host: hub\r\ncontent-type: application/json\r\ncontent-length: ${text.length}`;
+  gone.write(`POST ${path} HTTP/1.1\r\n${headers}\r\n\r\n${text}`);
+  await waitFor(() => expect(household.asked).toBe(1));
+  gone.destroy();
+  await once(gone, 'close');
+  // The server has heard of it by the time that it answers somebody who came later.
+  expect((await client.request({ method: 'GET', path: '/v1/status' })).statusCode).toBe(200);
+  portal.resolve();
+  await waitFor(() => expect(household.restarts + household.reloads).toBe(1));
+});
+
+test('a copy of a large hub fits, and one beyond all bounds is refused', async () => {
+  const passphrase = PASSPHRASE;
+  const large = await post('/v1/restore', { copy: 'a.sealed.copy'.padEnd(30_000_000), passphrase });
+  expect(large.status).toBe(200);
+  const beyond = await post('/v1/restore', { copy: 'x'.repeat(68_000_000), passphrase }).catch(() => null);
+  expect(beyond === null || beyond.status === 413).toBe(true);
+  const elsewhere = await post('/v1/backup', { passphrase: 'x'.repeat(70_000) }).catch(() => null);
+  expect(elsewhere === null || elsewhere.status === 413).toBe(true);
+});
+
+test.each([
+  ['/v1/backup', {}],
+  ['/v1/backup', { passphrase: [PASSPHRASE] }],
+  ['/v1/backup', { passphrase: 471108154711 }],
+  ['/v1/backup', { passphrase: PASSPHRASE, [PASSPHRASE]: 1 }],
+  ['/v1/restore', { passphrase: PASSPHRASE }],
+  ['/v1/restore', { copy: 7, passphrase: PASSPHRASE }],
+  ['/v1/restore', { copy: 'no copy', passphrase: PASSPHRASE }],
+])('%s refuses %j in one line, without its values', async (path, body) => {
+  const { status, answer } = await post(path, body);
+  expect(status).toBe(400);
+  expect(answer.message).toMatch(/^[^\n]+$/);
+  expect(Object.keys(body).includes(PASSPHRASE) ? '' : answer.message).not.toContain(PASSPHRASE);
+  expect(answer.message).not.toContain('471108154711');
+  expect(household).toMatchObject({ passphrases: [], restarts: 0 });
+  expect(logged.join('')).not.toContain(PASSPHRASE);
 });

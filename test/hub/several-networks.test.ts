@@ -72,7 +72,7 @@ describe('a hub with two interfaces', () => {
     await isAnswered(both, [wired, radio]);
 
     const { host } = await watching.found();
-    const echo = ['20', '200', 'address', host, '10.77.0.3', 'when told'];
+    const echo = ['20', '200', 'address', host, '10.77.0.3'];
     const late = appliance.spawn(process.execPath, [MDNS_SENDER, appliance.address, ...echo]);
     await late.line((line) => line === 'ready' || undefined);
     await wireless.plug('down');
