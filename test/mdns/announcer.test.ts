@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { announceOn, change, HUB, says } from '../netns/announced.ts';
+import { keepMdnsPort } from '../netns/mdns-port.ts';
 import { OBSERVER_TOOLS, observeWithZeroconf, type Sighting, startAvahi } from '../netns/observers.ts';
 import { createLan, type Host, whyNoLan } from '../support/netns.ts';
 import { needs } from '../support/set-up.ts';
@@ -108,9 +109,7 @@ describe('where there is no mDNS, the hub', () => {
   it('says which program port 5353 is kept from, and is announced over the other protocol', async () => {
     await using lan = await createLan(['hub', 'observer']);
     const { hub, observer } = lan.hosts;
-    const keep =
-      "import socket, time; s = socket.socket(type=socket.SOCK_DGRAM); s.bind(('', 5353)); print('kept', flush=True); time.sleep(60)";
-    await hub.spawn('/usr/bin/python3', ['-c', keep]).line((line) => line === 'kept' || undefined);
+    await keepMdnsPort(hub);
     const watching = await observeWithZeroconf(observer, observer.address6);
     const { missing } = await says(announceOn(hub), 'ready');
     expect(missing).toMatch(/^can't speak mDNS \(UDP port 5353\) at 10\.77\.0\.1: .*EADDRINUSE/);
