@@ -9,8 +9,7 @@ interface Pair {
 
 const encoding = { publicKeyEncoding: { format: 'jwk' }, privateKeyEncoding: { format: 'jwk' } } as const;
 const ec = (namedCurve: string) => generateKeyPairSync('ec', { namedCurve, ...encoding }) as unknown as Pair;
-const rsa = (modulusLength: number, publicExponent = 65_537) =>
-  generateKeyPairSync('rsa', { modulusLength, publicExponent, ...encoding }) as unknown as Pair;
+const rsa = (modulusLength: number) => generateKeyPairSync('rsa', { modulusLength, ...encoding }) as unknown as Pair;
 
 const p256 = ec('P-256');
 const ed25519 = generateKeyPairSync('ed25519', encoding) as unknown as Pair;
@@ -56,34 +55,26 @@ describe('a JWK Set', () => {
     ['a private RSA key', rsa2048.privateKey, /holds the private key/],
     ['a part of a private key', { ...rsa2048.publicKey, dp: 'AQAB' }, /holds the private key/],
     ['a symmetric key', { kty: 'oct', k: 'c2VjcmV0' }, /symmetric key/],
-    ['a key of an unknown type', { kty: 'AKP', pub: 'x' }, /of a type that the hub can't use/],
-    ['a key whose type is a list', { ...p256.publicKey, kty: ['EC'] }, /of a type/],
-    ['a key whose type is in the prototype', { kty: 'constructor' }, /of a type/],
-    ['a key without a type', {}, /of a type/],
+    ['a key of an unknown type', { kty: 'AKP', pub: 'x' }, /no public key/],
+    ['a key whose type is a list', { ...p256.publicKey, kty: ['EC'] }, /no public key/],
+    ['a key whose type is in the prototype', { kty: 'constructor' }, /no public key/],
+    ['a key without a type', {}, /no public key/],
     ['no key', null, /no JSON object/],
     ['a list', [], /no JSON object/],
-    ['a P-384 key', ec('P-384').publicKey, /on a curve/],
-    ['an X25519 key', generateKeyPairSync('x25519', encoding).publicKey, /on a curve/],
+    ['a P-384 key', ec('P-384').publicKey, /of a kind/],
+    ['an X25519 key', generateKeyPairSync('x25519', encoding).publicKey, /of a kind/],
     ['a point that is on no curve', { ...p256.publicKey, y: p256.publicKey.x }, /no public key/],
     ['a point without y', { kty: 'EC', crv: 'P-256', x: p256.publicKey.x }, /no public key/],
     ['a number for a coordinate', { ...p256.publicKey, x: 7 }, /no public key/],
     ['a short Ed25519 key', { ...ed25519.publicKey, x: 'AAAA' }, /no public key/],
     ['an RSA key without n', { kty: 'RSA', e: 'AQAB' }, /no public key/],
-    ['an RSA key of 1024 bits', rsa(1024).publicKey, /1024 bits.*2048 to 4096/],
+    ['an RSA key of 1024 bits', rsa(1024).publicKey, /of a kind.*2048 to 4096/],
     [
       'an RSA key of 8192 bits',
       { kty: 'RSA', e: 'AQAB', n: Buffer.alloc(1024, 0xff).toString('base64url') },
-      /8192 bits/,
-    ],
-    ['the exponent 1', { ...rsa2048.publicKey, e: 'AQ' }, /public exponent/],
-    ['an even exponent', { ...rsa2048.publicKey, e: 'AQAA' }, /public exponent/],
-    [
-      'an exponent of 1024 bits',
-      { ...rsa2048.publicKey, e: Buffer.alloc(128, 0xff).toString('base64url') },
-      /exponent/,
+      /of a kind/,
     ],
     ['a key for encryption', { ...p256.publicKey, use: 'enc' }, /its use must be sig/],
-    ['a key for signing', { ...p256.publicKey, key_ops: ['sign'] }, /its key_ops must be \["verify"\]/],
     ['a P-256 key for RS256', { ...p256.publicKey, alg: 'RS256' }, /alg.*must be ES256/],
     ['a key for none', { ...p256.publicKey, alg: 'none' }, /alg.*must be ES256/],
     ['an RSA key for HS256', { ...rsa2048.publicKey, alg: 'HS256' }, /alg.*must be RS256 or PS256/],
