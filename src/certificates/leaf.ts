@@ -3,9 +3,9 @@ import { isIP } from 'node:net';
 import { isDeepStrictEqual } from 'node:util';
 import type { PortalClock } from '../broker/time/portal-clock.ts';
 import type { Scheduler } from '../broker/time/scheduler.ts';
+import { trueTime } from '../core/clock.ts';
 import { messageOf } from '../core/failure.ts';
 import { urlHost } from '../system/addresses.ts';
-import { watchExpiry } from './expiry.ts';
 import { ISSUED_MIN_REMAINING, type IssuedLeafContext, issuedLeaf } from './issued-leaf.ts';
 import {
   type CertificateFiles,
@@ -34,6 +34,8 @@ export interface LeafServer {
 
 const NO_FAULT = { what: '', told: false };
 
+/** How often the age of the leaf is looked at, in ms. */
+const AGE_INTERVAL = 60_000;
 /** How often it is looked whether the user's own certificate was renewed, in ms. */
 const LOOK = 30_000;
 /** The log says once a day that the user's own has less than this left, in ms. */
@@ -51,7 +53,6 @@ export class HubLeaf {
   #onAnchor: () => void = () => undefined;
   /** What was wrong with the user's files when they were read last. */
   #fault = NO_FAULT;
-  #looking = false;
   #renewal: Promise<void> = Promise.resolve();
   /** When the log was told that the user's certificate ends, on the boot clock. */
   #warned = Number.NEGATIVE_INFINITY;
@@ -97,26 +98,23 @@ export class HubLeaf {
   /** Has a server show what is good at the time, from now on. */
   serve(server: LeafServer): void {
     const { scheduler, environment, portalClock, own } = this.#context;
-    const { clock } = environment;
     this.#server = server;
-    const every = (ms: number, what: string, run: () => void) => {
+    const every = (ms: number, what: string, run: () => void | Promise<void>) => {
       const plan = () =>
-        scheduler.plan(what, clock.now().uptime + ms, () => {
-          run();
-          plan();
+        scheduler.plan(what, environment.clock.now().uptime + ms, () => {
+          const running = run();
+          // One at a time: an earlier one that took long would bring back what a later one has replaced.
+          if (running === undefined) plan();
+          else void running.then(plan);
         });
       plan();
     };
+    const look = () => this.#lookAtAge();
     every(TICKET_KEYS_LIFE, 'the keys of TLS session tickets', () => server.renewLeaf(this.#shown.pem));
-    if (own !== null) every(LOOK, 'the files of the certificate', () => void this.#look(own.files));
-    watchExpiry({
-      scheduler,
-      clock,
-      portalClock,
-      minRemaining: own === null ? ISSUED_MIN_REMAINING : OWN_MIN_REMAINING,
-      notAfter: () => this.#shown.notAfter,
-      onShort: (left) => (own === null ? void this.renew() : this.#warn(left)),
-    });
+    if (own !== null) every(LOOK, 'the files of the certificate', () => this.#takeOver(own.files));
+    every(AGE_INTERVAL, 'the age of the leaf', look);
+    portalClock.whenConfirmed(look);
+    look();
   }
 
   /**
@@ -136,14 +134,6 @@ export class HubLeaf {
     } catch (error) {
       environment.log.error('certificate could not be issued', { error: messageOf(error) });
     }
-  }
-
-  /** One look at a time: an earlier one that took long would bring back what a later one has replaced. */
-  async #look(files: CertificateFiles): Promise<void> {
-    if (this.#looking) return;
-    this.#looking = true;
-    await this.#takeOver(files);
-    this.#looking = false;
   }
 
   async #takeOver(files: CertificateFiles): Promise<void> {
@@ -170,6 +160,17 @@ export class HubLeaf {
         log.warn('certificate on disk is no good, the old one stays', { error: fault });
       }
     }
+  }
+
+  /** A leaf's age says nothing by a clock that may be wrong: a hub may be born with one, and run for years. */
+  #lookAtAge(): void {
+    const { own, portalClock, environment } = this.#context;
+    const time = trueTime(portalClock.confirmed, environment.clock.now());
+    if (time === null) return;
+    const left = this.#shown.notAfter - time;
+    if (own === null) {
+      if (left < ISSUED_MIN_REMAINING) void this.renew();
+    } else if (left < OWN_MIN_REMAINING) this.#warn(left);
   }
 
   #warn(left: number): void {

@@ -153,17 +153,6 @@ describe('a person with the code of an appliance', () => {
     await page.getByText('wallbox is connected').waitFor();
   });
 
-  it('is not sent on by another site’s form', async () => {
-    await using visit = await trusting(browser, DESKTOP);
-    const { userCode } = await home.begin('wallbox');
-    const lure = `<form method="post" action="${home.origin}/pair"><input name="user_code" value="${userCode}"><button>Win</button></form>`;
-    await using site = await otherSite(() => lure);
-    await visit.page.goto(site.url);
-    await visit.page.getByRole('button', { name: 'Win' }).click();
-    await seen(visit, 'device-foreign', 'This came from another site');
-    expect(home.configs()).toBe(0);
-  });
-
   it('has all tries left, whatever another site’s page had the browser ask for', async () => {
     await using visit = await trusting(browser, DESKTOP);
     const { page } = visit;

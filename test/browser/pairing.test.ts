@@ -76,28 +76,6 @@ describe('a person with a phone', () => {
     expect(visit.complaints).toEqual([]);
   });
 
-  it('opens a link too late, and is told to get a new one', async () => {
-    home.emulator.change({ stateLifetime: 1 });
-    const link = await linkOf('wallbox');
-    home.emulator.advance(2);
-    await using visit = await browser.visit(PHONE);
-    expect((await visit.page.goto(link))?.status()).toBe(400);
-    await seen(visit, 'expired', 'This link has expired');
-    await visit.page.getByText('Start again from your device or application').waitFor();
-    expect(visit.complaints).toEqual([]);
-  });
-
-  it('opens a used link once more, and is told so in plain words', async () => {
-    const link = await linkOf('wallbox');
-    await using visit = await browser.visit(PHONE);
-    await visit.page.goto(link);
-    await logIn(visit.page);
-    await visit.page.getByText('wallbox is connected').waitFor();
-    await visit.page.goto(link);
-    await seen(visit, 'used', 'This link was used before');
-    expect(await visit.page.locator('main').textContent()).not.toContain('\\');
-  });
-
   it('comes back from a slow portal to a page that looks again by itself', async () => {
     const late = Promise.withResolvers<void>();
     const answering = ({ endpoint }: { endpoint: string }) => (endpoint === 'token' ? late.promise : undefined);
@@ -111,19 +89,6 @@ describe('a person with a phone', () => {
     late.resolve();
     await seen(visit, 'connected-late', 'wallbox is connected');
     expect(slow.emulator.observations).toMatchObject({ codesRepeated: 0 });
-    expect(visit.complaints).toEqual([]);
-  });
-
-  it('opens the callback of no pairing, and is told what to do', async () => {
-    await using visit = await browser.visit(PHONE);
-    for (const [path, heading] of [
-      ['/callback/nobody-knows-it?code=abc', 'This link is no longer in use'],
-      ['/callback/nobody-knows-it?code=abc&code=def', 'This address is not right'],
-      ['/nowhere', 'There is nothing here'],
-    ]) {
-      await visit.page.goto(`${callbackOrigin()}${path}`);
-      await seen(visit, 'callback-of-nothing', heading ?? '');
-    }
     expect(visit.complaints).toEqual([]);
   });
 });

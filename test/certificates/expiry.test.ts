@@ -2,61 +2,10 @@ import { X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
 import { connect } from 'node:tls';
 import { expect, test } from 'vitest';
-import { PortalClock } from '../../src/broker/time/portal-clock.ts';
-import { Scheduler } from '../../src/broker/time/scheduler.ts';
-import { watchExpiry } from '../../src/certificates/expiry.ts';
-import { createLog } from '../../src/system/log.ts';
-import { FakeTime } from '../support/fake-time.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
 import { startPortal } from '../support/portal.ts';
 
-const DAY = 86_400_000;
-const YEAR = 365 * DAY;
-
-test('a leaf is short of time in its last year, by the true time and not by the clock of the hub', async () => {
-  const time = new FakeTime();
-  const portalClock = new PortalClock({ clock: time, log: createLog('silent') });
-  let notAfter = time.wall + 2 * YEAR;
-  const heard: number[] = [];
-  watchExpiry({
-    scheduler: new Scheduler({ clock: time, timers: time }),
-    clock: time,
-    portalClock,
-    minRemaining: YEAR,
-    notAfter: () => notAfter,
-    onShort(left) {
-      heard.push(left);
-      notAfter += 10 * YEAR;
-    },
-  });
-  time.wall += 50 * YEAR;
-  await time.pass(DAY);
-  expect(heard).toEqual([]);
-
-  portalClock.learn(notAfter - YEAR - DAY);
-  await time.pass(DAY - 1);
-  expect(heard).toEqual([]);
-  await time.pass(120_000);
-  expect(heard).toHaveLength(1);
-  await time.pass(30 * DAY);
-  expect(heard).toHaveLength(1);
-});
-
-test('a leaf that has expired is seen as soon as the clock is confirmed', () => {
-  const time = new FakeTime();
-  const portalClock = new PortalClock({ clock: time, log: createLog('silent') });
-  const heard: number[] = [];
-  watchExpiry({
-    scheduler: new Scheduler({ clock: time, timers: time }),
-    clock: time,
-    portalClock,
-    minRemaining: YEAR,
-    notAfter: () => time.wall + YEAR,
-    onShort: (left) => void heard.push(left),
-  });
-  portalClock.learn(time.wall + 3 * YEAR);
-  expect(heard).toEqual([-2 * YEAR]);
-});
+const YEAR = 365 * 86_400_000;
 
 test('a hub whose clock was years behind renews its leaf when the portal tells the time, and drops nobody', async () => {
   await using emulator = await startPortal();

@@ -124,13 +124,6 @@ describe('the device authorization endpoint', () => {
     rememberSecrets([String(jsonOf(byName)['device_code'])]);
   });
 
-  it('is named in the metadata', async () => {
-    const metadata = jsonOf(await client.https('/.well-known/oauth-authorization-server'));
-    expect(metadata['device_authorization_endpoint']).toBe(
-      `https://127.0.0.1:${hub.httpsPort}/oauth/device_authorization`,
-    );
-  });
-
   it('takes the appliance’s own scope in any order, and names it to who asks for another', async () => {
     const { credentials } = await begin();
     expect((await authorize(credentials, 'scope=RemoteControl+Monitoring')).status).toBe(200);
@@ -143,25 +136,6 @@ describe('the device authorization endpoint', () => {
       error: 'invalid_scope',
       error_description: expect.stringContaining('leave scope out'),
     });
-  });
-
-  it('wants client authentication, a form and POST', async () => {
-    const { credentials } = await begin();
-    const refused = await post('/oauth/device_authorization', '', {
-      authorization: basic({ ...credentials, client_secret: 'another' }),
-    });
-    expect({ status: refused.status, ...jsonOf(refused) }).toMatchObject({ status: 401, error: 'invalid_client' });
-    const json = await client.https('/oauth/device_authorization', {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', authorization: basic(credentials) },
-      body: '{}',
-    });
-    expect({ status: json.status, ...jsonOf(json) }).toMatchObject({ status: 400, error: 'invalid_request' });
-    const twice = await authorize(credentials, 'scope=a&scope=a');
-    expect({ status: twice.status, ...jsonOf(twice) }).toMatchObject({ status: 400, error: 'invalid_request' });
-    const get = await client.https('/oauth/device_authorization');
-    expect({ status: get.status, allow: get.headers['allow'] }).toEqual({ status: 405, allow: 'POST' });
-    expect((await client.http('/oauth/device_authorization', { method: 'POST' })).status).toBe(404);
   });
 
   it('slows an appliance in a loop down, and bothers the portal with none of it', async () => {

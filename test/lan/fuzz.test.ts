@@ -1,15 +1,11 @@
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { sendBatch } from '../../scripts/fuzz.d/batch.ts';
-import type { HubFacts } from '../../scripts/fuzz.d/hub/facts.ts';
 import { type FuzzedHome, startHome } from '../../scripts/fuzz.d/hub/home.ts';
 import { wrongOf } from '../../scripts/fuzz.d/hub/judge.ts';
-import { hubRequests } from '../../scripts/fuzz.d/hub/plans.ts';
 import { hubSubject } from '../../scripts/fuzz.d/hub/subject.ts';
-import { Known } from '../../scripts/fuzz.d/known.ts';
 import { grows } from '../../scripts/fuzz.d/memory.ts';
 import type { FuzzRequest } from '../../scripts/fuzz.d/requests.ts';
 import { fuzz, type Subject } from '../../scripts/fuzz.d/run.ts';
@@ -119,33 +115,6 @@ test('a heap or a resident memory that grows is a problem, one that is full is n
   expect(grows(flat.map(({ resident, heap }, index) => ({ resident, heap: heap + index / 5 })))).toMatch(/^in 100,000/);
   expect(grows(flat.map(({ resident, heap }, index) => ({ resident: resident + index, heap })))).toMatch(/^in 100,000/);
   expect(grows(parts.slice(0, 10).map((index) => ({ resident: 100 * index, heap: index })))).toBeNull();
-});
-
-test('a seed gives the same requests again, another one others', () => {
-  const client = (name: string) => ({ id: name, secret: `${name}-secret` });
-  const facts: HubFacts = {
-    own: client('a'),
-    doubter: client('b'),
-    keyed: { id: 'c', publicKey: 'd' },
-    waiting: client('e'),
-    victimId: 'f',
-    session: { client: client('s'), deviceCode: 't', refreshToken: 'u' },
-    known: new Known({
-      invites: ['g'],
-      accessTokens: ['h'],
-      refreshTokens: ['i'],
-      deviceCodes: ['j'],
-      userCodes: ['k'],
-      nonces: ['l'],
-      registered: ['m n'],
-      assertions: ['o.p.q'],
-    }),
-    now: () => 2_000_000_000,
-    sign: (header, claims) => `${JSON.stringify(header)}.${JSON.stringify(claims)}.r`,
-  };
-  const some = (seed: number) => fc.sample(hubRequests(facts), { seed, numRuns: 500 });
-  expect(some(1)).toEqual(some(1));
-  expect(some(1)).not.toEqual(some(2));
 });
 
 test('scripts/fuzz --target hub sums a run up', async () => {

@@ -18,12 +18,6 @@ afterAll(async () => {
 });
 
 describe('a person who opens the hub’s address', () => {
-  it('is asked for the setup code', async () => {
-    const { statusCode, body } = await request(`https://127.0.0.1:${side.server.httpsPort}/`, { dispatcher: agent });
-    expect(statusCode).toBe(401);
-    expect(await body.text()).toContain('<label for="code">Setup code</label>');
-  });
-
   it.for(['/pair', '/pair?user_code=WDJB-MJHT'])('without TLS (%s) is sent to where there is some', async (path) => {
     for (const host of ['127.0.0.1', 'localhost']) {
       const plain = await request(`http://127.0.0.1:${side.server.httpPort}${path}`, { headers: { host } });
