@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { Secret } from '../../src/core/secret.ts';
-import { addAppliancePage } from '../../src/page/add-appliance/add-appliance-page.ts';
+import { addAppliancePage } from '../../src/page/add-appliance/add-appliance.ts';
 import { credentialsPage } from '../../src/page/add-appliance/credentials.ts';
 import { confirmationPage, confirmNewSecret } from '../../src/page/appliance/confirmations.ts';
 import { qrSvg } from '../../src/page/elements.ts';

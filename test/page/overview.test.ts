@@ -3,7 +3,7 @@ import type { ApplianceStatus, HubStatus } from '../../src/core/administration.t
 import type { Notice } from '../../src/core/reports/notice.ts';
 import type { ProblemCode } from '../../src/core/reports/problem.ts';
 import { Secret } from '../../src/core/secret.ts';
-import { appliancePage } from '../../src/page/appliance/appliance-page.ts';
+import { appliancePage } from '../../src/page/appliance/appliance.ts';
 import { overviewPage } from '../../src/page/overview/overview.ts';
 import { de } from '../../src/page/texts/de.ts';
 import { en, type Texts } from '../../src/page/texts/en.ts';

@@ -1,9 +1,10 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { PageSession, SetupAccess } from '../../core/setup-access.ts';
 import { timingSafeEqualText } from '../../system/compare.ts';
-import { cookieValue, FOR_PEOPLE, readForm, type Unreadable } from '../http.ts';
+import { FOR_PEOPLE, readForm } from '../http.ts';
 import { type PageContext, pageContext } from '../page-context.ts';
-import { behindConfirmation, isEmbeddedElsewhere, isSameOrigin } from '../request-origin.ts';
+import { behindConfirmation, isEmbeddedElsewhere, isSameOrigin, refererPath } from '../request-origin.ts';
+import { cookieOf, sendForeign, sendUnreadable, sendUnsigned } from './sign-in-documents.ts';
 
 /** Somebody who is signed in, and what was asked for. */
 export interface SignedIn {
@@ -18,56 +19,34 @@ export interface SentForm extends SignedIn {
   readonly form: ReadonlyMap<string, string>;
 }
 
-/** How requests are answered that get no further. */
-export interface Refusals {
-  /** Nobody is signed in, or no longer; `request` may have been a form that was sent. */
-  signIn(request: FastifyRequest, reply: FastifyReply, context: PageContext): Promise<FastifyReply>;
-  /** Another site's form, or one of an earlier session; or another site's page would have this in itself. */
-  foreign(request: FastifyRequest, reply: FastifyReply, context: PageContext): Promise<FastifyReply>;
-  unreadable(
-    request: FastifyRequest,
-    reply: FastifyReply,
-    context: PageContext,
-    status: Unreadable,
-  ): Promise<FastifyReply>;
-}
-
-/** The cookie of a session. Browsers take one of this prefix from its own host alone, over TLS (RFC 6265bis, 4.1.3.2). */
-export const COOKIE = '__Host-latchkey';
-/** The cookie by which a browser that has signed in before is known. */
-export const BROWSER_COOKIE = '__Host-latchkey-known';
-
 /** Nothing behind it is seen by anybody who is not signed in, and no form counts that another site has sent. */
 export class Guard {
   readonly #app: FastifyInstance;
   readonly #access: SetupAccess;
   readonly #hubName: string;
   readonly #ready: Promise<void>;
-  readonly #refusals: Refusals;
 
   /** @param hub nobody who is signed in is answered before it is ready */
   constructor(
     app: FastifyInstance,
     access: SetupAccess,
     hub: { readonly hubName: string; readonly ready: Promise<void> },
-    refusals: Refusals,
   ) {
     this.#app = app;
     this.#access = access;
     this.#hubName = hub.hubName;
     this.#ready = hub.ready;
-    this.#refusals = refusals;
   }
 
   /** A page; it changes nothing. @param path as Fastify has it */
   page(path: string, answer: (asked: SignedIn) => Promise<FastifyReply>): void {
     this.#app.get(path, { ...FOR_PEOPLE, exposeHeadRoute: true }, async (request, reply) => {
       const context = pageContext(this.#hubName, request);
-      if (isEmbeddedElsewhere(request)) return this.#refusals.foreign(request, reply, context);
+      if (isEmbeddedElsewhere(request)) return sendForeign(reply, context, pageOf(request));
       const beside = behindConfirmation(request);
       if (beside !== null) return reply.header('cache-control', 'no-store').redirect(beside, 303);
       const session = this.#sessionOf(request);
-      if (session === null) return this.#refusals.signIn(request, reply, context);
+      if (session === null) return sendUnsigned(request, reply, context);
       await this.#ready;
       return answer({ request, reply, context, session });
     });
@@ -77,13 +56,13 @@ export class Guard {
   form(path: string, answer: (sent: SentForm) => Promise<FastifyReply>): void {
     this.#app.post(path, FOR_PEOPLE, async (request, reply) => {
       const context = pageContext(this.#hubName, request);
-      if (!isSameOrigin(request)) return this.#refusals.foreign(request, reply, context);
+      if (!isSameOrigin(request)) return sendForeign(reply, context, pageOf(request));
       const session = this.#sessionOf(request);
-      if (session === null) return this.#refusals.signIn(request, reply, context);
+      if (session === null) return sendUnsigned(request, reply, context);
       const form = readForm(request);
-      if (typeof form === 'number') return this.#refusals.unreadable(request, reply, context, form);
+      if (typeof form === 'number') return sendUnreadable(reply, form, context, pageOf(request));
       if (!timingSafeEqualText(form.get('csrf') ?? '', session.csrf))
-        return this.#refusals.foreign(request, reply, context);
+        return sendForeign(reply, context, pageOf(request));
       await this.#ready;
       return answer({ request, reply, context, session, form });
     });
@@ -95,9 +74,9 @@ export class Guard {
   }
 }
 
-/** The value of the session's cookie; null where there is none. */
-export function cookieOf(request: FastifyRequest): string | null {
-  return cookieValue(request, COOKIE);
+/** The page of the hub's that something was sent from. */
+function pageOf({ headers, host }: FastifyRequest): string {
+  return refererPath(headers.referer, host);
 }
 
 /** A parameter of the path that was asked for. */

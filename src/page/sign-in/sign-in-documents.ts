@@ -1,8 +1,9 @@
-import type { FastifyReply } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import { html } from 'ghtml';
 import { type Page, sendNotice, sendPage } from '../document.ts';
-import type { Unreadable } from '../http.ts';
+import { cookieValue, type Unreadable } from '../http.ts';
 import type { PageContext } from '../page-context.ts';
+import { isCrossSiteNavigation, refererPath, safeRedirectPath } from '../request-origin.ts';
 import type { Texts } from '../texts/en.ts';
 
 /** Characters of a wrong code that come back in the field: with all its spaces and dashes a code has fewer. */
@@ -10,8 +11,16 @@ const MAX_SHOWN_LENGTH = 40;
 /** The command that shows the setup code. */
 const COMMAND = 'latchkey setup-code';
 
+/** The cookie of a session. Browsers take one of this prefix from its own host alone, over TLS (RFC 6265bis, 4.1.3.2). */
+export const COOKIE = '__Host-latchkey';
+
+/** The value of the session's cookie; null where there is none. */
+export function cookieOf(request: FastifyRequest): string | null {
+  return cookieValue(request, COOKIE);
+}
+
 /** Why somebody has to sign in, or could not. */
-export type Reason =
+type Reason =
   | { readonly kind: 'asked' | 'ended' | 'ended_meanwhile' | 'signed_out' | 'used_up' | 'missing' }
   | { readonly kind: 'wrong'; readonly typed: string }
   | { readonly kind: 'locked'; readonly retryAfter: number };
@@ -20,7 +29,7 @@ export type Reason =
  * The page that takes the setup code. It shows nothing of the home but the hub's name.
  * @param next where to go on
  */
-export function signInPage(texts: Texts, next: string, reason: Reason): Page {
+function signInPage(texts: Texts, next: string, reason: Reason): Page {
   const { signIn } = texts;
   const problem = problemOf(texts, reason);
   const told = noteOf(texts, reason);
@@ -52,13 +61,38 @@ export function signInPage(texts: Texts, next: string, reason: Reason): Page {
  * Goes on by itself to a page of the hub's, from the hub's own: a browser that was led here by another site, or a mail,
  * keeps the session's cookie (SameSite=Strict) back until then.
  */
-export function sendGoingOn(reply: FastifyReply, context: PageContext, to: string): FastifyReply {
+function sendGoingOn(reply: FastifyReply, context: PageContext, to: string): FastifyReply {
   const { goingOn, goOn } = context.texts.signIn;
   return sendPage(reply.header('refresh', `0; url=${to}`), 200, context, {
     heading: goingOn,
     severity: 'waiting',
     body: html`<p><a href="${to}">${goOn}</a></p>`,
   });
+}
+
+/** The page that takes the setup code. @param next where to go on */
+export function sendSignIn(
+  reply: FastifyReply,
+  status: number,
+  context: PageContext,
+  next: string,
+  reason: Reason,
+): FastifyReply {
+  // Who has opened this window from elsewhere can't put another page, made up like this one, in its place.
+  reply.header('cross-origin-opener-policy', 'same-origin');
+  return sendPage(reply, status, context, signInPage(context.texts, next, reason));
+}
+
+/** Answers who is not signed in, or no longer; the request may be a form that was sent. */
+export function sendUnsigned(request: FastifyRequest, reply: FastifyReply, context: PageContext): FastifyReply {
+  const { method, url, headers, host } = request;
+  const hadCookie = cookieOf(request) !== null;
+  if (method === 'POST') {
+    return sendSignIn(reply, 401, context, refererPath(headers.referer, host), { kind: 'ended_meanwhile' });
+  }
+  // The browser keeps the session's cookie back then.
+  if (!hadCookie && isCrossSiteNavigation(request)) return sendGoingOn(reply, context, safeRedirectPath(url));
+  return sendSignIn(reply, 401, context, safeRedirectPath(url), { kind: hadCookie ? 'ended' : 'asked' });
 }
 
 /** Nothing was done for a form that another site has sent, or that is of another session. @param page that it was on */

@@ -1,20 +1,21 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { browserName, type PageSession, type SetupAccess, type Visitor } from '../../core/setup-access.ts';
-import { sendPage } from '../document.ts';
 import { cookieValue, FOR_PEOPLE, readForm } from '../http.ts';
-import { type PageContext, pageContext } from '../page-context.ts';
-import { isCrossSiteNavigation, isPrefetch, isSameOrigin, refererPath, safeRedirectPath } from '../request-origin.ts';
-import { BROWSER_COOKIE, COOKIE, cookieOf, Guard, type Refusals } from './guard.ts';
-import { type Reason, sendForeign, sendGoingOn, sendUnreadable, signInPage } from './sign-in-documents.ts';
+import { pageContext } from '../page-context.ts';
+import { isPrefetch, isSameOrigin, safeRedirectPath } from '../request-origin.ts';
+import { Guard } from './guard.ts';
+import { COOKIE, cookieOf, sendForeign, sendSignIn, sendUnreadable } from './sign-in-documents.ts';
 
 /** All that the prefix `__Host-` asks for, and no other site's page sends it along. */
 const COOKIE_ATTRIBUTES = 'Path=/; HttpOnly; Secure; SameSite=Strict';
+/** The cookie by which a browser that has signed in before is known. */
+const BROWSER_COOKIE = '__Host-latchkey-known';
 /** How long a browser is known, in seconds: as long as browsers keep a cookie at most (RFC 6265bis, 5.5). */
 const BROWSER_KNOWN = 400 * 86_400;
 
 /** Signing in and out, and what people see who come without. @returns the guard of all other pages */
 export function serveSignIn(app: FastifyInstance, access: SetupAccess, hubName: string, ready: Promise<void>): Guard {
-  const guard = new Guard(app, access, { hubName, ready }, refusals);
+  const guard = new Guard(app, access, { hubName, ready });
   const frameOf = (request: FastifyRequest) => pageContext(hubName, request);
   const withCookies = (request: FastifyRequest, reply: FastifyReply, { cookie, lifetime }: PageSession) => {
     const browser = access.browserCookie(cookieValue(request, BROWSER_COOKIE)).reveal();
@@ -68,37 +69,6 @@ export function serveSignIn(app: FastifyInstance, access: SetupAccess, hubName: 
       .redirect('/sign-in?out', 303);
   });
   return guard;
-}
-
-const refusals: Refusals = {
-  async signIn(request, reply, context) {
-    const { method, url, headers, host } = request;
-    const hadCookie = cookieOf(request) !== null;
-    if (method === 'POST') {
-      return sendSignIn(reply, 401, context, refererPath(headers.referer, host), { kind: 'ended_meanwhile' });
-    }
-    // The browser keeps the session's cookie back then.
-    if (!hadCookie && isCrossSiteNavigation(request)) return sendGoingOn(reply, context, safeRedirectPath(url));
-    return sendSignIn(reply, 401, context, safeRedirectPath(url), { kind: hadCookie ? 'ended' : 'asked' });
-  },
-  async foreign({ headers, host }, reply, context) {
-    return sendForeign(reply, context, refererPath(headers.referer, host));
-  },
-  async unreadable({ headers, host }, reply, context, status) {
-    return sendUnreadable(reply, status, context, refererPath(headers.referer, host));
-  },
-};
-
-function sendSignIn(
-  reply: FastifyReply,
-  status: number,
-  context: PageContext,
-  next: string,
-  reason: Reason,
-): FastifyReply {
-  // Who has opened this window from elsewhere can't put another page, made up like this one, in its place.
-  reply.header('cross-origin-opener-policy', 'same-origin');
-  return sendPage(reply, status, context, signInPage(context.texts, next, reason));
 }
 
 function visitorOf({ socket, headers }: FastifyRequest): Visitor {
