@@ -177,20 +177,3 @@ test('a history that can not be read is what waits', async () => {
   await home.run.grants.refresh(id);
   expect(texts(await book.of(id))).toEqual(['refreshed 1']);
 });
-
-test('of thousands of appliances whose lines wait for days nothing is too many', async () => {
-  await using home = await Home.start();
-  const { book } = keepBook(home);
-  home.run.store.addHistory = () => Promise.reject(new Error('the disk is full'));
-  const why = ['portal_unreachable', 'portal_deferred', 'portal_rejected', 'answer_lost'] as const;
-  for (let number = 0; number < 5000; number++) {
-    for (let count = 0; count < 30; count++) {
-      const at = { ...home.time.now(), uptime: home.time.now().uptime - count * 1000 };
-      const problem = why[count % why.length] ?? 'answer_lost';
-      if (count % 2 === 0) book.take({ kind: 'unpaired', appliance: `a${number}`, at });
-      else book.take({ kind: 'refresh_failed', appliance: `a${number}`, at, problem, took: null });
-    }
-  }
-  await home.time.pass(2 * HOUR);
-  expect(home.events.filter(({ event }) => event === 'history could not be written').length).toBeGreaterThan(0);
-});

@@ -80,13 +80,6 @@ test('a hand-out says what is left of the token, in whole seconds', async () => 
   expect(await home.run.tokenIssuer.issue(id, null)).toMatchObject({ expiresIn: 2999 });
 });
 
-test('an appliance that is not paired is told so', async () => {
-  await using home = await Home.start();
-  const { appliance } = await home.add('wallbox');
-  expect(await home.run.tokenIssuer.issue(appliance.id, null)).toEqual({ kind: 'not_paired' });
-  expect(await home.run.tokenIssuer.issue('nobody', null)).toEqual({ kind: 'not_paired' });
-});
-
 test('another scope than the grant has is refused and named; the order of its names does not matter', async () => {
   await using home = await Home.start();
   const id = await home.paired('wallbox', 'Monitoring RemoteControl');

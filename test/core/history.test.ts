@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { type HistoryLine, lineOf, newestFirst, withLine } from '../../src/core/reports/history.ts';
+import { type HistoryLine, newestFirst, withLine } from '../../src/core/reports/history.ts';
 
 const MIDNIGHT = Date.UTC(2031, 4, 5);
 const HOUR = 3_600_000;
@@ -111,17 +111,4 @@ describe('the newest line is shown first', () => {
     expect(order(['paired', 3], ['paired', 2])).toEqual(['paired 2', 'paired 3']);
     expect(order()).toEqual([]);
   });
-});
-
-test.each([
-  [{ kind: 'refreshed', took: 12 }, null],
-  [{ kind: 'paired', scope: 'A B' }, null],
-  [{ kind: 'unpaired' }, null],
-  [{ kind: 'token_refused' }, null],
-  [{ kind: 'refresh_failed', problem: 'refused', took: null }, 'refused'],
-  [{ kind: 'pairing_failed', reason: 'expired' }, 'expired'],
-] as const)('%o is remembered with why', (event, why) => {
-  const at = { boot: 'boot-1', uptime: 1, wall: 2 };
-  const line = lineOf({ appliance: 'wallbox', at, ...event }, 7);
-  expect(line).toEqual({ kind: event.kind, why, first: 7, last: 7, count: 1 });
 });
