@@ -14,41 +14,29 @@ export interface Told {
 const PATIENCE = 20_000;
 
 /** Sends a form to a path of the hub's HTTPS port. */
-export function postForm({ agent, ports }: FuzzedHome, path: string, form: Record<string, string>): Promise<Told> {
-  return ask(`https://127.0.0.1:${ports.httpsPort}${path}`, agent, {
-    type: 'application/x-www-form-urlencoded',
-    body: new URLSearchParams(form).toString(),
-  });
+export function postForm(home: FuzzedHome, path: string, form: Record<string, string>): Promise<Told> {
+  const type = 'application/x-www-form-urlencoded';
+  return post(home, path, { 'content-type': type }, new URLSearchParams(form).toString());
 }
 
-/** Sends JSON, with a bearer token or without one. */
-export function postJson(
+/** Introduces an appliance, with an initial access token or without one. */
+export function register(home: FuzzedHome, name: string, invite: string | null): Promise<Told> {
+  const authorization = invite === null ? {} : { authorization: `Bearer ${invite}` };
+  const headers = { 'content-type': 'application/json', ...authorization };
+  return post(home, '/oauth/register', headers, JSON.stringify({ client_name: name }));
+}
+
+async function post(
   { agent, ports }: FuzzedHome,
   path: string,
-  json: unknown,
-  bearer: string | null,
+  headers: Record<string, string>,
+  body: string,
 ): Promise<Told> {
-  const headers: Record<string, string> = bearer === null ? {} : { authorization: `Bearer ${bearer}` };
-  const body = JSON.stringify(json);
-  return ask(`https://127.0.0.1:${ports.httpsPort}${path}`, agent, { type: 'application/json', body, headers });
-}
-
-async function ask(
-  url: string,
-  dispatcher: FuzzedHome['agent'],
-  { type, body, headers = {} }: { type: string; body: string; headers?: Record<string, string> },
-): Promise<Told> {
-  const answer = await request(url, {
-    method: 'POST',
-    dispatcher,
-    headers: { 'content-type': type, ...headers },
-    body,
-    headersTimeout: PATIENCE,
-    bodyTimeout: PATIENCE,
-  });
+  const url = `https://127.0.0.1:${ports.httpsPort}${path}`;
+  const timeouts = { headersTimeout: PATIENCE, bodyTimeout: PATIENCE };
+  const answer = await request(url, { method: 'POST', dispatcher: agent, headers, body, ...timeouts });
   const text = await answer.body.text();
-  const retryAfter = answer.headers['retry-after'];
-  const location = answer.headers['location'];
+  const { location, 'retry-after': retryAfter } = answer.headers;
   return {
     status: answer.statusCode,
     retryAfter: typeof retryAfter === 'string' ? Number(retryAfter) : null,

@@ -1,7 +1,8 @@
 // What good appliances do: before, between and after the requests of the fuzz each must be served, and rightly.
 import { rememberSecrets } from '../../../test/support/logs.ts';
 import { Known } from '../known.ts';
-import { postForm, postJson, type Told, userOf } from './client.ts';
+import { JWT_BEARER } from './assertions.ts';
+import { postForm, register, type Told, userOf } from './client.ts';
 import type { Credentials, HubFacts } from './facts.ts';
 import { type FuzzedHome, logIn, USERS } from './home.ts';
 import type { Served } from './meanwhile.ts';
@@ -21,7 +22,7 @@ export interface HubBeginning {
 export async function beginHub(home: FuzzedHome, waiting: Credentials): Promise<HubBeginning> {
   const { hub, own, doubter, victim, declared, emulator } = home;
   const token = await tokenOf(home, own);
-  const session = await paired(home, await registered(home, await invite(home)));
+  const session = await paired(home, await registered(home, 'Heat pump', await invite(home)));
   const begun = await expected(postForm(home, '/oauth/device_authorization', form(session.client)), 200);
   const invites: string[] = [];
   for (let i = 0; i < 8; i += 1) invites.push(await invite(home));
@@ -36,7 +37,7 @@ export async function beginHub(home: FuzzedHome, waiting: Credentials): Promise<
       session,
       known: new Known({
         invites,
-        accessTokens: [token, await tokenAtHand(home, doubter)],
+        accessTokens: [token, text(await postForm(home, '/oauth/token', grant(doubter)), 'access_token') || 'none'],
         refreshTokens: [session.refreshToken],
         deviceCodes: [text(begun, 'device_code'), session.deviceCode],
         userCodes: [text(begun, 'user_code')],
@@ -71,7 +72,7 @@ export async function goodHubFlow(home: FuzzedHome, waiting: Credentials): Promi
   await expected(postForm(home, '/oauth/token', grant(declared)), 400, 'invalid_grant');
   await expected(postForm(home, '/oauth/token', grant(waiting)), 400, 'unauthorized_client');
   await doubted(home, doubter);
-  const client = await registered(home, await invite(home));
+  const client = await registered(home, 'Heat pump', await invite(home));
   const { refreshToken } = await paired(home, client);
   const again = { ...form(client), grant_type: 'refresh_token', refresh_token: refreshToken };
   const user = await userOf(home, text(await expected(postForm(home, '/oauth/token', again), 200), 'access_token'));
@@ -93,9 +94,9 @@ const FIXED = ['victim', 'own', 'doubter', 'declared', 'keyed', 'waiting'];
 /** Introduces an appliance that nobody approves. */
 export async function introduceWaiting(home: FuzzedHome): Promise<Credentials> {
   await home.control.openRegistration(60);
-  const told = await expected(postJson(home, '/oauth/register', { client_name: 'waiting' }, null), 201);
+  const waiting = await registered(home, 'waiting', null);
   await home.control.openRegistration(0);
-  return { id: text(told, 'client_id'), secret: text(told, 'client_secret') };
+  return waiting;
 }
 
 async function invite({ control }: FuzzedHome): Promise<string> {
@@ -104,8 +105,8 @@ async function invite({ control }: FuzzedHome): Promise<string> {
   return token;
 }
 
-async function registered(home: FuzzedHome, token: string): Promise<Credentials> {
-  const told = await expected(postJson(home, '/oauth/register', { client_name: 'Heat pump' }, token), 201);
+async function registered(home: FuzzedHome, name: string, invite: string | null): Promise<Credentials> {
+  const told = await expected(register(home, name, invite), 201);
   return { id: text(told, 'client_id'), secret: text(told, 'client_secret') };
 }
 
@@ -147,7 +148,7 @@ async function usedAssertion(home: FuzzedHome): Promise<string> {
   const assertion = home.sign({ alg: 'EdDSA' }, { ...claims, iat: now, exp: now + 45 });
   const members = {
     grant_type: 'client_credentials',
-    client_assertion_type: 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer',
+    client_assertion_type: JWT_BEARER,
     client_assertion: assertion,
   };
   const told = await postForm(home, '/oauth/token', members);
@@ -165,10 +166,6 @@ async function tokenOf(home: FuzzedHome, client: Credentials): Promise<string> {
   return text(await expected(postForm(home, '/oauth/token', grant(client)), 200), 'access_token');
 }
 
-async function tokenAtHand(home: FuzzedHome, client: Credentials): Promise<string> {
-  return text(await postForm(home, '/oauth/token', grant(client)), 'access_token') || 'none';
-}
-
 function form({ id, secret }: Credentials): Record<string, string> {
   return { client_id: id, client_secret: secret };
 }
@@ -177,11 +174,10 @@ function grant(client: Credentials): Record<string, string> {
   return { ...form(client), grant_type: 'client_credentials' };
 }
 
-/** @param error of the answer; or another status that is right too */
-async function expected(told: Promise<Told>, status: number, error?: string | number): Promise<Told> {
+/** @param error of the answer */
+async function expected(told: Promise<Told>, status: number, error?: string): Promise<Told> {
   const found = await told;
-  const fits = typeof error === 'number' ? [status, error].includes(found.status) : found.status === status;
-  if (fits && (typeof error !== 'string' || found.body['error'] === error)) return found;
+  if (found.status === status && (error === undefined || found.body['error'] === error)) return found;
   throw new Error(
     `expected ${status} ${error ?? ''}, found ${found.status} ${found.body['error'] ?? ''}: ${found.body['error_description'] ?? ''}`,
   );

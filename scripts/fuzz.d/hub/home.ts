@@ -47,56 +47,51 @@ export interface FuzzedHome extends AsyncDisposable {
 const DAY = 86_400;
 
 export async function startHome(): Promise<FuzzedHome> {
-  const started = new AsyncDisposableStack();
-  try {
-    const counts: Record<string, number> = {};
-    const received = ({ endpoint }: { readonly endpoint: string }) => {
-      counts[endpoint] = (counts[endpoint] ?? 0) + 1;
-    };
-    const users = Object.values(USERS).map((name) => ({ name, password: `${name}-password` }));
-    const emulator = started.use(await startEmulator({ users, intercept: { received } }));
-    const { publicKey, privateKey } = generateKeyPairSync('ed25519');
-    const declared = { id: 'declared-meter', secret: 'declared-meter-secret-0123456789abcdef' };
-    const heap = logFile('heap');
-    const hub = await prepare(emulator, declared, publicKey, heap);
-    started.use(hub);
-    await hub.launch();
-    const control = started.use(await connectControl([join(hub.directory, 'state/control.sock')]));
-    // The CA before is served beside it.
-    const ca = (await control.rotateAuthority(DAY)).certificate;
-    const agent = new Agent({ connect: { ca } });
-    started.defer(() => agent.destroy());
-    const add = async (name: string, user: string): Promise<Credentials> => {
-      const { client_id, client_secret } = await hub.addAppliance(name, 'Monitoring');
-      await logIn(emulator, await hub.beginPairing(name), user);
-      return { id: client_id, secret: client_secret };
-    };
-    const victim = await add('victim', USERS.victim);
-    const own = await add('own', USERS.attacker);
-    const doubter = await add('doubter', USERS.attacker);
-    await logIn(emulator, await hub.beginPairing('keyed'), USERS.attacker);
-    rememberSecrets([declared.secret]);
-    const resources = started.move();
-    return {
-      hub,
-      emulator,
-      ports: { httpPort: hub.httpPort, httpsPort: hub.httpsPort, ca },
-      victim,
-      own,
-      doubter,
-      keyed: { id: 'keyed-meter', publicKey: publicKey.export({ type: 'spki', format: 'pem' }).toString() },
-      declared,
-      control,
-      agent,
-      sign: (header, claims) => signed(privateKey, header, claims),
-      memory: () => memoryIn(heap),
-      portalRequests: () => ({ ...counts }),
-      [Symbol.asyncDispose]: () => resources.disposeAsync(),
-    };
-  } catch (error) {
-    await started.disposeAsync();
-    throw error;
-  }
+  await using started = new AsyncDisposableStack();
+  const counts: Record<string, number> = {};
+  const received = ({ endpoint }: { readonly endpoint: string }) => {
+    counts[endpoint] = (counts[endpoint] ?? 0) + 1;
+  };
+  const users = Object.values(USERS).map((name) => ({ name, password: `${name}-password` }));
+  const emulator = started.use(await startEmulator({ users, intercept: { received } }));
+  const { publicKey, privateKey } = generateKeyPairSync('ed25519');
+  const declared = { id: 'declared-meter', secret: 'declared-meter-secret-0123456789abcdef' };
+  const heap = logFile('heap');
+  const hub = await prepare(emulator, declared, publicKey, heap);
+  started.use(hub);
+  await hub.launch();
+  const control = started.use(await connectControl([join(hub.directory, 'state/control.sock')]));
+  // The CA before is served beside it.
+  const ca = (await control.rotateAuthority(DAY)).certificate;
+  const agent = new Agent({ connect: { ca } });
+  started.defer(() => agent.destroy());
+  const add = async (name: string, user: string): Promise<Credentials> => {
+    const { client_id, client_secret } = await hub.addAppliance(name, 'Monitoring');
+    await logIn(emulator, await hub.beginPairing(name), user);
+    return { id: client_id, secret: client_secret };
+  };
+  const victim = await add('victim', USERS.victim);
+  const own = await add('own', USERS.attacker);
+  const doubter = await add('doubter', USERS.attacker);
+  await logIn(emulator, await hub.beginPairing('keyed'), USERS.attacker);
+  rememberSecrets([declared.secret]);
+  const resources = started.move();
+  return {
+    hub,
+    emulator,
+    ports: { httpPort: hub.httpPort, httpsPort: hub.httpsPort, ca },
+    victim,
+    own,
+    doubter,
+    keyed: { id: 'keyed-meter', publicKey: publicKey.export({ type: 'spki', format: 'pem' }).toString() },
+    declared,
+    control,
+    agent,
+    sign: (header, claims) => signed(privateKey, header, claims),
+    memory: () => memoryIn(heap),
+    portalRequests: () => ({ ...counts }),
+    [Symbol.asyncDispose]: () => resources.disposeAsync(),
+  };
 }
 
 async function prepare(
