@@ -1,3 +1,4 @@
+import * as v from 'valibot';
 import { systemRandom } from '../../system/random.ts';
 import type { ClientAudit } from '../audit/client-audit.ts';
 import { BoundedMap } from '../memory/bounded.ts';
@@ -34,17 +35,19 @@ interface Successor {
   readonly claims: TokenClaims;
 }
 
+const text = (description: string) => v.pipe(v.string(), v.description(description));
+
 /** A token response (specification, "Token response"; RFC 6749, 5.1). */
-export interface TokenResponse {
-  readonly access_token: string;
+export const TokenResponse = v.strictObject({
+  access_token: text('Authenticates calls to the cloud API'),
   /** Seconds. */
-  readonly expires_in: number;
-  readonly token_type: 'bearer';
-  readonly scope: string | null;
-  readonly refresh_token: string;
-  /** With the setting `idToken` alone. */
-  readonly id_token?: string;
-}
+  expires_in: v.pipe(v.number(), v.integer(), v.minValue(0), v.description('Lifetime of the access token')),
+  token_type: v.literal('bearer'),
+  scope: v.nullable(text('Space-separated names; null where none was asked for')),
+  refresh_token: text('Serves once, unless a grace was set'),
+  id_token: v.exactOptional(text('A JWT that tells who has logged in; with the setting `id_token` alone')),
+});
+export type TokenResponse = Readonly<v.InferOutput<typeof TokenResponse>>;
 
 /** A refresh token that is no good, and why. */
 export interface Refused {

@@ -1,11 +1,10 @@
 import * as v from 'valibot';
 import { NotFound, type Operation } from '../api/operation.ts';
 import type { OAuthError } from '../http/token-request.ts';
-import type { TokenResponse } from '../oauth/grants.ts';
+import { TokenResponse } from '../oauth/grants.ts';
 
 const text = (description: string) => v.pipe(v.string(), v.description(description));
 const url = (description: string) => v.pipe(v.string(), v.url(), v.description(description));
-const seconds = (description: string) => v.pipe(v.number(), v.integer(), v.minValue(0), v.description(description));
 
 const ClientInPath = v.strictObject({ client_id: text('The client, a UUID') });
 
@@ -13,16 +12,6 @@ const ClientInPath = v.strictObject({ client_id: text('The client, a UUID') });
 const OAuthProblem: v.GenericSchema<{ error: OAuthError['error']; error_description: string }> = v.strictObject({
   error: v.picklist(['invalid_request', 'invalid_client', 'invalid_grant', 'invalid_scope', 'unsupported_grant_type']),
   error_description: v.string(),
-});
-
-/** RFC 6749, 5.1. */
-const Tokens: v.GenericSchema<TokenResponse> = v.strictObject({
-  access_token: text('Authenticates calls to the cloud API'),
-  expires_in: seconds('Lifetime of the access token'),
-  token_type: v.literal('bearer'),
-  scope: v.nullable(text('Space-separated names; null where none was asked for')),
-  refresh_token: text('Serves once, unless a grace was set'),
-  id_token: v.exactOptional(text('A JWT that tells who has logged in; with the setting `id_token` alone')),
 });
 
 const clientInForm = {
@@ -158,7 +147,7 @@ export const portalOperations: readonly Operation[] = [
     security: 'client',
     form: TokenRequest,
     answers: {
-      200: { description: 'A new pair of tokens', body: Tokens, headers: { 'cache-control': 'no-store' } },
+      200: { description: 'A new pair of tokens', body: TokenResponse, headers: { 'cache-control': 'no-store' } },
       400: { description: 'RFC 6749, 5.2', body: OAuthProblem },
       401: {
         description: 'The client did not prove who it is; no code and no token was touched',
