@@ -4,8 +4,8 @@ import type { systemTimers } from '../../system/clock.ts';
 import type { Answer, DescribedOperation, Json } from '../../system/http/openapi.ts';
 import type { Faults } from '../faults/faults.ts';
 import { readJson } from '../http/json-body.ts';
+import type { RequestLog } from '../http/request-log.ts';
 import { refusal } from '../http/routes.ts';
-import type { RequestLog } from '../log/request-log.ts';
 import type { Portal } from '../portal.ts';
 
 /**

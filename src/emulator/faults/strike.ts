@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { systemTimers } from '../../system/clock.ts';
 import { received } from '../http/received.ts';
-import type { RequestLog } from '../log/request-log.ts';
+import type { RequestLog } from '../http/request-log.ts';
 import type { FaultMatch, Faults } from './faults.ts';
 import type { FaultOptions, ReplacementFault } from './kinds.ts';
 import type { OriginListener } from './origin-listener.ts';

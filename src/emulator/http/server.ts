@@ -4,13 +4,13 @@ import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify }
 import { html } from 'ghtml';
 import { isOwnHost } from '../../system/http/host-check.ts';
 import { NO_SCHEMAS } from '../../system/http/no-schemas.ts';
-import type { RequestLog } from '../log/request-log.ts';
 import type { Portal } from '../portal.ts';
 import type { Exchange, Interceptor } from '../settings/options.ts';
 import type { Settings } from '../settings/settings.ts';
 import type { Tls } from '../tls.ts';
 import type { RateLimiter } from './rate-limit.ts';
 import { received, receiveRequests, wasReceived } from './received.ts';
+import type { RequestLog } from './request-log.ts';
 import { notFound, STATUS_CODES } from './routes.ts';
 import { readTokenRequests } from './token-request.ts';
 
