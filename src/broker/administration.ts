@@ -156,7 +156,10 @@ export function openAdministration(broker: Broker, address: HubAddress): BrokerA
     async refresh(name) {
       const appliance = appliances.named(name);
       if (grants.get(appliance.id) === undefined) {
-        throw new Failure('token_unavailable', `${name} is not paired: run "latchkey pair ${name}"`);
+        const { problem } = statusOf(appliance);
+        const why =
+          problem === null ? `is not paired: run "latchkey pair ${name}"` : `can't be refreshed: ${problem.message}`;
+        throw new Failure('token_unavailable', `${name} ${why}`);
       }
       refuseWhileStopping(broker);
       await grants.refresh(appliance.id);

@@ -103,11 +103,16 @@ export interface ApplianceStatus {
   readonly credentialsDamaged?: true;
   /** Why the last pairing failed, while it is not paired: for a day, until another begins, or as `recentFailure` has it. */
   readonly pairingFailed?: FailedPairing;
+  /** Why no grant is at work, where the portal has not ended it; left out where it has, or where the appliance was never paired. */
+  readonly grantMissing?: GrantMissing;
   /** Where the hub's credentials at its portal are corrected; left out where nothing of them is told. */
   readonly credentialLocation?: CredentialLocation;
   /** The scope that the configuration asks for by now, where the grant was asked for another: it is to be paired again. */
   readonly wantedScope?: string | null;
 }
+
+/** Why an appliance that was paired has no grant at work: it was paired with what the configuration has no longer, or the store was damaged. */
+type GrantMissing = 'portal_changed' | 'grant_damaged';
 
 /** A pairing that has failed: `message` says why and what to do next, in English; `at` in RFC 3339 UTC. */
 interface FailedPairing {

@@ -26,8 +26,9 @@ export interface DaemonOptions {
   onUp?(hub: Hub): Promise<void>;
 }
 
-/** How often it is looked whether the status line is another one, in ms. */
+/** How often it is looked whether the status line is another one, in ms, and how soon after something has happened. */
 const STATUS_INTERVAL = 10_000;
+const STATUS_SOON = 500;
 
 /** What runs now. */
 interface Current {
@@ -54,13 +55,14 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
   const ended = new AbortController();
   void ending.then(() => ended.abort());
   const current: Current = { hub: null, line: '' };
-  using _parts = look(options, current);
+  using line = tellStatus(options, current);
   for (let plan: Plan | null = { configuration: options.configuration }; plan !== null; ) {
     const { configuration, hub: started } = await start(plan, options);
     await using hub = started;
     current.hub = hub;
     current.line = await lineOf(hub);
     service.ready(current.line);
+    hub.onEvent(() => line.tellSoon());
     await options.onUp?.(hub);
     const next = await orEnding<Reload | 'restart'>(
       ended.signal,
@@ -108,27 +110,43 @@ async function start(
   }
 }
 
-/** Tells the service manager how the running hub is. */
-function look({ service, log }: DaemonOptions, current: Current): Disposable {
+/** Tells the service manager how the running hub is: now and then, and soon after something has happened. */
+function tellStatus(
+  { service, log }: DaemonOptions,
+  current: Current,
+): Disposable & {
+  tellSoon(): void;
+} {
   const timers: Timers = systemTimers;
   const parts = new DisposableStack();
-  if (!service.listens) return parts;
+  if (!service.listens) return { tellSoon: () => undefined, [Symbol.dispose]: () => parts.dispose() };
   const overdue = () => current.hub?.overdue ?? 0;
   const isThere = () => current.hub !== null;
   parts.use(feedWatchdog({ service, overdue, isThere, log, timers, now: timerClock }));
   let disarm: () => void = () => undefined;
+  let isSoon = false;
   const tell = async () => {
+    isSoon = false;
     const { hub } = current;
     const line = hub === null ? current.line : await lineOf(hub);
     if (line !== current.line && hub === current.hub) {
       current.line = line;
       service.status(line);
     }
-    disarm = timers.after(STATUS_INTERVAL, () => void tell());
+    arm(isSoon ? STATUS_SOON : STATUS_INTERVAL);
   };
-  disarm = timers.after(STATUS_INTERVAL, () => void tell());
+  const arm = (delay: number) => {
+    disarm();
+    disarm = timers.after(delay, () => void tell());
+  };
+  arm(STATUS_INTERVAL);
   parts.defer(() => disarm());
-  return parts;
+  const tellSoon = () => {
+    // Not later with each event.
+    if (!isSoon) arm(STATUS_SOON);
+    isSoon = true;
+  };
+  return { tellSoon, [Symbol.dispose]: () => parts.dispose() };
 }
 
 /**

@@ -41,6 +41,7 @@ const PORTAL: Partial<Record<Condition['code'], (portal: string) => string>> = {
   portal_deferred: (portal) => `portal ${portal} asks to wait`,
   misconfigured: (portal) => `portal ${portal} refuses the hub's credentials`,
   clock_unknown: () => 'clock not confirmed',
+  portal_changed: (portal) => `portal ${portal} is not the one of the pairing`,
 };
 
 type Counted = Pick<ApplianceStatus, 'name' | 'portal'> & { readonly conditions: readonly Condition[] };
@@ -79,6 +80,7 @@ function kindOf([gravest]: readonly Condition[]): Kind {
     case undefined:
       return 'active';
     case 'refused':
+    case 'grant_damaged':
       return 'needs_pairing';
     case 'approval_needed':
       return 'needs_approval';

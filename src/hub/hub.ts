@@ -44,6 +44,8 @@ export interface Hub extends AsyncDisposable {
   readonly restartWanted: Promise<void>;
   /** For how long the next thing that was planned has been due, in ms on the boot clock. */
   readonly overdue: number;
+  /** Calls it whenever something has happened to an appliance, so that its state may be another one. */
+  onEvent(listener: () => void): void;
   /**
    * To be called before the hub is disposed of, where another one takes its place: waits for what was sent to the portal, and
    * until it is written down, and hands out tokens meanwhile, but starts no further refresh.
@@ -261,6 +263,7 @@ export async function startHub(
     get overdue() {
       return scheduler.overdue;
     },
+    onEvent: (listener) => events.listen(listener),
     async handOver(next) {
       await drain(broker, timers, ended.signal);
       // While tokens are handed out still: one that hangs would keep appliances waiting for the next hub.

@@ -93,6 +93,13 @@ const STATES: readonly State[] = [
       problem: { code: 'refused', message: 'Something is wrong', since: SINCE },
     }),
   },
+  ...(['portal_changed', 'grant_damaged'] as const).map((grantMissing) => ({
+    what: `needs_pairing: ${grantMissing}`,
+    appliance: wallbox({
+      ...{ state: 'needs_pairing', expiresIn: null, grantMissing },
+      problem: { code: 'refused', message: 'Something is wrong', since: SINCE },
+    }),
+  })),
   ...HUB_CONDITION_CODES.map((hub) => ({ what: `hub: ${hub}`, appliance: wallbox(), hub })),
 ];
 

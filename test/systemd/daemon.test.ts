@@ -25,6 +25,15 @@ describe.skipIf(whyNoSystemd)('a daemon under systemd', () => {
     await socket.heard('STATUS=1 unpaired');
     await hub.pair('wallbox', emulator);
     await socket.heard('STATUS=1 active');
+    // Soon after each change, and not when it is looked anyway: meanwhile its watchdog would be fed twenty times for each.
+    const earlier = socket.told('WATCHDOG').length;
+    for (const line of ['1 unpaired', '1 active', '1 unpaired', '1 active']) {
+      const before = socket.told('STATUS').length;
+      if (line === '1 active') await hub.pair('wallbox', emulator);
+      else await hub.ask((control) => control.unpair('wallbox'));
+      await eventually(async () => socket.told('STATUS').slice(before).includes(line));
+    }
+    expect(socket.told('WATCHDOG').length - earlier).toBeLessThan(40);
     const fed = socket.told('WATCHDOG').length;
     await eventually(async () => socket.told('WATCHDOG').length >= fed + 3);
 

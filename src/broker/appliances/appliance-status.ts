@@ -47,6 +47,7 @@ export function applianceStatus(
     portal: appliance.portal,
     account: held?.grant.account ?? null,
     ...(appliance.origin === 'declared' ? { declared: true } : {}),
+    ...(problem !== null && problem === restingProblem ? { grantMissing: 'portal_changed' } : {}),
     ...registrationOf(appliance),
     ...(appliance.credentials.kind === 'none' ? { withoutCredentials: true } : {}),
     ...(wantsAnotherScope(appliance, held?.grant) ? { wantedScope: appliance.scope } : {}),
@@ -72,7 +73,12 @@ function withStoreProblem(
   const status: ApplianceStatus = damaged ? { ...whole, credentialsDamaged: true } : whole;
   if (status.state === 'unpaired' && damagedGrants.has(appliance)) {
     const message = "The hub's store was damaged where it held this grant, and there is no copy of it";
-    return { ...status, state: 'needs_pairing', problem: { code: 'refused', message, since } };
+    return {
+      ...status,
+      state: 'needs_pairing',
+      problem: { code: 'refused', message, since },
+      grantMissing: 'grant_damaged',
+    };
   }
   if (status.state === 'active' && unwritable !== null) {
     const message = `The hub can't write its store, so it starts no refresh: ${unwritable}`;
@@ -150,7 +156,7 @@ function stateWithout(isPairing: boolean, hasResting: boolean): ApplianceState {
 /** The configuration says another portal than the one that gave the grant. */
 function restingGrant({ portal }: Appliance, { givenBy }: Grant, since: Instant): Problem {
   const giver = `${givenBy.origin} (client_id ${givenBy.clientId})`;
-  const message = `It was paired with ${giver}, which is not what the configuration has as its portal now, ${portal}: the grant is kept and comes back to work when the configuration is as it was; a new pairing takes its place`;
+  const message = `It was paired with ${giver}, which is not what the configuration has as its portal now, ${portal}: the grant is kept, and is at work again when the configuration is as it was; a new login takes its place`;
   return { code: 'refused', message, since };
 }
 

@@ -110,12 +110,22 @@ function ofAppliance(status: ApplianceStatus, page: string, now: number): Applia
   }
 
   const found: ApplianceCondition[] = [];
-  const { state, problem, expiresIn, pairingFailed, credentialLocation = { portal: status.portal } } = status;
+  const {
+    state,
+    problem,
+    expiresIn,
+    grantMissing,
+    pairingFailed,
+    credentialLocation = { portal: status.portal },
+  } = status;
   if (problem !== null) {
     const [severity, consequence] = OF_PROBLEM[problem.code];
     const until = expiresIn === null || expiresIn < 1 ? null : rfc3339(now + expiresIn * 1000);
     const message = `${appliance} ${consequence}: ${startingLow(problem.message)}`;
-    found.push(of(problem.code, severity, message, whatToDo(problem.code, appliance, own), problem.since, until));
+    const login = whatToDo(problem.code, appliance, own);
+    const change = `If that was not meant, change portals.${status.portal} back and run "latchkey reload"; else ${startingLow(login)}`;
+    const advice = grantMissing === 'portal_changed' ? change : login;
+    found.push(of(grantMissing ?? problem.code, severity, message, advice, problem.since, until));
   } else if (state === 'pairing') {
     found.push(
       of('login_open', 'info', `${appliance} waits for the login`, `Log in through its link, which ${own} shows`),

@@ -84,6 +84,8 @@ export function noticeOf({ condition, grant }: ApplianceFacts, failing: Failing 
     case 'approval_needed':
       return worded('approval_needed', condition);
     case 'refused':
+    case 'portal_changed':
+    case 'grant_damaged':
       return worded('pairing_needed', condition);
     case 'misconfigured':
       return worded('misconfigured', condition);

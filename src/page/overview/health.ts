@@ -114,7 +114,8 @@ export function hubHealth(
   switch (gravest.severity) {
     case 'error': {
       if (gravest.appliance === null) return { severity: 'bad', sentence: overview.hubNeeds };
-      const one = gravest.code === 'refused' ? overview.needsLogin : needsSeeing;
+      const isLogin = gravest.code === 'refused' || gravest.code === 'grant_damaged';
+      const one = isLogin ? overview.needsLogin : needsSeeing;
       const needy = [...new Set(alike.map(({ appliance }) => appliance))];
       return { severity: 'bad', sentence: needy.length > 1 ? severalNeed(needy.length) : one(gravest.appliance) };
     }

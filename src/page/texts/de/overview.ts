@@ -75,6 +75,10 @@ export const states: typeof english.states = {
     store_unwritable: () =>
       'Der Hub kann nichts speichern. Bitte Platz auf dem Datenträger schaffen oder die Speicherkarte ersetzen.',
     refused: (appliance) => `Das Portal hat den Zugang beendet. Neu anmelden, um ${appliance} zu verbinden.`,
+    portal_changed: (appliance) =>
+      `Die Konfiguration des Hubs nennt ein anderes Portal oder eine andere client_id als die, mit der ${appliance} verbunden wurde. War das nicht gewollt, bitte zurückändern und „sudo latchkey reload“ ausführen; sonst neu anmelden, um ${appliance} zu verbinden.`,
+    grant_damaged: (appliance) =>
+      `Der Zugang wurde auf dem Datenträger des Hubs beschädigt. Neu anmelden, um ${appliance} zu verbinden.`,
     approval_needed: (appliance) =>
       `${appliance} möchte dazukommen. Bitte nur freigeben, wenn es Ihr Gerät ist. Zeigt es einen Code, muss es der hier sein.`,
     not_paired: (appliance) => `Einmal anmelden, um ${appliance} zu verbinden.`,

@@ -78,6 +78,10 @@ export const states = {
     clock_unknown: () => 'The hub does not know the right time yet. It goes on by itself once it does.',
     store_unwritable: () => 'The hub cannot save anything. Make room on its disk, or replace its memory card.',
     refused: (appliance: string) => `The portal has ended the access. Log in again to connect the ${appliance}.`,
+    portal_changed: (appliance: string) =>
+      `The hub’s configuration names another portal or client_id than the one that the ${appliance} was connected with. If that was not meant, change it back and run “sudo latchkey reload”; else log in again to connect the ${appliance}.`,
+    grant_damaged: (appliance: string) =>
+      `Its access was damaged on the hub’s disk. Log in again to connect the ${appliance}.`,
     approval_needed: (appliance: string) =>
       `The ${appliance} asks to join. Approve it only if it is yours. If it shows a code, that must be the one below.`,
     not_paired: (appliance: string) => `Log in once to connect the ${appliance}.`,
