@@ -42,7 +42,7 @@ export class Housekeeping implements AsyncDisposable {
   /** Begins with it. */
   begin(): void {
     this.#nightly = this.#plan();
-    if (this.#store.snapshotHasOldKey || this.#copyIsOld()) this.copySoon();
+    if (this.#copyIsOld()) this.copySoon();
     this.#store.whenPaired(() => this.copySoon());
     this.#looks = this.#lookAgain();
   }

@@ -55,7 +55,7 @@ interface Found {
 }
 
 /** An opened database, but for what is known of its sealing. */
-type Unsealed = Omit<OpenedDatabase, 'sealing' | 'snapshotHasOldKey'>;
+type Unsealed = Omit<OpenedDatabase, 'sealing'>;
 
 class Opening {
   readonly #files: StoreFiles;
@@ -72,13 +72,7 @@ class Opening {
     const unwritable = this.#writeProblem();
     if (unwritable === null) finishReplacement(this.#files);
     if (this.#isNew()) {
-      return {
-        database: this.#create(unwritable),
-        sealing: this.#keys[0],
-        unwritable: null,
-        recovered: null,
-        snapshotHasOldKey: false,
-      };
+      return { database: this.#create(unwritable), sealing: this.#keys[0], unwritable: null, recovered: null };
     }
     const found = this.#look(unwritable);
     try {
@@ -165,19 +159,18 @@ class Opening {
     const snapshot = this.#snapshot(opens ? found.left.sealing : undefined);
     const whole = found.left;
     const sealing = (opens ? whole : (snapshot?.salvage ?? whole))?.sealing ?? this.#keys[0];
-    const how = { sealing, snapshotHasOldKey: snapshot?.salvage.isResealed ?? false };
     const behind = whole !== null && snapshot !== null && isBehind(whole, snapshot.salvage);
     const damage = found.damage ?? (behind ? 'it is older than its daily copy' : null);
     const left = whole && { ...whole, damage };
     const sound = left !== null && damage === null;
-    if (sound && left.unreadable.size === 0) return { ...this.#asItIs(found), ...how };
+    if (sound && left.unreadable.size === 0) return { ...this.#asItIs(found), sealing };
     if (left !== null && left.opened === 0 && left.unreadable.size > 0 && (snapshot?.salvage.opened ?? 0) === 0) {
       throw new Failure(
         'store_key_wrong',
         `the store ${this.#files.database} was sealed with another store.key: put the right key back`,
       );
     }
-    if (sound && !(snapshot !== null && canMend(left, snapshot.salvage))) return { ...this.#asItIs(found), ...how };
+    if (sound && !(snapshot !== null && canMend(left, snapshot.salvage))) return { ...this.#asItIs(found), sealing };
     if (!hasContent(left) && snapshot === null) throw this.#beyondHelp(damage ?? 'nothing can be read');
     const rebuilt = rebuild({ left, snapshot });
     const why =
@@ -185,9 +178,9 @@ class Opening {
         ? `can't be read (${damage})`
         : `was damaged (${damage ?? unreadableRows(left)})`;
     try {
-      if (unwritable !== null) return { ...this.#fromMemory(rebuilt, why, snapshot, unwritable), ...how };
+      if (unwritable !== null) return { ...this.#fromMemory(rebuilt, why, snapshot, unwritable), sealing };
       live?.close();
-      return { ...this.#replaced(rebuilt, why, snapshot), ...how };
+      return { ...this.#replaced(rebuilt, why, snapshot), sealing };
     } finally {
       rebuilt.database.close();
     }

@@ -75,7 +75,7 @@ test('a pairing is copied at once, and nothing is copied twice', async () => {
   await at.keepHouse(async (housekeeping) => {
     expect(await pair(at.store, 1)).toBe(true);
     await eventually(async () => statSync(at.copy).ino !== first);
-    expect(readFileSync(at.copy).includes('"kind":"paired"')).toBe(true);
+    expect(readFileSync(at.copy).includes(`${WALLBOX.id}ended`)).toBe(true);
     date(at.copy, at.time.wall - DAY);
     housekeeping.copySoon();
     await at.store.setting('none');

@@ -231,14 +231,20 @@ test.each(['', 'half of a k', 'A'.repeat(43)])('a new key that was never used (%
 });
 
 describe('where the key is a systemd credential', () => {
-  test('the new one is taken from beside it, and its owner puts it in its place', async () => {
-    using folder = stateInMemory();
-    const [state, credentials] = [join(folder.path, 'state'), join(folder.path, 'credentials')];
-    for (const path of [state, credentials]) mkdirSync(path, { mode: 0o700 });
+  /** A state directory and its credentials, with a key, and another one that is yet to be put beside it. */
+  async function withCredential(path: string) {
+    const [state, credentials] = [join(path, 'state'), join(path, 'credentials')];
+    for (const made of [state, credentials]) mkdirSync(made, { mode: 0o700 });
     const file = (name: string) => join(credentials, `secrets_${name}`);
     const [before, after] = [systemRandom.token(32), systemRandom.token(32)];
     writeFileSync(file('store.key'), before);
     await filled(state, credentials);
+    return { state, credentials, file, before, after };
+  }
+
+  test('the new one is taken from beside it, and its owner puts it in its place', async () => {
+    using folder = stateInMemory();
+    const { state, credentials, file, before, after } = await withCredential(folder.path);
     await expect(rotate(state, credentials)).rejects.toMatchObject({
       code: 'not_allowed',
       message: expect.stringMatching(/systemd credential.*store\.key\.next/),
@@ -256,6 +262,20 @@ describe('where the key is a systemd credential', () => {
     execFileSync('mv', [file('store.key.next'), file('store.key')]);
     expect(await start(state, credentials)).toEqual(WHOLE);
     expect(readdirSync(state).toSorted()).toEqual(['latchkey.db', 'latchkey.db.copy']);
+  });
+
+  test('a start makes the copy anew that a rotation which was cut short has left', async () => {
+    using folder = stateInMemory();
+    const { state, credentials, file, before, after } = await withCredential(folder.path);
+    writeFileSync(file('store.key.next'), after);
+    {
+      const { store } = await open(state, credentials);
+      using _open = store;
+      store.reseal(jweSealing(Buffer.from(after, 'base64url')));
+    }
+    expect(Object.keys(opens(state, Buffer.from(before, 'base64url')))).toContain('latchkey.db.copy');
+    expect(await start(state, credentials)).toEqual(WHOLE);
+    expect(opens(state, Buffer.from(before, 'base64url'))).toEqual({});
   });
 });
 

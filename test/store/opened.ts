@@ -16,13 +16,7 @@ export const KEY = new Uint8Array(KEY_BYTES).fill(7);
 export function open(path: string): SqliteStore {
   const files = storeFiles(path);
   const sealing = jweSealing(KEY);
-  const reopen = () => ({
-    database: openDatabase(files),
-    sealing,
-    unwritable: null,
-    recovered: null,
-    snapshotHasOldKey: false,
-  });
+  const reopen = () => ({ database: openDatabase(files), sealing, unwritable: null, recovered: null });
   return new SqliteStore(files, reopen(), async () => reopen());
 }
 

@@ -39,11 +39,6 @@ export class DatabaseFile implements Disposable {
     return this.#opened.recovered;
   }
 
-  /** Whether the daily copy is sealed with another key than the database. */
-  get snapshotHasOldKey(): boolean {
-    return this.#opened.snapshotHasOldKey;
-  }
-
   /** How many rows were changed since it was opened. */
   get changes(): number {
     return this.sql.get<{ changes: number }>('SELECT total_changes() AS changes')?.changes ?? 0;

@@ -27,8 +27,6 @@ export interface OpenedDatabase {
   readonly unwritable: string | null;
   /** Says what was put in place of a damaged database; null where nothing was. */
   readonly recovered: string | null;
-  /** Whether the daily copy is sealed with another key than its rows. */
-  readonly snapshotHasOldKey: boolean;
 }
 
 /**

@@ -78,9 +78,10 @@ export class KeyRotation {
    * @throws Failure `store_unwritable`: the next start goes on
    */
   async finish(makeSnapshot: () => Promise<void>): Promise<void> {
-    const { unwritable, sealing, snapshotHasOldKey } = this.#store;
-    if (this.#next.isCredential || unwritable !== null || !existsSync(this.#file)) return;
-    if (sealing === this.#nextSealing) await this.#conclude(snapshotHasOldKey ? makeSnapshot : null);
+    if (this.#store.unwritable !== null) return;
+    if (this.awaitsOwner) await this.#remakeSnapshot(makeSnapshot);
+    if (this.#next.isCredential || !existsSync(this.#file)) return;
+    if (this.#store.sealing === this.#nextSealing) await this.#conclude(makeSnapshot);
     else this.#forget();
   }
 
@@ -135,13 +136,9 @@ export class KeyRotation {
     return { ...(await this.#remakeSnapshot(makeSnapshot)), isCredential: true };
   }
 
-  /** @param makeSnapshot null where the copy is sealed with the new key already */
-  async #conclude(makeSnapshot: (() => Promise<void>) | null): Promise<KeyRotated> {
+  async #conclude(makeSnapshot: () => Promise<void>): Promise<KeyRotated> {
     const { directory } = this.#store.files;
-    const made =
-      makeSnapshot === null
-        ? { leftovers: this.#leftovers(), snapshotProblem: null }
-        : await this.#remakeSnapshot(makeSnapshot);
+    const made = await this.#remakeSnapshot(makeSnapshot);
     try {
       // A hub that was started meanwhile may have done it.
       if (existsSync(this.#file)) renameSync(this.#file, join(directory, 'store.key'));

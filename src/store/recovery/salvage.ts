@@ -14,8 +14,6 @@ import { readSetting, type SettingRow, settingPlace, settingRow } from '../rows/
 /** All that can be read of a database, damaged or not; sealed by {@link Salvage.sealing}. */
 export interface Salvage {
   readonly sealing: Sealing;
-  /** Whether the database has it sealed with another key. */
-  readonly isResealed: boolean;
   readonly settings: ReadonlyMap<string, SettingRow>;
   readonly appliances: readonly ApplianceRow[];
   readonly grants: ReadonlyMap<string, GrantRow>;
@@ -109,7 +107,6 @@ export function salvage(database: Database.Database, keys: readonly [Sealing, ..
   const isSound = damage === null && unreadable.size === 0;
   return {
     sealing,
-    isResealed,
     settings: new Map(settings.map((row) => [row.name, row])),
     appliances,
     grants: new Map(grants.map((row) => [row.appliance, row])),
