@@ -1,5 +1,5 @@
 // Sends a batch of requests on several connections at a time, and has each answer judged.
-import { type Answer, type Dial, dropLeft, exchange } from './exchange.ts';
+import { type Answer, type Dial, exchange } from './exchange.ts';
 import { type FuzzRequest, shown } from './requests.ts';
 
 /** Something that went wrong. */
@@ -58,7 +58,6 @@ export async function sendBatch(batch: readonly FuzzRequest[], recipient: Recipi
     });
   const alone = batch.filter(({ pipelined }) => !pipelined).map((one) => [one]);
   await Promise.all([...lanes(alone), ...lanes(shared(batch, recipient))]);
-  dropLeft();
   return problem;
 }
 

@@ -1,4 +1,4 @@
-// Requests over raw sockets: pipelined, in pieces, half, and left lying.
+// Requests over raw sockets: pipelined, in pieces, half, and given up.
 import { connect, type Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import type { FuzzRequest } from './requests.ts';
@@ -33,15 +33,6 @@ export interface Exchanged {
 const PATIENCE = 30_000;
 const IMPATIENCE = 300;
 
-/** Connections that are left open at a time; then the oldest is reset. */
-const LEFT = 64;
-const left: Dialled[] = [];
-
-/** Resets all connections that were left open. */
-export function dropLeft(): void {
-  for (const connection of left.splice(0)) connection.reset();
-}
-
 /** Connections to an origin of plain HTTP. */
 export function plainDial(origin: string): Dial {
   const { hostname, port } = new URL(origin);
@@ -54,7 +45,6 @@ export function plainDial(origin: string): Dial {
 /** Sends requests on one connection and takes their answers; those that are not sound have one of their own. */
 export function exchange(dial: Dial, requests: readonly FuzzRequest[]): Promise<Exchanged> {
   const sound = requests[0]?.sound === true;
-  const given = requests[0]?.given ?? 'up';
   return new Promise((resolve) => {
     const got: Answer[] = [];
     let received = '';
@@ -64,18 +54,16 @@ export function exchange(dial: Dial, requests: readonly FuzzRequest[]): Promise<
     const limit = setTimeout(() => done('it took too long'), sound ? PATIENCE : IMPATIENCE);
     const done = (how: string) => {
       clearTimeout(limit);
-      if (how === LEFT_OPEN) keep(connection);
-      else if (how === RESET) connection.reset();
+      if (how === RESET) connection.reset();
       else socket.destroy();
       resolve({ got, closed, how });
     };
     socket.setEncoding('latin1');
     socket.on(connection.ready, async () => {
       await write(socket, requests);
-      if (given === 'left') return done(LEFT_OPEN);
-      if (given === 'reset') return setImmediate(done, RESET);
+      if (requests[0]?.isReset === true) setImmediate(done, RESET);
       // So that nobody waits for the rest of a request that has none.
-      if (!sound) socket.end();
+      else if (!sound) socket.end();
     });
     socket.on('data', (chunk) => {
       received += chunk;
@@ -86,7 +74,7 @@ export function exchange(dial: Dial, requests: readonly FuzzRequest[]): Promise<
         if (answer.status < 200) continue;
         closed ||= answer.last;
         got.push({ status: answer.status, text: answer.text });
-        if (answer.endless) return done(got.length % 3 === 0 ? LEFT_OPEN : RESET);
+        if (answer.endless) return done(RESET);
         if (got.length === requests.length || answer.last) return done('answered');
       }
     });
@@ -95,15 +83,7 @@ export function exchange(dial: Dial, requests: readonly FuzzRequest[]): Promise<
   });
 }
 
-const LEFT_OPEN = 'left open';
 const RESET = 'reset';
-
-/** Leaves a connection open and unread. */
-function keep(connection: Dialled): void {
-  connection.socket.removeAllListeners('data').removeAllListeners('close').pause();
-  left.push(connection);
-  if (left.length > LEFT) left.shift()?.reset();
-}
 
 async function write(socket: Socket, requests: readonly FuzzRequest[]): Promise<void> {
   const [first] = requests;

@@ -28,11 +28,8 @@ export interface FuzzRequest extends Pick<Plan, 'origin' | 'method' | 'path' | '
   readonly pipelined: boolean;
   /** The bytes are written in this many pieces. */
   readonly pieces: number;
-  /**
-   * What becomes of a connection of its own, where that is not simply used: `reset`: at once after the bytes;
-   * `left`: it stays open, and nothing more is sent or read.
-   */
-  readonly given: 'up' | 'reset' | 'left';
+  /** Its connection, which is its own, is reset at once after the bytes. */
+  readonly isReset: boolean;
   /** The connection to a hub, if this request is the first on it: from where, whether TLS is left out, and the name it asks for. */
   readonly via?: { readonly address: string; readonly plain: boolean; readonly servername?: string };
 }
@@ -116,7 +113,7 @@ const HEADS = [
   'Accept-Encoding: gzip;q=9',
 ];
 
-const USED = { sound: true, pipelined: true, pieces: 1, given: 'up' } as const;
+const USED = { sound: true, pipelined: true, pieces: 1, isReset: false } as const;
 
 /** A request with nothing wrong in it, unless what it refers to is no longer there. */
 function good({ origin, method, heads, body, ...planned }: Plan): FuzzRequest {
@@ -135,11 +132,10 @@ function abandoned(plans: fc.Arbitrary<Plan>): fc.Arbitrary<FuzzRequest> {
         fc.constant(1),
         fc.nat(999).map((thousandths) => thousandths / 1000),
       ),
-      given: sometimes(70, fc.constant('reset' as const), fc.constant('left' as const)),
     })
-    .map(({ whole, share, given }) => {
+    .map(({ whole, share }) => {
       const bytes = whole.bytes.slice(0, Math.floor(share * whole.bytes.length));
-      return { ...whole, bytes, given, sound: false, pipelined: false };
+      return { ...whole, bytes, isReset: true, sound: false, pipelined: false };
     });
 }
 

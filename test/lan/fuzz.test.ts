@@ -55,7 +55,7 @@ test('a sender who is gone before its request is worked on makes nothing fail', 
     sound: true,
     pipelined: false,
     pieces: 1,
-    given: 'reset',
+    isReset: true,
   };
   const part = await subject.begin();
   const got: number[] = [];
@@ -67,7 +67,7 @@ test('a sender who is gone before its request is worked on makes nothing fail', 
     return { ...request, sound: false, via: { address: `127.9.${index}.1`, plain: false } };
   });
   expect(await sendBatch(gone, { ...part, judge })).toBeNull();
-  expect(await sendBatch([{ ...request, given: 'up' }], { ...part, judge })).toBeNull();
+  expect(await sendBatch([{ ...request, isReset: false }], { ...part, judge })).toBeNull();
   expect(got).toEqual([401]);
   expect(subject.complaints()).toBe('');
 });
@@ -81,7 +81,7 @@ test('the judge knows a 5xx, a secret, a forgery that was taken and an error tha
     sound: true,
     pipelined: true,
     pieces: 1,
-    given: 'up',
+    isReset: false,
   };
   const judged = (status: number, head: string, body: string, more: Partial<FuzzRequest> = {}) => {
     const text = `HTTP/1.1 ${status} Whatever\r\n${head}\r\n\r\n${body}`;
