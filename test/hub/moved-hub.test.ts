@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { curl } from '../netns/hub-on-host.ts';
+import { curl, logIn } from '../netns/hub-on-host.ts';
 import { PortalOnHost } from '../netns/portal-on-host.ts';
 import { HubProcess } from '../support/hub-process.ts';
 import { createLan, type Host, type Process, whyNoLan } from '../support/netns.ts';
@@ -7,8 +7,6 @@ import { MAIN } from '../support/program.ts';
 import { needs } from '../support/set-up.ts';
 
 needs(() => whyNoLan(['/usr/bin/curl']));
-
-const LOGIN = ['--data', 'username=demo', '--data', 'password=demo', '--data', 'action=login'];
 
 it('gives whoever waits in "latchkey pair" a fresh link when its address changes, and a login through either is noticed', async () => {
   await using lan = await createLan(['hub']);
@@ -29,14 +27,14 @@ it('gives whoever waits in "latchkey pair" a fresh link when its address changes
   // Who scans the code on a small terminal is led there, too.
   expect(new URL(short_url).host).toBe(`10.77.0.201:${hub.httpPort}`);
   expect(await curl(machine, ['--write-out', '%{redirect_url}', short_url])).toBe(fresh);
-  const page = await curl(machine, ['--location', '--write-out', '\n%{url_effective}', ...LOGIN, fresh]);
+  const page = await logIn(machine, fresh, '--write-out', '\n%{url_effective}');
   expect(page).toContain('You can close this page');
   expect(new URL(page.split('\n').at(-1) ?? '').host).toBe(`10.77.0.201:${hub.httpPort}`);
   await reportIn(wallbox, 'paired');
 
   // Nobody is at the address where the browser of this one is sent to, and the code comes by polling.
   await linkIn(heater, 'address_changed');
-  await expect(curl(machine, ['--max-time', '2', '--location', ...LOGIN, old])).rejects.toThrow();
+  await expect(logIn(machine, old, '--max-time', '2')).rejects.toThrow();
   await reportIn(heater, 'paired');
 });
 

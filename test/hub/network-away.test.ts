@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { curl, requestToken, startTestModeHub } from '../netns/hub-on-host.ts';
+import { curl, logIn, requestToken, startTestModeHub } from '../netns/hub-on-host.ts';
 import { listenToMdns, OBSERVER_TOOLS, observeWithZeroconf } from '../netns/observers.ts';
 import { eventually } from '../support/hub-process.ts';
 import { createLan, whyNoLan } from '../support/netns.ts';
@@ -48,9 +48,7 @@ describe('a hub that starts without any network', () => {
     expect((await hub.status()).hub.address).toBeNull();
 
     const credentials = await hub.addAppliance('wallbox');
-    const link = await hub.beginPairing('wallbox');
-    const form = ['--data', 'username=demo', '--data', 'password=demo', '--data', 'action=login'];
-    expect(await curl(machine, ['--location', ...form, link.href])).toContain('You can close this page');
+    expect(await logIn(machine, await hub.beginPairing('wallbox'))).toContain('You can close this page');
     await eventually(async () => (await hub.status()).appliances[0]?.state === 'active');
 
     const watching = await observeWithZeroconf(appliance);

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { curl } from '../netns/hub-on-host.ts';
+import { logIn } from '../netns/hub-on-host.ts';
 import { OBSERVER_TOOLS, observeWithZeroconf } from '../netns/observers.ts';
 import { PortalOnHost } from '../netns/portal-on-host.ts';
 import { startRefresh } from '../reliability/fleet.ts';
@@ -9,8 +9,6 @@ import { needs } from '../support/set-up.ts';
 import { slowStoreEnv } from '../support/slow-store.ts';
 
 needs(() => whyNoLan([...OBSERVER_TOOLS, '/usr/bin/curl']));
-
-const LOGIN = ['--data', 'username=demo', '--data', 'password=demo', '--data', 'action=login'];
 
 it('says goodbye where it is told to stop while a reload waits for the portal', async () => {
   await using lan = await createLan(['hub', 'neighbour']);
@@ -24,8 +22,7 @@ it('says goodbye where it is told to stop while a reload waits for the portal', 
   const observer = await observeWithZeroconf(lan.hosts.neighbour);
   const { instanceName } = await observer.found();
   await hub.addAppliance('wallbox');
-  const link = await hub.beginPairing('wallbox');
-  await curl(machine, ['--location', ...LOGIN, link.href]);
+  await logIn(machine, await hub.beginPairing('wallbox'));
   await eventually(async () => (await hub.appliance('wallbox')).state === 'active');
 
   await hub.ask((control) => control.reload());

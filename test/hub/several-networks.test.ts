@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { startTestModeHub, type TestModeHub } from '../netns/hub-on-host.ts';
+import { startTestModeHub, warningsOf } from '../netns/hub-on-host.ts';
 import { keepMdnsPort } from '../netns/mdns-port.ts';
 import { listenToMdns, OBSERVER_TOOLS, observeWithZeroconf } from '../netns/observers.ts';
 import { serveHub, writeHub } from '../netns/served-hub.ts';
@@ -82,7 +82,7 @@ describe('a hub with two interfaces', () => {
     await late.line((line) => line === 'sent' || undefined);
     await isAnswered(['10.77.0.1', 'fd77::1'], [wired]);
     expect(watching.losses()).toEqual([]);
-    expect(warnings(hub)).toEqual([]);
+    expect(warningsOf(hub.process)).toEqual([]);
   });
 
   it('is announced only where lan.address says', async () => {
@@ -137,11 +137,6 @@ describe('where another program keeps the mDNS port to itself, a hub', () => {
     const watching = await observeWithZeroconf(appliance);
     await hub.logged('announced');
     expect((await watching.found()).addresses).toEqual(['10.77.0.1']);
-    expect(warnings(hub)).toHaveLength(1);
+    expect(warningsOf(hub.process)).toHaveLength(1);
   });
 });
-
-/** What the hub has warned of so far. */
-function warnings({ process: { output } }: TestModeHub): readonly string[] {
-  return output.split('\n').filter((line) => /"level":"(warn|error)"/.test(line));
-}

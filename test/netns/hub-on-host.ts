@@ -112,6 +112,17 @@ export async function requestToken(
   return token;
 }
 
+/** Logs in with curl through a link, and goes where the portal sends the browser to. @returns the page that it ends on */
+export function logIn(host: Host, link: string | URL, ...args: string[]): Promise<string> {
+  const form = ['username=demo', 'password=demo', 'action=login'].flatMap((field) => ['--data', field]);
+  return curl(host, [...args, '--location', ...form, String(link)]);
+}
+
+/** What a hub has warned of so far. */
+export function warningsOf({ output }: Process): readonly string[] {
+  return output.split('\n').filter((line) => /"level":"(warn|error)"/.test(line));
+}
+
 /** Runs curl on a host. */
 export function curl(host: Host, args: readonly string[]): Promise<string> {
   return host.run('/usr/bin/curl', ['--silent', '--show-error', '--max-time', '5', '--noproxy', '*', ...args]);
