@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { connect, type DetailedPeerCertificate, type TLSSocket } from 'node:tls';
 import { promisify } from 'node:util';
 import { compactDecrypt } from 'jose';
-import { Agent, request } from 'undici';
+import { Agent } from 'undici';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { CredentialsAnswer } from '../../src/control/messages.ts';
 import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
@@ -16,6 +16,7 @@ import { pin } from '../../src/system/x509/certificates.ts';
 import { example } from '../emulator/examples/guide.ts';
 import { missing } from '../lan/clients/programs.ts';
 import { Workbench } from '../lan/clients/workbench.ts';
+import { basic, FORM } from '../lan/wire.ts';
 import { startTestModeHub } from '../netns/hub-on-host.ts';
 import { OBSERVER_TOOLS, observeWithZeroconf } from '../netns/observers.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
@@ -47,7 +48,7 @@ function trusting(ca: string, credentials: CredentialsAnswer): Appliance {
   return async () => {
     const agent = new Agent({ connect: { ca } });
     try {
-      return await askForToken(agent, credentials);
+      return (await hub.requestToken(credentials, {}, agent)).status;
     } finally {
       await agent.destroy();
     }
@@ -64,7 +65,7 @@ function pinning(fingerprint: string, credentials: CredentialsAnswer): Appliance
       const body = 'grant_type=client_credentials';
       socket.write(
         `POST /oauth/token HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\nauthorization: ${basic(credentials)}\r\n` +
-          `content-type: application/x-www-form-urlencoded\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
+          `content-type: ${FORM}\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
       );
       let answer = '';
       for await (const piece of socket) answer += String(piece);
@@ -119,19 +120,6 @@ async function chainNow(): Promise<string[]> {
   const pins = presented(socket).map((one) => pin(one.toString()));
   socket.destroy();
   return pins;
-}
-
-function basic({ client_id, client_secret }: CredentialsAnswer): string {
-  return `Basic ${Buffer.from(`${client_id}:${client_secret}`).toString('base64')}`;
-}
-
-async function askForToken(dispatcher: Agent, credentials: CredentialsAnswer): Promise<number> {
-  const { statusCode, body } = await request(`https://127.0.0.1:${hub.httpsPort}/oauth/token`, {
-    ...{ method: 'POST', dispatcher, body: 'grant_type=client_credentials' },
-    headers: { authorization: basic(credentials), 'content-type': 'application/x-www-form-urlencoded' },
-  });
-  await body.dump();
-  return statusCode;
 }
 
 async function paired(name: string): Promise<CredentialsAnswer> {

@@ -6,9 +6,9 @@ import type { Emulator } from '../../src/emulator/index.ts';
 import { DEVICE_CODE_GRANT } from '../../src/lan/oauth/schemas.ts';
 import { expectError } from '../lan/oauth-error.ts';
 import { type Answer, basic, FORM, HubClient, jsonOf } from '../lan/wire.ts';
+import { startHeldPortal } from '../support/held-portal.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
-import { startPortal } from '../support/portal.ts';
 import { logIn, pairFleet, refreshSends, startRefresh } from './fleet.ts';
 import { type HandOut, Load } from './load.ts';
 import { SmallDisk } from './small-disk.ts';
@@ -25,8 +25,7 @@ describe.concurrent('a disk', () => {
     await hub.kill('SIGTERM');
     await hub.launch();
     await using load = await home.startLoad();
-    home.whenAnswering(NAMES.length, () => disk.fill());
-    for (const name of NAMES) startRefresh(hub, name);
+    await home.refreshAnd(NAMES, () => disk.fill());
     for (const name of NAMES) await hub.until(name, ({ problem }) => problem === null && allRefreshed(emulator));
     await hub.kill('SIGKILL');
     await hub.launch();
@@ -39,11 +38,10 @@ describe.concurrent('a disk', () => {
     await hub.kill('SIGTERM');
     await hub.launch();
 
-    home.whenAnswering(NAMES.length, () => {
+    await home.refreshAnd(NAMES, () => {
       rmSync(join(hub.directory, 'state/ballast'), { force: true });
       disk.fill();
     });
-    for (const name of NAMES) startRefresh(hub, name);
     for (const name of NAMES)
       expect(await hub.until(name, ({ problem }) => problem !== null)).toMatchObject(unwritable);
     await eventually(async () => NAMES.every((name) => newest(load, name)?.generation === 4));
@@ -61,8 +59,7 @@ describe.concurrent('a disk', () => {
     await using home = await smallHome(ctx, 'ext4');
     const { hub, emulator, disk } = home;
     await using load = await home.startLoad();
-    home.whenAnswering(1, () => disk.breakDown());
-    startRefresh(hub, 'cellar');
+    await home.refreshAnd(['cellar'], () => disk.breakDown());
     expect(await hub.until('cellar', ({ problem }) => problem !== null)).toMatchObject(unwritable);
     expect(await hub.ask((control) => control.refresh('roof'))).toMatchObject(unwritable);
     expect(await hub.ask((control) => control.refresh('cellar'))).toMatchObject(unwritable);
@@ -165,13 +162,8 @@ async function useUpJournal(hub: HubProcess): Promise<void> {
 /** A hub with three appliances at work, its state on a small disk. Skips the test where nothing may be mounted. */
 async function smallHome(ctx: TestContext, kind: 'tmpfs' | 'ext4') {
   await using parts = new AsyncDisposableStack();
-  let whenAnswering: () => void | Promise<void> = () => undefined;
-  const emulator = parts.use(
-    await startPortal({
-      refreshGrace: kind === 'ext4' ? 1 : 0,
-      intercept: { answering: ({ endpoint }) => (endpoint === 'token' ? whenAnswering() : undefined) },
-    }),
-  );
+  const portal = parts.use(await startHeldPortal({ refreshGrace: kind === 'ext4' ? 1 : 0 }));
+  const { emulator } = portal;
   const hub = parts.use(await HubProcess.prepare({ emulator }));
   const disk = parts.use(SmallDisk.mount(hub, kind) ?? ctx.skip('needs root and a kernel that lets it mount'));
   await hub.launch();
@@ -186,23 +178,15 @@ async function smallHome(ctx: TestContext, kind: 'tmpfs' | 'ext4') {
     disk,
     /** The appliances ask from now on. */
     startLoad: () => Load.start(hub, emulator, fleet, 500),
-    /** Does something once, when the portal has done what so many requests asked and is about to say so. */
-    whenAnswering(count: number, act: () => void) {
-      const all = Promise.withResolvers<void>();
-      let waiting = 0;
-      whenAnswering = () => {
-        waiting += 1;
-        if (waiting === count) {
-          act();
-          whenAnswering = () => undefined;
-          all.resolve();
-        }
-        return all.promise;
-      };
+    /** Refreshes these appliances, and does something when the portal has done what was asked and is about to say so. */
+    async refreshAnd(appliances: readonly string[], act: () => void) {
+      portal.hold();
+      for (const name of appliances) startRefresh(hub, name);
+      await portal.kept(appliances.length);
+      act();
+      portal.release();
     },
-    async [Symbol.asyncDispose]() {
-      await running.disposeAsync();
-    },
+    [Symbol.asyncDispose]: () => running.disposeAsync(),
   };
 }
 

@@ -1,12 +1,11 @@
 import { expect, it } from 'vitest';
-import type { Exchange } from '../../src/emulator/index.ts';
-import { eventually, HubProcess, stateOf } from '../support/hub-process.ts';
-import { startPortal } from '../support/portal.ts';
+import { startHeldPortal } from '../support/held-portal.ts';
+import { HubProcess, stateOf } from '../support/hub-process.ts';
 import { codeSends, logIn, pairFleet, refreshSends, startRefresh, visit } from './fleet.ts';
 import { whoami } from './load.ts';
 
 it('kill -9 at a strict portal keeps open pairings and the grants that were not used, and says what was lost', async () => {
-  await using portal = await keepingPortal();
+  await using portal = await startHeldPortal();
   const { emulator } = portal;
   await using hub = await HubProcess.start({ emulator });
   const fleet = await pairFleet(hub, emulator, ['not-acted', 'acted']);
@@ -16,10 +15,10 @@ it('kill -9 at a strict portal keeps open pairings and the grants that were not 
   const first = await hub.beginPairing('exchanging');
   const { location } = await emulator.login({ state: stateOf(first), user: 'demo' });
 
-  portal.keep = 'received';
+  portal.hold('received');
   startRefresh(hub, 'not-acted');
   await portal.kept(1);
-  portal.keep = 'answering';
+  portal.hold('answering');
   startRefresh(hub, 'acted');
   void visit(location).catch(() => undefined);
   await portal.kept(3);
@@ -63,26 +62,3 @@ it('kill -9 at a strict portal keeps open pairings and the grants that were not 
   // Neither time nor another start has it send the dead token once more.
   expect(refreshSends(emulator).map(({ sends }) => sends)).toEqual([2, 2]);
 });
-
-/** A portal whose token endpoint keeps requests waiting: before it does anything, or when it has and is to answer. */
-async function keepingPortal() {
-  const kept: (() => void)[] = [];
-  const portal = {
-    /** Where requests are kept from now on. */
-    keep: null as 'received' | 'answering' | null,
-    /** Resolves when so many are. */
-    kept: (count: number) => eventually(async () => kept.length === count),
-    /** None is kept any more, and those that were get no answer. */
-    drop() {
-      portal.keep = null;
-      for (const end of kept.splice(0)) end();
-    },
-  };
-  const at = (moment: 'received' | 'answering') => async (exchange: Exchange) => {
-    if (exchange.endpoint !== 'token' || portal.keep !== moment) return;
-    await new Promise<void>((resolve) => kept.push(resolve));
-    exchange.drop();
-  };
-  const emulator = await startPortal({ intercept: { received: at('received'), answering: at('answering') } });
-  return Object.assign(portal, { emulator, [Symbol.asyncDispose]: () => emulator.close() });
-}

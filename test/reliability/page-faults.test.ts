@@ -1,7 +1,6 @@
 import { existsSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
 import { createServer as createHttpServer } from 'node:http';
-import { createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, request } from 'undici';
@@ -12,6 +11,7 @@ import { rememberSecrets } from '../support/logs.ts';
 import { PageVisitor } from '../support/page-visitor.ts';
 import { patient } from '../support/patience.ts';
 import { startPortal } from '../support/portal.ts';
+import { startRawServer } from '../support/raw-server.ts';
 import { SmallDisk } from './small-disk.ts';
 import { storeFleet } from './stored-fleet.ts';
 
@@ -28,25 +28,6 @@ const NOBODY = {
   clientSecret: 'no-portal-knows-it-7c1e',
 };
 rememberSecrets([NOBODY.clientSecret]);
-
-/** A server that takes connections and never says anything. */
-async function blackHole() {
-  const sockets = new Set<Socket>();
-  const server = createServer((socket) => {
-    sockets.add(socket);
-    socket.on('error', () => undefined);
-  });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const address = server.address();
-  return {
-    url: `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`,
-    sockets,
-    [Symbol.dispose]() {
-      for (const socket of sockets) socket.destroy();
-      server.close();
-    },
-  };
-}
 
 async function preparedWith(toml: string, options: HubProcessOptions = {}): Promise<HubProcess> {
   const hub = await HubProcess.prepare(options);
@@ -105,8 +86,9 @@ describe('the page and its company under faults', () => {
   });
 
   it('while the portal says nothing at all, every page answers', async () => {
-    using portal = await blackHole();
-    await using hub = await HubProcess.start({ emulator: { ...NOBODY, baseUrl: portal.url, frontendUrl: portal.url } });
+    await using portal = await startRawServer(() => undefined);
+    const { origin } = portal;
+    await using hub = await HubProcess.start({ emulator: { ...NOBODY, baseUrl: origin, frontendUrl: origin } });
     for (const name of ['wallbox', 'heater']) await hub.addAppliance(name);
     await using visitor = await PageVisitor.signedIn(hub);
     const csrf = await visitor.csrf();
@@ -118,7 +100,7 @@ describe('the page and its company under faults', () => {
     expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
     expect((await visitor.post(`${begun.headers['location']}/cancel`, { csrf })).status).toBe(303);
     // It was asked, and had not answered any of this.
-    expect(portal.sockets.size).toBeGreaterThan(0);
+    expect(portal.connections).toBeGreaterThan(0);
   });
 
   it('when all grants of thirty appliances are revoked, each is told of once, and nothing runs away', async () => {

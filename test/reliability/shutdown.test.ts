@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connect as connectSecure } from 'node:tls';
 import { describe, expect, it } from 'vitest';
-import type { EmulatorOptions } from '../../src/emulator/index.ts';
+import { startHeldPortal } from '../support/held-portal.ts';
 import { eventually, HubProcess, stateOf } from '../support/hub-process.ts';
 import { startPortal } from '../support/portal.ts';
 import { superviseUntilUp } from '../systemd/supervised.ts';
@@ -19,7 +19,7 @@ const LIFETIME = 10_000;
 
 describe.concurrent('a hub that is told to end', () => {
   it('by SIGTERM waits for what was sent, refreshes and a code, keeps what comes of it, sends nothing more and ends with 0', async () => {
-    await using portal = await holdingPortal();
+    await using portal = await startHeldPortal();
     const { emulator } = portal;
     await using hub = await HubProcess.prepare({ emulator });
     const names = Array.from({ length: MAX_SENT + 6 }, (_, index) => `appliance-${index}`);
@@ -33,7 +33,7 @@ describe.concurrent('a hub that is told to end', () => {
     await eventually(async () => codeSends(emulator).length === codesBefore + 1);
     for (const name of names) startRefresh(hub, name);
     // Some wait for their turn: no portal is sent all at once.
-    await portal.full();
+    await portal.kept(SENT_AT_ONCE);
     daemon.child.kill('SIGTERM');
     await stopped(hub);
     const sent = refreshSends(emulator).length;
@@ -82,7 +82,7 @@ describe.concurrent('a hub that is told to end', () => {
   });
 
   it('by SIGINT sends no refresh that comes due while it waits for the exchange of a code', async () => {
-    await using portal = await holdingPortal({ tokenLifetime: LIFETIME / 1000 });
+    await using portal = await startHeldPortal({ tokenLifetime: LIFETIME / 1000 });
     const { emulator } = portal;
     await using hub = await HubProcess.prepare({ emulator });
     await using daemon = await superviseUntilUp(hub);
@@ -105,7 +105,7 @@ describe.concurrent('a hub that is told to end', () => {
   });
 
   it('twice ends at once; the next run knows that an answer was lost', async () => {
-    await using portal = await holdingPortal({ refreshGrace: 1 });
+    await using portal = await startHeldPortal({ refreshGrace: 1 });
     const { emulator } = portal;
     await using hub = await HubProcess.prepare({ emulator });
     await storeFleet(hub, emulator, ['wallbox'], 0);
@@ -125,35 +125,6 @@ describe.concurrent('a hub that is told to end', () => {
     expect(refreshSends(emulator).map(({ sends }) => sends)).toEqual([2]);
   });
 });
-
-/** A portal whose token endpoint does what it is asked, and can keep saying so to itself. */
-async function holdingPortal(options: Partial<EmulatorOptions> = {}) {
-  let gate: PromiseWithResolvers<void> | null = null;
-  let held = 0;
-  const emulator = await startPortal({
-    ...options,
-    intercept: {
-      async answering({ endpoint }) {
-        if (endpoint !== 'token' || gate === null) return;
-        held += 1;
-        await gate.promise;
-      },
-    },
-  });
-  return {
-    emulator,
-    hold() {
-      gate = Promise.withResolvers();
-    },
-    /** Resolves when as many as a hub sends at a time are held. */
-    full: () => eventually(async () => held >= SENT_AT_ONCE),
-    release() {
-      gate?.resolve();
-      gate = null;
-    },
-    [Symbol.asyncDispose]: () => emulator.close(),
-  };
-}
 
 /** Resolves when the hub takes no more orders: it has heard the signal. */
 async function stopped(hub: HubProcess): Promise<void> {

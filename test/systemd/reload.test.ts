@@ -5,20 +5,15 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { exportJWK, generateKeyPair, SignJWT } from 'jose';
 import { Agent, request } from 'undici';
 import { describe, expect, test } from 'vitest';
-import type { Emulator } from '../../src/emulator/index.ts';
 import { HubClient } from '../lan/wire.ts';
 import { codeSends, logIn, pairFleet, refreshSends, startRefresh } from '../reliability/fleet.ts';
 import { SmallDisk } from '../reliability/small-disk.ts';
+import { startHeldPortal } from '../support/held-portal.ts';
 import { eventually, HubProcess, stateOf } from '../support/hub-process.ts';
 import { NotifySocket, whyNoSystemd } from '../support/notify-socket.ts';
 import { startPortal } from '../support/portal.ts';
 import { MAIN } from '../support/program.ts';
 import { type Supervised, type SupervisedOptions, supervise, superviseUntilUp } from './supervised.ts';
-
-/** How long the portal takes to answer while it is slow, in ms. */
-const SLOW = 4000;
-/** Where the test says when the answer comes; less than the hub waits for one. */
-const LONG = 20_000;
 
 /** Changes the configuration's text. */
 async function change(hub: HubProcess, from: string | RegExp, to: string): Promise<void> {
@@ -122,13 +117,13 @@ describe.concurrent('a reload', () => {
   });
 
   test('waits for a refresh that was sent, hands out tokens meanwhile, and lets no other one begin', async () => {
-    await using portal = await slowPortal();
+    await using portal = await startHeldPortal();
     const { emulator } = portal;
     await using hub = await HubProcess.prepare({ emulator });
     await using daemon = await started(hub);
     const [credentials, other] = await pairFleet(hub, emulator, ['wallbox', 'fan']);
     if (credentials === undefined || other === undefined) throw new Error('nothing is paired');
-    Object.assign(portal, { slow: true, patience: LONG });
+    portal.hold();
     startRefresh(hub, 'wallbox');
     await eventually(async () => refreshSends(emulator).length === 1);
     const reload = hub.cli('reload');
@@ -139,7 +134,7 @@ describe.concurrent('a reload', () => {
     const second = await hub.ask((control) => control.reload()).catch((error: unknown) => String(error));
     expect(second).toContain('try again');
     expect(count(daemon, 'hub stopped')).toBe(0);
-    portal.slow = false;
+    portal.release();
     expect((await reload).status).toBe(0);
     expect(await hub.appliance('wallbox')).toMatchObject({ state: 'active', problem: null });
     expect(await hub.ask((control) => control.refresh('wallbox'))).toMatchObject({ state: 'active', problem: null });
@@ -172,16 +167,21 @@ describe.concurrent('a reload', () => {
   });
 
   test('waits for the exchange of a code', async () => {
-    await using portal = await slowPortal();
+    await using portal = await startHeldPortal();
     const { emulator } = portal;
     await using hub = await HubProcess.prepare({ emulator });
     await using daemon = await started(hub);
     await hub.addAppliance('wallbox', 'Monitoring');
     const { location } = await emulator.login({ state: stateOf(await hub.beginPairing('wallbox')), user: 'demo' });
-    portal.slow = true;
+    portal.hold();
     void fetch(location).catch(() => undefined);
     await eventually(async () => codeSends(emulator).length === 1);
-    expect((await hub.cli('reload')).status).toBe(0);
+    const reload = hub.cli('reload');
+    await eventually(async () => count(daemon, 'taking a changed configuration over') === 1);
+    await sleep(1000);
+    expect(count(daemon, 'hub stopped')).toBe(0);
+    portal.release();
+    expect((await reload).status).toBe(0);
     expect(await hub.appliance('wallbox')).toMatchObject({ state: 'active', problem: null });
     expect(codeSends(emulator)).toEqual([1]);
     await end(daemon);
@@ -230,7 +230,7 @@ describe.concurrent('a reload', () => {
   });
 
   test('waits until the answer to a refresh is written, also on a disk that fills up meanwhile', async (ctx) => {
-    await using portal = await slowPortal();
+    await using portal = await startHeldPortal();
     const { emulator } = portal;
     await using hub = await HubProcess.prepare({ emulator });
     await using disk = SmallDisk.mount(hub, 'tmpfs') ?? ctx.skip('needs root and a kernel that lets it mount');
@@ -238,8 +238,7 @@ describe.concurrent('a reload', () => {
     const [credentials] = await pairFleet(hub, emulator, ['wallbox']);
     if (credentials === undefined) throw new Error('nothing is paired');
     // It answers when the disk is full.
-    portal.slow = true;
-    portal.patience = Number.POSITIVE_INFINITY;
+    portal.hold();
     startRefresh(hub, 'wallbox');
     await eventually(async () => refreshSends(emulator).length === 1);
     const reload = hub.cli('reload');
@@ -247,7 +246,7 @@ describe.concurrent('a reload', () => {
     // More answers than the room that is kept for them holds.
     await rm(join(hub.directory, 'state/ballast'));
     disk.fill();
-    portal.slow = false;
+    portal.release();
     await hub.until('wallbox', ({ problem }) => problem?.code === 'store_unwritable');
     const { access_token: served } = (await hub.requestToken(credentials)).body;
     await sleep(3000);
@@ -362,18 +361,4 @@ async function isCatching({ child }: Supervised): Promise<boolean> {
   const status = await readFile(`/proc/${child.pid}/status`, 'utf8');
   const [, caught = '0'] = /^SigCgt:\s+([0-9a-f]+)$/m.exec(status) ?? [];
   return (BigInt(`0x${caught}`) & 1n) === 1n;
-}
-
-/** A portal whose token endpoint answers, while it is slow, only after its patience (ms), or once it is slow no more. */
-async function slowPortal(): Promise<{ slow: boolean; patience: number; emulator: Emulator } & AsyncDisposable> {
-  const portal = { slow: false, patience: SLOW };
-  const emulator = await startPortal({
-    intercept: {
-      async answering({ endpoint }) {
-        if (endpoint !== 'token') return;
-        for (let waited = 0; portal.slow && waited < portal.patience; waited += 50) await sleep(50);
-      },
-    },
-  });
-  return Object.assign(portal, { emulator, [Symbol.asyncDispose]: () => emulator.close() });
 }
