@@ -1,11 +1,5 @@
 import { expect } from 'vitest';
-import type { Emulator } from '../../src/emulator/index.ts';
-import { FakeClock, get, obtainTokens, post, refresh, start, test, whoami } from './portal-client.ts';
-
-function postClock(emulator: Emulator, body: unknown, type = 'application/json'): Promise<Response> {
-  const text = typeof body === 'string' ? body : JSON.stringify(body);
-  return post(`${emulator.baseUrl}/_emulator/clock`, text, { 'content-type': type });
-}
+import { api, FakeClock, get, obtainTokens, refresh, start, test, whoami } from './portal-client.ts';
 
 test('tokens of 3600 seconds expire when they are told to, and refresh', async ({ emulator }) => {
   const { access_token, refresh_token, expires_in } = await obtainTokens(emulator);
@@ -21,11 +15,11 @@ test('the API puts the clock ahead, and Date header, log and grants follow', asy
     now: '2031-05-05T06:07:08.000Z',
     offset: 0,
   });
-  const answer = await postClock(emulator, { advance: 3600 });
+  const answer = await api(emulator, 'POST', 'clock', { advance: 3600 });
   expect(answer.status).toBe(200);
   expect(answer.headers.get('date')).toBe('Mon, 05 May 2031 07:07:08 GMT');
   expect(await answer.json()).toEqual({ now: '2031-05-05T07:07:08.000Z', offset: 3600 });
-  await postClock(emulator, { advance: 0.5 });
+  await api(emulator, 'POST', 'clock', { advance: 0.5 });
   clock.pass(1);
   await obtainTokens(emulator);
   expect(emulator.clock).toEqual({ now: '2031-05-05T07:07:09.500Z', offset: 3600.5 });
@@ -45,11 +39,11 @@ test('an advance that is negative, endless or no number is refused by name, and 
     ['{', /^body: /],
     ['{"advance": 1e999}', /^advance: found Infinity/],
   ] as const) {
-    const answer = await postClock(emulator, body);
+    const answer = await api(emulator, 'POST', 'clock', body);
     expect(answer.status, JSON.stringify(body)).toBe(400);
     expect(await answer.json()).toEqual({ error: 'invalid_request', message: expect.stringMatching(message) });
   }
-  expect((await postClock(emulator, { advance: 1 }, 'text/plain')).status).toBe(400);
+  expect((await api(emulator, 'POST', 'clock', { advance: 1 }, 'text/plain')).status).toBe(400);
   expect(() => emulator.advance(Number.NaN)).toThrow(/^advance: found NaN/);
   expect(emulator.clock.offset).toBe(0);
 });

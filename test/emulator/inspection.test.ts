@@ -2,6 +2,7 @@ import { expect } from 'vitest';
 import type { Emulator } from '../../src/emulator/index.ts';
 import {
   ALICE,
+  api,
   config,
   exchange,
   FakeClock,
@@ -22,11 +23,6 @@ import {
 
 async function read(emulator: Emulator, path: string): Promise<Record<string, unknown>> {
   return (await (await get(emulator.consoleUrl + path)).json()) as Record<string, unknown>;
-}
-
-function send(emulator: Emulator, path: string, body: unknown): Promise<Response> {
-  const headers = { 'content-type': 'application/json' };
-  return fetch(emulator.consoleUrl + path, { method: 'POST', headers, body: JSON.stringify(body) });
 }
 
 test('requests carry growing numbers, and those after a number can be asked for', async ({ emulator }) => {
@@ -129,13 +125,13 @@ test('grants are listed without tokens, and can be revoked over the API', async 
     revoked: false,
   };
   expect(grants).toEqual([listed]);
-  const wrong = await send(emulator, `grants/${id}/revoke`, { what: 'all' });
+  const wrong = await api(emulator, 'POST', `grants/${id}/revoke`, { what: 'all' });
   expect([wrong.status, await wrong.text()]).toEqual([400, expect.stringContaining('what: found')]);
-  expect((await send(emulator, 'grants/unknown/revoke', {})).status).toBe(404);
-  const access = await send(emulator, `grants/${id}/revoke`, { what: 'access_tokens' });
+  expect((await api(emulator, 'POST', 'grants/unknown/revoke', {})).status).toBe(404);
+  const access = await api(emulator, 'POST', `grants/${id}/revoke`, { what: 'access_tokens' });
   expect([access.status, await access.json()]).toEqual([200, listed]);
   expect((await whoami(emulator, second.access_token)).status).toBe(401);
-  expect(await (await send(emulator, `grants/${id}/revoke`, {})).json()).toEqual({ ...listed, revoked: true });
+  expect(await (await api(emulator, 'POST', `grants/${id}/revoke`, {})).json()).toEqual({ ...listed, revoked: true });
   expect((await refresh(emulator, second.refresh_token)).status).toBe(400);
 });
 

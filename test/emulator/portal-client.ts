@@ -64,6 +64,17 @@ export function post(url: string, form: Record<string, string> | string, headers
   return fetch(url, { method: 'POST', redirect: 'manual', headers: { 'content-type': FORM, ...headers }, body });
 }
 
+/**
+ * Asks the emulator's own API.
+ * @param path below `/_emulator/`
+ * @param body sent as JSON, a text as it is
+ */
+export function api(emulator: Emulator, method: string, path: string, body?: unknown, type = 'application/json') {
+  const text = typeof body === 'string' ? body : JSON.stringify(body);
+  const sent = body === undefined ? {} : { body: text, headers: { 'content-type': type } };
+  return fetch(emulator.consoleUrl + path, { method, ...sent });
+}
+
 export function postConfig(emulator: Portal, redirectUrl?: string, id = emulator.clientId): Promise<Response> {
   const query = redirectUrl === undefined ? '' : `?redirect_url=${encodeURIComponent(redirectUrl)}`;
   return fetch(`${emulator.baseUrl}/external/oauth2helper/config/${id}${query}`, { method: 'POST' });

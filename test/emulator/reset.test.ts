@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import {
   ALICE,
+  api,
   config,
   exchange,
   get,
@@ -22,8 +23,7 @@ test('a reset forgets what was issued, the log, the findings, the clock and the 
   await get(open.authorize_url);
   emulator.change({ refreshGrace: 7, autoLogin: true });
   emulator.advance(60);
-  const headers = { 'content-type': 'application/json' };
-  const reset = await fetch(`${emulator.consoleUrl}reset`, { method: 'POST', headers, body: '{}' });
+  const reset = await api(emulator, 'POST', 'reset', {});
   expect([reset.status, await reset.json()]).toEqual([200, {}]);
 
   expect([emulator.grants(), emulator.logins(), emulator.requests]).toEqual([[], [], []]);

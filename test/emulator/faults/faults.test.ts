@@ -5,7 +5,7 @@ import { connect as connectTls } from 'node:tls';
 import { Agent, request } from 'undici';
 import { expect } from 'vitest';
 import type { Emulator } from '../../../src/emulator/index.ts';
-import { FakeClock, get, obtainTokens, refresh, start, test, tokens, whoami } from '../portal-client.ts';
+import { api, FakeClock, get, obtainTokens, refresh, start, test, tokens, whoami } from '../portal-client.ts';
 
 /** What came over the wire until the connection ended, and how it ended. */
 interface Wire {
@@ -193,12 +193,7 @@ test('origin_down: the port refuses connections until the fault is taken away, t
 
 test('origin_down of the base origin by the API: it answers, goes down, and comes back in its time', async () => {
   await using emulator = await start();
-  const post = (fault: object) =>
-    fetch(`${emulator.baseUrl}/_emulator/faults`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ kind: 'origin_down', origin: 'base', ...fault }),
-    });
+  const post = (fault: object) => api(emulator, 'POST', 'faults', { kind: 'origin_down', origin: 'base', ...fault });
   const endless = await post({});
   expect([endless.status, ((await endless.json()) as { message: string }).message]).toEqual([
     400,

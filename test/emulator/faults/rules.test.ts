@@ -5,6 +5,7 @@ import { FAULT_KINDS } from '../../../src/emulator/faults/kinds.ts';
 import type { Emulator, FaultOptions } from '../../../src/emulator/index.ts';
 import { root } from '../../project/checkout.ts';
 import {
+  api,
   errorOf,
   exchange,
   get,
@@ -26,14 +27,6 @@ async function statuses(emulator: Emulator, count: number): Promise<number[]> {
   const all: number[] = [];
   for (let i = 0; i < count; i += 1) all.push((await whoami(emulator, 'x')).status);
   return all;
-}
-
-function api(emulator: Emulator, method: string, path = '', body?: unknown, type = 'application/json') {
-  const text = typeof body === 'string' ? body : JSON.stringify(body);
-  return fetch(`${emulator.baseUrl}/_emulator/faults${path}`, {
-    method,
-    ...(body === undefined ? {} : { body: text, headers: { 'content-type': type } }),
-  });
 }
 
 test('a fault strikes once, so many times, or until it is taken away', async ({ emulator }) => {
@@ -131,7 +124,7 @@ test('every endpoint can be struck alone, and `*` strikes all of them, but never
 });
 
 test('the API adds, lists, removes and clears faults, and says what became of them', async ({ emulator }) => {
-  const added = await api(emulator, 'POST', '', {
+  const added = await api(emulator, 'POST', 'faults', {
     kind: 'slow_body',
     endpoint: 'token',
     grant_type: 'refresh_token',
@@ -151,16 +144,16 @@ test('the API adds, lists, removes and clears faults, and says what became of th
     left: null,
   };
   expect([added.status, await added.json()]).toEqual([201, fault]);
-  await api(emulator, 'POST', '', { kind: 'status', endpoint: 'whoami', status: 500 });
+  await api(emulator, 'POST', 'faults', { kind: 'status', endpoint: 'whoami', status: 500 });
   await whoami(emulator, 'x');
-  expect(await (await api(emulator, 'GET')).json()).toEqual({
+  expect(await (await api(emulator, 'GET', 'faults')).json()).toEqual({
     faults: [fault, expect.objectContaining({ id: '2', hits: 1, left: 0 })],
   });
   expect(emulator.faults[0]).toMatchObject({ grantType: 'refresh_token', bytesPerSecond: 9 });
-  const removed = await api(emulator, 'DELETE', '/1');
+  const removed = await api(emulator, 'DELETE', 'faults/1');
   expect([removed.status, await removed.text()]).toEqual([204, '']);
-  expect(await errorOf(await api(emulator, 'DELETE', '/1'))).toEqual([404, 'not_found']);
-  expect((await api(emulator, 'DELETE')).status).toBe(204);
+  expect(await errorOf(await api(emulator, 'DELETE', 'faults/1'))).toEqual([404, 'not_found']);
+  expect((await api(emulator, 'DELETE', 'faults')).status).toBe(204);
   expect(emulator.faults).toEqual([]);
   const log = await (await get(`${emulator.baseUrl}/_emulator/requests`)).json();
   expect(log).toMatchObject({ requests: [{ endpoint: 'whoami', status: 500, fault: '2' }] });
@@ -204,7 +197,7 @@ test.for([
   ['{', 'body: found no JSON; allowed is '],
 ] as const)('a fault that can not be is refused by name: %j', async ([fault, message]) => {
   await using emulator = await start();
-  const answer = await api(emulator, 'POST', '', fault);
+  const answer = await api(emulator, 'POST', 'faults', fault);
   const { error, message: said } = (await answer.json()) as { error: string; message: string };
   expect([answer.status, error, said.slice(0, message.length)]).toEqual([400, 'invalid_request', message]);
   expect(emulator.faults).toEqual([]);

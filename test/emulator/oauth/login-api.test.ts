@@ -1,18 +1,12 @@
 import { expect } from 'vitest';
-import type { Emulator } from '../../../src/emulator/index.ts';
-import { ALICE, config, get, post, start, stateOf, test } from '../portal-client.ts';
+import { ALICE, api, config, get, start, stateOf, test } from '../portal-client.ts';
 
 const CALLBACK = 'http://192.168.1.7:8480/callback/nonce';
-
-function postLogin(emulator: Emulator, body: unknown): Promise<Response> {
-  const text = typeof body === 'string' ? body : JSON.stringify(body);
-  return post(`${emulator.baseUrl}/_emulator/login`, text, { 'content-type': 'application/json' });
-}
 
 test('when a login by the API answers 200 the helper has the code, and location is where a browser would go next', async () => {
   await using emulator = await start();
   const urls = await config(emulator, CALLBACK);
-  const answer = await postLogin(emulator, { state: stateOf(urls.code_url), user: ALICE.name });
+  const answer = await api(emulator, 'POST', 'login', { state: stateOf(urls.code_url), user: ALICE.name });
   expect(answer.status).toBe(200);
   const { location } = (await answer.json()) as { location: string };
   const { code } = (await (await get(urls.code_url)).json()) as { code: string };
@@ -41,11 +35,10 @@ test('a bad login request is answered 400 with the member and what is allowed', 
     [{ state: 'x', user: ALICE.name }, /^state: .*allowed/],
   ];
   for (const [body, message] of cases) {
-    const answer = await postLogin(emulator, body);
+    const answer = await api(emulator, 'POST', 'login', body);
     const said = (await answer.json()) as { message: string };
     expect([answer.status, said.message]).toEqual([400, expect.stringMatching(message)]);
   }
-  const asText = JSON.stringify({ state, user: ALICE.name });
-  const answer = await post(`${emulator.baseUrl}/_emulator/login`, asText, { 'content-type': 'text/plain' });
+  const answer = await api(emulator, 'POST', 'login', { state, user: ALICE.name }, 'text/plain');
   expect(answer.status).toBe(400);
 });

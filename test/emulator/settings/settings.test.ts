@@ -1,19 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'vitest';
-import { type Emulator, type EmulatorOptions, OptionError, startEmulator } from '../../../src/emulator/index.ts';
+import { type EmulatorOptions, OptionError, startEmulator } from '../../../src/emulator/index.ts';
 import { SETTINGS, type Setting } from '../../../src/emulator/settings/settings.ts';
 import { root } from '../../project/checkout.ts';
-import { get, obtainTokens, postConfig, refresh, start, test, tokens, whoami } from '../portal-client.ts';
-
-function patch(emulator: Emulator, body: unknown, type = 'application/json'): Promise<Response> {
-  const text = typeof body === 'string' ? body : JSON.stringify(body);
-  return fetch(`${emulator.baseUrl}/_emulator/settings`, {
-    method: 'PATCH',
-    headers: { 'content-type': type },
-    body: text,
-  });
-}
+import { api, get, obtainTokens, postConfig, refresh, start, test, tokens, whoami } from '../portal-client.ts';
 
 test('the settings can be read, and say how an emulator without options behaves', async ({ emulator }) => {
   const answer = await get(`${emulator.baseUrl}/_emulator/settings`);
@@ -41,7 +32,7 @@ test('the settings can be read, and say how an emulator without options behaves'
 
 test('a change names only what it changes, takes effect at once and is answered with all settings', async () => {
   await using emulator = await start();
-  const answer = await patch(emulator, {
+  const answer = await api(emulator, 'PATCH', 'settings', {
     token_lifetime: 60,
     on_reuse: 'revoke-family',
     refuse_redirect_urls: '^http:',
@@ -77,11 +68,11 @@ test('a change that is no good is refused by the name of its member, and changes
     ['', /^body: /],
   ];
   for (const [body, message] of cases) {
-    const answer = await patch(emulator, body);
+    const answer = await api(emulator, 'PATCH', 'settings', body);
     const said = (await answer.json()) as { error: string; message: string };
     expect([answer.status, said.error, said.message]).toEqual([400, 'invalid_request', expect.stringMatching(message)]);
   }
-  expect((await patch(emulator, { basic: 'refuse' }, 'text/plain')).status).toBe(400);
+  expect((await api(emulator, 'PATCH', 'settings', { basic: 'refuse' }, 'text/plain')).status).toBe(400);
   expect(emulator.settings).toEqual(before);
   expect(() => emulator.change({ codeLifetime: 0 })).toThrow(/^codeLifetime: found 0; allowed is/);
 });
