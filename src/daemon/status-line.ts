@@ -1,26 +1,17 @@
 import type { ApplianceStatus, HouseStatus, HubStatus } from '../core/administration.ts';
 import { bySubject, type Condition, type HubConditionCode } from '../core/health/condition.ts';
 
-/** How appliances are counted. */
-type Kind = 'active' | 'retrying' | 'pairing' | 'needs_pairing' | 'needs_attention' | 'needs_approval' | 'unpaired';
-
-interface Summary {
-  readonly kind: Kind;
-  readonly one: string;
-  readonly more: string;
-  /** Somebody has to see to it: then it is said which ones. */
-  readonly named?: true;
-}
-
-const SUMMARIES: readonly Summary[] = [
-  { kind: 'active', one: 'active', more: 'active' },
-  { kind: 'retrying', one: 'retrying', more: 'retrying' },
-  { kind: 'pairing', one: 'pairing', more: 'pairing' },
-  { kind: 'needs_pairing', one: 'needs pairing', more: 'need pairing', named: true },
-  { kind: 'needs_attention', one: 'needs attention', more: 'need attention', named: true },
-  { kind: 'needs_approval', one: 'waits for approval', more: 'wait for approval', named: true },
-  { kind: 'unpaired', one: 'unpaired', more: 'unpaired' },
-];
+/** How appliances are counted, in the order in which they are told. Those that somebody has to see to (a verb says so) are named. */
+const KINDS = [
+  'active',
+  'retrying',
+  'pairing',
+  'needs pairing',
+  'needs attention',
+  'waits for approval',
+  'unpaired',
+] as const;
+const VERB = /^(need|wait)s /;
 
 /** So many are named, and the others counted: it is one line. */
 const MAX_NAMED = 3;
@@ -66,34 +57,35 @@ export function statusLine({
 }
 
 function countsOf(appliances: readonly Counted[]): string {
-  const counts = SUMMARIES.flatMap(({ kind, one, more, named }) => {
+  const counts = KINDS.flatMap((kind) => {
     const names = appliances.filter(({ conditions }) => kindOf(conditions) === kind).map(({ name }) => name);
     if (names.length === 0) return [];
-    return [`${names.length} ${names.length === 1 ? one : more}${named === true ? ` (${listed(names)})` : ''}`];
+    const words = names.length === 1 ? kind : kind.replace(VERB, '$1 ');
+    return [`${names.length} ${words}${VERB.test(kind) ? ` (${listed(names)})` : ''}`];
   });
   return counts.length === 0 ? 'no appliances yet' : counts.join(', ');
 }
 
 /** By the gravest condition. */
-function kindOf([gravest]: readonly Condition[]): Kind {
+function kindOf([gravest]: readonly Condition[]): (typeof KINDS)[number] {
   switch (gravest?.code) {
     case undefined:
       return 'active';
     case 'refused':
     case 'grant_damaged':
-      return 'needs_pairing';
+      return 'needs pairing';
     case 'approval_needed':
-      return 'needs_approval';
+      return 'waits for approval';
     case 'login_open':
       return 'pairing';
     case 'not_paired':
       return 'unpaired';
     case 'pairing_failed':
-      return gravest?.severity === 'info' ? 'unpaired' : 'needs_attention';
+      return gravest?.severity === 'info' ? 'unpaired' : 'needs attention';
     case 'without_credentials':
-      return 'needs_attention';
+      return 'needs attention';
     default:
-      return gravest?.severity === 'error' ? 'needs_attention' : 'retrying';
+      return gravest?.severity === 'error' ? 'needs attention' : 'retrying';
   }
 }
 
