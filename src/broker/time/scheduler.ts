@@ -1,9 +1,7 @@
-import TinyQueue from 'tinyqueue';
 import { MAX_TIMER_DELAY } from '../../core/clock.ts';
 import type { Environment } from '../environment.ts';
 
 interface Entry {
-  readonly key: string;
   /** On the boot clock, in ms. */
   readonly at: number;
   readonly run: () => void;
@@ -15,8 +13,7 @@ interface Entry {
  */
 export class Scheduler implements Disposable {
   readonly #environment: Pick<Environment, 'clock' | 'timers'>;
-  readonly #queue = new TinyQueue<Entry>([], (a, b) => a.at - b.at);
-  readonly #current = new Map<string, Entry>();
+  readonly #planned = new Map<string, Entry>();
   #disarm: () => void = () => undefined;
   #armedFor = Number.POSITIVE_INFINITY;
 
@@ -26,59 +23,48 @@ export class Scheduler implements Disposable {
 
   /** Runs `run` at `at` (boot clock, ms), in place of what was planned under the same key. */
   plan(key: string, at: number, run: () => void): void {
-    const entry = { key, at, run };
-    this.#current.set(key, entry);
-    this.#queue.push(entry);
-    if (at < this.#armedFor) this.#arm();
+    this.#planned.set(key, { at, run });
+    if (at < this.#armedFor) this.#arm(at);
   }
 
   cancel(key: string): void {
-    this.#current.delete(key);
+    this.#planned.delete(key);
   }
 
   /** For how long the next thing has been due, in ms on the boot clock: nothing is for long, unless this is stuck. */
   get overdue(): number {
-    this.#dropStale();
-    const next = this.#queue.peek();
-    return next === undefined ? 0 : Math.max(0, this.#environment.clock.now().uptime - next.at);
+    return Math.max(0, this.#environment.clock.now().uptime - this.#next());
   }
 
   [Symbol.dispose](): void {
-    this.#current.clear();
+    this.#planned.clear();
     this.#disarm();
   }
 
-  #arm(): void {
+  /** When the next thing is due; never where nothing is planned. */
+  #next(): number {
+    let next = Number.POSITIVE_INFINITY;
+    for (const { at } of this.#planned.values()) next = Math.min(next, at);
+    return next;
+  }
+
+  #arm(next: number): void {
     this.#disarm();
-    this.#dropStale();
-    const next = this.#queue.peek();
-    this.#armedFor = next?.at ?? Number.POSITIVE_INFINITY;
-    if (next === undefined) return;
-    const delay = next.at - this.#environment.clock.now().uptime;
+    this.#armedFor = next;
+    if (next === Number.POSITIVE_INFINITY) return;
+    const delay = next - this.#environment.clock.now().uptime;
     this.#disarm = this.#environment.timers.after(Math.min(MAX_TIMER_DELAY, Math.max(0, delay)), () => this.#tick());
   }
 
   /** What is planned meanwhile waits for the next turn of the event loop, however due it is: nothing can stop the hub here. */
   #tick(): void {
     const now = this.#environment.clock.now().uptime;
-    const due: Entry[] = [];
-    for (let next = this.#queue.peek(); next !== undefined && next.at <= now; next = this.#queue.peek()) {
-      this.#queue.pop();
-      due.push(next);
-    }
-    for (const entry of due) {
-      if (this.#current.get(entry.key) !== entry) continue;
-      this.#current.delete(entry.key);
+    const due = [...this.#planned].filter(([, { at }]) => at <= now).sort(([, one], [, other]) => one.at - other.at);
+    for (const [key, entry] of due) {
+      if (this.#planned.get(key) !== entry) continue;
+      this.#planned.delete(key);
       entry.run();
     }
-    this.#arm();
-  }
-
-  /** Entries that were planned anew or cancelled stay in the queue until they come to its head. */
-  #dropStale(): void {
-    for (let head = this.#queue.peek(); head !== undefined && this.#current.get(head.key) !== head; ) {
-      this.#queue.pop();
-      head = this.#queue.peek();
-    }
+    this.#arm(this.#next());
   }
 }
