@@ -242,14 +242,6 @@ describe('the page', () => {
     expect(jsonOf(await poll(device_code))).toMatchObject({ error: 'slow_down' });
   });
 
-  it('says that access was refused, and to start again on the appliance', async () => {
-    const { path, name, userCode } = await begin();
-    expectPage(await logIn(await goOn(userCode), true), 200, `${name} is not connected`);
-    const answer = await client.https(path);
-    expectPage(answer, 200, 'Start the pairing once more on the appliance');
-    expect(answer.text).not.toContain('latchkey pair');
-  });
-
   it('says that the appliance shows a newer code, and loses nobody who is about to log in', async () => {
     const { path, name, userCode, credentials, deviceCode } = await begin();
     const state = await goOn(userCode);

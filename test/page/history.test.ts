@@ -41,7 +41,7 @@ describe('the history', () => {
   it('says what happened, why and how often, and the picture in words too', () => {
     const failed = { ...entry('refresh_failed', 14, 'portal_unreachable'), count: 3 };
     const html = historyParts(en, [failed, entry('paired', 12)], NOW);
-    expect(html).toContain('Could not be refreshed: the portal could not be reached, 3 times');
+    expect(html).toContain('Could not be refreshed, 3 times: The portal could not be reached.');
     expect(html).toContain('aria-label="The last 14 days: connected on 2, held up on 1, in need of a login on 0."');
     expect(html).toContain('<time class="exact" datetime="2031-05-14T09:00:00.000Z">14 May 2031, ');
   });

@@ -82,25 +82,13 @@ export function serveAppliances(guard: Guard, { administration, clock, timers }:
     return withTimeout(administration.refresh(name), MAX_WAIT, timers);
   }
 
-  /**
-   * Approves the one that was shown: another may have come by its name since. Approving what somebody else has approved
-   * meanwhile is no failure.
-   */
+  /** Approves the one that was shown, if nobody has meanwhile: another may have come by its name since. */
   async function approve(name: string, form: SentForm['form']): Promise<void> {
-    const find = async () => {
-      const { appliances } = await administration.status();
-      return appliances.find((one) => one.name === name && one.clientId === form.get('client_id'));
-    };
-    const isApproved = (appliance: ApplianceStatus | undefined) =>
-      appliance !== undefined && appliance.waitingForApproval === undefined;
-    const shown = await find();
+    const { appliances } = await administration.status();
+    const shown = appliances.find((one) => one.name === name && one.clientId === form.get('client_id'));
     if (shown === undefined) throw new Failure('appliance_unknown', name);
-    if (isApproved(shown)) return;
-    try {
-      await administration.approveAppliance(name, shown.waitingForApproval?.comparisonCode ?? null);
-    } catch (error) {
-      if (!isApproved(await find())) throw error;
-    }
+    if (shown.waitingForApproval === undefined) return;
+    await administration.approveAppliance(name, shown.waitingForApproval.comparisonCode);
   }
 }
 

@@ -133,12 +133,12 @@ const SEVERITIES: Readonly<Record<DayState, Severity>> = {
 };
 
 function line(texts: Texts, entry: HistoryEntry): string {
-  const { history } = texts;
+  const { history, result } = texts;
   const { kind, why, count, first, last } = entry;
-  const what = [history.kinds[kind], ...(why === null ? [] : [history.why[why]])].join(': ');
-  const often = history.times(count);
+  const what = [history.kinds[kind], history.times(count)].filter((part) => part !== '').join(', ');
+  const because = why === null ? '' : `: ${{ ...result.reasons, ...history.why }[why]}`;
   const newest = exactTimeElement(texts, Date.parse(last));
   const oldest = count > 1 && first !== last ? html`!${exactTimeElement(texts, Date.parse(first))} &ndash; ` : '';
-  return html`<li>!${icon(SEVERITIES[stateAfter(entry) ?? 'unknown'])}<div><p>${often === '' ? what : `${what}, ${often}`}</p>
+  return html`<li>!${icon(SEVERITIES[stateAfter(entry) ?? 'unknown'])}<div><p>${what}${because}</p>
 <p class="quiet">!${oldest}!${newest}</p></div></li>`;
 }
