@@ -211,7 +211,7 @@ export class Machine implements AsyncDisposable {
 const ENVIRONMENT = { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', HOME: '/root', LANG: 'C.UTF-8' };
 
 /** The folder of the Debian that machines boot. */
-async function debian(): Promise<string> {
+export async function debian(): Promise<string> {
   const { stdout } = await run(MAKE_DEBIAN, { timeout: patient(120_000) });
   return stdout.trim();
 }

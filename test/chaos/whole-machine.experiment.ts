@@ -1,0 +1,71 @@
+import { bootWholeMachine, evaluate, HOST, say, statusOf } from '../machine/whole-machine.ts';
+import { eventually } from '../support/hub-process.ts';
+import { whyNoMachine as whyNoDebian } from '../support/machine.ts';
+import { startPortal } from '../support/portal.ts';
+import { type Experiment, LEFT_OUT } from './experiment.ts';
+import { whyNoMachine } from './virtual-machine.ts';
+
+const MIB = 2 ** 20;
+const GROUP = '/sys/fs/cgroup/system.slice/latchkey.service';
+
+/** Takes minutes, for all of the machine is emulated: there is no short form. */
+export const experiment: Experiment = {
+  name: 'A whole machine',
+  promise:
+    'The service of the package comes up in a machine that boots in 1970 and comes right when the clock is set; where the daemon takes more memory than it may, it alone is ended, and is back with its grants.',
+  async run({ progress }) {
+    const reason = (await whyNoMachine()) ?? (await whyNoDebian());
+    if (reason !== null) return { figures: { [LEFT_OUT]: reason }, broken: [] };
+    const broken: string[] = [];
+    const expect = (promise: boolean, otherwise: string) => {
+      if (!promise) broken.push(otherwise);
+    };
+    await using emulator = await startPortal({ tls: true, publicHost: HOST });
+    await using machine = await bootWholeMachine(emulator);
+    const show = async (name: string) => (await say(machine, `systemctl show --value -p ${name} latchkey`)).trim();
+    const number = async (command: string) => Number(await say(machine, command));
+    const appliance = async () => (await statusOf(machine)).appliances[0];
+
+    await eventually(async () => (await show('ActiveState')) === 'active', 90);
+    const now = (await say(machine, 'date +%Y')).trim();
+    progress(`the service is up, in ${now}`);
+    expect(now === '1970', `the machine booted in ${now}`);
+    expect((await show('NRestarts')) === '0', 'the service did not come up at once');
+    const [from = 0, to = 0] = [
+      await number(`systemctl show --value -p ExecMainStartTimestampMonotonic latchkey`),
+      await number(`systemctl show --value -p ActiveEnterTimestampMonotonic latchkey`),
+    ];
+    const pid = await show('MainPID');
+    const rss = await number(`sed -n 's/^VmRSS:[^0-9]*\\([0-9]*\\).*/\\1/p' /proc/${pid}/status`);
+    const [most, current] = [await number(`cat ${GROUP}/memory.max`), await number(`cat ${GROUP}/memory.current`)];
+    expect(most === Number(await show('MemoryMax')), `the most memory it may take is ${most} bytes`);
+
+    await say(machine, 'latchkey appliance add wallbox >/dev/null');
+    await machine.run('latchkey pair wallbox --no-wait >/dev/null 2>&1');
+    await say(machine, `date -s @${Math.round(Date.now() / 1000)}`);
+    await eventually(async () => (await appliance())?.authorize_url !== undefined, 90);
+    const link = new URL((await appliance())?.authorize_url ?? '');
+    await emulator.login({ state: link.searchParams.get('state') ?? '', user: 'demo' });
+    await eventually(async () => (await appliance())?.state === 'active', 90);
+    progress('the clock is set, and an appliance is paired');
+
+    const blocks = Math.ceil(most / 2 ** 23);
+    await evaluate(machine, pid, `globalThis.kept = Array.from({ length: ${blocks} }, () => Buffer.alloc(2 ** 23, 1))`);
+    await eventually(async () => (await show('NRestarts')) === '1', 90);
+    await eventually(async () => (await show('ActiveState')) === 'active', 90);
+    const journal = await say(machine, 'journalctl -u latchkey --output=cat');
+    expect(journal.includes("result 'oom-kill'"), 'what took too much memory was not ended for it');
+    await say(machine, 'latchkey token wallbox >/dev/null');
+    expect((await appliance())?.state === 'active', 'the grant did not outlive it');
+    const mib = (bytes: number) => Math.round(bytes / MIB);
+    return {
+      figures: {
+        'READY after its start, emulated, s': Math.round((to - from) / 1e5) / 10,
+        'memory.current, MiB': mib(current),
+        'resident, MiB': mib(rss * 1024),
+        'MemoryMax, MiB': mib(most),
+      },
+      broken,
+    };
+  },
+};

@@ -1,0 +1,117 @@
+import { execFile } from 'node:child_process';
+import { mkdir, mkdtemp, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
+import type { ApplianceAnswer, HubAnswer } from '../../src/control/messages.ts';
+import type { Emulator } from '../../src/emulator/index.ts';
+import { fetchParts, VirtualMachine } from '../chaos/virtual-machine.ts';
+import { eventually } from '../support/hub-process.ts';
+import { debian } from '../support/machine.ts';
+import { patient } from '../support/patience.ts';
+import { ownPackage } from './packages.ts';
+
+const run = promisify(execFile);
+/** How the machine sees the one that it runs on. */
+export const HOST = '10.0.2.2';
+
+const SHELL = `[Unit]
+Description=A shell for the test on the console
+[Service]
+ExecStart=/bin/sh -c 'stty -echo; echo @@ready; cat | sh 2>&1'
+StandardInput=tty-force
+StandardOutput=tty
+TTYPath=/dev/ttyS0
+Environment=HOME=/root
+[Install]
+WantedBy=multi-user.target
+`;
+/** systemd begins when it was built itself, where the clock says less. */
+const NO_CLOCK = `[Unit]
+Description=A clock that stands in 1970
+Before=latchkey.service
+[Service]
+Type=oneshot
+ExecStart=/bin/date -s @60
+[Install]
+WantedBy=multi-user.target
+`;
+
+/** A whole machine, emulated, with the package installed and this emulator for its portal. Its clock stands in 1970. */
+export async function bootWholeMachine({
+  baseUrl,
+  frontendUrl,
+  clientId,
+  clientSecret,
+  ca,
+}: Emulator): Promise<VirtualMachine> {
+  const directory = await mkdtemp(join(tmpdir(), 'latchkey-whole-machine-'));
+  const files = join(directory, 'files');
+  const put = async (path: string, text: string) => {
+    await mkdir(dirname(join(files, path)), { recursive: true });
+    await writeFile(join(files, path), text);
+  };
+  const portal = [`base_url = "${baseUrl}"`, `frontend_url = "${frontendUrl}"`, `client_id = "${clientId}"`];
+  const names = ['client_secret_file = "portal-home.secret"', 'ca_file = "portal-ca.pem"', ''];
+  await put('etc/latchkey/latchkey.toml', ['[portals.home]', ...portal, ...names].join('\n'));
+  await put('etc/latchkey/portal-ca.pem', ca ?? '');
+  await put('etc/latchkey/credentials/portal-home.secret', clientSecret);
+  await put('etc/systemd/system/console-shell.service', SHELL);
+  await put('etc/systemd/system/no-clock.service', NO_CLOCK);
+  await put('etc/hostname', 'hub\n');
+
+  const { kernel, modules, busybox } = await fetchParts();
+  const { path } = await ownPackage();
+  const script = join(import.meta.dirname, 'whole-machine.sh');
+  const isolated = [
+    '--mount',
+    '--propagation',
+    'private',
+    script,
+    directory,
+    await debian(),
+    path,
+    files,
+    modules,
+    busybox,
+  ];
+  await run('unshare', isolated, { timeout: patient(60_000) });
+  const disk = ['-drive', `file=${join(directory, 'disk')},format=raw,if=virtio,cache=unsafe`];
+  const append = [
+    '-append',
+    'console=ttyS0 quiet panic=1 net.ifnames=0 systemd.show_status=0 systemd.mask=serial-getty@ttyS0.service',
+  ];
+  const boots = ['-kernel', kernel, '-initrd', join(directory, 'initrd'), ...append, ...disk];
+  const machine = await VirtualMachine.start(directory, 60_000, boots, 120);
+  try {
+    await say(machine, 'ip link set eth0 up; ip addr add 10.0.2.15/24 dev eth0');
+  } catch (error) {
+    await machine[Symbol.asyncDispose]();
+    throw error;
+  }
+  return machine;
+}
+
+/** What a command that has to succeed says. */
+export async function say(machine: VirtualMachine, command: string): Promise<string> {
+  const { status, output } = await machine.run(command);
+  if (status !== 0) throw new Error(`${command}: exit status ${status}: ${output}`);
+  return output;
+}
+
+/** What `status` says in it. */
+export async function statusOf(machine: VirtualMachine): Promise<{ hub: HubAnswer; appliances: ApplianceAnswer[] }> {
+  return JSON.parse(await say(machine, 'latchkey status --json 2>/dev/null'));
+}
+
+/** Lets the daemon run a line of JavaScript, through Node's own debugger. */
+export async function evaluate(machine: VirtualMachine, pid: string, expression: string): Promise<void> {
+  await say(machine, `kill -USR1 ${pid}`);
+  await eventually(async () => (await machine.run('curl -sf http://127.0.0.1:9229/json >/dev/null')).status === 0);
+  const script = [
+    "const [{ webSocketDebuggerUrl }] = await (await fetch('http://127.0.0.1:9229/json')).json()",
+    'const socket = new WebSocket(webSocketDebuggerUrl)',
+    `socket.onopen = () => { socket.send(JSON.stringify({ id: 1, method: 'Runtime.evaluate', params: { expression: '${expression}' } })); setTimeout(() => process.exit(), 500) }`,
+  ].join('; ');
+  await say(machine, `/usr/lib/latchkey/bin/node --input-type=module -e "${script}"`);
+}
