@@ -28,7 +28,7 @@ const HUB: Record<HubConditionCode, string> = {
 
 /** What keeps a grant waiting, for each portal once. */
 const PORTAL: Partial<Record<Condition['code'], (portal: string) => string>> = {
-  portal_unreachable: (portal) => `portal ${portal} out of reach`,
+  portal_unreachable: (portal) => `portal ${portal} not reached`,
   portal_deferred: (portal) => `portal ${portal} asks to wait`,
   misconfigured: (portal) => `portal ${portal} refuses the hub's credentials`,
   clock_unknown: () => 'clock not confirmed',

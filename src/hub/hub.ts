@@ -33,6 +33,7 @@ import { openState } from './open-state.ts';
 import { pairOnStart } from './pair-on-start.ts';
 import { HubPlace, hubAddresses } from './place.ts';
 import { connectPortals } from './portals.ts';
+import { RoomWatch } from './room-watch.ts';
 
 /** A running hub. Disposing of it says goodbye, lets what was sent to the portal end, and closes the store. */
 export interface Hub extends AsyncDisposable {
@@ -107,6 +108,8 @@ export async function startHub(
   );
   const { appliances, scheduler, portalClock, grants, pairings, access, notices } = broker;
   events.listen(() => notices.changed());
+  const room = parts.use(new RoomWatch(store.files.directory, timers, grants));
+  events.listen(() => room.look());
 
   const names = hubNames(identity.id);
   const leaf = await HubLeaf.open({

@@ -127,3 +127,17 @@ test('tokens that came and could not be written are named, with what would end t
   ]);
   home.unwritable.clear();
 });
+
+test('a disk that was full for hours is written within seconds of there being room, and nobody is told of it any more', async () => {
+  await using home = await Home.start();
+  await home.paired('wallbox');
+  home.unwritable.add('beginAttempt');
+  await home.time.pass(3 * HOUR);
+  expect(codes(home)).toEqual(['error store_unwritable hub', 'error store_unwritable wallbox']);
+  expect(home.run.grants.areUnwritable).toBe(true);
+  home.unwritable.clear();
+  home.run.grants.roomMade();
+  await home.time.pass(6 * SECOND);
+  expect(codes(home)).toEqual([]);
+  expect(home.run.grants.areUnwritable).toBe(false);
+});

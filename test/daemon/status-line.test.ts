@@ -54,12 +54,12 @@ test.each<[appliances: ApplianceStatus[], hub: ReturnType<typeof hub>, line: str
       one('retrying', 'clock_unknown', 'home', 'c'),
     ],
     hub('10.0.0.1'),
-    '3 retrying; portal home out of reach; clock not confirmed',
+    '3 retrying; portal home not reached; clock not confirmed',
   ],
   [
     [one('retrying', 'portal_unreachable', 'away'), one('retrying', 'portal_deferred', 'home', 'meter')],
     hub('10.0.0.1', 'hub_id_taken', 'store_recovered'),
-    '2 retrying; another hub on the network has its id; its store was damaged and repaired; portal away out of reach; portal home asks to wait',
+    '2 retrying; another hub on the network has its id; its store was damaged and repaired; portal away not reached; portal home asks to wait',
   ],
   [[one('active')], hub('10.0.0.1', 'hub_name_claimed'), '1 active; another device on the network claims its name'],
   [

@@ -1,7 +1,7 @@
 import type { Appliance } from '../../core/appliances/appliance.ts';
 import type { Instant } from '../../core/clock.ts';
 import { type Grant, wantsAnotherScope } from '../../core/grants/grant.ts';
-import { clockSet, networkChanged, portalAnswered } from '../../core/grants/health.ts';
+import { clockSet, networkChanged, portalAnswered, roomMade } from '../../core/grants/health.ts';
 import { hasGiven, type Portal } from '../../core/portal.ts';
 import type { Store } from '../../core/store.ts';
 import type { Environment } from '../environment.ts';
@@ -182,6 +182,19 @@ export class Grants implements AsyncDisposable {
       managed.bringForward(portalAnswered);
       this.#plan(managed);
     }
+  }
+
+  /** Whether a refresh has found that the store can't be written. */
+  get areUnwritable(): boolean {
+    return [...this.#grants.values()].some(({ health }) => {
+      return health.kind === 'failing' && health.problem.code === 'store_unwritable';
+    });
+  }
+
+  /** There is room on the disk again. */
+  roomMade(): void {
+    for (const managed of this.#grants.values()) managed.bringForward(roomMade);
+    this.#planAll();
   }
 
   /** Whether no further refresh is started. */

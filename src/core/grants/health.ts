@@ -84,7 +84,17 @@ export function clockSet(health: Health, now: Instant, fraction: number): Health
  */
 export function portalAnswered(health: Health, now: Instant, fraction: number): Health {
   if (health.kind !== 'failing' || health.waitsForNetwork === undefined) return health;
-  const soon = now.uptime + RETRY_WITHIN * fraction;
+  return within(RETRY_WITHIN * fraction, health, now);
+}
+
+/** There is room on the disk again: what could not be written is tried again within seconds. @param fraction a random number from 0 to 1 */
+export function roomMade(health: Health, now: Instant, fraction: number): Health {
+  if (health.kind !== 'failing' || health.problem.code !== 'store_unwritable') return health;
+  return within(RETRY_WITHIN * fraction, health, now);
+}
+
+function within(delay: number, health: Extract<Health, { kind: 'failing' }>, now: Instant): Health {
+  const soon = now.uptime + delay;
   const { retryAt, onDemandAt = retryAt } = health;
   return { ...health, retryAt: Math.min(retryAt, soon), onDemandAt: Math.min(onDemandAt, soon) };
 }

@@ -74,7 +74,7 @@ export function afterFailure(
       const fault = outcome.certificate === undefined ? null : clockAtFault(outcome.certificate, now, confirmed);
       if (fault !== null) return failing('clock_unknown', fault, both(onDemand), { waitsForClock: true });
       const waits = { waitsForNetwork: true, ...(fastRetry && { fastRetry }) } as const;
-      return failing('portal_unreachable', `The portal is out of reach: ${outcome.detail}`, backedOff, waits);
+      return failing('portal_unreachable', `The portal could not be reached: ${outcome.detail}`, backedOff, waits);
     }
     case 'deferred': {
       // A portal that names the same short time again and again is backed off from all the same.

@@ -65,7 +65,7 @@ export const states: typeof english.states = {
   },
   conditions: {
     portal_unreachable: () =>
-      'Das Portal ist nicht erreichbar. Bitte die Internetverbindung prüfen; der Hub versucht es weiter.',
+      'Das Portal war nicht erreichbar. Bitte die Internetverbindung prüfen; der Hub versucht es weiter.',
     portal_deferred: () => 'Das Portal bittet um Geduld. Es ist nichts zu tun: Der Hub versucht es von selbst wieder.',
     portal_rejected: () =>
       'Das Portal hat den Hub abgewiesen. Der Hub versucht es weiter. Bleibt es dabei, bitte die Adresse des Portals in der Konfiguration und Firewalls auf dem Weg prüfen.',

@@ -69,7 +69,7 @@ export const states = {
   /** What is wrong, and what to do about it. */
   conditions: {
     portal_unreachable: () =>
-      'The portal cannot be reached. Check the internet connection of this home; the hub goes on trying.',
+      'The portal could not be reached. Check the internet connection of this home; the hub goes on trying.',
     portal_deferred: () => 'The portal asked for patience. There is nothing to do: the hub tries again by itself.',
     portal_rejected: () =>
       'The portal turned the hub away. The hub goes on trying. If this lasts, check the portal’s address in the configuration, and any firewall on the way.',

@@ -1,0 +1,142 @@
+import { expect, it } from 'vitest';
+import { eventually } from '../support/hub-process.ts';
+import { CONFIGURATION, InstalledHub, onMachine, SECRET_FILE } from './installed-hub.ts';
+import { ownPackage } from './packages.ts';
+import { type Look, Surfaces } from './surfaces.ts';
+
+const OTHER_CLIENT = '6a5a5b0e-3c1f-4e0b-8d33-52a5d0c7a911';
+/** The hub's state directory is on a disk of its own, with a file beside it that takes the room. */
+const DISK = '/srv/disk';
+
+/** One machine: every test leaves a running hub behind that is well, with a grant of wallbox. */
+let hub: InstalledHub;
+let surfaces: Surfaces;
+/** What of the doctor's checks is of the hub, and not of this machine. */
+const OF_HUB = /^(configuration|credentials|state|store|disk\.state|hub|portal)/;
+
+onMachine([], async (parts) => {
+  hub = parts.use(await InstalledHub.bootInstalled(await ownPackage(), { emulator: 'token_lifetime = "600s"' }));
+  await hub.machine.sh(
+    `mkdir -p ${DISK} /var/lib/private/latchkey && chmod 700 /var/lib/private
+     mount -t tmpfs -o size=80m tmpfs ${DISK} && mkdir -m 700 ${DISK}/state
+     mount --bind ${DISK}/state /var/lib/private/latchkey`,
+  );
+  await hub.startWith('wallbox');
+  surfaces = await Surfaces.open(hub);
+});
+
+it('says the same on every surface of a wrong secret, from the change of its file to ten seconds after it is mended', async () => {
+  const right = await hub.machine.sh(`cat ${SECRET_FILE}`);
+  const changed = await surfaces.during('a file of credentials was changed', () =>
+    hub.machine.write(SECRET_FILE, 'another-secret\n', '600'),
+  );
+  expect.soft(told(changed)).toEqual({ disagreements: [], codes: [], found: ['credentials'] });
+  const wrong = await surfaces.during('the hub was restarted with a wrong secret', async () => {
+    await hub.machine.sh('systemctl restart latchkey', { seconds: 30 });
+    await hub.machine.run('latchkey refresh wallbox');
+  });
+  expect.soft(told(wrong)).toEqual({ disagreements: [], codes: ['misconfigured'], found: [] });
+  const mended = await surfaces.during(
+    'the right secret, and a restart',
+    async () => {
+      await hub.machine.write(SECRET_FILE, `${right}\n`, '600');
+      await hub.machine.sh('systemctl restart latchkey', { seconds: 30 });
+    },
+    isWell,
+  );
+  expect.soft(told(mended).disagreements).toEqual([]);
+  expectWell(mended);
+});
+
+it('says the same on every surface of a full disk, until there is room', async () => {
+  const full = await surfaces.during('a full disk', () =>
+    eventually(async () => {
+      await hub.machine.run(`dd if=/dev/zero of=${DISK}/filler bs=1M; dd if=/dev/zero of=${DISK}/rest bs=512`);
+      await hub.machine.run('latchkey refresh wallbox');
+      return (await hub.appliance('wallbox')).problem !== null;
+    }, 20),
+  );
+  expect.soft(told(full)).toEqual({
+    disagreements: [],
+    codes: ['store_unwritable', 'store_unwritable'],
+    found: ['disk.state'],
+  });
+  const mended = await surfaces.during(
+    'room on the disk',
+    () => hub.machine.sh(`rm ${DISK}/filler ${DISK}/rest`),
+    isWell,
+  );
+  expect.soft(told(mended).disagreements).toEqual([]);
+  expectWell(mended);
+});
+
+it('says the same on every surface of a portal that is away, and comes back', async () => {
+  const away = await surfaces.during('the portal is away', async () => {
+    await hub.machine.sh('systemctl stop latchkey-emulator');
+    await hub.machine.run('latchkey refresh wallbox');
+  });
+  expect.soft(told(away)).toEqual({
+    disagreements: [],
+    codes: ['portal_unreachable'],
+    found: ['portal.home.base_url', 'portal.home.frontend_url'],
+  });
+  // Nothing tells the hub before its next try, or that of an appliance which asks.
+  const back = await surfaces.during(
+    'the portal is back',
+    () => hub.machine.sh('systemctl start latchkey-emulator; latchkey refresh wallbox', { seconds: 30 }),
+    isWell,
+  );
+  expect.soft(told(back).disagreements).toEqual([]);
+  expectWell(back);
+});
+
+it('says the same on every surface of a wrong client_id, until a reload mends it', async () => {
+  const wrong = await surfaces.during('a wrong client_id', async () => {
+    await hub.machine.sh(
+      `cp ${CONFIGURATION} /root/right.toml; sed -i 's/^client_id = .*/client_id = "${OTHER_CLIENT}"/' ${CONFIGURATION}`,
+    );
+    await hub.machine.sh('systemctl reload latchkey', { seconds: 30 });
+    await hub.machine.run('latchkey pair wallbox --no-wait');
+  });
+  expect.soft(told(wrong)).toEqual({ disagreements: [], codes: ['portal_changed', 'pairing_failed'], found: [] });
+  const mended = await surfaces.during(
+    'the right client_id, and a reload',
+    () => hub.machine.sh(`cp /root/right.toml ${CONFIGURATION}; systemctl reload latchkey`, { seconds: 30 }),
+    isWell,
+  );
+  expect.soft(told(mended).disagreements).toEqual([]);
+  expectWell(mended);
+});
+
+it('says the same on every surface of a restored backup whose refresh token was used since', async () => {
+  await hub.machine.write('/root/passphrase', 'a passphrase for nobody\n', '600');
+  await hub.machine.sh('latchkey backup /root/backup --passphrase-file /root/passphrase');
+  // A grant that the hub still has is kept as it is.
+  await hub.machine.sh('latchkey refresh wallbox; latchkey unpair wallbox');
+  await hub.machine.sh('latchkey restore /root/backup --yes --passphrase-file /root/passphrase', { seconds: 30 });
+  await surfaces.signIn();
+  const restored = await surfaces.during('a backup was restored', () => hub.machine.run('latchkey refresh wallbox'));
+  expect.soft(told(restored)).toEqual({ disagreements: [], codes: ['refused'], found: [] });
+  const paired = await surfaces.during('paired again', () => hub.pair('wallbox'), isWell);
+  expect.soft(told(paired).disagreements).toEqual([]);
+  expectWell(paired);
+});
+
+/** What was told in the end, and in which looks surfaces disagreed. */
+function told(looks: readonly Look[]) {
+  const last = looks.at(-1);
+  return {
+    disagreements: looks.flatMap(({ at, disagreements }) => disagreements.map((one) => `${Math.round(at)} ms: ${one}`)),
+    codes: last?.status?.conditions.map(({ code }) => code),
+    found: last?.found.map(({ name }) => name).filter((name) => OF_HUB.test(name)),
+  };
+}
+
+/** In the end nothing is wrong, on any surface. */
+function expectWell(looks: readonly Look[]): void {
+  expect.soft(told(looks)).toMatchObject({ codes: [], found: [] });
+}
+
+function isWell(last: Look): boolean {
+  return last.status?.conditions.length === 0;
+}
