@@ -21,7 +21,6 @@ let rsa: Pair;
 let jwk: PublicKey;
 const used = new AssertionReplayCache();
 let side: LanSide;
-let agent: Agent;
 let issuer: string;
 let number = 0;
 
@@ -33,7 +32,6 @@ beforeAll(async () => {
   ]);
   jwk = { ...(await exportJWK(pair.publicKey)) };
   side = await LanSide.start(['127.0.0.1'], { usedAssertions: used });
-  agent = new Agent({ connect: { ca: side.ca } });
   issuer = `https://127.0.0.1:${side.server.httpsPort}`;
 });
 
@@ -46,10 +44,7 @@ beforeEach(() => {
   home.add(ID, { kind: 'keys', keys: [jwk] });
 });
 
-afterAll(async () => {
-  await agent.destroy();
-  await side[Symbol.asyncDispose]();
-});
+afterAll(() => side[Symbol.asyncDispose]());
 
 /** By the hub's true time, in s. */
 function now(): number {
@@ -76,7 +71,7 @@ interface Reply {
 async function ask(form: Record<string, string>, headers: Record<string, string> = {}): Promise<Reply> {
   const answer = await request(`${issuer}/oauth/token`, {
     method: 'POST',
-    dispatcher: agent,
+    dispatcher: side.agent,
     headers: { 'content-type': 'application/x-www-form-urlencoded', ...headers },
     body: new URLSearchParams({ grant_type: 'client_credentials', ...form }).toString(),
   });

@@ -1,7 +1,7 @@
 import { generateKeyPairSync, sign } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { Agent, request } from 'undici';
+import { request } from 'undici';
 import { expect, test } from 'vitest';
 import type { CredentialsAnswer } from '../../src/control/messages.ts';
 import { Failure } from '../../src/core/failure.ts';
@@ -224,15 +224,13 @@ async function untilTooMany(ask: () => Promise<Answer>): Promise<void> {
 /** The home network's side of a hub that can't write its store. */
 async function noAppliances(): Promise<void> {
   await using lan = await LanSide.start();
-  const dispatcher = new Agent({ connect: { ca: lan.ca } });
-  await using _ = { [Symbol.asyncDispose]: () => dispatcher.destroy() };
   const register = async () => {
     throw new Failure('store_unwritable', 'planted');
   };
   Object.assign(lan.home.service, { isInvite: () => true, register });
   const { statusCode, headers, body } = await request(`https://127.0.0.1:${lan.server.httpsPort}/oauth/register`, {
     method: 'POST',
-    dispatcher,
+    dispatcher: lan.agent,
     headers: { 'content-type': 'application/json', authorization: 'Bearer x' },
     body: '{}',
   });

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { Agent, request } from 'undici';
+import { request } from 'undici';
 import { expect, test } from 'vitest';
 import { openApiDocument, operations } from '../../src/lan/openapi/document.ts';
 import { version } from '../../src/system/version.ts';
@@ -20,8 +20,6 @@ test('every route of both ports is described but those for people alone, and not
   await using lan = started;
   const [https = new Set<string>(), http = new Set<string>()] = made;
   const routes = { https, http };
-  const dispatcher = new Agent({ connect: { ca: lan.ca } });
-  await using _ = { [Symbol.asyncDispose]: () => dispatcher.destroy() };
   for (const port of ['https', 'http'] as const) {
     const described = operations.filter(({ ports }) => ports.includes(port));
     expect([...routes[port]].sort(), port).toEqual([...new Set(described.map(({ path }) => path))].sort());
@@ -30,7 +28,7 @@ test('every route of both ports is described but those for people alone, and not
     for (const { path } of described) {
       const { statusCode, headers, body } = await request(origin + path.replaceAll(/[{}]/g, ''), {
         method: 'OPTIONS',
-        dispatcher,
+        dispatcher: lan.agent,
       });
       await body.dump();
       const allowed = String(headers['allow'] ?? '').split(', ');
@@ -43,10 +41,8 @@ test('every route of both ports is described but those for people alone, and not
 
 test('a running hub gives its description, with the addresses that it was asked by', async () => {
   await using lan = await LanSide.start();
-  const dispatcher = new Agent({ connect: { ca: lan.ca } });
-  await using _ = { [Symbol.asyncDispose]: () => dispatcher.destroy() };
   const { httpsPort, httpPort } = lan.server;
-  const { headers, body } = await request(`https://localhost:${httpsPort}/openapi.json`, { dispatcher });
+  const { headers, body } = await request(`https://localhost:${httpsPort}/openapi.json`, { dispatcher: lan.agent });
   expect(headers['content-type']).toMatch(/^application\/json/);
   const document = (await body.json()) as { paths: Record<string, Record<string, { servers?: unknown }>> };
   const origins = { http: `http://localhost:${httpPort}`, https: `https://localhost:${httpsPort}` };

@@ -54,7 +54,6 @@ const CSRF = 'what-forms-carry';
 
 const parts = new AsyncDisposableStack();
 let lan: LanSide;
-let agent: Agent;
 let routes: readonly Route[];
 
 /** The home network's side, and the routes that its two ports got: the secure one is made first. */
@@ -73,7 +72,6 @@ beforeAll(async () => {
   lan = parts.use(await LanSide.start());
   diagnostics.unsubscribe('fastify.initialization', watch);
   routes = made.flat();
-  agent = parts.adopt(new Agent({ connect: { ca: lan.ca } }), (its) => its.destroy());
   const session = { cookie: new Secret('good'), csrf: CSRF, lifetime: 600 };
   lan.home.people.access.session = (cookie) => (cookie === 'good' ? session : null);
 });
@@ -95,7 +93,7 @@ async function ask(
   { port, method, path }: Pick<Route, 'port' | 'method' | 'path'>,
   headers: Record<string, string | undefined> = {},
   form: Record<string, string> = {},
-  { hub, dispatcher, value }: Asked = { hub: lan.server, dispatcher: agent, value: 'anything' },
+  { hub, dispatcher, value }: Asked = { hub: lan.server, dispatcher: lan.agent, value: 'anything' },
 ): Promise<{ readonly status: number; readonly text: string; readonly headers: object }> {
   const { httpsPort, httpPort } = hub;
   const origin = port === 'https' ? `https://127.0.0.1:${httpsPort}` : `http://127.0.0.1:${httpPort}`;

@@ -1,20 +1,13 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import { Agent, request } from 'undici';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { request } from 'undici';
+import { describe, expect, it } from 'vitest';
 import { LanSide } from '../support/lan-side.ts';
+import { setUpOnce } from '../support/set-up.ts';
 
 let side: LanSide;
-let agent: Agent;
-
-beforeAll(async () => {
-  side = await LanSide.start();
-  agent = new Agent({ connect: { ca: side.ca } });
-});
-
-afterAll(async () => {
-  await agent.destroy();
-  await side[Symbol.asyncDispose]();
+setUpOnce(async (parts) => {
+  side = parts.use(await LanSide.start());
 });
 
 describe('a person who opens the hub’s address', () => {
@@ -29,7 +22,7 @@ describe('a person who opens the hub’s address', () => {
 
   it('of nothing, or of a form, is told where to go', async () => {
     const ask = (path: string, accept: string) =>
-      request(`https://127.0.0.1:${side.server.httpsPort}${path}`, { dispatcher: agent, headers: { accept } });
+      request(`https://127.0.0.1:${side.server.httpsPort}${path}`, { dispatcher: side.agent, headers: { accept } });
     for (const [path, status] of [
       ['/nothing', 404],
       ['/appliances/wallbox/pair', 405],

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { ApplianceStatus, HubStatus } from '../../src/core/administration.ts';
 import type { Notice } from '../../src/core/reports/notice.ts';
-import type { ProblemCode } from '../../src/core/reports/problem.ts';
+import { PROBLEM_CODES, type ProblemCode } from '../../src/core/reports/problem.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { appliancePage } from '../../src/page/appliance/appliance.ts';
 import { overviewPage } from '../../src/page/overview/overview.ts';
@@ -108,17 +108,7 @@ describe('an appliance’s card', () => {
     expect(html).toContain('<time datetime="2031-05-05T06:47:08.000Z">in 40 minutes</time>');
   });
 
-  const codes: ProblemCode[] = [
-    'portal_unreachable',
-    'portal_deferred',
-    'portal_rejected',
-    'answer_lost',
-    'misconfigured',
-    'clock_unknown',
-    'store_unwritable',
-    'refused',
-  ];
-  it.for(codes)('says what to do about %s in the reader’s language, and never what the log says', (code) => {
+  it.for(PROBLEM_CODES)('says what to do about %s in the reader’s language, and never what the log says', (code) => {
     const ill = [
       appliance('wallbox', { state: code === 'refused' ? 'needs_pairing' : 'retrying', problem: problem(code) }),
     ];

@@ -1,20 +1,19 @@
-import { Agent, request } from 'undici';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { request } from 'undici';
+import { beforeEach, describe, expect, it } from 'vitest';
 import type { LinkResult } from '../../src/core/lan-service.ts';
 import { FORM } from '../../src/system/http/form.ts';
 import { pairingOf } from '../core/samples.ts';
 import { LanSide } from '../support/lan-side.ts';
+import { setUpOnce } from '../support/set-up.ts';
 
 const USER_CODE = 'WDJB-MJHT';
 
 let side: LanSide;
-let agent: Agent;
 /** What becomes of opening the link. */
 let opening: () => Promise<LinkResult>;
 
-beforeAll(async () => {
-  side = await LanSide.start();
-  agent = new Agent({ connect: { ca: side.ca } });
+setUpOnce(async (parts) => {
+  side = parts.use(await LanSide.start());
   const pairing = pairingOf({ kind: 'asking' }, { device: { codeHash: 'a-hash', userCode: USER_CODE } });
   Object.assign(side.home.service, {
     pairingByUserCode: async () => ({ pairing, appliance: 'wallbox' }),
@@ -24,17 +23,12 @@ beforeAll(async () => {
 
 beforeEach(() => side.home.events.splice(0));
 
-afterAll(async () => {
-  await agent.destroy();
-  await side[Symbol.asyncDispose]();
-});
-
 async function goOn() {
   const { statusCode, headers, body } = await request(`https://127.0.0.1:${side.server.httpsPort}/pair`, {
     method: 'POST',
     headers: { 'content-type': FORM },
     body: `user_code=${USER_CODE}`,
-    dispatcher: agent,
+    dispatcher: side.agent,
   });
   return { statusCode, headers, text: await body.text() };
 }

@@ -1,3 +1,4 @@
+import { Agent } from 'undici';
 import type { Administration } from '../../src/core/administration.ts';
 import type { Appliance, ClientCredentials } from '../../src/core/appliances/appliance.ts';
 import type { Clock } from '../../src/core/clock.ts';
@@ -27,6 +28,8 @@ interface LanPorts {
 export class LanSide implements AsyncDisposable {
   readonly server: LanServer;
   readonly ca: string;
+  /** Asks it as a device that trusts its CA. */
+  readonly agent: Agent;
   readonly #issue: () => Promise<Leaf>;
   readonly #home: StubHome;
   readonly #resources: AsyncDisposableStack;
@@ -34,12 +37,14 @@ export class LanSide implements AsyncDisposable {
   private constructor(
     server: LanServer,
     ca: string,
+    agent: Agent,
     issue: () => Promise<Leaf>,
     home: StubHome,
     resources: AsyncDisposableStack,
   ) {
     this.server = server;
     this.ca = ca;
+    this.agent = agent;
     this.#issue = issue;
     this.#home = home;
     this.#resources = resources;
@@ -60,6 +65,7 @@ export class LanSide implements AsyncDisposable {
     const leaf = await issue();
     const home = new StubHome();
     await using resources = new AsyncDisposableStack();
+    const agent = resources.adopt(new Agent({ connect: { ca: authority.certificate } }), (its) => its.destroy());
     const { httpPort = 0, httpsPort = 0, ...others } = other;
     const sockets = other.sockets ?? new ListeningSockets();
     const opened = await sockets.claim({ addresses: listen, ports: { http: httpPort, https: httpsPort } });
@@ -88,7 +94,7 @@ export class LanSide implements AsyncDisposable {
     resources.use(server);
     // Who comes to one that ends is refused.
     if (other.sockets === undefined) resources.use(sockets);
-    return new LanSide(server, authority.certificate, issue, home, resources.move());
+    return new LanSide(server, authority.certificate, agent, issue, home, resources.move());
   }
 
   /** What stands behind the network's side, to be changed as a test likes. */
