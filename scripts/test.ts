@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { clearLeftovers, endSession, rememberSession } from './test.d/leftovers.ts';
 import { listOfLongForms, runChosen } from './test.d/long.ts';
-import { conclusion, type Summary, total } from './test.d/summary.ts';
+import { conclusion, type Summary, type Times, timesOfTests, timesTable, total } from './test.d/summary.ts';
 
 const HELP = `Usage: scripts/test [--quick] [--checks] [FILTER…]
        scripts/test --list
@@ -95,9 +95,11 @@ const env = {
   TMPDIR: scratch,
   LATCHKEY_TEST_LOGS: join(folder, 'logs'),
   LATCHKEY_TEST_SLOWNESS: String(slowness()),
+  LATCHKEY_TEST_TIMES: join(folder, 'times'),
   ...(filters.length > 0 && { LATCHKEY_TEST_FILTERED: '1' }),
   ...(options.quick && { LATCHKEY_TEST_QUICK: '1' }),
 };
+const times: Times[] = [];
 
 const session = join(root, '.cache/test-session.json');
 clearLeftovers(session);
@@ -106,12 +108,14 @@ const withChecks = filters.length === 0 || options.checks;
 const beside = await Promise.all([tests('test/vitest.config.ts', filters), withChecks ? allChecks() : total([])]);
 const summary = total([built, ...beside, await testsAfter()]);
 const failed = summary.failed.length > 0;
+const timesOfFiles = timesOfTests(env.LATCHKEY_TEST_TIMES);
 const alone = failed ? await againAlone(summary) : [];
 rmSync(session, { force: true });
 
 for (const done of [failed ? join(folder, 'secrets') : folder, scratch]) rmSync(done, { recursive: true, force: true });
 const leftOut = (process.env['LATCHKEY_TEST_LEFT_OUT'] ?? '').split('\n').filter((line) => line !== '');
 if (failed) console.log(`\nThe logs of what the tests started: ${env.LATCHKEY_TEST_LOGS}`);
+console.log(`\n${timesTable([...times, ...timesOfFiles])}`);
 if (alone.length > 0) console.log(`\n${alone.join('\n')}`);
 if (!withChecks) {
   const left = checks.map(([name]) => name).join('; ');
@@ -197,6 +201,7 @@ async function run(name: string, command: readonly string[], options: SpawnOptio
   for (const stream of [child.stdout, child.stderr]) stream?.on('data', (piece: Buffer) => said.push(piece));
   if (child.stdout === null) console.log(`\n== ${name}`);
   running.add(child);
+  const begun = performance.now();
   const leader = options.detached === true ? child.pid : undefined;
   if (leader !== undefined) rememberSession(session, leader);
   const ended = await new Promise<string | null>((resolve) => {
@@ -206,6 +211,7 @@ async function run(name: string, command: readonly string[], options: SpawnOptio
     );
   });
   running.delete(child);
+  times.push({ name, wall: (performance.now() - begun) / 1000, cpu: null });
   if (leader !== undefined) endSession(leader);
   if (child.stdout !== null) console.log(`\n== ${name}\n${Buffer.concat(said).toString().trimEnd()}`);
   return ended;

@@ -51,6 +51,6 @@ export default defineConfig({
     testTimeout: patient(60_000),
     hookTimeout: patient(60_000),
     expect: { poll: { timeout: patient(10_000) } },
-    setupFiles: ['support/loop-watch.ts', 'support/equality.ts'],
+    setupFiles: ['support/loop-watch.ts', 'support/equality.ts', 'support/file-times.ts'],
   },
 });
