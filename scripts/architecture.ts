@@ -1,4 +1,6 @@
-import { globSync, readFileSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { dirname, join, normalize } from 'node:path';
 
 const root = join(import.meta.dirname, '..');
@@ -8,21 +10,38 @@ const PICTURE = /```mermaid\n.*?```\n/s;
 /** A source file, by its path in `src`, and the paths there that it imports. */
 interface Source {
   readonly path: string;
+  readonly lines: number;
   readonly imports: readonly string[];
 }
 
-const drawn = picture(sourcesIn(join(root, 'src')));
-if (process.argv[2] === '--write') writeFileSync(PAGE, readFileSync(PAGE, 'utf8').replace(PICTURE, drawn));
-else process.stdout.write(drawn);
+const [argument] = process.argv.slice(2);
+if (argument === '--write') {
+  writeFileSync(PAGE, readFileSync(PAGE, 'utf8').replace(PICTURE, picture(sourcesIn(root))));
+} else {
+  const sources = argument === undefined ? sourcesIn(root) : sourcesAt(argument);
+  process.stdout.write(`${picture(sources)}\n${sizes(sources)}`);
+}
 
-function sourcesIn(src: string): Source[] {
+function sourcesAt(commit: string): Source[] {
+  const folder = mkdtempSync(join(tmpdir(), 'latchkey-architecture-'));
+  try {
+    const archive = execFileSync('git', ['archive', commit, 'src'], { cwd: root, maxBuffer: 1 << 28 });
+    execFileSync('tar', ['-x', '-C', folder], { input: archive });
+    return sourcesIn(folder);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+function sourcesIn(checkout: string): Source[] {
+  const src = join(checkout, 'src');
   return globSync('**/*.ts', { cwd: src })
     .sort()
     .map((path) => {
       const text = readFileSync(join(src, path), 'utf8');
       const imports = text.matchAll(/(?:\bfrom|\bimport\(|^import) ?'(\.[^']+)'/gm);
       const paths = [...imports].map(([, to = '']) => normalize(join(dirname(path), to)));
-      return { path, imports: paths };
+      return { path, lines: text.split('\n').length - 1, imports: paths };
     });
 }
 
@@ -55,4 +74,31 @@ function reachedFrom(room: string, imports: ReadonlyMap<string, ReadonlySet<stri
 /** The folder of `src` that a file is in. */
 function roomOf(path: string): string {
   return path.includes('/') ? (path.split('/')[0] ?? '') : path.replace('.ts', '');
+}
+
+function sizes(sources: readonly Source[]): string {
+  const rooms = [...new Set(sources.map(({ path }) => roomOf(path)))];
+  const rows = rooms.map((room) =>
+    row(
+      room,
+      sources.filter(({ path }) => roomOf(path) === room),
+      sources,
+    ),
+  );
+  const head = [
+    '| folder | files | most in one folder | lines | median | over 300 | with one importer |',
+    '|---|---|---|---|---|---|---|',
+  ];
+  return [...head, ...rows, row('all', sources, sources), ''].join('\n');
+}
+
+function row(name: string, some: readonly Source[], all: readonly Source[]): string {
+  const lines = some.map((source) => source.lines).sort((a, b) => a - b);
+  const sum = lines.reduce((a, b) => a + b, 0);
+  const sideBySide = Map.groupBy(some, ({ path }) => dirname(path));
+  const most = Math.max(...[...sideBySide.values()].map((files) => files.length));
+  const once = some.filter(({ path }) => all.filter(({ imports }) => imports.includes(path)).length === 1);
+  const median = lines[Math.floor(lines.length / 2)] ?? 0;
+  const long = lines.filter((count) => count > 300).length;
+  return `| ${[name, some.length, most, sum, median, long, once.length].join(' | ')} |`;
 }
