@@ -58,6 +58,7 @@ export async function runLoad(server: string, job: Job, within: readonly string[
 export function tokenRequest(
   port: number,
   { client_id, client_secret }: { readonly client_id: string; readonly client_secret: string },
+  path = '/oauth/token',
 ): string {
   const body = 'grant_type=client_credentials';
   const headers = [
@@ -66,5 +67,5 @@ export function tokenRequest(
     'Content-Type: application/x-www-form-urlencoded',
     `Content-Length: ${body.length}`,
   ];
-  return `POST /oauth/token HTTP/1.1\r\n${headers.join('\r\n')}\r\n\r\n${body}`;
+  return `POST ${path} HTTP/1.1\r\n${headers.join('\r\n')}\r\n\r\n${body}`;
 }

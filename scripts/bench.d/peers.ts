@@ -8,10 +8,17 @@ import { type Program, startProgram } from './program.ts';
 /** The client that asks peers, which do not look who asks. */
 export const PEER_CLIENT = { client_id: '6a8f8d0e-3a34-4d6e-9d43-0b5d3c1f1a01', client_secret: 'bench-secret' };
 
-/** Starts a program of bench.d/peers as the hub's service is started; it says in JSON where it listens. */
-export function startPeer(file: string, args: readonly string[]): Promise<Program> {
-  const command = [process.execPath, ...SERVICE_FLAGS, join(import.meta.dirname, 'peers', file), ...args];
-  return startProgram(command, { env: { ...process.env, ...SERVICE_ENV }, ready: (line) => line.startsWith('{') });
+/**
+ * Starts a program of bench.d/peers, with the flags and variables of the hub's service unless others are given; it says in
+ * JSON where it listens.
+ */
+export function startPeer(
+  file: string,
+  args: readonly string[],
+  { flags, env } = { flags: SERVICE_FLAGS, env: SERVICE_ENV },
+): Promise<Program> {
+  const command = [process.execPath, ...flags, join(import.meta.dirname, 'peers', file), ...args];
+  return startProgram(command, { env: { ...process.env, ...env }, ready: (line) => line.startsWith('{') });
 }
 
 /**

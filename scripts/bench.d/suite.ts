@@ -66,12 +66,15 @@ export function figures(measured: readonly Measurement[], what: string, of: stri
   return found;
 }
 
-/** A target for a quotient, judged only where the middle half of the rounds is of one opinion. */
+/** A target for a quotient, told and judged only where the middle half of the rounds is of one opinion. */
 export function target(text: string, quotient: Quotient, bound: { atLeast?: number; atMost?: number }): Target {
   const verdictOn = (value: number) =>
     value >= (bound.atLeast ?? -Infinity) && value <= (bound.atMost ?? Infinity) ? 'met' : 'not met';
   const [low, high] = (quotient.middle ?? []).map(verdictOn);
-  return { text, measured: inWords(quotient), verdict: low !== undefined && low === high ? low : 'not measured' };
+  if (low !== undefined && low === high) return { text, measured: inWords(quotient), verdict: low };
+  const range = (quotient.middle ?? []).map((end) => end.toFixed(2)).join(' to ');
+  const why = range === '' ? 'fewer than 3 rounds' : `the machine was too busy: half of the rounds say ${range}`;
+  return { text, measured: `– (${why})`, verdict: 'not measured' };
 }
 
 /** A target for a figure that is counted, or that is compared with nothing. */

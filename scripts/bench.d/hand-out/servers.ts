@@ -4,7 +4,7 @@ import type { HubProcess } from '../../../test/support/hub-process.ts';
 import { prepareHub } from '../hub.ts';
 import { type Chain, tokenRequest } from '../load.ts';
 import { PEER_CLIENT, startPeer } from '../peers.ts';
-import { processorTime } from '../program.ts';
+import { type Program, processorTime } from '../program.ts';
 import type { Subject } from '../suite.ts';
 
 const APPLIANCES = ['wallbox', 'heat-pump', 'inverter', 'meter', 'boiler'];
@@ -66,13 +66,23 @@ export async function startBareFastify(
   chains: number,
 ): Promise<TokenServer> {
   const program = await startPeer('bare-fastify-https.js', [tls, JSON.stringify(answer)]);
-  const { port } = JSON.parse(program.said) as { port: number };
-  const chain = { request: tokenRequest(port, PEER_CLIENT), expected: `"access_token":"${answer['access_token']}"` };
+  return peer('bare fastify', program, chains, `"access_token":"${answer['access_token']}"`);
+}
+
+/** oidc-provider with Node's own flags: it is given what it may need. */
+export async function startOidcProvider(tls: string, chains: number): Promise<TokenServer> {
+  const client = [PEER_CLIENT.client_id, PEER_CLIENT.client_secret];
+  const program = await startPeer('oidc-provider-https.js', [tls, ...client], { flags: [], env: {} });
+  return peer('oidc-provider', program, chains, '"access_token":"');
+}
+
+function peer(name: string, program: Program, chains: number, expected: string): TokenServer {
+  const { port, path } = JSON.parse(program.said) as { port: number; path: string };
   return {
-    name: 'bare fastify',
+    name,
     pid: program.pid,
     port,
-    chains: Array(chains).fill(chain),
+    chains: Array.from({ length: chains }, () => ({ request: tokenRequest(port, PEER_CLIENT, path), expected })),
     cpu: () => processorTime(program.pid),
     [Symbol.asyncDispose]: () => program[Symbol.asyncDispose](),
   };

@@ -14,7 +14,7 @@ import {
   type Target,
   target,
 } from '../suite.ts';
-import { startBareFastify, startHub, type TokenServer } from './servers.ts';
+import { startBareFastify, startHub, startOidcProvider, type TokenServer } from './servers.ts';
 
 const CHAINS = 16;
 /** The hub gives each device so many connections and no more: the load is several. */
@@ -28,8 +28,9 @@ const KEPT = 'keep-alive';
 const NEW = 'new connection';
 const HALF = 'half load';
 const BARE = 'bare fastify';
+const PROVIDER = 'oidc-provider';
 
-/** Hand-outs over HTTPS beside what fastify costs. */
+/** Hand-outs over HTTPS beside what fastify costs, and beside another authorization server. */
 export const handOutSuite: Suite = {
   name: 'hand-out',
   title: 'A hand-out',
@@ -49,7 +50,8 @@ async function measure(bench: Bench): Promise<Measurement[]> {
   const hubs = [hub];
   for (const subject of subjects.slice(1)) hubs.push(running.use(await startHub(subject, emulator, CHAINS)));
   const bare = running.use(await startBareFastify(tls, hub.answer, CHAINS));
-  const all = [...hubs, bare];
+  const provider = running.use(await startOidcProvider(tls, CHAINS));
+  const all = [...hubs, bare, provider];
 
   const load = async (server: TokenServer, what: string, more: Pick<Job, 'connections' | 'rate'>) => {
     const { port, chains } = server;
@@ -75,7 +77,7 @@ async function measure(bench: Bench): Promise<Measurement[]> {
   }
   const rate = median(figures(measured.all, `${KEPT}: requests`, hub.name).values) / 2;
   bench.progress(`hand-out: ${rate.toFixed(0)} requests a second, ${rounds} rounds`);
-  await inTurns(rounds, all, (server) => load(server, HALF, { rate }));
+  await inTurns(rounds, [...hubs, bare], (server) => load(server, HALF, { rate }));
   measured.add(`${HALF}: requests`, hub.name, '1/s', rate, 'more');
 
   return measured.all;
@@ -84,29 +86,33 @@ async function measure(bench: Bench): Promise<Measurement[]> {
 function report(measured: readonly Measurement[]): Report {
   const of = (what: string, name: string) => figures(measured, what, name);
   /** By rate; where the load itself could send no more, by what a request costs the server. */
-  const faster = (what: string, words: string, atLeast: number): Target => {
-    const busy = ['latchkey', BARE].map((name) => median(of(`${what}: load's core busy`, name).values));
+  const faster = (what: string, peer: string, words: string, atLeast: number): Target => {
+    const busy = ['latchkey', peer].map((name) => median(of(`${what}: load's core busy`, name).values));
     const byRate = Math.max(...busy) <= LOAD_BOUND;
     const compared = byRate
-      ? quotient(of(`${what}: requests`, 'latchkey'), of(`${what}: requests`, BARE))
-      : quotient(of(`${what}: processor`, BARE), of(`${what}: processor`, 'latchkey'));
+      ? quotient(of(`${what}: requests`, 'latchkey'), of(`${what}: requests`, peer))
+      : quotient(of(`${what}: processor`, peer), of(`${what}: processor`, 'latchkey'));
     const by = byRate ? '' : ' by processor time';
-    return target(`${words}, a second${by}: at least ${atLeast} × ${BARE}'s`, compared, { atLeast });
+    return target(`${words}, a second${by}: at least ${atLeast} × ${peer}'s`, compared, { atLeast });
   };
   const slower = target(
     `p99 at half of Latchkey's capacity: at most 1.5 × ${BARE}'s`,
     quotient(of(`${HALF}: p99`, 'latchkey'), of(`${HALF}: p99`, BARE)),
     { atMost: 1.5 },
   );
-  const names = ['latchkey', BARE];
+  const names = ['latchkey', BARE, PROVIDER];
   const under = (what: string) =>
     ['requests', 'p50', 'p99', 'processor', "load's core busy"].map((one) => `${what}: ${one}`);
   return {
     targets: [
-      faster(KEPT, 'hand-outs on connections that stay', 0.75),
-      faster(NEW, 'hand-outs with a new connection each', 0.9),
+      faster(KEPT, BARE, 'hand-outs on connections that stay', 0.75),
+      faster(NEW, BARE, 'hand-outs with a new connection each', 0.9),
+      faster(KEPT, PROVIDER, 'hand-outs on connections that stay', 5),
       slower,
     ],
-    tables: [under(KEPT), under(NEW), under(HALF).slice(0, 4)].map((whats) => table(measured, whats, names)),
+    tables: [
+      ...[under(KEPT), under(NEW)].map((whats) => table(measured, whats, names)),
+      table(measured, under(HALF).slice(0, 4), ['latchkey', BARE]),
+    ],
   };
 }
