@@ -1,4 +1,4 @@
-import { chmod, chown, lstat, mkdir, readFile, rm } from 'node:fs/promises';
+import { chmod, chown, lstat, mkdir, readFile, unlink } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { Failure, messageOf } from '../core/failure.ts';
 import type { Log } from '../core/log.ts';
@@ -20,12 +20,11 @@ export async function placeSocket(
   listen: () => Promise<unknown>,
 ): Promise<void> {
   checkLength(path);
+  await clear(path);
   try {
-    await clear(path);
     await mkdir(dirname(path), { recursive: true, mode: 0o700 });
     await listen();
   } catch (cause) {
-    if (cause instanceof Failure) throw cause;
     if (cause instanceof Error && 'code' in cause && cause.code === 'EADDRINUSE') {
       throw taken(path, 'another hub was faster');
     }
@@ -46,7 +45,7 @@ async function clear(path: string): Promise<void> {
   if ((await probeSocket(path)) === 'alive') {
     throw taken(path, 'a running hub listens there: stop it first, or give this one another hub.control_socket');
   }
-  await rm(path, { force: true });
+  await unlink(path).catch(() => {});
 }
 
 function taken(path: string, why: string): Failure {
