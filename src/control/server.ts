@@ -1,5 +1,4 @@
 import { once } from 'node:events';
-import { unlink } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import { type FastifyInstance, type FastifyReply, fastify } from 'fastify';
 import type { Administration } from '../core/administration.ts';
@@ -63,12 +62,11 @@ export async function serveControl(options: ControlServerOptions): Promise<Contr
   serveAdministration(app, administration);
   servePairingEvents(app, administration, log);
   try {
-    await placeSocket(path, group, log, () => app.listen({ path }));
+    const file = await placeSocket(path, group, log, (temporary) => app.listen({ path: temporary }));
     return {
       path,
       async [Symbol.asyncDispose]() {
-        // At once: who comes while the last answers go out finds no hub, and not one that ends.
-        await unlink(path).catch(() => {});
+        await file.remove();
         await app.close();
       },
     };

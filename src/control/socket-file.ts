@@ -1,5 +1,6 @@
-import { chmod, chown, lstat, mkdir, readFile, unlink } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { randomBytes } from 'node:crypto';
+import { chmod, chown, link, lstat, mkdir, readFile, unlink } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { Failure, messageOf } from '../core/failure.ts';
 import type { Log } from '../core/log.ts';
 import { probeSocket } from './find-hub.ts';
@@ -7,9 +8,16 @@ import { probeSocket } from './find-hub.ts';
 /** `sun_path` of unix(7) has 108 bytes, the last of them a NUL. */
 const MAX_PATH_BYTES = 107;
 
+/** A listening socket's name in the file system. */
+export interface SocketFile {
+  /** Takes the name away again, unless another daemon has it by now. */
+  remove(): Promise<void>;
+}
+
 /**
- * Makes a server listen on a Unix socket, in place of a dead daemon's if there is one, and gives it its mode and group.
- * @param listen makes the server listen there
+ * Gives a listening socket its name: it listens under a temporary one first and gets its mode and group, so that nobody
+ * ever meets a half-made socket under the real one. The name of a dead daemon's socket is taken over.
+ * @param listen makes the server listen on the path it is given
  * @throws Failure `control_socket_taken` where a living daemon listens there, or something else is in the way
  * @throws Failure `config_invalid` for a path that no socket can have
  */
@@ -17,48 +25,74 @@ export async function placeSocket(
   path: string,
   group: string,
   log: Log,
-  listen: () => Promise<unknown>,
-): Promise<void> {
-  checkLength(path);
-  await clear(path);
+  listen: (path: string) => Promise<unknown>,
+): Promise<SocketFile> {
+  const temporary = beside(path);
+  checkLength(path, temporary);
   try {
     await mkdir(dirname(path), { recursive: true, mode: 0o700 });
-    await listen();
-  } catch (cause) {
-    if (cause instanceof Error && 'code' in cause && cause.code === 'EADDRINUSE') {
-      throw taken(path, 'another hub was faster');
-    }
+    await listen(temporary);
+  } catch (error) {
     throw new Failure(
       'config_invalid',
       `hub.control_socket: can't listen on ${path}; allowed is a path in a directory that the daemon may write to`,
-      { cause },
+      { cause: error },
     );
   }
-  await share(path, group, log);
+  try {
+    await share(temporary, group, log);
+    const own = await lstat(temporary);
+    await takeName(path, temporary);
+    return {
+      async remove() {
+        const there = await lstat(path).catch(() => null);
+        if (there !== null && there.ino === own.ino && there.dev === own.dev) await unlink(path).catch(() => {});
+      },
+    };
+  } finally {
+    await unlink(temporary).catch(() => {});
+  }
 }
 
-/** Takes a dead daemon's socket away. */
-async function clear(path: string): Promise<void> {
+/**
+ * Gives a listening socket the name `path`, instead of a dead daemon's socket if there is one. A name is only ever linked where
+ * there is none, so that of several daemons that start together one gets it.
+ */
+async function takeName(path: string, own: string): Promise<void> {
   const there = await lstat(path).catch(() => null);
-  if (there === null) return;
-  if (!there.isSocket()) throw taken(path, 'it is no socket: move it away');
-  if ((await probeSocket(path)) === 'alive') {
-    throw taken(path, 'a running hub listens there: stop it first, or give this one another hub.control_socket');
+  if (there !== null) {
+    if (!there.isSocket()) throw taken(path, 'it is no socket: move it away');
+    if ((await probeSocket(path)) === 'alive') {
+      throw taken(path, 'a running hub listens there: stop it first, or give this one another hub.control_socket');
+    }
+    await unlink(path).catch(() => {});
   }
-  await unlink(path).catch(() => {});
+  try {
+    await link(own, path);
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'EEXIST')
+      throw taken(path, 'another hub was faster');
+    throw error;
+  }
 }
 
 function taken(path: string, why: string): Failure {
   return new Failure('control_socket_taken', `the control socket ${path} can't be had: ${why}`);
 }
 
-function checkLength(path: string): void {
-  const bytes = Buffer.byteLength(path);
-  if (bytes <= MAX_PATH_BYTES) return;
-  throw new Failure(
-    'config_invalid',
-    `hub.control_socket: ${path} has ${bytes} bytes; allowed are ${MAX_PATH_BYTES}, because a socket's path can't be longer`,
-  );
+function beside(path: string): string {
+  return join(dirname(path), `.${randomBytes(4).toString('hex')}`);
+}
+
+function checkLength(...paths: string[]): void {
+  for (const path of paths) {
+    const bytes = Buffer.byteLength(path);
+    if (bytes <= MAX_PATH_BYTES) continue;
+    throw new Failure(
+      'config_invalid',
+      `hub.control_socket: ${path} has ${bytes} bytes; allowed are ${MAX_PATH_BYTES}, because a socket's path can't be longer`,
+    );
+  }
 }
 
 /** A group that the process happens to be in is not the one that the socket is for. */

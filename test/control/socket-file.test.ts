@@ -1,5 +1,14 @@
 import { spawnSync } from 'node:child_process';
-import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -118,6 +127,16 @@ test('of eight daemons that start together one wins', async () => {
   expect(readdirSync(dirname(path))).toEqual(['control.sock']);
   for (const { value } of winners) await value[Symbol.asyncDispose]();
   expect(readdirSync(dirname(path))).toEqual([]);
+});
+
+test("closing leaves a successor's socket alone", async () => {
+  const path = newPath();
+  const first = await serve(path);
+  unlinkSync(path);
+  await using _ = await serve(path);
+  await first[Symbol.asyncDispose]();
+  await using control = await connectControl([path]);
+  expect((await control.status()).hub.name).toBe('Cellar hub');
 });
 
 test('a file that is no socket is left alone', async () => {
