@@ -21,7 +21,7 @@ const MAX_APPLIANCES = 10_000;
 export class Counters {
   readonly #appliances = new Map<string, ApplianceCounters>();
   /** How long the portal took to answer a refresh, or the hub to give an answer up. */
-  readonly refreshDurations = new Histogram();
+  readonly refreshDurations = new Durations();
 
   /** Takes what happened to an appliance. */
   readonly tell = (event: HubEvent): void => {
@@ -29,11 +29,11 @@ export class Counters {
     switch (event.kind) {
       case 'refreshed':
         increase(refreshes, 'refreshed');
-        this.refreshDurations.observe(event.took);
+        this.refreshDurations.took(event.took);
         break;
       case 'refresh_failed':
         increase(refreshes, event.problem);
-        if (event.took !== null) this.refreshDurations.observe(event.took);
+        if (event.took !== null) this.refreshDurations.took(event.took);
         break;
       case 'paired':
         increase(pairings, 'paired');
@@ -60,8 +60,10 @@ export class Counters {
     if (known !== undefined) return known;
     const added: ApplianceCounters = { refreshes: {}, handOuts: {}, pairings: {}, refusedTokens: 0 };
     this.#appliances.set(appliance, added);
-    const [first] = this.#appliances.keys();
-    if (this.#appliances.size > MAX_APPLIANCES && first !== undefined) this.#appliances.delete(first);
+    for (const first of this.#appliances.keys()) {
+      if (this.#appliances.size <= MAX_APPLIANCES) break;
+      this.#appliances.delete(first);
+    }
     return added;
   }
 
@@ -75,19 +77,42 @@ function increase<Outcome extends string>(counts: Counts<Outcome>, outcome: Outc
   counts[outcome] = (counts[outcome] ?? 0) + 1;
 }
 
-/** The upper bounds of a histogram's buckets, in seconds: a portal nearby, far away, and at its end. */
-const BOUNDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, Number.POSITIVE_INFINITY];
+/** The upper bounds of the histogram's buckets, in seconds: a portal nearby, far away, and at its end. */
+export const BUCKETS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 
-/** Durations by bucket. */
-export class Histogram {
-  /** How many took no longer than each bound, in seconds: a duration is in every bucket that it fits. */
-  readonly buckets = BOUNDS.map((bound) => ({ bound, count: 0 }));
-  /** Of all, in seconds. */
-  sum = 0;
+/** How many durations were in a bucket, and how much they were together, in ms. */
+interface Bucket {
+  count: number;
+  sum: number;
+}
+
+/** Durations by bucket: all of them would be too many to keep until the next scrape. */
+export class Durations {
+  readonly #buckets: readonly Bucket[] = [...BUCKETS, Number.POSITIVE_INFINITY].map(() => ({ count: 0, sum: 0 }));
 
   /** @param ms that something took */
-  observe(ms: number): void {
-    this.sum += ms / 1000;
-    for (const bucket of this.buckets) if (ms <= bucket.bound * 1000) bucket.count += 1;
+  took(ms: number): void {
+    const place = BUCKETS.findIndex((bound) => ms <= bound * 1000);
+    const bucket = this.#buckets.at(place);
+    if (bucket === undefined) return;
+    bucket.count += 1;
+    bucket.sum += ms;
+  }
+
+  /**
+   * Gives a function that tells those that have come since it was called last, in seconds: each as the mean of its bucket, so
+   * that the number in every bucket and the sum are right.
+   */
+  reader(): (observe: (seconds: number) => void) => void {
+    const seen: readonly Bucket[] = this.#buckets.map(() => ({ count: 0, sum: 0 }));
+    return (observe) => {
+      for (const [place, { count, sum }] of this.#buckets.entries()) {
+        const last = seen[place];
+        if (last === undefined || count === last.count) continue;
+        const mean = (sum - last.sum) / (count - last.count) / 1000;
+        for (; last.count < count; last.count += 1) observe(mean);
+        last.sum = sum;
+      }
+    };
   }
 }

@@ -3,7 +3,7 @@ import { MAX_TIMER_DELAY } from '../core/clock.ts';
 import { messageOf } from '../core/failure.ts';
 import type { Log } from '../core/log.ts';
 import { isOwnHost } from '../system/http/host-check.ts';
-import { type ExpositionContext, exposition } from './exposition.ts';
+import { Exposition, type ExpositionContext } from './exposition.ts';
 import { readiness } from './readiness.ts';
 
 /** What is answered from. */
@@ -33,9 +33,11 @@ const PLACES = 'There is /metrics, /healthz and /readyz.\n';
 export function endpointHandler(
   context: EndpointsContext,
 ): (request: IncomingMessage, response: ServerResponse) => void {
+  const exposition = new Exposition(context);
+
   const places: Readonly<Record<string, () => Promise<MetricsResponse>>> = {
     async '/metrics'() {
-      return { status: 200, type: 'text/plain; version=0.0.4; charset=utf-8', body: await exposition(context) };
+      return { status: 200, type: 'text/plain; version=0.0.4; charset=utf-8', body: await exposition.render() };
     },
     async '/healthz'() {
       const overdue = context.overdue();

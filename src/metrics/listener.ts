@@ -1,5 +1,6 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import type { Duplex } from 'node:stream';
 import type { Timers } from '../core/clock.ts';
 import { messageOf } from '../core/failure.ts';
 import { limitInFlightRequests } from '../system/http/in-flight-requests.ts';
@@ -29,6 +30,8 @@ const MAX_CONNECTIONS = 32;
 const MAX_IN_FLIGHT = { perConnection: 8, total: MAX_CONNECTIONS };
 /** How long until a port that could not be had is tried again, in ms. */
 const RETRY = 30_000;
+/** How long a connection that is given up stays open for the reason to be read, in ms. */
+const LINGER = 1000;
 
 /** The listener for metrics and health. What keeps it from its port keeps nothing else from being served: it tries again. */
 export class MetricsListener implements AsyncDisposable {
@@ -44,6 +47,10 @@ export class MetricsListener implements AsyncDisposable {
     this.#server.timeout = MAX_SILENCE;
     this.#server.maxConnections = MAX_CONNECTIONS;
     limitInFlightRequests(this.#server, MAX_IN_FLIGHT);
+    this.#server.on('clientError', (_error, socket: Duplex) => {
+      if (socket.writable) socket.end('HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\n\r\n');
+      options.timers.after(LINGER, () => socket.destroy());
+    });
   }
 
   /** Resolves when the port was tried, had or not. */

@@ -24,7 +24,7 @@ import { checkAppliances, checkHub } from '../../src/doctor/checks/hub.ts';
 import { checkStore } from '../../src/doctor/checks/state.ts';
 import { type DoctorContext, gather } from '../../src/doctor/context.ts';
 import { Counters } from '../../src/metrics/counters.ts';
-import { exposition } from '../../src/metrics/exposition.ts';
+import { Exposition } from '../../src/metrics/exposition.ts';
 import { overviewPage } from '../../src/page/overview/overview.ts';
 import { en } from '../../src/page/texts/en.ts';
 import { version } from '../../src/system/version.ts';
@@ -121,6 +121,9 @@ async function rendered({ appliance, hub: code }: State) {
   const later = status(noticesAfter(2 * DAY, conditions, appliance));
   const now = status(noticesAfter(0, conditions, appliance));
   const page = overviewPage(later, { hubName: 'Cellar hub', texts: en }, SESSION, ['home'], NOW).body;
+  const metrics = new Exposition({
+    ...{ status: async () => later, ids: () => new Map(), clockOffset: () => null, counters: new Counters() },
+  });
   const of = (pattern: RegExp, within: string) => pattern.exec(within)?.[1] ?? '';
   return {
     conditions,
@@ -135,9 +138,7 @@ async function rendered({ appliance, hub: code }: State) {
     line: statusLine(later),
     findings: await findings(now),
     notices: { now: now.notices, later: later.notices },
-    metrics: await exposition({
-      ...{ status: async () => later, ids: () => new Map(), clockOffset: () => null, counters: new Counters() },
-    }),
+    metrics: await metrics.render(),
     problems,
   };
 }

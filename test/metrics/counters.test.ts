@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { HubEvent } from '../../src/core/reports/hub-event.ts';
-import { Counters, Histogram } from '../../src/metrics/counters.ts';
+import { BUCKETS, Counters, Durations } from '../../src/metrics/counters.ts';
 
 const at = { boot: 'boot-1', uptime: 1000, wall: 0 };
 
@@ -8,11 +8,34 @@ function refreshed(appliance: string, took: number): HubEvent {
   return { kind: 'refreshed', appliance, at, took };
 }
 
-it('counts a duration in every bucket that it fits, and adds it up', () => {
-  const durations = new Histogram();
-  for (const ms of [0, 50, 51, 100, 60_000, 60_001]) durations.observe(ms);
-  expect(durations.buckets.map(({ count }) => count)).toEqual([2, 4, 4, 4, 4, 4, 4, 4, 4, 5, 6]);
-  expect(durations.sum).toBeCloseTo(120.202, 9);
+/** How many of these seconds are in every bucket, and what they are together. */
+function histogram(seconds: readonly number[]): { counts: number[]; sum: number } {
+  const bounds = [...BUCKETS, Number.POSITIVE_INFINITY];
+  const place = (value: number) => bounds.findIndex((bound) => value <= bound);
+  return {
+    counts: bounds.map((_, index) => seconds.filter((value) => place(value) === index).length),
+    sum: seconds.reduce((sum, value) => sum + value, 0),
+  };
+}
+
+it('gives durations in the buckets that they belong to, with their sum, to each reader once', () => {
+  const durations = new Durations();
+  const early = durations.reader();
+  const taken = (read: ReturnType<Durations['reader']>) => {
+    const seconds: number[] = [];
+    read((value) => seconds.push(value));
+    return seconds;
+  };
+  const first = [0, 1, 50, 50, 51, 100, 100, 100, 130, 999, 1000, 1001, 60_000, 60_001, 300_000];
+  for (const ms of first) durations.took(ms);
+  const exact = histogram(first.map((ms) => ms / 1000));
+  const got = histogram(taken(early));
+  expect(got.counts).toEqual(exact.counts);
+  expect(got.sum).toBeCloseTo(exact.sum, 9);
+  expect(taken(early)).toEqual([]);
+  durations.took(100);
+  expect(taken(early)).toEqual([0.1]);
+  expect(histogram(taken(durations.reader())).counts).toEqual(histogram([...first, 100].map((ms) => ms / 1000)).counts);
 });
 
 it('counts what ended without a request, and not how long that took', () => {
@@ -26,7 +49,9 @@ it('counts what ended without a request, and not how long that took', () => {
   expect(refreshes).toEqual({ store_unwritable: 1, portal_unreachable: 1 });
   expect(pairings).toEqual({ expired: 1 });
   expect(refusedTokens).toBe(1);
-  expect(counters.refreshDurations.sum).toBe(30);
+  const seconds: number[] = [];
+  counters.refreshDurations.reader()((value) => seconds.push(value));
+  expect(seconds).toEqual([30]);
 });
 
 it('keeps counts of ten thousand appliances and no more, and of those that are there alone when somebody asks', () => {

@@ -2,9 +2,11 @@
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { ApplianceStatus } from '../../src/core/administration.ts';
 import { Counters } from '../../src/metrics/counters.ts';
 import { MetricsListener, type MetricsOptions } from '../../src/metrics/listener.ts';
 import { systemTimers } from '../../src/system/clock.ts';
+import { applianceStatus } from '../control/household.ts';
 import { FakeTime } from '../support/fake-time.ts';
 import { hold, sendRaw } from './raw.ts';
 import { scrape } from './scrape.ts';
@@ -54,6 +56,7 @@ const get = (listener: MetricsListener, path: string, init: RequestInit = {}, ho
 describe('the listener', () => {
   let overdue = 0;
   let failing = false;
+  let appliances: ApplianceStatus[] = [];
   let listener: MetricsListener;
 
   beforeAll(async () => {
@@ -62,7 +65,7 @@ describe('the listener', () => {
         overdue: () => overdue,
         async status() {
           if (failing) throw new Error('a reason');
-          return { hub: HUB, appliances: [], conditions: [], notices: [] };
+          return { hub: HUB, appliances, conditions: [], notices: [] };
         },
       }),
     );
@@ -139,7 +142,7 @@ describe('the listener', () => {
     ['no HTTP', '\x16\x03\x01\r\n\r\n'],
     ['more headers than anybody needs', `GET /metrics HTTP/1.1\r\nHost: localhost\r\nX: ${'x'.repeat(9000)}\r\n\r\n`],
   ])('refuses a request with %s', async (_what, bytes) => {
-    expect(await sendRaw(listener.port, bytes)).toMatch(/^HTTP\/1\.1 4(00|31) /);
+    expect(await sendRaw(listener.port, bytes)).toMatch(/^HTTP\/1\.1 400 /);
     expect((await get(listener, '/healthz')).status).toBe(200);
   });
 
@@ -157,6 +160,16 @@ describe('the listener', () => {
       if (answer?.status === 200) return;
     }
     throw new Error('nobody is served any more');
+  });
+
+  it('tells of ten thousand appliances and no more', async () => {
+    appliances = Array.from({ length: 10_050 }, (_, index) => applianceStatus({ name: `a${index}` }));
+    const { value, text } = await scrape(listener.port ?? undefined);
+    expect(value('latchkey_appliances', { state: 'unpaired' })).toBe(10_000);
+    expect(text).toContain('appliance="a9999"');
+    expect(text).not.toContain('appliance="a10000"');
+    appliances = [];
+    expect((await scrape(listener.port ?? undefined)).text).not.toContain('appliance="a1"');
   });
 });
 
