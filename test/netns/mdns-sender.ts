@@ -1,20 +1,22 @@
 /**
  * A neighbour that sends one packet several times. The arguments: its IPv4 address, how often, the ms between two of them, and
  * `goodbye NAME` (takes a hub's service back, in the hub's words), `questions` (asks for hubs, sixty times a packet),
- * `address HOST ADDRESS` (says that the host has this IPv4 address, once there was a line on stdin), or `large BYTES` (asks which
- * types of service there are, in a packet that known answers make so large).
+ * `service NAME HOST` (says that a hub's service is on that host, at the usual port), `address HOST ADDRESS` (says that the host
+ * has this IPv4 address), or `large BYTES` (asks which types of service there are, in a packet that known answers make so large).
+ * With `when told` behind a service or an address it is sent once there was a line.
  */
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-const [address = '', times = '1', pause = '0', kind = '', instance = '', host = ''] = process.argv.slice(2);
+const [address = '', times = '1', pause = '0', kind = '', instance = '', host = '', when = ''] = process.argv.slice(2);
 const TYPE = Buffer.concat([...['_latchkey', '_tcp', 'local'].map(label), Buffer.alloc(1)]);
 const TO_TYPE = Buffer.from([0xc0, 12]);
 const PTR_IN = [0, 12, 0, 1];
 
 const packets = {
   goodbye,
+  service,
   address: hostAddress,
   large: () => large(Number(instance)),
   questions: () => questions(60),
@@ -24,7 +26,7 @@ const packet = packets[kind as keyof typeof packets]();
 const socket = createSocket({ type: 'udp4', reuseAddr: true }).bind(5353, address, async () => {
   socket.setMulticastInterface(address);
   console.log('ready');
-  if (kind === 'address') await once(process.stdin, 'data');
+  if (when === 'when told') await once(process.stdin, 'data');
   for (let left = Number(times); left > 0; left--) {
     socket.send(packet, 5353, '224.0.0.251', () => left === 1 && end());
     if (pause !== '0') await sleep(Number(pause));
@@ -41,6 +43,13 @@ function end() {
 function goodbye(): Buffer {
   const data = Buffer.concat([label(instance), TO_TYPE]);
   return Buffer.concat([header(0x84, 0, 1), TYPE, Buffer.from([...PTR_IN, 0, 0, 0, 0, 0, data.length]), data]);
+}
+
+/** A response with the instance's SRV record: priority and weight 0, port 8443. */
+function service(): Buffer {
+  const target = Buffer.concat([...host.split('.').map(label), Buffer.alloc(1)]);
+  const fixed = Buffer.from([0, 33, 0x80, 1, 0, 0, 0, 120, 0, 6 + target.length, 0, 0, 0, 0, 8443 >> 8, 8443 & 0xff]);
+  return Buffer.concat([header(0x84, 0, 1), label(instance), TYPE, fixed, target]);
 }
 
 /** A response with the host's A record. */

@@ -264,13 +264,14 @@ export class Announcer implements AsyncDisposable {
     const conflict = detectConflict(ownRecords(service), records, how, (record) => this.#isOurs(record));
     if (conflict === null) return;
     this.#disputed = service.instanceName;
-    this.#conflicts.run(() => {
-      // The conflict may be over with the names that the hub had then.
-      const { instanceName, host } = this.#publication.service ?? {};
-      if (instanceName !== service.instanceName || host !== service.host) return;
+    const names = this.#names.current;
+    const settle = async () => {
+      // Queued behind what is under way, it may come when the hub has found other names, or has found these anew.
+      if (this.#publication.service === null || this.#names.current !== names) return;
       const isKept = this.#names.current.kept.includes(conflict.name);
-      this.#enqueueLater(() => (conflict.lost && !isKept ? this.#reprobe() : this.#defend()));
-    });
+      await (conflict.lost && !isKept ? this.#reprobe() : this.#defend());
+    };
+    this.#conflicts.run(() => this.#enqueueLater(settle));
   }
 
   async #defend(): Promise<void> {
