@@ -56,6 +56,6 @@ test('of a grant of another portal it is said without the name, which stands bef
   await home.start();
   expect(statusOf(home).problem).toMatchObject({
     code: 'refused',
-    message: expect.stringMatching(/^It was paired with http:.* \(client_id .*a new pairing takes its place$/),
+    message: expect.stringMatching(/^It was paired with http:.* \(client_id .*a new login takes its place$/),
   });
 });

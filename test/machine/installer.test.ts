@@ -95,7 +95,7 @@ describe('the doctor of an installed hub', () => {
     expect(root?.notOk).toEqual([noWay]);
     expect(root?.lines).toContain('ok notify.command: notices go to the program notify');
     const denied = (name: string) => expect.stringMatching(new RegExp(`^warn ${name}: .*sudo`));
-    const unseen = ['configuration.secrets', 'state', 'disk.state'].map(denied);
+    const unseen = ['configuration.secrets', 'credentials', 'state', 'disk.state'].map(denied);
     expect(installer?.notOk).toEqual([...unseen, noWay]);
     expect(guest?.notOk).toEqual(
       expect.arrayContaining([...unseen, noWay, ...['hub', 'store', 'ports', 'metrics'].map(denied)]),

@@ -107,7 +107,7 @@ describe('the licences', () => {
 
 describe('the package', () => {
   it('knows nothing of the machine that it was built on', async () => {
-    const places = [ROOT, '/tmp/', process.env['HOME'] ?? '/root'].flatMap((place) => ['-e', place]);
+    const places = [ROOT, '/tmp/', `${process.env['HOME'] ?? '/root'}/`].flatMap((place) => ['-e', place]);
     const found = await run('grep', [
       '-rlF',
       '--exclude=node',
