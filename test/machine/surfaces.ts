@@ -97,7 +97,7 @@ export class Surfaces {
     };
     while (performance.now() < ended + 10_000 || (!isSeen() && performance.now() < ended + patient(10_000))) {
       looks.push(await this.look());
-      await sleep(500);
+      await sleep(1500);
     }
     await appendFile(logFile('surfaces'), [`# ${what}`, ...looks.map(inOneLine), ''].join('\n'), { mode: 0o600 });
     await all;
