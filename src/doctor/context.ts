@@ -107,7 +107,8 @@ export async function withHub<Result>(
   work: (hub: ControlClient) => Promise<Result>,
 ): Promise<Result> {
   // What is wrong with the configuration is another check's; a hub may run all the same.
-  const sockets = await controlSockets(file, env).catch(() => controlSockets(undefined, {}));
+  const usual = { ...env, LATCHKEY_CONFIG: undefined };
+  const sockets = await controlSockets(file, env).catch(() => controlSockets(undefined, usual));
   const client = await connectControl(sockets);
   try {
     return await Promise.race([work(client), noAnswer()]);

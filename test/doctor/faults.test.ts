@@ -24,7 +24,7 @@ afterAll(() => emulator[Symbol.asyncDispose]());
 async function found(hub: HubProcess, env: NodeJS.ProcessEnv = {}): Promise<Finding[]> {
   const examination = {
     file: join(hub.directory, 'latchkey.toml'),
-    env: { PATH: process.env['PATH'], HOME: hub.directory, ...env },
+    env: { PATH: process.env['PATH'], HOME: hub.directory, XDG_STATE_HOME: hub.directory, ...env },
   };
   return examine(await gather(examination));
 }
