@@ -5,7 +5,7 @@ import { createAuthority, issueLeaf } from '../../src/system/x509/issuing.ts';
 import { SERVICE_ENV, SERVICE_FLAGS } from './hub.ts';
 import { type Program, startProgram } from './program.ts';
 
-/** The client that asks peers, which do not look who asks. */
+/** The client that asks peers. */
 export const PEER_CLIENT = { client_id: '6a8f8d0e-3a34-4d6e-9d43-0b5d3c1f1a01', client_secret: 'bench-secret' };
 
 /**

@@ -1,6 +1,7 @@
 import type { TokenResult } from '../core/lan-service.ts';
 import type { FailureReason } from '../core/pairings/pairing.ts';
 import type { HubEvent } from '../core/reports/hub-event.ts';
+import { publicReason } from '../core/reports/pairing-failure.ts';
 import type { ProblemCode } from '../core/reports/problem.ts';
 
 /** How often there was what; a map for each of thousands of appliances would hold three times as much. */
@@ -39,7 +40,7 @@ export class Counters {
         increase(pairings, 'paired');
         break;
       case 'pairing_failed':
-        increase(pairings, event.reason);
+        increase(pairings, publicReason(event.reason));
         break;
       case 'token_refused':
         this.of(event.appliance).refusedTokens += 1;

@@ -12,6 +12,8 @@ const MAX_KEYS = 5;
 const MAX_KID = 200;
 /** Bits of an RSA key: checking a signature of a longer one takes a small machine too long. */
 const RSA_BITS = { least: 2048, most: 4096 };
+/** The greatest public exponent of an RSA key: checking a signature with a longer one takes a small machine too long. */
+const MAX_EXPONENT = 0xffff_ffffn;
 /** RFC 7518, 6.2.2, 6.3.2 and 6.4.1. */
 const PRIVATE_MEMBERS = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k'];
 
@@ -50,8 +52,11 @@ function readKey(key: unknown): PublicKey | string {
   }
   const algorithms = algorithmsOf(parsed);
   if (algorithms === null) return `is of a kind that the hub can't use: ${USABLE}`;
-  const { use, alg, kid } = key;
+  const { use, key_ops, alg, kid } = key;
   if (use !== undefined && use !== 'sig') return 'is not for signatures: its use must be sig, or left out';
+  if (key_ops !== undefined && !(Array.isArray(key_ops) && key_ops.length === 1 && key_ops[0] === 'verify')) {
+    return 'is not for checking signatures: its key_ops must be ["verify"], or left out';
+  }
   if (alg !== undefined && !(typeof alg === 'string' && algorithms.includes(alg))) {
     return `has an alg that does not go with it: it must be ${algorithms.join(' or ')}, or left out`;
   }
@@ -67,10 +72,13 @@ function readKey(key: unknown): PublicKey | string {
 
 /** The signatures that a key can check (RFC 7518, 3.1; RFC 8037, 3.1), of those that the hub takes; null for none. */
 function algorithmsOf({ asymmetricKeyType, asymmetricKeyDetails = {} }: KeyObject): readonly string[] | null {
-  const { namedCurve, modulusLength: bits = 0 } = asymmetricKeyDetails;
+  const { namedCurve, modulusLength: bits = 0, publicExponent: exponent = 0n } = asymmetricKeyDetails;
   if (asymmetricKeyType === 'ed25519') return ['EdDSA', 'Ed25519'];
   if (asymmetricKeyType === 'ec' && namedCurve === 'prime256v1') return ['ES256'];
-  if (asymmetricKeyType === 'rsa' && bits >= RSA_BITS.least && bits <= RSA_BITS.most) return ['RS256', 'PS256'];
+  // With the exponent 1 anybody can sign.
+  const isSound = exponent >= 3n && exponent % 2n === 1n && exponent <= MAX_EXPONENT;
+  if (asymmetricKeyType === 'rsa' && bits >= RSA_BITS.least && bits <= RSA_BITS.most && isSound)
+    return ['RS256', 'PS256'];
   return null;
 }
 

@@ -1,12 +1,18 @@
-import { execFile } from 'node:child_process';
-import { promisify } from 'node:util';
-
-const run = promisify(execFile);
+import { spawn } from 'node:child_process';
+import type { Timers } from '../core/clock.ts';
+import { systemTimers } from './clock.ts';
 
 /** systemd's own program: Node has no datagram sockets of the kind that NOTIFY_SOCKET names. */
 const PROGRAM = '/usr/bin/systemd-notify';
 /** One that has not ended after so long is ended, in ms; by itself it waits 5 s for systemd. */
 const PROGRAM_TIMEOUT = 10_000;
+
+/** What is told, in the words of sd_notify(3). */
+interface Message {
+  readonly assignments: readonly string[];
+  /** Of several that wait only the newest of such a kind is told. */
+  readonly kind: 'state' | 'status' | 'watchdog';
+}
 
 /** What {@link ServiceManager} takes, where it is not what is on every machine. */
 export interface ServiceManagerOptions {
@@ -14,8 +20,7 @@ export interface ServiceManagerOptions {
   readonly env?: NodeJS.ProcessEnv;
   /** The program that speaks for the daemon. */
   readonly program?: string;
-  /** How long it may take, in ms. */
-  readonly timeout?: number;
+  readonly timers?: Timers;
 }
 
 /**
@@ -29,10 +34,11 @@ export class ServiceManager {
   readonly watchdog: number | null;
   readonly #env: NodeJS.ProcessEnv;
   readonly #program: string;
-  readonly #timeout: number;
-  #told: Promise<void> = Promise.resolve();
+  readonly #timers: Timers;
+  readonly #waiting: Message[] = [];
+  #telling = false;
 
-  constructor({ env = process.env, program = PROGRAM, timeout = PROGRAM_TIMEOUT }: ServiceManagerOptions = {}) {
+  constructor({ env = process.env, program = PROGRAM, timers = systemTimers }: ServiceManagerOptions = {}) {
     const socket = env['NOTIFY_SOCKET'];
     this.listens = socket !== undefined && socket !== '';
     this.watchdog = this.listens ? watchdogOf(env) : null;
@@ -40,41 +46,68 @@ export class ServiceManager {
     // Other programs that the daemon runs would tell systemd of their own failures as if they were its.
     delete env['NOTIFY_SOCKET'];
     this.#program = program;
-    this.#timeout = timeout;
+    this.#timers = timers;
   }
 
   /** The daemon is up, or up again after {@link reloading}. */
   ready(status: string): void {
-    this.#tell('READY=1', `STATUS=${line(status)}`);
+    this.#tell('state', 'READY=1', `STATUS=${line(status)}`);
   }
 
   /** The daemon takes another configuration over. */
   reloading(): void {
-    this.#tell('RELOADING=1', `MONOTONIC_USEC=${process.hrtime.bigint() / 1000n}`);
+    this.#tell('state', 'RELOADING=1', `MONOTONIC_USEC=${process.hrtime.bigint() / 1000n}`);
   }
 
   stopping(): void {
-    this.#tell('STOPPING=1', 'STATUS=Stopping');
+    this.#tell('state', 'STOPPING=1', 'STATUS=Stopping');
   }
 
   /** In words for people. */
   status(status: string): void {
-    this.#tell(`STATUS=${line(status)}`);
+    this.#tell('status', `STATUS=${line(status)}`);
   }
 
   feedWatchdog(): void {
-    this.#tell('WATCHDOG=1');
+    this.#tell('watchdog', 'WATCHDOG=1');
   }
 
-  #tell(...assignments: string[]): void {
+  #tell(kind: Message['kind'], ...assignments: string[]): void {
     if (!this.listens) return;
-    this.#told = this.#told.then(async () => {
-      try {
-        await run(this.#program, assignments, { env: this.#env, timeout: this.#timeout, killSignal: 'SIGKILL' });
-      } catch {
-        // It could not be started, has failed, or hung.
-      }
-    });
+    const older = kind === 'state' ? -1 : this.#waiting.findIndex((message) => message.kind === kind);
+    if (older >= 0) this.#waiting.splice(older, 1);
+    this.#waiting.push({ kind, assignments });
+    if (!this.#telling) void this.#tellAll();
+  }
+
+  async #tellAll(): Promise<void> {
+    this.#telling = true;
+    for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) {
+      await this.#run(next.assignments);
+    }
+    this.#telling = false;
+  }
+
+  /** Resolves when the program has ended, however it did, when it could not be started, or hangs. */
+  #run(assignments: readonly string[]): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    try {
+      const child = spawn(this.#program, assignments, { env: this.#env, stdio: 'ignore' });
+      const disarm = this.#timers.after(PROGRAM_TIMEOUT, () => {
+        child.kill('SIGKILL');
+        resolve();
+      });
+      const ended = () => {
+        disarm();
+        resolve();
+      };
+      child.once('exit', ended);
+      child.once('error', ended);
+    } catch {
+      // Of some faults of the machine, such as too little memory, Node makes no event.
+      resolve();
+    }
+    return promise;
   }
 }
 

@@ -65,6 +65,19 @@ describe('by polling', () => {
     expect(home.portal.requests('token')[0]?.form.get('scope')).toBe('Monitoring');
   });
 
+  test.each([0, 0.5, 0.999])('the polls are 5 to 10 s apart (jitter %d)', async (fraction) => {
+    const { home, run } = await begun({ fraction });
+    await using _ = home;
+    const { step } = run.pairing;
+    const state = new URL(step.kind === 'waiting' ? step.link.codeUrl : '').searchParams.get('state') ?? '';
+    await home.time.pass(5 * MINUTE);
+    const times = home.emulator.polls(state).map(({ at }) => at);
+    const gaps = times.slice(1).map((at, index) => at - (times[index] ?? 0));
+    expect(gaps.length).toBeGreaterThan(29);
+    expect(Math.min(...gaps)).toBeGreaterThanOrEqual(5 * SECOND);
+    expect(Math.max(...gaps)).toBeLessThanOrEqual(10 * SECOND);
+  });
+
   test('a portal that is out of reach is asked less and less, and not so seldom that a code could be missed', async () => {
     const { home, run } = await begun({ fraction: 0.999 });
     await using _ = home;

@@ -296,3 +296,15 @@ it.each([
   expect(html).toContain(`<dt>${label}</dt><dd>&#60;b&#62;anna&#60;/b&#62;</dd>`);
   expect(page([appliance('wallbox')], { texts })).not.toContain(`<dt>${label}</dt>`);
 });
+
+it('shows all that wait for approval, however many ask: none hides the one that an installer is to find', () => {
+  const unpaired = { state: 'unpaired', expiresIn: null, refreshIn: null } as const;
+  const others = Array.from({ length: 80 }, (_, index) =>
+    appliance(`a-${index}`, { ...unpaired, waitingForApproval: waitingForApproval() }),
+  );
+  const own = appliance('wallbox', { ...unpaired, waitingForApproval: waitingForApproval() });
+  const html = page([...others, own, appliance('zoo')]);
+  expect(html).toContain('id="appliance-wallbox"');
+  expect(html).not.toContain('id="appliance-zoo"');
+  expect(html).toContain('and one more');
+});

@@ -2,6 +2,7 @@ import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { ServiceManager } from '../../src/system/service-manager.ts';
+import { FakeTime } from '../support/fake-time.ts';
 import { eventually } from '../support/hub-process.ts';
 import { NotifySocket, whyNoSystemd } from '../support/notify-socket.ts';
 import { stateFolder } from '../support/state-folder.ts';
@@ -15,19 +16,19 @@ function program(folder: string, script: string): string {
 }
 
 describe('what is told to systemd', () => {
-  test.skipIf(whyNoSystemd)('comes in order', async () => {
+  test.skipIf(whyNoSystemd)('comes in order, and of many status lines the newest', async () => {
     await using socket = await NotifySocket.listen();
     const service = new ServiceManager({ env: { NOTIFY_SOCKET: socket.path } });
     service.ready('up');
-    service.status('a line');
-    service.feedWatchdog();
+    for (let i = 1; i <= 50; i++) service.status(`line ${i}`);
+    for (let i = 1; i <= 50; i++) service.feedWatchdog();
     service.reloading();
     service.ready('two\nlines');
     service.stopping();
     await socket.heard('STOPPING=1');
     expect(socket.messages).toEqual([
       ['READY=1', 'STATUS=up'],
-      ['STATUS=a line'],
+      ['STATUS=line 50'],
       ['WATCHDOG=1'],
       ['RELOADING=1', expect.stringMatching(/^MONOTONIC_USEC=\d+$/)],
       ['READY=1', 'STATUS=two lines'],
@@ -68,11 +69,15 @@ describe('what is told to systemd', () => {
 
   test('does not wait for a program that hangs', async () => {
     using folder = stateFolder();
+    const time = new FakeTime();
     const path = program(folder.path, 'echo "$@" >>"$0.said"; case $1 in READY=1) exec sleep 30;; esac');
     const said = () => (existsSync(`${path}.said`) ? readFileSync(`${path}.said`, 'utf8') : '');
-    const service = new ServiceManager({ env: { NOTIFY_SOCKET: '/nowhere' }, program: path, timeout: 2000 });
+    const service = new ServiceManager({ env: { NOTIFY_SOCKET: '/nowhere' }, program: path, timers: time });
     service.ready('up');
     service.stopping();
+    await eventually(async () => said().includes('READY=1'));
+    expect(said()).not.toContain('STOPPING=1');
+    await time.pass(10_000);
     await eventually(async () => said().includes('STOPPING=1'));
   });
 });

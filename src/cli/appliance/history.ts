@@ -1,5 +1,6 @@
 import { Command } from 'commander';
 import type { HistoryEntry } from '../../core/reports/history.ts';
+import { publicReason } from '../../core/reports/pairing-failure.ts';
 import { connectHub } from '../hub-connection.ts';
 import { SHORT_REASONS } from '../pair/failure-texts.ts';
 import { print, printJson } from '../terminal/output.ts';
@@ -14,7 +15,8 @@ export function historyCommand(): Command {
     .action(async (name: string, options: { json?: boolean }, command: Command) => {
       await using hub = await connectHub(command);
       const entries = await hub.history(name);
-      if (options.json === true) printJson(entries);
+      if (options.json === true)
+        printJson(entries.map((entry) => ({ ...entry, why: entry.why && publicReason(entry.why) })));
       else if (entries.length === 0) print(nothingYet(name));
       else print(alignColumns([['WHEN', 'TIMES', 'WHAT'], ...entries.map(row)]));
     });

@@ -1,6 +1,7 @@
 import { Command } from 'commander';
 import type { ControlClient } from '../../control/client.ts';
 import type { Round } from '../../core/pairings/round.ts';
+import { publicReason } from '../../core/reports/pairing-failure.ts';
 import { systemClock } from '../../system/clock.ts';
 import { connectHub } from '../hub-connection.ts';
 import { formatDuration, parseSeconds } from '../terminal/duration.ts';
@@ -89,7 +90,11 @@ function tellEnd({ connected, leftOut, differentAccounts }: Round, json: boolean
     );
   }
   if (json) {
-    printJson({ event: 'done', connected, left_out: leftOut.map(({ name, reason }) => ({ name, reason })) });
+    printJson({
+      event: 'done',
+      connected,
+      left_out: leftOut.map(({ name, reason }) => ({ name, reason: publicReason(reason) })),
+    });
   }
   const all = connected.length + leftOut.length;
   if (all === 0) {

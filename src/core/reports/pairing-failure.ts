@@ -48,7 +48,7 @@ export function hasLapsed({ step, failed }: Pairing): boolean {
  * A failure's reason as JSON has it: there, a client_id that the portal does not know is one of the ways in which the hub is
  * misconfigured, and the message says which.
  */
-export function publicReason(reason: FailureReason): FailureReason {
+export function publicReason<Reason extends string>(reason: Reason): Reason | 'misconfigured' {
   return reason === 'client_unknown' ? 'misconfigured' : reason;
 }
 

@@ -61,7 +61,7 @@ interface MulticastDns extends EventEmitter {
 const AUTHORITATIVE_ANSWER = 0x400;
 /** The port that every mDNS implementation sends from. */
 const PORT = 5353;
-/** Responses to one address alone, which may be forged: so many at once, and then one in so many ms. */
+/** Responses to single addresses, which may be forged: so many at once of all of them together, and then one in so many ms. */
 const LEGACY_LIMIT = { burst: 10, interval: 100 };
 
 /**
@@ -86,7 +86,7 @@ export async function openLink(end: LinkEnd, options: LinkOptions): Promise<Link
   const limiter = new ResponseRateLimiter(timers, (packet) => mdns.respond(packet, (error) => error && onError(error)));
   const legacy = new TokenBuckets();
   function respondLegacy(response: LegacyResponse, to: RemoteInfo): void {
-    const bucket = legacy.filled(to.address, LEGACY_LIMIT, timerClock());
+    const bucket = legacy.filled('all', LEGACY_LIMIT, timerClock());
     if (bucket.left < 1) return;
     bucket.left -= 1;
     // Who has gone meanwhile is no error of the link.

@@ -76,11 +76,11 @@ export function overviewPage(
     .toSorted((a, b) => ORDER.indexOf(a.health.severity) - ORDER.indexOf(b.health.severity));
   const { severity, sentence } = hubHealth(conditions, appliances, texts);
   const isWaiting = hub.registrationOpenFor !== undefined || status.appliances.some(({ state }) => state === 'pairing');
-  const rest = appliances.length - MAX_SHOWN;
+  // Whoever asks to join, however many do, must not hide the one that is to be approved.
+  const shown = appliances.filter(({ health }, index) => index < MAX_SHOWN || health.kind === 'waiting_for_approval');
+  const rest = appliances.length - shown.length;
   const more = rest > 0 ? html`<p class="quiet">${texts.round.more(rest)}</p><p><code>${ALL_COMMAND}</code></p>` : '';
-  const cards = appliances
-    .slice(0, MAX_SHOWN)
-    .map(({ appliance, health }) => card(texts, session, appliance, health, portals.length > 1, now));
+  const cards = shown.map(({ appliance, health }) => card(texts, session, appliance, health, portals.length > 1, now));
   const list = html`<section class="stack" aria-labelledby="appliances"><h2 id="appliances">${overview.appliances}</h2>
 <ul class="cards">!${cards}</ul>!${more}</section>`;
   return {
