@@ -201,3 +201,29 @@ test('on a full disk the history waits, and the grant is written where that stil
   expect(await store.history(id)).toEqual([REFRESHED]);
   expect(await store.grant(id)).toEqual({ grant: successor, attempt: null });
 });
+
+test.each([
+  ['number', '9223372036854775807'],
+  ['number', '9007199254740991'],
+  ['number', '1099511627700'],
+  ['number', '-5'],
+  ['count', '9223372036854775807'],
+  ['last', '-1'],
+])('a line whose %s was damaged to %s costs itself alone: what follows is kept', async (column, value) => {
+  using folder = stateInMemory();
+  {
+    using store = await withWallbox(folder.path);
+    const days = Array.from({ length: 3 }, (_, day) => line('refreshed', START + day * DAY));
+    await store.addHistory(new Map([[id, days]]));
+  }
+  sql(folder.path, `UPDATE history SET ${column} = ${value} WHERE number = 3`);
+  using store = await openAsHub(folder.path);
+  const later = Array.from({ length: 5 }, (_, day) => line('refreshed', START + (10 + day) * DAY));
+  for (const next of later)
+    await store.addHistory(new Map([[id, [next, { ...next, first: next.first + 1, last: next.last + 1 }]]]));
+  const kept = await store.history(id);
+  expect(kept.slice(-4).map(({ first, count }) => [first, count])).toEqual(
+    later.slice(-4).map(({ first }) => [first, 2]),
+  );
+  expect(kept[0]?.first === START || value === '-5').toBe(true);
+});

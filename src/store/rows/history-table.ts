@@ -4,10 +4,13 @@ import { type HistoryLine, MAX_LINES, placed } from '../../core/reports/history.
 import { PROBLEM_CODES } from '../../core/reports/problem.ts';
 import type { Sql } from '../database/sql.ts';
 
+/** No appliance's lines come so far: a number from here on is damage, and none could be put behind it. */
+const BEYOND = 2 ** 40;
+
 const time = v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(8.64e15));
 const entries = {
   appliance: v.string(),
-  number: v.pipe(v.number(), v.safeInteger()),
+  number: v.pipe(v.number(), v.integer(), v.maxValue(BEYOND - 1)),
   first: time,
   last: time,
   count: v.pipe(v.number(), v.safeInteger(), v.minValue(1)),
@@ -56,6 +59,7 @@ export class HistoryTable {
       );
       return;
     }
+    this.#sql.run('DELETE FROM history WHERE appliance = ? AND number >= ?', appliance, BEYOND);
     this.#sql.run(
       `INSERT INTO history (appliance, number, kind, why, first, last, count)
        SELECT id, (SELECT coalesce(max(number), 0) + 1 FROM history WHERE appliance = id), ?, ?, ?, ?, ?
