@@ -35,9 +35,13 @@ export async function openState(
   if (store.recovered !== null) log.error('store recovered', { what: store.recovered });
   if (store.unwritable !== null)
     log.error('store can not be written, serving from memory', { error: store.unwritable });
-  await keyRotation
-    .finish(() => writeSnapshot(store))
-    .catch((error: unknown) => log.error('store key could not be put in place', { error: messageOf(error) }));
+  try {
+    const rotated = await keyRotation.finish(() => writeSnapshot(store));
+    const error = rotated?.snapshotProblem ?? null;
+    if (error !== null) log.warn('store could not be copied', { error });
+  } catch (error) {
+    log.error('store key could not be put in place', { error: messageOf(error) });
+  }
   if (keyRotation.awaitsOwner) {
     log.warn('store is sealed with store.key.next', { what_to_do: 'put that credential in the place of store.key' });
   }

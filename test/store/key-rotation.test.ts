@@ -1,5 +1,14 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
@@ -230,18 +239,25 @@ test.each(['', 'half of a k', 'A'.repeat(43)])('a new key that was never used (%
   expect(await start(folder.path)).toEqual(WHOLE);
 });
 
-describe('where the key is a systemd credential', () => {
-  /** A state directory and its credentials, with a key, and another one that is yet to be put beside it. */
-  async function withCredential(path: string) {
-    const [state, credentials] = [join(path, 'state'), join(path, 'credentials')];
-    for (const made of [state, credentials]) mkdirSync(made, { mode: 0o700 });
-    const file = (name: string) => join(credentials, `secrets_${name}`);
-    const [before, after] = [systemRandom.token(32), systemRandom.token(32)];
-    writeFileSync(file('store.key'), before);
-    await filled(state, credentials);
-    return { state, credentials, file, before, after };
-  }
+/** A state directory and its credentials, with a key, and another one that is yet to be put beside it. */
+async function withCredential(path: string) {
+  const [state, credentials] = [join(path, 'state'), join(path, 'credentials')];
+  for (const made of [state, credentials]) mkdirSync(made, { mode: 0o700 });
+  const file = (name: string) => join(credentials, `secrets_${name}`);
+  const [before, after] = [systemRandom.token(32), systemRandom.token(32)];
+  writeFileSync(file('store.key'), before);
+  await filled(state, credentials);
+  return { state, credentials, file, before, after };
+}
 
+/** Seals the store with another key, as a rotation that is killed right after. */
+async function reseal(state: string, credentials: string, key: string): Promise<void> {
+  const { store } = await open(state, credentials);
+  using _open = store;
+  store.reseal(jweSealing(Buffer.from(key, 'base64url')));
+}
+
+describe('where the key is a systemd credential', () => {
   test('the new one is taken from beside it, and its owner puts it in its place', async () => {
     using folder = stateInMemory();
     const { state, credentials, file, before, after } = await withCredential(folder.path);
@@ -268,14 +284,52 @@ describe('where the key is a systemd credential', () => {
     using folder = stateInMemory();
     const { state, credentials, file, before, after } = await withCredential(folder.path);
     writeFileSync(file('store.key.next'), after);
-    {
-      const { store } = await open(state, credentials);
-      using _open = store;
-      store.reseal(jweSealing(Buffer.from(after, 'base64url')));
-    }
+    await reseal(state, credentials, after);
     expect(Object.keys(opens(state, Buffer.from(before, 'base64url')))).toContain('latchkey.db.copy');
     expect(await start(state, credentials)).toEqual(WHOLE);
     expect(opens(state, Buffer.from(before, 'base64url'))).toEqual({});
+  });
+});
+
+describe('a start that can not make the copy anew', () => {
+  const NO_COPY = 'there is no room';
+
+  async function startWithoutCopy(path: string, credentials?: string) {
+    const { store, keyRotation } = await open(path, credentials);
+    using _open = store;
+    return (await keyRotation.finish(() => Promise.reject(new Error(NO_COPY))))?.snapshotProblem;
+  }
+
+  const copyIn = (path: string) => existsSync(join(path, 'latchkey.db.copy'));
+
+  test('keeps one that the new key opens, for as long as that waits for its owner', async () => {
+    using folder = stateInMemory();
+    const { state, credentials, file, after } = await withCredential(folder.path);
+    writeFileSync(file('store.key.next'), after);
+    await rotate(state, credentials);
+    expect(await startWithoutCopy(state, credentials)).toBeNull();
+    expect(opens(state, Buffer.from(after, 'base64url'))).toEqual(SEALED);
+  });
+
+  test('keeps one that the new key opens, where only its name was not yet changed', async () => {
+    using folder = stateInMemory();
+    await filled(folder.path);
+    const before = keyOf(folder.path).toString('base64url');
+    await rotate(folder.path);
+    renameSync(join(folder.path, 'store.key'), join(folder.path, 'store.key.next'));
+    writeFileSync(join(folder.path, 'store.key'), before, { mode: 0o600 });
+    expect(await startWithoutCopy(folder.path)).toBeNull();
+    expect(opens(folder.path, keyOf(folder.path))).toEqual(SEALED);
+  });
+
+  test('removes one that only the key before opens, and says why there is none', async () => {
+    using folder = stateInMemory();
+    const { state, credentials, file, after } = await withCredential(folder.path);
+    writeFileSync(file('store.key.next'), after);
+    await reseal(state, credentials, after);
+    expect(copyIn(state)).toBe(true);
+    expect(await startWithoutCopy(state, credentials)).toBe(NO_COPY);
+    expect(copyIn(state)).toBe(false);
   });
 });
 

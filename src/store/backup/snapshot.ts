@@ -48,6 +48,20 @@ function checkRoom({ files }: SqliteStore): void {
   );
 }
 
+/** Whether the copy opens with the store's present key; false where none can be read. */
+export function opensSnapshot({ files, sealing }: SqliteStore): boolean {
+  const snapshot = readWhole(files.snapshot);
+  if (snapshot === null) return false;
+  try {
+    using stack = new DisposableStack();
+    const database = stack.adopt(inMemory(snapshot.bytes, files.snapshot), (open) => open.close());
+    return salvage(database, [sealing]).opened > 0;
+  } catch (error) {
+    if (error instanceof Failure) return false;
+    throw error;
+  }
+}
+
 /** When the copy was made, in ms since 1970; null where there is none. */
 export function snapshotTime(store: SqliteStore): number | null {
   return statSync(store.files.snapshot, { throwIfNoEntry: false })?.mtimeMs ?? null;

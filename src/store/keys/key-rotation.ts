@@ -2,6 +2,7 @@ import { existsSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node
 import { join } from 'node:path';
 import { Failure, messageOf } from '../../core/failure.ts';
 import { systemTimers } from '../../system/clock.ts';
+import { opensSnapshot } from '../backup/snapshot.ts';
 import { asFailure } from '../database/database.ts';
 import { sizeOf, sync } from '../database/store-files.ts';
 import { openStore } from '../open-store.ts';
@@ -37,7 +38,7 @@ export async function openWithKeys(
 export interface KeyRotated {
   /** Files in the state directory that only the key before opens: stores of before, kept for people. */
   readonly leftovers: readonly string[];
-  /** Why the daily copy could not be made anew, so that there is none; null where there is one. */
+  /** Why the daily copy could not be made anew; null where it was. One that only the key before opens is gone then. */
   readonly snapshotProblem: string | null;
   /** Whether the key is a credential, whose owner puts it in the place of the one before. */
   readonly isCredential: boolean;
@@ -75,14 +76,16 @@ export class KeyRotation {
   /**
    * At the start: ends a rotation that was cut short.
    * @param makeSnapshot makes the daily copy anew
+   * @returns what came of it; null where the store's key is not another one by it
    * @throws Failure `store_unwritable`: the next start goes on
    */
-  async finish(makeSnapshot: () => Promise<void>): Promise<void> {
-    if (this.#store.unwritable !== null) return;
-    if (this.awaitsOwner) await this.#remakeSnapshot(makeSnapshot);
-    if (this.#next.isCredential || !existsSync(this.#file)) return;
-    if (this.#store.sealing === this.#nextSealing) await this.#conclude(makeSnapshot);
-    else this.#forget();
+  async finish(makeSnapshot: () => Promise<void>): Promise<KeyRotated | null> {
+    if (this.#store.unwritable !== null) return null;
+    if (this.awaitsOwner) return { ...(await this.#remakeSnapshot(makeSnapshot)), isCredential: true };
+    if (this.#next.isCredential || !existsSync(this.#file)) return null;
+    if (this.#store.sealing === this.#nextSealing) return this.#conclude(makeSnapshot);
+    this.#forget();
+    return null;
   }
 
   /**
@@ -153,14 +156,19 @@ export class KeyRotation {
     return { ...made, isCredential: false };
   }
 
-  /** A copy that only the key before opens is of no use to anybody but a thief. */
+  /**
+   * A copy that only the key before opens is of no use to anybody but a thief. One that the store's key opens was made by an
+   * attempt before, after the database's file was written anew.
+   */
   async #remakeSnapshot(makeSnapshot: () => Promise<void>): Promise<Omit<KeyRotated, 'isCredential'>> {
+    if (opensSnapshot(this.#store)) return { leftovers: this.#leftovers(), snapshotProblem: null };
     try {
       this.#store.compact();
       await makeSnapshot();
       return { leftovers: this.#leftovers(), snapshotProblem: null };
     } catch (error) {
-      rmSync(this.#store.files.snapshot, { force: true });
+      // It may be the new one already, where the disk failed only then.
+      if (!opensSnapshot(this.#store)) rmSync(this.#store.files.snapshot, { force: true });
       return { leftovers: this.#leftovers(), snapshotProblem: messageOf(error) };
     }
   }
