@@ -115,8 +115,18 @@ export interface Emulator extends AsyncDisposable {
  * @throws OptionError where an option is no good; StateFileError where the state file is no good; the listener's own error where a port is taken
  */
 export async function startEmulator(options: EmulatorOptions = {}): Promise<Emulator> {
+  const given = settingsFrom(options);
+  const file = given.state === null ? null : await StateFile.open(given.state);
+  try {
+    return await startWith(file === null ? given : recall(options, given, file), file);
+  } catch (error) {
+    file?.close();
+    throw error;
+  }
+}
+
+async function startWith(settings: EffectiveSettings, file: StateFile | null): Promise<Emulator> {
   const addresses = { base: '', frontend: '' };
-  const { settings, file } = await recall(options);
   const portal = createPortal(settings, () => addresses, file);
   const log = new RequestLog();
   const rates = new RateLimiter();
@@ -219,19 +229,13 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
   };
 }
 
-/**
- * Opens the state file, if there is to be one; where no client was named, the one that was made up before is back.
- * @throws OptionError, StateFileError
- */
-async function recall(options: EmulatorOptions): Promise<{ settings: EffectiveSettings; file: StateFile | null }> {
-  const given = settingsFrom(options);
-  if (given.state === null) return { settings: given, file: null };
-  const file = await StateFile.open(given.state);
-  if (options.clients !== undefined) return { settings: given, file };
+/** Where no client was named, the one that was made up before is back. */
+function recall(options: EmulatorOptions, given: EffectiveSettings, file: StateFile): EffectiveSettings {
+  if (options.clients !== undefined) return given;
   const { id, secret } = given.firstClient;
   const client = file.state.client ?? { id, secret };
   file.save({ client });
-  return { settings: settingsFrom({ ...options, clients: [client] }), file };
+  return settingsFrom({ ...options, clients: [client] });
 }
 
 function view({ id, clientId, user, scope, createdAt, refreshedAt, generation, revoked }: Grant): GrantView {

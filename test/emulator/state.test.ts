@@ -1,8 +1,9 @@
-import { statSync, writeFileSync } from 'node:fs';
+import { statSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
 import { startEmulator } from '../../src/emulator/index.ts';
+import { smallDisk } from '../store/small-disk.ts';
 import { EmulatorProcess } from '../support/emulator-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { stateFolder } from '../support/state-folder.ts';
@@ -235,4 +236,60 @@ test('what is no state file, or another version’s, is refused in one line and 
   const kept = new Database(at('newer'));
   expect(kept.pragma('user_version', { simple: true })).toBe(7);
   kept.close();
+});
+
+test.each([
+  'null',
+  '[]',
+  '{"client":"emulator"}',
+  '{"authority":{"certificate":"PEM"}}',
+  '{"stateKey":""}',
+  '{"tokenKey":7}',
+  '{"clockOffset":"soon"}',
+  '{"grants":{}}',
+  '{"grants":[null]}',
+  '{"grants":[{"id":"a grant"}]}',
+  '{"codes":[{}]}',
+  '{"runs":[{"state":null}]}',
+  '{"notes":[7]}',
+  '{"authentications":[{"client":7}]}',
+])('a state of another shape, %s, is refused in one line, and its file is open to others', async (json) => {
+  using folder = stateFolder();
+  const state = join(folder.path, 'emulator.db');
+  await (await startEmulator({ state })).close();
+  const database = new Database(state);
+  database.prepare('UPDATE state SET json = ?').run(json);
+  database.close();
+  for (let i = 0; i < 2; i += 1) {
+    await expect(startEmulator({ state, tls: true })).rejects.toThrow(
+      /^the state .*emulator.db is damaged: choose another file$/,
+    );
+  }
+});
+
+test('a start that fails after it has opened the file leaves it to the next one', async () => {
+  using folder = stateFolder();
+  const state = join(folder.path, 'emulator.db');
+  await (await startEmulator({ state })).close();
+  const database = new Database(state);
+  const authority = { certificate: 'no PEM', key: 'no PEM' };
+  database.prepare('UPDATE state SET json = ?').run(JSON.stringify({ authority }));
+  database.close();
+  await expect(startEmulator({ state, tls: true })).rejects.toThrow();
+  await (await startEmulator({ state })).close();
+});
+
+test('what a full disk can not keep is answered with an error, and the emulator lives', async (ctx) => {
+  using disk = smallDisk(ctx, '512k');
+  await using emulator = await launch(disk, null);
+  const filler = join(disk.path, 'filler');
+  expect(() => writeFileSync(filler, Buffer.alloc(1_000_000))).toThrow(/ENOSPC/);
+  const statuses = new Set<number>();
+  for (let i = 0; i < 30 && !statuses.has(500); i += 1) {
+    const { authorize_url } = await config(emulator);
+    statuses.add((await fetch(authorize_url, { redirect: 'manual' })).status);
+  }
+  expect(statuses).toContain(500);
+  truncateSync(filler, 0);
+  await issued(ask(emulator, 'authorization_code', await obtainCode(emulator)));
 });

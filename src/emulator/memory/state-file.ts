@@ -1,5 +1,6 @@
 import { closeSync, openSync } from 'node:fs';
 import type Database from 'better-sqlite3';
+import * as v from 'valibot';
 import type { AuthenticationNotes, GrantNotes } from '../audit/client-audit.ts';
 import type { AuthorizationCode } from '../oauth/authorization-codes.ts';
 import type { Grant } from '../oauth/grants.ts';
@@ -22,6 +23,35 @@ export interface KeptState {
   readonly notes: readonly GrantNotes[];
   readonly authentications: readonly AuthenticationNotes[];
 }
+
+const text = v.string();
+const secretKey = v.pipe(text, v.nonEmpty());
+const list = <Entries extends v.ObjectEntries>(entries: Entries) => v.array(v.object(entries));
+const times = { issuedAt: v.number(), generation: v.number(), lifetime: v.number() };
+
+/** What of {@link KeptState} has to be right for the emulator to start and to answer. */
+const Shape = v.partial(
+  v.object({
+    client: v.object({ id: text, secret: text }),
+    authority: v.object({ certificate: text, key: text }),
+    stateKey: secretKey,
+    tokenKey: secretKey,
+    clockOffset: v.number(),
+    grants: list({
+      ...{ id: text, clientId: text, user: text, scope: v.nullable(text), revoked: v.boolean() },
+      ...{ createdAt: v.number(), refreshedAt: v.number(), generation: v.number(), accessFrom: v.number() },
+      presented: v.array(v.number()),
+      successors: list({ generation: v.number(), claims: v.object({ grantId: text, ...times }) }),
+    }),
+    codes: list({ value: text, clientId: text, user: text, issuedAt: v.number(), grantId: v.nullable(text) }),
+    runs: list({
+      state: v.object({ id: text, clientId: text, expiresAt: v.number() }),
+      login: v.nullable(v.object({ jwt: text, openedAt: v.number() })),
+    }),
+    notes: list({ client: text, grant: text }),
+    authentications: list({ client: v.nullable(text), way: text, count: v.number() }),
+  }),
+);
 
 /** A state file that can't be used; the message says which and what to do. */
 export class StateFileError extends Error {
@@ -54,7 +84,9 @@ export class StateFile {
   private constructor(database: Database.Database) {
     this.#database = database;
     this.#written = String(database.prepare('SELECT json FROM state').pluck().get());
-    this.#state = JSON.parse(this.#written) as Partial<KeptState>;
+    const state: unknown = JSON.parse(this.#written);
+    if (Array.isArray(state) || !v.safeParse(Shape, state).success) throw new SyntaxError('it is no state');
+    this.#state = state as Partial<KeptState>;
   }
 
   /**
