@@ -171,7 +171,8 @@ class Stepping {
     const state = join(hub.directory, 'state');
     const files = (this.#work.files ?? FILES).map((name) => join(state, name));
     const work = await this.#work.prepare(this.#house);
-    const before = await readStored(state, NAME);
+    // Copied from under a hub that may just be moving its journal to the database: one of the two is of before then.
+    const before = await eventually(() => readStored(state, NAME), 10);
     const tokensBefore = await this.#tokens();
     const { pid } = hub;
     let done = false;

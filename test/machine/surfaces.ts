@@ -8,6 +8,7 @@ import { statusLine } from '../../src/daemon/status-line.ts';
 import type { Finding } from '../../src/doctor/check-result.ts';
 import { hubHealth, severityOf } from '../../src/page/overview/health.ts';
 import { en } from '../../src/page/texts/en.ts';
+import { eventually } from '../support/hub-process.ts';
 import { logFile, rememberSecrets } from '../support/logs.ts';
 import { patient } from '../support/patience.ts';
 import type { InstalledHub } from './installed-hub.ts';
@@ -62,6 +63,8 @@ export class Surfaces {
     await hub.machine.write(SCRIPT, LOOK, '755');
     const surfaces = new Surfaces(hub);
     await surfaces.signIn();
+    // What came before the first look may not be in systemd's line yet.
+    await eventually(async () => (await surfaces.look()).disagreements.length === 0);
     return surfaces;
   }
 
