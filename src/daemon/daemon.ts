@@ -111,15 +111,10 @@ async function start(
 }
 
 /** Tells the service manager how the running hub is: now and then, and soon after something has happened. */
-function tellStatus(
-  { service, log }: DaemonOptions,
-  current: Current,
-): Disposable & {
-  tellSoon(): void;
-} {
+function tellStatus({ service, log }: DaemonOptions, current: Current): Disposable & { tellSoon(): void } {
   const timers: Timers = systemTimers;
   const parts = new DisposableStack();
-  if (!service.listens) return { tellSoon: () => undefined, [Symbol.dispose]: () => parts.dispose() };
+  if (!service.listens) return Object.assign(parts, { tellSoon: () => undefined });
   const overdue = () => current.hub?.overdue ?? 0;
   const isThere = () => current.hub !== null;
   parts.use(feedWatchdog({ service, overdue, isThere, log, timers, now: timerClock }));
@@ -146,7 +141,7 @@ function tellStatus(
     if (!isSoon) arm(STATUS_SOON);
     isSoon = true;
   };
-  return { tellSoon, [Symbol.dispose]: () => parts.dispose() };
+  return Object.assign(parts, { tellSoon });
 }
 
 /**
