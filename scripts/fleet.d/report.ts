@@ -7,6 +7,10 @@ const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 /** What may come on top of the usual requests, in times of these. */
 const MOST_ADDED = 2;
+/** The scenarios that are drawn: one look tells how a fleet comes back. */
+const DRAWN = ['outage-45', 'outage-120', 'power-cut'];
+/** How far apart the points of a chart are, in ms. */
+const CHART_STEP = 3 * MINUTE;
 
 /** What came of all scenarios, for whoever reads docs/benchmarks.md. */
 export function report(outcomes: readonly Outcome[]): Report {
@@ -54,8 +58,26 @@ export function report(outcomes: readonly Outcome[]): Report {
         ...outcomes.map(freshRow),
       ].join('\n'),
       `The busiest second of a day is ${(ratesOf(day, 'all', SECOND).peak / day.usual).toFixed(2)} times the mean; of requests at random it is expected to be ${(busiestByChance(day.usual, (day.scenario.end - day.scenario.over) / SECOND) / day.usual).toFixed(2)} times the mean.`,
+      "Requests a second, the hubs' own in green and those for an appliance in brown:",
+      ...others.filter(({ scenario }) => DRAWN.includes(scenario.name)).map(chart),
     ],
   };
+}
+
+/** Requests a second from the beginning to the end, as a chart that viewers of Markdown draw. */
+function chart({ scenario, rates }: Outcome): string {
+  const line = (wanted: Wanted) =>
+    `  line [${rates.windows(wanted, 0, scenario.end, CHART_STEP).map(([, rate]) => rate.toFixed(0))}]`;
+  return [
+    '```mermaid',
+    `%%{init: {"themeVariables": {"xyChart": {"plotColorPalette": "#1a7f64, #b3541e"}}}}%%`,
+    'xychart-beta',
+    `  title "${scenario.title}"`,
+    `  x-axis "hours" 0 --> ${scenario.end / (60 * MINUTE)}`,
+    '  y-axis "requests a second"',
+    ...[line('own'), line('prompted')],
+    '```',
+  ].join('\n');
 }
 
 /** What the hubs' own refreshes add to the usual ones in the busiest minute, in times of these. */
