@@ -53,6 +53,9 @@ export function defaultStateDirectory(env: NodeJS.ProcessEnv): string {
   return given ?? join(env['XDG_STATE_HOME'] || join(homedir(), '.local/state'), 'latchkey');
 }
 
+/** One that can't be used leaves the others. */
+const textIfAny = v.fallback(v.optional(v.string()), undefined);
+
 /**
  * Where the daemon's control socket may be, likeliest first: the system service's before the user's own. A configuration
  * that says where leaves no choice, lest a command meant for one hub reach another.
@@ -66,10 +69,7 @@ export async function controlSockets(file: string | undefined, env: NodeJS.Proce
     }),
     env,
   );
-  const hub = v.safeParse(
-    v.looseObject({ control_socket: v.optional(v.string()), state_dir: v.optional(v.string()) }),
-    raw['hub'],
-  );
+  const hub = v.safeParse(v.looseObject({ control_socket: textIfAny, state_dir: textIfAny }), raw['hub']);
   const { control_socket, state_dir } = hub.success ? hub.output : {};
   const own = state_dir === undefined ? [] : [join(state_dir, 'control.sock')];
   const absolute = (socket: string) => resolve(dirname(path), socket);

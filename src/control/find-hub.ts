@@ -26,7 +26,7 @@ export async function findHub(paths: readonly string[]): Promise<string> {
   }
   throw new Failure(
     'hub_not_running',
-    `no hub is running here (${problems.join(', ')}): start it ("sudo systemctl start latchkey" where it is installed, else "latchkey serve"), or name its configuration with --config`,
+    `no hub is running here${problems.length === 0 ? '' : ` (${problems.join(', ')})`}: start it ("sudo systemctl start latchkey" where it is installed, else "latchkey serve"), or name its configuration with --config`,
   );
 }
 

@@ -56,6 +56,7 @@ const hubAnswer = v.object({
   ca_fingerprint: text,
   ca_rotation: left(v.object({ old_fingerprint: text, until: textOrNull })),
   uptime: number,
+  config_file: left(text),
   test_mode: left(v.literal(true)),
   registration_open_for: left(number),
   registration_asked: left(number),

@@ -84,6 +84,16 @@ function beside(path: string): string {
   return join(dirname(path), `.${randomBytes(4).toString('hex')}`);
 }
 
+/**
+ * The control sockets of all hubs on this machine, as far as they have the usual name: the kernel knows each by the temporary one
+ * that it was bound to beside that. None where the kernel has no such table.
+ */
+export async function controlSocketsHere(): Promise<string[]> {
+  const table = await readFile('/proc/self/net/unix', 'utf8').catch(() => '');
+  const directories = [...table.matchAll(/ (\/.*)\/\.[0-9a-f]{8}$/gm)].map(([, directory = '']) => directory);
+  return [...new Set(directories)].map((directory) => join(directory, 'control.sock'));
+}
+
 function checkLength(...paths: string[]): void {
   for (const path of paths) {
     const bytes = Buffer.byteLength(path);

@@ -28,6 +28,8 @@ export interface HubStatus {
   readonly caRotation?: { readonly oldFingerprint: string; readonly until: string | null };
   /** Seconds since the daemon was started. */
   readonly uptime: number;
+  /** The file that it has its configuration from, which may be missing. */
+  readonly configFile: string;
   /** Its portal is an emulator in the same process, and nothing outlives it; left out of all other hubs. */
   readonly testMode?: true;
   /** Seconds for which any appliance may still introduce itself; left out while registration is closed. */

@@ -1,11 +1,13 @@
 import { type Configuration, readConfiguration } from '../configuration/configuration.ts';
-import { controlSockets } from '../configuration/file.ts';
+import { controlSockets, locate } from '../configuration/file.ts';
 import { InvalidKey } from '../configuration/issues.ts';
 import { type ControlClient, connectControl } from '../control/client.ts';
 import type { StatusAnswer } from '../control/messages.ts';
+import { controlSocketsHere } from '../control/socket-file.ts';
 import { Failure, messageOf } from '../core/failure.ts';
 import { Secret } from '../core/secret.ts';
 import { systemClock, systemTimers } from '../system/clock.ts';
+import { didYouMean } from '../system/nearest-name.ts';
 import { readSecret } from '../system/secret-file.ts';
 import { type PortalProbe, probePortals } from './portal-probe.ts';
 import { environmentOfService, readUnit, type Unit } from './programs.ts';
@@ -78,7 +80,19 @@ export async function gather(examination: Examination): Promise<DoctorContext> {
 
 /** Whether the configuration says this: a key, or a whole table. Where nothing is wrong with it, it does, if only by its default. */
 export function isKnown({ faults }: Pick<DoctorContext, 'faults'>, key: string): boolean {
-  return faults.every((fault) => fault instanceof InvalidKey && !isWithin(fault.key, key) && !isWithin(key, fault.key));
+  return faults.every(
+    (fault) =>
+      fault instanceof InvalidKey &&
+      !isWithin(fault.key, key) &&
+      !isWithin(key, fault.key) &&
+      !isMisspelling(fault.key, key),
+  );
+}
+
+/** `hub.state_dri` is likely to say what `hub.state_dir` was to. */
+function isMisspelling(found: string, key: string): boolean {
+  const [[table, name = ''], [ofTable, meant = '']] = [found.split('.'), key.split('.')];
+  return table === ofTable && didYouMean(name, [meant]) !== '';
 }
 
 function isWithin(key: string, table: string): boolean {
@@ -103,17 +117,38 @@ async function noAnswer(): Promise<never> {
  * @throws Failure as {@link connectControl}, and Error where it takes longer
  */
 export async function withHub<Result>(
-  { file, env }: Examination,
+  examination: Examination,
   work: (hub: ControlClient) => Promise<Result>,
 ): Promise<Result> {
-  // What is wrong with the configuration is another check's; a hub may run all the same.
-  const usual = { ...env, LATCHKEY_CONFIG: undefined };
-  const sockets = await controlSockets(file, env).catch(() => controlSockets(undefined, usual));
-  const client = await connectControl(sockets);
+  const client = await connect(examination);
   try {
     return await Promise.race([work(client), noAnswer()]);
   } finally {
     await client[Symbol.asyncDispose]();
+  }
+}
+
+/** Connects to the hub that is where the configuration says, else to one on this machine that runs with this file. */
+async function connect({ file, env }: Examination): Promise<ControlClient> {
+  // What is wrong with the configuration is another check's; a hub may run all the same.
+  const sockets = await controlSockets(file, env).catch(() => []);
+  try {
+    return await connectControl(sockets);
+  } catch (error) {
+    let forbidden: unknown;
+    for (const socket of await controlSocketsHere()) {
+      try {
+        const client = await connectControl([socket]);
+        const status = await Promise.race([client.status(), noAnswer()]).catch(() => null);
+        const { config_file, test_mode } = status?.hub ?? {};
+        if (config_file === locate(file, env).path && test_mode !== true) return client;
+        await client[Symbol.asyncDispose]();
+      } catch (refused) {
+        if (refused instanceof Failure && refused.code === 'not_allowed') forbidden ??= refused;
+      }
+    }
+    // If the file can't be read at all, it may be that one.
+    throw sockets.length === 0 ? (forbidden ?? error) : error;
   }
 }
 

@@ -31,6 +31,8 @@ export interface HubAdministrationContext {
   /** When the daemon was started. */
   readonly started: Instant;
   readonly place: HubPlace;
+  /** The file of its configuration. */
+  readonly configFile: string;
   readonly testMode: boolean;
   readonly rotation: CaRotation;
   /** Carries a report through every hook. */
@@ -107,6 +109,7 @@ export function openHubAdministration(context: HubAdministrationContext): HubAdm
           ...place.whereabouts(),
           caFingerprint: fingerprint,
           ...(old && { caRotation: { oldFingerprint: old.fingerprint, until: old.until } }),
+          configFile: context.configFile,
           ...(context.testMode && { testMode: true }),
           uptime: Math.floor((elapsed(context.started, clock.now()) ?? 0) / 1000),
           ...(openFor > 0 && { registrationOpenFor: openFor }),

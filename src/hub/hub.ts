@@ -156,6 +156,7 @@ export async function startHub(
     broker,
     started,
     place,
+    configFile: configuration.file,
     testMode: configuration.testMode === true,
     rotation,
     tryHooks: (report) => hooks.trial(signed(report)),

@@ -115,6 +115,7 @@ export class Household implements Administration {
     httpPort: 8480,
     httpsPort: 8443,
     caFingerprint: 'pin-of-the-ca',
+    configFile: '/etc/latchkey/latchkey.toml',
     uptime: 7384,
   };
 

@@ -111,7 +111,13 @@ async function rendered({ appliance, hub: code }: State) {
   const status = (notices: readonly Notice[]): HouseStatus => ({
     hub: {
       ...{ id: 'latchkey-1a2b3c', name: 'Cellar hub', version: version(), address: '192.168.1.7' },
-      ...{ httpPort: 8480, httpsPort: 8443, caFingerprint: 'pin', uptime: 60 },
+      ...{
+        httpPort: 8480,
+        httpsPort: 8443,
+        caFingerprint: 'pin',
+        configFile: '/etc/latchkey/latchkey.toml',
+        uptime: 60,
+      },
       ...(problems.length > 0 && { problems }),
     },
     appliances: [appliance],

@@ -1,6 +1,17 @@
 import { once } from 'node:events';
-import { appendFileSync, chmodSync, chownSync, mkdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  chmodSync,
+  chownSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Finding } from '../../src/doctor/check-result.ts';
@@ -83,6 +94,7 @@ describe('configuration', () => {
 
   it.for<[words: RegExp, others: string, unseen: string[]]>([
     [/state_dir = .*/, 'state_dir = 7', ['state', 'store']],
+    [/state_dir = /, 'state_dri = ', ['state', 'store']],
     [/http_port = .*/, 'http_port = "web"', ['ports']],
     [/address = .*/, 'address = 7', []],
     [/\[metrics]\nlisten = .*/, '[notify]\ncommand = "tell"\n[metrics]\nlisten = 9480', ['notify', 'metrics']],
@@ -117,6 +129,43 @@ describe('configuration', () => {
     expect(finding(checks, 'metrics').detail).toMatch(/ tells metrics and health$/);
     expect(finding(checks, 'appliance.wallbox').result).toBe('ok');
     expect(unseen(checks)).toEqual(['portal.home']);
+  });
+
+  it.for<[words: RegExp, others: string]>([
+    [/state_dir = /, 'state_dri = '],
+    [/state_dir = .*/, 'state_dir = 7'],
+    [/\[hub]/, '[hubb]'],
+    [/\[hub]/, '[hub'],
+  ])(
+    'that says no longer where the hub is, at %s, is not taken for a hub that does not run',
+    async ([words, others]) => {
+      await using hub = await HubProcess.start({ emulator, here: true });
+      await using stopped = await HubProcess.prepare({ emulator });
+      edit(hub, words, others);
+      edit(stopped, words, others);
+      const checks = await found(hub);
+      expect(new Set(checks.filter(({ result }) => result === 'fail').map(({ name }) => name))).toEqual(
+        new Set(['configuration']),
+      );
+      expect(finding(checks, 'hub').detail).toMatch(/^Test hub \(.*\) runs, /);
+      expect(finding(checks, 'ports.http_port').result).toBe('ok');
+      expect(finding(await found(stopped), 'hub')).toMatchObject({
+        result: 'fail',
+        detail: expect.stringMatching(/^no hub is running here/),
+      });
+    },
+  );
+
+  it('that does not lead to the hub that has its ports does not have that hub ended', async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'latchkey-socket-'));
+    await using hub = await HubProcess.start({
+      emulator,
+      env: { LATCHKEY_HUB_CONTROL_SOCKET: join(directory, 'other.sock') },
+    });
+    const { result, detail } = finding(await found(hub), 'ports.https_port');
+    expect([result, detail]).toEqual(['fail', expect.stringMatching(/is taken by a hub \(.*, process \d+\) that/)]);
+    expect(detail).not.toContain('end it');
+    rmSync(directory, { recursive: true });
   });
 
   it('tells of a secret that others can read, and not the secret', async () => {

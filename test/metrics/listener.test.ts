@@ -19,6 +19,7 @@ const HUB = {
   httpPort: 8480,
   httpsPort: 8443,
   caFingerprint: '',
+  configFile: '/etc/latchkey/latchkey.toml',
   uptime: 12,
 };
 

@@ -22,6 +22,7 @@ const HUB: HubStatus = {
   httpPort: 8480,
   httpsPort: 8443,
   caFingerprint: 'pin',
+  configFile: '/etc/latchkey/latchkey.toml',
   uptime: 60,
 };
 

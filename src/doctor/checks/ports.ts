@@ -28,13 +28,15 @@ async function taken(key: string, port: number): Promise<CheckResult> {
   const name = key.replace('lan.', '.');
   const listener = port === 0 ? null : await listenerOn(port);
   if (listener === null) return ok(`port ${port} (${key}) is free for the hub`, name);
-  const who = listener.program ?? 'a program that this user may not see ("sudo latchkey doctor" names it)';
   // With socket activation systemd has the ports.
   if (listener.program?.startsWith('systemd,')) return ok(`port ${port} (${key}) is held by systemd for the hub`, name);
-  return fail(
-    `port ${port} (${key}) is taken by ${who}, and no hub answers the command line: end it, or set another ${key}`,
-    name,
-  );
+  return fail(`port ${port} (${key}) is taken by ${whatToDo(listener, key)}`, name);
+}
+
+function whatToDo({ program, isHub }: Listener, key: string): string {
+  if (program === null) return 'a program that this user may not see: "sudo latchkey doctor" names it';
+  if (!isHub) return `${program}, and no hub answers the command line: end it, or set another ${key}`;
+  return `a hub (${program}) that this configuration does not lead to: correct the configuration, or if it is another hub, set another ${key}`;
 }
 
 async function running(
@@ -128,6 +130,8 @@ function pinOf(text: string): string | null {
 interface Listener {
   /** Null where this user may not see whose it is. */
   readonly program: string | null;
+  /** Whether it was started by `latchkey serve`. */
+  readonly isHub: boolean;
 }
 
 /** `TCP_LISTEN` of the kernel's tcp_states.h. */
@@ -141,19 +145,24 @@ async function listenerOn(port: number): Promise<Listener | null> {
   const rows = tables.flatMap((table) => table.split('\n').map((line) => line.trim().split(/\s+/)));
   // Columns: sl local_address rem_address st tx:rx tr:tm retrnsmt uid timeout inode
   const row = rows.find(([, local, , state]) => state === LISTENING && local?.endsWith(`:${hex}`));
-  return row === undefined ? null : { program: await ownerOf(row[9] ?? '') };
+  return row === undefined ? null : ownerOf(row[9] ?? '');
 }
 
-async function ownerOf(inode: string): Promise<string | null> {
+async function ownerOf(inode: string): Promise<Listener> {
   const processes = (await readdir('/proc').catch(() => [])).filter((name) => /^\d+$/.test(name));
   for (const pid of processes) {
     const files = await readdir(`/proc/${pid}/fd`).catch(() => []);
     for (const file of files) {
       const target = await readlink(`/proc/${pid}/fd/${file}`).catch(() => '');
       if (target !== `socket:[${inode}]`) continue;
-      const name = await readFile(`/proc/${pid}/comm`, 'utf8').catch(() => '');
-      return `${name.trim()}, process ${pid}`;
+      const [name, command] = await Promise.all(
+        ['comm', 'cmdline'].map((of) => readFile(`/proc/${pid}/${of}`, 'utf8').catch(() => '')),
+      );
+      return {
+        program: `${name?.trim()}, process ${pid}`,
+        isHub: /(latchkey|main\.[jt]s)\0serve\0/.test(command ?? ''),
+      };
     }
   }
-  return null;
+  return { program: null, isHub: false };
 }
