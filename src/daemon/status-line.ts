@@ -77,6 +77,7 @@ function kindOf([gravest]: readonly Condition[]): (typeof KINDS)[number] {
     case 'approval_needed':
       return 'waits for approval';
     case 'login_open':
+    case 'portal_awaited':
       return 'pairing';
     case 'not_paired':
       return 'unpaired';

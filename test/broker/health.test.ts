@@ -85,6 +85,17 @@ test('a portal that answers one request is tried by all that could not reach it,
   expect(codes(home)).toEqual(['info login_open car']);
 });
 
+test('a pairing whose portal is away waits for the portal, and for the login when there is a link', async () => {
+  await using home = await Home.start();
+  await home.add('car');
+  await home.portal.unplug();
+  await home.begin('car');
+  expect(codes(home)).toEqual(['info portal_awaited car']);
+  await home.portal.plug();
+  await home.time.pass(MINUTE);
+  expect(codes(home)).toEqual(['info login_open car']);
+});
+
 test('one that answers some requests, and is out of reach for others, is tried once a minute for that at most', async () => {
   await using home = await Home.start({ fraction: 0.999 });
   await home.paired('wallbox');

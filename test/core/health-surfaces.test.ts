@@ -71,6 +71,10 @@ const STATES: readonly State[] = [
     appliance: wallbox({ state: 'pairing', expiresIn: null, authorizeUrl: 'https://portal.example/authorize' }),
   },
   {
+    what: 'pairing for the first time, and the portal is away',
+    appliance: wallbox({ state: 'pairing', expiresIn: null }),
+  },
+  {
     what: 'waits for approval',
     appliance: wallbox({ state: 'unpaired', expiresIn: null, waitingForApproval: waitingForApproval() }),
   },
@@ -212,6 +216,8 @@ describe.each(STATES)('$what', (state) => {
       expect(shown.findings).toContainEqual(
         expect.objectContaining({ result: BY_SEVERITY[severity].result, detail: `${message}. ${what_to_do}` }),
       );
+      if (code !== 'login_open')
+        expect(`${shown.text}${shown.page}${message}`).not.toMatch(/waits? for (the|a) login/i);
       const labels = `code="${code}",severity="${severity}"${appliance === null ? '' : ',appliance="wallbox"'}`;
       expect(shown.metrics).toContain(`latchkey_condition{${labels}} 1\n`);
     }

@@ -68,7 +68,12 @@ describe('the hub’s health is one sentence', () => {
     ['one must be paired again', [appliance('car'), refused('wallbox')], 'The wallbox needs you: log in again.'],
     ['several need a person', [refused('car'), refused('wallbox')], '2 appliances need you.'],
     ['one was never paired', [appliance('car', { state: 'unpaired' })], 'The car is not connected yet.'],
-    ['a login is waited for', [appliance('car', { state: 'pairing' })], 'The car waits for the login.'],
+    [
+      'a login is waited for',
+      [appliance('car', { state: 'pairing', authorizeUrl: 'https://portal.example/authorize' })],
+      'The car waits for the login.',
+    ],
+    ['the portal has given no link', [appliance('car', { state: 'pairing' })], 'The car waits for the portal.'],
     [
       'the portal is away',
       [appliance('car', { state: 'retrying', problem: problem('portal_unreachable') })],

@@ -35,7 +35,11 @@ export async function pairOne(hub: ControlClient, name: string, options: PairOpt
       return fail(failureOf(name, outcome));
     default: {
       const late = `${name} was not paired within ${formatDuration(options.timeout ?? 0)}`;
-      return tellStopped(outcome, late, 'the pairing goes on: "latchkey status" shows its link and how it stands');
+      return tellStopped(
+        outcome,
+        late,
+        'the pairing goes on: "latchkey status" shows how it stands, and its link once there is one',
+      );
     }
   }
 }

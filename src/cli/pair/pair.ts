@@ -73,8 +73,12 @@ async function pairAll(hub: ControlClient, options: PairOptions): Promise<void> 
       case 'paired':
         break;
       default: {
-        const late = `not all appliances were paired within ${formatDuration(timeout ?? 0)} (${appliance} waits for a login)`;
-        return tellStopped(outcome, late, 'the hub goes on: run "latchkey pair --all" again to see the link');
+        const late = `not all appliances were paired within ${formatDuration(timeout ?? 0)} (${appliance} is not connected yet)`;
+        return tellStopped(
+          outcome,
+          late,
+          'the hub goes on: run "latchkey pair --all" again to see the link once there is one',
+        );
       }
     }
     round = await hub.nextPairing(round.id);

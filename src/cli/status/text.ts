@@ -158,7 +158,7 @@ function remark(appliance: ApplianceAnswer, conditions: readonly ConditionAnswer
       `  if it is not:   latchkey appliance remove ${name}`,
     ];
   }
-  const shown = conditions.filter(({ code }) => code !== 'login_open' || link === undefined);
+  const shown = conditions.filter(({ code }) => code !== 'login_open');
   return [
     ...shown.map((condition) => conditionLine(condition, now)),
     ...(wanted === undefined ? [] : [otherScope(appliance, wanted)]),

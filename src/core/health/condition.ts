@@ -25,6 +25,7 @@ export const APPLIANCE_CONDITION_CODES = [
   'approval_needed',
   'pairing_failed',
   'login_open',
+  'portal_awaited',
   'not_paired',
 ] as const;
 export type ApplianceConditionCode = (typeof APPLIANCE_CONDITION_CODES)[number];

@@ -127,8 +127,12 @@ function ofAppliance(status: ApplianceStatus, page: string, now: number): Applia
     const advice = grantMissing === 'portal_changed' ? change : login;
     found.push(of(grantMissing ?? problem.code, severity, message, advice, problem.since, until));
   } else if (state === 'pairing') {
+    const login = `Log in through its link, which ${own} shows`;
+    const nothing = `Nothing: the hub goes on asking, and ${own} shows the link to log in through once the portal gives one`;
     found.push(
-      of('login_open', 'info', `${appliance} waits for the login`, `Log in through its link, which ${own} shows`),
+      status.authorizeUrl === undefined
+        ? of('portal_awaited', 'info', `${appliance} waits for the portal's answer`, nothing)
+        : of('login_open', 'info', `${appliance} waits for the login`, login),
     );
   } else if (state === 'unpaired' && pairingFailed === undefined) {
     const advice = `Log in once to connect it: open ${own} or run "latchkey pair ${appliance}"`;

@@ -13,6 +13,7 @@ type HealthKind =
   | 'log_in_again'
   | 'not_connected'
   | 'waiting_for_login'
+  | 'waiting_for_portal'
   | 'waiting_for_approval';
 
 /** How an appliance stands, and what to do about it. */
@@ -28,10 +29,14 @@ export interface ApplianceHealth {
 /** Of what has a condition; what has none is good. */
 const SEVERITIES: Readonly<Record<ConditionSeverity, Severity>> = { error: 'bad', warning: 'warn', info: 'neutral' };
 
+function isPairing(code: Condition['code']): boolean {
+  return code === 'login_open' || code === 'portal_awaited';
+}
+
 /** The icon and the colour of a condition. */
 export function severityOf(condition: Pick<Condition, 'severity' | 'code'> | undefined): Severity {
   if (condition === undefined) return 'good';
-  return condition.code === 'login_open' ? 'waiting' : SEVERITIES[condition.severity];
+  return isPairing(condition.code) ? 'waiting' : SEVERITIES[condition.severity];
 }
 
 /**
@@ -74,7 +79,7 @@ function details(
   return [texts.result.reasons[reason], ...correction(reason, credentialLocation, texts)];
 }
 
-function kindOf({ state, waitingForApproval, expiresIn }: ApplianceStatus): HealthKind {
+function kindOf({ state, waitingForApproval, expiresIn, authorizeUrl }: ApplianceStatus): HealthKind {
   if (waitingForApproval !== undefined) return 'waiting_for_approval';
   switch (state) {
     case 'active':
@@ -84,7 +89,7 @@ function kindOf({ state, waitingForApproval, expiresIn }: ApplianceStatus): Heal
     case 'needs_pairing':
       return 'log_in_again';
     case 'pairing':
-      return 'waiting_for_login';
+      return authorizeUrl === undefined ? 'waiting_for_portal' : 'waiting_for_login';
     case 'unpaired':
       return 'not_connected';
   }
@@ -133,11 +138,17 @@ export function hubHealth(
       return { severity: 'warn', sentence: sentence ?? overview.hubWarns };
     }
     case 'info': {
-      const waiting = tell(
-        named((code) => code === 'login_open'),
-        overview.waits,
-        overview.severalWait,
-      );
+      const waiting =
+        tell(
+          named((code) => code === 'login_open'),
+          overview.waits,
+          overview.severalWait,
+        ) ??
+        tell(
+          named((code) => code === 'portal_awaited'),
+          overview.waitsForPortal,
+          overview.severalWaitForPortal,
+        );
       if (waiting !== null) return { severity: 'waiting', sentence: waiting };
       const others = tell(
         named(() => true),

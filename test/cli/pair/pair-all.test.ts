@@ -82,7 +82,7 @@ test('one that comes to nothing is left out, and named at the end with the reaso
 test('--timeout ends the watching and not the round; who begins it again sees the same link', async () => {
   const first = await pairAll('--json', '--timeout', '3').ended;
   expect(first.status).toBe(1);
-  expect(first.stderr).toContain('heat-pump waits for a login');
+  expect(first.stderr).toContain('heat-pump is not connected yet');
   const again = pairAll('--json');
   const [shown] = lines(await again.stdout(/\n/));
   expect(shown?.['authorize_url']).toBe(lines(first.stdout)[0]?.['authorize_url']);

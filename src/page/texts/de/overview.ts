@@ -13,6 +13,8 @@ export const overview: typeof english.overview = {
   severalNotConnected: (count) => `${count} Geräte sind noch nicht verbunden.`,
   waits: (appliance) => `${appliance} wartet auf die Anmeldung.`,
   severalWait: (count) => `${count} Geräte warten auf die Anmeldung.`,
+  waitsForPortal: (appliance) => `${appliance} wartet auf das Portal.`,
+  severalWaitForPortal: (count) => `${count} Geräte warten auf das Portal.`,
   heldUp: (appliance) => `${appliance} konnte nicht erneuert werden; der Hub versucht es weiter.`,
   severalHeldUp: (count) => `${count} Geräte konnten nicht erneuert werden; der Hub versucht es weiter.`,
   hubNeeds: 'Der Hub selbst braucht Ihre Hilfe.',
@@ -61,6 +63,7 @@ export const states: typeof english.states = {
     log_in_again: 'Neu anmelden',
     not_connected: 'Noch nicht verbunden',
     waiting_for_login: 'Wartet auf die Anmeldung',
+    waiting_for_portal: 'Wartet auf das Portal',
     waiting_for_approval: 'Wartet auf Ihre Freigabe',
   },
   conditions: {
@@ -84,6 +87,8 @@ export const states: typeof english.states = {
     not_paired: (appliance) => `Einmal anmelden, um ${appliance} zu verbinden.`,
     pairing_failed: (appliance) => `Die letzte Kopplung von ${appliance} ist gescheitert.`,
     login_open: (appliance) => `Jemand muss sich am Portal anmelden, um ${appliance} zu verbinden.`,
+    portal_awaited: () =>
+      'Es ist nichts zu tun: Der Hub fragt weiter, und der Link für die Anmeldung ist hier, sobald das Portal einen gibt.',
     without_credentials: () =>
       'Es hat kein Geheimnis mehr und bekommt deshalb keinen Zugang. Es wieder in die Konfiguration aufnehmen oder ihm ein neues Geheimnis geben.',
     credentials_damaged: () =>

@@ -16,6 +16,8 @@ export const overview = {
   severalNotConnected: (count: number) => `${count} appliances are not connected yet.`,
   waits: (appliance: string) => `The ${appliance} waits for the login.`,
   severalWait: (count: number) => `${count} appliances wait for the login.`,
+  waitsForPortal: (appliance: string) => `The ${appliance} waits for the portal.`,
+  severalWaitForPortal: (count: number) => `${count} appliances wait for the portal.`,
   heldUp: (appliance: string) => `The ${appliance} could not be refreshed; the hub goes on trying.`,
   severalHeldUp: (count: number) => `${count} appliances could not be refreshed; the hub goes on trying.`,
   hubNeeds: 'The hub itself needs you.',
@@ -64,6 +66,7 @@ export const states = {
     log_in_again: 'Log in again',
     not_connected: 'Not connected yet',
     waiting_for_login: 'Waiting for the login',
+    waiting_for_portal: 'Waiting for the portal',
     waiting_for_approval: 'Waiting for your approval',
   },
   /** What is wrong, and what to do about it. */
@@ -87,6 +90,8 @@ export const states = {
     not_paired: (appliance: string) => `Log in once to connect the ${appliance}.`,
     pairing_failed: (appliance: string) => `The last pairing of the ${appliance} failed.`,
     login_open: (appliance: string) => `Someone has to log in at the portal to connect the ${appliance}.`,
+    portal_awaited: () =>
+      'There is nothing to do: the hub goes on asking, and the link for the login is here once the portal gives one.',
     without_credentials: () =>
       'It has no secret any more, so it gets no access. Add it to the configuration again, or give it a new secret.',
     credentials_damaged: () =>
