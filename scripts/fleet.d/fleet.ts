@@ -145,7 +145,7 @@ export class Fleet {
     const grant = {
       ...{ appliance, generation: 1, accessToken: tokenOf(0), refreshToken: tokenOf(0), scope: null },
       ...{ lifetime: LIFETIME, obtained: { ...now, uptime: now.uptime - age, wall: now.wall - age } },
-      ...{ portalTime: now.wall - age, doubt: null, refused: null, distrusted: null },
+      ...{ portalTime: now.wall - age, doubt: null, refused: null, distrusted: null, misconfigured: null },
       ...{ asked: null, givenBy: PORTAL },
     };
     const none = { lastForcedRefresh: null, throttledUntil: Number.NEGATIVE_INFINITY, cutShort: null };

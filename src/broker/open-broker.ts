@@ -132,10 +132,7 @@ export async function openBroker(ports: BrokerPorts): Promise<Broker> {
     accountOf: ({ id }) => grants.get(id)?.grant.account ?? null,
   });
   const notices = parts.use(await Notices.load({ environment, store, portalClock }));
-  await grants.load(({ appliance, generation }) => {
-    const since = notices.misconfiguredSince(nameOf(appliance), generation);
-    return since === null ? null : { ...clock.now(), wall: Date.parse(since) };
-  });
+  await grants.load();
   warnOfScopes(appliances, grants, log);
   const sessions = parts.use(await Sessions.load(store, scheduler, environment));
   const registrations = await Registrations.load({ environment, store, appliances, scheduler });

@@ -50,7 +50,7 @@ export interface Store {
   /** Writes down that a refresh is about to be sent, and what doubt there is already: that may not be on disk yet. */
   beginAttempt(grant: Pick<Grant, 'appliance' | 'generation' | 'doubt'>, attempt: Attempt): Promise<boolean>;
   /** Writes down that the refresh under way brought no new tokens, and what that means. */
-  endAttempt(grant: Pick<Grant, 'appliance' | 'generation' | 'doubt' | 'refused'>): Promise<boolean>;
+  endAttempt(grant: Pick<Grant, 'appliance' | 'generation' | 'doubt' | 'refused' | 'misconfigured'>): Promise<boolean>;
   /** Writes down that the access token of this generation is not to be handed out any more. */
   distrust(appliance: string, generation: number, at: Instant): Promise<boolean>;
   /** Puts a grant in the place of the one with generation `grant.generation - 1`. */

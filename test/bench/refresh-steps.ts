@@ -46,9 +46,10 @@ export async function refreshSteps(grants: number, steps: number): Promise<Step>
     },
     store: storeOf(
       Array.from({ length: grants }, (_, index) => {
-        const fate = { portalTime: null, doubt: null, refused: null, distrusted: null, asked: null, givenBy: PORTAL };
+        const given = { asked: null, givenBy: PORTAL };
+        const fate = { doubt: null, refused: null, distrusted: null, misconfigured: null, portalTime: null };
         const obtained = { ...time.now(), uptime: -index * APART };
-        return { appliance: `appliance-${index}`, generation: 1, obtained, ...tokens, ...fate };
+        return { appliance: `appliance-${index}`, generation: 1, obtained, ...tokens, ...fate, ...given };
       }),
       () => {
         refreshed += 1;

@@ -558,4 +558,7 @@ test('an appliance whose portal is no longer configured keeps its grant', async 
   expect(home.refreshes).toBe(0);
   expect(await home.token(id)).toBe(token);
   expect(await home.run.store.grant(id)).toMatchObject({ attempt: null, grant: { doubt: null, refused: null } });
+  await home.stop();
+  await home.start();
+  expect(problemOf(home, id)).toBe('misconfigured');
 });

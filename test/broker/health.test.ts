@@ -71,6 +71,24 @@ test('where the secret is still wrong the alarm goes on after a start, with the 
   );
 });
 
+test('what was told of too often to be told again is known after a start too', async () => {
+  await using home = await withWrongSecret();
+  const refreshAll = async () => {
+    for (const { id } of home.run.appliances.list()) await home.run.grants.refresh(id);
+    await home.time.pass(MINUTE);
+  };
+  for (let times = 0; times < 3; times++) {
+    home.portal.mend('token');
+    await refreshAll();
+    expect(codes(home)).toEqual([]);
+    home.portal.fail('token', ...Array(100).fill(WRONG_CLIENT));
+    await refreshAll();
+  }
+  await home.stop();
+  await home.start();
+  expect(codes(home)).toEqual(['error misconfigured heater', 'error misconfigured wallbox']);
+});
+
 test('a portal that answers one request is tried by all that could not reach it, and is in reach for all', async () => {
   await using home = await Home.start({ fraction: 0.999 });
   await home.paired('wallbox');

@@ -149,7 +149,7 @@ const rows: Trial<{ secrets: string; more: string; sealed: string | null }> = {
         readGrant(
           {
             ...{ appliance: 'a', generation: 1, sealed: grant, attempt: null },
-            ...{ doubt: more, refused: null, distrusted: more },
+            ...{ doubt: more, refused: null, distrusted: more, misconfigured: more },
           },
           sealing,
         ),

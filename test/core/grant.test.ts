@@ -46,11 +46,13 @@ test('a clock that has gone back a little since a token was given makes it no ol
   expect(remaining(grant, at(MINUTE, 'boot-2'), told(Date.UTC(2030, 0, 1)))).toBeNull();
 });
 
-test('a successor takes the next generation, and no doubt or refusal goes over to it', () => {
-  const before = grantOf({ generation: 7, doubt: { lostAt: at(1), sends: 2 }, refused: at(2) });
+test('a successor takes the next generation, and nothing that was wrong with the one before goes over to it', () => {
+  const bad = { doubt: { lostAt: at(1), sends: 2 }, refused: at(2), misconfigured: at(3) };
+  const before = grantOf({ generation: 7, ...bad });
   const tokens = { accessToken: new Secret('new'), refreshToken: null, scope: null, lifetime: MINUTE };
   const after = grantFromTokenResponse(before, before.refreshToken, tokens, at(HOUR), null);
-  expect(after).toMatchObject({ generation: 8, doubt: null, refused: null, lifetime: MINUTE, portalTime: null });
+  expect(after).toMatchObject({ generation: 8, doubt: null, refused: null, misconfigured: null });
+  expect(after).toMatchObject({ lifetime: MINUTE, portalTime: null });
   expect(after.obtained).toEqual(at(HOUR));
   expect(after.scope).toBe(before.scope);
   expect(

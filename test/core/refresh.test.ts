@@ -38,7 +38,8 @@ const timetable = (now: Instant, jitterOffset: number, replay: Replay = 'soon') 
 
 /** What `afterFailure` leaves, as the next `afterFailure` finds it. */
 function after(grant: Grant, standing: ReturnType<typeof afterFailure>): Grant {
-  return { ...grant, doubt: standing.doubt, refused: standing.refused };
+  const { health: _, ...kept } = standing;
+  return { ...grant, ...kept };
 }
 
 /** When the grant is tried again by itself after `standing`, and when for an appliance that waits. */
@@ -190,6 +191,15 @@ describe('what follows from an attempt without new tokens', () => {
     expect(next.health).toMatchObject({ retryAt: now.uptime + HOUR });
   });
 
+  test('that it was misconfigured is kept with the grant, whatever comes, until there are new tokens or it is refused', () => {
+    const first = afterFailure(grantOf(), good, outcomes.misconfigured, context(now));
+    expect(first.misconfigured).toEqual(now);
+    for (const [kind, outcome] of Object.entries(outcomes)) {
+      const next = afterFailure(after(grantOf(), first), first.health, outcome, context(at(now.uptime + MINUTE)));
+      expect(next.misconfigured).toEqual(kind === 'refused' ? null : now);
+    }
+  });
+
   test('a problem keeps the time when it began until another takes its place', () => {
     const first = afterFailure(grantOf(), good, outcomes.not_sent, context(now)).health;
     const later = at(now.uptime + MINUTE);
@@ -281,7 +291,7 @@ describe('in doubt', () => {
 describe('a portal that rejects', () => {
   /** Rejections (or other outcomes) at these times, one after the other. */
   function series(grant: Grant, events: readonly [number, RefreshFailure][], health: Health = good): Health {
-    let standing = { doubt: grant.doubt, refused: grant.refused, health };
+    let standing: ReturnType<typeof afterFailure> = { ...grant, health };
     for (const [uptime, outcome] of events) {
       standing = afterFailure(after(grant, standing), standing.health, outcome, context(at(uptime)));
     }
@@ -368,15 +378,15 @@ describe('at start', () => {
 
   test('a grant without a past is good', () => {
     const standing = stateAtStart(grantOf(), null, context(now));
-    expect(standing).toEqual({ doubt: null, refused: null, health: good });
+    expect(standing).toEqual({ doubt: null, refused: null, misconfigured: null, health: good });
   });
 
   test('where the portal did not take the hub’s own credentials it is tried within seconds, and stays misconfigured until then', () => {
     const since = at(10 * MINUTE);
-    const { health } = stateAtStart(grantOf(), null, context(now, { fraction: 1 }), since);
+    const { health } = stateAtStart(grantOf({ misconfigured: since }), null, context(now, { fraction: 1 }));
     const retryAt = now.uptime + 3 * SECOND;
     expect(health).toMatchObject({ kind: 'failing', problem: { code: 'misconfigured', since }, retryAt });
-    const refused = stateAtStart(grantOf({ refused: since }), null, context(now), since);
+    const refused = stateAtStart(grantOf({ refused: since, misconfigured: since }), null, context(now));
     expect(refused.health).toMatchObject({ kind: 'refused' });
   });
 

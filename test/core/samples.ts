@@ -27,6 +27,7 @@ export function grantOf(changes: Partial<Grant> = {}): Grant {
     doubt: null,
     refused: null,
     distrusted: null,
+    misconfigured: null,
     asked: null,
     givenBy: { origin: 'https://portal.example', clientId: 'a-client', name: 'home' },
     ...changes,

@@ -43,6 +43,7 @@ describe('what was written is read again, also by the next run', () => {
     ['in doubt', { doubt: { lostAt: at(5), sends: 2 } }],
     ['refused', { refused: at(6) }],
     ['distrusted', { distrusted: at(7) }],
+    ['that the portal did not take', { misconfigured: at(8) }],
     ['that was asked for a scope', { asked: 'Monitoring' }],
     ['with an account', { account: 'somebody@portal.example' }],
     ['with strange tokens', { accessToken: new Secret('ü"\\\u0000😀'), refreshToken: new Secret('x'.repeat(50_000)) }],
@@ -110,8 +111,9 @@ describe('a write of a grant names the generation it replaces', () => {
     await store.replaceGrant(first);
     await store.beginAttempt(first, attemptAt(9));
     const doubt = { lostAt: at(9), sends: 1 };
-    expect(await store.endAttempt({ ...first, doubt })).toBe(true);
-    expect(await store.grant(WALLBOX.id)).toMatchObject({ attempt: null, grant: { doubt, refused: null } });
+    const meaning = { doubt, misconfigured: at(9) };
+    expect(await store.endAttempt({ ...first, ...meaning })).toBe(true);
+    expect(await store.grant(WALLBOX.id)).toMatchObject({ attempt: null, grant: { ...meaning, refused: null } });
     await store.beginAttempt({ ...first, doubt: { ...doubt, sends: 2 } }, attemptAt(10));
     expect(await store.grant(WALLBOX.id)).toMatchObject({ attempt: attemptAt(10), grant: { doubt: { sends: 2 } } });
     expect(await store.replaceGrant(next(2))).toBe(true);

@@ -1,5 +1,4 @@
 import type { Appliance } from '../../core/appliances/appliance.ts';
-import type { Instant } from '../../core/clock.ts';
 import { type Grant, wantsAnotherScope } from '../../core/grants/grant.ts';
 import { clockSet, networkChanged, portalAnswered, roomMade } from '../../core/grants/health.ts';
 import { hasGiven, type Portal } from '../../core/portal.ts';
@@ -72,13 +71,10 @@ export class Grants implements AsyncDisposable {
     portalClock.whenConfirmed(() => this.#planAll());
   }
 
-  /**
-   * Takes up what the last run left, and starts to look after it.
-   * @param misconfiguredSince tells since when the portal has not taken the hub's own credentials for a grant; null where it has
-   */
-  async load(misconfiguredSince: (grant: Grant) => Instant | null): Promise<void> {
+  /** Takes up what the last run left, and starts to look after it. */
+  async load(): Promise<void> {
     for (const stored of await this.#store.grants()) {
-      const managed = await ManagedGrant.resume(this.#context, stored, misconfiguredSince(stored.grant));
+      const managed = await ManagedGrant.resume(this.#context, stored);
       const { appliance } = managed.grant;
       this.#grants.set(appliance, managed);
       this.#plan(managed);
@@ -270,7 +266,10 @@ export class Grants implements AsyncDisposable {
     const connection = this.#connectionOf(managed.grant.appliance);
     const isFirst = managed.refreshing === null;
     if (connection !== undefined) await managed.refresh(connection, this.#limiterOf(connection.portal), isAwaited);
-    else managed.fail({ kind: 'misconfigured', detail: 'its portal is not in the configuration', portalTime: null });
+    else {
+      managed.fail({ kind: 'misconfigured', detail: 'its portal is not in the configuration', portalTime: null });
+      await this.#store.endAttempt(managed.grant).catch((error: unknown) => this.#logger.unwritable(managed, error));
+    }
     if (isFirst) this.#plan(managed);
   }
 

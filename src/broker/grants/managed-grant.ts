@@ -52,14 +52,10 @@ export class ManagedGrant {
     if (save !== null) this.#failed({ kind: 'store_unwritable', detail: 'the new grant is only in memory' });
   }
 
-  /** Takes a grant up as the last run of the hub has left it. @param misconfigured as `stateAtStart` */
-  static async resume(
-    context: GrantContext,
-    stored: StoredGrant,
-    misconfigured: Instant | null,
-  ): Promise<ManagedGrant> {
+  /** Takes a grant up as the last run of the hub has left it. */
+  static async resume(context: GrantContext, stored: StoredGrant): Promise<ManagedGrant> {
     const managed = new ManagedGrant(context, stored.grant);
-    managed.#takeUp(stored, misconfigured);
+    managed.#takeUp(stored);
     if (stored.attempt === null) return managed;
     const { at } = stored.attempt;
     const { store, logger } = context;
@@ -248,9 +244,8 @@ export class ManagedGrant {
     const { store, schedule, logger } = this.#context;
     const { appliance, generation } = this.#grant;
     const state = afterFailure(this.#grant, this.#health, outcome, schedule.context(appliance));
-    const { doubt, refused } = state;
     // `invalid_grant` counts only if the token refused is still the one stored.
-    const isCurrent = await store.endAttempt({ appliance, generation, doubt, refused }).catch((error: unknown) => {
+    const isCurrent = await store.endAttempt({ appliance, generation, ...state }).catch((error: unknown) => {
       logger.unwritable(this, error);
       return true;
     });
@@ -274,12 +269,12 @@ export class ManagedGrant {
     else this.#takeUp(stored);
   }
 
-  #takeUp({ grant, attempt }: StoredGrant, misconfigured: Instant | null = null): void {
+  #takeUp({ grant, attempt }: StoredGrant): void {
     const { schedule, logger } = this.#context;
     const cutShort = attempt?.token === sha256(grant.refreshToken.reveal()) ? attempt.at : null;
     const context = schedule.context(grant.appliance);
-    const { doubt, refused, health } = stateAtStart(grant, cutShort, context, misconfigured);
-    this.#grant = { ...grant, doubt, refused };
+    const { health, ...kept } = stateAtStart(grant, cutShort, context);
+    this.#grant = { ...grant, ...kept };
     this.#health = health;
     this.#save = null;
     logger.takenUp(grant, this);
@@ -290,9 +285,9 @@ export class ManagedGrant {
     this.#settle(afterFailure(this.#grant, this.#health, outcome, context));
   }
 
-  #settle({ doubt, refused, health }: RefreshState): void {
+  #settle({ health, ...kept }: RefreshState): void {
     const before = { grant: this.#grant, health: this.#health };
-    this.#grant = { ...this.#grant, doubt, refused };
+    this.#grant = { ...this.#grant, ...kept };
     this.#health = health;
     this.#context.logger.failed(before, this);
   }

@@ -125,16 +125,6 @@ export class Notices implements AsyncDisposable {
     return { now: environment.clock.now(), started: this.#started, confirmed: portalClock.confirmed };
   }
 
-  /**
-   * Since when the portal has not taken the hub's own credentials for this grant, as RFC 3339 UTC, by what was told before the hub
-   * was started; null where nothing was.
-   */
-  misconfiguredSince(appliance: string, generation: number): string | null {
-    const record = this.#records.get(keyOf(appliance));
-    if (record === undefined || record.over || record.generation !== generation) return null;
-    return record.notice.code === 'misconfigured' ? record.notice.since : null;
-  }
-
   /** By whom they are of: one of each appliance, and one of each problem of the hub. */
   #standing({ appliances, conditions }: HouseFacts, moment: Moment): Map<string, ActiveNotice> {
     const stand = new Map<string, ActiveNotice>();

@@ -23,6 +23,8 @@ export interface Grant {
   readonly refused: Instant | null;
   /** When its appliance said that the cloud refuses this access token: it is never handed out again. */
   readonly distrusted: Instant | null;
+  /** Since when the portal has not taken the hub's own credentials for it. */
+  readonly misconfigured: Instant | null;
   /** The scope that the portal was asked for. */
   readonly asked: string | null;
   /** With which account of the portal somebody logged in, for display alone; left out if the portal does not tell. */
@@ -70,6 +72,7 @@ export function grantFromTokenResponse(
     portalTime,
     doubt: null,
     refused: null,
+    misconfigured: null,
     distrusted: distrustOf(tokens.accessToken, previous),
     asked: previous.asked,
     ...(account === undefined ? {} : { account }),

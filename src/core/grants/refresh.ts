@@ -18,10 +18,8 @@ export type RefreshFailure =
   | Exclude<TokenOutcome, { kind: 'granted' }>
   | { readonly kind: 'store_unwritable'; readonly detail: string };
 
-/** How a grant stands after an attempt: `doubt` and `refused` are kept with it, `health` lives in memory. */
-export interface RefreshState {
-  readonly doubt: Doubt | null;
-  readonly refused: Instant | null;
+/** How a grant stands after an attempt: `health` lives in memory, and the rest is kept with it. */
+export interface RefreshState extends Pick<Grant, 'doubt' | 'refused' | 'misconfigured'> {
   readonly health: Health;
 }
 
@@ -57,10 +55,14 @@ export function afterFailure(
   ): RefreshState => {
     const next = { failures, ...timesOf(delays, now), ...waits, ...(rejections === null ? {} : { rejections }) };
     if (health.kind === 'refused' && rejections !== null) {
-      return { doubt, refused: null, health: { kind: 'refused', problem: health.problem, ...next } };
+      const { problem } = health;
+      const { misconfigured } = grant;
+      return { doubt, refused: null, misconfigured, health: { kind: 'refused', problem, ...next } };
     }
     const shown = doubt === null ? problem(health, code, message, now) : doubted(doubt, message);
-    return { doubt, refused: null, health: { kind: 'failing', problem: shown, ...next } };
+    // Only new tokens say that the credentials are right: whatever else comes, they are tried at once after a start.
+    const misconfigured = shown.code === 'misconfigured' ? shown.since : grant.misconfigured;
+    return { doubt, refused: null, misconfigured, health: { kind: 'failing', problem: shown, ...next } };
   };
   const onDemand = backoffDelay(onDemandBackoff(grant.lifetime), failures, fraction);
   const fastRetry = health.kind === 'failing' && health.fastRetry === true;
@@ -109,27 +111,25 @@ export function afterFailure(
 /**
  * How a grant stands right after the hub was started: what its last run left is all that is known.
  * @param attempt when the last run sent a refresh of which it did not see the end; null where there is none
- * @param misconfigured since when the portal has not taken the hub's own credentials: they may have been corrected, so they are
- *   tried within seconds; null where it has
  */
-export function stateAtStart(
-  grant: Grant,
-  attempt: Instant | null,
-  context: RetryContext,
-  misconfigured: Instant | null = null,
-): RefreshState {
+export function stateAtStart(grant: Grant, attempt: Instant | null, context: RetryContext): RefreshState {
   if (grant.refused !== null) return refusedState(grant, grant.refused, 1);
   if (attempt !== null) {
     const cutShort = { kind: 'ambiguous', detail: 'the hub was stopped while it waited for an answer' } as const;
     const doubt = grant.doubt ?? { lostAt: attempt, sends: 0 };
     return afterFailure({ ...grant, doubt }, { kind: 'good' }, cutShort, context);
   }
-  if (grant.doubt === null) return { doubt: null, refused: null, health: healthAtStart(misconfigured, context) };
+  const { misconfigured } = grant;
+  if (grant.doubt === null) {
+    return { doubt: null, refused: null, misconfigured, health: healthAtStart(misconfigured, context) };
+  }
   const times = timesOf(replayDelays(grant, grant.doubt, 1, context), context.now);
   const known = doubted(grant.doubt, null);
-  return { doubt: grant.doubt, refused: null, health: { kind: 'failing', problem: known, failures: 1, ...times } };
+  const health = { kind: 'failing', problem: known, failures: 1, ...times } as const;
+  return { doubt: grant.doubt, refused: null, misconfigured, health };
 }
 
+/** Credentials that the portal did not take may have been corrected, so they are tried within seconds. */
 function healthAtStart(misconfigured: Instant | null, { now, fraction }: RetryContext): Health {
   if (misconfigured === null) return { kind: 'good' };
   const message =
@@ -174,7 +174,8 @@ function rejectionsWith(health: Health, outcome: RefreshFailure, now: Instant): 
 
 function refusedState(grant: Grant, since: Instant, failures: number): RefreshState {
   const refused = { code: 'refused', message: refusal(grant.doubt), since } as const;
-  return { doubt: grant.doubt, refused: since, health: { kind: 'refused', problem: refused, failures, retryAt: null } };
+  const health = { kind: 'refused', problem: refused, failures, retryAt: null } as const;
+  return { doubt: grant.doubt, refused: since, misconfigured: null, health };
 }
 
 function refusal(doubt: Doubt | null): string {

@@ -31,6 +31,7 @@ const content = v.object({
       doubt: v.nullable(doubt),
       refused: v.nullable(instant),
       distrusted: v.nullable(instant),
+      misconfigured: v.nullable(instant),
     }),
   ),
   sessions: v.array(v.object({ hash: v.string(), appliance: v.string(), device: v.string(), begun: instant })),

@@ -27,7 +27,8 @@ export const MIGRATIONS: readonly string[] = [
      attempt TEXT,
      doubt TEXT,
      refused TEXT,
-     distrusted TEXT
+     distrusted TEXT,
+     misconfigured TEXT
    ) STRICT, WITHOUT ROWID;
    CREATE TABLE pairings (
      number INTEGER PRIMARY KEY,

@@ -28,6 +28,7 @@ export const grantRow = v.object({
   doubt: optional,
   refused: optional,
   distrusted: optional,
+  misconfigured: optional,
 });
 
 export type GrantRow = v.InferOutput<typeof grantRow>;
@@ -52,7 +53,7 @@ export function grantPlace({ appliance, generation }: Pick<GrantRow, 'appliance'
 
 /** A grant as a row, its tokens sealed; a new grant has no attempt under way. */
 function rowOf(grant: Grant, sealing: Sealing): GrantRow {
-  const { appliance, generation, doubt, refused, distrusted, ...rest } = grant;
+  const { appliance, generation, doubt, refused, distrusted, misconfigured, ...rest } = grant;
   return {
     appliance,
     generation,
@@ -61,6 +62,7 @@ function rowOf(grant: Grant, sealing: Sealing): GrantRow {
     doubt: jsonOrNull(doubt),
     refused: jsonOrNull(refused),
     distrusted: jsonOrNull(distrusted),
+    misconfigured: jsonOrNull(misconfigured),
   };
 }
 
@@ -78,6 +80,7 @@ export function readGrant(row: GrantRow, sealing: Sealing): StoredGrant {
       doubt: parseJson(v.nullable(doubt), where, row.doubt ?? 'null'),
       refused: parseJson(v.nullable(instant), where, row.refused ?? 'null'),
       distrusted: parseJson(v.nullable(instant), where, row.distrusted ?? 'null'),
+      misconfigured: parseJson(v.nullable(instant), where, row.misconfigured ?? 'null'),
     },
     attempt: parseJson(attempt, where, row.attempt ?? 'null'),
   };
@@ -119,10 +122,12 @@ export class GrantTable {
     );
   }
 
-  endAttempt({ appliance, generation, doubt, refused }: Parameters<Store['endAttempt']>[0]): boolean {
+  endAttempt({ appliance, generation, ...fate }: Parameters<Store['endAttempt']>[0]): boolean {
+    const { doubt, refused, misconfigured } = fate;
     return this.#sql.run(
-      'UPDATE grants SET attempt = ?, doubt = ?, refused = ? WHERE appliance = ? AND generation = ? AND sealed IS NOT NULL',
-      ...[attemptColumn(null), jsonOrNull(doubt), jsonOrNull(refused), appliance, generation],
+      `UPDATE grants SET attempt = ?, doubt = ?, refused = ?, misconfigured = ?
+       WHERE appliance = ? AND generation = ? AND sealed IS NOT NULL`,
+      ...[attemptColumn(null), ...[doubt, refused, misconfigured].map(jsonOrNull), appliance, generation],
     );
   }
 
@@ -136,18 +141,19 @@ export class GrantTable {
   /** Puts a grant in the place of the one with the generation before. */
   replace(grant: Grant): boolean {
     const row = rowOf(grant, this.#sql.sealing);
-    const values = [row.sealed, row.attempt, row.doubt, row.refused, row.distrusted, row.appliance];
+    const { sealed, attempt, doubt, refused, distrusted, misconfigured, appliance } = row;
+    const values = [sealed, attempt, doubt, refused, distrusted, misconfigured, appliance];
     const replaced = this.#sql.run(
       `UPDATE grants SET generation = generation + 1,
-         sealed = ?, attempt = ?, doubt = ?, refused = ?, distrusted = ?
+         sealed = ?, attempt = ?, doubt = ?, refused = ?, distrusted = ?, misconfigured = ?
        WHERE appliance = ? AND generation = ?`,
       ...values,
       row.generation - 1,
     );
     if (replaced || row.generation !== 1) return replaced;
     return this.#sql.run(
-      `INSERT INTO grants (sealed, attempt, doubt, refused, distrusted, appliance, generation)
-       VALUES (?, ?, ?, ?, ?, ?, 1) ON CONFLICT DO NOTHING`,
+      `INSERT INTO grants (sealed, attempt, doubt, refused, distrusted, misconfigured, appliance, generation)
+       VALUES (?, ?, ?, ?, ?, ?, ?, 1) ON CONFLICT DO NOTHING`,
       ...values,
     );
   }
@@ -157,8 +163,10 @@ export class GrantTable {
     const row = rowOf(grant, this.#sql.sealing);
     this.#sql.run(
       `INSERT OR REPLACE INTO grants
-         (appliance, generation, sealed, attempt, doubt, refused, distrusted) VALUES (?, ?, ?, ?, ?, ?, ?)`,
-      ...[row.appliance, row.generation, row.sealed, row.attempt, row.doubt, row.refused, row.distrusted],
+         (appliance, generation, sealed, attempt, doubt, refused, distrusted, misconfigured)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+      ...[row.appliance, row.generation, row.sealed, row.attempt, row.doubt, row.refused],
+      ...[row.distrusted, row.misconfigured],
     );
   }
 
@@ -167,7 +175,7 @@ export class GrantTable {
     this.#damaged.delete(appliance);
     return this.#sql.run(
       `UPDATE grants SET generation = generation + 1,
-         sealed = NULL, attempt = NULL, doubt = NULL, refused = NULL, distrusted = NULL
+         sealed = NULL, attempt = NULL, doubt = NULL, refused = NULL, distrusted = NULL, misconfigured = NULL
        WHERE appliance = ? AND generation = ? AND sealed IS NOT NULL`,
       ...[appliance, generation],
     );
