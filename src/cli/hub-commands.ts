@@ -1,6 +1,7 @@
 import { Command } from 'commander';
 import type { SetupCodeAnswer } from '../control/messages.ts';
 import type { ReloadOutcome } from '../core/administration.ts';
+import { howToApply } from '../core/portal.ts';
 import { systemTimers } from '../system/clock.ts';
 import { configOf, connectHub, isAway } from './hub-connection.ts';
 import { formatDuration } from './terminal/duration.ts';
@@ -130,7 +131,9 @@ export function notifyCommand(): Command {
       }
       const failed = trials.filter(({ ok }) => !ok);
       if (trials.length === 0) {
-        fail('no hook is configured: set command or webhook in [notify], and run "latchkey reload"');
+        const { test_mode } = (await hub.status()).hub;
+        const apply = howToApply(test_mode === true ? { appliedBy: 'new_start' } : {});
+        fail(`no hook is configured: set command or webhook in [notify], and ${apply}`);
       } else if (failed.length > 0) {
         const which = failed.map(({ hook }) => hook).join(' and the ');
         fail(`the ${which} of [notify] did not take the notice: mend that, and try again`);

@@ -22,7 +22,8 @@ export function emulatedPortal(
   }: { name: string; clientId: string; clientSecret: string; redirect?: string },
 ): PortalConfiguration {
   const secret = new Secret(clientSecret);
-  return { name, baseUrl, frontendUrl, clientId, clientSecret: secret, ca: [], replay: 'soon', redirect };
+  const appliedBy = 'new_start';
+  return { name, baseUrl, frontendUrl, clientId, clientSecret: secret, ca: [], replay: 'soon', redirect, appliedBy };
 }
 
 /** A state directory that goes when the stack is disposed of. */

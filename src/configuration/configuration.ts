@@ -12,10 +12,11 @@ import {
 import type { DeclaredAppliance } from '../core/appliances/appliance.ts';
 import { Failure } from '../core/failure.ts';
 import type { Replay } from '../core/grants/retry-delays.ts';
+import type { AppliedBy } from '../core/portal.ts';
 import { Secret } from '../core/secret.ts';
 import type { HooksConfiguration } from '../notify/hooks.ts';
 import { readBounded } from '../system/bounded-file.ts';
-import { readSecret, secretPlace } from '../system/secret-file.ts';
+import { isCredential, readSecret, secretPlace } from '../system/secret-file.ts';
 import { readDeclarations } from './declarations.ts';
 import { isTable, overriding, type RawTable, withEnvironment } from './environment.ts';
 import { defaultStateDirectory, locate, MAX_FILE_BYTES, readTable } from './file.ts';
@@ -32,6 +33,8 @@ export interface PortalConfiguration {
   readonly clientSecret: Secret;
   /** The file of that, as a person finds it; left out where it comes from none. */
   readonly secretFile?: string;
+  /** As `CredentialLocation` has it. */
+  readonly appliedBy?: AppliedBy;
   /** Further CAs to trust, PEM. */
   readonly ca: string[];
   readonly replay: Replay;
@@ -153,6 +156,7 @@ export async function readConfiguration(
           return new Secret('');
         }),
         secretFile: secretPlace(portal.client_secret_file, directory, credentials),
+        appliedBy: isCredential(portal.client_secret_file, credentials) ? 'service_restart' : 'reload',
         ca: await readCa(portal.ca_file, directory).catch((error: Error) => {
           report(`portals.${name}.ca_file`, error.message);
           return [];

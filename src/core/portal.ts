@@ -21,6 +21,22 @@ export interface CredentialLocation {
   readonly portal: string;
   /** The file of the client secret; left out where it is in none. */
   readonly secretFile?: string;
+  /** What has the hub use them once they are corrected; left out where a reload does. */
+  readonly appliedBy?: AppliedBy;
+}
+
+/** A reload reads files anew, but systemd hands over a credential when it starts the service, and test mode reads nothing again. */
+export type AppliedBy = 'reload' | 'service_restart' | 'new_start';
+
+const APPLIED_BY: Record<AppliedBy, string> = {
+  reload: 'run "latchkey reload"',
+  service_restart: 'restart the hub ("sudo systemctl restart latchkey")',
+  new_start: 'end the hub and start it again',
+};
+
+/** What has the hub use its corrected credentials, in the imperative. */
+export function howToApply({ appliedBy = 'reload' }: Pick<CredentialLocation, 'appliedBy'>): string {
+  return APPLIED_BY[appliedBy];
 }
 
 /** Both in words, for a sentence about them. */

@@ -18,11 +18,15 @@ export function connectPortals(
 ): Portals {
   const originOf = ({ frontendUrl }: Pick<PortalConfiguration, 'frontendUrl'>) => new URL(frontendUrl).origin;
   const connected = new Map(
-    configurations.map(({ name, secretFile, replay, redirect, ...settings }) => {
+    configurations.map(({ name, secretFile, appliedBy, replay, redirect, ...settings }) => {
       const redirectUrl = (nonce: string) => redirectFor(redirect, nonce, address(), httpPort);
       const others = configurations.filter((other) => other.name !== name).map(originOf);
       const identity = { origin: originOf(settings), clientId: settings.clientId, name, others };
-      const credentialLocation = { portal: name, ...(secretFile !== undefined && { secretFile }) };
+      const credentialLocation = {
+        portal: name,
+        ...(secretFile !== undefined && { secretFile }),
+        ...(appliedBy && { appliedBy }),
+      };
       const portal = new HttpPortal({ ...settings, credentialLocation });
       return [name, { portal, identity, credentialLocation, replay, redirectUrl }];
     }),

@@ -47,6 +47,11 @@ export function secretPlace(file: string, directory: string, credentials: string
   return resolve(directory, file);
 }
 
+/** Whether {@link readSecret} reads a systemd credential of this name. @param credentials systemd's `$CREDENTIALS_DIRECTORY` */
+export function isCredential(file: string, credentials: string | undefined): boolean {
+  return credentialPaths(credentials, file).some((path) => existsSync(path));
+}
+
 /**
  * What is said of a file that is missing, in words that fit behind the key's name.
  * @param credentials systemd's `$CREDENTIALS_DIRECTORY`

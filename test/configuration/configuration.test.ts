@@ -266,10 +266,12 @@ describe('the secret of a portal', () => {
     mkdirSync(credentials, { recursive: true });
     write('credentials/portal-home', `from-systemd\n`, 0o444);
     const env = { CREDENTIALS_DIRECTORY: credentials };
-    const read = async (name: string) =>
-      (await load(portal({ client_secret_file: `"${name}"` }), env)).portals[0]?.clientSecret.reveal();
-    expect(await read('portal-home')).toBe('from-systemd');
-    expect(await read('portal.secret')).toBe(SECRET);
+    const read = async (name: string) => {
+      const [home] = (await load(portal({ client_secret_file: `"${name}"` }), env)).portals;
+      return [home?.clientSecret.reveal(), home?.appliedBy];
+    };
+    expect(await read('portal-home')).toEqual(['from-systemd', 'service_restart']);
+    expect(await read('portal.secret')).toEqual([SECRET, 'reload']);
     write('credentials/portal-home', '');
     expect(await complaint(portal({ client_secret_file: '"portal-home"' }), env)).toContain('one line');
   });

@@ -250,6 +250,27 @@ describe.each(STATES)('$what', (state) => {
   });
 });
 
+describe.each([
+  ['reload', 'run "latchkey reload"'],
+  ['service_restart', 'restart the hub ("sudo systemctl restart latchkey")'],
+  ['new_start', 'end the hub and start it again'],
+] as const)('corrected credentials that take effect by a %s', (appliedBy, words) => {
+  const credentialLocation = { portal: 'home', secretFile: '/x/home.secret', appliedBy };
+  const problem = { code: 'misconfigured', message: 'Something is wrong', since: SINCE } as const;
+  const failed = { ...PAIRING_FAILED, reason: 'misconfigured' } as const;
+
+  it.each([
+    ['refresh', wallbox({ state: 'retrying', problem, credentialLocation })],
+    ['pairing', wallbox({ state: 'unpaired', expiresIn: null, pairingFailed: failed, credentialLocation })],
+  ])('are told with that on every surface, where a %s failed', async (_, appliance) => {
+    const { text, page, findings: found, notices } = await rendered({ what: '', appliance });
+    const doctor = found.find(({ name }) => name === '.wallbox')?.detail;
+    const said = [text, doctor, ...notices.now.map(({ what_to_do }) => what_to_do)];
+    for (const each of said) expect(each).toContain(words);
+    expect(page.replaceAll(/[“”]/g, '"')).toContain(words);
+  });
+});
+
 it('covers every code of a condition', () => {
   const found = STATES.flatMap(({ appliance, hub }) => {
     const problems = hub === undefined ? [] : [{ code: hub, message: '', since: SINCE }];

@@ -12,7 +12,8 @@ const reasons: Record<FailureReason, RegExp> = {
   foreign_origin: /not its own.*base_url and frontend_url/,
   code_refused: /refused the authorization code.*latchkey pair wallbox/,
   answer_lost: /answer was lost.*latchkey pair wallbox/,
-  misconfigured: /client_id and client secret; correct portals\.home\.client_id, or the client secret in \/x, restart/,
+  misconfigured:
+    /client_id and client secret; correct portals\.home\.client_id, or the client secret in \/x, run "latchkey reload" and then run "latchkey pair wallbox"/,
   client_unknown: /does not know this client_id; correct portals\.home\.client_id .*latchkey pair wallbox/,
 };
 
@@ -23,7 +24,7 @@ test.each(FAILURE_REASONS)('a pairing that failed as %s is told with why and wha
 
 test('no file is named for a secret that is in none', () => {
   expect(pairingFailure('misconfigured', 'wallbox', { portal: 'home' }).next).toContain(
-    'or the client secret, restart',
+    'or the client secret, run "latchkey reload"',
   );
 });
 

@@ -15,6 +15,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Finding } from '../../src/doctor/check-result.ts';
+import { checkHub } from '../../src/doctor/checks/hub.ts';
 import { checkService } from '../../src/doctor/checks/machine.ts';
 import { gather } from '../../src/doctor/context.ts';
 import { examine } from '../../src/doctor/examine.ts';
@@ -351,6 +352,21 @@ describe('the machine', () => {
   });
 });
 
+it('has a hub that gives no answer started again as it was started: by systemd, or by hand', async () => {
+  const silent = { kind: 'silent', detail: 'no answer' } as const;
+  const unit = { state: 'active', enabled: 'enabled', result: 'success', exitStatus: 0, restarts: 0, credentials: [] };
+  const service = 'restart the hub ("sudo systemctl restart latchkey")';
+  const advised = [
+    [{ ...unit, process: 7 }, service],
+    [{ ...unit, process: 0 }, 'end the hub and start it again'],
+    [null, 'end the hub and start it again'],
+  ] as const;
+  for (const [of, words] of advised) {
+    const detail = `the hub's control socket gives no answer (no answer): ${words}`;
+    expect(await checkHub({ hub: silent, unit: of })).toEqual([{ result: 'fail', detail }]);
+  }
+});
+
 it('says of a hub in test mode that it is one, and finds no fault with what it does not use', async () => {
   await using hub = await HubProcess.start({ serve: ['--test-mode'] });
   const { status, stdout } = await hub.cli('doctor', '--json');
@@ -361,6 +377,9 @@ it('says of a hub in test mode that it is one, and finds no fault with what it d
   for (const name of ['configuration', 'state', 'store', 'portal', 'network']) {
     expect(finding(checks, name).result, name).toBe('ok');
   }
+  const refused = 'set command or webhook in [notify], and end the hub and start it again';
+  expect(await hub.cli('notify', '--test')).toMatchObject({ status: 1, stderr: expect.stringContaining(refused) });
+  expect(await hub.cli('reload')).toMatchObject({ status: 1 });
   edit(hub, /address = .*/, 'address = 7');
   expect(finding(await found(hub), 'configuration').result).toBe('warn');
 });

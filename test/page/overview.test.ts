@@ -128,7 +128,8 @@ describe('an appliance’s card', () => {
     [en, ['The portal does not accept', 'systemctl restart latchkey']],
     [de, ['Das Portal nimmt client_id', 'systemctl restart latchkey']],
   ])('names the file of the client secret that the portal does not accept', (texts, words) => {
-    const credentialLocation = { portal: 'home', secretFile: '/etc/latchkey/credentials/home.secret' };
+    const secretFile = '/etc/latchkey/credentials/home.secret';
+    const credentialLocation = { portal: 'home', secretFile, appliedBy: 'service_restart' } as const;
     const ill = appliance('car', { state: 'retrying', problem: problem('misconfigured'), credentialLocation });
     const html = page([ill], { texts });
     for (const word of [...words, 'portals.home.client_id', credentialLocation.secretFile])

@@ -44,7 +44,7 @@ describe.each([
   });
 
   it.each([
-    ['misconfigured', 'portals.home.client_id', '/x/home.secret', 'systemctl restart latchkey'],
+    ['misconfigured', 'portals.home.client_id', '/x/home.secret', 'latchkey reload'],
     ['client_unknown', 'portals.home.client_id', 'latchkey reload', 'client_id'],
   ] as const)(
     'of one that failed as %s it names what has to be corrected, and how it takes effect',

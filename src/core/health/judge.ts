@@ -122,7 +122,7 @@ function ofAppliance(status: ApplianceStatus, page: string, now: number): Applia
     const [severity, consequence] = OF_PROBLEM[problem.code];
     const until = expiresIn === null || expiresIn < 1 ? null : rfc3339(now + expiresIn * 1000);
     const message = `${appliance} ${consequence}: ${startingLow(problem.message)}`;
-    const login = whatToDo(problem.code, appliance, own);
+    const login = whatToDo(problem.code, appliance, own, credentialLocation);
     const change = `If that was not meant, change portals.${status.portal} back and run "latchkey reload"; else ${startingLow(login)}`;
     const advice = grantMissing === 'portal_changed' ? change : login;
     found.push(of(grantMissing ?? problem.code, severity, message, advice, problem.since, until));

@@ -1,6 +1,6 @@
 import type { Instant } from '../clock.ts';
 import { type FailureReason, type Pairing, timeLeft } from '../pairings/pairing.ts';
-import { type CredentialLocation, credentialsInWords } from '../portal.ts';
+import { type CredentialLocation, credentialsInWords, howToApply } from '../portal.ts';
 
 /** For how long people are told why a pairing failed, in ms. */
 const SHOWN_FOR = 86_400_000;
@@ -98,7 +98,7 @@ export function pairingFailure(
     case 'misconfigured':
       return {
         why: "the portal does not accept the hub's client_id and client secret",
-        next: `correct ${credentialsInWords(credentialLocation, 'or')}, restart the hub ("sudo systemctl restart latchkey") and run ${again} again`,
+        next: `correct ${credentialsInWords(credentialLocation, 'or')}, ${howToApply(credentialLocation)} and then run ${again} again`,
       };
     case 'client_unknown':
       return {

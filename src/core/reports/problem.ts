@@ -1,4 +1,5 @@
 import type { Instant } from '../clock.ts';
+import { type CredentialLocation, howToApply } from '../portal.ts';
 
 /** What is wrong with an appliance's grant, as `status` names it. */
 export type ProblemCode = (typeof PROBLEM_CODES)[number];
@@ -25,8 +26,14 @@ export interface Problem {
 /**
  * What a person can do about an appliance's problem, as a sentence without a full stop.
  * @param page the address of the appliance's own page
+ * @param credentialLocation where the hub's credentials at the portal are corrected
  */
-export function whatToDo(code: ProblemCode, appliance: string, page: string): string {
+export function whatToDo(
+  code: ProblemCode,
+  appliance: string,
+  page: string,
+  credentialLocation: CredentialLocation,
+): string {
   switch (code) {
     case 'portal_unreachable':
       return "Check the hub's internet connection; the hub goes on trying";
@@ -38,8 +45,7 @@ export function whatToDo(code: ProblemCode, appliance: string, page: string): st
       // Not "latchkey refresh": each further use of the old refresh token may make the portal end the grant.
       return 'Nothing yet: the hub tries again when that risks least, and says so if somebody must log in';
     case 'misconfigured':
-      // In every case: what systemd hands over as credentials a reload does not read again.
-      return 'Correct the one that is wrong, and restart the hub ("sudo systemctl restart latchkey")';
+      return `Correct the one that is wrong, and ${howToApply(credentialLocation)}`;
     case 'clock_unknown':
       return "Let the hub's clock be set (timedatectl status); the hub goes on trying";
     case 'store_unwritable':

@@ -1,22 +1,20 @@
 import type { ConditionAnswer } from '../../control/messages.ts';
 import { bySubject, type ConditionSeverity } from '../../core/health/condition.ts';
+import { howToApply } from '../../core/portal.ts';
 import { version } from '../../system/version.ts';
 import { type CheckResult, fail, ok, warn } from '../check-result.ts';
 import { type DoctorContext, isTestMode } from '../context.ts';
 
 /** Whether the hub runs, can be spoken to, and is of this version; and what it says is wrong with it as a whole. */
-export async function checkHub({ hub: answer }: DoctorContext): Promise<CheckResult[]> {
+export async function checkHub({ hub: answer, unit }: Pick<DoctorContext, 'hub' | 'unit'>): Promise<CheckResult[]> {
+  const startAgain = howToApply({ appliedBy: (unit?.process ?? 0) > 0 ? 'service_restart' : 'new_start' });
   switch (answer.kind) {
     case 'not_running':
       return [fail(answer.detail)];
     case 'forbidden':
       return [warn(answer.detail)];
     case 'silent':
-      return [
-        fail(
-          `the hub's control socket gives no answer (${answer.detail}): "sudo systemctl restart latchkey", or end it and start it again`,
-        ),
-      ];
+      return [fail(`the hub's control socket gives no answer (${answer.detail}): ${startAgain}`)];
     case 'running': {
       const { hub, conditions } = answer;
       // The check of the store reports what is its own.
@@ -26,11 +24,7 @@ export async function checkHub({ hub: answer }: DoctorContext): Promise<CheckRes
           ?.filter(({ code }) => !code.startsWith('store_')) ?? [];
       if (own.length > 0) return own.map((condition) => ofCondition(condition));
       if (hub.version !== version()) {
-        return [
-          warn(
-            `the running hub is version ${hub.version}, and this is ${version()}: restart it ("sudo systemctl restart latchkey")`,
-          ),
-        ];
+        return [warn(`the running hub is version ${hub.version}, and this is ${version()}: ${startAgain}`)];
       }
       const mode = isTestMode(answer) ? ' in test mode: it has an emulated portal, and keeps nothing' : '';
       return [ok(`${hub.name} (${hub.id}) runs${mode}, version ${hub.version}`)];

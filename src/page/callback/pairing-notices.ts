@@ -43,11 +43,11 @@ export function setbackText({ setback }: Pick<Pairing, 'setback'>, { result: { s
  */
 export function correction(
   reason: FailureReason | ProblemCode,
-  { portal, secretFile }: CredentialLocation,
+  { portal, secretFile, appliedBy = 'reload' }: CredentialLocation,
   { states }: Texts,
 ): string[] {
   if (reason === 'client_unknown') return [states.correct.clientId(portal)];
-  return reason === 'misconfigured' ? [states.correct.credentials(portal, secretFile)] : [];
+  return reason === 'misconfigured' ? [states.correct.credentials(portal, secretFile, appliedBy)] : [];
 }
 
 function failed(reason: FailureReason, appliance: string, byAppliance: boolean, texts: Texts['result']): Notice {

@@ -68,7 +68,7 @@ test('a client secret that the portal does not accept is told with the file that
   await logIn(emulator, await hub.beginPairing('wallbox'));
   const { reason, message } = await failureOf(hub);
   expect(reason).toBe('misconfigured');
-  expect(message).toContain(`correct portals.home.client_id, or the client secret in ${file}, restart the hub`);
+  expect(message).toContain(`correct portals.home.client_id, or the client secret in ${file}, run "latchkey reload"`);
   expect(hub.events('code was not exchanged')).toMatchObject([{ detail: expect.stringContaining(file) }]);
 
   expect((await hub.cli('unpair', 'wallbox')).status).toBe(0);
@@ -86,5 +86,5 @@ test('a client secret that the portal does not accept is told with the file that
     code: 'misconfigured',
     message: expect.stringContaining(`client secret in ${file}`),
   });
-  expect((await hub.cli('status')).stdout).toMatch(/correct the one that is wrong, and restart the hub/i);
+  expect((await hub.cli('status')).stdout).toMatch(/correct the one that is wrong, and run "latchkey reload"/i);
 });

@@ -1,3 +1,4 @@
+import type { AppliedBy } from '../../../core/portal.ts';
 import type * as english from '../en/overview.ts';
 
 export const overview: typeof english.overview = {
@@ -55,6 +56,12 @@ export const overview: typeof english.overview = {
   pin: 'Sicherheitscode',
 };
 
+const APPLIED_BY: Readonly<Record<AppliedBy, string>> = {
+  reload: '„latchkey reload“ ausführen',
+  service_restart: 'den Hub neu starten („sudo systemctl restart latchkey“)',
+  new_start: 'den Hub beenden und wieder starten',
+};
+
 export const states: typeof english.states = {
   kinds: {
     connected: 'Verbunden',
@@ -97,8 +104,8 @@ export const states: typeof english.states = {
   correct: {
     clientId: (portal) =>
       `Bitte portals.${portal}.client_id in der Konfiguration des Hubs berichtigen und „latchkey reload“ ausführen.`,
-    credentials: (portal, secretFile) =>
-      `Bitte portals.${portal}.client_id in der Konfiguration des Hubs oder das Client-Geheimnis${secretFile === undefined ? '' : ` in ${secretFile}`} berichtigen und den Hub neu starten („sudo systemctl restart latchkey“).`,
+    credentials: (portal, secretFile, appliedBy) =>
+      `Bitte portals.${portal}.client_id in der Konfiguration des Hubs oder das Client-Geheimnis${secretFile === undefined ? '' : ` in ${secretFile}`} berichtigen und ${APPLIED_BY[appliedBy]}.`,
   },
   lastPairing: 'Letzte Kopplung',
   newLoginOpen: 'Eine neue Anmeldung läuft; bis dahin bleibt alles, wie es ist.',

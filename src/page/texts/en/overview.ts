@@ -1,4 +1,5 @@
 import type { ApplianceConditionCode, HubConditionCode } from '../../../core/health/condition.ts';
+import type { AppliedBy } from '../../../core/portal.ts';
 import type { NoticeCode } from '../../../core/reports/notice.ts';
 
 /** The first page of the installer's. */
@@ -57,6 +58,12 @@ export const overview = {
   pin: 'Security code',
 };
 
+const APPLIED_BY: Readonly<Record<AppliedBy, string>> = {
+  reload: 'run “latchkey reload”',
+  service_restart: 'restart the hub (“sudo systemctl restart latchkey”)',
+  new_start: 'end the hub and start it again',
+};
+
 /** How appliances and the hub stand, and what to do. */
 export const states = {
   kinds: {
@@ -101,8 +108,8 @@ export const states = {
   correct: {
     clientId: (portal: string) =>
       `Correct portals.${portal}.client_id in the hub’s configuration, and run “latchkey reload”.`,
-    credentials: (portal: string, secretFile: string | undefined) =>
-      `Correct portals.${portal}.client_id in the hub’s configuration, or the client secret${secretFile === undefined ? '' : ` in ${secretFile}`}, and restart the hub (“sudo systemctl restart latchkey”).`,
+    credentials: (portal: string, secretFile: string | undefined, appliedBy: AppliedBy) =>
+      `Correct portals.${portal}.client_id in the hub’s configuration, or the client secret${secretFile === undefined ? '' : ` in ${secretFile}`}, and ${APPLIED_BY[appliedBy]}.`,
   },
   lastPairing: 'Last pairing',
   newLoginOpen: 'A new login is under way; until then all stays as it is.',
