@@ -127,7 +127,7 @@ describe('configuration', () => {
     const checks = await found(hub);
     expect(finding(checks, 'portal.home').detail).toMatch(/; by the word of the running hub nothing is wrong with it$/);
     expect(finding(checks, 'ports.http_port').result).toBe('ok');
-    expect(finding(checks, 'metrics').detail).toMatch(/ tells metrics and health$/);
+    expect(finding(checks, 'metrics').detail).toMatch(/ serves metrics and health$/);
     expect(finding(checks, 'appliance.wallbox').result).toBe('ok');
     expect(unseen(checks)).toEqual(['portal.home']);
   });
@@ -272,7 +272,7 @@ describe('the portal', () => {
     ['has NTP turned off', 'echo CanNTP=yes; echo NTP=no', /turn NTP on \("sudo timedatectl set-ntp true"\)$/],
     ['has NTP turned on', 'echo CanNTP=yes; echo NTP=yes', /NTP is turned on: .*UDP port 123/],
     ['has no NTP', 'echo CanNTP=no; echo NTP=no', /"sudo apt-get install systemd-timesyncd"\)$/],
-    ['has no systemd', 'exit 1', /timedatectl can not$/],
+    ['has no systemd', 'exit 1', /timedatectl knows of nothing$/],
   ])('has told the time, and the clock of this machine is wrong, which %s', async (_, timedatectl, advice) => {
     const date = new Date(Date.now() - 7_200_000).toUTCString();
     await using late = await startRawServer((socket) => socket.end(answerOf(200, '', { date })));
@@ -372,9 +372,11 @@ it('says of a hub in test mode that it is one, and finds no fault with what it d
   const { status, stdout } = await hub.cli('doctor', '--json');
   const { checks } = JSON.parse(stdout) as { checks: Finding[] };
   expect({ status, bad: checks.filter(({ result }) => result === 'fail') }).toEqual({ status: 0, bad: [] });
-  expect(finding(checks, 'hub').detail).toMatch(/ runs in test mode: it has an emulated portal, and keeps nothing, /);
+  expect(finding(checks, 'hub').detail).toMatch(
+    / runs, version .*; in test mode it has an emulated portal, and keeps nothing$/,
+  );
   expect((await hub.cli('status')).stdout).toMatch(/^mode +test mode: it has an emulated portal, and keeps nothing$/m);
-  for (const name of ['configuration', 'state', 'store', 'portal', 'network']) {
+  for (const name of ['configuration', 'state', 'store', 'portal', 'network', 'clock']) {
     expect(finding(checks, name).result, name).toBe('ok');
   }
   const refused = 'set command or webhook in [notify], and end the hub and start it again';

@@ -26,8 +26,8 @@ export async function checkHub({ hub: answer, unit }: Pick<DoctorContext, 'hub' 
       if (hub.version !== version()) {
         return [warn(`the running hub is version ${hub.version}, and this is ${version()}: ${startAgain}`)];
       }
-      const mode = isTestMode(answer) ? ' in test mode: it has an emulated portal, and keeps nothing' : '';
-      return [ok(`${hub.name} (${hub.id}) runs${mode}, version ${hub.version}`)];
+      const mode = isTestMode(answer) ? '; in test mode it has an emulated portal, and keeps nothing' : '';
+      return [ok(`${hub.name} (${hub.id}) runs, version ${hub.version}${mode}`)];
     }
   }
 }

@@ -34,7 +34,7 @@ export async function checkNetwork(context: DoctorContext): Promise<CheckResult[
         ),
       ];
     }
-    if (address.loopback) return [ok(`${address.address}, for this machine alone, by lan.address`)];
+    if (address.loopback) return [ok(`${address.address}, which only this machine reaches, as lan.address says`)];
     const others = addresses.filter((one) => one !== address.address);
     const beside = others.length === 0 ? '' : `; also ${others.join(', ')}; set lan.address where another is right`;
     const what = `${address.address} on ${address.interface}, ${why(setting, address.interface)}${beside}`;
@@ -66,7 +66,7 @@ export async function checkMdns(context: DoctorContext): Promise<CheckResult[]> 
   const { lan } = configuration;
   if (!lan.mdns) return [ok('the hub is not announced, by lan.mdns; appliances have to know its address')];
   const { address, segments } = readLan(lan.address, lan.listen);
-  if (address?.loopback) return [ok('the hub is not announced on loopback')];
+  if (address?.loopback) return [ok('the hub is not announced: only this machine reaches its address')];
   const doors = segments.flatMap(({ interfaces }) =>
     interfaces.flatMap(({ name, ipv4 }) => (ipv4 === null ? [] : [{ name, ipv4 }])),
   );

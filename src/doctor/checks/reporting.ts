@@ -30,7 +30,7 @@ export async function checkMetrics(context: DoctorContext): Promise<CheckResult[
   try {
     const { statusCode, body } = await request(`${origin}/healthz`, { signal: AbortSignal.timeout(TIMEOUT) });
     await body.dump();
-    if (statusCode === 200) return [ok(`${origin} tells metrics and health`)];
+    if (statusCode === 200) return [ok(`${origin} serves metrics and health`)];
     return [
       fail(
         `${origin}/healthz answers HTTP ${statusCode}: another program has the port, or the hub is not well; see metrics.listen`,

@@ -89,7 +89,7 @@ export async function checkConfiguration({
   if (wrong.length > 0) return wrong;
   const { file, portals, appliances } = configuration;
   if (isTestMode(hub))
-    return [ok(`in test mode the hub has its own portal and state; all else is by ${file}, or by default`)];
+    return [ok(`in test mode the hub has its own portal and state; all else is as ${file} says, or as by default`)];
   if (portals.length === 0) return [fail(`${file} is missing or names no portal: add a table such as [portals.home]`)];
   const what = `${file}: portals: ${portals.map(({ name }) => name).join(', ')}; declared appliances: ${appliances.length}`;
   const secrets = unread.length === 0 ? [] : [needsRoot(`the secrets ${unread.join(', ')}`)];
