@@ -124,6 +124,7 @@ function onceAnswered({ raw }: FastifyReply, run: () => void): void {
 /** What programs are told of an appliance; where files are they have in the messages. */
 function applianceAnswer({
   credentialLocation: _,
+  credentialsUntried: __,
   pairingFailed: failed,
   ...status
 }: ApplianceStatus): Immutable<ApplianceAnswer> {

@@ -107,6 +107,8 @@ export interface ApplianceStatus {
   readonly pairingFailed?: FailedPairing;
   /** Why no grant is at work, where the portal has not ended it; left out where it has, or where the appliance was never paired. */
   readonly grantMissing?: GrantMissing;
+  /** Its `problem` is that the portal did not take the hub's credentials before, and they are tried within seconds; left out otherwise. */
+  readonly credentialsUntried?: true;
   /** Where the hub's credentials at its portal are corrected; left out where nothing of them is told. */
   readonly credentialLocation?: CredentialLocation;
   /** The scope that the configuration asks for by now, where the grant was asked for another: it is to be paired again. */

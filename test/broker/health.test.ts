@@ -53,8 +53,9 @@ test('after a wrong secret was corrected and the hub started again, it is tried 
   await home.stop();
   home.portal.mend('token');
   await home.start();
-  // Until it has been tried nothing has changed.
-  expect(codes(home)).toEqual(['error misconfigured heater', 'error misconfigured wallbox']);
+  // Until they have been tried nobody knows, and nothing is asked of anybody.
+  expect(codes(home)).toEqual(['warning credentials_untried heater', 'warning credentials_untried wallbox']);
+  expect(judged(home).notices).toEqual([]);
   await home.time.pass(5 * SECOND);
   expect(codes(home)).toEqual([]);
   expect(judged(home).notices).toEqual([]);
@@ -86,6 +87,8 @@ test('what was told of too often to be told again is known after a start too', a
   }
   await home.stop();
   await home.start();
+  expect(codes(home)).toEqual(['warning credentials_untried heater', 'warning credentials_untried wallbox']);
+  await home.time.pass(5 * SECOND);
   expect(codes(home)).toEqual(['error misconfigured heater', 'error misconfigured wallbox']);
 });
 

@@ -80,6 +80,13 @@ const STATES: readonly State[] = [
   },
   { what: 'no longer declared', appliance: wallbox({ withoutCredentials: true }) },
   { what: 'credentials damaged', appliance: wallbox({ withoutCredentials: true, credentialsDamaged: true }) },
+  {
+    what: 'retrying: misconfigured, and to be tried right after a start or a reload',
+    appliance: wallbox({
+      ...{ state: 'retrying', credentialsUntried: true },
+      problem: { code: 'misconfigured', message: 'The hub tries it again now', since: SINCE },
+    }),
+  },
   ...PROBLEM_CODES.flatMap((code) => {
     const problem = { code, message: 'Something is wrong', since: SINCE };
     const state = code === 'refused' ? 'needs_pairing' : 'retrying';

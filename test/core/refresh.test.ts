@@ -385,7 +385,11 @@ describe('at start', () => {
     const since = at(10 * MINUTE);
     const { health } = stateAtStart(grantOf({ misconfigured: since }), null, context(now, { fraction: 1 }));
     const retryAt = now.uptime + 3 * SECOND;
-    expect(health).toMatchObject({ kind: 'failing', problem: { code: 'misconfigured', since }, retryAt });
+    expect(health).toMatchObject({
+      kind: 'failing',
+      problem: { code: 'misconfigured', since, isUntried: true },
+      retryAt,
+    });
     const refused = stateAtStart(grantOf({ refused: since, misconfigured: since }), null, context(now));
     expect(refused.health).toMatchObject({ kind: 'refused' });
   });

@@ -52,6 +52,7 @@ export function applianceStatus(
     ...(appliance.credentials.kind === 'none' ? { withoutCredentials: true } : {}),
     ...(wantsAnotherScope(appliance, held?.grant) ? { wantedScope: appliance.scope } : {}),
     ...(run === undefined ? {} : loginOf(run, pairPage)),
+    ...(problem?.isUntried && { credentialsUntried: true }),
     ...(problem?.code === 'misconfigured' ? { credentialLocation: credentialLocationAt(appliance.portal) } : {}),
   };
   const whole = withStoreProblem(status, appliance.id, store, rfc3339(started.wall));

@@ -133,8 +133,8 @@ export function stateAtStart(grant: Grant, attempt: Instant | null, context: Ret
 function healthAtStart(misconfigured: Instant | null, { now, fraction }: RetryContext): Health {
   if (misconfigured === null) return { kind: 'good' };
   const message =
-    "The portal did not accept the hub's own credentials before the hub was started, which tries them again now";
-  const problem = { code: 'misconfigured', message, since: misconfigured } as const;
+    "Before the last start or reload the portal did not accept the hub's own credentials; the hub tries them again now";
+  const problem = { code: 'misconfigured', message, since: misconfigured, isUntried: true } as const;
   return { kind: 'failing', problem, failures: 1, retryAt: now.uptime + SOON * fraction };
 }
 

@@ -18,6 +18,7 @@ export type HubConditionCode = (typeof HUB_CONDITION_CODES)[number];
 /** The codes of conditions of an appliance: the problems of its grant, and what it waits for. */
 export const APPLIANCE_CONDITION_CODES = [
   ...PROBLEM_CODES,
+  'credentials_untried',
   'portal_changed',
   'grant_damaged',
   'credentials_damaged',

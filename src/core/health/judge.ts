@@ -1,7 +1,7 @@
 import type { ApplianceStatus } from '../administration.ts';
 import { rfc3339 } from '../clock.ts';
 import { isOfPerson, pairingFailure } from '../reports/pairing-failure.ts';
-import { type ProblemCode, whatToDo } from '../reports/problem.ts';
+import { type ProblemConditionCode, whatToDo } from '../reports/problem.ts';
 import {
   type ApplianceCondition,
   type Condition,
@@ -78,12 +78,13 @@ function ofHub({ code, message, since }: HubFact): HubCondition {
 }
 
 /** What a problem of a grant means to its appliance. */
-const OF_PROBLEM: Record<ProblemCode, readonly [severity: ConditionSeverity, consequence: string]> = {
+const OF_PROBLEM: Record<ProblemConditionCode, readonly [severity: ConditionSeverity, consequence: string]> = {
   portal_unreachable: ['warning', 'waits for a new token'],
   portal_deferred: ['warning', 'waits for a new token'],
   portal_rejected: ['warning', 'waits for a new token'],
   clock_unknown: ['warning', 'waits for a new token'],
   answer_lost: ['warning', 'may have to be connected again'],
+  credentials_untried: ['warning', 'waits for a new token'],
   misconfigured: ['error', 'gets no new tokens'],
   store_unwritable: ['error', 'gets no new tokens'],
   refused: ['error', 'is no longer connected'],
@@ -119,13 +120,14 @@ function ofAppliance(status: ApplianceStatus, page: string, now: number): Applia
     credentialLocation = { portal: status.portal },
   } = status;
   if (problem !== null) {
-    const [severity, consequence] = OF_PROBLEM[problem.code];
+    const code = status.credentialsUntried === true ? 'credentials_untried' : problem.code;
+    const [severity, consequence] = OF_PROBLEM[code];
     const until = expiresIn === null || expiresIn < 1 ? null : rfc3339(now + expiresIn * 1000);
     const message = `${appliance} ${consequence}: ${startingLow(problem.message)}`;
-    const login = whatToDo(problem.code, appliance, own, credentialLocation);
+    const login = whatToDo(code, appliance, own, credentialLocation);
     const change = `If that was not meant, change portals.${status.portal} back and run "latchkey reload"; else ${startingLow(login)}`;
     const advice = grantMissing === 'portal_changed' ? change : login;
-    found.push(of(grantMissing ?? problem.code, severity, message, advice, problem.since, until));
+    found.push(of(grantMissing ?? code, severity, message, advice, problem.since, until));
   } else if (state === 'pairing') {
     const login = `Log in through its link, which ${own} shows`;
     const nothing = `Nothing: the hub goes on asking, and ${own} shows the link to log in through once the portal gives one`;

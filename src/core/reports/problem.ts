@@ -16,11 +16,16 @@ export const PROBLEM_CODES = [
   'refused',
 ] as const;
 
+/** What a problem is judged as: `misconfigured` differs while nobody knows yet whether the credentials were corrected. */
+export type ProblemConditionCode = ProblemCode | 'credentials_untried';
+
 /** A problem in words for people: `since` is when it began. */
 export interface Problem {
   readonly code: ProblemCode;
   readonly message: string;
   readonly since: Instant;
+  /** It is what the last run of the hub has left, and is tried within seconds; left out of all others. */
+  readonly isUntried?: true;
 }
 
 /**
@@ -29,7 +34,7 @@ export interface Problem {
  * @param credentialLocation where the hub's credentials at the portal are corrected
  */
 export function whatToDo(
-  code: ProblemCode,
+  code: ProblemConditionCode,
   appliance: string,
   page: string,
   credentialLocation: CredentialLocation,
@@ -44,6 +49,8 @@ export function whatToDo(
     case 'answer_lost':
       // Not "latchkey refresh": each further use of the old refresh token may make the portal end the grant.
       return 'Nothing yet: the hub tries again when that risks least, and says so if somebody must log in';
+    case 'credentials_untried':
+      return 'Nothing yet: within seconds the hub knows whether the portal accepts them';
     case 'misconfigured':
       return `Correct the one that is wrong, and ${howToApply(credentialLocation)}`;
     case 'clock_unknown':

@@ -85,6 +85,8 @@ export const states: typeof english.states = {
     store_unwritable: () =>
       'Der Hub kann nichts speichern. Bitte Platz auf dem Datenträger schaffen oder die Speicherkarte ersetzen.',
     refused: (appliance) => `Das Portal hat den Zugang beendet. Neu anmelden, um ${appliance} zu verbinden.`,
+    credentials_untried: () =>
+      'Das Portal hat client_id und Client-Geheimnis des Hubs bisher nicht angenommen. Noch ist nichts zu tun: Der Hub versucht es jetzt damit.',
     portal_changed: (appliance) =>
       `Die Konfiguration des Hubs nennt ein anderes Portal oder eine andere client_id als die, mit der ${appliance} verbunden wurde. War das nicht gewollt, bitte zurückändern und „sudo latchkey reload“ ausführen; sonst neu anmelden, um ${appliance} zu verbinden.`,
     grant_damaged: (appliance) =>

@@ -88,6 +88,8 @@ export const states = {
     clock_unknown: () => 'The hub does not know the right time yet. It goes on by itself once it does.',
     store_unwritable: () => 'The hub cannot save anything. Make room on its disk, or replace its memory card.',
     refused: (appliance: string) => `The portal has ended the access. Log in again to connect the ${appliance}.`,
+    credentials_untried: () =>
+      'The portal did not accept the hub’s client_id and client secret before. There is nothing to do yet: the hub tries them again now.',
     portal_changed: (appliance: string) =>
       `The hub’s configuration names another portal or client_id than the one that the ${appliance} was connected with. If that was not meant, change it back and run “sudo latchkey reload”; else log in again to connect the ${appliance}.`,
     grant_damaged: (appliance: string) =>
