@@ -46,8 +46,9 @@ export function correction(
   { portal, secretFile, appliedBy = 'reload' }: CredentialLocation,
   { states }: Texts,
 ): string[] {
-  if (reason === 'client_unknown') return [states.correct.clientId(portal)];
-  return reason === 'misconfigured' ? [states.correct.credentials(portal, secretFile, appliedBy)] : [];
+  const { correct } = states;
+  if (reason === 'client_unknown') return [correct.clientId(portal)];
+  return reason === 'misconfigured' ? [correct.credentials(portal, secretFile, correct.apply[appliedBy])] : [];
 }
 
 function failed(reason: FailureReason, appliance: string, byAppliance: boolean, texts: Texts['result']): Notice {

@@ -1,4 +1,3 @@
-import type { AppliedBy } from '../../../core/portal.ts';
 import type * as english from '../en/overview.ts';
 
 export const overview: typeof english.overview = {
@@ -56,12 +55,6 @@ export const overview: typeof english.overview = {
   pin: 'Sicherheitscode',
 };
 
-const APPLIED_BY: Readonly<Record<AppliedBy, string>> = {
-  reload: '„latchkey reload“ ausführen',
-  service_restart: 'den Hub neu starten („sudo systemctl restart latchkey“)',
-  new_start: 'den Hub beenden und wieder starten',
-};
-
 export const states: typeof english.states = {
   kinds: {
     connected: 'Verbunden',
@@ -104,10 +97,15 @@ export const states: typeof english.states = {
       'Sein Eintrag wurde auf dem Datenträger des Hubs beschädigt oder von jemandem geändert. Bitte entfernen, wieder hinzufügen und neu anmelden.',
   },
   correct: {
+    apply: {
+      reload: '„latchkey reload“ ausführen',
+      service_restart: 'den Hub neu starten („sudo systemctl restart latchkey“)',
+      new_start: 'den Hub beenden und wieder starten',
+    },
     clientId: (portal) =>
       `Bitte portals.${portal}.client_id in der Konfiguration des Hubs berichtigen und „latchkey reload“ ausführen.`,
-    credentials: (portal, secretFile, appliedBy) =>
-      `Bitte portals.${portal}.client_id in der Konfiguration des Hubs oder das Client-Geheimnis${secretFile === undefined ? '' : ` in ${secretFile}`} berichtigen und ${APPLIED_BY[appliedBy]}.`,
+    credentials: (portal, secretFile, apply) =>
+      `Bitte portals.${portal}.client_id in der Konfiguration des Hubs oder das Client-Geheimnis${secretFile === undefined ? '' : ` in ${secretFile}`} berichtigen und ${apply}.`,
   },
   lastPairing: 'Letzte Kopplung',
   newLoginOpen: 'Eine neue Anmeldung läuft; bis dahin bleibt alles, wie es ist.',

@@ -58,12 +58,6 @@ export const overview = {
   pin: 'Security code',
 };
 
-const APPLIED_BY: Readonly<Record<AppliedBy, string>> = {
-  reload: 'run “latchkey reload”',
-  service_restart: 'restart the hub (“sudo systemctl restart latchkey”)',
-  new_start: 'end the hub and start it again',
-};
-
 /** How appliances and the hub stand, and what to do. */
 export const states = {
   kinds: {
@@ -108,10 +102,15 @@ export const states = {
   } satisfies Readonly<Record<ApplianceConditionCode, (appliance: string) => string>>,
   /** What to correct where the portal does not take the hub’s own credentials. */
   correct: {
+    apply: {
+      reload: 'run “latchkey reload”',
+      service_restart: 'restart the hub (“sudo systemctl restart latchkey”)',
+      new_start: 'end the hub and start it again',
+    } satisfies Readonly<Record<AppliedBy, string>>,
     clientId: (portal: string) =>
       `Correct portals.${portal}.client_id in the hub’s configuration, and run “latchkey reload”.`,
-    credentials: (portal: string, secretFile: string | undefined, appliedBy: AppliedBy) =>
-      `Correct portals.${portal}.client_id in the hub’s configuration, or the client secret${secretFile === undefined ? '' : ` in ${secretFile}`}, and ${APPLIED_BY[appliedBy]}.`,
+    credentials: (portal: string, secretFile: string | undefined, apply: string) =>
+      `Correct portals.${portal}.client_id in the hub’s configuration, or the client secret${secretFile === undefined ? '' : ` in ${secretFile}`}, and ${apply}.`,
   },
   lastPairing: 'Last pairing',
   newLoginOpen: 'A new login is under way; until then all stays as it is.',
