@@ -5,6 +5,7 @@ import { expect, test } from 'vitest';
 import { startEmulator } from '../../src/emulator/index.ts';
 import { smallDisk } from '../store/small-disk.ts';
 import { EmulatorProcess } from '../support/emulator-process.ts';
+import { freePort } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { stateFolder } from '../support/state-folder.ts';
 import {
@@ -24,13 +25,13 @@ import {
 } from './portal-client.ts';
 
 /** An emulator on the state of a folder, in a process of its own; at the addresses of the one before, if there was one. */
-function launch({ path }: { readonly path: string }, before: EmulatorProcess | null, ...flags: string[]) {
-  const ports = (one: EmulatorProcess) => [
-    ...['--port', new URL(one.baseUrl).port],
-    ...['--frontend-port', new URL(one.frontendUrl).port],
-  ];
-  const again = before === null ? [] : ports(before);
-  return EmulatorProcess.start('--state', join(path, 'emulator.db'), '--auto-login', ...again, ...flags);
+async function launch({ path }: { readonly path: string }, before: EmulatorProcess | null, ...flags: string[]) {
+  const [port, frontendPort] =
+    before === null
+      ? [await freePort(), await freePort()]
+      : [before.baseUrl, before.frontendUrl].map((url) => new URL(url).port);
+  const ports = ['--port', `${port}`, '--frontend-port', `${frontendPort}`];
+  return EmulatorProcess.start('--state', join(path, 'emulator.db'), '--auto-login', ...ports, ...flags);
 }
 
 /** Asks the token endpoint as the client that the emulator made up. */

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { logIn } from '../reliability/fleet.ts';
 import { sql } from '../store/spoil.ts';
-import { eventually, HubProcess } from '../support/hub-process.ts';
+import { eventually, freePort, HubProcess } from '../support/hub-process.ts';
 import { startPortal } from '../support/portal.ts';
 
 describe('status while the portal hangs', () => {
@@ -54,7 +54,7 @@ describe('status of an appliance whose credentials were damaged on disk', () => 
 
 describe('a portal that is down', () => {
   it('while pairing: says so, goes on, and connects when the portal is back', async () => {
-    const before = await startPortal();
+    const before = await startPortal({ port: await freePort(), frontendPort: await freePort() });
     await using hub = await HubProcess.start({ emulator: before, here: true });
     await before.close();
     await hub.addAppliance('wallbox');

@@ -396,7 +396,8 @@ const PORTS = { first: 10_000, each: 2700, workers: 8 };
 const ownPorts = PORTS.first + PORTS.each * (Number(process.env['VITEST_POOL_ID'] ?? 0) % PORTS.workers);
 let taken = randomInt(PORTS.each);
 
-async function freePort(): Promise<number> {
+/** A port that nobody else is given, for what is to be found there again after it was ended. */
+export async function freePort(): Promise<number> {
   for (;;) {
     taken += 1;
     const port = ownPorts + (taken % PORTS.each);
