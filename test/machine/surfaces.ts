@@ -63,8 +63,6 @@ export class Surfaces {
     await hub.machine.write(SCRIPT, LOOK, '755');
     const surfaces = new Surfaces(hub);
     await surfaces.signIn();
-    // What came before the first look may not be in systemd's line yet.
-    await eventually(async () => (await surfaces.look()).disagreements.length === 0);
     return surfaces;
   }
 
@@ -77,6 +75,8 @@ export class Surfaces {
       `curl -sSk --fail -c /root/jar ${own} --data-urlencode code@- https://127.0.0.1:8443/sign-in`,
       { input: code },
     );
+    // What came before the first look, such as a start, may not be in systemd's line yet.
+    await eventually(async () => (await this.look()).disagreements.length === 0);
   }
 
   /**

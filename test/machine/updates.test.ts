@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { CredentialsAnswer } from '../../src/control/messages.ts';
+import { eventually } from '../support/hub-process.ts';
 import { CONFIGURATION, InstalledHub, onMachine } from './installed-hub.ts';
 import { type Package, update } from './packages.ts';
 
@@ -58,7 +59,8 @@ describe('the package', () => {
 
   it('leaves configuration, secrets and state where it is removed, for the day it comes back', async () => {
     const { access_token: token } = await hub.token(wallbox);
-    expect((await hub.machine.run(OUR_PROCESSES)).stdout.trim().split('\n')).toHaveLength(2);
+    // The hub and what feeds its watchdog; a command may not have ended yet.
+    await eventually(async () => (await hub.machine.run(OUR_PROCESSES)).stdout.trim().split('\n').length === 2);
     await hub.machine.sh('dpkg --remove latchkey', { seconds: 60 });
     expect(await installed()).toBe(`config-files ${packages.to.version}`);
     expect((await hub.machine.run(`${OUR_PROCESSES}; ls -d /usr/lib/latchkey`)).stdout).toBe('');
