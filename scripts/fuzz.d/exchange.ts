@@ -33,7 +33,7 @@ export interface Exchanged {
 const PATIENCE = 30_000;
 const IMPATIENCE = 300;
 
-/** Bytes of a body that the hub and the emulator read in any case. */
+/** Bytes of a request that the hub and the emulator read in any case. */
 const MAX_BODY = 16 * 1024;
 
 /** Connections to an origin of plain HTTP. */
@@ -81,9 +81,9 @@ export function exchange(dial: Dial, requests: readonly FuzzRequest[]): Promise<
         if (got.length === requests.length || answer.last) return done('answered');
       }
     });
-    socket.on('error', (error) => {
-      // A server need not read a body that it does not want: whoever still writes may lose its answer (RFC 9112, 9.6).
-      closed ||= requests.some(({ bytes }) => bytes.length > MAX_BODY);
+    socket.on('error', (error: NodeJS.ErrnoException) => {
+      // A server need not read a body that it does not want: a client that still writes may lose the answer (RFC 9112, 9.6).
+      closed ||= error.code === 'EPIPE' && requests.some(({ bytes }) => bytes.length > MAX_BODY);
       done(String(error));
     });
     socket.on('close', () => done('the connection was closed'));
