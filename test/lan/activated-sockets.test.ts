@@ -192,12 +192,12 @@ describe('for a hub, the sockets that somebody else has opened', () => {
   });
 
   it('must be for one of its ports', async () => {
-    const activated = [await passOn('127.0.0.1'), await passOn('127.0.0.1'), await passOn('127.0.0.2')] as const;
+    const activated = [await passOn('127.0.0.1'), await passOn('127.0.0.1'), await passOn('127.0.0.1')] as const;
     const [https, http, other] = activated;
     using sockets = new ListeningSockets(activated);
     await expect(sockets.claim(wanted(https, http, ['0.0.0.0']))).rejects.toMatchObject({
       code: 'config_invalid',
-      message: `systemd listens on port ${other.socket.port} of 127.0.0.2, which is neither lan.http_port (${http.socket.port}) nor lan.https_port (${https.socket.port}): let these keys and the socket unit name the same ports`,
+      message: `systemd listens on port ${other.socket.port} of 127.0.0.1, which is neither lan.http_port (${http.socket.port}) nor lan.https_port (${https.socket.port}): let these keys and the socket unit name the same ports`,
     });
   });
 
