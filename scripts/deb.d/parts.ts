@@ -17,6 +17,12 @@ export interface Part {
   readonly purl: string;
 }
 
+/** A licence by its SPDX identifier, with its whole text. */
+export interface Licence {
+  readonly id: string;
+  readonly text: string;
+}
+
 const manifestSchema = v.object({ name: v.string(), version: v.string(), license: v.string() });
 
 /** Below node_modules, each package by itself: `node_modules/a/node_modules/@b/c`. */
@@ -55,11 +61,16 @@ export function sqlitePart(root: string): Part {
   return { name: 'sqlite', version, licence: 'blessing', text, folder, purl: `pkg:generic/sqlite@${version}` };
 }
 
-/** Lines of a licence's text that say whose it is. */
+/** The holders of the copyright, as the text of a part's licence names them. */
 export function copyrightsOf({ text, name }: Part): string[] {
+  const found = copyrightLines(text);
+  return found.length > 0 ? found : [`The authors of ${name}`];
+}
+
+function copyrightLines(text: string): string[] {
   const lines = text.split('\n').map((line) => line.replace(/^[\s/*#"'-]+|[\s*"]+$/g, ''));
   const found = lines.filter((line) => /^(?:copyright|\(c\)|©)\s.*(?:\d{4}|\(c\)|©|contributors|\S@\S)/i.test(line));
-  return found.length > 0 ? [...new Set(found)] : [`The authors of ${name}`];
+  return [...new Set(found)].map((line) => line.replace(/^copyright:?\s*/i, ''));
 }
 
 function licenceText(root: string, folder: string, name: string): string {
@@ -80,15 +91,11 @@ function byName(a: Part, b: Part): number {
 /** The form of debian/copyright. */
 const FORMAT = 'https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/';
 
-/** Of the project itself: until its makers have chosen a licence, nobody is given one. */
-const UNLICENSED =
-  'No licence has been chosen for Latchkey itself yet: all rights are reserved.\nThe licences of the parts inside, below, are not touched by that.';
-
 /**
  * The machine-readable copyright file, with every text.
- * @param licence of package.json
+ * @param own Latchkey itself
  */
-export function copyrightFile(licence: string, parts: readonly Part[]): string {
+export function copyrightFile(own: Licence, parts: readonly Part[]): string {
   const names = new Map<string, string>();
   const texts: string[] = [];
   const files = parts.map((part) => {
@@ -98,17 +105,16 @@ export function copyrightFile(licence: string, parts: readonly Part[]): string {
       names.set(part.text, name);
       texts.push(`License: ${name}\n${indented(part.text)}`);
     }
-    const copyright = copyrightsOf(part).map((line) => line.replace(/^copyright:?\s*/i, ''));
     return [
       `Files: ${part.folder}/*`,
       `Comment: ${part.name} ${part.version} (${part.licence})`,
-      `Copyright: ${copyright.join('\n           ')}`,
+      `Copyright: ${copyrightsOf(part).join('\n           ')}`,
       `License: ${name}`,
     ].join('\n');
   });
   const header = `Format: ${FORMAT}\nUpstream-Name: latchkey\nComment: Paths are those of the sources: what a package runs is bundled from them.`;
-  const own = `Files: *\nCopyright: The authors of Latchkey\nLicense: ${licence}\n${indented(UNLICENSED)}`;
-  return `${[header, own, ...files, ...texts].join('\n\n')}\n`;
+  const ours = `Files: *\nCopyright: ${copyrightLines(own.text).join('\n           ')}\nLicense: ${own.id}\n${indented(own.text)}`;
+  return `${[header, ours, ...files, ...texts].join('\n\n')}\n`;
 }
 
 function indented(text: string): string {

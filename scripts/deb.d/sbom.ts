@@ -17,6 +17,8 @@ export interface Product {
   readonly arch: string;
   /** Of the commit, in seconds since 1970. */
   readonly epoch: number;
+  /** An SPDX expression. */
+  readonly licence: string;
 }
 
 const SELF = 'pkg:deb/latchkey';
@@ -28,7 +30,14 @@ export function sbom(product: Product, runtime: NodeRuntime, parts: readonly Par
   const content = {
     metadata: {
       timestamp: new Date(product.epoch * 1000).toISOString(),
-      component: { type: 'application', name: 'latchkey', version: product.version, purl: ref, 'bom-ref': ref },
+      component: {
+        type: 'application',
+        name: 'latchkey',
+        version: product.version,
+        licenses: licensesOf(product),
+        purl: ref,
+        'bom-ref': ref,
+      },
     },
     components,
     dependencies: [
@@ -54,11 +63,15 @@ function component({ name, version, licence, purl }: Part) {
     ...(group !== undefined && { group }),
     name: short ?? name,
     version,
-    // Expressions with AND and OR are not ids.
-    licenses: /\s/.test(licence) ? [{ expression: licence }] : [{ license: { id: licence } }],
+    licenses: licensesOf({ licence }),
     purl,
     'bom-ref': purl,
   };
+}
+
+/** Expressions with AND and OR are not ids. */
+function licensesOf({ licence }: { readonly licence: string }) {
+  return /\s/.test(licence) ? [{ expression: licence }] : [{ license: { id: licence } }];
 }
 
 function nodeComponent({ part, sha256, inside }: NodeRuntime) {

@@ -28,8 +28,9 @@ writeFileSync(join(lib, 'package.json'), `${JSON.stringify({ name, version, type
 const parts = [...npmParts(root, files), sqlitePart(root)];
 const runtime = nodeRuntime(relative(root, node));
 const epoch = Number(process.env['SOURCE_DATE_EPOCH'] ?? 0);
-writeFileSync(join(doc, 'copyright'), copyrightFile(license, [runtime.part, ...parts]));
-writeFileSync(join(doc, 'sbom.cdx.json'), sbom({ version, arch, epoch }, runtime, parts));
+const own = { id: license, text: readFileSync(join(root, 'LICENSE'), 'utf8').trim() };
+writeFileSync(join(doc, 'copyright'), copyrightFile(own, [runtime.part, ...parts]));
+writeFileSync(join(doc, 'sbom.cdx.json'), sbom({ version, arch, epoch, licence: license }, runtime, parts));
 
 /** The versions inside are asked of the same Node.js for this machine: one release has the same parts everywhere. */
 function nodeRuntime(folder: string): NodeRuntime {

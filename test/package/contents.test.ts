@@ -42,6 +42,7 @@ const componentSchema = v.object({
   components: v.optional(v.array(v.object({ name: v.string() }))),
 });
 const bomSchema = v.object({ components: v.array(componentSchema) });
+const productSchema = v.object({ metadata: v.object({ component: v.object({ licenses: v.array(v.unknown()) }) }) });
 const components = async () =>
   v.parse(bomSchema, JSON.parse(await text('usr/share/doc/latchkey/sbom.cdx.json'))).components;
 
@@ -72,6 +73,16 @@ describe('the list of parts', () => {
 });
 
 describe('the licences', () => {
+  it('name MIT for Latchkey itself, with the whole text, in the copyright file, the list of parts and package.json', async () => {
+    const licence = await readFile(join(ROOT, 'LICENSE'), 'utf8');
+    const [, own] = (await text('usr/share/doc/latchkey/copyright')).split('\n\n');
+    expect(own).toMatch(/^Files: \*\nCopyright: \(c\) \d{4} The authors of Latchkey\nLicense: MIT\n MIT License\n/);
+    expect(own?.replace(/^ \.?/gm, '')).toContain(licence.trim());
+    const { metadata } = v.parse(productSchema, JSON.parse(await text('usr/share/doc/latchkey/sbom.cdx.json')));
+    expect(metadata.component.licenses).toEqual([{ license: { id: 'MIT' } }]);
+    expect(JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8'))).toMatchObject({ license: 'MIT' });
+  });
+
   it('are all there, one text and one copyright for each part of the list', async () => {
     const file = await text('usr/share/doc/latchkey/copyright');
     const stanzas = file
@@ -101,7 +112,7 @@ describe('the licences', () => {
     );
     await writeFile(join(lone, 'LICENSE'), 'MIT License\n\nCopyright (c) 2020 The Authors\n\nPermission…');
     const [part] = npmParts(scratch.path, ['node_modules/lone/index.js']);
-    expect(part && copyrightsOf(part)).toEqual(['Copyright (c) 2020 The Authors']);
+    expect(part && copyrightsOf(part)).toEqual(['(c) 2020 The Authors']);
   });
 });
 

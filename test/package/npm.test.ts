@@ -59,6 +59,18 @@ describe('the npm package, installed globally', () => {
     expect((await latchkey('--version')).stdout).toBe(`${version}\n`);
   });
 
+  it('could be published as it is, with its licence', async () => {
+    const installed = join(folder.path, 'prefix/lib/node_modules/latchkey');
+    const manifest = JSON.parse(await readFile(join(installed, 'package.json'), 'utf8')) as Record<string, unknown>;
+    expect(manifest).toMatchObject({ license: 'MIT', author: expect.any(String), description: expect.any(String) });
+    expect(manifest).not.toHaveProperty('private');
+    expect(await readFile(join(installed, 'LICENSE'), 'utf8')).toMatch(/^MIT License\n\nCopyright \(c\) /);
+    expect((await readdir(installed)).sort()).toEqual(
+      expect.arrayContaining(['CHANGELOG.md', 'LICENSE', 'README.md', 'dist', 'package.json']),
+    );
+    await npm(ROOT, 'publish', '--dry-run', '--ignore-scripts', '--pack-destination', folder.path);
+  });
+
   it('says in one line which Node.js it needs', async (ctx) => {
     const node = await olderNode();
     if (node === null) return ctx.skip('no Node.js before 24 is on this machine');
