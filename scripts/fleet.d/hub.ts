@@ -140,6 +140,6 @@ export class FleetHub implements Clock {
     const random = this.#random as Random;
     const jitterOffset = (appliance: string) =>
       this.grants.find(({ grant }) => grant.appliance === appliance)?.jitterOffset ?? 0;
-    return [portalClock, new RefreshSchedule({ clock: this, random }, portalClock, () => 'soon', jitterOffset)];
+    return [portalClock, new RefreshSchedule({ clock: this, random }, portalClock, () => 'early', jitterOffset)];
   }
 }

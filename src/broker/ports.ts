@@ -1,4 +1,4 @@
-import type { Replay } from '../core/grants/retry-delays.ts';
+import type { RetryLostAnswer } from '../core/grants/retry-delays.ts';
 import type { ConfiguredPortal, CredentialLocation, Portal, PortalIdentity } from '../core/portal.ts';
 import type { HistoryStore, WaitingHistory } from '../core/reports/history.ts';
 import type { Store } from '../core/store.ts';
@@ -24,7 +24,7 @@ export interface ConnectedPortal {
   readonly portal: Portal;
   readonly identity: ConfiguredPortal;
   readonly credentialLocation: CredentialLocation;
-  readonly replay: Replay;
+  readonly retryLostAnswer: RetryLostAnswer;
   /**
    * Where the portal shall bring the code, for a nonce; null while there is no address to be reached at, or where the
    * configuration wants none. Without the nonce (`''`) it says where a link leads, see `LoginLink`.

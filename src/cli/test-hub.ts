@@ -23,7 +23,17 @@ export function emulatedPortal(
 ): PortalConfiguration {
   const secret = new Secret(clientSecret);
   const appliedBy = 'new_start';
-  return { name, baseUrl, frontendUrl, clientId, clientSecret: secret, ca: [], replay: 'soon', redirect, appliedBy };
+  return {
+    name,
+    baseUrl,
+    frontendUrl,
+    clientId,
+    clientSecret: secret,
+    ca: [],
+    retryLostAnswer: 'early',
+    redirect,
+    appliedBy,
+  };
 }
 
 /** A state directory that goes when the stack is disposed of. */

@@ -11,7 +11,7 @@ import {
 } from '../certificates/own-certificate.ts';
 import type { DeclaredAppliance } from '../core/appliances/appliance.ts';
 import { Failure } from '../core/failure.ts';
-import type { Replay } from '../core/grants/retry-delays.ts';
+import type { RetryLostAnswer } from '../core/grants/retry-delays.ts';
 import type { AppliedBy } from '../core/portal.ts';
 import { Secret } from '../core/secret.ts';
 import type { HooksConfiguration } from '../notify/hooks.ts';
@@ -37,7 +37,7 @@ export interface PortalConfiguration {
   readonly appliedBy?: AppliedBy;
   /** Further CAs to trust, PEM. */
   readonly ca: string[];
-  readonly replay: Replay;
+  readonly retryLostAnswer: RetryLostAnswer;
   /** `auto`, `off`, or an address to which `/callback/<nonce>` is appended. */
   readonly redirect: string;
 }
@@ -161,7 +161,7 @@ export async function readConfiguration(
           report(`portals.${name}.ca_file`, error.message);
           return [];
         }),
-        replay: portal.replay,
+        retryLostAnswer: portal.retry_lost_answer,
         redirect: portal.redirect,
       })),
     ),

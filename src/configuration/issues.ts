@@ -59,6 +59,10 @@ function describe(issue: v.BaseIssue<unknown>): [key: string, what: string] {
   const path = pathOf(issue);
   const key = path.join('.') || 'the file';
   if (isUnknownKey(issue)) {
+    const [section, , name] = path;
+    if (section === 'portals' && name === 'replay' && path.length === 3) {
+      return [key, `is now retry_lost_answer = ${issue.path?.at(-1)?.value === 'late' ? '"late"' : '"early"'}`];
+    }
     const keys = keysOf(issue);
     const meant = didYouMean(path.at(-1) ?? '', keys);
     return [key, `is no key that Latchkey knows${meant}; allowed are ${keys.join(', ')}`];

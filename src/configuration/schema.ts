@@ -75,7 +75,7 @@ const SCOPE = 'a text such as "Monitoring RemoteControl"';
 const PORTAL = 'the name of a table [portals.NAME]';
 const CLIENT_ID = 'a text of 1 to 100 of A-Z, a-z, 0-9 and "-._~"';
 const ADDRESS = '"auto", an IP address, or an interface\'s name';
-const REPLAY = '"soon" or "late"';
+const RETRY_LOST_ANSWER = '"early" or "late"';
 const LIFETIME = 'a duration from "1m" to "24h"';
 const POLL = 'a duration from "5s" to "10s"';
 const TABLE = 'a table';
@@ -87,7 +87,7 @@ export const portalSchema = v.strictObject(
     client_id: uuid,
     client_secret_file: text(SECRET_FILE),
     ca_file: v.optional(v.string(PATH), ''),
-    replay: v.optional(v.picklist(['soon', 'late'], REPLAY), 'soon'),
+    retry_lost_answer: v.optional(v.picklist(['early', 'late'], RETRY_LOST_ANSWER), 'early'),
     redirect: v.optional(redirect, 'auto'),
   },
   TABLE,

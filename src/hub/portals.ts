@@ -18,7 +18,7 @@ export function connectPortals(
 ): Portals {
   const originOf = ({ frontendUrl }: Pick<PortalConfiguration, 'frontendUrl'>) => new URL(frontendUrl).origin;
   const connected = new Map(
-    configurations.map(({ name, secretFile, appliedBy, replay, redirect, ...settings }) => {
+    configurations.map(({ name, secretFile, appliedBy, retryLostAnswer, redirect, ...settings }) => {
       const redirectUrl = (nonce: string) => redirectFor(redirect, nonce, address(), httpPort);
       const others = configurations.filter((other) => other.name !== name).map(originOf);
       const identity = { origin: originOf(settings), clientId: settings.clientId, name, others };
@@ -28,7 +28,7 @@ export function connectPortals(
         ...(appliedBy && { appliedBy }),
       };
       const portal = new HttpPortal({ ...settings, credentialLocation });
-      return [name, { portal, identity, credentialLocation, replay, redirectUrl }];
+      return [name, { portal, identity, credentialLocation, retryLostAnswer, redirectUrl }];
     }),
   );
   return {

@@ -22,7 +22,7 @@ const helperConfiguration = v.object({
 const codeAnswer = v.object({ code: v.pipe(v.string(), v.regex(/^[\x20-\x7e]{1,4096}$/)) });
 
 /**
- * A token that has ended, as in the answer to a replay that came late: it is refreshed within the second and, as there
+ * A token that has ended, as in the answer to a retry that came late: it is refreshed within the second and, as there
  * is no whole second left of it, never handed out.
  */
 const ENDED = 0.999;

@@ -32,7 +32,7 @@ export async function refreshSteps(grants: number, steps: number): Promise<Step>
     portal: portal as Portal,
     identity: { ...PORTAL, others: [] },
     credentialLocation: { portal: PORTAL.name },
-    replay: 'late',
+    retryLostAnswer: 'late',
     redirectUrl: () => null,
   };
   const silent = () => undefined;

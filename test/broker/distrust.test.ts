@@ -217,16 +217,16 @@ describe('a refresh that is under way when its token is refused', () => {
   });
 });
 
-test.each(['soon', 'late'] as const)(
+test.each(['early', 'late'] as const)(
   'in doubt (%s) the old refresh token need not rest for a token that is worth nothing',
-  async (replay) => {
-    await using home = await Home.start({ replay });
+  async (retryLostAnswer) => {
+    await using home = await Home.start({ retryLostAnswer });
     const { id, token } = await paired(home);
     home.portal.fail('token', { kind: 'drop' });
-    if (replay === 'soon') home.portal.fail('token', { kind: 'drop' });
+    if (retryLostAnswer === 'early') home.portal.fail('token', { kind: 'drop' });
     await home.time.pass(50 * MINUTE);
     const before = home.refreshes;
-    expect(before).toBe(replay === 'soon' ? 2 : 1);
+    expect(before).toBe(retryLostAnswer === 'early' ? 2 : 1);
     expect(await home.token(id)).toBe(token);
     await home.run.grants.distrust(id, token);
     expect(await home.whoami(await home.token(id))).toBe(200);

@@ -133,7 +133,7 @@ describe('an attempt that brings no new tokens is told of once, with why', () =>
   });
 
   test('where a power cut came between, when the hub is there again', async () => {
-    await using home = await Home.start({ replay: 'late' });
+    await using home = await Home.start({ retryLostAnswer: 'late' });
     const appliance = await home.paired();
     const answer = Promise.withResolvers<void>();
     home.portal.fail('token', { kind: 'wait', until: answer.promise });

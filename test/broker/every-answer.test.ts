@@ -23,7 +23,7 @@ const statuses = inShort(
 test.concurrent.each(Object.entries(bodies))(
   'no answer with %s deletes a grant, whatever its status: the tokens stay until others are in their place',
   async (name, body) => {
-    await using home = await Home.start({ replay: 'late' });
+    await using home = await Home.start({ retryLostAnswer: 'late' });
     const id = await home.paired();
     const wrong: string[] = [];
     for (const status of statuses) {

@@ -191,8 +191,8 @@ describe('when the answer to a refresh is lost', () => {
     },
   );
 
-  test('with replay late the old token rests until the token at hand has ended, restarts or not', async () => {
-    await using home = await Home.start({ replay: 'late' });
+  test('with retry_lost_answer late the old token rests until the token at hand has ended, restarts or not', async () => {
+    await using home = await Home.start({ retryLostAnswer: 'late' });
     const id = await home.paired();
     const token = await home.token(id);
     home.portal.fail('token', { kind: 'drop' });
@@ -215,8 +215,8 @@ describe('when the answer to a refresh is lost', () => {
     expect(await home.whoami(await home.token(id))).toBe(200);
   });
 
-  test('with replay late it rests after a boot, too, as soon as the true time is known', async () => {
-    await using home = await Home.start({ replay: 'late' });
+  test('with retry_lost_answer late it rests after a boot, too, as soon as the true time is known', async () => {
+    await using home = await Home.start({ retryLostAnswer: 'late' });
     const id = await home.paired();
     const other = await home.paired('heatpump');
     home.portal.fail('token', { kind: 'drop' });
@@ -263,7 +263,7 @@ describe('a person is told once', () => {
   const told = (home: Home, event: string) => home.events.filter((one) => one.event === event);
 
   test('that an answer was lost, however often that happens again and the hub is started', async () => {
-    await using home = await Home.start({ replay: 'late' });
+    await using home = await Home.start({ retryLostAnswer: 'late' });
     const id = await home.paired();
     home.portal.fail('token', { kind: 'drop' }, { kind: 'drop' }, { kind: 'answer', status: 429 });
     await home.untilRefreshed();
@@ -314,7 +314,7 @@ test('the attempt is written ahead with the token it was for: of another one it 
 });
 
 test('a send that fails in an unheard-of way leaves a doubt: nobody knows what the portal has got', async () => {
-  await using home = await Home.start({ replay: 'late' });
+  await using home = await Home.start({ retryLostAnswer: 'late' });
   const id = await home.paired();
   home.unheardOf = true;
   await home.run.grants.refresh(id);
@@ -353,13 +353,13 @@ test('out of reach nothing is lost: it is refreshed when the portal is back', as
   expect(home.emulator.observations.refreshTokensRepeated).toBe(0);
 });
 
-test.each(['soon', 'late'] as const)(
+test.each(['early', 'late'] as const)(
   'a person may have it refreshed at once, in doubt (%s) and when refused',
-  async (replay) => {
-    await using home = await Home.start({ emulator: { refreshGrace: 9 }, replay });
+  async (retryLostAnswer) => {
+    await using home = await Home.start({ emulator: { refreshGrace: 9 }, retryLostAnswer });
     const id = await home.paired();
     home.portal.fail('token', { kind: 'drop' });
-    if (replay === 'soon') home.portal.fail('token', { kind: 'drop' });
+    if (retryLostAnswer === 'early') home.portal.fail('token', { kind: 'drop' });
     await home.untilRefreshed();
     await home.time.pass(4 * SECOND);
     expect(problemOf(home, id)).toBe('answer_lost');
@@ -513,7 +513,7 @@ describe('while the store can not be written', () => {
   });
 
   test('a doubt is known all the same, now and after the next start', async () => {
-    await using home = await Home.start({ replay: 'late' });
+    await using home = await Home.start({ retryLostAnswer: 'late' });
     const id = await home.paired();
     home.unwritable.add('endAttempt');
     home.portal.fail('token', { kind: 'commit then drop' });

@@ -7,7 +7,7 @@ import type { PairingRun } from '../../src/broker/pairings/pairing-run.ts';
 import type { BrokerStore, ConnectedPortal } from '../../src/broker/ports.ts';
 import type { DeclaredAppliance } from '../../src/core/appliances/appliance.ts';
 import { Failure } from '../../src/core/failure.ts';
-import type { Replay } from '../../src/core/grants/retry-delays.ts';
+import type { RetryLostAnswer } from '../../src/core/grants/retry-delays.ts';
 import type { CallbackBrowser } from '../../src/core/lan-service.ts';
 import type { LogFields } from '../../src/core/log.ts';
 import type { PairingStep } from '../../src/core/pairings/pairing.ts';
@@ -34,7 +34,7 @@ const MAX_TURNS = 10;
 
 export interface HomeOptions {
   readonly emulator?: EmulatorOptions;
-  readonly replay?: Replay;
+  readonly retryLostAnswer?: RetryLostAnswer;
   readonly fraction?: number;
   /** Where the portal shall bring the code; default: nowhere. */
   readonly redirect?: (nonce: string) => string | null;
@@ -159,7 +159,12 @@ export class Home implements AsyncDisposable {
     const given = this.identity ?? { origin, clientId: this.emulator.clientId };
     const identity = { name: 'home', others: [], ...given };
     const connected: ConnectedPortal = {
-      ...{ portal, identity, credentialLocation: { portal: 'home' }, replay: this.#options.replay ?? 'soon' },
+      ...{
+        portal,
+        identity,
+        credentialLocation: { portal: 'home' },
+        retryLostAnswer: this.#options.retryLostAnswer ?? 'early',
+      },
       redirectUrl: this.#options.redirect ?? (() => null),
     };
     const broker = await openBroker({

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ApplianceAnswer, CredentialsAnswer } from '../../src/control/messages.ts';
-import type { Replay } from '../../src/core/grants/retry-delays.ts';
+import type { RetryLostAnswer } from '../../src/core/grants/retry-delays.ts';
 import { EmulatorProcess } from '../support/emulator-process.ts';
 import { HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
@@ -69,22 +69,20 @@ export class Household implements AsyncDisposable {
 
   /**
    * A household in which every appliance has a client of its own at the portal, so that a fault can be for one of them.
-   * @param replays each appliance with what the hub does after a lost answer
+   * @param modes each appliance with what the hub does after a lost answer
    */
-  static async startApart(replays: ReadonlyMap<string, Replay>, flags: readonly string[]): Promise<Household> {
-    const clients = new Map(
-      [...replays.keys()].map((name) => [name, { id: randomUUID(), secret: `secret of ${name}` }]),
-    );
+  static async startApart(modes: ReadonlyMap<string, RetryLostAnswer>, flags: readonly string[]): Promise<Household> {
+    const clients = new Map([...modes.keys()].map((name) => [name, { id: randomUUID(), secret: `secret of ${name}` }]));
     const named = [...clients.values()].flatMap(({ id, secret }) => ['--client', `${id}:${secret}`]);
     await using parts = new AsyncDisposableStack();
-    const portal = parts.use(await startPortal([...replays.keys()], [...named, ...flags]));
+    const portal = parts.use(await startPortal([...modes.keys()], [...named, ...flags]));
     const tables = [...clients].map(
       ([name, { id }]) => `[portals.${name}]
 base_url = "${portal.baseUrl}"
 frontend_url = "${portal.frontendUrl}"
 client_id = "${id}"
 client_secret_file = "${name}.secret"
-replay = "${replays.get(name)}"`,
+retry_lost_answer = "${modes.get(name)}"`,
     );
     const hub = parts.use(await HubProcess.prepare({ toml: tables.join('\n') }));
     for (const [name, { secret }] of clients) {

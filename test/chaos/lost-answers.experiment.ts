@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ApplianceAnswer } from '../../src/control/messages.ts';
 import { messageOf } from '../../src/core/failure.ts';
-import type { Replay } from '../../src/core/grants/retry-delays.ts';
+import type { RetryLostAnswer } from '../../src/core/grants/retry-delays.ts';
 import { Load, livesUntil } from '../reliability/load.ts';
 import { eventually } from '../support/hub-process.ts';
 import { type Experiment, type Finding, figuresOf, type Scale, together } from './experiment.ts';
@@ -20,12 +20,12 @@ export const experiment: Experiment = {
   },
 };
 
-/** A portal that gives the same answer again for 10 s, and `soon`: nothing is lost. */
+/** A portal that gives the same answer again for 10 s, and `early`: nothing is lost. */
 async function graceTime(scale: Scale): Promise<Finding> {
   const [wanted, lifetime] = scale.long ? [200, 12] : [4, 6];
   const flags = ['--token-lifetime', `${lifetime}s`, '--refresh-grace-time', '10s'];
   const names = namesOf(scale, 4);
-  await using house = await Household.startApart(new Map(names.map((name) => [name, 'soon'])), flags);
+  await using house = await Household.startApart(new Map(names.map((name) => [name, 'early'])), flags);
   const broken: string[] = [];
   const fleet = await house.settle(names);
   const load = await Load.start(house.hub, house.portal, fleet, ASKING);
@@ -50,7 +50,7 @@ async function graceTime(scale: Scale): Promise<Finding> {
   }
   await load[Symbol.asyncDispose]();
   if (load.refused.length > 0) broken.push(`${load.refused.length} tokens were handed out that the portal refused`);
-  return named('grace time, soon', broken, {
+  return named('grace time, early', broken, {
     'answers lost': lost.length,
     'grants lost': (await house.statuses()).filter(({ state }) => state !== 'active').length,
     'hand-outs': load.handOuts.length,
@@ -81,9 +81,9 @@ async function revokedFamilies(scale: Scale): Promise<Finding> {
   }
   await load[Symbol.asyncDispose]();
   const sends = await house.sends('refresh_token');
-  const replays = sends.filter(({ status }) => status === 400);
+  const refused = sends.filter(({ status }) => status === 400);
   // By what the hub itself has said of the token: on a busy machine that ends before the portal takes it to have ended.
-  const early = replays.filter(({ grant, token, at }) =>
+  const early = refused.filter(({ grant, token, at }) =>
     load.handOuts.some((one) => one.grant === grant && one.issuedAt === issuedAt(token) && at < livesUntil(one)),
   );
   if (early.length > 0) broken.push(`${early.length} families were revoked while their token could still serve`);
@@ -99,7 +99,9 @@ async function revokedFamilies(scale: Scale): Promise<Finding> {
 /** A portal that refuses reuse, both modes: the grant is lost, and the token at hand is served to its last second. */
 async function refusals(scale: Scale): Promise<Finding> {
   const names = namesOf(scale, 2);
-  const modes = new Map(names.map((name, index): [string, Replay] => [name, index % 2 === 0 ? 'soon' : 'late']));
+  const modes = new Map(
+    names.map((name, index): [string, RetryLostAnswer] => [name, index % 2 === 0 ? 'early' : 'late']),
+  );
   const lifetime = scale.long ? 30 : 10;
   await using house = await Household.startApart(modes, ['--token-lifetime', `${lifetime}s`]);
   const broken: string[] = [];

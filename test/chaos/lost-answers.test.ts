@@ -5,11 +5,11 @@ import { experiment } from './lost-answers.experiment.ts';
 test('an answer that is lost costs no more than the portal makes it cost', async () => {
   const { figures, broken } = await shortForm(experiment);
   expect(broken).toEqual([]);
-  expect(figures['grace time, soon: answers lost']).toBeGreaterThanOrEqual(4);
-  expect(figures['grace time, soon: grants lost']).toBe(0);
+  expect(figures['grace time, early: answers lost']).toBeGreaterThanOrEqual(4);
+  expect(figures['grace time, early: grants lost']).toBe(0);
   expect(figures['revoke-family, late: families revoked']).toBeGreaterThanOrEqual(4);
   expect(figures['reuse refused, both modes: grants lost, each said to be by a lost answer']).toBe(2);
-  for (const portal of ['grace time, soon', 'revoke-family, late', 'reuse refused, both modes']) {
+  for (const portal of ['grace time, early', 'revoke-family, late', 'reuse refused, both modes']) {
     expect(figures[`${portal}: hand-outs`], portal).toBeGreaterThan(0);
   }
 });

@@ -72,7 +72,7 @@ const folder = mkdtempSync(join(tmpdir(), 'latchkey-parsers-'));
 writeFileSync(join(folder, 'portal.secret'), PLANTED, { mode: 0o600 });
 const CONFIGURATION = `[hub]\nname = "Cellar hub"\n[lan]\nhttp_port = 8480\naddress = "auto"\nlisten = ["0.0.0.0", "::"]\nmdns = true
 [portals.home]\nbase_url = "https://api.portal.example"\nfrontend_url = "https://portal.example"
-client_id = "0f4b3c52-6a1e-4d9b-9d57-2c8f1e6a7b90"\nclient_secret_file = "portal.secret"\nreplay = "soon"\n[pairing]\nlifetime = "15m"\npoll_interval = "5s"\n`;
+client_id = "0f4b3c52-6a1e-4d9b-9d57-2c8f1e6a7b90"\nclient_secret_file = "portal.secret"\nretry_lost_answer = "early"\n[pairing]\nlifetime = "15m"\npoll_interval = "5s"\n`;
 
 async function load(toml: string): Promise<string | null> {
   const file = join(folder, 'latchkey.toml');
@@ -106,7 +106,7 @@ const misplaced: Trial<{ key: string; value: string }> = {
   try({ key, value }) {
     const line = new RegExp(`^${key} = .*$`, 'm');
     const known = line.test(CONFIGURATION);
-    return load(CONFIGURATION.replace(known ? line : /^replay = .*$/m, () => `${key} = ${value}`));
+    return load(CONFIGURATION.replace(known ? line : /^retry_lost_answer = .*$/m, () => `${key} = ${value}`));
   },
 };
 

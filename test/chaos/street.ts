@@ -42,7 +42,7 @@ export interface StreetGrant {
 const CONNECTED: Omit<ConnectedPortal, 'portal'> = {
   identity: { origin: 'https://portal.example', clientId: 'the-street', name: 'home', others: [] },
   credentialLocation: { portal: 'home' },
-  replay: 'soon',
+  retryLostAnswer: 'early',
   redirectUrl: () => null,
 };
 const SILENT: Log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };

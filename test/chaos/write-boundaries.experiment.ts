@@ -67,7 +67,7 @@ export const experiment: Experiment = {
     if (!canStopAtCalls())
       throw new Error('strace is needed, and may not look into other processes or is not installed');
     const walks = scale.long
-      ? [walk(scale, refresh('soon')), walk(scale, pairing()), walk(scale, writeBack())]
+      ? [walk(scale, refresh('hub')), walk(scale, pairing()), walk(scale, writeBack())]
       : [
           sample(refresh('a person'), [...WRITES, ...SENDS, AFTERWARDS], random),
           sample(pairing(), [...WRITES, SEND, AFTERWARDS], random),
@@ -254,7 +254,7 @@ class Stepping {
     const { hub } = this.#house;
     const { state, problem } = await hub.appliance(NAME);
     const cutShort = left !== null && left.attempt !== null;
-    // A replay may be over before anybody can ask on a busy machine; what the log says stays.
+    // The retry may be over before anybody can ask on a busy machine; what the log says stays.
     const told = (await readFile(hub.log, 'utf8')).includes('"refresh was cut short"');
     if (told !== cutShort)
       this.#broken.push(`${where}: the log ${told ? 'tells' : 'does not tell'} of a refresh cut short`);
@@ -292,15 +292,15 @@ class Stepping {
   }
 }
 
-/** @param replay who tries again after a doubt */
-function refresh(replay: 'soon' | 'a person'): Work {
+/** @param by who tries again after a doubt */
+function refresh(by: 'hub' | 'a person'): Work {
   return {
     name: 'refresh',
     async prepare({ hub }) {
       return () => refreshed(hub);
     },
     async finish({ hub }) {
-      if (replay === 'soon') await hub.until(NAME, ({ state }) => state === 'active', 20);
+      if (by === 'hub') await hub.until(NAME, ({ state }) => state === 'active', 20);
       await refreshed(hub);
     },
   };

@@ -125,7 +125,10 @@ describe('a mistake is named by its key, with what was found and what is allowed
     [portal({ client_id: '"heater"' }), 'portals.home.client_id', 'found "heater"', 'a UUID'],
     [portal({ client_id: `"${CLIENT_ID}0"` }), 'portals.home.client_id', 'found "0f4b…" (37 characters)', 'a UUID'],
     [portal({ client_id: '42' }), 'portals.home.client_id', 'found 42', 'a UUID'],
-    [portal({ replay: '"never"' }), 'portals.home.replay', 'found "never"', '"soon" or "late"'],
+    [portal({ retry_lost_answer: '"never"' }), 'portals.home.retry_lost_answer', 'found "never"', '"early" or "late"'],
+    [portal({ replay: '"soon"' }), 'portals.home.replay', 'is now retry_lost_answer = "early"'],
+    [portal({ replay: '"late"' }), 'portals.home.replay', 'is now retry_lost_answer = "late"'],
+    [portal({ replay: 'true' }), 'portals.home.replay', 'is now retry_lost_answer = "early"'],
     [portal({ redirect: '"on"' }), 'portals.home.redirect', 'found "on"', '"auto", "off"'],
     [portal({ redirect: '"https://hub.example/x?y"' }), 'portals.home.redirect', '/callback/<nonce>'],
     [portal({ ca_file: '"no-ca.pem"' }), 'portals.home.ca_file', `${folder.path}/no-ca.pem is not there`],
@@ -326,9 +329,9 @@ describe('a configuration that is wrong is read as far as it can be used, and ea
     ['lan.key_file = "x"\nlan.mdns = false', ['lan.certificate_file'], { lan: { certificate: null, mdns: false } }],
     ['hub.nmae = "x"\nhub.state_dir = "/s"\ncolour = 1', ['colour', 'hub.nmae'], { stateDirectory: '/s' }],
     [
-      portal({ client_secret_file: '"gone"', ca_file: '"gone"', replay: '"never"' }),
-      ['portals.home.replay', 'portals.home.ca_file', 'portals.home.client_secret_file'],
-      { portals: [{ baseUrl: 'https://api.portal.example', ca: [], replay: 'soon' }] },
+      portal({ client_secret_file: '"gone"', ca_file: '"gone"', retry_lost_answer: '"never"' }),
+      ['portals.home.retry_lost_answer', 'portals.home.ca_file', 'portals.home.client_secret_file'],
+      { portals: [{ baseUrl: 'https://api.portal.example', ca: [], retryLostAnswer: 'early' }] },
     ],
     [portal({ base_url: '7' }) + other, ['portals.home.base_url'], { portals: [{ name: 'other' }] }],
     [
@@ -404,6 +407,8 @@ describe('the environment', () => {
     ['LATCHKEY_PAIRING_LIFETIME', 'long', 'pairing.lifetime', 'found "long"'],
     ['LATCHKEY_PORTALS_HOME_CLIENT_ID', 'x', 'portals.home.client_id', 'found "x"; allowed is a UUID'],
     ['LATCHKEY_PORTALS_HOME_CLIENT_SECRET_FILE', 'gone', 'portals.home.client_secret_file', 'is not there'],
+    ['LATCHKEY_PORTALS_HOME_REPLAY', 'late', 'portals.home.replay', 'is now retry_lost_answer = "late"'],
+    ['LATCHKEY_PORTALS_HOME_RETRY_LOST_ANSWER', 'soon', 'portals.home.retry_lost_answer', 'found "soon"; allowed is'],
     ['LATCHKEY_APPLIANCES_WALLBOX_SCOPE', 'ä', 'appliances.wallbox.scope', 'the scope "ä"'],
     [
       'LATCHKEY_APPLIANCES_EV_NOPE',
@@ -452,7 +457,9 @@ describe('what is left out', () => {
       metrics: { host: '127.0.0.1', port: 9480 },
       credentials: undefined,
     });
-    expect((await load(portal())).portals).toMatchObject([{ name: 'home', ca: [], replay: 'soon', redirect: 'auto' }]);
+    expect((await load(portal())).portals).toMatchObject([
+      { name: 'home', ca: [], retryLostAnswer: 'early', redirect: 'auto' },
+    ]);
   });
 
   it('comes from systemd, or from XDG, before that', async () => {

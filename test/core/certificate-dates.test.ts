@@ -25,7 +25,7 @@ test('with a clock that is right to five minutes it is the certificate that is a
 });
 
 test('a refresh that fails so waits for the clock, and keeps grant, token and refresh token', () => {
-  const context = { now: in1970, confirmed: null, replay: 'soon', fraction: 1 } as const;
+  const context = { now: in1970, confirmed: null, retryLostAnswer: 'early', fraction: 1 } as const;
   const outcome = { kind: 'not_sent', detail: 'certificate is not yet valid', certificate: 'not_yet_valid' } as const;
   const state = afterFailure(grantOf(), { kind: 'good' }, outcome, context);
   expect(state).toMatchObject({

@@ -7,15 +7,15 @@ import { at, grantOf, HOUR, MINUTE } from './samples.ts';
 const made = Date.UTC(2031, 4, 5, 3, 23);
 const doubt = { kind: 'copy', lostAt: { boot: '', uptime: 0, wall: made }, sends: 0 } as const;
 const grant = grantOf({ doubt });
-const when = (uptime: number, replay: 'soon' | 'late'): RetryContext => ({
+const when = (uptime: number, retryLostAnswer: 'early' | 'late'): RetryContext => ({
   now: at(uptime),
   confirmed: null,
-  replay,
+  retryLostAnswer,
   fraction: 0.5,
 });
 
 test('a grant of a copy says which copy that is, and keeps saying so while the portal is out of reach', () => {
-  const { health, doubt: kept } = stateAtStart(grant, null, when(10 * MINUTE, 'soon'));
+  const { health, doubt: kept } = stateAtStart(grant, null, when(10 * MINUTE, 'early'));
   expect(kept).toEqual(doubt);
   expect(health).toMatchObject({
     kind: 'failing',
@@ -25,21 +25,21 @@ test('a grant of a copy says which copy that is, and keeps saying so while the p
         'The grant was restored from a copy of 2031-05-05T03:23:00.000Z, so the refresh token at hand may be used up',
     },
   });
-  const next = afterFailure(grant, health, { kind: 'not_sent', detail: 'no route' }, when(11 * MINUTE, 'soon'));
+  const next = afterFailure(grant, health, { kind: 'not_sent', detail: 'no route' }, when(11 * MINUTE, 'early'));
   expect(next).toMatchObject({ doubt, health: { problem: { message: expect.stringContaining('copy of 2031') } } });
 });
 
-test('with replay late its refresh token rests until the token at hand has ended', () => {
+test('with retry_lost_answer late its refresh token rests until the token at hand has ended', () => {
   const { health } = stateAtStart(grant, null, when(10 * MINUTE, 'late'));
   const timing = { ...when(10 * MINUTE, 'late'), since: 0, jitterOffset: 0, lastForcedRefresh: null };
   expect(dueAt(grant, health, timing)).toBe(at(HOUR).uptime + 1000);
 });
 
 test('refused, it says what may have happened; an answer lost on the way does not hide that', () => {
-  const lost = afterFailure(grant, { kind: 'good' }, { kind: 'ambiguous', detail: 'reset' }, when(HOUR, 'soon'));
+  const lost = afterFailure(grant, { kind: 'good' }, { kind: 'ambiguous', detail: 'reset' }, when(HOUR, 'early'));
   expect(lost.doubt).toEqual({ ...doubt, sends: 1 });
   const refusal = { kind: 'refused', detail: 'invalid_grant', portalTime: null } as const;
-  const { health } = afterFailure({ ...grant, doubt: lost.doubt }, lost.health, refusal, when(HOUR, 'soon'));
+  const { health } = afterFailure({ ...grant, doubt: lost.doubt }, lost.health, refusal, when(HOUR, 'early'));
   expect(health).toMatchObject({
     kind: 'refused',
     problem: {

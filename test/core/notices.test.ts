@@ -82,7 +82,7 @@ describe('when an appliance has a notice', () => {
       'refresh_failing',
     ],
     ['for a day, the token ended', facts('retrying', 'portal_deferred'), DAY, 'token_ending'],
-    ['an answer lost, the early replay to come', facts('retrying', 'answer_lost', { left: HOUR }), 3000, null],
+    ['an answer lost, the early retry to come', facts('retrying', 'answer_lost', { left: HOUR }), 3000, null],
     ['the store is full for a day: the hub has a notice of that', facts('retrying', 'store_unwritable'), DAY, null],
     ['an answer lost a minute ago', facts('retrying', 'answer_lost', { left: HOUR }), MINUTE, 'answer_lost'],
     [

@@ -4,14 +4,14 @@ import type { Instant } from '../../src/core/clock.ts';
 import { type Grant, remaining } from '../../src/core/grants/grant.ts';
 import { dueAt, type Health, onDemandAt } from '../../src/core/grants/health.ts';
 import { afterFailure, type RefreshFailure, stateAtStart } from '../../src/core/grants/refresh.ts';
-import { type Replay, replayHoldOff } from '../../src/core/grants/retry-delays.ts';
+import { lostAnswerHoldOff, type RetryLostAnswer } from '../../src/core/grants/retry-delays.ts';
 import { at, DAY, grantOf, HOUR, MINUTE, SECOND } from './samples.ts';
 
 const good: Health = { kind: 'good' };
-const context = (now: Instant, changes: { replay?: Replay; fraction?: number } = {}) => ({
+const context = (now: Instant, changes: { retryLostAnswer?: RetryLostAnswer; fraction?: number } = {}) => ({
   now,
   confirmed: null,
-  replay: 'soon' as Replay,
+  retryLostAnswer: 'early' as RetryLostAnswer,
   fraction: 0.5,
   ...changes,
 });
@@ -27,10 +27,10 @@ const outcomes = {
 } as const satisfies Record<string, RefreshFailure>;
 
 /** A timetable of a hub that was running all the time. */
-const timetable = (now: Instant, jitterOffset: number, replay: Replay = 'soon') => ({
+const timetable = (now: Instant, jitterOffset: number, retryLostAnswer: RetryLostAnswer = 'early') => ({
   now,
   confirmed: null,
-  replay,
+  retryLostAnswer,
   since: 0,
   jitterOffset,
   lastForcedRefresh: null,
@@ -43,8 +43,13 @@ function after(grant: Grant, standing: ReturnType<typeof afterFailure>): Grant {
 }
 
 /** When the grant is tried again by itself after `standing`, and when for an appliance that waits. */
-function triedAt(grant: Grant, standing: ReturnType<typeof afterFailure>, now: Instant, replay: Replay = 'soon') {
-  const timing = timetable(now, 0.5, replay);
+function triedAt(
+  grant: Grant,
+  standing: ReturnType<typeof afterFailure>,
+  now: Instant,
+  retryLostAnswer: RetryLostAnswer = 'early',
+) {
+  const timing = timetable(now, 0.5, retryLostAnswer);
   const next = after(grant, standing);
   return { due: dueAt(next, standing.health, timing), onDemand: onDemandAt(next, standing.health, timing) };
 }
@@ -91,9 +96,9 @@ describe('what follows from an attempt without new tokens', () => {
   } as const;
   const every = Object.keys(outcomes) as (keyof typeof outcomes)[];
 
-  describe.each(['soon', 'late'] as const)('with replay %s', (replay) => {
+  describe.each(['early', 'late'] as const)('with retry_lost_answer %s', (retryLostAnswer) => {
     test.each(every)('no doubt before, %s', (kind) => {
-      const standing = afterFailure(grantOf(), good, outcomes[kind], context(now, { replay }));
+      const standing = afterFailure(grantOf(), good, outcomes[kind], context(now, { retryLostAnswer }));
       expect(standing.doubt).toEqual(kind === 'ambiguous' ? { lostAt: now, sends: 1 } : null);
       expect(standing.refused).toEqual(kind === 'refused' ? now : null);
       expect(standing.health).toMatchObject({
@@ -104,7 +109,7 @@ describe('what follows from an attempt without new tokens', () => {
     });
 
     test.each(every)('in doubt before, %s', (kind) => {
-      const standing = afterFailure(grantOf({ doubt }), good, outcomes[kind], context(now, { replay }));
+      const standing = afterFailure(grantOf({ doubt }), good, outcomes[kind], context(now, { retryLostAnswer }));
       expect(standing.doubt).toEqual(kind === 'ambiguous' ? { ...doubt, sends: 2 } : doubt);
       expect(standing.refused).toEqual(kind === 'refused' ? now : null);
       expect(standing.health).toMatchObject({
@@ -115,7 +120,12 @@ describe('what follows from an attempt without new tokens', () => {
 
     test.each(every)('refused before, %s: refused it stays, and nothing is tried by itself', (kind) => {
       const since = at(MINUTE);
-      const standing = afterFailure(grantOf({ refused: since }), good, outcomes[kind], context(now, { replay }));
+      const standing = afterFailure(
+        grantOf({ refused: since }),
+        good,
+        outcomes[kind],
+        context(now, { retryLostAnswer }),
+      );
       expect(standing).toMatchObject({ doubt: null, refused: since, health: { kind: 'refused', retryAt: null } });
       expect(standing.health).toMatchObject({ problem: { code: 'refused', since } });
     });
@@ -224,12 +234,12 @@ describe('what follows from an attempt without new tokens', () => {
 describe('in doubt', () => {
   const now = at(48 * MINUTE);
 
-  test.each([0, 0.5, 1])('replay soon tries once more after 1 to 3 s (jitter %d)', (fraction) => {
+  test.each([0, 0.5, 1])('retry_lost_answer early tries once more after 1 to 3 s (jitter %d)', (fraction) => {
     const { health } = afterFailure(grantOf(), good, outcomes.ambiguous, context(now, { fraction }));
     expect(health).toMatchObject({ retryAt: now.uptime + SECOND + 2 * SECOND * fraction });
   });
 
-  test('replay soon then waits until shortly before the token at hand ends', () => {
+  test('retry_lost_answer early then waits until shortly before the token at hand ends', () => {
     const first = afterFailure(grantOf(), good, outcomes.ambiguous, context(now));
     const later = at(now.uptime + 2 * SECOND);
     const second = afterFailure(after(grantOf(), first), first.health, outcomes.ambiguous, context(later));
@@ -238,8 +248,8 @@ describe('in doubt', () => {
     expect(second.doubt).toEqual({ lostAt: now, sends: 2 });
   });
 
-  test('replay late waits until the token at hand has ended from the first loss on', () => {
-    const lost = afterFailure(grantOf(), good, outcomes.ambiguous, context(now, { replay: 'late' }));
+  test('retry_lost_answer late waits until the token at hand has ended from the first loss on', () => {
+    const lost = afterFailure(grantOf(), good, outcomes.ambiguous, context(now, { retryLostAnswer: 'late' }));
     const then = HOUR + SECOND;
     expect(triedAt(grantOf(), lost, now, 'late')).toEqual({ due: then, onDemand: then });
   });
@@ -250,42 +260,54 @@ describe('in doubt', () => {
   test.each(others)('%s gives no reason to use the old token sooner: a person may have asked for that try', (kind) => {
     const once = grantOf({ doubt: { lostAt: now, sends: 1 } });
     const twice = grantOf({ doubt: { lostAt: now, sends: 2 } });
-    const retryAt = (grant: Grant, replay: Replay) =>
-      triedAt(grant, afterFailure(grant, good, outcomes[kind], context(now, { replay, fraction: 0 })), now, replay).due;
+    const retryAt = (grant: Grant, retryLostAnswer: RetryLostAnswer) =>
+      triedAt(
+        grant,
+        afterFailure(grant, good, outcomes[kind], context(now, { retryLostAnswer, fraction: 0 })),
+        now,
+        retryLostAnswer,
+      ).due;
     expect(retryAt(once, 'late')).toBe(HOUR + SECOND);
-    expect(retryAt(twice, 'soon')).toBe(HOUR - MINUTE);
-    // The one early replay has not reached the portal yet, or was put off by it.
-    expect(retryAt(once, 'soon')).toBe(now.uptime + SECOND);
+    expect(retryAt(twice, 'early')).toBe(HOUR - MINUTE);
+    // The one early retry has not reached the portal yet, or was put off by it.
+    expect(retryAt(once, 'early')).toBe(now.uptime + SECOND);
   });
 
   test('the old token rests until its time whatever is asked for, and no longer than that', () => {
-    const rest = (uptime: number, replay: Replay, sends: number) =>
-      replayHoldOff(grantOf({ doubt: { lostAt: now, sends } }), { now: at(uptime), confirmed: null, replay });
-    expect(rest(48 * MINUTE, 'soon', 1)).toBe(0);
-    expect(rest(48 * MINUTE, 'soon', 2)).toBe(11 * MINUTE);
-    expect(rest(HOUR - MINUTE, 'soon', 2)).toBe(0);
+    const rest = (uptime: number, retryLostAnswer: RetryLostAnswer, sends: number) =>
+      lostAnswerHoldOff(grantOf({ doubt: { lostAt: now, sends } }), {
+        now: at(uptime),
+        confirmed: null,
+        retryLostAnswer,
+      });
+    expect(rest(48 * MINUTE, 'early', 1)).toBe(0);
+    expect(rest(48 * MINUTE, 'early', 2)).toBe(11 * MINUTE);
+    expect(rest(HOUR - MINUTE, 'early', 2)).toBe(0);
     expect(rest(48 * MINUTE, 'late', 1)).toBe(12 * MINUTE + SECOND);
     expect(rest(HOUR - 1, 'late', 1)).toBe(SECOND + 1);
     expect(rest(HOUR + SECOND, 'late', 1)).toBe(0);
-    expect(replayHoldOff(grantOf(), { now, confirmed: null, replay: 'late' })).toBe(0);
+    expect(lostAnswerHoldOff(grantOf(), { now, confirmed: null, retryLostAnswer: 'late' })).toBe(0);
   });
 
-  test.each(['soon', 'late'] as const)('with the token at hand dead, replay %s backs off', (replay) => {
-    const grant = grantOf({ doubt: { lostAt: at(48 * MINUTE), sends: 3 } });
-    const health: Health = {
-      kind: 'failing',
-      problem: { code: 'answer_lost', message: '', since: now },
-      failures: 6,
-      retryAt: 0,
-    };
-    const dead = at(2 * HOUR);
-    const standing = afterFailure(grant, health, outcomes.ambiguous, context(dead, { replay, fraction: 1 }));
-    expect(remaining(grant, dead, null)).toBe(0);
-    expect(standing.health).toMatchObject({
-      retryAt: dead.uptime + 48 * MINUTE,
-      onDemandAt: dead.uptime + 128 * SECOND,
-    });
-  });
+  test.each(['early', 'late'] as const)(
+    'with the token at hand dead, retry_lost_answer %s backs off',
+    (retryLostAnswer) => {
+      const grant = grantOf({ doubt: { lostAt: at(48 * MINUTE), sends: 3 } });
+      const health: Health = {
+        kind: 'failing',
+        problem: { code: 'answer_lost', message: '', since: now },
+        failures: 6,
+        retryAt: 0,
+      };
+      const dead = at(2 * HOUR);
+      const standing = afterFailure(grant, health, outcomes.ambiguous, context(dead, { retryLostAnswer, fraction: 1 }));
+      expect(remaining(grant, dead, null)).toBe(0);
+      expect(standing.health).toMatchObject({
+        retryAt: dead.uptime + 48 * MINUTE,
+        onDemandAt: dead.uptime + 128 * SECOND,
+      });
+    },
+  );
 });
 
 describe('a portal that rejects', () => {
@@ -412,9 +434,9 @@ describe('at start', () => {
     expect(triedAt(grantOf(), standing, at(47 * MINUTE)).due).toBe(HOUR - MINUTE);
   });
 
-  test('a doubt goes on: replay late waits for the end of the token at hand, which the same boot knows', () => {
+  test('a doubt goes on: retry_lost_answer late waits for the end of the token at hand, which the same boot knows', () => {
     const doubt = { lostAt: at(46 * MINUTE), sends: 1 };
-    const standing = stateAtStart(grantOf({ doubt }), null, context(at(47 * MINUTE), { replay: 'late' }));
+    const standing = stateAtStart(grantOf({ doubt }), null, context(at(47 * MINUTE), { retryLostAnswer: 'late' }));
     expect(standing).toMatchObject({ doubt, refused: null, health: { kind: 'failing' } });
     expect(triedAt(grantOf(), standing, at(47 * MINUTE), 'late').due).toBe(HOUR + SECOND);
   });
@@ -440,17 +462,22 @@ describe('a token that the cloud refused', () => {
     expect(onDemandAt(grant, good, justTried)).toBe(now.uptime + 59 * SECOND);
   });
 
-  test.each(['soon', 'late'] as const)('lets the old refresh token rest no more (replay %s)', (replay) => {
-    const doubt = { lostAt: at(29 * MINUTE), sends: 1 };
-    const before = afterFailure(grantOf({ doubt }), good, outcomes.ambiguous, context(now, { replay }));
-    expect(triedAt(grantOf(), before, now, replay).due).toBe(replay === 'soon' ? HOUR - MINUTE : HOUR + SECOND);
-    const soon = { due: now.uptime + SECOND, onDemand: now.uptime + SECOND };
-    expect(triedAt(grant, before, now, replay)).toEqual(soon);
-    const after = afterFailure({ ...grant, doubt }, good, outcomes.ambiguous, context(now, { replay }));
-    expect(triedAt(grant, after, now, replay)).toEqual(soon);
-    const started = stateAtStart(grantOf({ doubt: { ...doubt, sends: 2 } }), null, context(now, { replay }));
-    expect(triedAt(grant, started, now, replay)).toEqual(soon);
-  });
+  test.each(['early', 'late'] as const)(
+    'lets the old refresh token rest no more (retry_lost_answer %s)',
+    (retryLostAnswer) => {
+      const doubt = { lostAt: at(29 * MINUTE), sends: 1 };
+      const before = afterFailure(grantOf({ doubt }), good, outcomes.ambiguous, context(now, { retryLostAnswer }));
+      expect(triedAt(grantOf(), before, now, retryLostAnswer).due).toBe(
+        retryLostAnswer === 'early' ? HOUR - MINUTE : HOUR + SECOND,
+      );
+      const soon = { due: now.uptime + SECOND, onDemand: now.uptime + SECOND };
+      expect(triedAt(grant, before, now, retryLostAnswer)).toEqual(soon);
+      const after = afterFailure({ ...grant, doubt }, good, outcomes.ambiguous, context(now, { retryLostAnswer }));
+      expect(triedAt(grant, after, now, retryLostAnswer)).toEqual(soon);
+      const started = stateAtStart(grantOf({ doubt: { ...doubt, sends: 2 } }), null, context(now, { retryLostAnswer }));
+      expect(triedAt(grant, started, now, retryLostAnswer)).toEqual(soon);
+    },
+  );
 
   test('is left alone as long as the portal asked for, in doubt or not', () => {
     const doubt = { lostAt: at(29 * MINUTE), sends: 2 };

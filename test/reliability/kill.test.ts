@@ -26,7 +26,7 @@ it('kill -9 at a strict portal keeps open pairings and the grants that were not 
   portal.drop();
   await hub.launch();
 
-  // By the log: on a busy machine the replay is over before anybody can ask.
+  // By the log: on a busy machine the retry is over before anybody can ask.
   const lost = hub.events('answer lost').map(({ appliance }) => appliance);
   expect(lost.toSorted()).toEqual(['acted', 'not-acted']);
   expect((await hub.until('not-acted', ({ state }) => state !== 'retrying')).state).toBe('active');

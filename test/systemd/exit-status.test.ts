@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { chmodSync, chownSync, existsSync, readdirSync, writeFileSync } from 'node:fs';
+import { chmodSync, chownSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { chmod, mkdir, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
@@ -37,6 +37,25 @@ async function expectEnd(hub: HubProcess, status: number, says: readonly string[
 test('a wrong configuration is not started again', async () => {
   await using hub = await prepared({ lan: 'port = 80' });
   await expectEnd(hub, 78, ['lan.port', 'http_port']);
+});
+
+test('the retired key replay is refused with the name of the new one, and the grant is there once it is corrected', async () => {
+  await using hub = await HubProcess.start({ emulator, portal: 'retry_lost_answer = "late"' });
+  await hub.cli('appliance', 'add', 'heater');
+  await hub.pair('heater', emulator);
+  await hub.kill('SIGTERM');
+  const file = join(hub.directory, 'latchkey.toml');
+  const current = readFileSync(file, 'utf8');
+  writeFileSync(file, current.replace('retry_lost_answer', 'replay'));
+  await expectEnd(hub, 78, [`latchkey: ${file}: portals.home.replay: is now retry_lost_answer = "late"`]);
+  const env = { LATCHKEY_PORTALS_HOME_REPLAY: 'soon' };
+  const fault = 'LATCHKEY_PORTALS_HOME_REPLAY: portals.home.replay: is now retry_lost_answer = "early"';
+  await expectEnd(hub, 78, [fault], { env });
+  writeFileSync(file, current);
+  await hub.launch();
+  expect(await hub.appliance('heater')).toMatchObject({ state: 'active', problem: null });
+  const refreshed = await hub.ask((control) => control.refresh('heater'));
+  expect(refreshed).toMatchObject({ state: 'active', problem: null });
 });
 
 test('a credential that is missing is named, with where it belongs', async () => {

@@ -58,8 +58,8 @@ export class Grants implements AsyncDisposable {
     this.#store = store;
     this.#scheduler = scheduler;
     this.#connectionOf = connectionOf;
-    const replayOf = (appliance: string) => connectionOf(appliance)?.replay;
-    this.schedule = new RefreshSchedule(environment, portalClock, replayOf, jitterOffset);
+    const retryLostAnswerOf = (appliance: string) => connectionOf(appliance)?.retryLostAnswer;
+    this.schedule = new RefreshSchedule(environment, portalClock, retryLostAnswerOf, jitterOffset);
     const { schedule } = this;
     this.#logger = new RefreshLogger(environment, schedule, connectionOf);
     this.#context = {

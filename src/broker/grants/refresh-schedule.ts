@@ -1,7 +1,7 @@
 import type { Instant } from '../../core/clock.ts';
 import { ageOf, type Grant, remaining } from '../../core/grants/grant.ts';
 import { dueAt, type Health, onDemandAt } from '../../core/grants/health.ts';
-import type { Replay, RetryContext } from '../../core/grants/retry-delays.ts';
+import type { RetryContext, RetryLostAnswer } from '../../core/grants/retry-delays.ts';
 import type { Environment } from '../environment.ts';
 import type { PortalClock } from '../time/portal-clock.ts';
 
@@ -22,7 +22,7 @@ export interface ScheduledGrant {
 export class RefreshSchedule {
   readonly #environment: Pick<Environment, 'clock' | 'random'>;
   readonly #portalClock: PortalClock;
-  readonly #replayOf: (appliance: string) => Replay | undefined;
+  readonly #retryLostAnswerOf: (appliance: string) => RetryLostAnswer | undefined;
   readonly #jitterOffset: (appliance: string) => number;
   /** When this run of the hub began, on the boot clock in ms. */
   readonly since: number;
@@ -31,12 +31,12 @@ export class RefreshSchedule {
   constructor(
     environment: Pick<Environment, 'clock' | 'random'>,
     portalClock: PortalClock,
-    replayOf: (appliance: string) => Replay | undefined,
+    retryLostAnswerOf: (appliance: string) => RetryLostAnswer | undefined,
     jitterOffset: (appliance: string) => number,
   ) {
     this.#environment = environment;
     this.#portalClock = portalClock;
-    this.#replayOf = replayOf;
+    this.#retryLostAnswerOf = retryLostAnswerOf;
     this.#jitterOffset = jitterOffset;
     this.since = environment.clock.now().uptime;
   }
@@ -76,8 +76,8 @@ export class RefreshSchedule {
   /** What the next attempt of an appliance's grant is worked out from now. */
   context(appliance: string, now = this.#environment.clock.now()): RetryContext {
     const { random } = this.#environment;
-    const replay = this.#replayOf(appliance) ?? 'late';
-    return { now, confirmed: this.#portalClock.confirmed, replay, fraction: random.fraction() };
+    const retryLostAnswer = this.#retryLostAnswerOf(appliance) ?? 'late';
+    return { now, confirmed: this.#portalClock.confirmed, retryLostAnswer, fraction: random.fraction() };
   }
 
   #hasCome(at: number | null): boolean {

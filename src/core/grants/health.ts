@@ -1,7 +1,7 @@
 import type { Instant } from '../clock.ts';
 import type { Problem } from '../reports/problem.ts';
 import type { Grant } from './grant.ts';
-import { type RetryContext, replayHoldOff } from './retry-delays.ts';
+import { lostAnswerHoldOff, type RetryContext } from './retry-delays.ts';
 import { forcedRefreshAt, nextRefreshAt, onDemandDue, type ScheduleInput } from './schedule.ts';
 
 /**
@@ -45,7 +45,7 @@ export interface Rejections {
 const RETRY_WITHIN = 5000;
 
 /** What the hold-off of an old refresh token is worked out from, anew each time: how long the token at hand lives may become known late. */
-type HoldOffInput = Pick<RetryContext, 'now' | 'confirmed' | 'replay'>;
+type HoldOffInput = Pick<RetryContext, 'now' | 'confirmed' | 'retryLostAnswer'>;
 
 /** When a grant is to be refreshed, on the boot clock in ms; null for never, unless a person asks. */
 export function dueAt(grant: Grant, health: Health, schedule: ScheduleInput & HoldOffInput): number | null {
@@ -67,7 +67,7 @@ export function onDemandAt(
 }
 
 function heldOff(at: number | null, grant: Grant, input: HoldOffInput): number | null {
-  const holdOff = replayHoldOff(grant, input);
+  const holdOff = lostAnswerHoldOff(grant, input);
   return at === null || holdOff === 0 ? at : Math.max(at, input.now.uptime + holdOff);
 }
 

@@ -10,7 +10,14 @@ import {
 } from './backoff.ts';
 import { type Doubt, type Grant, remaining } from './grant.ts';
 import type { Health, Rejections } from './health.ts';
-import { backgroundRetry, both, type RetryContext, type RetryDelays, replayDelays, timesOf } from './retry-delays.ts';
+import {
+  backgroundRetry,
+  both,
+  lostAnswerDelays,
+  type RetryContext,
+  type RetryDelays,
+  timesOf,
+} from './retry-delays.ts';
 import type { TokenOutcome } from './token-outcome.ts';
 
 /** An outcome that left the hub with the tokens it had. */
@@ -88,7 +95,7 @@ export function afterFailure(
     }
     case 'ambiguous': {
       const doubt = { ...grant.doubt, lostAt: grant.doubt?.lostAt ?? now, sends: (grant.doubt?.sends ?? 0) + 1 };
-      return failing('answer_lost', outcome.detail, replayDelays(grant, doubt, failures, context), { doubt });
+      return failing('answer_lost', outcome.detail, lostAnswerDelays(grant, doubt, failures, context), { doubt });
     }
     case 'misconfigured':
       return failing(
@@ -123,7 +130,7 @@ export function stateAtStart(grant: Grant, attempt: Instant | null, context: Ret
   if (grant.doubt === null) {
     return { doubt: null, refused: null, misconfigured, health: healthAtStart(misconfigured, context) };
   }
-  const times = timesOf(replayDelays(grant, grant.doubt, 1, context), context.now);
+  const times = timesOf(lostAnswerDelays(grant, grant.doubt, 1, context), context.now);
   const known = doubted(grant.doubt, null);
   const health = { kind: 'failing', problem: known, failures: 1, ...times } as const;
   return { doubt: grant.doubt, refused: null, misconfigured, health };

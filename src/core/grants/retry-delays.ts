@@ -3,13 +3,13 @@ import { backgroundDelay, backoffDelay, onDemandBackoff, quickBackoff } from './
 import { ageOf, type Doubt, type Grant, minRemaining } from './grant.ts';
 
 /** When the old refresh token is sent again after a lost answer: docs/decisions/lost-answers.md. */
-export type Replay = 'soon' | 'late';
+export type RetryLostAnswer = 'early' | 'late';
 
 /** What the next attempt after a failed one is worked out from. */
 export interface RetryContext {
   readonly now: Instant;
   readonly confirmed: ConfirmedTime | null;
-  readonly replay: Replay;
+  readonly retryLostAnswer: RetryLostAnswer;
   /** A random number from 0 to 1, for jitter. */
   readonly fraction: number;
 }
@@ -28,30 +28,30 @@ const OVERRUN = 1000;
 
 /**
  * Milliseconds for which the old refresh token must not be sent because of a doubt, whatever else may happen: each further use
- * might make the portal revoke a token that still serves. With `soon` one early replay is free, and the next comes
+ * might make the portal revoke a token that still serves. With `early` one early retry is free, and the next comes
  * shortly before the token at hand ends; with `late` there is none before it has ended. A token that the cloud refuses serves no longer,
  * and nothing is lost by another use.
  */
-export function replayHoldOff(
+export function lostAnswerHoldOff(
   grant: Grant,
-  { now, confirmed, replay }: Pick<RetryContext, 'now' | 'confirmed' | 'replay'>,
+  { now, confirmed, retryLostAnswer }: Pick<RetryContext, 'now' | 'confirmed' | 'retryLostAnswer'>,
 ): number {
-  if (grant.doubt === null || grant.distrusted !== null || awaitsEarlyReplay(grant, { replay })) return 0;
+  if (grant.doubt === null || grant.distrusted !== null || awaitsEarlyRetry(grant, { retryLostAnswer })) return 0;
   const age = ageOf(grant, now, confirmed);
   if (age === null) return 0;
-  return Math.max(0, grant.lifetime - age + (replay === 'soon' ? -minRemaining(grant) : OVERRUN));
+  return Math.max(0, grant.lifetime - age + (retryLostAnswer === 'early' ? -minRemaining(grant) : OVERRUN));
 }
 
-/** A lost answer is followed by one early replay, for portals with a grace time, and it has not reached the portal yet. */
-function awaitsEarlyReplay({ doubt }: Grant, { replay }: Pick<RetryContext, 'replay'>): boolean {
-  return doubt !== null && replay === 'soon' && doubt.sends <= 1;
+/** A lost answer is followed by one early retry, for portals with a grace time, and it has not reached the portal yet. */
+function awaitsEarlyRetry({ doubt }: Grant, { retryLostAnswer }: Pick<RetryContext, 'retryLostAnswer'>): boolean {
+  return doubt !== null && retryLostAnswer === 'early' && doubt.sends <= 1;
 }
 
 /** Milliseconds to the next use of the old refresh token, right after an answer was lost: at its hold-off's end no backoff goes on. */
-export function replayDelays(grant: Grant, doubt: Doubt, failures: number, context: RetryContext): RetryDelays {
-  const { replay, fraction } = context;
-  if (replay === 'soon' && doubt.sends === 1) return both(1000 + 2000 * fraction);
-  const holdOff = replayHoldOff({ ...grant, doubt }, context);
+export function lostAnswerDelays(grant: Grant, doubt: Doubt, failures: number, context: RetryContext): RetryDelays {
+  const { retryLostAnswer, fraction } = context;
+  if (retryLostAnswer === 'early' && doubt.sends === 1) return both(1000 + 2000 * fraction);
+  const holdOff = lostAnswerHoldOff({ ...grant, doubt }, context);
   const onDemand = backoffDelay(onDemandBackoff(grant.lifetime), failures, fraction);
   if (holdOff === 0) return { background: backgroundRetry(grant, failures, context), onDemand };
   const quick = backoffDelay(quickBackoff(grant.lifetime), failures, fraction);
@@ -62,8 +62,8 @@ export function replayDelays(grant: Grant, doubt: Doubt, failures: number, conte
  * Milliseconds to the hub's own next attempt: soon where no other hub has cause for the same, which is where an answer was lost,
  * or an appliance has said that the token at hand is no good.
  */
-export function backgroundRetry(grant: Grant, failures: number, { replay, fraction }: RetryContext): number {
-  return grant.distrusted !== null || awaitsEarlyReplay(grant, { replay })
+export function backgroundRetry(grant: Grant, failures: number, { retryLostAnswer, fraction }: RetryContext): number {
+  return grant.distrusted !== null || awaitsEarlyRetry(grant, { retryLostAnswer })
     ? backoffDelay(quickBackoff(grant.lifetime), failures, fraction)
     : backgroundDelay(grant.lifetime, failures, fraction);
 }

@@ -44,7 +44,7 @@ const WEIGHT: Partial<Record<NoticeCode, number>> = {
 /** How long refreshes must fail in a run of the hub before it counts what was overdue when it began, in ms. */
 const START = 10 * MINUTE;
 /** A lost answer is told of when the early try with the old refresh token has not helped, in ms. */
-const EARLY_REPLAY = MINUTE;
+const EARLY_RETRY = MINUTE;
 
 /** For how long a hub's problem must stand until it is a notice, and a notice of before a restart stays before it is over, in ms. */
 const LASTING: Record<HubConditionCode, number> = {
@@ -103,7 +103,7 @@ export function noticeOf({ condition, grant }: ApplianceFacts, failing: Failing 
 function lastingCode({ code }: ApplianceCondition, grant: GrantFacts, lasting: number): NoticeCode | null {
   if (lasting >= HOUR && isEnding(grant)) return 'token_ending';
   if (lasting >= DAY) return 'refresh_failing';
-  return code === 'answer_lost' && lasting >= EARLY_REPLAY ? 'answer_lost' : null;
+  return code === 'answer_lost' && lasting >= EARLY_RETRY ? 'answer_lost' : null;
 }
 
 /** @param since RFC 3339 UTC: when refreshes began to fail, if that is what is told */

@@ -51,9 +51,9 @@ export function settings({ portals, appliances, notify, lan, credentials, ...pla
   return {
     ...plain,
     lan: { ...lan, certificate: lan.certificate === null ? null : lan.certificate.files },
-    portals: portals.map(({ name, baseUrl, frontendUrl, clientId, ca, replay, redirect }) => {
+    portals: portals.map(({ name, baseUrl, frontendUrl, clientId, ca, retryLostAnswer, redirect }) => {
       const where = URL.canParse(redirect) ? new URL(redirect).origin : redirect;
-      return { name, baseUrl, frontendUrl, clientId, cas: ca.length, replay, redirect: where };
+      return { name, baseUrl, frontendUrl, clientId, cas: ca.length, retryLostAnswer, redirect: where };
     }),
     appliances: appliances.map(({ name, clientId, scope, portal, credentials: { kind } }) => {
       return { name, clientId, scope, portal, credentials: kind };
