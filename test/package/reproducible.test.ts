@@ -9,7 +9,7 @@ import { ownPackage } from './chroot.ts';
 
 const run = promisify(execFile);
 const ROOT = join(import.meta.dirname, '../..');
-const TREE = ['src', 'systemd', 'docs', 'scripts', 'node_modules', 'README.md', 'CHANGELOG.md', '.npmrc'];
+const TREE = ['src', 'systemd', 'docs', 'scripts', 'node_modules', 'README.md', 'CHANGELOG.md', 'LICENSE', '.npmrc'];
 const TREE_FILES = ['package.json', 'package-lock.json', 'tsconfig.json'];
 
 it('a package is the same wherever it is built', async () => {
