@@ -8,9 +8,10 @@ import { leavesTooLittle } from '../../src/core/grants/schedule.ts';
 import type { TokenOutcome } from '../../src/core/grants/token-outcome.ts';
 import type { Log } from '../../src/core/log.ts';
 import type { Random } from '../../src/core/random.ts';
+import { logTo } from '../../test/support/log-to.ts';
 import { EPOCH } from './portal.ts';
 
-const SILENT: Log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
+const SILENT: Log = logTo(() => undefined);
 const GOOD: Health = { kind: 'good' };
 
 /** A grant of the fleet. */

@@ -81,7 +81,7 @@ export function openAdministration(broker: Broker, address: HubAddress): BrokerA
     portals: () => appliances.portals,
     async addAppliance(name, scope, portal) {
       const credentials = await appliances.add(name, scope, portal);
-      log.info('appliance added', { appliance: name, portal: credentials.appliance.portal });
+      log.info('appliance_added', { appliance: name, portal: credentials.appliance.portal });
       return issued(credentials);
     },
     async removeAppliance(name) {
@@ -92,36 +92,36 @@ export function openAdministration(broker: Broker, address: HubAddress): BrokerA
       grants.drop(appliance.id);
       await sessions.endAll(appliance.id);
       notices.changed();
-      log.info('appliance removed', { appliance: name });
+      log.info('appliance_removed', { appliance: name, reason: 'request' });
     },
     async rotateSecret(name, replaceKeys) {
       const credentials = await appliances.rotateSecret(appliances.named(name), replaceKeys);
-      log.info('secret rotated', { appliance: name });
+      log.info('secret_rotated', { appliance: name });
       return issued(credentials);
     },
     async approveAppliance(name, code) {
       const appliance = await registrations.approve(appliances.named(name), code);
       notices.changed();
-      log.info('appliance approved', { appliance: name });
+      log.info('appliance_approved', { appliance: name });
       return statusOf(appliance);
     },
     async invite(request) {
       checkSeconds(request.ttl, 1, MAX_INVITE_SECONDS);
       const { invite, token } = await registrations.invite(request);
-      log.info('invite made', { appliance: invite.name ?? undefined, expires_in: request.ttl });
+      log.info('invite_created', { appliance: invite.name ?? undefined, expires_in: request.ttl });
       return { token, name: invite.name, scope: invite.scope, expiresIn: request.ttl, ...registrationPlace() };
     },
     async openRegistration(seconds) {
       checkSeconds(seconds, 0, MAX_OPEN_SECONDS);
       registrations.hold(seconds * 1000);
-      if (seconds > 0) log.warn('registration is open', { expires_in: seconds });
-      else log.info('registration is closed');
+      if (seconds > 0) log.warn('registration_opened', { expires_in: seconds });
+      else log.info('registration_closed');
       return registrationPlace();
     },
     async pair(name) {
       await broker.ready;
       const run = await pairings.begin(approved(appliances.named(name)));
-      log.info('pairing begun', { appliance: name });
+      log.info('pairing_started', { appliance: name, by: 'person' });
       return run.pairing.id;
     },
     async *followPairing(id, signal) {
@@ -140,7 +140,7 @@ export function openAdministration(broker: Broker, address: HubAddress): BrokerA
       await sessions.endAll(id);
       if (store.damagedGrants.has(id)) await store.forgetGrant(id, await store.generation(id));
       if (isPaired) emit({ kind: 'unpaired', appliance: id, at: clock.now() });
-      log.info('unpaired', { appliance: name });
+      log.info('appliance_unpaired', { appliance: name });
     },
     async token(name) {
       const result = await broker.tokenIssuer.issue(approved(appliances.named(name)).id, null);

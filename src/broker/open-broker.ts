@@ -177,15 +177,15 @@ export async function openBroker(ports: BrokerPorts): Promise<Broker> {
 
 /** Says what of the store can't be used. */
 function reportDamage(store: BrokerStore, nameOf: (id: string) => string, log: Log): void {
-  for (const id of store.damagedGrants) log.error('grant is damaged', { appliance: nameOf(id) });
+  for (const id of store.damagedGrants) log.error('grant_damaged', { appliance: nameOf(id) });
   for (const id of store.damagedAppliances) {
-    log.error('appliance is damaged', {
+    log.error('appliance_damaged', {
       appliance: nameOf(id),
       what_to_do: 'its entry was damaged or changed: remove it, add it again and pair it',
     });
   }
   for (const id of store.refusedSessions) {
-    log.error('session was changed, and is forgotten', { appliance: nameOf(id) });
+    log.error('session_discarded', { appliance: nameOf(id) });
   }
-  if (store.refusedInvites) log.error('invite was changed, and is forgotten');
+  if (store.refusedInvites) log.error('invites_discarded');
 }

@@ -64,7 +64,7 @@ export class CaRotation {
     onRotated();
     const report = this.report();
     const { fingerprint } = report;
-    environment.log.warn('CA rotated', { fingerprint, old_fingerprint: before, old_until: report.old?.until });
+    environment.log.warn('ca_rotated', { fingerprint, old_fingerprint: before, old_until: report.old?.until });
     return report;
   }
 
@@ -77,7 +77,7 @@ export class CaRotation {
     this.#check(keep);
     await ca.keepOld(keep * 1000, environment.clock.now(), portalClock.confirmed);
     await this.#follow();
-    if (keep === 0) environment.log.warn('old CA ended', { by: 'request' });
+    if (keep === 0) environment.log.warn('old_ca_removed', { by: 'request' });
     return this.report();
   }
 
@@ -115,10 +115,10 @@ export class CaRotation {
     try {
       if (await ca.followTime(portalClock.confirmed, environment.clock.now())) {
         await renewLeaf();
-        environment.log.warn('old CA ended', { by: 'time' });
+        environment.log.warn('old_ca_removed', { by: 'time' });
       }
     } catch (error) {
-      environment.log.debug('end of the old CA could not be written', { error: messageOf(error) });
+      environment.log.debug('old_ca_removal_failed', { error: messageOf(error) });
     }
     this.#plan();
   }

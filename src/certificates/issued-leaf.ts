@@ -68,7 +68,7 @@ export async function issuedLeaf(context: IssuedLeafContext): Promise<ServedCert
     warnOfLeftOut(issued.leftOut, old !== null, environment.log);
     leaf = issued;
     await store.saveSetting(SETTING, JSON.stringify({ for: wanted, leaf })).catch((error: unknown) => {
-      environment.log.debug('certificate could not be kept: the next start issues another', {
+      environment.log.debug('certificate_not_stored', {
         error: messageOf(error),
       });
     });
@@ -89,8 +89,8 @@ async function cachedLeaf(store: Pick<Store, 'setting'>, wanted: LeafPurpose): P
 /** Says which of the hub's names and addresses its certificate is not for, because a CA is not for them. */
 function warnOfLeftOut(leftOut: readonly string[], isRotating: boolean, log: Log): void {
   if (leftOut.length === 0) return;
-  log.warn('certificate is not for all names and addresses of the hub', {
-    left_out: leftOut.join(', '),
+  log.warn('certificate_names_missing', {
+    names: leftOut.join(', '),
     what_to_do: isRotating
       ? "nothing: it will be for them when the old CA's time is over"
       : 'the CA was made before the hub had them: "latchkey ca --rotate" makes one that is for them',

@@ -132,7 +132,7 @@ export class HubLeaf {
     try {
       this.#show(await issuedLeaf(this.#context));
     } catch (error) {
-      environment.log.error('certificate could not be issued', { error: messageOf(error) });
+      environment.log.error('certificate_issue_failed', { error: messageOf(error) });
     }
   }
 
@@ -145,11 +145,11 @@ export class HubLeaf {
       const before = this.#shown.anchor.fingerprint;
       this.#show(found);
       this.#warned = Number.NEGATIVE_INFINITY;
-      log.info('certificate renewed', { ends: new Date(found.notAfter).toISOString() });
+      log.info('certificate_renewed', { expires_at: new Date(found.notAfter).toISOString() });
       warnOfCertificate(found, clock, log);
       const { fingerprint } = found.anchor;
       if (fingerprint === before) return;
-      log.warn('certificate has another anchor: appliances must pin it', { fingerprint });
+      log.warn('certificate_anchor_changed', { fingerprint });
       this.#onAnchor();
     } catch (error) {
       const fault = messageOf(error);
@@ -157,7 +157,7 @@ export class HubLeaf {
       if (fault !== this.#fault.what) this.#fault = { what: fault, told: false };
       else if (!this.#fault.told) {
         this.#fault = { what: fault, told: true };
-        log.warn('certificate on disk is no good, the old one stays', { error: fault });
+        log.warn('certificate_rejected', { error: fault });
       }
     }
   }
@@ -178,9 +178,9 @@ export class HubLeaf {
     const now = clock.now().uptime;
     if (now - this.#warned < DAY) return;
     this.#warned = now;
-    const ends = new Date(this.#shown.notAfter).toISOString();
-    if (left > 0) log.warn('certificate ends soon', { ends, days: Math.floor(left / DAY) });
-    else log.error('certificate has expired', { ends });
+    const expires_at = new Date(this.#shown.notAfter).toISOString();
+    if (left > 0) log.warn('certificate_expiring', { expires_at, days_left: Math.floor(left / DAY) });
+    else log.error('certificate_expired', { expires_at, clock_confirmed: true });
   }
 
   #show(shown: ServedCertificate): void {

@@ -1,7 +1,7 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { resolve } from 'node:path';
 import { createSecureContext } from 'node:tls';
-import { type Clock, rfc3339Day } from '../core/clock.ts';
+import type { Clock } from '../core/clock.ts';
 import { messageOf } from '../core/failure.ts';
 import type { Log } from '../core/log.ts';
 import { readBounded } from '../system/bounded-file.ts';
@@ -135,19 +135,18 @@ const FIRST_LINE = /-----BEGIN CERTIFICATE-----/g;
 export function warnOfCertificate(shown: ServedCertificate, clock: Clock, log: Log): void {
   const { anchor, notAfter, pem } = shown;
   if (pem.certificate.match(FIRST_LINE)?.length === 1) {
-    log.warn('certificate stands alone in its file', {
+    log.warn('certificate_chain_missing', {
       what_to_do: isSelfSigned(anchor.certificate)
         ? 'keep its key when you renew it: that is what appliances pin'
         : 'put the certificate that issued it behind it, the root last: else the pin changes with its key',
     });
   } else if (!isSelfSigned(anchor.certificate)) {
-    log.warn('certificate file does not end with a self-signed root', {
+    log.warn('certificate_root_missing', {
       what_to_do: 'put the root last: Node, and Python before 3.13, trust nothing less',
     });
   }
   if (notAfter < clock.now().wall) {
-    const ended = rfc3339Day(notAfter);
-    log.warn("certificate has ended by this machine's clock", { ended });
+    log.warn('certificate_expired', { expires_at: new Date(notAfter).toISOString(), clock_confirmed: false });
   }
 }
 

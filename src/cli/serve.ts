@@ -55,7 +55,7 @@ async function serve(options: ServeOptions, service: ServiceManager): Promise<vo
   const configuration = await configure(options, parts, log);
   const reloads = options.testMode === true ? undefined : await reloadsOf(configuration, options);
   reload = () => {
-    if (reloads === undefined) log.warn('test mode has no configuration that it could read again');
+    if (reloads === undefined) log.warn('reload_unavailable');
     else void reloads.ask(log);
   };
   const sockets = parts.use(await listeningSockets(process.env, process.pid));

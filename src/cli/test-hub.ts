@@ -61,7 +61,7 @@ export async function startTestPortal(
   const anyAddress = host.includes(':') ? '::' : '0.0.0.0';
   const emulator = parts.use(await startEmulator({ host: anyAddress, publicHost: host, clients: [client] }));
   const { clientId, clientSecret, baseUrl, frontendUrl } = emulator;
-  log.info('emulator started', { base_url: baseUrl, frontend_url: frontendUrl });
+  log.info('emulator_started', { base_url: baseUrl, frontend_url: frontendUrl });
   const portals = [emulatedPortal(emulator, { name: 'emulator', clientId, clientSecret })];
   const appliances = configuration.appliances.map((declared) => ({ ...declared, portal: null }));
   // A hub that is tried out leaves the usual port to the machine's own one.

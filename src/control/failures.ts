@@ -43,7 +43,7 @@ export function answerFailures(app: FastifyInstance, log: Log): void {
     const status = frameworkStatus(error);
     if (error instanceof Failure) return refuse(reply, error);
     if (status !== null) return refuse(reply, new Failure('request_invalid', messageOf(error)), status);
-    log.error('control_request_failed', { route: request.routeOptions.url, problem: messageOf(error) });
+    log.error('control_request_failed', { route: request.routeOptions.url, error: messageOf(error) });
     return refuse(reply, new Failure('unexpected', "internal error: see the hub's log"));
   });
   app.setNotFoundHandler({}, (request, reply) => {

@@ -117,7 +117,7 @@ async function* lines(
     }
   } catch (error) {
     if (signal.aborted) return;
-    log.error('pairing_events_failed', { problem: messageOf(error) });
+    log.error('pairing_events_failed', { error: messageOf(error) });
     throw error;
   }
 }

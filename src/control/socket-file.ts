@@ -119,7 +119,7 @@ async function isGivenTo(path: string, id: number, group: string, log: Log): Pro
     await chown(path, -1, id);
     return true;
   } catch (error) {
-    log.warn('control_socket_group_not_set', { group, problem: messageOf(error) });
+    log.warn('control_socket_group_not_set', { group, error: messageOf(error) });
     return false;
   }
 }

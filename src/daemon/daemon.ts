@@ -71,10 +71,10 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
     );
     plan = null;
     if (next === 'restart') {
-      log.info('starting again');
+      log.info('hub_restarting');
       plan = { configuration };
     } else if (next !== null) {
-      log.info('taking a changed configuration over', { file: next.configuration.file });
+      log.info('configuration_reloading', { file: next.configuration.file });
       service.reloading();
       const before = await orEnding(ended.signal, hub.handOver(next.configuration));
       if (before !== null) {
@@ -83,7 +83,7 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
     }
     current.hub = null;
     if (plan !== null) continue;
-    log.info('stopping', { signal: await ending });
+    log.info('hub_stopping', { signal: await ending });
     service.stopping();
     // From now on clients are refused, and not left waiting.
     sockets[Symbol.dispose]();
@@ -102,7 +102,7 @@ async function start(
     return { configuration, hub };
   } catch (error) {
     if (planned === undefined) throw error;
-    log.error('hub could not start with the changed configuration, going back', { error: messageOf(error) });
+    log.error('configuration_reverted', { error: messageOf(error) });
     const hub = await startHub(planned.running, log, sockets, part);
     const problem = `the hub could not start with the changed configuration, and runs with the one before: ${messageOf(error)}`;
     reloads?.settle(planned.reload, problem);

@@ -78,7 +78,7 @@ export class Reloads {
     try {
       (await this.prepare()).begin();
     } catch (error) {
-      log.error('changed configuration was refused, the one before stays', { error: messageOf(error) });
+      log.error('configuration_rejected', { error: messageOf(error) });
     }
   }
 

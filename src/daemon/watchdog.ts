@@ -43,13 +43,13 @@ export function feedWatchdog({ service, overdue, isThere, log, timers, now }: Wa
   let disarm: () => void = () => undefined;
 
   function look(late: number): void {
-    if (late > LATE) log.warn('event loop was blocked', { seconds: Math.round(late / 1000) });
+    if (late > LATE) log.warn('event_loop_blocked', { seconds: Math.round(late / 1000) });
     overdueSince = overdue() > OVERDUE ? (overdueSince ?? now()) : null;
     absentSince = isThere() ? null : (absentSince ?? now());
     const reason = whyHungry();
     const isStuck = reason !== null;
-    if (isStuck && !isHungry) log.error('watchdog is not fed any more, systemd will end the daemon', { reason });
-    if (!isStuck && isHungry) log.info('watchdog is fed again');
+    if (isStuck && !isHungry) log.error('watchdog_starved', { reason });
+    if (!isStuck && isHungry) log.info('watchdog_recovered');
     isHungry = isStuck;
     if (!isStuck) service.feedWatchdog();
   }

@@ -131,21 +131,21 @@ export function openHubAdministration(context: HubAdministrationContext): HubAdm
       await broker.ready;
       refuseWhileStopping(broker);
       const { leftovers, snapshotProblem, isCredential } = await context.keyRotation.rotate(() => context.copyStore());
-      log.warn('store key rotated', {
+      log.warn('store_key_rotated', {
         ...(isCredential ? { what_to_do: 'put the credential store.key.next in the place of store.key' } : {}),
-        ...(snapshotProblem === null ? {} : { no_copy: snapshotProblem }),
+        ...(snapshotProblem === null ? {} : { snapshot_error: snapshotProblem }),
       });
       return { leftovers, copyProblem: snapshotProblem, isCredential };
     },
     async backUp(passphrase) {
       const backup = await backUp(store, checkPassphrase(passphrase), clock.now().wall);
-      log.info('backup made', { appliances: backup.appliances, grants: backup.grants });
+      log.info('backup_made', { appliances: backup.appliances, grants: backup.grants });
       return backup;
     },
     async restore(copy, passphrase) {
       const report = await restore(store, copy, readPassphrase(passphrase));
       const { made, restored, kept } = report;
-      log.warn('backup restored', { made, restored: restored.join(', '), kept: kept.join(', ') });
+      log.warn('backup_restored', { made, restored: restored.join(', '), kept: kept.join(', ') });
       return { report, restart: context.restart };
     },
     async reload() {

@@ -39,7 +39,7 @@ async function tryAgain(
       return null;
     });
     if (server === null) continue;
-    options.log.info('control socket made', { control_socket: options.path });
+    options.log.info('control_socket_created', { control_socket: options.path });
     return server;
   }
 }
@@ -60,5 +60,5 @@ function complain({ log }: ControlServerOptions, told: Set<string>, error: unkno
   const message = messageOf(error);
   if (told.has(message)) return;
   told.add(message);
-  log.error('control socket could not be made', { error: message, retry_in: RETRY / 1000 });
+  log.error('control_socket_failed', { error: message, retry_in: RETRY / 1000 });
 }

@@ -74,7 +74,7 @@ export class Housekeeping implements AsyncDisposable {
 
   #plan(): ScheduledTask {
     const { log } = this.#environment;
-    const said = (message: string | Error) => log.debug('housekeeping', { message: String(message) });
+    const said = (message: string | Error) => log.debug('snapshot_schedule', { message: String(message) });
     return schedule(NIGHTLY, () => this.copySoon(), {
       unref: true,
       suppressMissedWarning: true,
@@ -98,11 +98,11 @@ export class Housekeeping implements AsyncDisposable {
     try {
       if (!(await this.#store.tryToWrite())) return;
       this.#troubles.resolved('store');
-      log.info('store can be written again');
+      log.info('store_writable');
       this.#onWritable();
     } catch (error) {
       const told = this.#troubles.occurred('store', 'store');
-      log[told === null ? 'debug' : 'warn']('store can not be opened again', { error: messageOf(error) });
+      log.at(told === null ? 'debug' : 'warn', 'store_reopen_failed', { error: messageOf(error) });
     }
   }
 
@@ -122,9 +122,9 @@ export class Housekeeping implements AsyncDisposable {
       if (changes === this.#copied) return;
       await writeSnapshot(this.#store);
       this.#copied = changes;
-      log.info('store copied', { file: this.#store.files.snapshot });
+      log.info('snapshot_written', { file: this.#store.files.snapshot });
     } catch (error) {
-      log.warn('store could not be copied', { error: messageOf(error) });
+      log.warn('snapshot_failed', { error: messageOf(error) });
     }
   }
 }

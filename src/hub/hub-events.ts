@@ -22,7 +22,7 @@ export class HubEvents {
       try {
         listener(event);
       } catch (error) {
-        this.#log.error('event could not be taken', { kind: event.kind, error: messageOf(error) });
+        this.#log.error('event_handler_failed', { kind: event.kind, error: messageOf(error) });
       }
     }
   };

@@ -235,14 +235,14 @@ export async function startHub(
   void advertising.announce();
   if (configuration.pairing.onStart && store.unwritable === null) await pairOnStart(appliances, grants, pairings, log);
   if (lan.current.address === null && lanConfiguration.address !== 'auto') {
-    log.warn('no interface has the address', { 'lan.address': lanConfiguration.address });
+    log.warn('lan_address_missing', { address: lanConfiguration.address });
   }
   notices.begin(
     () => administration.facts(),
     (report) => hooks.post(signed(report)),
   );
   sockets?.closeUnclaimed();
-  log.info('hub started', {
+  log.info('hub_started', {
     name,
     id: identity.id,
     version: version(),
@@ -253,7 +253,7 @@ export async function startHub(
     appliances: appliances.list().length,
   });
   if (!access.wasFound) {
-    log.info('nobody has opened the page yet', { next: '"latchkey setup-code" shows the setup code that opens it' });
+    log.info('page_never_opened', { what_to_do: '"latchkey setup-code" shows the setup code that opens it' });
   }
 
   const ended = new AbortController();
@@ -280,7 +280,7 @@ export async function startHub(
       ended.abort();
       grants.stop();
       await resources.disposeAsync();
-      log.info('hub stopped');
+      log.info('hub_stopped');
     },
   };
 }

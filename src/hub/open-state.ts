@@ -32,18 +32,17 @@ export async function openState(
     wall: () => clock.now().wall,
   });
   parts.use(store);
-  if (store.recovered !== null) log.error('store recovered', { what: store.recovered });
-  if (store.unwritable !== null)
-    log.error('store can not be written, serving from memory', { error: store.unwritable });
+  if (store.recovered !== null) log.error('store_recovered', { detail: store.recovered });
+  if (store.unwritable !== null) log.error('store_unwritable', { error: store.unwritable });
   try {
     const rotated = await keyRotation.finish(() => writeSnapshot(store));
     const error = rotated?.snapshotProblem ?? null;
-    if (error !== null) log.warn('store could not be copied', { error });
+    if (error !== null) log.warn('snapshot_failed', { error });
   } catch (error) {
-    log.error('store key could not be put in place', { error: messageOf(error) });
+    log.error('store_key_install_failed', { error: messageOf(error) });
   }
   if (keyRotation.awaitsOwner) {
-    log.warn('store is sealed with store.key.next', { what_to_do: 'put that credential in the place of store.key' });
+    log.warn('store_key_pending', { what_to_do: 'put that credential in the place of store.key' });
   }
   return { store, keyRotation, identity: await loadIdentity(store, () => hubAddresses(lan)) };
 }

@@ -22,7 +22,7 @@ export async function pairOnStart(appliances: Appliances, grants: Grants, pairin
     const goesOn = last?.open && sameScope(last.pairing.scope, appliance.scope) && isInstallerInitiated(last.pairing);
     const run = goesOn ? last : await pairings.begin(appliance).catch((error: unknown) => messageOf(error));
     if (typeof run === 'string') {
-      log.warn('pairing could not be begun', { appliance: appliance.name, error: run });
+      log.warn('pairing_start_failed', { appliance: appliance.name, error: run });
       continue;
     }
     let told = '';
@@ -35,7 +35,7 @@ export async function pairOnStart(appliances: Appliances, grants: Grants, pairin
       const { authorizeUrl } = linkFor(step, run.redirect) ?? step.link;
       if (authorizeUrl === told) return;
       told = authorizeUrl;
-      log.info('waiting for a login', { appliance: appliance.name, authorize_url: told });
+      log.info('login_link_created', { appliance: appliance.name, authorize_url: told });
     };
     run.watch(tell);
     tell();

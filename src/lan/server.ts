@@ -112,7 +112,7 @@ async function application(options: LanOptions, routes: (app: FastifyInstance) =
     for (const name of Object.keys(reply.getHeaders())) reply.removeHeader(name);
     // What is left of a body that nobody wants is not read, however long it is.
     if (!request.raw.complete) reply.header('connection', 'close');
-    if (status >= 500) log.error('request failed unexpectedly', { error: messageOf(error) });
+    if (status >= 500) log.error('request_failed', { error: messageOf(error) });
     return reply
       .code(status)
       .type('text/plain; charset=utf-8')

@@ -71,7 +71,7 @@ export function endpointHandler(
     if (request.socket.destroyed) return;
     answer(request)
       .catch((error: unknown): MetricsResponse => {
-        context.log.error('metrics could not be told', { error: messageOf(error) });
+        context.log.error('metrics_request_failed', { error: messageOf(error) });
         return { status: 500, body: 'The hub came upon an error; its log tells more.\n' };
       })
       .then(({ status, type = TEXT, body, headers = {} }) => {

@@ -77,13 +77,13 @@ export class MetricsListener implements AsyncDisposable {
     });
     if (failure === null) {
       // One that comes later is of a single connection.
-      this.#server.on('error', (error) => log.warn('metrics listener failed', { error: messageOf(error) }));
-      log.info('metrics are told', { host, port: this.port });
+      this.#server.on('error', (error) => log.warn('metrics_listener_failed', { error: messageOf(error) }));
+      log.info('metrics_listening', { host, port: this.port });
       return;
     }
     if (!this.#hasWarned) {
       const error = messageOf(failure);
-      log.warn('metrics can not be told, trying again', { host, port, error, every: RETRY / 1000 });
+      log.warn('metrics_unavailable', { host, port, error, retry_in: RETRY / 1000 });
     }
     this.#hasWarned = true;
     if (!this.#isClosed) this.#retry = timers.after(RETRY, () => void this.#listen());

@@ -81,9 +81,9 @@ export class Outbox implements AsyncDisposable {
     this.#givenUp(this.#waiting.splice(0).length, 'the hub ends');
   }
 
-  #givenUp(count: number, problem: string): void {
+  #givenUp(count: number, error: string): void {
     const { kind, target } = this.#hook;
-    if (count > 0) this.#context.log.warn('notices were given up', { count, hook: kind, target, problem });
+    if (count > 0) this.#context.log.warn('notice_queue_dropped', { count, hook: kind, target, error });
   }
 
   async #deliver(message: NoticeMessage): Promise<void> {
@@ -92,18 +92,19 @@ export class Outbox implements AsyncDisposable {
       const { ok, detail, retryable } = await this.#hook.deliver(text, this.#ending.signal);
       if (ok) return;
       if (pause === null || !retryable || this.#parting.signal.aborted) {
-        this.#warn('notice was given up', message, detail);
+        this.#context.log.warn('notice_dropped', this.#members(message, detail));
         return;
       }
-      this.#warn('notice could not be carried', message, detail, { retry_in: pause / 1000 });
+      const members = this.#members(message, detail);
+      this.#context.log.warn('notice_delivery_failed', { ...members, retry_in: pause / 1000 });
       await this.#context.timers.sleep(pause, this.#parting.signal);
       if (this.#parting.signal.aborted) return;
     }
   }
 
-  #warn(event: string, { notice, appliance, status }: NoticeMessage, problem: string, more = {}): void {
+  #members({ notice, appliance, status }: NoticeMessage, error: string) {
     const { kind, target } = this.#hook;
-    this.#context.log.warn(event, { notice, appliance, status, hook: kind, target, problem, ...more });
+    return { notice, appliance, status, hook: kind, target, error };
   }
 }
 

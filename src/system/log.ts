@@ -1,6 +1,7 @@
 import { fstatSync } from 'node:fs';
 import pino from 'pino';
-import type { Log, LogFields } from '../core/log.ts';
+import type { Level } from '../core/log/table.ts';
+import type { LevelOf, Log, LogEvent, LogFields, MembersOf } from '../core/log.ts';
 import { TokenBuckets } from './limits/token-bucket.ts';
 import { typedCommands } from './typed-commands.ts';
 
@@ -25,7 +26,7 @@ const OF_EVENT = { burst: 500, interval: 1000 };
 /**
  * Logs as JSON, one event a line, with the event's name in `event`. Fields can't hold a `Secret` (see `LogFields`), and
  * one that got in all the same would show itself as `[secret]`. A client that makes an event happen again and again
- * does not fill the journal: lines above its allowance are left out, and the next one says how many (`left_out`).
+ * does not fill the journal: lines above the limit are suppressed, and the next one says how many (`suppressed`).
  * @param stream default: standard error, written at once, so that nothing is lost in a crash
  * @param now milliseconds on any clock that does not go back
  */
@@ -45,23 +46,23 @@ export function createLog(
     stream,
   );
   const take = lineLimiter();
-  const bounded =
-    (severity: 'info' | 'warn' | 'error') =>
-    (event: string, fields: LogFields = {}) => {
-      const leftOut = take(event, String(fields['appliance'] ?? ''), now());
-      if (leftOut === null) return;
-      logger[severity]({ ...shown(fields), ...(leftOut > 0 && { left_out: leftOut }) }, event);
-    };
-  return {
+  function write<E extends LogEvent>(level: LevelOf<E>, event: E, ...members: MembersOf<E>): void;
+  function write(level: Level, event: string, members: LogFields = {}): void {
     // Only there where somebody asked for all of it.
-    debug: (event, fields = {}) => logger.debug(shown(fields), event),
-    info: bounded('info'),
-    warn: bounded('warn'),
-    error: bounded('error'),
+    const suppressed = level === 'debug' ? 0 : take(event, String(members['appliance'] ?? ''), now());
+    if (suppressed === null) return;
+    logger[level]({ ...shown(members), ...(suppressed > 0 && { suppressed }) }, event);
+  }
+  return {
+    debug: (event, ...members) => write('debug', event, ...members),
+    info: (event, ...members) => write('info', event, ...members),
+    warn: (event, ...members) => write('warn', event, ...members),
+    error: (event, ...members) => write('error', event, ...members),
+    at: write,
   };
 }
 
-/** Counts lines: null if one is too much; else how many were left out since the last one that was not. */
+/** Counts lines: null if one is too much; else how many were suppressed since the last one that was not. */
 function lineLimiter(): (event: string, appliance: string, now: number) => number | null {
   const buckets = new TokenBuckets();
   return (event, appliance, now) => {

@@ -5,6 +5,7 @@ import type { Instant } from '../../src/core/clock.ts';
 import type { Grant } from '../../src/core/grants/grant.ts';
 import type { Portal } from '../../src/core/portal.ts';
 import { Secret } from '../../src/core/secret.ts';
+import { logTo } from '../support/log-to.ts';
 
 /** From one grant's refresh to the next one's, in ms: however many there are, each time one is due. */
 const APART = 500;
@@ -41,7 +42,7 @@ export async function refreshSteps(grants: number, steps: number): Promise<Step>
       clock: time,
       timers: time,
       random: { token: () => '', uuid: () => '', below: () => 0, fraction: () => 0.5 },
-      log: { debug: silent, info: silent, warn: silent, error: silent },
+      log: logTo(silent),
       emit: silent,
     },
     store: storeOf(

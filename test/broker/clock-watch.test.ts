@@ -3,12 +3,13 @@ import { watchClock } from '../../src/broker/time/clock-watch.ts';
 import { PortalClock } from '../../src/broker/time/portal-clock.ts';
 import type { LogFields } from '../../src/core/log.ts';
 import { FakeTime } from '../support/fake-time.ts';
+import { logTo } from '../support/log-to.ts';
 
 function start() {
   const time = new FakeTime();
   const events: { event: string; fields: LogFields }[] = [];
   const log = (event: string, fields: LogFields = {}) => events.push({ event, fields });
-  const environment = { clock: time, timers: time, log: { debug: log, info: log, warn: log, error: log } };
+  const environment = { clock: time, timers: time, log: logTo(log) };
   const seen = { set: 0, synchronized: 0, asked: 0, askedAnew: 0, ntp: false };
   const watch = watchClock({
     environment,
@@ -34,7 +35,7 @@ test('a clock that is set is noticed within seconds, once for each time, with ho
   time.wall += 10_000_000;
   await time.pass(5000);
   expect(seen.set).toBe(1);
-  expect(events).toMatchObject([{ event: 'clock was set', fields: { by: 10_000 } }]);
+  expect(events).toMatchObject([{ event: 'clock_set', fields: { step: 10_000 } }]);
   await time.pass(60_000);
   expect(seen.set).toBe(1);
   time.wall -= 20_000_000;
@@ -81,7 +82,7 @@ test("the first word that confirms the clock is logged with its source, and a po
   expect(clock.told.map(({ wall }) => wall)).toEqual([time.wall, time.wall - 7000]);
   expect(told).toBe(1);
   const confirmed = { source: 'ntp', true_time: '2031-05-05T06:07:08.000Z', hub_clock_ahead: 0 };
-  expect(events).toEqual([{ event: 'clock confirmed', fields: confirmed }]);
+  expect(events).toEqual([{ event: 'clock_confirmed', fields: confirmed }]);
 });
 
 test('one answer of the portal that does not agree with the one before does not count alone', async () => {
@@ -106,6 +107,6 @@ test('one answer of the portal that does not agree with the one before does not 
 test('a clock that the portal finds hours wrong is warned of', () => {
   const { time, events, environment } = start();
   new PortalClock(environment).learn(time.wall + 3 * 3_600_000);
-  expect(events.map(({ event }) => event)).toEqual(['clock confirmed', 'clock is wrong']);
+  expect(events.map(({ event }) => event)).toEqual(['clock_confirmed', 'clock_wrong']);
   expect(events[1]?.fields).toEqual({ hub_clock_ahead: -10_800 });
 });

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import { declareAppliances } from '../../src/broker/appliances/configured-appliances.ts';
 import type { Appliance, DeclaredAppliance } from '../../src/core/appliances/appliance.ts';
 import { systemRandom } from '../../src/system/random.ts';
+import { logTo } from '../support/log-to.ts';
 import { device } from '../support/registrants.ts';
 import { Home } from './home.ts';
 
@@ -24,7 +25,7 @@ function declare(home: Home, ...declarations: DeclaredAppliance[]): Promise<stri
   const { appliances } = home.run;
   home.declared = declarations;
   const write = (event: string) => home.events.push({ level: 'info', event, fields: {} });
-  const log = { debug: write, info: write, warn: write, error: write };
+  const log = logTo(write);
   return declareAppliances(
     { appliances: declarations, file: '/etc/l.toml' },
     {

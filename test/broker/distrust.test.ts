@@ -256,7 +256,7 @@ describe('while the store can not be written', () => {
     await home.run.grants.distrust(id, token);
     expect(await home.token(id)).toBe('unavailable');
     expect(home.events.map(({ event }) => event)).toEqual(
-      expect.arrayContaining(['token refused by the cloud', 'store could not be written']),
+      expect.arrayContaining(['access_token_rejected', 'store_unwritable']),
     );
     expect(home.refreshes).toBe(0);
     home.unwritable.clear();

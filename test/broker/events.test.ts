@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { ProblemCode } from '../../src/core/reports/problem.ts';
 import { HubEvents } from '../../src/hub/hub-events.ts';
 import type { Fault } from '../support/faulty-portal.ts';
+import { logTo } from '../support/log-to.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { Home } from './home.ts';
 
@@ -174,7 +175,7 @@ test('a token that the cloud refused is told of once, and then the refresh that 
 test('who throws at an event hinders nobody', () => {
   const lines: string[] = [];
   const say = (event: string) => void lines.push(event);
-  const events = new HubEvents({ debug: say, info: say, warn: say, error: say });
+  const events = new HubEvents(logTo(say));
   const heard: string[] = [];
   events.listen(() => {
     throw new Error('no more');
@@ -182,5 +183,5 @@ test('who throws at an event hinders nobody', () => {
   events.listen(({ kind }) => void heard.push(kind));
   events.emit({ kind: 'unpaired', appliance: 'a', at: { boot: '', uptime: 0, wall: 0 } });
   expect(heard).toEqual(['unpaired']);
-  expect(lines).toEqual(['event could not be taken']);
+  expect(lines).toEqual(['event_handler_failed']);
 });

@@ -267,7 +267,7 @@ describe('a person is told once', () => {
     const id = await home.paired();
     home.portal.fail('token', { kind: 'drop' }, { kind: 'drop' }, { kind: 'answer', status: 429 });
     await home.untilRefreshed();
-    expect(told(home, 'answer lost')).toMatchObject([
+    expect(told(home, 'answer_lost')).toMatchObject([
       { fields: { appliance: 'wallbox', message: expect.stringContaining('An answer was lost on 2031-05-05T06:5') } },
     ]);
     await home.run.grants.refresh(id);
@@ -276,7 +276,7 @@ describe('a person is told once', () => {
     await home.start();
     expect(home.refreshes).toBe(3);
     expect(problemOf(home, id)).toBe('answer_lost');
-    expect(told(home, 'answer lost')).toHaveLength(1);
+    expect(told(home, 'answer_lost')).toHaveLength(1);
   });
 
   test('that a person must log in, and which it was', async () => {
@@ -288,10 +288,10 @@ describe('a person is told once', () => {
     await home.start();
     await home.time.pass(24 * HOUR);
     expect(healthOf(home, id)).toMatchObject({ kind: 'refused' });
-    expect(told(home, 'pairing needed')).toMatchObject([
+    expect(told(home, 'pairing_needed')).toMatchObject([
       { fields: { appliance: 'wallbox', message: expect.stringContaining('The portal refused the grant') } },
     ]);
-    expect(told(home, 'answer lost')).toEqual([]);
+    expect(told(home, 'answer_lost')).toEqual([]);
   });
 });
 
@@ -391,7 +391,7 @@ describe('an answer that comes late', () => {
     answer.resolve();
     await refreshing;
     expect(home.run.grants.get(id)).toBeUndefined();
-    expect(home.events.map(({ event }) => event)).toContain('refresh came too late for its grant');
+    expect(home.events.map(({ event }) => event)).toContain('refresh_superseded');
     expect(await home.run.store.grants()).toEqual([]);
     expect(await home.token(id)).toBe('not_paired');
   });
@@ -472,7 +472,7 @@ test('a refusal of a token that is no longer the one stored condemns nothing', a
   expect(healthOf(home, id)).toEqual({ kind: 'good' });
   expect(home.run.grants.get(id)?.grant).toMatchObject({ generation: 2, refused: null });
   expect(await home.run.store.grant(id)).toMatchObject({ grant: { generation: 2, refused: null } });
-  expect(home.events.map(({ event }) => event)).not.toContain('pairing needed');
+  expect(home.events.map(({ event }) => event)).not.toContain('pairing_needed');
 });
 
 describe('while the store can not be written', () => {

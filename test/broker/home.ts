@@ -24,6 +24,7 @@ import { createLog } from '../../src/system/log.ts';
 import { systemRandom } from '../../src/system/random.ts';
 import { Activity, FakeTime } from '../support/fake-time.ts';
 import { FaultyPortal } from '../support/faulty-portal.ts';
+import { logTo } from '../support/log-to.ts';
 import { logFile, rememberSecrets } from '../support/logs.ts';
 import { SeededRandom } from '../support/seeded-random.ts';
 import { SLOWEST_WRITE, slowWrites, storeSeed } from '../support/slow-store.ts';
@@ -281,14 +282,12 @@ export class Home implements AsyncDisposable {
   }
 
   #logger() {
-    const write =
-      (level: 'debug' | 'info' | 'warn' | 'error') =>
-      (event: string, fields: LogFields = {}) => {
-        this.events.push({ level, event, fields });
-        this.#journal[level](event, fields);
-        appendFileSync(this.#log, `${JSON.stringify({ level, event, ...fields })}\n`);
-      };
-    return { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') };
+    return logTo((event, fields, level) => {
+      this.events.push({ level, event, fields });
+      // @ts-expect-error: the table has checked it where it was logged
+      this.#journal.at(level, event, fields);
+      appendFileSync(this.#log, `${JSON.stringify({ level, event, ...fields })}\n`);
+    });
   }
 
   /** A write takes as long as the seed says, so that writes end in any order. */

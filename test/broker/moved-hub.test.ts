@@ -135,7 +135,7 @@ test('a portal that is out of reach when the address changes is asked again unti
   expect(place.asked()).toHaveLength(6);
   expect(linksOf(run.pairing.step)).toHaveLength(2);
   // The polls of the link at hand are answered all the while.
-  expect(home.events.filter(({ event }) => event === 'portal out of reach while pairing')).toEqual([]);
+  expect(home.events.filter(({ event }) => event === 'portal_unreachable')).toEqual([]);
 });
 
 test('a portal that wants no link for the new address leaves the pairing with the one at hand, and is not asked again', async () => {
@@ -147,7 +147,7 @@ test('a portal that wants no link for the new address leaves the pairing with th
   await home.time.pass(5 * MINUTE);
   // Once with the redirect, once without.
   expect(place.asked()).toEqual(['192.168.1.7', '192.168.1.8', null]);
-  expect(home.events.filter(({ event }) => event === 'portal gave no link for the new address')).toHaveLength(1);
+  expect(home.events.filter(({ event }) => event === 'login_link_rejected')).toHaveLength(1);
   await home.login(run);
   await home.time.pass(10 * SECOND);
   expect(resultOf(run.pairing.step)).toBe('paired');

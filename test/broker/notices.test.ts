@@ -15,6 +15,7 @@ import { openStore } from '../../src/store/open-store.ts';
 import type { SqliteStore } from '../../src/store/sqlite-store.ts';
 import { applianceStatus } from '../control/household.ts';
 import { Activity, FakeTime } from '../support/fake-time.ts';
+import { logTo } from '../support/log-to.ts';
 import { stateInMemory } from '../support/state-folder.ts';
 
 const MINUTE = 60_000;
@@ -42,12 +43,7 @@ class House implements AsyncDisposable {
   async start(): Promise<void> {
     const store = await openStore(this.#folder.path, this.#sealing, () => this.time.wall);
     this.#store = store;
-    const line =
-      (level: string) =>
-      (event: string, fields: LogFields = {}) => {
-        this.logged.push({ level, event, fields });
-      };
-    const log = { debug: line('debug'), info: line('info'), warn: line('warn'), error: line('error') };
+    const log = logTo((event, fields, level) => this.logged.push({ level, event, fields }));
     const kept = {
       setting: (name: string) => store.setting(name),
       saveSetting: async (name: string, value: string) => {
@@ -430,7 +426,7 @@ test('while the disk is full it is told all the same, and written as soon as tha
   house.refused();
   await house.time.pass(5 * MINUTE);
   expect(house.news()).toEqual(['raised pairing_needed wallbox']);
-  expect(house.logged.filter(({ event }) => event === 'notices could not be written')).toHaveLength(1);
+  expect(house.logged.filter(({ event }) => event === 'notices_not_stored')).toHaveLength(1);
   house.unwritable = false;
   await house.time.pass(MINUTE);
   expect(house.writes).toBe(1);
@@ -463,12 +459,7 @@ test('what was kept and can not be read is made anew', async () => {
     const kept = { setting: async () => text, saveSetting: async () => undefined };
     const { time } = house;
     const failures: string[] = [];
-    const log = {
-      debug: () => {},
-      info: () => {},
-      warn: () => {},
-      error: (event: string) => void failures.push(event),
-    };
+    const log = logTo((event, _fields, level) => level === 'error' && failures.push(event));
     const environment = { clock: time, timers: time, log };
     const told: string[] = [];
     const carry = ({ status }: NoticeReport) => void told.push(status);

@@ -86,7 +86,7 @@ describe('by polling', () => {
     expect(home.portal.requests('code').length).toBeLessThan(20);
     expect(home.portal.requests('code').length).toBeGreaterThan(14);
     expect(run.trouble).toBe('HTTP 500');
-    expect(home.events.filter(({ event }) => event === 'portal out of reach while pairing')).toHaveLength(1);
+    expect(home.events.filter(({ event }) => event === 'portal_unreachable')).toHaveLength(1);
   });
 
   test('a portal that says when to poll again gets that time', async () => {
@@ -614,7 +614,7 @@ describe('a restart', () => {
       expect(home.run.pairings.get(run.pairing.id).pairing).toMatchObject({ setback: 'answer_lost' });
       await home.stop();
     }
-    const told = home.events.filter(({ event }) => event === 'code exchange was cut short');
+    const told = home.events.filter(({ event }) => event === 'code_exchange_interrupted');
     expect(told).toMatchObject([
       { fields: { appliance: 'wallbox', since: expect.stringContaining('2031-05-05T06:') } },
     ]);

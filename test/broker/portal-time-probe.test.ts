@@ -1,13 +1,14 @@
 import { expect, test } from 'vitest';
 import { PortalClock, PortalTimeProbe } from '../../src/broker/time/portal-clock.ts';
 import { FakeTime } from '../support/fake-time.ts';
+import { logTo } from '../support/log-to.ts';
 import { Home } from './home.ts';
 
 type Answer = () => Promise<number | null>;
 
 function start(...answers: Answer[]) {
   const time = new FakeTime();
-  const log = { debug() {}, info() {}, warn() {}, error() {} };
+  const log = logTo(() => undefined);
   const portalClock = new PortalClock({ clock: time, log });
   const asked = answers.map(() => 0);
   const portals = answers.map((answer, index) => ({
@@ -80,7 +81,7 @@ test('a pairing that begins tells the time, long before anybody has logged in', 
   await using home = await Home.start();
   await home.add('wallbox');
   await home.begin('wallbox');
-  expect(home.events.filter(({ event }) => event === 'clock confirmed')).toHaveLength(1);
+  expect(home.events.filter(({ event }) => event === 'clock_confirmed')).toHaveLength(1);
 });
 
 test('so does a poll of a pairing that the hub found at its start', async () => {
@@ -92,5 +93,5 @@ test('so does a poll of a pairing that the hub found at its start', async () => 
   await home.start();
   await home.time.pass(20_000);
   expect(home.portal.requests('config')).toHaveLength(1);
-  expect(home.events.filter(({ event }) => event === 'clock confirmed')).toHaveLength(1);
+  expect(home.events.filter(({ event }) => event === 'clock_confirmed')).toHaveLength(1);
 });

@@ -94,7 +94,7 @@ test('a flood of forged codes ends nothing, uses nothing up, and has the portal 
   expect(home.exchanges).toBe(0);
   expect(run.pairing.spentCodes).toEqual([]);
   expect(run.unconfirmed.length).toBeLessThanOrEqual(3);
-  expect(home.events.filter(({ event }) => event === 'login waits to be confirmed').length).toBeLessThanOrEqual(12);
+  expect(home.events.filter(({ event }) => event === 'login_confirmation_needed').length).toBeLessThanOrEqual(12);
   await home.login(run);
   await home.time.pass(10 * SECOND);
   expect(stateOf(run)).toBe('paired');

@@ -29,7 +29,7 @@ test.each([
   const before = await stored(home, id);
   const token = await home.token(id);
   await goTo(home, other(home));
-  expect(home.events.at(-1)).toMatchObject({ event: 'grant is of another portal, it is kept and rests' });
+  expect(home.events.at(-1)).toMatchObject({ event: 'grant_suspended' });
   expect(await home.token(id)).toBe('not_paired');
   expect(home.run.grants.resting(id)).toMatchObject({ generation: before.generation });
   await home.run.grants.refresh(id);

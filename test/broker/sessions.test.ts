@@ -2,8 +2,8 @@ import { expect, test } from 'vitest';
 import { Sessions } from '../../src/broker/appliances/sessions.ts';
 import { MAX_SESSIONS } from '../../src/core/appliances/session.ts';
 import { Failure } from '../../src/core/failure.ts';
-import type { Log } from '../../src/core/log.ts';
 import { systemRandom } from '../../src/system/random.ts';
+import { logTo } from '../support/log-to.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { Home } from './home.ts';
 
@@ -12,7 +12,7 @@ async function start() {
   const home = await Home.start();
   const [wallbox, heater] = [(await home.add('wallbox')).appliance.id, (await home.add('heater')).appliance.id];
   const errors: string[] = [];
-  const log: Log = { debug() {}, info() {}, warn() {}, error: (event) => errors.push(event) };
+  const log = logTo((event, _fields, level) => level === 'error' && errors.push(event));
   const disk = { full: false };
   const written = async <Result>(write: () => Promise<Result>): Promise<Result> => {
     if (disk.full) throw new Failure('store_unwritable', 'the disk is full');
@@ -129,7 +129,7 @@ test.each(['by itself', 'with the next one', 'at the end of the run'])(
     expect(await sessions.end(wallbox, before)).toBe('unwritten');
     expect(await sessions.end(wallbox, short)).toBe('unwritten');
     expect(await sessions.end(heater, before)).toBe('none');
-    expect(errors).toContain('store could not be written');
+    expect(errors).toContain('store_unwritable');
     const good = (now: Sessions) => [before, token, short].map((one) => now.has(wallbox, one));
     expect(good(sessions)).toEqual([false, true, false]);
     expect(good(await load())).toEqual([true, false, false]);

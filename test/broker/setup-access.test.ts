@@ -11,6 +11,7 @@ import { openStore } from '../../src/store/open-store.ts';
 import type { SqliteStore } from '../../src/store/sqlite-store.ts';
 import { systemRandom } from '../../src/system/random.ts';
 import { FakeTime } from '../support/fake-time.ts';
+import { logTo } from '../support/log-to.ts';
 import { logFile, rememberSecrets } from '../support/logs.ts';
 import { stateInMemory } from '../support/state-folder.ts';
 
@@ -66,7 +67,7 @@ async function load(memory?: SignInMemory, on = store): Promise<StoredSetupAcces
         await on.saveSetting(name, value);
       },
     },
-    { clock: time, random: systemRandom, log: { debug: tell, info: tell, warn: tell, error: tell } },
+    { clock: time, random: systemRandom, log: logTo(tell) },
     memory,
   );
   rememberSecrets([loaded.code.reveal()]);
@@ -240,7 +241,7 @@ describe('a session', () => {
     expect(isSignedIn(session)).toBe(true);
     await book.signOut(session);
     expect(isSignedIn(session)).toBe(false);
-    expect(told('store could not be written')).not.toEqual([]);
+    expect(told('store_unwritable')).not.toEqual([]);
   });
 
   it.each(['', 'no JSON', '{}', '{"code":1,"sessions":[]}', '[]'])('is none where %j is kept', async (damaged) => {
@@ -359,7 +360,7 @@ describe('a browser that has signed in before', () => {
     expect(await book.signIn(book.code.reveal(), at(PHONE), known)).toMatchObject({ kind: 'locked' });
     // Another one's are its own.
     expect(await book.signIn(book.code.reveal(), at(PHONE), cookie())).toMatchObject({ kind: 'signed_in' });
-    expect(told('too many wrong setup codes').map(({ fields }) => fields['address'])).toEqual([PHONE, PHONE]);
+    expect(told('too_many_wrong_setup_codes').map(({ fields }) => fields['address'])).toEqual([PHONE, PHONE]);
   });
 
   it('is not known any more after a rotation, nor by a cookie that somebody made up or changed', async () => {
@@ -427,8 +428,8 @@ describe('who types wrong codes', () => {
       await wrong();
       time.skip(60_000);
     }
-    expect(told('too many wrong setup codes')).toEqual([
-      { event: 'too many wrong setup codes', fields: { address: NEIGHBOUR, count: 5 } },
+    expect(told('too_many_wrong_setup_codes')).toEqual([
+      { event: 'too_many_wrong_setup_codes', fields: { address: NEIGHBOUR, count: 5 } },
     ]);
     expect(JSON.stringify(events)).not.toContain(WRONG);
   });
@@ -449,7 +450,7 @@ describe('who types wrong codes', () => {
       time.skip(1000);
     }
     // In a quarter of an hour.
-    expect(told('too many wrong setup codes').length).toBeLessThanOrEqual(25);
+    expect(told('too_many_wrong_setup_codes').length).toBeLessThanOrEqual(25);
   });
 
   it('with one IPv6 address after the other of the hub’s own network keeps nobody else there out', async () => {

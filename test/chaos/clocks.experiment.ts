@@ -39,7 +39,7 @@ async function jumps({ long, progress }: Scale): Promise<Finding> {
   const first = await expiresIn(hub, open);
   const refreshesBefore = refreshes();
   await using load = await Load.start(hub, emulator, fleet, long ? 400 : 1000);
-  const noticed = () => readFileSync(hub.log, 'utf8').split('"clock was set"').length - 1;
+  const noticed = () => readFileSync(hub.log, 'utf8').split('"clock_set"').length - 1;
   for (const [index, ahead] of to.entries()) {
     machine.put(ahead);
     const before = refreshes();

@@ -4,19 +4,18 @@ import type { HubProcess } from '../support/hub-process.ts';
 
 /** What a hub may say at the levels `warn` and `error` while its disk is at fault. */
 const ALLOWED = new Set([
-  'answer lost',
-  'refresh did not succeed',
-  'refresh was cut short',
-  'refresh came too late for its grant',
-  'store could not be written',
-  'store could not be copied',
-  'store can not be written, serving from memory',
-  'store can not be opened again',
-  'grant is damaged',
-  'control socket could not be made',
+  'answer_lost',
+  'refresh_failed',
+  'refresh_interrupted',
+  'refresh_superseded',
+  'store_unwritable',
+  'snapshot_failed',
+  'store_reopen_failed',
+  'grant_damaged',
+  'control_socket_failed',
   'notice',
-  'notices could not be written',
-  'history could not be written',
+  'notices_not_stored',
+  'history_write_failed',
 ]);
 
 /** What it says of a store that it has put together again. */
@@ -40,9 +39,9 @@ export function unexpectedLines(log: string): string[] {
 }
 
 function isExpected(line: string): boolean {
-  const { level, event, what, problem } = parse(line);
+  const { level, event, detail, problem } = parse(line);
   if (level === 'info' || level === 'debug') return true;
-  if (event === 'store recovered') return RECOVERED.test(String(what));
+  if (event === 'store_recovered') return RECOVERED.test(String(detail));
   return ALLOWED.has(String(event)) && problem !== 'refused';
 }
 

@@ -209,7 +209,7 @@ class Killing {
     const { hub } = this.#house;
     await hub.launch();
     // By the log: on a busy machine the retry is over before anybody can ask.
-    this.#cutShort += (await readFile(hub.log, 'utf8')).split('"refresh was cut short"').length - 1;
+    this.#cutShort += (await readFile(hub.log, 'utf8')).split('"refresh_interrupted"').length - 1;
     await this.#judge(untilSettled ? 20 : null);
   }
 

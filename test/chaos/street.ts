@@ -14,6 +14,7 @@ import { systemRandom } from '../../src/system/random.ts';
 import { createAuthority, issueLeaf } from '../../src/system/x509/issuing.ts';
 import { Activity, FakeTime } from '../support/fake-time.ts';
 import { stateOf } from '../support/hub-process.ts';
+import { logTo } from '../support/log-to.ts';
 import type { SeededRandom } from '../support/seeded-random.ts';
 import { stateFolder } from '../support/state-folder.ts';
 
@@ -45,7 +46,7 @@ const CONNECTED: Omit<ConnectedPortal, 'portal'> = {
   retryLostAnswer: 'early',
   redirectUrl: () => null,
 };
-const SILENT: Log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
+const SILENT: Log = logTo(() => undefined);
 /** How often an appliance asks, in ms. */
 const ASKS_EVERY = 120_000;
 /** Nobody listens there, and no test is given this port for a server of its own, which would know nothing of the street's tokens. */

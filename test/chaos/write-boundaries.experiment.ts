@@ -255,7 +255,7 @@ class Stepping {
     const { state, problem } = await hub.appliance(NAME);
     const cutShort = left !== null && left.attempt !== null;
     // The retry may be over before anybody can ask on a busy machine; what the log says stays.
-    const told = (await readFile(hub.log, 'utf8')).includes('"refresh was cut short"');
+    const told = (await readFile(hub.log, 'utf8')).includes('"refresh_interrupted"');
     if (told !== cutShort)
       this.#broken.push(`${where}: the log ${told ? 'tells' : 'does not tell'} of a refresh cut short`);
     if (state === 'active' || (cutShort && state === 'retrying' && problem?.code === 'answer_lost')) return;

@@ -121,7 +121,7 @@ it('writes an archive that says all, and holds no secret', async () => {
     `GET /callback/${secret} HTTP/1.1`,
   ]);
   journal.push(`posting to ${WEBHOOK}`);
-  const innocent = '2026-11-22T07:40:00+0000 hub latchkey[1]: {"event":"hub started","http_port":8480}';
+  const innocent = '2026-11-22T07:40:00+0000 hub latchkey[1]: {"event":"hub_started","http_port":8480}';
   writeFileSync(join(folder, 'journal'), [innocent, ...journal].join('\n'));
 
   const file = join(folder, 'diagnostics.tar.gz');

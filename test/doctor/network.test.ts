@@ -30,12 +30,12 @@ it('finds the hub as its neighbours do, beside others, and another machine with 
   const [card, copied] = [join(folder.path, 'card'), join(folder.path, 'copied')];
   writeHub(card);
   const born = serveHub(lan.hosts.original, card);
-  await logged(born, 'hub started');
+  await logged(born, 'hub_started');
   expect(await born.stop('SIGTERM')).toBe(0);
   cpSync(card, copied, { recursive: true });
   writeHub(copied);
   const original = serveHub(lan.hosts.original, card);
-  await logged(original, 'announced');
+  await logged(original, 'hub_announced');
 
   const alone = await examined(lan.hosts.original, card);
   expect(finding(alone.checks, 'mdns.eth0')).toMatchObject({
@@ -46,7 +46,7 @@ it('finds the hub as its neighbours do, beside others, and another machine with 
   expect(finding(alone.checks, 'ports.https_port')?.result).toBe('ok');
 
   const copy = serveHub(lan.hosts.copy, copied);
-  await logged(copy, 'hub could not be announced');
+  await logged(copy, 'announcement_failed');
   const { checks, status } = await examined(lan.hosts.copy, copied);
   expect(status).toBe(1);
   expect(finding(checks, 'hub')).toMatchObject({ result: 'fail', detail: expect.stringMatching(/card copied\?/) });
@@ -63,13 +63,13 @@ it('takes no machine for a copy of the hub that only announces its id', async ()
   writeHub(home);
   const { hub, claimant } = lan.hosts;
   const daemon = serveHub(hub, home);
-  await logged(daemon, 'announced');
+  await logged(daemon, 'hub_announced');
   const { id } = (await statusOf(home)).hub;
   await hub.isolate('on');
   await claimant.isolate('on');
   await says(announceOn(claimant, { id, instanceName: 'Attic hub' }), 'ready');
   await claimant.isolate('off');
-  await logged(daemon, 'another device claims the name of the hub');
+  await logged(daemon, 'hub_name_claimed');
   const { checks } = await examined(hub, home);
   expect(finding(checks, 'hub')).toMatchObject({ result: 'warn', detail: expect.stringContaining(claimant.address) });
   expect(finding(checks, 'mdns.eth0')).toMatchObject({
@@ -85,7 +85,7 @@ it('says that a hub hangs, and what of the network is missing', async () => {
   writeHub(home);
   const { hub } = lan.hosts;
   const daemon = serveHub(hub, home);
-  await logged(daemon, 'announced');
+  await logged(daemon, 'hub_announced');
   const { checks } = await examined(hub, home);
   expect(finding(checks, 'network')).toMatchObject({
     result: 'warn',

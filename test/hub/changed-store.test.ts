@@ -50,7 +50,7 @@ test('whoever swaps the secrets of two appliances in the database gets neitherâ€
   );
   expect(status.problems).toMatchObject([{ code: 'store_changed', message }]);
   expect(notices).toMatchObject([{ code: 'store_changed', severity: 'error' }]);
-  expect(readFileSync(hub.log, 'utf8')).toMatch(/"wallbox".*appliance is damaged/);
+  expect(readFileSync(hub.log, 'utf8')).toMatch(/"wallbox".*appliance_damaged/);
   expect((await hub.cli('doctor')).stdout).toMatch(
     /fail.*tokens of wallbox, as its entry in the store was damaged, or changed/,
   );

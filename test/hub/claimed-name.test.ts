@@ -18,12 +18,12 @@ describe('a hub whose host name is claimed by a device that has not its key', ()
       await using lan = await createLan(['hub', 'claimant', 'observer']);
       const { claimant, observer } = lan.hosts;
       await using hub = await startTestModeHub(lan.hosts.hub);
-      await hub.logged('announced');
+      await hub.logged('hub_announced');
       const { id } = (await hub.status()).hub;
       const server = await serveTls(claimant, claimant.address);
       const claiming = await claim(claimant, claimant.address, 4, `${id}.local`);
 
-      await hub.logged('announced', (line) => line['host'] === `${id}-2.local`);
+      await hub.logged('hub_announced', (line) => line['host'] === `${id}-2.local`);
       const watching = await observeWithZeroconf(observer);
       const seen = await watching.found(({ txt }) => txt['id'] === id);
       expect(seen).toMatchObject({ host: `${id}-2.local`, addresses: ['10.77.0.1', 'fd77::1'] });
@@ -49,14 +49,14 @@ describe('a hub whose host name is claimed by a device that has not its key', ()
       const { hub: machine, claimant, observer } = lan.hosts;
       writeHub(folder.path);
       const born = serveHub(machine, folder.path);
-      await logged(born, 'hub started');
+      await logged(born, 'hub_started');
       const { id } = (await statusOf(folder.path)).hub;
       expect(await born.stop()).toBe(0);
       const hosts = [id, `${id}-2`, `${id}-3`, `${id}-4`].map((name) => `${name}.local`);
       const claiming = await claim(claimant, claimant.address, 8, ...hosts);
 
       const hub = serveHub(machine, folder.path);
-      await logged(hub, 'announced');
+      await logged(hub, 'hub_announced');
       const heard = await listenToMdns(observer);
       const problems = async () => (await statusOf(folder.path)).hub.problems ?? [];
       const watching = await observeWithZeroconf(observer);
@@ -84,10 +84,10 @@ describe('a hub whose host name is claimed by a device that has not its key', ()
     await gateway.run('ip', ['addr', 'add', '198.51.100.9/32', 'dev', 'lo']);
     const far = await serveTls(gateway, '198.51.100.9');
     await using hub = await startTestModeHub(machine);
-    await hub.logged('announced');
+    await hub.logged('hub_announced');
     const { id } = (await hub.status()).hub;
     await claim(claimant, '198.51.100.9', 3, `${id}.local`);
-    await hub.logged('announced', (line) => line['host'] === `${id}-2.local`);
+    await hub.logged('hub_announced', (line) => line['host'] === `${id}-2.local`);
     expectSafe(await problemsOf(hub), '198.51.100.9');
     expect(far.output).not.toContain('connected');
   });

@@ -15,15 +15,15 @@ it('a hub whose card was copied says so in status, and the older one is not dist
   const [card, copy] = [join(folder.path, 'card'), join(folder.path, 'copied')];
   writeHub(card);
   const born = serveHub(lan.hosts.original, card);
-  await logged(born, 'hub started');
+  await logged(born, 'hub_started');
   expect(await born.stop('SIGTERM')).toBe(0);
   cpSync(card, copy, { recursive: true });
   writeHub(copy);
 
   const original = serveHub(lan.hosts.original, card);
-  await logged(original, 'announced');
+  await logged(original, 'hub_announced');
   const copied = serveHub(lan.hosts.copy, copy);
-  await logged(copied, 'hub could not be announced');
+  await logged(copied, 'announcement_failed');
   const { hub } = await eventually(async () => {
     const status = await statusOf(copy);
     return status.hub.problems !== undefined && status;
@@ -41,7 +41,7 @@ it('a hub whose card was copied says so in status, and the older one is not dist
 
   // With the older one gone it is the only one that has the id.
   expect(await original.stop('SIGTERM')).toBe(0);
-  await logged(copied, 'announced');
+  await logged(copied, 'hub_announced');
   expect((await statusOf(copy)).hub.problems).toBeUndefined();
   expect(await copied.stop('SIGTERM')).toBe(0);
 });

@@ -84,7 +84,7 @@ test('one that is declared no longer keeps its grant, and nobody can ask for it 
   await startWith(WALLBOX);
   await hub.pair('wallbox', emulator);
   await startWith('');
-  expect(await logged('appliance is no longer declared, nobody can ask for its token')).toMatchObject({
+  expect(await logged('appliance_undeclared')).toMatchObject({
     level: 'warn',
   });
   expect(await says('wallbox', SECRETS.wallbox)).toBe('401 invalid_client');
@@ -111,7 +111,7 @@ test('a changed secret and client_id count from the next start on; a changed sco
   expect(await says('charger.1', SECRETS.wallbox)).toBe('401 invalid_client');
   expect(await says('charger.1', SECRETS.other)).toBe('200 Monitoring RemoteControl');
 
-  expect(await logged('scope was changed, pair again')).toMatchObject({ level: 'warn', appliance: 'wallbox' });
+  expect(await logged('scope_changed')).toMatchObject({ level: 'warn', appliance: 'wallbox' });
   expect(await hub.appliance('wallbox')).toMatchObject({
     state: 'active',
     scope: 'Monitoring RemoteControl',
@@ -128,7 +128,7 @@ test('a changed secret and client_id count from the next start on; a changed sco
 test('with on_start an unpaired appliance and one of a changed scope are paired, with the link in the log', async () => {
   const onStart = '[pairing]\non_start = true\n';
   const login = async () => {
-    const { authorize_url } = await logged('waiting for a login');
+    const { authorize_url } = await logged('login_link_created');
     await logIn(emulator, String(authorize_url));
   };
   await startWith(onStart + WALLBOX);
@@ -161,7 +161,7 @@ test('one that goes to another portal keeps its grant, which no other portal see
   await hub.pair('wallbox', emulator);
   const link = await hub.beginPairing('wallbox');
   await startWithPortals(table('bench', bench) + table('home', emulator));
-  expect(await logged('appliance went to another portal')).toMatchObject({ level: 'warn', portal: 'bench' });
+  expect(await logged('appliance_moved')).toMatchObject({ level: 'warn', portal: 'bench' });
   const moved = await hub.appliance('wallbox');
   expect(moved).toMatchObject({ state: 'needs_pairing', portal: 'bench', expires_in: null });
   expect(moved.problem?.message).toContain(emulator.frontendUrl);

@@ -24,7 +24,7 @@ describe('a hub on a home network', () => {
     ];
     const heard = await listenToMdns(observer);
     await using hub = await startTestModeHub(lan.hosts.hub);
-    const start = await hub.logged('hub started');
+    const start = await hub.logged('hub_started');
     const { hub: told } = await hub.status();
     const pin = (await hub.ask((control) => control.authority())).fingerprint;
 

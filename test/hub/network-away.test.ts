@@ -12,7 +12,7 @@ describe('a hub whose cable was out', () => {
     await using lan = await createLan(['hub', 'appliance']);
     const { hub: machine, appliance } = lan.hosts;
     await using hub = await startTestModeHub(machine);
-    await hub.logged('announced');
+    await hub.logged('hub_announced');
     const told = (await hub.status()).hub;
     const heard = await listenToMdns(appliance);
     const probes = () => heard().filter(({ kind, text }) => kind === 'probe' && text.includes(told.id)).length;
@@ -26,7 +26,7 @@ describe('a hub whose cable was out', () => {
     await expect.poll(probes).toBe(6);
 
     await machine.plug('down');
-    await hub.logged('address changed', ({ address }) => address === null);
+    await hub.logged('address_changed', ({ address }) => address === null);
     expect((await hub.status()).hub.address).toBeNull();
     await machine.plug('up');
     const later = await observeWithZeroconf(appliance);
@@ -44,7 +44,7 @@ describe('a hub that starts without any network', () => {
     await machine.run('ip', ['addr', 'flush', 'dev', 'eth0']);
     await machine.run('ip', ['link', 'set', 'eth0', 'down']);
     await using hub = await startTestModeHub(machine);
-    expect(await hub.logged('hub started')).toMatchObject({ address: null });
+    expect(await hub.logged('hub_started')).toMatchObject({ address: null });
     expect((await hub.status()).hub.address).toBeNull();
 
     const credentials = await hub.addAppliance('wallbox');

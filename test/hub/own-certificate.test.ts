@@ -21,6 +21,7 @@ import { FakeTime } from '../support/fake-time.ts';
 import { hubAuthority } from '../support/hub-authority.ts';
 import { HubProcess } from '../support/hub-process.ts';
 import { LanSide } from '../support/lan-side.ts';
+import { logTo } from '../support/log-to.ts';
 import { createLan, whyNoLan } from '../support/netns.ts';
 import { patient } from '../support/patience.ts';
 import { startPortal } from '../support/portal.ts';
@@ -176,8 +177,8 @@ describe('what appliances will stumble over is told, and shown all the same', ()
   async function told(clock = NOW): Promise<string[]> {
     const events: string[] = [];
     const warn = (event: string, fields: LogFields = {}) =>
-      void events.push(`${event} ${fields['ended'] ?? ''}`.trim());
-    const log = { debug: warn, info: warn, warn, error: warn };
+      void events.push(`${event} ${fields['expires_at'] ?? ''}`.trim());
+    const log = logTo(warn);
     warnOfCertificate(await readOwnCertificate(files()), { now: () => ({ boot: 'one', uptime: 0, wall: clock }) }, log);
     return events;
   }
@@ -189,18 +190,18 @@ describe('what appliances will stumble over is told, and shown all the same', ()
 
   it('a leaf alone', async () => {
     write(first(leaf.certificate), leaf.key);
-    expect(await told()).toEqual(['certificate stands alone in its file']);
+    expect(await told()).toEqual(['certificate_chain_missing']);
   });
 
   it('a chain without its root', async () => {
     const { chain, key } = chainWithoutRoot();
     write(chain, key);
-    expect(await told(Date.now())).toEqual(['certificate file does not end with a self-signed root']);
+    expect(await told(Date.now())).toEqual(['certificate_root_missing']);
   });
 
   it('one that has ended, by the machine’s own clock', async () => {
-    const [day] = new Date(leaf.notAfter).toISOString().split('T');
-    expect(await told(leaf.notAfter + 1)).toEqual([`certificate has ended by this machine's clock ${day}`]);
+    const ended = new Date(leaf.notAfter).toISOString();
+    expect(await told(leaf.notAfter + 1)).toEqual([`certificate_expired ${ended}`]);
   });
 
   /** A leaf and the intermediate that issued it, by openssl. */
@@ -348,7 +349,7 @@ describe('a certificate that is renewed on disk', () => {
     await hub.time.pass(120_000);
     expect(hub.events()).toEqual([]);
     write(other.certificate, other.key);
-    await expect.poll(hub.looked).toEqual(['certificate renewed']);
+    await expect.poll(hub.looked).toEqual(['certificate_renewed']);
     expect(await hub.seen()).toBe(serialOf(other.certificate));
     expect(hub.anchors()).toBe(0);
   });
@@ -356,12 +357,12 @@ describe('a certificate that is renewed on disk', () => {
   it('is refused where it is no good: the old one stays, and the log is told once', async () => {
     await using hub = await running();
     write(other.certificate, leaf.key);
-    const told = ['certificate on disk is no good, the old one stays'];
+    const told = ['certificate_rejected'];
     await expect.poll(hub.looked).toEqual(told);
     for (let look = 0; look < 20; look++) expect(await hub.looked()).toEqual(told);
     expect(await hub.seen()).toBe(serialOf(leaf.certificate));
     write(other.certificate, other.key);
-    await expect.poll(hub.looked).toEqual([...told, 'certificate renewed']);
+    await expect.poll(hub.looked).toEqual([...told, 'certificate_renewed']);
     expect(await hub.seen()).toBe(serialOf(other.certificate));
   });
 
@@ -370,7 +371,7 @@ describe('a certificate that is renewed on disk', () => {
     const elsewhere = await createAuthority();
     const moved = await issueLeaf(elsewhere, { names: NAMES, addresses: [], now: NOW });
     write(moved.certificate, moved.key);
-    await expect.poll(hub.looked).toContain('certificate has another anchor: appliances must pin it');
+    await expect.poll(hub.looked).toContain('certificate_anchor_changed');
     expect(hub.hubLeaf.shown.anchor.fingerprint).toBe(pin(elsewhere.certificate));
     expect(hub.anchors()).toBe(1);
   });
@@ -380,12 +381,12 @@ describe('a certificate that is renewed on disk', () => {
     await hub.time.pass(3 * 60_000);
     expect(hub.events()).toEqual([]);
     hub.portalClock.learn(leaf.notAfter - 13 * DAY);
-    expect(hub.events()).toEqual(['certificate ends soon']);
+    expect(hub.events()).toEqual(['certificate_expiring']);
     hub.time.skip(DAY + 60_000);
-    expect(hub.events()).toEqual(['certificate ends soon', 'certificate ends soon']);
+    expect(hub.events()).toEqual(['certificate_expiring', 'certificate_expiring']);
     hub.portalClock.learn(leaf.notAfter + DAY);
     hub.time.skip(DAY + 60_000);
-    expect(hub.events()[2]).toBe('certificate has expired');
+    expect(hub.events()[2]).toBe('certificate_expired');
     expect(await hub.seen()).toBe(serialOf(leaf.certificate));
   });
 });

@@ -2,18 +2,17 @@ import { expect, test } from 'vitest';
 import { wantsAnotherScope } from '../../src/core/grants/grant.ts';
 import { pairOnStart } from '../../src/hub/pair-on-start.ts';
 import { Home } from '../broker/home.ts';
+import { logTo } from '../support/log-to.ts';
 import { device } from '../support/registrants.ts';
 
 /** Does what a start does with `pairing.on_start`. @returns the links that the log has told, by appliance */
 async function start(home: Home): Promise<Record<string, string>> {
   const { appliances, grants, pairings } = home.run;
   const links: Record<string, string> = {};
-  const none = () => undefined;
-  const info = (event: string, fields: object = {}) => {
-    const { appliance, authorize_url } = fields as Record<string, string>;
-    if (event === 'waiting for a login') links[String(appliance)] = String(authorize_url);
-  };
-  await pairOnStart(appliances, grants, pairings, { debug: none, info, warn: none, error: none });
+  const log = logTo((event, { appliance, authorize_url }) => {
+    if (event === 'login_link_created') links[String(appliance)] = String(authorize_url);
+  });
+  await pairOnStart(appliances, grants, pairings, log);
   await home.time.settle();
   return links;
 }

@@ -26,14 +26,14 @@ it('says goodbye where it is told to stop while a reload waits for the portal', 
   await eventually(async () => (await hub.appliance('wallbox')).state === 'active');
 
   await hub.ask((control) => control.reload());
-  await eventually(async () => hub.events('announced').length === 2);
+  await eventually(async () => hub.events('hub_announced').length === 2);
   expect(observer.losses()).toEqual([]);
 
   await emulator.tell('POST', 'faults', { endpoint: 'token', kind: 'delay', seconds: 4 });
   startRefresh(hub, 'wallbox');
   await eventually(async () => (await emulator.ask('/_emulator/requests')).includes('refresh_token'));
   await hub.ask((control) => control.reload());
-  await eventually(async () => hub.events('taking a changed configuration over').length === 2);
+  await eventually(async () => hub.events('configuration_reloading').length === 2);
   await hub.kill('SIGTERM');
   await observer.gone(instanceName);
 });

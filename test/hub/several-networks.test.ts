@@ -24,7 +24,7 @@ describe('a hub with two interfaces', () => {
     expect((await watching[0].found()).addresses).toEqual(['10.77.0.1', 'fd77::1']);
     expect((await watching[1].found()).addresses).toEqual(['10.78.0.2', 'fd78::2']);
     expect((await hub.status()).hub.address).toBe('10.77.0.1');
-    await hub.logged('announced', ({ interface: name }) => name === 'eth0');
+    await hub.logged('hub_announced', ({ interface: name }) => name === 'eth0');
 
     const heard = await listenToMdns(near);
     await wireless.plug('down');
@@ -130,12 +130,12 @@ describe('where another program keeps the mDNS port to itself, a hub', () => {
     await machine.run('ip', ['-6', 'addr', 'flush', 'dev', 'eth0']);
     const keeper = await keepMdnsPort(machine);
     await using hub = await startTestModeHub(machine);
-    expect(await hub.logged('hub could not be announced')).toMatchObject({
+    expect(await hub.logged('announcement_failed')).toMatchObject({
       error: expect.stringMatching(/UDP port 5353.* at 10\.77\.0\.1: .*EADDRINUSE/),
     });
     await keeper.stop();
     const watching = await observeWithZeroconf(appliance);
-    await hub.logged('announced');
+    await hub.logged('hub_announced');
     expect((await watching.found()).addresses).toEqual(['10.77.0.1']);
     expect(warningsOf(hub.process)).toHaveLength(1);
   });

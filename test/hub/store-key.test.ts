@@ -50,7 +50,7 @@ test('a running hub gets another store key, hands out tokens meanwhile, and keep
   expect([...statuses]).toEqual([200]);
   expect(readFileSync(keyFile(), 'utf8')).not.toBe(before);
   rememberSecrets([readFileSync(keyFile(), 'utf8').trim()]);
-  expect(readFileSync(hub.log, 'utf8')).toContain('store key rotated');
+  expect(readFileSync(hub.log, 'utf8')).toContain('store_key_rotated');
   await hub.kill();
   await hub.launch();
   expect((await hub.requestToken(wallbox)).status).toBe(200);
@@ -77,7 +77,7 @@ test('killed at any moment of a rotation, the hub starts again with its grant', 
 test('whoever has stolen the key and gets a later image of the card opens nothing of it', async () => {
   await hub.addAppliance('wallbox');
   await hub.pair('wallbox', emulator);
-  await eventually(async () => readFileSync(hub.log, 'utf8').includes('store copied'));
+  await eventually(async () => readFileSync(hub.log, 'utf8').includes('snapshot_written'));
   const stolen = join(hub.directory, 'stolen.key');
   copyFileSync(keyFile(), stolen);
   await hub.ask((control) => control.rotateStoreKey());

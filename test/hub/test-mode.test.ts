@@ -16,7 +16,7 @@ describe('latchkey serve --test-mode, with nothing configured', () => {
     const { phone, appliance } = lan.hosts;
     if (family === 'only IPv6') await lan.hosts.hub.run('ip', ['-4', 'addr', 'flush', 'dev', 'eth0']);
     await using hub = await startTestModeHub(lan.hosts.hub);
-    const emulator = await hub.logged('emulator started');
+    const emulator = await hub.logged('emulator_started');
     expect(emulator).toMatchObject({ base_url: expect.stringContaining(`${http}:`) });
     const credentials = await hub.addAppliance('wallbox');
     expect(credentials.token_endpoint).toBe(`${https}/oauth/token`);

@@ -90,7 +90,7 @@ describe('secrets that are guessed by the hundred', () => {
     for (const reply of [...ofAppliance, ...ofAttacker]) expect(reply.status).toBe(200);
     expect(asked).toBe(before);
     await expect
-      .poll(() => hub.events('too many failed authentications'))
+      .poll(() => hub.events('too_many_failed_authentications'))
       .toEqual([expect.objectContaining({ level: 'warn', address: ATTACKER, count: 11 })]);
   });
 

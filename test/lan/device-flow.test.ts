@@ -10,6 +10,7 @@ import { ClientRateLimiter } from '../../src/system/limits/client-rate-limiter.t
 import { WALLBOX } from '../store/opened.ts';
 import { FakeTime } from '../support/fake-time.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
+import { logTo } from '../support/log-to.ts';
 import { logFolder, rememberSecrets } from '../support/logs.ts';
 import { startPortal } from '../support/portal.ts';
 import { setUpOnce } from '../support/set-up.ts';
@@ -162,7 +163,7 @@ it.each([
   const app = fastify();
   app.addContentTypeParser(FORM, { parseAs: 'string' }, (_request, body, done) => done(null, body));
   const clock = new FakeTime();
-  const log = { debug() {}, info() {}, warn() {}, error() {} };
+  const log = logTo(() => undefined);
   const beginDeviceFlow = () => Promise.reject(new Failure(code, 'the disk is full'));
   serveDeviceAuthorization(
     app,
@@ -170,7 +171,7 @@ it.each([
     {
       authenticate: async () => ({ kind: 'authenticated', appliance: WALLBOX }),
       heard: () => undefined,
-      failures: new ClientRateLimiter('failures', { burst: 1, interval: 1 }, { clock, log }),
+      failures: new ClientRateLimiter('too_many_failed_authentications', { burst: 1, interval: 1 }, { clock, log }),
       clock,
     },
   );
@@ -408,7 +409,7 @@ describe('who guesses codes', () => {
     expect((await authorize(credentials, '', guesser)).status).toBe(200);
     expect(await hub.appliance(name)).toMatchObject({ state: 'pairing' });
     expect(configs()).toBe(before);
-    const told = readFileSync(hub.log, 'utf8').match(/.*too many unknown user codes.*/g);
+    const told = readFileSync(hub.log, 'utf8').match(/.*too_many_unknown_user_codes.*/g);
     expect(told).toEqual([expect.stringContaining('"address":"127.0.0.3"')]);
     const next = await eventually(async () => {
       const { authorize_url } = await hub.appliance(name);
@@ -438,7 +439,7 @@ it('a hub that pairs at its start takes open device flows over, and leaves appli
   await other.kill();
   await other.launch();
   const told = await eventually(async () => {
-    const lines = readFileSync(other.log, 'utf8').match(/.*"waiting for a login".*/g) ?? [];
+    const lines = readFileSync(other.log, 'utf8').match(/.*"login_link_created".*/g) ?? [];
     return lines.length >= 2 && lines;
   });
   expect(told).toHaveLength(2);
@@ -455,6 +456,6 @@ it('a hub that pairs at its start takes open device flows over, and leaves appli
 it('no log of a hub holds a code', () => {
   const logs = readdirSync(logFolder()).filter((file) => file.startsWith(`hub.${process.pid}.`));
   const told = logs.map((file) => readFileSync(join(logFolder(), file), 'utf8')).join('\n');
-  expect(told).toContain('pairing begun by its appliance');
+  expect(told).toContain('pairing_started');
   expect(told).not.toMatch(/user_code|device_code|[BCDFGHJKLMNPQRSTVWXZ]{4}-[BCDFGHJKLMNPQRSTVWXZ]{4}/);
 });

@@ -17,7 +17,7 @@ it('an appliance finds the hub by the lines of the page, takes its CA and asks f
   await using lan = await createLan(['hub', 'appliance']);
   const { appliance } = lan.hosts;
   await using hub = await startTestModeHub(lan.hosts.hub);
-  await hub.logged('announced');
+  await hub.logged('hub_announced');
   const { id } = (await hub.status()).hub;
   const found = await appliance.run('/usr/bin/python3', ['-c', example('Find the hub', 'python', PAGE)]);
   expect(found).toBe(`ID=${id} HUB=https://10.77.0.1:8443 HUB_HTTP=http://10.77.0.1:8480\n`);

@@ -8,11 +8,12 @@ import { serveToken } from '../../src/lan/oauth/token.ts';
 import { FORM } from '../../src/system/http/form.ts';
 import { ClientRateLimiter } from '../../src/system/limits/client-rate-limiter.ts';
 import { FakeTime } from '../support/fake-time.ts';
+import { logTo } from '../support/log-to.ts';
 
 /** The token endpoint for an oven. @param authenticating how long it takes to find out who that is, in ms */
 function endpoint(service: Partial<LanService>, authenticating: number): FastifyInstance {
   const time = new FakeTime();
-  const log = { debug() {}, info() {}, warn() {}, error() {} };
+  const log = logTo(() => undefined);
   const app = fastify();
   app.addContentTypeParser(FORM, { parseAs: 'string' }, (_request, body, done) => done(null, body));
   serveToken(app, service as LanService, {
@@ -21,7 +22,7 @@ function endpoint(service: Partial<LanService>, authenticating: number): Fastify
       return { kind: 'authenticated', appliance: { name: 'oven', waitingSince: null } as Appliance };
     },
     heard: () => undefined,
-    failures: new ClientRateLimiter('too many', { burst: 1, interval: 1 }, { clock: time, log }),
+    failures: new ClientRateLimiter('too_many_failed_authentications', { burst: 1, interval: 1 }, { clock: time, log }),
     clock: time,
   });
   return app;

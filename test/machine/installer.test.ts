@@ -48,8 +48,8 @@ describe('the setup code of an installed hub', () => {
       stdout: '',
       stderr: oneLine(/latchkey-admin/),
     });
-    expect(await hub.logged('nobody has opened the page yet')).toEqual([
-      expect.objectContaining({ next: expect.stringContaining('latchkey setup-code') }),
+    expect(await hub.logged('page_never_opened')).toEqual([
+      expect.objectContaining({ what_to_do: expect.stringContaining('latchkey setup-code') }),
     ]);
     expect((await hub.machine.journal('latchkey')).join('\n')).not.toContain(code.trim());
   });
@@ -105,7 +105,7 @@ describe('the doctor of an installed hub', () => {
   it('puts the journal into its archive', async () => {
     expect((await hub.latchkey('doctor --bundle /root/diagnostics.tar.gz')).status).toBe(0);
     const read = (file: string) => hub.machine.sh(`tar -xzOf /root/diagnostics.tar.gz latchkey-diagnostics/${file}`);
-    expect(await read('journal.txt')).toContain('hub started');
+    expect(await read('journal.txt')).toContain('hub_started');
     expect(await read('metrics.txt')).toContain('latchkey_build_info');
     expect(await read('files.txt')).toMatch(/600 .* latchkey\.db$/m);
   });

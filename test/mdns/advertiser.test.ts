@@ -4,6 +4,7 @@ import { MdnsAdvertiser } from '../../src/mdns/announcing/advertiser.ts';
 import type { Lan } from '../../src/mdns/networks/lan-watch.ts';
 import { systemRandom } from '../../src/system/random.ts';
 import { FakeTime } from '../support/fake-time.ts';
+import { logTo } from '../support/log-to.ts';
 
 /** A network in which mDNS can't be spoken: no interface of this machine has the address. */
 const DEAF: Lan = {
@@ -27,7 +28,7 @@ it('says once what keeps the hub from being announced, and tries again quietly, 
     await time.pass(5000);
     await announcing.follow(DEAF);
   }
-  expect(lines.map(({ event }) => event)).toEqual(['hub could not be announced']);
+  expect(lines.map(({ event }) => event)).toEqual(['announcement_failed']);
   expect(lines[0]?.fields).toMatchObject({ error: expect.stringContaining('198.51.100.9'), retry_in: 5 });
   expect(announcing.waitingFor).toMatch(/^can't speak mDNS \(UDP port 5353\) at 198\.51\.100\.9: /);
   expect(announcing.taken).toBeNull();
@@ -72,7 +73,7 @@ it('writes no more than ten lines an hour, however often the network is another'
 function begun() {
   const lines: { event: string; fields?: LogFields | undefined }[] = [];
   const write = (event: string, fields?: LogFields) => void lines.push({ event, fields });
-  const log: Log = { debug: write, info: write, warn: write, error: write };
+  const log: Log = logTo(write);
   const time = new FakeTime();
   const announcing = new MdnsAdvertiser({
     instanceName: 'Cellar hub',

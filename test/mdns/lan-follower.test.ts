@@ -2,6 +2,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import type { LogFields } from '../../src/core/log.ts';
 import { LanFollower } from '../../src/mdns/networks/lan-follower.ts';
+import { logTo } from '../support/log-to.ts';
 
 const rest = async () => {
   for (let turns = 0; turns < 5; turns++) await turn();
@@ -25,7 +26,7 @@ function follower() {
       },
       () => void seen.push(`second ${place.address}`),
     ],
-    log: { debug: write, info: write, warn: write, error: write },
+    log: logTo(write),
   });
   return {
     following,
@@ -56,7 +57,7 @@ test('changes are followed one after the other, and of several that come meanwhi
   expect(seen.slice(1)).toEqual(['second 192.168.1.9', 'first 192.168.1.9 true']);
   await finish();
   expect(seen.slice(3)).toEqual(['second 192.168.1.9']);
-  expect(told).toEqual(['address changed 192.168.1.8', 'address changed 192.168.1.9']);
+  expect(told).toEqual(['address_changed 192.168.1.8', 'address_changed 192.168.1.9']);
 });
 
 test('where only another address of the hub changes, that is followed and not told', async () => {
@@ -73,7 +74,7 @@ test('a step that fails keeps neither the others nor the next change from being 
   await moveTo('192.168.1.8');
   await moveTo('192.168.1.9');
   expect(seen).toEqual(['second 192.168.1.8', 'second 192.168.1.9']);
-  expect(told.filter((line) => line === 'address change could not be followed no certificate')).toHaveLength(2);
+  expect(told.filter((line) => line === 'address_change_failed no certificate')).toHaveLength(2);
 });
 
 test('nothing is followed once the hub stops, not even what is under way', async () => {

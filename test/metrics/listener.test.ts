@@ -8,6 +8,7 @@ import { MetricsListener, type MetricsOptions } from '../../src/metrics/listener
 import { systemTimers } from '../../src/system/clock.ts';
 import { applianceStatus } from '../control/household.ts';
 import { FakeTime } from '../support/fake-time.ts';
+import { logTo } from '../support/log-to.ts';
 import { hold, sendRaw } from './raw.ts';
 import { scrape } from './scrape.ts';
 
@@ -24,8 +25,7 @@ const HUB = {
 };
 
 const lines: { readonly level: string; readonly event: string; readonly fields: object | undefined }[] = [];
-const note = (level: string) => (event: string, fields?: object) => lines.push({ level, event, fields });
-const log = { debug: note('debug'), info: note('info'), warn: note('warn'), error: note('error') };
+const log = logTo((event, fields, level) => lines.push({ level, event, fields }));
 
 function options(change: Partial<MetricsOptions> = {}): MetricsOptions {
   return {
@@ -114,7 +114,7 @@ describe('the listener', () => {
     }
     failing = false;
     expect((await get(listener, '/metrics')).status).toBe(200);
-    expect(lines).toContainEqual({ level: 'error', event: 'metrics could not be told', fields: { error: 'a reason' } });
+    expect(lines).toContainEqual({ level: 'error', event: 'metrics_request_failed', fields: { error: 'a reason' } });
   });
 
   it.each([
@@ -187,8 +187,8 @@ it('where its port is taken it says so once, tries every half minute, and tells 
   expect(listener.port).toBeNull();
   for (let tries = 0; tries < 3; tries++) await time.pass(30_000);
   const error = expect.stringContaining('EADDRINUSE');
-  const warning = { level: 'warn', event: 'metrics can not be told, trying again' };
-  expect(lines).toEqual([{ ...warning, fields: { host: '127.0.0.1', port, error, every: 30 } }]);
+  const warning = { level: 'warn', event: 'metrics_unavailable' };
+  expect(lines).toEqual([{ ...warning, fields: { host: '127.0.0.1', port, error, retry_in: 30 } }]);
   server.close();
   await once(server, 'close');
   await time.pass(29_000);
@@ -196,7 +196,7 @@ it('where its port is taken it says so once, tries every half minute, and tells 
   await time.pass(1000);
   expect(listener.port).toBe(port);
   expect((await get(listener, '/healthz')).status).toBe(200);
-  expect(lines.at(-1)).toEqual({ level: 'info', event: 'metrics are told', fields: { host: '127.0.0.1', port } });
+  expect(lines.at(-1)).toEqual({ level: 'info', event: 'metrics_listening', fields: { host: '127.0.0.1', port } });
 });
 
 it('closed while it waits for its port, it does not come back', async () => {

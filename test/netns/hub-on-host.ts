@@ -62,7 +62,7 @@ export async function startTestModeHub(
     return await work(control);
   };
 
-  await logged('hub started');
+  await logged('hub_started');
   const caFile = join(home, 'hub-ca.pem');
   await writeFile(caFile, (await ask((control) => control.authority())).certificate);
   const resources = starting.move();

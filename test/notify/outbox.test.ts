@@ -3,6 +3,7 @@ import type { LogFields } from '../../src/core/log.ts';
 import type { NoticeMessage } from '../../src/core/reports/notice.ts';
 import { type DeliveryResult, type Hook, Outbox, textOf } from '../../src/notify/outbox.ts';
 import { Activity, FakeTime } from '../support/fake-time.ts';
+import { logTo } from '../support/log-to.ts';
 
 const MINUTE = 60_000;
 const OK: DeliveryResult = { ok: true, detail: 'done', retryable: false };
@@ -29,7 +30,7 @@ function open(answers: DeliveryResult[], otherwise: DeliveryResult | Promise<Del
     },
   };
   const line = (event: string, fields: LogFields = {}) => void logged.push({ event, fields });
-  const log = { debug: line, info: line, warn: line, error: line };
+  const log = logTo(line);
   return { outbox: new Outbox(hook, { timers: time, log }), time, delivered, logged };
 }
 
@@ -48,8 +49,8 @@ test('what fails is tried again, later each time, and those behind it wait', asy
   ]);
   const about = { notice: 'pairing_needed', appliance: 'car', status: 'raised', hook: 'webhook' };
   expect(logged[0]).toMatchObject({
-    event: 'notice could not be carried',
-    fields: { ...about, target: 'https://notify.example', problem: 'answered 500', retry_in: 10 },
+    event: 'notice_delivery_failed',
+    fields: { ...about, target: 'https://notify.example', error: 'answered 500', retry_in: 10 },
   });
   expect(logged).toHaveLength(3);
 });
@@ -59,7 +60,7 @@ test('what fails again and again is given up, and told in the log', async () => 
   outbox.post(message('car'));
   await time.pass(100 * MINUTE);
   expect(delivered).toHaveLength(5);
-  expect(logged.at(-1)).toMatchObject({ event: 'notice was given up', fields: { appliance: 'car' } });
+  expect(logged.at(-1)).toMatchObject({ event: 'notice_dropped', fields: { appliance: 'car' } });
   expect(time.armed).toBe(0);
 });
 
@@ -69,7 +70,7 @@ test('what can not pass is not tried again', async () => {
   outbox.post(message('wallbox'));
   await time.pass(MINUTE);
   expect(delivered.map(({ name }) => name)).toEqual(['car', 'wallbox']);
-  expect(logged.map(({ event }) => event)).toEqual(['notice was given up']);
+  expect(logged.map(({ event }) => event)).toEqual(['notice_dropped']);
 });
 
 test('one at a time, and no more wait than fit: the oldest are given up', async () => {
@@ -79,7 +80,7 @@ test('one at a time, and no more wait than fit: the oldest are given up', async 
   await time.pass(0);
   expect(delivered).toHaveLength(1);
   expect(logged).toHaveLength(100);
-  expect(logged[0]).toMatchObject({ event: 'notices were given up', fields: { count: 1, problem: 'too many wait' } });
+  expect(logged[0]).toMatchObject({ event: 'notice_queue_dropped', fields: { count: 1, error: 'too many wait' } });
   first.resolve(OK);
   await time.pass(0);
   expect(delivered.map(({ name }) => name).slice(0, 2)).toEqual(['a0', 'a101']);
@@ -107,8 +108,8 @@ test('what waits when the hub ends is told as one number', async () => {
   first.resolve(FAILED);
   await ended;
   expect(logged.map(({ event, fields }) => [event, fields['count'] ?? fields['appliance']])).toEqual([
-    ['notice was given up', 'a0'],
-    ['notices were given up', 499],
+    ['notice_dropped', 'a0'],
+    ['notice_queue_dropped', 499],
   ]);
 });
 

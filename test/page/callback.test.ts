@@ -201,7 +201,7 @@ describe('what is no login', () => {
 it('no code shows up in the hub’s log', () => {
   const mine = readdirSync(logFolder()).filter((file) => file.startsWith(`hub.${process.pid}.`));
   const log = mine.map((file) => readFileSync(join(logFolder(), file), 'utf8')).join('');
-  expect(log).toContain('pairing begun');
+  expect(log).toContain('pairing_started');
   for (const code of [...planted, ...emulator.secretsIssued('code')]) expect(log).not.toContain(code);
 });
 

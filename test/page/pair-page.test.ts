@@ -59,6 +59,6 @@ describe('an error that nobody foresaw is answered by the hub and not by a libra
       location: undefined,
       text: 'The hub came upon an error; its log tells more.\n',
     });
-    expect(side.home.events).toMatchObject([{ level: 'error', event: 'request failed unexpectedly' }]);
+    expect(side.home.events).toMatchObject([{ level: 'error', event: 'request_failed' }]);
   });
 });

@@ -155,7 +155,7 @@ test('leads to a fresh link after the hub has got another address', async () => 
 test('neither nonces nor keys are in the log, nor in any answer in the clear', () => {
   const mine = readdirSync(logFolder()).filter((file) => file.startsWith(`hub.${process.pid}.`));
   const log = mine.map((file) => readFileSync(join(logFolder(), file), 'utf8')).join('');
-  expect(log).toContain('pairing begun');
+  expect(log).toContain('pairing_started');
   expect(new Set([...nonces, ...keys]).size).toBe(2 * nonces.length);
   for (const secret of [...nonces, ...keys]) {
     expect(secret).not.toBe('');

@@ -42,7 +42,7 @@ const setCookie = ({ headers }: Seen) => [headers['set-cookie'] ?? []].flat();
 describe('whoever is not signed in', () => {
   it('is told by the first start’s log where the code is to be found, and not what it is', async () => {
     const log = await readFile(hub.log, 'utf8');
-    expect(log.match(/nobody has opened the page yet/g)).toHaveLength(1);
+    expect(log.match(/page_never_opened/g)).toHaveLength(1);
     expect(log).toContain('latchkey setup-code');
     expect(log).not.toContain(setup.code);
   });
@@ -138,7 +138,7 @@ describe('a session', () => {
     await hub.kill('SIGKILL');
     await hub.launch();
     expect(await visitor.isSignedIn()).toBe(true);
-    expect(await readFile(hub.log, 'utf8')).not.toContain('nobody has opened the page yet');
+    expect(await readFile(hub.log, 'utf8')).not.toContain('page_never_opened');
     expect(await visitor.csrf()).toBe(csrf);
     const before = setup;
     setup = await hub.setupCode({ rotate: true });
@@ -244,7 +244,7 @@ describe('a setup code is not found by trying', () => {
 
   it('and the log names the device once, and nothing that was typed', async () => {
     const log = await readFile(hub.log, 'utf8');
-    const lines = log.split('\n').filter((line) => line.includes('too many wrong setup codes'));
+    const lines = log.split('\n').filter((line) => line.includes('too_many_wrong_setup_codes'));
     expect(new Set(lines.map((line) => /127\.0\.0\.\d+/.exec(line)?.[0])).size).toBe(lines.length);
     expect(lines.length).toBeGreaterThan(0);
     expect(log).not.toContain(WRONG);
@@ -273,7 +273,7 @@ describe('a one-time address', () => {
     expect(await visitor.follow(sign_in)).toMatchObject({ status: 303 });
     const log = await readFile(hub.log, 'utf8');
     const lines = log.split('\n').filter((line) => line.includes('one-time address'));
-    expect(JSON.parse(lines.at(-1) ?? '')).toMatchObject({ event: 'signed in', address: `127.0.0.${devices}` });
+    expect(JSON.parse(lines.at(-1) ?? '')).toMatchObject({ event: 'signed_in', address: `127.0.0.${devices}` });
     expect(log).not.toContain(new URL(sign_in).pathname.split('/').at(-1));
   });
 

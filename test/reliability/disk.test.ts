@@ -97,7 +97,7 @@ it.concurrent('a hub that was started on a read-only disk goes on by itself when
   await eventually(async () => load.handOuts.length >= before + 6);
   disk.protect(false);
   // It begins anew with what is on the disk; before that the control socket may come, and go once more.
-  await eventually(async () => readFileSync(hub.log, 'utf8').split('"hub started"').length === 3, 30);
+  await eventually(async () => readFileSync(hub.log, 'utf8').split('"hub_started"').length === 3, 30);
   for (const name of NAMES) await eventually(() => hub.appliance(name).catch(() => null), 30);
   for (const name of NAMES) await hub.until(name, ({ state }) => state === 'active', 30);
   for (const name of NAMES) expect(await hub.ask((control) => control.refresh(name))).toMatchObject(well);

@@ -25,7 +25,7 @@ it('a refresh is synced to the disk twice, history or not, which takes a page mo
   await hub.addAppliance('wallbox');
   await hub.pair('wallbox', emulator);
   // The copy that follows a pairing is made.
-  await eventually(async () => /"paired".*"store copied"/s.test(readFileSync(hub.log, 'utf8')));
+  await eventually(async () => /"appliance_paired".*"snapshot_written"/s.test(readFileSync(hub.log, 'utf8')));
   const refresh = () => hub.ask((control) => control.refresh('wallbox'));
   const watched = async () => {
     const calls = await callsDuring(hub.pid, ['fsync', 'fdatasync', 'pwrite64'], async () => {

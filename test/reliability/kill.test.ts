@@ -27,7 +27,7 @@ it('kill -9 at a strict portal keeps open pairings and the grants that were not 
   await hub.launch();
 
   // By the log: on a busy machine the retry is over before anybody can ask.
-  const lost = hub.events('answer lost').map(({ appliance }) => appliance);
+  const lost = hub.events('answer_lost').map(({ appliance }) => appliance);
   expect(lost.toSorted()).toEqual(['acted', 'not-acted']);
   expect((await hub.until('not-acted', ({ state }) => state !== 'retrying')).state).toBe('active');
   const refused = await hub.until('acted', ({ state }) => state !== 'retrying');

@@ -129,8 +129,8 @@ describe('the page and its company under faults', () => {
     await hub.kill('SIGTERM');
     const each = new Map<string, number>();
     for (const { event } of hub.events()) each.set(String(event), (each.get(String(event)) ?? 0) + 1);
-    expect(Object.fromEntries(each)).toMatchObject({ notice: names.length, 'pairing needed': names.length });
-    const others = [...each].filter(([event]) => !['notice', 'pairing needed'].includes(event));
+    expect(Object.fromEntries(each)).toMatchObject({ notice: names.length, pairing_needed: names.length });
+    const others = [...each].filter(([event]) => !['notice', 'pairing_needed'].includes(event));
     expect(others.reduce((sum, [, count]) => sum + count, 0)).toBeLessThan(names.length);
     webhook.close();
   });
@@ -160,7 +160,7 @@ describe('the page and its company under faults', () => {
     );
     await hub.kill('SIGTERM');
     expect(await Promise.all(streams.map(({ ended }) => ended))).toEqual(streams.map(() => 'ended'));
-    expect(hub.events().at(-1)).toMatchObject({ event: 'hub stopped' });
+    expect(hub.events().at(-1)).toMatchObject({ event: 'hub_stopped' });
   });
 
   it('a reload goes on handing tokens out while it waits for a hook that hangs', async () => {
@@ -182,9 +182,9 @@ describe('the page and its company under faults', () => {
     await eventually(() => isThere('began'));
 
     process.kill(hub.pid, 'SIGHUP');
-    await eventually(async () => hub.events('taking a changed configuration over').length > 0);
+    await eventually(async () => hub.events('configuration_reloading').length > 0);
     let answered = 0;
-    const starts = () => hub.events('hub started').length;
+    const starts = () => hub.events('hub_started').length;
     const deadline = performance.now() + patient(40_000);
     while (starts() < 2 && performance.now() < deadline) {
       // A connection that was kept may be closed just when it is used again; and it was never paired.

@@ -119,7 +119,7 @@ describe.concurrent('a hub that is told to end', () => {
     expect(await daemon.ended).toEqual({ status: 130, signal: null });
 
     await hub.launch();
-    expect(readFileSync(hub.log, 'utf8')).toContain('"answer lost"');
+    expect(readFileSync(hub.log, 'utf8')).toContain('"answer_lost"');
     portal.release();
     await hub.until('wallbox', ({ state }) => state === 'active');
     expect(refreshSends(emulator).map(({ sends }) => sends)).toEqual([2]);

@@ -193,7 +193,7 @@ export class HubProcess implements AsyncDisposable {
     const started = new Promise<void>((resolve, reject) => {
       lines.on('line', (line) => {
         if (said.length < 50) said.push(line);
-        if (line.includes('"hub started"')) resolve();
+        if (line.includes('"hub_started"')) resolve();
       });
       child.once('exit', (code, signal) => reject(new Error(`the hub ended (${code ?? signal}): ${said.join('\n')}`)));
     });

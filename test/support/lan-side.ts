@@ -13,6 +13,7 @@ import { systemTimers } from '../../src/system/clock.ts';
 import { systemRandom } from '../../src/system/random.ts';
 import type { Leaf } from '../../src/system/x509/certificates.ts';
 import { createAuthority, issueLeaf } from '../../src/system/x509/issuing.ts';
+import { logTo } from './log-to.ts';
 
 /** The name of this hub, beside `localhost`. */
 export const HUB_NAME = 'latchkey-test.local';
@@ -147,12 +148,7 @@ class StubHome {
     return appliance;
   }
 
-  readonly log = {
-    debug: (event: string, fields: LogFields = {}) => void this.events.push({ level: 'debug', event, fields }),
-    info: (event: string, fields: LogFields = {}) => void this.events.push({ level: 'info', event, fields }),
-    warn: (event: string, fields: LogFields = {}) => void this.events.push({ level: 'warn', event, fields }),
-    error: (event: string, fields: LogFields = {}) => void this.events.push({ level: 'error', event, fields }),
-  };
+  readonly log = logTo((event, fields, level) => this.events.push({ level, event, fields }));
 
   readonly clock: Clock = { now: () => ({ boot: 'one', uptime: this.uptime, wall: 0 }) };
 

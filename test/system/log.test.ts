@@ -9,58 +9,68 @@ function logAt(level: 'debug' | 'info' = 'info') {
 }
 
 describe('an event that comes again and again', () => {
-  test('is told twenty times, then twice a minute, and with how many were left out', () => {
+  test('is told twenty times, then twice a minute, and with how many were suppressed', () => {
     const { log, lines, time } = logAt();
-    for (let i = 0; i < 1000; i++) log.warn('refused', { appliance: 'wallbox' });
+    for (let i = 0; i < 1000; i++) log.warn('grant_changed_elsewhere', { appliance: 'wallbox' });
     expect(lines).toHaveLength(20);
     time.now += 30_000;
-    for (let i = 0; i < 10; i++) log.warn('refused', { appliance: 'wallbox' });
+    for (let i = 0; i < 10; i++) log.warn('grant_changed_elsewhere', { appliance: 'wallbox' });
     expect(lines).toHaveLength(21);
-    expect(lines[20]).toMatchObject({ level: 'warn', event: 'refused', appliance: 'wallbox', left_out: 980 });
+    expect(lines[20]).toMatchObject({
+      level: 'warn',
+      event: 'grant_changed_elsewhere',
+      appliance: 'wallbox',
+      suppressed: 980,
+    });
     time.now += 3_600_000;
-    log.warn('refused', { appliance: 'wallbox' });
-    expect(lines[21]).toMatchObject({ left_out: 9 });
-    log.warn('refused', { appliance: 'wallbox' });
-    expect(lines[22]).not.toHaveProperty('left_out');
+    log.warn('grant_changed_elsewhere', { appliance: 'wallbox' });
+    expect(lines[21]).toMatchObject({ suppressed: 9 });
+    log.warn('grant_changed_elsewhere', { appliance: 'wallbox' });
+    expect(lines[22]).not.toHaveProperty('suppressed');
   });
 
   test('leaves other events and other appliances their lines', () => {
     const { log, lines } = logAt();
-    for (let i = 0; i < 100; i++) log.info('refreshed', { appliance: 'wallbox' });
-    log.info('refreshed', { appliance: 'heat-pump' });
-    log.error('refused', { appliance: 'wallbox' });
-    expect(lines.slice(20)).toMatchObject([{ appliance: 'heat-pump' }, { event: 'refused' }]);
+    for (let i = 0; i < 100; i++) log.info('secret_rotated', { appliance: 'wallbox' });
+    log.info('secret_rotated', { appliance: 'heat-pump' });
+    log.error('grant_damaged', { appliance: 'wallbox' });
+    expect(lines.slice(20)).toMatchObject([{ appliance: 'heat-pump' }, { event: 'grant_damaged' }]);
   });
 
   test('has a bound over all appliances, one a second in the end', () => {
     const { log, lines, time } = logAt();
-    for (let i = 0; i < 10_000; i++) log.info('refreshed', { appliance: `appliance-${i}` });
+    for (let i = 0; i < 10_000; i++) log.info('secret_rotated', { appliance: `appliance-${i}` });
     expect(lines).toHaveLength(500);
     time.now += 10_000;
-    for (let i = 0; i < 10_000; i++) log.info('refreshed', { appliance: `appliance-${i}` });
+    for (let i = 0; i < 10_000; i++) log.info('secret_rotated', { appliance: `appliance-${i}` });
     expect(lines).toHaveLength(510);
   });
 
   test('is told whole to who asked for every detail', () => {
     const { log, lines } = logAt('debug');
-    for (let i = 0; i < 100; i++) log.debug('asked');
+    for (let i = 0; i < 100; i++) log.debug('snapshot_schedule', { message: 'x' });
     expect(lines).toHaveLength(100);
   });
 });
 
 test('a long field is cut', () => {
   const { log, lines } = logAt();
-  log.info('asked', { detail: 'x'.repeat(100_000), short: 'y', count: 7 });
-  expect(lines).toMatchObject([{ detail: `${'x'.repeat(8192)}…`, short: 'y', count: 7 }]);
+  log.warn('too_many_registrations', { address: 'x'.repeat(100_000), count: 7 });
+  expect(lines).toMatchObject([{ address: `${'x'.repeat(8192)}…`, count: 7 }]);
 });
 
 test('for the journal every line begins with its priority, and the JSON is as ever', () => {
   const lines: string[] = [];
   const log = createLog('debug', withPriorities({ write: (line) => lines.push(line) }));
-  log.debug('asked');
-  log.info('hub started', { port: 7 });
-  log.warn('refused');
-  log.error('crashed');
+  log.debug('snapshot_schedule', { message: 'x' });
+  log.info('metrics_listening', { host: '::1', port: 7 });
+  log.warn('reload_unavailable');
+  log.error('invites_discarded');
   expect(lines.map((line) => line.slice(0, 3))).toEqual(['<7>', '<6>', '<4>', '<3>']);
-  expect(JSON.parse(lines[1]?.slice(3) ?? '')).toMatchObject({ level: 'info', event: 'hub started', port: 7 });
+  expect(JSON.parse(lines[1]?.slice(3) ?? '')).toMatchObject({
+    level: 'info',
+    event: 'metrics_listening',
+    host: '::1',
+    port: 7,
+  });
 });

@@ -43,7 +43,7 @@ describe.skipIf(whyNoSystemd)('a daemon under systemd', () => {
     expect(new Set(socket.messages.flat().map((part) => part.split('=')[0]))).toEqual(
       new Set(['READY', 'STATUS', 'WATCHDOG', 'STOPPING']),
     );
-    expect(daemon.events().find(({ event }) => event === 'paired')).toMatchObject({ priority: 6 });
+    expect(daemon.events().find(({ event }) => event === 'appliance_paired')).toMatchObject({ priority: 6 });
   });
 
   test('does not feed its watchdog while its event loop is blocked, and tells of it when that is over', async () => {
@@ -71,7 +71,7 @@ describe.skipIf(whyNoSystemd)('a daemon under systemd', () => {
     writeFileSync(over, '');
     await eventually(async () => socket.messages.length > before + 1);
     expect(daemon.events()).toContainEqual(
-      expect.objectContaining({ priority: 4, event: 'event loop was blocked', seconds: expect.any(Number) }),
+      expect.objectContaining({ priority: 4, event: 'event_loop_blocked', seconds: expect.any(Number) }),
     );
     daemon.child.kill('SIGTERM');
     await daemon.ended;

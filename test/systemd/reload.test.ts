@@ -96,9 +96,9 @@ describe.concurrent('a reload', () => {
       stderr: expect.stringMatching(/^latchkey: .*latchkey\.toml: lan\.https_port: found "x"; allowed .*\n$/),
     });
     daemon.child.kill('SIGHUP');
-    await eventually(async () => count(daemon, 'changed configuration was refused, the one before stays') === 1);
+    await eventually(async () => count(daemon, 'configuration_rejected') === 1);
     await writeFile(join(hub.directory, 'latchkey.toml'), good);
-    expect([count(daemon, 'hub started'), (await hub.status()).hub.https_port]).toEqual([1, hub.httpsPort]);
+    expect([count(daemon, 'hub_started'), (await hub.status()).hub.https_port]).toEqual([1, hub.httpsPort]);
     await end(daemon);
   });
 
@@ -127,13 +127,13 @@ describe.concurrent('a reload', () => {
     startRefresh(hub, 'wallbox');
     await eventually(async () => refreshSends(emulator).length === 1);
     const reload = hub.cli('reload');
-    await eventually(async () => count(daemon, 'taking a changed configuration over') === 1);
+    await eventually(async () => count(daemon, 'configuration_reloading') === 1);
     expect((await hub.requestToken(other)).status).toBe(200);
     const refresh = await hub.ask((control) => control.refresh('fan')).catch((error: unknown) => String(error));
     expect(refresh).toContain('try again in a moment');
     const second = await hub.ask((control) => control.reload()).catch((error: unknown) => String(error));
     expect(second).toContain('try again');
-    expect(count(daemon, 'hub stopped')).toBe(0);
+    expect(count(daemon, 'hub_stopped')).toBe(0);
     portal.release();
     expect((await reload).status).toBe(0);
     expect(await hub.appliance('wallbox')).toMatchObject({ state: 'active', problem: null });
@@ -177,9 +177,9 @@ describe.concurrent('a reload', () => {
     void fetch(location).catch(() => undefined);
     await eventually(async () => codeSends(emulator).length === 1);
     const reload = hub.cli('reload');
-    await eventually(async () => count(daemon, 'taking a changed configuration over') === 1);
+    await eventually(async () => count(daemon, 'configuration_reloading') === 1);
     await sleep(1000);
-    expect(count(daemon, 'hub stopped')).toBe(0);
+    expect(count(daemon, 'hub_stopped')).toBe(0);
     portal.release();
     expect((await reload).status).toBe(0);
     expect(await hub.appliance('wallbox')).toMatchObject({ state: 'active', problem: null });
@@ -196,16 +196,16 @@ describe.concurrent('a reload', () => {
     await change(hub, 'name = "Test hub"', 'name = "Attic hub"');
     for (let i = 0; i < 5; i++) daemon.child.kill('SIGHUP');
     await eventually(async () => (await hub.ask(({ status }) => status()).catch(() => null))?.hub.name === 'Attic hub');
-    await eventually(async () => count(daemon, 'hub started') >= 2);
+    await eventually(async () => count(daemon, 'hub_started') >= 2);
     await sleep(1500);
-    expect(count(daemon, 'hub started')).toBeLessThanOrEqual(3);
+    expect(count(daemon, 'hub_started')).toBeLessThanOrEqual(3);
     daemon.child.kill('SIGUSR2');
     expect(await daemon.ended).toEqual({ status: 0, signal: null });
 
     await using early = supervise(hub, '');
     await eventually(async () => early.child.exitCode === null && (await isCatching(early)));
     early.child.kill('SIGHUP');
-    await eventually(async () => count(early, 'hub started') >= 1);
+    await eventually(async () => count(early, 'hub_started') >= 1);
     await end(early);
   });
 
@@ -242,7 +242,7 @@ describe.concurrent('a reload', () => {
     startRefresh(hub, 'wallbox');
     await eventually(async () => refreshSends(emulator).length === 1);
     const reload = hub.cli('reload');
-    await eventually(async () => count(daemon, 'taking a changed configuration over') === 1);
+    await eventually(async () => count(daemon, 'configuration_reloading') === 1);
     // More answers than the room that is kept for them holds.
     await rm(join(hub.directory, 'state/ballast'));
     disk.fill();
@@ -250,7 +250,7 @@ describe.concurrent('a reload', () => {
     await hub.until('wallbox', ({ problem }) => problem?.code === 'store_unwritable');
     const { access_token: served } = (await hub.requestToken(credentials)).body;
     await sleep(3000);
-    expect(count(daemon, 'hub stopped')).toBe(0);
+    expect(count(daemon, 'hub_stopped')).toBe(0);
     disk.makeRoom();
     expect((await reload).status).toBe(0);
     expect((await hub.requestToken(credentials)).body['access_token']).toBe(served);
@@ -342,17 +342,17 @@ test.skipIf(whyNoSystemd)('SIGHUP reloads a hub on a terminal too, and ends it w
   const within = ['/usr/bin/python3', join(import.meta.dirname, '../support/terminal.py')];
   await using daemon = await started(hub, '', { within });
   daemon.child.kill('SIGHUP');
-  await eventually(async () => count(daemon, 'hub started') === 2);
+  await eventually(async () => count(daemon, 'hub_started') === 2);
   daemon.child.kill('SIGUSR1');
   expect(await daemon.ended).toEqual({ status: 0, signal: null });
-  expect([count(daemon, 'hub started'), count(daemon, 'stopping')]).toEqual([2, 1]);
+  expect([count(daemon, 'hub_started'), count(daemon, 'hub_stopping')]).toEqual([2, 1]);
 });
 
 test('test mode has nothing to reload', async () => {
   await using hub = await HubProcess.prepare();
   await using daemon = await started(hub, '', { args: ['--test-mode'] });
   daemon.child.kill('SIGHUP');
-  await eventually(async () => count(daemon, 'test mode has no configuration that it could read again') === 1);
+  await eventually(async () => count(daemon, 'reload_unavailable') === 1);
   await end(daemon);
 });
 

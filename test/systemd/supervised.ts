@@ -88,6 +88,6 @@ export async function superviseUntilUp(
   options: SupervisedOptions = {},
 ): Promise<Supervised> {
   const daemon = supervise(hub, notify, options);
-  await eventually(async () => daemon.events().some(({ event }) => event === 'hub started'));
+  await eventually(async () => daemon.events().some(({ event }) => event === 'hub_started'));
   return daemon;
 }

@@ -61,7 +61,7 @@ export async function startCardHome(
   await hub.launch();
   const members: CredentialsAnswer[] = [];
 
-  const copies = () => readFileSync(hub.log, 'utf8').split('"store copied"').length;
+  const copies = () => readFileSync(hub.log, 'utf8').split('"snapshot_written"').length;
   async function copied(before: number): Promise<void> {
     await eventually(async () => copies() > before);
   }

@@ -157,7 +157,7 @@ export class PageSessions {
     try {
       await this.#store.saveSetting(PAGE_SESSIONS, JSON.stringify({ code: this.#code, sessions }));
     } catch (error) {
-      this.#environment.log.error('store could not be written', { error: messageOf(error) });
+      this.#environment.log.error('store_unwritable', { error: messageOf(error) });
     }
   }
 }

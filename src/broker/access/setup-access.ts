@@ -119,11 +119,11 @@ export class StoredSetupAccess implements SetupAccess {
     if (locked > 0) return { kind: 'locked', retryAfter: Math.ceil(locked / 1000) };
     if (!timingSafeEqualText(SETUP_CODE.read(typed) ?? '', this.#code)) {
       const { locked: lockedNow, tell } = loginThrottle.count(source, now);
-      if (tell !== null) log.warn('too many wrong setup codes', { address: tell.address, count: tell.count });
+      if (tell !== null) log.warn('too_many_wrong_setup_codes', { address: tell.address, count: tell.count });
       return lockedNow > 0 ? { kind: 'locked', retryAfter: Math.ceil(lockedNow / 1000) } : { kind: 'wrong' };
     }
     loginThrottle.reset(source);
-    log.info('signed in', { address: from.address });
+    log.info('signed_in', { address: from.address, by: 'setup_code' });
     return { kind: 'signed_in', session: await this.#sessions.begin(from) };
   }
 
@@ -145,7 +145,7 @@ export class StoredSetupAccess implements SetupAccess {
   async redeem(token: string, from: Visitor): Promise<PageSession | null> {
     const { clock, log } = this.#environment;
     if (!this.memory.tokens.take(token, clock.now().uptime)) return null;
-    log.info('signed in', { by: 'one-time address', address: from.address });
+    log.info('signed_in', { address: from.address, by: 'sign_in_link' });
     return this.#sessions.begin(from);
   }
 
@@ -185,7 +185,7 @@ export class StoredSetupAccess implements SetupAccess {
     this.#code = code;
     this.memory.tokens.clear();
     await this.#sessions.endAll(code);
-    log.warn('setup code rotated', { next: '"latchkey setup-code" shows it' });
+    log.warn('setup_code_rotated', { what_to_do: '"latchkey setup-code" shows it' });
   }
 }
 
@@ -194,6 +194,6 @@ async function keep(name: string, value: string, store: AccessStore, { log }: Ac
   try {
     await store.saveSetting(name, value);
   } catch (error) {
-    log.error('store could not be written', { error: messageOf(error) });
+    log.error('store_unwritable', { error: messageOf(error) });
   }
 }

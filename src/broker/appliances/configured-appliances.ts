@@ -50,7 +50,7 @@ export async function declareAppliances(
     const isGone = origin === 'declared' && !names.has(name);
     await put(isGone ? { ...freed, origin: 'added', credentials: { kind: 'none' } } : freed, context);
     if (isGone) {
-      log.warn('appliance is no longer declared, nobody can ask for its token', {
+      log.warn('appliance_undeclared', {
         appliance: name,
         what_to_do: `declare it again, or latchkey appliance remove ${name}, or rotate-secret ${name}`,
       });
@@ -70,7 +70,7 @@ export function warnOfScopes(appliances: Appliances, grants: Grants, log: Log): 
     const grant = grants.get(appliance.id)?.grant;
     if (!wantsAnotherScope(appliance, grant)) continue;
     const { name, scope } = appliance;
-    log.warn('scope was changed, pair again', { appliance: name, scope, what_to_do: `latchkey pair ${name}` });
+    log.warn('scope_changed', { appliance: name, scope, what_to_do: `latchkey pair ${name}` });
   }
 }
 
@@ -85,15 +85,17 @@ async function declare(declaration: DeclaredAppliance, context: DeclareContext):
   const declared = { name, clientId, scope, portal, credentials, origin: 'declared', waitingSince: null } as const;
   if (known === undefined) {
     await put({ ...declared, id: random.uuid(), softwareId: null }, context);
-    log.info('appliance declared', { appliance: name, client_id: clientId });
+    log.info('appliance_declared', { appliance: name, client_id: clientId, existed: false });
     return null;
   }
   // Where the configuration has its portal no longer, only the grant tells whether this is the same one by another name.
   const [before, after] = [context.identityOf(known.portal), context.identityOf(portal)];
   const moves = before !== undefined && after !== undefined && !samePortal(before, after);
   await put({ ...known, ...declared }, context);
-  if (known.origin !== 'declared') log.info('appliance taken over by the configuration', { appliance: name });
-  if (moves) log.warn('appliance went to another portal', { appliance: name, before: known.portal, portal });
+  if (known.origin !== 'declared') {
+    log.info('appliance_declared', { appliance: name, client_id: clientId, existed: true });
+  }
+  if (moves) log.warn('appliance_moved', { appliance: name, before: known.portal, portal });
   return moves ? known.id : null;
 }
 
@@ -110,7 +112,7 @@ async function put(appliance: Appliance, { appliances, log }: DeclareContext): P
     }
   });
   if (written) return;
-  log.warn('store can not be written, the declaration is served from memory', { appliance: appliance.name });
+  log.warn('declaration_not_stored', { appliance: appliance.name });
   appliances.serveUnwritten(appliance);
 }
 
@@ -168,7 +170,7 @@ export async function followRenamedPortals(
         if (!(error instanceof Failure && error.code === 'store_unwritable')) throw error;
         appliances.serveUnwritten(renamed);
       });
-    log.info('portal has another name', { appliance: appliance.name, before: appliance.portal, portal });
+    log.info('portal_renamed', { appliance: appliance.name, before: appliance.portal, portal });
   }
 }
 

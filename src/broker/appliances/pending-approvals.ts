@@ -72,12 +72,12 @@ export class PendingApprovals {
       if (left > 0 || this.#appliances.byId(appliance.id)?.waitingSince === null) continue;
       try {
         await this.#appliances.remove(appliance);
-        log.warn('appliance was not approved in time, and is removed', { appliance: appliance.name });
+        log.warn('appliance_removed', { appliance: appliance.name, reason: 'approval_timeout' });
       } catch (error) {
         least = RETRY_INTERVAL;
         const told = this.#deduplicator.occurred(appliance.id, appliance.id);
         const level = told === null ? 'debug' : 'error';
-        log[level]('appliance could not be removed', { appliance: appliance.name, error: messageOf(error) });
+        log.at(level, 'appliance_removal_failed', { appliance: appliance.name, error: messageOf(error) });
       }
     }
     this.plan(least);

@@ -139,9 +139,7 @@ export class Registrations {
     if (admission.kind === 'instead_of') {
       const { appliance } = admission.holder;
       await appliances.remove(appliance);
-      environment.log.warn('appliance waits no longer for approval, others of its device took too many places', {
-        appliance: appliance.name,
-      });
+      environment.log.warn('appliance_removed', { appliance: appliance.name, reason: 'approval_quota' });
     }
     const portal = appliances.portal(null);
     const name = nameFor(metadata.clientName, this.#taken());
@@ -165,7 +163,13 @@ export class Registrations {
     }
     this.#redeemed.add(invite, again, by, at);
     const { clientId, name, scope } = again;
-    environment.log.info('appliance registered again, its first answer was lost', { appliance: name });
+    environment.log.info('appliance_registered', {
+      appliance: name,
+      client_id: clientId,
+      software_id: by.metadata.softwareId,
+      waits_for_approval: false,
+      repeated: true,
+    });
     return { kind: 'registered', clientId, name, scope, secret, waiting: false };
   }
 
@@ -253,11 +257,13 @@ export class Registrations {
       softwareId,
     };
     if (!(await appliances.admit(appliance, invite))) return taken(name);
-    environment.log.info(waiting ? 'appliance registered, waits for approval' : 'appliance registered', {
+    environment.log.info('appliance_registered', {
       appliance: name,
       client_id: id,
       software_id: softwareId,
       address: waitsFrom?.address,
+      waits_for_approval: waiting,
+      repeated: false,
     });
     return { kind: 'registered', clientId: id, name, scope, secret, waiting };
   }

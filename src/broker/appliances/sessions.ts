@@ -155,7 +155,7 @@ export class Sessions implements AsyncDisposable {
 
   #tryAgain(error: unknown): void {
     const { clock, log } = this.#environment;
-    if (!this.#failing) log.error('store could not be written', { error: messageOf(error) });
+    if (!this.#failing) log.error('store_unwritable', { error: messageOf(error) });
     this.#failing = true;
     this.#scheduler.plan(KEY, clock.now().uptime + RETRY_INTERVAL, () => void this.#write());
   }

@@ -188,7 +188,7 @@ export class ManagedGrant {
     if ('portalTime' in outcome) portalClock.learn(outcome.portalTime);
     // The generation, and not the grant: its token may have been distrusted while the answer was under way.
     if (this.#hasEnded || this.#grant.generation !== generation) {
-      environment.log.info('refresh came too late for its grant', { appliance: name });
+      environment.log.info('refresh_superseded', { appliance: name });
       return;
     }
     const committed =
@@ -264,7 +264,7 @@ export class ManagedGrant {
     if (stored !== null && 'error' in stored) {
       return this.fail({ kind: 'store_unwritable', detail: whatOf(stored.error) });
     }
-    environment.log.warn('grant was changed by another hub', { appliance: logger.nameOf(appliance) });
+    environment.log.warn('grant_changed_elsewhere', { appliance: logger.nameOf(appliance) });
     if (stored === null) this.end();
     else this.#takeUp(stored);
   }

@@ -54,7 +54,7 @@ export class RefreshLogger {
   /** The last run of the hub ended while the portal's answer was under way. */
   cutShort(state: ScheduledGrant): void {
     if (state.health.kind === 'good') return;
-    this.#environment.log.warn('refresh was cut short', this.#fields(state, state.health));
+    this.#environment.log.warn('refresh_interrupted', this.#fields(state, state.health));
   }
 
   /**
@@ -84,8 +84,8 @@ export class RefreshLogger {
     const told = this.#deduplicator.occurred(this.#keyOf(grant.appliance, code), grant.appliance);
     const fields = this.#fields(state, health);
     const portal = OF_PORTAL.includes(code) ? this.#connectionOf(grant.appliance)?.identity.name : undefined;
-    if (told === null) this.#environment.log.debug('refresh did not succeed', fields);
-    else this.#environment.log.warn('refresh did not succeed', { ...fields, portal, ...howLong(told) });
+    if (told === null) this.#environment.log.debug('refresh_failed', fields);
+    else this.#environment.log.warn('refresh_failed', { ...fields, portal, ...howLong(told) });
   }
 
   /**
@@ -101,10 +101,10 @@ export class RefreshLogger {
     for (const code of OF_PORTAL) {
       const over = this.#deduplicator.resolved(this.#keyOf(appliance, code));
       if (over !== null) {
-        log.info('portal serves again', {
+        log.info('portal_available', {
           portal: connection?.identity.name,
           problem: code,
-          ...howLong(over, 'lasted'),
+          ...howLong(over, true),
         });
       }
     }
@@ -114,7 +114,7 @@ export class RefreshLogger {
     );
     const isNews = own || !this.#succeeding.has(appliance);
     this.#succeeding.add(appliance);
-    log[isNews ? 'info' : 'debug']('refreshed', {
+    log.at(isNews ? 'info' : 'debug', 'token_refreshed', {
       appliance: connection?.name,
       expires_in: lifetime / 1000,
       generation,
@@ -124,7 +124,7 @@ export class RefreshLogger {
   /** The store was written. */
   written(): void {
     const over = this.#deduplicator.resolved(STORE);
-    if (over !== null) this.#environment.log.info('store is written again', howLong(over, 'lasted'));
+    if (over !== null) this.#environment.log.info('store_writable', howLong(over, true));
   }
 
   /** The cloud refuses the token at hand, its appliance says. */
@@ -133,16 +133,16 @@ export class RefreshLogger {
     this.#environment.emit({ kind: 'token_refused', appliance, at: this.#environment.clock.now() });
     const told = this.#deduplicator.occurred(`${appliance} distrusted`, appliance);
     const level = told === null ? 'debug' : 'warn';
-    this.#environment.log[level]('token refused by the cloud', { appliance: this.nameOf(appliance), generation });
+    this.#environment.log.at(level, 'access_token_rejected', { appliance: this.nameOf(appliance), generation });
   }
 
   /** Its appliance goes to another portal than the one that gave it. @param present the portal it goes to */
   rests({ grant }: GrantState, present: PortalIdentity): void {
     const appliance = this.nameOf(grant.appliance);
-    this.#environment.log.warn('grant is of another portal, it is kept and rests', {
+    this.#environment.log.warn('grant_suspended', {
       appliance,
-      given_by: grant.givenBy.origin,
-      given_to: grant.givenBy.clientId,
+      issued_by: grant.givenBy.origin,
+      issued_to: grant.givenBy.clientId,
       portal: present.origin,
       client_id: present.clientId,
       what_to_do: `put the portal back into the configuration, or latchkey pair ${appliance}`,
@@ -152,15 +152,15 @@ export class RefreshLogger {
   unwritable({ grant }: GrantState, error: unknown): void {
     const told = this.#deduplicator.occurred(STORE, grant.appliance);
     const fields = { appliance: this.nameOf(grant.appliance), error: messageOf(error) };
-    if (told === null) this.#environment.log.debug('store could not be written', fields);
-    else this.#environment.log.error('store could not be written', { ...fields, ...howLong(told) });
+    if (told === null) this.#environment.log.debug('store_unwritable', fields);
+    else this.#environment.log.error('store_unwritable', { ...fields, ...howLong(told) });
   }
 
   /** What nobody has thought of. */
   unexpected(appliance: string, error: unknown): void {
     const told = this.#deduplicator.occurred(`${appliance} unexpected`, appliance);
     const level = told === null ? 'debug' : 'error';
-    this.#environment.log[level]('refresh failed unexpectedly', {
+    this.#environment.log.at(level, 'refresh_crashed', {
       appliance: this.nameOf(appliance),
       error: messageOf(error),
     });
@@ -169,15 +169,15 @@ export class RefreshLogger {
   /** The hub ends, and with it what it has in memory alone. */
   lost({ grant }: GrantState, error: unknown): void {
     const appliance = this.nameOf(grant.appliance);
-    this.#environment.log.error('store could not be written', { appliance, error: messageOf(error) });
+    this.#environment.log.error('store_unwritable', { appliance, error: messageOf(error) });
   }
 
   /** A day is over. @param appliances how many have a grant */
   day(appliances: number): void {
-    this.#environment.log.info('day is over', {
+    this.#environment.log.info('daily_summary', {
       appliances,
       refreshed: this.#refreshed,
-      not_refreshed: this.#failed,
+      failed: this.#failed,
     });
     this.#refreshed = 0;
     this.#failed = 0;
@@ -196,12 +196,12 @@ export class RefreshLogger {
       if (before.grant.refused !== null || before.health.kind === 'refused') return false;
       // Its tries from now on are told of as seldom as those of any other trouble.
       this.#deduplicator.occurred(`${grant.appliance} refused`, grant.appliance);
-      log.error('pairing needed', fields);
+      log.error('pairing_needed', fields);
       return true;
     }
     if (before.grant.doubt !== null || grant.doubt === null) return false;
     const told = this.#deduplicator.occurred(`${grant.appliance} answer_lost`, grant.appliance);
-    log[told === null ? 'debug' : 'warn']('answer lost', fields);
+    log.at(told === null ? 'debug' : 'warn', 'answer_lost', fields);
     return true;
   }
 
@@ -230,8 +230,8 @@ export class RefreshLogger {
   }
 }
 
-/** What is told of a trouble beside what it is; nothing of one that has just begun. */
-function howLong({ times, lasting, subjects }: ProblemSummary, since: 'lasting' | 'lasted' = 'lasting') {
-  if (times === 1 && since === 'lasting') return {};
-  return { tries: times, [since]: lasting, appliances: subjects };
+/** The extent of a problem; nothing of one that has just begun. */
+function howLong({ times, lasting, subjects }: ProblemSummary, isOver = false) {
+  if (times === 1 && !isOver) return {};
+  return { tries: times, duration: lasting, appliances: subjects };
 }

@@ -62,7 +62,7 @@ export class DeviceFlows {
       const run = await this.#pairings.beginByAppliance(appliance, codes);
       const told = this.#unopened.occurred(appliance.id, appliance.id);
       const level = told === null ? 'debug' : 'info';
-      log[level]('pairing begun by its appliance', { appliance: appliance.name, times: told?.times });
+      log.at(level, 'pairing_started', { appliance: appliance.name, by: 'appliance', times: told?.times });
       const expiresIn = Math.floor(run.timeLeft / 1000);
       return { kind: 'begun', authorization: { deviceCode, userCode, expiresIn, interval: INTERVAL } };
     } finally {

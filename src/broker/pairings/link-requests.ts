@@ -148,10 +148,10 @@ export class LinkRequests {
       default:
         if (place === 'beside') {
           this.#refusedFor = redirect;
-          progress.log('warn', 'portal gave no link for the new address', { detail: outcome.detail });
+          progress.log.warn('login_link_rejected', { appliance: progress.name, detail: outcome.detail });
           return { kind: 'over' };
         }
-        progress.log('warn', 'pairing is not possible', { detail: outcome.detail });
+        progress.log.warn('pairing_rejected', { appliance: progress.name, detail: outcome.detail });
         await progress.move({ kind: 'failed', reason: reasonOf(outcome) });
         return { kind: 'over' };
     }
@@ -171,7 +171,7 @@ export class LinkRequests {
     if (outcome.kind !== 'rejected' || address === null || signal.aborted) return outcome;
     const polled = await ask(null);
     if (polled.kind === 'link') {
-      this.#progress.log('info', 'portal refused the redirect address, polling only', { detail: outcome.detail });
+      this.#progress.log.info('redirect_address_rejected', { appliance: this.#progress.name, detail: outcome.detail });
     }
     return polled;
   }

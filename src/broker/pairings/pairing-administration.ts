@@ -46,7 +46,7 @@ export function pairingAdministration(
   return {
     async joinPairing(name) {
       const run = await pairings.begin(approved(appliances.named(name)), { joins: true });
-      log.info('pairing begun', { appliance: name });
+      log.info('pairing_started', { appliance: name, by: 'person' });
       return run.pairing.id;
     },
     pairing: (id) => view(pairings.get(id)),
@@ -54,7 +54,7 @@ export function pairingAdministration(
       const { pairing } = pairings.get(id);
       const appliance = approved(appliances.named(nameOf(pairing.appliance)));
       const run = await rounds.again(appliance, pairing);
-      log.info('pairing begun', { appliance: appliance.name });
+      log.info('pairing_started', { appliance: appliance.name, by: 'person' });
       return run.pairing.id;
     },
     confirmLogin(id, login) {

@@ -63,7 +63,7 @@ export class PairingExchange {
     try {
       await progress.save(progress.pairing);
     } catch (error) {
-      progress.log('error', 'store could not be written', { error: messageOf(error) });
+      progress.log.error('store_unwritable', { appliance: progress.name, error: messageOf(error) });
       // What can't be written down is not started.
       return progress.move({ kind: 'not_sent' });
     }
@@ -74,7 +74,11 @@ export class PairingExchange {
     if (exchange === null) return progress.move({ kind: 'not_sent' });
     const { outcome, sent } = exchange;
     if (outcome.kind === 'granted') return this.#conclude(appliance, found.identity, outcome, sent);
-    progress.log('warn', 'code was not exchanged', { outcome: outcome.kind, detail: outcome.detail });
+    progress.log.warn('code_exchange_failed', {
+      appliance: progress.name,
+      outcome: outcome.kind,
+      detail: outcome.detail,
+    });
     await progress.move(afterExchange(outcome));
   }
 
@@ -89,7 +93,7 @@ export class PairingExchange {
     if (step.kind !== 'exchanging') return;
     const { refreshToken } = tokens;
     if (refreshToken === null) {
-      this.#progress.log('warn', 'the portal gave no refresh token');
+      this.#progress.log.warn('refresh_token_missing', { appliance: this.#progress.name });
       await this.#progress.move({ kind: 'failed', reason: 'portal_rejected' });
       return;
     }
@@ -120,13 +124,13 @@ export class PairingExchange {
       const paired = advance(progress.pairing, { kind: 'paired', scope: grant.scope });
       const save = () => store.concludePairing(paired, grant);
       const saved = await save().catch((error: unknown) => {
-        progress.log('error', 'store could not be written', { error: messageOf(error) });
+        progress.log.error('store_unwritable', { appliance: progress.name, error: messageOf(error) });
         return null;
       });
       // A refresh of the grant before was quicker. A person has just logged in for this one, so it takes the place.
       if (saved === false) continue;
       grants.adopt(grant, saved === null ? save : null);
-      progress.log('info', 'paired', { scope: grant.scope });
+      progress.log.info('appliance_paired', { appliance: progress.name, scope: grant.scope });
       emitPaired(this.#context.environment, grant);
       progress.take(paired);
       return;
@@ -136,7 +140,7 @@ export class PairingExchange {
 
   /** Whatever became of it, the code may have been spent. */
   #failed(error: unknown): Promise<void> {
-    this.#progress.log('error', 'exchange failed unexpectedly', { error: messageOf(error) });
+    this.#progress.log.error('code_exchange_crashed', { appliance: this.#progress.name, error: messageOf(error) });
     return this.#progress.move({ kind: 'answer_lost' });
   }
 }

@@ -1,5 +1,6 @@
 import { clockAtFault, MAX_TIMER_DELAY } from '../../core/clock.ts';
 import { messageOf } from '../../core/failure.ts';
+import type { Log } from '../../core/log.ts';
 import {
   advance,
   type FailureReason,
@@ -76,7 +77,8 @@ export class PairingProgress {
     return this.#context.portalOf(this.#pairing.portal)?.redirectUrl('') ?? null;
   }
 
-  get #name(): string {
+  /** Name of the appliance. */
+  get name(): string {
     return this.#context.nameOf(this.#pairing.appliance);
   }
 
@@ -130,7 +132,7 @@ export class PairingProgress {
     this.#enter(next);
     const { step } = next;
     if (step.kind === 'ended' && step.result.kind === 'failed') {
-      this.log(isNews ? 'info' : 'debug', 'pairing ended', { reason: step.result.reason });
+      this.log.at(isNews ? 'info' : 'debug', 'pairing_failed', { appliance: this.name, reason: step.result.reason });
     }
     await this.saveIfPossible(next);
     if (isNews) emitFailure(this.#context.environment, next);
@@ -156,7 +158,7 @@ export class PairingProgress {
 
   async saveIfPossible(pairing: Pairing): Promise<void> {
     await this.save(pairing).catch((error: unknown) => {
-      this.log('error', 'store could not be written', { error: messageOf(error) });
+      this.log.error('store_unwritable', { appliance: this.name, error: messageOf(error) });
     });
   }
 
@@ -208,19 +210,15 @@ export class PairingProgress {
     if (before === null && trouble !== null) {
       const told = this.#unreachable.occurred('portal', this.#pairing.appliance);
       const level = told === null ? 'debug' : 'warn';
-      this.log(level, 'portal out of reach while pairing', { detail: this.#inWords(trouble) });
+      this.log.at(level, 'portal_unreachable', { appliance: this.name, detail: this.#inWords(trouble) });
       // It may answer now and then.
       this.#unreachable.resolved('portal');
     }
     if (before?.detail !== trouble?.detail) this.tell();
   }
 
-  log(
-    level: 'debug' | 'info' | 'warn' | 'error',
-    event: string,
-    fields: Record<string, string | null | undefined> = {},
-  ): void {
-    this.#context.environment.log[level](event, { appliance: this.#name, ...fields });
+  get log(): Log {
+    return this.#context.environment.log;
   }
 
   #enter(next: Pairing): void {

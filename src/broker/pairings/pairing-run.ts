@@ -67,7 +67,7 @@ export class PairingRun implements AsyncDisposable {
   static resume(context: PairingContext, pairing: Pairing): PairingRun {
     const run = new PairingRun(context, resumed(pairing));
     run.#done = run.#goOn(pairing).catch(async (error: unknown) => {
-      run.#progress.log('error', 'pairing failed unexpectedly', { error: messageOf(error) });
+      run.#progress.log.error('pairing_crashed', { appliance: run.#progress.name, error: messageOf(error) });
       await run.#progress.move({ kind: 'failed', reason: 'cancelled' });
     });
     return run;
@@ -234,7 +234,7 @@ export class PairingRun implements AsyncDisposable {
   async #goOn(before: Pairing): Promise<void> {
     if (before.step.kind === 'exchanging') {
       const since = new Date(before.step.since.wall).toISOString();
-      this.#progress.log('warn', 'code exchange was cut short', { since });
+      this.#progress.log.warn('code_exchange_interrupted', { appliance: this.#progress.name, since });
       // Told once, however often the hub is started before the portal gives a fresh link.
       await this.#progress.saveIfPossible(this.pairing);
     }

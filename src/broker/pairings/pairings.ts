@@ -251,7 +251,7 @@ export class Pairings implements AsyncDisposable {
       await store.savePairing(ended);
       if (usesPortal(pairing)) emitFailure(this.#context.environment, ended);
     } catch (error) {
-      environment.log.error('store could not be written', { error: messageOf(error) });
+      environment.log.error('store_unwritable', { error: messageOf(error) });
     }
   }
 

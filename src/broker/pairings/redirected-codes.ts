@@ -103,7 +103,7 @@ export class RedirectedCodes {
   async confirm(id: string): Promise<void> {
     const held = [...this.#held.values()].find((one) => one.id === id);
     if (!held?.code) return;
-    this.#progress.log('info', 'login confirmed', { address: held.address });
+    this.#progress.log.info('login_confirmed', { appliance: this.#progress.name, address: held.address });
     await this.#takeCode(held.code, null);
   }
 
@@ -162,7 +162,8 @@ export class RedirectedCodes {
     });
     const held: HeldCode = { id, address, code, disarm };
     this.#held.set(address, held);
-    if (before === undefined) this.#progress.log('warn', 'login waits to be confirmed', { address });
+    if (before === undefined)
+      this.#progress.log.warn('login_confirmation_needed', { appliance: this.#progress.name, address });
     this.#progress.tell();
   }
 }

@@ -205,7 +205,7 @@ export class Rounds {
     const appliance = this.#nextOf(id);
     if (appliance === undefined) return;
     const run = await this.#context.pairings.begin(appliance, { joins: true, round: id });
-    this.#context.environment.log.info('pairing begun', { appliance: appliance.name });
+    this.#context.environment.log.info('pairing_started', { appliance: appliance.name, by: 'person' });
     this.#goOnAfter(run);
   }
 
@@ -259,7 +259,7 @@ export class Rounds {
       unwatch();
       if (step.result.kind !== 'paired' || round === undefined) return;
       this.next(round).catch((error: unknown) => {
-        this.#context.environment.log.warn('next pairing of the round could not be begun', {
+        this.#context.environment.log.warn('pairing_start_failed', {
           error: messageOf(error),
         });
       });

@@ -71,7 +71,7 @@ export class HistoryRecorder implements WaitingHistory, AsyncDisposable {
   /** An appliance's history, with what waits of it, the oldest first; what can't be read is left out. */
   async of(appliance: string): Promise<readonly HistoryLine[]> {
     const kept = await this.#store.history(appliance).catch((error: unknown) => {
-      this.#environment.log.warn('history could not be read', { error: messageOf(error) });
+      this.#environment.log.warn('history_unreadable', { error: messageOf(error) });
       return [];
     });
     return this.#writable(appliance).reduce(withLine, kept);
@@ -112,7 +112,7 @@ export class HistoryRecorder implements WaitingHistory, AsyncDisposable {
       }
       const level = this.#failing ? 'debug' : 'warn';
       this.#failing = true;
-      this.#environment.log[level]('history could not be written', { error: messageOf(error) });
+      this.#environment.log.at(level, 'history_write_failed', { error: messageOf(error) });
       return;
     }
     this.#failing = false;

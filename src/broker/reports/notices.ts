@@ -117,7 +117,7 @@ export class Notices implements AsyncDisposable {
   }
 
   #failed(error: unknown): void {
-    this.#context.environment.log.error('notices could not be told', { error: messageOf(error) });
+    this.#context.environment.log.error('notices_failed', { error: messageOf(error) });
   }
 
   #moment(): Moment {
@@ -215,7 +215,7 @@ export class Notices implements AsyncDisposable {
       await store.saveSetting(NOTICES_TOLD, writeRecords(kept));
       this.#unwritten = false;
     } catch (error) {
-      if (!this.#unwritten) environment.log.warn('notices could not be written', { error: messageOf(error) });
+      if (!this.#unwritten) environment.log.warn('notices_not_stored', { error: messageOf(error) });
       this.#unwritten = true;
     }
   }
@@ -224,7 +224,7 @@ export class Notices implements AsyncDisposable {
     const { environment } = this.#context;
     const { notice, appliance, severity, message, what_to_do, status } = report;
     const level = status === 'resolved' ? 'info' : severity === 'error' ? 'error' : 'warn';
-    environment.log[level]('notice', { notice, appliance, severity, message, what_to_do, status });
+    environment.log.at(level, 'notice', { notice, appliance, severity, message, what_to_do, status });
     this.#carry(report);
   }
 }

@@ -31,7 +31,7 @@ export function watchClock({ environment, synchronized, onSet, onSynchronized }:
     offset += by;
     const wasSet = Math.abs(by) > DRIFT;
     if (wasSet) {
-      log.warn('clock was set', { by: Math.round(by / 1000), hub_time: new Date(now.wall).toISOString() });
+      log.warn('clock_set', { step: Math.round(by / 1000), hub_time: new Date(now.wall).toISOString() });
       onSet();
     }
     if (!vouched && (await synchronized(now, wasSet)) && !ended) {

@@ -72,8 +72,8 @@ export class PortalClock {
     } else this.#ntp = { wall, at };
     if (!first) return;
     const off = Math.round((at.wall - wall) / 1000);
-    log.info('clock confirmed', { source, true_time: new Date(wall).toISOString(), hub_clock_ahead: off });
-    if (Math.abs(at.wall - wall) > WRONG) log.warn('clock is wrong', { hub_clock_ahead: off });
+    log.info('clock_confirmed', { source, true_time: new Date(wall).toISOString(), hub_clock_ahead: off });
+    if (Math.abs(at.wall - wall) > WRONG) log.warn('clock_wrong', { hub_clock_ahead: off });
     for (const tell of this.#whenConfirmed) tell();
   }
 }

@@ -24,7 +24,7 @@ export function serveAuthorizationServer(
   const gate: FormEndpointContext = {
     authenticate: clientAuthentication(service, isOwn, environment.usedAssertions),
     heard: (appliance) => service.heard(appliance),
-    failures: new ClientRateLimiter('too many failed authentications', FAILURES, environment),
+    failures: new ClientRateLimiter('too_many_failed_authentications', FAILURES, environment),
     clock: environment.clock,
   };
   app.removeAllContentTypeParsers();

@@ -28,7 +28,7 @@ const TOKEN_REFUSED =
 
 /** The client registration endpoint (RFC 7591, 3). */
 export function serveRegistration(app: FastifyInstance, service: LanService, environment: RateLimiterContext): void {
-  const limit = new ClientRateLimiter('too many registrations', STRANGERS, environment);
+  const limit = new ClientRateLimiter('too_many_registrations', STRANGERS, environment);
   const links = new LinkAddresses();
   app.post('/oauth/register', {
     errorHandler: unreadableRequest(JSON_TYPE),

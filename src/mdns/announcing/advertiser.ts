@@ -1,5 +1,4 @@
 import { type FailureCode, messageOf } from '../../core/failure.ts';
-import type { LogFields } from '../../core/log.ts';
 import type { LanAddress } from '../networks/lan-address.ts';
 import type { Lan } from '../networks/lan-watch.ts';
 import { OwnNetworks } from '../networks/segments.ts';
@@ -90,8 +89,12 @@ export class MdnsAdvertiser implements AsyncDisposable {
       ownNetworks: () => this.#ownNetworks,
       onError: (error) => this.#warnOnce(messageOf(error)),
       log: {
-        info: (event, fields) => this.#logLimited('info', event, fields),
-        warn: (event, fields) => this.#logLimited('warn', event, fields),
+        info: (event, ...members) => {
+          if (this.#mayLog()) this.#options.log.info(event, ...members);
+        },
+        warn: (event, ...members) => {
+          if (this.#mayLog()) this.#options.log.warn(event, ...members);
+        },
       },
     });
   }
@@ -100,15 +103,16 @@ export class MdnsAdvertiser implements AsyncDisposable {
   #warnOnce(message: string): void {
     if (this.#errors.has(message)) return;
     this.#errors.add(message);
-    this.#logLimited('warn', 'announcing had an error', { error: message });
+    if (this.#mayLog()) this.#options.log.warn('mdns_failed', { error: message });
   }
 
-  #logLimited(level: 'info' | 'warn', event: string, fields?: LogFields): void {
+  /** Counts a line. */
+  #mayLog(): boolean {
     if (this.#lines === 0) {
       this.#cancelLines = this.#options.timers.after(LINES_INTERVAL, () => {
         this.#lines = 0;
       });
     }
-    if (this.#lines++ < MAX_LINES) this.#options.log[level](event, fields);
+    return this.#lines++ < MAX_LINES;
   }
 }

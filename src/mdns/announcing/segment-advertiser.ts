@@ -97,11 +97,11 @@ export class SegmentAdvertiser {
       interface: interfaces.map(({ name }) => name).join(', '),
     };
     const isNew = this.#isNew(JSON.stringify([fields, claimed?.message]));
-    if (isNew) log.info('announced', fields);
+    if (isNew) log.info('hub_announced', fields);
     if (claimed === null) return;
     if (isNew) {
       const error = claimed.message;
-      log.warn('another device claims the name of the hub', { error, retry_in: CLAIMED_INTERVAL / 1000 });
+      log.warn('hub_name_claimed', { error, retry_in: CLAIMED_INTERVAL / 1000 });
     }
     this.#tryLater(CLAIMED_INTERVAL);
   }
@@ -111,7 +111,7 @@ export class SegmentAdvertiser {
     this.#problem = failure;
     const error = messageOf(failure);
     if (this.#isNew(error)) {
-      this.#options.log.warn('hub could not be announced', { error, retry_in: RETRY_INTERVAL / 1000 });
+      this.#options.log.warn('announcement_failed', { error, retry_in: RETRY_INTERVAL / 1000 });
     }
     this.#tryLater(RETRY_INTERVAL);
   }

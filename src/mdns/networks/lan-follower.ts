@@ -49,13 +49,13 @@ export class LanFollower implements Disposable {
     const moved = address !== this.#followed;
     this.#followed = address;
     if (this.#ended) return;
-    if (moved) log.info('address changed', { address });
+    if (moved) log.info('address_changed', { address });
     for (const step of steps) {
       if (this.#ended) return;
       try {
         await step(moved);
       } catch (error) {
-        log.error('address change could not be followed', { error: messageOf(error) });
+        log.error('address_change_failed', { error: messageOf(error) });
       }
     }
   }

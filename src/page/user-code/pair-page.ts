@@ -37,7 +37,7 @@ export function servePairPage(
   hubName: string,
   environment: RateLimiterContext,
 ): void {
-  const unknownCodes = new ClientRateLimiter('too many unknown user codes', UNKNOWN_CODES, environment);
+  const unknownCodes = new ClientRateLimiter('too_many_unknown_user_codes', UNKNOWN_CODES, environment);
 
   /** What the code stands for; null where that has been answered. */
   async function found(userCode: string, request: FastifyRequest, reply: FastifyReply): Promise<UserCodeResult | null> {

@@ -9,6 +9,9 @@ export interface RateLimiterContext {
   readonly log: Log;
 }
 
+/** What a {@link ClientRateLimiter} logs. */
+type RateLimitEvent = 'too_many_failed_authentications' | 'too_many_registrations' | 'too_many_unknown_user_codes';
+
 /** Whether something may happen once more; else in how many whole seconds it may. */
 export type RateLimitResult = { readonly ok: true } | { readonly ok: false; readonly retryAfter: number };
 
@@ -20,15 +23,15 @@ const LOG_INTERVAL = 3_600_000;
  * address; a burst has ended when the bucket is full again.
  */
 export class ClientRateLimiter {
-  readonly #event: string;
+  readonly #event: RateLimitEvent;
   readonly #limit: RateLimit;
   readonly #context: RateLimiterContext;
   readonly #buckets = new TokenBuckets();
   /** When a burst was logged that has not ended. */
   readonly #logged = new WeakMap<TokenBucket, number>();
 
-  /** @param event what is logged, such as `too many failed authentications` */
-  constructor(event: string, limit: RateLimit, context: RateLimiterContext) {
+  /** @param event what is logged */
+  constructor(event: RateLimitEvent, limit: RateLimit, context: RateLimiterContext) {
     this.#event = event;
     this.#limit = limit;
     this.#context = context;

@@ -35,10 +35,10 @@ test('a client_id that the portal does not know is told as that, wherever one lo
   expect(pair).toMatchObject({ status: 1, stderr: expect.stringMatching(words) });
   const message = expect.stringMatching(words);
   expect(JSON.parse(pair.stdout)).toEqual({ event: 'failed', reason: 'misconfigured' });
-  expect(hub.events('pairing is not possible')).toMatchObject([
+  expect(hub.events('pairing_rejected')).toMatchObject([
     { detail: expect.stringMatching(/does not know this client_id: check portals\.home\.client_id \(.*HTTP 404\)/) },
   ]);
-  expect(hub.events('portal refused the redirect address, polling only')).toEqual([]);
+  expect(hub.events('redirect_address_rejected')).toEqual([]);
 
   const failed = { reason: 'misconfigured', message, at: expect.stringMatching(/^20\d\d-.*Z$/) };
   expect(await hub.appliance('wallbox')).toMatchObject({ state: 'unpaired', problem: null, pairing_failed: failed });
@@ -69,7 +69,7 @@ test('a client secret that the portal does not accept is told with the file that
   const { reason, message } = await failureOf(hub);
   expect(reason).toBe('misconfigured');
   expect(message).toContain(`correct portals.home.client_id, or the client secret in ${file}, run "latchkey reload"`);
-  expect(hub.events('code was not exchanged')).toMatchObject([{ detail: expect.stringContaining(file) }]);
+  expect(hub.events('code_exchange_failed')).toMatchObject([{ detail: expect.stringContaining(file) }]);
 
   expect((await hub.cli('unpair', 'wallbox')).status).toBe(0);
   expect(await hub.appliance('wallbox')).not.toHaveProperty('pairing_failed');

@@ -2,8 +2,9 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import type { LogFields } from '../../../src/core/log.ts';
 import { ClientRateLimiter } from '../../../src/system/limits/client-rate-limiter.ts';
 import { FakeTime } from '../../support/fake-time.ts';
+import { logTo } from '../../support/log-to.ts';
 
-const EVENT = 'too many knocks';
+const EVENT = 'too_many_registrations';
 
 let time: FakeTime;
 let lines: { readonly event: string; readonly fields: LogFields | undefined }[];
@@ -12,13 +13,7 @@ let limit: ClientRateLimiter;
 beforeEach(() => {
   time = new FakeTime();
   lines = [];
-  const silent = () => undefined;
-  const log = {
-    debug: silent,
-    info: silent,
-    error: silent,
-    warn: (event: string, fields?: LogFields) => void lines.push({ event, fields }),
-  };
+  const log = logTo((event, fields, level) => level === 'warn' && lines.push({ event, fields }));
   limit = new ClientRateLimiter(EVENT, { burst: 3, interval: 6000 }, { clock: time, log });
 });
 

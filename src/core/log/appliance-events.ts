@@ -1,0 +1,178 @@
+import { appliance, applianceIfKnown, error, event, flag, number, optional, text, whatToDo } from './table.ts';
+
+const detail = text('what the portal answered, or why it could not be reached, in words');
+const address = text('address of the device');
+const count = number('how many there were');
+
+/** Which appliances the hub has. */
+export const applianceEvents = {
+  appliance_added: event('info', 'Somebody added an appliance.', {
+    appliance,
+    portal: optional(text('name of its portal')),
+  }),
+  appliance_declared: event('info', 'The configuration has an appliance that was not declared before.', {
+    appliance,
+    client_id: text('its client_id'),
+    existed: flag('whether the hub had it already, added by hand'),
+  }),
+  appliance_undeclared: event('warn', 'The configuration no longer has an appliance; its tokens cannot be requested.', {
+    appliance,
+    what_to_do: whatToDo,
+  }),
+  appliance_registered: event('info', 'An appliance has registered itself.', {
+    appliance,
+    client_id: text('its client_id'),
+    software_id: optional(text('its software_id')),
+    address: optional(text('address of the device, if it waits for approval')),
+    waits_for_approval: flag('whether somebody must approve it'),
+    repeated: flag('whether it registered again with the same invite, because the first response was lost'),
+  }),
+  appliance_approved: event('info', 'Somebody approved an appliance that registered itself.', { appliance }),
+  appliance_removed: event(['info', 'warn'], 'An appliance was removed.', {
+    appliance,
+    reason: text('`request`, `approval_timeout` (not approved in time) or `approval_quota` (its device had too many)'),
+  }),
+  appliance_removal_failed: event(
+    ['debug', 'error'],
+    'An appliance that was not approved in time could not be removed.',
+    {
+      appliance,
+      error,
+    },
+  ),
+  appliance_moved: event('warn', 'The configuration assigns an appliance to another portal. Pair it there.', {
+    appliance,
+    before: optional(text('name of the former portal')),
+    portal: optional(text('name of the new portal')),
+  }),
+  portal_renamed: event('info', 'The portal of an appliance has another name in the configuration.', {
+    appliance,
+    before: text('the former name'),
+    portal: text('the new name'),
+  }),
+  scope_changed: event(
+    'warn',
+    'The declared scope differs from the scope of the grant, which stays in use. Pair again.',
+    {
+      appliance,
+      scope: optional(text('the declared scope')),
+      what_to_do: whatToDo,
+    },
+  ),
+  secret_rotated: event('info', 'An appliance has a new client secret.', { appliance }),
+  invite_created: event('info', 'Somebody made an invite.', {
+    appliance: optional(text('name that the appliance will get, if the invite has one')),
+    expires_in: number('seconds until it expires'),
+  }),
+  registration_opened: event('warn', 'Any appliance on the network may register without an invite.', {
+    expires_in: number('seconds until that ends'),
+  }),
+  registration_closed: event('info', 'Appliances can register with an invite only.'),
+};
+
+/** Pairings: a person logs in at the portal for an appliance. */
+export const pairingEvents = {
+  pairing_started: event(['debug', 'info'], 'A pairing was started.', {
+    appliance,
+    by: text('`person` or `appliance` (RFC 8628)'),
+    times: optional(number('how many pairings of it nobody has opened since the last one that ended')),
+  }),
+  pairing_start_failed: event('warn', 'A pairing could not be started.', { appliance: optional(appliance), error }),
+  login_link_created: event('info', 'A pairing of `pairing.on_start` waits for a login.', {
+    appliance,
+    authorize_url: text('open it in a browser and log in'),
+  }),
+  login_link_rejected: event(
+    'warn',
+    'The portal gave no login link for the changed address of the hub; the pairing goes on.',
+    {
+      appliance: applianceIfKnown,
+      detail,
+    },
+  ),
+  redirect_address_rejected: event(
+    'info',
+    'The portal rejected the redirect address; the hub polls for the login instead.',
+    {
+      appliance: applianceIfKnown,
+      detail,
+    },
+  ),
+  portal_unreachable: event(['debug', 'warn'], 'The portal does not answer during a pairing; the hub goes on trying.', {
+    appliance: applianceIfKnown,
+    detail,
+  }),
+  login_confirmation_needed: event(
+    'warn',
+    'A login came from another device than the pairing: confirm it on the page.',
+    {
+      appliance: applianceIfKnown,
+      address,
+    },
+  ),
+  login_confirmed: event('info', 'Somebody confirmed a login that came from another device.', {
+    appliance: applianceIfKnown,
+    address,
+  }),
+  appliance_paired: event('info', 'A pairing has succeeded: the appliance is connected.', {
+    appliance: applianceIfKnown,
+    scope: optional(text('the scope of the grant')),
+  }),
+  appliance_unpaired: event('info', 'Somebody disconnected an appliance.', { appliance }),
+  pairing_failed: event(['debug', 'info'], 'A pairing has ended without a grant. Start another.', {
+    appliance: applianceIfKnown,
+    reason: text('`expired`, `cancelled`, `denied` or another reason, as in `latchkey pair --json`'),
+  }),
+  pairing_rejected: event('warn', 'The portal gave no login link; the pairing fails.', {
+    appliance: applianceIfKnown,
+    detail,
+  }),
+  pairing_crashed: event('error', 'Internal error during a pairing, which fails. Please report it.', {
+    appliance: applianceIfKnown,
+    error,
+  }),
+  code_exchange_failed: event('warn', 'The portal did not exchange the authorization code for tokens.', {
+    appliance: applianceIfKnown,
+    outcome: text('kind of the outcome'),
+    detail,
+  }),
+  code_exchange_interrupted: event(
+    'warn',
+    'The hub ended while it exchanged an authorization code; the login must be repeated.',
+    {
+      appliance: applianceIfKnown,
+      since: text('when the exchange began, as in RFC 3339'),
+    },
+  ),
+  code_exchange_crashed: event('error', 'Internal error while exchanging an authorization code. Please report it.', {
+    appliance: applianceIfKnown,
+    error,
+  }),
+  refresh_token_missing: event('warn', 'The portal issued no refresh token; the pairing fails.', {
+    appliance: applianceIfKnown,
+  }),
+};
+
+/** Who signs in, and who tries too often. */
+export const accessEvents = {
+  signed_in: event('info', "Somebody signed in to the hub's page.", {
+    address,
+    by: text('`setup_code` or `sign_in_link` (the one-time address of `latchkey setup-code`)'),
+  }),
+  setup_code_rotated: event('warn', 'The hub has a new setup code, and all sessions of the page have ended.', {
+    what_to_do: whatToDo,
+  }),
+  too_many_wrong_setup_codes: event('warn', 'A device typed too many wrong setup codes and has to wait.', {
+    address,
+    count,
+  }),
+  too_many_unknown_user_codes: event('warn', 'A device typed too many unknown user codes and has to wait.', {
+    address,
+    count,
+  }),
+  too_many_registrations: event('warn', 'A device tried to register too often and has to wait.', { address, count }),
+  too_many_failed_authentications: event('warn', 'A device failed to authenticate too often and has to wait.', {
+    address,
+    count,
+  }),
+};

@@ -1,0 +1,147 @@
+import { error, event, number, optional, retryIn, text, whatToDo } from './table.ts';
+
+/** The daemon, from its start to its end. */
+export const hubEvents = {
+  hub_started: event('info', 'The hub is up and serves clients.', {
+    name: text('name of the hub'),
+    id: text('id of the hub'),
+    version: text('version of Latchkey'),
+    address: optional(text('IPv4 address of the hub; null if it has none')),
+    http_port: optional(number('port of the HTTP listener')),
+    https_port: number('port of the HTTPS listener'),
+    control_socket: text('path of the control socket'),
+    appliances: number('how many appliances the hub has'),
+  }),
+  hub_stopping: event('info', 'The daemon was asked to end.', {
+    signal: optional(text('the signal it received')),
+  }),
+  hub_stopped: event('info', 'The hub has ended in order.'),
+  hub_restarting: event('info', 'The hub starts again within the process, for example after a restore.'),
+  page_never_opened: event('info', "Nobody has signed in to the hub's page yet.", { what_to_do: whatToDo }),
+  configuration_reloading: event('info', 'The changed configuration is valid; the hub starts again with it.', {
+    file: optional(text('path of the configuration file')),
+  }),
+  configuration_rejected: event(
+    'error',
+    'The changed configuration is invalid; the old one stays in force. Correct the file and reload it.',
+    { error },
+  ),
+  configuration_reverted: event(
+    'error',
+    'The hub could not start with the changed configuration and runs with the old one. Correct the file and reload it.',
+    { error },
+  ),
+  reload_unavailable: event(
+    'warn',
+    'A reload was requested, but a hub in test mode has no configuration file to reload.',
+  ),
+  event_loop_blocked: event('warn', 'The daemon was unresponsive: the machine is overloaded, or was suspended.', {
+    seconds: number('for how many seconds'),
+  }),
+  watchdog_starved: event('error', 'The daemon is stuck and sends no keep-alives; systemd will restart it.', {
+    reason: text('what is stuck, in words'),
+  }),
+  watchdog_recovered: event('info', 'The daemon sends keep-alives to systemd again.'),
+  crashed: event('error', 'An unexpected error ended the daemon; systemd restarts it. Please report it.', {
+    origin: text('`uncaughtException` or `unhandledRejection`'),
+    error,
+    at: text('where in the code'),
+  }),
+  event_handler_failed: event(
+    'error',
+    'Internal error: a part of the hub failed to process an event. Please report it.',
+    {
+      kind: text('the kind of event'),
+      error,
+    },
+  ),
+  request_failed: event(
+    'error',
+    'Internal error while answering a request to the page or the appliance API. Please report it.',
+    {
+      error,
+    },
+  ),
+  emulator_started: event('info', 'The portal emulator of test mode is up.', {
+    base_url: text('URL of its API'),
+    frontend_url: text('URL of its login page'),
+  }),
+};
+
+/** Addresses and mDNS. */
+export const networkEvents = {
+  lan_address_missing: event(
+    'warn',
+    'No network interface has the address of `lan.address`. Correct the configuration.',
+    {
+      address: text('the configured address'),
+    },
+  ),
+  address_changed: event('info', 'The hub has another IPv4 address.', {
+    address: optional(text('the new address; null if it has none')),
+  }),
+  address_change_failed: event('error', 'A part of the hub could not adapt to a changed address.', { error }),
+  hub_announced: event('info', 'The hub is announced by mDNS.', {
+    instance: text('instance name of the service'),
+    host: text('host name'),
+    address: text('the addresses, separated by commas'),
+    interface: text('the network interfaces, separated by commas'),
+  }),
+  hub_name_claimed: event(
+    'warn',
+    'Another device on the network claims the host name of the hub. Rename one of them.',
+    {
+      error,
+      retry_in: retryIn,
+    },
+  ),
+  announcement_failed: event('warn', 'The hub could not be announced by mDNS; it tries again.', {
+    error,
+    retry_in: retryIn,
+  }),
+  mdns_failed: event('warn', 'Sending or receiving mDNS messages failed; each error is logged once.', { error }),
+};
+
+/** The control socket, which the command line uses, and the metrics listener. */
+export const listenerEvents = {
+  control_socket_created: event('info', 'The control socket could be created after all.', {
+    control_socket: text('path of the socket'),
+  }),
+  control_socket_failed: event(
+    'error',
+    'The control socket could not be created; the command line cannot reach the hub.',
+    {
+      error,
+      retry_in: retryIn,
+    },
+  ),
+  control_socket_group_not_set: event(
+    'warn',
+    'The control socket could not be given to its group; only root and the service can use it.',
+    {
+      group: text('name of the group'),
+      error,
+    },
+  ),
+  control_request_failed: event('error', 'Internal error while answering a command. Please report it.', {
+    route: optional(text('route of the request')),
+    error,
+  }),
+  pairing_events_failed: event('error', 'Internal error while reporting the progress of a pairing to a command.', {
+    error,
+  }),
+  metrics_listening: event('info', 'The metrics are served.', {
+    host: text('address of the listener'),
+    port: optional(number('port of the listener')),
+  }),
+  metrics_unavailable: event('warn', 'The metrics listener could not be opened; the hub goes on trying.', {
+    host: text('address of the listener'),
+    port: number('port of the listener'),
+    error,
+    retry_in: retryIn,
+  }),
+  metrics_listener_failed: event('warn', 'The metrics listener had an error.', { error }),
+  metrics_request_failed: event('error', 'Internal error while answering a request for metrics. Please report it.', {
+    error,
+  }),
+};

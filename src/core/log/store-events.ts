@@ -1,0 +1,146 @@
+import { appliance, applianceIfKnown, error, event, extent, flag, number, optional, text, whatToDo } from './table.ts';
+
+/** The store, its key, and copies of it. */
+export const storeEvents = {
+  store_unwritable: event(
+    ['debug', 'error'],
+    'The store could not be written: the hub serves from memory and goes on trying. Look at the disk.',
+    { appliance: applianceIfKnown, error, ...extent },
+  ),
+  store_writable: event('info', 'The store can be written again.', extent),
+  store_reopen_failed: event(
+    ['debug', 'warn'],
+    'The store could not be opened again for writing; the hub goes on trying.',
+    {
+      error,
+    },
+  ),
+  declaration_not_stored: event('warn', 'The store cannot be written; a declared appliance is served from memory.', {
+    appliance,
+  }),
+  store_recovered: event('error', 'The store was damaged and was put together again. See docs/state.md.', {
+    detail: text('what was recovered from what, in words'),
+  }),
+  grant_damaged: event('error', 'The grant of an appliance is damaged in the store. Pair the appliance again.', {
+    appliance,
+  }),
+  appliance_damaged: event(
+    'error',
+    'The entry of an appliance in the store is damaged, or was changed by somebody else.',
+    {
+      appliance,
+      what_to_do: whatToDo,
+    },
+  ),
+  session_discarded: event(
+    'error',
+    'A session in the store was changed by somebody else; its access token is no longer valid.',
+    {
+      appliance,
+    },
+  ),
+  invites_discarded: event(
+    'error',
+    'An invite in the store was changed by somebody else; it is no longer valid. Make another.',
+  ),
+  snapshot_written: event('info', 'The daily snapshot of the store was written.', {
+    file: text('path of the snapshot'),
+  }),
+  snapshot_failed: event('warn', 'The snapshot of the store could not be written.', { error }),
+  snapshot_schedule: event('debug', 'A message of the schedule of the nightly snapshot.', {
+    message: text('the message'),
+  }),
+  store_key_rotated: event('warn', 'The store is sealed with a new key.', {
+    what_to_do: optional(whatToDo),
+    snapshot_error: optional(text('why no snapshot was written with the new key, in words')),
+  }),
+  store_key_pending: event(
+    'warn',
+    'The store is sealed with the credential `store.key.next`, which has not replaced `store.key` yet.',
+    {
+      what_to_do: whatToDo,
+    },
+  ),
+  store_key_install_failed: event(
+    'error',
+    'The new store key could not replace the old file; the next start tries again.',
+    {
+      error,
+    },
+  ),
+  backup_made: event('info', 'A backup was made.', {
+    appliances: number('how many appliances it has'),
+    grants: number('how many grants it has'),
+  }),
+  backup_restored: event('warn', 'A backup was restored. Never run two hubs restored from the same backup.', {
+    made: text('when the backup was made'),
+    restored: text('the appliances from the backup, separated by commas'),
+    kept: text('the appliances whose newer state was kept, separated by commas'),
+  }),
+  history_unreadable: event('warn', 'The history of an appliance could not be read.', { error }),
+  history_write_failed: event(['debug', 'warn'], 'The history could not be written; the hub goes on trying.', {
+    error,
+  }),
+};
+
+/** The certificate of the hub, and its CA. */
+export const certificateEvents = {
+  certificate_renewed: event(
+    'info',
+    'The files of `lan.certificate_file` have changed, and the hub serves the new certificate.',
+    {
+      expires_at: text('when it expires, as in RFC 3339'),
+    },
+  ),
+  certificate_rejected: event(
+    'warn',
+    'The files of `lan.certificate_file` have changed and cannot be used; the old certificate stays.',
+    {
+      error,
+    },
+  ),
+  certificate_anchor_changed: event(
+    'warn',
+    'The renewed certificate has another root: appliances must trust or pin the new one.',
+    {
+      fingerprint: text('SHA-256 fingerprint of the new root'),
+    },
+  ),
+  certificate_chain_missing: event('warn', 'The file of `lan.certificate_file` has a single certificate.', {
+    what_to_do: whatToDo,
+  }),
+  certificate_root_missing: event('warn', 'The file of `lan.certificate_file` does not end with a self-signed root.', {
+    what_to_do: whatToDo,
+  }),
+  certificate_expiring: event('warn', 'The certificate of `lan.certificate_file` expires soon. Renew it.', {
+    expires_at: text('when it expires, as in RFC 3339'),
+    days_left: number('how many whole days are left'),
+  }),
+  certificate_expired: event(
+    ['warn', 'error'],
+    'The certificate of `lan.certificate_file` has expired. Renew it; at level `warn`, check the clock first.',
+    {
+      expires_at: text('when it expired, as in RFC 3339'),
+      clock_confirmed: flag("whether the time is confirmed; if not, the hub's clock may be wrong instead"),
+    },
+  ),
+  certificate_names_missing: event('warn', 'The certificate is not valid for all names and addresses of the hub.', {
+    names: text('the names and addresses that are missing, separated by commas'),
+    what_to_do: whatToDo,
+  }),
+  certificate_issue_failed: event('error', 'The CA of the hub could not issue a certificate; the old one stays.', {
+    error,
+  }),
+  certificate_not_stored: event('debug', 'The issued certificate could not be stored; the next start issues another.', {
+    error,
+  }),
+  ca_rotated: event('warn', 'The hub has a new CA. Appliances must trust it before the old one ends.', {
+    fingerprint: text('SHA-256 fingerprint of the new CA'),
+    old_fingerprint: text('SHA-256 fingerprint of the old CA'),
+    old_until: optional(text('how long the old CA is kept, as in RFC 3339')),
+  }),
+  old_ca_removed: event('warn', 'The old CA is no longer served.', { by: text('`request` or `time`') }),
+  old_ca_removal_failed: event('debug', 'The removal of the old CA could not be written; the hub goes on trying.', {
+    error,
+  }),
+};

@@ -1,0 +1,68 @@
+/** A log line's level; `debug` is shown only with `--log-level debug`. */
+export type Level = 'debug' | 'info' | 'warn' | 'error';
+
+/** A member of a log line. An optional one may be missing or null. */
+export interface Member {
+  readonly type: 'string' | 'number' | 'boolean';
+  readonly meaning: string;
+  readonly optional: boolean;
+}
+
+/** The members that every line has, or that `system/log.ts` adds. */
+interface Reserved {
+  readonly level?: never;
+  readonly time?: never;
+  readonly event?: never;
+  readonly suppressed?: never;
+}
+
+/** The members of an event by their names. */
+export type Members = Readonly<Record<string, Member>> & Reserved;
+
+/** What the table says of an event. */
+export interface EventEntry<L extends Level = Level, M extends Members = Members> {
+  readonly levels: readonly L[];
+  /** What it means, and what to do about it, if anything. */
+  readonly meaning: string;
+  readonly members: M;
+}
+
+export function event<L extends Level>(levels: L | readonly L[], meaning: string): EventEntry<L, Record<never, never>>;
+export function event<L extends Level, M extends Members>(
+  levels: L | readonly L[],
+  meaning: string,
+  members: M,
+): EventEntry<L, M>;
+/** An entry of the table. */
+export function event(levels: Level | readonly Level[], meaning: string, members: Members = {}): EventEntry {
+  return { levels: typeof levels === 'string' ? [levels] : levels, meaning, members };
+}
+
+export function text(meaning: string) {
+  return { type: 'string', meaning, optional: false } as const;
+}
+
+export function number(meaning: string) {
+  return { type: 'number', meaning, optional: false } as const;
+}
+
+export function flag(meaning: string) {
+  return { type: 'boolean', meaning, optional: false } as const;
+}
+
+export function optional<T extends Member['type']>({ type, meaning }: Member & { readonly type: T }) {
+  return { type, meaning, optional: true } as const;
+}
+
+export const appliance = text('name of the appliance');
+/** An appliance that may have been removed in the meantime. */
+export const applianceIfKnown = optional(text('name of the appliance; missing if it was removed'));
+export const error = text('what went wrong, in words');
+export const retryIn = number('seconds until the next attempt');
+export const whatToDo = text('what to do about it, in words');
+/** How long a problem has lasted, and whom it affects. */
+export const extent = {
+  tries: optional(number('how often it has occurred since it began')),
+  duration: optional(number('seconds since it began')),
+  appliances: optional(number('how many appliances it has affected')),
+} as const;
