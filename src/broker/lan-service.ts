@@ -11,14 +11,17 @@ interface LanServiceContext {
   /** The pin of the certificate that appliances pin, as it is now. */
   caFingerprint(): string;
   /** Counts what appliances were answered. */
-  handedOut(appliance: string, kind: TokenResult['kind']): void;
+  tokenRequested(appliance: string, kind: TokenResult['kind']): void;
 }
 
 /** How long an appliance is to wait while the hub can't write its store, in seconds. */
 const STORE_RETRY = 60;
 
 /** Serves the home network: what the OAuth endpoints and the pages on it offer. */
-export function openLanService(broker: Broker, { started, caFingerprint, handedOut }: LanServiceContext): LanService {
+export function openLanService(
+  broker: Broker,
+  { started, caFingerprint, tokenRequested }: LanServiceContext,
+): LanService {
   const { appliances, grants, pairings, rounds, deviceFlows, sessions, registrations, ready } = broker;
   const { clock } = broker.environment;
   const nameOf = (id: string) => appliances.byId(id)?.name ?? 'The appliance';
@@ -36,7 +39,7 @@ export function openLanService(broker: Broker, { started, caFingerprint, handedO
 
     async issueToken({ id }, request) {
       const result = await broker.tokenIssuer.issue(id, request.scope, request);
-      handedOut(id, result.kind);
+      tokenRequested(id, result.kind);
       return result;
     },
     async revoke({ id }, token) {

@@ -147,7 +147,7 @@ export async function startHub(
   const service = openLanService(broker, {
     started,
     caFingerprint: () => place.fingerprint(),
-    handedOut: (appliance, kind) => counters.handedOut(appliance, kind),
+    tokenRequested: (appliance, kind) => counters.tokenRequested(appliance, kind),
   });
 
   const hooks = parts.use(openHooks(configuration.notify, { timers, log }));

@@ -10,7 +10,7 @@ type Counts<Outcome extends string> = { [Name in Outcome]?: number };
 /** What was counted of one appliance. */
 export interface ApplianceCounters {
   readonly refreshes: Counts<'refreshed' | ProblemCode>;
-  readonly handOuts: Counts<TokenResult['kind']>;
+  readonly tokenRequests: Counts<TokenResult['kind']>;
   readonly pairings: Counts<'paired' | FailureReason>;
   refusedTokens: number;
 }
@@ -50,16 +50,16 @@ export class Counters {
     }
   };
 
-  /** An appliance was answered when it asked for its token. @param appliance its id */
-  handedOut(appliance: string, kind: TokenResult['kind']): void {
-    increase(this.of(appliance).handOuts, kind);
+  /** A token request of an appliance was answered. @param appliance its id */
+  tokenRequested(appliance: string, kind: TokenResult['kind']): void {
+    increase(this.of(appliance).tokenRequests, kind);
   }
 
   /** @param appliance its id */
   of(appliance: string): ApplianceCounters {
     const known = this.#appliances.get(appliance);
     if (known !== undefined) return known;
-    const added: ApplianceCounters = { refreshes: {}, handOuts: {}, pairings: {}, refusedTokens: 0 };
+    const added: ApplianceCounters = { refreshes: {}, tokenRequests: {}, pairings: {}, refusedTokens: 0 };
     this.#appliances.set(appliance, added);
     for (const first of this.#appliances.keys()) {
       if (this.#appliances.size <= MAX_APPLIANCES) break;

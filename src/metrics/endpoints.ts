@@ -27,7 +27,7 @@ const MAX_OVERDUE = MAX_TIMER_DELAY + 30_000;
 
 const TEXT = 'text/plain; charset=utf-8';
 const JSON_TYPE = 'application/json';
-const PLACES = 'There is /metrics, /healthz and /readyz.\n';
+const PLACES = 'Not found. The paths are /metrics, /healthz and /readyz.\n';
 
 /** Answers Prometheus, and programs that supervise the daemon. */
 export function endpointHandler(
@@ -55,9 +55,9 @@ export function endpointHandler(
   async function answer({ method, url = '', headers, rawHeaders }: IncomingMessage): Promise<MetricsResponse> {
     // RFC 9112, 3.2: one Host, and no other address that would win over it.
     const hosts = rawHeaders.filter((name, index) => index % 2 === 0 && name.toLowerCase() === 'host');
-    if (hosts.length > 1 || !url.startsWith('/')) return refusal(400, 'The request can not be read.\n');
+    if (hosts.length > 1 || !url.startsWith('/')) return refusal(400, 'Invalid request.\n');
     if (!isOwnHost(headers.host, context.names())) {
-      return refusal(421, 'This is a Latchkey hub, and it does not go by that name.\n');
+      return refusal(421, 'The Host header is not a name or an address of this Latchkey hub.\n');
     }
     const [path = ''] = url.split('?');
     const place = Object.hasOwn(places, path) ? places[path] : undefined;
@@ -72,7 +72,7 @@ export function endpointHandler(
     answer(request)
       .catch((error: unknown): MetricsResponse => {
         context.log.error('metrics_request_failed', { error: messageOf(error) });
-        return { status: 500, body: 'The hub came upon an error; its log tells more.\n' };
+        return { status: 500, body: "Internal error; see the hub's log.\n" };
       })
       .then(({ status, type = TEXT, body, headers = {} }) => {
         const bytes = Buffer.from(body);

@@ -84,11 +84,11 @@ function tellStates(families: Families, told: readonly ApplianceStatus[]): void 
 
 /** Outcomes that are usual begin at 0, so that the first one is seen as a change. */
 function tellCounts(
-  { refreshes, handOuts, pairings, refusedTokens }: Families,
+  { refreshes, tokensIssued, failedTokenRequests, pairings, refusedTokens }: Families,
   told: readonly ApplianceStatus[],
   { counters, ids }: ExpositionContext,
 ): void {
-  for (const family of [refreshes, handOuts, pairings, refusedTokens]) family.reset();
+  for (const family of [refreshes, tokensIssued, failedTokenRequests, pairings, refusedTokens]) family.reset();
   const known = ids();
   counters.keep(new Set(known.values()));
   for (const { name: appliance } of told) {
@@ -97,8 +97,9 @@ function tellCounts(
     const counts = counters.of(id);
     refreshes.inc({ appliance, outcome: 'refreshed' }, 0);
     for (const [outcome, count] of Object.entries(counts.refreshes)) refreshes.inc({ appliance, outcome }, count);
-    handOuts.inc({ appliance, outcome: 'token' }, 0);
-    for (const [outcome, count] of Object.entries(counts.handOuts)) handOuts.inc({ appliance, outcome }, count);
+    const { token: issued = 0, ...failed } = counts.tokenRequests;
+    tokensIssued.inc({ appliance }, issued);
+    for (const [reason, count] of Object.entries(failed)) failedTokenRequests.inc({ appliance, reason }, count);
     for (const [outcome, count] of Object.entries(counts.pairings)) pairings.inc({ appliance, outcome }, count);
     refusedTokens.inc({ appliance }, counts.refusedTokens);
   }

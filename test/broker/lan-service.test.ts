@@ -14,7 +14,7 @@ test('nothing is said of device flows and callbacks before the pairings of the l
   const ready = Promise.withResolvers<void>();
   const service = openLanService(
     { ...home.run, ready: ready.promise },
-    { started: home.time.now(), caFingerprint: () => '', handedOut() {} },
+    { started: home.time.now(), caFingerprint: () => '', tokenRequested() {} },
   );
   let answers = 0;
   const questions = [

@@ -29,20 +29,21 @@ async function reloaded(of: HubProcess, from: string | RegExp, to: string): Prom
 
 function countsOf(metrics: Scraped, appliance: string): Record<string, number | undefined> {
   const count = (name: string, outcome: string) => metrics.value(name, { appliance, outcome });
+  const failed = (reason: string) => metrics.value('latchkey_token_requests_failed_total', { appliance, reason });
   return {
     paired: count('latchkey_pairings_total', 'paired'),
     refreshed: count('latchkey_refreshes_total', 'refreshed'),
     deferred: count('latchkey_refreshes_total', 'portal_deferred'),
     refused: count('latchkey_refreshes_total', 'refused'),
-    tokens: count('latchkey_hand_outs_total', 'token'),
-    otherScope: count('latchkey_hand_outs_total', 'other_scope'),
-    notPaired: count('latchkey_hand_outs_total', 'not_paired'),
+    tokens: metrics.value('latchkey_tokens_issued_total', { appliance }),
+    otherScope: failed('other_scope'),
+    notPaired: failed('not_paired'),
     refusedTokens: metrics.value('latchkey_tokens_refused_total', { appliance }),
   };
 }
 
 describe('the metrics of a hub', () => {
-  it('count pairings, refreshes and hand-outs, each as it ended', async () => {
+  it('count pairings, refreshes and token requests, each by its outcome', async () => {
     const wallbox = await hub.addAppliance('wallbox', 'Monitoring');
     expect((await hub.requestToken(wallbox)).status).toBe(400);
     expect(countsOf(await scraped(), 'wallbox')).toEqual({ refreshed: 0, tokens: 0, notPaired: 1, refusedTokens: 0 });
@@ -85,10 +86,10 @@ describe('the metrics of a hub', () => {
         expect(metrics.value('latchkey_appliance_state', { appliance, state })).toBe(is);
       }
     }
-    const left = metrics.value('latchkey_token_expires_seconds', { appliance: 'wallbox' });
+    const left = metrics.value('latchkey_token_expires_in_seconds', { appliance: 'wallbox' });
     expect(left).toBeGreaterThan(3500);
     expect(left).toBeLessThanOrEqual(3600);
-    expect(metrics.value('latchkey_token_expires_seconds', { appliance: 'heater' })).toBeUndefined();
+    expect(metrics.value('latchkey_token_expires_in_seconds', { appliance: 'heater' })).toBeUndefined();
     expect(metrics.value('latchkey_last_refresh_timestamp_seconds', { appliance: 'heater' })).toBeUndefined();
     expect(metrics.value('latchkey_store_written_bytes_total')).toBeGreaterThan(0);
     expect(Math.abs(metrics.value('latchkey_clock_offset_seconds') ?? Number.NaN)).toBeLessThan(5);

@@ -110,7 +110,7 @@ describe('the listener', () => {
     failing = true;
     for (const path of ['/metrics', '/readyz']) {
       const answer = await get(listener, path);
-      expect([answer.status, await answer.text()]).toEqual([500, 'The hub came upon an error; its log tells more.\n']);
+      expect([answer.status, await answer.text()]).toEqual([500, "Internal error; see the hub's log.\n"]);
     }
     failing = false;
     expect((await get(listener, '/metrics')).status).toBe(200);

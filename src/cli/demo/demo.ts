@@ -94,10 +94,10 @@ function conclude(
   const { appliances, hand_outs, bad_hand_outs, refreshes } = figures;
   output.say();
   output.say(
-    `${appliances} of ${members.length} appliances paired, ${hand_outs} tokens handed out and used, ${bad_hand_outs} bad, ${refreshes} refreshes.`,
+    `${appliances} of ${members.length} appliances paired, ${hand_outs} tokens issued and used, ${bad_hand_outs} bad, ${refreshes} refreshes.`,
   );
   if (json) printJson(figures);
-  if (bad_hand_outs > 0) fail(`${bad_hand_outs} of ${hand_outs} hand-outs were bad: the lines above say why`);
+  if (bad_hand_outs > 0) fail(`${bad_hand_outs} of ${hand_outs} issued tokens were bad: the lines above say why`);
   else if (auto && limit !== undefined && appliances < members.length) {
     fail('not all appliances were paired: the lines above say how far they came');
   }

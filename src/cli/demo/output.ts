@@ -49,7 +49,7 @@ export class DemoOutput {
   figures({ hand_outs, bad_hand_outs, refreshes }: DemoFigures, left: number | null): void {
     if (!this.#stream.isTTY) return;
     const rest = left === null ? 'Ctrl-C ends it' : `${Math.max(0, Math.ceil(left / 1000))} s left`;
-    const text = `tokens handed out ${hand_outs} · bad ${bad_hand_outs} · refreshes ${refreshes} · ${rest}`;
+    const text = `tokens issued ${hand_outs} · bad ${bad_hand_outs} · refreshes ${refreshes} · ${rest}`;
     const clearing = this.#clearing;
     this.#figures = this.style('dim', text);
     this.#stream.write(`${clearing}${this.#figures}`);
