@@ -4,8 +4,8 @@ import { existsSync, mkdirSync, mkdtempDisposableSync, rmSync, writeFileSync } f
 import { loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { comparison, figuresInWords, writePage } from './bench.d/page.ts';
-import type { Measurement, Subject, Suite } from './bench.d/suite.ts';
+import { comparisonLines, measurementLines, writeSuiteSection } from './bench.d/benchmarks-page.ts';
+import type { BenchSubject, Measurement, Suite } from './bench.d/suite.ts';
 import { missingPrograms, SUITES } from './bench.d/suites.ts';
 
 const root = join(import.meta.dirname, '..');
@@ -17,7 +17,7 @@ for (const { program, pack } of missingPrograms(suites)) {
 using scratch = mkdtempDisposableSync(join(tmpdir(), 'latchkey-bench-'));
 process.env['LATCHKEY_TEST_LOGS'] = join(scratch.path, 'logs');
 
-const subjects: [Subject, ...Subject[]] = [{ name: 'latchkey', root }];
+const subjects: [BenchSubject, ...BenchSubject[]] = [{ name: 'latchkey', root }];
 if (against !== null) subjects.push(checkoutOf(against));
 let notMeasured = 0;
 for (const suite of suites) {
@@ -37,16 +37,19 @@ if (notMeasured > 0 && !quick) {
 }
 
 /** Prints what was measured, and writes the page where it is this checkout's alone. @returns the targets not judged */
-function report(suite: Suite, run: Parameters<typeof writePage>[1] & { measured: readonly Measurement[] }): number {
+function report(
+  suite: Suite,
+  run: Parameters<typeof writeSuiteSection>[1] & { measured: readonly Measurement[] },
+): number {
   if (against !== null) {
-    console.log(comparison(run.measured, subjects[1]?.name ?? ''));
+    console.log(comparisonLines(run.measured, subjects[1]?.name ?? ''));
     return 0;
   }
   const { targets, tables } = suite.report(run.measured);
-  console.log(figuresInWords(run.measured));
+  console.log(measurementLines(run.measured));
   for (const { text: wanted, measured, verdict } of targets)
     console.log(`${verdict.toUpperCase()}: ${wanted}: ${measured}`);
-  if (!quick) writePage(suite, run, { targets, tables });
+  if (!quick) writeSuiteSection(suite, run, { targets, tables });
   return targets.filter(({ verdict }) => verdict === 'not measured').length;
 }
 
@@ -79,7 +82,7 @@ function options(): { suites: readonly Suite[]; quick: boolean; against: string 
  * Another revision of this project, built: it is unpacked below `.cache/bench/`, and stays there for the next time. It
  * is measured by the suites as they are here.
  */
-function checkoutOf(revision: string): Subject {
+function checkoutOf(revision: string): BenchSubject {
   const named = spawnSync('git', ['rev-parse', '--verify', '--quiet', `${revision}^{commit}`], { cwd: root });
   if (named.status !== 0)
     fail(`scripts/bench: --against: found ${revision}; allowed is a revision that git knows here`);

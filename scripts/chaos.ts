@@ -3,9 +3,9 @@ import { cpSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from
 import { basename, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
-import { leaksBelow, rememberedIn } from '../test/after/secret-search.ts';
+import { findLeaks, readRememberedSecrets } from '../test/after/secret-search.ts';
 import type { Experiment } from '../test/chaos/experiment.ts';
-import { conclusion, type Result, table, verdict, written } from './chaos.d/report.ts';
+import { type ExperimentRun, resultsTable, summaryLine, updatePage, verdict } from './chaos.d/report.ts';
 import { runExperiment } from './chaos.d/run.ts';
 
 const root = join(import.meta.dirname, '..');
@@ -49,7 +49,7 @@ cpSync(join(root, 'package.json'), join(run, 'package.json'));
 const env = { ...process.env, LATCHKEY_TEST_LOGS: join(run, 'logs'), LATCHKEY_TEST_MAIN: join(run, 'dist/main.js') };
 
 console.log(`seed ${seed}, the ${short ? 'short' : 'long'} form of ${chosen.join(', ')}`);
-const results: Result[] = [];
+const results: ExperimentRun[] = [];
 for (const id of chosen) {
   if (stop.signal.aborted) break;
   const from = performance.now();
@@ -71,19 +71,19 @@ const raw = {
   results,
 };
 writeFileSync(join(run, 'results.json'), `${JSON.stringify(raw, null, 1)}\n`);
-console.log(`\n${table(results)}`);
-const told = leaksBelow(join(run, 'logs'), rememberedIn(join(run, 'secrets/secrets.txt')));
+console.log(`\n${resultsTable(results)}`);
+const told = findLeaks(join(run, 'logs'), readRememberedSecrets(join(run, 'secrets/secrets.txt')));
 rmSync(join(run, 'secrets'), { recursive: true, force: true });
 for (const place of told) console.log(`\n${place}`);
 if (writeDocs && results.length > 0 && !stop.signal.aborted) {
   const page = join(root, 'docs/reliability.md');
   const command = `./scripts/chaos --seed ${seed}${short ? ' --short' : ''}`;
-  writeFileSync(page, written(readFileSync(page, 'utf8'), results, began.toISOString().slice(0, 10), command));
+  writeFileSync(page, updatePage(readFileSync(page, 'utf8'), results, began.toISOString().slice(0, 10), command));
 }
 console.log(`\nThe figures and the logs: ${run}`);
 const bad = told.length > 0 || results.some((result) => ['BROKEN', 'FAILED'].includes(verdict(result)));
 process.exitCode = bad ? 1 : stop.signal.aborted ? 130 : 0;
-console.log(`\n${conclusion(results, told.length > 0)}`);
+console.log(`\n${summaryLine(results, told.length > 0)}`);
 
 async function load(id: string): Promise<Experiment> {
   const { experiment } = (await import(pathToFileURL(files.get(id) ?? '').href)) as { experiment: Experiment };

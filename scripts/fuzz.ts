@@ -1,8 +1,8 @@
 // Fuzzes a portal emulator or a hub of its own with requests that are nearly right, and sums up what came of it.
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { grows, growth, memoryText } from './fuzz.d/memory.ts';
-import { fuzz, type Outcome, type Subject, statusLine } from './fuzz.d/run.ts';
+import { memoryGrowth, memoryProblem, memoryText } from './fuzz.d/memory.ts';
+import { type FuzzOutcome, type FuzzSubject, fuzz, statusLine } from './fuzz.d/run.ts';
 
 /** A run this long must have reached every endpoint. */
 const ALL_REACHED = 20_000;
@@ -25,7 +25,7 @@ const problems = [...outcome.problems, ...judged(outcome)];
 summarize(outcome, problems, (performance.now() - began) / 1000);
 process.exitCode = problems.length > 0 ? 1 : stopped ? 130 : 0;
 
-async function start(): Promise<Subject> {
+async function start(): Promise<FuzzSubject> {
   if (target === 'emulator') return await (await import('./fuzz.d/emulator/subject.ts')).startEmulatorSubject();
   // The build, which does not change while the run goes on.
   process.env['LATCHKEY_TEST_MAIN'] ??= join(import.meta.dirname, '../dist/main.js');
@@ -65,7 +65,7 @@ function options() {
 }
 
 /** What only shows at the end of a run. */
-function judged({ operations, sent, memory, problems: found }: Outcome): string[] {
+function judged({ operations, sent, memory, problems: found }: FuzzOutcome): string[] {
   const problems: string[] = [];
   const ended = subject.ended();
   if (ended !== null) problems.push(`the ${subject.name} ended: ${ended}\n${subject.complaints()}`);
@@ -74,18 +74,18 @@ function judged({ operations, sent, memory, problems: found }: Outcome): string[
     if (good === 0) problems.push(`${name} never gave a good answer`);
     if (unsent.size > 0) problems.push(`${name} was never sent ${[...unsent].join(', ')}`);
   }
-  const growing = stopped ? null : grows(memory);
+  const growing = stopped ? null : memoryProblem(memory);
   return growing === null ? problems : [...problems, `the memory grows: ${growing}`];
 }
 
-function summarize({ sent, statuses, memory, operations }: Outcome, problems: string[], seconds: number): void {
+function summarize({ sent, statuses, memory, operations }: FuzzOutcome, problems: string[], seconds: number): void {
   const [start, half, end] = [0, Math.floor(memory.length / 2), memory.length - 1].map((index) => memory[index]);
   console.log(`\n${sent} requests in ${seconds.toFixed(0)} s (${(sent / seconds).toFixed(0)}/s), seed ${seed}`);
   console.log(`statuses: ${statusLine(statuses)}`);
   if (start !== undefined && half !== undefined && end !== undefined) {
     console.log(`memory: ${memoryText(start)}; at half ${memoryText(half)}; at the end ${memoryText(end)}`);
   }
-  const grown = growth(memory);
+  const grown = memoryGrowth(memory);
   if (grown !== null) console.log(`growth in 100,000 requests, second half: ${memoryText(grown)}`);
   console.log('\ngood answers   endpoint');
   for (const { name, good } of operations.all) console.log(`${String(good).padStart(12)}   ${name}`);

@@ -1,24 +1,24 @@
 // Simulates a fleet of hubs on the daemon's own scheduling: see scripts/fleet.d/scenarios.ts for what happens to it.
 import { parseArgs } from 'node:util';
-import { writeSection } from './bench.d/page.ts';
-import { report } from './fleet.d/report.ts';
+import { writeSection } from './bench.d/benchmarks-page.ts';
+import { fleetReport } from './fleet.d/report.ts';
 import { SCENARIOS, simulate } from './fleet.d/scenarios.ts';
 
 /** With so many it writes the page. */
-const MANY = 100_000;
+const DOCUMENTED_HUBS = 100_000;
 /** Fewer say nothing: the busiest minute of a small fleet is chance. */
-const QUICK = 4000;
+const MIN_HUBS = 4000;
 
 const { hubs, seed } = options();
 const outcomes = SCENARIOS.map((scenario) => {
   console.error(`latchkey: ${scenario.title}, ${hubs} hubs, seed ${seed}`);
   return simulate(scenario, hubs, seed);
 });
-const told = report(outcomes);
+const told = fleetReport(outcomes);
 console.log(told.tables.join('\n\n'));
 for (const { text, measured, verdict } of told.targets) console.log(`${verdict.toUpperCase()}: ${text}: ${measured}`);
-if (hubs === MANY) {
-  const how = `\`./scripts/simulate-fleet --seed ${seed}\`: ${MANY.toLocaleString('en')} hubs. The same seed gives the same figures on every machine.`;
+if (hubs === DOCUMENTED_HUBS) {
+  const how = `\`./scripts/simulate-fleet --seed ${seed}\`: ${DOCUMENTED_HUBS.toLocaleString('en')} hubs. The same seed gives the same figures on every machine.`;
   writeSection('fleet', 'A fleet of a hundred thousand hubs', how, told);
 }
 process.exitCode = told.targets.every(({ verdict }) => verdict === 'met') ? 0 : 1;
@@ -35,7 +35,10 @@ function options(): { hubs: number; seed: number } {
       }
       return Number(text);
     };
-    return { hubs: whole('hubs', values.quick ? QUICK : MANY, 1_000_000), seed: whole('seed', 1, 999_999_999) };
+    return {
+      hubs: whole('hubs', values.quick ? MIN_HUBS : DOCUMENTED_HUBS, 1_000_000),
+      seed: whole('seed', 1, 999_999_999),
+    };
   } catch (error) {
     const [what] = (error instanceof Error ? error.message : String(error)).split('\n');
     console.error(`scripts/simulate-fleet: ${what}; allowed are --quick, --hubs N, --seed S`);

@@ -6,8 +6,15 @@ import { constants, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { clearLeftovers, endSession, rememberSession } from './test.d/leftovers.ts';
-import { listOfLongForms, runChosen } from './test.d/long.ts';
-import { conclusion, type Summary, type Times, timesOfTests, timesTable, total } from './test.d/summary.ts';
+import { listLongForms, runSelected } from './test.d/long.ts';
+import {
+  addSummaries,
+  readTestTimes,
+  summaryText,
+  type TestSummary,
+  type TestTimes,
+  timesTable,
+} from './test.d/summary.ts';
 
 const HELP = `Usage: scripts/test [--quick] [--checks] [FILTER…]
        scripts/test --list
@@ -32,10 +39,10 @@ if (options.help) {
   process.exit(0);
 }
 if (options.list) {
-  console.log(listOfLongForms());
+  console.log(listLongForms());
   process.exit(0);
 }
-if (options.long) process.exit(await runChosen(filters));
+if (options.long) process.exit(await runSelected(filters));
 
 type Check = readonly [name: string, command: readonly string[]];
 
@@ -99,16 +106,19 @@ const env = {
   ...(filters.length > 0 && { LATCHKEY_TEST_FILTERED: '1' }),
   ...(options.quick && { LATCHKEY_TEST_QUICK: '1' }),
 };
-const times: Times[] = [];
+const times: TestTimes[] = [];
 
 const session = join(root, '.cache/test-session.json');
 clearLeftovers(session);
 const built = await check(build);
 const withChecks = filters.length === 0 || options.checks;
-const beside = await Promise.all([tests('test/vitest.config.ts', filters), withChecks ? allChecks() : total([])]);
-const summary = total([built, ...beside, await testsAfter()]);
+const beside = await Promise.all([
+  tests('test/vitest.config.ts', filters),
+  withChecks ? allChecks() : addSummaries([]),
+]);
+const summary = addSummaries([built, ...beside, await testsAfter()]);
 const failed = summary.failed.length > 0;
-const timesOfFiles = timesOfTests(env.LATCHKEY_TEST_TIMES);
+const timesOfFiles = readTestTimes(env.LATCHKEY_TEST_TIMES);
 const alone = failed ? await againAlone(summary) : [];
 rmSync(session, { force: true });
 
@@ -121,7 +131,7 @@ if (!withChecks) {
   const left = checks.map(([name]) => name).join('; ');
   console.log(`\nA FILTER leaves the checks out (${left}): --checks runs them too, and so does ./scripts/test alone.`);
 }
-console.log(conclusion(summary, leftOut));
+console.log(summaryText(summary, leftOut));
 process.exitCode = stopped !== null ? 128 + constants.signals[stopped] : failed ? 1 : 0;
 
 function argumentsOf() {
@@ -135,7 +145,7 @@ function argumentsOf() {
 }
 
 /** Runs the files of the tests that failed once more, one after the other, and says what came of it; they have failed all the same. */
-async function againAlone({ failed }: Summary): Promise<string[]> {
+async function againAlone({ failed }: TestSummary): Promise<string[]> {
   const files = [...new Set(failed.flatMap(({ name }) => /^test\/\S+\.test\.ts/.exec(name)?.[0] ?? []))];
   if (files.length === 0) return [];
   const said = [`To run what failed alone: ./scripts/test ${files.join(' ')}`];
@@ -148,19 +158,19 @@ async function againAlone({ failed }: Summary): Promise<string[]> {
 }
 
 /** One after the other; each says what it has to say at once, when it has ended. */
-async function allChecks(): Promise<Summary> {
-  const summaries: Summary[] = [];
+async function allChecks(): Promise<TestSummary> {
+  const summaries: TestSummary[] = [];
   for (const one of checks) summaries.push(await check(one));
-  return total(summaries);
+  return addSummaries(summaries);
 }
 
-async function check([name, command]: Check): Promise<Summary> {
+async function check([name, command]: Check): Promise<TestSummary> {
   const ended = await run(name, command, { env, stdio: ['ignore', 'pipe', 'pipe'] });
   return ended === null ? { passed: 1, failed: [], skipped: [] } : failure(name, ended);
 }
 
 /** Runs vitest. A run that ends badly and names no failure of its own, or that finds no tests, has failed as such. */
-async function tests(config: string, only: readonly string[]): Promise<Summary> {
+async function tests(config: string, only: readonly string[]): Promise<TestSummary> {
   const report = join(folder, `${config.replaceAll('/', '-')}.json`);
   const vitest = ['node_modules/.bin/vitest', 'run', '--config', config, '--reporter=default'];
   const command = [...vitest, `--reporter=${join(root, 'scripts/test.d/reporter.ts')}`, ...only];
@@ -170,25 +180,25 @@ async function tests(config: string, only: readonly string[]): Promise<Summary> 
     // In a session of their own, all that tests started can be found and ended, however the tests ended.
     detached: true,
   });
-  let summary: Summary;
+  let summary: TestSummary;
   try {
-    summary = JSON.parse(readFileSync(report, 'utf8')) as Summary;
+    summary = JSON.parse(readFileSync(report, 'utf8')) as TestSummary;
   } catch {
     return failure(config, `${ended ?? 'ended'} and reported nothing`);
   }
   if (summary.failed.length > 0) return summary;
-  if (ended !== null) return total([summary, failure(config, ended)]);
+  if (ended !== null) return addSummaries([summary, failure(config, ended)]);
   if (summary.passed + summary.skipped.length === 0) return failure(config, 'there are no tests');
   return summary;
 }
 
 /** What can be told only when the others have run; of a few chosen ones, whether they logged a secret, where they logged anything. */
-async function testsAfter(): Promise<Summary> {
-  if (filters.length > 0 && readdirSync(env.LATCHKEY_TEST_LOGS).length === 0) return total([]);
+async function testsAfter(): Promise<TestSummary> {
+  if (filters.length > 0 && readdirSync(env.LATCHKEY_TEST_LOGS).length === 0) return addSummaries([]);
   return tests('test/after/vitest.config.ts', filters.length > 0 ? ['no-secret-in-logs'] : []);
 }
 
-function failure(name: string, reason: string): Summary {
+function failure(name: string, reason: string): TestSummary {
   return { passed: 0, failed: [{ name, reason }], skipped: [] };
 }
 

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { HubProcess, type HubProcessOptions } from '../../test/support/hub-process.ts';
 import { SERVER_CORE } from './program.ts';
-import type { Subject } from './suite.ts';
+import type { BenchSubject } from './suite.ts';
 
 /** How the service of a checkout starts its daemon. */
 interface Service {
@@ -13,7 +13,7 @@ interface Service {
 }
 
 /** Reads the unit of a checkout. */
-function serviceOf({ root }: Pick<Subject, 'root'>): Service {
+function serviceOf({ root }: Pick<BenchSubject, 'root'>): Service {
   const unit = readFileSync(join(root, 'systemd/latchkey.service'), 'utf8');
   const flags = (/^ExecStart=\S+ (.*) \S+ serve$/m.exec(unit)?.[1] ?? '').split(' ').filter(Boolean);
   const set = [...unit.matchAll(/^Environment=(.*)$/gm)].flatMap(([, line = '']) => line.split(' '));
@@ -28,7 +28,7 @@ export const { flags: SERVICE_FLAGS, env: SERVICE_ENV } = serviceOf({ root: join
  * Writes the configuration of a hub that runs as the service runs it: a subject's build, unless `main` is another one, its
  * flags, on the server's core.
  */
-export function prepareHub(subject: Subject, options: HubProcessOptions): Promise<HubProcess> {
+export function prepareHub(subject: BenchSubject, options: HubProcessOptions): Promise<HubProcess> {
   const within = ['taskset', '-c', String(SERVER_CORE), ...(options.within ?? [])];
   const { flags, env } = serviceOf(subject);
   return HubProcess.prepare({

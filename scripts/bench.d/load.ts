@@ -4,7 +4,7 @@ import { promisify } from 'node:util';
 import { LOAD_CORE } from './program.ts';
 
 /** What one connection at a time asks, again and again. */
-export interface Chain {
+export interface RequestLoop {
   /** As it goes over the wire. */
   readonly request: string;
   /** What a good answer holds. */
@@ -12,9 +12,9 @@ export interface Chain {
 }
 
 /** A load over TLS on one server of this machine, by a program of its own on a core of its own. */
-export interface Job {
+export interface LoadParameters {
   readonly port: number;
-  readonly chains: readonly Chain[];
+  readonly chains: readonly RequestLoop[];
   /** `kept` where left out: a connection a chain. Else one a request, with a whole TLS handshake. */
   readonly connections?: 'kept' | 'new';
   /** Requests a second at even distances, whoever has been answered; left out: the next one after each answer. */
@@ -27,7 +27,7 @@ export interface Job {
 }
 
 /** What came of a load. */
-export interface Load {
+export interface LoadResult {
   /** Good answers a second. */
   readonly rate: number;
   /** From the request, its connection included where that was made for it, to the end of its answer, in ms. */
@@ -43,12 +43,16 @@ export interface Load {
  * @param within the program, and its arguments, that the load has to become in order to reach the server
  * @throws Error where there was a bad answer, or none
  */
-export async function runLoad(server: string, job: Job, within: readonly string[] = []): Promise<Load> {
+export async function runLoad(
+  server: string,
+  job: LoadParameters,
+  within: readonly string[] = [],
+): Promise<LoadResult> {
   const driver = [...within, process.execPath, join(import.meta.dirname, 'load-driver.js'), JSON.stringify(job)];
   const { stdout } = await promisify(execFile)('taskset', ['-c', String(LOAD_CORE), ...driver], {
     maxBuffer: 64 << 20,
   });
-  const { errors, example, ...load } = JSON.parse(stdout) as Load & { errors: number; example: string | null };
+  const { errors, example, ...load } = JSON.parse(stdout) as LoadResult & { errors: number; example: string | null };
   if (errors > 0) throw new Error(`${server}: ${errors} bad answers, as ${example}`);
   if (!(load.rate > 0)) throw new Error(`${server}: no answer in ${job.seconds} s`);
   return load;

@@ -4,17 +4,17 @@ import { connect as connectTcp, type Socket } from 'node:net';
 import { loadavg } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connect as connectTls } from 'node:tls';
-import type { CredentialsAnswer } from '../../src/control/messages.ts';
+import type { CredentialsResponse } from '../../src/control/messages.ts';
 import { startEmulator } from '../../src/emulator/index.ts';
 import { pairFleet } from '../../test/reliability/fleet.ts';
-import { Load } from '../../test/reliability/load.ts';
+import { TokenLoad } from '../../test/reliability/load.ts';
 import { HubProcess } from '../../test/support/hub-process.ts';
 import { SERVICE_ENV, SERVICE_FLAGS } from './hub.ts';
 import { tokenRequest } from './load.ts';
 
 /** A hub gives one device 250 connections, and 1000 in all, for each of its ports. */
 const DEVICES = ['127.0.0.11', '127.0.0.12', '127.0.0.13', '127.0.0.14'];
-const EACH = 250;
+const CONNECTIONS_PER_DEVICE = 250;
 /** The header of a TLS record with a handshake of 512 bytes, and no handshake. */
 const CLIENT_HELLO_BEGIN = Buffer.from([0x16, 3, 1, 2, 0, 1, 0, 1, 252]);
 
@@ -30,19 +30,19 @@ await using emulator = await startEmulator({ tokenLifetime: 15 });
 /** A hub with the five appliances of a home, started as the service starts it. */
 interface Home {
   readonly hub: HubProcess;
-  readonly fleet: readonly CredentialsAnswer[];
+  readonly fleet: readonly CredentialsResponse[];
 }
 
 /** What is done to a hub; it gives what is worth a note. */
-type Doings = (home: Home) => Promise<string>;
+type MemoryScenario = (home: Home) => Promise<string>;
 
-const own: Doings = async ({ hub, fleet }) => {
-  await using load = await Load.start(hub, emulator, fleet, 500);
+const own: MemoryScenario = async ({ hub, fleet }) => {
+  await using load = await TokenLoad.start(hub, emulator, fleet, 500);
   await sleep(seconds * 1000);
   return `${load.handOuts.length} tokens, ${load.refused.length + load.refusals.length + load.unanswered} bad`;
 };
 
-const storm: Doings = async ({ hub }) => {
+const storm: MemoryScenario = async ({ hub }) => {
   const until = performance.now() + seconds * 1000;
   let made = 0;
   await Promise.all(
@@ -58,19 +58,19 @@ const storm: Doings = async ({ hub }) => {
   return `${made} handshakes`;
 };
 
-const tokens: Doings = (home) =>
+const tokens: MemoryScenario = (home) =>
   crowd(home.hub, secure, async (sockets) => {
     const answers = await Promise.all(sockets.map((socket, index) => answered(socket, requestOf(home, index))));
     return `${answers.filter((ok) => ok).length} tokens`;
   });
 
-const silence: Doings = ({ hub }) =>
+const silence: MemoryScenario = ({ hub }) =>
   crowd(hub, plain, async (sockets) => {
     for (const socket of sockets) socket.write(CLIENT_HELLO_BEGIN);
     return '';
   });
 
-const endless: Doings = ({ hub }) =>
+const endless: MemoryScenario = ({ hub }) =>
   crowd(hub, secure, async (sockets) => {
     const head = `content-type: application/x-www-form-urlencoded\r\ncontent-length: 16384\r\nx: ${'x'.repeat(15_000)}`;
     for (const socket of sockets) {
@@ -80,7 +80,7 @@ const endless: Doings = ({ hub }) =>
   });
 
 /** A body of the most that is read, over both ports; of every second one the last byte never comes. */
-const bodies: Doings = ({ hub }) => {
+const bodies: MemoryScenario = ({ hub }) => {
   const post = (path: string, length: number) =>
     `POST ${path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/x-www-form-urlencoded\r\ncontent-length: 16384\r\n\r\n${'x'.repeat(length)}`;
   const over = (connect: Connect) =>
@@ -92,7 +92,7 @@ const bodies: Doings = ({ hub }) => {
 };
 
 const unread =
-  (path: string, times: number): Doings =>
+  (path: string, times: number): MemoryScenario =>
   ({ hub }) =>
     crowd(hub, secure, async (sockets) => {
       const request = `GET ${path} HTTP/1.1\r\nhost: localhost\r\n\r\n`;
@@ -100,14 +100,14 @@ const unread =
       return '';
     });
 
-const flood: Doings = ({ hub }) =>
+const flood: MemoryScenario = ({ hub }) =>
   crowd(hub, secure, async (sockets) => {
     const requests = 'GET / HTTP/1.1\r\nhost:a\r\n\r\n'.repeat(2000);
     for (const socket of sockets) socket.write(requests);
     return '';
   });
 
-const hostile: Readonly<Record<string, Doings>> = {
+const hostile: Readonly<Record<string, MemoryScenario>> = {
   'TLS handshakes on 1,000 connections at a time, without end': storm,
   '1,000 connections begin a handshake and say no more': silence,
   '1,000 connections send a request each that never ends': endless,
@@ -117,7 +117,7 @@ const hostile: Readonly<Record<string, Doings>> = {
   '1,000 connections ask for /openapi.json 32 times each and read nothing': unread('/openapi.json', 32),
   '1,000 connections send 2,000 requests at once': flood,
 };
-const all: Readonly<Record<string, Doings>> = {
+const all: Readonly<Record<string, MemoryScenario>> = {
   'nobody asks': async () => {
     await sleep(1000);
     return '';
@@ -137,7 +137,7 @@ console.log(
   `\nNode ${process.versions.node}, ${process.arch}; load average ${load.toFixed(1)} before, ${(loadavg()[0] ?? 0).toFixed(1)} after.`,
 );
 
-async function measure(what: string, doings: Doings): Promise<void> {
+async function measure(what: string, doings: MemoryScenario): Promise<void> {
   await using hub = await HubProcess.start({
     emulator,
     env: { ...SERVICE_ENV },
@@ -163,7 +163,7 @@ function megabytes(hub: HubProcess, key: string): number {
 }
 
 function places(): string[] {
-  return DEVICES.flatMap((device) => Array.from({ length: EACH }, () => device));
+  return DEVICES.flatMap((device) => Array.from({ length: CONNECTIONS_PER_DEVICE }, () => device));
 }
 
 type Connect = (hub: HubProcess, from: string) => Promise<Socket>;

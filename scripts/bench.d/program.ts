@@ -54,7 +54,7 @@ export async function startProgram(
   try {
     const said = await promise;
     const startUp = performance.now() - before;
-    const startCpu = processorTime(pid);
+    const startCpu = cpuTime(pid);
     const stop = (signal: NodeJS.Signals) => end(child, signal);
     return { pid, said, startUp, startCpu, end: stop, [Symbol.asyncDispose]: () => stop('SIGKILL') };
   } catch (error) {
@@ -71,7 +71,7 @@ async function end(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
 }
 
 /** Processor time of a process and all its threads so far, in ms, to the microsecond: proc(5), `schedstat`. */
-export function processorTime(pid: number): number {
+export function cpuTime(pid: number): number {
   const tasks = readdirSync(`/proc/${pid}/task`);
   return tasks.reduce((sum, task) => {
     try {
@@ -91,7 +91,7 @@ export function residentMemory(pid: number): { readonly all: number; readonly ow
 }
 
 /** What a process did while it was left alone. */
-interface Idling {
+interface IdleUsage {
   /** How often a second one of its threads went on after it had waited. */
   readonly wakeUps: number;
   /** Processor time, that of the programs it has run included, as a part of one core: 0 to 1. */
@@ -99,7 +99,7 @@ interface Idling {
 }
 
 /** What a process has done so far; times in ms. */
-interface Doings {
+interface ProcessUsage {
   readonly at: number;
   readonly processor: number;
   readonly programs: number;
@@ -108,13 +108,13 @@ interface Doings {
 }
 
 /** Looks at processes that nobody asks anything, for so many ms. */
-export async function watchIdling(pids: readonly number[], lasting: number): Promise<Idling[]> {
-  const before = pids.map(doingsOf);
+export async function measureIdleUsage(pids: readonly number[], lasting: number): Promise<IdleUsage[]> {
+  const before = pids.map(readProcessUsage);
   await sleep(lasting);
-  return pids.map((pid, index) => between(before[index] ?? doingsOf(pid), doingsOf(pid)));
+  return pids.map((pid, index) => between(before[index] ?? readProcessUsage(pid), readProcessUsage(pid)));
 }
 
-function between(before: Doings, after: Doings): Idling {
+function between(before: ProcessUsage, after: ProcessUsage): IdleUsage {
   const lasted = after.at - before.at;
   const waits = [...after.waits].reduce((sum, [thread, count]) => sum + count - (before.waits.get(thread) ?? 0), 0);
   const busy = after.processor - before.processor + after.programs - before.programs;
@@ -122,11 +122,11 @@ function between(before: Doings, after: Doings): Idling {
 }
 
 /** proc(5): `task/TID/status`, `stat`. */
-function doingsOf(pid: number): Doings {
+function readProcessUsage(pid: number): ProcessUsage {
   const threads = readdirSync(`/proc/${pid}/task`);
   return {
     at: performance.now(),
-    processor: processorTime(pid),
+    processor: cpuTime(pid),
     programs: programTime(pid),
     waits: new Map(threads.map((thread) => [thread, waitsOf(`/proc/${pid}/task/${thread}/status`)])),
   };

@@ -1,5 +1,5 @@
 /** Fewer rounds say nothing of their spread. */
-const FEWEST_ROUNDS = 3;
+const MIN_ROUNDS = 3;
 
 /** The figures of one thing, one a round. */
 export interface Rounds {
@@ -7,7 +7,7 @@ export interface Rounds {
 }
 
 /** One thing beside another, both measured in the same rounds. */
-export interface Quotient {
+export interface Ratio {
   /** The median of the rounds' quotients. */
   readonly value: number;
   /** Between what the middle half of them lies; null where there are too few rounds to say. */
@@ -26,24 +26,24 @@ export function quantile(values: readonly number[], share: number): number {
 }
 
 /** `one` as so many times `other`, round by round: what slows a round down slows both. Nothing is as much as nothing. */
-export function quotient(one: Rounds, other: Rounds): Quotient {
+export function ratioOf(one: Rounds, other: Rounds): Ratio {
   const each = one.values.map((value, round) => {
     const beside = other.values[round] ?? Number.NaN;
     return value === beside ? 1 : value / beside;
   });
-  const middle = each.length < FEWEST_ROUNDS ? null : ([quantile(each, 0.25), quantile(each, 0.75)] as const);
+  const middle = each.length < MIN_ROUNDS ? null : ([quantile(each, 0.25), quantile(each, 0.75)] as const);
   return { value: median(each), middle };
 }
 
 /** A quotient, and in brackets its middle half: `0.62 × (0.60–0.65)`. */
-export function inWords({ value, middle }: Quotient): string {
-  if (middle === null) return `– (fewer than ${FEWEST_ROUNDS} rounds)`;
+export function formatRatio({ value, middle }: Ratio): string {
+  if (middle === null) return `– (fewer than ${MIN_ROUNDS} rounds)`;
   const [low, high] = middle.map((end) => end.toFixed(2));
   return `${value.toFixed(2)} × (${low}–${high})`;
 }
 
 /** The median, and in brackets the lowest and the highest: `77 (73–94)`. */
-export function spread(values: readonly number[], digits: number): string {
+export function formatSpread(values: readonly number[], digits: number): string {
   if (values.length === 1) return (values[0] ?? Number.NaN).toFixed(digits);
   const [low, high] = [Math.min(...values), Math.max(...values)].map((value) => value.toFixed(digits));
   return `${median(values).toFixed(digits)} (${low}–${high})`;

@@ -1,4 +1,4 @@
-import { inWords, type Quotient } from './statistics.ts';
+import { formatRatio, type Ratio } from './statistics.ts';
 
 /** Figures of one thing, raw: as they go to JSON, and what all tables are made from. */
 export interface Measurement {
@@ -14,18 +14,18 @@ export interface Measurement {
 }
 
 /** A checkout of Latchkey whose build (`dist/`) is measured. */
-export interface Subject {
+export interface BenchSubject {
   /** `latchkey`, or `latchkey at 1a2b3c4` for the revision that it is compared with. */
   readonly name: string;
   readonly root: string;
 }
 
 /** What a suite is given. */
-export interface Bench {
+export interface BenchOptions {
   /** Runs through it all in seconds: its figures are worth nothing. */
   readonly quick: boolean;
   /** This checkout, and behind it the one that it is compared with. */
-  readonly subjects: readonly [Subject, ...Subject[]];
+  readonly subjects: readonly [BenchSubject, ...BenchSubject[]];
   /** A folder that is gone afterwards. */
   readonly scratch: string;
   /** Says on standard error how far it is. */
@@ -55,30 +55,30 @@ export interface Suite {
   readonly title: string;
   /** Debian's packages that are needed, by the programs in them: `{ strace: 'strace' }`. */
   readonly programs: Readonly<Record<string, string>>;
-  measure(bench: Bench): Promise<Measurement[]>;
+  measure(bench: BenchOptions): Promise<Measurement[]>;
   report(measured: readonly Measurement[]): Report;
 }
 
 /** What was measured of one thing. @throws Error where it was not */
-export function figures(measured: readonly Measurement[], what: string, of: string): Measurement {
+export function findMeasurement(measured: readonly Measurement[], what: string, of: string): Measurement {
   const found = measured.find((one) => one.what === what && one.of === of);
   if (found === undefined) throw new Error(`there is no "${what}" of ${of}`);
   return found;
 }
 
 /** A target for a quotient, told and judged only where the middle half of the rounds is of one opinion. */
-export function target(text: string, quotient: Quotient, bound: { atLeast?: number; atMost?: number }): Target {
+export function ratioTarget(text: string, quotient: Ratio, bound: { atLeast?: number; atMost?: number }): Target {
   const verdictOn = (value: number) =>
     value >= (bound.atLeast ?? -Infinity) && value <= (bound.atMost ?? Infinity) ? 'met' : 'not met';
   const [low, high] = (quotient.middle ?? []).map(verdictOn);
-  if (low !== undefined && low === high) return { text, measured: inWords(quotient), verdict: low };
+  if (low !== undefined && low === high) return { text, measured: formatRatio(quotient), verdict: low };
   const range = (quotient.middle ?? []).map((end) => end.toFixed(2)).join(' to ');
   const why = range === '' ? 'fewer than 3 rounds' : `the machine was too busy: half of the rounds say ${range}`;
   return { text, measured: `– (${why})`, verdict: 'not measured' };
 }
 
 /** A target for a figure that is counted, or that is compared with nothing. */
-export function limit(text: string, value: number, unit: string, atMost: number, digits = 1): Target {
+export function absoluteTarget(text: string, value: number, unit: string, atMost: number, digits = 1): Target {
   return { text, measured: `${value.toFixed(digits)} ${unit}`.trim(), verdict: value <= atMost ? 'met' : 'not met' };
 }
 
@@ -86,7 +86,7 @@ export function limit(text: string, value: number, unit: string, atMost: number,
  * Measures everything once a round, so that what disturbs the machine disturbs all of it; another one begins each round,
  * so that none always runs on a warmed-up machine.
  */
-export async function inTurns<One>(
+export async function runRounds<One>(
   rounds: number,
   all: readonly One[],
   measure: (one: One, round: number) => Promise<void>,
@@ -99,7 +99,7 @@ export async function inTurns<One>(
 }
 
 /** Gathers figures by what and of what they are, in the order in which they come. */
-export class Figures {
+export class MeasurementCollector {
   readonly #all = new Map<string, Measurement & { readonly values: number[] }>();
 
   add(what: string, of: string, unit: string, value: number, better: 'more' | 'less' = 'less'): void {

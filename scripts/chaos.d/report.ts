@@ -1,26 +1,26 @@
 // What a run of the experiments says in the end: a table for the terminal, and one for the documentation.
-import { LEFT_OUT } from '../../test/chaos/experiment.ts';
-import type { Outcome } from './run.ts';
+import { SKIPPED } from '../../test/chaos/experiment.ts';
+import type { ExperimentOutcome } from './run.ts';
 
 /** An experiment that was run, or was not for want of time. */
-export interface Result {
+export interface ExperimentRun {
   /** Its file's name, without the ending: what `--only` takes. */
   readonly id: string;
   readonly name: string;
-  readonly outcome: Outcome;
+  readonly outcome: ExperimentOutcome;
   readonly seconds: number;
 }
 
 /** Whether everything was as it is promised. */
-export function verdict({ outcome }: Result): 'kept' | 'BROKEN' | 'FAILED' | 'stopped' | 'left out' {
+export function verdict({ outcome }: ExperimentRun): 'kept' | 'BROKEN' | 'FAILED' | 'stopped' | 'left out' {
   if (outcome.kind === 'failed') return 'FAILED';
   if (outcome.kind === 'stopped') return 'stopped';
-  if (LEFT_OUT in outcome.finding.figures) return LEFT_OUT;
+  if (SKIPPED in outcome.finding.figures) return SKIPPED;
   return outcome.finding.broken.length === 0 ? 'kept' : 'BROKEN';
 }
 
 /** What came of all, as the last line of a test run says it. @param told whether a log told a secret */
-export function conclusion(results: readonly Result[], told: boolean): string {
+export function summaryLine(results: readonly ExperimentRun[], told: boolean): string {
   const verdicts = results.map(verdict);
   const count = (...of: readonly ReturnType<typeof verdict>[]) => verdicts.filter((one) => of.includes(one)).length;
   const failed = count('BROKEN', 'FAILED') + (told ? 1 : 0);
@@ -28,7 +28,7 @@ export function conclusion(results: readonly Result[], told: boolean): string {
 }
 
 /** The table for a terminal, and under it each promise that was broken. */
-export function table(results: readonly Result[]): string {
+export function resultsTable(results: readonly ExperimentRun[]): string {
   const rows = results.flatMap((result) => {
     const lines = figures(result);
     const head = [result.id, lines[0] ?? '', verdict(result)];
@@ -50,7 +50,7 @@ export function table(results: readonly Result[]): string {
   return [drawn[0], rule, ...drawn.slice(1), ...complaints.map((line) => `\n${line}`)].join('\n');
 }
 
-function figures({ outcome, seconds }: Result): string[] {
+function figures({ outcome, seconds }: ExperimentRun): string[] {
   const took = `${Math.round(seconds)} s`;
   if (outcome.kind === 'failed') return [`it came to no end, after ${took}`];
   if (outcome.kind === 'stopped') return [`stopped after ${took}: ${outcome.last}`];
@@ -64,7 +64,7 @@ const END = '<!-- end of figures -->';
  * Puts the figures between the page's two markers; rows of experiments that were not run stay as they are.
  * @throws Error where a marker is missing
  */
-export function written(page: string, results: readonly Result[], date: string, command: string): string {
+export function updatePage(page: string, results: readonly ExperimentRun[], date: string, command: string): string {
   const [before, rest] = page.split(BEGIN);
   const [old, after] = rest?.split(END) ?? [];
   if (before === undefined || old === undefined || after === undefined) {

@@ -1,34 +1,34 @@
 // Runs one experiment in a process of its own, and leaves none of the processes behind that it started.
 import { fork } from 'node:child_process';
 import { join } from 'node:path';
-import type { Finding } from '../../test/chaos/experiment.ts';
+import type { ExperimentResult } from '../../test/chaos/experiment.ts';
 import { endSession } from '../test.d/leftovers.ts';
 
 /** What the process of an experiment tells. */
-export type Told =
+export type WorkerMessage =
   | { readonly kind: 'progress'; readonly line: string }
-  | { readonly kind: 'finding'; readonly finding: Finding }
+  | { readonly kind: 'finding'; readonly finding: ExperimentResult }
   | { readonly kind: 'failed'; readonly reason: string }
   | { readonly kind: 'stopped' };
 
 /** What the process of an experiment is told to do. */
-export interface Job {
+export interface WorkerJob {
   readonly file: string;
   readonly seed: number;
   readonly long: boolean;
 }
 
 /** What came of an experiment. */
-export type Outcome =
-  | { readonly kind: 'finding'; readonly finding: Finding }
+export type ExperimentOutcome =
+  | { readonly kind: 'finding'; readonly finding: ExperimentResult }
   /** It came to no end: an error of its own, or its process was gone. */
   | { readonly kind: 'failed'; readonly reason: string }
   | { readonly kind: 'stopped'; readonly last: string };
 
 /** So long an experiment that is told to stop may take to put everything away, in ms. */
-const LAST_ORDERS = 20_000;
+const SHUTDOWN_TIMEOUT_MS = 20_000;
 /** No experiment takes longer than this, in ms. */
-const LONGEST = 3 * 3_600_000;
+const EXPERIMENT_TIMEOUT_MS = 3 * 3_600_000;
 
 /**
  * Runs an experiment.
@@ -36,11 +36,11 @@ const LONGEST = 3 * 3_600_000;
  * @param env for its process and all that it starts
  */
 export async function runExperiment(
-  job: Job,
+  job: WorkerJob,
   env: NodeJS.ProcessEnv,
   stop: AbortSignal,
   progress: (line: string) => void,
-): Promise<Outcome> {
+): Promise<ExperimentOutcome> {
   // A session of its own: a Ctrl-C at the terminal reaches the runner alone, and what the experiment started is known.
   const child = fork(join(import.meta.dirname, 'worker.ts'), [JSON.stringify(job)], {
     env,
@@ -50,18 +50,18 @@ export async function runExperiment(
   // Those too that the experiment no longer knows of.
   const end = () => child.pid !== undefined && endSession(child.pid);
   process.once('exit', end);
-  let outcome: Outcome | null = null;
+  let outcome: ExperimentOutcome | null = null;
   let last = 'it had just begun';
-  child.on('message', (told: Told) => {
+  child.on('message', (told: WorkerMessage) => {
     if (told.kind === 'progress') {
       last = told.line;
       progress(last);
     } else outcome = told.kind === 'stopped' ? { kind: 'stopped', last } : told;
   });
-  const limit = setTimeout(end, LONGEST);
+  const limit = setTimeout(end, EXPERIMENT_TIMEOUT_MS);
   const askToStop = () => {
     child.kill('SIGTERM');
-    setTimeout(end, LAST_ORDERS).unref();
+    setTimeout(end, SHUTDOWN_TIMEOUT_MS).unref();
   };
   if (stop.aborted) askToStop();
   else stop.addEventListener('abort', askToStop, { once: true });

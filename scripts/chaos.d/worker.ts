@@ -2,9 +2,9 @@
 import { pathToFileURL } from 'node:url';
 import type { Experiment } from '../../test/chaos/experiment.ts';
 import { SeededRandom } from '../../test/support/seeded-random.ts';
-import type { Job, Told } from './run.ts';
+import type { WorkerJob, WorkerMessage } from './run.ts';
 
-const { file, seed, long } = JSON.parse(process.argv[2] ?? '') as Job;
+const { file, seed, long } = JSON.parse(process.argv[2] ?? '') as WorkerJob;
 const stop = new AbortController();
 const { signal } = stop;
 process.once('SIGTERM', () => stop.abort(new Error('the run was stopped')));
@@ -24,6 +24,6 @@ try {
   tell(signal.aborted ? { kind: 'stopped' } : { kind: 'failed', reason });
 }
 
-function tell(told: Told): void {
+function tell(told: WorkerMessage): void {
   if (process.connected) process.send?.(told, () => told.kind !== 'progress' && process.exit());
 }

@@ -1,10 +1,10 @@
 // The list of what is inside, as CycloneDX 1.6: https://cyclonedx.org/docs/1.6/json/
 import { createHash } from 'node:crypto';
-import type { Part } from './parts.ts';
+import type { Component } from './components.ts';
 
 /** Node.js, with what it has inside itself: names and versions as in `process.versions`. */
 export interface NodeRuntime {
-  readonly part: Part;
+  readonly part: Component;
   /** SHA-256 of the binary, hex. */
   readonly sha256: string;
   readonly inside: ReadonlyMap<string, string>;
@@ -24,7 +24,7 @@ export interface Product {
 const SELF = 'pkg:deb/latchkey';
 
 /** The list as JSON text: the same content gives the same bytes. */
-export function sbom(product: Product, runtime: NodeRuntime, parts: readonly Part[]): string {
+export function createSbom(product: Product, runtime: NodeRuntime, parts: readonly Component[]): string {
   const ref = `${SELF}@${product.version}?arch=${product.arch}`;
   const components = [nodeComponent(runtime), ...parts.map(component)];
   const content = {
@@ -56,7 +56,7 @@ export function sbom(product: Product, runtime: NodeRuntime, parts: readonly Par
   return `${JSON.stringify(document, null, 2)}\n`;
 }
 
-function component({ name, version, licence, purl }: Part) {
+function component({ name, version, licence, purl }: Component) {
   const [, group, short] = /^(@[^/]+)\/(.+)$/.exec(name) ?? [undefined, undefined, name];
   return {
     type: 'library',

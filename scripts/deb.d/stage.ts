@@ -6,8 +6,8 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import * as v from 'valibot';
 import { bundle } from './bundle.ts';
-import { copyrightFile, npmPart, npmParts, sqlitePart } from './parts.ts';
-import { type NodeRuntime, sbom } from './sbom.ts';
+import { copyrightFile, npmComponent, npmComponents, sqliteComponent } from './components.ts';
+import { createSbom, type NodeRuntime } from './sbom.ts';
 
 const root = join(import.meta.dirname, '../..');
 const [arch, version, node, out] = process.argv.slice(2);
@@ -25,16 +25,16 @@ for (const folder of [lib, doc]) mkdirSync(folder, { recursive: true });
 const files = await bundle(root, cpu, join(lib, 'dist'));
 writeFileSync(join(lib, 'package.json'), `${JSON.stringify({ name, version, type: 'module' }, null, 2)}\n`);
 
-const parts = [...npmParts(root, files), sqlitePart(root)];
+const parts = [...npmComponents(root, files), sqliteComponent(root)];
 const runtime = nodeRuntime(relative(root, node));
 const epoch = Number(process.env['SOURCE_DATE_EPOCH'] ?? 0);
 const own = { id: license, text: readFileSync(join(root, 'LICENSE'), 'utf8').trim() };
 writeFileSync(join(doc, 'copyright'), copyrightFile(own, [runtime.part, ...parts]));
-writeFileSync(join(doc, 'sbom.cdx.json'), sbom({ version, arch, epoch, licence: license }, runtime, parts));
+writeFileSync(join(doc, 'sbom.cdx.json'), createSbom({ version, arch, epoch, licence: license }, runtime, parts));
 
 /** The versions inside are asked of the same Node.js for this machine: one release has the same parts everywhere. */
 function nodeRuntime(folder: string): NodeRuntime {
-  const part = npmPart(root, folder);
+  const part = npmComponent(root, folder);
   const here = join(root, folder.replaceAll(cpu, process.arch), 'bin/node');
   const told = v.parse(
     v.record(v.string(), v.string()),

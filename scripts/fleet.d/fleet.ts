@@ -1,13 +1,13 @@
 import TinyQueue from 'tinyqueue';
 import type { Random } from '../../src/core/random.ts';
-import { jitterOffsetOf } from '../../src/hub/identity.ts';
-import { ASKS_EVERY, type FleetGrant, FleetHub } from './hub.ts';
-import { LATENCY, LIFETIME, type Portal, tokenOf } from './portal.ts';
+import { jitterOffsetFor } from '../../src/hub/identity.ts';
+import { type FleetGrant, FleetHub, TOKEN_REQUEST_INTERVAL_MS } from './hub.ts';
+import { REFRESH_LATENCY_MS, type SimulatedPortal, TOKEN_LIFETIME_MS, tokenOf } from './portal.ts';
 import type { Staleness } from './staleness.ts';
 
 const APPLIANCES = ['wallbox', 'heat-pump', 'inverter'];
 /** All hubs have been running for so long, in ms. */
-const LONG = 30 * 86_400_000;
+const STEADY_STATE_MS = 30 * 86_400_000;
 const PORTAL = { origin: 'https://portal.test', clientId: 'hub', name: 'home' };
 
 export interface FleetOptions {
@@ -17,7 +17,7 @@ export interface FleetOptions {
   /** The part of the hubs where an appliance asks for one of the tokens every other minute. */
   readonly asked: number;
   /** Default: the daemon's own. */
-  readonly jitterOffset?: typeof jitterOffsetOf;
+  readonly jitterOffset?: typeof jitterOffsetFor;
 }
 
 interface Event {
@@ -30,7 +30,7 @@ interface Event {
 export class Fleet {
   readonly hubs: FleetHub[] = [];
   readonly staleness: Staleness;
-  readonly #portal: Portal;
+  readonly #portal: SimulatedPortal;
   readonly #queue = new TinyQueue<Event>([], (a, b) => a.at - b.at);
   /** What is planned for each grant; anything else of it in the queue is out of date. */
   readonly #planned: (Event | null)[] = [];
@@ -38,15 +38,15 @@ export class Fleet {
   /** Milliseconds from the beginning. */
   now = 0;
 
-  constructor(options: FleetOptions, portal: Portal, random: Pick<Random, 'fraction'>, staleness: Staleness) {
+  constructor(options: FleetOptions, portal: SimulatedPortal, random: Pick<Random, 'fraction'>, staleness: Staleness) {
     this.#portal = portal;
     this.staleness = staleness;
-    const { hubs, grants, asked, jitterOffset = jitterOffsetOf } = options;
+    const { hubs, grants, asked, jitterOffset = jitterOffsetFor } = options;
     for (let index = 0; index < hubs; index += 1) {
-      const hub = new FleetHub(this, random, -LONG);
+      const hub = new FleetHub(this, random, -STEADY_STATE_MS);
       const isAsked = random.fraction() < asked;
       for (const appliance of APPLIANCES.slice(0, grants)) {
-        const asksFrom = isAsked && hub.grants.length === 0 ? ASKS_EVERY * random.fraction() : null;
+        const asksFrom = isAsked && hub.grants.length === 0 ? TOKEN_REQUEST_INTERVAL_MS * random.fraction() : null;
         hub.grants.push(
           this.#grant(hub, appliance, jitterOffset(`hub-${index}`, appliance), asksFrom, random.fraction()),
         );
@@ -121,7 +121,7 @@ export class Fleet {
   #refresh(held: FleetGrant, wanted: 'own' | 'prompted'): void {
     const { hub, number } = held;
     const sent = hub.now();
-    const isHeard = this.now + LATENCY < hub.offAt;
+    const isHeard = this.now + REFRESH_LATENCY_MS < hub.offAt;
     const knew = hub.knowsTheTime;
     const outcome = this.#portal.refresh(this.now, wanted, number, held.grant.refreshToken, isHeard);
     if (!isHeard) {
@@ -140,11 +140,11 @@ export class Fleet {
   #grant(hub: FleetHub, appliance: string, jitterOffset: number, asksFrom: number | null, phase: number): FleetGrant {
     const number = this.#planned.push(null) - 1;
     const now = hub.now();
-    const age = (0.75 + 0.1 * jitterOffset) * LIFETIME * phase;
+    const age = (0.75 + 0.1 * jitterOffset) * TOKEN_LIFETIME_MS * phase;
     this.staleness.begin(number, -age);
     const grant = {
       ...{ appliance, generation: 1, accessToken: tokenOf(0), refreshToken: tokenOf(0), scope: null },
-      ...{ lifetime: LIFETIME, obtained: { ...now, uptime: now.uptime - age, wall: now.wall - age } },
+      ...{ lifetime: TOKEN_LIFETIME_MS, obtained: { ...now, uptime: now.uptime - age, wall: now.wall - age } },
       ...{ portalTime: now.wall - age, doubt: null, refused: null, distrusted: null, misconfigured: null },
       ...{ asked: null, givenBy: PORTAL },
     };

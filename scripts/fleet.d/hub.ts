@@ -1,10 +1,10 @@
 import { RefreshSchedule, type ScheduledGrant } from '../../src/broker/grants/refresh-schedule.ts';
-import { PortalClock } from '../../src/broker/time/portal-clock.ts';
+import { ReferenceClock } from '../../src/broker/time/reference-clock.ts';
 import type { Clock, Instant } from '../../src/core/clock.ts';
 import { type Grant, grantFromTokenResponse, minRemaining } from '../../src/core/grants/grant.ts';
-import type { Health } from '../../src/core/grants/health.ts';
-import { afterFailure, stateAtStart } from '../../src/core/grants/refresh.ts';
-import { leavesTooLittle } from '../../src/core/grants/schedule.ts';
+import type { RefreshHealth } from '../../src/core/grants/refresh-health.ts';
+import { afterFailure, stateAtStart } from '../../src/core/grants/refresh-state.ts';
+import { needsRefreshBeforeIssue } from '../../src/core/grants/schedule.ts';
 import type { TokenOutcome } from '../../src/core/grants/token-outcome.ts';
 import type { Log } from '../../src/core/log.ts';
 import type { Random } from '../../src/core/random.ts';
@@ -12,29 +12,29 @@ import { logTo } from '../../test/support/log-to.ts';
 import { EPOCH } from './portal.ts';
 
 const SILENT: Log = logTo(() => undefined);
-const GOOD: Health = { kind: 'good' };
+const GOOD: RefreshHealth = { kind: 'good' };
 
 /** A grant of the fleet. */
 export interface FleetGrant extends ScheduledGrant {
   grant: Grant;
-  health: Health;
+  health: RefreshHealth;
   readonly hub: FleetHub;
   /** Its place in the fleet. */
   readonly number: number;
   /** See `ScheduleInput` of the core. */
   readonly jitterOffset: number;
-  /** When an appliance first asks for its token, in ms, and then every {@link ASKS_EVERY}; null where none does. */
+  /** When an appliance first asks for its token, in ms, and then every {@link TOKEN_REQUEST_INTERVAL_MS}; null where none does. */
   readonly asksFrom: number | null;
   /** What was sent when the power went. */
   cutShort: Instant | null;
 }
 
 /** How often an appliance asks, in ms. */
-export const ASKS_EVERY = 120_000;
+export const TOKEN_REQUEST_INTERVAL_MS = 120_000;
 
 /**
  * One hub: its clock, and what the broker does about a refresh with the store and the connections left out. When it is made, what
- * its outcome means and what follows are the daemon's own code (`broker/grants/refresh-schedule.ts`, `broker/time/portal-clock.ts`, `core/`).
+ * its outcome means and what follows are the daemon's own code (`broker/grants/refresh-schedule.ts`, `broker/time/reference-clock.ts`, `core/`).
  * A whole broker (`openBroker`) for each hub takes 35 times as long and 20 kB: a hundred thousand would be hours and 2 GB. That a hub here asks
  * when a real one does, test/bench/fleet.test.ts shows.
  */
@@ -46,7 +46,7 @@ export class FleetHub implements Clock {
   #boot = 'boot-1';
   /** When this boot began, in ms. */
   #booted: number;
-  #portalClock: PortalClock;
+  #portalClock: ReferenceClock;
   #schedule: RefreshSchedule;
   /** When its power goes, in ms. */
   offAt = Number.POSITIVE_INFINITY;
@@ -68,7 +68,7 @@ export class FleetHub implements Clock {
   restart(): void {
     [this.#portalClock, this.#schedule] = this.#parts();
     for (const held of this.grants) {
-      const context = this.#schedule.context(held.grant.appliance);
+      const context = this.#schedule.retryContext(held.grant.appliance);
       const { doubt, refused, health } = stateAtStart(held.grant, held.cutShort, context);
       held.grant = { ...held.grant, doubt, refused };
       held.health = health;
@@ -105,20 +105,20 @@ export class FleetHub implements Clock {
     const { now } = this.#time;
     const short = now + Math.max(0, (this.#schedule.remaining(held) ?? 0) - minRemaining(held.grant));
     const allowed = this.#booted + (this.#schedule.onDemandAt(held) ?? Number.POSITIVE_INFINITY);
-    const asks = Math.ceil((Math.max(short, allowed) - held.asksFrom) / ASKS_EVERY);
-    const at = held.asksFrom + asks * ASKS_EVERY;
-    return at > now ? at : at + ASKS_EVERY;
+    const asks = Math.ceil((Math.max(short, allowed) - held.asksFrom) / TOKEN_REQUEST_INTERVAL_MS);
+    const at = held.asksFrom + asks * TOKEN_REQUEST_INTERVAL_MS;
+    return at > now ? at : at + TOKEN_REQUEST_INTERVAL_MS;
   }
 
   /** Whether an appliance that asks now has the grant refreshed: see `TokenIssuer`. */
   isWorthWaiting(held: FleetGrant): boolean {
     const left = this.#schedule.remaining(held) ?? 0;
-    return leavesTooLittle(held.grant, left, 0) && this.#schedule.mayRefreshOnDemand(held);
+    return needsRefreshBeforeIssue(held.grant, left, 0) && this.#schedule.mayRefreshOnDemand(held);
   }
 
   /** What an answer makes of a grant: see `ManagedGrant`. @param sent when the refresh was sent */
   take(held: FleetGrant, outcome: TokenOutcome, sent: Instant): void {
-    if ('portalTime' in outcome) this.#portalClock.learn(outcome.portalTime);
+    if ('portalTime' in outcome) this.#portalClock.recordPortalTime(outcome.portalTime);
     if (outcome.kind === 'granted') {
       const { tokens, portalTime } = outcome;
       held.grant = grantFromTokenResponse(
@@ -131,13 +131,13 @@ export class FleetHub implements Clock {
       held.health = GOOD;
       return;
     }
-    const state = afterFailure(held.grant, held.health, outcome, this.#schedule.context(held.grant.appliance));
+    const state = afterFailure(held.grant, held.health, outcome, this.#schedule.retryContext(held.grant.appliance));
     held.grant = { ...held.grant, doubt: state.doubt, refused: state.refused };
     held.health = state.health;
   }
 
-  #parts(): [PortalClock, RefreshSchedule] {
-    const portalClock = new PortalClock({ clock: this, log: SILENT });
+  #parts(): [ReferenceClock, RefreshSchedule] {
+    const portalClock = new ReferenceClock({ clock: this, log: SILENT });
     const random = this.#random as Random;
     const jitterOffset = (appliance: string) =>
       this.grants.find(({ grant }) => grant.appliance === appliance)?.jitterOffset ?? 0;

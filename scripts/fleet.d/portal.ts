@@ -1,13 +1,13 @@
 import type { TokenOutcome } from '../../src/core/grants/token-outcome.ts';
 import { Secret } from '../../src/core/secret.ts';
-import type { Rates, Wanted } from './rates.ts';
+import type { RefreshTrigger, RequestRates } from './rates.ts';
 
 /** Milliseconds that a token lives: the specification's. */
-export const LIFETIME = 3_600_000;
+export const TOKEN_LIFETIME_MS = 3_600_000;
 /** The true time at the beginning of all that is simulated, in ms since 1970. */
 export const EPOCH = Date.UTC(2031, 4, 5);
 /** Milliseconds from a refresh being sent to its answer being there. */
-export const LATENCY = 100;
+export const REFRESH_LATENCY_MS = 100;
 
 /** A time in which nobody reaches the portal, in ms. */
 export interface Downtime {
@@ -15,7 +15,7 @@ export interface Downtime {
   readonly to: number;
 }
 
-export interface PortalOptions {
+export interface SimulatedPortalOptions {
   /** How many refreshes it answers a second, over ten seconds; the others are told to come back later. */
   readonly capacity: number;
   /** What it asks those to wait, in ms. */
@@ -31,9 +31,9 @@ const LOST: TokenOutcome = { kind: 'ambiguous', detail: 'the connection was clos
  * A portal with room for so many refreshes a second. It rotates at each, and keeps the token before good until the next; an
  * older one it refuses for good.
  */
-export class Portal {
-  readonly #options: PortalOptions;
-  readonly #rates: Rates;
+export class SimulatedPortal {
+  readonly #options: SimulatedPortalOptions;
+  readonly #rates: RequestRates;
   /** The number of each grant's newest refresh token. */
   readonly #newest: Uint32Array;
   /** The ten seconds in which `#answered` were answered. */
@@ -42,7 +42,7 @@ export class Portal {
   /** Refreshes that were told to come back later. */
   deferred = 0;
 
-  constructor(options: PortalOptions, rates: Rates) {
+  constructor(options: SimulatedPortalOptions, rates: RequestRates) {
     this.#options = options;
     this.#rates = rates;
     this.#newest = new Uint32Array(options.grants);
@@ -54,7 +54,7 @@ export class Portal {
    * @param grant its number
    * @param isHeard whether the hub is there to take the answer
    */
-  refresh(at: number, wanted: Wanted, grant: number, refreshToken: Secret, isHeard: boolean): TokenOutcome {
+  refresh(at: number, wanted: RefreshTrigger, grant: number, refreshToken: Secret, isHeard: boolean): TokenOutcome {
     this.#rates.count(at, wanted);
     if (this.#isDown(at)) return OUT_OF_REACH;
     if (!this.#hasRoom(at)) {
@@ -65,11 +65,11 @@ export class Portal {
     const sent = Number(refreshToken.reveal());
     if (sent < newest - 1) return { kind: 'refused', detail: 'invalid_grant', portalTime: EPOCH + at };
     this.#newest[grant] = newest + 1;
-    if (!isHeard || this.#isDown(at + LATENCY)) return LOST;
+    if (!isHeard || this.#isDown(at + REFRESH_LATENCY_MS)) return LOST;
     const token = tokenOf(newest + 1);
     return {
       kind: 'granted',
-      tokens: { accessToken: token, refreshToken: token, scope: null, lifetime: LIFETIME },
+      tokens: { accessToken: token, refreshToken: token, scope: null, lifetime: TOKEN_LIFETIME_MS },
       portalTime: EPOCH + at,
     };
   }

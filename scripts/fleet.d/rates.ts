@@ -1,10 +1,10 @@
 import { quantile } from '../bench.d/statistics.ts';
 
 /** Who wanted a refresh: the hub's own schedule, or an appliance that waits. */
-export type Wanted = 'own' | 'prompted';
+export type RefreshTrigger = 'own' | 'prompted';
 
 /** The requests of a time, by windows. */
-export interface Rate {
+export interface RateStatistics {
   /** A second, over all of it. */
   readonly mean: number;
   /** A second, in the busiest window. */
@@ -14,8 +14,8 @@ export interface Rate {
 }
 
 /** Counts the requests of each second. */
-export class Rates {
-  readonly #of: Readonly<Record<Wanted, Uint32Array>>;
+export class RequestRates {
+  readonly #of: Readonly<Record<RefreshTrigger, Uint32Array>>;
 
   /** @param length of all that is simulated, in ms */
   constructor(length: number) {
@@ -23,7 +23,7 @@ export class Rates {
     this.#of = { own: new Uint32Array(seconds), prompted: new Uint32Array(seconds) };
   }
 
-  count(at: number, wanted: Wanted): void {
+  count(at: number, wanted: RefreshTrigger): void {
     const counts = this.#of[wanted];
     const second = Math.floor(at / 1000);
     counts[second] = (counts[second] ?? 0) + 1;
@@ -33,7 +33,7 @@ export class Rates {
    * @param from where it begins, and `to` where it ends, in ms
    * @param window in ms; the last one is left out where it is not a whole one
    */
-  of(wanted: Wanted | 'all', from: number, to: number, window: number): Rate {
+  of(wanted: RefreshTrigger | 'all', from: number, to: number, window: number): RateStatistics {
     const each = this.windows(wanted, from, to, window).map(([, rate]) => rate);
     return {
       mean: each.reduce((sum, rate) => sum + rate, 0) / each.length,
@@ -43,7 +43,7 @@ export class Rates {
   }
 
   /** Where each window begins, in ms, and its requests a second. */
-  windows(wanted: Wanted | 'all', from: number, to: number, window: number): [from: number, rate: number][] {
+  windows(wanted: RefreshTrigger | 'all', from: number, to: number, window: number): [from: number, rate: number][] {
     const width = window / 1000;
     const windows: [number, number][] = [];
     for (let begin = Math.ceil(from / 1000); begin + width <= Math.floor(to / 1000); begin += width) {
@@ -54,7 +54,7 @@ export class Rates {
     return windows;
   }
 
-  #at(wanted: Wanted | 'all', second: number): number {
+  #at(wanted: RefreshTrigger | 'all', second: number): number {
     const { own, prompted } = this.#of;
     return (wanted === 'prompted' ? 0 : (own[second] ?? 0)) + (wanted === 'own' ? 0 : (prompted[second] ?? 0));
   }

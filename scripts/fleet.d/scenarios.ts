@@ -1,18 +1,18 @@
 import { SeededRandom } from '../../test/support/seeded-random.ts';
 import { Fleet } from './fleet.ts';
-import { type Downtime, LIFETIME, Portal } from './portal.ts';
-import { Rates } from './rates.ts';
+import { type Downtime, SimulatedPortal, TOKEN_LIFETIME_MS } from './portal.ts';
+import { RequestRates } from './rates.ts';
 import { Staleness } from './staleness.ts';
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 /** The part of the hubs where an appliance asks for one of the tokens every other minute. */
-const ASKED = 0.25;
+const ASKING_FRACTION = 0.25;
 /** Grants of a hub. */
 const GRANTS = 3;
 /** Refreshes a second that so many grants need anyway: each at 75 to 85 % of its token's life. */
-const usualRate = (hubs: number) => (GRANTS * hubs) / ((0.8 * LIFETIME) / SECOND);
+const usualRate = (hubs: number) => (GRANTS * hubs) / ((0.8 * TOKEN_LIFETIME_MS) / SECOND);
 /** How many times the usual rate the portal has room for. */
 const CAPACITY = 4;
 /** What it asks of the others, in ms. */
@@ -33,9 +33,9 @@ export interface Scenario {
 }
 
 /** What came of it. Rates are requests a second. */
-export interface Outcome {
+export interface ScenarioOutcome {
   readonly scenario: Scenario;
-  readonly rates: Rates;
+  readonly rates: RequestRates;
   readonly usual: number;
   readonly deferred: number;
   /** Milliseconds until the last grant that had no token had one; 0 where all had one. */
@@ -86,15 +86,15 @@ export const SCENARIOS: readonly Scenario[] = [
 ];
 
 /** Simulates one scenario. The same seed makes the same of it. */
-export function simulate(scenario: Scenario, hubs: number, seed: number): Outcome {
+export function simulate(scenario: Scenario, hubs: number, seed: number): ScenarioOutcome {
   const random = new SeededRandom(seed);
-  const rates = new Rates(scenario.end);
+  const rates = new RequestRates(scenario.end);
   const usual = usualRate(hubs);
   const grants = GRANTS * hubs;
   const room = { capacity: (scenario.capacity ?? CAPACITY) * usual, retryAfter: RETRY_AFTER };
-  const portal = new Portal({ ...room, down: scenario.down, grants }, rates);
+  const portal = new SimulatedPortal({ ...room, down: scenario.down, grants }, rates);
   const staleness = new Staleness(grants);
-  const fleet = new Fleet({ hubs, grants: GRANTS, asked: ASKED }, portal, random, staleness);
+  const fleet = new Fleet({ hubs, grants: GRANTS, asked: ASKING_FRACTION }, portal, random, staleness);
   for (const { to } of scenario.down) fleet.at(to, () => staleness.excuseAll(to));
   scenario.happen?.(fleet, random);
   fleet.runUntil(scenario.end);

@@ -1,4 +1,4 @@
-import { LIFETIME } from './portal.ts';
+import { TOKEN_LIFETIME_MS } from './portal.ts';
 
 /** Which grant it is, and whether an appliance asks for its token. */
 interface Watched {
@@ -27,7 +27,7 @@ export class Staleness {
 
   /** A grant that is taken into the fleet has a token that was obtained at a time, in ms. */
   begin(number: number, obtained: number): void {
-    this.#ends[number] = obtained + LIFETIME;
+    this.#ends[number] = obtained + TOKEN_LIFETIME_MS;
   }
 
   /** The hub was off until now, or the portal. */
@@ -41,7 +41,7 @@ export class Staleness {
 
   refreshed(watched: Watched, now: number): void {
     if (this.#without(watched, now) > 0) this.lastFresh = now;
-    this.#ends[watched.number] = now + LIFETIME;
+    this.#ends[watched.number] = now + TOKEN_LIFETIME_MS;
   }
 
   /** At the end of all: how many have no token that lives. */
@@ -57,7 +57,7 @@ export class Staleness {
     if (now <= (this.#ends[number] ?? 0)) return 0;
     this.longest = Math.max(this.longest, without);
     if (asksFrom !== null) this.longestAsked = Math.max(this.longestAsked, without);
-    if (without > LIFETIME) this.starved.add(number);
+    if (without > TOKEN_LIFETIME_MS) this.starved.add(number);
     return without;
   }
 }

@@ -16,22 +16,22 @@ interface Dialled {
 export type Dial = () => Dialled;
 
 /** An answer, head and body, in Latin-1. */
-export interface Answer {
+export interface RawResponse {
   readonly status: number;
   readonly text: string;
 }
 
 /** What came of requests on one connection. */
-export interface Exchanged {
-  readonly got: readonly Answer[];
+export interface ExchangeResult {
+  readonly responses: readonly RawResponse[];
   /** The server said that it would close, or began an answer without an end: no more answers are due. */
   readonly closed: boolean;
   readonly how: string;
 }
 
 /** Milliseconds for all answers of a connection, where they must come; and where there may be none. */
-const PATIENCE = 30_000;
-const IMPATIENCE = 300;
+const RESPONSE_TIMEOUT_MS = 30_000;
+const OPTIONAL_RESPONSE_TIMEOUT_MS = 300;
 
 /** Bytes of a request that the hub and the emulator read in any case. */
 const MAX_BODY = 16 * 1024;
@@ -46,20 +46,23 @@ export function plainDial(origin: string): Dial {
 }
 
 /** Sends requests on one connection and takes their answers; those that are not sound have one of their own. */
-export function exchange(dial: Dial, requests: readonly FuzzRequest[]): Promise<Exchanged> {
+export function exchangeRequests(dial: Dial, requests: readonly FuzzRequest[]): Promise<ExchangeResult> {
   const sound = requests[0]?.sound === true;
   return new Promise((resolve) => {
-    const got: Answer[] = [];
+    const got: RawResponse[] = [];
     let received = '';
     let closed = false;
     const connection = dial();
     const { socket } = connection;
-    const limit = setTimeout(() => done('it took too long'), sound ? PATIENCE : IMPATIENCE);
+    const limit = setTimeout(
+      () => done('it took too long'),
+      sound ? RESPONSE_TIMEOUT_MS : OPTIONAL_RESPONSE_TIMEOUT_MS,
+    );
     const done = (how: string) => {
       clearTimeout(limit);
       if (how === RESET) connection.reset();
       else socket.destroy();
-      resolve({ got, closed, how });
+      resolve({ responses: got, closed, how });
     };
     socket.setEncoding('latin1');
     socket.on(connection.ready, async () => {

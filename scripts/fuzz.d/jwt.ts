@@ -1,7 +1,7 @@
 // JWTs that are forged in the ways that libraries have fallen for.
 import { createHmac } from 'node:crypto';
 import fc from 'fast-check';
-import { base64url, repeated, soup } from './texts.ts';
+import { base64url, repeatedText, visibleText } from './texts.ts';
 
 const NO_ALGORITHM = ['{"alg":"none"}', '{"alg":"None","typ":"JWT"}', '{"alg":"nOnE"}', '{}', 'null', '[]'];
 const HMAC = ['{"alg":"HS256"}', '{"alg":"HS256","kid":"../../dev/null"}', '{"alg":"HS512"}'];
@@ -45,7 +45,7 @@ export function forgedJwt(whole: fc.Arbitrary<string>, keys: readonly string[]):
     made(fc.nat(2), ({ text }, count) => text.split('.').slice(0, count).join('.')),
     parts.map(({ text, head, signature }) => `${text}.${signature}.${head}`),
     fc.constant('..'),
-    soup(200),
-    repeated('A', 12_000),
+    visibleText(200),
+    repeatedText('A', 12_000),
   );
 }

@@ -1,12 +1,12 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { slope } from '../../test/chaos/soak-gauges.ts';
+import { slope } from '../../test/chaos/soak-statistics.ts';
 
 /** Requests of a part of a run; the memory is measured after each. */
-export const PART = 5_000;
+export const REQUESTS_PER_PART = 5_000;
 
 /** Resident memory and the heap after a full collection, in MB. */
-export interface Memory {
+export interface MemoryUsage {
   readonly resident: number;
   readonly heap: number;
 }
@@ -19,38 +19,38 @@ const HEAP_BOUND = 2;
 /** The same for the resident memory, which also moves with how the allocator and V8 hold on to free pages. */
 const RESIDENT_BOUND = 10;
 /** Parts before a slope says anything: 200,000 requests. */
-const ENOUGH = 40;
+const MIN_PARTS = 40;
 
 /** MB that each kind of memory grew in 100,000 requests, over the second half of a run; null where that was too short. */
-export function growth(memory: readonly Memory[]): Memory | null {
-  if (memory.length < ENOUGH) return null;
+export function memoryGrowth(memory: readonly MemoryUsage[]): MemoryUsage | null {
+  if (memory.length < MIN_PARTS) return null;
   const half = memory.slice(Math.floor(memory.length / 2));
-  const of = (kind: keyof Memory) =>
-    slope(half.map((one, part) => ({ minutes: (part * PART) / 100_000, value: one[kind] })));
+  const of = (kind: keyof MemoryUsage) =>
+    slope(half.map((one, part) => ({ minutes: (part * REQUESTS_PER_PART) / 100_000, value: one[kind] })));
   return { resident: of('resident'), heap: of('heap') };
 }
 
 /** What is wrong with the memory, or null. */
-export function grows(memory: readonly Memory[]): string | null {
-  const { resident, heap } = growth(memory) ?? { resident: 0, heap: 0 };
+export function memoryProblem(memory: readonly MemoryUsage[]): string | null {
+  const { resident, heap } = memoryGrowth(memory) ?? { resident: 0, heap: 0 };
   if (resident <= RESIDENT_BOUND && heap <= HEAP_BOUND) return null;
   return `in 100,000 requests the heap grows by ${heap.toFixed(2)} MB (bound: ${HEAP_BOUND}), the resident memory by ${resident.toFixed(2)} MB (bound: ${RESIDENT_BOUND})`;
 }
 
 /** What a hub is started with, so that its memory can be read in a file. */
-export function probeOf(file: string): Readonly<Record<string, string>> {
+export function memoryProbeEnv(file: string): Readonly<Record<string, string>> {
   const probe = new URL('../../test/chaos/soak-probe.ts', import.meta.url);
   return { NODE_OPTIONS: `--import=${probe}`, LATCHKEY_TEST_HEAP: file };
 }
 
-/** The newest that {@link probeOf} has written. */
-export async function memoryIn(file: string): Promise<Memory> {
+/** The newest that {@link memoryProbeEnv} has written. */
+export async function readMemory(file: string): Promise<MemoryUsage> {
   while (!existsSync(file)) await sleep(100);
   const newest = readFileSync(file, 'utf8').trim().split('\n').at(-1) ?? '';
   const [used = 0, , external = 0, resident = 0] = newest.split(' ').map((bytes) => Number(bytes) / 2 ** 20);
   return { resident, heap: used + external };
 }
 
-export function memoryText({ resident, heap }: Memory): string {
+export function memoryText({ resident, heap }: MemoryUsage): string {
   return `${resident.toFixed(0)} MB resident, heap ${heap.toFixed(1)} MB`;
 }

@@ -1,8 +1,8 @@
 // A program's own description says which endpoints there are and what they take: that is what a run has to reach.
-import type { Schema } from './schemas.ts';
+import type { JsonSchema } from './schemas.ts';
 
 /** One endpoint and method of the description, and what of it was reached. */
-export interface Operation {
+export interface CoveredOperation {
   /** Such as `POST /sso/token`. */
   readonly name: string;
   /** Requests that were answered below 400. */
@@ -13,15 +13,19 @@ export interface Operation {
 
 interface Described {
   readonly parameters?: readonly { readonly name: string; readonly in: string }[];
-  readonly requestBody?: { readonly content: Readonly<Record<string, { readonly schema: Schema }>> };
+  readonly requestBody?: { readonly content: Readonly<Record<string, { readonly schema: JsonSchema }>> };
 }
 
 const VERBS = ['get', 'post', 'put', 'patch', 'delete'];
 
 /** The operations of a running program. */
-export class Operations {
-  readonly all: readonly Operation[];
-  readonly #paths: readonly { readonly method: string; readonly pattern: RegExp; readonly operation: Operation }[];
+export class OperationCoverage {
+  readonly all: readonly CoveredOperation[];
+  readonly #paths: readonly {
+    readonly method: string;
+    readonly pattern: RegExp;
+    readonly operation: CoveredOperation;
+  }[];
 
   /** @param description its OpenAPI document */
   constructor(description: unknown) {
@@ -58,6 +62,6 @@ function taken({ parameters = [], requestBody }: Described): string[] {
   return [...parameters.filter((one) => one.in !== 'path').map(({ name }) => name), ...inBody];
 }
 
-function members({ properties = {}, oneOf = [] }: Schema): string[] {
+function members({ properties = {}, oneOf = [] }: JsonSchema): string[] {
   return [...Object.keys(properties), ...oneOf.flatMap(members)];
 }

@@ -1,14 +1,14 @@
 // Makes the requests of the fuzz out of plans: as they are, abandoned, mutated above HTTP, or mutated to the last byte.
 import { METHODS } from 'node:http';
 import fc from 'fast-check';
-import { type Mutation, mutation, sometimes, soup, special, text } from './texts.ts';
+import { type Mutation, mutation, sometimes, specialText, textTemplate, visibleText } from './texts.ts';
 
 /** Where a request goes: an origin of the emulator's, or a port of the hub's. */
-export type Origin = 'base' | 'frontend' | 'http' | 'https';
+export type RequestOrigin = 'base' | 'frontend' | 'http' | 'https';
 
 /** A request before HTTP. */
-export interface Plan {
-  readonly origin: Origin;
+export interface RequestPlan {
+  readonly origin: RequestOrigin;
   readonly method: string;
   readonly path: string;
   readonly heads: readonly string[];
@@ -19,7 +19,7 @@ export interface Plan {
 }
 
 /** One request, as it goes over the wire. */
-export interface FuzzRequest extends Pick<Plan, 'origin' | 'method' | 'path' | 'forged'> {
+export interface FuzzRequest extends Pick<RequestPlan, 'origin' | 'method' | 'path' | 'forged'> {
   /** In Latin-1. */
   readonly bytes: string;
   /** Whether HTTP itself is kept, so that an answer must come and the connection goes on. */
@@ -38,13 +38,13 @@ export const FORM = 'Content-Type: application/x-www-form-urlencoded';
 export const JSON_TYPE = 'Content-Type: application/json';
 
 /** A plan of parts, each of which may be arbitrary. */
-export function plan(parts: {
-  readonly origin: Origin | fc.Arbitrary<Origin>;
+export function requestPlan(parts: {
+  readonly origin: RequestOrigin | fc.Arbitrary<RequestOrigin>;
   readonly method?: string;
   readonly path: string | fc.Arbitrary<string>;
   readonly heads?: readonly (string | fc.Arbitrary<string>)[];
   readonly body?: string | fc.Arbitrary<string>;
-}): fc.Arbitrary<Plan> {
+}): fc.Arbitrary<RequestPlan> {
   const { origin, method = 'GET', path, heads = [], body = '' } = parts;
   return fc.record({
     origin: arbitrary(origin),
@@ -60,7 +60,7 @@ function arbitrary<T extends string>(one: T | fc.Arbitrary<T>): fc.Arbitrary<T> 
 }
 
 /** @param plans for requests with nothing wrong in them, so that what lies behind the checks is reached, and for others */
-export function fuzzRequests(plans: (good: boolean) => fc.Arbitrary<Plan>): fc.Arbitrary<FuzzRequest> {
+export function fuzzRequests(plans: (good: boolean) => fc.Arbitrary<RequestPlan>): fc.Arbitrary<FuzzRequest> {
   const [right, odd] = [plans(true), plans(false)];
   return fc.oneof(
     { arbitrary: right.map(good), weight: 35 },
@@ -116,14 +116,14 @@ const HEADS = [
 const USED = { sound: true, pipelined: true, pieces: 1, isReset: false } as const;
 
 /** A request with nothing wrong in it, unless what it refers to is no longer there. */
-function good({ origin, method, heads, body, ...planned }: Plan): FuzzRequest {
+function good({ origin, method, heads, body, ...planned }: RequestPlan): FuzzRequest {
   const path = visible(planned.path);
   const lines = [...heads, ...(body === '' && method === 'GET' ? [] : [`Content-Length: ${body.length}`])];
   return { ...USED, origin, method, path, bytes: written(method, path, lines, body) };
 }
 
 /** Half a request, or one whose answer nobody waits for. */
-function abandoned(plans: fc.Arbitrary<Plan>): fc.Arbitrary<FuzzRequest> {
+function abandoned(plans: fc.Arbitrary<RequestPlan>): fc.Arbitrary<FuzzRequest> {
   return fc
     .record({
       whole: plans.map(good),
@@ -148,13 +148,13 @@ const changed = fc.record({
   otherMethod: sometimes(8, fc.constantFrom(...METHODS), fc.constant(null)),
   path: sometimes(40, fc.array(mutation, { minLength: 1, maxLength: 3 }), fc.constant<Mutation[]>([])),
   heads: fc.tuple(most(10), most(10), most(10)),
-  more: sometimes(20, fc.oneof(text`Authorization: Bearer ${special}`, fc.constantFrom(...HEADS)), nothing),
-  long: sometimes(2, text`X-Long: ${soup(3000)}`, nothing),
-  body: sometimes(5, soup(200), nothing),
+  more: sometimes(20, fc.oneof(textTemplate`Authorization: Bearer ${specialText}`, fc.constantFrom(...HEADS)), nothing),
+  long: sometimes(2, textTemplate`X-Long: ${visibleText(3000)}`, nothing),
+  body: sometimes(5, visibleText(200), nothing),
   pieces: sometimes(3, fc.integer({ min: 2, max: 5 }), fc.constant(1)),
 });
 
-function change(planned: Plan, changes: typeof changed extends fc.Arbitrary<infer T> ? T : never): Plan {
+function change(planned: RequestPlan, changes: typeof changed extends fc.Arbitrary<infer T> ? T : never): RequestPlan {
   const heads = planned.heads.map((head, index) => changes.heads[index]?.(head) ?? head);
   return {
     ...planned,
@@ -180,7 +180,7 @@ const coding = fc
   });
 
 /** Mutated above HTTP: an answer must come. */
-function sound(plans: fc.Arbitrary<Plan>): fc.Arbitrary<FuzzRequest> {
+function sound(plans: fc.Arbitrary<RequestPlan>): fc.Arbitrary<FuzzRequest> {
   return fc
     .record({
       plans,
@@ -212,7 +212,7 @@ function sound(plans: fc.Arbitrary<Plan>): fc.Arbitrary<FuzzRequest> {
 }
 
 /** Mutated to the last byte: there may be an answer or none. */
-function broken(plans: fc.Arbitrary<Plan>): fc.Arbitrary<FuzzRequest> {
+function broken(plans: fc.Arbitrary<RequestPlan>): fc.Arbitrary<FuzzRequest> {
   return fc
     .record({
       plans,
@@ -220,7 +220,7 @@ function broken(plans: fc.Arbitrary<Plan>): fc.Arbitrary<FuzzRequest> {
       filled: sometimes(5, fc.integer({ min: 60_000, max: 80_000 }), fc.constant(0)),
       length: sometimes(30, fc.constantFrom(...LENGTHS), fc.constant(null)),
       unsaid: sometimes(70, fc.constant(true), fc.constant(false)),
-      noHttp: sometimes(3, text`${fc.constantFrom(...NO_HTTP)}${soup(200)}`, fc.constant(null)),
+      noHttp: sometimes(3, textTemplate`${fc.constantFrom(...NO_HTTP)}${visibleText(200)}`, fc.constant(null)),
       mutations: fc.array(mutation, { maxLength: 3 }),
     })
     .map(({ plans, changed, filled, length, unsaid, noHttp, mutations }) => {
@@ -260,6 +260,6 @@ function soundHead(head: string): string {
 }
 
 /** As it goes over the wire, readable. */
-export function shown({ bytes }: FuzzRequest): string {
+export function printableRequest({ bytes }: FuzzRequest): string {
   return JSON.stringify(bytes.slice(0, 2000));
 }

@@ -1,20 +1,20 @@
 // Sends the requests of the fuzz, part by part, and watches what becomes of the program.
 import fc from 'fast-check';
-import { Problem, type Recipient, sendBatch } from './batch.ts';
-import type { Answer } from './exchange.ts';
-import { type Memory, memoryText, PART } from './memory.ts';
-import { Operations } from './operations.ts';
-import { type FuzzRequest, shown } from './requests.ts';
+import { FuzzProblem, type FuzzTarget, sendBatch } from './batch.ts';
+import type { RawResponse } from './exchange.ts';
+import { type MemoryUsage, memoryText, REQUESTS_PER_PART } from './memory.ts';
+import { OperationCoverage } from './operations.ts';
+import { type FuzzRequest, printableRequest } from './requests.ts';
 
 /** The program that is fuzzed. */
-export interface Subject extends AsyncDisposable {
+export interface FuzzSubject extends AsyncDisposable {
   readonly name: 'emulator' | 'hub';
   /** Its OpenAPI document. */
   description(): Promise<unknown>;
   /** Good flows, which give an attacker something to know. */
-  begin(): Promise<Part>;
+  begin(): Promise<FuzzPart>;
   /** Null where that is not judged. */
-  memory(): Promise<Memory | null>;
+  memory(): Promise<MemoryUsage | null>;
   /** How it ended by itself, or null while it runs. */
   ended(): string | null;
   /** What it complained about: nothing, if all is well. */
@@ -22,10 +22,10 @@ export interface Subject extends AsyncDisposable {
 }
 
 /** A part of a run: it begins and ends with good flows, and knows what these and the answers have told. */
-export interface Part extends Omit<Recipient, 'judge'> {
+export interface FuzzPart extends Omit<FuzzTarget, 'judge'> {
   readonly requests: fc.Arbitrary<FuzzRequest>;
-  /** What is wrong with an answer. @param operation as {@link Operations.count} names it */
-  wrong(operation: string, request: FuzzRequest, answer: Answer): readonly string[];
+  /** What is wrong with an answer. @param operation as {@link OperationCoverage.count} names it */
+  wrong(operation: string, request: FuzzRequest, answer: RawResponse): readonly string[];
   /** What honest ones do while requests are sent, until these are over. @throws Problem */
   meanwhile(over: () => boolean): Promise<void>;
   /**
@@ -39,7 +39,7 @@ export interface Part extends Omit<Recipient, 'judge'> {
 type Send = (requests: readonly FuzzRequest[]) => Promise<void>;
 
 /** How a run goes. */
-export interface Run {
+export interface FuzzOptions {
   readonly requests: number;
   readonly seed: number;
   /** Of a finding, as fast-check has it: only that is sent, after good flows. */
@@ -51,38 +51,38 @@ export interface Run {
 }
 
 /** What a run has counted and found. */
-export interface Outcome {
+export interface FuzzOutcome {
   sent: number;
   /** How often each status came. */
   readonly statuses: Map<number, number>;
   /** After each part. */
-  readonly memory: Memory[];
-  readonly operations: Operations;
+  readonly memory: MemoryUsage[];
+  readonly operations: OperationCoverage;
   readonly problems: string[];
 }
 
 /** Requests of the largest batch; the middle one has half as many. */
 const BATCH = 400;
 /** Milliseconds for a part, and for making what is found in it as small as it gets. */
-const LONGEST = 120_000;
+const PART_TIMEOUT_MS = 120_000;
 /** Requests of the smallest batch that are told one by one, at most. */
-const TOLD = 10;
+const MAX_REPORTED_REQUESTS = 10;
 /** Lines of progress. */
-const LINES = 20;
+const MAX_PROGRESS_LINES = 20;
 
 /** Sends about so many requests, or until a problem is found. */
-export async function fuzz(subject: Subject, run: Run): Promise<Outcome> {
+export async function fuzz(subject: FuzzSubject, run: FuzzOptions): Promise<FuzzOutcome> {
   const { requests, seed, said = () => {}, stopped = () => false } = run;
-  const operations = new Operations(await subject.description());
-  const outcome: Outcome = { sent: 0, statuses: new Map(), memory: [], operations, problems: [] };
+  const operations = new OperationCoverage(await subject.description());
+  const outcome: FuzzOutcome = { sent: 0, statuses: new Map(), memory: [], operations, problems: [] };
   const began = performance.now();
   let lines = 1;
-  for (let turn = 0; turn * PART < requests && !stopped(); turn += 1) {
+  for (let turn = 0; turn * REQUESTS_PER_PART < requests && !stopped(); turn += 1) {
     // Each part has a seed of its own, by which it can be repeated alone.
     const partly = {
       ...run,
       seed: (seed + Math.imul(turn, 0x9e3779b1)) & 0x7fffffff,
-      requests: Math.min(PART, requests - turn * PART),
+      requests: Math.min(REQUESTS_PER_PART, requests - turn * REQUESTS_PER_PART),
     };
     const problem = await part(subject, turn, partly, outcome);
     if (problem !== null) outcome.problems.push(problem);
@@ -90,9 +90,9 @@ export async function fuzz(subject: Subject, run: Run): Promise<Outcome> {
     const memory = await subject.memory();
     if (memory !== null) outcome.memory.push(memory);
     const { sent, statuses } = outcome;
-    const done = Math.min(1, ((turn + 1) * PART) / requests);
-    if (done >= lines / LINES) {
-      lines = Math.floor(done * LINES) + 1;
+    const done = Math.min(1, ((turn + 1) * REQUESTS_PER_PART) / requests);
+    if (done >= lines / MAX_PROGRESS_LINES) {
+      lines = Math.floor(done * MAX_PROGRESS_LINES) + 1;
       const rate = (1000 * sent) / (performance.now() - began);
       const share = `${Math.round(100 * done)} %`.padStart(5);
       const held = memory === null ? '' : `, ${memoryText(memory)}`;
@@ -103,7 +103,12 @@ export async function fuzz(subject: Subject, run: Run): Promise<Outcome> {
 }
 
 /** @returns what was found, or null */
-async function part(subject: Subject, turn: number, run: Run, outcome: Outcome): Promise<string | null> {
+async function part(
+  subject: FuzzSubject,
+  turn: number,
+  run: FuzzOptions,
+  outcome: FuzzOutcome,
+): Promise<string | null> {
   const { seed, said = () => {}, stopped = () => false } = run;
   const again = `./scripts/fuzz --target ${subject.name} --seed ${seed}`;
   try {
@@ -129,21 +134,21 @@ async function part(subject: Subject, turn: number, run: Run, outcome: Outcome):
     }
     return null;
   } catch (error) {
-    const what = error instanceof Problem ? error.message : `the good flow failed\n${String(error)}`;
+    const what = error instanceof FuzzProblem ? error.message : `the good flow failed\n${String(error)}`;
     said(`\nproblem: ${what}\n`);
-    return `${what}\nagain: ${again} --requests ${PART}`;
+    return `${what}\nagain: ${again} --requests ${REQUESTS_PER_PART}`;
   }
 }
 
 /** Sends the batches of a part, and makes what is found as small as it gets. */
 async function search(
-  subject: Subject,
-  part: Part,
-  { requests, seed, path, said, stopped }: Run & Required<Pick<Run, 'said' | 'stopped'>>,
-  outcome: Outcome,
+  subject: FuzzSubject,
+  part: FuzzPart,
+  { requests, seed, path, said, stopped }: FuzzOptions & Required<Pick<FuzzOptions, 'said' | 'stopped'>>,
+  outcome: FuzzOutcome,
   again: string,
 ): Promise<string | null> {
-  let first: Problem | null = null;
+  let first: FuzzProblem | null = null;
   const batches = fc.asyncProperty(
     fc.array(part.requests, { minLength: 1, maxLength: BATCH, size: 'max' }),
     async (batch) => {
@@ -161,19 +166,20 @@ async function search(
     seed,
     numRuns,
     unbiased: true,
-    interruptAfterTimeLimit: LONGEST,
+    interruptAfterTimeLimit: PART_TIMEOUT_MS,
     ...(path !== undefined && { path }),
   });
   if (!found.failed) return null;
   const problem = found.errorInstance;
-  if (!(problem instanceof Problem)) throw problem;
+  if (!(problem instanceof FuzzProblem)) throw problem;
   const smallest = found.counterexample?.[0] ?? [];
   const size = `the smallest batch that shows it has ${smallest.length} request${smallest.length === 1 ? '' : 's'}`;
-  const all = smallest.length > TOLD ? '' : smallest.map((one) => `\n  ${shown(one)}`).join('');
-  return `${problem.message}\n${size}${all}\nagain: ${again} --path ${found.counterexamplePath}; with all before it: ${again} --requests ${PART}`;
+  const all =
+    smallest.length > MAX_REPORTED_REQUESTS ? '' : smallest.map((one) => `\n  ${printableRequest(one)}`).join('');
+  return `${problem.message}\n${size}${all}\nagain: ${again} --path ${found.counterexamplePath}; with all before it: ${again} --requests ${REQUESTS_PER_PART}`;
 }
 
-function recipient(part: Part, outcome: Outcome): Recipient {
+function recipient(part: FuzzPart, outcome: FuzzOutcome): FuzzTarget {
   return {
     ...part,
     judge(request, answer) {

@@ -33,15 +33,15 @@ const SPECIAL = [
   '\r\n',
 ] as const;
 
-export const special: fc.Arbitrary<string> = fc.constantFrom(...SPECIAL);
+export const specialText: fc.Arbitrary<string> = fc.constantFrom(...SPECIAL);
 
 /** Visible characters, up to so many; a finding is not looked for with fewer or others of them. */
-export function soup(longest: number): fc.Arbitrary<string> {
+export function visibleText(longest: number): fc.Arbitrary<string> {
   return fc.noShrink(fc.string({ unit: 'grapheme-ascii', maxLength: longest, size: 'max' }));
 }
 
 /** A text repeated up to so many times. */
-export function repeated(text: string, most: number): fc.Arbitrary<string> {
+export function repeatedText(text: string, most: number): fc.Arbitrary<string> {
   return fc.nat(most).map((times) => text.repeat(times));
 }
 
@@ -59,7 +59,10 @@ export function sometimes<T, U = T>(
 }
 
 /** A template whose gaps are filled with arbitrary texts. */
-export function text(pieces: TemplateStringsArray, ...gaps: readonly fc.Arbitrary<string>[]): fc.Arbitrary<string> {
+export function textTemplate(
+  pieces: TemplateStringsArray,
+  ...gaps: readonly fc.Arbitrary<string>[]
+): fc.Arbitrary<string> {
   return fc.tuple(...gaps).map((filled) => pieces.map((piece, index) => piece + (filled[index] ?? '')).join(''));
 }
 
@@ -73,24 +76,24 @@ export const mutation: fc.Arbitrary<Mutation> = fc
     fc.oneof(
       fc.nat(7).map((length) => (before: string, after: string) => before + after.slice(length)),
       fc.nat(7).map((length) => (before: string, after: string) => before + after.slice(0, length) + after),
-      special.map((strange) => (before: string, after: string) => before + strange + after),
+      specialText.map((strange) => (before: string, after: string) => before + strange + after),
       fc.nat(255).map((code) => (before: string, after: string) => before + String.fromCharCode(code) + after.slice(1)),
       fc.constant((before: string) => before),
-      repeated('A', 300).map((long) => (before: string, after: string) => before + long + after),
+      repeatedText('A', 300).map((long) => (before: string, after: string) => before + long + after),
     ),
   )
   .map(([share, change]) => (whole: string) => {
     const at = Math.floor((share / 0x10000) * (whole.length + 1));
-    return latin1(change(whole.slice(0, at), whole.slice(at)));
+    return toLatin1(change(whole.slice(0, at), whole.slice(at)));
   });
 
 /** A text with one thing wrong. */
-export function mutated(whole: fc.Arbitrary<string>): fc.Arbitrary<string> {
+export function mutatedText(whole: fc.Arbitrary<string>): fc.Arbitrary<string> {
   return fc.tuple(whole, mutation).map(([right, change]) => change(right));
 }
 
 /** What can't go over the wire as one byte goes as another one. */
-export function latin1(whole: string): string {
+export function toLatin1(whole: string): string {
   return whole.replaceAll(/[\u0100-\uffff]/g, '\xbf');
 }
 
@@ -99,7 +102,7 @@ export function base64url(text: string): string {
 }
 
 /** A JSON value of any type, seldom one that fits. */
-export const value: fc.Arbitrary<unknown> = fc.oneof(
+export const jsonValue: fc.Arbitrary<unknown> = fc.oneof(
   fc.constantFrom<unknown>(
     null,
     -1,
@@ -119,7 +122,7 @@ export const value: fc.Arbitrary<unknown> = fc.oneof(
 );
 
 /** Members of a form or of JSON, all of them together. */
-export function merged<T>(...parts: readonly fc.Arbitrary<Readonly<Record<string, T>>>[]) {
+export function mergedMembers<T>(...parts: readonly fc.Arbitrary<Readonly<Record<string, T>>>[]) {
   return fc.tuple(...parts).map((all): Readonly<Record<string, T>> => Object.assign({}, ...all));
 }
 
@@ -129,7 +132,7 @@ export function member(name: string, of: fc.Arbitrary<string>): fc.Arbitrary<Rea
 }
 
 /** No members. */
-export const none: fc.Arbitrary<Readonly<Record<string, string>>> = fc.constant({});
+export const noMembers: fc.Arbitrary<Readonly<Record<string, string>>> = fc.constant({});
 
 /** Writes a form with some members. */
 export type FormWriter = (members: Readonly<Record<string, string>>) => string;
@@ -137,7 +140,7 @@ export type FormWriter = (members: Readonly<Record<string, string>>) => string;
 /** A form; one that is not good has a member twice, or none, or a thousand, or one thing wrong. */
 export function formWriter(good: boolean): fc.Arbitrary<FormWriter> {
   const pairsOf = (members: Readonly<Record<string, string>>) =>
-    Object.entries(members).map(([name, one]) => `${name}=${encodeURIComponent(latin1(one))}`);
+    Object.entries(members).map(([name, one]) => `${name}=${encodeURIComponent(toLatin1(one))}`);
   if (good) return fc.constant((members) => pairsOf(members).join('&'));
   const same: Mutation = (whole) => whole;
   const no = fc.constant(null);

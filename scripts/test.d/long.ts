@@ -79,7 +79,7 @@ export function longForms(): readonly LongForm[] {
 }
 
 /** Runs the long forms of these names, all where there are none, for people. @returns the exit status */
-export async function runChosen(names: readonly string[]): Promise<number> {
+export async function runSelected(names: readonly string[]): Promise<number> {
   const all = longForms();
   const unknown = names.find((wanted) => !all.some(({ name }) => name === wanted));
   if (unknown !== undefined) {
@@ -96,7 +96,7 @@ export async function runChosen(names: readonly string[]): Promise<number> {
 }
 
 /** For people: each long form with its command, what it shows and how it was last run. */
-export function listOfLongForms(forms = longForms(), runs = read(RECORD)): string {
+export function listLongForms(forms = longForms(), runs = read(RECORD)): string {
   return forms
     .map(({ name, command, shows }) => {
       const run = runs[name];

@@ -1,14 +1,14 @@
 import { writeFileSync } from 'node:fs';
 import { relative } from 'node:path';
 import type { Reporter, TestCase, TestModule } from 'vitest/node';
-import type { Remark, Summary } from './summary.ts';
+import type { TestRemark, TestSummary } from './summary.ts';
 
 interface Failure {
   readonly message: string;
 }
 
 /**
- * Writes a {@link Summary} to the file that LATCHKEY_TEST_REPORT names. vitest's own JSON report leaves out why a test
+ * Writes a {@link TestSummary} to the file that LATCHKEY_TEST_REPORT names. vitest's own JSON report leaves out why a test
  * was skipped, and counts neither hooks that failed nor errors outside of any test.
  */
 export default class SummaryReporter implements Reporter {
@@ -18,9 +18,12 @@ export default class SummaryReporter implements Reporter {
   }
 }
 
-function summarize(modules: readonly TestModule[], unhandled: readonly Failure[]): Summary {
-  const failed: Remark[] = unhandled.map(({ message }) => ({ name: 'an error outside of any test', reason: message }));
-  const skipped: Remark[] = [];
+function summarize(modules: readonly TestModule[], unhandled: readonly Failure[]): TestSummary {
+  const failed: TestRemark[] = unhandled.map(({ message }) => ({
+    name: 'an error outside of any test',
+    reason: message,
+  }));
+  const skipped: TestRemark[] = [];
   let passed = 0;
   for (const module of modules) {
     const path = relative(process.cwd(), module.moduleId);

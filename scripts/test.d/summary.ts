@@ -1,20 +1,20 @@
 import { readFileSync } from 'node:fs';
 
 /** A check or test that failed or was skipped, and why. */
-export interface Remark {
+export interface TestRemark {
   readonly name: string;
   readonly reason: string;
 }
 
 /** What came of some checks or tests. */
-export interface Summary {
+export interface TestSummary {
   readonly passed: number;
-  readonly failed: readonly Remark[];
-  readonly skipped: readonly Remark[];
+  readonly failed: readonly TestRemark[];
+  readonly skipped: readonly TestRemark[];
 }
 
 /** Adds summaries up. */
-export function total(summaries: readonly Summary[]): Summary {
+export function addSummaries(summaries: readonly TestSummary[]): TestSummary {
   return {
     passed: summaries.reduce((sum, { passed }) => sum + passed, 0),
     failed: summaries.flatMap(({ failed }) => failed),
@@ -26,10 +26,10 @@ export function total(summaries: readonly Summary[]): Summary {
  * The end of a test run's output: what failed, what was skipped, what the set-up left out, each with its reason on the
  * same line; and last `N passed, N failed, N skipped`.
  */
-export function conclusion(summary: Summary, leftOut: readonly string[]): string {
+export function summaryText(summary: TestSummary, leftOut: readonly string[]): string {
   const list = (title: string, remarks: readonly string[]) =>
     remarks.length === 0 ? [] : ['', title, ...remarks.map((remark) => `  ${remark}`)];
-  const lines = (remarks: readonly Remark[]) => remarks.map(({ name, reason }) => `${name}: ${firstLine(reason)}`);
+  const lines = (remarks: readonly TestRemark[]) => remarks.map(({ name, reason }) => `${name}: ${firstLine(reason)}`);
   return [
     ...list('Failed:', lines(summary.failed)),
     ...list('Skipped:', lines(summary.skipped)),
@@ -40,14 +40,14 @@ export function conclusion(summary: Summary, leftOut: readonly string[]): string
 }
 
 /** Characters of a reason that are shown. */
-const LONGEST_REASON = 300;
+const MAX_REASON_LENGTH = 300;
 
 function firstLine(text: string): string {
-  return text.split('\n', 1)[0]?.slice(0, LONGEST_REASON) ?? '';
+  return text.split('\n', 1)[0]?.slice(0, MAX_REASON_LENGTH) ?? '';
 }
 
 /** What a part of a test run has taken, in seconds. */
-export interface Times {
+export interface TestTimes {
   readonly name: string;
   readonly wall: number;
   /** Processor time of all processes; null where it was not measured. */
@@ -55,7 +55,7 @@ export interface Times {
 }
 
 /** What the test files have taken, by their folder; files that ran side by side are added up, so that walls overlap. */
-export function timesOfTests(file: string): Times[] {
+export function readTestTimes(file: string): TestTimes[] {
   const byFolder = new Map<string, { wall: number; cpu: number }>();
   for (const line of linesOf(file)) {
     const { name, wall, cpu } = JSON.parse(line) as { name: string; wall: number; cpu: number };
@@ -67,7 +67,7 @@ export function timesOfTests(file: string): Times[] {
 }
 
 /** A table of them, in the order that they are given in. */
-export function timesTable(times: readonly Times[]): string {
+export function timesTable(times: readonly TestTimes[]): string {
   const width = Math.max(...times.map(({ name }) => name.length), 'part'.length);
   const row = (name: string, wall: string, cpu: string) =>
     `  ${name.padEnd(width)}  ${wall.padStart(8)}  ${cpu.padStart(9)}`;

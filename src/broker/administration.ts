@@ -1,14 +1,19 @@
-import type { Administration, ApplianceStatus, IssuedCredentials, RegistrationPlace } from '../core/administration.ts';
+import type {
+  Administration,
+  ApplianceStatus,
+  IssuedCredentials,
+  RegistrationEndpoint,
+} from '../core/administration.ts';
 import type { Appliance } from '../core/appliances/appliance.ts';
 import { rfc3339 } from '../core/clock.ts';
 import { Failure } from '../core/failure.ts';
-import { type HistoryEntry, type HistoryLine, newestFirst } from '../core/reports/history.ts';
+import { type HistoryEntry, newestFirst, type StoredHistoryEntry } from '../core/reports/history.ts';
 import { Secret } from '../core/secret.ts';
 import type { SetupCode } from '../core/setup-access.ts';
 import { applianceStatus } from './appliances/appliance-status.ts';
-import { type Credentials, refuseDeclared } from './appliances/appliances.ts';
+import { assertNotDeclared, type Credentials } from './appliances/appliances.ts';
 import type { Broker } from './open-broker.ts';
-import { followPairing, pairingAdministration } from './pairings/pairing-administration.ts';
+import { createPairingAdministration, followPairing } from './pairings/pairing-administration.ts';
 
 /** Registration is held open for so long at most, in seconds. */
 const MAX_OPEN_SECONDS = 86_400;
@@ -16,7 +21,7 @@ const MAX_OPEN_SECONDS = 86_400;
 const MAX_INVITE_SECONDS = 30 * 86_400;
 
 /** How the hub can be reached and recognized, as it is now. */
-export interface HubAddress {
+export interface HubLinks {
   /** An endpoint's address on the home network. */
   endpoint(path: string): string;
   /** Where a phone in the home network goes on to a pairing's link, by its short key; null while the hub has no address there. */
@@ -30,9 +35,9 @@ export type BrokerAdministration = Omit<
   Administration,
   | 'status'
   | 'testNotices'
-  | 'authority'
-  | 'rotateAuthority'
-  | 'keepOldAuthority'
+  | 'caStatus'
+  | 'rotateCa'
+  | 'setOldCaLifetime'
   | 'rotateStoreKey'
   | 'backUp'
   | 'restore'
@@ -44,7 +49,7 @@ export type BrokerAdministration = Omit<
 };
 
 /** Serves people at the hub: what the control socket and the installer's page ask of the broker. */
-export function openAdministration(broker: Broker, address: HubAddress): BrokerAdministration {
+export function createBrokerAdministration(broker: Broker, address: HubLinks): BrokerAdministration {
   const { appliances, grants, pairings, sessions, registrations, access, notices, store } = broker;
   const { clock, log, emit } = broker.environment;
 
@@ -62,16 +67,16 @@ export function openAdministration(broker: Broker, address: HubAddress): BrokerA
     };
   }
 
-  function registrationPlace(): RegistrationPlace {
+  function registrationPlace(): RegistrationEndpoint {
     return { registrationEndpoint: address.endpoint('/oauth/register'), caFingerprint: address.fingerprint() };
   }
 
   function setupCode(): SetupCode {
-    const { token, lifetime } = access.issueToken();
+    const { token, lifetime } = access.issueSignInToken();
     return {
       code: access.code,
-      page: address.endpoint('/'),
-      signIn: new Secret(address.endpoint(`/sign-in/${token.reveal()}`)),
+      pageUrl: address.endpoint('/'),
+      signInUrl: new Secret(address.endpoint(`/sign-in/${token.reveal()}`)),
       signInExpiresIn: Math.floor(lifetime / 1000),
     };
   }
@@ -85,42 +90,42 @@ export function openAdministration(broker: Broker, address: HubAddress): BrokerA
       return issued(credentials);
     },
     async removeAppliance(name) {
-      const appliance = appliances.named(name);
-      refuseDeclared(appliance);
-      await pairings.drop(appliance.id);
+      const appliance = appliances.get(name);
+      assertNotDeclared(appliance);
+      await pairings.removeAll(appliance.id);
       await appliances.remove(appliance);
-      grants.drop(appliance.id);
+      grants.stopManaging(appliance.id);
       await sessions.endAll(appliance.id);
-      notices.changed();
+      notices.scheduleCheck();
       log.info('appliance_removed', { appliance: name, reason: 'request' });
     },
     async rotateSecret(name, replaceKeys) {
-      const credentials = await appliances.rotateSecret(appliances.named(name), replaceKeys);
+      const credentials = await appliances.rotateSecret(appliances.get(name), replaceKeys);
       log.info('secret_rotated', { appliance: name });
       return issued(credentials);
     },
     async approveAppliance(name, code) {
-      const appliance = await registrations.approve(appliances.named(name), code);
-      notices.changed();
+      const appliance = await registrations.approve(appliances.get(name), code);
+      notices.scheduleCheck();
       log.info('appliance_approved', { appliance: name });
       return statusOf(appliance);
     },
     async invite(request) {
       checkSeconds(request.ttl, 1, MAX_INVITE_SECONDS);
-      const { invite, token } = await registrations.invite(request);
+      const { invite, token } = await registrations.createInvite(request);
       log.info('invite_created', { appliance: invite.name ?? undefined, expires_in: request.ttl });
       return { token, name: invite.name, scope: invite.scope, expiresIn: request.ttl, ...registrationPlace() };
     },
     async openRegistration(seconds) {
       checkSeconds(seconds, 0, MAX_OPEN_SECONDS);
-      registrations.hold(seconds * 1000);
+      registrations.setOpenFor(seconds * 1000);
       if (seconds > 0) log.warn('registration_opened', { expires_in: seconds });
       else log.info('registration_closed');
       return registrationPlace();
     },
     async pair(name) {
       await broker.ready;
-      const run = await pairings.begin(approved(appliances.named(name)));
+      const run = await pairings.begin(requireApproved(appliances.get(name)));
       log.info('pairing_started', { appliance: name, by: 'person' });
       return run.pairing.id;
     },
@@ -130,20 +135,21 @@ export function openAdministration(broker: Broker, address: HubAddress): BrokerA
       const run = pairings.get(id);
       yield* followPairing(run, signal, () => address.shortLink(run.shortKey));
     },
-    ...pairingAdministration(broker, approved),
+    ...createPairingAdministration(broker, requireApproved),
     async unpair(name) {
-      const { id } = appliances.named(name);
-      const isPaired = grants.get(id) !== undefined || grants.resting(id) !== undefined || store.damagedGrants.has(id);
+      const { id } = appliances.get(name);
+      const isPaired =
+        grants.get(id) !== undefined || grants.getSuspended(id) !== undefined || store.damagedGrants.has(id);
       await pairings.end(id, 'cancelled');
-      await pairings.forgetFailures(id);
-      await grants.forget(id);
+      await pairings.clearFailures(id);
+      await grants.delete(id);
       await sessions.endAll(id);
       if (store.damagedGrants.has(id)) await store.forgetGrant(id, await store.generation(id));
       if (isPaired) emit({ kind: 'unpaired', appliance: id, at: clock.now() });
       log.info('appliance_unpaired', { appliance: name });
     },
     async token(name) {
-      const result = await broker.tokenIssuer.issue(approved(appliances.named(name)).id, null);
+      const result = await broker.tokenIssuer.issue(requireApproved(appliances.get(name)).id, null);
       if (result.kind === 'token') return result;
       const why = {
         unavailable: 'has no token for now: "latchkey status" says why',
@@ -154,19 +160,19 @@ export function openAdministration(broker: Broker, address: HubAddress): BrokerA
       throw new Failure('token_unavailable', `${name} ${why[result.kind]}`);
     },
     async refresh(name) {
-      const appliance = appliances.named(name);
+      const appliance = appliances.get(name);
       if (grants.get(appliance.id) === undefined) {
         const { problem } = statusOf(appliance);
         const why =
           problem === null ? `is not paired: run "latchkey pair ${name}"` : `can't be refreshed: ${problem.message}`;
         throw new Failure('token_unavailable', `${name} ${why}`);
       }
-      refuseWhileStopping(broker);
+      assertNotStopping(broker);
       await grants.refresh(appliance.id);
       return statusOf(appliance);
     },
     async history(name) {
-      return newestFirst(await broker.histories.of(appliances.named(name).id)).map(entryOf);
+      return newestFirst(await broker.historyRecorder.historyOf(appliances.get(name).id)).map(toHistoryEntry);
     },
     setupCode: async () => setupCode(),
     async rotateSetupCode() {
@@ -177,19 +183,19 @@ export function openAdministration(broker: Broker, address: HubAddress): BrokerA
 }
 
 /** @throws Failure `hub_stopping` where another hub is about to take this one's place, so that no refresh is started any more */
-export function refuseWhileStopping({ grants }: Pick<Broker, 'grants'>): void {
+export function assertNotStopping({ grants }: Pick<Broker, 'grants'>): void {
   if (!grants.isStopping) return;
   throw new Failure('hub_stopping', 'the hub is taking a changed configuration over: try again in a moment');
 }
 
 /** @throws Failure `not_allowed` where it waits to be approved */
-function approved(appliance: Appliance): Appliance {
+function requireApproved(appliance: Appliance): Appliance {
   if (appliance.waitingSince === null) return appliance;
   const { name } = appliance;
   throw new Failure('not_allowed', `${name} is not approved yet: run "latchkey appliance approve ${name}" first`);
 }
 
-function entryOf({ kind, why, first, last, count }: HistoryLine): HistoryEntry {
+function toHistoryEntry({ kind, why, first, last, count }: StoredHistoryEntry): HistoryEntry {
   return { kind, why, first: rfc3339(first), last: rfc3339(last), count };
 }
 

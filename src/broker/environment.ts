@@ -1,7 +1,7 @@
 import type { Clock, Timers } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
 import type { Random } from '../core/random.ts';
-import type { EmitEvent } from '../core/reports/hub-event.ts';
+import type { EmitEvent } from '../core/reports/appliance-event.ts';
 
 /** What the broker needs of what is around it, passed in so that tests can hold it. */
 export interface Environment {

@@ -1,7 +1,7 @@
-import { type Instant, trueTime } from '../core/clock.ts';
+import { confirmedTimeAt, type Instant } from '../core/clock.ts';
 import type { LanService, TokenResult } from '../core/lan-service.ts';
-import { linkFor } from '../core/pairings/pairing.ts';
-import { sha256 } from '../system/compare.ts';
+import { preferredLink } from '../core/pairings/pairing.ts';
+import { sha256 } from '../system/secret-hash.ts';
 import type { Broker } from './open-broker.ts';
 
 /** What of the hub appliances see beside the broker. */
@@ -15,27 +15,27 @@ interface LanServiceContext {
 }
 
 /** How long an appliance is to wait while the hub can't write its store, in seconds. */
-const STORE_RETRY = 60;
+const STORE_RETRY_SECONDS = 60;
 
 /** Serves the home network: what the OAuth endpoints and the pages on it offer. */
-export function openLanService(
+export function createLanService(
   broker: Broker,
   { started, caFingerprint, tokenRequested }: LanServiceContext,
 ): LanService {
-  const { appliances, grants, pairings, rounds, deviceFlows, sessions, registrations, ready } = broker;
+  const { appliances, grants, pairings, pairingBatches: rounds, deviceFlows, sessions, registrations, ready } = broker;
   const { clock } = broker.environment;
   const nameOf = (id: string) => appliances.byId(id)?.name ?? 'The appliance';
 
   return {
-    client: (clientId) => appliances.byClientId(clientId),
-    times: () =>
-      broker.portalClock.told.flatMap((told) => {
-        const [now, since] = [trueTime(told, clock.now()), trueTime(told, started)];
-        return now === null || since === null ? [] : [{ now, started: since }];
+    findClient: (clientId) => appliances.byClientId(clientId),
+    timeReadings: () =>
+      broker.referenceClock.readings.flatMap((told) => {
+        const [now, since] = [confirmedTimeAt(told, clock.now()), confirmedTimeAt(told, started)];
+        return now === null || since === null ? [] : [{ now, startedAt: since }];
       }),
     confirmTime: () => broker.portalTimeProbe.confirm(),
-    knewBefore: ({ id }) => broker.knownBefore.has(id),
-    heard: ({ id }) => registrations.heard(id),
+    existedBeforeStart: ({ id }) => broker.previouslyKnown.has(id),
+    recordAuthentication: ({ id }) => registrations.markAuthenticated(id),
 
     async issueToken({ id }, request) {
       const result = await broker.tokenIssuer.issue(id, request.scope, request);
@@ -44,8 +44,8 @@ export function openLanService(
     },
     async revoke({ id }, token) {
       const end = await sessions.end(id, token);
-      if (end === 'none') await grants.distrust(id, token);
-      return end === 'unwritten' ? { kind: 'unavailable', retryAfter: STORE_RETRY } : { kind: 'revoked' };
+      if (end === 'none') await grants.reportRejectedToken(id, token);
+      return end === 'unwritten' ? { kind: 'unavailable', retryAfter: STORE_RETRY_SECONDS } : { kind: 'revoked' };
     },
 
     async beginDeviceFlow(appliance, scope) {
@@ -56,48 +56,48 @@ export function openLanService(
       await ready;
       return deviceFlows.poll(id, deviceCode);
     },
-    openSession: ({ id }, deviceCode) => sessions.begin(id, sha256(deviceCode)),
+    createSession: ({ id }, deviceCode) => sessions.create(id, sha256(deviceCode)),
     hasSession: ({ id }, refreshToken) => sessions.has(id, refreshToken),
 
     get caFingerprint() {
       return caFingerprint();
     },
     get isRegistrationOpen() {
-      return registrations.openFor > 0;
+      return registrations.remainingOpenMs > 0;
     },
     isInvite: (token) => registrations.isInvite(token),
     async register(metadata, token, from) {
       const registration = await registrations.register(metadata, token, from);
-      broker.notices.changed();
+      broker.notices.scheduleCheck();
       return registration;
     },
 
-    async pairingByUserCode(userCode) {
+    async findPairingByUserCode(userCode) {
       await ready;
-      const pairing = deviceFlows.byUserCode(userCode);
+      const pairing = deviceFlows.findByUserCode(userCode);
       return pairing && { pairing, appliance: nameOf(pairing.appliance) };
     },
-    openLink: (userCode) => deviceFlows.openLink(userCode),
-    async pairingByShortKey(key) {
+    requestLoginLink: (userCode) => deviceFlows.openLink(userCode),
+    async findPairingByShortKey(key) {
       await ready;
-      const run = pairings.byShortKey(key);
+      const run = pairings.findByShortKey(key);
       if (run === undefined) return null;
       const { pairing, redirect } = run;
-      const authorizeUrl = linkFor(pairing.step, redirect)?.authorizeUrl ?? null;
+      const authorizeUrl = preferredLink(pairing.step, redirect)?.authorizeUrl ?? null;
       return { pairing, appliance: nameOf(pairing.appliance), authorizeUrl };
     },
     async receiveCallback(nonce, callback, { pass, ...browser }) {
       await ready;
-      const pairing = await pairings.receive(nonce, callback, browser);
+      const pairing = await pairings.receiveCallback(nonce, callback, browser);
       if (pairing === null) return null;
       const code = callback.kind === 'code' ? callback.code : null;
-      const login = code && pairings.get(pairing.id).standingOf(code);
-      return { pairing, appliance: nameOf(pairing.appliance), login, round: rounds.forBrowser(nonce, code, pass) };
+      const login = code && pairings.get(pairing.id).confirmationStatus(code);
+      return { pairing, appliance: nameOf(pairing.appliance), login, batch: rounds.forBrowser(nonce, code, pass) };
     },
-    sentMark: (pairing) => pairings.sentMark(pairing),
-    async goOnInRound(nonce, again, pass) {
+    browserBinding: (pairing) => pairings.browserToken(pairing),
+    async continueBatch(nonce, again, pass) {
       await ready;
-      return rounds.goOn(nonce, again, pass);
+      return rounds.continueInBrowser(nonce, again, pass);
     },
   };
 }

@@ -1,6 +1,6 @@
 import type { RetryLostAnswer } from '../core/grants/retry-delays.ts';
 import type { ConfiguredPortal, CredentialLocation, Portal, PortalIdentity } from '../core/portal.ts';
-import type { HistoryStore, WaitingHistory } from '../core/reports/history.ts';
+import type { HistoryStore, PendingHistory } from '../core/reports/history.ts';
 import type { Store } from '../core/store.ts';
 
 /** A store that also says what it has found damaged or changed. */
@@ -9,14 +9,14 @@ export interface BrokerStore extends Store, HistoryStore {
   readonly damagedGrants: ReadonlySet<string>;
   readonly damagedAppliances: ReadonlySet<string>;
   /** Why nothing can be written, and all is served from memory; null where it can. */
-  readonly unwritable: string | null;
+  readonly writeProblem: string | null;
   /** What was put in place of a damaged database, in one sentence; null where nothing was. */
-  readonly recovered: string | null;
+  readonly recoverySummary: string | null;
   /** Ids of appliances of which a session was forgotten that the hub has not given, and whether an invite was. */
-  readonly refusedSessions: ReadonlySet<string>;
-  readonly refusedInvites: boolean;
+  readonly rejectedSessions: ReadonlySet<string>;
+  readonly hasRejectedInvites: boolean;
   /** From now on what waits to be written of an appliance's history goes with whatever else is written of it. */
-  takeHistoryFrom(waiting: WaitingHistory): void;
+  setHistorySource(waiting: PendingHistory): void;
 }
 
 /** A portal that the hub is connected to. */
@@ -33,7 +33,7 @@ export interface ConnectedPortal {
 }
 
 /** An appliance by its name, and its portal. */
-export interface ConnectedAppliance extends ConnectedPortal {
+export interface AppliancePortal extends ConnectedPortal {
   readonly name: string;
 }
 

@@ -1,28 +1,28 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import * as v from 'valibot';
-import { type ConfirmedTime, elapsed, type Instant, trueTime } from '../core/clock.ts';
+import { type ConfirmedTime, confirmedTimeAt, elapsed, type Instant } from '../core/clock.ts';
 import { Failure } from '../core/failure.ts';
 import type { Store } from '../core/store.ts';
-import { instant } from '../system/instant-schema.ts';
-import { type Authority, type PermittedNames, pin } from '../system/x509/certificates.ts';
+import { instantSchema } from '../system/instant-schema.ts';
+import { type Authority, type PermittedNames, spkiFingerprint } from '../system/x509/certificates.ts';
 
 /** The names of the CA's parts among the store's settings. */
-const KEY = 'ca_key';
-const CERTIFICATE = 'ca_certificate';
-const OLD = 'ca_old';
+const KEY_SETTING = 'ca_key';
+const CERTIFICATE_SETTING = 'ca_certificate';
+const OLD_SETTING = 'ca_old';
 
-const KeptOld = v.nullable(
+const StoredOldAuthority = v.nullable(
   v.object({
     /** The pin of the CA that has taken its place: after a restore that may be another one, and then this one is over. */
     for: v.string(),
     certificate: v.string(),
     cross: v.string(),
-    since: instant,
+    since: instantSchema,
     keep: v.number(),
     until: v.nullable(v.number()),
   }),
 );
-type KeptOld = v.InferOutput<typeof KeptOld>;
+type StoredOldAuthority = v.InferOutput<typeof StoredOldAuthority>;
 
 /** The CA before the present one, while appliances that trust no other are served. Its private key is gone. */
 export interface OldAuthority {
@@ -30,9 +30,9 @@ export interface OldAuthority {
   readonly certificate: string;
   readonly fingerprint: string;
   /** What goes behind a leaf of the present CA so that it leads to this one, PEM. */
-  readonly through: string;
+  readonly crossChain: string;
   /** When that ends, by the true time in ms since 1970; null while the true time is not known. */
-  readonly until: number | null;
+  readonly servedUntil: number | null;
 }
 
 type AuthorityStore = Pick<Store, 'setting' | 'saveSetting' | 'saveSettings'>;
@@ -41,10 +41,10 @@ type AuthorityStore = Pick<Store, 'setting' | 'saveSetting' | 'saveSettings'>;
 export class HubAuthority {
   readonly #store: AuthorityStore;
   #authority: Authority;
-  #old: KeptOld;
-  #turn: Promise<unknown> = Promise.resolve();
+  #old: StoredOldAuthority;
+  #lastTask: Promise<unknown> = Promise.resolve();
 
-  private constructor(store: AuthorityStore, authority: Authority, old: KeptOld) {
+  private constructor(store: AuthorityStore, authority: Authority, old: StoredOldAuthority) {
     this.#store = store;
     this.#authority = authority;
     this.#old = old;
@@ -52,14 +52,14 @@ export class HubAuthority {
 
   /** Reads the CA from the store, or makes it at the first start. @param permitted what a new one may issue certificates for */
   static async load(store: AuthorityStore, permitted: () => PermittedNames): Promise<HubAuthority> {
-    const [key, certificate] = [await store.setting(KEY), await store.setting(CERTIFICATE)];
-    if (key !== null && certificate !== null && belongTogether(key, certificate)) {
-      const old = readOld(await store.setting(OLD));
-      return new HubAuthority(store, { key, certificate }, old?.for === pin(certificate) ? old : null);
+    const [key, certificate] = [await store.setting(KEY_SETTING), await store.setting(CERTIFICATE_SETTING)];
+    if (key !== null && certificate !== null && keyMatchesCertificate(key, certificate)) {
+      const old = parseOldAuthority(await store.setting(OLD_SETTING));
+      return new HubAuthority(store, { key, certificate }, old?.for === spkiFingerprint(certificate) ? old : null);
     }
     const { createAuthority } = await import('../system/x509/issuing.ts');
     const authority = await createAuthority(undefined, permitted());
-    await store.saveSettings({ [KEY]: authority.key, [CERTIFICATE]: authority.certificate });
+    await store.saveSettings({ [KEY_SETTING]: authority.key, [CERTIFICATE_SETTING]: authority.certificate });
     return new HubAuthority(store, authority, null);
   }
 
@@ -69,14 +69,19 @@ export class HubAuthority {
 
   /** The pin of the CA: base64url SHA-256 of its public key. */
   get fingerprint(): string {
-    return pin(this.#authority.certificate);
+    return spkiFingerprint(this.#authority.certificate);
   }
 
   /** The CA before this one; null where appliances that trust no other are served no longer. */
   get old(): OldAuthority | null {
     if (this.#old === null) return null;
     const { certificate, cross, until } = this.#old;
-    return { certificate, fingerprint: pin(certificate), through: cross + certificate, until };
+    return {
+      certificate,
+      fingerprint: spkiFingerprint(certificate),
+      crossChain: cross + certificate,
+      servedUntil: until,
+    };
   }
 
   /**
@@ -86,17 +91,19 @@ export class HubAuthority {
    *   Nothing has changed then.
    */
   rotate(keep: number, permitted: PermittedNames, now: Instant, confirmed: ConfirmedTime | null): Promise<void> {
-    return this.#inTurn(async () => {
-      if (this.old !== null && keep > 0) throw stillKept(this.old);
-      const { succeed } = await import('../system/x509/issuing.ts');
+    return this.#runExclusive(async () => {
+      if (this.old !== null && keep > 0) throw oldStillServed(this.old);
+      const { createSuccessorAuthority: succeed } = await import('../system/x509/issuing.ts');
       const { certificate } = this.#authority;
-      const { authority, cross } = await succeed(this.#authority, permitted);
+      const { authority, crossCertificate: cross } = await succeed(this.#authority, permitted);
       const old =
-        keep === 0 ? null : { ...ending(keep, now, confirmed), for: pin(authority.certificate), certificate, cross };
+        keep === 0
+          ? null
+          : { ...servingPeriod(keep, now, confirmed), for: spkiFingerprint(authority.certificate), certificate, cross };
       await this.#store.saveSettings({
-        [KEY]: authority.key,
-        [CERTIFICATE]: authority.certificate,
-        [OLD]: JSON.stringify(old),
+        [KEY_SETTING]: authority.key,
+        [CERTIFICATE_SETTING]: authority.certificate,
+        [OLD_SETTING]: JSON.stringify(old),
       });
       this.#authority = authority;
       this.#old = old;
@@ -108,12 +115,12 @@ export class HubAuthority {
    * @param keep in ms; 0 ends it
    * @throws Failure `not_allowed` where there is none; `store_unwritable`
    */
-  keepOld(keep: number, now: Instant, confirmed: ConfirmedTime | null): Promise<void> {
-    return this.#inTurn(async () => {
+  setOldServingTime(keep: number, now: Instant, confirmed: ConfirmedTime | null): Promise<void> {
+    return this.#runExclusive(async () => {
       const old = this.#old;
       if (old === null)
         throw new Failure('not_allowed', 'there is no old CA whose time could be changed: only a rotation leaves one');
-      await this.#saveOld(keep === 0 ? null : { ...old, ...ending(keep, now, confirmed) });
+      await this.#saveOld(keep === 0 ? null : { ...old, ...servingPeriod(keep, now, confirmed) });
     });
   }
 
@@ -123,9 +130,9 @@ export class HubAuthority {
    * @returns whether it has ended
    * @throws Failure `store_unwritable`
    */
-  followTime(confirmed: ConfirmedTime | null, now: Instant): Promise<boolean> {
-    return this.#inTurn(async () => {
-      const time = trueTime(confirmed, now);
+  retireOldIfDue(confirmed: ConfirmedTime | null, now: Instant): Promise<boolean> {
+    return this.#runExclusive(async () => {
+      const time = confirmedTimeAt(confirmed, now);
       const old = this.#old;
       if (old === null || time === null) return false;
       // What passed in an earlier boot is unknown, and counts for nothing.
@@ -139,20 +146,20 @@ export class HubAuthority {
     });
   }
 
-  async #saveOld(old: KeptOld): Promise<void> {
-    await this.#store.saveSetting(OLD, JSON.stringify(old));
+  async #saveOld(old: StoredOldAuthority): Promise<void> {
+    await this.#store.saveSetting(OLD_SETTING, JSON.stringify(old));
     this.#old = old;
   }
 
-  #inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
-    const done = this.#turn.then(work);
-    this.#turn = done.catch(() => undefined);
+  #runExclusive<Result>(work: () => Promise<Result>): Promise<Result> {
+    const done = this.#lastTask.then(work);
+    this.#lastTask = done.catch(() => undefined);
     return done;
   }
 }
 
 /** After damage to the store one of them may come from its daily copy, from before a rotation. */
-function belongTogether(key: string, certificate: string): boolean {
+function keyMatchesCertificate(key: string, certificate: string): boolean {
   try {
     return new X509Certificate(certificate).checkPrivateKey(createPrivateKey(key));
   } catch {
@@ -160,17 +167,17 @@ function belongTogether(key: string, certificate: string): boolean {
   }
 }
 
-function readOld(text: string | null): KeptOld {
-  const parsed = v.safeParse(v.pipe(v.string(), v.parseJson(), KeptOld), text);
+function parseOldAuthority(text: string | null): StoredOldAuthority {
+  const parsed = v.safeParse(v.pipe(v.string(), v.parseJson(), StoredOldAuthority), text);
   return parsed.success ? parsed.output : null;
 }
 
-function ending(keep: number, now: Instant, confirmed: ConfirmedTime | null) {
-  const time = trueTime(confirmed, now);
+function servingPeriod(keep: number, now: Instant, confirmed: ConfirmedTime | null) {
+  const time = confirmedTimeAt(confirmed, now);
   return { since: now, keep, until: time === null ? null : time + keep };
 }
 
-function stillKept({ fingerprint, until }: OldAuthority): Failure {
+function oldStillServed({ fingerprint, servedUntil: until }: OldAuthority): Failure {
   const end = until === null ? 'the clock is confirmed' : new Date(until).toISOString();
   return new Failure(
     'not_allowed',

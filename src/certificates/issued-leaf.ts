@@ -1,20 +1,20 @@
 import { isDeepStrictEqual } from 'node:util';
 import * as v from 'valibot';
 import type { Environment } from '../broker/environment.ts';
-import type { PortalClock } from '../broker/time/portal-clock.ts';
-import { trueTime } from '../core/clock.ts';
+import type { ReferenceClock } from '../broker/time/reference-clock.ts';
+import { confirmedTimeAt } from '../core/clock.ts';
 import { messageOf } from '../core/failure.ts';
 import type { Log } from '../core/log.ts';
 import type { Store } from '../core/store.ts';
 import type { Leaf } from '../system/x509/certificates.ts';
 import type { HubAuthority } from './authority.ts';
-import type { ServedCertificate } from './own-certificate.ts';
+import type { ServedCertificate } from './custom-certificate.ts';
 
 /** What a leaf is issued from. */
 export interface IssuedLeafContext {
   readonly environment: Pick<Environment, 'clock' | 'log'>;
   /** Knows the true time, where something has told it. */
-  readonly portalClock: Pick<PortalClock, 'confirmed'>;
+  readonly portalClock: Pick<ReferenceClock, 'confirmed'>;
   readonly identity: { readonly ca: HubAuthority };
   /** Where the leaf is cached. */
   readonly store: Pick<Store, 'setting' | 'saveSetting'>;
@@ -25,7 +25,7 @@ export interface IssuedLeafContext {
 }
 
 /** What a leaf is issued for. */
-interface LeafPurpose {
+interface LeafCacheKey {
   /** The pin of the CA that issues it. */
   readonly issuer: string;
   /** The pin of the CA before it that it is to lead to as well; null for none. */
@@ -35,9 +35,9 @@ interface LeafPurpose {
 }
 
 /** A leaf is issued anew when it has less than this left, in ms. */
-export const ISSUED_MIN_REMAINING = 365 * 86_400_000;
+export const RENEW_BEFORE_EXPIRY = 365 * 86_400_000;
 
-const SETTING = 'leaf';
+const LEAF_SETTING = 'leaf';
 
 const CachedLeaf = v.object({
   for: v.object({
@@ -50,24 +50,24 @@ const CachedLeaf = v.object({
 });
 
 /** The certificate of the hub's own CA: the one that was issued before if another one would say the same, as issuing loads much. */
-export async function issuedLeaf(context: IssuedLeafContext): Promise<ServedCertificate> {
+export async function loadOrIssueLeaf(context: IssuedLeafContext): Promise<ServedCertificate> {
   const { identity, names, addresses, portalClock, environment, store } = context;
   const { authority, fingerprint, old } = identity.ca;
   const wall = environment.clock.now();
-  const now = trueTime(portalClock.confirmed, wall) ?? wall.wall;
+  const now = confirmedTimeAt(portalClock.confirmed, wall) ?? wall.wall;
   const wanted = {
     issuer: fingerprint,
     old: old?.fingerprint ?? null,
     names,
     addresses: [...new Set(['127.0.0.1', '::1', ...addresses()])],
   };
-  let leaf = await cachedLeaf(store, wanted);
-  if (leaf === null || leaf.notAfter - now < ISSUED_MIN_REMAINING) {
+  let leaf = await loadCachedLeaf(store, wanted);
+  if (leaf === null || leaf.notAfter - now < RENEW_BEFORE_EXPIRY) {
     const { issueLeaf } = await import('../system/x509/issuing.ts');
-    const issued = await issueLeaf(authority, { ...wanted, now, ...(old === null ? {} : { through: old.through }) });
-    warnOfLeftOut(issued.leftOut, old !== null, environment.log);
+    const issued = await issueLeaf(authority, { ...wanted, now, ...(old === null ? {} : { chain: old.crossChain }) });
+    warnAboutExcludedNames(issued.omitted, old !== null, environment.log);
     leaf = issued;
-    await store.saveSetting(SETTING, JSON.stringify({ for: wanted, leaf })).catch((error: unknown) => {
+    await store.saveSetting(LEAF_SETTING, JSON.stringify({ for: wanted, leaf })).catch((error: unknown) => {
       environment.log.debug('certificate_not_stored', {
         error: messageOf(error),
       });
@@ -79,15 +79,15 @@ export async function issuedLeaf(context: IssuedLeafContext): Promise<ServedCert
 }
 
 /** The leaf that was issued last, if it was for just this; its key is sealed in the store, as the CA's is. */
-async function cachedLeaf(store: Pick<Store, 'setting'>, wanted: LeafPurpose): Promise<Leaf | null> {
-  const text = await store.setting(SETTING);
+async function loadCachedLeaf(store: Pick<Store, 'setting'>, wanted: LeafCacheKey): Promise<Leaf | null> {
+  const text = await store.setting(LEAF_SETTING);
   if (text === null) return null;
   const cached = v.safeParse(v.pipe(v.string(), v.parseJson(), CachedLeaf), text);
   return cached.success && isDeepStrictEqual(cached.output.for, wanted) ? cached.output.leaf : null;
 }
 
 /** Says which of the hub's names and addresses its certificate is not for, because a CA is not for them. */
-function warnOfLeftOut(leftOut: readonly string[], isRotating: boolean, log: Log): void {
+function warnAboutExcludedNames(leftOut: readonly string[], isRotating: boolean, log: Log): void {
   if (leftOut.length === 0) return;
   log.warn('certificate_names_missing', {
     names: leftOut.join(', '),

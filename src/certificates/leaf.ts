@@ -1,30 +1,30 @@
 import { X509Certificate } from 'node:crypto';
 import { isIP } from 'node:net';
 import { isDeepStrictEqual } from 'node:util';
-import type { PortalClock } from '../broker/time/portal-clock.ts';
+import type { ReferenceClock } from '../broker/time/reference-clock.ts';
 import type { Scheduler } from '../broker/time/scheduler.ts';
-import { trueTime } from '../core/clock.ts';
+import { confirmedTimeAt } from '../core/clock.ts';
 import { messageOf } from '../core/failure.ts';
 import { urlHost } from '../system/addresses.ts';
-import { ISSUED_MIN_REMAINING, type IssuedLeafContext, issuedLeaf } from './issued-leaf.ts';
 import {
   type CertificateFiles,
-  readOwnCertificate,
+  readCustomCertificate,
   type ServedCertificate,
-  warnOfCertificate,
-} from './own-certificate.ts';
+  warnAboutCertificate,
+} from './custom-certificate.ts';
+import { type IssuedLeafContext, loadOrIssueLeaf, RENEW_BEFORE_EXPIRY } from './issued-leaf.ts';
 
 /** What a {@link HubLeaf} is made from. */
 export interface LeafContext extends IssuedLeafContext {
   readonly scheduler: Pick<Scheduler, 'plan'>;
-  readonly portalClock: PortalClock;
+  readonly portalClock: ReferenceClock;
   readonly identity: IssuedLeafContext['identity'] & { readonly id: string };
   /** The user's own certificate in place of one that the hub issues; null for none. */
-  readonly own: { readonly files: CertificateFiles; readonly leaf: ServedCertificate } | null;
+  readonly custom: { readonly files: CertificateFiles; readonly leaf: ServedCertificate } | null;
 }
 
 /** What shows the leaf. */
-export interface LeafServer {
+export interface TlsServer {
   /**
    * Ends all TLS sessions that could be taken up again, too.
    * @throws Error where certificate and key are not fit for TLS
@@ -32,45 +32,45 @@ export interface LeafServer {
   renewLeaf(leaf: ServedCertificate['pem']): void;
 }
 
-const NO_FAULT = { what: '', told: false };
+const NO_PROBLEM = { what: '', told: false };
 
 /** How often the age of the leaf is looked at, in ms. */
-const AGE_INTERVAL = 60_000;
+const EXPIRY_CHECK_INTERVAL = 60_000;
 /** How often it is looked whether the user's own certificate was renewed, in ms. */
-const LOOK = 30_000;
+const FILE_CHECK_INTERVAL = 30_000;
 /** The log says once a day that the user's own has less than this left, in ms. */
-const OWN_MIN_REMAINING = 14 * 86_400_000;
-const DAY = 86_400_000;
+const WARN_BEFORE_EXPIRY = 14 * 86_400_000;
+const DAY_MS = 86_400_000;
 /** How long the keys of TLS session tickets are in use, in ms. */
-const TICKET_KEYS_LIFE = DAY;
+const TICKET_KEY_LIFETIME = DAY_MS;
 
 /** The certificate that the hub shows on the home network: one that its own CA issued, or the user's own. */
 export class HubLeaf {
   readonly #context: LeafContext;
-  #shown: ServedCertificate;
+  #current: ServedCertificate;
   #names: readonly string[];
-  #server: LeafServer | null = null;
-  #onAnchor: () => void = () => undefined;
+  #server: TlsServer | null = null;
+  #anchorListener: () => void = () => undefined;
   /** What was wrong with the user's files when they were read last. */
-  #fault = NO_FAULT;
+  #fileProblem = NO_PROBLEM;
   #renewal: Promise<void> = Promise.resolve();
   /** When the log was told that the user's certificate ends, on the boot clock. */
-  #warned = Number.NEGATIVE_INFINITY;
+  #lastWarningAt = Number.NEGATIVE_INFINITY;
 
-  private constructor(context: LeafContext, shown: ServedCertificate) {
+  private constructor(context: LeafContext, current: ServedCertificate) {
     this.#context = context;
-    this.#shown = shown;
-    this.#names = namesOf(context, shown);
+    this.#current = current;
+    this.#names = servedNames(context, current);
   }
 
   static async open(context: LeafContext): Promise<HubLeaf> {
-    const { own, environment } = context;
-    if (own !== null) warnOfCertificate(own.leaf, environment.clock, environment.log);
-    return new HubLeaf(context, own?.leaf ?? (await issuedLeaf(context)));
+    const { custom: own, environment } = context;
+    if (own !== null) warnAboutCertificate(own.leaf, environment.clock, environment.log);
+    return new HubLeaf(context, own?.leaf ?? (await loadOrIssueLeaf(context)));
   }
 
-  get shown(): ServedCertificate {
-    return this.#shown;
+  get current(): ServedCertificate {
+    return this.#current;
   }
 
   /** The DNS names that the hub answers to. */
@@ -82,22 +82,22 @@ export class HubLeaf {
    * What appliances and browsers shall call the hub by, in a URL: its address, or its mDNS name while it has none; where the
    * user's own certificate is not for that, a name that it is for.
    */
-  host(address: string | null): string {
-    const { own, identity } = this.#context;
+  urlHostFor(address: string | null): string {
+    const { custom: own, identity } = this.#context;
     const usual = address ?? `${identity.id}.local`;
-    const named = this.#shown.names.find((name) => !name.startsWith('*'));
-    const host = own === null || named === undefined || isFor(this.#shown, usual) ? usual : named;
+    const named = this.#current.names.find((name) => !name.startsWith('*'));
+    const host = own === null || named === undefined || isValidFor(this.#current, usual) ? usual : named;
     return urlHost(host);
   }
 
   /** Calls `changed` whenever the anchor is another one. */
-  whenAnchorChanges(changed: () => void): void {
-    this.#onAnchor = changed;
+  onAnchorChange(changed: () => void): void {
+    this.#anchorListener = changed;
   }
 
   /** Has a server show what is good at the time, from now on. */
-  serve(server: LeafServer): void {
-    const { scheduler, environment, portalClock, own } = this.#context;
+  keepCurrent(server: TlsServer): void {
+    const { scheduler, environment, portalClock, custom: own } = this.#context;
     this.#server = server;
     const every = (ms: number, what: string, run: () => void | Promise<void>) => {
       const plan = () =>
@@ -109,10 +109,11 @@ export class HubLeaf {
         });
       plan();
     };
-    const look = () => this.#lookAtAge();
-    every(TICKET_KEYS_LIFE, 'the keys of TLS session tickets', () => server.renewLeaf(this.#shown.pem));
-    if (own !== null) every(LOOK, 'the files of the certificate', () => this.#takeOver(own.files));
-    every(AGE_INTERVAL, 'the age of the leaf', look);
+    const look = () => this.#checkExpiry();
+    every(TICKET_KEY_LIFETIME, 'the keys of TLS session tickets', () => server.renewLeaf(this.#current.pem));
+    if (own !== null)
+      every(FILE_CHECK_INTERVAL, 'the files of the certificate', () => this.#reloadCustomCertificate(own.files));
+    every(EXPIRY_CHECK_INTERVAL, 'the age of the leaf', look);
     portalClock.whenConfirmed(look);
     look();
   }
@@ -121,80 +122,80 @@ export class HubLeaf {
    * Issues it anew, as for addresses or a CA that has changed. Of the user's own there is nothing to issue. One after the
    * other: an earlier one that took long would bring back what a later one has replaced.
    */
-  renew(): Promise<void> {
-    this.#renewal = this.#renewal.then(() => this.#renew());
+  reissue(): Promise<void> {
+    this.#renewal = this.#renewal.then(() => this.#reissue());
     return this.#renewal;
   }
 
-  async #renew(): Promise<void> {
-    const { own, environment } = this.#context;
+  async #reissue(): Promise<void> {
+    const { custom: own, environment } = this.#context;
     if (own !== null) return;
     try {
-      this.#show(await issuedLeaf(this.#context));
+      this.#setCurrent(await loadOrIssueLeaf(this.#context));
     } catch (error) {
       environment.log.error('certificate_issue_failed', { error: messageOf(error) });
     }
   }
 
-  async #takeOver(files: CertificateFiles): Promise<void> {
+  async #reloadCustomCertificate(files: CertificateFiles): Promise<void> {
     const { clock, log } = this.#context.environment;
     try {
-      const found = await readOwnCertificate(files);
-      this.#fault = NO_FAULT;
-      if (isDeepStrictEqual(found, this.#shown)) return;
-      const before = this.#shown.anchor.fingerprint;
-      this.#show(found);
-      this.#warned = Number.NEGATIVE_INFINITY;
+      const found = await readCustomCertificate(files);
+      this.#fileProblem = NO_PROBLEM;
+      if (isDeepStrictEqual(found, this.#current)) return;
+      const before = this.#current.anchor.fingerprint;
+      this.#setCurrent(found);
+      this.#lastWarningAt = Number.NEGATIVE_INFINITY;
       log.info('certificate_renewed', { expires_at: new Date(found.notAfter).toISOString() });
-      warnOfCertificate(found, clock, log);
+      warnAboutCertificate(found, clock, log);
       const { fingerprint } = found.anchor;
       if (fingerprint === before) return;
       log.warn('certificate_anchor_changed', { fingerprint });
-      this.#onAnchor();
+      this.#anchorListener();
     } catch (error) {
       const fault = messageOf(error);
       // At the second look, and once: the files may be renewed one after the other.
-      if (fault !== this.#fault.what) this.#fault = { what: fault, told: false };
-      else if (!this.#fault.told) {
-        this.#fault = { what: fault, told: true };
+      if (fault !== this.#fileProblem.what) this.#fileProblem = { what: fault, told: false };
+      else if (!this.#fileProblem.told) {
+        this.#fileProblem = { what: fault, told: true };
         log.warn('certificate_rejected', { error: fault });
       }
     }
   }
 
   /** A leaf's age says nothing by a clock that may be wrong: a hub may be born with one, and run for years. */
-  #lookAtAge(): void {
-    const { own, portalClock, environment } = this.#context;
-    const time = trueTime(portalClock.confirmed, environment.clock.now());
+  #checkExpiry(): void {
+    const { custom: own, portalClock, environment } = this.#context;
+    const time = confirmedTimeAt(portalClock.confirmed, environment.clock.now());
     if (time === null) return;
-    const left = this.#shown.notAfter - time;
+    const left = this.#current.notAfter - time;
     if (own === null) {
-      if (left < ISSUED_MIN_REMAINING) void this.renew();
-    } else if (left < OWN_MIN_REMAINING) this.#warn(left);
+      if (left < RENEW_BEFORE_EXPIRY) void this.reissue();
+    } else if (left < WARN_BEFORE_EXPIRY) this.#warnAboutExpiry(left);
   }
 
-  #warn(left: number): void {
+  #warnAboutExpiry(left: number): void {
     const { clock, log } = this.#context.environment;
     const now = clock.now().uptime;
-    if (now - this.#warned < DAY) return;
-    this.#warned = now;
-    const expires_at = new Date(this.#shown.notAfter).toISOString();
-    if (left > 0) log.warn('certificate_expiring', { expires_at, days_left: Math.floor(left / DAY) });
+    if (now - this.#lastWarningAt < DAY_MS) return;
+    this.#lastWarningAt = now;
+    const expires_at = new Date(this.#current.notAfter).toISOString();
+    if (left > 0) log.warn('certificate_expiring', { expires_at, days_left: Math.floor(left / DAY_MS) });
     else log.error('certificate_expired', { expires_at, clock_confirmed: true });
   }
 
-  #show(shown: ServedCertificate): void {
+  #setCurrent(shown: ServedCertificate): void {
     this.#server?.renewLeaf(shown.pem);
-    this.#shown = shown;
-    this.#names = namesOf(this.#context, shown);
+    this.#current = shown;
+    this.#names = servedNames(this.#context, shown);
   }
 }
 
-function isFor({ pem }: ServedCertificate, host: string): boolean {
+function isValidFor({ pem }: ServedCertificate, host: string): boolean {
   const certificate = new X509Certificate(pem.certificate);
   return (isIP(host) === 0 ? certificate.checkHost(host) : certificate.checkIP(host)) !== undefined;
 }
 
-function namesOf({ names }: LeafContext, shown: ServedCertificate): readonly string[] {
+function servedNames({ names }: LeafContext, shown: ServedCertificate): readonly string[] {
   return [...new Set([...names, ...shown.names])];
 }

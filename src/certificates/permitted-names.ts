@@ -22,7 +22,7 @@ const HOME_NETWORKS = [
 ];
 
 /** A name that every verifier can read in name constraints: one that can't be read would spoil the CA's certificate. */
-const READABLE = /^[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*$/;
+const CONSTRAINABLE_NAME = /^[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*$/;
 
 /**
  * What a new CA of the hub may issue certificates for: whoever steals its key can't be somebody else on the internet, not
@@ -41,7 +41,7 @@ export function permittedNames(names: readonly string[], addresses: readonly str
     .map((address) => address.replace(/%.*$/, ''))
     .filter((address) => isIP(address) !== 0 && !known.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4'));
   return {
-    names: [...HOME_DOMAINS, ...names.filter((name) => READABLE.test(name) && !isAtHome(name))],
+    names: [...HOME_DOMAINS, ...names.filter((name) => CONSTRAINABLE_NAME.test(name) && !isAtHome(name))],
     networks: [...HOME_NETWORKS, ...[...new Set(others)].map((one) => `${one}/${isIP(one) === 6 ? 128 : 32}`)],
   };
 }

@@ -1,11 +1,11 @@
 import { Command, InvalidArgumentError } from 'commander';
 import type { ControlClient } from '../control/client.ts';
-import type { AuthorityReport } from '../core/administration.ts';
+import type { CaStatus } from '../core/administration.ts';
 import { Failure } from '../core/failure.ts';
 import { connectHub } from './hub-connection.ts';
-import { durationWithin } from './terminal/duration.ts';
-import { notice, print, printJson } from './terminal/output.ts';
-import { mayGoOn } from './terminal/prompt.ts';
+import { durationParser } from './terminal/duration.ts';
+import { print, printJson, printStderr } from './terminal/output.ts';
+import { confirmWarning } from './terminal/prompt.ts';
 
 interface Options {
   readonly fingerprint?: boolean;
@@ -18,7 +18,7 @@ interface Options {
 }
 
 /** Seconds for which an old CA is kept, where nobody says. */
-const KEEP = 30 * 86_400;
+const DEFAULT_KEEP_OLD_SECONDS = 30 * 86_400;
 
 /** `latchkey ca` */
 export function caCommand(): Command {
@@ -30,41 +30,41 @@ export function caCommand(): Command {
     .option(
       '--keep-old <duration>',
       'for how long: 1s to 365d, or 0 to end that at once (default: 30d); without --rotate it changes a rotation that lasts',
-      parseKeep,
+      parseKeepOld,
     )
     .option('--yes', 'do not ask back; needed for a change without a terminal')
     .option('--json', 'print certificates and pins as JSON')
     .action(async (options: Options, command: Command) => {
       await using hub = await connectHub(command);
-      const change = changeOf(options, hub);
-      if (change !== null && options.yes !== true && !(await mayGoOn(change.warning))) return;
+      const change = planChange(options, hub);
+      if (change !== null && options.yes !== true && !(await confirmWarning(change.warning))) return;
       const report = await (change?.run() ?? hub.authority());
-      if (change !== null) notice(change.done(report));
-      show(report, options, change !== null);
+      if (change !== null) printStderr(change.doneText(report));
+      printReport(report, options, change !== null);
     });
 }
 
 /** What is to be changed, and what that means for appliances. */
-interface Change {
+interface CaChange {
   readonly warning: string;
-  run(): Promise<AuthorityReport>;
+  run(): Promise<CaStatus>;
   /** What is said then. */
-  done(report: AuthorityReport): string;
+  doneText(report: CaStatus): string;
 }
 
-function changeOf({ rotate, keepOld }: Options, hub: ControlClient): Change | null {
+function planChange({ rotate, keepOld }: Options, hub: ControlClient): CaChange | null {
   if (rotate === true) {
-    const keep = keepOld ?? KEEP;
+    const keep = keepOld ?? DEFAULT_KEEP_OLD_SECONDS;
     return {
       warning:
         keep === 0
           ? 'The hub gets another CA, and every appliance that trusts the CA of now is cut off until it is given the new one.'
           : 'The hub gets another CA. Appliances must be given the new one before the time of the old one is over; until then whoever has stolen its key can still pass for the hub towards those that trust it.',
       run: () => hub.rotateAuthority(keep),
-      done: ({ fingerprint, old }) =>
+      doneText: ({ fingerprint, old }) =>
         old === undefined
           ? `the hub has another CA (${fingerprint}), and appliances that trust the one before are served no longer`
-          : `the hub has another CA (${fingerprint}); ${keptUntil(old.until)}`,
+          : `the hub has another CA (${fingerprint}); ${oldCaServedText(old.until)}`,
     };
   }
   if (keepOld === undefined) return null;
@@ -74,17 +74,17 @@ function changeOf({ rotate, keepOld }: Options, hub: ControlClient): Change | nu
         ? 'Every appliance that trusts the old CA alone is cut off until it is given the new one.'
         : 'The old CA gets another end.',
     run: () => hub.keepOldAuthority(keepOld),
-    done: ({ old }) =>
-      old === undefined ? 'appliances that trust the old CA alone are served no longer' : keptUntil(old.until),
+    doneText: ({ old }) =>
+      old === undefined ? 'appliances that trust the old CA alone are served no longer' : oldCaServedText(old.until),
   };
 }
 
-function keptUntil(until: string | null): string {
+function oldCaServedText(until: string | null): string {
   const end = until ?? 'its time is over, which begins to run when the clock is confirmed';
   return `appliances that trust the old CA are served until ${end}`;
 }
 
-function show(report: AuthorityReport, { fingerprint, old, json }: Options, wasChanged: boolean): void {
+function printReport(report: CaStatus, { fingerprint, old, json }: Options, wasChanged: boolean): void {
   if (json === true) {
     printJson(report);
     return;
@@ -95,17 +95,17 @@ function show(report: AuthorityReport, { fingerprint, old, json }: Options, wasC
   const shown = old === true && report.old !== undefined ? report.old : report;
   print(fingerprint === true ? shown.fingerprint : shown.certificate.trimEnd());
   if (report.old !== undefined && old !== true && !wasChanged) {
-    notice(`${keptUntil(report.old.until)}: "latchkey ca --old" prints it`);
+    printStderr(`${oldCaServedText(report.old.until)}: "latchkey ca --old" prints it`);
   }
 }
 
-const within = durationWithin('1s', '365d');
+const parseKeepDuration = durationParser('1s', '365d');
 
 /** @returns seconds; 0 for not at all */
-function parseKeep(text: string): number {
+function parseKeepOld(text: string): number {
   if (/^0+[smhd]?$/.test(text)) return 0;
   try {
-    return within(text);
+    return parseKeepDuration(text);
   } catch {
     throw new InvalidArgumentError('Allowed is 1s to 365d, or 0.');
   }

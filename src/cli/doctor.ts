@@ -1,10 +1,10 @@
 import { Command } from 'commander';
 import { messageOf } from '../core/failure.ts';
-import type { Finding } from '../doctor/check-result.ts';
-import { typedCommands } from '../system/typed-commands.ts';
-import { configOf } from './hub-connection.ts';
-import { refuseExisting, writeWhole } from './terminal/new-file.ts';
-import { fail, print, printable, printJson } from './terminal/output.ts';
+import type { NamedCheckResult } from '../doctor/check-result.ts';
+import { rewriteCommands } from '../system/command-invocation.ts';
+import { configPathOf } from './hub-connection.ts';
+import { print, printable, printJson, reportFailure } from './terminal/output.ts';
+import { rejectExistingFile, writeFileAtomically } from './terminal/output-file.ts';
 import { alignColumns, tableWidth, wrapText } from './terminal/table.ts';
 
 interface Options {
@@ -24,8 +24,8 @@ export function doctorCommand(): Command {
     .option('--yes', 'replace the archive where the file is there')
     .option('--json', 'print JSON')
     .action(async (options: Options, command: Command) => {
-      const status = await run(options, configOf(command)).catch((error: unknown) => {
-        fail(messageOf(error));
+      const status = await runDoctor(options, configPathOf(command)).catch((error: unknown) => {
+        reportFailure(messageOf(error));
         return 1;
       });
       // A name that nobody looks up would hold the process for half a minute.
@@ -33,20 +33,23 @@ export function doctorCommand(): Command {
     });
 }
 
-async function run({ json, bundle, yes }: Options, file: string | undefined): Promise<number> {
+async function runDoctor({ json, bundle, yes }: Options, file: string | undefined): Promise<number> {
   const target = bundle === undefined ? null : { path: bundle, replace: yes === true, flag: '--yes' };
-  if (target !== null) await refuseExisting(target);
-  const [{ gather }, { examine }] = await Promise.all([import('../doctor/context.ts'), import('../doctor/examine.ts')]);
+  if (target !== null) await rejectExistingFile(target);
+  const [{ createDoctorContext: gather }, { runChecks: examine }] = await Promise.all([
+    import('../doctor/context.ts'),
+    import('../doctor/run-checks.ts'),
+  ]);
   const examination = { file, env: process.env };
   const context = await gather(examination);
   const checks = await examine(context);
   if (target !== null) {
-    const { diagnosticsArchive } = await import('../doctor/bundle/bundle.ts');
-    await writeWhole(target, await diagnosticsArchive(context, checks, examination));
+    const { createDiagnosticsBundle: diagnosticsArchive } = await import('../doctor/bundle/bundle.ts');
+    await writeFileAtomically(target, await diagnosticsArchive(context, checks, examination));
   }
   if (json === true) printJson({ checks, ...(bundle === undefined ? {} : { bundle }) });
   else {
-    print(tableOf(checks, process.stdout.isTTY ? process.stdout.columns : undefined));
+    print(checksTable(checks, process.stdout.isTTY ? process.stdout.columns : undefined));
     if (bundle !== undefined)
       print(`\n${printable(bundle)} is for support, with secrets removed; its README.txt says what is inside.`);
   }
@@ -54,10 +57,10 @@ async function run({ json, bundle, yes }: Options, file: string | undefined): Pr
 }
 
 /** A line for each. @param columns of the terminal that they are read on: longer ones go on below themselves */
-function tableOf(checks: readonly Finding[], columns = Number.POSITIVE_INFINITY): string {
+function checksTable(checks: readonly NamedCheckResult[], columns = Number.POSITIVE_INFINITY): string {
   const rows = checks.map(({ name, result, detail }) => ({
     head: [result, printable(name)],
-    detail: typedCommands(printable(detail)),
+    detail: rewriteCommands(printable(detail)),
   }));
   const room = columns - tableWidth(alignColumns(rows.map(({ head }) => [...head, '']))) - '  '.length;
   return alignColumns(

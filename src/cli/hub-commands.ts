@@ -1,16 +1,16 @@
 import { Command } from 'commander';
-import type { SetupCodeAnswer } from '../control/messages.ts';
+import type { SetupCodeResponse } from '../control/messages.ts';
 import type { ReloadOutcome } from '../core/administration.ts';
-import { howToApply } from '../core/portal.ts';
+import { applyInstruction } from '../core/portal.ts';
 import { systemTimers } from '../system/clock.ts';
-import { configOf, connectHub, isAway } from './hub-connection.ts';
+import { configPathOf, connectHub, isHubUnavailable } from './hub-connection.ts';
 import { formatDuration } from './terminal/duration.ts';
-import { fail, notice, print, printable, printJson } from './terminal/output.ts';
+import { print, printable, printJson, printStderr, reportFailure } from './terminal/output.ts';
 
 /** How often it is asked how the reload stands, in ms. */
 const POLL_INTERVAL = 250;
 /** How long there may be no hub before it is given up, in ms: a slow disk makes for a slow start. */
-const MAX_ABSENCE = 60_000;
+const HUB_ABSENCE_TIMEOUT = 60_000;
 /** Where the service of systemd's is asked. */
 const SERVICE_SOCKET = '/run/latchkey/control.sock';
 /** How long systemd may take to tell of the service, in ms. */
@@ -21,48 +21,48 @@ export function reloadCommand(): Command {
   return new Command('reload')
     .description('reload the configuration; an invalid file is rejected and the old one stays in force')
     .action(async (_options: unknown, command: Command) => {
-      const changed = await changedCredentialsOf(command);
+      const changed = await changedServiceCredentials(command);
       if (changed !== null && changed.length > 0) {
-        const { restartFor } = await import('../doctor/credentials.ts');
-        return fail(`nothing was reloaded: ${restartFor(changed)}`);
+        const { restartNeededText: restartFor } = await import('../doctor/credentials.ts');
+        return reportFailure(`nothing was reloaded: ${restartFor(changed)}`);
       }
-      const id = await beginReload(command);
-      const outcome = await outcomeOf(id, command);
+      const id = await startReload(command);
+      const outcome = await waitForReload(id, command);
       switch (outcome.state) {
         case 'done':
           if (changed === null) {
-            notice('only root can see whether a secret in /etc/latchkey/credentials was changed: that takes a restart');
+            printStderr(
+              'only root can see whether a secret in /etc/latchkey/credentials was changed: that takes a restart',
+            );
           }
           return print('The hub runs with the configuration as it is now.');
         case 'failed':
-          return fail(outcome.message);
+          return reportFailure(outcome.message);
         default:
-          return fail('the hub was started anew meanwhile: its log says why');
+          return reportFailure('the hub was started anew meanwhile: its log says why');
       }
     });
 }
 
-/** As {@link changedCredentials}; none where the hub that is asked is no service of systemd's. */
-async function changedCredentialsOf(command: Command): Promise<string[] | null> {
-  const { controlSockets } = await import('../configuration/file.ts');
-  const [socket] = await controlSockets(configOf(command), process.env);
+/** As {@link findChangedCredentials}; none where the hub that is asked is no service of systemd's. */
+async function changedServiceCredentials(command: Command): Promise<string[] | null> {
+  const { controlSocketCandidates: controlSockets } = await import('../configuration/file.ts');
+  const [socket] = await controlSockets(configPathOf(command), process.env);
   if (socket !== SERVICE_SOCKET) return [];
-  const [{ loadedBy, readUnit }, { changedCredentials }] = await Promise.all([
-    import('../doctor/programs.ts'),
-    import('../doctor/credentials.ts'),
-  ]);
+  const [{ loadedCredentialsDirectory: loadedBy, readUnit }, { findChangedCredentials: changedCredentials }] =
+    await Promise.all([import('../doctor/systemd-unit.ts'), import('../doctor/credentials.ts')]);
   const unit = await readUnit(AbortSignal.timeout(UNIT_TIMEOUT), process.env);
-  if (unit === null || unit.process === 0 || unit.credentials.length === 0) return [];
+  if (unit === null || unit.mainPid === 0 || unit.credentials.length === 0) return [];
   return changedCredentials(unit.credentials, process.env, loadedBy(unit));
 }
 
-async function beginReload(command: Command): Promise<string> {
+async function startReload(command: Command): Promise<string> {
   await using hub = await connectHub(command);
   return await hub.reload();
 }
 
 /** Waits until the reload has ended. The hub goes meanwhile, and another one comes. */
-async function outcomeOf(id: string, command: Command): Promise<ReloadOutcome> {
+async function waitForReload(id: string, command: Command): Promise<ReloadOutcome> {
   for (let gone = 0; ; ) {
     await systemTimers.sleep(POLL_INTERVAL);
     try {
@@ -72,7 +72,7 @@ async function outcomeOf(id: string, command: Command): Promise<ReloadOutcome> {
       gone = 0;
     } catch (error) {
       gone += POLL_INTERVAL;
-      if (!isAway(error) || gone > MAX_ABSENCE) throw error;
+      if (!isHubUnavailable(error) || gone > HUB_ABSENCE_TIMEOUT) throw error;
     }
   }
 }
@@ -92,7 +92,7 @@ export function setupCodeCommand(): Command {
       await using hub = await connectHub(command);
       const answer = await (options.rotate === true ? hub.rotateSetupCode() : hub.setupCode());
       if (options.rotate === true) {
-        notice('the setup code is another one now, and whoever was signed in to the page is signed out');
+        printStderr('the setup code is another one now, and whoever was signed in to the page is signed out');
       }
       if (options.json === true) printJson(answer);
       else if (process.stdout.isTTY) await showSetupCode(answer);
@@ -101,12 +101,12 @@ export function setupCodeCommand(): Command {
 }
 
 /** What a person types comes last: it is seen where the whole is higher than the terminal, too. */
-async function showSetupCode({ code, page, sign_in, expires_in }: SetupCodeAnswer): Promise<void> {
+async function showSetupCode({ code, page, sign_in, expires_in }: SetupCodeResponse): Promise<void> {
   print(`To sign in on a phone, scan this. It is good once, for ${formatDuration(expires_in)}.
 The browser warns of the hub's certificate once: it is the hub's own.`);
-  const { noRoomFor, qrCode } = await import('./terminal/qr-code.ts');
+  const { missingQrCodeText: noRoomFor, renderQrCode: qrCode } = await import('./terminal/qr-code.ts');
   const drawn = qrCode(sign_in, process.stdout);
-  if (drawn === null) notice(`${noRoomFor(sign_in, process.stdout)}\n`);
+  if (drawn === null) printStderr(`${noRoomFor(sign_in, process.stdout)}\n`);
   else print(drawn);
   print(`  ${printable(sign_in)}
 
@@ -132,11 +132,11 @@ export function notifyCommand(): Command {
       const failed = trials.filter(({ ok }) => !ok);
       if (trials.length === 0) {
         const { test_mode } = (await hub.status()).hub;
-        const apply = howToApply(test_mode === true ? { appliedBy: 'new_start' } : {});
-        fail(`no hook is configured: set command or webhook in [notify], and ${apply}`);
+        const apply = applyInstruction(test_mode === true ? { appliedBy: 'new_start' } : {});
+        reportFailure(`no hook is configured: set command or webhook in [notify], and ${apply}`);
       } else if (failed.length > 0) {
         const which = failed.map(({ hook }) => hook).join(' and the ');
-        fail(`the ${which} of [notify] did not take the notice: mend that, and try again`);
+        reportFailure(`the ${which} of [notify] did not take the notice: mend that, and try again`);
       }
     });
 }

@@ -1,6 +1,6 @@
 import { Command, CommanderError } from 'commander';
 import { messageOf } from '../core/failure.ts';
-import { typedCommands } from '../system/typed-commands.ts';
+import { rewriteCommands } from '../system/command-invocation.ts';
 import { version } from '../system/version.ts';
 import { applianceCommand } from './appliance/appliance.ts';
 import { refreshCommand, tokenCommand, unpairCommand } from './appliance/grant.ts';
@@ -16,29 +16,29 @@ import { pairCommand } from './pair/pair.ts';
 import { serveCommand } from './serve.ts';
 import { statusCommand } from './status/status.ts';
 import { backupCommand, restoreCommand, storeKeyCommand } from './store.ts';
-import { failOnCrash, failUnforeseen, showStacks } from './terminal/crash.ts';
-import { fail, guardOutput, printable } from './terminal/output.ts';
+import { installCrashHandler, printStackTraces, reportInternalError } from './terminal/crash.ts';
+import { handleOutputErrors, printable, reportFailure } from './terminal/output.ts';
 
-const WRONG_USAGE = 2;
+const EXIT_USAGE = 2;
 
 /** What a program does wrong, and no person can mend. */
-const FAULTS = [TypeError, RangeError, ReferenceError, SyntaxError];
+const PROGRAMMING_ERRORS = [TypeError, RangeError, ReferenceError, SyntaxError];
 
 /**
  * Runs one command. Sets the process's exit status: 0 done, 1 failed, 2 wrong usage.
  * @param args without the program's own name
  */
 export async function run(args: readonly string[]): Promise<void> {
-  guardOutput();
-  failOnCrash();
+  handleOutputErrors();
+  installCrashHandler();
   try {
     await createProgram().parseAsync(args, { from: 'user' });
   } catch (error) {
-    if (error instanceof CommanderError) process.exitCode = error.exitCode === 0 ? 0 : WRONG_USAGE;
-    else if (FAULTS.some((fault) => error instanceof fault)) failUnforeseen(error);
+    if (error instanceof CommanderError) process.exitCode = error.exitCode === 0 ? 0 : EXIT_USAGE;
+    else if (PROGRAMMING_ERRORS.some((fault) => error instanceof fault)) reportInternalError(error);
     else {
-      fail(messageOf(error));
-      showStacks(error);
+      reportFailure(messageOf(error));
+      printStackTraces(error);
     }
   }
 }
@@ -77,32 +77,32 @@ export function createProgram(): Command {
   ];
   for (const command of commands) program.addCommand(command);
   program.addCommand(manCommand(), { hidden: true });
-  settle(program);
+  configureCommand(program);
   return program;
 }
 
 /** The same manners for every command, however deep: wrong usage is thrown, and said in one line with where to look. */
-function settle(command: Command): void {
+function configureCommand(command: Command): void {
   command
     .exitOverride()
     .configureHelp({ showGlobalOptions: true })
     .configureOutput({
-      writeErr: (text) => process.stderr.write(typedCommands(text)),
-      outputError: (text, write) => write(typed(text).replace(/^error: /, 'latchkey: ')),
+      writeErr: (text) => process.stderr.write(rewriteCommands(text)),
+      outputError: (text, write) => write(toPrintableLines(text).replace(/^error: /, 'latchkey: ')),
     })
     .helpOption('--help', 'show this help')
-    .showHelpAfterError(`(see "${path(command)} --help")`);
-  if (command.commands.length > 0) refuseUnknown(command);
-  for (const child of command.commands) settle(child);
+    .showHelpAfterError(`(see "${commandPath(command)} --help")`);
+  if (command.commands.length > 0) rejectUnknownCommand(command);
+  for (const child of command.commands) configureCommand(child);
 }
 
 /** What was typed is said back line by line, and can't move the cursor. */
-function typed(text: string): string {
+function toPrintableLines(text: string): string {
   return text.split('\n').map(printable).join('\n');
 }
 
-function path(command: Command): string {
-  return command.parent === null ? command.name() : `${path(command.parent)} ${command.name()}`;
+function commandPath(command: Command): string {
+  return command.parent === null ? command.name() : `${commandPath(command.parent)} ${command.name()}`;
 }
 
 /** `latchkey help [command…]` */
@@ -113,22 +113,22 @@ function helpCommand(): Command {
     .action((names: readonly string[], _options: unknown, command: Command) => {
       let found = command.parent ?? command;
       for (const name of names) {
-        found = found.commands.find((candidate) => candidate.name() === name) ?? unknown(found, name);
+        found = found.commands.find((candidate) => candidate.name() === name) ?? failUnknownCommand(found, name);
       }
       found.help();
     });
 }
 
 /** Refuses `--help` behind the name of a command that there is not, where commander would show the help of its group. */
-function refuseUnknown(group: Command): void {
+function rejectUnknownCommand(group: Command): void {
   group.addHelpText('before', () => {
     const [name] = group.args;
     const isKnown = name === 'help' || group.commands.some((command) => command.name() === name);
     if (name === undefined || name.startsWith('-') || isKnown) return '';
-    return unknown(group, name);
+    return failUnknownCommand(group, name);
   });
 }
 
-function unknown(group: Command, name: string): never {
+function failUnknownCommand(group: Command, name: string): never {
   return group.error(`error: unknown command '${name}'`, { code: 'commander.unknownCommand' });
 }

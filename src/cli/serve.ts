@@ -3,13 +3,13 @@ import { Command, Option } from 'commander';
 import type { Configuration } from '../configuration/configuration.ts';
 import { Failure, type FailureCode, messageOf } from '../core/failure.ts';
 import type { Log } from '../core/log.ts';
-import type { Reloads } from '../daemon/reloads.ts';
+import type { ReloadCoordinator } from '../daemon/reloads.ts';
 import type { Hub } from '../hub/hub.ts';
 import { urlHost } from '../system/addresses.ts';
-import type { ServiceManager } from '../system/service-manager.ts';
-import { endOnCrash, showStacks } from './terminal/crash.ts';
-import { fail, notice } from './terminal/output.ts';
-import { onHangup, untilSignal } from './terminal/signals.ts';
+import type { SystemdNotifier } from '../system/systemd-notifier.ts';
+import { installDaemonCrashHandler, printStackTraces } from './terminal/crash.ts';
+import { printStderr, reportFailure } from './terminal/output.ts';
+import { onHangup, waitForTerminationSignal } from './terminal/signals.ts';
 
 interface ServeOptions {
   readonly config?: string;
@@ -29,34 +29,34 @@ export function serveCommand(): Command {
     )
     .action(async (_options: unknown, command: Command) => {
       const options = command.optsWithGlobals<ServeOptions>();
-      const { isJournal } = await import('../system/log.ts');
-      const { ServiceManager } = await import('../system/service-manager.ts');
-      const service = new ServiceManager();
+      const { isStderrJournal: isJournal } = await import('../system/log.ts');
+      const { SystemdNotifier } = await import('../system/systemd-notifier.ts');
+      const service = new SystemdNotifier();
       try {
         await serve(options, service);
       } catch (error) {
         // <3>: to the journal it is an error (sd-daemon(3)).
-        const why = messageOf(error) + (await hintOfOtherHub(error, options));
-        fail(why, exitStatusOf(error, service.listens), isJournal() ? '<3>' : '');
-        showStacks(error);
+        const why = messageOf(error) + (await otherHubHint(error, options));
+        reportFailure(why, exitStatusOf(error, service.isAvailable), isJournal() ? '<3>' : '');
+        printStackTraces(error);
       }
     });
 }
 
-async function serve(options: ServeOptions, service: ServiceManager): Promise<void> {
+async function serve(options: ServeOptions, service: SystemdNotifier): Promise<void> {
   process.umask(0o077);
   let reload: () => void = () => undefined;
-  const ending = untilSignal(onHangup(() => reload()));
+  const ending = waitForTerminationSignal(onHangup(() => reload()));
   await using parts = new AsyncDisposableStack();
   const { createLog } = await import('../system/log.ts');
   const log = createLog(options.logLevel);
-  endOnCrash(log);
-  const { listeningSockets, runDaemon } = await import('../daemon/daemon.ts');
-  const configuration = await configure(options, parts, log);
-  const reloads = options.testMode === true ? undefined : await reloadsOf(configuration, options);
+  installDaemonCrashHandler(log);
+  const { openListeningSockets: listeningSockets, runDaemon } = await import('../daemon/daemon.ts');
+  const configuration = await loadServeConfiguration(options, parts, log);
+  const reloads = options.testMode === true ? undefined : await createReloads(configuration, options);
   reload = () => {
     if (reloads === undefined) log.warn('reload_unavailable');
-    else void reloads.ask(log);
+    else void reloads.request(log);
   };
   const sockets = parts.use(await listeningSockets(process.env, process.pid));
   await runDaemon({
@@ -65,21 +65,21 @@ async function serve(options: ServeOptions, service: ServiceManager): Promise<vo
     sockets,
     service,
     reloads,
-    ending,
-    async onUp(hub) {
+    stopRequested: ending,
+    async onHubStarted(hub) {
       // Not only at an orderly end: many a hub has none but a power cut.
       flushCompileCache();
-      if (options.testMode === true) notice(await whereToTry(hub, configuration));
+      if (options.testMode === true) printStderr(await developerInstructions(hub, configuration));
     },
   });
 }
 
 /** Where a port is taken and a hub runs on this machine, it is likely to be the one that has it. */
-async function hintOfOtherHub(error: unknown, { config }: ServeOptions): Promise<string> {
+async function otherHubHint(error: unknown, { config }: ServeOptions): Promise<string> {
   if (!(error instanceof Failure && error.code === 'port_unavailable')) return '';
-  const [{ controlSockets }, { probeSocket }] = await Promise.all([
+  const [{ controlSocketCandidates: controlSockets }, { probeSocket }] = await Promise.all([
     import('../configuration/file.ts'),
-    import('../control/find-hub.ts'),
+    import('../control/find-control-socket.ts'),
   ]);
   for (const path of await controlSockets(config, process.env)) {
     if ((await probeSocket(path)) === 'alive') return `; a hub is running here already (its control socket is ${path})`;
@@ -88,18 +88,18 @@ async function hintOfOtherHub(error: unknown, { config }: ServeOptions): Promise
 }
 
 /** A SIGHUP that came before was there when the configuration was read. */
-async function reloadsOf(running: Configuration, { config }: ServeOptions): Promise<Reloads> {
-  const [{ loadConfiguration, requirePortal }, { Reloads }, { systemRandom }] = await Promise.all([
+async function createReloads(running: Configuration, { config }: ServeOptions): Promise<ReloadCoordinator> {
+  const [{ loadConfiguration, requirePortal }, { ReloadCoordinator }, { systemRandom }] = await Promise.all([
     import('../configuration/configuration.ts'),
     import('../daemon/reloads.ts'),
     import('../system/random.ts'),
   ]);
   const read = async () => requirePortal(await loadConfiguration(config, process.env));
-  return new Reloads(running, read, () => systemRandom.uuid());
+  return new ReloadCoordinator(running, read, () => systemRandom.uuid());
 }
 
 /** What an appliance's developer needs, under the names of docs/appliances.md, as a line for a shell. */
-async function whereToTry({ administration }: Hub, { portals }: Configuration): Promise<string> {
+async function developerInstructions({ administration }: Hub, { portals }: Configuration): Promise<string> {
   const { hub } = await administration.status();
   const address = hub.address ?? '127.0.0.1';
   const host = urlHost(address);
@@ -114,24 +114,28 @@ async function whereToTry({ administration }: Hub, { portals }: Configuration): 
 }
 
 /** @param parts what is started beside the hub is disposed of with these */
-async function configure(options: ServeOptions, parts: AsyncDisposableStack, log: Log): Promise<Configuration> {
+async function loadServeConfiguration(
+  options: ServeOptions,
+  parts: AsyncDisposableStack,
+  log: Log,
+): Promise<Configuration> {
   const { loadConfiguration, requirePortal } = await import('../configuration/configuration.ts');
   const configuration = await loadConfiguration(options.config, process.env);
   if (options.testMode !== true) return requirePortal(configuration);
-  const { startTestPortal } = await import('./test-hub.ts');
+  const { startTestPortal } = await import('./test-mode.ts');
   const { emulator, user, changed } = await startTestPortal(parts, configuration, log);
-  notice(
+  printStderr(
     `The portal emulator is at ${emulator.frontendUrl}: log in as ${user.name} with the password ${user.password}`,
   );
   return changed;
 }
 
-const FAILED = 1;
+const EXIT_FAILURE = 1;
 /** `EX_CONFIG` of sysexits(3); the unit's `RestartPreventExitStatus` names it. */
 const EXIT_CONFIG = 78;
 
 /** What a start with everything as it is would come upon again. */
-const PERMANENT: ReadonlySet<FailureCode> = new Set([
+const PERMANENT_FAILURES: ReadonlySet<FailureCode> = new Set([
   'config_invalid',
   'control_socket_taken',
   'port_unavailable',
@@ -147,9 +151,9 @@ const PERMANENT: ReadonlySet<FailureCode> = new Set([
  * @param supervised whether a service manager would start it again, for ever where nothing is said
  */
 function exitStatusOf(error: unknown, supervised: boolean): number {
-  return supervised && error instanceof Failure && PERMANENT.has(error.code) && !isTransient(error)
+  return supervised && error instanceof Failure && PERMANENT_FAILURES.has(error.code) && !isTransient(error)
     ? EXIT_CONFIG
-    : FAILED;
+    : EXIT_FAILURE;
 }
 
 /** An address that this machine does not have may come with its network; a disk may have room again. */

@@ -1,11 +1,11 @@
 import { readFile, stat } from 'node:fs/promises';
 import { Command } from 'commander';
-import type { RestoreAnswer, StoreKeyAnswer } from '../control/messages.ts';
+import type { RestoreResponse, StoreKeyRotationResponse } from '../control/messages.ts';
 import { Failure } from '../core/failure.ts';
 import { connectHub } from './hub-connection.ts';
-import { refuseExisting, writeWhole } from './terminal/new-file.ts';
 import { print, printable, printJson } from './terminal/output.ts';
-import { mayGoOn, takePassphrase } from './terminal/prompt.ts';
+import { rejectExistingFile, writeFileAtomically } from './terminal/output-file.ts';
+import { confirmWarning, getPassphrase } from './terminal/prompt.ts';
 
 interface BackupOptions {
   readonly passphraseFile?: string;
@@ -24,9 +24,9 @@ export function backupCommand(): Command {
     .action(async (file: string, options: BackupOptions, command: Command) => {
       await using hub = await connectHub(command);
       const target = { path: file, replace: options.force === true, flag: '--force' };
-      await refuseExisting(target);
-      const { copy, made, appliances, grants } = await hub.backUp(await takePassphrase(options.passphraseFile, true));
-      await writeWhole(target, `${copy}\n`);
+      await rejectExistingFile(target);
+      const { copy, made, appliances, grants } = await hub.backUp(await getPassphrase(options.passphraseFile, true));
+      await writeFileAtomically(target, `${copy}\n`);
       if (options.json === true) printJson({ file, made, appliances, grants });
       else {
         print(`${printable(file)} holds the hub's state of ${made} (appliances: ${appliances}, grants: ${grants}).
@@ -44,9 +44,9 @@ interface RestoreOptions {
 }
 
 /** Bytes: more than a copy of the largest hub. */
-const MAX_COPY_BYTES = 60 * 1024 * 1024;
+const MAX_BACKUP_BYTES = 60 * 1024 * 1024;
 
-const WARNING = `Never run two hubs restored from the same backup: each refresh of the one makes the other's refresh token
+const RESTORE_WARNING = `Never run two hubs restored from the same backup: each refresh of the one makes the other's refresh token
 worthless, and a portal may then revoke both. Restore it only if the hub that it was made on no longer runs.`;
 
 /** `latchkey restore FILE` */
@@ -58,18 +58,18 @@ export function restoreCommand(): Command {
     .option('--passphrase-file <file>', 'read the passphrase from this file (default: ask)')
     .option('--json', 'print JSON')
     .action(async (file: string, options: RestoreOptions, command: Command) => {
-      const copy = await readCopyFile(file);
+      const copy = await readBackupFile(file);
       await using hub = await connectHub(command);
-      if (options.yes !== true && !(await mayGoOn(WARNING))) return;
-      const report = await hub.restore(copy, await takePassphrase(options.passphraseFile, false));
+      if (options.yes !== true && !(await confirmWarning(RESTORE_WARNING))) return;
+      const report = await hub.restore(copy, await getPassphrase(options.passphraseFile, false));
       if (options.json === true) printJson(report);
-      else showRestored(report);
+      else printRestoreReport(report);
     });
 }
 
-async function readCopyFile(file: string): Promise<string> {
+async function readBackupFile(file: string): Promise<string> {
   try {
-    if ((await stat(file)).size > MAX_COPY_BYTES)
+    if ((await stat(file)).size > MAX_BACKUP_BYTES)
       throw new Failure('copy_unusable', `${file} is too large for a copy: name one that "latchkey backup" made`);
     return await readFile(file, 'utf8');
   } catch (error) {
@@ -82,7 +82,7 @@ async function readCopyFile(file: string): Promise<string> {
   }
 }
 
-function showRestored({ made, hub_id, restored, kept }: RestoreAnswer): void {
+function printRestoreReport({ made, hub_id, restored, kept }: RestoreResponse): void {
   print(`The hub starts again as ${printable(hub_id)}, with its state of ${made}.`);
   if (restored.length > 0) {
     print(`\nGrants of the copy, in doubt until their next refresh: ${restored.map(printable).join(', ')}`);
@@ -104,7 +104,7 @@ export function storeKeyCommand(): Command {
     });
 }
 
-function rotationText({ leftovers, copy_problem, is_credential }: StoreKeyAnswer): string {
+function rotationText({ leftovers, copy_problem, is_credential }: StoreKeyRotationResponse): string {
   const parts = ['The store has another key, and everything in it is sealed anew: the key before opens nothing of it.'];
   if (is_credential) {
     parts.push(`Now put the new credential in the place of the one before, where it lies:

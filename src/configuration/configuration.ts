@@ -4,24 +4,24 @@ import { hostname } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import type * as v from 'valibot';
 import {
-  CertificateFault,
+  CertificateError,
   type CertificateFiles,
-  readOwnCertificate,
+  readCustomCertificate,
   type ServedCertificate,
-} from '../certificates/own-certificate.ts';
+} from '../certificates/custom-certificate.ts';
 import type { DeclaredAppliance } from '../core/appliances/appliance.ts';
 import { Failure } from '../core/failure.ts';
 import type { RetryLostAnswer } from '../core/grants/retry-delays.ts';
-import type { AppliedBy } from '../core/portal.ts';
+import type { ApplyMethod } from '../core/portal.ts';
 import { Secret } from '../core/secret.ts';
 import type { HooksConfiguration } from '../notify/hooks.ts';
-import { readBounded } from '../system/bounded-file.ts';
-import { isCredential, readSecret, secretPlace } from '../system/secret-file.ts';
-import { readDeclarations } from './declarations.ts';
-import { isTable, overriding, type RawTable, withEnvironment } from './environment.ts';
-import { defaultStateDirectory, locate, MAX_FILE_BYTES, readTable } from './file.ts';
-import { InvalidKey, usablePart } from './issues.ts';
+import { readBoundedFile } from '../system/bounded-file.ts';
+import { isSystemdCredential, readSecret, secretLocation } from '../system/secret-file.ts';
+import { readDeclaredAppliances } from './declarations.ts';
+import { applyEnvironment, isTable, overridingVariable, type RawTable } from './environment-overrides.ts';
+import { defaultStateDirectory, locateConfigurationFile, MAX_FILE_BYTES, readConfigurationFile } from './file.ts';
 import type { configurationSchema } from './schema.ts';
+import { InvalidKeyFailure, validateConfiguration } from './validation.ts';
 import type { SocketAddress } from './values.ts';
 
 /** A portal, ready to be spoken to. */
@@ -34,7 +34,7 @@ export interface PortalConfiguration {
   /** The file of that, as a person finds it; left out where it comes from none. */
   readonly secretFile?: string;
   /** As `CredentialLocation` has it. */
-  readonly appliedBy?: AppliedBy;
+  readonly appliedBy?: ApplyMethod;
   /** Further CAs to trust, PEM. */
   readonly ca: string[];
   readonly retryLostAnswer: RetryLostAnswer;
@@ -68,7 +68,7 @@ export interface Configuration {
   /** Where Prometheus and health checks are answered; null for nowhere. */
   readonly metrics: SocketAddress | null;
   /** systemd's `$CREDENTIALS_DIRECTORY`. */
-  readonly credentials: string | undefined;
+  readonly credentialsDirectory: string | undefined;
   /** The portal is an emulator in the same process, and the state directory goes with both; left out of all other hubs. */
   readonly testMode?: true;
 }
@@ -77,8 +77,8 @@ export interface Configuration {
 interface ConfigurationReading {
   /** Of what can't be used it has the defaults; a portal that lacks something, and such an appliance, is left out. */
   readonly configuration: Configuration;
-  /** One line each, the gravest first: an {@link InvalidKey} is about that key, any other about the file as a whole. */
-  readonly faults: readonly Failure[];
+  /** One line each, the gravest first: an {@link InvalidKeyFailure} is about that key, any other about the file as a whole. */
+  readonly errors: readonly Failure[];
 }
 
 /**
@@ -87,7 +87,7 @@ interface ConfigurationReading {
  * @throws Failure `config_invalid`: one line that names the key, what was found and what is allowed
  */
 export async function loadConfiguration(file: string | undefined, env: NodeJS.ProcessEnv): Promise<Configuration> {
-  const { configuration, faults } = await readConfiguration(file, env);
+  const { configuration, errors: faults } = await readConfiguration(file, env);
   const [fault] = faults;
   if (fault !== undefined) throw fault;
   return configuration;
@@ -102,17 +102,17 @@ export async function readConfiguration(
   env: NodeJS.ProcessEnv,
   secretOf: typeof readSecret = readSecret,
 ): Promise<ConfigurationReading> {
-  const { path, named } = locate(file, env);
+  const { path, named } = locateConfigurationFile(file, env);
   const faults: Failure[] = [];
-  const invalid = (key: string, what: string) => new InvalidKey(overriding(key, env) ?? path, key, what);
+  const invalid = (key: string, what: string) => new InvalidKeyFailure(overridingVariable(key, env) ?? path, key, what);
   const report = (key: string, what: string) => void faults.push(invalid(key, what));
-  const table = await readTable(path, named).catch((error: unknown): RawTable => {
+  const table = await readConfigurationFile(path, named).catch((error: unknown): RawTable => {
     if (!(error instanceof Failure)) throw error;
     faults.push(error);
     return {};
   });
-  const raw = withEnvironment(table, env);
-  const { usable, problems } = usablePart(raw);
+  const raw = applyEnvironment(table, env);
+  const { usable, problems } = validateConfiguration(raw);
   for (const [key, what] of problems) report(key, what);
   const { hub, lan, portals, pairing, appliances, notify, metrics } = usable;
   if (lan.http_port === lan.https_port && lan.http_port !== 0)
@@ -140,7 +140,7 @@ export async function readConfiguration(
       address: lan.address,
       listen: lan.listen,
       mdns: lan.mdns,
-      certificate: await ownCertificate(lan, directory, credentials).catch((error: CertificateFault) => {
+      certificate: await loadCustomCertificate(lan, directory, credentials).catch((error: CertificateError) => {
         report(`lan.${error.key}`, error.message);
         return null;
       }),
@@ -155,8 +155,8 @@ export async function readConfiguration(
           report(`portals.${name}.client_secret_file`, error.message);
           return new Secret('');
         }),
-        secretFile: secretPlace(portal.client_secret_file, directory, credentials),
-        appliedBy: isCredential(portal.client_secret_file, credentials) ? 'service_restart' : 'reload',
+        secretFile: secretLocation(portal.client_secret_file, directory, credentials),
+        appliedBy: isSystemdCredential(portal.client_secret_file, credentials) ? 'service_restart' : 'reload',
         ca: await readCa(portal.ca_file, directory).catch((error: Error) => {
           report(`portals.${name}.ca_file`, error.message);
           return [];
@@ -165,24 +165,24 @@ export async function readConfiguration(
         redirect: portal.redirect,
       })),
     ),
-    appliances: await readDeclarations(appliances, {
+    appliances: await readDeclaredAppliances(appliances, {
       // One that can't be used is named rightly all the same.
       portals: Object.keys(isTable(raw['portals']) ? raw['portals'] : {}),
       directory,
-      credentials,
-      secretOf,
-      invalid,
+      credentialsDirectory: credentials,
+      readSecret: secretOf,
+      invalidKey: invalid,
       report: (fault) => void faults.push(fault),
     }),
     pairing: { lifetime: pairing.lifetime, pollInterval: pairing.poll_interval, onStart: pairing.on_start },
     notify: {
-      command: commandOf(notify.command, directory),
+      command: resolveCommand(notify.command, directory),
       webhook: notify.webhook ? new Secret(notify.webhook) : null,
     },
     metrics: metrics.listen,
-    credentials,
+    credentialsDirectory: credentials,
   };
-  return { configuration, faults };
+  return { configuration, errors: faults };
 }
 
 /**
@@ -197,29 +197,29 @@ export function requirePortal(configuration: Configuration): Configuration {
       `there is no configuration at ${configuration.file}: write one, name another with --config, or try Latchkey out with "latchkey serve --test-mode"`,
     );
   }
-  throw new InvalidKey(
+  throw new InvalidKeyFailure(
     configuration.file,
     'portals',
     'there is none; add a table such as [portals.home], or try Latchkey out with "latchkey serve --test-mode"',
   );
 }
 
-async function ownCertificate(
+async function loadCustomCertificate(
   { certificate_file: certificate, key_file: key }: v.InferOutput<typeof configurationSchema>['lan'],
   directory: string,
   credentials: string | undefined,
 ): Promise<Configuration['lan']['certificate']> {
   if (certificate === undefined && key === undefined) return null;
   if (key === undefined)
-    throw new CertificateFault('key_file', 'is missing, and is needed beside lan.certificate_file');
+    throw new CertificateError('key_file', 'is missing, and is needed beside lan.certificate_file');
   if (certificate === undefined)
-    throw new CertificateFault('certificate_file', 'is missing, and is needed beside lan.key_file');
+    throw new CertificateError('certificate_file', 'is missing, and is needed beside lan.key_file');
   const files = { certificate, key, directory, credentials };
-  return { files, leaf: await readOwnCertificate(files) };
+  return { files, leaf: await readCustomCertificate(files) };
 }
 
 /** A program that is named by a path is looked for beside the configuration, any other where programs are. */
-function commandOf(command: readonly string[] | undefined, directory: string): HooksConfiguration['command'] {
+function resolveCommand(command: readonly string[] | undefined, directory: string): HooksConfiguration['command'] {
   const [program, ...args] = command ?? [];
   if (program === undefined) return null;
   return [program.includes('/') ? resolve(directory, program) : program, ...args];
@@ -228,7 +228,7 @@ function commandOf(command: readonly string[] | undefined, directory: string): H
 async function readCa(file: string, directory: string): Promise<string[]> {
   if (file === '') return [];
   const path = resolve(directory, file);
-  const pem = await readBounded(path, MAX_FILE_BYTES).catch(() => null);
+  const pem = await readBoundedFile(path, MAX_FILE_BYTES).catch(() => null);
   if (pem?.includes('-----BEGIN CERTIFICATE-----')) return [pem];
   throw new Error(
     `${path} ${(await stat(path).catch(() => null)) === null ? 'is not there' : 'holds no PEM certificate'}`,

@@ -2,16 +2,16 @@ import { resolve } from 'node:path';
 import type * as v from 'valibot';
 import {
   type ClientCredentials,
+  checkApplianceName,
   checkClientId,
-  checkName,
   checkScope,
   type DeclaredAppliance,
 } from '../core/appliances/appliance.ts';
 import { Failure, messageOf } from '../core/failure.ts';
-import { readBounded } from '../system/bounded-file.ts';
-import { sha256 } from '../system/compare.ts';
-import { readPublicKeys } from '../system/public-keys.ts';
+import { readBoundedFile } from '../system/bounded-file.ts';
+import { parseJwkSet } from '../system/jwk-set.ts';
 import type { readSecret } from '../system/secret-file.ts';
+import { sha256 } from '../system/secret-hash.ts';
 import type { applianceSchema } from './schema.ts';
 
 /** What reading declarations takes. */
@@ -21,38 +21,38 @@ interface DeclarationContext {
   /** Where relative paths begin. */
   readonly directory: string;
   /** systemd's `$CREDENTIALS_DIRECTORY`. */
-  readonly credentials: string | undefined;
+  readonly credentialsDirectory: string | undefined;
   /** Reads a secret's file. */
-  readonly secretOf: typeof readSecret;
+  readonly readSecret: typeof readSecret;
   /** The failure that says what is wrong with a key. */
-  invalid(key: string, what: string): Failure;
+  invalidKey(key: string, what: string): Failure;
   /** Called with what is wrong with an appliance, which is left out. */
   report(fault: Failure): void;
 }
 
 /** A table `[appliances.NAME]`. */
-type Table = v.InferOutput<typeof applianceSchema>;
+type ApplianceSection = v.InferOutput<typeof applianceSchema>;
 
 /** Characters of a secret that a maker chose: what is shorter is soon guessed. */
 const MIN_SECRET_LENGTH = 16;
 /** VSCHAR of RFC 6749, appendix A.2: other characters come to the hub as each library encodes them. */
-const SECRET = /^[\x20-\x7e]+$/;
+const SECRET_CHARACTERS = /^[\x20-\x7e]+$/;
 /** Bytes of a JWK Set. */
 const MAX_JWKS_BYTES = 65_536;
 
 /** Reads all of `[appliances.NAME]`, with the files that are named there. */
-export async function readDeclarations(
-  tables: Readonly<Record<string, Table>>,
+export async function readDeclaredAppliances(
+  tables: Readonly<Record<string, ApplianceSection>>,
   context: DeclarationContext,
 ): Promise<DeclaredAppliance[]> {
   const declarations: DeclaredAppliance[] = [];
   for (const [name, table] of Object.entries(tables)) {
     try {
-      const declaration = await readDeclaration(name, table, context);
+      const declaration = await readDeclaredAppliance(name, table, context);
       const other = declarations.find(({ clientId }) => clientId === declaration.clientId);
       if (other !== undefined) {
         const what = `found ${JSON.stringify(other.clientId)}, which is the client_id of ${other.name} too; allowed is another`;
-        throw context.invalid(`appliances.${name}.client_id`, what);
+        throw context.invalidKey(`appliances.${name}.client_id`, what);
       }
       declarations.push(declaration);
     } catch (error) {
@@ -63,15 +63,19 @@ export async function readDeclarations(
   return declarations;
 }
 
-async function readDeclaration(name: string, table: Table, context: DeclarationContext): Promise<DeclaredAppliance> {
+async function readDeclaredAppliance(
+  name: string,
+  table: ApplianceSection,
+  context: DeclarationContext,
+): Promise<DeclaredAppliance> {
   const about = async <T>(key: string, read: () => T | Promise<T>): Promise<T> => {
     try {
       return await read();
     } catch (error) {
-      throw context.invalid(key, messageOf(error));
+      throw context.invalidKey(key, messageOf(error));
     }
   };
-  await about('appliances', () => checkName(name));
+  await about('appliances', () => checkApplianceName(name));
   const key = `appliances.${name}`;
   return {
     name,
@@ -84,16 +88,16 @@ async function readDeclaration(name: string, table: Table, context: DeclarationC
 
 async function readCredentials(
   key: string,
-  { secret_file, jwks_file }: Table,
+  { secret_file, jwks_file }: ApplianceSection,
   context: DeclarationContext,
   about: <T>(key: string, read: () => Promise<T>) => Promise<T>,
 ): Promise<ClientCredentials> {
   if (secret_file !== undefined && jwks_file !== undefined) {
-    throw context.invalid(key, 'has both secret_file and jwks_file; allowed is one of them');
+    throw context.invalidKey(key, 'has both secret_file and jwks_file; allowed is one of them');
   }
-  if (secret_file !== undefined) return about(`${key}.secret_file`, () => readHash(secret_file, context));
-  if (jwks_file !== undefined) return about(`${key}.jwks_file`, () => readKeys(jwks_file, context));
-  throw context.invalid(key, 'has neither secret_file nor jwks_file; one of them is needed');
+  if (secret_file !== undefined) return about(`${key}.secret_file`, () => readSecretHash(secret_file, context));
+  if (jwks_file !== undefined) return about(`${key}.jwks_file`, () => readJwks(jwks_file, context));
+  throw context.invalidKey(key, 'has neither secret_file nor jwks_file; one of them is needed');
 }
 
 /** @throws Error in words that fit behind the key's name, as all that follow */
@@ -103,9 +107,9 @@ function checkPortal(portal: string | null, portals: readonly string[]): string 
   throw new Error(`found ${JSON.stringify(portal.slice(0, 80))}; allowed is ${allowed}`);
 }
 
-async function readHash(
+async function readSecretHash(
   file: string,
-  { directory, credentials, secretOf }: DeclarationContext,
+  { directory, credentialsDirectory: credentials, readSecret: secretOf }: DeclarationContext,
 ): Promise<ClientCredentials> {
   const secret = (await secretOf(file, directory, credentials)).reveal();
   if (secret.length < MIN_SECRET_LENGTH) {
@@ -113,23 +117,24 @@ async function readHash(
       `holds ${secret.length} characters; allowed are ${MIN_SECRET_LENGTH} or more, best of all 256 random bits (openssl rand -hex 32)`,
     );
   }
-  if (!SECRET.test(secret)) throw new Error('holds a character that is not of ASCII; allowed are its printable ones');
+  if (!SECRET_CHARACTERS.test(secret))
+    throw new Error('holds a character that is not of ASCII; allowed are its printable ones');
   return { kind: 'secret', hash: sha256(secret) };
 }
 
-async function readKeys(file: string, { directory }: DeclarationContext): Promise<ClientCredentials> {
+async function readJwks(file: string, { directory }: DeclarationContext): Promise<ClientCredentials> {
   const path = resolve(directory, file);
-  const text = await readBounded(path, MAX_JWKS_BYTES).catch((error: unknown) => {
+  const text = await readBoundedFile(path, MAX_JWKS_BYTES).catch((error: unknown) => {
     const why = error instanceof RangeError ? error.message : 'is it there, and may this user read it?';
     throw new Error(`names a file that can't be read (${why}); relative paths begin at ${directory}`);
   });
-  const read = readPublicKeys(parsed(text));
-  if (read.kind === 'unusable') throw new Error(`${path} ${read.why}`);
+  const read = parseJwkSet(tryParseJson(text));
+  if (read.kind === 'unusable') throw new Error(`${path} ${read.reason}`);
   return { kind: 'keys', keys: read.keys };
 }
 
 /** The JSON in a text; undefined where it is none. */
-function parsed(text: string): unknown {
+function tryParseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {

@@ -2,8 +2,8 @@ import { homedir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import * as v from 'valibot';
 import { Failure } from '../core/failure.ts';
-import { readBounded } from '../system/bounded-file.ts';
-import { type RawTable, withEnvironment } from './environment.ts';
+import { readBoundedFile } from '../system/bounded-file.ts';
+import { applyEnvironment, type RawTable } from './environment-overrides.ts';
 
 /** The file that is read if the user names none. */
 const DEFAULT_FILE = '/etc/latchkey/latchkey.toml';
@@ -11,7 +11,10 @@ const DEFAULT_FILE = '/etc/latchkey/latchkey.toml';
 export const MAX_FILE_BYTES = 1 << 20;
 
 /** The file to read: as named by the user, else `LATCHKEY_CONFIG`, else {@link DEFAULT_FILE}. `named`: it must be there. */
-export function locate(file: string | undefined, env: NodeJS.ProcessEnv): { path: string; named: boolean } {
+export function locateConfigurationFile(
+  file: string | undefined,
+  env: NodeJS.ProcessEnv,
+): { path: string; named: boolean } {
   const named = file ?? (env['LATCHKEY_CONFIG'] || undefined);
   return { path: resolve(named ?? DEFAULT_FILE), named: named !== undefined };
 }
@@ -20,9 +23,9 @@ export function locate(file: string | undefined, env: NodeJS.ProcessEnv): { path
  * Reads the file, as TOML gives it; empty if it is missing and the user did not name it.
  * @throws Failure `config_invalid`
  */
-export async function readTable(path: string, named: boolean): Promise<RawTable> {
+export async function readConfigurationFile(path: string, named: boolean): Promise<RawTable> {
   try {
-    return await parseToml(await readBounded(path, MAX_FILE_BYTES), path);
+    return await parseToml(await readBoundedFile(path, MAX_FILE_BYTES), path);
   } catch (cause) {
     if (cause instanceof Failure) throw cause;
     if (!named && cause instanceof Error && 'code' in cause && cause.code === 'ENOENT') return {};
@@ -54,22 +57,22 @@ export function defaultStateDirectory(env: NodeJS.ProcessEnv): string {
 }
 
 /** One that can't be used leaves the others. */
-const textIfAny = v.fallback(v.optional(v.string()), undefined);
+const optionalText = v.fallback(v.optional(v.string()), undefined);
 
 /**
  * Where the daemon's control socket may be, likeliest first: the system service's before the user's own. A configuration
  * that says where leaves no choice, lest a command meant for one hub reach another.
  */
-export async function controlSockets(file: string | undefined, env: NodeJS.ProcessEnv): Promise<string[]> {
-  const { path, named } = locate(file, env);
-  const raw = withEnvironment(
-    await readTable(path, named).catch((error: unknown) => {
+export async function controlSocketCandidates(file: string | undefined, env: NodeJS.ProcessEnv): Promise<string[]> {
+  const { path, named } = locateConfigurationFile(file, env);
+  const raw = applyEnvironment(
+    await readConfigurationFile(path, named).catch((error: unknown) => {
       if (named) throw error;
       return {};
     }),
     env,
   );
-  const hub = v.safeParse(v.looseObject({ control_socket: textIfAny, state_dir: textIfAny }), raw['hub']);
+  const hub = v.safeParse(v.looseObject({ control_socket: optionalText, state_dir: optionalText }), raw['hub']);
   const { control_socket, state_dir } = hub.success ? hub.output : {};
   const own = state_dir === undefined ? [] : [join(state_dir, 'control.sock')];
   const absolute = (socket: string) => resolve(dirname(path), socket);

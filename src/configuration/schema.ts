@@ -150,7 +150,7 @@ export const configurationSchema = v.strictObject({
 });
 
 /** The keys that a section's table may have. */
-export function keysIn(section: string): object {
+export function sectionEntries(section: string): object {
   const sections = { hub, lan, pairing, notify, metrics, appliances: applianceSchema };
   return Object.entries(sections).find(([name]) => name === section)?.[1].entries ?? portalSchema.entries;
 }

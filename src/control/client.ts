@@ -3,24 +3,24 @@ import { text } from 'node:stream/consumers';
 import * as v from 'valibot';
 import type { InviteRequest } from '../core/administration.ts';
 import { Failure } from '../core/failure.ts';
-import { failureOf } from './failures.ts';
-import { findHub } from './find-hub.ts';
+import { failureFromResponse } from './failures.ts';
+import { findControlSocket } from './find-control-socket.ts';
 import type { PairingEventMessage } from './messages.ts';
-import { followRoute, type Route, routes } from './routes.ts';
+import { pairingEventsRoute, type Route, routes } from './routes.ts';
 
 /**
  * The running hub, as the command line speaks to it: what each method asks is in {@link routes}. Every call rejects with the
  * hub's own Failure if it refuses, and with `hub_stopping` if it goes before it has answered.
  */
-export type ControlClient = Awaited<ReturnType<typeof connectControl>>;
+export type ControlClient = Awaited<ReturnType<typeof connectControlClient>>;
 
 /**
  * Connects to the running hub.
  * @param paths where its socket may be; the first one that somebody listens on is taken
  * @throws Failure `hub_not_running`, or `not_allowed` where this user may not speak to it
  */
-export async function connectControl(paths: readonly string[]) {
-  const socketPath = await findHub(paths);
+export async function connectControlClient(paths: readonly string[]) {
+  const socketPath = await findControlSocket(paths);
   const closing = new AbortController();
 
   async function call<R extends Route>(
@@ -28,13 +28,13 @@ export async function connectControl(paths: readonly string[]) {
     asked: v.InferInput<R['request']>,
   ): Promise<v.InferInput<R['answer']>> {
     const { status, answer } = await exchange(route, asked).catch((error: unknown) => {
-      throw hubGone(error);
+      throw hubStopping(error);
     });
-    return parsed(route.answer, status, answer);
+    return parseResponse(route.answer, status, answer);
   }
 
   async function exchange(route: Route, asked: Record<string, unknown>): Promise<{ status: number; answer: string }> {
-    const response = await send(socketPath, route, asked, closing.signal);
+    const response = await sendRequest(socketPath, route, asked, closing.signal);
     return { status: response.statusCode ?? 0, answer: await text(response) };
   }
 
@@ -74,19 +74,24 @@ export async function connectControl(paths: readonly string[]) {
     async *followPairing(id: string, signal: AbortSignal): AsyncGenerator<PairingEventMessage, void> {
       let ended = false;
       try {
-        const response = await send(socketPath, followRoute, { id }, AbortSignal.any([signal, closing.signal]));
+        const response = await sendRequest(
+          socketPath,
+          pairingEventsRoute,
+          { id },
+          AbortSignal.any([signal, closing.signal]),
+        );
         const status = response.statusCode ?? 0;
-        if (status !== 200) parsed(followRoute.answer, status, await text(response));
-        for await (const line of linesOf(response)) {
-          const report = parsed(followRoute.answer, status, line);
+        if (status !== 200) parseResponse(pairingEventsRoute.answer, status, await text(response));
+        for await (const line of readLines(response)) {
+          const report = parseResponse(pairingEventsRoute.answer, status, line);
           ended = report.event === 'paired' || report.event === 'failed';
           yield report;
         }
       } catch (error) {
         if (signal.aborted) return;
-        throw error instanceof Failure ? error : hubGone(error);
+        throw error instanceof Failure ? error : hubStopping(error);
       }
-      if (!ended && !signal.aborted) throw hubGone();
+      if (!ended && !signal.aborted) throw hubStopping();
     },
     async [Symbol.asyncDispose]() {
       closing.abort();
@@ -95,7 +100,7 @@ export async function connectControl(paths: readonly string[]) {
 }
 
 /** Sends a request on a connection of its own, and waits as long as it takes: a portal may make a refresh last. */
-function send(
+function sendRequest(
   socketPath: string,
   { method, path: pattern }: Route,
   asked: Record<string, unknown>,
@@ -115,9 +120,13 @@ function send(
 }
 
 /** @throws Failure the hub's own, or `unexpected` if this is no answer to what was asked */
-function parsed<Schema extends v.GenericSchema>(schema: Schema, status: number, text: string): v.InferInput<Schema> {
+function parseResponse<Schema extends v.GenericSchema>(
+  schema: Schema,
+  status: number,
+  text: string,
+): v.InferInput<Schema> {
   const answer = text === '' ? undefined : parseJson(text);
-  if (status < 200 || status > 299) throw failureOf(status, answer);
+  if (status < 200 || status > 299) throw failureFromResponse(status, answer);
   if (v.is(schema, answer)) return answer;
   throw new Failure(
     'unexpected',
@@ -136,7 +145,7 @@ function parseJson(text: string): unknown {
 }
 
 /** The lines of an answer, as they come in. */
-async function* linesOf(response: IncomingMessage): AsyncGenerator<string> {
+async function* readLines(response: IncomingMessage): AsyncGenerator<string> {
   let pending = '';
   response.setEncoding('utf8');
   for await (const chunk of response) {
@@ -146,7 +155,7 @@ async function* linesOf(response: IncomingMessage): AsyncGenerator<string> {
   }
 }
 
-function hubGone(cause?: unknown): Failure {
+function hubStopping(cause?: unknown): Failure {
   const message =
     'the hub went away before it had answered; when it runs again, "latchkey status" shows how things stand';
   return new Failure('hub_stopping', message, { cause });

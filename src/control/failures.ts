@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyReply } from 'fastify';
 import * as v from 'valibot';
 import { Failure, type FailureCode, messageOf } from '../core/failure.ts';
 import type { Log } from '../core/log.ts';
-import { failureAnswer } from './messages.ts';
+import { failureResponseSchema } from './messages.ts';
 
 /** The one table of what a failure is in HTTP, on the control socket. */
 const httpStatus: Readonly<Record<FailureCode, number>> = {
@@ -37,32 +37,32 @@ const httpStatus: Readonly<Record<FailureCode, number>> = {
   unexpected: 500,
 };
 
-/** Makes every answer that is not 2xx a {@link failureAnswer}, whoever refused: a route, Fastify or its router. */
-export function answerFailures(app: FastifyInstance, log: Log): void {
+/** Makes every answer that is not 2xx a {@link failureResponseSchema}, whoever refused: a route, Fastify or its router. */
+export function setErrorHandlers(app: FastifyInstance, log: Log): void {
   app.setErrorHandler((error: unknown, request, reply) => {
     const status = frameworkStatus(error);
-    if (error instanceof Failure) return refuse(reply, error);
-    if (status !== null) return refuse(reply, new Failure('request_invalid', messageOf(error)), status);
+    if (error instanceof Failure) return sendFailure(reply, error);
+    if (status !== null) return sendFailure(reply, new Failure('request_invalid', messageOf(error)), status);
     log.error('control_request_failed', { route: request.routeOptions.url, error: messageOf(error) });
-    return refuse(reply, new Failure('unexpected', "internal error: see the hub's log"));
+    return sendFailure(reply, new Failure('unexpected', "internal error: see the hub's log"));
   });
   app.setNotFoundHandler({}, (request, reply) => {
     const what = `${request.method} ${request.url.slice(0, 200)}`;
     const message = `the running hub knows no ${what}: are it and this command one version?`;
-    return refuse(reply, new Failure('request_invalid', message), 404);
+    return sendFailure(reply, new Failure('request_invalid', message), 404);
   });
 }
 
 /** Answers with a failure. */
-export function refuse(reply: FastifyReply, failure: Failure, status = httpStatus[failure.code]): FastifyReply {
-  const answer: v.InferInput<typeof failureAnswer> = { code: failure.code, message: messageOf(failure) };
+export function sendFailure(reply: FastifyReply, failure: Failure, status = httpStatus[failure.code]): FastifyReply {
+  const answer: v.InferInput<typeof failureResponseSchema> = { code: failure.code, message: messageOf(failure) };
   return reply.code(status).send(answer);
 }
 
 /** What is wrong, from an answer that is not 2xx. @param answer parsed JSON */
-export function failureOf(status: number, answer: unknown): Failure {
-  const said = v.is(failureAnswer, answer) ? answer : null;
-  if (said !== null && isKnown(said.code)) return new Failure(said.code, said.message);
+export function failureFromResponse(status: number, answer: unknown): Failure {
+  const said = v.is(failureResponseSchema, answer) ? answer : null;
+  if (said !== null && isFailureCode(said.code)) return new Failure(said.code, said.message);
   const next = 'see its log ("journalctl -u latchkey")';
   return new Failure(
     'unexpected',
@@ -70,7 +70,7 @@ export function failureOf(status: number, answer: unknown): Failure {
   );
 }
 
-function isKnown(code: string): code is FailureCode {
+function isFailureCode(code: string): code is FailureCode {
   return Object.hasOwn(httpStatus, code);
 }
 

@@ -1,8 +1,8 @@
 import * as v from 'valibot';
 import { APPLIANCE_STATES } from '../core/administration.ts';
 import { APPLIANCE_CONDITION_CODES, HUB_CONDITION_CODES, SEVERITIES } from '../core/health/condition.ts';
-import { FAILURE_REASONS } from '../core/pairings/pairing.ts';
-import { LEFT_OUT_REASONS } from '../core/pairings/round.ts';
+import { PAIRING_FAILURE_REASONS } from '../core/pairings/pairing.ts';
+import { SKIP_REASONS } from '../core/pairings/pairing-batch.ts';
 import { HISTORY_KINDS } from '../core/reports/history.ts';
 import { HUB_PROBLEM_CODES, NOTICE_CODES } from '../core/reports/notice.ts';
 import { PROBLEM_CODES } from '../core/reports/problem.ts';
@@ -15,14 +15,14 @@ import { PROBLEM_CODES } from '../core/reports/problem.ts';
 const text = v.string();
 const textOrNull = v.nullable(text);
 const number = v.number();
-const left = v.exactOptional;
+const optional = v.exactOptional;
 
-const reason = v.picklist(FAILURE_REASONS);
+const reason = v.picklist(PAIRING_FAILURE_REASONS);
 
 const problem = v.object({ code: v.picklist(PROBLEM_CODES), message: text, since: text });
 
 /** An appliance, in `status`. */
-export const applianceAnswer = v.object({
+export const applianceResponseSchema = v.object({
   name: text,
   client_id: text,
   state: v.picklist(APPLIANCE_STATES),
@@ -33,39 +33,39 @@ export const applianceAnswer = v.object({
   problem: v.nullable(problem),
   portal: text,
   account: textOrNull,
-  authorize_url: left(text),
-  declared: left(v.literal(true)),
-  waiting_for_approval: left(
+  authorize_url: optional(text),
+  declared: optional(v.literal(true)),
+  waiting_for_approval: optional(
     v.object({ since: text, software_id: textOrNull, comparison_code: text, address: textOrNull }),
   ),
-  without_credentials: left(v.literal(true)),
-  credentials_damaged: left(v.literal(true)),
-  pairing_failed: left(v.object({ reason, message: text, at: text })),
-  wanted_scope: left(textOrNull),
+  without_credentials: optional(v.literal(true)),
+  credentials_damaged: optional(v.literal(true)),
+  pairing_failed: optional(v.object({ reason, message: text, at: text })),
+  wanted_scope: optional(textOrNull),
 });
-export type ApplianceAnswer = v.InferOutput<typeof applianceAnswer>;
+export type ApplianceResponse = v.InferOutput<typeof applianceResponseSchema>;
 
-const hubAnswer = v.object({
+const hubResponseSchema = v.object({
   id: text,
   name: text,
   version: text,
   address: textOrNull,
   http_port: number,
   https_port: number,
-  metrics_port: left(number),
+  metrics_port: optional(number),
   ca_fingerprint: text,
-  ca_rotation: left(v.object({ old_fingerprint: text, until: textOrNull })),
+  ca_rotation: optional(v.object({ old_fingerprint: text, until: textOrNull })),
   uptime: number,
-  config_file: left(text),
-  test_mode: left(v.literal(true)),
-  registration_open_for: left(number),
-  registration_asked: left(number),
-  problems: left(v.array(v.object({ code: v.picklist(HUB_PROBLEM_CODES), message: text, since: text }))),
+  config_file: optional(text),
+  test_mode: optional(v.literal(true)),
+  registration_open_for: optional(number),
+  registration_asked: optional(number),
+  problems: optional(v.array(v.object({ code: v.picklist(HUB_PROBLEM_CODES), message: text, since: text }))),
 });
 
-export type HubAnswer = v.InferOutput<typeof hubAnswer>;
+export type HubResponse = v.InferOutput<typeof hubResponseSchema>;
 
-const noticeAnswer = v.object({
+const noticeResponseSchema = v.object({
   code: v.picklist(NOTICE_CODES),
   severity: v.picklist(['error', 'warning']),
   appliance: textOrNull,
@@ -74,7 +74,7 @@ const noticeAnswer = v.object({
   since: text,
 });
 
-const conditionAnswer = v.object({
+const conditionResponseSchema = v.object({
   code: v.picklist([...HUB_CONDITION_CODES, ...APPLIANCE_CONDITION_CODES]),
   severity: v.picklist(SEVERITIES),
   appliance: textOrNull,
@@ -83,65 +83,65 @@ const conditionAnswer = v.object({
   since: textOrNull,
   until: textOrNull,
 });
-export type ConditionAnswer = v.InferOutput<typeof conditionAnswer>;
+export type ConditionResponse = v.InferOutput<typeof conditionResponseSchema>;
 
-export const statusAnswer = v.object({
-  hub: hubAnswer,
-  appliances: v.array(applianceAnswer),
-  conditions: v.array(conditionAnswer),
-  notices: v.array(noticeAnswer),
+export const statusResponseSchema = v.object({
+  hub: hubResponseSchema,
+  appliances: v.array(applianceResponseSchema),
+  conditions: v.array(conditionResponseSchema),
+  notices: v.array(noticeResponseSchema),
 });
-export type StatusAnswer = v.InferOutput<typeof statusAnswer>;
+export type StatusResponse = v.InferOutput<typeof statusResponseSchema>;
 
-const certificate = { certificate: text, fingerprint: text };
+const certificateMembers = { certificate: text, fingerprint: text };
 
-export const authorityAnswer = v.object({
-  ...certificate,
-  old: left(v.object({ ...certificate, until: textOrNull })),
+export const authorityResponseSchema = v.object({
+  ...certificateMembers,
+  old: optional(v.object({ ...certificateMembers, until: textOrNull })),
 });
 
 /** An appliance's credentials, shown once. */
-export const credentialsAnswer = v.object({
+export const credentialsResponseSchema = v.object({
   name: text,
   client_id: text,
   client_secret: text,
   token_endpoint: text,
   ca_fingerprint: text,
 });
-export type CredentialsAnswer = v.InferOutput<typeof credentialsAnswer>;
+export type CredentialsResponse = v.InferOutput<typeof credentialsResponseSchema>;
 
-const registrationPlace = { registration_endpoint: text, ca_fingerprint: text };
+const registrationTarget = { registration_endpoint: text, ca_fingerprint: text };
 
 /** An initial access token, shown once. */
-export const inviteAnswer = v.object({
+export const inviteResponseSchema = v.object({
   token: text,
   name: textOrNull,
   scope: textOrNull,
   expires_in: number,
-  ...registrationPlace,
+  ...registrationTarget,
 });
-export type InviteAnswer = v.InferOutput<typeof inviteAnswer>;
+export type InviteResponse = v.InferOutput<typeof inviteResponseSchema>;
 
-export const registrationAnswer = v.object({ open_for: number, ...registrationPlace });
-export type OpenRegistrationAnswer = v.InferOutput<typeof registrationAnswer>;
+export const openRegistrationResponseSchema = v.object({ open_for: number, ...registrationTarget });
+export type OpenRegistrationResponse = v.InferOutput<typeof openRegistrationResponseSchema>;
 
 /** `sign_in` is a one-time address that signs a browser in; good for `expires_in` seconds. */
-export const setupCodeAnswer = v.object({ code: text, page: text, sign_in: text, expires_in: number });
-export type SetupCodeAnswer = v.InferOutput<typeof setupCodeAnswer>;
+export const setupCodeResponseSchema = v.object({ code: text, page: text, sign_in: text, expires_in: number });
+export type SetupCodeResponse = v.InferOutput<typeof setupCodeResponseSchema>;
 
 /** An RFC 6749 token response; `scope` is left out where there is none. */
-export const tokenAnswer = v.object({
+export const accessTokenResponseSchema = v.object({
   access_token: text,
   token_type: v.literal('Bearer'),
   expires_in: number,
-  scope: left(text),
+  scope: optional(text),
 });
 
 /** The line that last had something added comes first. */
-export const historyAnswer = v.array(
+export const historyResponseSchema = v.array(
   v.object({
     kind: v.picklist(HISTORY_KINDS),
-    why: v.nullable(v.picklist([...FAILURE_REASONS, ...PROBLEM_CODES])),
+    why: v.nullable(v.picklist([...PAIRING_FAILURE_REASONS, ...PROBLEM_CODES])),
     first: text,
     last: text,
     count: number,
@@ -149,63 +149,63 @@ export const historyAnswer = v.array(
 );
 
 /** The id of the pairing that was started. */
-export const pairingAnswer = v.object({ pairing: text });
+export const startPairingResponseSchema = v.object({ pairing: text });
 
 /** A line of the events of a pairing, as `latchkey pair --json` prints it. */
-export const pairingEvent = v.variant('event', [
+export const pairingEventMessageSchema = v.variant('event', [
   v.object({ event: v.literal('connecting'), problem: textOrNull, expires_in: number }),
   v.object({
     event: v.literal('waiting'),
     authorize_url: text,
-    short_url: left(text),
+    short_url: optional(text),
     expires_in: number,
-    reason: left(v.picklist(['link_ended', 'address_changed'])),
-    unconfirmed: left(v.array(v.object({ id: text, address: text }))),
+    reason: optional(v.picklist(['link_ended', 'address_changed'])),
+    unconfirmed: optional(v.array(v.object({ id: text, address: text }))),
   }),
   v.object({ event: v.literal('paired'), scope: textOrNull }),
   v.object({ event: v.literal('failed'), reason, message: text }),
 ]);
-export type PairingEventMessage = v.InferOutput<typeof pairingEvent>;
+export type PairingEventMessage = v.InferOutput<typeof pairingEventMessageSchema>;
 
-export const roundAnswer = v.object({
+export const pairingBatchResponseSchema = v.object({
   id: text,
   current: v.nullable(v.object({ pairing: text, appliance: text })),
   next: textOrNull,
   connected: v.array(text),
-  leftOut: v.array(v.object({ name: text, pairing: textOrNull, reason: v.picklist(LEFT_OUT_REASONS) })),
+  leftOut: v.array(v.object({ name: text, pairing: textOrNull, reason: v.picklist(SKIP_REASONS) })),
   differentAccounts: v.array(v.object({ appliance: text, account: text })),
 });
 
-export const labelAnswer = v.object({ name: text, hub_name: text, link: text, by_address: textOrNull });
+export const labelResponseSchema = v.object({ name: text, hub_name: text, link: text, by_address: textOrNull });
 
-export const trialsAnswer = v.array(
+export const testNoticesResponseSchema = v.array(
   v.object({ hook: v.picklist(['command', 'webhook']), target: text, ok: v.boolean(), detail: text }),
 );
 
-export const storeKeyAnswer = v.object({
+export const storeKeyRotationResponseSchema = v.object({
   leftovers: v.array(text),
   copy_problem: textOrNull,
   is_credential: v.boolean(),
 });
-export type StoreKeyAnswer = v.InferOutput<typeof storeKeyAnswer>;
+export type StoreKeyRotationResponse = v.InferOutput<typeof storeKeyRotationResponseSchema>;
 
-export const backupAnswer = v.object({ copy: text, made: text, appliances: number, grants: number });
+export const backupResponseSchema = v.object({ copy: text, made: text, appliances: number, grants: number });
 
-export const restoreAnswer = v.object({
+export const restoreResponseSchema = v.object({
   made: text,
   hub_id: text,
   restored: v.array(text),
   kept: v.array(text),
 });
-export type RestoreAnswer = v.InferOutput<typeof restoreAnswer>;
+export type RestoreResponse = v.InferOutput<typeof restoreResponseSchema>;
 
 /** The id of the reload that was begun. */
-export const reloadAnswer = v.object({ reload: text });
+export const reloadResponseSchema = v.object({ reload: text });
 
-export const reloadOutcomeAnswer = v.variant('state', [
+export const reloadOutcomeResponseSchema = v.variant('state', [
   v.object({ state: v.picklist(['under_way', 'done', 'unknown']) }),
   v.object({ state: v.literal('failed'), message: text }),
 ]);
 
 /** Every answer that is not 2xx. */
-export const failureAnswer = v.object({ code: text, message: text });
+export const failureResponseSchema = v.object({ code: text, message: text });

@@ -1,24 +1,24 @@
 import * as v from 'valibot';
 import {
-  applianceAnswer,
-  authorityAnswer,
-  backupAnswer,
-  credentialsAnswer,
-  historyAnswer,
-  inviteAnswer,
-  labelAnswer,
-  pairingAnswer,
-  pairingEvent,
-  registrationAnswer,
-  reloadAnswer,
-  reloadOutcomeAnswer,
-  restoreAnswer,
-  roundAnswer,
-  setupCodeAnswer,
-  statusAnswer,
-  storeKeyAnswer,
-  tokenAnswer,
-  trialsAnswer,
+  accessTokenResponseSchema,
+  applianceResponseSchema,
+  authorityResponseSchema,
+  backupResponseSchema,
+  credentialsResponseSchema,
+  historyResponseSchema,
+  inviteResponseSchema,
+  labelResponseSchema,
+  openRegistrationResponseSchema,
+  pairingBatchResponseSchema,
+  pairingEventMessageSchema,
+  reloadOutcomeResponseSchema,
+  reloadResponseSchema,
+  restoreResponseSchema,
+  setupCodeResponseSchema,
+  startPairingResponseSchema,
+  statusResponseSchema,
+  storeKeyRotationResponseSchema,
+  testNoticesResponseSchema,
 } from './messages.ts';
 
 /** Something that the command line may ask of the running hub: JSON over HTTP on a Unix socket. */
@@ -36,55 +36,55 @@ export interface Route {
 const textOrNull = v.optional(v.nullable(v.string()), null);
 const seconds = v.pipe(v.number(), v.integer('whole seconds'));
 
-const everything = v.strictObject({});
-const named = v.strictObject({ name: v.string() });
-const identified = v.strictObject({ id: v.string() });
-const kept = v.strictObject({ keep: seconds });
-const registered = v.strictObject({ name: v.string(), scope: textOrNull, portal: textOrNull });
-const secret = v.strictObject({ name: v.string(), replace_keys: v.optional(v.boolean(), false) });
-const approved = v.strictObject({ name: v.string(), code: textOrNull });
-const invited = v.strictObject({ name: textOrNull, scope: textOrNull, portal: textOrNull, ttl: seconds });
-const opened = v.strictObject({ open_for: seconds });
-const sealed = v.strictObject({ passphrase: v.string() });
-const unsealed = v.strictObject({ copy: v.string(), passphrase: v.string() });
-const nothing = v.void();
+const emptyRequest = v.strictObject({});
+const nameRequest = v.strictObject({ name: v.string() });
+const idRequest = v.strictObject({ id: v.string() });
+const keepAuthorityRequest = v.strictObject({ keep: seconds });
+const addApplianceRequest = v.strictObject({ name: v.string(), scope: textOrNull, portal: textOrNull });
+const rotateSecretRequest = v.strictObject({ name: v.string(), replace_keys: v.optional(v.boolean(), false) });
+const approveApplianceRequest = v.strictObject({ name: v.string(), code: textOrNull });
+const inviteRequest = v.strictObject({ name: textOrNull, scope: textOrNull, portal: textOrNull, ttl: seconds });
+const openRegistrationRequest = v.strictObject({ open_for: seconds });
+const backupRequest = v.strictObject({ passphrase: v.string() });
+const restoreRequest = v.strictObject({ copy: v.string(), passphrase: v.string() });
+const noContent = v.void();
 
 /** The one table of what the control socket serves; the server and the client both follow it. */
 export const routes = {
-  status: route('GET', '/v1/status', everything, statusAnswer),
-  testNotices: route('POST', '/v1/notices/test', everything, trialsAnswer),
-  authority: route('GET', '/v1/ca', everything, authorityAnswer),
+  status: route('GET', '/v1/status', emptyRequest, statusResponseSchema),
+  testNotices: route('POST', '/v1/notices/test', emptyRequest, testNoticesResponseSchema),
+  authority: route('GET', '/v1/ca', emptyRequest, authorityResponseSchema),
   /** `keep`: for how many seconds appliances that trust no other than the old CA are served. */
-  rotateAuthority: route('POST', '/v1/ca', kept, authorityAnswer),
-  keepOldAuthority: route('PUT', '/v1/ca/old', kept, authorityAnswer),
-  addAppliance: route('POST', '/v1/appliances', registered, credentialsAnswer, 201),
-  removeAppliance: route('DELETE', '/v1/appliances/:name', named, nothing),
+  rotateAuthority: route('POST', '/v1/ca', keepAuthorityRequest, authorityResponseSchema),
+  keepOldAuthority: route('PUT', '/v1/ca/old', keepAuthorityRequest, authorityResponseSchema),
+  addAppliance: route('POST', '/v1/appliances', addApplianceRequest, credentialsResponseSchema, 201),
+  removeAppliance: route('DELETE', '/v1/appliances/:name', nameRequest, noContent),
   /** `replace_keys`: whether the secret may take the place of the appliance's own keys. */
-  rotateSecret: route('POST', '/v1/appliances/:name/secret', secret, credentialsAnswer),
+  rotateSecret: route('POST', '/v1/appliances/:name/secret', rotateSecretRequest, credentialsResponseSchema),
   /** `code`: the comparison code that the installer saw; null where none is to be checked. */
-  approveAppliance: route('POST', '/v1/appliances/:name/approval', approved, applianceAnswer),
-  invite: route('POST', '/v1/invites', invited, inviteAnswer, 201),
+  approveAppliance: route('POST', '/v1/appliances/:name/approval', approveApplianceRequest, applianceResponseSchema),
+  invite: route('POST', '/v1/invites', inviteRequest, inviteResponseSchema, 201),
   /** `open_for`: for how many seconds registration is open; 0 closes it. */
-  openRegistration: route('PUT', '/v1/registration', opened, registrationAnswer),
-  pair: route('POST', '/v1/appliances/:name/pairings', named, pairingAnswer, 201),
-  label: route('GET', '/v1/appliances/:name/label', named, labelAnswer),
-  pairAll: route('POST', '/v1/rounds', everything, roundAnswer, 201),
-  nextPairing: route('POST', '/v1/rounds/:id/next', identified, roundAnswer),
-  unpair: route('DELETE', '/v1/appliances/:name/grant', named, nothing),
-  token: route('GET', '/v1/appliances/:name/token', named, tokenAnswer),
-  history: route('GET', '/v1/appliances/:name/history', named, historyAnswer),
-  refresh: route('POST', '/v1/appliances/:name/refresh', named, applianceAnswer),
-  setupCode: route('GET', '/v1/setup-code', everything, setupCodeAnswer),
-  rotateSetupCode: route('POST', '/v1/setup-code', everything, setupCodeAnswer),
-  rotateStoreKey: route('POST', '/v1/store-key', everything, storeKeyAnswer),
-  backUp: route('POST', '/v1/backup', sealed, backupAnswer),
-  restore: route('POST', '/v1/restore', unsealed, restoreAnswer),
-  reload: route('POST', '/v1/reload', everything, reloadAnswer, 202),
-  reloadOutcome: route('GET', '/v1/reloads/:id', identified, reloadOutcomeAnswer),
+  openRegistration: route('PUT', '/v1/registration', openRegistrationRequest, openRegistrationResponseSchema),
+  pair: route('POST', '/v1/appliances/:name/pairings', nameRequest, startPairingResponseSchema, 201),
+  label: route('GET', '/v1/appliances/:name/label', nameRequest, labelResponseSchema),
+  pairAll: route('POST', '/v1/rounds', emptyRequest, pairingBatchResponseSchema, 201),
+  nextPairing: route('POST', '/v1/rounds/:id/next', idRequest, pairingBatchResponseSchema),
+  unpair: route('DELETE', '/v1/appliances/:name/grant', nameRequest, noContent),
+  token: route('GET', '/v1/appliances/:name/token', nameRequest, accessTokenResponseSchema),
+  history: route('GET', '/v1/appliances/:name/history', nameRequest, historyResponseSchema),
+  refresh: route('POST', '/v1/appliances/:name/refresh', nameRequest, applianceResponseSchema),
+  setupCode: route('GET', '/v1/setup-code', emptyRequest, setupCodeResponseSchema),
+  rotateSetupCode: route('POST', '/v1/setup-code', emptyRequest, setupCodeResponseSchema),
+  rotateStoreKey: route('POST', '/v1/store-key', emptyRequest, storeKeyRotationResponseSchema),
+  backUp: route('POST', '/v1/backup', backupRequest, backupResponseSchema),
+  restore: route('POST', '/v1/restore', restoreRequest, restoreResponseSchema),
+  reload: route('POST', '/v1/reload', emptyRequest, reloadResponseSchema, 202),
+  reloadOutcome: route('GET', '/v1/reloads/:id', idRequest, reloadOutcomeResponseSchema),
 };
 
 /** A pairing's events as NDJSON, one {@link Route.answer} a line, until it has ended. */
-export const followRoute = route('GET', '/v1/pairings/:id/events', identified, pairingEvent);
+export const pairingEventsRoute = route('GET', '/v1/pairings/:id/events', idRequest, pairingEventMessageSchema);
 
 export type Routes = typeof routes;
 

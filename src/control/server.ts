@@ -4,14 +4,14 @@ import { type FastifyInstance, type FastifyReply, fastify } from 'fastify';
 import type { Administration } from '../core/administration.ts';
 import { Failure, messageOf } from '../core/failure.ts';
 import type { Log } from '../core/log.ts';
-import type { PairingReport } from '../core/pairings/pairing-administration.ts';
+import type { PairingStatus } from '../core/pairings/pairing-administration.ts';
 import { publicReason } from '../core/reports/pairing-failure.ts';
 import { limitInFlightRequests } from '../system/http/in-flight-requests.ts';
 import { NO_SCHEMAS } from '../system/http/no-schemas.ts';
-import { serveAdministration, toWire } from './administration.ts';
-import { answerFailures, refuse } from './failures.ts';
-import { followRoute } from './routes.ts';
-import { placeSocket } from './socket-file.ts';
+import { sendFailure, setErrorHandlers } from './failures.ts';
+import { serveRoutes, toWire } from './route-handlers.ts';
+import { pairingEventsRoute } from './routes.ts';
+import { listenOnSocketFile } from './socket-file.ts';
 
 /** Bounds for clients of the socket: each follower of a pairing holds a connection as long as the pairing lasts. */
 const MAX_CONNECTIONS = 100;
@@ -21,7 +21,7 @@ const MAX_IN_FLIGHT = { perConnection: 32, total: 250 };
 const TIMEOUTS = { headersTimeout: 10_000, connectionsCheckingInterval: 30_000 };
 const REQUEST_TIMEOUT = 300_000;
 
-/** What {@link serveControl} takes. */
+/** What {@link startControlServer} takes. */
 export interface ControlServerOptions {
   /** Where the socket is to be. Its directory is made, for this user alone, where it is missing. */
   readonly path: string;
@@ -40,7 +40,7 @@ export interface ControlServer extends AsyncDisposable {
  * Serves the command line on a Unix socket: mode 0660 with its group, 0600 without.
  * @throws Failure `control_socket_taken`, or `config_invalid` where no socket can be made at this path
  */
-export async function serveControl(options: ControlServerOptions): Promise<ControlServer> {
+export async function startControlServer(options: ControlServerOptions): Promise<ControlServer> {
   const { path, administration, log, group = 'latchkey-admin' } = options;
   const app: FastifyInstance = fastify({
     bodyLimit: 65_536,
@@ -52,17 +52,17 @@ export async function serveControl(options: ControlServerOptions): Promise<Contr
     // As long as node lets a request's head be: a name that is too long is for the hub to refuse, in its own words.
     routerOptions: { maxParamLength: 16_384 },
     frameworkErrors: (error, _request, reply: FastifyReply) => {
-      refuse(reply, new Failure('request_invalid', error.message));
+      sendFailure(reply, new Failure('request_invalid', error.message));
     },
   });
   app.server.maxConnections = MAX_CONNECTIONS;
   limitInFlightRequests(app.server, MAX_IN_FLIGHT);
   app.removeContentTypeParser('text/plain');
-  answerFailures(app, log);
-  serveAdministration(app, administration);
+  setErrorHandlers(app, log);
+  serveRoutes(app, administration);
   servePairingEvents(app, administration, log);
   try {
-    const file = await placeSocket(path, group, log, (temporary) => app.listen({ path: temporary }));
+    const file = await listenOnSocketFile(path, group, log, (temporary) => app.listen({ path: temporary }));
     return {
       path,
       async [Symbol.asyncDispose]() {
@@ -76,19 +76,19 @@ export async function serveControl(options: ControlServerOptions): Promise<Contr
   }
 }
 
-/** Serves {@link followRoute}: a pairing's reports, until it has ended, the client has gone or the server closes. */
+/** Serves {@link pairingEventsRoute}: a pairing's reports, until it has ended, the client has gone or the server closes. */
 function servePairingEvents(app: FastifyInstance, administration: Administration, log: Log): void {
   const closing = new AbortController();
   const streams = new Set<Readable>();
 
-  app.get<{ Params: { id: string } }>(followRoute.path, async (request, reply) => {
+  app.get<{ Params: { id: string } }>(pairingEventsRoute.path, async (request, reply) => {
     const gone = new AbortController();
     reply.raw.once('close', () => gone.abort());
     const signal = AbortSignal.any([gone.signal, closing.signal]);
     const reports = administration.followPairing(request.params.id, signal)[Symbol.asyncIterator]();
     // The first report comes before the head of the answer, so that an unknown pairing can still be a 404.
     const first = await reports.next();
-    const stream = Readable.from(lines(first, reports, signal, log));
+    const stream = Readable.from(pairingEventLines(first, reports, signal, log));
     streams.add(stream);
     stream.once('close', () => {
       streams.delete(stream);
@@ -103,9 +103,9 @@ function servePairingEvents(app: FastifyInstance, administration: Administration
   });
 }
 
-async function* lines(
-  first: IteratorResult<PairingReport>,
-  reports: AsyncIterator<PairingReport>,
+async function* pairingEventLines(
+  first: IteratorResult<PairingStatus>,
+  reports: AsyncIterator<PairingStatus>,
   signal: AbortSignal,
   log: Log,
 ): AsyncGenerator<string> {

@@ -3,7 +3,7 @@ import { chmod, chown, link, lstat, mkdir, readFile, unlink } from 'node:fs/prom
 import { dirname, join } from 'node:path';
 import { Failure, messageOf } from '../core/failure.ts';
 import type { Log } from '../core/log.ts';
-import { probeSocket } from './find-hub.ts';
+import { probeSocket } from './find-control-socket.ts';
 
 /** `sun_path` of unix(7) has 108 bytes, the last of them a NUL. */
 const MAX_PATH_BYTES = 107;
@@ -21,14 +21,14 @@ export interface SocketFile {
  * @throws Failure `control_socket_taken` where a living daemon listens there, or something else is in the way
  * @throws Failure `config_invalid` for a path that no socket can have
  */
-export async function placeSocket(
+export async function listenOnSocketFile(
   path: string,
   group: string,
   log: Log,
   listen: (path: string) => Promise<unknown>,
 ): Promise<SocketFile> {
-  const temporary = beside(path);
-  checkLength(path, temporary);
+  const temporary = temporaryPath(path);
+  checkPathLength(path, temporary);
   try {
     await mkdir(dirname(path), { recursive: true, mode: 0o700 });
     await listen(temporary);
@@ -40,9 +40,9 @@ export async function placeSocket(
     );
   }
   try {
-    await share(temporary, group, log);
+    await setSocketAccess(temporary, group, log);
     const own = await lstat(temporary);
-    await takeName(path, temporary);
+    await linkSocket(path, temporary);
     return {
       async remove() {
         const there = await lstat(path).catch(() => null);
@@ -58,12 +58,15 @@ export async function placeSocket(
  * Gives a listening socket the name `path`, instead of a dead daemon's socket if there is one. A name is only ever linked where
  * there is none, so that of several daemons that start together one gets it.
  */
-async function takeName(path: string, own: string): Promise<void> {
+async function linkSocket(path: string, own: string): Promise<void> {
   const there = await lstat(path).catch(() => null);
   if (there !== null) {
-    if (!there.isSocket()) throw taken(path, 'it is no socket: move it away');
+    if (!there.isSocket()) throw socketTaken(path, 'it is no socket: move it away');
     if ((await probeSocket(path)) === 'alive') {
-      throw taken(path, 'a running hub listens there: stop it first, or give this one another hub.control_socket');
+      throw socketTaken(
+        path,
+        'a running hub listens there: stop it first, or give this one another hub.control_socket',
+      );
     }
     await unlink(path).catch(() => {});
   }
@@ -71,16 +74,16 @@ async function takeName(path: string, own: string): Promise<void> {
     await link(own, path);
   } catch (error) {
     if (error instanceof Error && 'code' in error && error.code === 'EEXIST')
-      throw taken(path, 'another hub was faster');
+      throw socketTaken(path, 'another hub was faster');
     throw error;
   }
 }
 
-function taken(path: string, why: string): Failure {
+function socketTaken(path: string, why: string): Failure {
   return new Failure('control_socket_taken', `the control socket ${path} can't be had: ${why}`);
 }
 
-function beside(path: string): string {
+function temporaryPath(path: string): string {
   return join(dirname(path), `.${randomBytes(4).toString('hex')}`);
 }
 
@@ -88,13 +91,13 @@ function beside(path: string): string {
  * The control sockets of all hubs on this machine, as far as they have the usual name: the kernel knows each by the temporary one
  * that it was bound to beside that. None where the kernel has no such table.
  */
-export async function controlSocketsHere(): Promise<string[]> {
+export async function listControlSockets(): Promise<string[]> {
   const table = await readFile('/proc/self/net/unix', 'utf8').catch(() => '');
   const directories = [...table.matchAll(/ (\/.*)\/\.[0-9a-f]{8}$/gm)].map(([, directory = '']) => directory);
   return [...new Set(directories)].map((directory) => join(directory, 'control.sock'));
 }
 
-function checkLength(...paths: string[]): void {
+function checkPathLength(...paths: string[]): void {
   for (const path of paths) {
     const bytes = Buffer.byteLength(path);
     if (bytes <= MAX_PATH_BYTES) continue;
@@ -106,14 +109,14 @@ function checkLength(...paths: string[]): void {
 }
 
 /** A group that the process happens to be in is not the one that the socket is for. */
-async function share(path: string, group: string, log: Log): Promise<void> {
+async function setSocketAccess(path: string, group: string, log: Log): Promise<void> {
   const id = await groupId(group);
-  const shared = id !== null && (await isGivenTo(path, id, group, log));
+  const shared = id !== null && (await assignGroup(path, id, group, log));
   await chmod(path, shared ? 0o660 : 0o600);
 }
 
 /** A service may be in the group already, and forbidden to change any file's owner. */
-async function isGivenTo(path: string, id: number, group: string, log: Log): Promise<boolean> {
+async function assignGroup(path: string, id: number, group: string, log: Log): Promise<boolean> {
   if ((await lstat(path)).gid === id) return true;
   try {
     await chown(path, -1, id);

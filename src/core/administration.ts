@@ -1,13 +1,13 @@
-import type { Restoration } from './backup-state.ts';
+import type { RestoredGrants } from './backup-state.ts';
 import type { Condition } from './health/condition.ts';
-import type { FailureReason } from './pairings/pairing.ts';
-import type { PairingAdministration, PairingReport } from './pairings/pairing-administration.ts';
+import type { PairingFailureReason } from './pairings/pairing.ts';
+import type { PairingAdministration, PairingStatus } from './pairings/pairing-administration.ts';
 import type { CredentialLocation } from './portal.ts';
-import type { Histories } from './reports/history.ts';
-import type { HookTrial, HUB_PROBLEM_CODES, Notice } from './reports/notice.ts';
+import type { HistoryAdministration } from './reports/history.ts';
+import type { HookTestResult, HUB_PROBLEM_CODES, Notice } from './reports/notice.ts';
 import type { ProblemCode } from './reports/problem.ts';
 import type { Secret } from './secret.ts';
-import type { SetupCodes } from './setup-access.ts';
+import type { SetupCodeAdministration } from './setup-access.ts';
 
 /** The hub in `status`; ports and address are what is really in use. */
 export interface HubStatus {
@@ -44,7 +44,7 @@ export interface HubStatus {
 }
 
 /** How all stands. */
-export interface HouseStatus {
+export interface StatusReport {
   readonly hub: HubStatus;
   readonly appliances: readonly ApplianceStatus[];
   /** What is not as it should be, the gravest first; every surface shows these. */
@@ -54,7 +54,7 @@ export interface HouseStatus {
 }
 
 /** The CA that appliances trust. */
-export interface AuthorityReport {
+export interface CaStatus {
   /** PEM. */
   readonly certificate: string;
   /** Its pin: base64url SHA-256 of its public key. */
@@ -98,15 +98,15 @@ export interface ApplianceStatus {
   /** The configuration declares it, which alone can take it away; left out of all others. */
   readonly declared?: true;
   /** It has introduced itself, and can do nothing until an installer approves it; left out where it need not wait. */
-  readonly waitingForApproval?: WaitingForApproval;
+  readonly waitingForApproval?: PendingApproval;
   /** Nobody can ask for its tokens: it is declared no longer, or `credentialsDamaged`; left out where it has some. */
   readonly withoutCredentials?: true;
   /** Its credentials were damaged, and it has none for that reason; left out where it has not. */
   readonly credentialsDamaged?: true;
-  /** Why the last pairing failed, while it is not paired: for a day, until another begins, or as `recentFailure` has it. */
+  /** Why the last pairing failed, while it is not paired: for a day, until another begins, or as `recentPairingFailure` has it. */
   readonly pairingFailed?: FailedPairing;
   /** Why no grant is at work, where the portal has not ended it; left out where it has, or where the appliance was never paired. */
-  readonly grantMissing?: GrantMissing;
+  readonly grantMissing?: MissingGrantReason;
   /** Its `problem` is that the portal did not take the hub's credentials before, and they are tried within seconds; left out otherwise. */
   readonly credentialsUntried?: true;
   /** Where the hub's credentials at its portal are corrected; left out where nothing of them is told. */
@@ -116,17 +116,17 @@ export interface ApplianceStatus {
 }
 
 /** Why an appliance that was paired has no grant at work: it was paired with what the configuration has no longer, or the store was damaged. */
-type GrantMissing = 'portal_changed' | 'grant_damaged';
+type MissingGrantReason = 'portal_changed' | 'grant_damaged';
 
 /** A pairing that has failed: `message` says why and what to do next, in English; `at` in RFC 3339 UTC. */
 interface FailedPairing {
-  readonly reason: FailureReason;
+  readonly reason: PairingFailureReason;
   readonly message: string;
   readonly at: string;
 }
 
 /** An appliance that registered itself and waits for an installer; `since` in RFC 3339 UTC. */
-export interface WaitingForApproval {
+export interface PendingApproval {
   readonly since: string;
   readonly softwareId: string | null;
   /** What its registration response told it too: the installer compares the two. */
@@ -155,7 +155,7 @@ export interface InviteRequest {
 }
 
 /** An invite, shown once. */
-export interface IssuedInvite extends RegistrationPlace {
+export interface IssuedInvite extends RegistrationEndpoint {
   /** The initial access token (RFC 7591, 3). */
   readonly token: Secret;
   readonly name: string | null;
@@ -165,13 +165,13 @@ export interface IssuedInvite extends RegistrationPlace {
 }
 
 /** Where appliances register, and the pin of the hub that is there. */
-export interface RegistrationPlace {
+export interface RegistrationEndpoint {
   readonly registrationEndpoint: string;
   readonly caFingerprint: string;
 }
 
 /** The token at hand, as `latchkey token` prints it. */
-interface TokenAtHand {
+interface CurrentToken {
   readonly accessToken: Secret;
   readonly expiresIn: number;
   readonly scope: string | null;
@@ -188,7 +188,7 @@ export interface Backup {
 }
 
 /** What came of restoring a backup. */
-export interface RestoreReport extends Restoration {
+export interface RestoreReport extends RestoredGrants {
   /** When the backup was made, RFC 3339 UTC. */
   readonly made: string;
   /** The hub's id from now on. */
@@ -196,7 +196,7 @@ export interface RestoreReport extends Restoration {
 }
 
 /** What came of another store key. */
-export interface StoreKeyRotation {
+export interface StoreKeyRotationResult {
   /** Files that only the key before opens: stores of before, kept for people. */
   readonly leftovers: readonly string[];
   /** Why there is no daily copy; null where there is one. */
@@ -206,10 +206,10 @@ export interface StoreKeyRotation {
 }
 
 /** A reload whose configuration was found right. */
-export interface BegunReload {
+export interface PreparedReload {
   readonly id: string;
   /** To be called when whoever asked knows the id: the hub then goes, and another one comes in its place. */
-  begin(): void;
+  start(): void;
 }
 
 /** How a reload stands; `unknown` where the daemon was started anew since. */
@@ -222,21 +222,21 @@ export type ReloadOutcome =
  * What a person at the hub may ask of it. Everything rejects with a Failure: `appliance_unknown`, `name_invalid` and
  * `store_unwritable` where they apply, and what is named at each.
  */
-export interface Administration extends SetupCodes, PairingAdministration, Histories {
-  status(): Promise<HouseStatus>;
+export interface Administration extends SetupCodeAdministration, PairingAdministration, HistoryAdministration {
+  status(): Promise<StatusReport>;
   /** Sends a notice that means nothing through each hook that is configured; none where there is none. */
-  testNotices(): Promise<HookTrial[]>;
+  testNotices(): Promise<HookTestResult[]>;
   /** The names of the configured portals, the default one first. */
   portals(): readonly string[];
-  authority(): AuthorityReport;
+  caStatus(): CaStatus;
   /**
    * Makes another CA.
    * @param keep for how many seconds appliances that trust no other than the old one are served
    * @throws Failure `not_allowed` where the hub shows the user's own certificate, or has an old CA already
    */
-  rotateAuthority(keep: number): Promise<AuthorityReport>;
+  rotateCa(keep: number): Promise<CaStatus>;
   /** Says anew for how many seconds, from now on, the old CA is kept; 0 ends it. @throws Failure `not_allowed` where there is none */
-  keepOldAuthority(keep: number): Promise<AuthorityReport>;
+  setOldCaLifetime(keep: number): Promise<CaStatus>;
   /** @throws Failure `scope_invalid`, `portal_unknown`, `appliance_exists`, `not_allowed` */
   addAppliance(name: string, scope: string | null, portal: string | null): Promise<IssuedCredentials>;
   removeAppliance(name: string): Promise<void>;
@@ -254,24 +254,24 @@ export interface Administration extends SetupCodes, PairingAdministration, Histo
   /** Makes an initial access token. @throws Failure `name_invalid`, `scope_invalid`, `portal_unknown`, `appliance_exists`, `not_allowed` */
   invite(request: InviteRequest): Promise<IssuedInvite>;
   /** Lets any appliance introduce itself for so many seconds; 0 ends that. @throws Failure `not_allowed` */
-  openRegistration(seconds: number): Promise<RegistrationPlace>;
+  openRegistration(seconds: number): Promise<RegistrationEndpoint>;
   /** Starts a pairing. @returns its id, to follow it by. @throws Failure `not_allowed` where too many are open */
   pair(name: string): Promise<string>;
   /**
    * Follows a pairing: how it stands now, and then every change, until it has ended or the signal is aborted.
    * @throws Failure `pairing_unknown`
    */
-  followPairing(id: string, signal: AbortSignal): AsyncIterable<PairingReport>;
+  followPairing(id: string, signal: AbortSignal): AsyncIterable<PairingStatus>;
   unpair(name: string): Promise<void>;
   /** @throws Failure `token_unavailable` */
-  token(name: string): Promise<TokenAtHand>;
+  token(name: string): Promise<CurrentToken>;
   /** Refreshes now, also when in doubt. @throws Failure `token_unavailable` where there is no grant */
   refresh(name: string): Promise<ApplianceStatus>;
   /**
    * Makes another store key, and seals everything anew.
    * @throws Failure `not_allowed` where it can't be done, with what to do; `hub_stopping`, `store_unreadable`
    */
-  rotateStoreKey(): Promise<StoreKeyRotation>;
+  rotateStoreKey(): Promise<StoreKeyRotationResult>;
   /** @throws Failure `passphrase_weak`, `store_unreadable` */
   backUp(passphrase: string): Promise<Backup>;
   /**
@@ -285,7 +285,7 @@ export interface Administration extends SetupCodes, PairingAdministration, Histo
    * Reads the configuration anew and checks it; nothing has changed until the reload is begun.
    * @throws Failure `config_invalid`, or `not_allowed` where another one is under way or the hub can't be reloaded
    */
-  reload(): Promise<BegunReload>;
+  reload(): Promise<PreparedReload>;
   /** @param id of a reload */
   reloadOutcome(id: string): ReloadOutcome;
 }

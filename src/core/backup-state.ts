@@ -5,23 +5,23 @@ import type { Grant } from './grants/grant.ts';
 import { Secret } from './secret.ts';
 
 /** Characters of a passphrase. */
-const MIN_LENGTH = 12;
-const MAX_LENGTH = 1024;
+const MIN_PASSPHRASE_LENGTH = 12;
+const MAX_PASSPHRASE_LENGTH = 1024;
 /** Fewer different characters are no passphrase but a key held down. */
-const MIN_DIFFERENT = 5;
+const MIN_DISTINCT_CHARACTERS = 5;
 
 /**
  * The setting that holds who is signed in to the installer's page: this machine's alone, and in no copy. Somebody who has
  * signed out would be signed in again.
  */
-export const PAGE_SESSIONS = 'page_sessions';
+export const PAGE_SESSIONS_SETTING = 'page_sessions';
 
 /** The setting that remembers which notices were told; of this machine alone too: a copy's would be of things long over. */
-export const NOTICES_TOLD = 'notices';
+export const NOTICES_SETTING = 'notices';
 
 /** Whether a setting is in no copy. */
 export function isExcludedFromBackup(setting: string): boolean {
-  return setting === PAGE_SESSIONS || setting === NOTICES_TOLD;
+  return setting === PAGE_SESSIONS_SETTING || setting === NOTICES_SETTING;
 }
 
 /**
@@ -41,7 +41,7 @@ export interface BackupState {
 }
 
 /** What became of the state when a copy was restored. */
-export interface Restoration {
+export interface RestoredGrants {
   /** Names of the appliances whose grant is now the copy's. */
   readonly restored: readonly string[];
   /** Names of the appliances whose grant at hand is not older than the copy's, and was kept. */
@@ -53,12 +53,13 @@ export interface Restoration {
  * @throws Failure `passphrase_weak`
  */
 export function checkPassphrase(text: string): Secret {
-  const passphrase = readPassphrase(text);
+  const passphrase = normalizePassphrase(text);
   const characters = [...passphrase.reveal()];
-  if (characters.length >= MIN_LENGTH && new Set(characters).size >= MIN_DIFFERENT) return passphrase;
+  if (characters.length >= MIN_PASSPHRASE_LENGTH && new Set(characters).size >= MIN_DISTINCT_CHARACTERS)
+    return passphrase;
   throw new Failure(
     'passphrase_weak',
-    `the passphrase is too weak: use at least ${MIN_LENGTH} characters, ${MIN_DIFFERENT} of them different, such as four words taken at random`,
+    `the passphrase is too weak: use at least ${MIN_PASSPHRASE_LENGTH} characters, ${MIN_DISTINCT_CHARACTERS} of them different, such as four words taken at random`,
   );
 }
 
@@ -66,7 +67,7 @@ export function checkPassphrase(text: string): Secret {
  * Takes a passphrase as it is typed: the same characters are the same passphrase, however the terminal composes them.
  * @throws Failure `passphrase_weak` where it is empty or none that was ever taken
  */
-export function readPassphrase(text: string): Secret {
-  if (text !== '' && text.length <= MAX_LENGTH) return new Secret(text.normalize('NFC'));
-  throw new Failure('passphrase_weak', `the passphrase must have 1 to ${MAX_LENGTH} characters`);
+export function normalizePassphrase(text: string): Secret {
+  if (text !== '' && text.length <= MAX_PASSPHRASE_LENGTH) return new Secret(text.normalize('NFC'));
+  throw new Failure('passphrase_weak', `the passphrase must have 1 to ${MAX_PASSPHRASE_LENGTH} characters`);
 }

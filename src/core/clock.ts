@@ -40,7 +40,7 @@ export interface ConfirmedTime {
 }
 
 /** The true time at `now`, in ms since 1970; null where nothing has told it in this boot. */
-export function trueTime(confirmed: ConfirmedTime | null, now: Instant): number | null {
+export function confirmedTimeAt(confirmed: ConfirmedTime | null, now: Instant): number | null {
   const since = confirmed === null ? null : elapsed(confirmed.at, now);
   return confirmed === null || since === null ? null : confirmed.wall + since;
 }
@@ -56,7 +56,7 @@ export function rfc3339Day(wall: number): string {
 }
 
 /** What a portal's certificate was refused for, where its dates were the reason. */
-export type CertificateDates = 'not_yet_valid' | 'expired';
+export type CertificateDateError = 'not_yet_valid' | 'expired';
 
 /** A clock that is off by less than this, in ms, is not what a certificate is refused for. */
 const TOLERATED_SKEW = 300_000;
@@ -65,8 +65,12 @@ const TOLERATED_SKEW = 300_000;
  * Why a portal's certificate was refused, in words for people, where the hub's own clock may be the reason: nothing has
  * confirmed it, or it is known to be wrong. Null where the clock is right, and the certificate itself must be at fault.
  */
-export function clockAtFault(dates: CertificateDates, now: Instant, confirmed: ConfirmedTime | null): string | null {
-  const time = trueTime(confirmed, now);
+export function clockFaultMessage(
+  dates: CertificateDateError,
+  now: Instant,
+  confirmed: ConfirmedTime | null,
+): string | null {
+  const time = confirmedTimeAt(confirmed, now);
   if (time !== null && Math.abs(time - now.wall) < TOLERATED_SKEW) return null;
   const known = time === null ? 'and nothing has confirmed it yet' : `but it is ${rfc3339(time)}`;
   const refused = dates === 'expired' ? 'has expired' : 'is not valid yet';

@@ -35,26 +35,26 @@ export class Failure extends Error {
   override readonly name = 'Failure';
   readonly code: FailureCode;
   /** The message says what the cause says, in better words: {@link messageOf} leaves that out. */
-  readonly isWhole: boolean;
+  readonly includesCause: boolean;
   /** The message without what to do. */
-  readonly what: string;
+  readonly summary: string;
 
   /** @param options `advice`: what to do, as the end of the message */
   constructor(
     code: FailureCode,
-    what: string,
+    summary: string,
     options?: ErrorOptions & { readonly isWhole?: boolean; readonly advice?: string },
   ) {
-    super(options?.advice === undefined ? what : `${what}: ${options.advice}`, options);
+    super(options?.advice === undefined ? summary : `${summary}: ${options.advice}`, options);
     this.code = code;
-    this.isWhole = options?.isWhole === true;
-    this.what = what;
+    this.includesCause = options?.isWhole === true;
+    this.summary = summary;
   }
 }
 
 /** As {@link messageOf}, for a text that says by itself what to do. */
-export function whatOf(error: unknown): string {
-  return error instanceof Failure && error.isWhole ? error.what : messageOf(error);
+export function messageWithoutAdvice(error: unknown): string {
+  return error instanceof Failure && error.includesCause ? error.summary : messageOf(error);
 }
 
 /** The message of whatever was thrown, with the messages of its causes where it does not say what they say. */
@@ -62,6 +62,6 @@ export function messageOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const several = error instanceof AggregateError ? error.errors.map(messageOf).join(', ') : '';
   const own = error.message || several || error.name;
-  const isWhole = error.cause === undefined || (error instanceof Failure && error.isWhole);
+  const isWhole = error.cause === undefined || (error instanceof Failure && error.includesCause);
   return isWhole ? own : `${own}: ${messageOf(error.cause)}`;
 }

@@ -5,13 +5,13 @@ export interface PageSession {
   /** What the browser proves itself by, in its cookie. */
   readonly cookie: Secret;
   /** What every form of the page carries beside the cookie, so that no other site's form counts. */
-  readonly csrf: string;
+  readonly csrfToken: string;
   /** Seconds that it lasts at most. */
   readonly lifetime: number;
 }
 
 /** Who signs in. */
-export interface Visitor {
+export interface BrowserInfo {
   /** The address of the device, as its socket has it. */
   readonly address: string;
   /** As `browserName` has it. */
@@ -19,18 +19,18 @@ export interface Visitor {
 }
 
 /** A browser that is signed in, as the page lists it. Times in ms since 1970, by the wall clock of now. */
-export interface SignedInBrowser extends Visitor {
+export interface SignedInBrowser extends BrowserInfo {
   /** What it is signed out by; it opens nothing. */
   readonly id: string;
-  readonly since: number;
+  readonly signedInAt: number;
   /** Null where it has not come since the hub was started. */
-  readonly lastSeen: number | null;
+  readonly lastSeenAt: number | null;
   /** Whether it is the one that asks. */
-  readonly isThis: boolean;
+  readonly isCurrent: boolean;
 }
 
 /** What became of a setup code that somebody typed. */
-export type SignIn =
+export type SignInResult =
   | { readonly kind: 'signed_in'; readonly session: PageSession }
   | { readonly kind: 'wrong' }
   /** Too many wrong ones: nothing is looked at for `retryAfter` whole seconds, not even the right one. */
@@ -42,15 +42,15 @@ export interface SetupAccess {
    * @param code as it was typed
    * @param browserCookie see {@link browserCookie}; null where the browser has none
    */
-  signIn(code: string, from: Visitor, browserCookie: string | null): Promise<SignIn>;
+  signIn(code: string, from: BrowserInfo, browserCookie: string | null): Promise<SignInResult>;
   /** Takes the token of a one-time sign-in address, which is used up by that. */
-  redeem(token: string, from: Visitor): Promise<PageSession | null>;
+  redeemSignInToken(token: string, from: BrowserInfo): Promise<PageSession | null>;
   /** The session of a cookie; null where there is none, or no more. */
-  session(cookie: string): PageSession | null;
+  findSession(cookie: string): PageSession | null;
   signOut(session: PageSession): Promise<void>;
   /** Who is signed in: this browser first, then those that signed in last. @param session of who asks */
-  browsers(session: PageSession): readonly SignedInBrowser[];
-  /** Signs a browser out; one that is not signed in any more is none to do. @param id as {@link browsers} tells it */
+  listBrowsers(session: PageSession): readonly SignedInBrowser[];
+  /** Signs a browser out; one that is not signed in any more is none to do. @param id as {@link listBrowsers} tells it */
   signOutBrowser(id: string): Promise<void>;
   /** Signs out all but the one that asks. */
   signOutOthers(session: PageSession): Promise<void>;
@@ -67,14 +67,14 @@ export interface SetupCode {
   /** As it is to be typed. */
   readonly code: Secret;
   /** The address of the page. */
-  readonly page: string;
+  readonly pageUrl: string;
   /** A one-time address that signs a browser in; good for `signInExpiresIn` seconds. */
-  readonly signIn: Secret;
+  readonly signInUrl: Secret;
   readonly signInExpiresIn: number;
 }
 
 /** The setup code, as people at the hub deal with it. */
-export interface SetupCodes {
+export interface SetupCodeAdministration {
   setupCode(): Promise<SetupCode>;
   /** Makes another code; whoever is signed in is no longer. */
   rotateSetupCode(): Promise<SetupCode>;
@@ -89,7 +89,7 @@ const BROWSERS: readonly (readonly [name: string, mark: RegExp])[] = [
   ['Chrome', /(?:Chrome|CriOS)\//],
   ['Safari', /\bSafari\//],
 ];
-const SYSTEMS: readonly (readonly [name: string, mark: RegExp])[] = [
+const OPERATING_SYSTEMS: readonly (readonly [name: string, mark: RegExp])[] = [
   ['iPhone', /\biPhone\b/],
   ['iPad', /\biPad\b/],
   ['Android', /\bAndroid\b/],
@@ -105,5 +105,5 @@ const SYSTEMS: readonly (readonly [name: string, mark: RegExp])[] = [
  */
 export function browserName(userAgent: string | undefined): string | null {
   const nameIn = (names: typeof BROWSERS) => names.find(([, mark]) => mark.test(userAgent ?? ''))?.[0] ?? [];
-  return [nameIn(BROWSERS), nameIn(SYSTEMS)].flat().join(', ') || null;
+  return [nameIn(BROWSERS), nameIn(OPERATING_SYSTEMS)].flat().join(', ') || null;
 }

@@ -6,7 +6,7 @@ import type { Grant } from './grants/grant.ts';
 import type { Pairing } from './pairings/pairing.ts';
 
 /** A refresh that was about to be sent: written ahead, so that a crash in the middle of it is known afterwards. */
-export interface Attempt {
+export interface RefreshAttempt {
   /** The SHA-256 of the refresh token, base64url: of another token's fate the attempt says nothing. */
   readonly token: string;
   readonly at: Instant;
@@ -15,7 +15,7 @@ export interface Attempt {
 /** A grant as it is kept, with the refresh attempt that was written ahead and has no end yet. */
 export interface StoredGrant {
   readonly grant: Grant;
-  readonly attempt: Attempt | null;
+  readonly attempt: RefreshAttempt | null;
 }
 
 /**
@@ -39,7 +39,7 @@ export interface Store {
    */
   addAppliance(appliance: Appliance, invite?: string): Promise<boolean>;
   /** Puts what is known of an appliance in place of what was. @returns false where it is gone, or a name is taken */
-  changeAppliance(appliance: Appliance): Promise<boolean>;
+  updateAppliance(appliance: Appliance): Promise<boolean>;
   /** Removes an appliance with its grant, its pairings and its sessions. */
   removeAppliance(appliance: string): Promise<void>;
 
@@ -48,11 +48,11 @@ export interface Store {
   /** The generation of an appliance's last grant, also of one that was forgotten; 0 where there never was one. */
   generation(appliance: string): Promise<number>;
   /** Writes down that a refresh is about to be sent, and what doubt there is already: that may not be on disk yet. */
-  beginAttempt(grant: Pick<Grant, 'appliance' | 'generation' | 'doubt'>, attempt: Attempt): Promise<boolean>;
+  beginAttempt(grant: Pick<Grant, 'appliance' | 'generation' | 'doubt'>, attempt: RefreshAttempt): Promise<boolean>;
   /** Writes down that the refresh under way brought no new tokens, and what that means. */
   endAttempt(grant: Pick<Grant, 'appliance' | 'generation' | 'doubt' | 'refused' | 'misconfigured'>): Promise<boolean>;
   /** Writes down that the access token of this generation is not to be handed out any more. */
-  distrust(appliance: string, generation: number, at: Instant): Promise<boolean>;
+  markTokenRejected(appliance: string, generation: number, at: Instant): Promise<boolean>;
   /** Puts a grant in the place of the one with generation `grant.generation - 1`. */
   replaceGrant(grant: Grant): Promise<boolean>;
   forgetGrant(appliance: string, generation: number): Promise<boolean>;
@@ -61,7 +61,7 @@ export interface Store {
   pairings(): Promise<Pairing[]>;
   savePairing(pairing: Pairing): Promise<void>;
   /** Ends a pairing and puts its grant in place, both or none. @returns false as `replaceGrant` */
-  concludePairing(pairing: Pairing, grant: Grant): Promise<boolean>;
+  completePairing(pairing: Pairing, grant: Grant): Promise<boolean>;
 
   sessions(): Promise<Session[]>;
   /**

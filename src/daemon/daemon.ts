@@ -5,10 +5,10 @@ import type { Log } from '../core/log.ts';
 import type { HandoverState } from '../hub/handover.ts';
 import { type Hub, startHub } from '../hub/hub.ts';
 import { activatedSockets } from '../lan/activated-sockets.ts';
-import { ListeningSockets } from '../lan/listening-sockets.ts';
-import { systemTimers, timerClock } from '../system/clock.ts';
-import type { ServiceManager } from '../system/service-manager.ts';
-import type { Reload, Reloads } from './reloads.ts';
+import { ListeningSocketPool } from '../lan/listening-socket-pool.ts';
+import { monotonicNow, systemTimers } from '../system/clock.ts';
+import type { SystemdNotifier } from '../system/systemd-notifier.ts';
+import type { Reload, ReloadCoordinator } from './reloads.ts';
 import { statusLine } from './status-line.ts';
 import { feedWatchdog } from './watchdog.ts';
 
@@ -16,30 +16,30 @@ import { feedWatchdog } from './watchdog.ts';
 export interface DaemonOptions {
   readonly configuration: Configuration;
   readonly log: Log;
-  readonly sockets: ListeningSockets;
-  readonly service: ServiceManager;
+  readonly sockets: ListeningSocketPool;
+  readonly service: SystemdNotifier;
   /** Left out where there is no configuration that could be read again. */
-  readonly reloads?: Reloads | undefined;
+  readonly reloads?: ReloadCoordinator | undefined;
   /** Resolves when the daemon is to end: by a signal, or null for another reason. */
-  readonly ending: Promise<NodeJS.Signals | null>;
+  readonly stopRequested: Promise<NodeJS.Signals | null>;
   /** Called with every hub that is up. */
-  onUp?(hub: Hub): Promise<void>;
+  onHubStarted?(hub: Hub): Promise<void>;
 }
 
 /** How often it is looked whether the status line is another one, in ms, and how soon after something has happened. */
 const STATUS_INTERVAL = 10_000;
-const STATUS_SOON = 500;
+const STATUS_DELAY = 500;
 
 /** What runs now. */
-interface Current {
+interface DaemonState {
   /** Null while one hub takes the place of another. */
   hub: Hub | null;
   /** The status line that was told last. */
-  line: string;
+  statusLine: string;
 }
 
 /** What the next hub is started with. */
-interface Plan {
+interface HubStartPlan {
   readonly configuration: Configuration;
   readonly before?: HandoverState;
   /** The reload that it comes from, and what the hub before ran with. */
@@ -51,23 +51,23 @@ interface Plan {
  * @throws Failure with the reason in one line where no hub can be started
  */
 export async function runDaemon(options: DaemonOptions): Promise<void> {
-  const { log, sockets, service, reloads, ending } = options;
+  const { log, sockets, service, reloads, stopRequested: ending } = options;
   const ended = new AbortController();
   void ending.then(() => ended.abort());
-  const current: Current = { hub: null, line: '' };
-  using line = tellStatus(options, current);
-  for (let plan: Plan | null = { configuration: options.configuration }; plan !== null; ) {
-    const { configuration, hub: started } = await start(plan, options);
+  const current: DaemonState = { hub: null, statusLine: '' };
+  using line = startStatusUpdates(options, current);
+  for (let plan: HubStartPlan | null = { configuration: options.configuration }; plan !== null; ) {
+    const { configuration, hub: started } = await startPlannedHub(plan, options);
     await using hub = started;
     current.hub = hub;
-    current.line = await lineOf(hub);
-    service.ready(current.line);
+    current.statusLine = await readStatusLine(hub);
+    service.ready(current.statusLine);
     hub.onEvent(() => line.tellSoon());
-    await options.onUp?.(hub);
-    const next = await orEnding<Reload | 'restart'>(
+    await options.onHubStarted?.(hub);
+    const next = await raceWithAbort<Reload | 'restart'>(
       ended.signal,
-      hub.restartWanted.then(() => 'restart'),
-      ...(reloads === undefined ? [] : [reloads.wanted]),
+      hub.restartRequested.then(() => 'restart'),
+      ...(reloads === undefined ? [] : [reloads.requested]),
     );
     plan = null;
     if (next === 'restart') {
@@ -76,7 +76,7 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
     } else if (next !== null) {
       log.info('configuration_reloading', { file: next.configuration.file });
       service.reloading();
-      const before = await orEnding(ended.signal, hub.handOver(next.configuration));
+      const before = await raceWithAbort(ended.signal, hub.handOver(next.configuration));
       if (before !== null) {
         plan = { configuration: next.configuration, before, reload: { reload: next, running: configuration } };
       }
@@ -91,8 +91,8 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
 }
 
 /** Starts the hub that is planned; where a reload's can't start, the one before once more. */
-async function start(
-  { configuration, before, reload: planned }: Plan,
+async function startPlannedHub(
+  { configuration, before, reload: planned }: HubStartPlan,
   { log, sockets, reloads }: DaemonOptions,
 ): Promise<{ readonly configuration: Configuration; readonly hub: Hub }> {
   const part = { before, ...(reloads === undefined ? {} : { reloads }) };
@@ -111,24 +111,24 @@ async function start(
 }
 
 /** Tells the service manager how the running hub is: now and then, and soon after something has happened. */
-function tellStatus({ service, log }: DaemonOptions, current: Current): Disposable & { tellSoon(): void } {
+function startStatusUpdates({ service, log }: DaemonOptions, current: DaemonState): Disposable & { tellSoon(): void } {
   const timers: Timers = systemTimers;
   const parts = new DisposableStack();
-  if (!service.listens) return Object.assign(parts, { tellSoon: () => undefined });
-  const overdue = () => current.hub?.overdue ?? 0;
+  if (!service.isAvailable) return Object.assign(parts, { tellSoon: () => undefined });
+  const overdue = () => current.hub?.overdueMs ?? 0;
   const isThere = () => current.hub !== null;
-  parts.use(feedWatchdog({ service, overdue, isThere, log, timers, now: timerClock }));
+  parts.use(feedWatchdog({ service, overdueMs: overdue, hasHub: isThere, log, timers, now: monotonicNow }));
   let disarm: () => void = () => undefined;
   let isSoon = false;
   const tell = async () => {
     isSoon = false;
     const { hub } = current;
-    const line = hub === null ? current.line : await lineOf(hub);
-    if (line !== current.line && hub === current.hub) {
-      current.line = line;
+    const line = hub === null ? current.statusLine : await readStatusLine(hub);
+    if (line !== current.statusLine && hub === current.hub) {
+      current.statusLine = line;
       service.status(line);
     }
-    arm(isSoon ? STATUS_SOON : STATUS_INTERVAL);
+    arm(isSoon ? STATUS_DELAY : STATUS_INTERVAL);
   };
   const arm = (delay: number) => {
     disarm();
@@ -138,7 +138,7 @@ function tellStatus({ service, log }: DaemonOptions, current: Current): Disposab
   parts.defer(() => disarm());
   const tellSoon = () => {
     // Not later with each event.
-    if (!isSoon) arm(STATUS_SOON);
+    if (!isSoon) arm(STATUS_DELAY);
     isSoon = true;
   };
   return Object.assign(parts, { tellSoon });
@@ -148,7 +148,7 @@ function tellStatus({ service, log }: DaemonOptions, current: Current): Disposab
  * Races others against the end of the daemon, and gives null where that comes first. `Promise.race` with one promise that lasts
  * would keep the outcome of every race, and with it a hub, as long as the daemon runs.
  */
-async function orEnding<Other>(ended: AbortSignal, ...others: Promise<Other>[]): Promise<Other | null> {
+async function raceWithAbort<Other>(ended: AbortSignal, ...others: Promise<Other>[]): Promise<Other | null> {
   const { promise, resolve } = Promise.withResolvers<null>();
   const lose = () => resolve(null);
   if (ended.aborted) lose();
@@ -161,7 +161,7 @@ async function orEnding<Other>(ended: AbortSignal, ...others: Promise<Other>[]):
 }
 
 /** Never fails: what keeps the status from being told is no reason to end. */
-async function lineOf({ administration }: Hub): Promise<string> {
+async function readStatusLine({ administration }: Hub): Promise<string> {
   try {
     return statusLine(await administration.status());
   } catch (error) {
@@ -175,6 +175,6 @@ async function lineOf({ administration }: Hub): Promise<string> {
  * @param env loses what tells of sockets that systemd has opened
  * @throws Failure `config_invalid` where those are none that a hub can have
  */
-export async function listeningSockets(env: NodeJS.ProcessEnv, pid: number): Promise<ListeningSockets> {
-  return new ListeningSockets(await activatedSockets(env, pid));
+export async function openListeningSockets(env: NodeJS.ProcessEnv, pid: number): Promise<ListeningSocketPool> {
+  return new ListeningSocketPool(await activatedSockets(env, pid));
 }

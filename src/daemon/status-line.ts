@@ -1,8 +1,8 @@
-import type { ApplianceStatus, HouseStatus, HubStatus } from '../core/administration.ts';
-import { bySubject, type Condition, type HubConditionCode } from '../core/health/condition.ts';
+import type { ApplianceStatus, HubStatus, StatusReport } from '../core/administration.ts';
+import { type Condition, groupByAppliance, type HubConditionCode } from '../core/health/condition.ts';
 
 /** How appliances are counted, in the order in which they are told. Those that somebody has to see to (a verb says so) are named. */
-const KINDS = [
+const GROUPS = [
   'active',
   'retrying',
   'pairing',
@@ -11,12 +11,12 @@ const KINDS = [
   'waits for approval',
   'unpaired',
 ] as const;
-const VERB = /^(need|wait)s /;
+const ATTENTION_VERB = /^(need|wait)s /;
 
 /** So many are named, and the others counted: it is one line. */
 const MAX_NAMED = 3;
 
-const HUB: Record<HubConditionCode, string> = {
+const HUB_TEXTS: Record<HubConditionCode, string> = {
   store_unwritable: "can't write its store",
   store_changed: 'its store was damaged, or changed by something else',
   store_recovered: 'its store was damaged and repaired',
@@ -27,7 +27,7 @@ const HUB: Record<HubConditionCode, string> = {
 };
 
 /** What keeps a grant waiting, for each portal once. */
-const PORTAL: Partial<Record<Condition['code'], (portal: string) => string>> = {
+const PORTAL_TEXTS: Partial<Record<Condition['code'], (portal: string) => string>> = {
   portal_unreachable: (portal) => `portal ${portal} not reached`,
   portal_deferred: (portal) => `portal ${portal} asks to wait`,
   misconfigured: (portal) => `portal ${portal} refuses the hub's credentials`,
@@ -35,39 +35,39 @@ const PORTAL: Partial<Record<Condition['code'], (portal: string) => string>> = {
   portal_changed: (portal) => `portal ${portal} is not the one of the pairing`,
 };
 
-type Counted = Pick<ApplianceStatus, 'name' | 'portal'> & { readonly conditions: readonly Condition[] };
+type CountedAppliance = Pick<ApplianceStatus, 'name' | 'portal'> & { readonly conditions: readonly Condition[] };
 
 /** How the hub stands, in one line for the service manager: how its appliances are, and what it waits for. */
 export function statusLine({
   hub,
   appliances,
   conditions,
-}: Pick<HouseStatus, 'conditions'> & {
+}: Pick<StatusReport, 'conditions'> & {
   readonly hub: Pick<HubStatus, 'address'>;
   readonly appliances: readonly Pick<ApplianceStatus, 'name' | 'portal'>[];
 }): string {
-  const found = bySubject(conditions);
+  const found = groupByAppliance(conditions);
   const counted = appliances.map(({ name, portal }) => ({ name, portal, conditions: found.get(name) ?? [] }));
   const waits = [
     ...(hub.address === null ? ['waits for the network (no LAN address)'] : []),
-    ...conditions.flatMap((one) => (one.appliance === null ? HUB[one.code] : [])),
-    ...counted.flatMap(({ portal, conditions: own }) => own.flatMap(({ code }) => PORTAL[code]?.(portal) ?? [])),
+    ...conditions.flatMap((one) => (one.appliance === null ? HUB_TEXTS[one.code] : [])),
+    ...counted.flatMap(({ portal, conditions: own }) => own.flatMap(({ code }) => PORTAL_TEXTS[code]?.(portal) ?? [])),
   ];
-  return [countsOf(counted), ...new Set(waits)].join('; ');
+  return [formatCounts(counted), ...new Set(waits)].join('; ');
 }
 
-function countsOf(appliances: readonly Counted[]): string {
-  const counts = KINDS.flatMap((kind) => {
-    const names = appliances.filter(({ conditions }) => kindOf(conditions) === kind).map(({ name }) => name);
+function formatCounts(appliances: readonly CountedAppliance[]): string {
+  const counts = GROUPS.flatMap((kind) => {
+    const names = appliances.filter(({ conditions }) => groupOf(conditions) === kind).map(({ name }) => name);
     if (names.length === 0) return [];
-    const words = names.length === 1 ? kind : kind.replace(VERB, '$1 ');
-    return [`${names.length} ${words}${VERB.test(kind) ? ` (${listed(names)})` : ''}`];
+    const words = names.length === 1 ? kind : kind.replace(ATTENTION_VERB, '$1 ');
+    return [`${names.length} ${words}${ATTENTION_VERB.test(kind) ? ` (${formatNames(names)})` : ''}`];
   });
   return counts.length === 0 ? 'no appliances yet' : counts.join(', ');
 }
 
 /** By the gravest condition. */
-function kindOf([gravest]: readonly Condition[]): (typeof KINDS)[number] {
+function groupOf([gravest]: readonly Condition[]): (typeof GROUPS)[number] {
   switch (gravest?.code) {
     case undefined:
       return 'active';
@@ -90,7 +90,7 @@ function kindOf([gravest]: readonly Condition[]): (typeof KINDS)[number] {
   }
 }
 
-function listed(names: readonly string[]): string {
+function formatNames(names: readonly string[]): string {
   const others = names.length - MAX_NAMED;
   return `${names.slice(0, MAX_NAMED).join(', ')}${others > 0 ? ` and ${others} more` : ''}`;
 }

@@ -1,29 +1,29 @@
 import { MAX_TIMER_DELAY, type Timers } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
-import type { ServiceManager } from '../system/service-manager.ts';
+import type { SystemdNotifier } from '../system/systemd-notifier.ts';
 
 /** Timers that run late by more than this are worth a line in the log, in ms: the daemon did nothing else meanwhile. */
-const LATE = 5000;
+const BLOCKED_THRESHOLD = 5000;
 /** What is due for longer than this, in ms on the boot clock, did not run when it should have. */
-const OVERDUE = 5000;
+const OVERDUE_THRESHOLD = 5000;
 /**
  * For so long something may be overdue, in ms on the clock of the timers. After a suspension much is, until the scheduler
  * looks at the boot clock again.
  */
-const MAX_OVERDUE = MAX_TIMER_DELAY + 30_000;
+const MAX_OVERDUE_TIME = MAX_TIMER_DELAY + 30_000;
 /**
  * For so long there may be no hub, in ms on the clock of the timers: the one before may wait two minutes for the portal before
  * it goes, and the next one for a slow disk.
  */
-const MAX_ABSENCE = 300_000;
+const MAX_TIME_WITHOUT_HUB = 300_000;
 
 /** What the health of a daemon is judged by. */
 export interface WatchdogOptions {
-  readonly service: Pick<ServiceManager, 'watchdog' | 'feedWatchdog'>;
+  readonly service: Pick<SystemdNotifier, 'watchdogInterval' | 'feedWatchdog'>;
   /** For how long the next thing has been due, in ms on the boot clock; 0 where nothing is. */
-  overdue(): number;
+  overdueMs(): number;
   /** Whether there is a hub, and not one that has yet to come up, or to go. */
-  isThere(): boolean;
+  hasHub(): boolean;
   readonly log: Log;
   readonly timers: Timers;
   /** Milliseconds on the clock that timers run by, which stands still while the machine is suspended. */
@@ -35,16 +35,23 @@ export interface WatchdogOptions {
  * blocked feeds nothing, and where the scheduler is stuck, or no hub comes up, it is left hungry, so that systemd starts the
  * daemon anew.
  */
-export function feedWatchdog({ service, overdue, isThere, log, timers, now }: WatchdogOptions): Disposable {
-  const every = service.watchdog === null ? null : service.watchdog / 3;
+export function feedWatchdog({
+  service,
+  overdueMs: overdue,
+  hasHub: isThere,
+  log,
+  timers,
+  now,
+}: WatchdogOptions): Disposable {
+  const every = service.watchdogInterval === null ? null : service.watchdogInterval / 3;
   let overdueSince: number | null = null;
   let absentSince: number | null = null;
   let isHungry = false;
   let disarm: () => void = () => undefined;
 
   function look(late: number): void {
-    if (late > LATE) log.warn('event_loop_blocked', { seconds: Math.round(late / 1000) });
-    overdueSince = overdue() > OVERDUE ? (overdueSince ?? now()) : null;
+    if (late > BLOCKED_THRESHOLD) log.warn('event_loop_blocked', { seconds: Math.round(late / 1000) });
+    overdueSince = overdue() > OVERDUE_THRESHOLD ? (overdueSince ?? now()) : null;
     absentSince = isThere() ? null : (absentSince ?? now());
     const reason = whyHungry();
     const isStuck = reason !== null;
@@ -55,10 +62,10 @@ export function feedWatchdog({ service, overdue, isThere, log, timers, now }: Wa
   }
 
   function whyHungry(): string | null {
-    if (overdueSince !== null && now() - overdueSince > MAX_OVERDUE) {
+    if (overdueSince !== null && now() - overdueSince > MAX_OVERDUE_TIME) {
       return `the scheduler has not run what was due ${Math.round(overdue() / 1000)} s ago`;
     }
-    if (absentSince !== null && now() - absentSince > MAX_ABSENCE) {
+    if (absentSince !== null && now() - absentSince > MAX_TIME_WITHOUT_HUB) {
       return `there has been no hub for ${Math.round((now() - absentSince) / 1000)} s`;
     }
     return null;

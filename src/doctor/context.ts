@@ -1,33 +1,33 @@
 import { type Configuration, readConfiguration } from '../configuration/configuration.ts';
-import { controlSockets, locate } from '../configuration/file.ts';
-import { InvalidKey } from '../configuration/issues.ts';
-import { type ControlClient, connectControl } from '../control/client.ts';
-import type { StatusAnswer } from '../control/messages.ts';
-import { controlSocketsHere } from '../control/socket-file.ts';
+import { controlSocketCandidates, locateConfigurationFile } from '../configuration/file.ts';
+import { InvalidKeyFailure } from '../configuration/validation.ts';
+import { type ControlClient, connectControlClient } from '../control/client.ts';
+import type { StatusResponse } from '../control/messages.ts';
+import { listControlSockets } from '../control/socket-file.ts';
 import { Failure, messageOf } from '../core/failure.ts';
 import { Secret } from '../core/secret.ts';
 import { systemClock, systemTimers } from '../system/clock.ts';
-import { didYouMean } from '../system/nearest-name.ts';
+import { didYouMean } from '../system/did-you-mean.ts';
 import { readSecret } from '../system/secret-file.ts';
 import { type PortalProbe, probePortals } from './portal-probe.ts';
-import { environmentOfService, readUnit, type Unit } from './programs.ts';
+import { readUnit, type SystemdUnit, serviceEnvironment } from './systemd-unit.ts';
 
 /** The running hub, by its own word. */
-type FoundHub =
-  | ({ readonly kind: 'running' } & StatusAnswer)
+type HubProbe =
+  | ({ readonly kind: 'running' } & StatusResponse)
   | { readonly kind: 'not_running' | 'forbidden' | 'silent'; readonly detail: string };
 
 /** What the checks look at: the hub's configuration, and the hub where it runs. */
 export interface DoctorContext {
-  /** With the defaults of what can't be used; {@link isKnown} tells what is. */
+  /** With the defaults of what can't be used; {@link hasValidKey} tells what is. */
   readonly configuration: Configuration;
   /** What is wrong with it. */
-  readonly faults: readonly Failure[];
+  readonly configurationFailures: readonly Failure[];
   /** Files of secrets that this user may not read. */
-  readonly unread: readonly string[];
-  readonly hub: FoundHub;
+  readonly unreadableSecrets: readonly string[];
+  readonly hub: HubProbe;
   /** Null where the hub is no service of systemd's. */
-  readonly unit: Unit | null;
+  readonly unit: SystemdUnit | null;
   /** As the hub has it. */
   readonly env: NodeJS.ProcessEnv;
   readonly isRoot: boolean;
@@ -38,7 +38,7 @@ export interface DoctorContext {
 }
 
 /** What is asked for when a hub is looked at. */
-export interface Examination {
+export interface DoctorOptions {
   /** `--config` */
   readonly file: string | undefined;
   readonly env: NodeJS.ProcessEnv;
@@ -50,12 +50,12 @@ const HUB_TIMEOUT = 4000;
 const PORTAL_TIMEOUT = 4000;
 
 /** Gathers what the checks look at. Changes nothing. */
-export async function gather(examination: Examination): Promise<DoctorContext> {
+export async function createDoctorContext(examination: DoctorOptions): Promise<DoctorContext> {
   const { file, env: own } = examination;
   const signal = AbortSignal.timeout(HUB_TIMEOUT);
   const isDefault = file === undefined && !own['LATCHKEY_CONFIG'];
-  const [found, hub] = await Promise.all([isDefault ? readUnit(signal, own) : null, askHub(examination)]);
-  const env = found === null ? own : environmentOfService(found, own);
+  const [found, hub] = await Promise.all([isDefault ? readUnit(signal, own) : null, probeHub(examination)]);
+  const env = found === null ? own : serviceEnvironment(found, own);
   const isRoot = process.getuid?.() === 0;
   const unread: string[] = [];
   const readingSecrets: typeof readSecret = async (name, directory, from) => {
@@ -63,28 +63,42 @@ export async function gather(examination: Examination): Promise<DoctorContext> {
       return await readSecret(name, directory, from);
     } catch (error) {
       // Encrypted, it is readable while the service runs.
-      if (found?.process === 0 && found.credentials.some(({ id }) => id === name)) return new Secret(STAND_IN);
+      if (found?.mainPid === 0 && found.credentials.some(({ id }) => id === name))
+        return new Secret(PLACEHOLDER_SECRET);
       const mayBeCredential = from !== undefined && !name.includes('/');
       if (isRoot || !(mayBeCredential || messageOf(error).includes('EACCES'))) throw error;
       unread.push(name);
-      return new Secret(STAND_IN);
+      return new Secret(PLACEHOLDER_SECRET);
     }
   };
-  const { configuration, faults } = await readConfiguration(isDefault ? undefined : file, env, readingSecrets);
+  const { configuration, errors: faults } = await readConfiguration(isDefault ? undefined : file, env, readingSecrets);
   const clock = systemClock('');
   const wall = () => clock.now().wall;
   const portals = isTestMode(hub) ? [] : configuration.portals;
   const probes = probePortals(portals, wall, AbortSignal.timeout(PORTAL_TIMEOUT), env);
-  return { configuration, faults, unread, hub, unit: found, env, isRoot, wall, probes };
+  return {
+    configuration,
+    configurationFailures: faults,
+    unreadableSecrets: unread,
+    hub,
+    unit: found,
+    env,
+    isRoot,
+    wall,
+    probes,
+  };
 }
 
 /** Whether the configuration says this: a key, or a whole table. Where nothing is wrong with it, it does, if only by its default. */
-export function isKnown({ faults }: Pick<DoctorContext, 'faults'>, key: string): boolean {
+export function hasValidKey(
+  { configurationFailures: faults }: Pick<DoctorContext, 'configurationFailures'>,
+  key: string,
+): boolean {
   return faults.every(
     (fault) =>
-      fault instanceof InvalidKey &&
-      !isWithin(fault.key, key) &&
-      !isWithin(key, fault.key) &&
+      fault instanceof InvalidKeyFailure &&
+      !isKeyWithin(fault.key, key) &&
+      !isKeyWithin(key, fault.key) &&
       !isMisspelling(fault.key, key),
   );
 }
@@ -95,53 +109,53 @@ function isMisspelling(found: string, key: string): boolean {
   return table === ofTable && didYouMean(name, [meant]) !== '';
 }
 
-function isWithin(key: string, table: string): boolean {
+function isKeyWithin(key: string, table: string): boolean {
   return `${key}.`.startsWith(`${table}.`);
 }
 
 /** Whether the hub that runs is one in test mode: it has a portal and a state of its own, and keeps nothing. */
-export function isTestMode(hub: FoundHub): boolean {
+export function isTestMode(hub: HubProbe): boolean {
   return hub.kind === 'running' && hub.hub.test_mode === true;
 }
 
 /** In place of a secret that could not be read; nothing sends it. */
-const STAND_IN = '0'.repeat(32);
+const PLACEHOLDER_SECRET = '0'.repeat(32);
 
-async function noAnswer(): Promise<never> {
+async function failAfterTimeout(): Promise<never> {
   await systemTimers.sleep(HUB_TIMEOUT);
   throw new Error(`no answer within ${HUB_TIMEOUT / 1000} s`);
 }
 
 /**
  * Asks the running hub, which may take a few seconds.
- * @throws Failure as {@link connectControl}, and Error where it takes longer
+ * @throws Failure as {@link connectControlClient}, and Error where it takes longer
  */
 export async function withHub<Result>(
-  examination: Examination,
+  examination: DoctorOptions,
   work: (hub: ControlClient) => Promise<Result>,
 ): Promise<Result> {
-  const client = await connect(examination);
+  const client = await connectToHub(examination);
   try {
-    return await Promise.race([work(client), noAnswer()]);
+    return await Promise.race([work(client), failAfterTimeout()]);
   } finally {
     await client[Symbol.asyncDispose]();
   }
 }
 
 /** Connects to the hub that is where the configuration says, else to one on this machine that runs with this file. */
-async function connect({ file, env }: Examination): Promise<ControlClient> {
+async function connectToHub({ file, env }: DoctorOptions): Promise<ControlClient> {
   // What is wrong with the configuration is another check's; a hub may run all the same.
-  const sockets = await controlSockets(file, env).catch(() => []);
+  const sockets = await controlSocketCandidates(file, env).catch(() => []);
   try {
-    return await connectControl(sockets);
+    return await connectControlClient(sockets);
   } catch (error) {
     let forbidden: unknown;
-    for (const socket of await controlSocketsHere()) {
+    for (const socket of await listControlSockets()) {
       try {
-        const client = await connectControl([socket]);
-        const status = await Promise.race([client.status(), noAnswer()]).catch(() => null);
+        const client = await connectControlClient([socket]);
+        const status = await Promise.race([client.status(), failAfterTimeout()]).catch(() => null);
         const { config_file, test_mode } = status?.hub ?? {};
-        if (config_file === locate(file, env).path && test_mode !== true) return client;
+        if (config_file === locateConfigurationFile(file, env).path && test_mode !== true) return client;
         await client[Symbol.asyncDispose]();
       } catch (refused) {
         if (refused instanceof Failure && refused.code === 'not_allowed') forbidden ??= refused;
@@ -152,7 +166,7 @@ async function connect({ file, env }: Examination): Promise<ControlClient> {
   }
 }
 
-async function askHub(examination: Examination): Promise<FoundHub> {
+async function probeHub(examination: DoctorOptions): Promise<HubProbe> {
   try {
     return { kind: 'running', ...(await withHub(examination, (hub) => hub.status())) };
   } catch (error) {

@@ -1,22 +1,22 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { readBounded } from '../system/bounded-file.ts';
-import { type CredentialSource, outputOf } from './programs.ts';
+import { readBoundedFile } from '../system/bounded-file.ts';
+import { type CredentialSource, execProgram } from './systemd-unit.ts';
 
 /** Bytes of a credential: systemd takes no more (systemd.exec(5)). */
-const MAX_BYTES = 1 << 20;
+const MAX_CREDENTIAL_BYTES = 1 << 20;
 /** How long systemd-creds may take to decrypt one, in ms. */
-const TIMEOUT = 4000;
+const DECRYPT_TIMEOUT = 4000;
 /** The store's key has an order of its own in which its files are changed (docs/stolen-card.md). */
-const STORE_KEY = /(^|_)store\.key(\.next)?$/;
+const STORE_KEY_NAME = /(^|_)store\.key(\.next)?$/;
 
 /**
  * The files whose credentials the service was started with another content of: systemd reads them once, and a hub that reloads its
  * configuration gets the old ones. Null where this user may not look.
  * @param sources what the unit loads
- * @param loaded where systemd has put it: `loadedBy`
+ * @param loaded where systemd has put it: `loadedCredentialsDirectory`
  */
-export async function changedCredentials(
+export async function findChangedCredentials(
   sources: readonly CredentialSource[],
   env: NodeJS.ProcessEnv,
   loaded: string,
@@ -24,18 +24,18 @@ export async function changedCredentials(
   const names = await readdir(loaded).catch((error: NodeJS.ErrnoException) => (error.code === 'ENOENT' ? [] : null));
   if (names === null) return null;
   const changed: string[] = [];
-  for (const name of names.filter((one) => !STORE_KEY.test(one))) {
+  for (const name of names.filter((one) => !STORE_KEY_NAME.test(one))) {
     const source = sourceOf(name, sources);
     if (source === null) continue;
-    const now = source.isEncrypted ? await decrypted(name, source.path, env) : await textOf(source.path);
+    const now = source.isEncrypted ? await decryptCredential(name, source.path, env) : await readText(source.path);
     // One that is gone was mostly taken away because nothing names it any more.
-    if (now !== null && now !== (await textOf(join(loaded, name)))) changed.push(source.path);
+    if (now !== null && now !== (await readText(join(loaded, name)))) changed.push(source.path);
   }
   return changed;
 }
 
 /** What is said of files that have another content by now. */
-export function restartFor(files: readonly string[]): string {
+export function restartNeededText(files: readonly string[]): string {
   return `the service was started with another content of ${files.join(', ')}, and only a restart takes that over: sudo systemctl restart latchkey`;
 }
 
@@ -46,10 +46,15 @@ function sourceOf(name: string, sources: readonly CredentialSource[]): Credentia
   return source.id === name ? source : { ...source, path: join(source.path, name.slice(source.id.length + 1)) };
 }
 
-function textOf(path: string): Promise<string | null> {
-  return readBounded(path, MAX_BYTES).catch(() => null);
+function readText(path: string): Promise<string | null> {
+  return readBoundedFile(path, MAX_CREDENTIAL_BYTES).catch(() => null);
 }
 
-function decrypted(name: string, path: string, env: NodeJS.ProcessEnv): Promise<string | null> {
-  return outputOf('systemd-creds', ['decrypt', `--name=${name}`, path, '-'], AbortSignal.timeout(TIMEOUT), env);
+function decryptCredential(name: string, path: string, env: NodeJS.ProcessEnv): Promise<string | null> {
+  return execProgram(
+    'systemd-creds',
+    ['decrypt', `--name=${name}`, path, '-'],
+    AbortSignal.timeout(DECRYPT_TIMEOUT),
+    env,
+  );
 }

@@ -3,7 +3,7 @@ import { connect, isIP, type LookupFunction, type Socket } from 'node:net';
 import { connect as connectTls, getCACertificates, type TLSSocket } from 'node:tls';
 import type { PortalConfiguration } from '../configuration/configuration.ts';
 import { messageOf } from '../core/failure.ts';
-import { outputOf } from './programs.ts';
+import { execProgram } from './systemd-unit.ts';
 
 /** How far the way to one of a portal's origins leads. */
 export interface PortalProbe {
@@ -18,15 +18,15 @@ type ProbeOutcome =
       readonly kind: 'answered';
       readonly status: number;
       /** How far this machine's clock is ahead of the portal's, in ms; null where the portal does not say. */
-      readonly clockAhead: number | null;
+      readonly clockAheadMs: number | null;
       /** The origin that it sends browsers to, where that is another host's. */
-      readonly elsewhere: string | null;
+      readonly redirectOrigin: string | null;
     }
   | { readonly kind: 'untrusted'; readonly why: string; readonly validFrom: number; readonly validTo: number }
-  | { readonly kind: 'stuck'; readonly stage: Stage; readonly why: string };
+  | { readonly kind: 'stuck'; readonly stage: ProbeStage; readonly why: string };
 
 /** What the way consists of, in this order. */
-type Stage = 'name' | 'connection' | 'handshake' | 'answer';
+type ProbeStage = 'name' | 'connection' | 'handshake' | 'answer';
 
 /**
  * Asks every origin of these portals for nothing but its time: no secret and no client_id is sent, and nothing at all before its
@@ -59,30 +59,30 @@ async function probe(
   signal: AbortSignal,
   env: NodeJS.ProcessEnv,
 ): Promise<ProbeOutcome> {
-  let stage: Stage = 'name';
+  let stage: ProbeStage = 'name';
   let socket: Socket | TLSSocket | null = null;
   const { promise: late, reject } = Promise.withResolvers<never>();
   signal.addEventListener('abort', () => reject(new Error('no answer in time')), { once: true });
   try {
     const host = url.hostname.replace(/^\[|\]$/g, '');
-    const lookup = knowing(await Promise.race([addressesOf(host, signal, env), late]));
+    const lookup = fixedLookup(await Promise.race([resolveAddresses(host, signal, env), late]));
     stage = 'connection';
     const isTls = url.protocol === 'https:';
     const plain = connect({ host, port: Number(url.port || (isTls ? 443 : 80)), lookup });
     socket = plain;
-    await Promise.race([happened(plain, 'connect'), late]);
+    await Promise.race([waitForEvent(plain, 'connect'), late]);
     if (isTls) {
       stage = 'handshake';
       const name = isIP(host) === 0 ? { servername: host } : {};
       const trusted = [...getCACertificates('default'), ...ca];
       const secure = connectTls({ socket: plain, host, rejectUnauthorized: false, ca: trusted, ...name });
       socket = secure;
-      await Promise.race([happened(secure, 'secureConnect'), late]);
-      const untrusted = distrust(secure);
+      await Promise.race([waitForEvent(secure, 'secureConnect'), late]);
+      const untrusted = untrustedOutcome(secure);
       if (untrusted !== null) return untrusted;
     }
     stage = 'answer';
-    return await Promise.race([ask(url, socket, wall), late]);
+    return await Promise.race([sendHeadRequest(url, socket, wall), late]);
   } catch (error) {
     return { kind: 'stuck', stage, why: messageOf(error) };
   } finally {
@@ -90,14 +90,14 @@ async function probe(
   }
 }
 
-function happened(socket: Socket, event: 'connect' | 'secureConnect'): Promise<void> {
+function waitForEvent(socket: Socket, event: 'connect' | 'secureConnect'): Promise<void> {
   return new Promise((resolve, reject) => {
     socket.once(event, resolve).once('error', reject);
     socket.once('close', () => reject(new Error('the connection was closed')));
   });
 }
 
-function distrust(socket: TLSSocket): ProbeOutcome | null {
+function untrustedOutcome(socket: TLSSocket): ProbeOutcome | null {
   if (socket.authorized) return null;
   const certificate = socket.getPeerX509Certificate();
   const why = socket.authorizationError;
@@ -109,28 +109,28 @@ function distrust(socket: TLSSocket): ProbeOutcome | null {
   };
 }
 
-function ask(url: URL, socket: Socket, wall: () => number): Promise<ProbeOutcome> {
+function sendHeadRequest(url: URL, socket: Socket, wall: () => number): Promise<ProbeOutcome> {
   return new Promise((resolve, reject) => {
     const options = { method: 'HEAD', path: '/', headers: { host: url.host }, createConnection: () => socket };
-    const asked = request(options, (answer) => resolve(answered(url, answer, wall())));
+    const asked = request(options, (answer) => resolve(answeredOutcome(url, answer, wall())));
     asked.once('error', reject).end();
   });
 }
 
-function answered(url: URL, { statusCode = 0, headers }: IncomingMessage, now: number): ProbeOutcome {
+function answeredOutcome(url: URL, { statusCode = 0, headers }: IncomingMessage, now: number): ProbeOutcome {
   const date = Date.parse(headers.date ?? '');
   const target = statusCode >= 300 && statusCode < 400 ? URL.parse(headers.location ?? '', url.href) : null;
   return {
     kind: 'answered',
     status: statusCode,
     // From a cache it has the time when it was put there.
-    clockAhead: Number.isNaN(date) || headers.age !== undefined ? null : now - date,
-    elsewhere: target !== null && target.hostname !== url.hostname ? target.origin : null,
+    clockAheadMs: Number.isNaN(date) || headers.age !== undefined ? null : now - date,
+    redirectOrigin: target !== null && target.hostname !== url.hostname ? target.origin : null,
   };
 }
 
 /** An address of a host. */
-interface Address {
+interface ResolvedAddress {
   readonly address: string;
   readonly family: number;
 }
@@ -140,9 +140,9 @@ interface Address {
  * no DNS server answers, it would hold the end of the process for half a minute.
  * @throws Error in words
  */
-async function addressesOf(host: string, signal: AbortSignal, env: NodeJS.ProcessEnv): Promise<Address[]> {
+async function resolveAddresses(host: string, signal: AbortSignal, env: NodeJS.ProcessEnv): Promise<ResolvedAddress[]> {
   if (isIP(host) !== 0) return [{ address: host, family: isIP(host) }];
-  const text = await outputOf('getent', ['ahosts', host], signal, env);
+  const text = await execProgram('getent', ['ahosts', host], signal, env);
   const found = (text ?? '').split('\n').map((line) => line.split(/\s+/)[0] ?? '');
   const addresses = [...new Set(found)].filter((address) => isIP(address) !== 0);
   if (addresses.length === 0) throw new Error(signal.aborted ? 'no answer in time' : 'no such name, or no DNS server');
@@ -150,7 +150,7 @@ async function addressesOf(host: string, signal: AbortSignal, env: NodeJS.Proces
 }
 
 /** What `connect` is given, so that it looks up nothing itself. */
-function knowing(addresses: readonly Address[]): LookupFunction {
+function fixedLookup(addresses: readonly ResolvedAddress[]): LookupFunction {
   return (_host, { all }, found) => {
     const [first] = addresses;
     if (all === true) found(null, [...addresses]);

@@ -1,39 +1,39 @@
 import { urlHost } from '../system/addresses.ts';
 import { systemTimers } from '../system/clock.ts';
-import type { Json } from '../system/http/openapi.ts';
+import type { JsonObject } from '../system/http/openapi.ts';
 import { version } from '../system/version.ts';
 import { serveApi } from './api/api.ts';
 import type { Observations } from './audit/client-audit.ts';
-import { type Findings, findings } from './audit/findings.ts';
+import { collectFindings, type Findings } from './audit/findings.ts';
 import { serveAuthorize } from './endpoints/authorize.ts';
 import { serveCodeGet, serveCodeSet, serveConfig } from './endpoints/helper.ts';
 import { serveToken, serveWhoami } from './endpoints/token.ts';
-import { checkedFault, FaultError } from './faults/body.ts';
+import { attachFaults } from './faults/attach-faults.ts';
+import { FaultError, validateFault } from './faults/fault-body.ts';
 import { Faults } from './faults/faults.ts';
 import type { FaultOptions, FaultView } from './faults/kinds.ts';
 import { OriginListener } from './faults/origin-listener.ts';
-import { attachFaults } from './faults/strike.ts';
 import type { LoggedRequest } from './http/logged-request.ts';
 import { RateLimiter } from './http/rate-limit.ts';
 import { RequestLog } from './http/request-log.ts';
 import { createServer } from './http/server.ts';
 import { StateFile } from './memory/state-file.ts';
-import type { Grant } from './oauth/grants.ts';
-import { type Poll, type WaitingLogin, waitingLogins } from './oauth/helper-runs.ts';
+import { type Poll, type WaitingLogin, waitingLogins } from './oauth/helper-flows.ts';
+import { unverifiedStateId } from './oauth/helper-state.ts';
+import type { IssuedGrant } from './oauth/issued-grants.ts';
 import type { SecretKind } from './oauth/issued-secrets.ts';
 import { type LoginRequest, type LoginResult, login } from './oauth/login.ts';
-import { stateId } from './oauth/state.ts';
-import { createPortal, type Portal, resetPortal } from './portal.ts';
-import { OptionError, settingsIn } from './settings/check.ts';
-import { type EffectiveSettings, settingsFrom } from './settings/effective-settings.ts';
+import { createPortal, type EmulatedPortal, resetPortal } from './portal.ts';
+import { type EffectiveSettings, resolveSettings } from './settings/effective-settings.ts';
 import type { EmulatorOptions } from './settings/options.ts';
 import type { SettingOptions, Settings } from './settings/settings.ts';
-import { createTls, writeCaFile } from './tls.ts';
+import { OptionError, pickSettings } from './settings/validation.ts';
+import { createTlsCredentials, writeCaFile } from './tls.ts';
 import type { ClockView } from './virtual-clock.ts';
 
 /** A grant as the outside may see it: no tokens. */
 export type GrantView = Readonly<
-  Pick<Grant, 'id' | 'clientId' | 'user' | 'scope' | 'createdAt' | 'refreshedAt' | 'generation' | 'revoked'>
+  Pick<IssuedGrant, 'id' | 'clientId' | 'user' | 'scope' | 'createdAt' | 'refreshedAt' | 'generation' | 'revoked'>
 >;
 
 /** A running portal emulator. */
@@ -115,23 +115,23 @@ export interface Emulator extends AsyncDisposable {
  * @throws OptionError where an option is no good; StateFileError where the state file is no good; the listener's own error where a port is taken
  */
 export async function startEmulator(options: EmulatorOptions = {}): Promise<Emulator> {
-  const given = settingsFrom(options);
+  const given = resolveSettings(options);
   const file = given.state === null ? null : await StateFile.open(given.state);
   try {
-    return await startWith(file === null ? given : recall(options, given, file), file);
+    return await startWithSettings(file === null ? given : restoreClient(options, given, file), file);
   } catch (error) {
     file?.close();
     throw error;
   }
 }
 
-async function startWith(settings: EffectiveSettings, file: StateFile | null): Promise<Emulator> {
+async function startWithSettings(settings: EffectiveSettings, file: StateFile | null): Promise<Emulator> {
   const addresses = { base: '', frontend: '' };
   const portal = createPortal(settings, () => addresses, file);
   const log = new RequestLog();
   const rates = new RateLimiter();
 
-  const tls = settings.tls ? await createTls(file, { ...settings, now: portal.now() }) : null;
+  const tls = settings.tls ? await createTlsCredentials(file, { ...settings, now: portal.now() }) : null;
   const base = createServer(portal, log, rates, tls);
   serveConfig(base);
   serveCodeGet(base);
@@ -146,7 +146,7 @@ async function startWith(settings: EffectiveSettings, file: StateFile | null): P
     base: new OriginListener(base.server, settings.tls),
     frontend: new OriginListener(frontend.server, settings.tls),
   };
-  const faults = new Faults(settings.seed, settings.clients, listeners, () => portal.changes.changed('faults'));
+  const faults = new Faults(settings.seed, settings.clients, listeners, () => portal.changes.emitChange('faults'));
   attachFaults(base, faults, listeners.base, log);
   attachFaults(frontend, faults, listeners.frontend, log);
   const reset = async () => {
@@ -154,7 +154,7 @@ async function startWith(settings: EffectiveSettings, file: StateFile | null): P
     resetPortal(portal);
     rates.reset();
     log.clear();
-    portal.changes.changed('requests');
+    portal.changes.emitChange('requests');
   };
   serveApi(base, { portal, faults, log, timers: systemTimers, reset, describe: () => describe(portal) });
 
@@ -165,11 +165,11 @@ async function startWith(settings: EffectiveSettings, file: StateFile | null): P
   };
   try {
     await Promise.all([base.ready(), frontend.ready()]);
-    addresses.base = origin(settings, await listeners.base.listen(settings.host, settings.port));
-    addresses.frontend = origin(settings, await listeners.frontend.listen(settings.host, settings.frontendPort));
+    addresses.base = originUrl(settings, await listeners.base.listen(settings.host, settings.port));
+    addresses.frontend = originUrl(settings, await listeners.frontend.listen(settings.host, settings.frontendPort));
     if (tls !== null && settings.caFile !== null) await writeCaFile(settings.caFile, tls.ca);
-    for (const fault of settings.faults) faults.add(checkedFault(fault));
-    portal.keep();
+    for (const fault of settings.faults) faults.add(validateFault(fault));
+    portal.save();
   } catch (error) {
     await close();
     if (error instanceof FaultError) throw new OptionError(`faults: ${error.message}`, { cause: error });
@@ -189,21 +189,21 @@ async function startWith(settings: EffectiveSettings, file: StateFile | null): P
     get observations() {
       return portal.audit.observations;
     },
-    polls: (state) => portal.runs.find(stateId(state) ?? '')?.polls.values() ?? [],
+    polls: (state) => portal.helperFlows.find(unverifiedStateId(state) ?? '')?.polls.values() ?? [],
     async login(request) {
       const result = await login(portal, request);
-      portal.keep();
+      portal.save();
       return result;
     },
-    logins: () => waitingLogins(portal.runs, portal.now()),
-    findings: () => findings(portal),
+    logins: () => waitingLogins(portal.helperFlows, portal.now()),
+    findings: () => collectFindings(portal),
     reset,
-    grants: () => portal.grants.all().map(view),
+    grants: () => portal.grants.all().map(toGrantView),
     revoke(grantId, what = 'grant') {
       const grant = portal.grants.find(grantId);
       if (grant === undefined) return false;
       portal.grants.revoke(grant, what);
-      portal.keep();
+      portal.save();
       return true;
     },
     get clock() {
@@ -211,43 +211,52 @@ async function startWith(settings: EffectiveSettings, file: StateFile | null): P
     },
     advance(seconds) {
       portal.clock.advance(seconds);
-      portal.keep();
+      portal.save();
     },
     get settings() {
-      return settingsIn(portal.settings);
+      return pickSettings(portal.settings);
     },
-    change: (change) => portal.settingsInForce.change(change),
-    addFault: (fault) => faults.add(checkedFault(fault)),
+    change: (change) => portal.runtimeSettings.update(change),
+    addFault: (fault) => faults.add(validateFault(fault)),
     get faults() {
       return faults.all();
     },
     removeFault: (id) => faults.remove(id),
     clearFaults: () => faults.clear(),
-    secretsIssued: (...kinds) => portal.issued.of(kinds),
+    secretsIssued: (...kinds) => portal.issuedSecrets.list(kinds),
     close,
     [Symbol.asyncDispose]: close,
   };
 }
 
 /** Where no client was named, the one that was made up before is back. */
-function recall(options: EmulatorOptions, given: EffectiveSettings, file: StateFile): EffectiveSettings {
+function restoreClient(options: EmulatorOptions, given: EffectiveSettings, file: StateFile): EffectiveSettings {
   if (options.clients !== undefined) return given;
   const { id, secret } = given.firstClient;
   const client = file.state.client ?? { id, secret };
   file.save({ client });
-  return settingsFrom({ ...options, clients: [client] });
+  return resolveSettings({ ...options, clients: [client] });
 }
 
-function view({ id, clientId, user, scope, createdAt, refreshedAt, generation, revoked }: Grant): GrantView {
+function toGrantView({
+  id,
+  clientId,
+  user,
+  scope,
+  createdAt,
+  refreshedAt,
+  generation,
+  revoked,
+}: IssuedGrant): GrantView {
   return { id, clientId, user, scope, createdAt, refreshedAt, generation, revoked };
 }
 
 /** Made when it is first asked for: most runs never do. */
-async function describe(portal: Portal): Promise<Json> {
+async function describe(portal: EmulatedPortal): Promise<JsonObject> {
   const { openApiDocument } = await import('./openapi/document.ts');
   return openApiDocument(portal.origins(), version());
 }
 
-function origin({ publicHost: host, tls }: EffectiveSettings, port: number): string {
+function originUrl({ publicHost: host, tls }: EffectiveSettings, port: number): string {
   return `${tls ? 'https' : 'http'}://${urlHost(host)}:${port}`;
 }

@@ -7,21 +7,21 @@ export type {
   PollFindings,
 } from './audit/findings.ts';
 export { type Emulator, type GrantView, startEmulator } from './emulator.ts';
-export { FaultError, parseFault } from './faults/body.ts';
+export { FaultError, parseFault } from './faults/fault-body.ts';
 export type { FaultOptions, FaultView } from './faults/kinds.ts';
 export type { Endpoint, LoggedRequest } from './http/logged-request.ts';
 export { StateFileError } from './memory/state-file.ts';
-export type { Poll, WaitingLogin } from './oauth/helper-runs.ts';
+export type { Poll, WaitingLogin } from './oauth/helper-flows.ts';
 export type { SecretKind } from './oauth/issued-secrets.ts';
 export { LoginError, type LoginRequest, type LoginResult } from './oauth/login.ts';
-export { OptionError } from './settings/check.ts';
 export type {
   ClientOptions,
   EmulatorClock,
   EmulatorOptions,
-  Exchange,
+  InterceptedRequest as Exchange,
   Interceptor,
   UserOptions,
 } from './settings/options.ts';
 export type { SettingOptions, Settings } from './settings/settings.ts';
+export { OptionError } from './settings/validation.ts';
 export { ClockError, type ClockView } from './virtual-clock.ts';

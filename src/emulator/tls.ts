@@ -1,10 +1,10 @@
 import { writeFile } from 'node:fs/promises';
 import { isIP } from 'node:net';
 import type { StateFile } from './memory/state-file.ts';
-import { OptionError } from './settings/check.ts';
+import { OptionError } from './settings/validation.ts';
 
 /** What both origins are served with, and what clients need to trust it. */
-export interface Tls {
+export interface TlsCredentials {
   /** The leaf and its CA, PEM. */
   readonly certificate: string;
   /** The leaf's private key, PEM. */
@@ -14,11 +14,11 @@ export interface Tls {
 }
 
 /** Where the emulator is reached over TLS. */
-export interface TlsRequest {
+export interface CertificateOptions {
   readonly host: string;
   readonly publicHost: string;
   /** The names that requests may be for. */
-  readonly names: readonly string[];
+  readonly hostNames: readonly string[];
   /** Milliseconds since 1970. */
   readonly now: number;
 }
@@ -29,7 +29,10 @@ const OWNER = 'Latchkey portal emulator';
  * A leaf for loopback and for the names and addresses that the emulator is told to have.
  * @param file has the private CA from before, or keeps the new one; null: nothing is kept
  */
-export async function createTls(file: StateFile | null, { host, publicHost, names, now }: TlsRequest): Promise<Tls> {
+export async function createTlsCredentials(
+  file: StateFile | null,
+  { host, publicHost, hostNames: names, now }: CertificateOptions,
+): Promise<TlsCredentials> {
   // Loaded only where TLS is wanted: it is the slowest part of a start.
   const { createAuthority, issueLeaf } = await import('../system/x509/issuing.ts');
   const authority = file?.state.authority ?? (await createAuthority(OWNER));

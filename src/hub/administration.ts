@@ -1,27 +1,27 @@
-import { openAdministration, refuseWhileStopping } from '../broker/administration.ts';
+import { assertNotStopping, createBrokerAdministration } from '../broker/administration.ts';
 import type { Broker } from '../broker/open-broker.ts';
-import { houseFacts } from '../broker/reports/notice-facts.ts';
-import type { HouseFacts } from '../broker/reports/notices.ts';
+import { collectNoticeInput } from '../broker/reports/notice-input.ts';
+import type { NoticeInput } from '../broker/reports/notices.ts';
 import type { CaRotation } from '../certificates/ca-rotation.ts';
-import type { Administration, BegunReload, ReloadOutcome } from '../core/administration.ts';
-import { checkPassphrase, readPassphrase } from '../core/backup-state.ts';
+import type { Administration, PreparedReload, ReloadOutcome } from '../core/administration.ts';
+import { checkPassphrase, normalizePassphrase } from '../core/backup-state.ts';
 import { elapsed, type Instant, rfc3339 } from '../core/clock.ts';
 import { Failure } from '../core/failure.ts';
-import type { HookTrial, NoticeReport } from '../core/reports/notice.ts';
-import { testReport } from '../core/reports/notices.ts';
-import { backUp, restore } from '../store/backup/backup.ts';
+import type { HookTestResult, NoticeReport } from '../core/reports/notice.ts';
+import { testReport } from '../core/reports/notice-policy.ts';
+import { createBackup, restoreBackup } from '../store/backup/backup.ts';
 import type { KeyRotation } from '../store/keys/key-rotation.ts';
 import type { SqliteStore } from '../store/sqlite-store.ts';
-import type { Advertising } from './advertising.ts';
-import { hubProblems, type Seen } from './hub-problems.ts';
-import type { HubPlace } from './place.ts';
+import type { HubAdvertiser } from './hub-advertiser.ts';
+import type { HubEndpoints } from './hub-endpoints.ts';
+import { findHubProblems, type ObservedProblem } from './hub-problems.ts';
 
 /** The reloads of the daemon that the hub is a part of. */
-export interface HubReloads {
+export interface ReloadControl {
   /** @param obstacle says in words why the hub must not be replaced just now; null if it may */
   setReloadGuard(obstacle: () => string | null): void;
   /** @throws Failure `config_invalid`, `not_allowed` */
-  prepare(): Promise<BegunReload>;
+  prepare(): Promise<PreparedReload>;
   outcome(id: string): ReloadOutcome;
 }
 
@@ -29,45 +29,45 @@ export interface HubReloads {
 export interface HubAdministrationContext {
   readonly broker: Broker;
   /** When the daemon was started. */
-  readonly started: Instant;
-  readonly place: HubPlace;
+  readonly startedAt: Instant;
+  readonly endpoints: HubEndpoints;
   /** The file of its configuration. */
   readonly configFile: string;
   readonly testMode: boolean;
-  readonly rotation: CaRotation;
+  readonly caRotation: CaRotation;
   /** Carries a report through every hook. */
-  tryHooks(report: NoticeReport): Promise<HookTrial[]>;
+  tryHooks(report: NoticeReport): Promise<HookTestResult[]>;
   readonly store: SqliteStore;
   readonly keyRotation: KeyRotation;
   /** Makes the daily copy of the store anew. */
-  copyStore(): Promise<void>;
+  takeSnapshot(): Promise<void>;
   /** What is wrong with the hub's advertisement. */
-  readonly advertising: Pick<Advertising, 'idTaken' | 'nameClaimed' | 'unannounced'>;
+  readonly advertising: Pick<HubAdvertiser, 'idTaken' | 'nameClaimed' | 'unannounced'>;
   /** Has the hub disposed of and started again. */
   restart(): void;
   /** Left out if nothing can start another hub with a changed configuration. */
-  readonly reloads: HubReloads | undefined;
+  readonly reloads: ReloadControl | undefined;
 }
 
 /** What the hub itself asks beside what people may. */
 export interface HubAdministration extends Administration {
   /** What notices go by. */
-  facts(): HouseFacts;
+  noticeFacts(): NoticeInput;
 }
 
 /** Serves people at the hub: what the control socket and the installer's page offer. */
 export function openHubAdministration(context: HubAdministrationContext): HubAdministration {
-  const { broker, place, store, rotation, advertising } = context;
+  const { broker, endpoints: place, store, caRotation: rotation, advertising } = context;
   const { appliances, grants, registrations, notices } = broker;
   const { clock, log } = broker.environment;
 
   const idTaken = timed(() => advertising.idTaken);
   const unannounced = timed(() => advertising.unannounced);
   const nameClaimed = timed(() => advertising.nameClaimed);
-  const administration = openAdministration(broker, place);
+  const administration = createBrokerAdministration(broker, place);
 
   /** What is wrong, and since when it was seen. */
-  function timed(look: () => string | null): () => Seen | null {
+  function timed(look: () => string | null): () => ObservedProblem | null {
     let first: string | null = null;
     return () => {
       const message = look();
@@ -79,15 +79,15 @@ export function openHubAdministration(context: HubAdministrationContext): HubAdm
   /** How all stands at this moment. */
   function look() {
     const listed = appliances.list().map((appliance) => [appliance, administration.statusOf(appliance)] as const);
-    const problems = hubProblems({
+    const problems = findHubProblems({
       store,
       nameOf: (appliance) => appliances.byId(appliance)?.name ?? appliance,
-      started: rfc3339(context.started.wall),
+      startedAt: rfc3339(context.startedAt.wall),
       appliances: listed,
       isUnsaved: (appliance) => grants.get(appliance)?.isUnsaved === true,
       ...{ idTaken: idTaken(), nameClaimed: nameClaimed(), unannounced: unannounced() },
     });
-    const facts = houseFacts(listed, problems, broker, place.endpoint('/'));
+    const facts = collectNoticeInput(listed, problems, broker, place.endpoint('/'));
     return { statuses: listed.map(([, status]) => status), problems, facts };
   }
 
@@ -102,35 +102,37 @@ export function openHubAdministration(context: HubAdministrationContext): HubAdm
     async status() {
       const { fingerprint, old } = rotation.report();
       const { statuses, problems, facts } = look();
-      const openFor = Math.ceil(registrations.openFor / 1000);
+      const openFor = Math.ceil(registrations.remainingOpenMs / 1000);
       const matters = openFor > 0 || statuses.some(({ waitingForApproval }) => waitingForApproval !== undefined);
       return {
         hub: {
-          ...place.whereabouts(),
+          ...place.statusFields(),
           caFingerprint: fingerprint,
           ...(old && { caRotation: { oldFingerprint: old.fingerprint, until: old.until } }),
           configFile: context.configFile,
           ...(context.testMode && { testMode: true }),
-          uptime: Math.floor((elapsed(context.started, clock.now()) ?? 0) / 1000),
+          uptime: Math.floor((elapsed(context.startedAt, clock.now()) ?? 0) / 1000),
           ...(openFor > 0 && { registrationOpenFor: openFor }),
-          ...(matters && registrations.asked > 0 && { registrationAsked: registrations.asked }),
+          ...(matters && registrations.registeredCount > 0 && { registrationAsked: registrations.registeredCount }),
           ...(problems.length > 0 && { problems }),
         },
         appliances: statuses,
         conditions: facts.conditions,
-        notices: notices.standing(facts),
+        notices: notices.activeNotices(facts),
       };
     },
-    facts: () => look().facts,
+    noticeFacts: () => look().facts,
     testNotices: () => context.tryHooks(testReport(rfc3339(clock.now().wall))),
-    authority: () => rotation.report(),
-    rotateAuthority: (keep) => rotation.rotate(keep),
-    keepOldAuthority: (keep) => rotation.keepOld(keep),
-    label: (name) => place.label(appliances.named(name).name),
+    caStatus: () => rotation.report(),
+    rotateCa: (keep) => rotation.rotate(keep),
+    setOldCaLifetime: (keep) => rotation.setOldServingTime(keep),
+    label: (name) => place.labelText(appliances.get(name).name),
     async rotateStoreKey() {
       await broker.ready;
-      refuseWhileStopping(broker);
-      const { leftovers, snapshotProblem, isCredential } = await context.keyRotation.rotate(() => context.copyStore());
+      assertNotStopping(broker);
+      const { leftovers, snapshotProblem, isCredential } = await context.keyRotation.rotate(() =>
+        context.takeSnapshot(),
+      );
       log.warn('store_key_rotated', {
         ...(isCredential ? { what_to_do: 'put the credential store.key.next in the place of store.key' } : {}),
         ...(snapshotProblem === null ? {} : { snapshot_error: snapshotProblem }),
@@ -138,12 +140,12 @@ export function openHubAdministration(context: HubAdministrationContext): HubAdm
       return { leftovers, copyProblem: snapshotProblem, isCredential };
     },
     async backUp(passphrase) {
-      const backup = await backUp(store, checkPassphrase(passphrase), clock.now().wall);
+      const backup = await createBackup(store, checkPassphrase(passphrase), clock.now().wall);
       log.info('backup_made', { appliances: backup.appliances, grants: backup.grants });
       return backup;
     },
     async restore(copy, passphrase) {
-      const report = await restore(store, copy, readPassphrase(passphrase));
+      const report = await restoreBackup(store, copy, normalizePassphrase(passphrase));
       const { made, restored, kept } = report;
       log.warn('backup_restored', { made, restored: restored.join(', '), kept: kept.join(', ') });
       return { report, restart: context.restart };

@@ -1,22 +1,22 @@
-import { type ControlServer, type ControlServerOptions, serveControl } from '../control/server.ts';
+import { type ControlServer, type ControlServerOptions, startControlServer } from '../control/server.ts';
 import type { Timers } from '../core/clock.ts';
 import { messageOf } from '../core/failure.ts';
 
 /** How long until it is tried again to make the socket, in ms. */
-const RETRY = 10_000;
+const RETRY_INTERVAL = 10_000;
 /** The disk's fault, and not the configuration's. */
-const PASSING = /\b(EROFS|ENOSPC|EDQUOT|EIO)\b/;
+const TRANSIENT_ERRORS = /\b(EROFS|ENOSPC|EDQUOT|EIO)\b/;
 
 /**
  * Serves the control socket, as soon as its directory can be written: a disk that is full or read-only must not keep a hub
  * from handing out tokens.
- * @throws Failure as {@link serveControl}, for whatever does not pass by itself
+ * @throws Failure as {@link startControlServer}, for whatever does not pass by itself
  */
 export async function openControlSocket(options: ControlServerOptions, timers: Timers): Promise<AsyncDisposable> {
   const stopped = new AbortController();
   const told = new Set<string>();
-  const first = await attempt(options, told);
-  const later = first === null ? tryAgain(options, timers, stopped.signal, told) : Promise.resolve(first);
+  const first = await tryServe(options, told);
+  const later = first === null ? retryUntilServed(options, timers, stopped.signal, told) : Promise.resolve(first);
   return {
     async [Symbol.asyncDispose]() {
       stopped.abort();
@@ -25,17 +25,17 @@ export async function openControlSocket(options: ControlServerOptions, timers: T
   };
 }
 
-async function tryAgain(
+async function retryUntilServed(
   options: ControlServerOptions,
   timers: Timers,
   signal: AbortSignal,
   told: Set<string>,
 ): Promise<ControlServer | null> {
   for (;;) {
-    await timers.sleep(RETRY, signal);
+    await timers.sleep(RETRY_INTERVAL, signal);
     if (signal.aborted) return null;
-    const server = await attempt(options, told).catch((error: unknown) => {
-      complain(options, told, error);
+    const server = await tryServe(options, told).catch((error: unknown) => {
+      logOnce(options, told, error);
       return null;
     });
     if (server === null) continue;
@@ -45,20 +45,20 @@ async function tryAgain(
 }
 
 /** Null where the disk does not let it be made for now. @param told the errors of which the log knows */
-async function attempt(options: ControlServerOptions, told: Set<string>): Promise<ControlServer | null> {
+async function tryServe(options: ControlServerOptions, told: Set<string>): Promise<ControlServer | null> {
   try {
-    return await serveControl(options);
+    return await startControlServer(options);
   } catch (error) {
-    if (!PASSING.test(messageOf(error))) throw error;
-    complain(options, told, error);
+    if (!TRANSIENT_ERRORS.test(messageOf(error))) throw error;
+    logOnce(options, told, error);
     return null;
   }
 }
 
 /** Each error once: a disk may be full for days. */
-function complain({ log }: ControlServerOptions, told: Set<string>, error: unknown): void {
+function logOnce({ log }: ControlServerOptions, told: Set<string>, error: unknown): void {
   const message = messageOf(error);
   if (told.has(message)) return;
   told.add(message);
-  log.error('control_socket_failed', { error: message, retry_in: RETRY / 1000 });
+  log.error('control_socket_failed', { error: message, retry_in: RETRY_INTERVAL / 1000 });
 }

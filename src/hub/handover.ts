@@ -1,4 +1,4 @@
-import type { Broker, BrokerMemory } from '../broker/open-broker.ts';
+import type { Broker, BrokerHandover } from '../broker/open-broker.ts';
 import type { Configuration } from '../configuration/configuration.ts';
 import type { Instant, Timers } from '../core/clock.ts';
 import type { AssertionReplayCache } from '../lan/oauth/assertion-replay-cache.ts';
@@ -11,8 +11,8 @@ import type { Counters } from '../metrics/counters.ts';
  */
 export interface HandoverState {
   /** When the daemon was started. */
-  readonly started: Instant;
-  readonly broker: BrokerMemory;
+  readonly startedAt: Instant;
+  readonly broker: BrokerHandover;
   /** Without them every assertion of the last half minute would have to be refused. */
   readonly usedAssertions: AssertionReplayCache;
   /** What was counted since the daemon was started. */
@@ -20,7 +20,7 @@ export interface HandoverState {
 }
 
 /** How often it is tried to write what a hub that goes has in memory alone, in ms. */
-const SAVING_INTERVAL = 2000;
+const SAVE_RETRY_INTERVAL = 2000;
 
 /**
  * Waits for what was sent to the portal, and until it is written down; no refresh is started any more.
@@ -32,13 +32,13 @@ export async function drain(
   ended: AbortSignal,
 ): Promise<void> {
   grants.stop();
-  await grants.settled();
+  await grants.whenIdle();
   await pairings[Symbol.asyncDispose]();
-  while (!(await grants.save()) && !ended.aborted) await timers.sleep(SAVING_INTERVAL, ended);
+  while (!(await grants.save()) && !ended.aborted) await timers.sleep(SAVE_RETRY_INTERVAL, ended);
 }
 
 /** Whether neighbours find the one hub by what they know of the other: only its ports and keys may be others. */
-export function isAnnouncedAlike(before: Configuration, next: Configuration): boolean {
+export function hasSameAdvertisement(before: Configuration, next: Configuration): boolean {
   const told = ({ name, lan: { mdns, address, listen } }: Configuration) =>
     JSON.stringify([name, mdns, address, listen]);
   return told(before) === told(next);

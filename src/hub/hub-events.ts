@@ -1,6 +1,6 @@
 import { messageOf } from '../core/failure.ts';
 import type { Log } from '../core/log.ts';
-import type { EmitEvent, HubEvent } from '../core/reports/hub-event.ts';
+import type { ApplianceEvent, EmitEvent } from '../core/reports/appliance-event.ts';
 
 /** Carries what happens to appliances to all who listen; who tells of it never hears of their trouble. */
 export class HubEvents {
@@ -12,12 +12,12 @@ export class HubEvents {
   }
 
   /** From now on `listener` hears of every event. */
-  listen(listener: EmitEvent): void {
+  subscribe(listener: EmitEvent): void {
     this.#listeners.add(listener);
   }
 
   /** Tells all who listen, and comes back when each has taken it. */
-  readonly emit = (event: HubEvent): void => {
+  readonly emit = (event: ApplianceEvent): void => {
     for (const listener of this.#listeners) {
       try {
         listener(event);

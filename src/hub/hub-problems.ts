@@ -11,36 +11,36 @@ interface HubProblemSources {
   /** Tells the name of an appliance by its id. */
   readonly nameOf: (appliance: string) => string;
   /** RFC 3339: when the hub was started, which is when what is wrong with its store was found. */
-  readonly started: string;
+  readonly startedAt: string;
   /** Each appliance with its status. */
   readonly appliances: readonly (readonly [Pick<Appliance, 'id'>, ApplianceStatus])[];
   /** Whether the grant of an appliance is in memory alone. */
   readonly isUnsaved: (appliance: string) => boolean;
   /** That another hub on the network has this one's id and key; null where none has. */
-  readonly idTaken: Seen | null;
+  readonly idTaken: ObservedProblem | null;
   /** That another device claims the hub's host name; null where none does. */
-  readonly nameClaimed: Seen | null;
+  readonly nameClaimed: ObservedProblem | null;
   /** What keeps the hub from being announced; null where nothing does. */
-  readonly unannounced: Seen | null;
+  readonly unannounced: ObservedProblem | null;
 }
 
 /** What is wrong in words, and since when it was seen. */
-export type Seen = Pick<HubProblem, 'message' | 'since'>;
+export type ObservedProblem = Pick<HubProblem, 'message' | 'since'>;
 
 /** What is wrong with the hub as a whole. */
-export function hubProblems(sources: HubProblemSources): HubProblem[] {
-  const { store, nameOf, started: since, idTaken, nameClaimed, unannounced } = sources;
+export function findHubProblems(sources: HubProblemSources): HubProblem[] {
+  const { store, nameOf, startedAt: since, idTaken, nameClaimed, unannounced } = sources;
   const problems: HubProblem[] = [];
-  const unwritable = unwritableStore(sources);
+  const unwritable = findStoreWriteProblem(sources);
   if (unwritable !== null) problems.push({ ...unwritable, code: 'store_unwritable' });
-  if (store.recovered !== null) {
-    problems.push({ code: 'store_recovered', message: sentence(store.recovered), since });
+  if (store.recoverySummary !== null) {
+    problems.push({ code: 'store_recovered', message: capitalized(store.recoverySummary), since });
   }
-  const changed = changedRows(store, nameOf);
+  const changed = describeChangedRows(store, nameOf);
   if (changed !== null) problems.push({ code: 'store_changed', message: changed, since });
-  if (idTaken !== null) problems.push({ ...idTaken, code: 'hub_id_taken', message: sentence(idTaken.message) });
+  if (idTaken !== null) problems.push({ ...idTaken, code: 'hub_id_taken', message: capitalized(idTaken.message) });
   if (nameClaimed !== null) {
-    problems.push({ ...nameClaimed, code: 'hub_name_claimed', message: sentence(nameClaimed.message) });
+    problems.push({ ...nameClaimed, code: 'hub_name_claimed', message: capitalized(nameClaimed.message) });
   }
   if (unannounced !== null) {
     const message = `Appliances can't find the hub by mDNS: ${unannounced.message}`;
@@ -50,9 +50,14 @@ export function hubProblems(sources: HubProblemSources): HubProblem[] {
 }
 
 /** That nothing can be written is found when the hub is started, or later by whichever grant was to be written first. */
-function unwritableStore({ store, started, appliances, isUnsaved }: HubProblemSources): Seen | null {
-  if (store.unwritable !== null) {
-    const message = `The hub can't write its store, so it serves what it has from memory and starts no refresh and no pairing: ${store.unwritable}`;
+function findStoreWriteProblem({
+  store,
+  startedAt: started,
+  appliances,
+  isUnsaved,
+}: HubProblemSources): ObservedProblem | null {
+  if (store.writeProblem !== null) {
+    const message = `The hub can't write its store, so it serves what it has from memory and starts no refresh and no pairing: ${store.writeProblem}`;
     return { message, since: started };
   }
   const held = appliances.flatMap(([{ id }, { name, problem }]) =>
@@ -67,31 +72,36 @@ function unwritableStore({ store, started, appliances, isUnsaved }: HubProblemSo
 }
 
 /** In words, which entries of the store are not as the hub has written them; null where none is known. */
-function changedRows(
-  { damagedAppliances, refusedSessions, refusedInvites }: BrokerStore,
+function describeChangedRows(
+  { damagedAppliances, rejectedSessions: refusedSessions, hasRejectedInvites: refusedInvites }: BrokerStore,
   nameOf: (appliance: string) => string,
 ): string | null {
   const found = [
-    ...named(
+    ...describeAppliances(
       'appliances',
       damagedAppliances,
       nameOf,
       'nobody gets their tokens, until each is removed and added again',
     ),
-    ...named('sessions of the appliances', refusedSessions, nameOf, 'these sessions are forgotten'),
+    ...describeAppliances('sessions of the appliances', refusedSessions, nameOf, 'these sessions are forgotten'),
     ...(refusedInvites ? ['invites, which are forgotten'] : []),
   ];
   if (found.length === 0) return null;
   return `The store has entries that were damaged, or changed by something other than the hub: ${found.join('; ')}`;
 }
 
-function named(what: string, ids: ReadonlySet<string>, nameOf: (id: string) => string, then: string): string[] {
+function describeAppliances(
+  what: string,
+  ids: ReadonlySet<string>,
+  nameOf: (id: string) => string,
+  then: string,
+): string[] {
   if (ids.size === 0) return [];
   const names = [...ids].slice(0, MAX_NAMES).map(nameOf).join(', ');
   const more = ids.size > MAX_NAMES ? ` and ${ids.size - MAX_NAMES} more` : '';
   return [`${what} ${names}${more} (${then})`];
 }
 
-function sentence(text: string): string {
+function capitalized(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }

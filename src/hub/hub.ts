@@ -1,5 +1,5 @@
 import type { Environment } from '../broker/environment.ts';
-import { openLanService } from '../broker/lan-service.ts';
+import { createLanService } from '../broker/lan-service.ts';
 import { openBroker } from '../broker/open-broker.ts';
 import { watchClock } from '../broker/time/clock-watch.ts';
 import { CaRotation } from '../certificates/ca-rotation.ts';
@@ -9,31 +9,31 @@ import type { Configuration } from '../configuration/configuration.ts';
 import type { Administration } from '../core/administration.ts';
 import type { Log } from '../core/log.ts';
 import type { NoticeReport } from '../core/reports/notice.ts';
-import type { ListeningSockets } from '../lan/listening-sockets.ts';
+import type { ListeningSocketPool } from '../lan/listening-socket-pool.ts';
 import { AssertionReplayCache } from '../lan/oauth/assertion-replay-cache.ts';
-import { serveLan } from '../lan/server.ts';
-import { LanFollower } from '../mdns/networks/lan-follower.ts';
+import { startLanServer } from '../lan/server.ts';
+import { AddressChangeHandler } from '../mdns/networks/address-change-handler.ts';
 import { Counters } from '../metrics/counters.ts';
 import { openHooks } from '../notify/hooks.ts';
 import { openPages } from '../page/pages.ts';
 import { systemClock, systemTimers } from '../system/clock.ts';
-import { ntpWatch } from '../system/ntp.ts';
+import { createNtpCheck } from '../system/ntp.ts';
 import { systemRandom } from '../system/random.ts';
 import { version } from '../system/version.ts';
-import { type HubReloads, openHubAdministration } from './administration.ts';
-import { openAdvertising } from './advertising.ts';
+import { openHubAdministration, type ReloadControl } from './administration.ts';
 import { openControlSocket } from './control-socket.ts';
-import { drain, type HandoverState, isAnnouncedAlike } from './handover.ts';
-import { Housekeeping } from './housekeeping.ts';
+import { DiskSpaceMonitor } from './disk-space-monitor.ts';
+import { drain, type HandoverState, hasSameAdvertisement } from './handover.ts';
+import { createHubAdvertiser } from './hub-advertiser.ts';
+import { HubEndpoints, hubAddresses } from './hub-endpoints.ts';
 import { HubEvents } from './hub-events.ts';
-import { hubNames, jitterOffsetOf } from './identity.ts';
+import { hubHostNames, jitterOffsetFor } from './identity.ts';
 import { openMetrics } from './metrics.ts';
 import { openNetwork } from './network.ts';
 import { openState } from './open-state.ts';
 import { pairOnStart } from './pair-on-start.ts';
-import { HubPlace, hubAddresses } from './place.ts';
 import { connectPortals } from './portals.ts';
-import { RoomWatch } from './room-watch.ts';
+import { StoreMaintenance } from './store-maintenance.ts';
 
 /** A running hub. Disposing of it says goodbye, lets what was sent to the portal end, and closes the store. */
 export interface Hub extends AsyncDisposable {
@@ -42,9 +42,9 @@ export interface Hub extends AsyncDisposable {
   readonly httpPort: number;
   readonly httpsPort: number;
   /** Resolves when the hub is to be disposed of and started again: its store holds another state than the hub knows of. */
-  readonly restartWanted: Promise<void>;
+  readonly restartRequested: Promise<void>;
   /** For how long the next thing that was planned has been due, in ms on the boot clock. */
-  readonly overdue: number;
+  readonly overdueMs: number;
   /** Calls it whenever something has happened to an appliance, so that its state may be another one. */
   onEvent(listener: () => void): void;
   /**
@@ -60,7 +60,7 @@ export interface Hub extends AsyncDisposable {
 export interface HubOptions {
   /** What the hub before it in the same process has left. */
   readonly before?: HandoverState | undefined;
-  readonly reloads?: HubReloads;
+  readonly reloads?: ReloadControl;
 }
 
 /**
@@ -71,13 +71,13 @@ export interface HubOptions {
 export async function startHub(
   configuration: Configuration,
   log: Log,
-  sockets?: ListeningSockets,
+  sockets?: ListeningSocketPool,
   { before, reloads }: HubOptions = {},
 ): Promise<Hub> {
   const { lan: lanConfiguration, name } = configuration;
   const events = new HubEvents(log);
   const counters = before?.counters ?? new Counters();
-  events.listen(counters.tell);
+  events.subscribe(counters.record);
   const environment: Environment = {
     clock: systemClock(),
     timers: systemTimers,
@@ -86,7 +86,7 @@ export async function startHub(
     emit: events.emit,
   };
   const { clock, timers, random } = environment;
-  const started = before?.started ?? clock.now();
+  const started = before?.startedAt ?? clock.now();
   await using parts = new AsyncDisposableStack();
 
   const { store, identity, keyRotation } = await openState(configuration, environment, parts);
@@ -101,17 +101,17 @@ export async function startHub(
       store,
       portals,
       pairingTimes: configuration.pairing,
-      declared: { appliances: configuration.appliances, file: configuration.file },
-      jitterOffset: (appliance) => jitterOffsetOf(identity.id, appliance),
-      before: before?.broker,
+      declarations: { appliances: configuration.appliances, file: configuration.file },
+      jitterOffset: (appliance) => jitterOffsetFor(identity.id, appliance),
+      predecessor: before?.broker,
     }),
   );
-  const { appliances, scheduler, portalClock, grants, pairings, access, notices } = broker;
-  events.listen(() => notices.changed());
-  const room = parts.use(new RoomWatch(store.files.directory, timers, grants));
-  events.listen(() => room.look());
+  const { appliances, scheduler, referenceClock: portalClock, grants, pairings, access, notices } = broker;
+  events.subscribe(() => notices.scheduleCheck());
+  const room = parts.use(new DiskSpaceMonitor(store.files.directory, timers, grants));
+  events.subscribe(() => room.startIfNeeded());
 
-  const names = hubNames(identity.id);
+  const names = hubHostNames(identity.id);
   const leaf = await HubLeaf.open({
     environment,
     scheduler,
@@ -120,49 +120,49 @@ export async function startHub(
     store,
     names,
     addresses: () => lan.current.addresses,
-    own: lanConfiguration.certificate,
+    custom: lanConfiguration.certificate,
   });
-  const place = new HubPlace({ name, id: identity.id }, lan, leaf, ports);
-  const advertising = openAdvertising({ environment, configuration, identity, lan, leaf, place });
+  const place = new HubEndpoints({ name, id: identity.id }, lan, leaf, ports);
+  const advertising = createHubAdvertiser({ environment, configuration, identity, lan, leaf, endpoints: place });
   const restarting = Promise.withResolvers<void>();
-  const housekeeping = new Housekeeping(store, environment, () => restarting.resolve());
+  const housekeeping = new StoreMaintenance(store, environment, () => restarting.resolve());
   const rotation = new CaRotation({
     environment,
     scheduler,
     portalClock,
     ca: identity.ca,
-    hasOwnCertificate: lanConfiguration.certificate !== null,
-    anchor: () => leaf.shown.anchor,
-    permitted: () => permittedNames(names, hubAddresses(lanConfiguration)),
-    renewLeaf: () => leaf.renew(),
+    hasCustomCertificate: lanConfiguration.certificate !== null,
+    anchor: () => leaf.current.anchor,
+    permittedNames: () => permittedNames(names, hubAddresses(lanConfiguration)),
+    reissueLeaf: () => leaf.reissue(),
     onRotated: () =>
       void broker.ready.then(() => {
         void advertising.announce();
-        housekeeping.copySoon();
+        housekeeping.requestSnapshot();
       }),
   });
-  leaf.whenAnchorChanges(() => void advertising.announce());
+  leaf.onAnchorChange(() => void advertising.announce());
 
   const usedAssertions = before?.usedAssertions ?? new AssertionReplayCache();
-  const service = openLanService(broker, {
+  const service = createLanService(broker, {
     started,
     caFingerprint: () => place.fingerprint(),
     tokenRequested: (appliance, kind) => counters.tokenRequested(appliance, kind),
   });
 
   const hooks = parts.use(openHooks(configuration.notify, { timers, log }));
-  const signed = (report: NoticeReport) => ({ ...report, hub: place.tellingHub() });
+  const signed = (report: NoticeReport) => ({ ...report, hub: place.noticeSender() });
   const administration = openHubAdministration({
     broker,
-    started,
-    place,
+    startedAt: started,
+    endpoints: place,
     configFile: configuration.file,
     testMode: configuration.testMode === true,
-    rotation,
-    tryHooks: (report) => hooks.trial(signed(report)),
+    caRotation: rotation,
+    tryHooks: (report) => hooks.sendTest(signed(report)),
     store,
     keyRotation,
-    copyStore: () => housekeeping.copyNow(),
+    takeSnapshot: () => housekeeping.takeSnapshot(),
     advertising,
     restart: () => restarting.resolve(),
     reloads,
@@ -173,13 +173,13 @@ export async function startHub(
     ...{ log, clock, timers, random },
   });
   const lanServer = parts.use(
-    await serveLan({
+    await startLanServer({
       service,
       pages,
-      names: () => leaf.names,
-      opened,
+      hostNames: () => leaf.names,
+      ports: opened,
       ca: () => rotation.report(),
-      leaf: leaf.shown.pem,
+      leaf: leaf.current.pem,
       usedAssertions,
       log,
       clock,
@@ -187,7 +187,7 @@ export async function startHub(
     }),
   );
   parts.defer(() => pages.close());
-  leaf.serve(lanServer);
+  leaf.keepCurrent(lanServer);
   // Disposed of before the server: neighbours hear the goodbye first.
   parts.use(advertising);
   const socket = { path: configuration.controlSocket, administration, log };
@@ -199,18 +199,18 @@ export async function startHub(
     appliances,
     portalClock,
     counters,
-    overdue: () => scheduler.overdue,
+    overdueMs: () => scheduler.overdue,
     names: () => leaf.names,
   });
   if (metrics !== null) parts.use(metrics);
   ports.metrics = metrics;
   const follower = parts.use(
-    new LanFollower({
+    new AddressChangeHandler({
       address: () => place.address,
-      steps: [
-        () => pairings.addressChanged(),
-        (moved) => moved && lan.current.address !== null && grants.networkChanged(),
-        () => leaf.renew(),
+      handlers: [
+        () => pairings.onAddressChanged(),
+        (moved) => moved && lan.current.address !== null && grants.onNetworkChanged(),
+        () => leaf.reissue(),
         () => advertising.announce(),
       ],
       log,
@@ -218,28 +218,29 @@ export async function startHub(
   );
 
   await broker.resumePairings();
-  parts.use(housekeeping).begin();
-  lan.begin({ onChange: () => follower.changed(), onTopologyChange: () => void advertising.announce() });
+  parts.use(housekeeping).start();
+  lan.start({ onChange: () => follower.notify(), onTopologyChange: () => void advertising.announce() });
   parts.use(
     watchClock({
       environment,
-      synchronized: ntpWatch(),
+      isSynchronized: createNtpCheck(),
       onSet() {
-        grants.clockSet();
-        pairings.clockSet();
-        housekeeping.clockSet();
+        grants.onClockSet();
+        pairings.onClockSet();
+        housekeeping.onClockSet();
       },
-      onSynchronized: () => portalClock.learnFromNtp(),
+      onSynchronized: () => portalClock.recordNtpTime(),
     }),
   );
   void advertising.announce();
-  if (configuration.pairing.onStart && store.unwritable === null) await pairOnStart(appliances, grants, pairings, log);
+  if (configuration.pairing.onStart && store.writeProblem === null)
+    await pairOnStart(appliances, grants, pairings, log);
   if (lan.current.address === null && lanConfiguration.address !== 'auto') {
     log.warn('lan_address_missing', { address: lanConfiguration.address });
   }
-  notices.begin(
-    () => administration.facts(),
-    (report) => hooks.post(signed(report)),
+  notices.start(
+    () => administration.noticeFacts(),
+    (report) => hooks.enqueue(signed(report)),
   );
   sockets?.closeUnclaimed();
   log.info('hub_started', {
@@ -252,7 +253,7 @@ export async function startHub(
     control_socket: configuration.controlSocket,
     appliances: appliances.list().length,
   });
-  if (!access.wasFound) {
+  if (!access.hadSignIns) {
     log.info('page_never_opened', { what_to_do: '"latchkey setup-code" shows the setup code that opens it' });
   }
 
@@ -261,20 +262,20 @@ export async function startHub(
   return {
     administration,
     controlSocket: configuration.controlSocket,
-    restartWanted: restarting.promise,
+    restartRequested: restarting.promise,
     httpPort: ports.http,
     httpsPort: ports.https,
-    get overdue() {
+    get overdueMs() {
       return scheduler.overdue;
     },
-    onEvent: (listener) => events.listen(listener),
+    onEvent: (listener) => events.subscribe(listener),
     async handOver(next) {
       await drain(broker, timers, ended.signal);
       // While tokens are handed out still: one that hangs would keep appliances waiting for the next hub.
       await hooks[Symbol.asyncDispose]();
       // A hub that is to end meanwhile says goodbye.
-      if (!ended.signal.aborted && isAnnouncedAlike(configuration, next)) advertising.skipGoodbye();
-      return { started, broker: broker.memory(), usedAssertions, counters };
+      if (!ended.signal.aborted && hasSameAdvertisement(configuration, next)) advertising.skipGoodbye();
+      return { startedAt: started, broker: broker.handoverState(), usedAssertions, counters };
     },
     async [Symbol.asyncDispose]() {
       ended.abort();

@@ -4,7 +4,7 @@ import { HubAuthority } from '../certificates/authority.ts';
 import { permittedNames } from '../certificates/permitted-names.ts';
 import type { Store } from '../core/store.ts';
 import { hostNames } from '../mdns/records/records.ts';
-import { sha256 } from '../system/compare.ts';
+import { sha256 } from '../system/secret-hash.ts';
 
 /** What makes a hub this hub. */
 export interface Identity {
@@ -18,18 +18,18 @@ export interface Identity {
  * @param addresses those that the hub has, or is to have
  */
 export async function loadIdentity(store: Store, addresses: () => readonly string[]): Promise<Identity> {
-  const id = await keep(store, 'hub_id', async () => `latchkey-${randomBytes(4).toString('hex')}`);
-  return { id, ca: await HubAuthority.load(store, () => permittedNames(hubNames(id), addresses())) };
+  const id = await loadOrCreateSetting(store, 'hub_id', async () => `latchkey-${randomBytes(4).toString('hex')}`);
+  return { id, ca: await HubAuthority.load(store, () => permittedNames(hubHostNames(id), addresses())) };
 }
 
 /** The DNS names that the hub answers to, in lower case. */
-export function hubNames(id: string): string[] {
+export function hubHostNames(id: string): string[] {
   const host = hostname().toLowerCase();
   const label = host.split('.')[0] ?? host;
   return [...new Set([...hostNames(id), host, label, `${label}.local`, 'localhost'])].filter((name) => name !== '');
 }
 
-async function keep(store: Store, name: string, make: () => Promise<string>): Promise<string> {
+async function loadOrCreateSetting(store: Store, name: string, make: () => Promise<string>): Promise<string> {
   const kept = await store.setting(name);
   if (kept !== null) return kept;
   const made = await make();
@@ -38,6 +38,6 @@ async function keep(store: Store, name: string, make: () => Promise<string>): Pr
 }
 
 /** Where a grant's refreshes lie among all hubs' grants: from 0 to 1, evenly, and for a grant always the same. */
-export function jitterOffsetOf(hubId: string, appliance: string): number {
+export function jitterOffsetFor(hubId: string, appliance: string): number {
   return Buffer.from(sha256(`${hubId}/${appliance}`), 'base64url').readUInt32BE() / 2 ** 32;
 }

@@ -1,9 +1,9 @@
 import type { Appliances } from '../broker/appliances/appliances.ts';
 import type { Environment } from '../broker/environment.ts';
-import type { PortalClock } from '../broker/time/portal-clock.ts';
+import type { ReferenceClock } from '../broker/time/reference-clock.ts';
 import type { SocketAddress } from '../configuration/values.ts';
 import type { Administration } from '../core/administration.ts';
-import { trueTime } from '../core/clock.ts';
+import { confirmedTimeAt } from '../core/clock.ts';
 import type { Counters } from '../metrics/counters.ts';
 import { MetricsListener } from '../metrics/listener.ts';
 
@@ -14,29 +14,29 @@ export interface MetricsContext {
   readonly listen: SocketAddress | null;
   readonly administration: Administration;
   readonly appliances: Appliances;
-  readonly portalClock: PortalClock;
+  readonly portalClock: ReferenceClock;
   readonly counters: Counters;
-  overdue(): number;
+  overdueMs(): number;
   names(): readonly string[];
 }
 
 /** Opens the listener for metrics and health, if there is to be one. */
 export async function openMetrics(context: MetricsContext): Promise<MetricsListener | null> {
-  const { listen, environment, administration, appliances, portalClock, counters, overdue, names } = context;
+  const { listen, environment, administration, appliances, portalClock, counters, overdueMs: overdue, names } = context;
   const { clock, timers, log } = environment;
   if (listen === null) return null;
   return MetricsListener.open({
     ...listen,
     status: () => administration.status(),
-    ids: () => new Map(appliances.list().map(({ id, name }) => [name, id])),
+    applianceIds: () => new Map(appliances.list().map(({ id, name }) => [name, id])),
     clockOffset() {
       const now = clock.now();
-      const time = trueTime(portalClock.confirmed, now);
+      const time = confirmedTimeAt(portalClock.confirmed, now);
       return time === null ? null : now.wall - time;
     },
     counters,
     overdue,
-    names,
+    hostNames: names,
     log,
     timers,
   });

@@ -1,11 +1,11 @@
 import type { Configuration } from '../configuration/configuration.ts';
 import type { Timers } from '../core/clock.ts';
-import { ListeningSockets } from '../lan/listening-sockets.ts';
+import { ListeningSocketPool } from '../lan/listening-socket-pool.ts';
 import { readLan, watchLan } from '../mdns/networks/lan-watch.ts';
-import type { HubPorts } from './place.ts';
+import type { HubPorts } from './hub-endpoints.ts';
 
 /** How often the network's addresses are looked at, in ms. */
-const LAN_INTERVAL = 4000;
+const LAN_CHECK_INTERVAL = 4000;
 
 /**
  * Looks at the home network, and opens the sockets that the hub listens on there.
@@ -16,11 +16,11 @@ const LAN_INTERVAL = 4000;
 export async function openNetwork(
   { address, listen, httpPort, httpsPort }: Configuration['lan'],
   timers: Timers,
-  sockets: ListeningSockets | undefined,
+  sockets: ListeningSocketPool | undefined,
   parts: AsyncDisposableStack,
 ) {
-  const lan = parts.use(watchLan({ read: () => readLan(address, listen), timers, every: LAN_INTERVAL }));
-  const listening = sockets ?? parts.use(new ListeningSockets());
+  const lan = parts.use(watchLan({ read: () => readLan(address, listen), timers, interval: LAN_CHECK_INTERVAL }));
+  const listening = sockets ?? parts.use(new ListeningSocketPool());
   const opened = await listening.claim({ addresses: listen, ports: { http: httpPort, https: httpsPort } });
   parts.defer(() => listening.release([...opened.http.sockets, ...opened.https.sockets]));
   const ports: HubPorts = { http: opened.http.port, https: opened.https.port, metrics: null };

@@ -3,9 +3,9 @@ import type { Grants } from '../broker/grants/grants.ts';
 import type { Pairings } from '../broker/pairings/pairings.ts';
 import { sameScope } from '../core/appliances/appliance.ts';
 import { messageOf } from '../core/failure.ts';
-import { wantsAnotherScope } from '../core/grants/grant.ts';
+import { hasScopeChanged } from '../core/grants/grant.ts';
 import type { Log } from '../core/log.ts';
-import { isInstallerInitiated, isStale, linkFor, linksOf } from '../core/pairings/pairing.ts';
+import { isInstallerInitiated, isStaleLink, linksOf, preferredLink } from '../core/pairings/pairing.ts';
 
 /**
  * Starts a pairing for every appliance that has no open one, and no grant, or a grant for another scope than it is declared
@@ -16,10 +16,10 @@ import { isInstallerInitiated, isStale, linkFor, linksOf } from '../core/pairing
 export async function pairOnStart(appliances: Appliances, grants: Grants, pairings: Pairings, log: Log): Promise<void> {
   for (const appliance of appliances.list()) {
     const grant = grants.get(appliance.id)?.grant;
-    const isPaired = grant !== undefined && !wantsAnotherScope(appliance, grant);
-    if (isPaired || appliance.waitingSince !== null || grants.resting(appliance.id) !== undefined) continue;
-    const last = pairings.ofAppliance(appliance.id);
-    const goesOn = last?.open && sameScope(last.pairing.scope, appliance.scope) && isInstallerInitiated(last.pairing);
+    const isPaired = grant !== undefined && !hasScopeChanged(appliance, grant);
+    if (isPaired || appliance.waitingSince !== null || grants.getSuspended(appliance.id) !== undefined) continue;
+    const last = pairings.newestFor(appliance.id);
+    const goesOn = last?.isOpen && sameScope(last.pairing.scope, appliance.scope) && isInstallerInitiated(last.pairing);
     const run = goesOn ? last : await pairings.begin(appliance).catch((error: unknown) => messageOf(error));
     if (typeof run === 'string') {
       log.warn('pairing_start_failed', { appliance: appliance.name, error: run });
@@ -31,8 +31,8 @@ export async function pairOnStart(appliances: Appliances, grants: Grants, pairin
       if (step.kind !== 'waiting') return;
       // Further links are made for whoever opens the page of a device flow.
       const last = linksOf(step).find(({ authorizeUrl }) => authorizeUrl === told);
-      if (last !== undefined && !isStale(last, run.redirect)) return;
-      const { authorizeUrl } = linkFor(step, run.redirect) ?? step.link;
+      if (last !== undefined && !isStaleLink(last, run.redirect)) return;
+      const { authorizeUrl } = preferredLink(step, run.redirect) ?? step.link;
       if (authorizeUrl === told) return;
       told = authorizeUrl;
       log.info('login_link_created', { appliance: appliance.name, authorize_url: told });

@@ -19,9 +19,9 @@ export function connectPortals(
   const originOf = ({ frontendUrl }: Pick<PortalConfiguration, 'frontendUrl'>) => new URL(frontendUrl).origin;
   const connected = new Map(
     configurations.map(({ name, secretFile, appliedBy, retryLostAnswer, redirect, ...settings }) => {
-      const redirectUrl = (nonce: string) => redirectFor(redirect, nonce, address(), httpPort);
-      const others = configurations.filter((other) => other.name !== name).map(originOf);
-      const identity = { origin: originOf(settings), clientId: settings.clientId, name, others };
+      const redirectUrl = (nonce: string) => redirectUrlFor(redirect, nonce, address(), httpPort);
+      const otherOrigins = configurations.filter((other) => other.name !== name).map(originOf);
+      const identity = { origin: originOf(settings), clientId: settings.clientId, name, otherOrigins };
       const credentialLocation = {
         portal: name,
         ...(secretFile !== undefined && { secretFile }),
@@ -41,7 +41,7 @@ export function connectPortals(
   };
 }
 
-function redirectFor(setting: string, nonce: string, address: string | null, port: number): string | null {
+function redirectUrlFor(setting: string, nonce: string, address: string | null, port: number): string | null {
   if (setting === 'off') return null;
   if (setting !== 'auto') return `${setting.replace(/\/$/, '')}/callback/${nonce}`;
   if (address === null) return null;

@@ -11,7 +11,7 @@ export interface ActivatedSocket {
 }
 
 /** The first of the descriptors that are passed on (sd_listen_fds(3)). */
-const FIRST = 3;
+const SD_LISTEN_FDS_START = 3;
 
 /**
  * Takes over the sockets that a service manager has opened (sd_listen_fds(3)), and takes the variables that tell of them out
@@ -31,7 +31,7 @@ export async function activatedSockets(env: NodeJS.ProcessEnv, pid: number): Pro
     for (let index = 0; index < Number(count); index++) {
       const given = names.split(':')[index];
       const name = given === 'http' || given === 'https' ? given : null;
-      sockets.push({ socket: await takeOver(FIRST + index), name });
+      sockets.push({ socket: await socketFromDescriptor(SD_LISTEN_FDS_START + index), name });
     }
   } catch (error) {
     for (const { socket } of sockets) socket.close();
@@ -40,13 +40,13 @@ export async function activatedSockets(env: NodeJS.ProcessEnv, pid: number): Pro
   return sockets;
 }
 
-async function takeOver(descriptor: number): Promise<ListeningSocket> {
+async function socketFromDescriptor(descriptor: number): Promise<ListeningSocket> {
   try {
     // Whatever else it is may be a part of Node's own, which must not be touched.
     if (!fstatSync(descriptor).isSocket()) throw new Error('it is no socket');
     return await ListeningSocket.listen({ fd: descriptor });
   } catch (cause) {
-    const message = `the socket unit: number ${descriptor - FIRST + 1} of its sockets is none that listens for TCP; it may have ListenStream= lines with ports, or with IP addresses and ports, and nothing else that listens`;
+    const message = `the socket unit: number ${descriptor - SD_LISTEN_FDS_START + 1} of its sockets is none that listens for TCP; it may have ListenStream= lines with ports, or with IP addresses and ports, and nothing else that listens`;
     throw new Failure('config_invalid', message, { cause });
   }
 }
@@ -56,7 +56,7 @@ async function takeOver(descriptor: number): Promise<ListeningSocket> {
  * for one of the two, and none may be open to more than `addresses` allow.
  * @throws Failure `config_invalid`
  */
-export function assign(
+export function assignToPorts(
   activated: readonly ActivatedSocket[],
   { addresses, ports }: ListenConfiguration,
 ): Record<PortName, OpenedPort> {
@@ -64,10 +64,12 @@ export function assign(
     const at = `systemd listens on port ${socket.port} of ${socket.address}`;
     if (name === null && socket.port !== ports.http && socket.port !== ports.https) {
       const keys = `lan.http_port (${ports.http}) nor lan.https_port (${ports.https})`;
-      throw invalid(`${at}, which is neither ${keys}: let these keys and the socket unit name the same ports`);
+      throw invalidConfiguration(
+        `${at}, which is neither ${keys}: let these keys and the socket unit name the same ports`,
+      );
     }
-    if (!addresses.some((address) => isCovered(socket.address, address))) {
-      throw invalid(
+    if (!addresses.some((address) => isAllowedBy(socket.address, address))) {
+      throw invalidConfiguration(
         `lan.listen: ${at}, which is not in the list: take the key out, and the socket unit alone says where the hub listens`,
       );
     }
@@ -79,12 +81,12 @@ export function assign(
       .map(({ socket }) => socket);
     const [port, ...others] = new Set(sockets.map((socket) => socket.port));
     if (port === undefined) {
-      throw invalid(
+      throw invalidConfiguration(
         `lan.${name}_port: systemd listens for the hub, but not on port ${wanted}: give the socket unit a ListenStream= line for it, or disable that unit`,
       );
     }
     if (others.length > 0) {
-      throw invalid(
+      throw invalidConfiguration(
         `lan.${name}_port: systemd listens on ports ${[port, ...others].join(' and ')} under the name ${name}: let the socket unit have one of them`,
       );
     }
@@ -94,10 +96,10 @@ export function assign(
 }
 
 /** Whether who may listen at `allowed` may listen at `address`. */
-function isCovered(address: string, allowed: string): boolean {
+function isAllowedBy(address: string, allowed: string): boolean {
   return allowed === (address.includes(':') ? '::' : '0.0.0.0') || isSameAddress(address, allowed);
 }
 
-function invalid(message: string): Failure {
+function invalidConfiguration(message: string): Failure {
   return new Failure('config_invalid', message);
 }

@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net';
-import { admit, type Holder } from '../system/limits/fair-share.ts';
+import { admit, type QuotaHolder } from '../system/limits/fair-share.ts';
 import { rateLimitKeys } from '../system/limits/rate-limit-keys.ts';
 
 /** How many connections there may be at a time. */
@@ -8,12 +8,12 @@ export interface ConnectionLimits {
   readonly perDevice: number;
 }
 
-const LIMITS: ConnectionLimits = { total: 1000, perDevice: 250 };
+const DEFAULT_LIMITS: ConnectionLimits = { total: 1000, perDevice: 250 };
 
 /** The quota of all connections together. */
-const ALL = 'all';
+const TOTAL_KEY = 'all';
 
-interface TrackedConnection extends Holder {
+interface TrackedConnection extends QuotaHolder {
   readonly socket: Socket;
 }
 
@@ -26,9 +26,9 @@ export class ConnectionLimiter {
   /** The oldest first. */
   readonly #connections = new Set<TrackedConnection>();
   /** Called when none is left; null while new ones are expected. */
-  #drained: (() => void) | null = null;
+  #onDrained: (() => void) | null = null;
 
-  constructor(limits: ConnectionLimits = LIMITS) {
+  constructor(limits: ConnectionLimits = DEFAULT_LIMITS) {
     this.#limits = limits;
   }
 
@@ -49,7 +49,7 @@ export class ConnectionLimiter {
       return false;
     }
     this.#connections.add(connection);
-    socket.once('close', () => this.#forget(connection));
+    socket.once('close', () => this.#untrack(connection));
     return true;
   }
 
@@ -57,7 +57,7 @@ export class ConnectionLimiter {
   async drain(): Promise<void> {
     if (this.size === 0) return;
     const { promise, resolve } = Promise.withResolvers<void>();
-    this.#drained = resolve;
+    this.#onDrained = resolve;
     await promise;
   }
 
@@ -67,18 +67,18 @@ export class ConnectionLimiter {
     if (remoteAddress === undefined) return null;
     const { total, perDevice } = this.#limits;
     const device = rateLimitKeys(remoteAddress).map(({ key, weight }) => ({ key, limit: weight * perDevice }));
-    const quotas = [{ key: ALL, limit: total }, ...device];
+    const quotas = [{ key: TOTAL_KEY, limit: total }, ...device];
     const admission = admit(quotas, [...this.#connections]);
     if (admission.kind === 'full') return null;
     if (admission.kind === 'instead_of') {
-      this.#forget(admission.holder);
+      this.#untrack(admission.holder);
       admission.holder.socket.destroy();
     }
     return { socket, keys: quotas.map(({ key }) => key) };
   }
 
-  #forget(connection: TrackedConnection): void {
+  #untrack(connection: TrackedConnection): void {
     this.#connections.delete(connection);
-    if (this.size === 0) this.#drained?.();
+    if (this.size === 0) this.#onDrained?.();
   }
 }

@@ -19,7 +19,7 @@ export interface OpenedPort {
 }
 
 /** Connections that nobody serves yet; what comes beyond them is closed. */
-const MAX_WAITING = 1000;
+const MAX_PENDING_CONNECTIONS = 1000;
 
 /** A socket that listens. Connections that come while nobody serves them wait, unread. */
 export class ListeningSocket {
@@ -27,14 +27,14 @@ export class ListeningSocket {
   readonly address: string;
   readonly port: number;
   readonly #server: Server;
-  readonly #waiting = new Set<Socket>();
-  #serve: ((connection: Socket) => void) | null = null;
+  readonly #pending = new Set<Socket>();
+  #handler: ((connection: Socket) => void) | null = null;
 
   private constructor(server: Server, address: string, port: number) {
     this.address = address;
     this.port = port;
     this.#server = server;
-    server.on('connection', (connection) => this.#come(connection));
+    server.on('connection', (connection) => this.#onConnection(connection));
   }
 
   /** @throws Error as Node has it, with `code`; where a descriptor is none of a listening TCP socket, too */
@@ -57,32 +57,32 @@ export class ListeningSocket {
    * @param serve gets a connection that is paused
    */
   attach(serve: (connection: Socket) => void): void {
-    this.#serve = serve;
-    const waiting = [...this.#waiting];
-    this.#waiting.clear();
+    this.#handler = serve;
+    const waiting = [...this.#pending];
+    this.#pending.clear();
     for (const connection of waiting) serve(connection);
   }
 
   /** From now on connections wait for the next one to attach. */
   detach(): void {
-    this.#serve = null;
+    this.#handler = null;
   }
 
   /** Stops listening at once, and ends the connections that wait. */
   close(): void {
     this.#server.close();
-    for (const connection of this.#waiting) connection.destroy();
+    for (const connection of this.#pending) connection.destroy();
   }
 
-  #come(connection: Socket): void {
-    if (this.#serve !== null) {
-      this.#serve(connection);
+  #onConnection(connection: Socket): void {
+    if (this.#handler !== null) {
+      this.#handler(connection);
       return;
     }
-    if (this.#waiting.size >= MAX_WAITING) {
+    if (this.#pending.size >= MAX_PENDING_CONNECTIONS) {
       connection.destroy();
       return;
     }
-    this.#waiting.add(connection);
+    this.#pending.add(connection);
   }
 }

@@ -2,38 +2,38 @@ import { X509Certificate } from 'node:crypto';
 import { createServer, type IncomingMessage, type RequestListener } from 'node:http';
 import { createServer as createSecureServer } from 'node:https';
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
-import type { AuthorityReport } from '../core/administration.ts';
+import type { CaStatus } from '../core/administration.ts';
 import type { Clock, Timers } from '../core/clock.ts';
 import { messageOf } from '../core/failure.ts';
 import type { LanService } from '../core/lan-service.ts';
 import type { Log } from '../core/log.ts';
-import { isOwnAlone, isOwnHost, isOwnServerName } from '../system/http/host-check.ts';
+import { isOwnHost, isOwnServerName, isVerifiedOwnHost } from '../system/http/host-check.ts';
 import { NO_SCHEMAS } from '../system/http/no-schemas.ts';
-import { Listener, UNREADABLE } from './listener.ts';
+import { BAD_REQUEST_TEXT, Listener } from './listener.ts';
 import type { OpenedPort, PortName } from './listening-socket.ts';
 import type { AssertionReplayCache } from './oauth/assertion-replay-cache.ts';
-import { serveAuthorizationServer } from './oauth/authorization-server.ts';
+import { serveOAuthEndpoints } from './oauth/authorization-server.ts';
 import { serveOpenApi } from './openapi/serve.ts';
 import { type LeafPem, tlsOptions } from './tls.ts';
 
 /** What people come to on the two listeners. */
 interface HubPages {
   /** @param httpsPort of the other listener */
-  plain(app: FastifyInstance, httpsPort: number): void;
+  registerHttpRoutes(app: FastifyInstance, httpsPort: number): void;
   /** @param httpPort of the other listener */
-  secure(app: FastifyInstance, httpPort: number): void;
-  nothingHere(request: FastifyRequest, reply: FastifyReply, status: 404 | 405): FastifyReply;
+  registerHttpsRoutes(app: FastifyInstance, httpPort: number): void;
+  sendNotFound(request: FastifyRequest, reply: FastifyReply, status: 404 | 405): FastifyReply;
 }
 
-export interface LanOptions {
+export interface LanServerOptions {
   readonly service: LanService;
   readonly pages: HubPages;
   /** The hub's DNS names as they are now, in lower case: requests for another name are refused. */
-  names(): readonly string[];
+  hostNames(): readonly string[];
   /** What it serves; closing it is the caller's. */
-  readonly opened: Readonly<Record<PortName, OpenedPort>>;
+  readonly ports: Readonly<Record<PortName, OpenedPort>>;
   /** The CA that appliances trust, as it is now, and the one before it while that leads to the hub as well. */
-  ca(): Pick<AuthorityReport, 'certificate' | 'old'>;
+  ca(): Pick<CaStatus, 'certificate' | 'old'>;
   readonly leaf: LeafPem;
   /** Those that a hub before this one in the same process has seen; default: none. */
   readonly usedAssertions?: AssertionReplayCache;
@@ -55,31 +55,33 @@ export interface LanServer extends AsyncDisposable {
 }
 
 /** Bounds for clients that are slow, or worse: ms, bytes. The two timeouts are looked at once an interval. */
-const TIMEOUTS = {
+const HTTP_OPTIONS = {
   headersTimeout: 10_000,
   requestTimeout: 15_000,
   connectionsCheckingInterval: 2000,
   keepAliveTimeout: 65_000,
   maxHeaderSize: 16 * 1024,
 };
-const TLS_TIMEOUTS = { ...TIMEOUTS, handshakeTimeout: 10_000 };
+const HTTPS_OPTIONS = { ...HTTP_OPTIONS, handshakeTimeout: 10_000 };
 
-const PEM = 'application/x-pem-file';
+const PEM_TYPE = 'application/x-pem-file';
 /** Where the CA before the present one is, as long as there is one. */
-const OLD_CA = '/ca-old.pem';
+const OLD_CA_PATH = '/ca-old.pem';
 
 /** Serves the two ports. */
-export async function serveLan(options: LanOptions): Promise<LanServer> {
+export async function startLanServer(options: LanServerOptions): Promise<LanServer> {
   const { timers } = options;
-  const { http, https } = options.opened;
+  const { http, https } = options.ports;
   let { leaf } = options;
   const isForAddress = (address: string) => new X509Certificate(leaf.certificate).checkIP(address) !== undefined;
-  const secure = await application(options, (app) => serveSecure(app, options, isForAddress, http.port));
-  const plain = await application(options, (app) => options.pages.plain(app, https.port));
-  const createSecure = () => createSecureServer({ ...TLS_TIMEOUTS, ...tlsOptions(leaf) }, secure);
+  const secure = await createRequestListener(options, (app) => serveHttpsRoutes(app, options, isForAddress, http.port));
+  const plain = await createRequestListener(options, (app) => options.pages.registerHttpRoutes(app, https.port));
+  const createSecure = () => createSecureServer({ ...HTTPS_OPTIONS, ...tlsOptions(leaf) }, secure);
   const listeners = {
-    https: https.sockets.map((socket) => new Listener(createSecure(), socket, { halfOpen: false, timers })),
-    http: http.sockets.map((socket) => new Listener(createServer(TIMEOUTS, plain), socket, { halfOpen: true, timers })),
+    https: https.sockets.map((socket) => new Listener(createSecure(), socket, { allowHalfOpen: false, timers })),
+    http: http.sockets.map(
+      (socket) => new Listener(createServer(HTTP_OPTIONS, plain), socket, { allowHalfOpen: true, timers }),
+    ),
   };
   return {
     httpPort: http.port,
@@ -94,8 +96,11 @@ export async function serveLan(options: LanOptions): Promise<LanServer> {
   };
 }
 
-async function application(options: LanOptions, routes: (app: FastifyInstance) => void): Promise<RequestListener> {
-  const { pages, names, log, ca } = options;
+async function createRequestListener(
+  options: LanServerOptions,
+  routes: (app: FastifyInstance) => void,
+): Promise<RequestListener> {
+  const { pages, hostNames: names, log, ca } = options;
   const app = fastify({
     exposeHeadRoutes: false,
     bodyLimit: 16 * 1024,
@@ -103,11 +108,11 @@ async function application(options: LanOptions, routes: (app: FastifyInstance) =
     schemaController: NO_SCHEMAS,
     // What Fastify itself refuses, such as "%zz" in an address, comes by no hook.
     frameworkErrors: ({ statusCode = 400 }, _request, reply) => {
-      reply.raw.writeHead(statusCode, { 'content-type': 'text/plain; charset=utf-8' }).end(`${UNREADABLE}\n`);
+      reply.raw.writeHead(statusCode, { 'content-type': 'text/plain; charset=utf-8' }).end(`${BAD_REQUEST_TEXT}\n`);
     },
   });
   app.setErrorHandler((error, request, reply) => {
-    const status = statusOf(error);
+    const status = errorStatus(error);
     // One of them may be what can't be sent: without this Fastify would answer by itself.
     for (const name of Object.keys(reply.getHeaders())) reply.removeHeader(name);
     // What is left of a body that nobody wants is not read, however long it is.
@@ -116,54 +121,54 @@ async function application(options: LanOptions, routes: (app: FastifyInstance) =
     return reply
       .code(status)
       .type('text/plain; charset=utf-8')
-      .send(status >= 500 ? 'The hub came upon an error; its log tells more.\n' : `${UNREADABLE}\n`);
+      .send(status >= 500 ? 'The hub came upon an error; its log tells more.\n' : `${BAD_REQUEST_TEXT}\n`);
   });
   app.setNotFoundHandler((request, reply) => {
     const allowed = ['GET', 'HEAD', 'POST'].filter(
       (method) => app.findRoute({ url: request.url.split('?')[0] ?? '', method }) !== null,
     );
-    if (allowed.length === 0) return pages.nothingHere(request, reply, 404);
+    if (allowed.length === 0) return pages.sendNotFound(request, reply, 404);
     reply.header('allow', allowed.join(', '));
     // Somebody who has opened the address of a form once more.
     if (request.method === 'GET' && request.headers.accept?.includes('text/html')) {
-      return pages.nothingHere(request, reply, 405);
+      return pages.sendNotFound(request, reply, 405);
     }
     return reply.code(405).send();
   });
   app.get('/ca.pem', { exposeHeadRoute: true }, async (_request, reply) => {
     const { certificate, old } = ca();
     // RFC 5829, section 3.3.
-    if (old !== undefined) reply.header('link', `<${OLD_CA}>; rel="predecessor-version"`);
-    return reply.type(PEM).send(certificate);
+    if (old !== undefined) reply.header('link', `<${OLD_CA_PATH}>; rel="predecessor-version"`);
+    return reply.type(PEM_TYPE).send(certificate);
   });
-  app.get(OLD_CA, { exposeHeadRoute: true }, async (request, reply) => {
+  app.get(OLD_CA_PATH, { exposeHeadRoute: true }, async (request, reply) => {
     const { old } = ca();
-    return old === undefined ? pages.nothingHere(request, reply, 404) : reply.type(PEM).send(old.certificate);
+    return old === undefined ? pages.sendNotFound(request, reply, 404) : reply.type(PEM_TYPE).send(old.certificate);
   });
   routes(app);
   await app.ready();
   return (request, response) => {
     // One of many that came at once, on a connection that was cut off for it.
     if (request.socket.destroyed) return;
-    const refusal = refusalOf(request, names());
+    const refusal = rejectionFor(request, names());
     if (refusal === null) app.routing(request, response);
     else response.writeHead(refusal.status, { 'content-type': 'text/plain; charset=utf-8' }).end(refusal.text);
   };
 }
 
 /** Why a request is not for this hub to look at; null where it is. */
-function refusalOf(
+function rejectionFor(
   { headers, rawHeaders, socket, url }: IncomingMessage,
   names: readonly string[],
 ): { readonly status: number; readonly text: string } | null {
   // RFC 9112, 3.2: one Host, and no other address that would win over it.
-  if (countHosts(rawHeaders) > 1 || url?.startsWith('/') !== true) return { status: 400, text: UNREADABLE };
+  if (countHostHeaders(rawHeaders) > 1 || url?.startsWith('/') !== true) return { status: 400, text: BAD_REQUEST_TEXT };
   if (isOwnHost(headers.host, names) && isOwnServerName(socket, names)) return null;
   return { status: 421, text: 'This is a Latchkey hub, and it does not go by that name.\n' };
 }
 
 /** @param headers names and values in turn, as they came */
-function countHosts(headers: readonly string[]): number {
+function countHostHeaders(headers: readonly string[]): number {
   let count = 0;
   for (let index = 0; index < headers.length; index += 2) {
     const name = headers[index] ?? '';
@@ -173,19 +178,20 @@ function countHosts(headers: readonly string[]): number {
 }
 
 /** What an error that nobody has caught is answered with. */
-function statusOf(error: unknown): number {
+function errorStatus(error: unknown): number {
   const status = error instanceof Error && 'statusCode' in error ? error.statusCode : undefined;
   return typeof status === 'number' && Number.isInteger(status) && status >= 400 && status <= 599 ? status : 500;
 }
 
-function serveSecure(
+function serveHttpsRoutes(
   app: FastifyInstance,
-  { service, pages, ...environment }: LanOptions,
+  { service, pages, ...environment }: LanServerOptions,
   isForAddress: (address: string) => boolean,
   httpPort: number,
 ): void {
-  const isOwn = ({ hostname, socket }: FastifyRequest) => isOwnAlone(hostname, socket.localAddress, isForAddress);
-  serveAuthorizationServer(app, service, isOwn, environment);
+  const isOwn = ({ hostname, socket }: FastifyRequest) =>
+    isVerifiedOwnHost(hostname, socket.localAddress, isForAddress);
+  serveOAuthEndpoints(app, service, isOwn, environment);
   serveOpenApi(app, httpPort);
-  pages.secure(app, httpPort);
+  pages.registerHttpsRoutes(app, httpPort);
 }

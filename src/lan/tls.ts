@@ -27,7 +27,7 @@ const CIPHERS = [
 ].join(':');
 
 /** How long a device may come back without a whole handshake, in s: appliances ask once an hour or so. */
-const SESSION_LIFE = 86_400;
+const SESSION_TIMEOUT = 86_400;
 
 /**
  * What a TLS server of the hub's is made with, and made anew. Whenever it is, the keys of its session tickets (RFC 5077;
@@ -41,6 +41,6 @@ export function tlsOptions({ certificate, key }: LeafPem): SecureContextOptions 
     ciphers: CIPHERS,
     honorCipherOrder: true,
     secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
-    sessionTimeout: SESSION_LIFE,
+    sessionTimeout: SESSION_TIMEOUT,
   };
 }

@@ -1,6 +1,6 @@
 import type { TokenResult } from '../core/lan-service.ts';
-import type { FailureReason } from '../core/pairings/pairing.ts';
-import type { HubEvent } from '../core/reports/hub-event.ts';
+import type { PairingFailureReason } from '../core/pairings/pairing.ts';
+import type { ApplianceEvent } from '../core/reports/appliance-event.ts';
 import { publicReason } from '../core/reports/pairing-failure.ts';
 import type { ProblemCode } from '../core/reports/problem.ts';
 
@@ -11,8 +11,8 @@ type Counts<Outcome extends string> = { [Name in Outcome]?: number };
 export interface ApplianceCounters {
   readonly refreshes: Counts<'refreshed' | ProblemCode>;
   readonly tokenRequests: Counts<TokenResult['kind']>;
-  readonly pairings: Counts<'paired' | FailureReason>;
-  refusedTokens: number;
+  readonly pairings: Counts<'paired' | PairingFailureReason>;
+  rejectedTokens: number;
 }
 
 /** Appliances that are counted at most; those that were heard of first give way. */
@@ -22,28 +22,28 @@ const MAX_APPLIANCES = 10_000;
 export class Counters {
   readonly #appliances = new Map<string, ApplianceCounters>();
   /** How long the portal took to answer a refresh, or the hub to give an answer up. */
-  readonly refreshDurations = new Durations();
+  readonly refreshDurations = new DurationHistogram();
 
   /** Takes what happened to an appliance. */
-  readonly tell = (event: HubEvent): void => {
-    const { refreshes, pairings } = this.of(event.appliance);
+  readonly record = (event: ApplianceEvent): void => {
+    const { refreshes, pairings } = this.forAppliance(event.appliance);
     switch (event.kind) {
       case 'refreshed':
-        increase(refreshes, 'refreshed');
-        this.refreshDurations.took(event.took);
+        increment(refreshes, 'refreshed');
+        this.refreshDurations.observe(event.took);
         break;
       case 'refresh_failed':
-        increase(refreshes, event.problem);
-        if (event.took !== null) this.refreshDurations.took(event.took);
+        increment(refreshes, event.problem);
+        if (event.took !== null) this.refreshDurations.observe(event.took);
         break;
       case 'paired':
-        increase(pairings, 'paired');
+        increment(pairings, 'paired');
         break;
       case 'pairing_failed':
-        increase(pairings, publicReason(event.reason));
+        increment(pairings, publicReason(event.reason));
         break;
       case 'token_refused':
-        this.of(event.appliance).refusedTokens += 1;
+        this.forAppliance(event.appliance).rejectedTokens += 1;
         break;
       case 'unpaired':
         break;
@@ -52,14 +52,14 @@ export class Counters {
 
   /** A token request of an appliance was answered. @param appliance its id */
   tokenRequested(appliance: string, kind: TokenResult['kind']): void {
-    increase(this.of(appliance).tokenRequests, kind);
+    increment(this.forAppliance(appliance).tokenRequests, kind);
   }
 
   /** @param appliance its id */
-  of(appliance: string): ApplianceCounters {
+  forAppliance(appliance: string): ApplianceCounters {
     const known = this.#appliances.get(appliance);
     if (known !== undefined) return known;
-    const added: ApplianceCounters = { refreshes: {}, tokenRequests: {}, pairings: {}, refusedTokens: 0 };
+    const added: ApplianceCounters = { refreshes: {}, tokenRequests: {}, pairings: {}, rejectedTokens: 0 };
     this.#appliances.set(appliance, added);
     for (const first of this.#appliances.keys()) {
       if (this.#appliances.size <= MAX_APPLIANCES) break;
@@ -69,17 +69,17 @@ export class Counters {
   }
 
   /** Forgets all appliances but these. @param ids of those that are there */
-  keep(ids: ReadonlySet<string>): void {
+  retainOnly(ids: ReadonlySet<string>): void {
     for (const id of this.#appliances.keys()) if (!ids.has(id)) this.#appliances.delete(id);
   }
 }
 
-function increase<Outcome extends string>(counts: Counts<Outcome>, outcome: Outcome): void {
+function increment<Outcome extends string>(counts: Counts<Outcome>, outcome: Outcome): void {
   counts[outcome] = (counts[outcome] ?? 0) + 1;
 }
 
 /** The upper bounds of the histogram's buckets, in seconds: a portal nearby, far away, and at its end. */
-export const BUCKETS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
+export const DURATION_BUCKETS_SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 
 /** How many durations were in a bucket, and how much they were together, in ms. */
 interface Bucket {
@@ -88,12 +88,15 @@ interface Bucket {
 }
 
 /** Durations by bucket: all of them would be too many to keep until the next scrape. */
-export class Durations {
-  readonly #buckets: readonly Bucket[] = [...BUCKETS, Number.POSITIVE_INFINITY].map(() => ({ count: 0, sum: 0 }));
+export class DurationHistogram {
+  readonly #buckets: readonly Bucket[] = [...DURATION_BUCKETS_SECONDS, Number.POSITIVE_INFINITY].map(() => ({
+    count: 0,
+    sum: 0,
+  }));
 
   /** @param ms that something took */
-  took(ms: number): void {
-    const place = BUCKETS.findIndex((bound) => ms <= bound * 1000);
+  observe(ms: number): void {
+    const place = DURATION_BUCKETS_SECONDS.findIndex((bound) => ms <= bound * 1000);
     const bucket = this.#buckets.at(place);
     if (bucket === undefined) return;
     bucket.count += 1;
@@ -104,7 +107,7 @@ export class Durations {
    * Gives a function that tells those that have come since it was called last, in seconds: each as the mean of its bucket, so
    * that the number in every bucket and the sum are right.
    */
-  reader(): (observe: (seconds: number) => void) => void {
+  createReader(): (observe: (seconds: number) => void) => void {
     const seen: readonly Bucket[] = this.#buckets.map(() => ({ count: 0, sum: 0 }));
     return (observe) => {
       for (const [place, { count, sum }] of this.#buckets.entries()) {

@@ -11,7 +11,7 @@ export interface EndpointsContext extends ExpositionContext {
   /** For how long the next thing that was planned has been due, in ms on the boot clock. */
   overdue(): number;
   /** The DNS names that the hub answers to, in lower case, those of loopback among them. */
-  names(): readonly string[];
+  hostNames(): readonly string[];
   readonly log: Log;
 }
 
@@ -25,12 +25,12 @@ interface MetricsResponse {
 /** What is due for longer was not run: as for systemd's watchdog. In ms on the boot clock. */
 const MAX_OVERDUE = MAX_TIMER_DELAY + 30_000;
 
-const TEXT = 'text/plain; charset=utf-8';
+const TEXT_TYPE = 'text/plain; charset=utf-8';
 const JSON_TYPE = 'application/json';
-const PLACES = 'Not found. The paths are /metrics, /healthz and /readyz.\n';
+const NOT_FOUND_TEXT = 'Not found. The paths are /metrics, /healthz and /readyz.\n';
 
 /** Answers Prometheus, and programs that supervise the daemon. */
-export function endpointHandler(
+export function createEndpointHandler(
   context: EndpointsContext,
 ): (request: IncomingMessage, response: ServerResponse) => void {
   const exposition = new Exposition(context);
@@ -55,13 +55,13 @@ export function endpointHandler(
   async function answer({ method, url = '', headers, rawHeaders }: IncomingMessage): Promise<MetricsResponse> {
     // RFC 9112, 3.2: one Host, and no other address that would win over it.
     const hosts = rawHeaders.filter((name, index) => index % 2 === 0 && name.toLowerCase() === 'host');
-    if (hosts.length > 1 || !url.startsWith('/')) return refusal(400, 'Invalid request.\n');
-    if (!isOwnHost(headers.host, context.names())) {
-      return refusal(421, 'The Host header is not a name or an address of this Latchkey hub.\n');
+    if (hosts.length > 1 || !url.startsWith('/')) return rejection(400, 'Invalid request.\n');
+    if (!isOwnHost(headers.host, context.hostNames())) {
+      return rejection(421, 'The Host header is not a name or an address of this Latchkey hub.\n');
     }
     const [path = ''] = url.split('?');
     const place = Object.hasOwn(places, path) ? places[path] : undefined;
-    if (place === undefined) return { status: 404, body: PLACES };
+    if (place === undefined) return { status: 404, body: NOT_FOUND_TEXT };
     if (method !== 'GET' && method !== 'HEAD') return { status: 405, body: '', headers: { allow: 'GET, HEAD' } };
     return place();
   }
@@ -74,7 +74,7 @@ export function endpointHandler(
         context.log.error('metrics_request_failed', { error: messageOf(error) });
         return { status: 500, body: "Internal error; see the hub's log.\n" };
       })
-      .then(({ status, type = TEXT, body, headers = {} }) => {
+      .then(({ status, type = TEXT_TYPE, body, headers = {} }) => {
         const bytes = Buffer.from(body);
         response.writeHead(status, {
           'content-type': type,
@@ -93,6 +93,6 @@ function json(status: number, body: object): MetricsResponse {
 }
 
 /** Refuses, and closes the connection. */
-function refusal(status: number, body: string): MetricsResponse {
+function rejection(status: number, body: string): MetricsResponse {
   return { status, body, headers: { connection: 'close' } };
 }

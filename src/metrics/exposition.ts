@@ -1,15 +1,15 @@
 import { readFile } from 'node:fs/promises';
-import { APPLIANCE_STATES, type ApplianceStatus, type HouseStatus } from '../core/administration.ts';
+import { APPLIANCE_STATES, type ApplianceStatus, type StatusReport } from '../core/administration.ts';
 import { HUB_PROBLEM_CODES } from '../core/reports/notice.ts';
 import type { Counters } from './counters.ts';
-import { type Families, openFamilies } from './families.ts';
+import { createMetricFamilies, type MetricFamilies } from './metric-families.ts';
 import { readiness } from './readiness.ts';
 
 /** What the metrics are made from. */
 export interface ExpositionContext {
-  status(): Promise<HouseStatus>;
+  status(): Promise<StatusReport>;
   /** The ids of all appliances, by their names. */
-  ids(): ReadonlyMap<string, string>;
+  applianceIds(): ReadonlyMap<string, string>;
   /** How far the hub's clock is ahead of the true time, in ms; null while that is not known. */
   clockOffset(): number | null;
   readonly counters: Counters;
@@ -21,13 +21,13 @@ const MAX_APPLIANCES = 10_000;
 /** Writes all metrics in Prometheus' text format; the families are made at the first request. */
 export class Exposition {
   readonly #context: ExpositionContext;
-  readonly #newAnswers: ReturnType<Counters['refreshDurations']['reader']>;
-  #families: Promise<Families> | null = null;
+  readonly #readRefreshDurations: ReturnType<Counters['refreshDurations']['createReader']>;
+  #families: Promise<MetricFamilies> | null = null;
   #rendering: Promise<string> | null = null;
 
   constructor(context: ExpositionContext) {
     this.#context = context;
-    this.#newAnswers = context.counters.refreshDurations.reader();
+    this.#readRefreshDurations = context.counters.refreshDurations.createReader();
   }
 
   /** Gives the metrics as they are now; who asks while another one is answered gets the same answer. */
@@ -39,21 +39,25 @@ export class Exposition {
   }
 
   async #render(): Promise<string> {
-    this.#families ??= openFamilies();
+    this.#families ??= createMetricFamilies();
     const families = await this.#families;
     const status = await this.#context.status();
     const told = status.appliances.slice(0, MAX_APPLIANCES);
-    tellHub(families, status, this.#context.clockOffset());
-    tellStates(families, told);
+    setHubMetrics(families, status, this.#context.clockOffset());
+    setStateMetrics(families, told);
     families.ready.set(readiness(status.appliances).ready ? 1 : 0);
-    tellCounts(families, told, this.#context);
-    this.#newAnswers((seconds) => families.duration.observe(seconds));
-    await tellProcess(families);
+    setApplianceCounters(families, told, this.#context);
+    this.#readRefreshDurations((seconds) => families.duration.observe(seconds));
+    await setProcessMetrics(families);
     return families.registry.metrics();
   }
 }
 
-function tellHub(families: Families, { hub, conditions, notices }: HouseStatus, clockOffset: number | null): void {
+function setHubMetrics(
+  families: MetricFamilies,
+  { hub, conditions, notices }: StatusReport,
+  clockOffset: number | null,
+): void {
   families.build.set({ version: hub.version }, 1);
   families.uptime.set(hub.uptime);
   const problems = new Set(hub.problems?.map(({ code }) => code));
@@ -70,7 +74,7 @@ function tellHub(families: Families, { hub, conditions, notices }: HouseStatus, 
   if (clockOffset !== null) families.clockOffset.set(clockOffset / 1000);
 }
 
-function tellStates(families: Families, told: readonly ApplianceStatus[]): void {
+function setStateMetrics(families: MetricFamilies, told: readonly ApplianceStatus[]): void {
   const { appliances, state: states, expires, lastRefresh } = families;
   for (const family of [appliances, states, expires, lastRefresh]) family.reset();
   for (const state of APPLIANCE_STATES) appliances.set({ state }, 0);
@@ -83,29 +87,29 @@ function tellStates(families: Families, told: readonly ApplianceStatus[]): void 
 }
 
 /** Outcomes that are usual begin at 0, so that the first one is seen as a change. */
-function tellCounts(
-  { refreshes, tokensIssued, failedTokenRequests, pairings, refusedTokens }: Families,
+function setApplianceCounters(
+  { refreshes, tokensIssued, failedTokenRequests, pairings, refusedTokens }: MetricFamilies,
   told: readonly ApplianceStatus[],
-  { counters, ids }: ExpositionContext,
+  { counters, applianceIds: ids }: ExpositionContext,
 ): void {
   for (const family of [refreshes, tokensIssued, failedTokenRequests, pairings, refusedTokens]) family.reset();
   const known = ids();
-  counters.keep(new Set(known.values()));
+  counters.retainOnly(new Set(known.values()));
   for (const { name: appliance } of told) {
     const id = known.get(appliance);
     if (id === undefined) continue;
-    const counts = counters.of(id);
+    const counts = counters.forAppliance(id);
     refreshes.inc({ appliance, outcome: 'refreshed' }, 0);
     for (const [outcome, count] of Object.entries(counts.refreshes)) refreshes.inc({ appliance, outcome }, count);
     const { token: issued = 0, ...failed } = counts.tokenRequests;
     tokensIssued.inc({ appliance }, issued);
     for (const [reason, count] of Object.entries(failed)) failedTokenRequests.inc({ appliance, reason }, count);
     for (const [outcome, count] of Object.entries(counts.pairings)) pairings.inc({ appliance, outcome }, count);
-    refusedTokens.inc({ appliance }, counts.refusedTokens);
+    refusedTokens.inc({ appliance }, counts.rejectedTokens);
   }
 }
 
-async function tellProcess({ written, cpu, memory }: Families): Promise<void> {
+async function setProcessMetrics({ written, cpu, memory }: MetricFamilies): Promise<void> {
   const bytes = await writtenBytes();
   written.reset();
   if (bytes === null) written.remove();

@@ -4,10 +4,10 @@ import type { Duplex } from 'node:stream';
 import type { Timers } from '../core/clock.ts';
 import { messageOf } from '../core/failure.ts';
 import { limitInFlightRequests } from '../system/http/in-flight-requests.ts';
-import { type EndpointsContext, endpointHandler } from './endpoints.ts';
+import { createEndpointHandler, type EndpointsContext } from './endpoints.ts';
 
 /** Where and from what is answered. */
-export interface MetricsOptions extends EndpointsContext {
+export interface MetricsListenerOptions extends EndpointsContext {
   /** An IP address. */
   readonly host: string;
   /** 0 for any free one. */
@@ -24,37 +24,37 @@ const TIMEOUTS = {
   maxHeaderSize: 8 * 1024,
 };
 /** A connection on which nothing moves for so long while an answer is due is closed, in ms. */
-const MAX_SILENCE = 15_000;
+const INACTIVITY_TIMEOUT = 15_000;
 /** Connections at a time: one that scrapes, and some who look. */
 const MAX_CONNECTIONS = 32;
 const MAX_IN_FLIGHT = { perConnection: 8, total: MAX_CONNECTIONS };
 /** How long until a port that could not be had is tried again, in ms. */
-const RETRY = 30_000;
+const RETRY_INTERVAL = 30_000;
 /** How long a connection that is given up stays open for the reason to be read, in ms. */
-const LINGER = 1000;
+const LINGER_TIMEOUT = 1000;
 
 /** The listener for metrics and health. What keeps it from its port keeps nothing else from being served: it tries again. */
 export class MetricsListener implements AsyncDisposable {
-  readonly #options: MetricsOptions;
+  readonly #options: MetricsListenerOptions;
   readonly #server: Server;
-  #retry: () => void = () => undefined;
+  #cancelRetry: () => void = () => undefined;
   #isClosed = false;
   #hasWarned = false;
 
-  private constructor(options: MetricsOptions) {
+  private constructor(options: MetricsListenerOptions) {
     this.#options = options;
-    this.#server = createServer(TIMEOUTS, endpointHandler(options));
-    this.#server.timeout = MAX_SILENCE;
+    this.#server = createServer(TIMEOUTS, createEndpointHandler(options));
+    this.#server.timeout = INACTIVITY_TIMEOUT;
     this.#server.maxConnections = MAX_CONNECTIONS;
     limitInFlightRequests(this.#server, MAX_IN_FLIGHT);
     this.#server.on('clientError', (_error, socket: Duplex) => {
       if (socket.writable) socket.end('HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\n\r\n');
-      options.timers.after(LINGER, () => socket.destroy());
+      options.timers.after(LINGER_TIMEOUT, () => socket.destroy());
     });
   }
 
   /** Resolves when the port was tried, had or not. */
-  static async open(options: MetricsOptions): Promise<MetricsListener> {
+  static async open(options: MetricsListenerOptions): Promise<MetricsListener> {
     const listener = new MetricsListener(options);
     await listener.#listen();
     return listener;
@@ -83,15 +83,15 @@ export class MetricsListener implements AsyncDisposable {
     }
     if (!this.#hasWarned) {
       const error = messageOf(failure);
-      log.warn('metrics_unavailable', { host, port, error, retry_in: RETRY / 1000 });
+      log.warn('metrics_unavailable', { host, port, error, retry_in: RETRY_INTERVAL / 1000 });
     }
     this.#hasWarned = true;
-    if (!this.#isClosed) this.#retry = timers.after(RETRY, () => void this.#listen());
+    if (!this.#isClosed) this.#cancelRetry = timers.after(RETRY_INTERVAL, () => void this.#listen());
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isClosed = true;
-    this.#retry();
+    this.#cancelRetry();
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
     this.#server.closeAllConnections();
     await closed;

@@ -2,7 +2,7 @@ import type { ApplianceState, ApplianceStatus } from '../core/administration.ts'
 import type { ProblemCode } from '../core/reports/problem.ts';
 
 /** An appliance that would get no token now; only the parts of its problem that anybody may read. */
-interface Unserved {
+interface UnreadyAppliance {
   readonly name: string;
   readonly state: ApplianceState;
   readonly problem: ProblemCode | null;
@@ -13,7 +13,7 @@ interface Unserved {
 /** Whether every grant can be served. */
 export interface Readiness {
   readonly ready: boolean;
-  readonly appliances: readonly Unserved[];
+  readonly appliances: readonly UnreadyAppliance[];
 }
 
 /**

@@ -1,7 +1,7 @@
-import type { HookTrial, NoticeMessage } from '../core/reports/notice.ts';
+import type { HookTestResult, NoticeMessage } from '../core/reports/notice.ts';
 import type { Secret } from '../core/secret.ts';
 import { commandHook } from './command.ts';
-import { Outbox, type OutboxContext, textOf } from './outbox.ts';
+import { Outbox, type OutboxContext, serializeMessage } from './outbox.ts';
 import { webhookHook } from './webhook.ts';
 
 /** Where notices are delivered to; null for nowhere. */
@@ -14,9 +14,9 @@ export interface HooksConfiguration {
 /** The configured hooks. */
 export interface Hooks extends AsyncDisposable {
   /** Delivers a message through each of them, later; never throws, and never waits. */
-  post(message: NoticeMessage): void;
+  enqueue(message: NoticeMessage): void;
   /** Delivers a message through each at once, past whatever waits. */
-  trial(message: NoticeMessage): Promise<HookTrial[]>;
+  sendTest(message: NoticeMessage): Promise<HookTestResult[]>;
 }
 
 /** Opens the hooks; a hook that hangs holds up no other. */
@@ -28,11 +28,11 @@ export function openHooks({ command, webhook }: HooksConfiguration, context: Out
   const outboxes = hooks.map((hook) => new Outbox(hook, context));
   const ending = new AbortController();
   return {
-    post(message) {
-      for (const outbox of outboxes) outbox.post(message);
+    enqueue(message) {
+      for (const outbox of outboxes) outbox.enqueue(message);
     },
-    trial(message) {
-      const text = textOf(message);
+    sendTest(message) {
+      const text = serializeMessage(message);
       return Promise.all(
         hooks.map(async (hook) => {
           const { ok, detail } = await hook.deliver(text, ending.signal);

@@ -1,7 +1,7 @@
 import type { Timers } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
-import type { HookTrial, NoticeMessage } from '../core/reports/notice.ts';
-import { type Typing, typedCommands, typing } from '../system/typed-commands.ts';
+import type { HookTestResult, NoticeMessage } from '../core/reports/notice.ts';
+import { type CommandInvocation, detectInvocation, rewriteCommands } from '../system/command-invocation.ts';
 
 /** The result of delivering a message once; `detail` in words, without any secret. */
 export interface DeliveryResult {
@@ -13,8 +13,8 @@ export interface DeliveryResult {
 
 /** A way on which notices leave the hub. */
 export interface Hook {
-  readonly kind: HookTrial['hook'];
-  /** As it may be told to anybody: `HookTrial.target`. */
+  readonly kind: HookTestResult['hook'];
+  /** As it may be told to anybody: `HookTestResult.target`. */
   readonly target: string;
   /**
    * Delivers a message once, within bounds of its own; never rejects.
@@ -33,7 +33,7 @@ export interface OutboxContext {
 /** How long after each failed try the next one comes, in ms; after the last there is none. */
 const RETRY_DELAYS = [10_000, 60_000, 300_000, 1_800_000];
 /** Messages that wait; where there are more, those that have waited longest are given up. */
-const MAX_WAITING = 1000;
+const MAX_QUEUED = 1000;
 /** Where the hub ends, what is under way has so long, in ms. */
 const SHUTDOWN_GRACE = 3000;
 
@@ -41,12 +41,12 @@ const SHUTDOWN_GRACE = 3000;
 export class Outbox implements AsyncDisposable {
   readonly #hook: Hook;
   readonly #context: OutboxContext;
-  readonly #waiting: NoticeMessage[] = [];
+  readonly #queue: NoticeMessage[] = [];
   /** No further try is begun. */
-  readonly #parting = new AbortController();
+  readonly #closing = new AbortController();
   /** What is under way ends. */
-  readonly #ending = new AbortController();
-  #working: Promise<void> | null = null;
+  readonly #deliveryAbort = new AbortController();
+  #worker: Promise<void> | null = null;
 
   constructor(hook: Hook, context: OutboxContext) {
     this.#hook = hook;
@@ -54,51 +54,51 @@ export class Outbox implements AsyncDisposable {
   }
 
   /** Takes a message, and returns at once. */
-  post(message: NoticeMessage): void {
-    if (this.#parting.signal.aborted) return;
-    this.#waiting.push(message);
-    if (this.#waiting.length > MAX_WAITING) {
-      this.#waiting.shift();
-      this.#givenUp(1, 'too many wait');
+  enqueue(message: NoticeMessage): void {
+    if (this.#closing.signal.aborted) return;
+    this.#queue.push(message);
+    if (this.#queue.length > MAX_QUEUED) {
+      this.#queue.shift();
+      this.#logDiscarded(1, 'too many wait');
     }
-    this.#working ??= this.#work();
+    this.#worker ??= this.#deliverQueued();
   }
 
   /** Lets what is under way end, for a moment. What waits is given up: notices that last are sent again within a day. */
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#parting.abort();
-    const disarm = this.#context.timers.after(SHUTDOWN_GRACE, () => this.#ending.abort());
-    await this.#working;
+    this.#closing.abort();
+    const disarm = this.#context.timers.after(SHUTDOWN_GRACE, () => this.#deliveryAbort.abort());
+    await this.#worker;
     disarm();
   }
 
-  async #work(): Promise<void> {
-    for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) {
+  async #deliverQueued(): Promise<void> {
+    for (let next = this.#queue.shift(); next !== undefined; next = this.#queue.shift()) {
       await this.#deliver(next);
-      if (this.#parting.signal.aborted) break;
+      if (this.#closing.signal.aborted) break;
     }
-    this.#working = null;
-    this.#givenUp(this.#waiting.splice(0).length, 'the hub ends');
+    this.#worker = null;
+    this.#logDiscarded(this.#queue.splice(0).length, 'the hub ends');
   }
 
-  #givenUp(count: number, error: string): void {
+  #logDiscarded(count: number, error: string): void {
     const { kind, target } = this.#hook;
     if (count > 0) this.#context.log.warn('notice_queue_dropped', { count, hook: kind, target, error });
   }
 
   async #deliver(message: NoticeMessage): Promise<void> {
-    const text = textOf(message);
+    const text = serializeMessage(message);
     for (const pause of [...RETRY_DELAYS, null]) {
-      const { ok, detail, retryable } = await this.#hook.deliver(text, this.#ending.signal);
+      const { ok, detail, retryable } = await this.#hook.deliver(text, this.#deliveryAbort.signal);
       if (ok) return;
-      if (pause === null || !retryable || this.#parting.signal.aborted) {
+      if (pause === null || !retryable || this.#closing.signal.aborted) {
         this.#context.log.warn('notice_dropped', this.#members(message, detail));
         return;
       }
       const members = this.#members(message, detail);
       this.#context.log.warn('notice_delivery_failed', { ...members, retry_in: pause / 1000 });
-      await this.#context.timers.sleep(pause, this.#parting.signal);
-      if (this.#parting.signal.aborted) return;
+      await this.#context.timers.sleep(pause, this.#closing.signal);
+      if (this.#closing.signal.aborted) return;
     }
   }
 
@@ -109,8 +109,8 @@ export class Outbox implements AsyncDisposable {
 }
 
 /** JSON in one line of ASCII: what reads it need not know of character sets. @param reader who types the commands in it */
-export function textOf(message: NoticeMessage, reader: Typing = typing()): string {
+export function serializeMessage(message: NoticeMessage, reader: CommandInvocation = detectInvocation()): string {
   const escaped = (character: string) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
-  const shown = { ...message, what_to_do: typedCommands(message.what_to_do, reader) };
+  const shown = { ...message, what_to_do: rewriteCommands(message.what_to_do, reader) };
   return `${JSON.stringify(shown).replaceAll(/[\u007f-\uffff]/g, escaped)}\n`;
 }

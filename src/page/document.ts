@@ -1,14 +1,14 @@
 import { createHash } from 'node:crypto';
 import type { FastifyReply } from 'fastify';
 import { html } from 'ghtml';
-import { typedCommands, typing } from '../system/typed-commands.ts';
-import { icon, type Severity } from './elements.ts';
+import { detectInvocation, rewriteCommands } from '../system/command-invocation.ts';
+import { type DisplaySeverity, icon } from './elements.ts';
 import type { PageContext } from './page-context.ts';
-import { STYLE } from './style.ts';
+import { PUBLIC_STYLE } from './style.ts';
 
 /** A page that tells a person one thing. */
-export interface Notice {
-  readonly severity: Severity;
+export interface MessagePage {
+  readonly severity: DisplaySeverity;
   readonly heading: string;
   readonly text: string;
   /** What to type at the hub next. */
@@ -19,20 +19,20 @@ export interface Notice {
 }
 
 /** A page of the hub's. */
-export interface Page {
+export interface PublicPage {
   readonly heading: string;
   /** Null: no icon over the heading. */
-  readonly severity: Severity | null;
+  readonly severity: DisplaySeverity | null;
   /** HTML, escaped already. */
   readonly body: string;
   /** Asks the browser to look again after this many seconds. */
   readonly reloadAfter?: number;
   /** It has a form that may lead to other sites. */
-  readonly form?: boolean;
+  readonly hasForm?: boolean;
 }
 
 /** The two kinds of pages differ in these. */
-interface Document {
+interface HtmlDocument {
   /** Content-Security-Policy, but for the style. */
   readonly policy: readonly string[];
   readonly referrer: 'same-origin' | 'no-referrer';
@@ -49,7 +49,7 @@ export function sendDocument(
   reply: FastifyReply,
   status: number,
   { language }: PageContext['texts'],
-  { policy, referrer, vary, title, style, head, body }: Document,
+  { policy, referrer, vary, title, style, head, body }: HtmlDocument,
 ): FastifyReply {
   const general = ["default-src 'none'", 'img-src data:', "base-uri 'none'", "frame-ancestors 'none'"];
   return reply
@@ -75,16 +75,16 @@ export function sendDocument(
 !${head}
 </head>
 <body>
-!${typedInHtml(body)}
+!${withTypedCommands(body)}
 </body>
 </html>
 `);
 }
 
 /** HTML, with its commands as they are typed at the hub. */
-function typedInHtml(body: string): string {
-  const { program, bySudo } = typing();
-  return typedCommands(body, { program: html`${program}`, bySudo });
+function withTypedCommands(body: string): string {
+  const { program, usesSudo: bySudo } = detectInvocation();
+  return rewriteCommands(body, { program: html`${program}`, usesSudo: bySudo });
 }
 
 /** Allows styles inline, by their hashes. */
@@ -93,31 +93,41 @@ export function styleSource(...styles: readonly string[]): string {
   return `style-src ${hashes.join(' ')}`;
 }
 
-const POLICY = [styleSource(STYLE)];
+const CONTENT_SECURITY_POLICY = [styleSource(PUBLIC_STYLE)];
 
 /** Sends a page that tells a person one thing. */
-export function sendNotice(reply: FastifyReply, status: number, context: PageContext, notice: Notice): FastifyReply {
+export function sendMessagePage(
+  reply: FastifyReply,
+  status: number,
+  context: PageContext,
+  notice: MessagePage,
+): FastifyReply {
   const { text, command, link, ...page } = notice;
   const typed = command === undefined ? '' : html`<p><code>${command}</code></p>`;
   const further = link === undefined ? '' : html`<p><a href="${link.href}">${link.text}</a></p>`;
-  return sendPage(reply, status, context, { ...page, body: html`<p>${text}</p>!${typed}!${further}` });
+  return sendPublicPage(reply, status, context, { ...page, body: html`<p>${text}</p>!${typed}!${further}` });
 }
 
 /**
  * Sends a page. It loads nothing, runs nothing, can't be framed, and tells no other site its address, which may hold
  * a code.
  */
-export function sendPage(reply: FastifyReply, status: number, context: PageContext, page: Page): FastifyReply {
+export function sendPublicPage(
+  reply: FastifyReply,
+  status: number,
+  context: PageContext,
+  page: PublicPage,
+): FastifyReply {
   const { hubName, texts } = context;
-  const { severity, heading, body, reloadAfter, form = false } = page;
+  const { severity, heading, body, reloadAfter, hasForm: form = false } = page;
   return sendDocument(reply, status, texts, {
     // Browsers hold every redirect that follows a form against `form-action`, and a portal may send a person anywhere. And
     // with `no-referrer` they hide from the hub itself where the form was sent from.
-    policy: form ? POLICY : [...POLICY, "form-action 'none'"],
+    policy: form ? CONTENT_SECURITY_POLICY : [...CONTENT_SECURITY_POLICY, "form-action 'none'"],
     referrer: form ? 'same-origin' : 'no-referrer',
     vary: 'accept-language',
     title: heading,
-    style: STYLE,
+    style: PUBLIC_STYLE,
     head: reloadAfter === undefined ? '' : html`<meta http-equiv="refresh" content="${reloadAfter}">`,
     body: html`<main>
 !${severity === null ? '' : icon(severity)}

@@ -1,6 +1,6 @@
 import { html } from 'ghtml';
-import { encodeQr, qrPath } from '../system/qr-code.ts';
-import { exactTime, relativeTime } from './browser/time-words.ts';
+import { encodeQr, qrSvgPath } from '../system/qr-code.ts';
+import { formatDateTime, formatRelativeTime } from './browser/time-format.ts';
 import type { Texts } from './texts/en.ts';
 
 /**
@@ -10,24 +10,24 @@ import type { Texts } from './texts/en.ts';
  * @returns HTML
  */
 export function timeElement({ language }: Texts, wall: number, now: number): string {
-  return html`<time datetime="${iso(wall)}">${relativeTime(language, wall - now)}</time>`;
+  return html`<time datetime="${rfc3339Utc(wall)}">${formatRelativeTime(language, wall - now)}</time>`;
 }
 
 /** A moment as date and time of day. @param wall ms since 1970 @returns HTML */
-export function exactTimeElement({ language }: Texts, wall: number): string {
-  return html`<time class="exact" datetime="${iso(wall)}">${exactTime(language, wall, true)}</time>`;
+export function dateTimeElement({ language }: Texts, wall: number): string {
+  return html`<time class="exact" datetime="${rfc3339Utc(wall)}">${formatDateTime(language, wall, true)}</time>`;
 }
 
 /** RFC 3339 UTC. */
-function iso(wall: number): string {
+function rfc3339Utc(wall: number): string {
   return new Date(wall).toISOString();
 }
 
 /** How a piece of news is: it decides the icon and the colour. */
-export type Severity = 'good' | 'bad' | 'warn' | 'waiting' | 'neutral';
+export type DisplaySeverity = 'good' | 'bad' | 'warn' | 'waiting' | 'neutral';
 
 /** Drawn, because fonts differ in what they make of a check mark. Paths in a box of 24 by 24. */
-const ICONS: Readonly<Record<Severity, string>> = {
+const ICONS: Readonly<Record<DisplaySeverity, string>> = {
   good: 'M6.5 12.5l3.7 3.7 7.3-7.9',
   bad: 'M12 6.5v7M12 17.4v.1',
   warn: 'M12 6.5v6l4 2.5',
@@ -36,7 +36,7 @@ const ICONS: Readonly<Record<Severity, string>> = {
 };
 
 /** In a disc of the severity's colour; words beside it say the same. @returns HTML */
-export function icon(severity: Severity): string {
+export function icon(severity: DisplaySeverity): string {
   return html`<svg class="icon ${severity}" viewBox="0 0 24 24" aria-hidden="true"><path d="${ICONS[severity]}"/></svg>`;
 }
 
@@ -49,5 +49,5 @@ export function qrSvg(text: string, label: string): string | null {
   const code = encodeQr(text, { ecc: 'L', border: 4 });
   if (code === null) return null;
   const { size } = code;
-  return html`<svg class="qr" viewBox="0 0 ${size} ${size}" role="img" aria-label="${label}" shape-rendering="crispEdges"><path fill="#fff" d="M0 0h${size}v${size}H0z"/><path d="${qrPath(code)}"/></svg>`;
+  return html`<svg class="qr" viewBox="0 0 ${size} ${size}" role="img" aria-label="${label}" shape-rendering="crispEdges"><path fill="#fff" d="M0 0h${size}v${size}H0z"/><path d="${qrSvgPath(code)}"/></svg>`;
 }

@@ -1,27 +1,27 @@
 import type { FastifyReply } from 'fastify';
 import { html } from 'ghtml';
-import type { Administration, ApplianceStatus, HouseStatus } from '../core/administration.ts';
+import type { Administration, ApplianceStatus, StatusReport } from '../core/administration.ts';
 import { Failure, type FailureCode } from '../core/failure.ts';
 import { icon } from './elements.ts';
-import { backTo, type InstallerPage, sendInstallerPage } from './installer-page.ts';
+import { backLink, type InstallerPage, sendInstallerPage } from './installer-page.ts';
 import { appliancePath } from './paths.ts';
-import { parameter, type SignedIn } from './sign-in/guard.ts';
+import { type AuthenticatedRequest, pathParameter } from './sign-in/authenticated-routes.ts';
 
 /** Characters of a name that nobody has, as it is told. */
-const MAX_SHOWN_LENGTH = 63;
+const MAX_SHOWN_NAME_LENGTH = 63;
 
 /**
  * Tells in plain words why something was not done to an appliance, with a way back.
  * @throws the error itself, where it is no failure that people can do anything about
  */
-export function sendFailure(asked: SignedIn, name: string, error: unknown): FastifyReply {
+export function sendFailure(asked: AuthenticatedRequest, name: string, error: unknown): FastifyReply {
   if (!(error instanceof Failure)) throw error;
   const { appliance } = asked.context.texts;
-  if (error.code === 'appliance_unknown') return sendGone(asked, name);
+  if (error.code === 'appliance_unknown') return sendUnknownAppliance(asked, name);
   const failures: Partial<Record<FailureCode, string>> = appliance.failures;
   const text = failures[error.code] ?? appliance.failures.other;
   const back = { href: appliancePath(name), text: appliance.backToAppliance(name) };
-  return sendInstallerPage(asked, 409, refusalPage(appliance.notDone, text, back));
+  return sendInstallerPage(asked, 409, failurePage(appliance.nothingChanged, text, back));
 }
 
 /**
@@ -29,11 +29,11 @@ export function sendFailure(asked: SignedIn, name: string, error: unknown): Fast
  * @param answer may throw what {@link sendFailure} tells
  */
 export async function withAppliance(
-  asked: SignedIn,
+  asked: AuthenticatedRequest,
   administration: Pick<Administration, 'status'>,
-  answer: (appliance: ApplianceStatus, status: HouseStatus) => FastifyReply | Promise<FastifyReply>,
+  answer: (appliance: ApplianceStatus, status: StatusReport) => FastifyReply | Promise<FastifyReply>,
 ): Promise<FastifyReply> {
-  const name = parameter(asked, 'name');
+  const name = pathParameter(asked, 'name');
   try {
     const status = await administration.status();
     const appliance = status.appliances.find((one) => one.name === name);
@@ -45,32 +45,35 @@ export async function withAppliance(
 }
 
 /** There is no such appliance, perhaps no longer. */
-function sendGone(asked: SignedIn, name: string): FastifyReply {
+function sendUnknownAppliance(asked: AuthenticatedRequest, name: string): FastifyReply {
   const { appliance } = asked.context.texts;
   const back = { href: '/', text: appliance.backToOverview };
-  const text = appliance.goneText(name.slice(0, MAX_SHOWN_LENGTH));
-  return sendInstallerPage(asked, 404, refusalPage(appliance.gone, text, back));
+  const text = appliance.notFoundText(name.slice(0, MAX_SHOWN_NAME_LENGTH));
+  return sendInstallerPage(asked, 404, failurePage(appliance.notFound, text, back));
 }
 
 /** Answers, or says in plain words why a pairing, or an appliance's, can't be shown or changed. */
-export async function answered(asked: SignedIn, answer: () => Promise<FastifyReply>): Promise<FastifyReply> {
+export async function handlePairingFailures(
+  asked: AuthenticatedRequest,
+  answer: () => Promise<FastifyReply>,
+): Promise<FastifyReply> {
   try {
     return await answer();
   } catch (error) {
     if (!(error instanceof Failure)) throw error;
     const { pairing: texts } = asked.context.texts;
     const refuse = (status: number, heading: string, text: string) =>
-      sendInstallerPage(asked, status, refusalPage(heading, text, { href: '/', text: texts.toOverview }));
+      sendInstallerPage(asked, status, failurePage(heading, text, { href: '/', text: texts.toOverview }));
     switch (error.code) {
       case 'pairing_unknown':
-        return refuse(404, texts.unknown, texts.unknownText);
+        return refuse(404, texts.notFound, texts.notFoundText);
       case 'appliance_unknown':
       case 'name_invalid':
-        return sendGone(asked, parameter(asked, 'name'));
+        return sendUnknownAppliance(asked, pathParameter(asked, 'name'));
       case 'not_allowed':
         return refuse(409, texts.notPossible, texts.tooMany);
       case 'store_unwritable':
-        return refuse(507, texts.notPossible, texts.storeText);
+        return refuse(507, texts.notPossible, texts.storeUnwritable);
       default:
         throw error;
     }
@@ -78,7 +81,7 @@ export async function answered(asked: SignedIn, answer: () => Promise<FastifyRep
 }
 
 /** Why something could not be done, and the way back. */
-export function refusalPage(
+export function failurePage(
   heading: string,
   text: string,
   back: { readonly href: string; readonly text: string },
@@ -88,6 +91,6 @@ export function refusalPage(
     narrow: true,
     body: html`<div class="health">!${icon('bad')}<h1>${heading}</h1></div>
 <p>${text}</p>
-!${backTo(back.href, back.text)}`,
+!${backLink(back.href, back.text)}`,
   };
 }

@@ -3,8 +3,8 @@ import { html } from 'ghtml';
 import type { PageSession } from '../core/setup-access.ts';
 import { sendDocument, styleSource } from './document.ts';
 import { mainScript } from './scripts.ts';
-import type { SignedIn } from './sign-in/guard.ts';
-import { INSTALLER_STYLE, STYLE } from './style.ts';
+import type { AuthenticatedRequest } from './sign-in/authenticated-routes.ts';
+import { INSTALLER_STYLE, PUBLIC_STYLE } from './style.ts';
 
 /** A page of the installer's. */
 export interface InstallerPage {
@@ -23,10 +23,10 @@ export interface InstallerPage {
 }
 
 /** Nothing inline but the two styles, and no text can become markup by script. */
-const POLICY = [
+const CONTENT_SECURITY_POLICY = [
   "script-src 'self'",
   // The other one is of the page to sign in: the script reads that where the session is over, and it is held against this policy.
-  styleSource(INSTALLER_STYLE, STYLE),
+  styleSource(INSTALLER_STYLE, PUBLIC_STYLE),
   "connect-src 'self'",
   "form-action 'self'",
   "require-trusted-types-for 'script'",
@@ -34,16 +34,16 @@ const POLICY = [
 ];
 
 /** Sends a page to somebody who is signed in. */
-export function sendInstallerPage(asked: SignedIn, status: number, page: InstallerPage): FastifyReply {
+export function sendInstallerPage(asked: AuthenticatedRequest, status: number, page: InstallerPage): FastifyReply {
   const { context, session } = asked;
   const { hubName, texts } = context;
   const { title, body, now, live, reloadAfter, narrow } = page;
   const { installer } = texts;
   const reload =
     reloadAfter === undefined ? '' : html`<noscript><meta http-equiv="refresh" content="${reloadAfter}"></noscript>`;
-  const signOut = sameOriginForm(session, '/sign-out', html`<button>${installer.signOut}</button>`);
+  const signOut = csrfForm(session, '/sign-out', html`<button>${installer.signOut}</button>`);
   return sendDocument(asked.reply.header('cross-origin-opener-policy', 'same-origin'), status, texts, {
-    policy: POLICY,
+    policy: CONTENT_SECURITY_POLICY,
     // With `no-referrer` browsers hide from the hub itself where a form was sent from.
     referrer: 'same-origin',
     vary: 'accept-language, cookie',
@@ -52,7 +52,7 @@ export function sendInstallerPage(asked: SignedIn, status: number, page: Install
     head: html`!${reload}
 <script src="/page/idiomorph.js" defer></script>
 <script type="module" src="/page/${mainScript}"></script>`,
-    body: html`<a class="skip" href="#main">${installer.skip}</a>
+    body: html`<a class="skip" href="#main">${installer.skipLink}</a>
 <header class="top"><a href="/"><svg viewBox="0 0 24 24" aria-hidden="true"><path d="M4 11l8-7 8 7v9H4zM12 12.6v.1M12 15v2"/></svg><span>${hubName}</span></a>!${signOut}</header>
 <p class="offline" id="offline" role="status" data-text="${installer.offline}" hidden></p>
 <main id="main" class="${narrow ? 'narrow' : ''}" tabindex="-1" data-now="${now ?? ''}"!${live ? ' data-live' : ''}>
@@ -68,12 +68,12 @@ export function sendInstallerPage(asked: SignedIn, status: number, page: Install
  * @param content HTML, escaped already
  * @returns HTML
  */
-export function sameOriginForm({ csrf }: PageSession, action: string, content: string, style = ''): string {
+export function csrfForm({ csrfToken: csrf }: PageSession, action: string, content: string, style = ''): string {
   return html`<form method="post" action="${action}" class="${style}"><input type="hidden" name="csrf" value="${csrf}">
 !${content}</form>`;
 }
 
 /** The way back to a page above this one. @returns HTML */
-export function backTo(href: string, text: string): string {
+export function backLink(href: string, text: string): string {
   return html`<a class="back" href="${href}">&lsaquo; ${text}</a>`;
 }

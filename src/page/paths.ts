@@ -19,6 +19,6 @@ export function pairingPath(id: string): string {
 }
 
 /** The page of a round. */
-export function roundPath(id: string): string {
+export function pairingBatchPath(id: string): string {
   return `/rounds/${encodeURIComponent(id)}`;
 }

@@ -7,7 +7,7 @@ const PALETTE = `
 `;
 
 /** How the pages look: on a phone at arm's length. */
-export const STYLE = `${PALETTE}body { font: 1.125rem/1.5 system-ui, sans-serif; margin: 0; min-height: 100vh; min-height: 100dvh; display: grid;
+export const PUBLIC_STYLE = `${PALETTE}body { font: 1.125rem/1.5 system-ui, sans-serif; margin: 0; min-height: 100vh; min-height: 100dvh; display: grid;
   grid-template-columns: minmax(0, 28rem); justify-content: center; align-items: center; background: var(--page); color: var(--text); }
 main { margin: 1rem; padding: 2.25rem 1.25rem 1.25rem; text-align: center; background: var(--card);
   border: 1px solid var(--line); border-radius: 1rem; }

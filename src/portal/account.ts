@@ -1,10 +1,10 @@
 import * as v from 'valibot';
 
 /** The claims by which a person knows an account (OpenID Connect Core, 5.1), the most telling first. */
-const CLAIMS = ['preferred_username', 'email', 'name', 'sub'] as const;
+const ACCOUNT_CLAIMS = ['preferred_username', 'email', 'name', 'sub'] as const;
 
 /** It is shown on pages and terminals: nothing invisible, nothing that turns the writing around, no line breaks. */
-const shown = v.pipe(v.string(), v.maxLength(128), v.regex(/^[^\p{C}\p{Zl}\p{Zp}]*$/u), v.trim(), v.minLength(1));
+const displayText = v.pipe(v.string(), v.maxLength(128), v.regex(/^[^\p{C}\p{Zl}\p{Zp}]*$/u), v.trim(), v.minLength(1));
 
 /**
  * With which account of the portal somebody has logged in, as far as one of these tokens tells. It is for display alone, so nothing
@@ -12,11 +12,11 @@ const shown = v.pipe(v.string(), v.maxLength(128), v.regex(/^[^\p{C}\p{Zl}\p{Zp}
  * @param tokens an ID token and an access token, JWTs (RFC 7519) or anything else
  * @returns at most 128 characters; null if none tells
  */
-export function accountIn(...tokens: readonly unknown[]): string | null {
+export function accountFromTokens(...tokens: readonly unknown[]): string | null {
   for (const token of tokens) {
-    const claims = claimsOf(token);
-    for (const name of CLAIMS) {
-      const parsed = v.safeParse(v.looseObject({ [name]: shown }), claims);
+    const claims = decodeJwtPayload(token);
+    for (const name of ACCOUNT_CLAIMS) {
+      const parsed = v.safeParse(v.looseObject({ [name]: displayText }), claims);
       if (parsed.success) return String(parsed.output[name]);
     }
   }
@@ -24,7 +24,7 @@ export function accountIn(...tokens: readonly unknown[]): string | null {
 }
 
 /** The payload of a JWT; null if it is none. */
-function claimsOf(token: unknown): unknown {
+function decodeJwtPayload(token: unknown): unknown {
   const [, payload, signature, ...rest] = typeof token === 'string' ? token.split('.') : [];
   if (payload === undefined || signature === undefined || rest.length > 0) return null;
   try {

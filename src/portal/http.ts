@@ -1,11 +1,11 @@
 import { createSecureContext, getCACertificates, type SecureContext } from 'node:tls';
 import { buildConnector, Client, type Dispatcher, Pool } from 'undici';
-import type { CertificateDates } from '../core/clock.ts';
+import type { CertificateDateError } from '../core/clock.ts';
 import { messageOf } from '../core/failure.ts';
 import { parseHttpDate, parseRetryAfter } from './retry-after.ts';
 
 /** A whole answer of the portal. */
-export interface PortalAnswer {
+export interface PortalResponse {
   readonly status: number;
   readonly body: string;
   /** What `Retry-After` asks for, in ms; null where it is absent or makes no sense. */
@@ -15,39 +15,50 @@ export interface PortalAnswer {
 }
 
 /** What became of a request: whether anything was sent decides what a failure means. */
-export type Exchange =
-  | { readonly kind: 'answer'; readonly answer: PortalAnswer }
-  | ({ readonly kind: 'not_sent' } & Trouble)
-  | ({ readonly kind: 'no_answer' } & Trouble);
+export type RequestOutcome =
+  | { readonly kind: 'answer'; readonly response: PortalResponse }
+  | ({ readonly kind: 'not_sent' } & TransportFailure)
+  | ({ readonly kind: 'no_answer' } & TransportFailure);
 
 /** Characters of what went wrong: a certificate's names in it may be many. */
-const LONGEST_DETAIL = 300;
+const MAX_DETAIL_LENGTH = 300;
 
 /** Why there is no whole answer. */
-interface Trouble {
+interface TransportFailure {
   readonly detail: string;
-  readonly certificate?: CertificateDates;
+  readonly certificate?: CertificateDateError;
 }
 
 /** Milliseconds and bytes that a request to the portal may take. */
-export interface Limits {
-  readonly connect: number;
-  readonly headers: number;
+export interface RequestLimits {
+  readonly connectTimeout: number;
+  readonly headersTimeout: number;
   /** Between two pieces of the body. */
-  readonly body: number;
+  readonly bodyTimeout: number;
   /** Of all together, once connected; a body that drips in forever ends here. */
-  readonly total: number;
-  readonly bytes: number;
+  readonly totalTimeout: number;
+  readonly maxResponseBytes: number;
 }
 
 /** A refresh is sent once and waited for long: a lost answer costs more than a minute. */
-export const LIMITS: Limits = { connect: 10_000, headers: 60_000, body: 30_000, total: 120_000, bytes: 256 * 1024 };
+export const TOKEN_REQUEST_LIMITS: RequestLimits = {
+  connectTimeout: 10_000,
+  headersTimeout: 60_000,
+  bodyTimeout: 30_000,
+  totalTimeout: 120_000,
+  maxResponseBytes: 256 * 1024,
+};
 
 /** Polls and config requests may be given up sooner: they are asked again. */
-const IMPATIENT: Limits = { ...LIMITS, headers: 15_000, body: 15_000, total: 30_000 };
+const POOLED_REQUEST_LIMITS: RequestLimits = {
+  ...TOKEN_REQUEST_LIMITS,
+  headersTimeout: 15_000,
+  bodyTimeout: 15_000,
+  totalTimeout: 30_000,
+};
 
 /** What a connection that has done its work is closed with: undici makes an error for each otherwise, with its stack. */
-const ENDED = new Error('the exchange has ended');
+const CLIENT_CLOSED = new Error('the exchange has ended');
 
 /**
  * Sends a form on a connection of its own. A reused connection that breaks would leave open whether the portal acted
@@ -58,35 +69,35 @@ export async function postForm(
   url: URL,
   form: Record<string, string>,
   ca: string[],
-  limits: Limits,
-): Promise<Exchange> {
+  limits: RequestLimits,
+): Promise<RequestOutcome> {
   let connected = false;
-  const connect = buildConnector({ timeout: limits.connect, allowH2: false, ...trusting(ca) });
+  const connect = buildConnector({ timeout: limits.connectTimeout, allowH2: false, ...trustOptions(ca) });
   const client = new Client(url.origin, {
     connect: (options, callback) =>
       connect(options, (...result) => {
         connected = result[0] === null;
         callback(...result);
       }),
-    ...limitsOf(limits),
+    ...clientOptions(limits),
   });
   try {
-    const answer = await ask(client, limits, {
+    const answer = await sendRequest(client, limits, {
       method: 'POST',
       path: url.pathname + url.search,
       headers: { 'content-type': 'application/x-www-form-urlencoded', accept: 'application/json' },
       body: new URLSearchParams(form).toString(),
     });
-    return { kind: 'answer', answer };
+    return { kind: 'answer', response: answer };
   } catch (error) {
-    return { kind: connected ? 'no_answer' : 'not_sent', ...troubleOf(error) };
+    return { kind: connected ? 'no_answer' : 'not_sent', ...transportFailure(error) };
   } finally {
-    client.destroy(ENDED).catch(() => undefined);
+    client.destroy(CLIENT_CLOSED).catch(() => undefined);
   }
 }
 
 /** The connections for requests that can be repeated: config, polls, and asking for the time. */
-export class RepeatableRequests implements AsyncDisposable {
+export class PooledHttpClient implements AsyncDisposable {
   readonly #pools = new Map<string, Pool>();
   readonly #ca: string[];
 
@@ -98,18 +109,18 @@ export class RepeatableRequests implements AsyncDisposable {
     method: 'GET' | 'HEAD' | 'POST',
     url: URL,
     signal?: AbortSignal,
-  ): Promise<Exclude<Exchange, { kind: 'not_sent' }>> {
-    const pool = this.#pools.get(url.origin) ?? this.#open(url.origin);
+  ): Promise<Exclude<RequestOutcome, { kind: 'not_sent' }>> {
+    const pool = this.#pools.get(url.origin) ?? this.#openPool(url.origin);
     const headers = {
       accept: 'application/json',
       ...(method === 'POST' ? { 'content-type': 'application/json' } : {}),
     };
     try {
       const options = { method, path: url.pathname + url.search, headers, ...(signal && { signal }) };
-      const answer = await ask(pool, IMPATIENT, options);
-      return { kind: 'answer', answer };
+      const answer = await sendRequest(pool, POOLED_REQUEST_LIMITS, options);
+      return { kind: 'answer', response: answer };
     } catch (error) {
-      return { kind: 'no_answer', ...troubleOf(error) };
+      return { kind: 'no_answer', ...transportFailure(error) };
     }
   }
 
@@ -117,35 +128,35 @@ export class RepeatableRequests implements AsyncDisposable {
     await Promise.all([...this.#pools.values()].map((pool) => pool.destroy()));
   }
 
-  #open(origin: string): Pool {
-    const connect = { timeout: IMPATIENT.connect, ...trusting(this.#ca) };
-    const pool = new Pool(origin, { connections: 8, connect, ...limitsOf(IMPATIENT) });
+  #openPool(origin: string): Pool {
+    const connect = { timeout: POOLED_REQUEST_LIMITS.connectTimeout, ...trustOptions(this.#ca) };
+    const pool = new Pool(origin, { connections: 8, connect, ...clientOptions(POOLED_REQUEST_LIMITS) });
     this.#pools.set(origin, pool);
     return pool;
   }
 }
 
 /** The errors of a certificate whose dates are at fault, by their names in OpenSSL. */
-const CERTIFICATE_DATES: Readonly<Record<string, CertificateDates>> = {
+const CERTIFICATE_DATE_ERRORS: Readonly<Record<string, CertificateDateError>> = {
   CERT_NOT_YET_VALID: 'not_yet_valid',
   CERT_HAS_EXPIRED: 'expired',
 };
 
-function troubleOf(error: unknown): Trouble {
+function transportFailure(error: unknown): TransportFailure {
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
-  const certificate = CERTIFICATE_DATES[code];
-  return { detail: messageOf(error).slice(0, LONGEST_DETAIL), ...(certificate && { certificate }) };
+  const certificate = CERTIFICATE_DATE_ERRORS[code];
+  return { detail: messageOf(error).slice(0, MAX_DETAIL_LENGTH), ...(certificate && { certificate }) };
 }
 
-async function ask(
+async function sendRequest(
   dispatcher: Dispatcher,
-  limits: Limits,
+  limits: RequestLimits,
   { signal, ...options }: Dispatcher.RequestOptions & { signal?: AbortSignal },
-): Promise<PortalAnswer> {
-  const deadline = AbortSignal.timeout(limits.total);
+): Promise<PortalResponse> {
+  const deadline = AbortSignal.timeout(limits.totalTimeout);
   const either = signal === undefined ? deadline : AbortSignal.any([deadline, signal]);
   const { statusCode, headers, body } = await dispatcher.request({ ...options, signal: either });
-  const portalTime = timeOf(headers);
+  const portalTime = portalTimeFrom(headers);
   return {
     status: statusCode,
     body: await body.text(),
@@ -155,26 +166,30 @@ async function ask(
 }
 
 /** What comes from a cache was dated when it was put there (RFC 9110, 6.6.1; RFC 9111, 5.1). */
-function timeOf({ date, age }: Dispatcher.ResponseData['headers']): number | null {
+function portalTimeFrom({ date, age }: Dispatcher.ResponseData['headers']): number | null {
   const time = parseHttpDate(String(date ?? ''));
   return time === null ? null : time + (/^\d{1,9}$/.test(String(age)) ? Number(age) * 1000 : 0);
 }
 
 /** HTTP/1.1: of several requests at a time on a connection there are none. */
-function limitsOf({ headers, body, bytes }: Limits): Client.Options {
+function clientOptions({
+  headersTimeout: headers,
+  bodyTimeout: body,
+  maxResponseBytes: bytes,
+}: RequestLimits): Client.Options {
   return { headersTimeout: headers, bodyTimeout: body, maxResponseSize: bytes, pipelining: 1, allowH2: false };
 }
 
 /** What was made of a portal's CAs: parsing them anew for each of many connections takes time and scatters memory. */
-const contexts = new WeakMap<string[], SecureContext>();
+const secureContexts = new WeakMap<string[], SecureContext>();
 
 /** Node's own CAs fall away as soon as any is named. */
-function trusting(ca: string[]): { secureContext?: SecureContext } {
+function trustOptions(ca: string[]): { secureContext?: SecureContext } {
   if (ca.length === 0) return {};
-  let secureContext = contexts.get(ca);
+  let secureContext = secureContexts.get(ca);
   if (secureContext === undefined) {
     secureContext = createSecureContext({ ca: [...getCACertificates('default'), ...ca] });
-    contexts.set(ca, secureContext);
+    secureContexts.set(ca, secureContext);
   }
   return { secureContext };
 }

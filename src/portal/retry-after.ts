@@ -12,13 +12,13 @@ export function parseRetryAfter(header: string, portalTime: number | null): numb
 }
 
 /** The oldest form of a date, which goes without a zone. */
-const ASCTIME = /^[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}$/;
+const ASCTIME_PATTERN = /^[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}$/;
 
 /**
  * Reads a date in a header (RFC 9110, 5.6.7: three forms), in ms since 1970; null for anything else: JavaScript takes
  * "-5" for one.
  */
 export function parseHttpDate(text: string): number | null {
-  const date = Date.parse(text.endsWith(' GMT') ? text : ASCTIME.test(text) ? `${text} GMT` : '');
+  const date = Date.parse(text.endsWith(' GMT') ? text : ASCTIME_PATTERN.test(text) ? `${text} GMT` : '');
   return Number.isNaN(date) ? null : date;
 }

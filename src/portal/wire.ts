@@ -1,37 +1,37 @@
 import * as v from 'valibot';
 import type { TokenResponse } from '../core/grants/token-outcome.ts';
-import type { PortalLink } from '../core/portal.ts';
+import type { LoginEndpoints } from '../core/portal.ts';
 import { Secret } from '../core/secret.ts';
-import { accountIn } from './account.ts';
+import { accountFromTokens } from './account.ts';
 
 /** The value of `expires_in` where the portal leaves it out (specification, part "Limits"), in seconds. */
-const USUAL_LIFETIME = 3600;
+const DEFAULT_LIFETIME = 3600;
 /** A token that claims to live longer than this is looked after as if it lived this long, in seconds. */
-const LONGEST_LIFETIME = 365 * 86_400;
+const MAX_LIFETIME = 365 * 86_400;
 
 /** A person's browser must take it, and a QR code has less room yet. */
-const address = v.pipe(v.string(), v.maxLength(8192));
+const linkAddress = v.pipe(v.string(), v.maxLength(8192));
 
 const helperConfiguration = v.object({
-  authorize_url: address,
-  code_url: address,
-  accesstoken_request_url: address,
+  authorize_url: linkAddress,
+  code_url: linkAddress,
+  accesstoken_request_url: linkAddress,
 });
 
 /** Characters of an authorization code: RFC 6749, appendix A.11. */
-const codeAnswer = v.object({ code: v.pipe(v.string(), v.regex(/^[\x20-\x7e]{1,4096}$/)) });
+const codeResponse = v.object({ code: v.pipe(v.string(), v.regex(/^[\x20-\x7e]{1,4096}$/)) });
 
 /**
  * A token that has ended, as in the answer to a retry that came late: it is refreshed within the second and, as there
  * is no whole second left of it, never handed out.
  */
-const ENDED = 0.999;
+const EXPIRED_LIFETIME = 0.999;
 
 const seconds = v.pipe(
   v.union([v.number(), v.pipe(v.string(), v.regex(/^\d{1,10}$/), v.transform(Number))]),
   v.finite(),
   v.minValue(0),
-  v.transform((value) => Math.min(Math.max(value, ENDED), LONGEST_LIFETIME)),
+  v.transform((value) => Math.min(Math.max(value, EXPIRED_LIFETIME), MAX_LIFETIME)),
 );
 
 /**
@@ -40,7 +40,7 @@ const seconds = v.pipe(
  */
 const token = v.pipe(v.string(), v.regex(/^[\x20-\x7e]{1,16384}$/));
 /** Absent, empty or no text at all: the portal gave no other refresh token. A text that can't be a token is no such thing. */
-const noToken = v.pipe(
+const absentToken = v.pipe(
   v.unknown(),
   v.check((value) => typeof value !== 'string' || value === ''),
   v.transform(() => null),
@@ -53,21 +53,21 @@ const scope = v.pipe(v.string(), v.maxLength(4096), v.regex(/^[\x20\x21\x23-\x5b
  * the whole answer with the successor in it. A refresh token that can't be taken makes the answer unreadable: it may be
  * the successor, and then the one at hand is spent (docs/decisions/junk-answers.md).
  */
-const tokenAnswer = v.object({
+const tokenResponse = v.object({
   access_token: token,
-  refresh_token: v.optional(v.union([noToken, token]), null),
+  refresh_token: v.optional(v.union([absentToken, token]), null),
   scope: v.optional(v.fallback(v.nullable(scope), null), null),
-  expires_in: v.optional(v.fallback(seconds, USUAL_LIFETIME), USUAL_LIFETIME),
+  expires_in: v.optional(v.fallback(seconds, DEFAULT_LIFETIME), DEFAULT_LIFETIME),
   id_token: v.optional(v.unknown()),
 });
 
-const errorAnswer = v.object({ error: v.string() });
+const errorResponse = v.object({ error: v.string() });
 
 /** An error's name has no digits (RFC 6749, 5.2), unlike a token that a portal puts there. */
-const ERROR_NAME = /^[A-Za-z][A-Za-z_. -]{0,39}$/;
+const ERROR_CODE_PATTERN = /^[A-Za-z][A-Za-z_. -]{0,39}$/;
 
 /** Parses the config endpoint's answer; null where it is none. */
-export function parseLink(body: string): PortalLink | null {
+export function parseHelperConfiguration(body: string): LoginEndpoints | null {
   const parsed = parse(helperConfiguration, body);
   if (parsed === null) return null;
   const { authorize_url, code_url, accesstoken_request_url } = parsed;
@@ -75,16 +75,16 @@ export function parseLink(body: string): PortalLink | null {
 }
 
 /** Parses what polling gives once there is a code; null where it is none. */
-export function parseCode(body: string): Secret | null {
-  const parsed = parse(codeAnswer, body);
+export function parseAuthorizationCode(body: string): Secret | null {
+  const parsed = parse(codeResponse, body);
   return parsed === null ? null : new Secret(parsed.code);
 }
 
 /** Parses a token response; null where it is none. What is empty or makes no sense beside the access token counts as left out. */
-export function parseTokens(body: string): TokenResponse | null {
-  const parsed = parse(tokenAnswer, body);
+export function parseTokenResponse(body: string): TokenResponse | null {
+  const parsed = parse(tokenResponse, body);
   if (parsed === null) return null;
-  const account = accountIn(parsed.id_token, parsed.access_token);
+  const account = accountFromTokens(parsed.id_token, parsed.access_token);
   return {
     accessToken: new Secret(parsed.access_token),
     refreshToken: parsed.refresh_token === null ? null : new Secret(parsed.refresh_token),
@@ -95,9 +95,9 @@ export function parseTokens(body: string): TokenResponse | null {
 }
 
 /** The `error` of an OAuth error answer (RFC 6749, 5.2), null where the body is none. */
-export function parseError(body: string): string | null {
-  const error = parse(errorAnswer, body)?.error;
-  return error !== undefined && ERROR_NAME.test(error) ? error : null;
+export function parseErrorCode(body: string): string | null {
+  const error = parse(errorResponse, body)?.error;
+  return error !== undefined && ERROR_CODE_PATTERN.test(error) ? error : null;
 }
 
 function parse<const Schema extends v.GenericSchema>(schema: Schema, body: string): v.InferOutput<Schema> | null {

@@ -3,22 +3,28 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import type { Timers } from '../core/clock.ts';
-import { Failure, messageOf, whatOf } from '../core/failure.ts';
+import { Failure, messageOf, messageWithoutAdvice } from '../core/failure.ts';
 import { systemTimers } from '../system/clock.ts';
-import { inMemory, type OpenedDatabase, openDatabase } from './database/database.ts';
+import { type OpenedDatabase, openDatabase, openInMemory } from './database/database.ts';
 import { migrate } from './database/migrations.ts';
 import {
   atomicReplace,
   checkWritable,
-  copyTo,
+  copyStoreFiles,
+  fileSize,
   finishReplacement,
-  readWhole,
+  readFileOrNull,
   type StoreFiles,
-  sizeOf,
   storeFiles,
 } from './database/store-files.ts';
 import type { Sealing } from './keys/sealing.ts';
-import { canMend, isBehind, type Rebuilt, rebuild, type Snapshot } from './recovery/rebuild.ts';
+import {
+  canRepairFromSnapshot,
+  isOlderThanSnapshot,
+  type RebuiltDatabase,
+  rebuild,
+  type SalvagedSnapshot,
+} from './recovery/rebuild.ts';
 import { checkKeys, type Salvage, salvage } from './recovery/salvage.ts';
 import { SqliteStore } from './sqlite-store.ts';
 
@@ -39,12 +45,12 @@ export async function openStore(
   others: readonly Sealing[] = [],
 ): Promise<SqliteStore> {
   const files = storeFiles(directory);
-  const open = (...keys: readonly [Sealing, ...Sealing[]]) => new Opening(files, keys, wall).open();
+  const open = (...keys: readonly [Sealing, ...Sealing[]]) => new StoreOpener(files, keys, wall).open();
   return new SqliteStore(files, await open(sealing, ...others), open, timers);
 }
 
 /** The database as it was found. */
-interface Found {
+interface FoundDatabase {
   /** Open for good; null where that is not possible. */
   readonly live: Database.Database | null;
   readonly left: Salvage | null;
@@ -55,16 +61,16 @@ interface Found {
 }
 
 /** An opened database, but for what is known of its sealing. */
-type Unsealed = Omit<OpenedDatabase, 'sealing'>;
+type OpenedWithoutSealing = Omit<OpenedDatabase, 'sealing'>;
 
-class Opening {
+class StoreOpener {
   readonly #files: StoreFiles;
-  readonly #keys: readonly [Sealing, ...Sealing[]];
+  readonly #sealings: readonly [Sealing, ...Sealing[]];
   readonly #wall: () => number;
 
-  constructor(files: StoreFiles, keys: readonly [Sealing, ...Sealing[]], wall: () => number) {
+  constructor(files: StoreFiles, sealings: readonly [Sealing, ...Sealing[]], wall: () => number) {
     this.#files = files;
-    this.#keys = keys;
+    this.#sealings = sealings;
     this.#wall = wall;
   }
 
@@ -72,11 +78,16 @@ class Opening {
     const unwritable = this.#writeProblem();
     if (unwritable === null) finishReplacement(this.#files);
     if (this.#isNew()) {
-      return { database: this.#create(unwritable), sealing: this.#keys[0], unwritable: null, recovered: null };
+      return {
+        database: this.#createDatabase(unwritable),
+        sealing: this.#sealings[0],
+        writeProblem: null,
+        recoverySummary: null,
+      };
     }
-    const found = this.#look(unwritable);
+    const found = this.#inspect(unwritable);
     try {
-      return this.#judge(found);
+      return this.#useOrRecover(found);
     } catch (error) {
       found.live?.close();
       throw error;
@@ -88,16 +99,16 @@ class Opening {
       checkWritable(this.#files);
       return null;
     } catch (error) {
-      return whatOf(error);
+      return messageWithoutAdvice(error);
     }
   }
 
   #isNew(): boolean {
-    const { database, journal, snapshot } = this.#files;
-    return [database, journal, snapshot].every((path) => sizeOf(path) === null);
+    const { database, wal: journal, snapshot } = this.#files;
+    return [database, journal, snapshot].every((path) => fileSize(path) === null);
   }
 
-  #create(unwritable: string | null): Database.Database {
+  #createDatabase(unwritable: string | null): Database.Database {
     if (unwritable === null) return openDatabase(this.#files);
     throw new Failure(
       'state_dir_unusable',
@@ -106,41 +117,43 @@ class Opening {
   }
 
   /** Reads what there is, changing nothing of what is in it. */
-  #look(unwritable: string | null): Found {
+  #inspect(unwritable: string | null): FoundDatabase {
     const nothing = { live: null, left: null, bytes: null, damage: null, unwritable };
-    const { database, journal } = this.#files;
-    const size = sizeOf(database);
+    const { database, wal: journal } = this.#files;
+    const size = fileSize(database);
     if (size === null) {
-      const journalLeft = sizeOf(journal) === null ? '' : `, but its journal ${journal} is there`;
+      const journalLeft = fileSize(journal) === null ? '' : `, but its journal ${journal} is there`;
       return { ...nothing, damage: `the file is missing${journalLeft}` };
     }
     if (size === 0) return { ...nothing, damage: 'it is an empty file' };
     if (unwritable === null) {
       try {
-        const live = openDatabase(this.#files, (found) => checkKeys(found, this.#keys));
-        const left = salvage(live, this.#keys);
+        const live = openDatabase(this.#files, (found) => checkKeys(found, this.#sealings));
+        const left = salvage(live, this.#sealings);
         return { ...nothing, live, left, damage: left.damage };
       } catch (error) {
         if (!(error instanceof Failure)) throw error;
         if (error.code === 'store_locked' || error.code === 'store_newer') throw error;
-        if (error.code === 'store_key_wrong') return this.#lookAtCopy({ ...nothing, damage: 'no key opens it' });
-        if (error.code === 'store_unwritable') return this.#lookAtCopy({ ...nothing, unwritable: whatOf(error) });
-        return this.#lookAtCopy({ ...nothing, damage: messageOf(error.cause ?? error) });
+        if (error.code === 'store_key_wrong')
+          return this.#inspectScratchCopy({ ...nothing, damage: 'no key opens it' });
+        if (error.code === 'store_unwritable')
+          return this.#inspectScratchCopy({ ...nothing, unwritable: messageWithoutAdvice(error) });
+        return this.#inspectScratchCopy({ ...nothing, damage: messageOf(error.cause ?? error) });
       }
     }
-    return this.#lookAtCopy(nothing);
+    return this.#inspectScratchCopy(nothing);
   }
 
   /** Reads a copy in another place, where the database can't be opened for good. */
-  #lookAtCopy(found: Found): Found {
+  #inspectScratchCopy(found: FoundDatabase): FoundDatabase {
     for (const place of [tmpdir(), '/dev/shm']) {
       let scratch: string | null = null;
       let database: Database.Database | null = null;
       try {
         scratch = mkdtempSync(join(place, 'latchkey-store-'));
-        database = new Database(copyTo(this.#files, scratch).database);
+        database = new Database(copyStoreFiles(this.#files, scratch).database);
         migrate(database);
-        const left = salvage(database, this.#keys);
+        const left = salvage(database, this.#sealings);
         return { ...found, left, bytes: database.serialize(), damage: found.damage ?? left.damage };
       } catch (error) {
         if (error instanceof Failure) throw error;
@@ -153,70 +166,87 @@ class Opening {
     return found;
   }
 
-  #judge(found: Found): OpenedDatabase {
+  #useOrRecover(found: FoundDatabase): OpenedDatabase {
     const { live, unwritable } = found;
-    const opens = found.left !== null && found.left.opened > 0;
-    const snapshot = this.#snapshot(opens ? found.left.sealing : undefined);
+    const opens = found.left !== null && found.left.openedCount > 0;
+    const snapshot = this.#loadSnapshot(opens ? found.left.sealing : undefined);
     const whole = found.left;
-    const sealing = (opens ? whole : (snapshot?.salvage ?? whole))?.sealing ?? this.#keys[0];
-    const behind = whole !== null && snapshot !== null && isBehind(whole, snapshot.salvage);
+    const sealing = (opens ? whole : (snapshot?.salvage ?? whole))?.sealing ?? this.#sealings[0];
+    const behind = whole !== null && snapshot !== null && isOlderThanSnapshot(whole, snapshot.salvage);
     const damage = found.damage ?? (behind ? 'it is older than its daily copy' : null);
     const left = whole && { ...whole, damage };
     const sound = left !== null && damage === null;
-    if (sound && left.unreadable.size === 0) return { ...this.#asItIs(found), sealing };
-    if (left !== null && left.opened === 0 && left.unreadable.size > 0 && (snapshot?.salvage.opened ?? 0) === 0) {
+    if (sound && left.unreadable.size === 0) return { ...this.#useAsFound(found), sealing };
+    if (
+      left !== null &&
+      left.openedCount === 0 &&
+      left.unreadable.size > 0 &&
+      (snapshot?.salvage.openedCount ?? 0) === 0
+    ) {
       throw new Failure(
         'store_key_wrong',
         `the store ${this.#files.database} was sealed with another store.key: put the right key back`,
       );
     }
-    if (sound && !(snapshot !== null && canMend(left, snapshot.salvage))) return { ...this.#asItIs(found), sealing };
-    if (!hasContent(left) && snapshot === null) throw this.#beyondHelp(damage ?? 'nothing can be read');
-    const rebuilt = rebuild({ left, snapshot });
+    if (sound && !(snapshot !== null && canRepairFromSnapshot(left, snapshot.salvage)))
+      return { ...this.#useAsFound(found), sealing };
+    if (!hasContent(left) && snapshot === null) throw this.#unrecoverable(damage ?? 'nothing can be read');
+    const rebuilt = rebuild({ salvaged: left, snapshot });
     const why =
       left === null && unwritable !== null
         ? `can't be read (${damage})`
-        : `was damaged (${damage ?? unreadableRows(left)})`;
+        : `was damaged (${damage ?? describeUnreadableRows(left)})`;
     try {
-      if (unwritable !== null) return { ...this.#fromMemory(rebuilt, why, snapshot, unwritable), sealing };
+      if (unwritable !== null) return { ...this.#serveFromMemory(rebuilt, why, snapshot, unwritable), sealing };
       live?.close();
-      return { ...this.#replaced(rebuilt, why, snapshot), sealing };
+      return { ...this.#replaceDamaged(rebuilt, why, snapshot), sealing };
     } finally {
       rebuilt.database.close();
     }
   }
 
-  #asItIs({ live, bytes, unwritable }: Found): Unsealed {
-    if (live !== null) return { database: live, unwritable: null, recovered: null };
-    if (bytes === null) throw this.#beyondHelp(unwritable ?? 'nothing can be read');
-    return { database: inMemory(bytes, this.#files.database), unwritable, recovered: null };
+  #useAsFound({ live, bytes, unwritable }: FoundDatabase): OpenedWithoutSealing {
+    if (live !== null) return { database: live, writeProblem: null, recoverySummary: null };
+    if (bytes === null) throw this.#unrecoverable(unwritable ?? 'nothing can be read');
+    return { database: openInMemory(bytes, this.#files.database), writeProblem: unwritable, recoverySummary: null };
   }
 
-  #fromMemory(rebuilt: Rebuilt, why: string, snapshot: Snapshot | null, unwritable: string): Unsealed {
-    const database = inMemory(rebuilt.database.serialize(), this.#files.database);
-    return { database, unwritable, recovered: this.#account(rebuilt, why, snapshot, null) };
+  #serveFromMemory(
+    rebuilt: RebuiltDatabase,
+    why: string,
+    snapshot: SalvagedSnapshot | null,
+    unwritable: string,
+  ): OpenedWithoutSealing {
+    const database = openInMemory(rebuilt.database.serialize(), this.#files.database);
+    return {
+      database,
+      writeProblem: unwritable,
+      recoverySummary: this.#describeRecovery(rebuilt, why, snapshot, null),
+    };
   }
 
-  #replaced(rebuilt: Rebuilt, why: string, snapshot: Snapshot | null): Unsealed {
+  #replaceDamaged(rebuilt: RebuiltDatabase, why: string, snapshot: SalvagedSnapshot | null): OpenedWithoutSealing {
     const bytes = rebuilt.database.serialize();
     try {
       const aside = atomicReplace(this.#files, bytes, new Date(this.#wall()).toISOString());
-      const recovered = this.#account(rebuilt, why, snapshot, aside);
-      return { database: openDatabase(this.#files), unwritable: null, recovered };
+      const recovered = this.#describeRecovery(rebuilt, why, snapshot, aside);
+      return { database: openDatabase(this.#files), writeProblem: null, recoverySummary: recovered };
     } catch (error) {
-      return this.#fromMemory(rebuilt, why, snapshot, whatOf(error));
+      return this.#serveFromMemory(rebuilt, why, snapshot, messageWithoutAdvice(error));
     }
   }
 
   /** @param to how what is in it is to be sealed */
-  #snapshot(to: Sealing | undefined): Snapshot | null {
-    const found = readWhole(this.#files.snapshot);
+  #loadSnapshot(to: Sealing | undefined): SalvagedSnapshot | null {
+    const found = readFileOrNull(this.#files.snapshot);
     if (found === null) return null;
     try {
       using stack = new DisposableStack();
-      const database = stack.adopt(inMemory(found.bytes, this.#files.snapshot), (open) => open.close());
-      const content = salvage(database, this.#keys, to);
-      return content.opened === 0 && content.unreadable.size > 0 ? null : { salvage: content, made: found.written };
+      const database = stack.adopt(openInMemory(found.bytes, this.#files.snapshot), (open) => open.close());
+      const content = salvage(database, this.#sealings, to);
+      return content.openedCount === 0 && content.unreadable.size > 0
+        ? null
+        : { salvage: content, createdAt: found.written };
     } catch (error) {
       if (error instanceof Failure) return null;
       throw error;
@@ -224,9 +254,14 @@ class Opening {
   }
 
   /** What was done, in one sentence for people. */
-  #account({ fromSnapshot, lost }: Rebuilt, why: string, snapshot: Snapshot | null, aside: string | null): string {
+  #describeRecovery(
+    { appliancesFromSnapshot: fromSnapshot, lostGrantCount: lost }: RebuiltDatabase,
+    why: string,
+    snapshot: SalvagedSnapshot | null,
+    aside: string | null,
+  ): string {
     const kept = aside === null ? '' : ` and is kept as ${aside}`;
-    const source = snapshot === null ? '' : ` and the daily copy of ${new Date(snapshot.made).toISOString()}`;
+    const source = snapshot === null ? '' : ` and the daily copy of ${new Date(snapshot.createdAt).toISOString()}`;
     const doubts =
       fromSnapshot.length === 0
         ? ''
@@ -235,7 +270,7 @@ class Opening {
     return `the store ${this.#files.database} ${why}${kept}; in its place is what could be read of it${source}${doubts}${losses}`;
   }
 
-  #beyondHelp(why: string): Failure {
+  #unrecoverable(why: string): Failure {
     return new Failure(
       'store_unreadable',
       `the store ${this.#files.database} is beyond help (${why}), and there is no daily copy of it: put back a copy of the state directory, or move the store's files away to start anew; nothing was changed`,
@@ -244,12 +279,12 @@ class Opening {
 }
 
 /** How many rows can't be read or were changed, and which appliances' own are among them. */
-function unreadableRows(left: Salvage | null): string {
+function describeUnreadableRows(left: Salvage | null): string {
   const names = left?.appliances.filter(({ id }) => left.unreadable.has(`appliances/${id}`)).map(({ name }) => name);
   const own = names === undefined || names.length === 0 ? '' : `, among them the appliance ${names.join(', ')}`;
   return `${left?.unreadable.size ?? 0} of its rows can't be read or were changed${own}`;
 }
 
 function hasContent(left: Salvage | null): boolean {
-  return left !== null && (left.appliances.length > 0 || left.opened > 0);
+  return left !== null && (left.appliances.length > 0 || left.openedCount > 0);
 }

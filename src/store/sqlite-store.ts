@@ -5,8 +5,8 @@ import type { Instant, Timers } from '../core/clock.ts';
 import { Failure } from '../core/failure.ts';
 import type { Grant } from '../core/grants/grant.ts';
 import type { Pairing } from '../core/pairings/pairing.ts';
-import type { HistoryLine, HistoryStore, WaitingHistory } from '../core/reports/history.ts';
-import type { Attempt, Store, StoredGrant } from '../core/store.ts';
+import type { HistoryStore, PendingHistory, StoredHistoryEntry } from '../core/reports/history.ts';
+import type { RefreshAttempt, Store, StoredGrant } from '../core/store.ts';
 import { systemTimers } from '../system/clock.ts';
 import type { OpenedDatabase } from './database/database.ts';
 import { DatabaseFile } from './database/database-file.ts';
@@ -23,7 +23,7 @@ import { SessionTable } from './rows/session-table.ts';
 import { SettingTable } from './rows/setting-table.ts';
 
 /** A state that takes the place of another. */
-export interface NewState {
+export interface RestoredState {
   readonly settings: ReadonlyMap<string, string>;
   /** Appliances to be added. */
   readonly appliances: readonly Appliance[];
@@ -44,8 +44,8 @@ export class SqliteStore extends DatabaseFile implements Store, HistoryStore {
   readonly #grants: GrantTable;
   readonly #pairings: PairingTable;
   readonly #history: HistoryTable;
-  readonly #commits: GroupCommit;
-  #paired: () => void = () => undefined;
+  readonly #groupCommit: GroupCommit;
+  #pairedListener: () => void = () => undefined;
 
   /** @param reopen as {@link DatabaseFile} */
   constructor(
@@ -63,7 +63,7 @@ export class SqliteStore extends DatabaseFile implements Store, HistoryStore {
     this.#grants = new GrantTable(this.sql);
     this.#pairings = new PairingTable(this.sql);
     this.#history = new HistoryTable(this.sql);
-    this.#commits = new GroupCommit(this.sql, this.#history, timers);
+    this.#groupCommit = new GroupCommit(this.sql, this.#history, timers);
   }
 
   /** Appliances whose grant is on disk and can't be read: nothing but another pairing brings it back. */
@@ -77,27 +77,27 @@ export class SqliteStore extends DatabaseFile implements Store, HistoryStore {
   }
 
   /** Ids of the appliances of which a session was found that the hub has not given; it is forgotten. */
-  get refusedSessions(): ReadonlySet<string> {
-    return this.#sessions.refused;
+  get rejectedSessions(): ReadonlySet<string> {
+    return this.#sessions.rejected;
   }
 
   /** Whether an invite was found that the hub has not made; it is forgotten. */
-  get refusedInvites(): boolean {
-    return this.#invites.refused;
+  get hasRejectedInvites(): boolean {
+    return this.#invites.hasRejected;
   }
 
   /** Calls `paired` whenever a pairing has brought a grant. */
-  whenPaired(paired: () => void): void {
-    this.#paired = paired;
+  onPaired(paired: () => void): void {
+    this.#pairedListener = paired;
   }
 
   /** From now on what waits to be written of an appliance's history goes with whatever else is written of it. */
-  takeHistoryFrom(waiting: WaitingHistory): void {
-    this.#commits.takeHistoryFrom(waiting);
+  setHistorySource(waiting: PendingHistory): void {
+    this.#groupCommit.setHistorySource(waiting);
   }
 
   /** Puts another state over this one, all of it or nothing. */
-  putState({ settings, appliances, removed, grants, sessions }: NewState): void {
+  applyRestoredState({ settings, appliances, removed, grants, sessions }: RestoredState): void {
     this.sql.transaction(() => {
       for (const id of removed) this.#appliances.remove(id);
       for (const [name, value] of settings) this.#settings.save(name, value);
@@ -105,7 +105,7 @@ export class SqliteStore extends DatabaseFile implements Store, HistoryStore {
         if (this.#appliances.add(appliance)) continue;
         throw new Failure('appliance_exists', `there are two appliances of the name or client_id of ${appliance.name}`);
       }
-      for (const grant of grants) this.#grants.put(grant);
+      for (const grant of grants) this.#grants.overwrite(grant);
       this.#sessions.addOlder(sessions);
     });
   }
@@ -137,12 +137,12 @@ export class SqliteStore extends DatabaseFile implements Store, HistoryStore {
     });
   }
 
-  async changeAppliance(appliance: Appliance): Promise<boolean> {
-    return this.#appliances.change(appliance);
+  async updateAppliance(appliance: Appliance): Promise<boolean> {
+    return this.#appliances.update(appliance);
   }
 
   async removeAppliance(appliance: string): Promise<void> {
-    this.#commits.expectNoMore(appliance);
+    this.#groupCommit.stopExpecting(appliance);
     this.#appliances.remove(appliance);
   }
 
@@ -175,39 +175,39 @@ export class SqliteStore extends DatabaseFile implements Store, HistoryStore {
   }
 
   async grant(appliance: string): Promise<StoredGrant | null> {
-    return this.#grants.one(appliance);
+    return this.#grants.find(appliance);
   }
 
   async generation(appliance: string): Promise<number> {
     return this.#grants.generation(appliance);
   }
 
-  async beginAttempt(grant: Parameters<Store['beginAttempt']>[0], attempt: Attempt): Promise<boolean> {
-    this.sql.guarded(() => this.#ballast.keep());
-    const begun = await this.#commits.join(grant.appliance, () => this.#grants.beginAttempt(grant, attempt));
-    if (begun) this.#commits.expect(grant.appliance);
+  async beginAttempt(grant: Parameters<Store['beginAttempt']>[0], attempt: RefreshAttempt): Promise<boolean> {
+    this.sql.wrapErrors(() => this.#ballast.reserve());
+    const begun = await this.#groupCommit.enqueue(grant.appliance, () => this.#grants.beginAttempt(grant, attempt));
+    if (begun) this.#groupCommit.expectWrite(grant.appliance);
     return begun;
   }
 
   async endAttempt(grant: Parameters<Store['endAttempt']>[0]): Promise<boolean> {
-    this.#commits.expectNoMore(grant.appliance);
-    return this.#commits.join(grant.appliance, () => this.#grants.endAttempt(grant));
+    this.#groupCommit.stopExpecting(grant.appliance);
+    return this.#groupCommit.enqueue(grant.appliance, () => this.#grants.endAttempt(grant));
   }
 
-  async distrust(appliance: string, generation: number, at: Instant): Promise<boolean> {
-    return this.#grants.distrust(appliance, generation, at);
+  async markTokenRejected(appliance: string, generation: number, at: Instant): Promise<boolean> {
+    return this.#grants.rejectAccessToken(appliance, generation, at);
   }
 
   async replaceGrant(grant: Grant): Promise<boolean> {
     const replace = () => this.#grants.replace(grant);
-    this.#commits.expectNoMore(grant.appliance);
-    return this.#commits.join(grant.appliance, replace, () => this.#withBallast(replace));
+    this.#groupCommit.stopExpecting(grant.appliance);
+    return this.#groupCommit.enqueue(grant.appliance, replace, () => this.#retryWithoutBallast(replace));
   }
 
   async forgetGrant(appliance: string, generation: number): Promise<boolean> {
-    this.#commits.expectNoMore(appliance);
+    this.#groupCommit.stopExpecting(appliance);
     return this.sql.transaction(() => {
-      if (!this.#grants.forget(appliance, generation)) return false;
+      if (!this.#grants.clear(appliance, generation)) return false;
       this.#sessions.endAll(appliance);
       return true;
     });
@@ -218,37 +218,37 @@ export class SqliteStore extends DatabaseFile implements Store, HistoryStore {
   }
 
   async savePairing(pairing: Pairing): Promise<void> {
-    if (pairing.step.kind === 'exchanging') this.sql.guarded(() => this.#ballast.keep());
-    const put = () => this.#pairings.put(pairing);
-    this.#commits.write(pairing.appliance, put, () => this.sql.transaction(put));
+    if (pairing.step.kind === 'exchanging') this.sql.wrapErrors(() => this.#ballast.reserve());
+    const put = () => this.#pairings.save(pairing);
+    this.#groupCommit.writeNow(pairing.appliance, put, () => this.sql.transaction(put));
   }
 
-  async concludePairing(pairing: Pairing, grant: Grant): Promise<boolean> {
+  async completePairing(pairing: Pairing, grant: Grant): Promise<boolean> {
     const conclude = () => {
       if (!this.#grants.replace(grant)) return false;
-      this.#pairings.put(pairing);
+      this.#pairings.save(pairing);
       return true;
     };
-    const concluded = this.#commits.write(grant.appliance, conclude, () =>
-      this.#withBallast(() => this.sql.transaction(conclude)),
+    const concluded = this.#groupCommit.writeNow(grant.appliance, conclude, () =>
+      this.#retryWithoutBallast(() => this.sql.transaction(conclude)),
     );
-    this.#commits.expectNoMore(grant.appliance);
-    if (concluded) this.#paired();
+    this.#groupCommit.stopExpecting(grant.appliance);
+    if (concluded) this.#pairedListener();
     return concluded;
   }
 
-  async history(appliance: string): Promise<HistoryLine[]> {
-    return this.#history.of(appliance);
+  async history(appliance: string): Promise<StoredHistoryEntry[]> {
+    return this.#history.list(appliance);
   }
 
-  async addHistory(lines: ReadonlyMap<string, readonly HistoryLine[]>): Promise<void> {
+  async addHistory(lines: ReadonlyMap<string, readonly StoredHistoryEntry[]>): Promise<void> {
     this.sql.transaction(() => {
       for (const [appliance, added] of lines) this.#history.add(appliance, added);
     });
   }
 
   /** Writes tokens that the portal gives only once: on a full disk the ballast makes room for them. */
-  #withBallast<Result>(write: () => Result): Result {
+  #retryWithoutBallast<Result>(write: () => Result): Result {
     try {
       return write();
     } catch {

@@ -8,7 +8,7 @@ import { Failure } from '../core/failure.ts';
  * the store to find out: what is in it can be served all the same.
  * @throws Failure `state_dir_unusable`
  */
-export async function openStateDirectory(path: string): Promise<void> {
+export async function ensureStateDirectory(path: string): Promise<void> {
   const unusable = (what: string, cause?: unknown) =>
     new Failure('state_dir_unusable', `the state directory ${path} (hub.state_dir) ${what}`, { cause });
   const found = await stat(path).catch((cause: NodeJS.ErrnoException) => {
@@ -22,7 +22,7 @@ export async function openStateDirectory(path: string): Promise<void> {
     return;
   }
   if (!found.isDirectory()) throw unusable('is no directory');
-  const owner = await otherOwner(path, found.uid);
+  const owner = await findForeignOwner(path, found.uid);
   if (owner !== null) {
     throw unusable(`belongs to another user (uid ${owner}): run Latchkey as that user, or name another directory`);
   }
@@ -36,7 +36,7 @@ export async function openStateDirectory(path: string): Promise<void> {
 }
 
 /** The user whom the directory belongs to, or the link that leads there, where that is somebody else; null where it is not. */
-async function otherOwner(path: string, uid: number): Promise<number | null> {
+async function findForeignOwner(path: string, uid: number): Promise<number | null> {
   const own = process.geteuid?.() ?? uid;
   if (uid !== own) return uid;
   // Of DynamicUser= the name is a link of root's.

@@ -5,7 +5,7 @@ import { open } from 'node:fs/promises';
  * @param most bytes
  * @throws RangeError where there is more, or as the file system
  */
-export async function readBounded(path: string, most: number): Promise<string> {
+export async function readBoundedFile(path: string, most: number): Promise<string> {
   await using file = await open(path, 'r');
   const pieces: Buffer[] = [];
   for (let length = 0; ; ) {

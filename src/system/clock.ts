@@ -9,13 +9,17 @@ export interface TimeSources {
   /** Since 1970. */
   readonly wall: () => number;
   /** On the clock that timers go by, which stands still while the machine is suspended. */
-  readonly timers: () => number;
+  readonly monotonic: () => number;
 }
 
-const MACHINE: TimeSources = { uptime: () => uptime() * 1000, wall: Date.now, timers: () => performance.now() };
+const SYSTEM_TIME_SOURCES: TimeSources = {
+  uptime: () => uptime() * 1000,
+  wall: Date.now,
+  monotonic: () => performance.now(),
+};
 
 /** Milliseconds by which the wall clock leaves the timers' clock where the machine was suspended, or its clock set. */
-const LEFT_BEHIND = 10;
+const SUSPEND_TOLERANCE = 10;
 /** So often the uptime is read in any case, in ms. */
 const UPTIME_INTERVAL = 1000;
 
@@ -25,14 +29,17 @@ const UPTIME_INTERVAL = 1000;
  * machine has slept is added to both.
  * @param boot identifies this boot of the machine: see {@link bootId}
  */
-export function systemClock(boot: string = bootId(), { uptime, wall, timers }: TimeSources = MACHINE): Clock {
+export function systemClock(
+  boot: string = bootId(),
+  { uptime, wall, monotonic: timers }: TimeSources = SYSTEM_TIME_SOURCES,
+): Clock {
   let ahead = Number.NEGATIVE_INFINITY;
   let apart = 0;
   let read = Number.NEGATIVE_INFINITY;
   return {
     now() {
       const [running, time] = [timers(), wall()];
-      if (running - read >= UPTIME_INTERVAL || Math.abs(time - running - apart) >= LEFT_BEHIND) {
+      if (running - read >= UPTIME_INTERVAL || Math.abs(time - running - apart) >= SUSPEND_TOLERANCE) {
         [read, apart] = [running, time - running];
         // Hundredths of a second are told, cut off: the most that it ever was ahead is nearest, and it never goes back.
         ahead = Math.max(ahead, uptime() - running);
@@ -46,7 +53,7 @@ export function systemClock(boot: string = bootId(), { uptime, wall, timers }: T
 export const wallClock = { now: () => ({ wall: Date.now() }) };
 
 /** Milliseconds on the clock that timers go by: it stands still while the machine is suspended. */
-export function timerClock(): number {
+export function monotonicNow(): number {
   return performance.now();
 }
 

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import { LETTERS } from '../core/letter-code.ts';
+import { CODE_LETTERS } from '../core/letter-code.ts';
 
 const GROUPS = 2;
 const LETTERS_IN_GROUP = 3;
@@ -12,8 +12,8 @@ const LETTERS_IN_GROUP = 3;
 export function comparisonCode(clientId: string): string {
   let rest = BigInt(`0x${hash('sha256', `latchkey comparison code ${clientId}`, 'hex')}`);
   const letters = Array.from({ length: GROUPS * LETTERS_IN_GROUP }, () => {
-    const letter = LETTERS.charAt(Number(rest % BigInt(LETTERS.length)));
-    rest /= BigInt(LETTERS.length);
+    const letter = CODE_LETTERS.charAt(Number(rest % BigInt(CODE_LETTERS.length)));
+    rest /= BigInt(CODE_LETTERS.length);
     return letter;
   }).join('');
   return `${letters.slice(0, LETTERS_IN_GROUP)}-${letters.slice(LETTERS_IN_GROUP)}`;

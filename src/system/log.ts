@@ -2,8 +2,8 @@ import { fstatSync } from 'node:fs';
 import pino from 'pino';
 import type { Level } from '../core/log/table.ts';
 import type { LevelOf, Log, LogEvent, LogFields, MembersOf } from '../core/log.ts';
+import { rewriteCommands } from './command-invocation.ts';
 import { TokenBuckets } from './limits/token-bucket.ts';
-import { typedCommands } from './typed-commands.ts';
 
 /** What a stream for log lines must offer. */
 export interface LogStream {
@@ -19,9 +19,9 @@ const MAX_FIELD = 8192;
 const MAX_BUFFERED = 1 << 20;
 
 /** Lines of one event about one appliance: so many at once, then one in so many ms. */
-const OF_APPLIANCE = { burst: 20, interval: 30_000 };
+const APPLIANCE_EVENT_LIMIT = { burst: 20, interval: 30_000 };
 /** Lines of one event in all. */
-const OF_EVENT = { burst: 500, interval: 1000 };
+const EVENT_LIMIT = { burst: 500, interval: 1000 };
 
 /**
  * Logs as JSON, one event a line, with the event's name in `event`. Fields can't hold a `Secret` (see `LogFields`), and
@@ -51,7 +51,7 @@ export function createLog(
     // Only there where somebody asked for all of it.
     const suppressed = level === 'debug' ? 0 : take(event, String(members['appliance'] ?? ''), now());
     if (suppressed === null) return;
-    logger[level]({ ...shown(members), ...(suppressed > 0 && { suppressed }) }, event);
+    logger[level]({ ...formatFields(members), ...(suppressed > 0 && { suppressed }) }, event);
   }
   return {
     debug: (event, ...members) => write('debug', event, ...members),
@@ -66,16 +66,16 @@ export function createLog(
 function lineLimiter(): (event: string, appliance: string, now: number) => number | null {
   const buckets = new TokenBuckets();
   return (event, appliance, now) => {
-    const all = buckets.filled(event, OF_EVENT, now);
-    const own = buckets.filled(`${event} ${appliance}`, OF_APPLIANCE, now);
-    if (all.left < 1 || own.left < 1) {
-      own.refused += 1;
+    const all = buckets.refill(event, EVENT_LIMIT, now);
+    const own = buckets.refill(`${event} ${appliance}`, APPLIANCE_EVENT_LIMIT, now);
+    if (all.tokens < 1 || own.tokens < 1) {
+      own.rejected += 1;
       return null;
     }
-    all.left -= 1;
-    own.left -= 1;
-    const { refused } = own;
-    own.refused = 0;
+    all.tokens -= 1;
+    own.tokens -= 1;
+    const { rejected: refused } = own;
+    own.rejected = 0;
     return refused;
   };
 }
@@ -86,7 +86,7 @@ const PRIORITIES: Readonly<Record<number, number>> = { 20: 7, 30: 6, 40: 4, 50: 
 /**
  * Whether standard error is the journal, as systemd.exec(5) has it: `JOURNAL_STREAM` names the stream's device and inode.
  */
-export function isJournal(env: NodeJS.ProcessEnv = process.env): boolean {
+export function isStderrJournal(env: NodeJS.ProcessEnv = process.env): boolean {
   try {
     const { dev, ino } = fstatSync(2);
     return env['JOURNAL_STREAM'] === `${dev}:${ino}`;
@@ -111,17 +111,17 @@ export function withPriorities(stream: LogStream): LogStream {
 function standardError(): LogStream {
   const destination = pino.destination({ dest: 2, sync: true, maxLength: MAX_BUFFERED });
   destination.on('error', () => undefined);
-  return isJournal() ? withPriorities(destination) : destination;
+  return isStderrJournal() ? withPriorities(destination) : destination;
 }
 
 /** Texts as a person reads them in the log, none too long. */
-function shown(fields: LogFields): LogFields {
+function formatFields(fields: LogFields): LogFields {
   const texts = Object.entries(fields).flatMap(([name, value]) =>
-    typeof value === 'string' ? [[name, typedCommands(cut(value))] as const] : [],
+    typeof value === 'string' ? [[name, rewriteCommands(truncate(value))] as const] : [],
   );
   return { ...fields, ...Object.fromEntries(texts) };
 }
 
-function cut(text: string): string {
+function truncate(text: string): string {
   return text.length > MAX_FIELD ? `${text.slice(0, MAX_FIELD)}…` : text;
 }

@@ -6,9 +6,9 @@ import type { Instant } from '../core/clock.ts';
 const run = promisify(execFile);
 
 /** Touched by systemd-timesyncd whenever it has set the clock (systemd.special(7), `time-sync.target`). */
-const TIMESYNCD = '/run/systemd/timesync/synchronized';
+const TIMESYNCD_FILE = '/run/systemd/timesync/synchronized';
 /** Other programs (chrony, ntpd) are asked for through systemd-timedated, which looks at the kernel's own word for it. */
-const TIMEDATECTL = ['show', '--property=NTPSynchronized', '--value'];
+const TIMEDATECTL_ARGUMENTS = ['show', '--property=NTPSynchronized', '--value'];
 /** A program is started again after so long, then after twice as long each time, in ms; anew where the clock was set. */
 const PROGRAM_BACKOFF = { first: 60_000, longest: 600_000 };
 const PROGRAM_TIMEOUT = 5000;
@@ -21,8 +21,8 @@ const TOLERANCE = 2000;
  * Tells whether NTP has set this machine's wall clock in this boot. False also where that can't be known.
  * @returns a function to be asked with the present time, and whether the clock was set since it was asked last
  */
-export function ntpWatch(
-  file = TIMESYNCD,
+export function createNtpCheck(
+  file = TIMESYNCD_FILE,
   program = 'timedatectl',
 ): (now: Instant, wasSet?: boolean) => Promise<boolean> {
   let nextProgram = 0;
@@ -34,10 +34,12 @@ export function ntpWatch(
     if (now.uptime < nextProgram) return false;
     nextProgram = now.uptime + backoff;
     backoff = Math.min(2 * backoff, PROGRAM_BACKOFF.longest);
-    const answer = await run(program, TIMEDATECTL, { timeout: PROGRAM_TIMEOUT }).catch((error: { code?: unknown }) => {
-      if (error.code === 'ENOENT') nextProgram = Number.POSITIVE_INFINITY;
-      return null;
-    });
+    const answer = await run(program, TIMEDATECTL_ARGUMENTS, { timeout: PROGRAM_TIMEOUT }).catch(
+      (error: { code?: unknown }) => {
+        if (error.code === 'ENOENT') nextProgram = Number.POSITIVE_INFINITY;
+        return null;
+      },
+    );
     return answer?.stdout.trim() === 'yes';
   };
 }

@@ -18,7 +18,7 @@ export function encodeQr(
 }
 
 /** The dark modules as the `d` of one SVG path, in which a module is one unit wide: each run of a row is a rectangle. */
-export function qrPath({ data }: QrCode): string {
+export function qrSvgPath({ data }: QrCode): string {
   return data
     .flatMap((row, y) => {
       const modules = row.map((dark) => (dark ? '#' : ' ')).join('');

@@ -5,11 +5,11 @@ let known: string | undefined;
 
 /** This Latchkey's version, as package.json said when it was asked first: a package may be updated while its hub runs. */
 export function version(): string {
-  known ??= read();
+  known ??= readVersion();
   return known;
 }
 
-function read(): string {
+function readVersion(): string {
   const manifest = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
   return v.parse(v.object({ version: v.string() }), JSON.parse(manifest)).version;
 }

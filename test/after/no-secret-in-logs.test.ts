@@ -2,14 +2,14 @@ import { randomBytes } from 'node:crypto';
 import { rmSync, writeFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { logFile, logFolder, secretsFile } from '../support/logs.ts';
-import { filesBelow, leaksBelow, rememberedIn } from './secret-search.ts';
+import { findLeaks, listFiles, readRememberedSecrets } from './secret-search.ts';
 
 test('a secret planted in a log is found there', () => {
   const secret = randomBytes(24).toString('base64url');
   const file = logFile('planted');
   writeFileSync(file, `started\nrefreshed with ${secret}\n`);
   try {
-    expect(leaksBelow(logFolder(), [secret])).toEqual([
+    expect(findLeaks(logFolder(), [secret])).toEqual([
       expect.stringMatching(/^planted\.[\d.]+log:2: a secret, as it is/),
     ]);
   } finally {
@@ -18,12 +18,12 @@ test('a secret planted in a log is found there', () => {
 });
 
 test('no log of what the tests started holds a secret', (ctx) => {
-  const logs = filesBelow(logFolder());
-  const secrets = rememberedIn(secretsFile());
+  const logs = listFiles(logFolder());
+  const secrets = readRememberedSecrets(secretsFile());
   if (process.env['LATCHKEY_TEST_FILTERED'] !== undefined && (logs.length === 0 || secrets.length === 0)) {
     ctx.skip('the tests that were chosen wrote no log or had no secret');
   }
   expect(logs.length, 'log files').toBeGreaterThan(0);
   expect(secrets.length, 'remembered secrets').toBeGreaterThan(0);
-  expect(leaksBelow(logFolder(), secrets)).toEqual([]);
+  expect(findLeaks(logFolder(), secrets)).toEqual([]);
 });

@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { secretSearch } from './secret-search.ts';
+import { createSecretSearch } from './secret-search.ts';
 
 const secret = 'Zq3/x+9~vT5kLw8_rB2nD7cF';
-const search = secretSearch([secret]);
+const search = createSecretSearch([secret]);
 
 describe('a secret is found', () => {
   test.each([
@@ -27,19 +27,21 @@ describe('a secret is found', () => {
   });
 
   test('when it is short, as a word of its own', () => {
-    expect(secretSearch(['482913'])(Buffer.from('code 482913'))).toHaveLength(1);
+    expect(createSecretSearch(['482913'])(Buffer.from('code 482913'))).toHaveLength(1);
   });
 
   test('when it is a JWT, by its signature', () => {
     const signature = randomBytes(32).toString('base64url');
-    const find = secretSearch([`eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhIn0.${signature}`]);
+    const find = createSecretSearch([`eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhIn0.${signature}`]);
     expect(find(Buffer.from(`… ${signature.slice(0, 20)}`))).toHaveLength(1);
     expect(find(Buffer.from('eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhIn0.'))).toEqual([]);
   });
 
   test('when it is a private key, by any line of it', () => {
     const lines = [randomBytes(48), randomBytes(48), randomBytes(30)].map((line) => line.toString('base64'));
-    const find = secretSearch([['-----BEGIN PRIVATE KEY-----', ...lines, '-----END PRIVATE KEY-----', ''].join('\n')]);
+    const find = createSecretSearch([
+      ['-----BEGIN PRIVATE KEY-----', ...lines, '-----END PRIVATE KEY-----', ''].join('\n'),
+    ]);
     for (const line of lines) expect(find(Buffer.from(line))).toHaveLength(1);
     expect(find(Buffer.from('-----BEGIN PRIVATE KEY-----'))).toEqual([]);
   });
@@ -55,7 +57,7 @@ describe('no secret is found', () => {
   });
 
   test('where a short one is part of a longer number', () => {
-    expect(secretSearch(['482913'])(Buffer.from('time 1748291355'))).toEqual([]);
+    expect(createSecretSearch(['482913'])(Buffer.from('time 1748291355'))).toEqual([]);
   });
 });
 
@@ -63,7 +65,7 @@ test('ten thousand secrets are looked for in 100 MB within seconds', () => {
   const secrets = Array.from({ length: 10_000 }, () => `lk_${randomBytes(32).toString('base64url')}`);
   const log = Buffer.from(`lk_${randomBytes(24).toString('base64url')} {"level":30,"msg":"ok"}\n`.repeat(1_600_000));
   const started = performance.now();
-  const find = secretSearch(secrets);
+  const find = createSecretSearch(secrets);
   expect(find(log)).toEqual([]);
   expect(performance.now() - started).toBeLessThan(20_000);
   log.write(secrets[77] ?? '', log.length - 100);

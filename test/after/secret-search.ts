@@ -26,7 +26,7 @@ interface Needle {
  * text, as in HTTP's Basic scheme), and for their first 16 characters in each of these forms. It looks at every byte
  * once, however many secrets there are.
  */
-export function secretSearch(secrets: Iterable<string>): (log: Buffer) => Leak[] {
+export function createSecretSearch(secrets: Iterable<string>): (log: Buffer) => Leak[] {
   const needles = new Map<string, Needle>();
   const heads = new Uint8Array(1 << HASH_BITS);
   const lengths = new Set<number>();
@@ -110,7 +110,7 @@ function base64Within(secret: string, offset: number): string {
 }
 
 /** What rememberSecrets has written to a file; nothing if there is none. */
-export function rememberedIn(file: string): string[] {
+export function readRememberedSecrets(file: string): string[] {
   if (!existsSync(file)) return [];
   return readFileSync(file, 'utf8')
     .split('\n')
@@ -119,16 +119,16 @@ export function rememberedIn(file: string): string[] {
 }
 
 /** All files below a folder, by their paths in it. */
-export function filesBelow(folder: string): string[] {
+export function listFiles(folder: string): string[] {
   return globSync('**', { cwd: folder, withFileTypes: true })
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath, entry.name).slice(folder.length + 1));
 }
 
 /** Where the logs of a folder tell a secret, as `file:line: kind`, never with the secret itself. */
-export function leaksBelow(folder: string, secrets: readonly string[]): string[] {
-  const search = secretSearch(secrets);
-  return filesBelow(folder).flatMap((file) =>
+export function findLeaks(folder: string, secrets: readonly string[]): string[] {
+  const search = createSecretSearch(secrets);
+  return listFiles(folder).flatMap((file) =>
     search(readFileSync(join(folder, file))).map(({ line, kind }) => `${file}:${line}: a secret, ${kind}`),
   );
 }

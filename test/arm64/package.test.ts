@@ -7,11 +7,11 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { startEmulator } from '../../src/emulator/index.ts';
 import { version } from '../../src/system/version.ts';
-import { ownPackage } from '../package/chroot.ts';
-import { Arm64Debian, arm64Root, emulated, whyNoArm64, whyNoArm64Debian } from '../support/arm64.ts';
+import { buildPackage } from '../package/chroot.ts';
+import { Arm64Debian, arm64Command, arm64DebianSkipReason, arm64Root, arm64SkipReason } from '../support/arm64.ts';
+import { scaleDeadline } from '../support/deadlines.ts';
 import { HubProcess } from '../support/hub-process.ts';
-import { LONG } from '../support/long.ts';
-import { patient } from '../support/patience.ts';
+import { IS_LONG_FORM } from '../support/long.ts';
 
 const run = promisify(execFile);
 const TEST_DEB = join(import.meta.dirname, '../../scripts/test-deb');
@@ -27,7 +27,7 @@ beforeAll(async () => {
   file = (await run(TEST_DEB, ['--arm64'])).stdout.trim();
   folder = await mkdtemp(join(tmpdir(), 'latchkey-arm64-'));
   await run('dpkg-deb', ['--extract', file, join(folder, 'tree')]);
-}, patient(200_000));
+}, scaleDeadline(200_000));
 
 afterAll(async () => {
   if (folder !== undefined) await rm(folder, { recursive: true, force: true });
@@ -36,7 +36,7 @@ afterAll(async () => {
 /** How the unpacked package's program is started. */
 async function latchkey(pageSize?: number): Promise<readonly string[]> {
   const lib = join(folder, 'tree/usr/lib/latchkey');
-  return [...emulated(await arm64Root(), join(lib, 'bin/node'), pageSize), join(lib, 'dist/main.js')];
+  return [...arm64Command(await arm64Root(), join(lib, 'bin/node'), pageSize), join(lib, 'dist/main.js')];
 }
 
 /** A package's files; hashes of their contents and the architecture are left out of their names. */
@@ -48,7 +48,7 @@ async function filesOf(debian: string): Promise<string[]> {
 
 it('has the files of the package for this machine, and programs for arm64 alone', async () => {
   expect((await run('dpkg-deb', ['--field', file, 'Architecture'])).stdout).toBe('arm64\n');
-  expect(await filesOf(file)).toEqual(await filesOf(await ownPackage()));
+  expect(await filesOf(file)).toEqual(await filesOf(await buildPackage()));
 
   const lib = join(folder, 'tree/usr/lib/latchkey');
   const machines = new Map<string, number>();
@@ -63,15 +63,15 @@ it('has the files of the package for this machine, and programs for arm64 alone'
 });
 
 it('starts in an emulated arm64 machine', async (ctx) => {
-  const missing = await whyNoArm64();
+  const missing = await arm64SkipReason();
   if (missing !== null) ctx.skip(missing);
   const [qemu = '', ...args] = await latchkey();
   expect(await run(qemu, [...args, '--version'])).toMatchObject({ stdout: `${version()}\n`, stderr: '' });
 });
 
-if (LONG) {
+if (IS_LONG_FORM) {
   it('runs the demo without a bad hand-out, and a hub with the pages of a Pi 5', async (ctx) => {
-    const missing = await whyNoArm64();
+    const missing = await arm64SkipReason();
     if (missing !== null) ctx.skip(missing);
     const { status, stdout, stderr } = await demo(await latchkey(), folder);
     expect(status, stderr).toBe(0);
@@ -84,7 +84,7 @@ if (LONG) {
   });
 
   it('is installed, replaced over a store that it can read and over no newer one, and purged by an arm64 Debian', async (ctx) => {
-    const missing = await whyNoArm64Debian();
+    const missing = await arm64DebianSkipReason();
     if (missing !== null) ctx.skip(missing);
     await using debian = await Arm64Debian.start();
     // This machine's dpkg unpacks, which is quick; the package's scripts and all that they call are arm64 programs.

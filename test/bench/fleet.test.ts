@@ -1,28 +1,28 @@
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { Fleet } from '../../scripts/fleet.d/fleet.ts';
-import { Portal } from '../../scripts/fleet.d/portal.ts';
-import { Rates } from '../../scripts/fleet.d/rates.ts';
-import { report } from '../../scripts/fleet.d/report.ts';
+import { SimulatedPortal } from '../../scripts/fleet.d/portal.ts';
+import { RequestRates } from '../../scripts/fleet.d/rates.ts';
+import { fleetReport } from '../../scripts/fleet.d/report.ts';
 import { SCENARIOS, simulate } from '../../scripts/fleet.d/scenarios.ts';
 import { Staleness } from '../../scripts/fleet.d/staleness.ts';
-import { Home } from '../broker/home.ts';
-import { root, run } from '../project/checkout.ts';
-import { inShort, LONG } from '../support/long.ts';
+import { BrokerHarness } from '../broker/broker-harness.ts';
+import { root, runCommand } from '../project/checkout.ts';
+import { IS_LONG_FORM, selectRows } from '../support/long.ts';
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
-const HUBS = LONG ? 1500 : 500;
-const HUBS_OF_A_DAY = LONG ? 4000 : 1500;
+const HUBS = IS_LONG_FORM ? 1500 : 500;
+const HUBS_OF_A_DAY = IS_LONG_FORM ? 4000 : 1500;
 /** What only the long form judges: of the smaller fleet it is chance. */
 const BY_CHANCE = 'a normal day: the busiest minute, in times of the mean';
 
 test('a fleet reaches every target, in each scenario', () => {
   const outcomes = SCENARIOS.map((scenario) => simulate(scenario, scenario.name === 'day' ? HUBS_OF_A_DAY : HUBS, 1));
-  const { targets } = report(outcomes);
+  const { targets } = fleetReport(outcomes);
   expect(targets.map(({ text }) => text)).toContain(BY_CHANCE);
-  for (const { text, measured, verdict } of targets.filter(({ text }) => LONG || text !== BY_CHANCE)) {
+  for (const { text, measured, verdict } of targets.filter(({ text }) => IS_LONG_FORM || text !== BY_CHANCE)) {
     expect({ text, measured, verdict }).toMatchObject({ verdict: 'met' });
   }
   for (const { scenario, stale } of outcomes) expect({ scenario: scenario.name, stale }).toMatchObject({ stale: 0 });
@@ -46,26 +46,26 @@ test.each([true, false])(
   'a simulated hub asks the portal when a real one does, with an appliance that asks: %s',
   async (asks) => {
     const [outage, end] = [{ from: 1.5 * HOUR, to: 4 * HOUR }, 7 * HOUR];
-    const rates = new Rates(end);
-    const portal = new Portal({ capacity: 100, retryAfter: MINUTE, down: [outage], grants: 1 }, rates);
+    const rates = new RequestRates(end);
+    const portal = new SimulatedPortal({ capacity: 100, retryAfter: MINUTE, down: [outage], grants: 1 }, rates);
     const half = { fraction: () => 0.5 };
     const alone = { hubs: 1, grants: 1, asked: asks ? 1 : 0, jitterOffset: () => 0.5 };
     new Fleet(alone, portal, half, new Staleness(1)).runUntil(end);
     const simulated = rates.windows('all', 0, end, SECOND).flatMap(([at, rate]) => Array<number>(rate).fill(at));
 
-    await using home = await Home.start({ fraction: 0.5 });
-    const id = await home.paired();
+    await using home = await BrokerHarness.start({ fraction: 0.5 });
+    const id = await home.addPairedAppliance();
     const obtained = home.run.grants.get(id)?.grant.obtained.uptime ?? 0;
     // Where the simulated grant begins: half of the time until its refresh has passed.
     await home.time.pass(obtained + 24 * MINUTE - home.time.uptime);
     const tried: number[] = [];
     for (let passed = 0; passed < end; passed += SECOND) {
-      if (passed === outage.from) await home.portal.unplug();
-      if (passed === outage.to) await home.portal.plug();
-      const before = home.tries;
+      if (passed === outage.from) await home.portal.disconnect();
+      if (passed === outage.to) await home.portal.reconnect();
+      const before = home.refreshAttempts;
       if (asks && passed % (2 * MINUTE) === MINUTE) void home.run.tokenIssuer.issue(id, null);
       await home.time.pass(SECOND);
-      if (home.tries > before) tried.push(passed);
+      if (home.refreshAttempts > before) tried.push(passed);
     }
     expect(simulated.length).toBeGreaterThan(asks ? 20 : 8);
     expect(simulated).toEqual(tried.map((at) => expect.closeTo(at, -4)));
@@ -74,8 +74,8 @@ test.each([true, false])(
 
 const WRONG = [['--hubs=0'], ['--hubs', 'many'], ['--seed', '1.5'], ['--slow'], ['nothing']];
 
-test.each(inShort(WRONG, [['--hubs=0']]))('simulate-fleet %s is wrong usage', async (...args) => {
-  const { status, stdout, stderr } = await run(join(root, 'scripts/simulate-fleet'), args);
+test.each(selectRows(WRONG, [['--hubs=0']]))('simulate-fleet %s is wrong usage', async (...args) => {
+  const { status, stdout, stderr } = await runCommand(join(root, 'scripts/simulate-fleet'), args);
   expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
   expect(stderr).toMatch(/^scripts\/simulate-fleet: .*; allowed are --quick, --hubs N, --seed S$/m);
 });

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
-import { refreshSteps } from './refresh-steps.ts';
+import { measureRefreshSteps } from './refresh-steps.ts';
 
 const STEPS = 500;
 
 test('a refresh arms as many timers and reads the clock as often, however many grants there are', async () => {
-  const few = await refreshSteps(10, STEPS);
-  const many = await refreshSteps(2000, STEPS);
+  const few = await measureRefreshSteps(10, STEPS);
+  const many = await measureRefreshSteps(2000, STEPS);
   expect(many).toMatchObject({ armed: few.armed, readings: few.readings, timers: few.timers });
   // One for the next that is due, one that tells whether this one hangs.
   expect(many.armed).toBe(2);

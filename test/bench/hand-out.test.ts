@@ -1,6 +1,6 @@
 import { Client } from 'undici';
 import { expect, it } from 'vitest';
-import { type Call, callsDuring, canStopAtCalls } from '../chaos/system-calls.ts';
+import { canTraceSystemCalls, type SystemCall, traceSystemCalls } from '../chaos/system-calls.ts';
 import { pairFleet } from '../reliability/fleet.ts';
 import { HubProcess } from '../support/hub-process.ts';
 import { startPortal } from '../support/portal.ts';
@@ -10,13 +10,13 @@ const HAND_OUTS = 200;
 const BESIDE = HAND_OUTS / 10;
 
 it('hand-outs on a connection that stays take one handshake, and no file, no log line and no other system call than TLS needs', async (ctx) => {
-  if (!canStopAtCalls()) ctx.skip('needs strace, and the right to use it');
+  if (!canTraceSystemCalls()) ctx.skip('needs strace, and the right to use it');
   await using emulator = await startPortal();
   await using hub = await HubProcess.start({ emulator });
   const [wallbox] = await pairFleet(hub, emulator, ['wallbox']);
   const { certificate } = await hub.authority();
   let handshakes = 0;
-  const calls = await callsDuring(
+  const calls = await traceSystemCalls(
     hub.pid,
     ['accept4', 'close', 'read', 'pread64', 'write', 'writev', 'pwrite64'],
     async () => {
@@ -41,7 +41,7 @@ it('hand-outs on a connection that stays take one handshake, and no file, no log
     },
   );
   const on = (names: readonly string[], is: (what: string) => boolean) =>
-    calls.filter(({ name, on: what }: Call) => names.includes(name) && is(what)).length;
+    calls.filter(({ name, on: what }: SystemCall) => names.includes(name) && is(what)).length;
   expect(handshakes).toBe(1);
   const isFile = (what: string) => what.startsWith('/');
   expect(on(['close', 'read', 'pread64'], isFile)).toBeLessThan(BESIDE);

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { startCostHome } from '../../scripts/bench.d/portal-cost/home.ts';
+import { startPortalCostBench } from '../../scripts/bench.d/portal-cost/bench-hub.ts';
 import { HubProcess } from '../support/hub-process.ts';
 import { stateFolder } from '../support/state-folder.ts';
 
@@ -7,7 +7,7 @@ const LIFETIME = 5;
 
 test('a hub asks its portal for one link, one exchange and a poll in 5 s to pair, then once in three quarters of a token life, and nothing else', async () => {
   using folder = stateFolder();
-  await using home = await startCostHome((options) => HubProcess.prepare(options), LIFETIME, folder.path);
+  await using home = await startPortalCostBench((options) => HubProcess.prepare(options), LIFETIME, folder.path);
   for (const way of ['redirect', 'polling'] as const) {
     const { links, polls, exchanges, waited } = await home.pair(way, way, 1000);
     expect({ way, links, exchanges }).toEqual({ way, links: 1, exchanges: 1 });

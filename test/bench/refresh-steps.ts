@@ -22,7 +22,7 @@ interface Step {
 }
 
 /** Has a broker look after so many grants for so many refreshes, on a clock that is moved by hand. */
-export async function refreshSteps(grants: number, steps: number): Promise<Step> {
+export async function measureRefreshSteps(grants: number, steps: number): Promise<Step> {
   const time = new HandMovedTime();
   const tokens = { ...TOKENS, lifetime: (grants * APART) / 0.8 };
   let refreshed = 0;
@@ -31,7 +31,7 @@ export async function refreshSteps(grants: number, steps: number): Promise<Step>
   };
   const connected: ConnectedPortal = {
     portal: portal as Portal,
-    identity: { ...PORTAL, others: [] },
+    identity: { ...PORTAL, otherOrigins: [] },
     credentialLocation: { portal: PORTAL.name },
     retryLostAnswer: 'late',
     redirectUrl: () => null,
@@ -58,7 +58,7 @@ export async function refreshSteps(grants: number, steps: number): Promise<Step>
     ),
     portals: { names: [PORTAL.name], get: () => connected, nameOf: () => PORTAL.name },
     pairingTimes: { lifetime: 900_000, pollInterval: 5000 },
-    declared: { appliances: [], file: '' },
+    declarations: { appliances: [], file: '' },
     jitterOffset: () => 0.5,
   });
 
@@ -98,11 +98,11 @@ function storeOf(grants: readonly Grant[], onRefreshed: () => void): BrokerStore
       onRefreshed();
       return true;
     },
-    takeHistoryFrom: () => undefined,
+    setHistorySource: () => undefined,
     damagedGrants: new Set(),
     damagedAppliances: new Set(),
-    refusedSessions: new Set(),
-    refusedInvites: false,
+    rejectedSessions: new Set(),
+    hasRejectedInvites: false,
   };
   return store as BrokerStore;
 }

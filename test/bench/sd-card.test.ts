@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, type TestContext, test } from 'vitest';
-import { type CardHome, startCardHome } from '../../scripts/bench.d/sd-card/home.ts';
-import { canStopAtCalls } from '../chaos/system-calls.ts';
+import { type SdCardBench, startSdCardBench } from '../../scripts/bench.d/sd-card/bench-hub.ts';
+import { canTraceSystemCalls } from '../chaos/system-calls.ts';
 import { HubProcess } from '../support/hub-process.ts';
-import { inShort } from '../support/long.ts';
+import { selectRows } from '../support/long.ts';
 
 const APPLIANCES = 6;
 /** What a portal's tokens have more than the emulator's 81 characters: the larger ones write more. */
@@ -11,17 +11,18 @@ const [SHORT, LONGER] = [
   ['tokens of 1,800 characters', 1719],
 ] as const;
 
-describe.each(inShort([SHORT, LONGER], [LONGER]))('with %s', (_, longer) => {
-  let home: CardHome;
+describe.each(selectRows([SHORT, LONGER], [LONGER]))('with %s', (_, longer) => {
+  let home: SdCardBench;
 
   beforeAll(async () => {
-    if (canStopAtCalls()) home = await startCardHome((options) => HubProcess.prepare(options), APPLIANCES, { longer });
+    if (canTraceSystemCalls())
+      home = await startSdCardBench((options) => HubProcess.prepare(options), APPLIANCES, { longer });
   });
 
   afterAll(() => home?.[Symbol.asyncDispose]());
 
   beforeEach((ctx: TestContext) => {
-    if (!canStopAtCalls()) ctx.skip('needs strace, and the right to use it');
+    if (!canTraceSystemCalls()) ctx.skip('needs strace, and the right to use it');
   });
 
   test('a hand-out writes nothing, and waits for no sync', async () => {

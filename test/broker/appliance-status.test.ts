@@ -1,24 +1,24 @@
 import { expect, test } from 'vitest';
 import { applianceStatus } from '../../src/broker/appliances/appliance-status.ts';
-import { Home } from './home.ts';
+import { BrokerHarness } from './broker-harness.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 
-function statusOf(home: Home) {
-  return applianceStatus(home.run.appliances.named('wallbox'), home.run, () => '');
+function statusOf(home: BrokerHarness) {
+  return applianceStatus(home.run.appliances.get('wallbox'), home.run, () => '');
 }
 
 /** How long ago the last refresh was by the hub's own clock, in minutes; null where that is not told. */
-function refreshedAgo(home: Home): number | null {
+function refreshedAgo(home: BrokerHarness): number | null {
   const { lastRefresh } = statusOf(home);
   return lastRefresh === null ? null : (home.time.wall - Date.parse(lastRefresh)) / MINUTE;
 }
 
 test('the last refresh lies in the past by a clock that is behind the portal’s', async () => {
   const portal = { wall: Date.UTC(2031, 4, 5, 8, 30) };
-  await using home = await Home.start({ emulator: { clock: { now: () => portal } } });
-  await home.paired();
+  await using home = await BrokerHarness.start({ emulator: { clock: { now: () => portal } } });
+  await home.addPairedAppliance();
   const [grant] = await home.run.store.grants();
   expect(grant?.grant.portalTime).toBeGreaterThan(home.time.wall + HOUR);
   await home.time.pass(20 * MINUTE);
@@ -26,8 +26,8 @@ test('the last refresh lies in the past by a clock that is behind the portal’s
 });
 
 test('the last refresh stays where it was when the clock is set, and does not change with each look', async () => {
-  await using home = await Home.start();
-  await home.paired();
+  await using home = await BrokerHarness.start();
+  await home.addPairedAppliance();
   await home.time.pass(20 * MINUTE);
   const { lastRefresh } = statusOf(home);
   // NTP slews a clock by such steps.
@@ -40,8 +40,8 @@ test('the last refresh stays where it was when the clock is set, and does not ch
 });
 
 test('after a start with a clock that has not come so far yet nobody says when the last refresh was', async () => {
-  await using home = await Home.start();
-  await home.paired();
+  await using home = await BrokerHarness.start();
+  await home.addPairedAppliance();
   await home.stop();
   home.time.reboot(home.time.wall - HOUR);
   await home.start();
@@ -49,8 +49,8 @@ test('after a start with a clock that has not come so far yet nobody says when t
 });
 
 test('of a grant of another portal it is said without the name, which stands before it', async () => {
-  await using home = await Home.start();
-  await home.paired();
+  await using home = await BrokerHarness.start();
+  await home.addPairedAppliance();
   await home.stop();
   home.identity = { origin: 'https://other.example', clientId: 'another-client' };
   await home.start();

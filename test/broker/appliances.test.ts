@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
 import { Appliances } from '../../src/broker/appliances/appliances.ts';
 import type { Appliance } from '../../src/core/appliances/appliance.ts';
-import { sha256 } from '../../src/system/compare.ts';
 import { systemRandom } from '../../src/system/random.ts';
-import { Home } from './home.ts';
+import { sha256 } from '../../src/system/secret-hash.ts';
+import { BrokerHarness } from './broker-harness.ts';
 
 /** What the hub knows of an appliance's secret. */
 function secretOf(appliance: Appliance | undefined): string {
@@ -11,8 +11,8 @@ function secretOf(appliance: Appliance | undefined): string {
 }
 
 test('an appliance that is added is known by the hash of the secret that was shown once, also after a restart', async () => {
-  await using home = await Home.start();
-  const { appliance, secret } = await home.add('wallbox', ' RemoteControl  Monitoring ');
+  await using home = await BrokerHarness.start();
+  const { appliance, secret } = await home.addAppliance('wallbox', ' RemoteControl  Monitoring ');
   expect(appliance).toMatchObject({
     name: 'wallbox',
     clientId: appliance.id,
@@ -30,8 +30,8 @@ test('an appliance that is added is known by the hash of the secret that was sho
 });
 
 test('a secret that was rotated takes the place of the one before, also after a restart', async () => {
-  await using home = await Home.start();
-  const { appliance, secret } = await home.add('wallbox');
+  await using home = await BrokerHarness.start();
+  const { appliance, secret } = await home.addAppliance('wallbox');
   const rotated = await home.run.appliances.rotateSecret(appliance);
   expect(rotated.secret.reveal()).not.toBe(secret.reveal());
   expect(secretOf(home.run.appliances.byClientId(appliance.clientId))).toBe(sha256(rotated.secret.reveal()));
@@ -41,13 +41,13 @@ test('a secret that was rotated takes the place of the one before, also after a 
 });
 
 test('an appliance that is removed is gone, and its name is free for another', async () => {
-  await using home = await Home.start();
-  const { appliance } = await home.add('wallbox');
+  await using home = await BrokerHarness.start();
+  const { appliance } = await home.addAppliance('wallbox');
   await home.run.appliances.remove(appliance);
   expect(home.run.appliances.byClientId(appliance.clientId)).toBeUndefined();
-  expect(() => home.run.appliances.named('wallbox')).toThrow(expect.objectContaining({ code: 'appliance_unknown' }));
+  expect(() => home.run.appliances.get('wallbox')).toThrow(expect.objectContaining({ code: 'appliance_unknown' }));
   await expect(home.run.appliances.rotateSecret(appliance)).rejects.toMatchObject({ code: 'appliance_unknown' });
-  const again = await home.add('wallbox');
+  const again = await home.addAppliance('wallbox');
   expect(again.appliance.id).not.toBe(appliance.id);
 });
 
@@ -57,26 +57,30 @@ test.each([
   ['heater', 'a"b', null, 'scope_invalid'],
   ['heater', null, 'nowhere', 'portal_unknown'],
 ])('%s with scope %s at portal %s can not be added: %s', async (name, scope, portal, code) => {
-  await using home = await Home.start();
-  await home.add('wallbox');
+  await using home = await BrokerHarness.start();
+  await home.addAppliance('wallbox');
   await expect(home.run.appliances.add(name, scope, portal)).rejects.toMatchObject({ code });
   expect(home.run.appliances.list()).toHaveLength(1);
 });
 
 test('two that are added under one name at the same time are one', async () => {
-  await using home = await Home.start();
-  const results = await Promise.allSettled([home.add('wallbox'), home.add('wallbox'), home.add('wallbox')]);
+  await using home = await BrokerHarness.start();
+  const results = await Promise.allSettled([
+    home.addAppliance('wallbox'),
+    home.addAppliance('wallbox'),
+    home.addAppliance('wallbox'),
+  ]);
   expect(results.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
   expect(home.run.appliances.list()).toHaveLength(1);
 });
 
 test('changes that are made at the same time are all made', async () => {
-  await using home = await Home.start();
-  const { appliance } = await home.add('wallbox');
+  await using home = await BrokerHarness.start();
+  const { appliance } = await home.addAppliance('wallbox');
   const { appliances } = home.run;
   const [rotated] = await Promise.all([
     appliances.rotateSecret(appliance),
-    appliances.change(appliance.id, (current) => ({ ...current, softwareId: 'charger/2' })),
+    appliances.update(appliance.id, (current) => ({ ...current, softwareId: 'charger/2' })),
   ]);
   const now = appliances.byId(appliance.id);
   expect(now).toMatchObject({ softwareId: 'charger/2' });
@@ -84,19 +88,19 @@ test('changes that are made at the same time are all made', async () => {
 });
 
 test('one that took another client_id is known by that, and by the one before no more', async () => {
-  await using home = await Home.start();
-  const { appliance } = await home.add('wallbox');
+  await using home = await BrokerHarness.start();
+  const { appliance } = await home.addAppliance('wallbox');
   const { appliances } = home.run;
-  await appliances.change(appliance.id, (current) => ({ ...current, clientId: 'wallbox-1' }));
+  await appliances.update(appliance.id, (current) => ({ ...current, clientId: 'wallbox-1' }));
   expect(appliances.byClientId('wallbox-1')?.id).toBe(appliance.id);
   expect(appliances.byClientId(appliance.id)).toBeUndefined();
 });
 
 test('only the configuration takes a declared one away, or changes its secret', async () => {
-  await using home = await Home.start();
-  const { appliance } = await home.add('wallbox');
+  await using home = await BrokerHarness.start();
+  const { appliance } = await home.addAppliance('wallbox');
   const { appliances } = home.run;
-  const declared = await appliances.change(appliance.id, (current) => ({ ...current, origin: 'declared' }));
+  const declared = await appliances.update(appliance.id, (current) => ({ ...current, origin: 'declared' }));
   const refusal = { code: 'appliance_declared', message: expect.stringContaining('[appliances.wallbox]') };
   await expect(appliances.remove(declared)).rejects.toMatchObject(refusal);
   await expect(appliances.rotateSecret(declared)).rejects.toMatchObject(refusal);
@@ -104,20 +108,20 @@ test('only the configuration takes a declared one away, or changes its secret', 
 });
 
 test('one whose name the configuration has is not added, and who tries is told so', async () => {
-  await using home = await Home.start();
-  const { appliance } = await home.add('wallbox');
+  await using home = await BrokerHarness.start();
+  const { appliance } = await home.addAppliance('wallbox');
   const { appliances } = home.run;
-  await appliances.change(appliance.id, (current) => ({ ...current, origin: 'declared' }));
+  await appliances.update(appliance.id, (current) => ({ ...current, origin: 'declared' }));
   const message = expect.stringMatching(/configuration has it, in the table \[appliances\.wallbox\]/);
   await expect(appliances.add('wallbox', null, null)).rejects.toMatchObject({ code: 'appliance_exists', message });
 });
 
 test('a secret takes the place of keys only where that is meant', async () => {
-  await using home = await Home.start();
-  const { appliance } = await home.add('wallbox');
+  await using home = await BrokerHarness.start();
+  const { appliance } = await home.addAppliance('wallbox');
   const { appliances } = home.run;
   const credentials = { kind: 'keys', keys: [{ kty: 'EC' }] } as const;
-  const keyed = await appliances.change(appliance.id, (current) => ({ ...current, credentials }));
+  const keyed = await appliances.update(appliance.id, (current) => ({ ...current, credentials }));
   const refusal = { code: 'appliance_has_keys', message: expect.stringContaining('proves itself by a key') };
   await expect(appliances.rotateSecret(keyed)).rejects.toMatchObject(refusal);
   expect(appliances.byId(keyed.id)?.credentials).toEqual(credentials);
@@ -126,19 +130,19 @@ test('a secret takes the place of keys only where that is meant', async () => {
 });
 
 test('one that waits for nothing can not be approved, and is told to ask only where it can', async () => {
-  await using home = await Home.start();
-  const { appliance } = await home.add('wallbox');
+  await using home = await BrokerHarness.start();
+  const { appliance } = await home.addAppliance('wallbox');
   const { appliances } = home.run;
   const refusal = (text: string) => ({ code: 'not_allowed', message: expect.stringContaining(text) });
   await expect(appliances.approve(appliance)).rejects.toMatchObject(refusal('may ask for tokens'));
-  await appliances.change(appliance.id, (current) => ({ ...current, credentials: { kind: 'none' } }));
+  await appliances.update(appliance.id, (current) => ({ ...current, credentials: { kind: 'none' } }));
   await expect(appliances.approve(appliance)).rejects.toMatchObject(refusal('nobody can ask'));
 });
 
 test('what can not be written is not there', async () => {
-  await using home = await Home.start();
-  const { appliance } = await home.add('wallbox');
-  for (const write of ['addAppliance', 'changeAppliance', 'removeAppliance'] as const) home.unwritable.add(write);
+  await using home = await BrokerHarness.start();
+  const { appliance } = await home.addAppliance('wallbox');
+  for (const write of ['addAppliance', 'updateAppliance', 'removeAppliance'] as const) home.failingWrites.add(write);
   await expect(home.run.appliances.add('heater', null, null)).rejects.toMatchObject({ code: 'store_unwritable' });
   await expect(home.run.appliances.rotateSecret(appliance)).rejects.toMatchObject({ code: 'store_unwritable' });
   await expect(home.run.appliances.remove(appliance)).rejects.toMatchObject({ code: 'store_unwritable' });
@@ -146,20 +150,20 @@ test('what can not be written is not there', async () => {
 });
 
 test('of ten thousand there is none more until one is gone', async () => {
-  await using home = await Home.start();
-  const { appliance } = await home.add('wallbox');
+  await using home = await BrokerHarness.start();
+  const { appliance } = await home.addAppliance('wallbox');
   const ids = Array.from({ length: 10_000 }, (_, index) => `appliance-${index}`);
   const full = ids.map((id) => ({ ...appliance, id, clientId: id, name: id }));
   home.run.store.appliances = async () => full;
   const appliances = await Appliances.load(home.run.store, systemRandom, ['home']);
   await expect(appliances.add('heater', null, null)).rejects.toMatchObject({ code: 'not_allowed' });
-  await appliances.remove(appliances.named('appliance-7'));
+  await appliances.remove(appliances.get('appliance-7'));
   await appliances.add('heater', null, null);
   expect(appliances.list()).toHaveLength(10_000);
 });
 
 test('they are listed by name', async () => {
-  await using home = await Home.start();
-  for (const name of ['wallbox', 'heater', 'pump-2', 'pump-10']) await home.add(name);
+  await using home = await BrokerHarness.start();
+  for (const name of ['wallbox', 'heater', 'pump-2', 'pump-10']) await home.addAppliance(name);
   expect(home.run.appliances.list().map(({ name }) => name)).toEqual(['heater', 'pump-10', 'pump-2', 'wallbox']);
 });

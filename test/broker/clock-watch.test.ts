@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { watchClock } from '../../src/broker/time/clock-watch.ts';
-import { PortalClock } from '../../src/broker/time/portal-clock.ts';
+import { ReferenceClock } from '../../src/broker/time/reference-clock.ts';
 import type { LogFields } from '../../src/core/log.ts';
 import { FakeTime } from '../support/fake-time.ts';
 import { logTo } from '../support/log-to.ts';
@@ -13,7 +13,7 @@ function start() {
   const seen = { set: 0, synchronized: 0, asked: 0, askedAnew: 0, ntp: false };
   const watch = watchClock({
     environment,
-    async synchronized(_now, wasSet) {
+    async isSynchronized(_now, wasSet) {
       seen.asked += 1;
       if (wasSet) seen.askedAnew += 1;
       return seen.ntp;
@@ -66,20 +66,20 @@ test("NTP's word is asked for until it comes, and told once", async () => {
 
 test("the first word that confirms the clock is logged with its source, and a portal's counts for more than NTP's", () => {
   const { time, events, environment } = start();
-  const clock = new PortalClock(environment);
+  const clock = new ReferenceClock(environment);
   let told = 0;
   clock.whenConfirmed(() => {
     told += 1;
   });
-  clock.learn(null);
+  clock.recordPortalTime(null);
   expect(clock.confirmed).toBeNull();
-  clock.learnFromNtp();
+  clock.recordNtpTime();
   expect(clock.confirmed).toEqual({ wall: time.wall, at: time.now() });
-  clock.learn(time.wall - 7000);
+  clock.recordPortalTime(time.wall - 7000);
   expect(clock.confirmed?.wall).toBe(time.wall - 7000);
-  clock.learnFromNtp();
+  clock.recordNtpTime();
   expect(clock.confirmed?.wall).toBe(time.wall - 7000);
-  expect(clock.told.map(({ wall }) => wall)).toEqual([time.wall, time.wall - 7000]);
+  expect(clock.readings.map(({ wall }) => wall)).toEqual([time.wall, time.wall - 7000]);
   expect(told).toBe(1);
   const confirmed = { source: 'ntp', true_time: '2031-05-05T06:07:08.000Z', hub_clock_ahead: 0 };
   expect(events).toEqual([{ event: 'clock_confirmed', fields: confirmed }]);
@@ -87,26 +87,26 @@ test("the first word that confirms the clock is logged with its source, and a po
 
 test('one answer of the portal that does not agree with the one before does not count alone', async () => {
   const { time, environment } = start();
-  const clock = new PortalClock(environment);
-  const told = () => clock.told.map(({ wall, at }) => wall - at.wall);
-  clock.learn(time.wall);
+  const clock = new ReferenceClock(environment);
+  const told = () => clock.readings.map(({ wall, at }) => wall - at.wall);
+  clock.recordPortalTime(time.wall);
   await time.pass(60_000);
-  clock.learn(time.wall - 900);
+  clock.recordPortalTime(time.wall - 900);
   expect(told()).toEqual([-900]);
   await time.pass(60_000);
-  clock.learn(time.wall + 150_000);
+  clock.recordPortalTime(time.wall + 150_000);
   expect(told()).toEqual([150_000, -900]);
   await time.pass(60_000);
-  clock.learn(time.wall);
+  clock.recordPortalTime(time.wall);
   expect(told()).toEqual([0, 150_000]);
   await time.pass(60_000);
-  clock.learn(time.wall);
+  clock.recordPortalTime(time.wall);
   expect(told()).toEqual([0]);
 });
 
 test('a clock that the portal finds hours wrong is warned of', () => {
   const { time, events, environment } = start();
-  new PortalClock(environment).learn(time.wall + 3 * 3_600_000);
+  new ReferenceClock(environment).recordPortalTime(time.wall + 3 * 3_600_000);
   expect(events.map(({ event }) => event)).toEqual(['clock_confirmed', 'clock_wrong']);
   expect(events[1]?.fields).toEqual({ hub_clock_ahead: -10_800 });
 });

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
-import { declareAppliances } from '../../src/broker/appliances/configured-appliances.ts';
+import { reconcileAppliances } from '../../src/broker/appliances/declared-appliances.ts';
 import type { Appliance, DeclaredAppliance } from '../../src/core/appliances/appliance.ts';
 import { systemRandom } from '../../src/system/random.ts';
 import { logTo } from '../support/log-to.ts';
-import { device } from '../support/registrants.ts';
-import { Home } from './home.ts';
+import { sampleRegistrant } from '../support/registration-samples.ts';
+import { BrokerHarness } from './broker-harness.ts';
 
 const WALLBOX: DeclaredAppliance = {
   name: 'wallbox',
@@ -21,12 +21,12 @@ const PORTALS = new Map([
 ]);
 
 /** Declares, as at a start. @returns the ids of those that went to another portal */
-function declare(home: Home, ...declarations: DeclaredAppliance[]): Promise<string[]> {
+function declare(home: BrokerHarness, ...declarations: DeclaredAppliance[]): Promise<string[]> {
   const { appliances } = home.run;
   home.declared = declarations;
   const write = (event: string) => home.events.push({ level: 'info', event, fields: {} });
   const log = logTo(write);
-  return declareAppliances(
+  return reconcileAppliances(
     { appliances: declarations, file: '/etc/l.toml' },
     {
       appliances,
@@ -37,28 +37,28 @@ function declare(home: Home, ...declarations: DeclaredAppliance[]): Promise<stri
   );
 }
 
-async function restart(home: Home): Promise<void> {
+async function restart(home: BrokerHarness): Promise<void> {
   await home.stop();
   await home.start();
 }
 
-const named = (home: Home, name: string): Appliance => home.run.appliances.named(name);
+const named = (home: BrokerHarness, name: string): Appliance => home.run.appliances.get(name);
 
 test('an appliance is declared once, and nothing is written while nothing changes', async () => {
-  await using home = await Home.start();
+  await using home = await BrokerHarness.start();
   await declare(home, WALLBOX);
   const declared = named(home, 'wallbox');
   expect(declared).toMatchObject({ ...WALLBOX, portal: 'home', origin: 'declared', waitingSince: null });
   await restart(home);
-  const { changes } = home.run.store;
+  const { changeCount: changes } = home.run.store;
   await declare(home, { ...WALLBOX });
   expect(named(home, 'wallbox')).toEqual(declared);
-  expect(home.run.store.changes).toBe(changes);
+  expect(home.run.store.changeCount).toBe(changes);
 });
 
 test('one that was added before is taken over with its grant', async () => {
-  await using home = await Home.start();
-  const id = await home.paired('wallbox');
+  await using home = await BrokerHarness.start();
+  const id = await home.addPairedAppliance('wallbox');
   expect(await declare(home, WALLBOX)).toEqual([]);
   await restart(home);
   expect(named(home, 'wallbox')).toMatchObject({ id, clientId: 'wallbox', origin: 'declared' });
@@ -67,13 +67,13 @@ test('one that was added before is taken over with its grant', async () => {
 });
 
 test('one that waited to be approved waits no more when it is declared', async () => {
-  await using home = await Home.start();
+  await using home = await BrokerHarness.start();
   const { registrations } = home.run;
-  registrations.hold(60_000);
+  registrations.setOpenFor(60_000);
   await registrations.register(
     { clientName: 'wallbox', scope: 'Everything', softwareId: 'w/1', keys: [] },
     null,
-    device('a-device'),
+    sampleRegistrant('a-device'),
   );
   await declare(home, WALLBOX);
   const { credentials, scope } = WALLBOX;
@@ -81,7 +81,7 @@ test('one that waited to be approved waits no more when it is declared', async (
 });
 
 test('two that are declared may change their client_ids, also those that three hand round', async () => {
-  await using home = await Home.start();
+  await using home = await BrokerHarness.start();
   const called = (name: string, clientId: string): DeclaredAppliance => ({ ...WALLBOX, name, clientId });
   await declare(home, called('a', '1'), called('b', '2'), called('c', '3'));
   await restart(home);
@@ -91,7 +91,7 @@ test('two that are declared may change their client_ids, also those that three h
 });
 
 test('one that is renamed leaves the other behind, without its client_id and its credentials', async () => {
-  await using home = await Home.start();
+  await using home = await BrokerHarness.start();
   await declare(home, { ...WALLBOX, clientId: 'the-box' });
   const before = named(home, 'wallbox');
   await restart(home);
@@ -106,8 +106,8 @@ test('one that is renamed leaves the other behind, without its client_id and its
 });
 
 test('a client_id that an added appliance has is refused before anything is changed', async () => {
-  await using home = await Home.start();
-  const { appliance } = await home.add('heater');
+  await using home = await BrokerHarness.start();
+  const { appliance } = await home.addAppliance('heater');
   const declarations = [
     { ...WALLBOX, name: 'first', clientId: 'first' },
     { ...WALLBOX, clientId: appliance.clientId },
@@ -120,11 +120,11 @@ test('a client_id that an added appliance has is refused before anything is chan
 });
 
 test('one that goes to another portal keeps its grant, and nothing moves where that is the same portal by another name', async () => {
-  await using home = await Home.start();
-  const id = await home.paired('wallbox');
+  await using home = await BrokerHarness.start();
+  const id = await home.addPairedAppliance('wallbox');
   const before = await home.run.store.grant(id);
   for (const portal of ['gone', 'same']) {
-    await home.run.appliances.change(id, (current) => ({ ...current, portal }));
+    await home.run.appliances.update(id, (current) => ({ ...current, portal }));
     expect(await declare(home, WALLBOX)).toEqual([]);
   }
   expect(await declare(home, { ...WALLBOX, portal: 'other' })).toEqual([id]);
@@ -133,16 +133,16 @@ test('one that goes to another portal keeps its grant, and nothing moves where t
 });
 
 test('a store that can not be written keeps no declared appliance from being served, and it is written when that can be', async () => {
-  await using home = await Home.start();
+  await using home = await BrokerHarness.start();
   await declare(home, WALLBOX, { ...WALLBOX, name: 'gone', clientId: 'gone' });
-  home.unwritable.add('addAppliance').add('changeAppliance');
+  home.failingWrites.add('addAppliance').add('updateAppliance');
   const credentials = { kind: 'secret', hash: 'another-hash' } as const;
   const heater = { ...WALLBOX, name: 'heater', clientId: 'heater' };
   await declare(home, { ...WALLBOX, credentials }, heater);
   expect(home.run.appliances.byClientId('wallbox')).toMatchObject({ credentials });
   expect(home.run.appliances.byClientId('heater')).toMatchObject({ origin: 'declared' });
   expect(home.run.appliances.byClientId('gone')).toMatchObject({ credentials: { kind: 'none' } });
-  home.unwritable.clear();
+  home.failingWrites.clear();
   home.declared = [WALLBOX];
   await restart(home);
   expect(home.run.appliances.byClientId('heater')).toBeUndefined();

@@ -2,23 +2,23 @@ import { describe, expect, test } from 'vitest';
 import type { DeviceAuthorization } from '../../src/core/lan-service.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { rememberSecrets } from '../support/logs.ts';
-import { Home, type HomeOptions, resultOf, STRANGER } from './home.ts';
+import { BrokerHarness, type BrokerHarnessOptions, pairingResult, UNKNOWN_BROWSER } from './broker-harness.ts';
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 /** Who opens a link again sooner gets the same one. */
 const SAME_LINK = 5 * SECOND;
-const REDIRECT: HomeOptions = { redirect: (nonce) => `http://192.168.1.7:8480/callback/${nonce}` };
+const REDIRECT: BrokerHarnessOptions = { redirect: (nonce) => `http://192.168.1.7:8480/callback/${nonce}` };
 
 /** A home with an appliance that has begun a device flow. */
-async function begun(options: HomeOptions = {}) {
-  const home = await Home.start(options);
-  const { appliance } = await home.add('wallbox');
+async function begun(options: BrokerHarnessOptions = {}) {
+  const home = await BrokerHarness.start(options);
+  const { appliance } = await home.addAppliance('wallbox');
   return { home, appliance, id: appliance.id, flow: await begin(home) };
 }
 
-async function begin(home: Home, name = 'wallbox', scope: string | null = null): Promise<DeviceAuthorization> {
-  const outcome = await home.run.deviceFlows.begin(home.run.appliances.named(name), scope);
+async function begin(home: BrokerHarness, name = 'wallbox', scope: string | null = null): Promise<DeviceAuthorization> {
+  const outcome = await home.run.deviceFlows.begin(home.run.appliances.get(name), scope);
   if (outcome.kind !== 'begun') throw new Error(`not begun: ${outcome.kind}`);
   await home.time.settle();
   rememberSecrets([outcome.authorization.deviceCode.reveal()]);
@@ -26,39 +26,44 @@ async function begin(home: Home, name = 'wallbox', scope: string | null = null):
 }
 
 /** A person opens the page and goes on; gives the portal's state. */
-async function open(home: Home, { userCode }: DeviceAuthorization): Promise<string> {
+async function open(home: BrokerHarness, { userCode }: DeviceAuthorization): Promise<string> {
   const result = await home.run.deviceFlows.openLink(userCode);
   if (result.kind !== 'link') throw new Error(`not opened: ${result.kind}`);
   return new URL(result.authorizeUrl).searchParams.get('state') ?? '';
 }
 
 /** Opens it so long after the last time that the link is another one. */
-async function openAfresh(home: Home, flow: DeviceAuthorization): Promise<string> {
+async function openAfresh(home: BrokerHarness, flow: DeviceAuthorization): Promise<string> {
   await home.time.pass(MINUTE);
   return open(home, flow);
 }
 
-async function login(home: Home, state: string, deny = false): Promise<URL> {
+async function login(home: BrokerHarness, state: string, deny = false): Promise<URL> {
   return new URL((await home.emulator.login({ state, user: 'demo', deny })).location);
 }
 
 /** Brings to the hub what the portal's redirect carries. */
-async function follow(home: Home, location: URL) {
+async function follow(home: BrokerHarness, location: URL) {
   const nonce = location.pathname.split('/').at(-1) ?? '';
   const code = location.searchParams.get('code');
   const error = location.searchParams.get('error');
-  if (code !== null) return home.run.pairings.receive(nonce, { kind: 'code', code: new Secret(code) }, STRANGER);
-  return home.run.pairings.receive(nonce, error === null ? { kind: 'nothing' } : { kind: 'error', error }, STRANGER);
+  if (code !== null)
+    return home.run.pairings.receiveCallback(nonce, { kind: 'code', code: new Secret(code) }, UNKNOWN_BROWSER);
+  return home.run.pairings.receiveCallback(
+    nonce,
+    error === null ? { kind: 'nothing' } : { kind: 'error', error },
+    UNKNOWN_BROWSER,
+  );
 }
 
-function poll(home: Home, id: string, { deviceCode }: DeviceAuthorization): string {
+function poll(home: BrokerHarness, id: string, { deviceCode }: DeviceAuthorization): string {
   const result = home.run.deviceFlows.poll(id, deviceCode.reveal());
   return result.kind === 'failed' ? result.reason : result.kind;
 }
 
-const configs = (home: Home) => home.portal.requests('config').length;
+const configs = (home: BrokerHarness) => home.portal.requests('config').length;
 /** The states that were polled since then, each once. */
-const polled = (home: Home, since: number) =>
+const polled = (home: BrokerHarness, since: number) =>
   new Set(
     home.portal
       .requests('code')
@@ -87,20 +92,20 @@ describe('a device flow', () => {
       await home.time.pass(MINUTE);
       expect(poll(home, id, flow)).toBe('pending');
     }
-    expect(home.portal.seen).toEqual([]);
+    expect(home.portal.recordedRequests).toEqual([]);
     await home.time.pass(MINUTE);
     expect(poll(home, id, flow)).toBe('expired');
     expect(await home.run.deviceFlows.openLink(flow.userCode)).toEqual({ kind: 'over' });
-    expect(home.portal.seen).toEqual([]);
+    expect(home.portal.recordedRequests).toEqual([]);
   });
 
   test('is not begun for another scope than the appliance’s own', async () => {
-    await using home = await Home.start();
-    await home.add('wallbox', 'Monitoring RemoteControl');
-    await home.add('meter', null);
+    await using home = await BrokerHarness.start();
+    await home.addAppliance('wallbox', 'Monitoring RemoteControl');
+    await home.addAppliance('meter', null);
     const { deviceFlows, appliances } = home.run;
     const kind = async (name: string, scope: string | null) =>
-      deviceFlows.begin(appliances.named(name), scope).then((outcome) => outcome);
+      deviceFlows.begin(appliances.get(name), scope).then((outcome) => outcome);
     expect(await kind('wallbox', 'Monitoring')).toEqual({ kind: 'other_scope', scope: 'Monitoring RemoteControl' });
     expect(await kind('meter', 'Monitoring')).toEqual({ kind: 'other_scope', scope: null });
     expect(await kind('wallbox', 'RemoteControl Monitoring')).toMatchObject({ kind: 'begun' });
@@ -109,9 +114,9 @@ describe('a device flow', () => {
   });
 
   test('can not be begun in a loop: ten at once, then one a minute, and all are one row; other appliances are not held up', async () => {
-    await using home = await Home.start();
-    const { appliance } = await home.add('wallbox');
-    const { appliance: other } = await home.add('meter');
+    await using home = await BrokerHarness.start();
+    const { appliance } = await home.addAppliance('wallbox');
+    const { appliance: other } = await home.addAppliance('meter');
     const { deviceFlows, store } = home.run;
     for (let count = 0; count < 10; count++) {
       expect(await deviceFlows.begin(appliance, null)).toMatchObject({ kind: 'begun' });
@@ -125,22 +130,22 @@ describe('a device flow', () => {
     expect(await deviceFlows.begin(appliance, null)).toEqual({ kind: 'unavailable', retryAfter: 1 });
     await home.time.pass(1);
     expect(await deviceFlows.begin(appliance, null)).toMatchObject({ kind: 'begun' });
-    expect(home.portal.seen).toEqual([]);
+    expect(home.portal.recordedRequests).toEqual([]);
   });
 
   test('takes no room while nobody opens it; a hundred that are open, however, are enough for the portal', async () => {
-    await using home = await Home.start();
+    await using home = await BrokerHarness.start();
     const names = Array.from({ length: 102 }, (_, number) => `appliance-${number}`);
-    for (const name of names) await home.add(name);
+    for (const name of names) await home.addAppliance(name);
     const flows = await Promise.all(names.map((name) => begin(home, name)));
-    const run = await home.begin('appliance-0');
-    expect(resultOf(run.pairing.step)).toBe('waiting');
+    const run = await home.beginPairing('appliance-0');
+    expect(pairingResult(run.pairing.step)).toBe('waiting');
     for (const { userCode } of flows.slice(1, 100)) {
       expect(await home.run.deviceFlows.openLink(userCode)).toMatchObject({ kind: 'link' });
     }
     const [first, last] = [flows[1], flows[100]] as [DeviceAuthorization, DeviceAuthorization];
     expect(await home.run.deviceFlows.openLink(last.userCode)).toEqual({ kind: 'too_many' });
-    await expect(home.begin('appliance-101')).rejects.toMatchObject({ code: 'not_allowed' });
+    await expect(home.beginPairing('appliance-101')).rejects.toMatchObject({ code: 'not_allowed' });
     expect(await home.run.deviceFlows.openLink(first.userCode)).toMatchObject({ kind: 'link' });
     await run.fail('cancelled');
     expect(await home.run.deviceFlows.openLink(last.userCode)).toMatchObject({ kind: 'link' });
@@ -149,9 +154,9 @@ describe('a device flow', () => {
   test('that can not be written down is not begun, and replaces none', async () => {
     const { home, appliance, id, flow } = await begun();
     await using _ = home;
-    home.unwritable.add('savePairing');
+    home.failingWrites.add('savePairing');
     await expect(home.run.deviceFlows.begin(appliance, null)).rejects.toMatchObject({ code: 'store_unwritable' });
-    home.unwritable.clear();
+    home.failingWrites.clear();
     expect(poll(home, id, flow)).toBe('pending');
   });
 });
@@ -198,7 +203,7 @@ describe('polling', () => {
   test('with a code of another appliance, or one never given, leads nowhere', async () => {
     const { home, id, flow } = await begun();
     await using _ = home;
-    const { appliance: other } = await home.add('meter');
+    const { appliance: other } = await home.addAppliance('meter');
     expect(poll(home, other.id, flow)).toBe('unknown');
     for (const deviceCode of ['', 'x', flow.userCode, `${flow.deviceCode.reveal()}x`]) {
       expect(home.run.deviceFlows.poll(id, deviceCode)).toEqual({ kind: 'unknown' });
@@ -212,10 +217,10 @@ describe('polling', () => {
     await login(home, await open(home, flow));
     await home.time.pass(24 * MINUTE);
     expect(poll(home, id, flow)).toBe('paired');
-    expect(home.run.deviceFlows.byUserCode(flow.userCode)).not.toBeNull();
+    expect(home.run.deviceFlows.findByUserCode(flow.userCode)).not.toBeNull();
     await home.time.pass(MINUTE);
     expect(poll(home, id, flow)).toBe('expired');
-    expect(home.run.deviceFlows.byUserCode(flow.userCode)).toBeNull();
+    expect(home.run.deviceFlows.findByUserCode(flow.userCode)).toBeNull();
   });
 });
 
@@ -224,7 +229,7 @@ describe('a user code', () => {
     const { home, flow } = await begun();
     await using _ = home;
     const { deviceFlows } = home.run;
-    const found = (typed: string) => deviceFlows.byUserCode(typed)?.device?.userCode;
+    const found = (typed: string) => deviceFlows.findByUserCode(typed)?.device?.userCode;
     const bare = flow.userCode.replace('-', '');
     for (const typed of [flow.userCode, bare, bare.toLowerCase(), ` ${bare.slice(0, 2)} ${bare.slice(2)} `]) {
       expect(found(typed)).toBe(flow.userCode);
@@ -367,7 +372,7 @@ describe('of the links of one pairing', () => {
       await open(home, flow);
       home.portal.fail('config', { kind: 'alter', with: (body) => body.replace(/(sso\\?\/token)/, '$1?newest') });
       await openAfresh(home, flow);
-      const pairing = run.pairings.ofAppliance(appliance.id);
+      const pairing = run.pairings.newestFor(appliance.id);
       const step = pairing?.pairing.step;
       if (step?.kind !== 'waiting') throw new Error('nobody can log in');
       const link = through === 'redirect' ? step.link : step.earlier?.[0];
@@ -403,9 +408,9 @@ describe('of the links of one pairing', () => {
     home.portal.fail('token', { kind: 'commit then drop' });
     await follow(home, await login(home, states[1] ?? ''));
     expect(poll(home, id, flow)).toBe('pending');
-    const before = home.portal.seen.length;
+    const before = home.portal.recordedRequests.length;
     await home.time.pass(MINUTE);
-    expect(home.portal.seen).toHaveLength(before);
+    expect(home.portal.recordedRequests).toHaveLength(before);
     const fresh = await open(home, flow);
     expect(states).not.toContain(fresh);
     await login(home, fresh);
@@ -442,7 +447,7 @@ describe('a restart', () => {
       await home[end]();
       await home.start();
       await home.time.pass(MINUTE);
-      expect(home.portal.seen).toEqual([]);
+      expect(home.portal.recordedRequests).toEqual([]);
       expect(poll(home, id, flow)).toBe('pending');
       await login(home, await open(home, flow));
       await home.time.pass(10 * SECOND);

@@ -1,24 +1,24 @@
 import { describe, expect, test } from 'vitest';
-import { Home } from './home.ts';
+import { BrokerHarness } from './broker-harness.ts';
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 
 /** A home with a grant, and the token that its appliance holds. */
-async function paired(home: Home) {
-  const id = await home.paired();
+async function paired(home: BrokerHarness) {
+  const id = await home.addPairedAppliance();
   const token = await home.token(id);
   return { id, token };
 }
 
 describe('a token that the cloud refused', () => {
   test('is replaced at once, and who asks meanwhile waits for that, however often it is said and asked', async () => {
-    await using home = await Home.start();
+    await using home = await BrokerHarness.start();
     const { id, token } = await paired(home);
     const { grants, tokenIssuer } = home.run;
     const answer = Promise.withResolvers<void>();
     home.portal.fail('token', { kind: 'wait', until: answer.promise });
-    const said = Array.from({ length: 50 }, () => grants.distrust(id, token));
+    const said = Array.from({ length: 50 }, () => grants.reportRejectedToken(id, token));
     const asked = Array.from({ length: 50 }, () => tokenIssuer.issue(id, null));
     await Promise.all(said);
     asked.push(...Array.from({ length: 50 }, () => tokenIssuer.issue(id, null)));
@@ -30,7 +30,7 @@ describe('a token that the cloud refused', () => {
     expect(home.refreshes).toBe(1);
     expect(await home.whoami(await home.token(id))).toBe(200);
     // The one before is nothing that the hub holds any more.
-    await grants.distrust(id, token);
+    await grants.reportRejectedToken(id, token);
     await home.time.pass(MINUTE);
     expect(home.refreshes).toBe(1);
   });
@@ -38,13 +38,13 @@ describe('a token that the cloud refused', () => {
   test.each(['', 'nonsense', 'of another appliance', 'the refresh token'])(
     'must be the one at hand: of another one (%s) nothing is believed',
     async (which) => {
-      await using home = await Home.start();
+      await using home = await BrokerHarness.start();
       const { id, token } = await paired(home);
-      const others = await home.token(await home.paired('heater'));
+      const others = await home.token(await home.addPairedAppliance('heater'));
       const refreshToken = home.run.grants.get(id)?.grant.refreshToken.reveal() ?? '';
       const sent = { 'of another appliance': others, 'the refresh token': refreshToken }[which] ?? which;
-      await home.run.grants.distrust(id, sent);
-      await home.run.grants.distrust('nobody', token);
+      await home.run.grants.reportRejectedToken(id, sent);
+      await home.run.grants.reportRejectedToken('nobody', token);
       await home.time.pass(MINUTE);
       expect(await home.token(id)).toBe(token);
       expect(home.refreshes).toBe(0);
@@ -52,11 +52,11 @@ describe('a token that the cloud refused', () => {
   );
 
   test('is not handed out again while the portal is out of reach, restarts or not', async () => {
-    await using home = await Home.start();
+    await using home = await BrokerHarness.start();
     const { id, token } = await paired(home);
-    await home.portal.unplug();
-    await home.run.grants.distrust(id, token);
-    const unreachable = { kind: 'unavailable', why: 'portal_unreachable', atHand: 'distrusted' };
+    await home.portal.disconnect();
+    await home.run.grants.reportRejectedToken(id, token);
+    const unreachable = { kind: 'unavailable', reason: 'portal_unreachable', unusableTokenReason: 'distrusted' };
     expect(await home.run.tokenIssuer.issue(id, null)).toMatchObject(unreachable);
     await home.crash();
     await home.start();
@@ -65,7 +65,7 @@ describe('a token that the cloud refused', () => {
     home.time.reboot(home.time.wall);
     await home.start();
     expect(await home.token(id)).toBe('unavailable');
-    await home.portal.plug();
+    await home.portal.reconnect();
     await home.time.pass(MINUTE);
     expect(home.refreshes).toBe(1);
     expect(await home.whoami(await home.token(id))).toBe(200);
@@ -79,17 +79,17 @@ describe('a token that the cloud refused', () => {
   ] as const)(
     'is said to be what it is after a restart too, and %o to be what keeps the next one away',
     async (fault, why) => {
-      await using home = await Home.start();
+      await using home = await BrokerHarness.start();
       const { id, token } = await paired(home);
       for (const again of [false, true]) {
-        if (typeof fault === 'string') home.unwritable.add(fault);
+        if (typeof fault === 'string') home.failingWrites.add(fault);
         else home.portal.fail('token', ...Array(9).fill(fault));
-        if (!again) await home.run.grants.distrust(id, token);
+        if (!again) await home.run.grants.reportRejectedToken(id, token);
         await home.time.pass(MINUTE);
         expect(await home.run.tokenIssuer.issue(id, null)).toMatchObject({
           kind: 'unavailable',
-          why,
-          atHand: 'distrusted',
+          reason: why,
+          unusableTokenReason: 'distrusted',
         });
         await home.stop();
         await home.start();
@@ -98,17 +98,17 @@ describe('a token that the cloud refused', () => {
   );
 
   test('is replaced once a minute, whatever the appliance says of each', async () => {
-    await using home = await Home.start();
+    await using home = await BrokerHarness.start();
     const { id, token } = await paired(home);
     const { grants, tokenIssuer } = home.run;
-    await grants.distrust(id, token);
+    await grants.reportRejectedToken(id, token);
     let last = await home.token(id);
     expect(home.refreshes).toBe(1);
     for (let minute = 1; minute < 5; minute += 1) {
       await home.time.pass(SECOND);
-      await grants.distrust(id, last);
+      await grants.reportRejectedToken(id, last);
       const none = await tokenIssuer.issue(id, null);
-      expect(none).toMatchObject({ kind: 'unavailable', why: 'no_answer_yet', atHand: 'distrusted' });
+      expect(none).toMatchObject({ kind: 'unavailable', reason: 'no_answer_yet', unusableTokenReason: 'distrusted' });
       expect(none.kind === 'unavailable' && none.retryAfter).toBe(59);
       for (let s = 0; s < 59; s += 1) {
         expect(await home.token(id)).toBe('unavailable');
@@ -126,10 +126,10 @@ describe('a token that the cloud refused', () => {
   });
 
   test('leaves its grant with its usual times once there is another', async () => {
-    await using home = await Home.start();
+    await using home = await BrokerHarness.start();
     const { id, token } = await paired(home);
     await home.time.pass(10 * MINUTE);
-    await home.run.grants.distrust(id, token);
+    await home.run.grants.reportRejectedToken(id, token);
     await home.time.settle();
     expect(home.refreshes).toBe(1);
     await home.time.pass(47 * MINUTE);
@@ -139,11 +139,11 @@ describe('a token that the cloud refused', () => {
   });
 
   test('stays so where the portal gives the very same one again, and is asked about once a minute', async () => {
-    await using home = await Home.start();
+    await using home = await BrokerHarness.start();
     const { id, token } = await paired(home);
     const same = (body: string) => JSON.stringify({ ...JSON.parse(body), access_token: token });
     home.portal.fail('token', { kind: 'alter', with: same }, { kind: 'alter', with: same });
-    await home.run.grants.distrust(id, token);
+    await home.run.grants.reportRejectedToken(id, token);
     expect(await home.token(id)).toBe('unavailable');
     expect(await home.run.store.grant(id)).toMatchObject({
       grant: { generation: 2, distrusted: { boot: 'boot-1' } },
@@ -158,7 +158,7 @@ describe('a token that the cloud refused', () => {
 });
 
 describe('a refresh that is under way when its token is refused', () => {
-  async function withAnswerUnderWay(home: Home, id: string) {
+  async function withAnswerUnderWay(home: BrokerHarness, id: string) {
     const answer = Promise.withResolvers<void>();
     home.portal.fail('token', { kind: 'wait', until: answer.promise });
     const refreshing = home.run.grants.refresh(id);
@@ -167,10 +167,10 @@ describe('a refresh that is under way when its token is refused', () => {
   }
 
   test('brings the next one: its result is kept, and no other refresh is sent', async () => {
-    await using home = await Home.start();
+    await using home = await BrokerHarness.start();
     const { id, token } = await paired(home);
     const { answer, refreshing } = await withAnswerUnderWay(home, id);
-    await home.run.grants.distrust(id, token);
+    await home.run.grants.reportRejectedToken(id, token);
     const asked = home.token(id);
     answer.resolve();
     await refreshing;
@@ -183,14 +183,14 @@ describe('a refresh that is under way when its token is refused', () => {
   });
 
   test('and is put off does not make it good again', async () => {
-    await using home = await Home.start();
+    await using home = await BrokerHarness.start();
     const { id, token } = await paired(home);
     const answer = Promise.withResolvers<void>();
-    home.held.set('endAttempt', answer.promise);
+    home.delayedWrites.set('endAttempt', answer.promise);
     home.portal.fail('token', { kind: 'answer', status: 503, headers: { 'retry-after': '120' } });
     const refreshing = home.run.grants.refresh(id);
     await expect.poll(() => home.refreshes).toBe(1);
-    await home.run.grants.distrust(id, token);
+    await home.run.grants.reportRejectedToken(id, token);
     answer.resolve();
     await refreshing;
     expect(await home.token(id)).toBe('unavailable');
@@ -203,13 +203,13 @@ describe('a refresh that is under way when its token is refused', () => {
   });
 
   test('and whose successor is being written keeps it', async () => {
-    await using home = await Home.start();
+    await using home = await BrokerHarness.start();
     const { id, token } = await paired(home);
     const disk = Promise.withResolvers<void>();
-    home.held.set('replaceGrant', disk.promise);
+    home.delayedWrites.set('replaceGrant', disk.promise);
     const refreshing = home.run.grants.refresh(id);
     await expect.poll(() => home.emulator.grants()[0]?.generation).toBe(2);
-    await home.run.grants.distrust(id, token);
+    await home.run.grants.reportRejectedToken(id, token);
     disk.resolve();
     await refreshing;
     expect(await home.whoami(await home.token(id))).toBe(200);
@@ -220,7 +220,7 @@ describe('a refresh that is under way when its token is refused', () => {
 test.each(['early', 'late'] as const)(
   'in doubt (%s) the old refresh token need not rest for a token that is worth nothing',
   async (retryLostAnswer) => {
-    await using home = await Home.start({ retryLostAnswer });
+    await using home = await BrokerHarness.start({ retryLostAnswer });
     const { id, token } = await paired(home);
     home.portal.fail('token', { kind: 'drop' });
     if (retryLostAnswer === 'early') home.portal.fail('token', { kind: 'drop' });
@@ -228,7 +228,7 @@ test.each(['early', 'late'] as const)(
     const before = home.refreshes;
     expect(before).toBe(retryLostAnswer === 'early' ? 2 : 1);
     expect(await home.token(id)).toBe(token);
-    await home.run.grants.distrust(id, token);
+    await home.run.grants.reportRejectedToken(id, token);
     expect(await home.whoami(await home.token(id))).toBe(200);
     expect(home.refreshes).toBe(before + 1);
     expect(home.run.grants.get(id)?.health).toEqual({ kind: 'good' });
@@ -236,12 +236,12 @@ test.each(['early', 'late'] as const)(
 );
 
 test('after a final refusal it is not handed out either: a person is needed at once', async () => {
-  await using home = await Home.start();
+  await using home = await BrokerHarness.start();
   const { id, token } = await paired(home);
   home.portal.fail('token', { kind: 'answer', status: 400, body: '{"error":"invalid_grant"}' });
   await home.run.grants.refresh(id);
   expect(await home.token(id)).toBe(token);
-  await home.run.grants.distrust(id, token);
+  await home.run.grants.reportRejectedToken(id, token);
   expect(await home.token(id)).toBe('needs_pairing');
   expect(home.refreshes).toBe(1);
   await home.pairAgain('wallbox');
@@ -250,16 +250,16 @@ test('after a final refusal it is not handed out either: a person is needed at o
 
 describe('while the store can not be written', () => {
   test('it is known all the same, that is told in the log, and it is written down with the next attempt', async () => {
-    await using home = await Home.start();
+    await using home = await BrokerHarness.start();
     const { id, token } = await paired(home);
-    for (const name of ['distrust', 'beginAttempt'] as const) home.unwritable.add(name);
-    await home.run.grants.distrust(id, token);
+    for (const name of ['markTokenRejected', 'beginAttempt'] as const) home.failingWrites.add(name);
+    await home.run.grants.reportRejectedToken(id, token);
     expect(await home.token(id)).toBe('unavailable');
     expect(home.events.map(({ event }) => event)).toEqual(
       expect.arrayContaining(['access_token_rejected', 'store_unwritable']),
     );
     expect(home.refreshes).toBe(0);
-    home.unwritable.clear();
+    home.failingWrites.clear();
     home.portal.fail('token', { kind: 'answer', status: 503 });
     await home.time.pass(3 * SECOND);
     expect(home.refreshes).toBeGreaterThanOrEqual(1);
@@ -269,20 +269,20 @@ describe('while the store can not be written', () => {
   });
 
   test('a token of a grant that is only in memory is not handed out again, and that is saved with it', async () => {
-    await using home = await Home.start();
+    await using home = await BrokerHarness.start();
     const { id } = await paired(home);
-    home.unwritable.add('replaceGrant');
+    home.failingWrites.add('replaceGrant');
     await home.run.grants.refresh(id);
     const token = await home.token(id);
-    await home.run.grants.distrust(id, token);
+    await home.run.grants.reportRejectedToken(id, token);
     expect(await home.token(id)).toBe('unavailable');
-    home.unwritable.clear();
-    await home.portal.unplug();
+    home.failingWrites.clear();
+    await home.portal.disconnect();
     await home.stop();
     await home.start();
     expect(home.run.grants.get(id)?.grant).toMatchObject({ generation: 2 });
     expect(await home.token(id)).toBe('unavailable');
-    await home.portal.plug();
+    await home.portal.reconnect();
     await home.time.pass(MINUTE);
     expect(await home.whoami(await home.token(id))).toBe(200);
   });

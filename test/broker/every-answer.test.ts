@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { inShort } from '../support/long.ts';
-import { answerOf } from '../support/raw-server.ts';
-import { Home } from './home.ts';
+import { selectRows } from '../support/long.ts';
+import { httpResponse } from '../support/raw-server.ts';
+import { BrokerHarness } from './broker-harness.ts';
 
 const TOKENS = '{"access_token":"another-access-token","refresh_token":"another-refresh-token","expires_in":3600}';
 const bodies = {
@@ -15,7 +15,7 @@ const bodies = {
 
 /** The ends of each line of the portal's table of outcomes, whose every row test/portal/every-answer.test.ts holds. */
 const ENDS = [100, 199, 200, 204, 299, 300, 399, 400, 401, 429, 499, 500, 502, 503, 599];
-const statuses = inShort(
+const statuses = selectRows(
   Array.from({ length: 500 }, (_, index) => 100 + index),
   ENDS,
 );
@@ -23,12 +23,12 @@ const statuses = inShort(
 test.concurrent.each(Object.entries(bodies))(
   'no answer with %s deletes a grant, whatever its status: the tokens stay until others are in their place',
   async (name, body) => {
-    await using home = await Home.start({ retryLostAnswer: 'late' });
-    const id = await home.paired();
+    await using home = await BrokerHarness.start({ retryLostAnswer: 'late' });
+    const id = await home.addPairedAppliance();
     const wrong: string[] = [];
     for (const status of statuses) {
       const before = (await home.run.store.grant(id)) ?? expect.fail(`gone before ${status}`);
-      home.portal.fail('token', { kind: 'bytes', bytes: answerOf(status, body) });
+      home.portal.fail('token', { kind: 'bytes', bytes: httpResponse(status, body) });
       await home.run.grants.refresh(id);
       const after = (await home.run.store.grant(id)) ?? expect.fail(`gone by ${status}`);
 

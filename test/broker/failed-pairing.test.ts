@@ -1,18 +1,18 @@
 import { expect, test } from 'vitest';
 import { applianceStatus } from '../../src/broker/appliances/appliance-status.ts';
 import { DAY, MINUTE, SECOND } from '../core/samples.ts';
-import { Home } from './home.ts';
+import { BrokerHarness } from './broker-harness.ts';
 
-function failureOf(home: Home, name = 'wallbox') {
-  const appliance = home.run.appliances.named(name);
+function failureOf(home: BrokerHarness, name = 'wallbox') {
+  const appliance = home.run.appliances.get(name);
   const { state, pairingFailed } = applianceStatus(appliance, home.run, () => '');
   return { state, reason: pairingFailed?.reason };
 }
 
 test('status has why the last pairing failed for a day, over a restart too', async () => {
-  await using home = await Home.start();
-  await home.add('wallbox');
-  await home.begin('wallbox');
+  await using home = await BrokerHarness.start();
+  await home.addAppliance('wallbox');
+  await home.beginPairing('wallbox');
   await home.time.pass(15 * MINUTE + SECOND);
   expect(failureOf(home)).toEqual({ state: 'unpaired', reason: 'expired' });
   await home.stop();
@@ -25,12 +25,12 @@ test('status has why the last pairing failed for a day, over a restart too', asy
 });
 
 test('what the configuration was to blame for is told until the hub is started with it anew', async () => {
-  await using home = await Home.start();
-  await home.add('wallbox');
-  await home.begin('wallbox');
+  await using home = await BrokerHarness.start();
+  await home.addAppliance('wallbox');
+  await home.beginPairing('wallbox');
   await home.time.pass(15 * MINUTE + SECOND);
   home.portal.fail('config', { kind: 'answer', status: 404 });
-  await home.begin('wallbox');
+  await home.beginPairing('wallbox');
   await home.time.pass(MINUTE);
   expect(failureOf(home)).toEqual({ state: 'unpaired', reason: 'client_unknown' });
   await home.stop();
@@ -39,14 +39,14 @@ test('what the configuration was to blame for is told until the hub is started w
 });
 
 test('an appliance that is unpaired has no failed pairing any more, also after a restart', async () => {
-  await using home = await Home.start();
-  await home.add('wallbox');
+  await using home = await BrokerHarness.start();
+  await home.addAppliance('wallbox');
   for (const _ of [1, 2]) {
-    await home.begin('wallbox');
+    await home.beginPairing('wallbox');
     await home.time.pass(15 * MINUTE + SECOND);
   }
   expect(failureOf(home).reason).toBe('expired');
-  await home.run.pairings.forgetFailures(home.run.appliances.named('wallbox').id);
+  await home.run.pairings.clearFailures(home.run.appliances.get('wallbox').id);
   expect(failureOf(home)).toEqual({ state: 'unpaired', reason: undefined });
   await home.stop();
   await home.start();
@@ -54,16 +54,16 @@ test('an appliance that is unpaired has no failed pairing any more, also after a
 });
 
 test('another pairing takes its place, and a device flow that nobody opens does not', async () => {
-  await using home = await Home.start();
-  const { appliance } = await home.add('wallbox');
-  await home.begin('wallbox');
+  await using home = await BrokerHarness.start();
+  const { appliance } = await home.addAppliance('wallbox');
+  await home.beginPairing('wallbox');
   await home.time.pass(15 * MINUTE + SECOND);
   expect(failureOf(home)).toEqual({ state: 'unpaired', reason: 'expired' });
   await home.run.deviceFlows.begin(appliance, null);
   expect(failureOf(home)).toEqual({ state: 'pairing', reason: undefined });
   await home.time.pass(15 * MINUTE + SECOND);
   expect(failureOf(home)).toEqual({ state: 'unpaired', reason: 'expired' });
-  await home.begin('wallbox');
+  await home.beginPairing('wallbox');
   expect(failureOf(home)).toEqual({ state: 'pairing', reason: undefined });
   await home.time.pass(15 * MINUTE + SECOND);
   expect(failureOf(home).reason).toBe('expired');

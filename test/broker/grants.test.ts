@@ -1,22 +1,22 @@
 import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import { Home } from './home.ts';
+import { BrokerHarness } from './broker-harness.ts';
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 
-const healthOf = (home: Home, id: string) => home.run.grants.get(id)?.health;
-const problemOf = (home: Home, id: string) => {
+const healthOf = (home: BrokerHarness, id: string) => home.run.grants.get(id)?.health;
+const problemOf = (home: BrokerHarness, id: string) => {
   const health = healthOf(home, id);
   return health === undefined || health.kind === 'good' ? null : health.problem.code;
 };
 
 describe('a grant that is at work', () => {
   test('is refreshed at 80 % of the life of its token, again and again, and no token is used twice', async () => {
-    await using home = await Home.start();
-    const id = await home.paired();
+    await using home = await BrokerHarness.start();
+    const id = await home.addPairedAppliance();
     await home.time.pass(47 * MINUTE);
     expect(home.refreshes).toBe(0);
     await home.time.pass(2 * MINUTE);
@@ -29,8 +29,8 @@ describe('a grant that is at work', () => {
   });
 
   test('is refreshed when the machine wakes from sleep', async () => {
-    await using home = await Home.start();
-    const id = await home.paired();
+    await using home = await BrokerHarness.start();
+    const id = await home.addPairedAppliance();
     home.time.suspend(5 * HOUR);
     await home.time.pass(MINUTE);
     expect(home.refreshes).toBe(1);
@@ -38,8 +38,8 @@ describe('a grant that is at work', () => {
   });
 
   test('does not care for jumps of the wall clock', async () => {
-    await using home = await Home.start();
-    const id = await home.paired();
+    await using home = await BrokerHarness.start();
+    const id = await home.addPairedAppliance();
     const token = await home.token(id);
     for (const jump of [-400 * 24 * HOUR, 400 * 24 * HOUR, 9 * 365 * 24 * HOUR]) {
       const right = home.time.wall;
@@ -52,8 +52,8 @@ describe('a grant that is at work', () => {
   });
 
   test('goes on after a restart where it was', async () => {
-    await using home = await Home.start();
-    const id = await home.paired();
+    await using home = await BrokerHarness.start();
+    const id = await home.addPairedAppliance();
     const token = await home.token(id);
     await home.time.pass(20 * MINUTE);
     await home.stop();
@@ -68,8 +68,8 @@ describe('a grant that is at work', () => {
   test.each([-5 * HOUR, 0, 5 * HOUR])(
     'is refreshed after a boot before it is handed out, with the wall clock off by %d ms',
     async (off) => {
-      await using home = await Home.start();
-      const id = await home.paired();
+      await using home = await BrokerHarness.start();
+      const id = await home.addPairedAppliance();
       await home.stop();
       home.time.reboot(home.time.wall + off);
       await home.start();
@@ -80,8 +80,8 @@ describe('a grant that is at work', () => {
   );
 
   test('is refreshed within half a lifetime after a boot, where no appliance asks', async () => {
-    await using home = await Home.start();
-    await home.paired();
+    await using home = await BrokerHarness.start();
+    await home.addPairedAppliance();
     await home.stop();
     home.time.reboot(0);
     await home.start();
@@ -92,9 +92,9 @@ describe('a grant that is at work', () => {
   });
 
   test('serves on after a boot as soon as the refresh of another one has told the time', async () => {
-    await using home = await Home.start();
-    const other = await home.paired('heater');
-    const id = await home.paired();
+    await using home = await BrokerHarness.start();
+    const other = await home.addPairedAppliance('heater');
+    const id = await home.addPairedAppliance();
     const token = await home.token(id);
     await home.stop();
     home.time.reboot(home.time.wall + MINUTE);
@@ -107,9 +107,9 @@ describe('a grant that is at work', () => {
   });
 
   test('of twelve that come due while the portal answers nobody eight are refreshed, and one that an appliance asks for does not wait for them', async () => {
-    await using home = await Home.start();
+    await using home = await BrokerHarness.start();
     const ids: string[] = [];
-    for (let i = 0; i < 12; i += 1) ids.push(await home.paired(`appliance-${i}`));
+    for (let i = 0; i < 12; i += 1) ids.push(await home.addPairedAppliance(`appliance-${i}`));
     const answer = Promise.withResolvers<void>();
     home.portal.fail('token', ...Array(8).fill({ kind: 'wait', until: answer.promise } as const));
     home.time.suspend(50 * MINUTE);
@@ -128,8 +128,8 @@ describe('a grant that is at work', () => {
   });
 
   test('has the age of its token counted from when it was asked for, and not from when a slow answer came', async () => {
-    await using home = await Home.start();
-    const id = await home.paired();
+    await using home = await BrokerHarness.start();
+    const id = await home.addPairedAppliance();
     const answer = Promise.withResolvers<void>();
     home.portal.fail('token', { kind: 'wait', until: answer.promise });
     const refreshing = home.run.grants.refresh(id);
@@ -141,8 +141,8 @@ describe('a grant that is at work', () => {
   });
 
   test('keeps its refresh token where the answer brings none', async () => {
-    await using home = await Home.start({ emulator: { refreshGrace: 9 } });
-    const id = await home.paired();
+    await using home = await BrokerHarness.start({ emulator: { refreshGrace: 9 } });
+    const id = await home.addPairedAppliance();
     const before = home.run.grants.get(id)?.grant.refreshToken.reveal();
     home.portal.fail('token', { kind: 'alter', with: (body) => body.replace('refresh_token', 'x') });
     await home.run.grants.refresh(id);
@@ -156,8 +156,8 @@ describe('a grant that is at work', () => {
 
 describe('when the answer to a refresh is lost', () => {
   test('and the portal has a grace time: the old token is tried once more within seconds, and all is well', async () => {
-    await using home = await Home.start({ emulator: { refreshGrace: 1, onReuse: 'revoke-family' } });
-    const id = await home.paired();
+    await using home = await BrokerHarness.start({ emulator: { refreshGrace: 1, onReuse: 'revoke-family' } });
+    const id = await home.addPairedAppliance();
     home.portal.fail('token', { kind: 'commit then drop' });
     await home.untilRefreshed();
     expect(problemOf(home, id)).toBe('answer_lost');
@@ -171,8 +171,8 @@ describe('when the answer to a refresh is lost', () => {
   test.each(['truncate', 'commit then drop'] as const)(
     'twice (%s): then not again until shortly before the token at hand ends',
     async (kind) => {
-      await using home = await Home.start();
-      const id = await home.paired();
+      await using home = await BrokerHarness.start();
+      const id = await home.addPairedAppliance();
       const token = await home.token(id);
       home.portal.fail('token', { kind }, { kind });
       await home.untilRefreshed();
@@ -192,8 +192,8 @@ describe('when the answer to a refresh is lost', () => {
   );
 
   test('with retry_lost_answer late the old token rests until the token at hand has ended, restarts or not', async () => {
-    await using home = await Home.start({ retryLostAnswer: 'late' });
-    const id = await home.paired();
+    await using home = await BrokerHarness.start({ retryLostAnswer: 'late' });
+    const id = await home.addPairedAppliance();
     const token = await home.token(id);
     home.portal.fail('token', { kind: 'drop' });
     await home.untilRefreshed();
@@ -216,9 +216,9 @@ describe('when the answer to a refresh is lost', () => {
   });
 
   test('with retry_lost_answer late it rests after a boot, too, as soon as the true time is known', async () => {
-    await using home = await Home.start({ retryLostAnswer: 'late' });
-    const id = await home.paired();
-    const other = await home.paired('heatpump');
+    await using home = await BrokerHarness.start({ retryLostAnswer: 'late' });
+    const id = await home.addPairedAppliance();
+    const other = await home.addPairedAppliance('heatpump');
     home.portal.fail('token', { kind: 'drop' });
     await home.run.grants.refresh(id);
     const token = await home.token(id);
@@ -240,8 +240,8 @@ describe('when the answer to a refresh is lost', () => {
   });
 
   test('by a power cut: the next run knows of the attempt, and is in doubt', async () => {
-    await using home = await Home.start({ emulator: { refreshGrace: 1 } });
-    const id = await home.paired();
+    await using home = await BrokerHarness.start({ emulator: { refreshGrace: 1 } });
+    const id = await home.addPairedAppliance();
     const answer = Promise.withResolvers<void>();
     home.portal.fail('token', { kind: 'wait', until: answer.promise });
     void home.run.grants.refresh(id);
@@ -260,11 +260,11 @@ describe('when the answer to a refresh is lost', () => {
 });
 
 describe('a person is told once', () => {
-  const told = (home: Home, event: string) => home.events.filter((one) => one.event === event);
+  const told = (home: BrokerHarness, event: string) => home.events.filter((one) => one.event === event);
 
   test('that an answer was lost, however often that happens again and the hub is started', async () => {
-    await using home = await Home.start({ retryLostAnswer: 'late' });
-    const id = await home.paired();
+    await using home = await BrokerHarness.start({ retryLostAnswer: 'late' });
+    const id = await home.addPairedAppliance();
     home.portal.fail('token', { kind: 'drop' }, { kind: 'drop' }, { kind: 'answer', status: 429 });
     await home.untilRefreshed();
     expect(told(home, 'answer_lost')).toMatchObject([
@@ -280,8 +280,8 @@ describe('a person is told once', () => {
   });
 
   test('that a person must log in, and which it was', async () => {
-    await using home = await Home.start();
-    const id = await home.paired();
+    await using home = await BrokerHarness.start();
+    const id = await home.addPairedAppliance();
     home.portal.fail('token', { kind: 'answer', status: 400, body: '{"error":"invalid_grant"}' });
     await home.untilRefreshed();
     await home.stop();
@@ -296,8 +296,8 @@ describe('a person is told once', () => {
 });
 
 test('the attempt is written ahead with the token it was for: of another one it says nothing', async () => {
-  await using home = await Home.start();
-  const id = await home.paired();
+  await using home = await BrokerHarness.start();
+  const id = await home.addPairedAppliance();
   const stored = (await home.run.store.grant(id)) ?? expect.fail();
   const answer = Promise.withResolvers<void>();
   home.portal.fail('token', { kind: 'wait', until: answer.promise });
@@ -314,24 +314,24 @@ test('the attempt is written ahead with the token it was for: of another one it 
 });
 
 test('a send that fails in an unheard-of way leaves a doubt: nobody knows what the portal has got', async () => {
-  await using home = await Home.start({ retryLostAnswer: 'late' });
-  const id = await home.paired();
-  home.unheardOf = true;
+  await using home = await BrokerHarness.start({ retryLostAnswer: 'late' });
+  const id = await home.addPairedAppliance();
+  home.portalThrows = true;
   await home.run.grants.refresh(id);
-  home.unheardOf = false;
+  home.portalThrows = false;
   expect(problemOf(home, id)).toBe('answer_lost');
   await home.time.pass(30 * MINUTE);
   expect(home.refreshes).toBe(0);
 });
 
 test('a doubt that could not be written down is with the next attempt, so that no crash makes it one send less', async () => {
-  await using home = await Home.start({ emulator: { refreshGrace: 9 } });
-  const id = await home.paired();
-  home.unwritable.add('endAttempt');
+  await using home = await BrokerHarness.start({ emulator: { refreshGrace: 9 } });
+  const id = await home.addPairedAppliance();
+  home.failingWrites.add('endAttempt');
   home.portal.fail('token', { kind: 'drop' }, { kind: 'wait', until: new Promise(() => undefined) });
   await home.untilRefreshed();
   expect(await home.run.store.grant(id)).toMatchObject({ grant: { doubt: null } });
-  home.unwritable.clear();
+  home.failingWrites.clear();
   await home.time.pass(SECOND);
   home.time.skip(3 * SECOND);
   await expect.poll(() => home.refreshes).toBe(2);
@@ -341,13 +341,13 @@ test('a doubt that could not be written down is with the next attempt, so that n
 });
 
 test('out of reach nothing is lost: it is refreshed when the portal is back', async () => {
-  await using home = await Home.start();
-  const id = await home.paired();
-  await home.portal.unplug();
+  await using home = await BrokerHarness.start();
+  const id = await home.addPairedAppliance();
+  await home.portal.disconnect();
   await home.time.pass(2 * 24 * HOUR);
   expect(problemOf(home, id)).toBe('portal_unreachable');
   expect(await home.run.store.grant(id)).toMatchObject({ attempt: null, grant: { doubt: null, refused: null } });
-  await home.portal.plug();
+  await home.portal.reconnect();
   await home.time.pass(6 * MINUTE);
   expect(await home.whoami(await home.token(id))).toBe(200);
   expect(home.emulator.observations.refreshTokensRepeated).toBe(0);
@@ -356,8 +356,8 @@ test('out of reach nothing is lost: it is refreshed when the portal is back', as
 test.each(['early', 'late'] as const)(
   'a person may have it refreshed at once, in doubt (%s) and when refused',
   async (retryLostAnswer) => {
-    await using home = await Home.start({ emulator: { refreshGrace: 9 }, retryLostAnswer });
-    const id = await home.paired();
+    await using home = await BrokerHarness.start({ emulator: { refreshGrace: 9 }, retryLostAnswer });
+    const id = await home.addPairedAppliance();
     home.portal.fail('token', { kind: 'drop' });
     if (retryLostAnswer === 'early') home.portal.fail('token', { kind: 'drop' });
     await home.untilRefreshed();
@@ -375,7 +375,7 @@ test.each(['early', 'late'] as const)(
 );
 
 describe('an answer that comes late', () => {
-  async function withAnswerUnderWay(home: Home, id: string) {
+  async function withAnswerUnderWay(home: BrokerHarness, id: string) {
     const answer = Promise.withResolvers<void>();
     home.portal.fail('token', { kind: 'wait', until: answer.promise });
     const refreshing = home.run.grants.refresh(id);
@@ -384,10 +384,10 @@ describe('an answer that comes late', () => {
   }
 
   test('for a grant that was forgotten is thrown away', async () => {
-    await using home = await Home.start();
-    const id = await home.paired();
+    await using home = await BrokerHarness.start();
+    const id = await home.addPairedAppliance();
     const { refreshing, answer } = await withAnswerUnderWay(home, id);
-    await home.run.grants.forget(id);
+    await home.run.grants.delete(id);
     answer.resolve();
     await refreshing;
     expect(home.run.grants.get(id)).toBeUndefined();
@@ -397,10 +397,10 @@ describe('an answer that comes late', () => {
   });
 
   test('for a grant that was paired anew is thrown away', async () => {
-    await using home = await Home.start();
-    const id = await home.paired();
+    await using home = await BrokerHarness.start();
+    const id = await home.addPairedAppliance();
     const { refreshing, answer } = await withAnswerUnderWay(home, id);
-    const run = await home.run.pairings.begin(home.run.appliances.named('wallbox'));
+    const run = await home.run.pairings.begin(home.run.appliances.get('wallbox'));
     await expect.poll(() => run.pairing.step.kind).toBe('waiting');
     await home.login(run);
     home.time.skip(10 * SECOND);
@@ -415,8 +415,8 @@ describe('an answer that comes late', () => {
   });
 
   test('is waited for when the hub is stopped, and saved', async () => {
-    await using home = await Home.start();
-    const id = await home.paired();
+    await using home = await BrokerHarness.start();
+    const id = await home.addPairedAppliance();
     const { answer } = await withAnswerUnderWay(home, id);
     const stopping = home.stop();
     const stopped = await Promise.race([stopping.then(() => true), sleep(100, false)]);
@@ -430,8 +430,8 @@ describe('an answer that comes late', () => {
 });
 
 test('another hub on the same store is noticed: what it wrote is taken, and what this one got is not put over it', async () => {
-  await using home = await Home.start();
-  const id = await home.paired();
+  await using home = await BrokerHarness.start();
+  const id = await home.addPairedAppliance();
   const stored = await home.run.store.grant(id);
   if (stored === null) throw new Error('no grant');
   const others = { ...stored.grant, generation: 2, scope: 'RemoteControl' };
@@ -442,11 +442,11 @@ test('another hub on the same store is noticed: what it wrote is taken, and what
 });
 
 test('tokens that come after another hub has written the grant are not put over what it wrote, nor served', async () => {
-  await using home = await Home.start();
-  const id = await home.paired();
+  await using home = await BrokerHarness.start();
+  const id = await home.addPairedAppliance();
   const stored = (await home.run.store.grant(id)) ?? expect.fail();
   const disk = Promise.withResolvers<void>();
-  home.held.set('replaceGrant', disk.promise);
+  home.delayedWrites.set('replaceGrant', disk.promise);
   const refreshing = home.run.grants.refresh(id);
   await expect.poll(() => home.refreshes).toBe(1);
   expect(await home.run.store.replaceGrant({ ...stored.grant, generation: 2, scope: 'RemoteControl' })).toBe(true);
@@ -458,11 +458,11 @@ test('tokens that come after another hub has written the grant are not put over 
 });
 
 test('a refusal of a token that is no longer the one stored condemns nothing', async () => {
-  await using home = await Home.start();
-  const id = await home.paired();
+  await using home = await BrokerHarness.start();
+  const id = await home.addPairedAppliance();
   const stored = (await home.run.store.grant(id)) ?? expect.fail();
   const disk = Promise.withResolvers<void>();
-  home.held.set('endAttempt', disk.promise);
+  home.delayedWrites.set('endAttempt', disk.promise);
   home.portal.fail('token', { kind: 'answer', status: 400, body: '{"error":"invalid_grant"}' });
   const refreshing = home.run.grants.refresh(id);
   await expect.poll(() => home.refreshes).toBe(1);
@@ -477,9 +477,9 @@ test('a refusal of a token that is no longer the one stored condemns nothing', a
 
 describe('while the store can not be written', () => {
   test('the successor is served from memory, and saved as soon as that goes', async () => {
-    await using home = await Home.start();
-    const id = await home.paired();
-    home.unwritable.add('replaceGrant');
+    await using home = await BrokerHarness.start();
+    const id = await home.addPairedAppliance();
+    home.failingWrites.add('replaceGrant');
     await home.untilRefreshed();
     const token = await home.token(id);
     expect(await home.whoami(token)).toBe(200);
@@ -487,7 +487,7 @@ describe('while the store can not be written', () => {
     expect(await home.run.store.grant(id)).toMatchObject({ grant: { generation: 1 } });
     await home.time.pass(10 * MINUTE);
     expect(home.refreshes).toBe(1);
-    home.unwritable.clear();
+    home.failingWrites.clear();
     await home.time.pass(5 * MINUTE);
     expect(healthOf(home, id)).toEqual({ kind: 'good' });
     const kept = await home.run.store.grant(id);
@@ -498,49 +498,49 @@ describe('while the store can not be written', () => {
   });
 
   test('a refresh that could not be written ahead is not sent, and the token at hand serves to its end', async () => {
-    await using home = await Home.start();
-    const id = await home.paired();
+    await using home = await BrokerHarness.start();
+    const id = await home.addPairedAppliance();
     const token = await home.token(id);
-    home.unwritable.add('beginAttempt');
+    home.failingWrites.add('beginAttempt');
     await home.time.pass(59 * MINUTE);
     expect(home.refreshes).toBe(0);
     expect(problemOf(home, id)).toBe('store_unwritable');
     expect(await home.token(id)).toBe(token);
-    home.unwritable.clear();
+    home.failingWrites.clear();
     await home.time.pass(5 * MINUTE);
     expect(home.refreshes).toBe(1);
     expect(healthOf(home, id)).toEqual({ kind: 'good' });
   });
 
   test('a doubt is known all the same, now and after the next start', async () => {
-    await using home = await Home.start({ retryLostAnswer: 'late' });
-    const id = await home.paired();
-    home.unwritable.add('endAttempt');
+    await using home = await BrokerHarness.start({ retryLostAnswer: 'late' });
+    const id = await home.addPairedAppliance();
+    home.failingWrites.add('endAttempt');
     home.portal.fail('token', { kind: 'commit then drop' });
     await home.untilRefreshed();
     expect(problemOf(home, id)).toBe('answer_lost');
     await home.stop();
-    home.unwritable.clear();
+    home.failingWrites.clear();
     await home.start();
     expect(problemOf(home, id)).toBe('answer_lost');
     expect(await home.run.store.grant(id)).toMatchObject({ attempt: null, grant: { doubt: { sends: 1 } } });
   });
 
   test('a grant is kept when it should be forgotten, and that is said', async () => {
-    await using home = await Home.start();
-    const id = await home.paired();
-    home.unwritable.add('forgetGrant');
-    await expect(home.run.grants.forget(id)).rejects.toMatchObject({ code: 'store_unwritable' });
+    await using home = await BrokerHarness.start();
+    const id = await home.addPairedAppliance();
+    home.failingWrites.add('forgetGrant');
+    await expect(home.run.grants.delete(id)).rejects.toMatchObject({ code: 'store_unwritable' });
     expect(await home.whoami(await home.token(id))).toBe(200);
   });
 
   test('a grant that was only in memory does not come back after it was forgotten', async () => {
-    await using home = await Home.start();
-    const id = await home.paired();
-    home.unwritable.add('replaceGrant');
+    await using home = await BrokerHarness.start();
+    const id = await home.addPairedAppliance();
+    home.failingWrites.add('replaceGrant');
     await home.untilRefreshed();
-    home.unwritable.clear();
-    await home.run.grants.forget(id);
+    home.failingWrites.clear();
+    await home.run.grants.delete(id);
     expect(await home.run.store.grants()).toEqual([]);
     await home.stop();
     await home.start();
@@ -549,8 +549,8 @@ describe('while the store can not be written', () => {
 });
 
 test('an appliance whose portal is no longer configured keeps its grant', async () => {
-  await using home = await Home.start();
-  const id = await home.paired();
+  await using home = await BrokerHarness.start();
+  const id = await home.addPairedAppliance();
   const token = await home.token(id);
   home.configured = false;
   await home.time.pass(50 * MINUTE);

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { applianceStatus } from '../../src/broker/appliances/appliance-status.ts';
-import { houseFacts } from '../../src/broker/reports/notice-facts.ts';
-import { hubProblems } from '../../src/hub/hub-problems.ts';
-import { Home } from './home.ts';
+import { collectNoticeInput } from '../../src/broker/reports/notice-input.ts';
+import { findHubProblems } from '../../src/hub/hub-problems.ts';
+import { BrokerHarness } from './broker-harness.ts';
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
@@ -11,33 +11,33 @@ const HOUR = 60 * MINUTE;
 const WRONG_CLIENT = { kind: 'answer', status: 401, body: '{"error":"invalid_client"}' } as const;
 
 /** How the home stands, as `status` has it. */
-function judged({ run }: Home) {
+function judged({ run }: BrokerHarness) {
   const { appliances, grants, store, notices } = run;
   const listed = appliances.list().map((one) => [one, applianceStatus(one, run, String)] as const);
-  const problems = hubProblems({
+  const problems = findHubProblems({
     store,
     nameOf: (id) => appliances.byId(id)?.name ?? id,
-    started: '2031-05-05T06:07:08Z',
+    startedAt: '2031-05-05T06:07:08Z',
     appliances: listed,
     isUnsaved: (id) => grants.get(id)?.isUnsaved === true,
     ...{ idTaken: null, nameClaimed: null, unannounced: null },
   });
-  const facts = houseFacts(listed, problems, run, 'https://10.0.0.1:8443/');
+  const facts = collectNoticeInput(listed, problems, run, 'https://10.0.0.1:8443/');
   const conditions = facts.conditions.map(
     ({ code, severity, appliance }) => `${severity} ${code} ${appliance ?? 'hub'}`,
   );
-  return { conditions, problems, notices: notices.standing(facts), facts };
+  return { conditions, problems, notices: notices.activeNotices(facts), facts };
 }
 
-const codes = (home: Home) => judged(home).conditions.toSorted();
+const codes = (home: BrokerHarness) => judged(home).conditions.toSorted();
 
 /** A home with two appliances, whose portal does not take the hub's secret any more; it has been told of. */
 async function withWrongSecret() {
-  const home = await Home.start();
-  await home.paired('wallbox');
-  await home.paired('heater');
+  const home = await BrokerHarness.start();
+  await home.addPairedAppliance('wallbox');
+  await home.addPairedAppliance('heater');
   home.portal.fail('token', ...Array(100).fill(WRONG_CLIENT));
-  home.run.notices.begin(
+  home.run.notices.start(
     () => judged(home).facts,
     () => undefined,
   );
@@ -51,7 +51,7 @@ test('after a wrong secret was corrected and the hub started again, it is tried 
   expect(codes(home)).toEqual(['error misconfigured heater', 'error misconfigured wallbox']);
   expect(judged(home).notices.map(({ code }) => code)).toEqual(['misconfigured', 'misconfigured']);
   await home.stop();
-  home.portal.mend('token');
+  home.portal.clearFaults('token');
   await home.start();
   // Until they have been tried nobody knows, and nothing is asked of anybody.
   expect(codes(home)).toEqual(['warning credentials_untried heater', 'warning credentials_untried wallbox']);
@@ -79,7 +79,7 @@ test('what was told of too often to be told again is known after a start too', a
     await home.time.pass(MINUTE);
   };
   for (let times = 0; times < 3; times++) {
-    home.portal.mend('token');
+    home.portal.clearFaults('token');
     await refreshAll();
     expect(codes(home)).toEqual([]);
     home.portal.fail('token', ...Array(100).fill(WRONG_CLIENT));
@@ -93,62 +93,62 @@ test('what was told of too often to be told again is known after a start too', a
 });
 
 test('a portal that answers one request is tried by all that could not reach it, and is in reach for all', async () => {
-  await using home = await Home.start({ fraction: 0.999 });
-  await home.paired('wallbox');
-  await home.paired('heater');
-  await home.add('car');
-  await home.portal.unplug();
+  await using home = await BrokerHarness.start({ fraction: 0.999 });
+  await home.addPairedAppliance('wallbox');
+  await home.addPairedAppliance('heater');
+  await home.addAppliance('car');
+  await home.portal.disconnect();
   await home.time.pass(6 * HOUR);
   expect(codes(home)).toContain('warning portal_unreachable wallbox');
-  await home.portal.plug();
-  await home.begin('car');
+  await home.portal.reconnect();
+  await home.beginPairing('car');
   await home.time.pass(6 * SECOND);
   expect(codes(home)).toEqual(['info login_open car']);
 });
 
 test('a pairing whose portal is away waits for the portal, and for the login when there is a link', async () => {
-  await using home = await Home.start();
-  await home.add('car');
-  await home.portal.unplug();
-  await home.begin('car');
+  await using home = await BrokerHarness.start();
+  await home.addAppliance('car');
+  await home.portal.disconnect();
+  await home.beginPairing('car');
   expect(codes(home)).toEqual(['info portal_awaited car']);
-  await home.portal.plug();
+  await home.portal.reconnect();
   await home.time.pass(MINUTE);
   expect(codes(home)).toEqual(['info login_open car']);
 });
 
 test('one that answers some requests, and is out of reach for others, is tried once a minute for that at most', async () => {
-  await using home = await Home.start({ fraction: 0.999 });
-  await home.paired('wallbox');
-  await home.portal.unplug();
+  await using home = await BrokerHarness.start({ fraction: 0.999 });
+  await home.addPairedAppliance('wallbox');
+  await home.portal.disconnect();
   await home.time.pass(6 * HOUR);
-  const before = home.tries;
+  const before = home.refreshAttempts;
   for (let passed = 0; passed < HOUR; passed += 6 * SECOND) {
-    home.run.grants.portalAnswered('home');
+    home.run.grants.onPortalAvailable('home');
     await home.time.pass(6 * SECOND);
   }
-  expect(home.tries - before).toBeLessThan(65);
-  expect(home.tries - before).toBeGreaterThan(50);
+  expect(home.refreshAttempts - before).toBeLessThan(65);
+  expect(home.refreshAttempts - before).toBeGreaterThan(50);
 });
 
 test('a full disk is an error of the hub and of the appliances that wait for it, and nothing is said of tokens that there are not', async () => {
-  await using home = await Home.start();
-  await home.paired('wallbox');
-  home.unwritable.add('beginAttempt');
+  await using home = await BrokerHarness.start();
+  await home.addPairedAppliance('wallbox');
+  home.failingWrites.add('beginAttempt');
   await home.time.pass(HOUR);
   expect(codes(home)).toEqual(['error store_unwritable hub', 'error store_unwritable wallbox']);
   const { problems, notices } = judged(home);
   expect(problems).toMatchObject([{ code: 'store_unwritable', message: expect.not.stringContaining('memory') }]);
   expect(notices).toMatchObject([{ code: 'store_unwritable', severity: 'error', appliance: null }]);
-  home.unwritable.clear();
+  home.failingWrites.clear();
   await home.time.pass(10 * MINUTE);
   expect(codes(home)).toEqual([]);
 });
 
 test('tokens that came and could not be written are named, with what would end them', async () => {
-  await using home = await Home.start();
-  await home.paired('wallbox');
-  home.unwritable.add('replaceGrant');
+  await using home = await BrokerHarness.start();
+  await home.addPairedAppliance('wallbox');
+  home.failingWrites.add('replaceGrant');
   await home.untilRefreshed();
   await home.time.pass(MINUTE);
   expect(judged(home).problems).toMatchObject([
@@ -157,19 +157,19 @@ test('tokens that came and could not be written are named, with what would end t
       message: expect.stringMatching(/^New tokens of wallbox are in memory alone, and lost if/),
     },
   ]);
-  home.unwritable.clear();
+  home.failingWrites.clear();
 });
 
 test('a disk that was full for hours is written within seconds of there being room, and nobody is told of it any more', async () => {
-  await using home = await Home.start();
-  await home.paired('wallbox');
-  home.unwritable.add('beginAttempt');
+  await using home = await BrokerHarness.start();
+  await home.addPairedAppliance('wallbox');
+  home.failingWrites.add('beginAttempt');
   await home.time.pass(3 * HOUR);
   expect(codes(home)).toEqual(['error store_unwritable hub', 'error store_unwritable wallbox']);
-  expect(home.run.grants.areUnwritable).toBe(true);
-  home.unwritable.clear();
-  home.run.grants.roomMade();
+  expect(home.run.grants.hasStoreFailure).toBe(true);
+  home.failingWrites.clear();
+  home.run.grants.onStoreWritable();
   await home.time.pass(6 * SECOND);
   expect(codes(home)).toEqual([]);
-  expect(home.run.grants.areUnwritable).toBe(false);
+  expect(home.run.grants.hasStoreFailure).toBe(false);
 });

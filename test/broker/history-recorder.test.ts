@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { HistoryRecorder } from '../../src/broker/reports/history-recorder.ts';
-import { PortalClock } from '../../src/broker/time/portal-clock.ts';
-import type { HistoryLine } from '../../src/core/reports/history.ts';
-import { Home } from './home.ts';
+import { ReferenceClock } from '../../src/broker/time/reference-clock.ts';
+import type { StoredHistoryEntry } from '../../src/core/reports/history.ts';
+import { BrokerHarness } from './broker-harness.ts';
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
@@ -10,29 +10,29 @@ const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
 /** A book of what happens in this run of the home. @param isTimeKnown whether somebody has told the true time */
-function keepBook(home: Home, isTimeKnown = true) {
+function keepBook(home: BrokerHarness, isTimeKnown = true) {
   const { store, scheduler } = home.run;
-  const clock = new PortalClock(home.environment);
-  if (isTimeKnown) clock.learn(home.time.wall);
+  const clock = new ReferenceClock(home.environment);
+  if (isTimeKnown) clock.recordPortalTime(home.time.wall);
   const book = new HistoryRecorder(home.environment, store, scheduler, clock);
-  store.takeHistoryFrom(book);
-  home.listener = book.take;
+  store.setHistorySource(book);
+  home.listener = book.record;
   return { book, clock };
 }
 
-function texts(lines: readonly HistoryLine[]): string[] {
+function texts(lines: readonly StoredHistoryEntry[]): string[] {
   return lines.map(({ kind, why, count }) => [kind, why, count].filter((part) => part !== null).join(' '));
 }
 
-async function written(home: Home, id: string): Promise<string[]> {
+async function written(home: BrokerHarness, id: string): Promise<string[]> {
   return texts(await home.run.store.history(id));
 }
 
 test('two days of refreshes are a line a day, written with what is written anyway', async () => {
-  await using home = await Home.start();
-  const id = await home.paired();
+  await using home = await BrokerHarness.start();
+  const id = await home.addPairedAppliance();
   await home.time.pass(20 * MINUTE);
-  const other = await home.paired('heat-pump');
+  const other = await home.addPairedAppliance('heat-pump');
   const { book } = keepBook(home);
   let alone = 0;
   const add = home.run.store.addHistory.bind(home.run.store);
@@ -42,15 +42,15 @@ test('two days of refreshes are a line a day, written with what is written anywa
   };
   await home.time.pass(2 * DAY);
   expect(alone).toBe(0);
-  const both = [await book.of(id), await book.of(other)];
+  const both = [await book.historyOf(id), await book.historyOf(other)];
   expect(both.map(({ length }) => length)).toEqual([3, 3]);
   expect(both.flat().reduce((sum, { count }) => sum + count, 0)).toBe(home.refreshes);
   expect(await written(home, id)).toHaveLength(3);
 });
 
 test('a power cut costs the last line, and no other', async () => {
-  await using home = await Home.start();
-  const id = await home.paired();
+  await using home = await BrokerHarness.start();
+  const id = await home.addPairedAppliance();
   keepBook(home);
   await home.untilRefreshed();
   await home.untilRefreshed();
@@ -61,8 +61,8 @@ test('a power cut costs the last line, and no other', async () => {
 });
 
 test('what nothing else is written with is written after an hour, and at the end', async () => {
-  await using home = await Home.start({ emulator: { tokenLifetime: 10 * 3600 } });
-  const id = await home.paired();
+  await using home = await BrokerHarness.start({ emulator: { tokenLifetime: 10 * 3600 } });
+  const id = await home.addPairedAppliance();
   const { book } = keepBook(home);
   await home.run.grants.refresh(id);
   await home.time.pass(59 * MINUTE);
@@ -70,15 +70,15 @@ test('what nothing else is written with is written after an hour, and at the end
   await home.time.pass(2 * MINUTE);
   expect(await written(home, id)).toEqual(['refreshed 1']);
   const at = home.time.now();
-  book.take({ kind: 'token_refused', appliance: id, at });
+  book.record({ kind: 'token_refused', appliance: id, at });
   await book[Symbol.asyncDispose]();
   expect(await written(home, id)).toEqual(['refreshed 1', 'token_refused 1']);
 });
 
 describe('while the clock is not confirmed', () => {
   test('lines wait for it, and have the true time then', async () => {
-    await using home = await Home.start({ emulator: { tokenLifetime: 10 * 3600 } });
-    const id = await home.paired();
+    await using home = await BrokerHarness.start({ emulator: { tokenLifetime: 10 * 3600 } });
+    const id = await home.addPairedAppliance();
     const truth = home.time.wall;
     home.time.wall = truth - 5 * DAY;
     const { book, clock } = keepBook(home, false);
@@ -87,16 +87,18 @@ describe('while the clock is not confirmed', () => {
     await home.run.grants.refresh(id);
     expect(await written(home, id)).toEqual([]);
     home.time.wall += 5 * DAY;
-    clock.learn(home.time.wall);
+    clock.recordPortalTime(home.time.wall);
     const first = truth - (truth % SECOND);
-    expect(await book.of(id)).toEqual([{ kind: 'refreshed', why: null, first, last: first + 10 * MINUTE, count: 2 }]);
+    expect(await book.historyOf(id)).toEqual([
+      { kind: 'refreshed', why: null, first, last: first + 10 * MINUTE, count: 2 },
+    ]);
     await home.run.grants.refresh(id);
     expect(await written(home, id)).toEqual(['refreshed 2']);
   });
 
   test('they are written after an hour all the same', async () => {
-    await using home = await Home.start({ emulator: { tokenLifetime: 10 * 3600 } });
-    const id = await home.paired();
+    await using home = await BrokerHarness.start({ emulator: { tokenLifetime: 10 * 3600 } });
+    const id = await home.addPairedAppliance();
     keepBook(home, false);
     await home.run.grants.refresh(id);
     await home.time.pass(HOUR + MINUTE);
@@ -104,17 +106,17 @@ describe('while the clock is not confirmed', () => {
   });
 
   test('a clock of 1970 is no time: nothing is shown or written until it is another one', async () => {
-    await using home = await Home.start({ emulator: { tokenLifetime: 10 * 3600 } });
-    const id = await home.paired();
+    await using home = await BrokerHarness.start({ emulator: { tokenLifetime: 10 * 3600 } });
+    const id = await home.addPairedAppliance();
     home.time.wall = 7 * MINUTE;
     const { book } = keepBook(home, false);
-    await home.portal.unplug();
+    await home.portal.disconnect();
     await home.run.grants.refresh(id);
     await home.time.pass(3 * HOUR);
-    expect(await book.of(id)).toEqual([]);
+    expect(await book.historyOf(id)).toEqual([]);
     expect(await written(home, id)).toEqual([]);
     home.time.wall = Date.UTC(2031, 4, 6, 12);
-    const [line] = await book.of(id);
+    const [line] = await book.historyOf(id);
     expect(line).toMatchObject({ kind: 'refresh_failed', why: 'portal_unreachable' });
     expect(line?.first).toBeGreaterThan(Date.UTC(2031, 4, 6, 8));
     await book[Symbol.asyncDispose]();
@@ -123,39 +125,39 @@ describe('while the clock is not confirmed', () => {
 });
 
 test('what happened in another boot has the time that it had there', async () => {
-  await using home = await Home.start();
-  const id = await home.paired();
+  await using home = await BrokerHarness.start();
+  const id = await home.addPairedAppliance();
   const { book } = keepBook(home);
   const wall = home.time.wall - 3 * HOUR;
-  book.take({ kind: 'token_refused', appliance: id, at: { boot: 'another', uptime: 5, wall } });
-  expect((await book.of(id)).map(({ first }) => Math.abs(first - wall) < 2 * SECOND)).toEqual([true]);
+  book.record({ kind: 'token_refused', appliance: id, at: { boot: 'another', uptime: 5, wall } });
+  expect((await book.historyOf(id)).map(({ first }) => Math.abs(first - wall) < 2 * SECOND)).toEqual([true]);
 });
 
 test('a store that can not be written for days costs old lines, and is told of once', async () => {
-  await using home = await Home.start({ emulator: { tokenLifetime: 10 * 3600 } });
-  const id = await home.paired();
+  await using home = await BrokerHarness.start({ emulator: { tokenLifetime: 10 * 3600 } });
+  const id = await home.addPairedAppliance();
   const { book } = keepBook(home);
-  home.run.store.takeHistoryFrom({ waiting: () => [], written: () => undefined });
+  home.run.store.setHistorySource({ pending: () => [], markWritten: () => undefined });
   const add = home.run.store.addHistory.bind(home.run.store);
   home.run.store.addHistory = () => Promise.reject(new Error('the disk is full'));
   for (let day = 0; day < 60; day++) {
-    book.take({ kind: 'token_refused', appliance: id, at: home.time.now() });
+    book.record({ kind: 'token_refused', appliance: id, at: home.time.now() });
     home.time.skip(DAY);
     await home.time.settle();
   }
   await home.time.pass(HOUR);
   expect(home.events.filter(({ event, level }) => event.startsWith('history') && level !== 'debug')).toHaveLength(1);
-  expect(await book.of(id)).toHaveLength(50);
+  expect(await book.historyOf(id)).toHaveLength(50);
   home.run.store.addHistory = add;
   await book[Symbol.asyncDispose]();
   expect(await home.run.store.history(id)).toHaveLength(50);
 });
 
 test('what happens while lines are being written is a line of its own, and none is written twice', async () => {
-  await using home = await Home.start({ emulator: { tokenLifetime: 10 * 3600 } });
-  const id = await home.paired();
+  await using home = await BrokerHarness.start({ emulator: { tokenLifetime: 10 * 3600 } });
+  const id = await home.addPairedAppliance();
   const { book } = keepBook(home);
-  const happen = () => book.take({ kind: 'token_refused', appliance: id, at: home.time.now() });
+  const happen = () => book.record({ kind: 'token_refused', appliance: id, at: home.time.now() });
   const add = home.run.store.addHistory.bind(home.run.store);
   home.run.store.addHistory = async (lines) => {
     happen();
@@ -163,17 +165,17 @@ test('what happens while lines are being written is a line of its own, and none 
   };
   happen();
   await home.time.pass(HOUR + MINUTE);
-  expect(texts(await book.of(id))).toEqual(['token_refused 2']);
+  expect(texts(await book.historyOf(id))).toEqual(['token_refused 2']);
   home.run.store.addHistory = add;
   await book[Symbol.asyncDispose]();
   expect(await written(home, id)).toEqual(['token_refused 2']);
 });
 
 test('a history that can not be read is what waits', async () => {
-  await using home = await Home.start();
-  const id = await home.paired();
+  await using home = await BrokerHarness.start();
+  const id = await home.addPairedAppliance();
   const { book } = keepBook(home);
   home.run.store.history = () => Promise.reject(new Error('it is damaged'));
   await home.run.grants.refresh(id);
-  expect(texts(await book.of(id))).toEqual(['refreshed 1']);
+  expect(texts(await book.historyOf(id))).toEqual(['refreshed 1']);
 });

@@ -1,17 +1,17 @@
 import { describe, expect, it } from 'vitest';
 import {
-  GROUP_LIMIT,
+  GROUP_RATE_LIMIT,
   LoginThrottle,
-  sourceOfAddress,
-  sourceOfBrowser,
+  loginSourceForAddress,
+  loginSourceForBrowser,
 } from '../../src/broker/access/login-throttle.ts';
-import type { Interfaces } from '../../src/system/limits/rate-limit-keys.ts';
+import type { ReadInterfaces } from '../../src/system/limits/rate-limit-keys.ts';
 
 const BURST = 1000;
 const PER_SECOND = 50;
 
 /** This machine's, of one IPv4 subnet and, as after a Router Advertisement, two IPv6 ones. */
-function home(subnet: string): Interfaces {
+function home(subnet: string): ReadInterfaces {
   const common = { netmask: '', mac: '', internal: false };
   const six = ['2001:db8::7', '2001:db8:0:1::7'].map((address) => ({
     ...common,
@@ -26,12 +26,12 @@ function home(subnet: string): Interfaces {
 }
 
 /** Somebody who sends wrong codes from these addresses, one after the other. @returns how many were looked at */
-function flood(codes: LoginThrottle, addresses: Iterable<string>, interfaces: Interfaces, now = () => 0): number {
+function flood(codes: LoginThrottle, addresses: Iterable<string>, interfaces: ReadInterfaces, now = () => 0): number {
   let looked = 0;
   for (const address of addresses) {
-    const source = sourceOfAddress(address, interfaces);
-    if (codes.lockedFor(source, now()) > 0) continue;
-    codes.count(source, now());
+    const source = loginSourceForAddress(address, interfaces);
+    if (codes.remainingLockMs(source, now()) > 0) continue;
+    codes.recordFailure(source, now());
     looked += 1;
   }
   return looked;
@@ -47,18 +47,18 @@ function* neighbours(many: number): Generator<string> {
 
 describe('wrong codes of very many addresses', () => {
   const HOME = home('192.168.1.7/24');
-  const limit = { ...GROUP_LIMIT, burst: BURST };
+  const limit = { ...GROUP_RATE_LIMIT, burst: BURST };
 
   it('keep out neither the hub’s own IPv4 subnets, nor a browser that has signed in before', () => {
     const codes = new LoginThrottle(limit);
     expect(flood(codes, strangers(2 * BURST), HOME)).toBe(BURST);
     for (const address of ['203.0.113.9', '2001:db8::9', 'fe80::9%eth0', '2001:db8:ffff::1']) {
-      expect(codes.lockedFor(sourceOfAddress(address, HOME), 0)).toBeGreaterThan(0);
+      expect(codes.remainingLockMs(loginSourceForAddress(address, HOME), 0)).toBeGreaterThan(0);
     }
     for (const address of ['192.168.1.20', '::ffff:192.168.1.20']) {
-      expect(codes.lockedFor(sourceOfAddress(address, HOME), 0)).toBe(0);
+      expect(codes.remainingLockMs(loginSourceForAddress(address, HOME), 0)).toBe(0);
     }
-    expect(codes.lockedFor(sourceOfBrowser('phone', '203.0.113.9'), 0)).toBe(0);
+    expect(codes.remainingLockMs(loginSourceForBrowser('phone', '203.0.113.9'), 0)).toBe(0);
   });
 
   it('are looked at fifty times a second from elsewhere, after a burst', () => {
@@ -80,52 +80,52 @@ describe('wrong codes of very many addresses', () => {
     const codes = new LoginThrottle(limit);
     const wide = home('10.0.0.7/8');
     expect(flood(codes, neighbours(2 * BURST), wide)).toBe(BURST);
-    expect(codes.lockedFor(sourceOfAddress('10.200.0.1', wide), 0)).toBeGreaterThan(0);
-    expect(codes.lockedFor(sourceOfAddress('203.0.113.9', wide), 0)).toBe(0);
+    expect(codes.remainingLockMs(loginSourceForAddress('10.200.0.1', wide), 0)).toBeGreaterThan(0);
+    expect(codes.remainingLockMs(loginSourceForAddress('203.0.113.9', wide), 0)).toBe(0);
   });
 
   it('are remembered of 10,000 devices, and of more the first is forgotten', () => {
     const codes = new LoginThrottle();
-    const first = sourceOfAddress('192.168.1.20', HOME);
-    for (let count = 0; count < 5; count++) codes.count(first, 0);
+    const first = loginSourceForAddress('192.168.1.20', HOME);
+    for (let count = 0; count < 5; count++) codes.recordFailure(first, 0);
     flood(codes, neighbours(9999), HOME);
-    expect(codes.lockedFor(first, 0)).toBeGreaterThan(0);
+    expect(codes.remainingLockMs(first, 0)).toBeGreaterThan(0);
     flood(codes, ['203.0.113.9'], HOME);
-    expect(codes.lockedFor(first, 0)).toBe(0);
+    expect(codes.remainingLockMs(first, 0)).toBe(0);
   });
 
   it('may be more than all that a subnet of 65,536 addresses may send in an hour', () => {
     const [tries, locks] = [5, Math.log2(3_600_000 / 30_000)];
-    expect(GROUP_LIMIT.burst).toBeGreaterThan(65_536 * (tries + locks));
+    expect(GROUP_RATE_LIMIT.burst).toBeGreaterThan(65_536 * (tries + locks));
     // And then each one an hour.
-    expect(1000 / GROUP_LIMIT.interval).toBeGreaterThan(65_536 / 3600);
+    expect(1000 / GROUP_RATE_LIMIT.interval).toBeGreaterThan(65_536 / 3600);
   });
 });
 
 describe('a burst of wrong codes', () => {
-  const neighbour = sourceOfAddress('192.168.1.66');
-  const other = sourceOfAddress('192.168.1.67');
+  const neighbour = loginSourceForAddress('192.168.1.66');
+  const other = loginSourceForAddress('192.168.1.67');
   const HOUR = 3_600_000;
 
   it('begins with the code that makes a device wait, and is over two hours after the last one of any device', () => {
     const codes = new LoginThrottle();
-    for (let count = 0; count < 4; count++) codes.count(neighbour, count);
+    for (let count = 0; count < 4; count++) codes.recordFailure(neighbour, count);
     expect(codes.burst(4)).toBeNull();
-    codes.count(neighbour, 4);
-    expect(codes.burst(5)).toEqual({ address: '192.168.1.66', begun: 4, last: 4 });
-    for (let count = 0; count < 5; count++) codes.count(other, HOUR);
-    expect(codes.burst(3 * HOUR - 1)).toEqual({ address: '192.168.1.67', begun: 4, last: HOUR });
+    codes.recordFailure(neighbour, 4);
+    expect(codes.burst(5)).toEqual({ address: '192.168.1.66', startedAt: 4, lastFailureAt: 4 });
+    for (let count = 0; count < 5; count++) codes.recordFailure(other, HOUR);
+    expect(codes.burst(3 * HOUR - 1)).toEqual({ address: '192.168.1.67', startedAt: 4, lastFailureAt: HOUR });
     expect(codes.burst(3 * HOUR)).toBeNull();
-    codes.count(other, 4 * HOUR);
-    expect(codes.burst(4 * HOUR)).toMatchObject({ begun: 4 * HOUR });
+    codes.recordFailure(other, 4 * HOUR);
+    expect(codes.burst(4 * HOUR)).toMatchObject({ startedAt: 4 * HOUR });
   });
 
   it('outlasts a device that tries again whenever it may', () => {
     const codes = new LoginThrottle();
     let now = 0;
     for (let count = 0; count < 30; count++) {
-      now += codes.count(neighbour, now).locked;
-      if (count >= 4) expect(codes.burst(now)).toMatchObject({ begun: 0 });
+      now += codes.recordFailure(neighbour, now).lockedMs;
+      if (count >= 4) expect(codes.burst(now)).toMatchObject({ startedAt: 0 });
     }
   });
 });

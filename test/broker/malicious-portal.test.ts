@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { answerOf } from '../support/raw-server.ts';
-import { Home, resultOf } from './home.ts';
+import { httpResponse } from '../support/raw-server.ts';
+import { BrokerHarness, pairingResult } from './broker-harness.ts';
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
@@ -9,7 +9,7 @@ const HOUR = 60 * MINUTE;
 /** A token response with these members in place of good ones. */
 function tokens(changes: Record<string, unknown>) {
   const good = { access_token: 'another-access', refresh_token: 'another-refresh', expires_in: 3600 };
-  return { kind: 'bytes', bytes: answerOf(200, JSON.stringify({ ...good, ...changes })) } as const;
+  return { kind: 'bytes', bytes: httpResponse(200, JSON.stringify({ ...good, ...changes })) } as const;
 }
 
 describe('a portal whose token would be more than a token', () => {
@@ -18,8 +18,8 @@ describe('a portal whose token would be more than a token', () => {
     ['an escape sequence', 'a\u001b]0;title\u0007'],
     ['more than 16 KiB', 'a'.repeat(16_385)],
   ])('with %s is in doubt: nobody gets it, and the tokens at hand stay', async (_, odd) => {
-    await using home = await Home.start();
-    const id = await home.paired();
+    await using home = await BrokerHarness.start();
+    const id = await home.addPairedAppliance();
     const before = (await home.run.store.grant(id))?.grant ?? expect.fail('not paired');
     for (const name of ['access_token', 'refresh_token']) {
       home.portal.fail('token', tokens({ [name]: odd }));
@@ -37,9 +37,9 @@ describe('a portal whose token would be more than a token', () => {
   });
 
   test('is asked for another login, and no grant is made of it', async () => {
-    await using home = await Home.start();
-    const { appliance } = await home.add('wallbox');
-    const run = await home.begin('wallbox');
+    await using home = await BrokerHarness.start();
+    const { appliance } = await home.addAppliance('wallbox');
+    const run = await home.beginPairing('wallbox');
     home.portal.fail('token', tokens({ refresh_token: 'a\r\nb' }));
     await home.login(run);
     await home.time.pass(10 * SECOND);
@@ -47,7 +47,7 @@ describe('a portal whose token would be more than a token', () => {
     expect(await home.token(appliance.id)).toBe('not_paired');
     await home.login(run);
     await home.time.pass(10 * SECOND);
-    expect(resultOf(run.pairing.step)).toBe('paired');
+    expect(pairingResult(run.pairing.step)).toBe('paired');
   });
 });
 
@@ -56,8 +56,8 @@ describe('a portal whose tokens live next to no time', () => {
   const MOST = 61 + HOUR / (30 * SECOND);
 
   test.each([1, 3, 10])('of %d s does not have the hub write its card every few seconds', async (tokenLifetime) => {
-    await using home = await Home.start({ emulator: { tokenLifetime } });
-    await home.paired();
+    await using home = await BrokerHarness.start({ emulator: { tokenLifetime } });
+    await home.addPairedAppliance();
     await home.time.pass(HOUR);
     expect(home.refreshes).toBeLessThanOrEqual(MOST);
     // The grant is looked after all the same.
@@ -65,16 +65,16 @@ describe('a portal whose tokens live next to no time', () => {
   });
 
   test('and that answers with junk from then on is not asked every few seconds either', async () => {
-    await using home = await Home.start({ emulator: { tokenLifetime: 3 } });
-    await home.paired();
+    await using home = await BrokerHarness.start({ emulator: { tokenLifetime: 3 } });
+    await home.addPairedAppliance();
     home.portal.fail('token', ...Array.from({ length: 2000 }, () => tokens({ access_token: '' })));
     await home.time.pass(HOUR);
     expect(home.refreshes).toBeLessThanOrEqual(MOST);
   });
 
   test('has an appliance that asks served at any time, and told the truth of how long that lasts', async () => {
-    await using home = await Home.start({ emulator: { tokenLifetime: 3 } });
-    const id = await home.paired();
+    await using home = await BrokerHarness.start({ emulator: { tokenLifetime: 3 } });
+    const id = await home.addPairedAppliance();
     await home.time.pass(HOUR);
     for (let asked = 0; asked < 20; asked += 1) {
       await home.time.pass(7300);
@@ -86,8 +86,8 @@ describe('a portal whose tokens live next to no time', () => {
   });
 
   test('is asked for an appliance once in two seconds at most, however often that asks', async () => {
-    await using home = await Home.start({ emulator: { tokenLifetime: 1 } });
-    const id = await home.paired();
+    await using home = await BrokerHarness.start({ emulator: { tokenLifetime: 1 } });
+    const id = await home.addPairedAppliance();
     const before = home.refreshes;
     for (let asked = 0; asked < 600; asked += 1) {
       await home.time.pass(100);

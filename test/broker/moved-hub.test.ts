@@ -2,8 +2,8 @@ import { expect, test } from 'vitest';
 import { followPairing } from '../../src/broker/pairings/pairing-administration.ts';
 import type { PairingRun } from '../../src/broker/pairings/pairing-run.ts';
 import { linksOf } from '../../src/core/pairings/pairing.ts';
-import type { PairingReport } from '../../src/core/pairings/pairing-administration.ts';
-import { Home, resultOf } from './home.ts';
+import type { PairingStatus } from '../../src/core/pairings/pairing-administration.ts';
+import { BrokerHarness, pairingResult } from './broker-harness.ts';
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
@@ -12,14 +12,14 @@ const MINUTE = 60 * SECOND;
 async function movingHome(address: string | null = '192.168.1.7') {
   const place = { address };
   const redirect = (nonce: string) => place.address && `http://${place.address}:8480/callback/${nonce}`;
-  const home = await Home.start({ redirect });
-  const { appliance } = await home.add('wallbox');
+  const home = await BrokerHarness.start({ redirect });
+  const { appliance } = await home.addAppliance('wallbox');
   return {
     home,
     appliance,
     async moveTo(to: string | null) {
       place.address = to;
-      home.run.pairings.addressChanged();
+      home.run.pairings.onAddressChanged();
       await home.time.settle();
     },
     /** Changes while the hub does not look. */
@@ -40,7 +40,7 @@ async function movingHome(address: string | null = '192.168.1.7') {
 
 /** What whoever waits for a pairing is told, as it comes. */
 function followed(run: PairingRun, shortUrl?: () => string | null) {
-  const reports: PairingReport[] = [];
+  const reports: PairingStatus[] = [];
   const ended = (async () => {
     for await (const report of followPairing(run, new AbortController().signal, shortUrl)) reports.push(report);
   })();
@@ -50,7 +50,7 @@ function followed(run: PairingRun, shortUrl?: () => string | null) {
 test('when the address changes, the installer gets a fresh link that leads there, and a login through the old one goes on', async () => {
   await using place = await movingHome();
   const { home } = place;
-  const run = await home.begin('wallbox');
+  const run = await home.beginPairing('wallbox');
   const { links, ended, reports } = followed(run);
   await home.time.pass(20 * SECOND);
   const [old] = linksOf(run.pairing.step);
@@ -74,7 +74,7 @@ test('when the address changes, the installer gets a fresh link that leads there
 test('nothing is asked while there is no address, nor when the same comes back, nor for one that a link leads to already', async () => {
   await using place = await movingHome();
   const { home } = place;
-  const run = await home.begin('wallbox');
+  const run = await home.beginPairing('wallbox');
   const { links } = followed(run);
   const { step } = run.pairing;
   await place.moveTo(null);
@@ -98,7 +98,7 @@ test('nothing is asked while there is no address, nor when the same comes back, 
 
 test('a new address every few seconds brings one fresh link in ten, and the last one leads to where the hub is', async () => {
   await using place = await movingHome();
-  const run = await place.home.begin('wallbox');
+  const run = await place.home.beginPairing('wallbox');
   for (let number = 10; number < 30; number++) {
     await place.moveTo(`192.168.1.${number}`);
     await place.home.time.pass(3 * SECOND);
@@ -111,15 +111,15 @@ test('a new address every few seconds brings one fresh link in ten, and the last
 
 test('a link that was made without an address serves on when one comes, and so does one for a fixed redirect', async () => {
   await using place = await movingHome(null);
-  await place.home.begin('wallbox');
+  await place.home.beginPairing('wallbox');
   await place.moveTo('192.168.1.7');
   await place.home.time.pass(MINUTE);
   expect(place.asked()).toEqual([null]);
 
-  await using fixed = await Home.start({ redirect: (nonce) => `https://hub.example/callback/${nonce}` });
-  await fixed.add('wallbox');
-  await fixed.begin('wallbox');
-  fixed.run.pairings.addressChanged();
+  await using fixed = await BrokerHarness.start({ redirect: (nonce) => `https://hub.example/callback/${nonce}` });
+  await fixed.addAppliance('wallbox');
+  await fixed.beginPairing('wallbox');
+  fixed.run.pairings.onAddressChanged();
   await fixed.time.pass(MINUTE);
   expect(fixed.portal.requests('config')).toHaveLength(1);
 });
@@ -127,10 +127,10 @@ test('a link that was made without an address serves on when one comes, and so d
 test('a portal that is out of reach when the address changes is asked again until the fresh link is there', async () => {
   await using place = await movingHome();
   const { home } = place;
-  const run = await home.begin('wallbox');
+  const run = await home.beginPairing('wallbox');
   home.portal.fail('config', ...Array(4).fill({ kind: 'answer', status: 503 } as const));
   await place.moveTo('192.168.1.8');
-  expect(resultOf(run.pairing.step)).toBe('waiting');
+  expect(pairingResult(run.pairing.step)).toBe('waiting');
   await home.time.pass(2 * MINUTE);
   expect(place.asked()).toHaveLength(6);
   expect(linksOf(run.pairing.step)).toHaveLength(2);
@@ -141,7 +141,7 @@ test('a portal that is out of reach when the address changes is asked again unti
 test('a portal that wants no link for the new address leaves the pairing with the one at hand, and is not asked again', async () => {
   await using place = await movingHome();
   const { home } = place;
-  const run = await home.begin('wallbox');
+  const run = await home.beginPairing('wallbox');
   home.portal.fail('config', ...Array(50).fill({ kind: 'answer', status: 403 } as const));
   await place.moveTo('192.168.1.8');
   await home.time.pass(5 * MINUTE);
@@ -150,13 +150,13 @@ test('a portal that wants no link for the new address leaves the pairing with th
   expect(home.events.filter(({ event }) => event === 'login_link_rejected')).toHaveLength(1);
   await home.login(run);
   await home.time.pass(10 * SECOND);
-  expect(resultOf(run.pairing.step)).toBe('paired');
+  expect(pairingResult(run.pairing.step)).toBe('paired');
 });
 
 test('a change while the hub was off is found out at its start', async () => {
   await using place = await movingHome();
   const { home } = place;
-  await home.begin('wallbox');
+  await home.beginPairing('wallbox');
   await home.stop();
   place.set('192.168.1.8');
   await home.start();
@@ -190,7 +190,7 @@ test("in a device flow the hub's page gives a fresh link, and the portal is aske
 test('whoever waits is told the short link with the link, another one together with the fresh link, and none that is gone for a moment', async () => {
   await using place = await movingHome();
   let address: string | null = '192.168.1.7';
-  const run = await place.home.begin('wallbox');
+  const run = await place.home.beginPairing('wallbox');
   const { links } = followed(run, () => address && `http://${address}/l`);
   await place.home.time.settle();
   const move = async (to: string | null) => {
@@ -210,15 +210,15 @@ test('whoever waits is told the short link with the link, another one together w
 });
 
 test('where the link is the same at every address, the short one is told again when the hub has moved', async () => {
-  await using home = await Home.start();
-  await home.add('wallbox');
-  const run = await home.begin('wallbox');
+  await using home = await BrokerHarness.start();
+  await home.addAppliance('wallbox');
+  const run = await home.beginPairing('wallbox');
   let address: string | null = null;
   const { links } = followed(run, () => address && `http://${address}/l`);
   for (const at of ['192.168.1.7', '192.168.1.8', null]) {
     await home.time.settle();
     address = at;
-    home.run.pairings.addressChanged();
+    home.run.pairings.onAddressChanged();
   }
   await home.time.settle();
   const { authorizeUrl } = linksOf(run.pairing.step)[0] ?? {};

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { Home } from './home.ts';
+import { BrokerHarness } from './broker-harness.ts';
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
@@ -7,21 +7,21 @@ const HOUR = 60 * MINUTE;
 
 /** A home whose portal has been out of reach for so long that its grants are tried seldom. */
 async function cutOff() {
-  const home = await Home.start({ fraction: 0.999 });
-  const ids = [await home.paired('wallbox'), await home.paired('heater')];
-  await home.portal.unplug();
+  const home = await BrokerHarness.start({ fraction: 0.999 });
+  const ids = [await home.addPairedAppliance('wallbox'), await home.addPairedAppliance('heater')];
+  await home.portal.disconnect();
   await home.time.pass(6 * HOUR);
   return { home, ids };
 }
 
-const states = (home: Home, ids: readonly string[]) => ids.map((id) => home.run.grants.get(id)?.health.kind);
+const states = (home: BrokerHarness, ids: readonly string[]) => ids.map((id) => home.run.grants.get(id)?.health.kind);
 
 test('when an address comes, what did not leave the hub is tried again within seconds', async () => {
   const { home, ids } = await cutOff();
   await using _ = home;
   expect(states(home, ids)).toEqual(['failing', 'failing']);
-  await home.portal.plug();
-  home.run.grants.networkChanged();
+  await home.portal.reconnect();
+  home.run.grants.onNetworkChanged();
   await home.time.pass(5 * SECOND);
   expect(states(home, ids)).toEqual(['good', 'good']);
 });
@@ -29,9 +29,9 @@ test('when an address comes, what did not leave the hub is tried again within se
 test('from there on it backs off anew: names may be known a little later than the address', async () => {
   const { home, ids } = await cutOff();
   await using _ = home;
-  home.run.grants.networkChanged();
+  home.run.grants.onNetworkChanged();
   await home.time.pass(MINUTE);
-  await home.portal.plug();
+  await home.portal.reconnect();
   await home.time.pass(MINUTE);
   expect(states(home, ids)).toEqual(['good', 'good']);
 });
@@ -39,23 +39,23 @@ test('from there on it backs off anew: names may be known a little later than th
 test('a network that comes and goes all the time makes no storm of tries', async () => {
   const { home } = await cutOff();
   await using _ = home;
-  const before = home.tries;
+  const before = home.refreshAttempts;
   for (let passed = 0; passed < HOUR; passed += 6 * SECOND) {
-    home.run.grants.networkChanged();
+    home.run.grants.onNetworkChanged();
     await home.time.pass(6 * SECOND);
   }
   // Of each grant: one at once, and what backs off from there within the minute until the next.
-  expect((home.tries - before) / 2).toBeLessThan(6 * 60);
-  expect((home.tries - before) / 2).toBeGreaterThan(60);
+  expect((home.refreshAttempts - before) / 2).toBeLessThan(6 * 60);
+  expect((home.refreshAttempts - before) / 2).toBeGreaterThan(60);
 });
 
 test('a portal that asked to come back later is left alone', async () => {
-  await using home = await Home.start();
-  const id = await home.paired();
+  await using home = await BrokerHarness.start();
+  const id = await home.addPairedAppliance();
   home.portal.fail('token', { kind: 'answer', status: 503, headers: { 'retry-after': '1800' } });
   await home.untilRefreshed();
   const sent = home.refreshes;
-  home.run.grants.networkChanged();
+  home.run.grants.onNetworkChanged();
   await home.time.pass(20 * MINUTE);
   expect(home.refreshes).toBe(sent);
   expect(home.run.grants.get(id)?.health).toMatchObject({ problem: { code: 'portal_deferred' } });

@@ -1,22 +1,22 @@
 import { randomBytes } from 'node:crypto';
 import { afterEach, expect, test } from 'vitest';
-import { type HouseFacts, Notices } from '../../src/broker/reports/notices.ts';
+import { type NoticeInput, Notices } from '../../src/broker/reports/notices.ts';
 import type { ApplianceState, ApplianceStatus } from '../../src/core/administration.ts';
 import type { BackupState } from '../../src/core/backup-state.ts';
 import type { ConfirmedTime } from '../../src/core/clock.ts';
-import { type HubFact, judge } from '../../src/core/health/judge.ts';
+import { deriveConditions, type HubConditionInput } from '../../src/core/health/derive-conditions.ts';
 import type { LogFields } from '../../src/core/log.ts';
 import type { NoticeReport } from '../../src/core/reports/notice.ts';
-import type { GrantFacts } from '../../src/core/reports/notices.ts';
+import type { GrantNoticeInput } from '../../src/core/reports/notice-policy.ts';
 import type { ProblemCode } from '../../src/core/reports/problem.ts';
 import { captureState } from '../../src/store/backup/backup.ts';
-import { jweSealing, KEY_BYTES } from '../../src/store/keys/sealing.ts';
+import { jweSealing, STORE_KEY_BYTES } from '../../src/store/keys/sealing.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import type { SqliteStore } from '../../src/store/sqlite-store.ts';
-import { applianceStatus } from '../control/household.ts';
-import { Activity, FakeTime } from '../support/fake-time.ts';
+import { applianceStatus } from '../control/fake-administration.ts';
+import { FakeTime, PendingWork } from '../support/fake-time.ts';
 import { logTo } from '../support/log-to.ts';
-import { stateInMemory } from '../support/state-folder.ts';
+import { memoryStateFolder } from '../support/state-folder.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
@@ -24,12 +24,12 @@ const DAY = 24 * HOUR;
 
 /** The notices of a hub in virtual time, on a real store; what they go by is set by hand. */
 class House implements AsyncDisposable {
-  readonly #activity = new Activity();
+  readonly #activity = new PendingWork();
   readonly time = new FakeTime(this.#activity);
-  readonly #folder = stateInMemory();
-  readonly #sealing = jweSealing(randomBytes(KEY_BYTES));
-  readonly appliances = new Map<string, { readonly status: ApplianceStatus; readonly grant: GrantFacts }>();
-  problems: HubFact[] = [];
+  readonly #folder = memoryStateFolder();
+  readonly #sealing = jweSealing(randomBytes(STORE_KEY_BYTES));
+  readonly appliances = new Map<string, { readonly status: ApplianceStatus; readonly grant: GrantNoticeInput }>();
+  problems: HubConditionInput[] = [];
   confirmed: ConfirmedTime | null = null;
   /** What was carried out of the house, as "status notice appliance". */
   readonly told: string[] = [];
@@ -55,14 +55,14 @@ class House implements AsyncDisposable {
     const house = this;
     this.#notices = await Notices.load({
       environment: { clock: this.time, timers: this.time, log },
-      store: this.#activity.watching(kept),
+      store: this.#activity.track(kept),
       portalClock: {
         get confirmed() {
           return house.confirmed;
         },
       },
     });
-    this.#notices.begin(
+    this.#notices.start(
       () => this.facts,
       (report) => {
         this.reports.push(report);
@@ -89,11 +89,16 @@ class House implements AsyncDisposable {
     return captureState(this.#store, 0);
   }
 
-  get facts(): HouseFacts {
+  get facts(): NoticeInput {
     const appliances = [...this.appliances.values()];
     const statuses = appliances.map(({ status }) => status);
     const page = 'https://10.0.0.1:8443/';
-    const conditions = judge({ appliances: statuses, problems: this.problems, page, now: this.time.wall });
+    const conditions = deriveConditions({
+      appliances: statuses,
+      problems: this.problems,
+      pageUrl: page,
+      now: this.time.wall,
+    });
     const conditionOf = (wanted: string) =>
       conditions.flatMap((one) => (one.appliance === null || one.appliance !== wanted ? [] : one))[0] ?? null;
     return {
@@ -106,7 +111,7 @@ class House implements AsyncDisposable {
 
   /** The notices that stand. */
   get standing(): string[] {
-    return this.#notices?.standing(this.facts).map(({ code, appliance }) => `${code} ${appliance ?? 'hub'}`) ?? [];
+    return this.#notices?.activeNotices(this.facts).map(({ code, appliance }) => `${code} ${appliance ?? 'hub'}`) ?? [];
   }
 
   /** What was told since it was asked last. */
@@ -115,29 +120,29 @@ class House implements AsyncDisposable {
   }
 
   changed(): void {
-    this.#notices?.changed();
+    this.#notices?.scheduleCheck();
   }
 
   good(name = 'wallbox', generation = 1): void {
-    this.#set(name, 'active', null, { generation, failing: false, left: HOUR / 2 });
+    this.#set(name, 'active', null, { generation, isFailing: false, remaining: HOUR / 2 });
   }
 
   refused(name = 'wallbox', generation = 1): void {
-    this.#set(name, 'needs_pairing', 'refused', { generation, failing: false, left: 0 });
+    this.#set(name, 'needs_pairing', 'refused', { generation, isFailing: false, remaining: 0 });
   }
 
-  failing(code: ProblemCode = 'portal_unreachable', grant: Partial<GrantFacts> = {}, name = 'wallbox'): void {
-    this.#set(name, 'retrying', code, { generation: 1, failing: true, left: 0, ...grant });
+  failing(code: ProblemCode = 'portal_unreachable', grant: Partial<GrantNoticeInput> = {}, name = 'wallbox'): void {
+    this.#set(name, 'retrying', code, { generation: 1, isFailing: true, remaining: 0, ...grant });
   }
 
   /** The hub was started, and nothing was tried yet. */
   untried(name = 'wallbox', generation = 1): void {
-    this.#set(name, 'retrying', 'clock_unknown', { generation, failing: false, left: null });
+    this.#set(name, 'retrying', 'clock_unknown', { generation, isFailing: false, remaining: null });
   }
 
-  #set(name: string, state: ApplianceState, code: ProblemCode | null, grant: Partial<GrantFacts>) {
+  #set(name: string, state: ApplianceState, code: ProblemCode | null, grant: Partial<GrantNoticeInput>) {
     const problem = code === null ? null : { code, message: 'Why', since: '2031-04-05T06:07:08Z' };
-    const known = { generation: 1, failing: false, left: null, lifetime: HOUR, overdue: null, ...grant };
+    const known = { generation: 1, isFailing: false, remaining: null, lifetime: HOUR, overdue: null, ...grant };
     this.appliances.set(name, { status: applianceStatus({ name, state, problem }), grant: known });
   }
 
@@ -207,12 +212,12 @@ test('nothing is written but when something is told', async () => {
 
 test('before the token ends it is warned of, after an hour of failing, and the graver takes the place of the lesser', async () => {
   await start();
-  house.failing('portal_unreachable', { left: 10 * DAY, lifetime: 20 * DAY });
+  house.failing('portal_unreachable', { remaining: 10 * DAY, lifetime: 20 * DAY });
   await house.time.pass(DAY - MINUTE);
   expect(house.news()).toEqual([]);
   await house.time.pass(3 * MINUTE);
   expect(house.news()).toEqual(['raised refresh_failing wallbox']);
-  house.failing('portal_unreachable', { left: DAY, lifetime: 20 * DAY });
+  house.failing('portal_unreachable', { remaining: DAY, lifetime: 20 * DAY });
   await house.time.pass(MINUTE);
   expect(house.news()).toEqual(['raised token_ending wallbox']);
   expect(house.standing).toEqual(['token_ending wallbox']);
@@ -223,11 +228,11 @@ test('before the token ends it is warned of, after an hour of failing, and the g
 
 test('a lost answer is told once, and never again', async () => {
   await start();
-  house.failing('answer_lost', { left: HOUR });
+  house.failing('answer_lost', { remaining: HOUR });
   await house.time.pass(2 * MINUTE);
   expect(house.news()).toEqual(['raised answer_lost wallbox']);
   // With a token that lasts long.
-  house.failing('answer_lost', { left: 30 * DAY, lifetime: 40 * DAY });
+  house.failing('answer_lost', { remaining: 30 * DAY, lifetime: 40 * DAY });
   await house.time.pass(23 * HOUR);
   expect(house.news()).toEqual([]);
 });
@@ -304,11 +309,11 @@ test('a hub that was started anew takes back nothing before new tokens are there
 
 test('an alarm ends in status with its cause, and for those who were told when there are new tokens', async () => {
   await start();
-  house.failing('misconfigured', { left: HOUR });
+  house.failing('misconfigured', { remaining: HOUR });
   await house.time.pass(MINUTE);
   expect(house.standing).toEqual(['misconfigured wallbox']);
   expect(house.news()).toEqual(['raised misconfigured wallbox']);
-  house.failing('portal_unreachable', { left: HOUR });
+  house.failing('portal_unreachable', { remaining: HOUR });
   expect(house.standing).toEqual([]);
   await house.time.pass(2 * DAY);
   expect(house.news()).not.toContain('repeated misconfigured wallbox');
@@ -465,7 +470,7 @@ test('what was kept and can not be read is made anew', async () => {
     const carry = ({ status }: NoticeReport) => void told.push(status);
     house.refused();
     await using notices = await Notices.load({ environment, store: kept, portalClock: house });
-    notices.begin(() => house.facts, carry);
+    notices.start(() => house.facts, carry);
     await time.pass(0);
     expect(told, text).toEqual(['raised']);
     expect(failures).toEqual(['notice']);

@@ -1,38 +1,39 @@
 import { expect, test } from 'vitest';
 import type { PairingContext } from '../../src/broker/pairings/pairing-context.ts';
-import { PairingProgress } from '../../src/broker/pairings/pairing-progress.ts';
 import type { PairingRun } from '../../src/broker/pairings/pairing-run.ts';
-import { inShort, LONG } from '../support/long.ts';
-import { Home, resultOf } from './home.ts';
+import { PairingStateMachine } from '../../src/broker/pairings/pairing-state-machine.ts';
+import { IS_LONG_FORM, selectRows } from '../support/long.ts';
+import { BrokerHarness, pairingResult } from './broker-harness.ts';
 
 const LIFETIME = 60_000;
 /** Of each of five kinds, in each of two goes: two hundred in the long form. */
-const EACH = LONG ? 20 : 2;
+const EACH = IS_LONG_FORM ? 20 : 2;
 /** What a loop waits that is held up; and one that asks the portal once more, the first time. */
 const HELD_UP_MS = 1000;
 const DOWN = Array(10_000).fill({ kind: 'answer', status: 500 } as const);
 
-test.each(inShort([0, 20, 100, 300], [0, 300]))(
+test.each(selectRows([0, 20, 100, 300], [0, 300]))(
   'pairings of every kind run out on a store that takes %d ms for each write, and the hub answers throughout',
   async (writeTime) => {
-    await using home = await Home.start({
+    await using home = await BrokerHarness.start({
       lifetime: LIFETIME,
       pollInterval: 10_000,
       writeTimes: [writeTime, writeTime],
       redirect: (nonce) => `http://192.168.1.7:8480/callback/${nonce}`,
     });
-    const served = await home.paired('served');
+    const served = await home.addPairedAppliance('served');
     for (let index = 0; index < EACH; index++) {
-      for (const kind of ['waiting', 'older', 'unopened', 'opened', 'asking']) await home.add(`${kind}-${index}`);
+      for (const kind of ['waiting', 'older', 'unopened', 'opened', 'asking'])
+        await home.addAppliance(`${kind}-${index}`);
     }
     const ended: string[] = [];
     for (let go = 0; go < 2; go++) {
       const runs = await beginAll(home);
-      for (let second = 0; second < (2 * LIFETIME) / 1000 && runs.some(({ open }) => open); second++) {
+      for (let second = 0; second < (2 * LIFETIME) / 1000 && runs.some(({ isOpen: open }) => open); second++) {
         await home.time.pass(1000);
         expect(await home.whoami(await home.token(served))).toBe(200);
       }
-      ended.push(...runs.map(({ pairing }) => resultOf(pairing.step)));
+      ended.push(...runs.map(({ pairing }) => pairingResult(pairing.step)));
     }
     expect(ended).toEqual(Array(2 * 5 * EACH).fill('expired'));
     expect(home.time.delays.filter((delay) => delay === HELD_UP_MS)).toHaveLength(2 * EACH);
@@ -41,13 +42,13 @@ test.each(inShort([0, 20, 100, 300], [0, 300]))(
 );
 
 test('a loop whose waits are all over at once is held up, and the hub goes on', async () => {
-  await using home = await Home.start();
-  await home.add('wallbox');
-  const { pairing } = await home.begin('wallbox');
-  const progress = new PairingProgress({ environment: home.environment } as PairingContext, pairing);
+  await using home = await BrokerHarness.start();
+  await home.addAppliance('wallbox');
+  const { pairing } = await home.beginPairing('wallbox');
+  const progress = new PairingStateMachine({ environment: home.environment } as PairingContext, pairing);
   let turns = 0;
   const loop = (async () => {
-    for (; turns < 1000; turns++) await progress.boundTurns(progress.signal);
+    for (; turns < 1000; turns++) await progress.guardAgainstSpin(progress.signal);
   })();
   await home.time.settle();
   expect(turns).toBeLessThan(150);
@@ -58,12 +59,12 @@ test('a loop whose waits are all over at once is held up, and the hub goes on', 
 });
 
 /** Pairings in every kind of step, with nobody who logs in; one of those that wait is part of a round. */
-async function beginAll(home: Home): Promise<PairingRun[]> {
-  const { pairings, deviceFlows, appliances, rounds } = home.run;
+async function beginAll(home: BrokerHarness): Promise<PairingRun[]> {
+  const { pairings, deviceFlows, appliances, pairingBatches: rounds } = home.run;
   const names = (kind: string) => Array.from({ length: EACH }, (_, index) => `${kind}-${index}`);
-  const begin = (kind: string) => Promise.all(names(kind).map((name) => pairings.begin(appliances.named(name))));
-  const beginFlow = (name: string) => deviceFlows.begin(appliances.named(name), null);
-  home.portal.mend('config');
+  const begin = (kind: string) => Promise.all(names(kind).map((name) => pairings.begin(appliances.get(name))));
+  const beginFlow = (name: string) => deviceFlows.begin(appliances.get(name), null);
+  home.portal.clearFaults('config');
   const older = await begin('older');
   const waiting = await begin('waiting');
   await home.time.settle();
@@ -80,7 +81,7 @@ async function beginAll(home: Home): Promise<PairingRun[]> {
   const { id: round } = await rounds.begin();
   await home.time.settle();
   const flows = [...names('opened'), ...names('unopened')].flatMap(
-    (name) => pairings.ofAppliance(appliances.named(name).id) ?? [],
+    (name) => pairings.newestFor(appliances.get(name).id) ?? [],
   );
   const stepsOf = (runs: PairingRun[]) => new Set(runs.map(({ pairing: { step } }) => step.kind));
   expect(stepsOf(waiting)).toEqual(new Set(['waiting']));

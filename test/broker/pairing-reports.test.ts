@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest';
 import { followPairing } from '../../src/broker/pairings/pairing-administration.ts';
-import type { PairingReport } from '../../src/core/pairings/pairing-administration.ts';
-import { Home } from './home.ts';
+import type { PairingStatus } from '../../src/core/pairings/pairing-administration.ts';
+import { BrokerHarness } from './broker-harness.ts';
 
 const MINUTE = 60_000;
 
 test('who follows a pairing is told of a link as long as it is good, and not of those that others open meanwhile', async () => {
-  await using home = await Home.start();
-  const { appliance } = await home.add('wallbox');
+  await using home = await BrokerHarness.start();
+  const { appliance } = await home.addAppliance('wallbox');
   const flow = await home.run.deviceFlows.begin(appliance, null);
   if (flow.kind !== 'begun') throw new Error(flow.kind);
   const { deviceFlows } = home.run;
@@ -16,8 +16,8 @@ test('who follows a pairing is told of a link as long as it is good, and not of 
     expect(await deviceFlows.openLink(flow.authorization.userCode)).toMatchObject({ kind: 'link' });
   };
   await openPage();
-  const run = await home.begin('wallbox');
-  const reports: PairingReport[] = [];
+  const run = await home.beginPairing('wallbox');
+  const reports: PairingStatus[] = [];
   const following = (async () => {
     for await (const report of followPairing(run, new AbortController().signal)) reports.push(report);
   })();

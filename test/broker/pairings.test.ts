@@ -5,45 +5,49 @@ import type { PairingRun } from '../../src/broker/pairings/pairing-run.ts';
 import type { CallbackBrowser } from '../../src/core/lan-service.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { rememberSecrets } from '../support/logs.ts';
-import { Home, type HomeOptions, resultOf, STRANGER } from './home.ts';
+import { BrokerHarness, type BrokerHarnessOptions, pairingResult, UNKNOWN_BROWSER } from './broker-harness.ts';
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
-const REDIRECT: HomeOptions = { redirect: (nonce) => `http://192.168.1.7:8480/callback/${nonce}` };
+const REDIRECT: BrokerHarnessOptions = { redirect: (nonce) => `http://192.168.1.7:8480/callback/${nonce}` };
 
-const stateOf = (run: PairingRun) => resultOf(run.pairing.step);
+const stateOf = (run: PairingRun) => pairingResult(run.pairing.step);
 
 /** A home with an appliance, and its pairing begun. */
-async function begun(options: HomeOptions = {}) {
-  const home = await Home.start(options);
-  const { appliance } = await home.add('wallbox');
-  return { home, id: appliance.id, run: await home.begin('wallbox') };
+async function begun(options: BrokerHarnessOptions = {}) {
+  const home = await BrokerHarness.start(options);
+  const { appliance } = await home.addAppliance('wallbox');
+  return { home, id: appliance.id, run: await home.beginPairing('wallbox') };
 }
 
 /** Brings to the hub what the portal's redirect carries. */
-function follow(home: Home, location: string, from: CallbackBrowser = STRANGER) {
+function follow(home: BrokerHarness, location: string, from: CallbackBrowser = UNKNOWN_BROWSER) {
   const url = new URL(location);
   const nonce = url.pathname.split('/').at(-1) ?? '';
   const code = url.searchParams.get('code');
   const error = url.searchParams.get('error');
-  if (code !== null) return home.run.pairings.receive(nonce, { kind: 'code', code: new Secret(code) }, from);
-  return home.run.pairings.receive(nonce, error === null ? { kind: 'nothing' } : { kind: 'error', error }, STRANGER);
+  if (code !== null) return home.run.pairings.receiveCallback(nonce, { kind: 'code', code: new Secret(code) }, from);
+  return home.run.pairings.receiveCallback(
+    nonce,
+    error === null ? { kind: 'nothing' } : { kind: 'error', error },
+    UNKNOWN_BROWSER,
+  );
 }
 
 /** A browser that the hub itself has sent to the portal: its code counts though the portal can't be asked for it. */
-function sentBy({ run: { pairings } }: Home, { pairing }: PairingRun): CallbackBrowser {
-  return { ...STRANGER, mark: pairings.sentMark(pairing.id).reveal() };
+function sentBy({ run: { pairings } }: BrokerHarness, { pairing }: PairingRun): CallbackBrowser {
+  return { ...UNKNOWN_BROWSER, browserBinding: pairings.browserToken(pairing.id).reveal() };
 }
 
 /** The codes that were sent to the token endpoint. */
-function codesSent(home: Home): string[] {
+function codesSent(home: BrokerHarness): string[] {
   return home.portal
     .requests('token')
     .map(({ form }) => form.get('code'))
     .filter((code) => code !== null);
 }
 
-function expectNoCodeTwice(home: Home): void {
+function expectNoCodeTwice(home: BrokerHarness): void {
   expect(new Set(codesSent(home)).size).toBe(codesSent(home).length);
   expect(home.emulator.observations.codesRepeated).toBe(0);
 }
@@ -85,7 +89,7 @@ describe('by polling', () => {
     await home.time.pass(5 * MINUTE);
     expect(home.portal.requests('code').length).toBeLessThan(20);
     expect(home.portal.requests('code').length).toBeGreaterThan(14);
-    expect(run.trouble).toBe('HTTP 500');
+    expect(run.portalProblem).toBe('HTTP 500');
     expect(home.events.filter(({ event }) => event === 'portal_unreachable')).toHaveLength(1);
   });
 
@@ -102,10 +106,10 @@ describe('by polling', () => {
   test('a cut network does not end it', async () => {
     const { home, run } = await begun();
     await using _ = home;
-    await home.portal.unplug();
+    await home.portal.disconnect();
     await home.time.pass(2 * MINUTE);
     expect(stateOf(run)).toBe('waiting');
-    await home.portal.plug();
+    await home.portal.reconnect();
     await home.login(run);
     await home.time.pass(30 * SECOND);
     expect(stateOf(run)).toBe('paired');
@@ -166,7 +170,9 @@ describe('by redirect', () => {
       run.pairing.nonce.toLowerCase(),
     ]) {
       if (nonce === run.pairing.nonce) continue;
-      expect(await home.run.pairings.receive(nonce, { kind: 'code', code: planted }, STRANGER)).toBeNull();
+      expect(
+        await home.run.pairings.receiveCallback(nonce, { kind: 'code', code: planted }, UNKNOWN_BROWSER),
+      ).toBeNull();
     }
     expect(home.exchanges).toBe(0);
     expect(stateOf(run)).toBe('waiting');
@@ -175,7 +181,9 @@ describe('by redirect', () => {
   test('a callback without code and error changes nothing', async () => {
     const { home, run } = await begun(REDIRECT);
     await using _ = home;
-    expect(await home.run.pairings.receive(run.pairing.nonce, { kind: 'nothing' }, STRANGER)).toBe(run.pairing);
+    expect(await home.run.pairings.receiveCallback(run.pairing.nonce, { kind: 'nothing' }, UNKNOWN_BROWSER)).toBe(
+      run.pairing,
+    );
     expect(stateOf(run)).toBe('waiting');
   });
 
@@ -199,15 +207,15 @@ describe('by redirect', () => {
   });
 
   test.each([408, 429, 503])('HTTP %d is no refusal of the redirect address: it is asked for again', async (status) => {
-    await using home = await Home.start(REDIRECT);
-    await home.add('wallbox');
+    await using home = await BrokerHarness.start(REDIRECT);
+    await home.addAppliance('wallbox');
     home.portal.fail('config', { kind: 'answer', status });
-    const run = await home.begin('wallbox');
+    const run = await home.beginPairing('wallbox');
     expect(stateOf(run)).toBe('asking');
-    expect(run.trouble).toBe(`HTTP ${status}`);
+    expect(run.portalProblem).toBe(`HTTP ${status}`);
     await home.time.pass(10 * SECOND);
     expect(stateOf(run)).toBe('waiting');
-    expect(run.trouble).toBeNull();
+    expect(run.portalProblem).toBeNull();
     expect(home.portal.requests('config').map(({ query }) => query.has('redirect_url'))).toEqual([true, true]);
   });
 });
@@ -228,65 +236,65 @@ describe('a pairing ends', () => {
     const { home, id, run } = await begun(REDIRECT);
     await using _ = home;
     const old = await home.login(run);
-    const second = await home.begin('wallbox');
+    const second = await home.beginPairing('wallbox');
     expect(stateOf(run)).toBe('replaced');
     expect((await follow(home, old))?.step).toMatchObject({ result: { reason: 'replaced' } });
     expect(home.exchanges).toBe(0);
-    expect(home.run.pairings.ofAppliance(id)).toBe(second);
+    expect(home.run.pairings.newestFor(id)).toBe(second);
     await follow(home, await home.login(second));
     expect(stateOf(second)).toBe('paired');
   });
 
   test('but for one, when several are begun for its appliance at the same moment', async () => {
-    await using home = await Home.start();
-    const { appliance } = await home.add('wallbox');
+    await using home = await BrokerHarness.start();
+    const { appliance } = await home.addAppliance('wallbox');
     const runs = await Promise.all([1, 2, 3].map(() => home.run.pairings.begin(appliance)));
     await home.time.settle();
     expect(runs.map(stateOf).sort()).toEqual(['replaced', 'replaced', 'waiting']);
-    expect(stateOf(home.run.pairings.ofAppliance(appliance.id) ?? there())).toBe('waiting');
+    expect(stateOf(home.run.pairings.newestFor(appliance.id) ?? there())).toBe('waiting');
   });
 
   test('not when another one can not be begun', async () => {
     const { home, run } = await begun();
     await using _ = home;
-    home.unwritable.add('savePairing');
-    await expect(home.begin('wallbox')).rejects.toMatchObject({ code: 'store_unwritable' });
-    home.unwritable.clear();
+    home.failingWrites.add('savePairing');
+    await expect(home.beginPairing('wallbox')).rejects.toMatchObject({ code: 'store_unwritable' });
+    home.failingWrites.clear();
     await home.login(run);
     await home.time.pass(10 * SECOND);
     expect(stateOf(run)).toBe('paired');
   });
 
   test('when the portal will not have it', async () => {
-    await using home = await Home.start();
-    await home.add('wallbox');
+    await using home = await BrokerHarness.start();
+    await home.addAppliance('wallbox');
     home.portal.fail('config', { kind: 'answer', status: 403 });
-    expect(stateOf(await home.begin('wallbox'))).toBe('portal_rejected');
+    expect(stateOf(await home.beginPairing('wallbox'))).toBe('portal_rejected');
   });
 
   test('when the portal does not know the client_id', async () => {
-    await using home = await Home.start();
-    await home.add('wallbox');
+    await using home = await BrokerHarness.start();
+    await home.addAppliance('wallbox');
     home.portal.fail('config', { kind: 'answer', status: 404 });
-    expect(stateOf(await home.begin('wallbox'))).toBe('client_unknown');
+    expect(stateOf(await home.beginPairing('wallbox'))).toBe('client_unknown');
   });
 
   test('when the portal names a foreign address, and nothing goes there', async () => {
-    await using home = await Home.start();
-    await home.add('wallbox');
+    await using home = await BrokerHarness.start();
+    await home.addAppliance('wallbox');
     const foreign = (body: string) => body.replace(/http:[^"]*sso\\?\/token/, 'https://evil.example/sso/token');
     home.portal.fail('config', { kind: 'alter', with: foreign });
-    const run = await home.begin('wallbox');
+    const run = await home.beginPairing('wallbox');
     expect(stateOf(run)).toBe('foreign_origin');
     await home.time.pass(MINUTE);
     expect(home.exchanges).toBe(0);
   });
 
   test('when its portal is no longer configured', async () => {
-    await using home = await Home.start();
-    await home.add('wallbox');
+    await using home = await BrokerHarness.start();
+    await home.addAppliance('wallbox');
     home.configured = false;
-    expect(stateOf(await home.begin('wallbox'))).toBe('misconfigured');
+    expect(stateOf(await home.beginPairing('wallbox'))).toBe('misconfigured');
   });
 
   test('when the portal does not know the hub', async () => {
@@ -315,7 +323,7 @@ describe('a code', () => {
     await using _ = home;
     const code = new Secret('a-code-of-nobody');
     const { nonce } = run.pairing;
-    const received = home.run.pairings.receive(nonce, { kind: 'code', code }, sentBy(home, run));
+    const received = home.run.pairings.receiveCallback(nonce, { kind: 'code', code }, sentBy(home, run));
     await Promise.all([received, home.time.pass(4 * SECOND)]);
     expect(stateOf(run)).toBe('waiting');
     await home.login(run);
@@ -363,11 +371,11 @@ describe('a code', () => {
     const { home, run } = await begun(REDIRECT);
     await using _ = home;
     const location = await home.login(run);
-    await home.portal.unplug();
+    await home.portal.disconnect();
     const received = follow(home, location, sentBy(home, run));
     await home.time.pass(5 * SECOND);
     expect(stateOf(run)).toBe('exchanging');
-    await home.portal.plug();
+    await home.portal.reconnect();
     await home.time.pass(10 * SECOND);
     await received;
     expect(stateOf(run)).toBe('paired');
@@ -378,13 +386,13 @@ describe('a code', () => {
     const { home, run } = await begun(REDIRECT);
     await using _ = home;
     const location = await home.login(run);
-    await home.portal.unplug();
+    await home.portal.disconnect();
     void follow(home, location, sentBy(home, run));
     await home.time.pass(5 * SECOND);
     expect(stateOf(run)).toBe('exchanging');
     await home.time.pass(65 * SECOND);
     expect(stateOf(run)).toBe('waiting');
-    await home.portal.plug();
+    await home.portal.reconnect();
     await follow(home, await home.login(run));
     expect(stateOf(run)).toBe('paired');
   });
@@ -406,7 +414,7 @@ describe('a code', () => {
     const { home, run } = await begun(REDIRECT);
     await using _ = home;
     const disk = Promise.withResolvers<void>();
-    home.held.set('savePairing', disk.promise);
+    home.delayedWrites.set('savePairing', disk.promise);
     const received = follow(home, await home.login(run));
     await expect.poll(() => stateOf(run)).toBe('exchanging');
     await sleep(30);
@@ -419,11 +427,11 @@ describe('a code', () => {
   test('that can not be written down is not sent, and is tried again with the next poll', async () => {
     const { home, run } = await begun();
     await using _ = home;
-    home.unwritable.add('savePairing');
+    home.failingWrites.add('savePairing');
     await home.login(run);
     await home.time.pass(10 * SECOND);
     expect(home.exchanges).toBe(0);
-    home.unwritable.clear();
+    home.failingWrites.clear();
     await home.time.pass(10 * SECOND);
     expect(stateOf(run)).toBe('paired');
     expect(home.exchanges).toBe(1);
@@ -436,11 +444,11 @@ describe('a pairing that ends while its code is on the way', () => {
     await using _ = home;
     const location = await home.login(run);
     const disk = Promise.withResolvers<void>();
-    home.held.set('savePairing', disk.promise);
+    home.delayedWrites.set('savePairing', disk.promise);
     const received = follow(home, location);
     await expect.poll(() => stateOf(run)).toBe('exchanging');
     // The write of the end would be quicker.
-    home.held.delete('savePairing');
+    home.delayedWrites.delete('savePairing');
     const ended = home.run.pairings.end(id, 'cancelled');
     await sleep(30);
     disk.resolve();
@@ -465,13 +473,13 @@ describe('a pairing that ends while its code is on the way', () => {
     expect(await home.run.store.grants()).toEqual([]);
   });
 
-  test.each(['generation', 'concludePairing'] as const)(
+  test.each(['generation', 'completePairing'] as const)(
     'while its grant is put in place (%s): memory and disk say the same of both',
     async (step) => {
       const { home, id, run } = await begun(REDIRECT);
       await using _ = home;
       const disk = Promise.withResolvers<void>();
-      home.held.set(step, disk.promise);
+      home.delayedWrites.set(step, disk.promise);
       const received = follow(home, await home.login(run));
       await expect.poll(() => home.emulator.grants().length).toBe(1);
       await sleep(30);
@@ -482,21 +490,21 @@ describe('a pairing that ends while its code is on the way', () => {
       const paired = stateOf(run) === 'paired';
       expect((await home.token(id)) === 'not_paired').toBe(!paired);
       expect(await home.run.store.grants()).toHaveLength(paired ? 1 : 0);
-      expect((await home.run.store.pairings()).map((pairing) => resultOf(pairing.step))).toEqual([stateOf(run)]);
+      expect((await home.run.store.pairings()).map((pairing) => pairingResult(pairing.step))).toEqual([stateOf(run)]);
     },
   );
 });
 
 describe('an appliance that is active', () => {
   test('keeps its grant at work until a new pairing brings another', async () => {
-    await using home = await Home.start();
-    const id = await home.paired();
+    await using home = await BrokerHarness.start();
+    const id = await home.addPairedAppliance();
     const token = await home.token(id);
-    const run = await home.begin('wallbox');
+    const run = await home.beginPairing('wallbox');
     expect(await home.token(id)).toBe(token);
     await home.run.pairings.end(id, 'cancelled');
     expect(await home.token(id)).toBe(token);
-    const second = await home.begin('wallbox');
+    const second = await home.beginPairing('wallbox');
     await home.login(second);
     await home.time.pass(10 * SECOND);
     expect(stateOf(run)).toBe('cancelled');
@@ -505,12 +513,12 @@ describe('an appliance that is active', () => {
   });
 
   test('gets its new grant also where the old one is refreshed in the same moment', async () => {
-    await using home = await Home.start(REDIRECT);
-    const id = await home.paired();
-    const run = await home.begin('wallbox');
+    await using home = await BrokerHarness.start(REDIRECT);
+    const id = await home.addPairedAppliance();
+    const run = await home.beginPairing('wallbox');
     const location = await home.login(run);
     const disk = Promise.withResolvers<void>();
-    home.held.set('concludePairing', disk.promise);
+    home.delayedWrites.set('completePairing', disk.promise);
     const received = follow(home, location);
     await expect.poll(() => home.emulator.grants().length).toBe(2);
     await sleep(30);
@@ -527,13 +535,13 @@ describe('an appliance that is active', () => {
   test('gets its new grant though it can not be written, and it is saved later', async () => {
     const { home, id, run } = await begun(REDIRECT);
     await using _ = home;
-    home.unwritable.add('concludePairing');
+    home.failingWrites.add('completePairing');
     await follow(home, await home.login(run));
     expect(stateOf(run)).toBe('paired');
     const token = await home.token(id);
     expect(await home.whoami(token)).toBe(200);
     expect(home.run.grants.get(id)?.health).toMatchObject({ problem: { code: 'store_unwritable' } });
-    home.unwritable.clear();
+    home.failingWrites.clear();
     await home.time.pass(5 * MINUTE);
     expect((await home.run.store.grant(id))?.grant.accessToken.reveal()).toBe(token);
     expect(home.run.grants.get(id)?.health).toEqual({ kind: 'good' });
@@ -542,12 +550,12 @@ describe('an appliance that is active', () => {
 
 describe('a restart', () => {
   test('takes up a pairing that had no link yet', async () => {
-    await using home = await Home.start();
-    await home.add('wallbox');
-    await home.portal.unplug();
-    const { pairing } = await home.begin('wallbox');
+    await using home = await BrokerHarness.start();
+    await home.addAppliance('wallbox');
+    await home.portal.disconnect();
+    const { pairing } = await home.beginPairing('wallbox');
     await home.stop();
-    await home.portal.plug();
+    await home.portal.reconnect();
     await home.start();
     await home.time.settle();
     const run = home.run.pairings.get(pairing.id);
@@ -607,7 +615,7 @@ describe('a restart', () => {
     await expect.poll(() => home.exchanges).toBe(1);
     await home.crash();
     answer.resolve();
-    await home.portal.unplug();
+    await home.portal.disconnect();
     for (let start = 0; start < 3; start++) {
       await home.start();
       await home.time.pass(10 * SECOND);
@@ -619,7 +627,7 @@ describe('a restart', () => {
       { fields: { appliance: 'wallbox', since: expect.stringContaining('2031-05-05T06:') } },
     ]);
     expect(home.exchanges).toBe(1);
-    await home.portal.plug();
+    await home.portal.reconnect();
     await home.start();
   });
 
@@ -632,7 +640,7 @@ describe('a restart', () => {
     await home.start();
     expect((await follow(home, location))?.step).toEqual(run.pairing.step);
     expect(home.exchanges).toBe(1);
-    expect(home.run.pairings.ofAppliance(run.pairing.appliance)?.pairing.id).toBe(run.pairing.id);
+    expect(home.run.pairings.newestFor(run.pairing.appliance)?.pairing.id).toBe(run.pairing.id);
   });
 
   test('after its time ends a pairing that was open', async () => {
@@ -654,7 +662,7 @@ describe('a restart', () => {
     await home.start();
     await home.time.settle();
     expect(stateOf(home.run.pairings.get(run.pairing.id))).toBe('replaced');
-    expect(stateOf(home.run.pairings.ofAppliance(run.pairing.appliance) ?? there())).toBe('waiting');
+    expect(stateOf(home.run.pairings.newestFor(run.pairing.appliance) ?? there())).toBe('waiting');
   });
 
   test('does not wait for a code that is not sent yet, which the next run finds again', async () => {
@@ -693,7 +701,7 @@ describe('a restart', () => {
     home.portal.fail('token', { kind: 'wait', until: answer.promise });
     void follow(home, await home.login(run));
     await expect.poll(() => home.emulator.grants().length).toBe(1);
-    const another = home.run.pairings.begin(home.run.appliances.named('wallbox'));
+    const another = home.run.pairings.begin(home.run.appliances.get('wallbox'));
     // By now it is stored, and waits: for a portal that takes its time.
     await expect.poll(async () => (await home.run.store.pairings()).length).toBe(2);
     await sleep(30);
@@ -714,8 +722,8 @@ test('an appliance that is removed takes its pairings with it', async () => {
   const { home, id, run } = await begun(REDIRECT);
   await using _ = home;
   const location = await home.login(run);
-  await home.run.pairings.drop(id);
-  await home.run.appliances.remove(home.run.appliances.named('wallbox'));
+  await home.run.pairings.removeAll(id);
+  await home.run.appliances.remove(home.run.appliances.get('wallbox'));
   expect(await follow(home, location)).toBeNull();
   expect(() => home.run.pairings.get(run.pairing.id)).toThrow(expect.objectContaining({ code: 'pairing_unknown' }));
   await home.time.pass(MINUTE);
@@ -723,8 +731,8 @@ test('an appliance that is removed takes its pairings with it', async () => {
 });
 
 test('who watches a pairing is told of every step, until the watch is ended', async () => {
-  await using home = await Home.start(REDIRECT);
-  const { appliance } = await home.add('wallbox');
+  await using home = await BrokerHarness.start(REDIRECT);
+  const { appliance } = await home.addAppliance('wallbox');
   const run = await home.run.pairings.begin(appliance);
   const steps: string[] = [];
   const unwatch = run.watch(() => steps.push(stateOf(run)));
@@ -738,8 +746,8 @@ test('who watches a pairing is told of every step, until the watch is ended', as
 });
 
 test('an appliance without a scope is paired without one', async () => {
-  await using home = await Home.start();
-  const id = await home.paired('wallbox', null);
+  await using home = await BrokerHarness.start();
+  const id = await home.addPairedAppliance('wallbox', null);
   expect(home.portal.requests('token')[0]?.form.has('scope')).toBe(false);
   expect(await home.run.tokenIssuer.issue(id, null)).toMatchObject({ kind: 'token', scope: null });
 });
@@ -760,11 +768,11 @@ test('a short link leads to its pairing by a key that tells nothing of the nonce
   );
   // What else is made of the nonce leads to no key either.
   for (const text of [nonce, ...plain]) expect(text).not.toContain(shortKey);
-  const other = await home.add('heater').then(() => home.begin('heater'));
+  const other = await home.addAppliance('heater').then(() => home.beginPairing('heater'));
   expect(other.shortKey).not.toBe(shortKey);
   for (const key of ['', nonce, run.nonceHash, run.pairing.id, shortKey.slice(1), `${shortKey}A`])
-    expect(home.run.pairings.byShortKey(key)).toBeUndefined();
+    expect(home.run.pairings.findByShortKey(key)).toBeUndefined();
   await home.stop();
   const { pairings } = await home.start();
-  expect(pairings.byShortKey(shortKey)?.pairing.id).toBe(run.pairing.id);
+  expect(pairings.findByShortKey(shortKey)?.pairing.id).toBe(run.pairing.id);
 });

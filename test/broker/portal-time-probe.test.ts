@@ -1,18 +1,18 @@
 import { expect, test } from 'vitest';
-import { PortalClock, PortalTimeProbe } from '../../src/broker/time/portal-clock.ts';
+import { PortalTimeProbe, ReferenceClock } from '../../src/broker/time/reference-clock.ts';
 import { FakeTime } from '../support/fake-time.ts';
 import { logTo } from '../support/log-to.ts';
-import { Home } from './home.ts';
+import { BrokerHarness } from './broker-harness.ts';
 
 type Answer = () => Promise<number | null>;
 
 function start(...answers: Answer[]) {
   const time = new FakeTime();
   const log = logTo(() => undefined);
-  const portalClock = new PortalClock({ clock: time, log });
+  const portalClock = new ReferenceClock({ clock: time, log });
   const asked = answers.map(() => 0);
   const portals = answers.map((answer, index) => ({
-    askTime: () => {
+    fetchTime: () => {
       asked[index] = (asked[index] ?? 0) + 1;
       return answer();
     },
@@ -34,7 +34,7 @@ test('whoever needs the time has it asked for, once for all who come at the same
 
 test('where the time is known nobody is asked', async () => {
   const { portalClock, asked, inquiry } = start(nothing);
-  portalClock.learnFromNtp();
+  portalClock.recordNtpTime();
   await inquiry.confirm();
   expect(asked).toEqual([0]);
 });
@@ -78,16 +78,16 @@ test('without any portal nobody waits', async () => {
 });
 
 test('a pairing that begins tells the time, long before anybody has logged in', async () => {
-  await using home = await Home.start();
-  await home.add('wallbox');
-  await home.begin('wallbox');
+  await using home = await BrokerHarness.start();
+  await home.addAppliance('wallbox');
+  await home.beginPairing('wallbox');
   expect(home.events.filter(({ event }) => event === 'clock_confirmed')).toHaveLength(1);
 });
 
 test('so does a poll of a pairing that the hub found at its start', async () => {
-  await using home = await Home.start();
-  await home.add('wallbox');
-  await home.begin('wallbox');
+  await using home = await BrokerHarness.start();
+  await home.addAppliance('wallbox');
+  await home.beginPairing('wallbox');
   await home.stop();
   home.events.length = 0;
   await home.start();

@@ -3,24 +3,24 @@ import type { PairingRun } from '../../src/broker/pairings/pairing-run.ts';
 import type { CallbackBrowser } from '../../src/core/lan-service.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { rememberSecrets } from '../support/logs.ts';
-import { Home, resultOf, STRANGER } from './home.ts';
+import { BrokerHarness, pairingResult, UNKNOWN_BROWSER } from './broker-harness.ts';
 
 const SECOND = 1000;
-const PHONE: CallbackBrowser = { address: '192.168.1.50', mark: null };
+const PHONE: CallbackBrowser = { address: '192.168.1.50', browserBinding: null };
 
-const stateOf = (run: PairingRun) => resultOf(run.pairing.step);
+const stateOf = (run: PairingRun) => pairingResult(run.pairing.step);
 
 /** A home with a pairing that waits for a login, at a portal where somebody else has an account too. */
 async function waiting() {
   const users = ['demo', 'mallory'].map((name) => ({ name, password: name }));
   const redirect = (nonce: string) => `http://192.168.1.7:8480/callback/${nonce}`;
-  const home = await Home.start({ emulator: { users }, redirect });
-  const { appliance } = await home.add('wallbox');
-  return { home, id: appliance.id, run: await home.begin('wallbox') };
+  const home = await BrokerHarness.start({ emulator: { users }, redirect });
+  const { appliance } = await home.addAppliance('wallbox');
+  return { home, id: appliance.id, run: await home.beginPairing('wallbox') };
 }
 
 /** A code of mallory's own login, for the hub's client: good at the portal. */
-async function foreignCode({ emulator }: Home): Promise<Secret> {
+async function foreignCode({ emulator }: BrokerHarness): Promise<Secret> {
   const config = `${emulator.baseUrl}/external/oauth2helper/config/${emulator.clientId}`;
   const { authorize_url, code_url } = await (await fetch(config, { method: 'POST' })).json();
   await emulator.login({ state: new URL(authorize_url).searchParams.get('state') ?? '', user: 'mallory' });
@@ -29,26 +29,26 @@ async function foreignCode({ emulator }: Home): Promise<Secret> {
 }
 
 /** Brings a code to the callback, and lets the time pass that the hub takes to judge it. */
-async function bring(home: Home, run: PairingRun, code: Secret, from = STRANGER): Promise<void> {
+async function bring(home: BrokerHarness, run: PairingRun, code: Secret, from = UNKNOWN_BROWSER): Promise<void> {
   await Promise.all([
-    home.run.pairings.receive(run.pairing.nonce, { kind: 'code', code }, from),
+    home.run.pairings.receiveCallback(run.pairing.nonce, { kind: 'code', code }, from),
     home.time.pass(4 * SECOND),
   ]);
 }
 
-async function honestCode(home: Home, run: PairingRun): Promise<Secret> {
+async function honestCode(home: BrokerHarness, run: PairingRun): Promise<Secret> {
   return new Secret(new URL(await home.login(run)).searchParams.get('code') ?? '');
 }
 
 /** Whose account the appliance is connected with. */
-async function account(home: Home, id: string): Promise<string> {
+async function account(home: BrokerHarness, id: string): Promise<string> {
   const headers = { authorization: `Bearer ${await home.token(id)}` };
   const answer = await fetch(`${home.emulator.baseUrl}/api/whoami`, { headers });
   return answer.status === 200 ? (await answer.json()).user : 'nobody';
 }
 
 /** The portal serves no code for polling. */
-const servesNone = (home: Home) =>
+const servesNone = (home: BrokerHarness) =>
   home.emulator.addFault({ kind: 'status', status: 404, endpoint: 'code/get', times: null });
 
 test('a foreign code that the portal would take is not exchanged, and the honest login after it connects the honest account', async () => {
@@ -82,9 +82,9 @@ test('a flood of forged codes ends nothing, uses nothing up, and has the portal 
   const forged: Promise<unknown>[] = [];
   for (let second = 0; second < 120; second++) {
     for (let each = 0; each < 5; each++) {
-      const from = { address: `192.168.1.${100 + each}`, mark: 'a-mark-of-nobody' };
+      const from = { address: `192.168.1.${100 + each}`, browserBinding: 'of-another-browser' };
       const code = new Secret(`forged-${second}-${each}`);
-      forged.push(home.run.pairings.receive(run.pairing.nonce, { kind: 'code', code }, from));
+      forged.push(home.run.pairings.receiveCallback(run.pairing.nonce, { kind: 'code', code }, from));
     }
     await home.time.pass(SECOND);
   }
@@ -117,7 +117,7 @@ test('the browser that brings the code that the portal serves is told so, from w
   const code = await honestCode(home, run);
   await bring(home, run, code, PHONE);
   expect(stateOf(run)).toBe('paired');
-  expect(run.standingOf(code)).toBeNull();
+  expect(run.confirmationStatus(code)).toBeNull();
   expect(home.exchanges).toBe(1);
 });
 
@@ -135,13 +135,13 @@ test('where the portal serves none, the code of a browser that the hub sent ther
   await using _ = home;
   servesNone(home);
   const foreign = await codeByRedirect(home);
-  await home.add('heater');
-  const other = await home.begin('heater');
-  const ofOther = home.run.pairings.sentMark(other.pairing.id).reveal();
-  await bring(home, run, foreign, { ...STRANGER, mark: ofOther });
+  await home.addAppliance('heater');
+  const other = await home.beginPairing('heater');
+  const ofOther = home.run.pairings.browserToken(other.pairing.id).reveal();
+  await bring(home, run, foreign, { ...UNKNOWN_BROWSER, browserBinding: ofOther });
   expect(home.exchanges).toBe(0);
-  const mark = home.run.pairings.sentMark(run.pairing.id).reveal();
-  await bring(home, run, await honestCode(home, run), { ...PHONE, mark });
+  const mark = home.run.pairings.browserToken(run.pairing.id).reveal();
+  await bring(home, run, await honestCode(home, run), { ...PHONE, browserBinding: mark });
   expect(stateOf(run)).toBe('paired');
   expect(await account(home, id)).toBe('demo');
 });
@@ -159,8 +159,8 @@ test('where the portal serves none, any other login counts once an installer has
   expect(stateOf(run)).toBe('waiting');
   expect(home.exchanges).toBe(0);
   expect(changes).toBeGreaterThanOrEqual(2);
-  expect(run.unconfirmed.map(({ address }) => address)).toEqual([STRANGER.address, PHONE.address]);
-  expect([run.standingOf(foreign), run.standingOf(honest)]).toEqual(['unconfirmed', 'unconfirmed']);
+  expect(run.unconfirmed.map(({ address }) => address)).toEqual([UNKNOWN_BROWSER.address, PHONE.address]);
+  expect([run.confirmationStatus(foreign), run.confirmationStatus(honest)]).toEqual(['unconfirmed', 'unconfirmed']);
   const [, login] = run.unconfirmed;
   await run.confirm('a login of nobody');
   await run.confirm(login?.id ?? '');
@@ -178,7 +178,7 @@ test('a login that nobody confirms is dropped while its code may still live, and
   const [login] = run.unconfirmed;
   await home.time.pass(61 * SECOND);
   expect(run.unconfirmed).toEqual([]);
-  expect(run.standingOf(code)).toBe('too_late');
+  expect(run.confirmationStatus(code)).toBe('too_late');
   await run.confirm(login?.id ?? '');
   await bring(home, run, code, PHONE);
   expect(run.unconfirmed).toEqual([]);
@@ -190,16 +190,16 @@ test('the mark of a browser that the hub sent follows from nothing that a link h
   const { home, run } = await waiting();
   await using _ = home;
   const { id, nonce } = run.pairing;
-  const mark = home.run.pairings.sentMark(id).reveal();
+  const mark = home.run.pairings.browserToken(id).reveal();
   expect(mark).not.toContain(nonce);
   await home.stop();
   const { pairings } = await home.start();
-  expect(pairings.sentMark(id).reveal()).not.toBe(mark);
+  expect(pairings.browserToken(id).reveal()).not.toBe(mark);
   expect(pairings.get(id).shortKey).toBe(run.shortKey);
 });
 
 /** As {@link foreignCode}, where the portal serves none for polling: mallory's browser is brought to an address of mallory's. */
-async function codeByRedirect({ emulator }: Home): Promise<Secret> {
+async function codeByRedirect({ emulator }: BrokerHarness): Promise<Secret> {
   const config = new URL(`${emulator.baseUrl}/external/oauth2helper/config/${emulator.clientId}`);
   config.searchParams.set('redirect_url', 'http://192.168.1.66/');
   const { authorize_url } = await (await fetch(config, { method: 'POST' })).json();

@@ -3,11 +3,11 @@ import { isDeepStrictEqual } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import type { InviteRequest } from '../../src/core/administration.ts';
 import type { Appliance } from '../../src/core/appliances/appliance.ts';
-import type { ClientMetadata, Registration } from '../../src/core/appliances/registration.ts';
-import { sha256 } from '../../src/system/compare.ts';
+import type { ClientMetadata, RegistrationResult } from '../../src/core/appliances/registration.ts';
 import { comparisonCode } from '../../src/system/comparison-code.ts';
+import { sha256 } from '../../src/system/secret-hash.ts';
 import { rememberSecrets } from '../support/logs.ts';
-import { Home } from './home.ts';
+import { BrokerHarness } from './broker-harness.ts';
 
 const HOUR = 3_600_000;
 
@@ -16,8 +16,8 @@ function introduction(changes: Partial<ClientMetadata> = {}): ClientMetadata {
 }
 
 /** @returns the token */
-async function invite(home: Home, changes: Partial<InviteRequest> = {}): Promise<string> {
-  const { token } = await home.run.registrations.invite({
+async function invite(home: BrokerHarness, changes: Partial<InviteRequest> = {}): Promise<string> {
+  const { token } = await home.run.registrations.createInvite({
     name: null,
     scope: null,
     portal: null,
@@ -32,11 +32,11 @@ async function invite(home: Home, changes: Partial<InviteRequest> = {}): Promise
 let devices = 0;
 
 async function register(
-  home: Home,
+  home: BrokerHarness,
   token: string | null,
   changes: Partial<ClientMetadata> = {},
   from: string | readonly string[] = `device-${devices++}`,
-): Promise<Registration> {
+): Promise<RegistrationResult> {
   const shares = [from].flat();
   const where = { address: shares.at(-1) ?? '', shares };
   const registration = await home.run.registrations.register(introduction(changes), token, where);
@@ -45,100 +45,100 @@ async function register(
   return registration;
 }
 
-const appliance = (home: Home, id: string) => home.run.appliances.byId(id) ?? gone();
+const appliance = (home: BrokerHarness, id: string) => home.run.appliances.byId(id) ?? gone();
 const gone = (): never => {
   throw new Error('the appliance is gone');
 };
-const names = (home: Home) => home.run.appliances.list().map(({ name }) => name);
+const names = (home: BrokerHarness) => home.run.appliances.list().map(({ name }) => name);
 
 test('registration is closed until it is held open, and again when that is over, it is closed, or the hub is restarted', async () => {
-  await using home = await Home.start();
+  await using home = await BrokerHarness.start();
   expect(await register(home, null)).toEqual({ kind: 'closed' });
-  home.run.registrations.hold(600_000);
-  expect(home.run.registrations.openFor).toBe(600_000);
-  expect(await register(home, null)).toMatchObject({ kind: 'registered', name: 'wallbox', waiting: true });
+  home.run.registrations.setOpenFor(600_000);
+  expect(home.run.registrations.remainingOpenMs).toBe(600_000);
+  expect(await register(home, null)).toMatchObject({ kind: 'registered', name: 'wallbox', needsApproval: true });
   await home.time.pass(599_999);
   expect(await register(home, null)).toMatchObject({ kind: 'registered', name: 'wallbox-2' });
   await home.time.pass(1);
-  expect(home.run.registrations.openFor).toBe(0);
+  expect(home.run.registrations.remainingOpenMs).toBe(0);
   expect(await register(home, null)).toEqual({ kind: 'closed' });
-  home.run.registrations.hold(600_000);
-  home.run.registrations.hold(0);
+  home.run.registrations.setOpenFor(600_000);
+  home.run.registrations.setOpenFor(0);
   expect(await register(home, null)).toEqual({ kind: 'closed' });
-  home.run.registrations.hold(600_000);
+  home.run.registrations.setOpenFor(600_000);
   await home.stop();
   await home.start();
   expect(await register(home, null)).toEqual({ kind: 'closed' });
 });
 
 test('those that asked are counted from one opening to the next, whatever becomes of them', async () => {
-  await using home = await Home.start();
+  await using home = await BrokerHarness.start();
   const { registrations } = home.run;
-  registrations.hold(600_000);
-  expect(registrations.asked).toBe(0);
+  registrations.setOpenFor(600_000);
+  expect(registrations.registeredCount).toBe(0);
   for (let count = 0; count < 3; count++) await register(home, null);
   await register(home, await invite(home));
-  await home.run.appliances.remove(home.run.appliances.named('wallbox'));
-  expect(registrations.asked).toBe(3);
-  registrations.hold(600_000);
-  expect(registrations.asked).toBe(3);
-  registrations.hold(0);
+  await home.run.appliances.remove(home.run.appliances.get('wallbox'));
+  expect(registrations.registeredCount).toBe(3);
+  registrations.setOpenFor(600_000);
+  expect(registrations.registeredCount).toBe(3);
+  registrations.setOpenFor(0);
   await register(home, null);
-  expect(registrations.asked).toBe(3);
-  registrations.hold(600_000);
-  expect(registrations.asked).toBe(0);
+  expect(registrations.registeredCount).toBe(3);
+  registrations.setOpenFor(600_000);
+  expect(registrations.registeredCount).toBe(0);
 });
 
 test('an appliance is approved by its code, and another that has come by its name is not', async () => {
-  await using home = await Home.start();
-  home.run.registrations.hold(600_000);
+  await using home = await BrokerHarness.start();
+  home.run.registrations.setOpenFor(600_000);
   const honest = await register(home, null);
   const code = comparisonCode(honest.kind === 'registered' ? honest.clientId : '');
-  await home.run.appliances.remove(home.run.appliances.named('wallbox'));
+  await home.run.appliances.remove(home.run.appliances.get('wallbox'));
   await register(home, null);
-  const other = home.run.appliances.named('wallbox');
+  const other = home.run.appliances.get('wallbox');
   await expect(home.run.registrations.approve(other, code)).rejects.toMatchObject({
     code: 'not_allowed',
     message: expect.stringContaining('another code'),
   });
-  expect(home.run.appliances.named('wallbox').waitingSince).not.toBeNull();
+  expect(home.run.appliances.get('wallbox').waitingSince).not.toBeNull();
   await home.run.registrations.approve(other, comparisonCode(other.clientId).toLowerCase());
-  expect(home.run.appliances.named('wallbox')).toMatchObject({ waitingSince: null });
-  expect(home.run.appliances.named('wallbox')).not.toHaveProperty('registeredFrom');
+  expect(home.run.appliances.get('wallbox')).toMatchObject({ waitingSince: null });
+  expect(home.run.appliances.get('wallbox')).not.toHaveProperty('registeredFrom');
 });
 
 test('where one that waits registered from is known also after a restart', async () => {
-  await using home = await Home.start();
-  home.run.registrations.hold(600_000);
+  await using home = await BrokerHarness.start();
+  home.run.registrations.setOpenFor(600_000);
   await register(home, null, {}, ['fe80::/64', 'fe80::7']);
   await home.stop();
   await home.start();
-  expect(home.run.appliances.named('wallbox').registeredFrom).toEqual({
+  expect(home.run.appliances.get('wallbox').registeredFrom).toEqual({
     address: 'fe80::7',
     shares: ['fe80::/64', 'fe80::7'],
   });
 });
 
 test('who registers while it is open waits, also after a restart, until somebody approves', async () => {
-  await using home = await Home.start();
-  home.run.registrations.hold(600_000);
+  await using home = await BrokerHarness.start();
+  home.run.registrations.setOpenFor(600_000);
   await register(home, null, { softwareId: 'charger/2', scope: 'Monitoring' });
   await home.stop();
   await home.start();
-  const waiting = home.run.appliances.named('wallbox');
+  const waiting = home.run.appliances.get('wallbox');
   expect(waiting).toMatchObject({ origin: 'registered', softwareId: 'charger/2', scope: 'Monitoring', portal: 'home' });
   expect(waiting.waitingSince).not.toBeNull();
   await home.run.registrations.approve(waiting, null);
   await home.stop();
   await home.start();
-  expect(home.run.appliances.named('wallbox')).toMatchObject({ waitingSince: null, clientId: waiting.clientId });
+  expect(home.run.appliances.get('wallbox')).toMatchObject({ waitingSince: null, clientId: waiting.clientId });
   await home.time.pass(48 * HOUR);
   expect(names(home)).toEqual(['wallbox']);
 });
 
 test('who is not approved within a day is removed, however often the hub was restarted', async () => {
-  await using home = await Home.start();
-  home.run.registrations.hold(24 * HOUR);
+  await using home = await BrokerHarness.start();
+  home.run.registrations.setOpenFor(24 * HOUR);
   await register(home, null);
   await home.time.pass(HOUR);
   await register(home, null);
@@ -151,28 +151,28 @@ test('who is not approved within a day is removed, however often the hub was res
   expect(names(home)).toEqual(['wallbox-2']);
   await home.time.pass(HOUR);
   expect(names(home)).toEqual([]);
-  expect(home.events.filter(({ event }) => event.includes('not approved in time'))).toHaveLength(2);
+  expect(home.events.filter(({ fields }) => fields['reason'] === 'approval_timeout')).toHaveLength(2);
   await home.stop();
   await home.start();
   expect(names(home)).toEqual([]);
 });
 
 test('one that can not be removed when its time is over is removed when that can be written', async () => {
-  await using home = await Home.start();
-  home.run.registrations.hold(HOUR);
+  await using home = await BrokerHarness.start();
+  home.run.registrations.setOpenFor(HOUR);
   await register(home, null);
-  home.unwritable.add('removeAppliance');
+  home.failingWrites.add('removeAppliance');
   await home.time.pass(24 * HOUR + 1000);
   expect(names(home)).toEqual(['wallbox']);
-  home.unwritable.clear();
+  home.failingWrites.clear();
   await home.time.pass(60_000);
   expect(names(home)).toEqual([]);
 });
 
 describe('of the places of those that wait', () => {
   test('each IPv4 address gets one, whatever a device with many addresses and names has taken before it and after it', async () => {
-    await using home = await Home.start();
-    home.run.registrations.hold(24 * HOUR);
+    await using home = await BrokerHarness.start();
+    home.run.registrations.setOpenFor(24 * HOUR);
     const squat = async (network: number, addresses: number, each: number) => {
       for (let host = 1; host <= addresses; host++) {
         for (let round = 0; round < each; round++) {
@@ -196,8 +196,8 @@ describe('of the places of those that wait', () => {
   });
 
   test('each IPv6 neighbour gets one, whatever others have taken by any number of addresses', async () => {
-    await using home = await Home.start();
-    home.run.registrations.hold(HOUR);
+    await using home = await BrokerHarness.start();
+    home.run.registrations.setOpenFor(HOUR);
     const neighbour = async (link: string, host: number) => {
       await home.time.pass(1);
       return register(home, null, {}, [link, `fe80::${link}${host}`]);
@@ -215,20 +215,20 @@ describe('of the places of those that wait', () => {
   });
 
   test('no more than three hundred IPv4 addresses have one, which keeps out nobody else', async () => {
-    await using home = await Home.start();
-    home.run.registrations.hold(HOUR);
+    await using home = await BrokerHarness.start();
+    home.run.registrations.setOpenFor(HOUR);
     const from = (number: number) => register(home, null, {}, `10.0.${number >> 8}.${number & 255}`);
     for (let number = 0; number < 300; number++) expect(await from(number)).toMatchObject({ kind: 'registered' });
     expect(await from(300)).toEqual({ kind: 'full', retryAfter: 600 });
     expect(await register(home, null, {}, ['fe80::/64', 'fe80::1'])).toMatchObject({ kind: 'registered' });
-    expect(await register(home, await invite(home))).toMatchObject({ kind: 'registered', waiting: false });
-    await home.run.registrations.approve(home.run.appliances.named('wallbox-7'), null);
+    expect(await register(home, await invite(home))).toMatchObject({ kind: 'registered', needsApproval: false });
+    await home.run.registrations.approve(home.run.appliances.get('wallbox-7'), null);
     expect(await from(301)).toMatchObject({ kind: 'registered' });
   });
 
   test('no network gets more than fifteen, and within it whoever has most gives one up', async () => {
-    await using home = await Home.start();
-    home.run.registrations.hold(HOUR);
+    await using home = await BrokerHarness.start();
+    home.run.registrations.setOpenFor(HOUR);
     const neighbour = (address: string) => register(home, null, { clientName: address }, ['fe80::/64', address]);
     for (const address of ['a', 'b', 'c']) {
       for (let round = 0; round < 5; round++) expect(await neighbour(address)).toMatchObject({ kind: 'registered' });
@@ -243,32 +243,32 @@ describe('of the places of those that wait', () => {
   });
 
   test('a restart changes nothing of whom they count to', async () => {
-    await using home = await Home.start();
-    home.run.registrations.hold(HOUR);
+    await using home = await BrokerHarness.start();
+    home.run.registrations.setOpenFor(HOUR);
     for (let round = 0; round < 5; round++) await register(home, null, {}, 'one');
     await home.stop();
     await home.start();
-    home.run.registrations.hold(HOUR);
+    home.run.registrations.setOpenFor(HOUR);
     expect(await register(home, null, {}, 'one')).toMatchObject({ kind: 'full' });
     expect(await register(home, null, {}, 'another')).toMatchObject({ kind: 'registered' });
   });
 });
 
 test('an invite is good for one appliance, once, also when many come with it at the same time', async () => {
-  await using home = await Home.start();
+  await using home = await BrokerHarness.start();
   const token = await invite(home);
   const results = await Promise.all(Array.from({ length: 10 }, () => register(home, token)));
   expect(results.filter(({ kind }) => kind === 'registered')).toHaveLength(1);
   expect(results.filter(({ kind }) => kind === 'token_refused')).toHaveLength(9);
   expect(home.run.registrations.isInvite(token)).toBe(false);
-  expect(home.run.appliances.named('wallbox')).toMatchObject({ origin: 'registered', waitingSince: null });
+  expect(home.run.appliances.get('wallbox')).toMatchObject({ origin: 'registered', waitingSince: null });
   await home.stop();
   await home.start();
   expect(await register(home, token)).toEqual({ kind: 'token_refused' });
 });
 
 /** Whether an appliance has this secret. */
-const isGood = (home: Home, registration: Registration) =>
+const isGood = (home: BrokerHarness, registration: RegistrationResult) =>
   registration.kind === 'registered' &&
   isDeepStrictEqual(home.run.appliances.byId(registration.clientId)?.credentials, {
     kind: 'secret',
@@ -277,7 +277,7 @@ const isGood = (home: Home, registration: Registration) =>
 
 describe('an appliance whose answer was lost', () => {
   test('registers again with its invite: the same appliance, with another secret', async () => {
-    await using home = await Home.start();
+    await using home = await BrokerHarness.start();
     const token = await invite(home, { name: 'heater' });
     const first = await register(home, token, {}, 'heater');
     let last = first;
@@ -295,14 +295,14 @@ describe('an appliance whose answer was lost', () => {
     expect(isGood(home, last)).toBe(true);
   });
 
-  test.each<[string, (home: Home, id: string) => unknown]>([
-    ['it has proved who it is', (home, id) => home.run.registrations.heard(id)],
+  test.each<[string, (home: BrokerHarness, id: string) => unknown]>([
+    ['it has proved who it is', (home, id) => home.run.registrations.markAuthenticated(id)],
     ['an installer has rotated its secret', (home, id) => home.run.appliances.rotateSecret(appliance(home, id))],
     ['it was removed', (home, id) => home.run.appliances.remove(appliance(home, id))],
     ['ten minutes have passed', (home) => home.time.pass(600_001)],
     ['the time of the invite is over', (home) => home.time.pass(120_000)],
   ])('does not where %s', async (_, happens) => {
-    await using home = await Home.start();
+    await using home = await BrokerHarness.start();
     const token = await invite(home, { ttl: _.includes('invite') ? 100 : 3600 });
     const first = await register(home, token, {}, 'heater');
     await happens(home, first.kind === 'registered' ? first.clientId : '');
@@ -311,7 +311,7 @@ describe('an appliance whose answer was lost', () => {
   });
 
   test('has ten minutes from the first time on, however often it comes back', async () => {
-    await using home = await Home.start();
+    await using home = await BrokerHarness.start();
     const token = await invite(home);
     await register(home, token, {}, 'heater');
     for (let round = 0; round < 2; round++) {
@@ -322,30 +322,30 @@ describe('an appliance whose answer was lost', () => {
     expect(await register(home, token, {}, 'heater')).toEqual({ kind: 'token_refused' });
   });
 
-  test.each<[string, (home: Home, it: Appliance) => Promise<unknown>]>([
+  test.each<[string, (home: BrokerHarness, it: Appliance) => Promise<unknown>]>([
     ['an installer rotates its secret', (home, it) => home.run.appliances.rotateSecret(it)],
     [
       'it is removed',
       async (home, { id }) => {
-        await home.run.appliances.change(id, (current) => current);
+        await home.run.appliances.update(id, (current) => current);
         await home.run.appliances.remove(appliance(home, id));
       },
     ],
     [
       'it proves who it is',
       async (home, { id }) => {
-        await home.run.appliances.change(id, (current) => current);
-        home.run.registrations.heard(id);
+        await home.run.appliances.update(id, (current) => current);
+        home.run.registrations.markAuthenticated(id);
       },
     ],
   ])('gets no other secret where %s before that one is made', async (what, happens) => {
     // Which of two writes is done first must not be left to chance here.
-    await using home = await Home.start({ writeTimes: [0, 0] });
+    await using home = await BrokerHarness.start({ writeTimes: [0, 0] });
     const token = await invite(home);
     const first = await register(home, token, {}, 'heater');
     const gate = Promise.withResolvers<void>();
-    home.held.set('changeAppliance', gate.promise);
-    const happened = happens(home, home.run.appliances.named('wallbox'));
+    home.delayedWrites.set('updateAppliance', gate.promise);
+    const happened = happens(home, home.run.appliances.get('wallbox'));
     const again = register(home, token, {}, 'heater');
     gate.resolve();
     await happened;
@@ -355,14 +355,14 @@ describe('an appliance whose answer was lost', () => {
   });
 
   test('keeps its secret where it proves who it is by it while another is written', async () => {
-    await using home = await Home.start();
+    await using home = await BrokerHarness.start();
     const token = await invite(home);
     const first = await register(home, token, {}, 'heater');
     const gate = Promise.withResolvers<void>();
-    home.held.set('changeAppliance', gate.promise);
+    home.delayedWrites.set('updateAppliance', gate.promise);
     const again = register(home, token, {}, 'heater');
     await sleep(20);
-    home.run.registrations.heard(home.run.appliances.named('wallbox').id);
+    home.run.registrations.markAuthenticated(home.run.appliances.get('wallbox').id);
     gate.resolve();
     expect(await again).toEqual({ kind: 'token_refused' });
     expect(isGood(home, first)).toBe(true);
@@ -372,7 +372,7 @@ describe('an appliance whose answer was lost', () => {
   });
 
   test('is no other device, says of itself what it said, and comes one after the other', async () => {
-    await using home = await Home.start();
+    await using home = await BrokerHarness.start();
     const token = await invite(home);
     const [first, ...others] = await Promise.all([1, 2, 3].map(() => register(home, token, {}, 'heater')));
     await home.time.pass(1000);
@@ -384,7 +384,7 @@ describe('an appliance whose answer was lost', () => {
 });
 
 test('an invite survives a restart, and runs out also across boots', async () => {
-  await using home = await Home.start();
+  await using home = await BrokerHarness.start();
   const [first, second] = [await invite(home), await invite(home)];
   await home.stop();
   home.time.reboot(home.time.wall + 0.5 * HOUR);
@@ -399,29 +399,29 @@ test('an invite survives a restart, and runs out also across boots', async () =>
 });
 
 test('what an invite says of the appliance counts, whatever the appliance says', async () => {
-  await using home = await Home.start();
+  await using home = await BrokerHarness.start();
   const fixed = await invite(home, { name: 'garage', scope: 'RemoteControl', portal: 'other' });
   const registered = await register(home, fixed, { clientName: 'Something', scope: 'Everything' });
   expect(registered).toMatchObject({ name: 'garage', scope: 'RemoteControl' });
-  expect(home.run.appliances.named('garage')).toMatchObject({ scope: 'RemoteControl', portal: 'other' });
+  expect(home.run.appliances.get('garage')).toMatchObject({ scope: 'RemoteControl', portal: 'other' });
   const free = await register(home, await invite(home), { clientName: 'Garage', scope: 'Monitoring' });
   expect(free).toMatchObject({ name: 'garage-2', scope: 'Monitoring' });
 });
 
 test('a name that a stranger took first is the installer’s to give, and the stranger gets another', async () => {
-  await using home = await Home.start();
-  home.run.registrations.hold(HOUR);
+  await using home = await BrokerHarness.start();
+  home.run.registrations.setOpenFor(HOUR);
   await register(home, null, { clientName: 'Battery' });
-  const stranger = home.run.appliances.named('battery').clientId;
+  const stranger = home.run.appliances.get('battery').clientId;
   const isNow = (name: string) => expect(home.run.appliances.byId(stranger)?.name).toBe(name);
-  await home.add('battery');
+  await home.addAppliance('battery');
   isNow('battery-2');
   const token = await invite(home, { name: 'battery-2' });
   isNow('battery-2-2');
   expect(await register(home, token)).toMatchObject({ kind: 'registered', name: 'battery-2' });
   // One that is approved keeps its name.
-  await home.run.registrations.approve(home.run.appliances.named('battery-2-2'), comparisonCode(stranger));
-  await expect(home.add('battery-2-2')).rejects.toMatchObject({ code: 'appliance_exists' });
+  await home.run.registrations.approve(home.run.appliances.get('battery-2-2'), comparisonCode(stranger));
+  await expect(home.addAppliance('battery-2-2')).rejects.toMatchObject({ code: 'appliance_exists' });
   await home.stop();
   await home.start();
   expect(names(home)).toEqual(['battery', 'battery-2', 'battery-2-2']);
@@ -429,24 +429,27 @@ test('a name that a stranger took first is the installer’s to give, and the st
 });
 
 test('one that calls itself as an approved one does gets a name of its own, and the approved one stays as it is', async () => {
-  await using home = await Home.start();
-  home.run.registrations.hold(HOUR);
+  await using home = await BrokerHarness.start();
+  home.run.registrations.setOpenFor(HOUR);
   await register(home, null, { clientName: 'Battery' });
-  const approved = await home.run.registrations.approve(home.run.appliances.named('battery'), null);
-  expect(await register(home, null, { clientName: ' battery! ' })).toMatchObject({ name: 'battery-2', waiting: true });
-  expect(home.run.appliances.named('battery')).toEqual(approved);
+  const approved = await home.run.registrations.approve(home.run.appliances.get('battery'), null);
+  expect(await register(home, null, { clientName: ' battery! ' })).toMatchObject({
+    name: 'battery-2',
+    needsApproval: true,
+  });
+  expect(home.run.appliances.get('battery')).toEqual(approved);
 });
 
 test('the name of an invite is kept for it; one that was taken all the same is told, and the invite stays good', async () => {
-  await using home = await Home.start();
+  await using home = await BrokerHarness.start();
   const token = await invite(home, { name: 'wallbox' });
   expect(await register(home, await invite(home))).toMatchObject({ name: 'wallbox-2' });
-  await home.add('wallbox');
+  await home.addAppliance('wallbox');
   expect(await register(home, token)).toMatchObject({
     kind: 'invalid',
     description: expect.stringContaining('there is an appliance wallbox on this hub'),
   });
-  await home.run.appliances.remove(home.run.appliances.named('wallbox'));
+  await home.run.appliances.remove(home.run.appliances.get('wallbox'));
   expect(await register(home, token)).toMatchObject({ kind: 'registered', name: 'wallbox' });
 });
 
@@ -456,14 +459,14 @@ test.each<[Partial<InviteRequest>, string]>([
   [{ scope: 'ä' }, 'scope_invalid'],
   [{ portal: 'nowhere' }, 'portal_unknown'],
 ])('an invite with %o is refused: %s', async (request, code) => {
-  await using home = await Home.start();
-  await home.add('heater');
+  await using home = await BrokerHarness.start();
+  await home.addAppliance('heater');
   await expect(invite(home, request)).rejects.toMatchObject({ code });
   expect(await home.run.store.invites()).toEqual([]);
 });
 
 test('a hundred invites may be out, and those that ran out are dropped', async () => {
-  await using home = await Home.start();
+  await using home = await BrokerHarness.start();
   await invite(home, { ttl: 60 });
   for (let made = 1; made < 100; made++) await invite(home);
   await expect(invite(home)).rejects.toMatchObject({ code: 'not_allowed' });
@@ -473,7 +476,7 @@ test('a hundred invites may be out, and those that ran out are dropped', async (
 });
 
 test('the store has no token of an invite, and no secret of an appliance', async () => {
-  await using home = await Home.start();
+  await using home = await BrokerHarness.start();
   const token = await invite(home);
   expect(JSON.stringify(await home.run.store.invites())).not.toContain(token);
   const registered = await register(home, token);
@@ -483,17 +486,17 @@ test('the store has no token of an invite, and no secret of an appliance', async
 });
 
 test('an appliance with keys of its own gets no secret', async () => {
-  await using home = await Home.start();
+  await using home = await BrokerHarness.start();
   const keys = [{ kty: 'OKP', crv: 'Ed25519', x: 'x' }];
   expect(await register(home, await invite(home), { keys })).toMatchObject({ kind: 'registered', secret: null });
-  expect(home.run.appliances.named('wallbox').credentials).toEqual({ kind: 'keys', keys });
+  expect(home.run.appliances.get('wallbox').credentials).toEqual({ kind: 'keys', keys });
 });
 
 test('a registration that can not be written leaves the invite good', async () => {
-  await using home = await Home.start();
+  await using home = await BrokerHarness.start();
   const token = await invite(home);
-  home.unwritable.add('addAppliance');
+  home.failingWrites.add('addAppliance');
   await expect(register(home, token)).rejects.toMatchObject({ code: 'store_unwritable' });
-  home.unwritable.clear();
+  home.failingWrites.clear();
   expect(await register(home, token)).toMatchObject({ kind: 'registered', name: 'wallbox' });
 });

@@ -1,62 +1,69 @@
 import { expect, test } from 'vitest';
-import { Home } from './home.ts';
+import { BrokerHarness } from './broker-harness.ts';
 
 const OTHER = { origin: 'https://other.example', clientId: 'another-client' };
 
 /** Starts the hub again, with this portal in its configuration; null: the one that is there. */
-async function goTo(home: Home, identity: Home['identity']): Promise<void> {
+async function goTo(home: BrokerHarness, identity: BrokerHarness['identity']): Promise<void> {
   await home.stop();
   home.identity = identity;
   await home.start();
 }
 
-async function stored(home: Home, id: string) {
+async function stored(home: BrokerHarness, id: string) {
   const found = await home.run.store.grant(id);
   if (found === null) throw new Error('there is no grant');
   return found.grant;
 }
 
 test.each([
-  ['table and origin', (home: Home) => ({ origin: OTHER.origin, clientId: home.emulator.clientId, name: 'cloud' })],
+  [
+    'table and origin',
+    (home: BrokerHarness) => ({ origin: OTHER.origin, clientId: home.emulator.clientId, name: 'cloud' }),
+  ],
   [
     'origin, where its own is another table’s',
-    (home: Home) => ({ origin: OTHER.origin, clientId: home.emulator.clientId, others: [home.portal.frontendUrl] }),
+    (home: BrokerHarness) => ({
+      origin: OTHER.origin,
+      clientId: home.emulator.clientId,
+      otherOrigins: [home.portal.frontendUrl],
+    }),
   ],
-  ['client_id', (home: Home) => ({ origin: home.portal.frontendUrl, clientId: OTHER.clientId })],
+  ['client_id', (home: BrokerHarness) => ({ origin: home.portal.frontendUrl, clientId: OTHER.clientId })],
 ])('a grant of a portal with another %s rests, whoever asks, and comes back to work as it was', async (_, other) => {
-  await using home = await Home.start();
-  const id = await home.paired();
+  await using home = await BrokerHarness.start();
+  const id = await home.addPairedAppliance();
   const before = await stored(home, id);
   const token = await home.token(id);
   await goTo(home, other(home));
   expect(home.events.at(-1)).toMatchObject({ event: 'grant_suspended' });
   expect(await home.token(id)).toBe('not_paired');
-  expect(home.run.grants.resting(id)).toMatchObject({ generation: before.generation });
+  expect(home.run.grants.getSuspended(id)).toMatchObject({ generation: before.generation });
   await home.run.grants.refresh(id);
-  await home.run.grants.distrust(id, token);
-  home.run.grants.clockSet();
+  await home.run.grants.reportRejectedToken(id, token);
+  home.run.grants.onClockSet();
   await home.time.pass(3 * 3_600_000);
   expect(await home.token(id)).toBe('not_paired');
   expect(home.refreshes).toBe(0);
   await goTo(home, null);
-  expect(home.run.grants.resting(id)).toBeUndefined();
+  expect(home.run.grants.getSuspended(id)).toBeUndefined();
   expect(await stored(home, id)).toEqual(before);
   expect(await home.whoami(await home.token(id))).toBe(200);
 });
 
 test('a portal whose table has another address by now has moved: its grants go on, and know it from the next refresh on', async () => {
-  await using home = await Home.start();
-  const id = await home.paired();
+  await using home = await BrokerHarness.start();
+  const id = await home.addPairedAppliance();
   await goTo(home, { origin: OTHER.origin, clientId: home.emulator.clientId });
-  expect(home.run.grants.resting(id)).toBeUndefined();
+  expect(home.run.grants.getSuspended(id)).toBeUndefined();
   expect(await home.whoami(await home.token(id))).toBe(200);
   await home.untilRefreshed();
   expect(await stored(home, id)).toMatchObject({ givenBy: { origin: OTHER.origin, name: 'home' } });
 });
 
 test('a new pairing takes the place of a grant that rests, and unpairing forgets it', async () => {
-  await using home = await Home.start();
-  const [wallbox, heater] = [await home.paired('wallbox'), await home.paired('heater')];
+  await using home = await BrokerHarness.start();
+  const [wallbox, heater] = [await home.addPairedAppliance('wallbox'), await home.addPairedAppliance('heater')];
   const { generation } = await stored(home, wallbox);
   await goTo(home, OTHER);
   await home.pairAgain('wallbox');
@@ -64,16 +71,16 @@ test('a new pairing takes the place of a grant that rests, and unpairing forgets
   expect(await home.whoami(await home.token(wallbox))).toBe(200);
   await home.untilRefreshed();
   expect(await stored(home, wallbox)).toMatchObject({ generation: generation + 2, givenBy: OTHER });
-  await home.run.grants.forget(heater);
-  expect(home.run.grants.resting(heater)).toBeUndefined();
+  await home.run.grants.delete(heater);
+  expect(home.run.grants.getSuspended(heater)).toBeUndefined();
   expect(await home.run.store.grant(heater)).toBeNull();
 });
 
 test('a grant remembers the portal that gave it; its client_id in capitals is the same one', async () => {
-  await using home = await Home.start();
-  const id = await home.paired();
+  await using home = await BrokerHarness.start();
+  const id = await home.addPairedAppliance();
   const { origin, clientId } = { origin: home.portal.frontendUrl, clientId: home.emulator.clientId };
   expect(await stored(home, id)).toMatchObject({ givenBy: { origin, clientId, name: 'home' } });
   await goTo(home, { origin, clientId: clientId.toUpperCase() });
-  expect(home.run.grants.resting(id)).toBeUndefined();
+  expect(home.run.grants.getSuspended(id)).toBeUndefined();
 });

@@ -1,42 +1,45 @@
 import { describe, expect, it } from 'vitest';
 import type { PairingRun } from '../../src/broker/pairings/pairing-run.ts';
 import { Secret } from '../../src/core/secret.ts';
-import { Home, resultOf, STRANGER } from './home.ts';
+import { BrokerHarness, pairingResult, UNKNOWN_BROWSER } from './broker-harness.ts';
 
 /** A home with three appliances, none of them paired. The nonce is in the address that the portal is given. */
-async function household(): Promise<Home> {
-  const home = await Home.start({ redirect: (nonce) => `http://192.168.1.7:8480/callback/${nonce}` });
-  for (const name of ['battery', 'heat-pump', 'wallbox']) await home.add(name);
+async function household(): Promise<BrokerHarness> {
+  const home = await BrokerHarness.start({ redirect: (nonce) => `http://192.168.1.7:8480/callback/${nonce}` });
+  for (const name of ['battery', 'heat-pump', 'wallbox']) await home.addAppliance(name);
   return home;
 }
 
-function currentOf(home: Home, round: string): PairingRun {
-  const { current } = home.run.rounds.view(round);
+function currentOf(home: BrokerHarness, round: string): PairingRun {
+  const { current } = home.run.pairingBatches.view(round);
   if (current === null) throw new Error('no pairing of the round is open');
   return home.run.pairings.get(current.pairing);
 }
 
 /** Begins a round. @returns its id */
-async function begin(home: Home): Promise<string> {
-  const { id } = await home.run.rounds.begin();
+async function begin(home: BrokerHarness): Promise<string> {
+  const { id } = await home.run.pairingBatches.begin();
   await home.time.settle();
   return id;
 }
 
 /** Somebody logs in through the link at hand, and polling brings the code. */
-async function logIn(home: Home, round: string): Promise<void> {
+async function logIn(home: BrokerHarness, round: string): Promise<void> {
   await home.login(currentOf(home, round));
   await home.time.pass(10_000);
 }
 
 /** Somebody logs in through the link at hand, and their browser brings the code. @returns the pass that it gets */
-async function bringCode(home: Home, round: string): Promise<string> {
+async function bringCode(home: BrokerHarness, round: string): Promise<string> {
   const run = currentOf(home, round);
   const code = new Secret(new URL(await home.login(run)).searchParams.get('code') ?? '');
   const { nonce } = run.pairing;
-  await Promise.all([home.run.pairings.receive(nonce, { kind: 'code', code }, STRANGER), home.time.settle()]);
+  await Promise.all([
+    home.run.pairings.receiveCallback(nonce, { kind: 'code', code }, UNKNOWN_BROWSER),
+    home.time.settle(),
+  ]);
   await home.time.settle();
-  const pass = home.run.rounds.forBrowser(nonce, code, null)?.pass?.reveal();
+  const pass = home.run.pairingBatches.forBrowser(nonce, code, null)?.batchToken?.reveal();
   if (pass === undefined) throw new Error('the browser got no pass');
   return pass;
 }
@@ -45,20 +48,20 @@ describe('a round', () => {
   it('begins with the first appliance, and goes on by itself when that is connected', async () => {
     await using home = await household();
     const round = await begin(home);
-    expect(home.run.rounds.view(round)).toMatchObject({
+    expect(home.run.pairingBatches.view(round)).toMatchObject({
       current: { appliance: 'battery' },
       next: 'heat-pump',
       connected: [],
     });
     await logIn(home, round);
-    expect(home.run.rounds.view(round)).toMatchObject({
+    expect(home.run.pairingBatches.view(round)).toMatchObject({
       current: { appliance: 'heat-pump' },
       next: 'wallbox',
       connected: ['battery'],
     });
     await logIn(home, round);
     await logIn(home, round);
-    expect(home.run.rounds.view(round)).toEqual({
+    expect(home.run.pairingBatches.view(round)).toEqual({
       id: round,
       current: null,
       next: null,
@@ -70,33 +73,33 @@ describe('a round', () => {
 
   it('is one for all who begin it, and two who go on at the same time get the same pairing', async () => {
     await using home = await household();
-    const { rounds } = home.run;
-    await home.add('zone-valve');
+    const { pairingBatches: rounds } = home.run;
+    await home.addAppliance('zone-valve');
     const [one, two] = await Promise.all([rounds.begin(), rounds.begin()]);
     expect(one).toEqual(two);
     await home.time.settle();
     const pass = await bringCode(home, one.id);
     const { nonce } = currentOf(home, one.id).pairing;
     await currentOf(home, one.id).fail('refused_by_user');
-    const goOn = () => rounds.goOn(nonce, false, pass);
+    const goOn = () => rounds.continueInBrowser(nonce, false, pass);
     const links = await Promise.all([goOn(), goOn(), rounds.next(one.id)]);
     expect(links[0]).toMatchObject({ kind: 'link' });
     expect(links[1]).toEqual(links[0]);
     expect(links[2].current?.appliance).toBe('wallbox');
-    expect(home.run.pairings.all(({ open }) => open)).toHaveLength(1);
+    expect(home.run.pairings.filter(({ isOpen: open }) => open)).toHaveLength(1);
   });
 
   it('stops at a refusal until somebody says how to go on: the next, or the same once more', async () => {
     await using home = await household();
-    const { rounds } = home.run;
-    await home.add('zone-valve');
+    const { pairingBatches: rounds } = home.run;
+    await home.addAppliance('zone-valve');
     const round = await begin(home);
     const pass = await bringCode(home, round);
     const { nonce } = currentOf(home, round).pairing;
     await currentOf(home, round).fail('refused_by_user');
     await home.time.pass(60_000);
     expect(rounds.view(round)).toMatchObject({ current: null, next: 'wallbox' });
-    const again = () => rounds.goOn(nonce, true, pass);
+    const again = () => rounds.continueInBrowser(nonce, true, pass);
     const [one, two] = await Promise.all([again(), again()]);
     expect(one).toMatchObject({ kind: 'link' });
     expect(two).toEqual(one);
@@ -117,13 +120,13 @@ describe('a round', () => {
 
   it('tells with which accounts its appliances were connected where they differ, also after a restart and a refresh', async () => {
     const users = ['demo', 'guest'].map((name) => ({ name, password: name }));
-    await using home = await Home.start({ emulator: { users, idToken: true } });
-    for (const name of ['battery', 'heat-pump', 'wallbox']) await home.add(name);
+    await using home = await BrokerHarness.start({ emulator: { users, idToken: true } });
+    for (const name of ['battery', 'heat-pump', 'wallbox']) await home.addAppliance(name);
     const round = await begin(home);
     await logIn(home, round);
-    expect(home.run.rounds.view(round).differentAccounts).toEqual([]);
+    expect(home.run.pairingBatches.view(round).differentAccounts).toEqual([]);
     await logIn(home, round);
-    expect(home.run.rounds.view(round).differentAccounts).toEqual([]);
+    expect(home.run.pairingBatches.view(round).differentAccounts).toEqual([]);
     const { step } = currentOf(home, round).pairing;
     const state = step.kind === 'waiting' ? new URL(step.link.authorizeUrl).searchParams.get('state') : null;
     await home.emulator.login({ state: state ?? '', user: 'guest' });
@@ -133,12 +136,12 @@ describe('a round', () => {
       { appliance: 'heat-pump', account: 'demo' },
       { appliance: 'wallbox', account: 'guest' },
     ];
-    expect(home.run.rounds.view(round).differentAccounts).toEqual(accounts);
+    expect(home.run.pairingBatches.view(round).differentAccounts).toEqual(accounts);
     home.emulator.change({ idToken: false });
     await home.untilRefreshed();
     await home.stop();
     await home.start();
-    expect(home.run.rounds.view(round).differentAccounts).toEqual(accounts);
+    expect(home.run.pairingBatches.view(round).differentAccounts).toEqual(accounts);
   });
 
   it('goes on after a restart, where it was', async () => {
@@ -148,70 +151,70 @@ describe('a round', () => {
     await home.stop();
     await home.start();
     await home.time.settle();
-    expect(home.run.rounds.view(round)).toMatchObject({
+    expect(home.run.pairingBatches.view(round)).toMatchObject({
       current: { appliance: 'heat-pump' },
       connected: ['battery'],
     });
     await logIn(home, round);
-    expect(home.run.rounds.view(round).current?.appliance).toBe('wallbox');
-    expect((await home.run.rounds.begin()).id).toBe(round);
+    expect(home.run.pairingBatches.view(round).current?.appliance).toBe('wallbox');
+    expect((await home.run.pairingBatches.begin()).id).toBe(round);
   });
 
   it('takes a pairing along that is under way, and leaves its link as it is', async () => {
     await using home = await household();
-    const run = await home.begin('battery');
+    const run = await home.beginPairing('battery');
     const { step } = run.pairing;
     const round = await begin(home);
     expect(currentOf(home, round)).toBe(run);
     expect(run.pairing.step).toEqual(step);
     await logIn(home, round);
-    expect(resultOf(run.pairing.step)).toBe('paired');
-    expect(home.run.rounds.view(round).current?.appliance).toBe('heat-pump');
+    expect(pairingResult(run.pairing.step)).toBe('paired');
+    expect(home.run.pairingBatches.view(round).current?.appliance).toBe('heat-pump');
   });
 
   it('leaves alone who is connected, and says who waits for approval', async () => {
     await using home = await household();
-    const { appliances, rounds } = home.run;
+    const { appliances, pairingBatches: rounds } = home.run;
     await home.pairAgain('battery');
-    const wallbox = appliances.named('wallbox');
-    await home.run.store.changeAppliance({ ...wallbox, waitingSince: home.time.now() });
+    const wallbox = appliances.get('wallbox');
+    await home.run.store.updateAppliance({ ...wallbox, waitingSince: home.time.now() });
     await home.stop();
     await home.start();
     const round = await begin(home);
-    expect(home.run.rounds.view(round)).toMatchObject({
+    expect(home.run.pairingBatches.view(round)).toMatchObject({
       current: { appliance: 'heat-pump' },
       next: null,
       connected: ['battery'],
       leftOut: [{ name: 'wallbox', pairing: null, reason: 'waiting_for_approval' }],
     });
-    expect(rounds).not.toBe(home.run.rounds);
+    expect(rounds).not.toBe(home.run.pairingBatches);
   });
 
   it('is gone on with by the nonce of its own pairings alone, and for an hour at most', async () => {
     await using home = await household();
-    const { rounds } = home.run;
-    const alone = await home.begin('wallbox');
+    const { pairingBatches: rounds } = home.run;
+    const alone = await home.beginPairing('wallbox');
     const round = await begin(home);
     const { nonce } = currentOf(home, round).pairing;
     const pass = await bringCode(home, round);
-    expect(await rounds.goOn(alone.pairing.nonce, false, pass)).toEqual({ kind: 'over' });
-    expect(await rounds.goOn('made-up', false, pass)).toEqual({ kind: 'over' });
-    expect(rounds.forBrowser(nonce, null, pass)).toMatchObject({ id: round, round: { connected: ['battery'] } });
+    expect(await rounds.continueInBrowser(alone.pairing.nonce, false, pass)).toEqual({ kind: 'over' });
+    expect(await rounds.continueInBrowser('made-up', false, pass)).toEqual({ kind: 'over' });
+    expect(rounds.forBrowser(nonce, null, pass)).toMatchObject({ id: round, batch: { connected: ['battery'] } });
     expect(rounds.forBrowser(alone.pairing.nonce, null, pass)).toBeNull();
     await home.time.pass(2 * 3_600_000);
-    expect(await rounds.goOn(nonce, false, pass)).toEqual({ kind: 'over' });
+    expect(await rounds.continueInBrowser(nonce, false, pass)).toEqual({ kind: 'over' });
     expect(rounds.forBrowser(nonce, null, pass)).toBeNull();
-    expect(home.run.pairings.all(({ open }) => open)).toHaveLength(0);
+    expect(home.run.pairings.filter(({ isOpen: open }) => open)).toHaveLength(0);
   });
 
   it('tells and gives nothing to a browser that knows the nonce and has not brought the accepted code', async () => {
     await using home = await household();
-    const { rounds } = home.run;
+    const { pairingBatches: rounds } = home.run;
     const round = await begin(home);
     const first = currentOf(home, round);
     const { nonce } = first.pairing;
     const pass = await bringCode(home, round);
-    const stranger = { id: round, round: null, pass: null };
+    const stranger = { id: round, batch: null, batchToken: null };
     for (const [code, its] of [
       [null, null],
       [new Secret('another code'), null],
@@ -219,46 +222,49 @@ describe('a round', () => {
     ] as const)
       expect(rounds.forBrowser(nonce, code, its)).toEqual(stranger);
     for (const again of [false, true]) {
-      expect(await rounds.goOn(nonce, again, null)).toEqual({ kind: 'not_proved', round });
-      expect(await rounds.goOn(nonce, again, 'a pass of nobody')).toEqual({ kind: 'not_proved', round });
+      expect(await rounds.continueInBrowser(nonce, again, null)).toEqual({ kind: 'not_proved', batch: round });
+      expect(await rounds.continueInBrowser(nonce, again, 'a pass of nobody')).toEqual({
+        kind: 'not_proved',
+        batch: round,
+      });
     }
     const next = currentOf(home, round).pairing.nonce;
     expect(rounds.forBrowser(next, new Secret('another code'), null)).toEqual(stranger);
-    expect(rounds.forBrowser(next, null, pass)).toMatchObject({ id: round, round: { id: round }, pass: null });
-    expect(await rounds.goOn(next, false, pass)).toMatchObject({ kind: 'link' });
+    expect(rounds.forBrowser(next, null, pass)).toMatchObject({ id: round, batch: { id: round }, batchToken: null });
+    expect(await rounds.continueInBrowser(next, false, pass)).toMatchObject({ kind: 'link' });
   });
 
   it('is not begun again and again by a browser that refuses each login', async () => {
     await using home = await household();
-    const { rounds, pairings } = home.run;
+    const { pairingBatches: rounds, pairings } = home.run;
     const round = await begin(home);
     const pass = await bringCode(home, round);
     let { nonce } = currentOf(home, round).pairing;
     let begun = 0;
     for (; begun < 100; begun++) {
-      await pairings.receive(nonce, { kind: 'error', error: 'access_denied' }, STRANGER);
-      const [link] = await Promise.all([rounds.goOn(nonce, true, pass), home.time.settle()]);
+      await pairings.receiveCallback(nonce, { kind: 'error', error: 'access_denied' }, UNKNOWN_BROWSER);
+      const [link] = await Promise.all([rounds.continueInBrowser(nonce, true, pass), home.time.settle()]);
       if (link.kind === 'over') break;
-      nonce = pairings.find(({ open }) => open)?.pairing.nonce ?? '';
+      nonce = pairings.find(({ isOpen: open }) => open)?.pairing.nonce ?? '';
     }
     expect(begun).toBe(30);
-    expect(await rounds.goOn(nonce, false, pass)).toEqual({ kind: 'over' });
+    expect(await rounds.continueInBrowser(nonce, false, pass)).toEqual({ kind: 'over' });
     await home.time.pass(20_000);
-    const [link] = await Promise.all([rounds.goOn(nonce, true, pass), home.time.settle()]);
+    const [link] = await Promise.all([rounds.continueInBrowser(nonce, true, pass), home.time.settle()]);
     expect(link.kind).toBe('link');
   });
 
   it('tells whoever goes on that the portal is out of reach, and gives the link when it is there', async () => {
     await using home = await household();
-    const { rounds } = home.run;
+    const { pairingBatches: rounds } = home.run;
     const round = await begin(home);
     const pass = await bringCode(home, round);
     const { nonce } = currentOf(home, round).pairing;
     await currentOf(home, round).fail('refused_by_user');
     const fault = home.emulator.addFault({ kind: 'status', status: 503, endpoint: 'config', times: null });
-    expect(await rounds.goOn(nonce, false, pass)).toEqual({ kind: 'unreachable', appliance: 'wallbox' });
+    expect(await rounds.continueInBrowser(nonce, false, pass)).toEqual({ kind: 'unreachable', appliance: 'wallbox' });
     await home.emulator.removeFault(fault.id);
     await home.time.pass(30_000);
-    expect(await rounds.goOn(nonce, false, pass)).toMatchObject({ kind: 'link' });
+    expect(await rounds.continueInBrowser(nonce, false, pass)).toMatchObject({ kind: 'link' });
   });
 });

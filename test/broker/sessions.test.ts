@@ -1,16 +1,19 @@
 import { expect, test } from 'vitest';
 import { Sessions } from '../../src/broker/appliances/sessions.ts';
-import { MAX_SESSIONS } from '../../src/core/appliances/session.ts';
+import { MAX_SESSIONS_PER_APPLIANCE } from '../../src/core/appliances/session.ts';
 import { Failure } from '../../src/core/failure.ts';
 import { systemRandom } from '../../src/system/random.ts';
 import { logTo } from '../support/log-to.ts';
 import { rememberSecrets } from '../support/logs.ts';
-import { Home } from './home.ts';
+import { BrokerHarness } from './broker-harness.ts';
 
 /** A home with two appliances, and its sessions on a store that may be made unwritable. */
 async function start() {
-  const home = await Home.start();
-  const [wallbox, heater] = [(await home.add('wallbox')).appliance.id, (await home.add('heater')).appliance.id];
+  const home = await BrokerHarness.start();
+  const [wallbox, heater] = [
+    (await home.addAppliance('wallbox')).appliance.id,
+    (await home.addAppliance('heater')).appliance.id,
+  ];
   const errors: string[] = [];
   const log = logTo((event, _fields, level) => level === 'error' && errors.push(event));
   const disk = { full: false };
@@ -33,7 +36,7 @@ async function start() {
       { clock: home.time, random: systemRandom, log },
     );
   const begin = async (sessions: Sessions, appliance: string, device: string) => {
-    const token = (await sessions.begin(appliance, device)).reveal();
+    const token = (await sessions.create(appliance, device)).reveal();
     rememberSecrets([token]);
     return token;
   };
@@ -74,9 +77,9 @@ test('one device flow has one session: every answer to its poll repeats the toke
   await using _ = home;
   const sessions = await load();
   const [first, again] = await Promise.all([begin(sessions, wallbox, 'flow-1'), begin(sessions, wallbox, 'flow-1')]);
-  const writes = home.run.store.changes;
+  const writes = home.run.store.changeCount;
   expect([again, await begin(sessions, wallbox, 'flow-1')]).toEqual([first, first]);
-  expect(home.run.store.changes).toBe(writes);
+  expect(home.run.store.changeCount).toBe(writes);
   expect(await begin(sessions, wallbox, 'flow-2')).not.toBe(first);
   expect(await begin(sessions, heater, 'flow-3')).not.toBe(first);
   await sessions.end(wallbox, first);
@@ -98,8 +101,11 @@ test('of each appliance only the newest few are kept', async () => {
   const sessions = await load();
   const others = await begin(sessions, heater, 'flow');
   const tokens: string[] = [];
-  for (let i = 0; i <= MAX_SESSIONS; i += 1) tokens.push(await begin(sessions, wallbox, `flow-${i}`));
-  expect(tokens.map((token) => sessions.has(wallbox, token))).toEqual([false, ...Array(MAX_SESSIONS).fill(true)]);
+  for (let i = 0; i <= MAX_SESSIONS_PER_APPLIANCE; i += 1) tokens.push(await begin(sessions, wallbox, `flow-${i}`));
+  expect(tokens.map((token) => sessions.has(wallbox, token))).toEqual([
+    false,
+    ...Array(MAX_SESSIONS_PER_APPLIANCE).fill(true),
+  ]);
   expect(sessions.has(heater, others)).toBe(true);
 });
 
@@ -157,7 +163,7 @@ test('one whose appliance was removed, or that can not be written, keeps none of
   const token = await begin(sessions, heater, 'flow-3');
   await sessions.end(heater, ended);
   disk.full = false;
-  await home.run.appliances.remove(home.run.appliances.named('wallbox'));
+  await home.run.appliances.remove(home.run.appliances.get('wallbox'));
   await home.time.pass(10_000);
   expect(sessions.has(wallbox, gone)).toBe(false);
   const written = await load();

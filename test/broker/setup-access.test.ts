@@ -1,29 +1,29 @@
 import { appendFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type SignInMemory, StoredSetupAccess } from '../../src/broker/access/setup-access.ts';
-import { PAGE_SESSIONS } from '../../src/core/backup-state.ts';
+import { type SignInState, StoredSetupAccess } from '../../src/broker/access/setup-access.ts';
+import { PAGE_SESSIONS_SETTING } from '../../src/core/backup-state.ts';
 import { Failure } from '../../src/core/failure.ts';
 import type { LogFields } from '../../src/core/log.ts';
-import type { PageSession, Visitor } from '../../src/core/setup-access.ts';
+import type { BrowserInfo, PageSession } from '../../src/core/setup-access.ts';
 import { captureState, restoreState } from '../../src/store/backup/backup.ts';
-import { jweSealing, KEY_BYTES } from '../../src/store/keys/sealing.ts';
+import { jweSealing, STORE_KEY_BYTES } from '../../src/store/keys/sealing.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import type { SqliteStore } from '../../src/store/sqlite-store.ts';
 import { systemRandom } from '../../src/system/random.ts';
 import { FakeTime } from '../support/fake-time.ts';
 import { logTo } from '../support/log-to.ts';
 import { logFile, rememberSecrets } from '../support/logs.ts';
-import { stateInMemory } from '../support/state-folder.ts';
+import { memoryStateFolder } from '../support/state-folder.ts';
 
 const PHONE = '192.168.1.20';
 const NEIGHBOUR = '192.168.1.66';
 const WRONG = 'BBBB-BBBB-BBBB';
 const HOUR = 3_600_000;
 
-const at = (address: string, browser: string | null = null): Visitor => ({ address, browser });
+const at = (address: string, browser: string | null = null): BrowserInfo => ({ address, browser });
 
 let time: FakeTime;
-let folder: ReturnType<typeof stateInMemory>;
+let folder: ReturnType<typeof memoryStateFolder>;
 let sealing: ReturnType<typeof jweSealing>;
 let store: SqliteStore;
 let book: StoredSetupAccess;
@@ -34,8 +34,8 @@ const log = logFile('setup-access');
 
 beforeEach(async () => {
   time = new FakeTime();
-  folder = stateInMemory();
-  sealing = jweSealing(Buffer.from(systemRandom.token(KEY_BYTES), 'base64url'));
+  folder = memoryStateFolder();
+  sealing = jweSealing(Buffer.from(systemRandom.token(STORE_KEY_BYTES), 'base64url'));
   events = [];
   unwritable = false;
   writes = 0;
@@ -53,7 +53,7 @@ function open(directory: string): Promise<SqliteStore> {
 }
 
 /** A run of the hub on the store. */
-async function load(memory?: SignInMemory, on = store): Promise<StoredSetupAccess> {
+async function load(memory?: SignInState, on = store): Promise<StoredSetupAccess> {
   const tell = (event: string, fields: LogFields = {}) => {
     events.push({ event, fields });
     appendFileSync(log, `${JSON.stringify({ event, ...fields })}\n`);
@@ -82,7 +82,7 @@ async function restart(): Promise<void> {
 }
 
 function remembered(session: PageSession): PageSession {
-  rememberSecrets([session.cookie.reveal(), session.csrf]);
+  rememberSecrets([session.cookie.reveal(), session.csrfToken]);
   return session;
 }
 
@@ -93,12 +93,12 @@ async function signIn(from = PHONE): Promise<PageSession> {
 }
 
 function issue(): string {
-  const token = book.issueToken().token.reveal();
+  const token = book.issueSignInToken().token.reveal();
   rememberSecrets([token]);
   return token;
 }
 
-const isSignedIn = ({ cookie }: PageSession) => book.session(cookie.reveal()) !== null;
+const isSignedIn = ({ cookie }: PageSession) => book.findSession(cookie.reveal()) !== null;
 const told = (name: string) => events.filter(({ event }) => event === name);
 
 describe('the setup code', () => {
@@ -111,10 +111,10 @@ describe('the setup code', () => {
 
   it('was not found yet before somebody has signed in', async () => {
     await restart();
-    expect(book.wasFound).toBe(false);
+    expect(book.hadSignIns).toBe(false);
     await book.signOut(await signIn());
     await restart();
-    expect(book.wasFound).toBe(true);
+    expect(book.hadSignIns).toBe(true);
   });
 
   it('is taken however it is typed', async () => {
@@ -131,7 +131,7 @@ describe('the setup code', () => {
     rememberSecrets([book.code.reveal()]);
     expect(book.code.reveal()).not.toBe(before);
     expect(isSignedIn(session)).toBe(false);
-    expect(await book.redeem(token, at(PHONE))).toBeNull();
+    expect(await book.redeemSignInToken(token, at(PHONE))).toBeNull();
     expect(await book.signIn(before, at(PHONE))).toEqual({ kind: 'wrong' });
     const later = await signIn();
     await restart();
@@ -168,7 +168,7 @@ describe('a session', () => {
     for (let looks = 0; looks < 50; looks++) expect(isSignedIn(session)).toBe(true);
     expect(writes).toBe(before + 1);
     await restart();
-    expect(book.session(session.cookie.reveal())).toMatchObject({ csrf: session.csrf });
+    expect(book.findSession(session.cookie.reveal())).toMatchObject({ csrfToken: session.csrfToken });
     await book.signOut(session);
     expect(writes).toBe(before + 2);
     expect(isSignedIn(session)).toBe(false);
@@ -178,9 +178,9 @@ describe('a session', () => {
 
   it('is in the store without what its browser proves itself by', async () => {
     const session = await signIn();
-    const kept = (await store.setting(PAGE_SESSIONS)) ?? '';
+    const kept = (await store.setting(PAGE_SESSIONS_SETTING)) ?? '';
     expect(kept).toContain('hash');
-    for (const secret of [session.cookie.reveal(), session.csrf, book.code.reveal()])
+    for (const secret of [session.cookie.reveal(), session.csrfToken, book.code.reveal()])
       expect(kept).not.toContain(secret);
   });
 
@@ -188,7 +188,7 @@ describe('a session', () => {
     const session = await signIn();
     time.wall += 100 * HOUR;
     time.skip(12 * HOUR - 1000);
-    expect(book.session(session.cookie.reveal())?.lifetime).toBe(1);
+    expect(book.findSession(session.cookie.reveal())?.lifetime).toBe(1);
     time.skip(1000);
     expect(isSignedIn(session)).toBe(false);
   });
@@ -230,7 +230,7 @@ describe('a session', () => {
     await signIn();
     expect(isSignedIn(first)).toBe(false);
     await restart();
-    expect(JSON.parse((await store.setting(PAGE_SESSIONS)) ?? '{}')).toMatchObject({
+    expect(JSON.parse((await store.setting(PAGE_SESSIONS_SETTING)) ?? '{}')).toMatchObject({
       sessions: { length: 20 },
     });
   });
@@ -245,7 +245,7 @@ describe('a session', () => {
   });
 
   it.each(['', 'no JSON', '{}', '{"code":1,"sessions":[]}', '[]'])('is none where %j is kept', async (damaged) => {
-    await store.saveSetting(PAGE_SESSIONS, damaged);
+    await store.saveSetting(PAGE_SESSIONS_SETTING, damaged);
     await restart();
     await signIn();
   });
@@ -254,23 +254,25 @@ describe('a session', () => {
     const session = await signIn();
     const copy = await captureState(store, time.wall);
     expect(copy.settings.get('setup_code')).toBe(book.code.reveal());
-    expect(copy.settings.has(PAGE_SESSIONS)).toBe(false);
+    expect(copy.settings.has(PAGE_SESSIONS_SETTING)).toBe(false);
     await book.signOut(session);
     await restoreState(store, copy);
     await restart();
     expect(isSignedIn(session)).toBe(false);
-    using another = stateInMemory();
+    using another = memoryStateFolder();
     using other = await open(another.path);
     await restoreState(other, copy);
     const elsewhere = await load(undefined, other);
     expect(elsewhere.code.reveal()).toBe(book.code.reveal());
-    expect(elsewhere.session(session.cookie.reveal())).toBeNull();
+    expect(elsewhere.findSession(session.cookie.reveal())).toBeNull();
   });
 });
 
 describe('the browsers that are signed in', () => {
   it('are listed with the address and the browser of then, this one first, and when they came last', async () => {
-    const old = remembered((await book.redeem(issue(), at(NEIGHBOUR, 'Firefox, Linux'))) ?? (await signIn()));
+    const old = remembered(
+      (await book.redeemSignInToken(issue(), at(NEIGHBOUR, 'Firefox, Linux'))) ?? (await signIn()),
+    );
     time.skip(HOUR);
     const own = await signIn();
     const begun = time.wall;
@@ -278,22 +280,35 @@ describe('the browsers that are signed in', () => {
     await signIn('192.168.1.21');
     expect(isSignedIn(old)).toBe(true);
     time.skip(60_000);
-    const [first, second, third, ...more] = book.browsers(own);
-    expect(first).toMatchObject({ address: PHONE, browser: null, since: begun, lastSeen: null, isThis: true });
-    expect(second).toMatchObject({ address: '192.168.1.21', isThis: false });
-    expect(third).toMatchObject({ address: NEIGHBOUR, browser: 'Firefox, Linux', since: begun - HOUR, isThis: false });
-    expect(third?.lastSeen).toBe(begun + 60_000);
+    const [first, second, third, ...more] = book.listBrowsers(own);
+    expect(first).toMatchObject({
+      address: PHONE,
+      browser: null,
+      signedInAt: begun,
+      lastSeenAt: null,
+      isCurrent: true,
+    });
+    expect(second).toMatchObject({ address: '192.168.1.21', isCurrent: false });
+    expect(third).toMatchObject({
+      address: NEIGHBOUR,
+      browser: 'Firefox, Linux',
+      signedInAt: begun - HOUR,
+      isCurrent: false,
+    });
+    expect(third?.lastSeenAt).toBe(begun + 60_000);
     expect(more).toEqual([]);
     expect(JSON.stringify([first, second, third])).not.toContain(own.cookie.reveal());
   });
 
   it('are known after a restart, and nothing is written for a page that is looked at', async () => {
-    const own = remembered((await book.redeem(issue(), at(NEIGHBOUR, 'Safari, iPhone'))) ?? (await signIn()));
+    const own = remembered(
+      (await book.redeemSignInToken(issue(), at(NEIGHBOUR, 'Safari, iPhone'))) ?? (await signIn()),
+    );
     await restart();
     const before = writes;
-    expect(book.browsers(own)).toMatchObject([{ address: NEIGHBOUR, browser: 'Safari, iPhone', lastSeen: null }]);
+    expect(book.listBrowsers(own)).toMatchObject([{ address: NEIGHBOUR, browser: 'Safari, iPhone', lastSeenAt: null }]);
     expect(isSignedIn(own)).toBe(true);
-    expect(book.browsers(own)).toMatchObject([{ lastSeen: time.wall }]);
+    expect(book.listBrowsers(own)).toMatchObject([{ lastSeenAt: time.wall }]);
     expect(writes).toBe(before);
   });
 });
@@ -302,29 +317,29 @@ describe('a one-time address', () => {
   it('is good once, for ten minutes, whoever asks', async () => {
     const [used, late] = [issue(), issue()];
     const results = await Promise.all([
-      book.redeem(used, at(PHONE)),
-      book.redeem(used, at(PHONE)),
-      book.redeem(used, at(PHONE)),
+      book.redeemSignInToken(used, at(PHONE)),
+      book.redeemSignInToken(used, at(PHONE)),
+      book.redeemSignInToken(used, at(PHONE)),
     ]);
     const [session, ...others] = results.filter((result) => result !== null);
     expect(others).toEqual([]);
     expect(session !== undefined && isSignedIn(remembered(session))).toBe(true);
     time.skip(600_000);
-    expect(await book.redeem(late, at(PHONE))).toBeNull();
-    expect(await book.redeem('', at(PHONE))).toBeNull();
+    expect(await book.redeemSignInToken(late, at(PHONE))).toBeNull();
+    expect(await book.redeemSignInToken('', at(PHONE))).toBeNull();
   });
 
   it('goes where five others have come after it, and with a restart', async () => {
     const tokens = Array.from({ length: 6 }, issue);
-    expect(await book.redeem(tokens[0] ?? '', at(PHONE))).toBeNull();
+    expect(await book.redeemSignInToken(tokens[0] ?? '', at(PHONE))).toBeNull();
     await restart();
-    expect(await book.redeem(tokens[5] ?? '', at(PHONE))).toBeNull();
+    expect(await book.redeemSignInToken(tokens[5] ?? '', at(PHONE))).toBeNull();
   });
 
   it('stays good where another hub takes this one’s place with a changed configuration', async () => {
     const token = issue();
-    book = await load(book.memory);
-    expect(await book.redeem(token, at(PHONE))).not.toBeNull();
+    book = await load(book.signInState);
+    expect(await book.redeemSignInToken(token, at(PHONE))).not.toBeNull();
   });
 });
 
@@ -419,7 +434,7 @@ describe('who types wrong codes', () => {
 
   it('waits on, where another hub takes this one’s place with a changed configuration', async () => {
     for (let count = 0; count < 5; count++) await wrong();
-    book = await load(book.memory);
+    book = await load(book.signInState);
     expect(await wrong()).toMatchObject({ kind: 'locked' });
   });
 

@@ -3,39 +3,39 @@ import type { DeviceAuthorization } from '../../src/core/lan-service.ts';
 import type { Pairing } from '../../src/core/pairings/pairing.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { rememberSecrets } from '../support/logs.ts';
-import { Home, type HomeOptions, resultOf, STRANGER } from './home.ts';
+import { BrokerHarness, type BrokerHarnessOptions, pairingResult, UNKNOWN_BROWSER } from './broker-harness.ts';
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 /** How long a new pairing waits for an exchange of the one before. */
 const PATIENCE = 8 * SECOND;
-const REDIRECT: HomeOptions = { redirect: (nonce) => `http://192.168.1.7:8480/callback/${nonce}` };
+const REDIRECT: BrokerHarnessOptions = { redirect: (nonce) => `http://192.168.1.7:8480/callback/${nonce}` };
 
 /** A home with an appliance. */
-async function added(options: HomeOptions = {}) {
-  const home = await Home.start(options);
-  const { appliance } = await home.add('wallbox');
+async function added(options: BrokerHarnessOptions = {}) {
+  const home = await BrokerHarness.start(options);
+  const { appliance } = await home.addAppliance('wallbox');
   return { home, appliance, id: appliance.id };
 }
 
 /** The appliance begins a device flow. */
-async function begin(home: Home): Promise<DeviceAuthorization> {
-  const outcome = await home.run.deviceFlows.begin(home.run.appliances.named('wallbox'), null);
+async function begin(home: BrokerHarness): Promise<DeviceAuthorization> {
+  const outcome = await home.run.deviceFlows.begin(home.run.appliances.get('wallbox'), null);
   if (outcome.kind !== 'begun') throw new Error(`not begun: ${outcome.kind}`);
   rememberSecrets([outcome.authorization.deviceCode.reveal()]);
   return outcome.authorization;
 }
 
 /** A person opens the hub's page and goes on; gives the portal's state. */
-async function open(home: Home, { userCode }: DeviceAuthorization): Promise<string> {
+async function open(home: BrokerHarness, { userCode }: DeviceAuthorization): Promise<string> {
   const result = await home.run.deviceFlows.openLink(userCode);
   if (result.kind !== 'link') throw new Error(`not opened: ${result.kind}`);
   return stateIn(result.authorizeUrl);
 }
 
 /** The portal's state in the newest link of the appliance's pairing. */
-function newest(home: Home, id: string): string {
-  const step = home.run.pairings.ofAppliance(id)?.pairing.step;
+function newest(home: BrokerHarness, id: string): string {
+  const step = home.run.pairings.newestFor(id)?.pairing.step;
   if (step?.kind !== 'waiting') throw new Error(`nobody can log in: the pairing is ${step?.kind}`);
   return stateIn(step.link.authorizeUrl);
 }
@@ -44,28 +44,28 @@ function stateIn(authorizeUrl: string): string {
   return new URL(authorizeUrl).searchParams.get('state') ?? '';
 }
 
-async function login(home: Home, state: string, deny = false): Promise<URL> {
+async function login(home: BrokerHarness, state: string, deny = false): Promise<URL> {
   return new URL((await home.emulator.login({ state, user: 'demo', deny })).location);
 }
 
 /** Brings to the hub what the portal's redirect carries. */
-function follow(home: Home, location: URL): Promise<Pairing | null> {
+function follow(home: BrokerHarness, location: URL): Promise<Pairing | null> {
   const nonce = location.pathname.split('/').at(-1) ?? '';
   const code = location.searchParams.get('code');
-  return home.run.pairings.receive(
+  return home.run.pairings.receiveCallback(
     nonce,
     code === null ? { kind: 'error', error: 'access_denied' } : { kind: 'code', code: new Secret(code) },
-    STRANGER,
+    UNKNOWN_BROWSER,
   );
 }
 
-function poll(home: Home, id: string, { deviceCode }: DeviceAuthorization): string {
+function poll(home: BrokerHarness, id: string, { deviceCode }: DeviceAuthorization): string {
   const result = home.run.deviceFlows.poll(id, deviceCode.reveal());
   return result.kind === 'failed' ? result.reason : result.kind;
 }
 
 /** The portal keeps the answer to the next exchange back until told; a person has logged in, and it is under way. */
-async function exchanging(home: Home, state: string) {
+async function exchanging(home: BrokerHarness, state: string) {
   const answer = Promise.withResolvers<void>();
   home.portal.fail('token', { kind: 'wait', until: answer.promise });
   const before = home.emulator.grants().length;
@@ -78,29 +78,29 @@ describe('a device flow that begins while an installer’s pairing is open', () 
   test('takes nothing from it: the installer’s link stays good, and brings the appliance its token', async () => {
     const { home, id } = await added();
     await using _ = home;
-    const run = await home.begin('wallbox');
+    const run = await home.beginPairing('wallbox');
     const state = newest(home, id);
     await home.time.pass(MINUTE);
     const flow = await begin(home);
-    expect(home.run.pairings.ofAppliance(id)).toBe(run);
+    expect(home.run.pairings.newestFor(id)).toBe(run);
     expect(poll(home, id, flow)).toBe('pending');
     expect(newest(home, id)).toBe(state);
     await login(home, state);
     await home.time.pass(10 * SECOND);
-    expect(resultOf(run.pairing.step)).toBe('paired');
+    expect(pairingResult(run.pairing.step)).toBe('paired');
     expect(poll(home, id, flow)).toBe('paired');
   });
 
   test('ends neither the follow of it nor its polls, however often the appliance begins', async () => {
     const { home, id } = await added();
     await using _ = home;
-    const run = await home.begin('wallbox');
+    const run = await home.beginPairing('wallbox');
     const state = newest(home, id);
     for (let count = 0; count < 10; count++) {
       await begin(home);
       await home.time.pass(22 * SECOND);
     }
-    expect(resultOf(run.pairing.step)).toBe('waiting');
+    expect(pairingResult(run.pairing.step)).toBe('waiting');
     expect(home.emulator.polls(state).length).toBeGreaterThanOrEqual(20);
     expect(home.portal.requests('config')).toHaveLength(1);
   });
@@ -108,7 +108,7 @@ describe('a device flow that begins while an installer’s pairing is open', () 
   test('prolongs it by its own time, but not for ever: its links are polled meanwhile', async () => {
     const { home, id } = await added();
     await using _ = home;
-    const run = await home.begin('wallbox');
+    const run = await home.beginPairing('wallbox');
     await home.time.pass(14 * MINUTE);
     expect((await begin(home)).expiresIn).toBe(900);
     await home.time.pass(12 * MINUTE);
@@ -117,20 +117,20 @@ describe('a device flow that begins while an installer’s pairing is open', () 
     await home.time.pass(MINUTE);
     const fresh = await begin(home);
     expect(fresh.expiresIn).toBe(900);
-    expect(resultOf(run.pairing.step)).toBe('replaced');
+    expect(pairingResult(run.pairing.step)).toBe('replaced');
     expect([poll(home, id, last), poll(home, id, fresh)]).toEqual(['replaced', 'pending']);
-    const asked = home.portal.seen.length;
+    const asked = home.portal.recordedRequests.length;
     await home.time.pass(10 * MINUTE);
-    expect(home.portal.seen).toHaveLength(asked);
+    expect(home.portal.recordedRequests).toHaveLength(asked);
   });
 
   test('but is for another scope takes its place', async () => {
     const { home, id } = await added();
     await using _ = home;
-    const run = await home.begin('wallbox');
-    await home.run.appliances.change(id, (appliance) => ({ ...appliance, scope: 'RemoteControl' }));
+    const run = await home.beginPairing('wallbox');
+    await home.run.appliances.update(id, (appliance) => ({ ...appliance, scope: 'RemoteControl' }));
     const flow = await begin(home);
-    expect([resultOf(run.pairing.step), poll(home, id, flow)]).toEqual(['replaced', 'pending']);
+    expect([pairingResult(run.pairing.step), poll(home, id, flow)]).toEqual(['replaced', 'pending']);
   });
 });
 
@@ -140,13 +140,13 @@ describe('an installer who pairs an appliance that has a device flow open', () =
     await using _ = home;
     const flow = await begin(home);
     await home.time.pass(14 * MINUTE);
-    const run = await home.begin('wallbox');
+    const run = await home.beginPairing('wallbox');
     expect(run.timeLeft).toBe(15 * MINUTE);
     expect(poll(home, id, flow)).toBe('pending');
     await home.time.pass(5 * MINUTE);
     await login(home, newest(home, id));
     await home.time.pass(10 * SECOND);
-    expect([resultOf(run.pairing.step), poll(home, id, flow)]).toEqual(['paired', 'paired']);
+    expect([pairingResult(run.pairing.step), poll(home, id, flow)]).toEqual(['paired', 'paired']);
   });
 
   test('gets a link of their own, and who has opened the page is not lost', async () => {
@@ -154,11 +154,11 @@ describe('an installer who pairs an appliance that has a device flow open', () =
     await using _ = home;
     const flow = await begin(home);
     const state = await open(home, flow);
-    const run = await home.begin('wallbox');
+    const run = await home.beginPairing('wallbox');
     expect(newest(home, id)).not.toBe(state);
     await login(home, state);
     await home.time.pass(10 * SECOND);
-    expect([resultOf(run.pairing.step), poll(home, id, flow)]).toEqual(['paired', 'paired']);
+    expect([pairingResult(run.pairing.step), poll(home, id, flow)]).toEqual(['paired', 'paired']);
   });
 
   test.each(['by redirect', 'by polling'] as const)(
@@ -169,12 +169,12 @@ describe('an installer who pairs an appliance that has a device flow open', () =
       const flow = await begin(home);
       const state = await open(home, flow);
       for (let times = 0; times < 4; times++) home.portal.fail('config', { kind: 'answer', status: 503 });
-      const run = await home.begin('wallbox');
-      expect(resultOf(run.pairing.step)).toBe('asking');
+      const run = await home.beginPairing('wallbox');
+      expect(pairingResult(run.pairing.step)).toBe('asking');
       const location = await login(home, state);
       if (way === 'by redirect') await follow(home, location);
       else await home.time.pass(10 * SECOND);
-      expect([resultOf(run.pairing.step), poll(home, id, flow)]).toEqual(['paired', 'paired']);
+      expect([pairingResult(run.pairing.step), poll(home, id, flow)]).toEqual(['paired', 'paired']);
     },
   );
 
@@ -185,19 +185,19 @@ describe('an installer who pairs an appliance that has a device flow open', () =
       await using _ = home;
       const flow = await begin(home);
       const state = await open(home, flow);
-      const run = await home.begin('wallbox');
+      const run = await home.beginPairing('wallbox');
       for (let passed = 0; passed < 40; passed += seconds) {
-        expect(await home.begin('wallbox')).toBe(run);
-        expect(resultOf(run.pairing.step)).toBe('waiting');
+        expect(await home.beginPairing('wallbox')).toBe(run);
+        expect(pairingResult(run.pairing.step)).toBe('waiting');
         expect(run.timeLeft).toBe(15 * MINUTE);
         await home.time.pass(seconds * SECOND);
       }
       expect(home.emulator.polls(state).length).toBeGreaterThanOrEqual(4);
       expect(home.emulator.polls(state).length).toBeLessThanOrEqual(8);
       await login(home, state);
-      await home.begin('wallbox');
+      await home.beginPairing('wallbox');
       await home.time.pass(10 * SECOND);
-      expect([resultOf(run.pairing.step), poll(home, id, flow)]).toEqual(['paired', 'paired']);
+      expect([pairingResult(run.pairing.step), poll(home, id, flow)]).toEqual(['paired', 'paired']);
     },
   );
 
@@ -232,7 +232,7 @@ describe('an appliance that begins its device flow anew', () => {
     const second = await begin(home);
     expect(second).toMatchObject({ expiresIn: 900 });
     expect([poll(home, id, first), poll(home, id, second)]).toEqual(['replaced', 'pending']);
-    expect(home.run.deviceFlows.byUserCode(first.userCode)?.device).toMatchObject({ userCode: second.userCode });
+    expect(home.run.deviceFlows.findByUserCode(first.userCode)?.device).toMatchObject({ userCode: second.userCode });
     expect(await home.run.deviceFlows.openLink(first.userCode)).toEqual({ kind: 'over' });
     await login(home, state);
     await home.time.pass(10 * SECOND);
@@ -270,13 +270,13 @@ describe('while a code is being exchanged', () => {
     await using _ = home;
     const { answer, landing } = await exchanging(home, await open(home, await begin(home)));
     const disk = Promise.withResolvers<void>();
-    home.held.set('savePairing', disk.promise);
+    home.delayedWrites.set('savePairing', disk.promise);
     const beginning = begin(home);
     answer.resolve();
     // Long enough for the answer to be taken; it would be written at once if nothing held it up.
     await new Promise((resolve) => setTimeout(resolve, 50));
     disk.resolve();
-    home.held.clear();
+    home.delayedWrites.clear();
     const second = await beginning;
     await landing;
     await home.stop();
@@ -287,15 +287,15 @@ describe('while a code is being exchanged', () => {
   test('an installer who pairs once more does not lose it, and nor does one with a pairing of their own', async () => {
     const { home, id } = await added(REDIRECT);
     await using _ = home;
-    const run = await home.begin('wallbox');
+    const run = await home.beginPairing('wallbox');
     const { answer, landing } = await exchanging(home, newest(home, id));
-    const again = home.run.pairings.begin(home.run.appliances.named('wallbox'));
+    const again = home.run.pairings.begin(home.run.appliances.get('wallbox'));
     answer.resolve();
     await landing;
     await again;
     await home.time.settle();
-    expect(resultOf((await again).pairing.step)).toBe('waiting');
-    expect(resultOf(run.pairing.step)).toBe('paired');
+    expect(pairingResult((await again).pairing.step)).toBe('waiting');
+    expect(pairingResult(run.pairing.step)).toBe('paired');
     expect(await home.whoami(await home.token(id))).toBe(200);
   });
 
@@ -303,20 +303,20 @@ describe('while a code is being exchanged', () => {
     const { home, id } = await added(REDIRECT);
     await using _ = home;
     for (const unpaired of [false, true]) {
-      const run = await home.begin('wallbox');
+      const run = await home.beginPairing('wallbox');
       const { answer, landing } = await exchanging(home, newest(home, id));
       const waits = () => home.time.delays.filter((delay) => delay === PATIENCE).length;
       const before = waits();
-      const again = home.run.pairings.begin(home.run.appliances.named('wallbox'));
+      const again = home.run.pairings.begin(home.run.appliances.get('wallbox'));
       await expect.poll(waits).toBe(before + 1);
       home.time.skip(PATIENCE);
       expect((await again).pairing.id).not.toBe(run.pairing.id);
-      expect(resultOf(run.pairing.step)).toBe('exchanging');
-      if (unpaired) await Promise.all([home.run.pairings.end(id, 'cancelled'), home.run.grants.forget(id)]);
+      expect(pairingResult(run.pairing.step)).toBe('exchanging');
+      if (unpaired) await Promise.all([home.run.pairings.end(id, 'cancelled'), home.run.grants.delete(id)]);
       answer.resolve();
       await landing;
       await home.time.settle();
-      expect(resultOf(run.pairing.step)).toBe(unpaired ? 'cancelled' : 'paired');
+      expect(pairingResult(run.pairing.step)).toBe(unpaired ? 'cancelled' : 'paired');
       expect(await home.token(id)).toEqual(unpaired ? 'not_paired' : expect.stringMatching(/.{20}/));
     }
   });
@@ -341,7 +341,7 @@ describe('a restart', () => {
   test.each(['stop', 'crash'] as const)('(%s) forgets nothing of a pairing that is shared', async (end) => {
     const { home, id } = await added();
     await using _ = home;
-    await home.begin('wallbox');
+    await home.beginPairing('wallbox');
     const state = newest(home, id);
     const first = await begin(home);
     const second = await begin(home);
@@ -360,10 +360,10 @@ describe('a restart', () => {
     await using _ = home;
     const flow = await begin(home);
     const state = await open(home, flow);
-    await home.portal.unplug();
-    await home.begin('wallbox');
+    await home.portal.disconnect();
+    await home.beginPairing('wallbox');
     await home.stop();
-    await home.portal.plug();
+    await home.portal.reconnect();
     await home.start();
     await home.time.settle();
     expect(newest(home, id)).not.toBe(state);

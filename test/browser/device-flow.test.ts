@@ -1,16 +1,23 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
-import type { CredentialsAnswer } from '../../src/control/messages.ts';
+import type { CredentialsResponse } from '../../src/control/messages.ts';
 import type { EmulatorOptions } from '../../src/emulator/index.ts';
-import { basic, FORM, HubClient, jsonOf } from '../lan/wire.ts';
-import { type Browser, DESKTOP, PHONE, SMALL_PHONE, startBrowser, whyNoBrowser } from '../support/browser.ts';
+import { basicAuthorization, FORM, HubClient, parseJsonBody } from '../lan/hub-client.ts';
+import { type Browser, browserSkipReason, DESKTOP, PHONE, SMALL_PHONE, startBrowser } from '../support/browser.ts';
+import { startForeignSite } from '../support/foreign-site.ts';
 import { eventually } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
-import { inShortNamed } from '../support/long.ts';
-import { otherSite } from '../support/other-site.ts';
+import { selectNamedRows } from '../support/long.ts';
 import { setUpOnce } from '../support/set-up.ts';
 import { expectUsable } from '../support/usability.ts';
-import { clearHome, type Home, logIn, seen, startHome, trusting } from './home.ts';
+import {
+  type BrowserTestHub,
+  expectPage,
+  logIn,
+  openTrustingVisit,
+  resetBrowserTestHub,
+  startBrowserTestHub,
+} from './browser-test-hub.ts';
 
 /** Who opens the link again sooner than this gets the same one, in ms. */
 const SAME_LINK = 5000;
@@ -22,35 +29,35 @@ setUpOnce(
     browser = parts.use(await startBrowser());
     home = parts.use(await start());
   },
-  { whyNot: whyNoBrowser },
+  { skipReason: browserSkipReason },
 );
-afterEach(() => clearHome(home));
+afterEach(() => resetBrowserTestHub(home));
 
 describe('a person with the code of an appliance', () => {
   it('opens the link on its screen, goes on to the portal, and is told that the appliance is connected', async () => {
-    await using visit = await trusting(browser, PHONE);
+    await using visit = await openTrustingVisit(browser, PHONE);
     const { page } = visit;
     const { link, userCode } = await home.begin('wallbox');
     await page.goto(link);
-    await seen(visit, 'device-confirm', 'Connect wallbox?');
+    await expectPage(visit, 'device-confirm', 'Connect wallbox?');
     await page.getByText(userCode).waitFor();
     await page.getByText('RemoteControl').waitFor();
     expect(home.configs()).toBe(0);
     await page.getByRole('button', { name: 'Continue' }).tap();
     await page.getByText('asks for access to your account').waitFor();
     await logIn(visit.page);
-    await seen(visit, 'device-connected', 'wallbox is connected');
+    await expectPage(visit, 'device-connected', 'wallbox is connected');
     expect(new URL(page.url()).protocol).toBe('http:');
     expect(await home.hub.appliance('wallbox')).toMatchObject({ state: 'active', problem: null });
 
     await page.goto(link);
-    await seen(visit, 'device-connected-again', 'wallbox is connected');
+    await expectPage(visit, 'device-connected-again', 'wallbox is connected');
     expect(home.configs()).toBe(1);
-    expect(visit.complaints).toEqual([]);
+    expect(visit.browserErrors).toEqual([]);
   });
 
   it('types the code, after a mistake, without scripts', async () => {
-    await using visit = await trusting(browser, { ...PHONE, javaScriptEnabled: false });
+    await using visit = await openTrustingVisit(browser, { ...PHONE, javaScriptEnabled: false });
     const { page } = visit;
     const { userCode } = await home.begin('wallbox');
     await page.goto(`${home.origin}/pair`);
@@ -66,22 +73,22 @@ describe('a person with the code of an appliance', () => {
     await page.getByRole('button', { name: 'Continue' }).tap();
     await logIn(visit.page);
     await page.getByText('wallbox is connected').waitFor();
-    expect(visit.complaints).toEqual([]);
+    expect(visit.browserErrors).toEqual([]);
   });
 
   it('goes through a portal that asks for nothing more: all its redirects follow from the button', async () => {
     home.emulator.change({ autoLogin: true });
-    await using visit = await trusting(browser, PHONE);
+    await using visit = await openTrustingVisit(browser, PHONE);
     const { link } = await home.begin('wallbox');
     await visit.page.goto(link);
     await visit.page.getByRole('button', { name: 'Continue' }).tap();
     await visit.page.getByText('wallbox is connected').waitFor();
-    expect(visit.complaints).toEqual([]);
+    expect(visit.browserErrors).toEqual([]);
   });
 
   it('comes back when the portal’s own link has run out, and gets a fresh one from the same page', async () => {
     await using other = await start({ stateLifetime: 60 });
-    await using visit = await trusting(browser, PHONE);
+    await using visit = await openTrustingVisit(browser, PHONE);
     const { page } = visit;
     const { link } = await other.begin('wallbox');
     await page.goto(link);
@@ -100,8 +107,8 @@ describe('a person with the code of an appliance', () => {
   });
 
   it('shares the link with another phone: the first login counts, and both see the result', async () => {
-    await using one = await trusting(browser, PHONE);
-    await using other = await trusting(browser, SMALL_PHONE);
+    await using one = await openTrustingVisit(browser, PHONE);
+    await using other = await openTrustingVisit(browser, SMALL_PHONE);
     const { link } = await home.begin('wallbox');
     for (const { page } of [one, other]) {
       if (home.configs() > 0) await sleep(SAME_LINK + 500);
@@ -121,28 +128,28 @@ describe('a person with the code of an appliance', () => {
   });
 
   it('refuses at the portal, and is told to start again on the appliance', async () => {
-    await using visit = await trusting(browser, PHONE);
+    await using visit = await openTrustingVisit(browser, PHONE);
     const { page } = visit;
     const { link } = await home.begin('wallbox');
     await page.goto(link);
     await page.getByRole('button', { name: 'Continue' }).tap();
     await page.getByRole('button', { name: 'Refuse' }).tap();
-    await seen(visit, 'device-refused', 'wallbox is not connected');
+    await expectPage(visit, 'device-refused', 'wallbox is not connected');
     await page.goto(link);
-    await seen(visit, 'device-refused-again', 'wallbox is not connected');
+    await expectPage(visit, 'device-refused-again', 'wallbox is not connected');
     await page.getByText('start the pairing once more on the appliance').waitFor();
     expect(await page.getByText('latchkey pair').count()).toBe(0);
-    expect(visit.complaints).toEqual([]);
+    expect(visit.browserErrors).toEqual([]);
   });
 
   it('is told that the portal is out of reach, and tries again', async () => {
-    await using visit = await trusting(browser, PHONE);
+    await using visit = await openTrustingVisit(browser, PHONE);
     const { page } = visit;
     const { link } = await home.begin('wallbox');
     const fault = home.emulator.addFault({ kind: 'status', status: 503, endpoint: 'config', times: null });
     await page.goto(link);
     await page.getByRole('button', { name: 'Continue' }).tap();
-    await seen(visit, 'device-unreachable', 'The portal is out of reach');
+    await expectPage(visit, 'device-unreachable', 'The portal is out of reach');
     home.emulator.removeFault(fault.id);
     await eventually(async () => {
       const again = page.getByRole('button', { name: 'Try again' });
@@ -154,7 +161,7 @@ describe('a person with the code of an appliance', () => {
   });
 
   it('has all tries left, whatever another site’s page had the browser ask for', async () => {
-    await using visit = await trusting(browser, DESKTOP);
+    await using visit = await openTrustingVisit(browser, DESKTOP);
     const { page } = visit;
     const { link } = await home.begin('wallbox');
     const shortLink = await home.shortLink('heater');
@@ -165,7 +172,7 @@ describe('a person with the code of an appliance', () => {
     const script = `for (const address of ${JSON.stringify(addresses)}) fetch(address, { mode: 'no-cors' }).catch(() => {});`;
     const loading = `<div>${parts.join('')}</div><script>${script}</script>`;
     const links = [link, shortLink, ...codes].map((address, index) => `<a id="to${index}" href="${address}">Win</a>`);
-    await using site = await otherSite((path) => (path === '/loading' ? loading : links.join('')));
+    await using site = await startForeignSite((path) => (path === '/loading' ? loading : links.join('')));
     await page.goto(`${site.url}loading`, { waitUntil: 'load' });
     await page.goto(link);
     await page.getByText('Connect wallbox?').waitFor();
@@ -182,7 +189,7 @@ describe('a person with the code of an appliance', () => {
     await page.getByText('asks for access to your account').waitFor();
     await page.goto(`${site.url}links`);
     await page.locator('#to0').click();
-    await seen(visit, 'device-led-here', 'Continue only if your appliance shows this code');
+    await expectPage(visit, 'device-led-here', 'Continue only if your appliance shows this code');
     await page.getByRole('button', { name: 'Continue' }).click();
     await page.getByText('Connect wallbox?').waitFor();
   });
@@ -199,26 +206,26 @@ const WINDOWS: readonly [string, typeof PHONE][] = [
 describe('the pages are legible', () => {
   // Every width and both colours; the phone in the light is that of the tests above.
   const short = ['on a desktop', 'on a phone in the dark', 'on a small phone'];
-  it.each(inShortNamed(WINDOWS, short))('%s', async (title, options) => {
+  it.each(selectNamedRows(WINDOWS, short))('%s', async (title, options) => {
     const name = 'a-heat-pump-with-a-name-that-goes-on-and-on-to-the-end-of-it';
-    await using visit = await trusting(browser, options);
+    await using visit = await openTrustingVisit(browser, options);
     const { page } = visit;
     const { link } = await home.begin(name);
     await page.goto(`${home.origin}/pair`);
-    await seen(visit, `${title}-type`, 'Type the code that the appliance shows');
+    await expectPage(visit, `${title}-type`, 'Type the code that the appliance shows');
     await page.goto(`${home.origin}/pair?user_code=BBBB-BBBB`);
-    await seen(visit, `${title}-wrong`, 'No appliance waits with this code');
+    await expectPage(visit, `${title}-wrong`, 'No appliance waits with this code');
     await page.goto(link);
-    await seen(visit, `${title}-confirm`, `Connect ${name}?`);
+    await expectPage(visit, `${title}-confirm`, `Connect ${name}?`);
     const fault = home.emulator.addFault({ kind: 'status', status: 503, endpoint: 'config', times: null });
     await page.getByRole('button', { name: 'Continue' }).click();
-    await seen(visit, `${title}-unreachable`, 'The portal is out of reach');
+    await expectPage(visit, `${title}-unreachable`, 'The portal is out of reach');
     home.emulator.removeFault(fault.id);
-    expect(visit.complaints).toEqual([]);
+    expect(visit.browserErrors).toEqual([]);
   });
 });
 
-interface DeviceHome extends Home {
+interface DeviceHome extends BrowserTestHub {
   /** How often the portal was asked for a link. */
   configs(): number;
   /** Adds an appliance, and begins its pairing at the hub. @returns the short link of it */
@@ -229,7 +236,7 @@ interface DeviceHome extends Home {
 
 async function start(options: EmulatorOptions = {}): Promise<DeviceHome> {
   const parts = new AsyncDisposableStack();
-  const started = parts.use(await startHome(options));
+  const started = parts.use(await startBrowserTestHub(options));
   const { emulator, hub } = started;
   const client = parts.use(await HubClient.of(hub));
   return {
@@ -244,9 +251,11 @@ async function start(options: EmulatorOptions = {}): Promise<DeviceHome> {
       });
     },
     async begin(name) {
-      const credentials: CredentialsAnswer = await hub.addAppliance(name, 'Monitoring RemoteControl');
-      const headers = { 'content-type': FORM, authorization: basic(credentials) };
-      const answer = jsonOf(await client.https('/oauth/device_authorization', { method: 'POST', headers, body: '' }));
+      const credentials: CredentialsResponse = await hub.addAppliance(name, 'Monitoring RemoteControl');
+      const headers = { 'content-type': FORM, authorization: basicAuthorization(credentials) };
+      const answer = parseJsonBody(
+        await client.https('/oauth/device_authorization', { method: 'POST', headers, body: '' }),
+      );
       rememberSecrets([String(answer['device_code'])]);
       return { link: String(answer['verification_uri_complete']), userCode: String(answer['user_code']) };
     },

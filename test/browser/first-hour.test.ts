@@ -7,14 +7,14 @@ import { extract } from 'tar-stream';
 import { describe, expect, it } from 'vitest';
 import { textsFor } from '../../src/page/page-context.ts';
 import type { Texts } from '../../src/page/texts/en.ts';
-import { type Browser, DESKTOP, PHONE, startBrowser, type Visit, whyNoBrowser } from '../support/browser.ts';
+import { type Browser, browserSkipReason, DESKTOP, PHONE, startBrowser, type Visit } from '../support/browser.ts';
+import { scaleDeadline } from '../support/deadlines.ts';
 import type { HubProcess } from '../support/hub-process.ts';
 import { logFile, rememberSecrets } from '../support/logs.ts';
-import { inShortNamed } from '../support/long.ts';
-import { patient } from '../support/patience.ts';
+import { selectNamedRows } from '../support/long.ts';
 import { setUpOnce } from '../support/set-up.ts';
 import { expectUsable } from '../support/usability.ts';
-import { logIn, startHome } from './home.ts';
+import { logIn, startBrowserTestHub } from './browser-test-hub.ts';
 
 /** With this set, the pictures for the documentation are written anew. */
 const IMAGES =
@@ -61,19 +61,21 @@ setUpOnce(
     browser = parts.use(await startBrowser());
     whole = parts.use(await startBrowser({ whole: true }));
   },
-  { whyNot: whyNoBrowser },
+  { skipReason: browserSkipReason },
 );
 
 describe('the first hour of an installer', () => {
-  it.concurrent.each(inShortNamed(HOURS, SHORT))('from an empty hub to three appliances (%s)', async (way, hour) => {
+  it.concurrent.each(selectNamedRows(HOURS, SHORT))('from an empty hub to three appliances (%s)', async (way, hour) => {
     await using parts = new AsyncDisposableStack();
     const portal = hour.redirect ? '' : 'redirect = "off"';
-    const { hub, origin } = parts.use(await startHome({}, { portal, env: { LATCHKEY_HUB_NAME: 'Cellar hub' } }));
+    const { hub, origin } = parts.use(
+      await startBrowserTestHub({}, { portal, env: { LATCHKEY_HUB_NAME: 'Cellar hub' } }),
+    );
     const used = hour.warned === true ? whole : browser;
     const installer = parts.use(await used.visit({ ...hour.options, ignoreHTTPSErrors: hour.warned !== true }));
     const user = parts.use(await browser.visit({ ...PHONE, locale: hour.options.locale ?? 'en-US' }));
     const { page } = installer;
-    page.setDefaultTimeout(patient(20_000));
+    page.setDefaultTimeout(scaleDeadline(20_000));
     const texts = textsFor(hour.options.locale);
     const seen = (step: string) => look(installer, `${way}-${step}`);
 
@@ -83,7 +85,7 @@ describe('the first hour of an installer', () => {
     await seen('sign-in');
     await page.getByLabel(texts.signIn.label).fill(code.toLowerCase().replaceAll('-', ' '));
     await page.getByRole('button', { name: texts.signIn.button }).click();
-    await page.getByText(texts.overview.none).waitFor();
+    await page.getByText(texts.overview.noAppliances).waitFor();
     await seen('empty');
     rememberSecrets((await page.context().cookies(origin)).map(({ value }) => value));
 
@@ -106,20 +108,20 @@ describe('the first hour of an installer', () => {
       else if (index < 2) {
         await user.page.getByText(texts.result.connected(name)).waitFor();
         await user.page.getByRole('button', { name: texts.round.next(NAMES[index + 1] ?? '') }).click();
-      } else await user.page.getByText(texts.round.done(3)).waitFor();
+      } else await user.page.getByText(texts.round.allConnected(3)).waitFor();
     }
-    await user.picture(`${way}-user-done`);
-    await page.getByText(texts.round.done(3)).waitFor();
+    await user.takeScreenshot(`${way}-user-done`);
+    await page.getByText(texts.round.allConnected(3)).waitFor();
     await seen('connected');
     await page.getByRole('link', { name: texts.installer.overview }).click();
-    await page.getByText(texts.overview.all(3)).waitFor();
+    await page.getByText(texts.overview.allConnected(3)).waitFor();
     await seen('overview');
 
     for (const { name, state, scope } of (await hub.status()).appliances) {
       expect({ name, state, scope }).toEqual({ name, state: 'active', scope: SCOPES[name] || null });
     }
-    expect(installer.complaints).toEqual([]);
-    expect(user.complaints).toEqual([]);
+    expect(installer.browserErrors).toEqual([]);
+    expect(user.browserErrors).toEqual([]);
     expect(installer.origins).toEqual([origin]);
     await keepBundle(hub);
   });
@@ -130,12 +132,12 @@ async function passWarning(visit: Visit, address: string, way: string): Promise<
   const { page } = visit;
   await expect(page.goto(address)).rejects.toThrow('ERR_CERT_AUTHORITY_INVALID');
   await page.getByText('Your connection is not private').waitFor();
-  await visit.picture(`${way}-warning`);
+  await visit.takeScreenshot(`${way}-warning`);
   await page.getByRole('button', { name: 'Advanced' }).click();
   await page.getByText('Proceed to 127.0.0.1 (unsafe)').click();
   await page.getByRole('textbox').waitFor();
   // The browser's own words about the certificate are no complaint of the page's.
-  visit.forgive();
+  visit.clearBrowserErrors();
 }
 
 async function add(page: Page, texts: Texts, name: string, seen?: (step: string) => Promise<void>): Promise<void> {

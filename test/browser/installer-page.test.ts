@@ -1,17 +1,17 @@
 import type { BrowserContextOptions } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
 import type { Emulator } from '../../src/emulator/index.ts';
-import { HubClient } from '../lan/wire.ts';
-import { type Browser, DESKTOP, PHONE, startBrowser, type Visit, whyNoBrowser } from '../support/browser.ts';
+import { HubClient } from '../lan/hub-client.ts';
+import { type Browser, browserSkipReason, DESKTOP, PHONE, startBrowser, type Visit } from '../support/browser.ts';
 import { eventually, type HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
-import { inShortNamed } from '../support/long.ts';
+import { selectNamedRows } from '../support/long.ts';
 import { setUpOnce } from '../support/set-up.ts';
 import { expectUsable } from '../support/usability.ts';
-import { startHome, trusting } from './home.ts';
+import { openTrustingVisit, startBrowserTestHub } from './browser-test-hub.ts';
 
 /** All that a page may be in bytes, its scripts included. */
-const MOST_BYTES = 100_000;
+const MAX_BYTES = 100_000;
 const SCRIPT = '"><script>document.title = "taken over"</script>';
 
 let browser: Browser;
@@ -23,15 +23,15 @@ setUpOnce(
   async (parts) => {
     browser = parts.use(await startBrowser());
     const toml = '[appliances.declared]\nscope = "Monitoring"\nsecret_file = "portal.secret"';
-    ({ emulator, hub, origin } = parts.use(await startHome({}, { toml })));
+    ({ emulator, hub, origin } = parts.use(await startBrowserTestHub({}, { toml })));
   },
-  { whyNot: whyNoBrowser },
+  { skipReason: browserSkipReason },
 );
 
 /** A browser that has signed in, and looks at the overview. */
 async function signedIn(options: BrowserContextOptions = PHONE): Promise<Visit> {
   const { code } = await hub.setupCode();
-  const visit = await trusting(browser, options);
+  const visit = await openTrustingVisit(browser, options);
   await visit.page.goto(`${origin}/`);
   await visit.page.locator('#code').fill(code);
   await visit.page.locator('form button').click();
@@ -63,7 +63,7 @@ const LOOKS: readonly [string, BrowserContextOptions][] = [
 /** Between them are both widths, both colours, both languages, and scripts on and off; German is the longer one, for the phone. */
 const SHORT = ['phone-dark-german', 'desktop', 'phone-without-scripts'];
 
-describe.each(inShortNamed(LOOKS, SHORT))('an installer (%s)', (look, options) => {
+describe.each(selectNamedRows(LOOKS, SHORT))('an installer (%s)', (look, options) => {
   const scripts = options.javaScriptEnabled !== false;
   const german = options.locale === 'de-DE';
 
@@ -146,7 +146,7 @@ describe.each(inShortNamed(LOOKS, SHORT))('an installer (%s)', (look, options) =
       .waitFor();
     await expectUsable(visit, `installer-${look}-gone`);
     expect(await page.title()).not.toContain('taken over');
-    expect(visit.complaints).toEqual([]);
+    expect(visit.browserErrors).toEqual([]);
   });
 
   it('opens the door, sees an appliance introduce itself, and approves it', async () => {
@@ -177,7 +177,7 @@ describe.each(inShortNamed(LOOKS, SHORT))('an installer (%s)', (look, options) =
     await page.locator('#yes').click();
     await page.locator('#registration').click();
     await page.locator('#registration-part:not([open])').waitFor();
-    expect(visit.complaints).toEqual([]);
+    expect(visit.browserErrors).toEqual([]);
   });
 });
 
@@ -205,7 +205,7 @@ describe('an open page', () => {
     expect(await page.locator('#about').getAttribute('open')).not.toBeNull();
     await hub.pair('first', emulator);
     await page.locator('#appliance-first .state.good').waitFor();
-    expect(visit.complaints).toEqual([]);
+    expect(visit.browserErrors).toEqual([]);
   });
 
   it('outlives a hub that is killed and started again', async () => {
@@ -215,7 +215,7 @@ describe('an open page', () => {
     await page.locator('#appliance-before-the-end').waitFor();
     await hub.kill();
     await page.getByText('The hub does not answer').waitFor();
-    await visit.picture('installer-offline');
+    await visit.takeScreenshot('installer-offline');
     await hub.launch();
     await page.locator('#offline').waitFor({ state: 'hidden' });
     await hub.addAppliance('after-the-restart');
@@ -227,7 +227,7 @@ describe('an open page', () => {
     await hub.setupCode({ rotate: true });
     await visit.page.locator('#code').waitFor();
     // That the events ended with the session is the browser's to say, and no policy's.
-    expect(visit.complaints.filter((complaint) => complaint.includes('Content Security Policy'))).toEqual([]);
+    expect(visit.browserErrors.filter((complaint) => complaint.includes('Content Security Policy'))).toEqual([]);
   });
 
   it('weighs little, with all that it loads', async () => {
@@ -245,7 +245,7 @@ describe('an open page', () => {
     const bytes = (await Promise.all(sizes)).reduce((sum, size) => sum + size, 0);
     // That is the page twice, and its scripts.
     expect(bytes).toBeGreaterThan(40_000);
-    expect(bytes).toBeLessThan(MOST_BYTES);
+    expect(bytes).toBeLessThan(MAX_BYTES);
   });
 });
 
@@ -283,7 +283,7 @@ describe('two phones, and one in a hurry', () => {
     await other.page.getByText('There is no such appliance').first().waitFor();
     await other.page.locator('main .back').click();
     await other.page.locator('#health').waitFor();
-    expect([...one.complaints, ...other.complaints]).toEqual([]);
+    expect([...one.browserErrors, ...other.browserErrors]).toEqual([]);
   });
 
   it('are told why an appliance of the configuration stays', async () => {
@@ -319,7 +319,7 @@ it('an appliance is added with the keyboard alone', async () => {
   await to('done');
   await page.keyboard.press('Enter');
   await eventually(async () => new URL(page.url()).pathname === '/appliances/by-keyboard');
-  expect(visit.complaints).toEqual([]);
+  expect(visit.browserErrors).toEqual([]);
 });
 
 it('letters of twice their size leave words whole, and buttons of a finger’s size', async () => {
@@ -344,5 +344,5 @@ it('the secret is copied by a tap', async () => {
   await button.tap();
   await eventually(async () => (await button.textContent()) === 'Copied');
   expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(secret);
-  expect(visit.complaints).toEqual([]);
+  expect(visit.browserErrors).toEqual([]);
 });

@@ -1,11 +1,17 @@
 import type { BrowserContextOptions } from 'playwright-core';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type Browser, DESKTOP, PHONE, startBrowser, type Visit, whyNoBrowser } from '../support/browser.ts';
+import { type Browser, browserSkipReason, DESKTOP, PHONE, startBrowser, type Visit } from '../support/browser.ts';
 import { eventually } from '../support/hub-process.ts';
-import { scan, whyNoScanner } from '../support/qr-scanner.ts';
+import { qrScannerSkipReason, scanQrCode } from '../support/qr-scanner.ts';
 import { setUpOnce } from '../support/set-up.ts';
 import { expectUsable } from '../support/usability.ts';
-import { clearHome, type Home, logIn, startHome, trusting } from './home.ts';
+import {
+  type BrowserTestHub,
+  logIn,
+  openTrustingVisit,
+  resetBrowserTestHub,
+  startBrowserTestHub,
+} from './browser-test-hub.ts';
 
 const APPLIANCES = ['battery', 'heat-pump', 'wallbox'] as const;
 
@@ -16,10 +22,10 @@ setUpOnce(
     browser = parts.use(await startBrowser());
     home = parts.use(await start());
   },
-  { whyNot: whyNoBrowser },
+  { skipReason: browserSkipReason },
 );
 beforeEach(() => furnish(home));
-afterEach(() => clearHome(home));
+afterEach(() => resetBrowserTestHub(home));
 
 describe('an installer with a phone in the home network', () => {
   it('connects three appliances with one password: the result page goes on with one tap', async () => {
@@ -44,7 +50,7 @@ describe('an installer with a phone in the home network', () => {
     await page.getByRole('status').getByText('All 3 appliances are connected').waitFor();
     expect(new URL(page.url()).protocol).toBe('https:');
     for (const name of APPLIANCES) expect((await home.hub.appliance(name)).state).toBe('active');
-    expect(visit.complaints).toEqual([]);
+    expect(visit.browserErrors).toEqual([]);
   });
 
   it('takes up a refusal: tries that one again, and skips another', async () => {
@@ -71,7 +77,7 @@ describe('an installer with a phone in the home network', () => {
     await page.getByRole('button', { name: 'Continue as demo' }).click();
     await page.getByText('2 of 3 appliances are connected').waitFor();
     await expectUsable(visit, 'round-not-all');
-    expect(visit.complaints).toEqual([]);
+    expect(visit.browserErrors).toEqual([]);
   });
 });
 
@@ -102,7 +108,7 @@ describe('an installer whose phone is not the one that logs in', () => {
     await expectUsable(visit, 'pairing-refused');
     await page.goBack();
     await page.getByText('wallbox').first().waitFor();
-    expect(visit.complaints).toEqual([]);
+    expect(visit.browserErrors).toEqual([]);
   });
 
   it('goes on after the hub was started anew, and cancels', async () => {
@@ -126,10 +132,10 @@ describe('where the hub polls for the code, the page', () => {
     async (parts) => {
       polling = parts.use(await start('redirect = "off"'));
     },
-    { whyNot: whyNoBrowser },
+    { skipReason: browserSkipReason },
   );
   beforeEach(() => furnish(polling));
-  afterEach(() => clearHome(polling));
+  afterEach(() => resetBrowserTestHub(polling));
 
   it('shows each login live, and the next link by itself', async () => {
     await using visit = await polling.signedIn(DESKTOP);
@@ -148,7 +154,7 @@ describe('where the hub polls for the code, the page', () => {
     }
     await page.getByRole('status').getByText('All 3 appliances are connected').waitFor();
     await expectUsable(visit, 'round-desktop-done');
-    expect(visit.complaints).toEqual([]);
+    expect(visit.browserErrors).toEqual([]);
   });
 
   it('is looked at again by a browser without scripts, and all of it works', async () => {
@@ -159,12 +165,12 @@ describe('where the hub polls for the code, the page', () => {
     await eventually(async () => (await polling.hub.appliance('wallbox')).state === 'active');
     await page.getByText('wallbox is connected').first().waitFor();
     await expectUsable(visit, 'pairing-connected-no-scripts');
-    expect(visit.complaints).toEqual([]);
+    expect(visit.browserErrors).toEqual([]);
   });
 });
 
 it('a printed label’s link asks for the setup code first, and then begins a pairing of its appliance', async () => {
-  await using visit = await trusting(browser, PHONE);
+  await using visit = await openTrustingVisit(browser, PHONE);
   const { page } = visit;
   await page.goto(`${home.origin}/p/wallbox`);
   await page.getByLabel('Setup code').fill((await home.hub.setupCode()).code);
@@ -187,7 +193,7 @@ it('a printed label’s link asks for the setup code first, and then begins a pa
 });
 
 it('prints the label of an appliance, and nothing else', async (ctx) => {
-  const unread = whyNoScanner();
+  const unread = qrScannerSkipReason();
   if (unread !== null) ctx.skip(unread);
   await using visit = await home.signedIn(PHONE);
   const { page } = visit;
@@ -196,7 +202,7 @@ it('prints the label of an appliance, and nothing else', async (ctx) => {
   await page.getByRole('button', { name: 'Print' }).waitFor();
   await expectUsable(visit, 'label');
   const label = page.locator('.door-label svg');
-  const link = scan(await label.screenshot());
+  const link = scanQrCode(await label.screenshot());
   expect(link).toMatch(/^https:\/\/[\w-]+\.local:\d+\/p\/wallbox$/);
 
   const paper = (await page.pdf({ preferCSSPageSize: true })).toString('latin1');
@@ -207,8 +213,8 @@ it('prints the label of an appliance, and nothing else', async (ctx) => {
   for (const other of ['.top', 'h1', '.hint', '.actions', '.bottom']) {
     expect(await page.locator(other).isVisible(), other).toBe(false);
   }
-  expect(scan(await page.screenshot())).toBe(link);
-  expect(visit.complaints).toEqual([]);
+  expect(scanQrCode(await page.screenshot())).toBe(link);
+  expect(visit.browserErrors).toEqual([]);
 });
 
 it('in German', async () => {
@@ -220,25 +226,25 @@ it('in German', async () => {
   await expectUsable(visit, 'pairing-german');
 });
 
-interface InstallersHome extends Home {
+interface InstallersHome extends BrowserTestHub {
   /** A browser of somebody who is signed in, on the first page. */
   signedIn(options: BrowserContextOptions): Promise<Visit>;
   /** Begins the pairing of the wallbox on its page. */
   begin(visit: Visit): Promise<{ url: string; link: string }>;
 }
 
-async function furnish({ hub }: Home): Promise<void> {
+async function furnish({ hub }: BrowserTestHub): Promise<void> {
   for (const name of APPLIANCES) await hub.addAppliance(name, 'Monitoring RemoteControl');
 }
 
 /** A hub and its portal. @param portal keys of its configuration */
 async function start(portal = ''): Promise<InstallersHome> {
-  const started = await startHome({}, { portal });
+  const started = await startBrowserTestHub({}, { portal });
   const { hub, origin } = started;
   return {
     ...started,
     async signedIn(of) {
-      const visit = await trusting(browser, of);
+      const visit = await openTrustingVisit(browser, of);
       await visit.page.goto(`${origin}/`);
       await visit.page.getByLabel(/Setup code|Einrichtungscode/).fill((await hub.setupCode()).code);
       await visit.page.keyboard.press('Enter');

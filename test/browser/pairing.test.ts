@@ -3,32 +3,38 @@ import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import {
   type Browser,
+  browserSkipReason,
   DESKTOP,
   PHONE,
   SMALL_PHONE,
   startBrowser,
   type Visit,
-  whyNoBrowser,
 } from '../support/browser.ts';
+import { scaleDeadline } from '../support/deadlines.ts';
 import { eventually } from '../support/hub-process.ts';
-import { patient } from '../support/patience.ts';
 import { setUpOnce } from '../support/set-up.ts';
-import { clearHome, type Home, logIn, seen as seenUsable, startHome } from './home.ts';
+import {
+  type BrowserTestHub,
+  logIn,
+  resetBrowserTestHub,
+  expectPage as seenUsable,
+  startBrowserTestHub,
+} from './browser-test-hub.ts';
 
 /** With this set, the pictures for the documentation are written anew. */
 const IMAGES =
   process.env['LATCHKEY_DOCS_IMAGES'] === undefined ? null : join(import.meta.dirname, '../../docs/images');
 
 let browser: Browser;
-let home: Home;
+let home: BrowserTestHub;
 setUpOnce(
   async (parts) => {
     browser = parts.use(await startBrowser());
-    home = parts.use(await startHome());
+    home = parts.use(await startBrowserTestHub());
   },
-  { whyNot: whyNoBrowser },
+  { skipReason: browserSkipReason },
 );
-afterEach(() => clearHome(home));
+afterEach(() => resetBrowserTestHub(home));
 
 describe('a person with a phone', () => {
   it('follows the printed link, logs in, and is told by the hub that the appliance is connected', async () => {
@@ -52,7 +58,7 @@ describe('a person with a phone', () => {
     expect(emulator.observations).toMatchObject({ codesRepeated: 0 });
 
     expect(visit.origins).toEqual([emulator.frontendUrl, emulator.baseUrl, callbackOrigin()]);
-    expect(visit.complaints).toEqual([]);
+    expect(visit.browserErrors).toEqual([]);
   });
 
   it('refuses, is told so by the hub, and the pairing ends as refused', async () => {
@@ -73,23 +79,23 @@ describe('a person with a phone', () => {
     await visit.page.reload();
     await seen(visit, 'refused-reloaded', 'wallbox is not connected');
     expect(visit.origins).toEqual([home.emulator.frontendUrl, home.emulator.baseUrl, callbackOrigin()]);
-    expect(visit.complaints).toEqual([]);
+    expect(visit.browserErrors).toEqual([]);
   });
 
   it('comes back from a slow portal to a page that looks again by itself', async () => {
     const late = Promise.withResolvers<void>();
     const answering = ({ endpoint }: { endpoint: string }) => (endpoint === 'token' ? late.promise : undefined);
-    await using slow = await startHome({ intercept: { answering } });
+    await using slow = await startBrowserTestHub({ intercept: { answering } });
     await using visit = await browser.visit(PHONE);
     await visit.page.goto(await linkOf('wallbox', slow));
-    visit.page.setDefaultTimeout(patient(20_000));
+    visit.page.setDefaultTimeout(scaleDeadline(20_000));
     await logIn(visit.page);
     // Without scripts nothing but the browser's own reload brings a page up to date; it is there for the seconds of the exchange.
     await seen(visit, 'being-connected', 'wallbox is being connected', ['meta-refresh']);
     late.resolve();
     await seen(visit, 'connected-late', 'wallbox is connected');
     expect(slow.emulator.observations).toMatchObject({ codesRepeated: 0 });
-    expect(visit.complaints).toEqual([]);
+    expect(visit.browserErrors).toEqual([]);
   });
 });
 
@@ -116,7 +122,7 @@ describe('the pages are legible', () => {
     await seen(visit, `${title}-refused`, 'is not connected');
     await page.goto(callbackOrigin());
     await seen(visit, `${title}-start`, 'Go there');
-    expect(visit.complaints).toEqual([]);
+    expect(visit.browserErrors).toEqual([]);
   });
 });
 

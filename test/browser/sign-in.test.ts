@@ -3,19 +3,19 @@ import { describe, expect, it } from 'vitest';
 import { createAuthority, issueLeaf } from '../../src/system/x509/issuing.ts';
 import {
   type Browser,
+  browserSkipReason,
   DESKTOP,
   PHONE,
   SMALL_PHONE,
   startBrowser,
   type Visit,
-  whyNoBrowser,
 } from '../support/browser.ts';
+import { startForeignSite } from '../support/foreign-site.ts';
 import type { HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
-import { otherSite } from '../support/other-site.ts';
 import { setUpOnce } from '../support/set-up.ts';
 import { expectUsable } from '../support/usability.ts';
-import { startHome, trusting } from './home.ts';
+import { openTrustingVisit, startBrowserTestHub } from './browser-test-hub.ts';
 
 let browser: Browser;
 let hub: HubProcess;
@@ -24,9 +24,9 @@ let origin: string;
 setUpOnce(
   async (parts) => {
     browser = parts.use(await startBrowser());
-    ({ hub, origin } = parts.use(await startHome()));
+    ({ hub, origin } = parts.use(await startBrowserTestHub()));
   },
-  { whyNot: whyNoBrowser },
+  { skipReason: browserSkipReason },
 );
 
 const cookiesOf = async ({ page }: Visit) =>
@@ -73,25 +73,25 @@ describe.each([
     // Playwright's own scripts run where the page's are off.
     expect(await page.evaluate(() => document.cookie)).toBe('');
     expect(page.url()).toBe(`${origin}/`);
-    await visit.picture(`signed-in-${device}`);
+    await visit.takeScreenshot(`signed-in-${device}`);
     await page.getByRole('button', { name: german ? 'Abmelden' : 'Sign out' }).click();
     await page.getByText(german ? 'Sie sind abgemeldet.' : 'You are signed out.').waitFor();
     expect(await cookiesOf(visit)).toEqual([]);
     await page.goBack();
     await page.getByLabel(german ? 'Einrichtungscode' : 'Setup code').waitFor();
     // A page that is left follows the hub no longer.
-    expect(visit.complaints.filter((complaint) => !complaint.endsWith('/live: net::ERR_ABORTED'))).toEqual([]);
+    expect(visit.browserErrors.filter((complaint) => !complaint.endsWith('/live: net::ERR_ABORTED'))).toEqual([]);
   });
 });
 
 describe('a one-time address', () => {
   it('that a phone scans signs it in, once', async () => {
     const { sign_in } = await hub.setupCode();
-    await using visit = await trusting(browser, PHONE);
+    await using visit = await openTrustingVisit(browser, PHONE);
     await visit.page.goto(sign_in);
     await expectSignedIn(visit);
     expect(visit.page.url()).toBe(`${origin}/`);
-    await using late = await trusting(browser, PHONE);
+    await using late = await openTrustingVisit(browser, PHONE);
     await late.page.goto(sign_in);
     await late.page.getByText('This sign-in address has been used').waitFor();
     await expectUsable(late, 'sign-in-used-up');
@@ -100,8 +100,8 @@ describe('a one-time address', () => {
 
   it.each([true, false])('in a mail or a chat signs in too (scripts: %s)', async (javaScriptEnabled) => {
     const { sign_in } = await hub.setupCode();
-    await using site = await otherSite(() => `<a href="${sign_in}">The hub</a>`);
-    await using visit = await trusting(browser, { ...PHONE, javaScriptEnabled });
+    await using site = await startForeignSite(() => `<a href="${sign_in}">The hub</a>`);
+    await using visit = await openTrustingVisit(browser, { ...PHONE, javaScriptEnabled });
     await visit.page.goto(site.url);
     await visit.page.getByRole('link').click();
     await expectSignedIn(visit);
@@ -109,8 +109,8 @@ describe('a one-time address', () => {
 });
 
 it('a link to the page on another site opens it for who is signed in, and asks others for the code', async () => {
-  await using site = await otherSite(() => `<a href="${origin}/?from=elsewhere">The hub</a>`);
-  await using visit = await trusting(browser, PHONE);
+  await using site = await startForeignSite(() => `<a href="${origin}/?from=elsewhere">The hub</a>`);
+  await using visit = await openTrustingVisit(browser, PHONE);
   await visit.page.goto(site.url);
   await visit.page.getByRole('link').click();
   await visit.page.getByLabel('Setup code').fill((await hub.setupCode()).code);
@@ -124,10 +124,10 @@ it('a link to the page on another site opens it for who is signed in, and asks o
 
 describe('another site', () => {
   it('gets nothing of the page into a frame, though somebody is signed in', async () => {
-    await using site = await otherSite(
+    await using site = await startForeignSite(
       () => `<iframe src="${origin}/"></iframe><iframe src="${origin}/sign-in"></iframe>`,
     );
-    await using visit = await trusting(browser, DESKTOP);
+    await using visit = await openTrustingVisit(browser, DESKTOP);
     await visit.page.goto((await hub.setupCode()).sign_in);
     await expectSignedIn(visit);
     await visit.page.goto(site.url, { waitUntil: 'load' });
@@ -144,8 +144,11 @@ describe('another site', () => {
     await hub.addAppliance('meter');
     const address = `${origin}/appliances/meter`;
     const leaf = await issueLeaf(await createAuthority(), { names: [], addresses: ['127.0.0.1'], now: Date.now() });
-    await using site = await otherSite(() => `<img src="${address}">`, { cert: leaf.certificate, key: leaf.key });
-    await using visit = await trusting(browser, DESKTOP);
+    await using site = await startForeignSite(() => `<img src="${address}">`, {
+      cert: leaf.certificate,
+      key: leaf.key,
+    });
+    await using visit = await openTrustingVisit(browser, DESKTOP);
     await visit.page.goto((await hub.setupCode()).sign_in);
     await expectSignedIn(visit);
     expect((await visit.page.goto(address))?.status()).toBe(200);
@@ -159,12 +162,12 @@ describe('another site', () => {
   });
 
   it('can send no form that counts, even where it has come to know what the forms carry', async () => {
-    await using visit = await trusting(browser, DESKTOP);
+    await using visit = await openTrustingVisit(browser, DESKTOP);
     await visit.page.goto((await hub.setupCode()).sign_in);
     await expectSignedIn(visit);
     const csrf = (await visit.page.locator('input[name="csrf"]').first().getAttribute('value')) ?? '';
     rememberSecrets([csrf]);
-    await using site = await otherSite(
+    await using site = await startForeignSite(
       () =>
         `<form method="post" action="${origin}/sign-out"><input name="csrf" value="${csrf}"><button>Win</button></form>`,
     );
@@ -177,7 +180,7 @@ describe('another site', () => {
 });
 
 it('a page whose form is on its way is left to it, though it hears meanwhile that the session is over', async () => {
-  await using visit = await trusting(browser, PHONE);
+  await using visit = await openTrustingVisit(browser, PHONE);
   const { page } = visit;
   const listens = page.waitForResponse(`${origin}/live`);
   await page.goto((await hub.setupCode()).sign_in);
@@ -194,7 +197,7 @@ it('a page whose form is on its way is left to it, though it hears meanwhile tha
 
 it('a session that ends in the middle is told in plain words, and leads back', async () => {
   // With scripts the page would see it by itself.
-  await using visit = await trusting(browser, { ...PHONE, javaScriptEnabled: false });
+  await using visit = await openTrustingVisit(browser, { ...PHONE, javaScriptEnabled: false });
   const { page } = visit;
   await page.goto((await hub.setupCode()).sign_in);
   await expectSignedIn(visit);
@@ -210,7 +213,7 @@ it('a session that ends in the middle is told in plain words, and leads back', a
 });
 
 it('a page with a secret that comes back from the browser’s memory asks the hub whether it may still be seen', async () => {
-  await using visit = await trusting(browser, PHONE);
+  await using visit = await openTrustingVisit(browser, PHONE);
   const { page } = visit;
   await page.goto((await hub.setupCode()).sign_in);
   await expectSignedIn(visit);

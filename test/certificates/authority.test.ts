@@ -1,14 +1,14 @@
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { PortalClock } from '../../src/broker/time/portal-clock.ts';
+import { ReferenceClock } from '../../src/broker/time/reference-clock.ts';
 import { Scheduler } from '../../src/broker/time/scheduler.ts';
 import { HubAuthority } from '../../src/certificates/authority.ts';
 import { CaRotation } from '../../src/certificates/ca-rotation.ts';
 import { permittedNames } from '../../src/certificates/permitted-names.ts';
 import { createLog } from '../../src/system/log.ts';
-import { type Authority, pin } from '../../src/system/x509/certificates.ts';
+import { type Authority, spkiFingerprint } from '../../src/system/x509/certificates.ts';
 import { createAuthority } from '../../src/system/x509/issuing.ts';
 import { FakeTime } from '../support/fake-time.ts';
-import { hubAuthority, settingsStore } from '../support/hub-authority.ts';
+import { hubAuthority, memorySettingsStore } from '../support/hub-authority.ts';
 
 const DAY = 86_400_000;
 const PERMITTED = permittedNames(['4f2a.local', 'pi'], ['192.168.1.20']);
@@ -29,24 +29,24 @@ beforeEach(() => {
   time = new FakeTime();
 });
 
-const load = () => HubAuthority.load(settingsStore(settings), () => PERMITTED);
+const load = () => HubAuthority.load(memorySettingsStore(settings), () => PERMITTED);
 
 /** A hub's CA with all that ends its rotation; a portal has told the time where it is said. */
 async function running(options: { told?: number; ca?: HubAuthority; hasOwnCertificate?: boolean } = {}) {
   const log = createLog('silent');
   const ca = options.ca ?? (await hubAuthority(first, settings));
-  const portalClock = new PortalClock({ clock: time, log });
-  if (options.told !== undefined) portalClock.learn(options.told);
+  const portalClock = new ReferenceClock({ clock: time, log });
+  if (options.told !== undefined) portalClock.recordPortalTime(options.told);
   let renewals = 0;
   const rotation = new CaRotation({
     environment: { clock: time, log },
     scheduler: new Scheduler({ clock: time, timers: time }),
     portalClock,
     ca,
-    hasOwnCertificate: options.hasOwnCertificate ?? false,
+    hasCustomCertificate: options.hasOwnCertificate ?? false,
     anchor: () => ({ certificate: ca.authority.certificate, fingerprint: ca.fingerprint }),
-    permitted: () => PERMITTED,
-    renewLeaf: async () => void renewals++,
+    permittedNames: () => PERMITTED,
+    reissueLeaf: async () => void renewals++,
     onRotated: () => undefined,
   });
   return { ca, rotation, portalClock, renewals: () => renewals };
@@ -59,11 +59,11 @@ describe('an old CA', () => {
     expect(old).toEqual({
       ...first,
       key: undefined,
-      fingerprint: pin(first.certificate),
+      fingerprint: spkiFingerprint(first.certificate),
       until: '2027-05-07T00:00:00Z',
     });
     await time.pass(DAY - 2000);
-    expect(ca.old?.fingerprint).toBe(pin(first.certificate));
+    expect(ca.old?.fingerprint).toBe(spkiFingerprint(first.certificate));
     await time.pass(4000);
     expect(ca.old).toBeNull();
     expect(renewals()).toBe(2);
@@ -77,8 +77,8 @@ describe('an old CA', () => {
     time.wall += 4000 * DAY;
     await time.pass(DAY);
     expect(ca.old).not.toBeNull();
-    portalClock.learn(TRUE_TIME);
-    await expect.poll(() => ca.old?.until).toBe(TRUE_TIME + DAY);
+    portalClock.recordPortalTime(TRUE_TIME);
+    await expect.poll(() => ca.old?.servedUntil).toBe(TRUE_TIME + DAY);
     await time.pass(DAY + 60_000);
     expect(ca.old).toBeNull();
   });
@@ -90,7 +90,7 @@ describe('an old CA', () => {
     time.uptime = 7;
     const { ca } = await running({ ca: await load(), told: TRUE_TIME });
     await time.pass(61_000);
-    expect(ca.old?.until).toBe(TRUE_TIME + 61_000 + 30 * DAY - 1000);
+    expect(ca.old?.servedUntil).toBe(TRUE_TIME + 61_000 + 30 * DAY - 1000);
   });
 
   it('ends at the start of a hub that was off for longer, once its clock is confirmed', async () => {
@@ -101,23 +101,23 @@ describe('an old CA', () => {
     const { ca, portalClock } = await running({ ca: await load() });
     await time.pass(2 * DAY);
     expect(ca.old).not.toBeNull();
-    portalClock.learn(TRUE_TIME + 3 * DAY);
+    portalClock.recordPortalTime(TRUE_TIME + 3 * DAY);
     await expect.poll(() => ca.old).toBeNull();
   });
 
   it('gets another end, and is ended at once', async () => {
     const { ca, rotation } = await running({ told: TRUE_TIME });
-    await expect(rotation.keepOld(0)).rejects.toMatchObject({ code: 'not_allowed' });
+    await expect(rotation.setOldServingTime(0)).rejects.toMatchObject({ code: 'not_allowed' });
     await rotation.rotate(86_400);
-    expect((await rotation.keepOld(2 * 86_400)).old?.until).toBe('2027-05-08T00:00:00Z');
-    await rotation.keepOld(0);
+    expect((await rotation.setOldServingTime(2 * 86_400)).old?.until).toBe('2027-05-08T00:00:00Z');
+    await rotation.setOldServingTime(0);
     expect([ca.old, (await load()).old]).toEqual([null, null]);
   });
 
   it.each([-1, 365 * 86_400 + 1])('is not kept for %d s', async (keep) => {
     const { ca, rotation } = await running();
     await expect(rotation.rotate(keep)).rejects.toThrow('0 to 31536000 seconds (365 d)');
-    expect(ca.fingerprint).toBe(pin(first.certificate));
+    expect(ca.fingerprint).toBe(spkiFingerprint(first.certificate));
   });
 });
 
@@ -131,7 +131,7 @@ describe('a CA that is replaced', () => {
   });
 
   it('stays where the store can not be written', async () => {
-    const store = settingsStore(settings);
+    const store = memorySettingsStore(settings);
     const full = { ...store, saveSettings: () => Promise.reject(new Error('full')) };
     await hubAuthority(first, settings);
     const { rotation, ca } = await running({ ca: await HubAuthority.load(full, () => PERMITTED) });
@@ -145,13 +145,13 @@ describe('a CA that is replaced', () => {
     const { ca, rotation } = await running();
     const [one, two] = await Promise.allSettled([rotation.rotate(60), rotation.rotate(60)]);
     expect([one.status, two.status]).toEqual(['fulfilled', 'rejected']);
-    expect(ca.old?.fingerprint).toBe(pin(first.certificate));
+    expect(ca.old?.fingerprint).toBe(spkiFingerprint(first.certificate));
   });
 
   it('stays where the hub shows a certificate of its user', async () => {
     const { ca, rotation } = await running({ hasOwnCertificate: true });
     await expect(rotation.rotate(60)).rejects.toThrow('lan.certificate_file');
-    await expect(rotation.keepOld(0)).rejects.toThrow('lan.certificate_file');
+    await expect(rotation.setOldServingTime(0)).rejects.toThrow('lan.certificate_file');
     expect(ca.authority).toEqual(first);
   });
 });

@@ -1,14 +1,14 @@
 import { X509Certificate } from 'node:crypto';
 import { beforeAll, expect, test } from 'vitest';
-import { PortalClock } from '../../src/broker/time/portal-clock.ts';
+import { ReferenceClock } from '../../src/broker/time/reference-clock.ts';
 import { Scheduler } from '../../src/broker/time/scheduler.ts';
+import type { ServedCertificate } from '../../src/certificates/custom-certificate.ts';
 import { HubLeaf } from '../../src/certificates/leaf.ts';
-import type { ServedCertificate } from '../../src/certificates/own-certificate.ts';
 import { createLog } from '../../src/system/log.ts';
-import { type Authority, pin } from '../../src/system/x509/certificates.ts';
+import { type Authority, spkiFingerprint } from '../../src/system/x509/certificates.ts';
 import { createAuthority } from '../../src/system/x509/issuing.ts';
 import { FakeTime } from '../support/fake-time.ts';
-import { hubAuthority, settingsStore } from '../support/hub-authority.ts';
+import { hubAuthority, memorySettingsStore } from '../support/hub-authority.ts';
 
 const DAY = 86_400_000;
 
@@ -23,7 +23,7 @@ async function open(changes: { wall?: number; settings?: Map<string, string>; is
   time.wall = changes.wall ?? time.wall;
   const log = createLog('silent');
   const scheduler = new Scheduler({ clock: time, timers: time });
-  const portalClock = new PortalClock({ clock: time, log });
+  const portalClock = new ReferenceClock({ clock: time, log });
   const addresses = ['192.168.1.20', 'fd00::20', 'fe80::1%eth0'];
   const shown: ServedCertificate['pem'][] = [];
   const { settings = new Map<string, string>(), issuer = authority } = changes;
@@ -32,12 +32,12 @@ async function open(changes: { wall?: number; settings?: Map<string, string>; is
     scheduler,
     portalClock,
     identity: { id: 'latchkey-1', ca: await hubAuthority(issuer, settings) },
-    store: settingsStore(settings),
+    store: memorySettingsStore(settings),
     names: ['latchkey-1.local', 'pi', 'localhost'],
     addresses: () => addresses,
-    own: null,
+    custom: null,
   });
-  leaf.serve({ renewLeaf: (pem) => void shown.push(pem) });
+  leaf.keepCurrent({ renewLeaf: (pem) => void shown.push(pem) });
   return { time, portalClock, addresses, shown, leaf, settings };
 }
 
@@ -47,58 +47,61 @@ function certificateOf({ pem }: ServedCertificate): X509Certificate {
 
 test('a leaf is for the names of the hub, loopback and every address, and its CA is what is pinned', async () => {
   const { leaf } = await open();
-  const certificate = certificateOf(leaf.shown);
+  const certificate = certificateOf(leaf.current);
   for (const name of ['latchkey-1.local', 'pi', 'localhost']) expect(certificate.checkHost(name)).toBe(name);
   for (const address of ['127.0.0.1', '::1', '192.168.1.20', 'fd00::20', 'fe80::1'])
     expect(certificate.checkIP(address)).toBe(address);
   expect(leaf.names).toEqual(['latchkey-1.local', 'pi', 'localhost']);
-  expect(leaf.shown.anchor).toEqual({ certificate: authority.certificate, fingerprint: pin(authority.certificate) });
+  expect(leaf.current.anchor).toEqual({
+    certificate: authority.certificate,
+    fingerprint: spkiFingerprint(authority.certificate),
+  });
 });
 
 test('an address that comes later is in the next one', async () => {
   const { leaf, addresses, shown } = await open();
-  expect(certificateOf(leaf.shown).checkIP('10.0.0.9')).toBeUndefined();
+  expect(certificateOf(leaf.current).checkIP('10.0.0.9')).toBeUndefined();
   addresses.push('10.0.0.9');
-  await leaf.renew();
-  expect(certificateOf(leaf.shown).checkIP('10.0.0.9')).toBe('10.0.0.9');
-  expect(shown).toEqual([leaf.shown.pem]);
+  await leaf.reissue();
+  expect(certificateOf(leaf.current).checkIP('10.0.0.9')).toBe('10.0.0.9');
+  expect(shown).toEqual([leaf.current.pem]);
 });
 
 test('one that was issued by a clock far behind is issued anew when the clock is confirmed, and lasts for years', async () => {
   const { leaf, portalClock, time, shown } = await open({ wall: Date.UTC(2026, 5, 1) });
-  expect(certificateOf(leaf.shown).validToDate.getUTCFullYear()).toBe(2036);
-  const before = leaf.shown;
+  expect(certificateOf(leaf.current).validToDate.getUTCFullYear()).toBe(2036);
+  const before = leaf.current;
   await time.pass(30 * DAY);
-  expect(leaf.shown).toBe(before);
-  portalClock.learn(Date.UTC(2040, 0, 1));
-  await expect.poll(() => leaf.shown).not.toBe(before);
-  expect(shown.at(-1)).toBe(leaf.shown.pem);
-  expect(leaf.shown.notAfter).toBeGreaterThanOrEqual(Date.UTC(2050, 0, 1));
-  const renewed = leaf.shown;
+  expect(leaf.current).toBe(before);
+  portalClock.recordPortalTime(Date.UTC(2040, 0, 1));
+  await expect.poll(() => leaf.current).not.toBe(before);
+  expect(shown.at(-1)).toBe(leaf.current.pem);
+  expect(leaf.current.notAfter).toBeGreaterThanOrEqual(Date.UTC(2050, 0, 1));
+  const renewed = leaf.current;
   await time.pass(DAY);
-  expect(leaf.shown).toBe(renewed);
+  expect(leaf.current).toBe(renewed);
 });
 
 test('a start shows the leaf of the one before, unless it would say something else', async () => {
   const { leaf, settings, addresses } = await open();
-  const { shown: before } = leaf;
-  expect((await open({ settings })).leaf.shown).toEqual(before);
+  const { current: before } = leaf;
+  expect((await open({ settings })).leaf.current).toEqual(before);
 
   const again = await open({ settings });
   again.addresses.push('10.0.0.9');
-  await again.leaf.renew();
-  expect(again.leaf.shown.pem.key).not.toBe(before.pem.key);
+  await again.leaf.reissue();
+  expect(again.leaf.current.pem.key).not.toBe(before.pem.key);
   expect(addresses).not.toContain('10.0.0.9');
 
   const { leaf: former } = await open({ settings });
-  expect((await open({ settings, issuer: await createAuthority() })).leaf.shown.pem).not.toEqual(former.shown.pem);
+  expect((await open({ settings, issuer: await createAuthority() })).leaf.current.pem).not.toEqual(former.current.pem);
   const late = await open({ settings, wall: Date.UTC(2040, 0, 1) });
-  expect(late.leaf.shown.notAfter).toBeGreaterThanOrEqual(Date.UTC(2050, 0, 1));
+  expect(late.leaf.current.notAfter).toBeGreaterThanOrEqual(Date.UTC(2050, 0, 1));
 });
 
 test.each(['', '{', '{"for":{},"leaf":{}}', '[1]'])('a leaf that was kept as %j is issued anew', async (text) => {
   const settings = new Map([['leaf', text]]);
-  expect(certificateOf((await open({ settings })).leaf.shown).checkHost('pi')).toBe('pi');
+  expect(certificateOf((await open({ settings })).leaf.current).checkHost('pi')).toBe('pi');
   expect(settings.get('leaf')).not.toBe(text);
 });
 
@@ -107,7 +110,7 @@ test('the keys of TLS session tickets are replaced once a day, also where the ma
   await time.pass(DAY - 60_000);
   expect(shown).toEqual([]);
   await time.pass(2 * 60_000);
-  expect(shown).toEqual([leaf.shown.pem]);
+  expect(shown).toEqual([leaf.current.pem]);
   time.suspend(DAY);
   await time.pass(2 * 60_000);
   expect(shown).toHaveLength(2);

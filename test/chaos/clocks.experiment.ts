@@ -1,10 +1,17 @@
 import { readFileSync } from 'node:fs';
 import { pairFleet } from '../reliability/fleet.ts';
-import { Load } from '../reliability/load.ts';
+import { TokenLoad } from '../reliability/load.ts';
 import { eventually, type HubProcess } from '../support/hub-process.ts';
-import { whyNoClocks } from './clock-machine.ts';
-import { ClockSite, expectActive, expectClockUnknown, expectUnavailable, same } from './clock-site.ts';
-import { type Experiment, type Finding, LEFT_OUT, Promises, type Scale, together } from './experiment.ts';
+import { ClockHarness, expectActive, expectClockUnknown, expectUnavailable, isSameToken } from './clock-harness.ts';
+import {
+  type Experiment,
+  type ExperimentOptions,
+  type ExperimentResult,
+  InvariantChecks,
+  mergeResults,
+  SKIPPED,
+} from './experiment.ts';
+import { clocksSkipReason } from './fake-machine-clocks.ts';
 
 const HOUR = 3_600_000;
 const YEAR = 365.25 * 24 * HOUR;
@@ -14,34 +21,34 @@ export const experiment: Experiment = {
   promise:
     'Whatever the wall clock does, running or at a boot, no grant is lost and no token is handed out that the portal would refuse; a clock that is wrong is named, and everything goes on by itself when it is set.',
   async run(scale) {
-    const reason = await whyNoClocks();
-    if (reason !== null) return { figures: { [LEFT_OUT]: reason }, broken: [] };
+    const reason = await clocksSkipReason();
+    if (reason !== null) return { figures: { [SKIPPED]: reason }, broken: [] };
     const parts = [jumps, wrongAtBoot, in1970, suspended, ...(scale.long ? [elevenYearsAhead] : [])];
     // They wait most of the time, each with a hub of its own.
-    return together(await Promise.all(parts.map((part) => part(scale))));
+    return mergeResults(await Promise.all(parts.map((part) => part(scale))));
   },
 };
 
 /** The wall clock jumps while the hub runs: nothing changes, for tokens as for pairings. */
-async function jumps({ long, progress }: Scale): Promise<Finding> {
+async function jumps({ long, progress }: ExperimentOptions): Promise<ExperimentResult> {
   const lifetime = 6;
   const each = long ? 5 : 1;
   const all = [10 * YEAR, -10 * YEAR, 2 * HOUR, -2 * HOUR, -(Date.now() - 60_000), 70 * YEAR, 0];
   const to = long ? all : [10 * YEAR, -10 * YEAR, 0];
-  await using site = await ClockSite.start({ tokenLifetime: lifetime });
+  await using site = await ClockHarness.start({ tokenLifetime: lifetime });
   const { hub, emulator, machine } = site;
   const names = ['wallbox', 'heater', 'inverter'];
   const fleet = await pairFleet(hub, emulator, names);
   await hub.addAppliance('open', 'Monitoring');
   const open = await hub.ask((control) => control.pair('open'));
-  const promises = new Promises();
+  const promises = new InvariantChecks();
   const refreshes = () => emulator.grants().map(({ generation }) => generation - 1);
   const first = await expiresIn(hub, open);
   const refreshesBefore = refreshes();
-  await using load = await Load.start(hub, emulator, fleet, long ? 400 : 1000);
+  await using load = await TokenLoad.start(hub, emulator, fleet, long ? 400 : 1000);
   const noticed = () => readFileSync(hub.log, 'utf8').split('"clock_set"').length - 1;
   for (const [index, ahead] of to.entries()) {
-    machine.put(ahead);
+    machine.setOffset(ahead);
     const before = refreshes();
     const goesOn = async () =>
       noticed() === index + 1 && refreshes().every((count, grant) => count >= (before[grant] ?? 0) + each);
@@ -85,10 +92,10 @@ async function jumps({ long, progress }: Scale): Promise<Finding> {
 }
 
 /** The machine comes up with a clock that is plausible and hours wrong; NTP or the portal tell the time later. */
-async function wrongAtBoot({ progress }: Scale): Promise<Finding> {
-  await using site = await ClockSite.start({ tokenLifetime: 3600 });
+async function wrongAtBoot({ progress }: ExperimentOptions): Promise<ExperimentResult> {
+  await using site = await ClockHarness.start({ tokenLifetime: 3600 });
   const { hub, emulator, machine } = site;
-  const promises = new Promises();
+  const promises = new InvariantChecks();
   const [wallbox, heater] = await pairFleet(hub, emulator, ['wallbox', 'heater']);
   if (wallbox === undefined || heater === undefined) throw new Error('nothing was paired');
   const before = await hub.requestToken(wallbox);
@@ -98,10 +105,10 @@ async function wrongAtBoot({ progress }: Scale): Promise<Finding> {
   emulator.addFault({ kind: 'origin_down', origin: 'frontend' });
   await site.boot(-3 * HOUR);
   expectUnavailable(await hub.requestToken(wallbox), 'a token of unknown age', promises);
-  machine.put(0);
+  machine.setOffset(0);
   await machine.synchronize();
   const byNtp = await site.served(wallbox, 15);
-  promises.expect(same(byNtp.reply, before), "by NTP's word another token was handed out than the one at hand");
+  promises.expect(isSameToken(byNtp.reply, before), "by NTP's word another token was handed out than the one at hand");
   promises.expect(
     (await site.verdict(byNtp.reply)) === 200,
     "by NTP's word a token was handed out that the portal refuses",
@@ -116,8 +123,11 @@ async function wrongAtBoot({ progress }: Scale): Promise<Finding> {
     'after a boot a dead token was handed out',
   );
   const known = await hub.requestToken(wallbox);
-  promises.expect(same(known, before), "one grant's refresh told the time, and another one was refreshed all the same");
-  promises.expect(!same(await hub.requestToken(heater), beforeOther), 'a token of unknown age was handed out');
+  promises.expect(
+    isSameToken(known, before),
+    "one grant's refresh told the time, and another one was refreshed all the same",
+  );
+  promises.expect(!isSameToken(await hub.requestToken(heater), beforeOther), 'a token of unknown age was handed out');
   await hub.kill('SIGKILL');
 
   // By the machine's clock the tokens are fresh; they died while it was off.
@@ -134,10 +144,10 @@ async function wrongAtBoot({ progress }: Scale): Promise<Finding> {
 }
 
 /** The machine comes up in 1970, and the portal's certificate is not valid yet by its clock. */
-async function in1970({ progress }: Scale): Promise<Finding> {
-  await using site = await ClockSite.start({ tls: true, tokenLifetime: 60 });
+async function in1970({ progress }: ExperimentOptions): Promise<ExperimentResult> {
+  await using site = await ClockHarness.start({ tls: true, tokenLifetime: 60 });
   const { hub, emulator, machine } = site;
-  const promises = new Promises();
+  const promises = new InvariantChecks();
   const [wallbox] = await pairFleet(hub, emulator, ['wallbox']);
   if (wallbox === undefined) throw new Error('nothing was paired');
   await hub.addAppliance('heater', 'Monitoring');
@@ -155,7 +165,7 @@ async function in1970({ progress }: Scale): Promise<Finding> {
     `pair did not name the clock: ${pairing.stderr}`,
   );
 
-  machine.put(0);
+  machine.setOffset(0);
   const { reply, after } = await site.served(wallbox, 20);
   progress(`in 1970 the clock was set, and ${after} s later there was a token`);
   promises.expect((await site.verdict(reply)) === 200, 'after 1970 a dead token was handed out');
@@ -167,10 +177,10 @@ async function in1970({ progress }: Scale): Promise<Finding> {
 }
 
 /** The machine sleeps for five hours. */
-async function suspended({ long, progress }: Scale): Promise<Finding> {
-  await using site = await ClockSite.start({ tokenLifetime: 3600 });
+async function suspended({ long, progress }: ExperimentOptions): Promise<ExperimentResult> {
+  await using site = await ClockHarness.start({ tokenLifetime: 3600 });
   const { hub, emulator, machine } = site;
-  const promises = new Promises();
+  const promises = new InvariantChecks();
   const [wallbox] = await pairFleet(hub, emulator, ['wallbox', 'heater']);
   if (wallbox === undefined) throw new Error('nothing was paired');
   const asleep = 5 * HOUR;
@@ -193,19 +203,19 @@ async function suspended({ long, progress }: Scale): Promise<Finding> {
 }
 
 /** Further ahead than the portal's certificate lives, while the hub runs: no refresh until the clock is set again. */
-async function elevenYearsAhead({ progress }: Scale): Promise<Finding> {
-  await using site = await ClockSite.start({ tls: true, tokenLifetime: 20 });
+async function elevenYearsAhead({ progress }: ExperimentOptions): Promise<ExperimentResult> {
+  await using site = await ClockHarness.start({ tls: true, tokenLifetime: 20 });
   const { hub, emulator, machine } = site;
-  const promises = new Promises();
+  const promises = new InvariantChecks();
   const [wallbox] = await pairFleet(hub, emulator, ['wallbox']);
   if (wallbox === undefined) throw new Error('nothing was paired');
-  machine.put(11 * YEAR);
+  machine.setOffset(11 * YEAR);
   const reply = await hub.requestToken(wallbox);
   promises.expect((await site.verdict(reply)) === 200, 'the token at hand was not served on');
   const status = await hub.until('wallbox', ({ problem, expires_in }) => problem !== null && expires_in === 0, 40);
   expectClockUnknown(status, ['but it is ', 'has expired'], promises);
   expectUnavailable(await hub.requestToken(wallbox), 'eleven years ahead', promises);
-  machine.put(0);
+  machine.setOffset(0);
   const { after } = await site.served(wallbox, 20);
   progress(`back from eleven years ahead, ${after} s later there was a token`);
   await expectActive(hub, 'wallbox', promises);

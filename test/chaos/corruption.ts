@@ -13,8 +13,8 @@ import { pairFleet } from '../reliability/fleet.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
 import { startPortal } from '../support/portal.ts';
 import type { SeededRandom } from '../support/seeded-random.ts';
-import { endAndRead, unexpectedLines } from './disk-messages.ts';
-import type { Finding, Scale } from './experiment.ts';
+import { stopAndReadLog, unexpectedLines } from './disk-messages.ts';
+import type { ExperimentOptions, ExperimentResult } from './experiment.ts';
 
 /** One way to damage a state directory. @returns what was done, for the report */
 type Damage = (state: string, random: SeededRandom) => string;
@@ -58,7 +58,7 @@ const MAX_SHORT = 30;
  * Damages the state of a hub that was killed, and starts it on what is left. The portal takes older refresh tokens too, so
  * that a grant is lost only where the hub has lost it.
  */
-export async function corruptions(scale: Scale, random: SeededRandom): Promise<Finding> {
+export async function runCorruptions(scale: ExperimentOptions, random: SeededRandom): Promise<ExperimentResult> {
   const names = ['cellar', 'roof', 'garage'];
   await using emulator = await startPortal({ tokenLifetime: 3600, refreshGrace: 100_000 });
   await using hub = await HubProcess.start({ emulator });
@@ -93,7 +93,7 @@ export async function corruptions(scale: Scale, random: SeededRandom): Promise<F
     try {
       await hub.launch();
       broken.push(...(await lost(hub, names)).map((sentence) => `${what}: ${sentence}`));
-      const log = await endAndRead(hub, 'SIGTERM');
+      const log = await stopAndReadLog(hub, 'SIGTERM');
       const outcome = outcomeOf(log);
       counts[outcome] += 1;
       broken.push(...unexpectedLines(log).map((sentence) => `${what}: ${sentence}`));
@@ -101,7 +101,7 @@ export async function corruptions(scale: Scale, random: SeededRandom): Promise<F
       // What the hub has put right stays right.
       await hub.launch();
       broken.push(...(await lost(hub, names)).map((sentence) => `${what}, after another start: ${sentence}`));
-      const again = await endAndRead(hub, 'SIGTERM');
+      const again = await stopAndReadLog(hub, 'SIGTERM');
       if (again.includes('"store_recovered"')) broken.push(`${what}: the store was put right twice`);
     } catch (error) {
       broken.push(`${what}: ${error instanceof Error ? error.message : String(error)}`);

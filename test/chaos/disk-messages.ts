@@ -23,7 +23,7 @@ const RECOVERED =
   /^the store \S+latchkey\.db (was damaged|can't be read) \([\s\S]+\)( and is kept as \S+)?; in its place is what could be read of it( and the daily copy of \S+)?(; |$)/;
 
 /** Ends a daemon. @returns what it had said */
-export async function endAndRead(hub: HubProcess, signal: NodeJS.Signals): Promise<string> {
+export async function stopAndReadLog(hub: HubProcess, signal: NodeJS.Signals): Promise<string> {
   await hub.kill(signal);
   // Its last words are on their way to the file.
   await sleep(100);

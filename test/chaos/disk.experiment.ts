@@ -1,13 +1,13 @@
 import type { Emulator } from '../../src/emulator/index.ts';
-import { pairFleet, refreshSends } from '../reliability/fleet.ts';
-import { Load } from '../reliability/load.ts';
+import { countRefreshSends, pairFleet } from '../reliability/fleet.ts';
+import { TokenLoad } from '../reliability/load.ts';
 import { SmallDisk } from '../reliability/small-disk.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
 import { startPortal } from '../support/portal.ts';
 import { SeededRandom } from '../support/seeded-random.ts';
-import { corruptions } from './corruption.ts';
-import { endAndRead, unexpectedLines } from './disk-messages.ts';
-import { type Experiment, type Finding, type Scale, together } from './experiment.ts';
+import { runCorruptions } from './corruption.ts';
+import { stopAndReadLog, unexpectedLines } from './disk-messages.ts';
+import { type Experiment, type ExperimentOptions, type ExperimentResult, mergeResults } from './experiment.ts';
 
 /** Seconds. */
 const TOKEN_LIFETIME = 6;
@@ -18,14 +18,16 @@ export const experiment: Experiment = {
     'A disk that is full, turns read-only or damages the database costs no grant that was on it, in the database or its daily copy; tokens at hand are handed out meanwhile, and what the hub says is clear.',
   async run(scale, random) {
     // They wait most of the time, each with a hub and choices of its own.
-    const parts = [fillings, readOnly, corruptions];
+    const parts = [fillings, readOnly, runCorruptions];
     const seeds = parts.map(() => random.whole(1, 1_000_000_000));
-    return together(await Promise.all(parts.map((part, index) => part(scale, new SeededRandom(seeds[index] ?? 0)))));
+    return mergeResults(
+      await Promise.all(parts.map((part, index) => part(scale, new SeededRandom(seeds[index] ?? 0)))),
+    );
   },
 };
 
 /** A 2 MB disk that fills up in the middle of rotations, with a portal that takes no refresh token twice. */
-async function fillings(scale: Scale, random: SeededRandom): Promise<Finding> {
+async function fillings(scale: ExperimentOptions, random: SeededRandom): Promise<ExperimentResult> {
   const rounds = scale.long ? 20 : 2;
   await using home = await smallHome('tmpfs', scale, 0);
   if (home === null) return leftOut('full disk');
@@ -39,20 +41,20 @@ async function fillings(scale: Scale, random: SeededRandom): Promise<Finding> {
     noticed += await whenNoticed(scale, hub, () => pause(random.whole(2000, 9000)));
     disk.makeRoom();
     if (round % 2 === 0) {
-      broken.push(...unexpectedLines(await endAndRead(hub, 'SIGTERM')));
+      broken.push(...unexpectedLines(await stopAndReadLog(hub, 'SIGTERM')));
       await hub.launch();
     }
     broken.push(...(await notWell(hub, names, `after a full disk (round ${round})`)));
   }
-  const twice = refreshSends(emulator).filter(({ sends }) => sends > 1).length;
+  const twice = countRefreshSends(emulator).filter(({ sends }) => sends > 1).length;
   if (twice > 0) broken.push(`${twice} refresh tokens were sent more than once because of a full disk`);
-  broken.push(...home.wrongHandOuts(), ...unexpectedLines(await endAndRead(hub, 'SIGTERM')));
+  broken.push(...home.wrongHandOuts(), ...unexpectedLines(await stopAndReadLog(hub, 'SIGTERM')));
   const { figures } = home;
   return { figures: { 'full disk, rounds': rounds, 'full disk, noticed': noticed, ...figures('full disk') }, broken };
 }
 
 /** A card that has a fault and is mounted read-only in the middle of rotations; a hub started on it; and its repair. */
-async function readOnly(scale: Scale, random: SeededRandom): Promise<Finding> {
+async function readOnly(scale: ExperimentOptions, random: SeededRandom): Promise<ExperimentResult> {
   const rounds = scale.long ? 5 : 1;
   const broken: string[] = [];
   let noticed = 0;
@@ -65,16 +67,16 @@ async function readOnly(scale: Scale, random: SeededRandom): Promise<Finding> {
     await pause(random.whole(500, 6000));
     disk.breakDown();
     noticed += await whenNoticed(scale, hub, () => pause(random.whole(2000, 8000)));
-    broken.push(...unexpectedLines(await endAndRead(hub, random.pick(['SIGTERM', 'SIGKILL']))));
+    broken.push(...unexpectedLines(await stopAndReadLog(hub, random.pick(['SIGTERM', 'SIGKILL']))));
     await hub.launch();
     // It has no control socket now, and answers appliances.
     const before = home.answers();
     await eventually(async () => home.answers() >= before + 2 * names.length);
-    broken.push(...unexpectedLines(await endAndRead(hub, 'SIGTERM')));
+    broken.push(...unexpectedLines(await stopAndReadLog(hub, 'SIGTERM')));
     disk.repair();
     await hub.launch();
     broken.push(...(await notWell(hub, names, `after a read-only disk (round ${round})`)));
-    broken.push(...home.wrongHandOuts(), ...unexpectedLines(await endAndRead(hub, 'SIGTERM')));
+    broken.push(...home.wrongHandOuts(), ...unexpectedLines(await stopAndReadLog(hub, 'SIGTERM')));
     for (const [name, count] of Object.entries(home.figures('read-only'))) {
       figures[name] = Number(figures[name] ?? 0) + count;
     }
@@ -87,7 +89,7 @@ async function readOnly(scale: Scale, random: SeededRandom): Promise<Finding> {
  * How many appliances have a problem because the store can't be written; in the short form one has.
  * @param pass lets time pass in the long form
  */
-async function whenNoticed({ long }: Scale, hub: HubProcess, pass: () => Promise<void>): Promise<number> {
+async function whenNoticed({ long }: ExperimentOptions, hub: HubProcess, pass: () => Promise<void>): Promise<number> {
   const unwritable = async () => {
     const { appliances } = await hub.status();
     return appliances.filter(({ problem }) => problem?.code === 'store_unwritable').length;
@@ -111,12 +113,12 @@ async function notWell(hub: HubProcess, names: readonly string[], when: string):
   return broken;
 }
 
-function leftOut(part: string): Finding {
+function leftOut(part: string): ExperimentResult {
   return { figures: { [part]: 'left out: needs root and a kernel that lets it mount' }, broken: [] };
 }
 
 /** A hub with appliances at work on a small disk; null where nothing may be mounted. */
-async function smallHome(kind: 'tmpfs' | 'ext4', { long }: Scale, refreshGrace: number) {
+async function smallHome(kind: 'tmpfs' | 'ext4', { long }: ExperimentOptions, refreshGrace: number) {
   await using parts = new AsyncDisposableStack();
   const emulator: Emulator = parts.use(await startPortal({ tokenLifetime: TOKEN_LIFETIME, refreshGrace }));
   const hub = parts.use(await HubProcess.prepare({ emulator }));
@@ -125,7 +127,9 @@ async function smallHome(kind: 'tmpfs' | 'ext4', { long }: Scale, refreshGrace: 
   parts.use(disk);
   await hub.launch();
   const names = Array.from({ length: long ? 20 : 3 }, (_, index) => `appliance-${index + 1}`);
-  const load = parts.use(await Load.start(hub, emulator, await pairFleet(hub, emulator, names), long ? 250 : 1000));
+  const load = parts.use(
+    await TokenLoad.start(hub, emulator, await pairFleet(hub, emulator, names), long ? 250 : 1000),
+  );
   const running = parts.move();
   return {
     hub,
@@ -139,7 +143,7 @@ async function smallHome(kind: 'tmpfs' | 'ext4', { long }: Scale, refreshGrace: 
     answers: () => load.handOuts.length + load.refusals.length,
     figures: (part: string) => ({
       [`${part}, hand-outs`]: load.handOuts.length,
-      [`${part}, refreshes`]: refreshSends(emulator).length,
+      [`${part}, refreshes`]: countRefreshSends(emulator).length,
     }),
     [Symbol.asyncDispose]: () => running.disposeAsync(),
   };

@@ -1,7 +1,7 @@
 import { SeededRandom } from '../support/seeded-random.ts';
 
 /** How far an experiment goes: the short form runs with every test, the long one by itself. */
-export interface Scale {
+export interface ExperimentOptions {
   readonly long: boolean;
   /** The same seed makes the same choices; what the machine makes of them in time may differ. */
   readonly seed: number;
@@ -15,10 +15,10 @@ export interface Scale {
 }
 
 /** The only figure of an experiment that could not be made here: why not. */
-export const LEFT_OUT = 'left out';
+export const SKIPPED = 'left out';
 
 /** What came of an experiment. */
-export interface Finding {
+export interface ExperimentResult {
   /** What was counted and measured, by its name with the unit, such as `grants lost` or `memory slope, kB/min`. */
   readonly figures: Readonly<Record<string, string | number>>;
   /** Promises that were broken, in one sentence each; empty in a good run. */
@@ -26,7 +26,7 @@ export interface Finding {
 }
 
 /** Several findings as one. */
-export function together(findings: readonly Finding[]): Finding {
+export function mergeResults(findings: readonly ExperimentResult[]): ExperimentResult {
   return {
     figures: Object.assign({}, ...findings.map(({ figures }) => figures)),
     broken: findings.flatMap(({ broken }) => broken),
@@ -34,12 +34,12 @@ export function together(findings: readonly Finding[]): Finding {
 }
 
 /** The figures of a part of an experiment, under its name. */
-export function figuresOf(part: string, figures: Finding['figures']): Finding['figures'] {
+export function prefixFigures(part: string, figures: ExperimentResult['figures']): ExperimentResult['figures'] {
   return Object.fromEntries(Object.entries(figures).map(([name, value]) => [`${part}: ${name}`, value]));
 }
 
 /** Notes what is not as promised. */
-export class Promises {
+export class InvariantChecks {
   readonly broken: string[] = [];
 
   expect(kept: boolean, otherwise: string): void {
@@ -53,11 +53,11 @@ export interface Experiment {
   readonly name: string;
   /** What is done to the hub, and what it promises all the same: one sentence. */
   readonly promise: string;
-  run(scale: Scale, random: SeededRandom): Promise<Finding>;
+  run(scale: ExperimentOptions, random: SeededRandom): Promise<ExperimentResult>;
 }
 
 /** The short form, as the tests run it. */
-export async function shortForm({ run }: Experiment, seed = 1): Promise<Finding> {
+export async function runShortForm({ run }: Experiment, seed = 1): Promise<ExperimentResult> {
   const { signal } = new AbortController();
   return run({ long: false, seed, signal, progress: () => undefined }, new SeededRandom(seed));
 }

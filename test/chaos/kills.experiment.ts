@@ -1,13 +1,19 @@
 import { readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { ApplianceAnswer } from '../../src/control/messages.ts';
+import type { ApplianceResponse } from '../../src/control/messages.ts';
 import { messageOf } from '../../src/core/failure.ts';
 import { startRefresh } from '../reliability/fleet.ts';
-import { Load, whoami } from '../reliability/load.ts';
+import { TokenLoad, whoami } from '../reliability/load.ts';
 import { eventually } from '../support/hub-process.ts';
 import { SeededRandom } from '../support/seeded-random.ts';
-import { type Experiment, type Finding, figuresOf, type Scale, together } from './experiment.ts';
-import { Household, type Send } from './household.ts';
+import { ChaosHarness, type SentCredential } from './chaos-harness.ts';
+import {
+  type Experiment,
+  type ExperimentOptions,
+  type ExperimentResult,
+  mergeResults,
+  prefixFigures,
+} from './experiment.ts';
 
 /** How a portal deals with a refresh token that comes again. */
 interface Portal {
@@ -56,13 +62,13 @@ export const experiment: Experiment = {
           run(scale, REFUSES, 100, seeds[2]),
         ]
       : [run(scale, KEEPS_PREVIOUS, 2, seeds[0]), run(scale, REFUSES, 2, seeds[2])];
-    return together(await Promise.all(runs));
+    return mergeResults(await Promise.all(runs));
   },
 };
 
-async function run(scale: Scale, portal: Portal, wanted: number, seed = 0): Promise<Finding> {
+async function run(scale: ExperimentOptions, portal: Portal, wanted: number, seed = 0): Promise<ExperimentResult> {
   const names = Array.from({ length: scale.long ? LONG_GRANTS : SHORT_GRANTS }, (_, index) => `appliance-${index + 1}`);
-  await using house = await Household.start(
+  await using house = await ChaosHarness.start(
     [...names, ...GUESTS],
     ['--token-lifetime', `${TOKEN_LIFETIME}s`, '--seed', String(seed), ...portal.flags],
   );
@@ -70,9 +76,9 @@ async function run(scale: Scale, portal: Portal, wanted: number, seed = 0): Prom
   const slow = { kind: 'delay', endpoint: 'token', times: null, probability: 0.5 };
   await house.portal.addFault({ ...slow, seconds: 0.15, commit: true });
   await house.portal.addFault({ ...slow, seconds: 0.15 });
-  const fleet = await house.settle(names);
+  const fleet = await house.pairAppliances(names);
   const killing = new Killing(house, portal, names, new SeededRandom(seed));
-  const load = await Load.start(house.hub, house.portal, fleet, ASKING);
+  const load = await TokenLoad.start(house.hub, house.portal, fleet, ASKING);
   {
     await using _load = load;
     await using _guests = await killing.pairGuests();
@@ -92,7 +98,7 @@ class Killing {
   /** When the hub was killed, in ms since 1970. */
   readonly kills: number[] = [];
   readonly broken: string[] = [];
-  readonly #house: Household;
+  readonly #house: ChaosHarness;
   readonly #portal: Portal;
   readonly #names: readonly string[];
   readonly #random: SeededRandom;
@@ -104,7 +110,7 @@ class Killing {
   #pairings = 0;
   #pairingsUnderWay = 0;
 
-  constructor(house: Household, portal: Portal, names: readonly string[], random: SeededRandom) {
+  constructor(house: ChaosHarness, portal: Portal, names: readonly string[], random: SeededRandom) {
     this.#house = house;
     this.#portal = portal;
     this.#names = names;
@@ -129,7 +135,7 @@ class Killing {
   }
 
   /** Whether each kind of event has happened. */
-  metAll({ handOuts }: Load): boolean {
+  metAll({ handOuts }: TokenLoad): boolean {
     const counts = [this.#inStartUp, this.#inPairing, this.#cutShort, this.#pairings, handOuts.length];
     return counts.every((count) => count > 0) && (this.#portal.refusesReuse === undefined || this.#lost > 0);
   }
@@ -157,7 +163,7 @@ class Killing {
     };
   }
 
-  async conclude({ handOuts, refused }: Load): Promise<Finding> {
+  async conclude({ handOuts, refused }: TokenLoad): Promise<ExperimentResult> {
     const { name, refusesReuse } = this.#portal;
     await this.#judge(RECOVERY);
     for (const appliance of this.#names) await this.#prove(appliance);
@@ -170,7 +176,7 @@ class Killing {
     if (this.#lost > 0 && refusesReuse === undefined) this.broken.push(`${name}: ${this.#lost} grants lost`);
     if (refused.length > 0)
       this.broken.push(`${name}: ${refused.length} tokens were handed out that the portal refused`);
-    const figures = figuresOf(name, {
+    const figures = prefixFigures(name, {
       kills: this.kills.length,
       'kills in start-up': this.#inStartUp,
       'kills while an appliance was being paired': this.#inPairing,
@@ -215,7 +221,7 @@ class Killing {
 
   /** Looks at every grant. @param settled in seconds: until then no grant may be in doubt any more; null for at once */
   async #judge(settled: number | null): Promise<void> {
-    await this.#house.keepLog();
+    await this.#house.collectRequests();
     if (settled !== null) await this.#recovered(settled);
     for (const status of await this.#house.statuses()) {
       if (!this.#names.includes(status.name) || status.state === 'active' || status.state === 'retrying') continue;
@@ -241,7 +247,7 @@ class Killing {
   }
 
   /** The hub must have been killed between the first use of the token that was refused and the second, and say so. */
-  async #explain({ name, state, problem }: ApplianceAnswer): Promise<void> {
+  async #explain({ name, state, problem }: ApplianceResponse): Promise<void> {
     const where = `${this.#portal.name}: ${name}`;
     const brokenBefore = this.broken.length;
     if (state !== 'needs_pairing') this.broken.push(`${where} is ${state}`);
@@ -250,7 +256,7 @@ class Killing {
       this.broken.push(`${where} does not say that an answer was lost, but: ${problem?.message}`);
     }
     const ids = (await this.#house.grants()).filter(({ user }) => user === name).map(({ id }) => id);
-    const sends: readonly Send[] = (await this.#house.sends('refresh_token')).filter(({ grant }) =>
+    const sends: readonly SentCredential[] = (await this.#house.sends('refresh_token')).filter(({ grant }) =>
       ids.includes(grant),
     );
     const refused = sends.findLast(({ status }) => status === 400);
@@ -276,6 +282,6 @@ class Killing {
   }
 }
 
-function inDoubt({ problem }: ApplianceAnswer): boolean {
+function inDoubt({ problem }: ApplianceResponse): boolean {
   return problem?.code === 'answer_lost';
 }

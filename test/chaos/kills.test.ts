@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
-import { shortForm } from './experiment.ts';
+import { runShortForm } from './experiment.ts';
 import { experiment } from './kills.experiment.ts';
 
 test('no kill costs a grant that the portal would still go on with', async () => {
-  const { figures, broken } = await shortForm(experiment);
+  const { figures, broken } = await runShortForm(experiment);
   expect(broken).toEqual([]);
   const events = [
     'kills',

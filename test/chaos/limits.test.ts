@@ -6,13 +6,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { connect as connectSecure } from 'node:tls';
 import { describe, expect, it } from 'vitest';
 import { loadConfiguration } from '../../src/configuration/configuration.ts';
-import type { CredentialsAnswer } from '../../src/control/messages.ts';
+import type { CredentialsResponse } from '../../src/control/messages.ts';
 import type { Emulator } from '../../src/emulator/index.ts';
-import { Home } from '../broker/home.ts';
-import { basic, FORM, HubClient } from '../lan/wire.ts';
+import { BrokerHarness } from '../broker/broker-harness.ts';
+import { basicAuthorization, FORM, HubClient } from '../lan/hub-client.ts';
 import { temporaryFolder } from '../project/checkout.ts';
 import { pairFleet } from '../reliability/fleet.ts';
-import { sql } from '../store/spoil.ts';
+import { runSql } from '../store/corrupt-store.ts';
 import { HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { startPortal } from '../support/portal.ts';
@@ -23,7 +23,7 @@ import { waitFor } from '../support/wait-for.ts';
 let emulator: Emulator;
 let hub: HubProcess;
 let client: HubClient;
-let wallbox: CredentialsAnswer;
+let wallbox: CredentialsResponse;
 
 setUpOnce(async (parts) => {
   emulator = parts.use(await startPortal({ tokenLifetime: 20 }));
@@ -34,7 +34,9 @@ setUpOnce(async (parts) => {
 
 async function expectAlive(): Promise<void> {
   expect((await client.http('/ca.pem')).status).toBe(200);
-  expect((await client.token('grant_type=client_credentials', { authorization: basic(wallbox) })).status).not.toBe(500);
+  expect(
+    (await client.token('grant_type=client_credentials', { authorization: basicAuthorization(wallbox) })).status,
+  ).not.toBe(500);
   expect((await hub.ask((control) => control.status())).appliances.length).toBeGreaterThan(0);
 }
 
@@ -85,7 +87,7 @@ describe.concurrent('one connection', () => {
   it('has no more than 32 requests under way: it is cut, and the hub works on', async () => {
     const lamp = await hub.ask((control) => control.addAppliance('lamp', null, null));
     const body = 'grant_type=client_credentials';
-    const request = `POST /oauth/token HTTP/1.1\r\nhost: localhost\r\nauthorization: ${basic(lamp)}\r\ncontent-type: ${FORM}\r\ncontent-length: ${body.length}\r\n\r\n${body}`;
+    const request = `POST /oauth/token HTTP/1.1\r\nhost: localhost\r\nauthorization: ${basicAuthorization(lamp)}\r\ncontent-type: ${FORM}\r\ncontent-length: ${body.length}\r\n\r\n${body}`;
     const socket = connectSecure({ host: '127.0.0.1', port: hub.httpsPort, ca: client.ca });
     await once(socket, 'secureConnect');
     socket.resume().write(request.repeat(200));
@@ -126,15 +128,15 @@ const QUICK = { writeTimes: [0, 0] } as const;
 
 describe('pairings', () => {
   it('are open for a hundred appliances at once; when one has ended, there is room', async () => {
-    await using home = await Home.start(QUICK);
-    for (let i = 0; i <= 100; i++) await home.add(`appliance-${i}`);
+    await using home = await BrokerHarness.start(QUICK);
+    for (let i = 0; i <= 100; i++) await home.addAppliance(`appliance-${i}`);
     const runs = [];
-    for (let i = 0; i < 100; i++) runs.push(await home.begin(`appliance-${i}`));
-    await expect(home.begin('appliance-100')).rejects.toMatchObject({ code: 'not_allowed' });
-    await home.begin('appliance-7');
-    await home.run.pairings.end(home.run.appliances.named('appliance-7').id, 'cancelled');
-    runs.push(await home.begin('appliance-100'));
-    expect(runs.filter(({ open }) => open)).toHaveLength(100);
+    for (let i = 0; i < 100; i++) runs.push(await home.beginPairing(`appliance-${i}`));
+    await expect(home.beginPairing('appliance-100')).rejects.toMatchObject({ code: 'not_allowed' });
+    await home.beginPairing('appliance-7');
+    await home.run.pairings.end(home.run.appliances.get('appliance-7').id, 'cancelled');
+    runs.push(await home.beginPairing('appliance-100'));
+    expect(runs.filter(({ isOpen: open }) => open)).toHaveLength(100);
   });
 });
 
@@ -148,29 +150,29 @@ function manyAppliances(count: number): string {
 
 describe('what is remembered', () => {
   it('of appliances are ten thousand, and one more is refused', async () => {
-    await using home = await Home.start(QUICK);
+    await using home = await BrokerHarness.start(QUICK);
     await home.run.store.saveSetting('hub_id', 'the hub');
     await home.stop();
-    sql(home.folder, manyAppliances(9999));
+    runSql(home.folder, manyAppliances(9999));
     await home.start();
-    await home.add('last');
-    await expect(home.add('one-too-many')).rejects.toMatchObject({ code: 'not_allowed' });
+    await home.addAppliance('last');
+    await expect(home.addAppliance('one-too-many')).rejects.toMatchObject({ code: 'not_allowed' });
   });
 
   it('of pairings that have ended are the last thousand, and those that a device flow may still ask for', async () => {
-    await using home = await Home.start(QUICK);
-    const { appliance: wallbox } = await home.add('wallbox');
-    const { appliance: heater } = await home.add('heater');
+    await using home = await BrokerHarness.start(QUICK);
+    const { appliance: wallbox } = await home.addAppliance('wallbox');
+    const { appliance: heater } = await home.addAppliance('heater');
     const { pairings, deviceFlows } = home.run;
     const outcome = await deviceFlows.begin(wallbox, null);
     if (outcome.kind !== 'begun') throw new Error(`not begun: ${outcome.kind}`);
     const deviceCode = outcome.authorization.deviceCode.reveal();
     rememberSecrets([deviceCode]);
-    await home.login(await home.begin('wallbox'));
+    await home.login(await home.beginPairing('wallbox'));
     await home.time.pass(10_000);
-    const flow = pairings.ofAppliance(wallbox.id)?.pairing.id ?? expect.fail();
-    await home.add('lamp');
-    const { pairing: open } = await home.begin('lamp');
+    const flow = pairings.newestFor(wallbox.id)?.pairing.id ?? expect.fail();
+    await home.addAppliance('lamp');
+    const { pairing: open } = await home.beginPairing('lamp');
 
     const ended: string[] = [];
     const end = async () => {
@@ -179,7 +181,7 @@ describe('what is remembered', () => {
       ended.push(run.pairing.id);
     };
     const known = (ids: readonly string[]) => {
-      const all = new Set(pairings.all(() => true).map(({ pairing }) => pairing.id));
+      const all = new Set(pairings.filter(() => true).map(({ pairing }) => pairing.id));
       return ids.filter((id) => all.has(id));
     };
     while (ended.length < 1003) await end();
@@ -194,20 +196,20 @@ describe('what is remembered', () => {
   });
 
   it('of pairings that have ended is not less where more than a thousand are open', async () => {
-    await using home = await Home.start(QUICK);
-    const { appliance } = await home.add('heater');
-    const ended = await home.begin('heater');
+    await using home = await BrokerHarness.start(QUICK);
+    const { appliance } = await home.addAppliance('heater');
+    const ended = await home.beginPairing('heater');
     await ended.fail('cancelled');
     const codes = (number: number) => ({ codeHash: `hash-${number}`, userCode: `code-${number}` });
     await home.stop();
-    sql(home.folder, manyAppliances(1001));
+    runSql(home.folder, manyAppliances(1001));
     await home.start();
     const { appliances, pairings } = home.run;
     const others = appliances.list().filter(({ id }) => id !== appliance.id);
-    for (const [number, other] of others.entries()) await pairings.beginByAppliance(other, codes(number));
+    for (const [number, other] of others.entries()) await pairings.beginDeviceFlow(other, codes(number));
     expect(others).toHaveLength(1001);
     expect(pairings.get(ended.pairing.id).pairing).toEqual(ended.pairing);
-    expect(others.filter(({ id }) => pairings.ofAppliance(id)?.open)).toHaveLength(1001);
+    expect(others.filter(({ id }) => pairings.newestFor(id)?.isOpen)).toHaveLength(1001);
   });
 });
 

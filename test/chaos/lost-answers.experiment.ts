@@ -1,11 +1,17 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { ApplianceAnswer } from '../../src/control/messages.ts';
+import type { ApplianceResponse } from '../../src/control/messages.ts';
 import { messageOf } from '../../src/core/failure.ts';
 import type { RetryLostAnswer } from '../../src/core/grants/retry-delays.ts';
-import { Load, livesUntil } from '../reliability/load.ts';
+import { TokenLoad, tokenExpiry } from '../reliability/load.ts';
 import { eventually } from '../support/hub-process.ts';
-import { type Experiment, type Finding, figuresOf, type Scale, together } from './experiment.ts';
-import { Household, type Send } from './household.ts';
+import { ChaosHarness, type SentCredential } from './chaos-harness.ts';
+import {
+  type Experiment,
+  type ExperimentOptions,
+  type ExperimentResult,
+  mergeResults,
+  prefixFigures,
+} from './experiment.ts';
 
 /** ms between two requests of one appliance, of those that are looked at second by second too. */
 const ASKING = 2000;
@@ -16,19 +22,19 @@ export const experiment: Experiment = {
   promise:
     'With the answer to every third refresh lost after the portal has acted on it, no grant is lost where the portal has a grace time, no family is revoked while its token could still serve, and what is lost is said.',
   async run(scale) {
-    return together(await Promise.all([graceTime(scale), revokedFamilies(scale), refusals(scale)]));
+    return mergeResults(await Promise.all([graceTime(scale), revokedFamilies(scale), refusals(scale)]));
   },
 };
 
 /** A portal that gives the same answer again for 10 s, and `early`: nothing is lost. */
-async function graceTime(scale: Scale): Promise<Finding> {
+async function graceTime(scale: ExperimentOptions): Promise<ExperimentResult> {
   const [wanted, lifetime] = scale.long ? [200, 12] : [4, 6];
   const flags = ['--token-lifetime', `${lifetime}s`, '--refresh-grace-time', '10s'];
   const names = namesOf(scale, 4);
-  await using house = await Household.startApart(new Map(names.map((name) => [name, 'early'])), flags);
+  await using house = await ChaosHarness.startWithSeparateClients(new Map(names.map((name) => [name, 'early'])), flags);
   const broken: string[] = [];
-  const fleet = await house.settle(names);
-  const load = await Load.start(house.hub, house.portal, fleet, ASKING);
+  const fleet = await house.pairAppliances(names);
+  const load = await TokenLoad.start(house.hub, house.portal, fleet, ASKING);
   await loseEveryThird(house, names, 2);
   for (let lost = 0; lost < wanted && !scale.signal.aborted; ) {
     await sleep(1000);
@@ -59,14 +65,14 @@ async function graceTime(scale: Scale): Promise<Finding> {
 }
 
 /** A portal that revokes the family on reuse, and `late`: the old token is only used when the one at hand has ended. */
-async function revokedFamilies(scale: Scale): Promise<Finding> {
+async function revokedFamilies(scale: ExperimentOptions): Promise<ExperimentResult> {
   const [wanted, lifetime] = scale.long ? [100, 20] : [4, 12];
   const flags = ['--token-lifetime', `${lifetime}s`, '--on-reuse', 'revoke-family'];
   const names = namesOf(scale, 4);
-  await using house = await Household.startApart(new Map(names.map((name) => [name, 'late'])), flags);
+  await using house = await ChaosHarness.startWithSeparateClients(new Map(names.map((name) => [name, 'late'])), flags);
   const broken: string[] = [];
-  const fleet = await house.settle(names);
-  const load = await Load.start(house.hub, house.portal, fleet, ASKING);
+  const fleet = await house.pairAppliances(names);
+  const load = await TokenLoad.start(house.hub, house.portal, fleet, ASKING);
   // The first loss comes when nearly all of the token's life is still to be lost.
   await loseEveryThird(house, names, 3);
   let needed = 0;
@@ -84,7 +90,7 @@ async function revokedFamilies(scale: Scale): Promise<Finding> {
   const refused = sends.filter(({ status }) => status === 400);
   // By what the hub itself has said of the token: on a busy machine that ends before the portal takes it to have ended.
   const early = refused.filter(({ grant, token, at }) =>
-    load.handOuts.some((one) => one.grant === grant && one.issuedAt === issuedAt(token) && at < livesUntil(one)),
+    load.handOuts.some((one) => one.grant === grant && one.issuedAt === issuedAt(token) && at < tokenExpiry(one)),
   );
   if (early.length > 0) broken.push(`${early.length} families were revoked while their token could still serve`);
   if (load.refused.length > 0) broken.push(`${load.refused.length} tokens were handed out that the portal refused`);
@@ -97,17 +103,17 @@ async function revokedFamilies(scale: Scale): Promise<Finding> {
 }
 
 /** A portal that refuses reuse, both modes: the grant is lost, and the token at hand is served to its last second. */
-async function refusals(scale: Scale): Promise<Finding> {
+async function refusals(scale: ExperimentOptions): Promise<ExperimentResult> {
   const names = namesOf(scale, 2);
   const modes = new Map(
     names.map((name, index): [string, RetryLostAnswer] => [name, index % 2 === 0 ? 'early' : 'late']),
   );
   const lifetime = scale.long ? 30 : 10;
-  await using house = await Household.startApart(modes, ['--token-lifetime', `${lifetime}s`]);
+  await using house = await ChaosHarness.startWithSeparateClients(modes, ['--token-lifetime', `${lifetime}s`]);
   const broken: string[] = [];
-  const fleet = await house.settle(names);
+  const fleet = await house.pairAppliances(names);
   for (const client of house.clients.values()) await house.portal.addFault({ ...LOSS, client, times: 1 });
-  const load = await Load.start(house.hub, house.portal, fleet, ASKING_OFTEN);
+  const load = await TokenLoad.start(house.hub, house.portal, fleet, ASKING_OFTEN);
   await Promise.all(names.map((name) => house.hub.ask((control) => control.refresh(name))));
   for (const name of names) {
     const status = await house.hub.until(name, ({ state }) => state === 'needs_pairing', 15).catch(() => null);
@@ -132,7 +138,7 @@ async function refusals(scale: Scale): Promise<Finding> {
 }
 
 /** Twenty appliances in the long form. @param few in the short one */
-function namesOf({ long }: Scale, few: number): string[] {
+function namesOf({ long }: ExperimentOptions, few: number): string[] {
   return Array.from({ length: long ? 20 : few }, (_, index) => `appliance-${index + 1}`);
 }
 
@@ -143,7 +149,7 @@ const LOSS = { kind: 'commit_then_drop', endpoint: 'token', grant_type: 'refresh
  * @param refreshes how many a person asks for, one after the other; none after a lost answer, since the hub would try again at once
  *   for a person. On a busy machine its own refreshes come between them.
  */
-async function loseEveryThird(house: Household, names: readonly string[], refreshes: number): Promise<void> {
+async function loseEveryThird(house: ChaosHarness, names: readonly string[], refreshes: number): Promise<void> {
   for (const client of house.clients.values()) await house.portal.addFault({ ...LOSS, client, every: 3, times: null });
   for (const name of names) {
     for (let asked = 0; asked < refreshes && (await house.hub.appliance(name)).problem === null; asked++) {
@@ -153,7 +159,7 @@ async function loseEveryThird(house: Household, names: readonly string[], refres
 }
 
 /** The refreshes whose answer was lost. */
-async function losses(house: Household): Promise<readonly Send[]> {
+async function losses(house: ChaosHarness): Promise<readonly SentCredential[]> {
   return (await house.sends('refresh_token')).filter(({ status, successor }) => status === null && successor !== null);
 }
 
@@ -163,11 +169,11 @@ function issuedAt(refreshToken: string): number {
 }
 
 /** What is wrong with how a lost answer is told. */
-function misnamed({ name, problem }: ApplianceAnswer): string[] {
+function misnamed({ name, problem }: ApplianceResponse): string[] {
   const told = /^An answer was lost on \d{4}-.*no longer accepts/.test(problem?.message ?? '');
   return told ? [] : [`${name} does not say that an answer was lost, but: ${problem?.message}`];
 }
 
-function named(portal: string, broken: readonly string[], figures: Finding['figures']): Finding {
-  return { figures: figuresOf(portal, figures), broken: broken.map((sentence) => `${portal}: ${sentence}`) };
+function named(portal: string, broken: readonly string[], figures: ExperimentResult['figures']): ExperimentResult {
+  return { figures: prefixFigures(portal, figures), broken: broken.map((sentence) => `${portal}: ${sentence}`) };
 }

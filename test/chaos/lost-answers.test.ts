@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
-import { shortForm } from './experiment.ts';
+import { runShortForm } from './experiment.ts';
 import { experiment } from './lost-answers.experiment.ts';
 
 test('an answer that is lost costs no more than the portal makes it cost', async () => {
-  const { figures, broken } = await shortForm(experiment);
+  const { figures, broken } = await runShortForm(experiment);
   expect(broken).toEqual([]);
   expect(figures['grace time, early: answers lost']).toBeGreaterThanOrEqual(4);
   expect(figures['grace time, early: grants lost']).toBe(0);

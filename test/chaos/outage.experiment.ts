@@ -1,7 +1,13 @@
 import type { SeededRandom } from '../support/seeded-random.ts';
-import { cutOff } from './cut-off.ts';
-import { type Experiment, type Finding, Promises, type Scale, together } from './experiment.ts';
-import { OUTAGES, Street } from './street.ts';
+import {
+  type Experiment,
+  type ExperimentOptions,
+  type ExperimentResult,
+  InvariantChecks,
+  mergeResults,
+} from './experiment.ts';
+import { runNetworkPartition } from './network-partition.ts';
+import { OUTAGES, VirtualFleet } from './virtual-fleet.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
@@ -16,16 +22,16 @@ export const experiment: Experiment = {
   promise:
     'After a day without the portal every grant is fresh again by itself within one lifetime of a token; meanwhile less than one request in 30 s is made for it, and a street of hubs does not come back in one minute.',
   async run(scale, random) {
-    return together(await Promise.all([street(scale, random), cutOff(scale)]));
+    return mergeResults(await Promise.all([street(scale, random), runNetworkPartition(scale)]));
   },
 };
 
 /** A day in virtual time, once for each kind of outage, and a power cut. */
-async function street({ long, progress, signal }: Scale, random: SeededRandom): Promise<Finding> {
-  await using street = await Street.build(long ? 24 : 4, 3, random);
+async function street({ long, progress, signal }: ExperimentOptions, random: SeededRandom): Promise<ExperimentResult> {
+  await using street = await VirtualFleet.build(long ? 24 : 4, 3, random);
   const { time, attempts, grants } = street;
   const figures: Record<string, string | number> = { 'grants in the street': grants.length };
-  const promises = new Promises();
+  const promises = new InvariantChecks();
   /** From here on nobody may be at the portal at more than three times the usual rate but who has an appliance waiting. */
   const watchReturn = async (what: string) => {
     const from = time.wall;
@@ -52,7 +58,7 @@ async function street({ long, progress, signal }: Scale, random: SeededRandom): 
     const from = time.wall;
     // A portal that answers is asked again sooner, and it is seen sooner how often.
     const lasts = long || outage === 'refused' ? 24 * HOUR : 6 * HOUR;
-    await street.set(outage);
+    await street.setOutage(outage);
     await time.pass(lasts);
     const made = attempts.filter(({ at }) => at >= from);
     const most = Math.max(...grants.map(({ id }) => made.filter(({ grant }) => grant === id).length));
@@ -63,7 +69,7 @@ async function street({ long, progress, signal }: Scale, random: SeededRandom): 
       made.every(({ granted }) => !granted),
       `with the portal ${outage} there were answers`,
     );
-    await street.set(null);
+    await street.setOutage(null);
     await watchReturn(outage);
     progress(
       `${outage}: a request every ${every} s, all fresh after ${figures[`${outage}: last one fresh after, min`]} min`,

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
-import { shortForm } from './experiment.ts';
+import { runShortForm } from './experiment.ts';
 import { experiment } from './outage.experiment.ts';
 
 test('after a day without the portal every grant is fresh again by itself, and hubs come back spread out', async (context) => {
-  const { figures, broken } = await shortForm(experiment);
+  const { figures, broken } = await runShortForm(experiment);
   expect(broken).toEqual([]);
   for (const outage of ['refused', '503']) {
     const every = figures[`${outage}: requests a grant, at most one in, s`];

@@ -2,25 +2,25 @@ import { readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import fc from 'fast-check';
+import { scaleDeadline } from '../support/deadlines.ts';
 import { HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
-import { patient } from '../support/patience.ts';
 import { startPortal } from '../support/portal.ts';
-import { type Trial, tells } from './parsers-check.ts';
-import { nearly, nearlyJson } from './parsers-mutations.ts';
+import { findLeakedSecret, type ParserCase } from './parser-case.ts';
+import { mutatedJson, mutatedTexts } from './parsers-mutations.ts';
 
 const PASSPHRASE = 'planted passphrase of a backup';
 const JSON_BODY = 'content-type: application/json\r\n';
 
 /** A running hub's control socket, and what can be sent to it as raw bytes; what comes over the network is `lan/fuzz`'s. */
-export interface ControlTrials extends AsyncDisposable {
-  readonly trials: readonly Trial<string>[];
+export interface ControlParserCases extends AsyncDisposable {
+  readonly trials: readonly ParserCase<string>[];
   /** What the daemon came to, and what its log says that it should not, in one sentence each. */
   conclusions(): Promise<string[]>;
 }
 
 /** A hub with a paired appliance, whose secrets nobody who sends these inputs knows, and with an open pairing. */
-export async function controlTrials(): Promise<ControlTrials> {
+export async function startControlParserCases(): Promise<ControlParserCases> {
   await using starting = new AsyncDisposableStack();
   const portal = starting.use(await startPortal());
   const hub = starting.use(await HubProcess.start({ emulator: portal }));
@@ -41,10 +41,10 @@ export async function controlTrials(): Promise<ControlTrials> {
     const said = await converse(join(hub.directory, 'state/control.sock'), bytes);
     if (/^HTTP\/1\.1 [1-4]/.test(said)) answered += 1;
     const failed = /^HTTP\/1\.1 5(?!0[2-7])\d\d /m.test(said);
-    return failed ? `it answers ${said.slice(0, 300)}` : tells(said, secrets);
+    return failed ? `it answers ${said.slice(0, 300)}` : findLeakedSecret(said, secrets);
   }
-  const add = nearlyJson({ name: ['heater', 'lamp', 7], scope: ['A B', null], portal: ['home', 'away'] });
-  const backup = nearlyJson({
+  const add = mutatedJson({ name: ['heater', 'lamp', 7], scope: ['A B', null], portal: ['home', 'away'] });
+  const backup = mutatedJson({
     passphrase: [PASSPHRASE, 7],
     copy: ['', 'eyJhbGciOiJQQkVTMi1IUzUxMitBMjU2S1cifQ.a.b.c.d'],
   });
@@ -61,7 +61,7 @@ export async function controlTrials(): Promise<ControlTrials> {
       },
       {
         name: 'bytes to the control socket',
-        inputs: nearly(
+        inputs: mutatedTexts(
           request('GET', '/v1/status'),
           request('POST', '/v1/appliances', '{"name":"lamp"}', JSON_BODY),
           request('GET', '/v1/pairings/11111111-1111-4111-8111-111111111111/events'),
@@ -75,7 +75,7 @@ export async function controlTrials(): Promise<ControlTrials> {
         .split('\n')
         .filter((line) => line !== '');
       const odd = lines.filter((line) => !line.startsWith('{"level"') || /unexpected|crashed/.test(line));
-      const told = tells(lines.join('\n'), secrets);
+      const told = findLeakedSecret(lines.join('\n'), secrets);
       const served = await hub.requestToken(victim).then(
         ({ status }) => status === 200,
         () => false,
@@ -106,7 +106,7 @@ function converse(path: string, bytes: string): Promise<string> {
   socket.on('error', () => undefined);
   socket.end(Buffer.from(bytes));
   return new Promise((resolve, reject) => {
-    socket.setTimeout(patient(12_000), () => {
+    socket.setTimeout(scaleDeadline(12_000), () => {
       socket.destroy();
       reject(new Error(`the connection stays open; so far it said ${received.slice(0, 200)}`));
     });

@@ -5,14 +5,19 @@ import fc from 'fast-check';
 import { loadConfiguration } from '../../src/configuration/configuration.ts';
 import { Failure, messageOf } from '../../src/core/failure.ts';
 import { parseHttpDate, parseRetryAfter } from '../../src/portal/retry-after.ts';
-import { parseCode, parseError, parseLink, parseTokens } from '../../src/portal/wire.ts';
+import {
+  parseAuthorizationCode,
+  parseErrorCode,
+  parseHelperConfiguration,
+  parseTokenResponse,
+} from '../../src/portal/wire.ts';
 import { parseBackup } from '../../src/store/backup/backup-file.ts';
-import { jweSealing, KEY_BYTES } from '../../src/store/keys/sealing.ts';
+import { jweSealing, STORE_KEY_BYTES } from '../../src/store/keys/sealing.ts';
 import { readGrant } from '../../src/store/rows/grant-table.ts';
 import { readPairing } from '../../src/store/rows/pairing-table.ts';
 import { parseForm } from '../../src/system/http/form.ts';
-import { type Trial, tells } from './parsers-check.ts';
-import { nearly, nearlyJson } from './parsers-mutations.ts';
+import { findLeakedSecret, type ParserCase } from './parser-case.ts';
+import { mutatedJson, mutatedTexts } from './parsers-mutations.ts';
 
 /** Not so short that it is told by chance; a part of it must not be told either. */
 const PLANTED = 'Zq3vT5kLw8rB2nD7cF-planted';
@@ -22,38 +27,38 @@ const INSTANT = { boot: 'b', uptime: 1, wall: 1 };
 const scopes = ['Monitoring', null, '', 'A'.repeat(5000)];
 
 /** The answers of the portal's three endpoints, and the headers that tell a time. */
-const answers: Trial<string> = {
+const answers: ParserCase<string> = {
   name: 'answers of the portal',
   inputs: fc.oneof(
-    nearlyJson({
+    mutatedJson({
       authorize_url: ['https://p.example/sso?state=s'],
       code_url: ['https://p.example/code'],
       accesstoken_request_url: ['https:\\/\\/p.example\\/t'],
     }),
-    nearlyJson({ code: [PLANTED, '', 'c'.repeat(5000)], error: ['invalid_grant', PLANTED] }),
-    nearlyJson({
+    mutatedJson({ code: [PLANTED, '', 'c'.repeat(5000)], error: ['invalid_grant', PLANTED] }),
+    mutatedJson({
       access_token: [PLANTED],
       refresh_token: [PLANTED, null],
       expires_in: [3600, '3600', 0, -1, 1e300],
       scope: scopes,
       token_type: ['bearer'],
     }),
-    nearly('Tue, 15 Nov 1994 08:12:31 GMT', '120', 'Sunday, 06-Nov-94 08:49:37 GMT', 'Sun Nov  6 08:49:37 1994'),
+    mutatedTexts('Tue, 15 Nov 1994 08:12:31 GMT', '120', 'Sunday, 06-Nov-94 08:49:37 GMT', 'Sun Nov  6 08:49:37 1994'),
   ),
   try(body) {
-    for (const parse of [parseLink, parseCode, parseError]) parse(body);
-    const tokens = parseTokens(body);
+    for (const parse of [parseHelperConfiguration, parseAuthorizationCode, parseErrorCode]) parse(body);
+    const tokens = parseTokenResponse(body);
     const delay = parseRetryAfter(body, parseHttpDate(body));
     if (tokens !== null && !(tokens.lifetime > 0 && tokens.lifetime <= 366 * 86_400_000))
       return `it lives ${tokens.lifetime} ms`;
     if (delay !== null && !(delay >= 0)) return `it asks for ${delay} ms`;
-    return tells(JSON.stringify(tokens), PARTS) ?? tells(String(parseError(body)), PARTS);
+    return findLeakedSecret(JSON.stringify(tokens), PARTS) ?? findLeakedSecret(String(parseErrorCode(body)), PARTS);
   },
 };
 
-const form: Trial<string> = {
+const form: ParserCase<string> = {
   name: 'forms',
-  inputs: nearly(
+  inputs: mutatedTexts(
     'grant_type=client_credentials&scope=A+B',
     `client_id=a&client_secret=${PLANTED}&client_id=b`,
     '%E9=%C3%A9&a=',
@@ -85,16 +90,16 @@ async function load(toml: string): Promise<string | null> {
     if (/[\n\r]/.test(error.message)) return `it takes more than one line to say ${JSON.stringify(error.message)}`;
     return error.message.length > 3000
       ? `it takes ${error.message.length} characters to say what is wrong`
-      : tells(error.message, PARTS);
+      : findLeakedSecret(error.message, PARTS);
   }
 }
 
 /** A secret where none belongs is most likely in a portal's table, or under a key that there is not. */
 const MISPLACED = ['client_id', 'client_secret_file', 'client_secret', 'secret'];
 
-const configuration: Trial<string> = { name: 'configurations', inputs: nearly(CONFIGURATION), try: load };
+const configuration: ParserCase<string> = { name: 'configurations', inputs: mutatedTexts(CONFIGURATION), try: load };
 
-const misplaced: Trial<{ key: string; value: string }> = {
+const misplaced: ParserCase<{ key: string; value: string }> = {
   name: 'configurations with a secret where none belongs',
   inputs: fc.record({
     key: fc.constantFrom(...MISPLACED),
@@ -110,17 +115,17 @@ const misplaced: Trial<{ key: string; value: string }> = {
   },
 };
 
-const sealing = jweSealing(new Uint8Array(KEY_BYTES).fill(7));
+const sealing = jweSealing(new Uint8Array(STORE_KEY_BYTES).fill(7));
 
 /** Rows as a disk may give them back, or somebody who can write the database but has not the key. */
-const rows: Trial<{ secrets: string; more: string; sealed: string | null }> = {
+const rows: ParserCase<{ secrets: string; more: string; sealed: string | null }> = {
   name: 'rows of the store',
   inputs: fc.record({
     secrets: fc.oneof(
-      { weight: 1, arbitrary: nearly(PLANTED) },
+      { weight: 1, arbitrary: mutatedTexts(PLANTED) },
       {
         weight: 4,
-        arbitrary: nearlyJson({
+        arbitrary: mutatedJson({
           accessToken: [PLANTED, [PLANTED]],
           refreshToken: [PLANTED],
           ...{ scope: scopes, lifetime: [3600], obtained: [INSTANT], portalTime: [null], asked: [null] },
@@ -135,10 +140,10 @@ const rows: Trial<{ secrets: string; more: string; sealed: string | null }> = {
         }),
       },
     ),
-    more: nearlyJson({ lostAt: [INSTANT], sends: [1] }),
+    more: mutatedJson({ lostAt: [INSTANT], sends: [1] }),
     sealed: fc.oneof(
       { weight: 5, arbitrary: fc.constant(null) },
-      nearly('eyJhbGciOiJkaXIiLCJlbmMiOiJBMjU2R0NNIn0..aaaa.bbbb.cccc'),
+      mutatedTexts('eyJhbGciOiJkaXIiLCJlbmMiOiJBMjU2R0NNIn0..aaaa.bbbb.cccc'),
     ),
   }),
   async try({ secrets, more, sealed }) {
@@ -161,7 +166,7 @@ const rows: Trial<{ secrets: string; more: string; sealed: string | null }> = {
         .then(
           () => null,
           (error: unknown) =>
-            error instanceof Failure ? tells(messageOf(error), PARTS) : `it threw ${messageOf(error)}`,
+            error instanceof Failure ? findLeakedSecret(messageOf(error), PARTS) : `it threw ${messageOf(error)}`,
         );
       if (wrong !== null) return wrong;
     }
@@ -169,9 +174,9 @@ const rows: Trial<{ secrets: string; more: string; sealed: string | null }> = {
   },
 };
 
-const copies: Trial<string> = {
+const copies: ParserCase<string> = {
   name: 'backups',
-  inputs: nearlyJson({
+  inputs: mutatedJson({
     format: [1, 2, '1'],
     made: [1, 1e300],
     settings: [{ a: PLANTED }],
@@ -185,17 +190,17 @@ const copies: Trial<string> = {
       parseBackup(text);
       return null;
     } catch (error) {
-      return error instanceof Failure ? tells(messageOf(error), PARTS) : `it threw ${messageOf(error)}`;
+      return error instanceof Failure ? findLeakedSecret(messageOf(error), PARTS) : `it threw ${messageOf(error)}`;
     }
   },
 };
 
 /** Parsers that take a text or a file: no network is needed to reach them. */
-export const direct: readonly Trial<never>[] = [
+export const directParserCases: readonly ParserCase<never>[] = [
   answers,
   form,
   configuration,
   misplaced,
   rows,
   copies,
-] as unknown as Trial<never>[];
+] as unknown as ParserCase<never>[];

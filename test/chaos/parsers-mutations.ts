@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { type Mutation, mutation, special } from '../../scripts/fuzz.d/texts.ts';
+import { type Mutation, mutation, specialText } from '../../scripts/fuzz.d/texts.ts';
 
 /** What upsets parsers of every format that the hub reads, beside what requests are mutated with. */
 const UPSETTING = [
@@ -7,7 +7,7 @@ const UPSETTING = [
   ...['Content-Length: 1\r\n', 'Transfer-Encoding: chunked\r\n', 'Host: a\r\n', 'Expect: 100-continue\r\n'],
   ...['[[', ']]', '{}', '{', '}', 'null', 'true', 'NaN', 'inf', '0x', '9007199254740993', '"""', "'''", '1979-05-27'],
 ];
-const upsetting = fc.oneof(special, fc.constantFrom(...UPSETTING));
+const upsetting = fc.oneof(specialText, fc.constantFrom(...UPSETTING));
 const many = fc.tuple(upsetting, fc.constantFrom(10, 1000, 20_000)).map(([text, times]) => text.repeat(times));
 
 /** Something that upsets, anywhere in a text. */
@@ -26,12 +26,12 @@ function changed(texts: fc.Arbitrary<string>): fc.Arbitrary<string> {
 }
 
 /** One of these texts as it is, or with a few things wrong. */
-export function nearly(...texts: readonly string[]): fc.Arbitrary<string> {
+export function mutatedTexts(...texts: readonly string[]): fc.Arbitrary<string> {
   return changed(fc.constantFrom(...texts));
 }
 
 /** JSON that has these members, each with a fitting value, a wrong one, or not at all, now and then mutated. */
-export function nearlyJson(members: Readonly<Record<string, readonly unknown[]>>): fc.Arbitrary<string> {
+export function mutatedJson(members: Readonly<Record<string, readonly unknown[]>>): fc.Arbitrary<string> {
   const wrong = fc.oneof(fc.jsonValue({ maxDepth: 2 }), upsetting);
   const entries = Object.entries(members).map(
     ([name, values]) => [name, fc.oneof(fc.constantFrom(...values), wrong)] as const,

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { Secret } from '../../src/core/secret.ts';
 import { HttpPortal } from '../../src/portal/http-portal.ts';
-import { answerOf, type RawServer, startRawServer } from '../support/raw-server.ts';
-import { type Trial, tells } from './parsers-check.ts';
-import { nearly, nearlyJson } from './parsers-mutations.ts';
+import { httpResponse, type RawServer, startRawServer } from '../support/raw-server.ts';
+import { findLeakedSecret, type ParserCase } from './parser-case.ts';
+import { mutatedJson, mutatedTexts } from './parsers-mutations.ts';
 
 /** With digits, as tokens have: an error's name without any is shown. */
 const SECRETS = [
@@ -15,7 +15,13 @@ const SECRETS = [
 const [REFRESH, CLIENT, ACCESS, CODE] = SECRETS;
 
 /** Short ones: a server that says nothing more has ended the connection. */
-const LIMITS = { connect: 2000, headers: 2000, body: 2000, total: 5000, bytes: 20_000 };
+const LIMITS = {
+  connectTimeout: 2000,
+  headersTimeout: 2000,
+  bodyTimeout: 2000,
+  totalTimeout: 5000,
+  maxResponseBytes: 20_000,
+};
 
 interface Answer {
   readonly bytes: string;
@@ -23,11 +29,11 @@ interface Answer {
 }
 
 /** The portal's client over real sockets: answers that are nearly HTTP, from a server without manners. */
-export interface PortalTrial extends AsyncDisposable {
-  readonly trial: Trial<Answer>;
+export interface PortalParserCase extends AsyncDisposable {
+  readonly trial: ParserCase<Answer>;
 }
 
-export async function portalTrial(): Promise<PortalTrial> {
+export async function startPortalParserCase(): Promise<PortalParserCase> {
   await using starting = new AsyncDisposableStack();
   let bytes = '';
   const server: RawServer = starting.use(await startRawServer((socket) => socket.end(Buffer.from(bytes))));
@@ -51,22 +57,22 @@ export async function portalTrial(): Promise<PortalTrial> {
   const tokens = JSON.stringify({ access_token: ACCESS, refresh_token: REFRESH, expires_in: 3600, scope: null });
   const asks = {
     refresh: () => portal.refresh(new Secret(REFRESH)),
-    exchange: () => portal.exchange(`${origin}/sso/token`, new Secret(CODE), 'Monitoring'),
+    exchange: () => portal.exchangeCode(`${origin}/sso/token`, new Secret(CODE), 'Monitoring'),
     link: () => portal.requestLink(`http://127.0.0.1/callback/${CODE}`, new AbortController().signal),
     poll: () => portal.pollCode(`${origin}/code?state=s`, new AbortController().signal),
   };
   const resources = starting.move();
   const body = fc.oneof(
-    nearly(tokens, JSON.stringify(link), JSON.stringify({ code: CODE }), `{"error":"${REFRESH}"}`),
-    nearlyJson({ error: ['invalid_grant', 'invalid_client', ACCESS], error_description: [REFRESH] }),
+    mutatedTexts(tokens, JSON.stringify(link), JSON.stringify({ code: CODE }), `{"error":"${REFRESH}"}`),
+    mutatedJson({ error: ['invalid_grant', 'invalid_client', ACCESS], error_description: [REFRESH] }),
   );
   const status = fc.oneof(fc.constantFrom(200, 400, 401, 404, 429, 503), fc.integer({ min: 100, max: 999 }));
   const whole = fc
     .record({ status, body })
-    .map((one) => answerOf(one.status, one.body, { 'retry-after': '7', date: 'Tue, 15 Nov 1994 08:12:31 GMT' }));
-  const broken = nearly(
-    answerOf(200, tokens),
-    answerOf(400, '{"error":"invalid_grant"}', { date: 'Tue, 15 Nov 1994 08:12:31 GMT' }),
+    .map((one) => httpResponse(one.status, one.body, { 'retry-after': '7', date: 'Tue, 15 Nov 1994 08:12:31 GMT' }));
+  const broken = mutatedTexts(
+    httpResponse(200, tokens),
+    httpResponse(400, '{"error":"invalid_grant"}', { date: 'Tue, 15 Nov 1994 08:12:31 GMT' }),
     'HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\n{"acc\r\n0\r\n\r\n',
     `HTTP/1.1 302 Found\r\nlocation: https://elsewhere.example/?${ACCESS}\r\ncontent-length: 0\r\n\r\n`,
   );
@@ -79,7 +85,7 @@ export async function portalTrial(): Promise<PortalTrial> {
       }),
       async try(answer) {
         bytes = answer.bytes;
-        return tells(JSON.stringify(await asks[answer.ask]()), SECRETS);
+        return findLeakedSecret(JSON.stringify(await asks[answer.ask]()), SECRETS);
       },
     },
     [Symbol.asyncDispose]: () => resources.disposeAsync(),

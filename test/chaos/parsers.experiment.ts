@@ -1,8 +1,8 @@
-import type { Experiment, Finding } from './experiment.ts';
-import { check, type Trial } from './parsers-check.ts';
-import { controlTrials } from './parsers-control.ts';
-import { direct } from './parsers-direct.ts';
-import { portalTrial } from './parsers-portal.ts';
+import type { Experiment, ExperimentResult } from './experiment.ts';
+import { checkParser, type ParserCase } from './parser-case.ts';
+import { startControlParserCases } from './parsers-control.ts';
+import { directParserCases } from './parsers-direct.ts';
+import { startPortalParserCase } from './parsers-portal.ts';
 
 export const experiment: Experiment = {
   name: 'Foreign input',
@@ -11,17 +11,17 @@ export const experiment: Experiment = {
   async run(scale) {
     const figures: Record<string, number> = {};
     const broken: string[] = [];
-    await using control = await controlTrials();
-    await using portal = await portalTrial();
-    await all(direct, scale.long ? 40_000 : 200);
+    await using control = await startControlParserCases();
+    await using portal = await startPortalParserCase();
+    await all(directParserCases, scale.long ? 40_000 : 200);
     await all([portal.trial], scale.long ? 10_000 : 100);
     await all(control.trials, scale.long ? 10_000 : 60);
-    return { figures, broken: [...broken, ...(await control.conclusions())] } satisfies Finding;
+    return { figures, broken: [...broken, ...(await control.conclusions())] } satisfies ExperimentResult;
 
-    async function all<Input>(trials: readonly Trial<Input>[], runs: number): Promise<void> {
+    async function all<Input>(trials: readonly ParserCase<Input>[], runs: number): Promise<void> {
       for (const trial of trials) {
         if (scale.signal.aborted) return;
-        const { runs: taken, wrong } = await check(trial, runs, scale);
+        const { runs: taken, wrong } = await checkParser(trial, runs, scale);
         figures[trial.name] = taken;
         if (wrong !== null) broken.push(wrong);
         if (!scale.signal.aborted) scale.progress(`${trial.name}: ${taken}`);

@@ -4,9 +4,9 @@ import { globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import { conclusion, table, written } from '../../scripts/chaos.d/report.ts';
+import { resultsTable, summaryLine, updatePage } from '../../scripts/chaos.d/report.ts';
 import { root, temporaryFolder } from '../project/checkout.ts';
-import { lives } from '../support/processes.ts';
+import { isRunning } from '../support/processes.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 /** Experiments that come to every end there is. */
@@ -93,7 +93,7 @@ describe.concurrent('scripts/chaos', () => {
     expect(run.said.stdout).toMatch(/\n3 passed, 3 failed, 0 skipped\n$/);
     const left = Number(/left (\d+)/.exec(run.said.stdout)?.[1]);
     expect(left).toBeGreaterThan(0);
-    await waitFor(() => expect(lives(left)).toBe(false), 5000);
+    await waitFor(() => expect(isRunning(left)).toBe(false), 5000);
 
     using other = start(['good', 'broken'], '--seed', '5', '--short', '--only', 'good');
     expect([await other.ended, other.said.stderr]).toEqual([0, '']);
@@ -148,13 +148,13 @@ describe.concurrent('scripts/chaos', () => {
       using run = start(['deaf']);
       await run.says(/left \d+/);
       const left = Number(/left (\d+)/.exec(run.said.stdout)?.[1]);
-      expect(lives(left)).toBe(true);
+      expect(isRunning(left)).toBe(true);
       for (const signal of signals) {
         run.child.kill(signal);
         await sleep(200);
       }
       await run.ended;
-      await waitFor(() => expect(lives(left)).toBe(false), 5000);
+      await waitFor(() => expect(isRunning(left)).toBe(false), 5000);
     }
   });
 });
@@ -169,27 +169,27 @@ describe('the figures in the documentation', () => {
   const page = 'before\n<!-- figures: written by scripts/chaos -->\n<!-- end of figures -->\nafter\n';
 
   test('stand between the markers, and stay where an experiment was not run again', () => {
-    const first = written(page, [result('kills', { lost: 0 }), result('soak', { slope: 1 })], '2031-01-01', './run');
+    const first = updatePage(page, [result('kills', { lost: 0 }), result('soak', { slope: 1 })], '2031-01-01', './run');
     expect(first).toContain('| `kills` | lost: 0<br>took: 2 s | kept | 2031-01-01, `./run` |');
-    const second = written(first, [result('soak', { slope: 2 })], '2031-01-02', './run');
+    const second = updatePage(first, [result('soak', { slope: 2 })], '2031-01-02', './run');
     expect(second).toContain('| `kills` | lost: 0<br>');
     expect(second).toContain('| `soak` | slope: 2<br>');
     expect(second).not.toContain('slope: 1');
     expect(second).toMatch(/^before\n[\s\S]+\nafter\n$/);
-    expect(() => written('nothing', [], '2031-01-01', '')).toThrow(/markers/);
+    expect(() => updatePage('nothing', [], '2031-01-01', '')).toThrow(/markers/);
   });
 
   test('stay as they are if an experiment was left out, which counts as skipped', () => {
-    const first = written(page, [result('kills', { lost: 0 })], '2031-01-01', './run');
+    const first = updatePage(page, [result('kills', { lost: 0 })], '2031-01-01', './run');
     const leftOut = result('kills', { 'left out': 'needs root' });
-    expect(written(first, [leftOut], '2031-01-02', './run')).toBe(first);
-    expect(table([leftOut])).toMatch(/kills +left out: needs root +left out$/m);
-    expect(conclusion([leftOut, result('soak', { slope: 1 })], false)).toBe('1 passed, 0 failed, 1 skipped');
+    expect(updatePage(first, [leftOut], '2031-01-02', './run')).toBe(first);
+    expect(resultsTable([leftOut])).toMatch(/kills +left out: needs root +left out$/m);
+    expect(summaryLine([leftOut, result('soak', { slope: 1 })], false)).toBe('1 passed, 0 failed, 1 skipped');
   });
 
   test('have a line each in the terminal', () => {
     expect(
-      table([result('kills', { 'grants lost': 0, kills: 200 })])
+      resultsTable([result('kills', { 'grants lost': 0, kills: 200 })])
         .split('\n')
         .slice(2),
     ).toEqual(['kills       grants lost: 0  kept', '            kills: 200', '            took: 2 s']);

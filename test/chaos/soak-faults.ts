@@ -24,7 +24,7 @@ const ONCE = { times: 1 };
  * and not of chance.
  * @param once at the token endpoint and at handshakes each kind strikes once, as soon as it can; else all are a matter of chance
  */
-export function everyFault(random: SeededRandom, once: boolean): Readonly<Record<string, unknown>>[] {
+export function soakFaults(random: SeededRandom, once: boolean): Readonly<Record<string, unknown>>[] {
   const often = once ? ONCE : BY_CHANCE;
   const offset = random.pick([-1, 1]) * 365 * 86_400;
   const kinds = [...KINDS, { kind: 'wrong_date', offset }];

@@ -1,16 +1,16 @@
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { ApplianceAnswer, CredentialsAnswer } from '../../src/control/messages.ts';
-import { Load } from '../reliability/load.ts';
+import type { ApplianceResponse, CredentialsResponse } from '../../src/control/messages.ts';
+import { TokenLoad } from '../reliability/load.ts';
+import { scaleDeadline } from '../support/deadlines.ts';
 import { EmulatorProcess } from '../support/emulator-process.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
 import { logFile } from '../support/logs.ts';
-import { patient } from '../support/patience.ts';
 import type { SeededRandom } from '../support/seeded-random.ts';
 import { slowStoreEnv } from '../support/slow-store.ts';
-import type { Experiment, Finding, Scale } from './experiment.ts';
-import { everyFault } from './soak-faults.ts';
-import { median, openFiles, perMinute, residentMemory, type Sample, slope, usualGrowth } from './soak-gauges.ts';
+import type { Experiment, ExperimentOptions, ExperimentResult } from './experiment.ts';
+import { soakFaults } from './soak-faults.ts';
+import { meanGrowth, median, medianGrowth, openFiles, residentMemory, type Sample, slope } from './soak-statistics.ts';
 
 const APPLIANCES = 10;
 /** ms between two requests of one appliance: 50 a second of all together. */
@@ -21,7 +21,7 @@ const SCOPES = ['Monitoring', 'Monitoring RemoteControl', 'RegisterDevice'];
 
 /** An appliance that asks, and whose tokens must be of this user and scope. */
 interface Customer {
-  readonly credentials: CredentialsAnswer;
+  readonly credentials: CredentialsResponse;
   readonly user: string;
   readonly scope: string;
 }
@@ -63,7 +63,7 @@ const SHORT: Form = { duration: null, tokenLifetime: 4, mostAtOnce: 10, growth: 
 /** In seconds. */
 const WARM_UP = 150;
 /** The short form ends after this at the latest, in seconds. */
-const MAX_SHORT = patient(60);
+const MAX_SHORT = scaleDeadline(60);
 /** Hand-outs that the short form asks for at the least. */
 const MIN_ASKED = 300;
 
@@ -85,7 +85,7 @@ export const experiment: Experiment = {
   run: (scale, random) => soak(scale, random, scale.long ? LONG : SHORT),
 };
 
-async function soak(scale: Scale, random: SeededRandom, form: Form): Promise<Finding> {
+async function soak(scale: ExperimentOptions, random: SeededRandom, form: Form): Promise<ExperimentResult> {
   const users = Array.from({ length: APPLIANCES }, (_, index) => `user-${index}`);
   const heapFile = logFile('heap');
   await using portal = await EmulatorProcess.start(
@@ -107,11 +107,11 @@ async function soak(scale: Scale, random: SeededRandom, form: Form): Promise<Fin
   const filesAtStart = openFiles(pid);
   const customers = await pairAll(hub, portal, users);
   scale.progress(`${customers.length} appliances are paired`);
-  for (const fault of everyFault(random, form.duration === null)) await portal.addFault(fault);
+  for (const fault of soakFaults(random, form.duration === null)) await portal.addFault(fault);
 
   const credentials = customers.map((customer) => customer.credentials);
   const asked = { atOnce: form.mostAtOnce, tries: 3, perConnection: REQUESTS_A_CONNECTION };
-  const load = await Load.start(hub, portal, credentials, EVERY, asked);
+  const load = await TokenLoad.start(hub, portal, credentials, EVERY, asked);
   const lost = new Set<string>();
   const memory: Sample[] = [];
   const files: Sample[] = [];
@@ -186,7 +186,7 @@ async function soak(scale: Scale, random: SeededRandom, form: Form): Promise<Fin
 }
 
 /** What an appliance should never be told or given, in one sentence each. */
-function wrongOf({ handOuts, refusals }: Load, customers: readonly Customer[]): string[] {
+function wrongOf({ handOuts, refusals }: TokenLoad, customers: readonly Customer[]): string[] {
   const wrong = refusals
     .filter(({ status, retryAfter }) => status !== 503 || !(Number(retryAfter) >= 1))
     .map(({ appliance, status, error }) => `${appliance} was answered ${status} ${error}`);
@@ -207,12 +207,12 @@ function wrongOf({ handOuts, refusals }: Load, customers: readonly Customer[]): 
 }
 
 /** What grows after the warm-up. */
-function measured(bounds: Growth, taken: Readonly<Record<keyof Growth, readonly Sample[]>>): Finding {
+function measured(bounds: Growth, taken: Readonly<Record<keyof Growth, readonly Sample[]>>): ExperimentResult {
   const after = ({ minutes }: Sample) => minutes * 60 > WARM_UP;
   const heap = slope(taken.heap.filter(after));
   const late = taken.memory.slice(taken.memory.length / 2);
   // What is usual is a matter of chance in a run that was stopped early, and what comes in all is one of bursts.
-  const memory = Math.min(usualGrowth(late), perMinute(late));
+  const memory = Math.min(medianGrowth(late), meanGrowth(late));
   const open = taken.files.filter(after).map(({ value }) => value);
   const files = Math.min(...open.slice(open.length / 2)) - Math.min(...open.slice(0, open.length / 2));
   return {
@@ -284,7 +284,7 @@ class Trouble implements AsyncDisposable {
   }
 }
 
-async function statesOf(hub: HubProcess): Promise<readonly ApplianceAnswer[]> {
+async function statesOf(hub: HubProcess): Promise<readonly ApplianceResponse[]> {
   return (await hub.ask((control) => control.status())).appliances;
 }
 

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 
 /** What of a grant and its pairing is on disk, as far as it can be read without the key. */
-export interface StoredState {
+export interface StoredGrantRecord {
   readonly generation: number;
   readonly hasTokens: boolean;
   /** The SHA-256 of the refresh token that was about to be sent, base64url. */
@@ -23,7 +23,7 @@ interface Row {
 }
 
 /** Reads what a hub that was killed has left, in a copy: what it left stays as it is. Null where there is no grant. */
-export async function readStored(stateDirectory: string, appliance: string): Promise<StoredState | null> {
+export async function readStoredGrant(stateDirectory: string, appliance: string): Promise<StoredGrantRecord | null> {
   const copy = await mkdtemp(join(tmpdir(), 'latchkey-left-'));
   try {
     for (const name of ['latchkey.db', 'latchkey.db-wal']) {
@@ -47,7 +47,7 @@ const QUERY = `SELECT generation, grants.sealed, attempt, doubt,
     (SELECT step FROM pairings WHERE pairings.appliance = appliances.id ORDER BY number DESC LIMIT 1) AS step
   FROM appliances JOIN grants ON grants.appliance = appliances.id WHERE name = ?`;
 
-function stateOf({ generation, sealed, attempt, doubt, step }: Row): StoredState {
+function stateOf({ generation, sealed, attempt, doubt, step }: Row): StoredGrantRecord {
   return {
     generation,
     hasTokens: sealed !== null,

@@ -5,10 +5,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 /** strace is given so long to end, in ms. */
-const LONGEST_END = 3000;
+const TRACER_EXIT_TIMEOUT_MS = 3000;
 
 /** Whether processes can be stopped at their system calls here: strace is installed and may look into other processes. */
-export function canStopAtCalls(): boolean {
+export function canTraceSystemCalls(): boolean {
   return spawnSync('strace', ['-o', '/dev/null', 'true']).status === 0;
 }
 
@@ -20,7 +20,7 @@ export function canStopAtCalls(): boolean {
  * @param paths only calls on these files count; empty: all do
  * @returns when the process is watched; disposing of it lets the process go on unwatched
  */
-export async function killBefore(
+export async function killBeforeSystemCall(
   pid: number,
   calls: readonly string[],
   when: number,
@@ -40,14 +40,18 @@ export async function killBefore(
 }
 
 /** A system call that was made: its name, the file or socket that it was made on, and the bytes that it was to write. */
-export interface Call {
+export interface SystemCall {
   readonly name: string;
   readonly on: string;
   readonly bytes: number;
 }
 
 /** The calls of these kinds that a process makes while `work` goes on, in their order. */
-export async function callsDuring(pid: number, calls: readonly string[], work: () => Promise<void>): Promise<Call[]> {
+export async function traceSystemCalls(
+  pid: number,
+  calls: readonly string[],
+  work: () => Promise<void>,
+): Promise<SystemCall[]> {
   const folder = await mkdtemp(join(tmpdir(), 'latchkey-calls-'));
   const file = join(folder, 'calls');
   try {
@@ -85,7 +89,7 @@ async function watch(pid: number, options: readonly string[]): Promise<AsyncDisp
     async [Symbol.asyncDispose]() {
       // Told to end it lets the process go; where that was killed, it has mostly ended by itself, and sometimes waits on.
       strace.kill('SIGINT');
-      const hung = setTimeout(() => strace.kill('SIGKILL'), LONGEST_END);
+      const hung = setTimeout(() => strace.kill('SIGKILL'), TRACER_EXIT_TIMEOUT_MS);
       await ended;
       clearTimeout(hung);
     },

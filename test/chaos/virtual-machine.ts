@@ -12,12 +12,12 @@ const CHECKOUT = join(import.meta.dirname, '../..');
 const PARTS = join(CHECKOUT, '.cache/chaos/machine');
 const QEMU = '/usr/bin/qemu-system-x86_64';
 /** Says why no machine can be had here, or null where one can; fetches its kernel where that is missing. */
-export async function whyNoMachine(): Promise<string | null> {
+export async function virtualMachineSkipReason(): Promise<string | null> {
   if (process.arch !== 'x64' || process.platform !== 'linux') return 'the kernel is for x64';
   const missing = await access(QEMU).catch(() => true);
   if (missing) return `${QEMU} is missing: apt-get install qemu-system-x86`;
   try {
-    await fetchParts();
+    await fetchGuestFiles();
     return null;
   } catch (error) {
     return `no kernel: ${error instanceof Error ? error.message.split('\n')[0] : error}`;
@@ -114,7 +114,7 @@ export class VirtualMachine implements AsyncDisposable {
 }
 
 /** A kernel with its modules and a shell, as the machine's own distribution has them. */
-export async function fetchParts(): Promise<{ kernel: string; modules: string; busybox: string }> {
+export async function fetchGuestFiles(): Promise<{ kernel: string; modules: string; busybox: string }> {
   const boot = join(PARTS, 'boot');
   const fetched = await readdir(boot).catch(() => []);
   if (!fetched.some((name) => name.startsWith('vmlinuz'))) {

@@ -1,9 +1,9 @@
-import { bootWholeMachine, evaluate, HOST, say, statusOf } from '../machine/whole-machine.ts';
+import { bootEmulatedMachine, evaluate, HOST_ADDRESS, readHubStatus, runChecked } from '../machine/whole-machine.ts';
 import { eventually } from '../support/hub-process.ts';
-import { whyNoMachine as whyNoDebian } from '../support/machine.ts';
+import { machineSkipReason as whyNoDebian } from '../support/machine.ts';
 import { startPortal } from '../support/portal.ts';
-import { type Experiment, LEFT_OUT } from './experiment.ts';
-import { whyNoMachine } from './virtual-machine.ts';
+import { type Experiment, SKIPPED } from './experiment.ts';
+import { virtualMachineSkipReason } from './virtual-machine.ts';
 
 const MIB = 2 ** 20;
 const GROUP = '/sys/fs/cgroup/system.slice/latchkey.service';
@@ -14,20 +14,21 @@ export const experiment: Experiment = {
   promise:
     'The service of the package comes up in a machine that boots in 1970 and comes right when the clock is set; where the daemon takes more memory than it may, it alone is ended, and is back with its grants.',
   async run({ progress }) {
-    const reason = (await whyNoMachine()) ?? (await whyNoDebian());
-    if (reason !== null) return { figures: { [LEFT_OUT]: reason }, broken: [] };
+    const reason = (await virtualMachineSkipReason()) ?? (await whyNoDebian());
+    if (reason !== null) return { figures: { [SKIPPED]: reason }, broken: [] };
     const broken: string[] = [];
     const expect = (promise: boolean, otherwise: string) => {
       if (!promise) broken.push(otherwise);
     };
-    await using emulator = await startPortal({ tls: true, publicHost: HOST });
-    await using machine = await bootWholeMachine(emulator);
-    const show = async (name: string) => (await say(machine, `systemctl show --value -p ${name} latchkey`)).trim();
-    const number = async (command: string) => Number(await say(machine, command));
-    const appliance = async () => (await statusOf(machine)).appliances[0];
+    await using emulator = await startPortal({ tls: true, publicHost: HOST_ADDRESS });
+    await using machine = await bootEmulatedMachine(emulator);
+    const show = async (name: string) =>
+      (await runChecked(machine, `systemctl show --value -p ${name} latchkey`)).trim();
+    const number = async (command: string) => Number(await runChecked(machine, command));
+    const appliance = async () => (await readHubStatus(machine)).appliances[0];
 
     await eventually(async () => (await show('ActiveState')) === 'active', 90);
-    const now = (await say(machine, 'date +%Y')).trim();
+    const now = (await runChecked(machine, 'date +%Y')).trim();
     progress(`the service is up, in ${now}`);
     expect(now === '1970', `the machine booted in ${now}`);
     expect((await show('NRestarts')) === '0', 'the service did not come up at once');
@@ -40,9 +41,9 @@ export const experiment: Experiment = {
     const [most, current] = [await number(`cat ${GROUP}/memory.max`), await number(`cat ${GROUP}/memory.current`)];
     expect(most === Number(await show('MemoryMax')), `the most memory it may take is ${most} bytes`);
 
-    await say(machine, 'latchkey appliance add wallbox >/dev/null');
+    await runChecked(machine, 'latchkey appliance add wallbox >/dev/null');
     await machine.run('latchkey pair wallbox --no-wait >/dev/null 2>&1');
-    await say(machine, `date -s @${Math.round(Date.now() / 1000)}`);
+    await runChecked(machine, `date -s @${Math.round(Date.now() / 1000)}`);
     await eventually(async () => (await appliance())?.authorize_url !== undefined, 90);
     const link = new URL((await appliance())?.authorize_url ?? '');
     await emulator.login({ state: link.searchParams.get('state') ?? '', user: 'demo' });
@@ -53,9 +54,9 @@ export const experiment: Experiment = {
     await evaluate(machine, pid, `globalThis.kept = Array.from({ length: ${blocks} }, () => Buffer.alloc(2 ** 23, 1))`);
     await eventually(async () => (await show('NRestarts')) === '1', 90);
     await eventually(async () => (await show('ActiveState')) === 'active', 90);
-    const journal = await say(machine, 'journalctl -u latchkey --output=cat');
+    const journal = await runChecked(machine, 'journalctl -u latchkey --output=cat');
     expect(journal.includes("result 'oom-kill'"), 'what took too much memory was not ended for it');
-    await say(machine, 'latchkey token wallbox >/dev/null');
+    await runChecked(machine, 'latchkey token wallbox >/dev/null');
     expect((await appliance())?.state === 'active', 'the grant did not outlive it');
     const mib = (bytes: number) => Math.round(bytes / MIB);
     return {

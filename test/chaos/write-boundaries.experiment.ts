@@ -3,14 +3,20 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { messageOf } from '../../src/core/failure.ts';
-import { visit } from '../reliability/fleet.ts';
-import { eventually, stateOf } from '../support/hub-process.ts';
-import { lives } from '../support/processes.ts';
+import { fetchPage } from '../reliability/fleet.ts';
+import { eventually, stateParameterOf } from '../support/hub-process.ts';
+import { isRunning } from '../support/processes.ts';
 import type { SeededRandom } from '../support/seeded-random.ts';
-import { type Experiment, type Finding, figuresOf, type Scale, together } from './experiment.ts';
-import { Household } from './household.ts';
-import { readStored, type StoredState } from './stored-grant.ts';
-import { type Call, callsDuring, canStopAtCalls, killBefore } from './system-calls.ts';
+import { ChaosHarness } from './chaos-harness.ts';
+import {
+  type Experiment,
+  type ExperimentOptions,
+  type ExperimentResult,
+  mergeResults,
+  prefixFigures,
+} from './experiment.ts';
+import { readStoredGrant, type StoredGrantRecord } from './stored-grant.ts';
+import { canTraceSystemCalls, killBeforeSystemCall, type SystemCall, traceSystemCalls } from './system-calls.ts';
 
 const NAME = 'wallbox';
 /** Boundaries of one walk: far more than there are. */
@@ -54,9 +60,9 @@ interface Work {
   /** Only boundaries on these files of the store; else on all of them, and those of sends. */
   readonly files?: readonly string[];
   /** Brings the household to where it begins, and gives what does it: it resolves once the hub says that it is done. */
-  prepare(house: Household): Promise<() => Promise<void>>;
+  prepare(house: ChaosHarness): Promise<() => Promise<void>>;
   /** Ends what was cut short, as a person or time would. */
-  finish(house: Household): Promise<void>;
+  finish(house: ChaosHarness): Promise<void>;
 }
 
 export const experiment: Experiment = {
@@ -64,7 +70,7 @@ export const experiment: Experiment = {
   promise:
     'Killed before any system call of a refresh or of a pairing’s end, the hub has the old or the new generation on disk, never none, and never uses both; nothing is sent or answered before what was written is synced.',
   async run(scale, random) {
-    if (!canStopAtCalls())
+    if (!canTraceSystemCalls())
       throw new Error('strace is needed, and may not look into other processes or is not installed');
     const walks = scale.long
       ? [walk(scale, refresh('hub')), walk(scale, pairing()), walk(scale, writeBack())]
@@ -72,7 +78,7 @@ export const experiment: Experiment = {
           sample(refresh('a person'), [...WRITES, ...SENDS, AFTERWARDS], random),
           sample(pairing(), [...WRITES, SEND, AFTERWARDS], random),
         ];
-    return together(await Promise.all(walks));
+    return mergeResults(await Promise.all(walks));
   },
 };
 
@@ -80,7 +86,7 @@ export const experiment: Experiment = {
  * Kills before the first write to the store and the last one, before the first sync and the last one, before the last of what
  * comes afterwards, and before one call of each other kind. Some find the new generation written, whatever the others find.
  */
-async function sample(work: Work, groups: readonly Calls[], random: SeededRandom): Promise<Finding> {
+async function sample(work: Work, groups: readonly Calls[], random: SeededRandom): Promise<ExperimentResult> {
   await using house = await startHouse();
   const stepping = new Stepping(house, work);
   await stepping.trace();
@@ -97,7 +103,7 @@ async function sample(work: Work, groups: readonly Calls[], random: SeededRandom
 }
 
 /** Kills before each call. */
-async function walk(scale: Scale, work: Work): Promise<Finding> {
+async function walk(scale: ExperimentOptions, work: Work): Promise<ExperimentResult> {
   await using house = await startHouse();
   const stepping = new Stepping(house, work);
   if (work.files === undefined) await stepping.trace();
@@ -113,17 +119,17 @@ async function walk(scale: Scale, work: Work): Promise<Finding> {
   return stepping.conclude();
 }
 
-async function startHouse(): Promise<Household> {
+async function startHouse(): Promise<ChaosHarness> {
   await using parts = new AsyncDisposableStack();
-  const house = parts.use(await Household.start([NAME], ['--refresh-grace-time', '1h']));
-  await house.settle([NAME]);
+  const house = parts.use(await ChaosHarness.start([NAME], ['--refresh-grace-time', '1h']));
+  await house.pairAppliances([NAME]);
   parts.move();
   return house;
 }
 
 /** One hub that is killed at one boundary after the other. */
 class Stepping {
-  readonly #house: Household;
+  readonly #house: ChaosHarness;
   readonly #work: Work;
   readonly #broken: string[] = [];
   #syncs = 0;
@@ -131,9 +137,9 @@ class Stepping {
   readonly #left = { old: 0, 'old, in doubt': 0, new: 0 };
   readonly #calls = new Map<string, number>();
   /** Those of the work that went well. */
-  #traced: readonly Call[] = [];
+  #traced: readonly SystemCall[] = [];
 
-  constructor(house: Household, work: Work) {
+  constructor(house: ChaosHarness, work: Work) {
     this.#house = house;
     this.#work = work;
   }
@@ -146,7 +152,7 @@ class Stepping {
     const { hub } = this.#house;
     const work = await this.#work.prepare(this.#house);
     const kinds = ['pwrite64', 'fsync', 'fdatasync', 'connect', 'writev', 'write'];
-    this.#traced = await callsDuring(hub.pid, kinds, work);
+    this.#traced = await traceSystemCalls(hub.pid, kinds, work);
     const unsynced = new Set<string>();
     for (const { name, on } of this.#traced) {
       const onStore = this.#isStore(on);
@@ -172,26 +178,26 @@ class Stepping {
     const files = (this.#work.files ?? FILES).map((name) => join(state, name));
     const work = await this.#work.prepare(this.#house);
     // Copied from under a hub that may just be moving its journal to the database: one of the two is of before then.
-    const before = await eventually(() => readStored(state, NAME), 10);
+    const before = await eventually(() => readStoredGrant(state, NAME), 10);
     const tokensBefore = await this.#tokens();
     const { pid } = hub;
     let done = false;
     {
-      await using _watch = await killBefore(pid, calls, when, onStore ? files : []);
+      await using _watch = await killBeforeSystemCall(pid, calls, when, onStore ? files : []);
       done = await work().then(
         () => true,
         () => false,
       );
       // What comes after the answer comes at once.
       if (done) await sleep(200);
-      else await eventually(async () => !lives(pid), 5).catch(() => undefined);
+      else await eventually(async () => !isRunning(pid), 5).catch(() => undefined);
     }
-    if (done && lives(pid)) return false;
-    await eventually(async () => !lives(pid), 10);
+    if (done && isRunning(pid)) return false;
+    await eventually(async () => !isRunning(pid), 10);
     this.kills += 1;
     if (calls.length === 1) this.#calls.set(calls.join(), Math.max(when, this.#calls.get(calls.join()) ?? 0));
     const where = `${this.#work.name}, before ${calls} ${when}`;
-    const left = await readStored(state, NAME);
+    const left = await readStoredGrant(state, NAME);
     await hub.kill();
     await this.#judgeLeft(where, before, left, tokensBefore);
     await hub.launch();
@@ -203,8 +209,8 @@ class Stepping {
     return true;
   }
 
-  conclude(): Finding {
-    const figures = figuresOf(this.#work.name, {
+  conclude(): ExperimentResult {
+    const figures = prefixFigures(this.#work.name, {
       'boundaries killed at': this.kills,
       'calls stepped through': [...this.#calls].map(([call, count]) => `${call} ${count}`).join(', '),
       ...(this.#syncs > 0 && { 'syncs of one that went well, each before what follows from it': this.#syncs }),
@@ -223,8 +229,8 @@ class Stepping {
   /** On disk is the old generation or the new one, and nothing was sent that was not written ahead. */
   async #judgeLeft(
     where: string,
-    before: StoredState | null,
-    left: StoredState | null,
+    before: StoredGrantRecord | null,
+    left: StoredGrantRecord | null,
     tokensBefore: readonly string[],
   ) {
     if (left === null || before === null || !left.hasTokens)
@@ -245,12 +251,12 @@ class Stepping {
   }
 
   /** Some work takes many refreshes; else there is one generation to the next. */
-  #plausible(before: StoredState, left: StoredState): boolean {
+  #plausible(before: StoredGrantRecord, left: StoredGrantRecord): boolean {
     return this.#work.name === WRITE_BACK || left.generation === before.generation + 1;
   }
 
   /** What was cut short is told, and nothing else. */
-  async #judgeStarted(where: string, left: StoredState | null): Promise<void> {
+  async #judgeStarted(where: string, left: StoredGrantRecord | null): Promise<void> {
     const { hub } = this.#house;
     const { state, problem } = await hub.appliance(NAME);
     const cutShort = left !== null && left.attempt !== null;
@@ -265,8 +271,8 @@ class Stepping {
   /** A token whose successor was on disk is never used again, and no code is ever sent twice. */
   async #judgeUse(
     where: string,
-    left: StoredState | null,
-    before: StoredState | null,
+    left: StoredGrantRecord | null,
+    before: StoredGrantRecord | null,
     tokensBefore: readonly string[],
   ): Promise<void> {
     const sends = await this.#house.sends('refresh_token');
@@ -328,12 +334,12 @@ function writeBack(): Work {
 function pairing(): Work {
   let location = '';
   let link = '';
-  const logIn = async ({ portal }: Household, to: string) => {
+  const logIn = async ({ portal }: ChaosHarness, to: string) => {
     link = to;
-    ({ location } = await portal.login({ state: stateOf(link), user: NAME }));
+    ({ location } = await portal.login({ state: stateParameterOf(link), user: NAME }));
   };
   const bring = async () => {
-    if (!(await visit(location)).includes('is connected')) throw new Error('it is not connected');
+    if (!(await fetchPage(location)).includes('is connected')) throw new Error('it is not connected');
   };
   return {
     name: 'pairing',
@@ -343,7 +349,7 @@ function pairing(): Work {
     },
     async finish(house) {
       // The person reloads the page that the login ended on.
-      await visit(location);
+      await fetchPage(location);
       const { authorize_url } = await house.hub.until(NAME, (status) => status.authorize_url !== link);
       if (authorize_url === undefined) return;
       await logIn(house, authorize_url);
@@ -353,7 +359,7 @@ function pairing(): Work {
   };
 }
 
-async function refreshed(hub: Household['hub']): Promise<void> {
+async function refreshed(hub: ChaosHarness['hub']): Promise<void> {
   const { state, problem } = await hub.ask((control) => control.refresh(NAME));
   if (state !== 'active') throw new Error(`it is ${state}: ${problem?.message}`);
 }

@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
-import { shortForm } from './experiment.ts';
-import { canStopAtCalls } from './system-calls.ts';
+import { runShortForm } from './experiment.ts';
+import { canTraceSystemCalls } from './system-calls.ts';
 import { experiment } from './write-boundaries.experiment.ts';
 
-test.skipIf(!canStopAtCalls())(
+test.skipIf(!canTraceSystemCalls())(
   'killed before a write, a sync, a connection or what is sent, the hub has the old generation or the new one',
   async () => {
-    const { figures, broken } = await shortForm(experiment);
+    const { figures, broken } = await runShortForm(experiment);
     expect(broken).toEqual([]);
     const calls = {
       refresh: ['pwrite64', 'fsync', 'connect', 'writev', 'write'],

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { rememberSecrets } from '../support/logs.ts';
-import { runHousehold } from './command.ts';
+import { serveFakeAdministration } from './command.ts';
 
 const PASSPHRASE = 'four words at random';
 rememberSecrets([PASSPHRASE]);
@@ -18,7 +18,7 @@ async function home() {
 
 describe('backup', () => {
   it('writes a file closed to others, and does not say the passphrase', async () => {
-    await using hub = await runHousehold();
+    await using hub = await serveFakeAdministration();
     const { file, folder, given } = await home();
     const { status, stdout, stderr } = await hub.latchkey('backup', file, ...given);
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
@@ -30,14 +30,14 @@ describe('backup', () => {
   });
 
   it('prints JSON', async () => {
-    await using hub = await runHousehold();
+    await using hub = await serveFakeAdministration();
     const { file, given } = await home();
     const { stdout } = await hub.latchkey('backup', file, ...given, '--json');
     expect(JSON.parse(stdout)).toEqual({ file, made: '2031-05-05T06:00:00Z', appliances: 0, grants: 1 });
   });
 
   it('replaces a file only with --force', async () => {
-    await using hub = await runHousehold();
+    await using hub = await serveFakeAdministration();
     const { file, given } = await home();
     writeFileSync(file, 'something dear');
     const refused = await hub.latchkey('backup', file, ...given);
@@ -50,7 +50,7 @@ describe('backup', () => {
   });
 
   it('leaves nothing behind where there is no passphrase', async () => {
-    await using hub = await runHousehold();
+    await using hub = await serveFakeAdministration();
     const { file, folder, passphraseFile } = await home();
     const unasked = await hub.latchkey('backup', file);
     expect(unasked).toMatchObject({ status: 1, stderr: expect.stringMatching(/no terminal.*--passphrase-file/) });
@@ -66,7 +66,7 @@ describe('backup', () => {
   });
 
   it('asks twice on a terminal, and shows nothing of what is typed', async () => {
-    await using hub = await runHousehold();
+    await using hub = await serveFakeAdministration();
     const { file } = await home();
     const asked = hub.onTerminal('backup', file);
     await asked.stdout(/Passphrase: /);
@@ -89,7 +89,7 @@ describe('backup', () => {
 
 describe('restore', () => {
   it('says what became of each grant, and the hub starts again', async () => {
-    await using hub = await runHousehold();
+    await using hub = await serveFakeAdministration();
     const { file, given } = await home();
     writeFileSync(file, 'a.sealed.copy\n');
     const { status, stdout, stderr } = await hub.latchkey('restore', file, '--yes', ...given);
@@ -107,7 +107,7 @@ describe('restore', () => {
   });
 
   it('warns of two hubs on one family of tokens, and wants a yes', async () => {
-    await using hub = await runHousehold();
+    await using hub = await serveFakeAdministration();
     const { file, given } = await home();
     writeFileSync(file, 'a.sealed.copy\n');
     const unsure = await hub.latchkey('restore', file, ...given);
@@ -120,7 +120,7 @@ describe('restore', () => {
   });
 
   it('of a file that is none, or that the hub refuses, fails in one line and restarts nothing', async () => {
-    await using hub = await runHousehold();
+    await using hub = await serveFakeAdministration();
     const { file, given } = await home();
     const missing = await hub.latchkey('restore', file, '--yes', ...given);
     expect(missing).toMatchObject({ status: 1, stderr: expect.stringMatching(/^latchkey: .*can't be read.*\n$/) });

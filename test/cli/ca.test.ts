@@ -1,7 +1,7 @@
 import { beforeEach, expect, test } from 'vitest';
-import { onTerminal, sharedHousehold } from './command.ts';
+import { shareFakeAdministration, startOnTerminal } from './command.ts';
 
-const hub = sharedHousehold();
+const hub = shareFakeAdministration();
 
 beforeEach(() => {
   hub.household.keptOldCa = null;
@@ -52,7 +52,7 @@ test('without a terminal a rotation wants --yes, and changes nothing before', as
 });
 
 test('a person at a terminal is asked back, and no is no', async () => {
-  const asked = onTerminal(['ca', '--rotate', '--keep-old', '0'], hub.env);
+  const asked = startOnTerminal(['ca', '--rotate', '--keep-old', '0'], hub.env);
   expect(await asked.stdout(/Go on\? \[y\/N\] /)).toContain('cut off');
   asked.process.stdin?.write('n\n');
   expect((await asked.ended).status).toBe(1);

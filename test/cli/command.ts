@@ -3,13 +3,13 @@ import { once } from 'node:events';
 import { appendFileSync, chmodSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { type ControlServer, serveControl } from '../../src/control/server.ts';
+import { type ControlServer, startControlServer } from '../../src/control/server.ts';
 import { createLog } from '../../src/system/log.ts';
-import { Household } from '../control/household.ts';
+import { FakeAdministration } from '../control/fake-administration.ts';
 import { logFile } from '../support/logs.ts';
 import { MAIN, SHARED_CACHE } from '../support/program.ts';
 import { setUpOnce } from '../support/set-up.ts';
-import { type Ended, runKept } from './kept.ts';
+import { type CliResult, runInSharedProcess } from './shared-process.ts';
 
 /** An empty home, so that no hub of this machine's own is found. */
 const home = mkdtempSync(join(tmpdir(), 'lk-'));
@@ -23,26 +23,26 @@ const environment: NodeJS.ProcessEnv = {
 };
 
 /** A running command. */
-export interface Running {
+export interface RunningCommand {
   readonly process: ChildProcess;
-  readonly ended: Promise<Ended>;
+  readonly ended: Promise<CliResult>;
   /** Resolves when what was written so far matches; rejects where the command ends before. */
   stdout(pattern: RegExp): Promise<string>;
   stderr(pattern: RegExp): Promise<string>;
 }
 
 /** Starts `latchkey` with these arguments. What it says on standard error is kept among the tests' logs. */
-export function start(args: readonly string[], env: NodeJS.ProcessEnv = {}): Running {
+export function startLatchkey(args: readonly string[], env: NodeJS.ProcessEnv = {}): RunningCommand {
   return watch(spawn(process.execPath, [MAIN, ...args], { env: { ...environment, ...env } }));
 }
 
 /** Runs `latchkey` with these arguments to its end, in a process that has run others: kept.test.ts compares. */
-export function latchkey(args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Ended> {
-  return runKept({ args, env: { ...environment, ...env } });
+export function runLatchkey(args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<CliResult> {
+  return runInSharedProcess({ args, env: { ...environment, ...env } });
 }
 
 /** Runs a shell command in which `$LATCHKEY` is the program: one word, whatever the checkout's path is like. */
-export function shell(command: string, env: NodeJS.ProcessEnv = {}): Promise<Ended> {
+export function runShell(command: string, env: NodeJS.ProcessEnv = {}): Promise<CliResult> {
   const LATCHKEY = join(mkdtempSync(join(tmpdir(), 'lk-')), 'latchkey');
   writeFileSync(LATCHKEY, `#!/bin/sh\nexec ${quoted(process.execPath)} ${quoted(MAIN)} "$@"\n`, { mode: 0o755 });
   chmodSync(dirname(LATCHKEY), 0o755);
@@ -50,21 +50,26 @@ export function shell(command: string, env: NodeJS.ProcessEnv = {}): Promise<End
 }
 
 /** Starts `latchkey` on a terminal of its own (a real pty); all it writes comes as standard output. */
-export function onTerminal(args: readonly string[], env: NodeJS.ProcessEnv = {}, columns = 120, rows = 50): Running {
+export function startOnTerminal(
+  args: readonly string[],
+  env: NodeJS.ProcessEnv = {},
+  columns = 120,
+  rows = 50,
+): RunningCommand {
   const command = [process.execPath, MAIN, ...args].map(quoted).join(' ');
   const script = ['-qefc', `stty cols ${columns} rows ${rows}; exec ${command}`, '/dev/null'];
   return watch(spawn('script', script, { env: { ...environment, TERM: 'xterm-256color', ...env } }));
 }
 
 /** A hub's control socket with a household behind it. */
-export async function runHousehold() {
+export async function serveFakeAdministration() {
   const hub = household();
   const server = await serve(hub);
   return { ...hub, [Symbol.asyncDispose]: () => server[Symbol.asyncDispose]() };
 }
 
 /** The same for all tests of a file, from the first to the last. */
-export function sharedHousehold() {
+export function shareFakeAdministration() {
   const hub = household();
   setUpOnce(async (parts) => void parts.use(await serve(hub)));
   return hub;
@@ -74,16 +79,16 @@ export function sharedHousehold() {
 function household() {
   const env = { LATCHKEY_HUB_CONTROL_SOCKET: join(mkdtempSync(join(tmpdir(), 'lk-')), 'control.sock') };
   return {
-    household: new Household(),
+    household: new FakeAdministration(),
     env,
-    latchkey: (...args: string[]) => latchkey(args, env),
-    start: (...args: string[]) => start(args, env),
-    onTerminal: (...args: string[]) => onTerminal(args, env),
+    latchkey: (...args: string[]) => runLatchkey(args, env),
+    start: (...args: string[]) => startLatchkey(args, env),
+    onTerminal: (...args: string[]) => startOnTerminal(args, env),
   };
 }
 
 function serve({ household: administration, env }: ReturnType<typeof household>): Promise<ControlServer> {
-  return serveControl({ path: env.LATCHKEY_HUB_CONTROL_SOCKET, administration, log: createLog('silent') });
+  return startControlServer({ path: env.LATCHKEY_HUB_CONTROL_SOCKET, administration, log: createLog('silent') });
 }
 
 /** As one word for a shell. */
@@ -91,7 +96,7 @@ function quoted(word: string): string {
   return `'${word.replaceAll("'", "'\\''")}'`;
 }
 
-function watch(child: ChildProcess): Running {
+function watch(child: ChildProcess): RunningCommand {
   const written = { stdout: '', stderr: '' };
   const log = logFile('latchkey-stderr');
   for (const name of ['stdout', 'stderr'] as const) {

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { startEmulator } from '../../src/emulator/index.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
-import { supervise, superviseUntilUp } from '../systemd/supervised.ts';
+import { supervise, superviseUntilReady } from '../systemd/supervised.ts';
 
 describe.concurrent('what nobody has caught', () => {
   test.each([
@@ -11,7 +11,7 @@ describe.concurrent('what nobody has caught', () => {
   ])('(%s) ends the daemon with status 1 and one event, for systemd to start it again', async (origin, onSignal) => {
     await using emulator = await startEmulator();
     await using hub = await HubProcess.prepare({ emulator });
-    await using daemon = await superviseUntilUp(hub, '', { onSignal });
+    await using daemon = await superviseUntilReady(hub, '', { onSignal });
     daemon.child.kill('SIGUSR2');
     expect(await daemon.ended).toEqual({ status: 1, signal: null });
     expect(daemon.events().at(-1)).toMatchObject({

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { latchkey, sharedHousehold, start } from './command.ts';
+import { runLatchkey, shareFakeAdministration, startLatchkey } from './command.ts';
 
 const away = { LATCHKEY_HUB_CONTROL_SOCKET: '/nowhere.sock' };
 
-const hub = sharedHousehold();
+const hub = shareFakeAdministration();
 
 /** Throws soon after the program has begun. */
 const faulty = (code: string) => ({
@@ -12,7 +12,7 @@ const faulty = (code: string) => ({
 
 describe('LATCHKEY_DEBUG=1', () => {
   test('shows the stacks of a failure and of its causes below its line', async () => {
-    const { status, stdout, stderr } = await latchkey(
+    const { status, stdout, stderr } = await runLatchkey(
       ['restore', '/nowhere', '--passphrase-file', '/nowhere', '--yes'],
       {
         ...hub.env,
@@ -27,7 +27,7 @@ describe('LATCHKEY_DEBUG=1', () => {
   });
 
   test.each([undefined, '0', ''])('is what stacks are asked for by, and not %j', async (value) => {
-    const { stderr } = await latchkey(['status'], { ...away, LATCHKEY_DEBUG: value });
+    const { stderr } = await runLatchkey(['status'], { ...away, LATCHKEY_DEBUG: value });
     expect(stderr).toMatch(/^latchkey: no hub is running here [^\n]*\n$/);
   });
 });
@@ -36,13 +36,14 @@ describe('what nobody has foreseen', () => {
   test.each(["throw new Error('planted')", "Promise.reject(new TypeError('planted'))"])(
     '(%s) ends a command with one line that says how more is learned of it',
     async (code) => {
-      const { status, stderr } = await start(['status', '--watch', '--json'], { ...hub.env, ...faulty(code) }).ended;
+      const { status, stderr } = await startLatchkey(['status', '--watch', '--json'], { ...hub.env, ...faulty(code) })
+        .ended;
       expect(status).toBe(1);
       expect(stderr).toBe(
         'latchkey: something unexpected happened (planted): run it again with LATCHKEY_DEBUG=1, and report what it says\n',
       );
       const asked = { ...hub.env, ...faulty(code), LATCHKEY_DEBUG: '1' };
-      const again = await start(['status', '--watch', '--json'], asked).ended;
+      const again = await startLatchkey(['status', '--watch', '--json'], asked).ended;
       expect(again.stderr).toMatch(/^latchkey: something unexpected .*\n\w*Error: planted\n {4}at /);
     },
   );

@@ -5,15 +5,15 @@ import { Readable } from 'node:stream';
 import { gunzipSync } from 'node:zlib';
 import { extract } from 'tar-stream';
 import { expect, it } from 'vitest';
-import type { Finding } from '../../src/doctor/check-result.ts';
+import type { NamedCheckResult } from '../../src/doctor/check-result.ts';
 import type { Emulator } from '../../src/emulator/index.ts';
-import { secretSearch } from '../after/secret-search.ts';
+import { createSecretSearch } from '../after/secret-search.ts';
 import { HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { PageVisitor } from '../support/page-visitor.ts';
 import { startPortal } from '../support/portal.ts';
 import { setUpOnce } from '../support/set-up.ts';
-import { onTerminal } from './command.ts';
+import { startOnTerminal } from './command.ts';
 
 const WEBHOOK_SECRET = 'T04XK29QZ/gWx81LmPq72ZcRt0Va93';
 const WEBHOOK = `https://notify.example/hooks/${WEBHOOK_SECRET}`;
@@ -50,7 +50,7 @@ async function unpacked(file: string): Promise<Map<string, string>> {
 }
 
 it('keeps its columns on a terminal of 80 columns, and breaks lines between words', async () => {
-  const { stdout } = await onTerminal(['doctor', '--config', join(hub.directory, 'latchkey.toml')], {}, 80).ended;
+  const { stdout } = await startOnTerminal(['doctor', '--config', join(hub.directory, 'latchkey.toml')], {}, 80).ended;
   const lines = stdout.trimEnd().split('\r\n');
   const checks = lines.filter((line) => /^(ok|warn|fail) /.test(line));
   expect(lines.length).toBeGreaterThan(checks.length);
@@ -66,7 +66,7 @@ it('keeps its columns on a terminal of 80 columns, and breaks lines between word
 
 it('finds nothing wrong with a healthy hub, and says so in a line for each check', async () => {
   const { status, stdout, stderr } = await hub.cli('doctor', '--json');
-  const { checks } = JSON.parse(stdout) as { checks: Finding[] };
+  const { checks } = JSON.parse(stdout) as { checks: NamedCheckResult[] };
   expect(checks.filter(({ result }) => result !== 'ok')).toEqual([]);
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
   expect(Object.keys(checks[0] ?? {})).toEqual(['name', 'result', 'detail']);
@@ -130,7 +130,7 @@ it('writes an archive that says all, and holds no secret', async () => {
   expect(JSON.parse(stdout)).toMatchObject({ bundle: file });
   expect(statSync(file).mode & 0o777).toBe(0o600);
   const files = await unpacked(file);
-  const leaksIn = secretSearch(secrets);
+  const leaksIn = createSecretSearch(secrets);
   expect(leaksIn(Buffer.from(journal.join('\n')))).not.toEqual([]);
   for (const [name, text] of files) expect(leaksIn(Buffer.from(text)), name).toEqual([]);
   expect(leaksIn(gunzipSync(readFileSync(file)))).toEqual([]);

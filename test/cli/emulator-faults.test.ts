@@ -1,11 +1,11 @@
 import { request } from 'undici';
 import { expect, test } from 'vitest';
-import { latchkey, start } from './command.ts';
+import { runLatchkey, startLatchkey } from './command.ts';
 
 test('faults from the command line are in force from the start, with the chance of their seed', async () => {
   const run = async () => {
     const half = '{"kind":"status","endpoint":"whoami","status":503,"times":null,"probability":0.5}';
-    const emulator = start([
+    const emulator = startLatchkey([
       'emulator',
       '--json',
       '--seed',
@@ -39,7 +39,7 @@ test.each([
   ['--fault', '{"kind":"tls_failure","origin":"base"}', /--fault: kind: found tls_failure .* plain HTTP/],
   ['--seed', 'luck', /--seed/],
 ])('%s %s is wrong usage', async (flag, value, message) => {
-  const wrong = await latchkey(['emulator', flag, value]);
+  const wrong = await runLatchkey(['emulator', flag, value]);
   expect(wrong).toMatchObject({ status: 2, stdout: '' });
   expect(wrong.stderr).toMatch(message);
 });

@@ -7,14 +7,14 @@ import { join } from 'node:path';
 import { Agent, request } from 'undici';
 import { expect, test } from 'vitest';
 import { rememberSecrets } from '../support/logs.ts';
-import { latchkey, start } from './command.ts';
+import { runLatchkey, startLatchkey } from './command.ts';
 
 const id = '0d9c3a52-6f2a-4f0e-9a51-0d1a7c9b5e11';
 
 test.each(['SIGINT', 'SIGTERM'] as const)(
   'the first line says what it runs with; %s ends it with success',
   async (signal) => {
-    const emulator = start(['emulator', '--json', '--client', `${id}:a:secret`]);
+    const emulator = startLatchkey(['emulator', '--json', '--client', `${id}:a:secret`]);
     const line = JSON.parse((await emulator.stdout(/\n/)).split('\n')[0] ?? '') as Record<string, string>;
     expect(Object.keys(line)).toEqual(['base_url', 'frontend_url', 'client_id', 'client_secret', 'console_url']);
     expect(line).toMatchObject({ client_id: id, client_secret: 'a:secret' });
@@ -25,7 +25,7 @@ test.each(['SIGINT', 'SIGTERM'] as const)(
 );
 
 test('for people it says the same in lines of its own', async () => {
-  const emulator = start(['emulator']);
+  const emulator = startLatchkey(['emulator']);
   const text = await emulator.stdout(/console .*\n/);
   for (const word of ['base_url', 'frontend_url', 'client_id', 'client_secret']) expect(text).toContain(word);
   rememberSecrets([/client_secret +(\S+)/.exec(text)?.[1] ?? '']);
@@ -34,7 +34,7 @@ test('for people it says the same in lines of its own', async () => {
 });
 
 test('it does not say back a secret that it was given: its output may go to a journal', async () => {
-  const emulator = start(['emulator', '--client', `${id}:a-given-secret`]);
+  const emulator = startLatchkey(['emulator', '--client', `${id}:a-given-secret`]);
   const text = await emulator.stdout(/console .*\n/);
   expect(text).toMatch(/client_secret +as given\n/);
   expect(text).not.toContain('a-given-secret');
@@ -46,7 +46,7 @@ test('the options reach the emulator', async () => {
   const flags = `--host 127.0.0.1 --port 0 --frontend-port 0 --client ${id}:one-secret --user ann:pw --user bob:pw
     --auto-login --code-lifetime 30s --token-lifetime 10m --refresh-lifetime 2h --refresh-grace 1
     --on-reuse revoke-family --basic refuse --json`;
-  const emulator = start(['emulator', ...flags.split(/\s+/)]);
+  const emulator = startLatchkey(['emulator', ...flags.split(/\s+/)]);
   const line = JSON.parse(await emulator.stdout(/\n/)) as Record<string, string>;
   const answered = await fetch(`${line['base_url']}/external/oauth2helper/config/${id}`, { method: 'POST' });
   const config = (await answered.json()) as Record<string, string>;
@@ -84,7 +84,16 @@ error_body = "html"
 rate_limit = 5
 `,
   );
-  const emulator = start(['emulator', '--options', file, '--rate-limit', '7', '--refresh-grace-time', '20s', '--json']);
+  const emulator = startLatchkey([
+    'emulator',
+    '--options',
+    file,
+    '--rate-limit',
+    '7',
+    '--refresh-grace-time',
+    '20s',
+    '--json',
+  ]);
   const line = JSON.parse(await emulator.stdout(/\n/)) as Record<string, string>;
   expect(line).toMatchObject({ client_id: id, client_secret: 'file-secret' });
   const asked = await request(`${line['console_url']}settings`, { headers: { host: 'portal:8080' } });
@@ -117,14 +126,14 @@ test.each([
   await using folder = await mkdtempDisposable(join(tmpdir(), 'emulator-options-'));
   const file = join(folder.path, 'options.toml');
   await writeFile(file, text);
-  const wrong = await latchkey(['emulator', '--options', file]);
+  const wrong = await runLatchkey(['emulator', '--options', file]);
   expect(wrong).toMatchObject({ status: 2, stdout: '' });
   expect(wrong.stderr).toMatch(problem);
   expect(wrong.stderr).not.toContain('hush-hush');
 });
 
 test('an options file that is not there is named', async () => {
-  const wrong = await latchkey(['emulator', '--options', '/nonexistent.toml']);
+  const wrong = await runLatchkey(['emulator', '--options', '/nonexistent.toml']);
   expect(wrong).toMatchObject({ status: 2, stderr: expect.stringContaining('/nonexistent.toml: ') });
 });
 
@@ -147,20 +156,20 @@ test.each([
   [['--tls', '--ca-file', '/nowhere/ca.pem'], /--ca-file: found \/nowhere\/ca.pem, which can't be written \(ENOENT\)/],
   [['now'], /too many arguments/],
 ])('%j is wrong usage', async (args, problem) => {
-  const wrong = await latchkey(['emulator', ...args]);
+  const wrong = await runLatchkey(['emulator', ...args]);
   expect(wrong).toMatchObject({ status: 2, stdout: '' });
   expect(wrong.stderr).toMatch(problem);
   expect(wrong.stderr).not.toContain('hush-hush');
 });
 
 test('a state file that can not be used is a failure in one line', async () => {
-  const failed = await start(['emulator', '--state', '/dev/null/state']).ended;
+  const failed = await startLatchkey(['emulator', '--state', '/dev/null/state']).ended;
   expect(failed).toMatchObject({ status: 1, stdout: '' });
   expect(failed.stderr).toMatch(/^latchkey: the state \/dev\/null\/state can't be opened \(ENOTDIR\): choose .*\n$/);
 });
 
 test('with TLS the first line names the file of the CA, which goes with the emulator', async () => {
-  const emulator = start(['emulator', '--tls', '--json']);
+  const emulator = startLatchkey(['emulator', '--tls', '--json']);
   const line = JSON.parse(await emulator.stdout(/\n/)) as Record<string, string>;
   rememberSecrets([line['client_secret'] ?? '']);
   const dispatcher = new Agent({ connect: { ca: readFileSync(line['ca_file'] ?? '', 'utf8') } });
@@ -177,7 +186,7 @@ test('a port that is taken is a failure that names it, and the way out', async (
   const address = other.address();
   const port = typeof address === 'object' ? address?.port : 0;
   try {
-    const failed = await start(['emulator', '--port', String(port)]).ended;
+    const failed = await startLatchkey(['emulator', '--port', String(port)]).ended;
     expect(failed).toMatchObject({ status: 1, stdout: '' });
     expect(failed.stderr).toMatch(new RegExp(`^latchkey: .*--port.*${port}\\n$`));
   } finally {
@@ -186,7 +195,7 @@ test('a port that is taken is a failure that names it, and the way out', async (
 });
 
 test('it goes on when nobody reads its output any more', async () => {
-  const emulator = start(['emulator', '--json']);
+  const emulator = startLatchkey(['emulator', '--json']);
   const line = JSON.parse(await emulator.stdout(/\n/)) as Record<string, string>;
   rememberSecrets([line['client_secret'] ?? '']);
   const closed = once(emulator.process.stdout ?? emulator.process, 'close');

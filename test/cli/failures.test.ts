@@ -6,8 +6,8 @@ import { HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { startPortal } from '../support/portal.ts';
 import { setUpOnce } from '../support/set-up.ts';
-import { latchkey } from './command.ts';
-import type { Ended } from './kept.ts';
+import { runLatchkey } from './command.ts';
+import type { CliResult } from './shared-process.ts';
 
 let emulator: Emulator;
 let hub: HubProcess;
@@ -31,7 +31,7 @@ setUpOnce(async (parts) => {
 });
 
 /** One line: what happened, where, and what to do about it. */
-function expectOneLine({ stdout, stderr }: Ended, says: RegExp): void {
+function expectOneLine({ stdout, stderr }: CliResult, says: RegExp): void {
   expect(stdout).toBe('');
   expect(stderr).toMatch(/^latchkey: [^\n]{20,}\n$/);
   expect(stderr).toMatch(says);
@@ -68,7 +68,7 @@ describe('a command that fails says in one line what, where and what to do', () 
     ['invite --portal elsewhere', /no portal elsewhere: the configuration has home/],
     ['notify --test', /no hook is configured: set command or webhook in \[notify\]/],
   ])('%s', async (args, says) => {
-    const failed = await latchkey([...args.split(' '), '--config', config]);
+    const failed = await runLatchkey([...args.split(' '), '--config', config]);
     expect(failed.status).toBe(1);
     expectOneLine(failed, says);
   });
@@ -85,7 +85,7 @@ describe('a command that fails says in one line what, where and what to do', () 
       /passphrase is too weak: use at least/,
     ],
   ])('%s', async (_, args, says) => {
-    const failed = await latchkey([...args(), '--config', config]);
+    const failed = await runLatchkey([...args(), '--config', config]);
     expect(failed.status).toBe(1);
     expectOneLine(failed, says);
   });

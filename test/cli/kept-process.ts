@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 import { MAIN } from '../support/program.ts';
 
 /** What is sent to it. */
-export interface KeptCommand {
+export interface SharedProcessCommand {
   readonly args: readonly string[];
   readonly env: NodeJS.ProcessEnv;
 }
@@ -14,7 +14,7 @@ export interface KeptCommand {
 EventEmitter.defaultMaxListeners = 0;
 const { run } = (await import(join(dirname(MAIN), 'cli/program.js'))) as typeof import('../../src/cli/program.ts');
 
-process.on('message', async ({ args, env }: KeptCommand) => {
+process.on('message', async ({ args, env }: SharedProcessCommand) => {
   for (const name of Object.keys(process.env)) delete process.env[name];
   Object.assign(process.env, env);
   process.exitCode = 0;

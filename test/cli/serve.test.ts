@@ -2,11 +2,11 @@ import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { pin } from '../../src/system/x509/certificates.ts';
-import { start } from './command.ts';
+import { spkiFingerprint } from '../../src/system/x509/certificates.ts';
+import { startLatchkey } from './command.ts';
 
 test('test mode says what to set for the examples of an appliance', async () => {
-  const hub = start(['serve', '--test-mode'], {
+  const hub = startLatchkey(['serve', '--test-mode'], {
     XDG_STATE_HOME: mkdtempSync(join(tmpdir(), 'lk-')),
     LATCHKEY_LAN_ADDRESS: '127.0.0.1',
     LATCHKEY_LAN_LISTEN: '127.0.0.1',
@@ -19,7 +19,7 @@ test('test mode says what to set for the examples of an appliance', async () => 
     const set = Object.fromEntries(line.split(' ').map((word) => word.split(/=(.*)/s, 2)));
     expect(Object.keys(set)).toEqual(['HUB', 'HUB_HTTP', 'PIN', 'CLOUD']);
     expect(set['HUB']).toMatch(/^https:\/\/127\.0\.0\.1:\d+$/);
-    expect(pin(await (await fetch(`${set['HUB_HTTP']}/ca.pem`)).text())).toBe(set['PIN']);
+    expect(spkiFingerprint(await (await fetch(`${set['HUB_HTTP']}/ca.pem`)).text())).toBe(set['PIN']);
     expect((await fetch(`${set['CLOUD']}/api/whoami`)).status).toBe(401);
   } finally {
     hub.process.kill('SIGTERM');

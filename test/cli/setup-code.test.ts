@@ -1,7 +1,7 @@
 import { beforeEach, expect, test } from 'vitest';
-import { onTerminal, sharedHousehold } from './command.ts';
+import { shareFakeAdministration, startOnTerminal } from './command.ts';
 
-const hub = sharedHousehold();
+const hub = shareFakeAdministration();
 
 beforeEach(() => {
   hub.household.setup = { code: 'BCDF-GHJK-LMNP', page: 'https://192.168.1.7:8443/', rotations: 0 };
@@ -12,7 +12,7 @@ test('where nobody looks, the code stands alone on standard output', async () =>
 });
 
 test('a person at a terminal sees the page’s address too, and a QR code that signs a phone in once', async () => {
-  const { status, stdout } = await onTerminal(['setup-code'], hub.env, 80).ended;
+  const { status, stdout } = await startOnTerminal(['setup-code'], hub.env, 80).ended;
   expect(status).toBe(0);
   expect(stdout).toContain('Setup code   BCDF-GHJK-LMNP\r\n');
   expect(stdout).toMatch(/Page {9}https:\/\/192\.168\.1\.7:8443\/\r\n$/);
@@ -27,7 +27,7 @@ test('a person at a terminal sees the page’s address too, and a QR code that s
 });
 
 test('a terminal that is too narrow for the QR code gets the address all the same', async () => {
-  const { status, stdout } = await onTerminal(['setup-code'], hub.env, 30).ended;
+  const { status, stdout } = await startOnTerminal(['setup-code'], hub.env, 30).ended;
   expect(status).toBe(0);
   expect(stdout).toMatch(/too narrow\s+for\s+the\s+QR\s+code/);
   expect(stdout).toContain('/sign-in/');

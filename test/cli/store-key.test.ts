@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import { toWire } from '../../src/control/administration.ts';
-import { sharedHousehold } from './command.ts';
+import { toWire } from '../../src/control/route-handlers.ts';
+import { shareFakeAdministration } from './command.ts';
 
-const hub = sharedHousehold();
+const hub = shareFakeAdministration();
 
 test('another store key is said in one sentence, and as JSON', async () => {
   expect(await hub.latchkey('store-key', '--rotate')).toMatchObject({

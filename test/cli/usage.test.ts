@@ -3,20 +3,20 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { root } from '../project/checkout.ts';
 import { logFolder } from '../support/logs.ts';
-import { latchkey, runHousehold, shell } from './command.ts';
-import { everyHelp } from './manual/help-texts.ts';
+import { runLatchkey, runShell, serveFakeAdministration } from './command.ts';
+import { allHelpTexts } from './manual/help-texts.ts';
 
 test('--version needs no configuration', async () => {
   const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string };
   const env = { LATCHKEY_CONFIG: '/nowhere.toml' };
-  expect(await latchkey(['--version'], env)).toMatchObject({ status: 0, stdout: `${version}\n`, stderr: '' });
+  expect(await runLatchkey(['--version'], env)).toMatchObject({ status: 0, stdout: `${version}\n`, stderr: '' });
 });
 
-test.each(everyHelp().map(({ path }) => ['latchkey', ...path].join(' ')))(
+test.each(allHelpTexts().map(({ path }) => ['latchkey', ...path].join(' ')))(
   '%s --help shows how to use it, without a configuration',
   async (command) => {
     const args = [...command.split(' ').slice(1), '--help'];
-    const helped = await latchkey(args, { LATCHKEY_CONFIG: '/nowhere.toml' });
+    const helped = await runLatchkey(args, { LATCHKEY_CONFIG: '/nowhere.toml' });
     expect(helped).toMatchObject({ status: 0, stderr: '' });
     expect(helped.stdout).toMatch(/^Usage: latchkey /);
     expect(helped.stdout).toContain('--config <file>');
@@ -27,7 +27,7 @@ test.each([
   ['invite', '1h'],
   ['registration open', '10m'],
 ])('the help of %s says once what is the default', async (command, value) => {
-  const { stdout } = await latchkey([...command.split(' '), '--help']);
+  const { stdout } = await runLatchkey([...command.split(' '), '--help']);
   expect(stdout).toContain(`(default: ${value})`);
   expect(stdout).not.toMatch(/the default|default: \d{3}/);
 });
@@ -38,7 +38,7 @@ test.each([
   ['help appliance', 'appliance'],
   ['help', ''],
 ])('%s shows the help of that command', async (args, command) => {
-  const helped = await latchkey(args.split(' '));
+  const helped = await runLatchkey(args.split(' '));
   expect(helped).toMatchObject({ status: 0, stderr: '' });
   expect(helped.stdout).toMatch(new RegExp(`^Usage: latchkey ${command} ?\\[options\\]`));
 });
@@ -71,7 +71,7 @@ test.each([
   [['status', '--config'], /--config.*argument missing/],
   [['--frobnicate'], /unknown option '--frobnicate'/],
 ])('%j is wrong usage', async (args, problem) => {
-  const wrong = await latchkey(args);
+  const wrong = await runLatchkey(args);
   expect(wrong).toMatchObject({ status: 2, stdout: '' });
   expect(wrong.stderr).toMatch(problem);
 });
@@ -79,7 +79,7 @@ test.each([
 test.each(['status --json', 'pair a', 'appliance list'])(
   'without a hub, %s fails with one line that says what to do',
   async (args) => {
-    const failed = await latchkey(args.split(' '), { LATCHKEY_HUB_CONTROL_SOCKET: '/nowhere/control.sock' });
+    const failed = await runLatchkey(args.split(' '), { LATCHKEY_HUB_CONTROL_SOCKET: '/nowhere/control.sock' });
     expect(failed).toMatchObject({ status: 1, stdout: '' });
     expect(failed.stderr).toMatch(
       /^latchkey: no hub is running here \(\/nowhere\/control\.sock is not there.*"sudo systemctl start latchkey".*"latchkey serve".*--config\n$/,
@@ -88,7 +88,7 @@ test.each(['status --json', 'pair a', 'appliance list'])(
 );
 
 test('--config is taken before and after the name of a command, and instead of LATCHKEY_CONFIG', async () => {
-  await using hub = await runHousehold();
+  await using hub = await serveFakeAdministration();
   hub.household.set({ name: 'wallbox' });
   const file = join(logFolder(), `config-${process.pid}.toml`);
   writeFileSync(file, `[hub]\ncontrol_socket = "${hub.env.LATCHKEY_HUB_CONTROL_SOCKET}"\n`);
@@ -99,21 +99,21 @@ test('--config is taken before and after the name of a command, and instead of L
     ['appliance', 'list', '--json', '--config', file],
     ['appliance', 'list', `--config=${file}`, '--json'],
   ]) {
-    const listed = await latchkey(args, elsewhere);
+    const listed = await runLatchkey(args, elsewhere);
     expect(listed.stderr).toBe('');
     expect(JSON.parse(listed.stdout)).toMatchObject([{ name: 'wallbox' }]);
   }
-  expect(await latchkey(['status'], { LATCHKEY_CONFIG: file })).toMatchObject({ status: 0 });
-  const missing = await latchkey(['status'], elsewhere);
+  expect(await runLatchkey(['status'], { LATCHKEY_CONFIG: file })).toMatchObject({ status: 0 });
+  const missing = await runLatchkey(['status'], elsewhere);
   expect(missing).toMatchObject({ status: 1, stderr: expect.stringContaining('/nowhere.toml') });
 });
 
 test('a user who may not speak to the hub is told which group to join', async () => {
-  await using hub = await runHousehold();
+  await using hub = await serveFakeAdministration();
   chmodSync(hub.env.LATCHKEY_HUB_CONTROL_SOCKET, 0);
   // Also root is refused, once it has no capabilities.
   const unprivileged = process.getuid?.() === 0 ? 'setpriv --inh-caps=-all --bounding-set=-all' : '';
-  const refused = await shell(`${unprivileged} $LATCHKEY status`, hub.env);
+  const refused = await runShell(`${unprivileged} $LATCHKEY status`, hub.env);
   expect(refused).toMatchObject({ status: 1, stdout: '' });
   expect(refused.stderr).toMatch(/^latchkey: this user may not speak to the hub at .*latchkey-admin.*\n$/);
 });

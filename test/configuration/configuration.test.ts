@@ -9,9 +9,9 @@ import {
   readConfiguration,
   requirePortal,
 } from '../../src/configuration/configuration.ts';
-import { controlSockets } from '../../src/configuration/file.ts';
-import { InvalidKey } from '../../src/configuration/issues.ts';
-import { sha256 } from '../../src/system/compare.ts';
+import { controlSocketCandidates } from '../../src/configuration/file.ts';
+import { InvalidKeyFailure } from '../../src/configuration/validation.ts';
+import { sha256 } from '../../src/system/secret-hash.ts';
 import { stateFolder } from '../support/state-folder.ts';
 
 const SECRET = 'portal-secret-0815';
@@ -64,8 +64,8 @@ function load(toml: string, env: NodeJS.ProcessEnv = {}): Promise<Configuration>
 /** What is read of a configuration all the same, and each key that is wrong with the line that says so. */
 async function reading(toml: string, env: NodeJS.ProcessEnv = {}) {
   writeFileSync(file, toml);
-  const { configuration, faults } = await readConfiguration(file, { HOME: folder.path, ...env });
-  const keys = faults.map((fault) => (fault instanceof InvalidKey ? fault.key : 'the file'));
+  const { configuration, errors: faults } = await readConfiguration(file, { HOME: folder.path, ...env });
+  const keys = faults.map((fault) => (fault instanceof InvalidKeyFailure ? fault.key : 'the file'));
   return { configuration, keys, lines: faults.map(({ message }) => message) };
 }
 
@@ -529,9 +529,9 @@ describe('where things are', () => {
       controlSocket: join(folder.path, 'run/hub.sock'),
     });
     expect(configuration.portals[0]?.clientSecret.reveal()).toBe(SECRET);
-    expect(await controlSockets(file, {})).toEqual([configuration.controlSocket]);
+    expect(await controlSocketCandidates(file, {})).toEqual([configuration.controlSocket]);
     const other = await load('hub.state_dir = "state"');
-    expect(await controlSockets(file, {})).toEqual([other.controlSocket]);
+    expect(await controlSocketCandidates(file, {})).toEqual([other.controlSocket]);
   });
 
   it('LATCHKEY_CONFIG names the file, and an option goes before it', async () => {

@@ -5,30 +5,30 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client, type Dispatcher } from 'undici';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { toWire } from '../../src/control/administration.ts';
-import { connectControl } from '../../src/control/client.ts';
-import { type ControlServer, serveControl } from '../../src/control/server.ts';
+import { connectControlClient } from '../../src/control/client.ts';
+import { toWire } from '../../src/control/route-handlers.ts';
+import { type ControlServer, startControlServer } from '../../src/control/server.ts';
 import type { HistoryEntry } from '../../src/core/reports/history.ts';
 import { createLog } from '../../src/system/log.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { waitFor } from '../support/wait-for.ts';
-import { Household } from './household.ts';
+import { FakeAdministration } from './fake-administration.ts';
 
 const PASSPHRASE = 'a passphrase that is seen nowhere';
 rememberSecrets([PASSPHRASE]);
 
 const link = { event: 'waiting', authorizeUrl: 'https://portal.example/authorize?state=1', expiresIn: 900 } as const;
 
-let household: Household;
+let household: FakeAdministration;
 let server: ControlServer;
 let logged: string[];
 let client: Client;
 
 beforeEach(async () => {
-  household = new Household();
+  household = new FakeAdministration();
   household.set({ name: 'wallbox', state: 'active', scope: 'Monitoring RemoteControl' });
   logged = [];
-  server = await serveControl({
+  server = await startControlServer({
     path: join(mkdtempSync(join(tmpdir(), 'lk-')), 'control.sock'),
     administration: household,
     log: createLog('debug', { write: (line) => logged.push(line) }),
@@ -62,7 +62,7 @@ test('everything a person may ask comes back as the command line prints it', asy
     status: 200,
     answer: { hub: toWire(household.hub), appliances: [{ name: 'wallbox', state: 'active', last_refresh: null }] },
   });
-  expect((await ask('GET', '/v1/ca')).answer).toEqual(household.authority());
+  expect((await ask('GET', '/v1/ca')).answer).toEqual(household.caStatus());
   const added = await ask('POST', '/v1/appliances', { body: '{"name":"heatpump","scope":"A B"}', headers: json });
   expect(added.status).toBe(201);
   expect(added.answer).toEqual({
@@ -150,7 +150,7 @@ test('no secret gets into the log', async () => {
 
 test('a pairing is followed live, from how it stands to its end', async () => {
   household.script = [{ event: 'connecting', problem: null, expiresIn: 900 }];
-  await using control = await connectControl([server.path]);
+  await using control = await connectControlClient([server.path]);
   const id = await control.pair('wallbox');
   const seen: string[] = [];
   for await (const report of control.followPairing(id, new AbortController().signal)) {
@@ -163,7 +163,7 @@ test('a pairing is followed live, from how it stands to its end', async () => {
 });
 
 test('an answer of a hub of another version is refused with what to look at', async () => {
-  await using control = await connectControl([server.path]);
+  await using control = await connectControlClient([server.path]);
   const line = { kind: 'melted', why: null, first: '2031-05-05T22:10:00Z', last: '2031-05-05T22:10:00Z', count: 1 };
   household.history = async () => [line as unknown as HistoryEntry];
   await expect(control.history('wallbox')).rejects.toMatchObject({
@@ -174,7 +174,7 @@ test('an answer of a hub of another version is refused with what to look at', as
 
 test('a follower that goes is let go, and ends without an error', async () => {
   household.script = [link];
-  await using control = await connectControl([server.path]);
+  await using control = await connectControlClient([server.path]);
   const id = await control.pair('wallbox');
   const stop = new AbortController();
   for await (const _ of control.followPairing(id, stop.signal)) {
@@ -187,13 +187,13 @@ test('a follower that goes is let go, and ends without an error', async () => {
 test('closing ends open event streams, idle connections and hanging requests at once', async () => {
   household.script = [link];
   household.portal = new Promise(() => {});
-  await using control = await connectControl([server.path]);
+  await using control = await connectControlClient([server.path]);
   const id = await control.pair('wallbox');
   const following = expect(async () => {
     for await (const _ of control.followPairing(id, new AbortController().signal)) await Promise.resolve();
   }).rejects.toMatchObject({ code: 'hub_stopping' });
   const hanging = expect(client.request({ method: 'GET', path: '/v1/appliances/wallbox/token' })).rejects.toThrow();
-  await using idle = await connectControl([server.path]);
+  await using idle = await connectControlClient([server.path]);
   await idle.status();
   await waitFor(() => expect(household.pairings.get(id)?.followers).toBe(1));
 
@@ -227,7 +227,7 @@ test.each([
   const text = JSON.stringify(body);
   const headers = `host: hub\r\ncontent-type: application/json\r\ncontent-length: ${text.length}`;
   gone.write(`POST ${path} HTTP/1.1\r\n${headers}\r\n\r\n${text}`);
-  await waitFor(() => expect(household.asked).toBe(1));
+  await waitFor(() => expect(household.restoreAndReloadCalls).toBe(1));
   gone.destroy();
   await once(gone, 'close');
   // The server has heard of it by the time that it answers somebody who came later.

@@ -13,18 +13,23 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
-import { connectControl } from '../../src/control/client.ts';
-import { serveControl } from '../../src/control/server.ts';
+import { connectControlClient } from '../../src/control/client.ts';
+import { startControlServer } from '../../src/control/server.ts';
 import { groupId } from '../../src/control/socket-file.ts';
 import { createLog } from '../../src/system/log.ts';
-import { Household } from './household.ts';
+import { FakeAdministration } from './fake-administration.ts';
 
 function newPath(): string {
   return join(mkdtempSync(join(tmpdir(), 'lk-')), 'control.sock');
 }
 
 function serve(path: string, group?: string, log = createLog('silent')) {
-  return serveControl({ path, administration: new Household(), log, ...(group === undefined ? {} : { group }) });
+  return startControlServer({
+    path,
+    administration: new FakeAdministration(),
+    log,
+    ...(group === undefined ? {} : { group }),
+  });
 }
 
 /** The line of /etc/group that this process's group has. */
@@ -98,7 +103,7 @@ test("a dead daemon's socket is taken over", async () => {
   const path = newPath();
   leaveDeadSocket(path);
   await using _ = await serve(path);
-  await using control = await connectControl([path]);
+  await using control = await connectControlClient([path]);
   expect((await control.status()).hub.name).toBe('Cellar hub');
   expect(readdirSync(dirname(path))).toEqual(['control.sock']);
 });
@@ -110,7 +115,7 @@ test("a living daemon's socket is not, and it stays at work", async () => {
     code: 'control_socket_taken',
     message: expect.stringContaining(path),
   });
-  await using control = await connectControl([path]);
+  await using control = await connectControlClient([path]);
   expect((await control.status()).hub.name).toBe('Cellar hub');
   expect(readdirSync(dirname(path))).toEqual(['control.sock']);
 });
@@ -122,7 +127,7 @@ test('of eight daemons that start together one wins', async () => {
   expect(winners).toHaveLength(1);
   for (const one of all)
     if (one.status === 'rejected') expect(one.reason).toMatchObject({ code: 'control_socket_taken' });
-  await using control = await connectControl([path]);
+  await using control = await connectControlClient([path]);
   await control.status();
   expect(readdirSync(dirname(path))).toEqual(['control.sock']);
   for (const { value } of winners) await value[Symbol.asyncDispose]();
@@ -135,7 +140,7 @@ test("closing leaves a successor's socket alone", async () => {
   unlinkSync(path);
   await using _ = await serve(path);
   await first[Symbol.asyncDispose]();
-  await using control = await connectControl([path]);
+  await using control = await connectControlClient([path]);
   expect((await control.status()).hub.name).toBe('Cellar hub');
 });
 
@@ -170,7 +175,7 @@ test('a directory that can not be written to is named, with the key', async () =
 test('without a hub the command line says where it looked, and what to do', async () => {
   const dead = newPath();
   leaveDeadSocket(dead);
-  await expect(connectControl(['/nowhere/control.sock', dead])).rejects.toMatchObject({
+  await expect(connectControlClient(['/nowhere/control.sock', dead])).rejects.toMatchObject({
     code: 'hub_not_running',
     message: expect.stringMatching(/\/nowhere\/control\.sock is not there.*is dead.*latchkey serve.*--config/),
   });
@@ -181,7 +186,7 @@ test('the first socket that somebody listens on is taken', async () => {
   leaveDeadSocket(dead);
   const path = newPath();
   await using _ = await serve(path);
-  await using control = await connectControl(['/nowhere/control.sock', dead, path]);
+  await using control = await connectControlClient(['/nowhere/control.sock', dead, path]);
   expect((await control.status()).hub.name).toBe('Cellar hub');
 });
 
@@ -193,7 +198,7 @@ test('something that does not speak for a hub is no hub', async () => {
   });
   await new Promise<void>((resolve) => other.listen(path, resolve));
   try {
-    await using control = await connectControl([path]);
+    await using control = await connectControlClient([path]);
     await expect(control.status()).rejects.toMatchObject({ code: 'unexpected' });
   } finally {
     other.close();

@@ -1,22 +1,22 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { checkClientId, checkName, checkScope, sameScope } from '../../src/core/appliances/appliance.ts';
+import { checkApplianceName, checkClientId, checkScope, sameScope } from '../../src/core/appliances/appliance.ts';
 
 test.each(['a', '7', 'wallbox', 'heat-pump-2', 'a-', '0-0', 'x'.repeat(63)])('%s can be an appliance name', (name) => {
-  expect(checkName(name)).toBe(name);
+  expect(checkApplianceName(name)).toBe(name);
 });
 
 test.each(['', '-a', 'A', 'wall box', 'wallbox\n', 'wärme', 'a_b', 'a.b', '../a', 'x'.repeat(64)])(
   '%j can not be an appliance name, and the message says what can',
   (name) => {
-    expect(() => checkName(name)).toThrow(
+    expect(() => checkApplianceName(name)).toThrow(
       expect.objectContaining({ code: 'name_invalid', message: expect.stringContaining('use 1 to 63 of a-z, 0-9') }),
     );
   },
 );
 
 test('a very long name is not repeated whole', () => {
-  expect(() => checkName('!'.repeat(100_000))).toThrow(/^.{0,300}$/);
+  expect(() => checkApplianceName('!'.repeat(100_000))).toThrow(/^.{0,300}$/);
 });
 
 test.each([

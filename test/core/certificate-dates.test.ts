@@ -1,24 +1,25 @@
 import { expect, test } from 'vitest';
-import { clockAtFault } from '../../src/core/clock.ts';
-import { afterFailure } from '../../src/core/grants/refresh.ts';
-import { at, grantOf, HOUR, MINUTE, SECOND } from './samples.ts';
+import { clockFaultMessage } from '../../src/core/clock.ts';
+import { afterFailure } from '../../src/core/grants/refresh-state.ts';
+import { HOUR, instantAt, MINUTE, SECOND, sampleGrant } from './samples.ts';
 
-const in1970 = { ...at(30 * SECOND), wall: 30 * SECOND };
+const in1970 = { ...instantAt(30 * SECOND), wall: 30 * SECOND };
 
 test('a clock that nothing has confirmed may be why a certificate is refused, and both are named', () => {
-  expect(clockAtFault('not_yet_valid', in1970, null)).toBe(
+  expect(clockFaultMessage('not_yet_valid', in1970, null)).toBe(
     "The hub's clock says 1970-01-01T00:00:30Z, and nothing has confirmed it yet: by it the portal's certificate is not valid yet. The hub goes on by itself as soon as the clock is set",
   );
-  expect(clockAtFault('expired', at(0), null)).toContain("the portal's certificate has expired");
+  expect(clockFaultMessage('expired', instantAt(0), null)).toContain("the portal's certificate has expired");
 });
 
 test('a clock that was confirmed and has jumped since is named with the right time', () => {
-  const confirmed = { wall: at(0).wall, at: at(0) };
-  expect(clockAtFault('not_yet_valid', in1970, confirmed)).toContain('but it is 2031-05-05T06:00:30Z');
+  const confirmed = { wall: instantAt(0).wall, at: instantAt(0) };
+  expect(clockFaultMessage('not_yet_valid', in1970, confirmed)).toContain('but it is 2031-05-05T06:00:30Z');
 });
 
 test('with a clock that is right to five minutes it is the certificate that is at fault', () => {
-  const fault = (off: number) => clockAtFault('expired', at(HOUR), { wall: at(0).wall + off, at: at(0) });
+  const fault = (off: number) =>
+    clockFaultMessage('expired', instantAt(HOUR), { wall: instantAt(0).wall + off, at: instantAt(0) });
   expect([fault(0), fault(MINUTE), fault(5 * MINUTE - 1)]).toEqual([null, null, null]);
   expect(fault(5 * MINUTE)).toContain('but it is 2031-05-05T07:05:00Z');
   expect(fault(-5 * MINUTE)).toContain('but it is 2031-05-05T06:55:00Z');
@@ -26,15 +27,19 @@ test('with a clock that is right to five minutes it is the certificate that is a
 
 test('a refresh that fails so waits for the clock, and keeps grant, token and refresh token', () => {
   const context = { now: in1970, confirmed: null, retryLostAnswer: 'early', fraction: 1 } as const;
-  const outcome = { kind: 'not_sent', detail: 'certificate is not yet valid', certificate: 'not_yet_valid' } as const;
-  const state = afterFailure(grantOf(), { kind: 'good' }, outcome, context);
+  const outcome = {
+    kind: 'not_sent',
+    detail: 'certificate is not yet valid',
+    certificateError: 'not_yet_valid',
+  } as const;
+  const state = afterFailure(sampleGrant(), { kind: 'good' }, outcome, context);
   expect(state).toMatchObject({
     doubt: null,
     refused: null,
     health: { kind: 'failing', waitsForClock: true, problem: { code: 'clock_unknown' } },
   });
   const right = { ...context, confirmed: { wall: in1970.wall, at: in1970 } };
-  expect(afterFailure(grantOf(), { kind: 'good' }, outcome, right).health).toMatchObject({
+  expect(afterFailure(sampleGrant(), { kind: 'good' }, outcome, right).health).toMatchObject({
     problem: { code: 'portal_unreachable' },
   });
 });

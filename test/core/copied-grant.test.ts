@@ -1,14 +1,14 @@
 import { expect, test } from 'vitest';
-import { dueAt } from '../../src/core/grants/health.ts';
-import { afterFailure, stateAtStart } from '../../src/core/grants/refresh.ts';
+import { nextAttemptAt } from '../../src/core/grants/refresh-health.ts';
+import { afterFailure, stateAtStart } from '../../src/core/grants/refresh-state.ts';
 import type { RetryContext } from '../../src/core/grants/retry-delays.ts';
-import { at, grantOf, HOUR, MINUTE } from './samples.ts';
+import { HOUR, instantAt, MINUTE, sampleGrant } from './samples.ts';
 
 const made = Date.UTC(2031, 4, 5, 3, 23);
 const doubt = { kind: 'copy', lostAt: { boot: '', uptime: 0, wall: made }, sends: 0 } as const;
-const grant = grantOf({ doubt });
+const grant = sampleGrant({ doubt });
 const when = (uptime: number, retryLostAnswer: 'early' | 'late'): RetryContext => ({
-  now: at(uptime),
+  now: instantAt(uptime),
   confirmed: null,
   retryLostAnswer,
   fraction: 0.5,
@@ -31,8 +31,8 @@ test('a grant of a copy says which copy that is, and keeps saying so while the p
 
 test('with retry_lost_answer late its refresh token rests until the token at hand has ended', () => {
   const { health } = stateAtStart(grant, null, when(10 * MINUTE, 'late'));
-  const timing = { ...when(10 * MINUTE, 'late'), since: 0, jitterOffset: 0, lastForcedRefresh: null };
-  expect(dueAt(grant, health, timing)).toBe(at(HOUR).uptime + 1000);
+  const timing = { ...when(10 * MINUTE, 'late'), startedAt: 0, jitterOffset: 0, lastForcedRefresh: null };
+  expect(nextAttemptAt(grant, health, timing)).toBe(instantAt(HOUR).uptime + 1000);
 });
 
 test('refused, it says what may have happened; an answer lost on the way does not hide that', () => {

@@ -3,9 +3,9 @@ import { join } from 'node:path';
 import * as v from 'valibot';
 import { describe, expect, it } from 'vitest';
 import { exitStatusOf, statusText } from '../../src/cli/status/text.ts';
-import { toWire } from '../../src/control/administration.ts';
-import { type StatusAnswer, statusAnswer } from '../../src/control/messages.ts';
-import type { ApplianceStatus, HouseStatus, HubProblem } from '../../src/core/administration.ts';
+import { type StatusResponse, statusResponseSchema } from '../../src/control/messages.ts';
+import { toWire } from '../../src/control/route-handlers.ts';
+import type { ApplianceStatus, HubProblem, StatusReport } from '../../src/core/administration.ts';
 import {
   APPLIANCE_CONDITION_CODES,
   type Condition,
@@ -13,30 +13,30 @@ import {
   HUB_CONDITION_CODES,
   type HubConditionCode,
 } from '../../src/core/health/condition.ts';
-import { judge } from '../../src/core/health/judge.ts';
+import { deriveConditions } from '../../src/core/health/derive-conditions.ts';
 import { HUB_PROBLEM_CODES, type Notice } from '../../src/core/reports/notice.ts';
-import { noticeOf, noticeOfHub } from '../../src/core/reports/notices.ts';
+import { applianceNotice, hubNotice } from '../../src/core/reports/notice-policy.ts';
 import { PROBLEM_CODES } from '../../src/core/reports/problem.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { statusLine } from '../../src/daemon/status-line.ts';
 import type { CheckResult } from '../../src/doctor/check-result.ts';
 import { checkAppliances, checkHub } from '../../src/doctor/checks/hub.ts';
 import { checkStore } from '../../src/doctor/checks/state.ts';
-import { type DoctorContext, gather } from '../../src/doctor/context.ts';
+import { createDoctorContext, type DoctorContext } from '../../src/doctor/context.ts';
 import { Counters } from '../../src/metrics/counters.ts';
 import { Exposition } from '../../src/metrics/exposition.ts';
 import { overviewPage } from '../../src/page/overview/overview.ts';
 import { en } from '../../src/page/texts/en.ts';
 import { version } from '../../src/system/version.ts';
-import { applianceStatus, PAGE } from '../control/household.ts';
+import { applianceStatus, PAGE } from '../control/fake-administration.ts';
 import { root } from '../project/checkout.ts';
-import { waitingForApproval } from '../support/registrants.ts';
+import { waitingForApproval } from '../support/registration-samples.ts';
 
 const NOW = Date.parse('2031-05-05T08:00:00Z');
 const SINCE = '2031-05-05T06:00:00Z';
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
-const SESSION = { cookie: new Secret('a-cookie-of-the-table'), csrf: 'the-csrf', lifetime: 60 };
+const SESSION = { cookie: new Secret('a-cookie-of-the-table'), csrfToken: 'the-csrf', lifetime: 60 };
 
 /** A state of a house: one appliance, and what is wrong with the hub as a whole. */
 interface State {
@@ -118,8 +118,8 @@ const STATES: readonly State[] = [
 async function rendered({ appliance, hub: code }: State) {
   const facts = code === undefined ? [] : [{ code, message: 'Something is wrong with the hub', since: SINCE }];
   const problems = facts.filter((one): one is HubProblem => HUB_PROBLEM_CODES.some((known) => known === one.code));
-  const conditions = judge({ appliances: [appliance], problems: facts, page: PAGE, now: NOW });
-  const status = (notices: readonly Notice[]): HouseStatus => ({
+  const conditions = deriveConditions({ appliances: [appliance], problems: facts, pageUrl: PAGE, now: NOW });
+  const status = (notices: readonly Notice[]): StatusReport => ({
     hub: {
       ...{ id: 'latchkey-1a2b3c', name: 'Cellar hub', version: version(), address: '192.168.1.7' },
       ...{
@@ -139,7 +139,7 @@ async function rendered({ appliance, hub: code }: State) {
   const now = status(noticesAfter(0, conditions, appliance));
   const page = overviewPage(later, { hubName: 'Cellar hub', texts: en }, SESSION, ['home'], NOW).body;
   const metrics = new Exposition({
-    ...{ status: async () => later, ids: () => new Map(), clockOffset: () => null, counters: new Counters() },
+    ...{ status: async () => later, applianceIds: () => new Map(), clockOffset: () => null, counters: new Counters() },
   });
   const of = (pattern: RegExp, within: string) => pattern.exec(within)?.[1] ?? '';
   return {
@@ -160,8 +160,8 @@ async function rendered({ appliance, hub: code }: State) {
   };
 }
 
-function wired(status: HouseStatus): StatusAnswer {
-  return v.parse(statusAnswer, toWire(status));
+function wired(status: StatusReport): StatusResponse {
+  return v.parse(statusResponseSchema, toWire(status));
 }
 
 /** The notices, where it has lasted for so many ms, and has failed all the while. */
@@ -172,19 +172,19 @@ function noticesAfter(
 ): Notice[] {
   const left = (expiresIn ?? 0) * 1000;
   return conditions.flatMap((condition) => {
-    if (condition.appliance === null) return noticeOfHub(condition, lasting) ?? [];
+    if (condition.appliance === null) return hubNotice(condition, lasting) ?? [];
     const isOfGrant = condition.since !== null && condition.code !== 'approval_needed';
-    const grant = isOfGrant ? { generation: 1, failing: true, left, lifetime: HOUR, overdue: null } : null;
-    const failing = isOfGrant ? { lasting, since: SINCE } : null;
-    return noticeOf({ name: condition.appliance, state, condition, grant }, failing) ?? [];
+    const grant = isOfGrant ? { generation: 1, isFailing: true, remaining: left, lifetime: HOUR, overdue: null } : null;
+    const failing = isOfGrant ? { duration: lasting, since: SINCE } : null;
+    return applianceNotice({ name: condition.appliance, state, condition, grant }, failing) ?? [];
   });
 }
 
 /** What the doctor finds where no hub and no configuration is. */
 let machine: Promise<DoctorContext> | undefined;
 
-async function findings(status: HouseStatus): Promise<readonly CheckResult[]> {
-  machine ??= gather({ file: '/nowhere/latchkey.toml', env: {} });
+async function findings(status: StatusReport): Promise<readonly CheckResult[]> {
+  machine ??= createDoctorContext({ file: '/nowhere/latchkey.toml', env: {} });
   const context: DoctorContext = { ...(await machine), hub: { kind: 'running', ...wired(status) } };
   const found = await Promise.all([checkAppliances(context), checkHub(context), checkStore(context)]);
   return found.flat();
@@ -281,7 +281,7 @@ describe.each([
 it('covers every code of a condition', () => {
   const found = STATES.flatMap(({ appliance, hub }) => {
     const problems = hub === undefined ? [] : [{ code: hub, message: '', since: SINCE }];
-    return judge({ appliances: [appliance], problems, page: PAGE, now: NOW }).map(({ code }) => code);
+    return deriveConditions({ appliances: [appliance], problems, pageUrl: PAGE, now: NOW }).map(({ code }) => code);
   });
   expect(new Set(found)).toEqual(new Set([...HUB_CONDITION_CODES, ...APPLIANCE_CONDITION_CODES]));
 });
@@ -323,7 +323,7 @@ it('is what docs/health.md shows', async () => {
 
 const INTRODUCTION = `# One judgement of health
 
-\`core/health/judge.ts\` turns what is known of the hub and its appliances into conditions: how grave each is, since when, until when an
+\`core/health/derive-conditions.ts\` turns what is known of the hub and its appliances into conditions: how grave each is, since when, until when an
 appliance is served all the same, whom it concerns, what to do. What is well has none. \`latchkey status\` and its exit status, the
 page, systemd's line, the doctor, the metrics and the notices show these conditions and judge nothing themselves.
 

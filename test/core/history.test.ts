@@ -1,25 +1,25 @@
 import { describe, expect, test } from 'vitest';
-import { type HistoryLine, newestFirst, withLine } from '../../src/core/reports/history.ts';
+import { addHistoryEntry, newestFirst, type StoredHistoryEntry } from '../../src/core/reports/history.ts';
 
 const MIDNIGHT = Date.UTC(2031, 4, 5);
 const HOUR = 3_600_000;
 
 /** Lines as text, such as `refresh_failed answer_lost 1-3 ×2`: its hours, and how often. */
-function texts(lines: readonly HistoryLine[]): string[] {
+function texts(lines: readonly StoredHistoryEntry[]): string[] {
   return lines.map(({ kind, why, first, last, count }) => {
     const hours = [first, last].map((time) => (time - MIDNIGHT) / HOUR);
     return [kind, why, hours.join('-'), `×${count}`].filter((part) => part !== null).join(' ');
   });
 }
 
-type What = readonly [HistoryLine['kind'], HistoryLine['why'], number];
+type What = readonly [StoredHistoryEntry['kind'], StoredHistoryEntry['why'], number];
 
 function historyOf(events: readonly What[]): string[] {
-  const lines = events.map(([kind, why, hour]): HistoryLine => {
+  const lines = events.map(([kind, why, hour]): StoredHistoryEntry => {
     const time = MIDNIGHT + hour * HOUR;
     return { kind, why, first: time, last: time, count: 1 };
   });
-  return texts(lines.reduce<readonly HistoryLine[]>(withLine, []));
+  return texts(lines.reduce<readonly StoredHistoryEntry[]>(addHistoryEntry, []));
 }
 
 describe('what happens becomes lines', () => {
@@ -95,7 +95,7 @@ describe('what happens becomes lines', () => {
 });
 
 describe('the newest line is shown first', () => {
-  const order = (...lines: [HistoryLine['kind'], number][]) =>
+  const order = (...lines: [StoredHistoryEntry['kind'], number][]) =>
     newestFirst(lines.map(([kind, last]) => ({ kind, why: null, first: 0, last, count: 1 }))).map(
       ({ kind, last }) => `${kind} ${last}`,
     );

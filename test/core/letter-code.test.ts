@@ -1,12 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { SETUP_CODE, USER_CODE } from '../../src/core/letter-code.ts';
+import { SETUP_CODE_FORMAT, USER_CODE_FORMAT } from '../../src/core/letter-code.ts';
 import { systemRandom } from '../../src/system/random.ts';
 
 const LETTERS = [...'BCDFGHJKLMNPQRSTVWXZ'];
 const KINDS = [
-  { name: 'a user code', kind: USER_CODE, groups: 2 },
-  { name: 'a setup code', kind: SETUP_CODE, groups: 3 },
+  { name: 'a user code', kind: USER_CODE_FORMAT, groups: 2 },
+  { name: 'a setup code', kind: SETUP_CODE_FORMAT, groups: 3 },
 ];
 
 describe.each(KINDS)('$name', ({ kind, groups }) => {
@@ -21,12 +21,12 @@ describe.each(KINDS)('$name', ({ kind, groups }) => {
     const seen = new Set<string>();
     const shape = new RegExp(`^[BCDFGHJKLMNPQRSTVWXZ]{4}(?:-[BCDFGHJKLMNPQRSTVWXZ]{4}){${groups - 1}}$`);
     for (let count = 0; count < 1000; count++) {
-      const code = kind.make(systemRandom);
+      const code = kind.generate(systemRandom);
       expect(code).toMatch(shape);
       seen.add(code);
     }
     // Two of a thousand with 34 bits are the same in one of 50,000 runs.
-    expect(seen.size).toBeGreaterThanOrEqual(kind === SETUP_CODE ? 1000 : 999);
+    expect(seen.size).toBeGreaterThanOrEqual(kind === SETUP_CODE_FORMAT ? 1000 : 999);
   });
 
   test('is read however it was typed', () => {
@@ -34,8 +34,8 @@ describe.each(KINDS)('$name', ({ kind, groups }) => {
       fc.property(codes, gapsOf, fc.boolean(), (code, gaps, small) => {
         const typed = [...(small ? code.toLowerCase() : code)].map((letter, index) => gaps[index] + letter).join('');
         const shown = code.replace(/.{4}(?!$)/g, '$&-');
-        expect(kind.read(typed + (gaps[length] ?? ''))).toBe(shown);
-        expect(kind.read(shown)).toBe(shown);
+        expect(kind.parse(typed + (gaps[length] ?? ''))).toBe(shown);
+        expect(kind.parse(shown)).toBe(shown);
       }),
     );
   });
@@ -44,7 +44,7 @@ describe.each(KINDS)('$name', ({ kind, groups }) => {
 test('every letter is as likely as any other', () => {
   const counts = new Map(LETTERS.map((letter) => [letter, 0]));
   for (let count = 0; count < 5000; count++) {
-    for (const letter of USER_CODE.make(systemRandom).replace('-', ''))
+    for (const letter of USER_CODE_FORMAT.generate(systemRandom).replace('-', ''))
       counts.set(letter, (counts.get(letter) ?? 0) + 1);
   }
   // 40,000 letters, 2000 of each: eight standard deviations are about 350.
@@ -55,7 +55,7 @@ test('every letter is as likely as any other', () => {
 test.each(['', 'BCDF', 'BCDFGHJKL', 'BCDFGHJA', 'BCDFGHJ1', 'BCDF_GHJK', 'ẞẞẞẞßßßß', `BCDFGHJK${' '.repeat(100)}`])(
   '%j is no user code',
   (typed) => {
-    expect(USER_CODE.read(typed)).toBeNull();
+    expect(USER_CODE_FORMAT.parse(typed)).toBeNull();
   },
 );
 
@@ -70,5 +70,5 @@ test.each([
   '<b>F-GHJK-LMNP',
   `BCDFGHJKLMNP${' '.repeat(100)}`,
 ])('%j is no setup code', (typed) => {
-  expect(SETUP_CODE.read(typed)).toBeNull();
+  expect(SETUP_CODE_FORMAT.parse(typed)).toBeNull();
 });

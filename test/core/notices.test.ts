@@ -1,23 +1,23 @@
 import { describe, expect, test } from 'vitest';
 import type { ApplianceStatus } from '../../src/core/administration.ts';
 import type { HubCondition } from '../../src/core/health/condition.ts';
-import { type HubFact, judge } from '../../src/core/health/judge.ts';
+import { deriveConditions, type HubConditionInput } from '../../src/core/health/derive-conditions.ts';
 import { NOTICE_CODES, type Notice, type NoticeCode } from '../../src/core/reports/notice.ts';
 import {
-  type ApplianceFacts,
-  endOf,
-  failingFor,
-  type GrantFacts,
-  isPresent,
-  isToldOnce,
-  noticeOf,
-  noticeOfHub,
-  standing,
-  staysAtStart,
-} from '../../src/core/reports/notices.ts';
+  type ApplianceNoticeInput,
+  applianceNotice,
+  currentNotice,
+  failureDuration,
+  type GrantNoticeInput,
+  hubNotice,
+  isKeptAfterRestart,
+  isNotRepeated,
+  matchesCondition,
+  resolvedMessage,
+} from '../../src/core/reports/notice-policy.ts';
 import type { ProblemCode } from '../../src/core/reports/problem.ts';
-import { applianceStatus } from '../control/household.ts';
-import { waitingForApproval } from '../support/registrants.ts';
+import { applianceStatus } from '../control/fake-administration.ts';
+import { waitingForApproval } from '../support/registration-samples.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
@@ -26,17 +26,17 @@ const PAGE = 'https://192.168.1.7:8443/';
 const NOW = Date.parse('2031-04-05T06:10:00Z');
 const since = '2031-04-05T06:07:08Z';
 
-const FAILING: GrantFacts = { generation: 3, failing: true, left: 0, lifetime: HOUR, overdue: null };
+const FAILING: GrantNoticeInput = { generation: 3, isFailing: true, remaining: 0, lifetime: HOUR, overdue: null };
 
 function facts(
-  state: ApplianceFacts['state'],
+  state: ApplianceNoticeInput['state'],
   code: ProblemCode | null,
-  grant: Partial<GrantFacts> | null = {},
+  grant: Partial<GrantNoticeInput> | null = {},
   more: Partial<ApplianceStatus> = {},
-): ApplianceFacts {
+): ApplianceNoticeInput {
   const problem = code === null ? null : { code, message: 'Something is wrong', since };
   const status = applianceStatus({ name: 'wallbox', state, problem, ...more });
-  const [condition = null] = judge({ appliances: [status], problems: [], page: PAGE, now: NOW });
+  const [condition = null] = deriveConditions({ appliances: [status], problems: [], pageUrl: PAGE, now: NOW });
   return {
     ...{ name: 'wallbox', state, condition: condition?.appliance === 'wallbox' ? condition : null },
     grant: grant === null ? null : { ...FAILING, ...grant },
@@ -48,82 +48,87 @@ function notice(code: NoticeCode, severity: Notice['severity'] = 'warning'): Not
 }
 
 describe('when an appliance has a notice', () => {
-  test.each<[what: string, facts: ApplianceFacts, lasting: number | null, code: NoticeCode | null]>([
+  test.each<[what: string, facts: ApplianceNoticeInput, lasting: number | null, code: NoticeCode | null]>([
     ['refused', facts('needs_pairing', 'refused'), null, 'pairing_needed'],
     [
       'refused, with the token at hand still good',
-      facts('needs_pairing', 'refused', { left: HOUR }),
+      facts('needs_pairing', 'refused', { remaining: HOUR }),
       null,
       'pairing_needed',
     ],
     ['its grant is of another portal, or was damaged', facts('needs_pairing', 'refused', null), null, 'pairing_needed'],
-    ['misconfigured', facts('retrying', 'misconfigured', { left: HOUR }), 0, 'misconfigured'],
+    ['misconfigured', facts('retrying', 'misconfigured', { remaining: HOUR }), 0, 'misconfigured'],
     ['out of reach, just now', facts('retrying', 'portal_unreachable'), 0, null],
     ['out of reach, less than an hour', facts('retrying', 'portal_unreachable'), HOUR - 1, null],
     ['out of reach for an hour, the token ended', facts('retrying', 'portal_unreachable'), HOUR, 'token_ending'],
     [
       '… the token of an age that nobody knows',
-      facts('retrying', 'portal_unreachable', { left: null }),
+      facts('retrying', 'portal_unreachable', { remaining: null }),
       HOUR,
       'token_ending',
     ],
-    ['… a tenth left', facts('retrying', 'portal_unreachable', { left: HOUR / 10 }), HOUR, 'token_ending'],
-    ['… more than a tenth left', facts('retrying', 'portal_unreachable', { left: HOUR / 10 + 1 }), HOUR, null],
+    ['… a tenth left', facts('retrying', 'portal_unreachable', { remaining: HOUR / 10 }), HOUR, 'token_ending'],
+    ['… more than a tenth left', facts('retrying', 'portal_unreachable', { remaining: HOUR / 10 + 1 }), HOUR, null],
     [
       'less than a day, the token good',
-      facts('retrying', 'portal_rejected', { left: DAY, lifetime: DAY }),
+      facts('retrying', 'portal_rejected', { remaining: DAY, lifetime: DAY }),
       DAY - 1,
       null,
     ],
     [
       'for a day, the token good',
-      facts('retrying', 'portal_rejected', { left: DAY, lifetime: DAY }),
+      facts('retrying', 'portal_rejected', { remaining: DAY, lifetime: DAY }),
       DAY,
       'refresh_failing',
     ],
     ['for a day, the token ended', facts('retrying', 'portal_deferred'), DAY, 'token_ending'],
-    ['an answer lost, the early retry to come', facts('retrying', 'answer_lost', { left: HOUR }), 3000, null],
+    ['an answer lost, the early retry to come', facts('retrying', 'answer_lost', { remaining: HOUR }), 3000, null],
     ['the store is full for a day: the hub has a notice of that', facts('retrying', 'store_unwritable'), DAY, null],
-    ['an answer lost a minute ago', facts('retrying', 'answer_lost', { left: HOUR }), MINUTE, 'answer_lost'],
+    ['an answer lost a minute ago', facts('retrying', 'answer_lost', { remaining: HOUR }), MINUTE, 'answer_lost'],
     [
       'an answer lost a day ago',
-      facts('retrying', 'answer_lost', { left: DAY, lifetime: DAY }),
+      facts('retrying', 'answer_lost', { remaining: DAY, lifetime: DAY }),
       DAY,
       'refresh_failing',
     ],
-    ['its age is not known, and no refresh failed', facts('retrying', 'clock_unknown', { left: null }), null, null],
+    [
+      'its age is not known, and no refresh failed',
+      facts('retrying', 'clock_unknown', { remaining: null }),
+      null,
+      null,
+    ],
     ['active', facts('active', null), null, null],
     ['unpaired', facts('unpaired', null, null), null, null],
     ['pairing', facts('pairing', null, null), null, null],
   ])('%s', (_what, stands, lasting, code) => {
-    const found = noticeOf(stands, lasting === null ? null : { lasting, since });
+    const found = applianceNotice(stands, lasting === null ? null : { duration: lasting, since });
     expect(found?.code ?? null).toBe(code);
   });
 
   test('one that has introduced itself waits for approval', () => {
     const waiting = waitingForApproval({ since });
     const stands = facts('unpaired', null, null, { waitingForApproval: waiting });
-    expect(noticeOf(stands, null)).toMatchObject({
+    expect(applianceNotice(stands, null)).toMatchObject({
       ...{ code: 'approval_needed', severity: 'warning', since },
       message: expect.stringMatching(/from 192\.168\.1\.20, with the code KFD-WQX, and waits/),
       what_to_do: expect.stringContaining('--code KFD-WQX"'),
     });
   });
 
-  test.each<[facts: ApplianceFacts, lasting: number]>([
+  test.each<[facts: ApplianceNoticeInput, lasting: number]>([
     [facts('needs_pairing', 'refused'), 0],
     [facts('retrying', 'misconfigured'), 0],
     [facts('retrying', 'portal_unreachable'), HOUR],
-    [facts('retrying', 'answer_lost', { left: HOUR }), MINUTE],
+    [facts('retrying', 'answer_lost', { remaining: HOUR }), MINUTE],
   ])('it names the appliance, what is wrong, and what its condition says is to be done', (stands, lasting) => {
-    const found = noticeOf(stands, { lasting, since });
+    const found = applianceNotice(stands, { duration: lasting, since });
     const { severity, what_to_do } = stands.condition ?? {};
     expect(found).toMatchObject({ appliance: 'wallbox', severity, what_to_do });
     expect(found?.message).toMatch(/^wallbox .*: something is wrong/);
   });
 
   test('who must log in is told where', () => {
-    const found = noticeOf(facts('needs_pairing', 'refused'), null);
+    const found = applianceNotice(facts('needs_pairing', 'refused'), null);
     expect(found?.what_to_do).toContain('https://192.168.1.7:8443/appliances/wallbox or run "latchkey pair wallbox"');
   });
 });
@@ -135,20 +140,20 @@ test.each([
   [3 * HOUR, HOUR, 3 * HOUR],
   [3 * HOUR, null, 3 * HOUR],
 ])('seen to fail for %i ms, overdue by %s: it counts as %i', (observed, overdue, counted) => {
-  expect(failingFor(observed, overdue)).toBe(counted);
+  expect(failureDuration(observed, overdue)).toBe(counted);
 });
 
 describe('what stands, where a notice stood before', () => {
   const stood = (code: NoticeCode, generation: number | null = 3) => ({ notice: notice(code), generation });
   const failing = (code: ProblemCode = 'portal_unreachable') => facts('retrying', code);
-  const idle = facts('active', null, { failing: false, left: HOUR });
-  const dead = facts('retrying', 'portal_unreachable', { failing: false, left: 0 });
+  const idle = facts('active', null, { isFailing: false, remaining: HOUR });
+  const dead = facts('retrying', 'portal_unreachable', { isFailing: false, remaining: 0 });
 
   test.each<
     [
       what: string,
       before: ReturnType<typeof stood>,
-      now: ApplianceFacts | undefined,
+      now: ApplianceNoticeInput | undefined,
       fresh: NoticeCode | null,
       stands: NoticeCode | null,
     ]
@@ -189,30 +194,30 @@ describe('what stands, where a notice stood before', () => {
     ['approved', stood('approval_needed', null), facts('unpaired', null, null), null, null],
   ])('%s', (_what, was, now, fresh, stands) => {
     const severity = fresh === 'misconfigured' || fresh === 'pairing_needed' ? 'error' : 'warning';
-    const found = standing(was, { facts: now, notice: fresh && notice(fresh, severity) });
+    const found = currentNotice(was, { facts: now, notice: fresh && notice(fresh, severity) });
     expect(found?.code ?? null).toBe(stands);
   });
 
   test('the same one keeps the time when it began', () => {
     const later = { ...notice('token_ending'), since, message: 'new' };
-    const found = standing(stood('token_ending'), { facts: failing(), notice: later });
+    const found = currentNotice(stood('token_ending'), { facts: failing(), notice: later });
     expect(found).toEqual({ ...later, since: '2030-01-01T00:00:00Z' });
   });
 
   test('it says what is known now, where that is as grave; where it is not, it is no news any more', () => {
     const now = failing('portal_deferred');
-    expect(standing(stood('token_ending'), { facts: now, notice: null })).toMatchObject({
+    expect(currentNotice(stood('token_ending'), { facts: now, notice: null })).toMatchObject({
       ...{ code: 'token_ending', since: '2030-01-01T00:00:00Z', what_to_do: now.condition?.what_to_do },
       message: expect.stringMatching(/^wallbox waits for a new token: something is wrong; .* since 2030/),
     });
-    expect(isPresent(notice('token_ending'), now.condition)).toBe(true);
-    expect(isPresent(notice('token_ending'), idle.condition)).toBe(false);
-    expect(isPresent(notice('misconfigured', 'error'), now.condition)).toBe(false);
+    expect(matchesCondition(notice('token_ending'), now.condition)).toBe(true);
+    expect(matchesCondition(notice('token_ending'), idle.condition)).toBe(false);
+    expect(matchesCondition(notice('misconfigured', 'error'), now.condition)).toBe(false);
   });
 });
 
-function ofHub(fact: HubFact): HubCondition {
-  const [condition] = judge({ appliances: [], problems: [fact], page: PAGE, now: NOW });
+function ofHub(fact: HubConditionInput): HubCondition {
+  const [condition] = deriveConditions({ appliances: [], problems: [fact], pageUrl: PAGE, now: NOW });
   if (condition?.appliance !== null) throw new Error('it is not of the hub');
   return condition;
 }
@@ -227,29 +232,29 @@ describe('the hub as a whole', () => {
     ['store_unwritable', 0, 'error'],
   ] as const)('%s is a notice after %i ms', (code, after, severity) => {
     const problem = ofHub({ code, message: 'Why', since });
-    expect(noticeOfHub(problem, after)).toMatchObject({ code, severity, appliance: null, message: 'Why', since });
-    if (after > 0) expect(noticeOfHub(problem, after - 1)).toBeNull();
-    expect(staysAtStart(code, after)).toBe(false);
-    if (after > 0) expect(staysAtStart(code, after - 1)).toBe(true);
+    expect(hubNotice(problem, after)).toMatchObject({ code, severity, appliance: null, message: 'Why', since });
+    if (after > 0) expect(hubNotice(problem, after - 1)).toBeNull();
+    expect(isKeptAfterRestart(code, after)).toBe(false);
+    if (after > 0) expect(isKeptAfterRestart(code, after - 1)).toBe(true);
   });
 });
 
 test('wrong setup codes are a warning at once, which a restart does not end', () => {
   const fact = ofHub({ code: 'wrong_setup_codes', message: 'Why', since });
-  expect(noticeOfHub(fact, 0)).toMatchObject({ code: fact.code, severity: 'warning', appliance: null });
-  expect(staysAtStart('wrong_setup_codes', 2 * HOUR - 1)).toBe(true);
-  expect(staysAtStart('wrong_setup_codes', 2 * HOUR)).toBe(false);
+  expect(hubNotice(fact, 0)).toMatchObject({ code: fact.code, severity: 'warning', appliance: null });
+  expect(isKeptAfterRestart('wrong_setup_codes', 2 * HOUR - 1)).toBe(true);
+  expect(isKeptAfterRestart('wrong_setup_codes', 2 * HOUR)).toBe(false);
 });
 
 test('only what is no emergency is told once', () => {
-  expect(NOTICE_CODES.filter(isToldOnce)).toEqual(['answer_lost', 'store_recovered', 'wrong_setup_codes']);
+  expect(NOTICE_CODES.filter(isNotRepeated)).toEqual(['answer_lost', 'store_recovered', 'wrong_setup_codes']);
 });
 
-test.each<[facts: ApplianceFacts | undefined, end: string]>([
+test.each<[facts: ApplianceNoticeInput | undefined, end: string]>([
   [facts('active', null), 'wallbox is connected again'],
   [facts('unpaired', null, null), 'wallbox needs nothing any more'],
   [undefined, 'wallbox was removed from the hub'],
 ])('what is over is told in words', (now, end) => {
-  expect(endOf(notice('pairing_needed'), now)).toBe(end);
-  expect(endOf({ ...notice('not_announced'), appliance: null }, undefined)).toBe('This is over: m');
+  expect(resolvedMessage(notice('pairing_needed'), now)).toBe(end);
+  expect(resolvedMessage({ ...notice('not_announced'), appliance: null }, undefined)).toBe('This is over: m');
 });

@@ -2,20 +2,20 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
   advance,
-  codesLive,
+  areDeviceCodesKnown,
   isInstallerInitiated,
   linksOf,
   type Pairing,
   type PairingEvent,
   type PairingStep,
   pollDelay,
-  resumed,
+  resumeAfterRestart,
   timeLeft,
   usesPortal,
 } from '../../src/core/pairings/pairing.ts';
-import { at, LINK, MINUTE, pairingOf, SECOND } from './samples.ts';
+import { instantAt, MINUTE, SAMPLE_LINK, SECOND, samplePairing } from './samples.ts';
 
-const numbered = (number: number) => ({ ...LINK, authorizeUrl: `${LINK.authorizeUrl}-${number}` });
+const numbered = (number: number) => ({ ...SAMPLE_LINK, authorizeUrl: `${SAMPLE_LINK.authorizeUrl}-${number}` });
 const NEW_LINK = numbered(2);
 const paired = { kind: 'ended', result: { kind: 'paired', scope: 'Monitoring' } } as const;
 const failed = (reason: 'cancelled' | 'expired' | 'refused_by_user' | 'portal_rejected') =>
@@ -23,26 +23,26 @@ const failed = (reason: 'cancelled' | 'expired' | 'refused_by_user' | 'portal_re
 
 const steps = {
   asking: { kind: 'asking' },
-  'asking, with a link that somebody has opened': { kind: 'asking', earlier: [LINK] },
-  waiting: { kind: 'waiting', link: LINK },
-  'waiting at two links': { kind: 'waiting', link: LINK, earlier: [numbered(1)] },
-  exchanging: { kind: 'exchanging', link: LINK, since: at(1) },
-  'exchanging, with two links': { kind: 'exchanging', link: LINK, earlier: [numbered(1)], since: at(1) },
+  'asking, with a link that somebody has opened': { kind: 'asking', earlier: [SAMPLE_LINK] },
+  waiting: { kind: 'waiting', link: SAMPLE_LINK },
+  'waiting at two links': { kind: 'waiting', link: SAMPLE_LINK, earlier: [numbered(1)] },
+  exchanging: { kind: 'exchanging', link: SAMPLE_LINK, since: instantAt(1) },
+  'exchanging, with two links': { kind: 'exchanging', link: SAMPLE_LINK, earlier: [numbered(1)], since: instantAt(1) },
   paired,
   failed: failed('cancelled'),
 } as const satisfies Record<string, PairingStep>;
 
 const events = {
   link: { kind: 'link', link: NEW_LINK },
-  code: { kind: 'code', hash: 'hash-of-the-code', at: at(2) },
-  'spent code': { kind: 'code', hash: 'hash-of-a-spent-code', at: at(2) },
+  code: { kind: 'code', hash: 'hash-of-the-code', at: instantAt(2) },
+  'spent code': { kind: 'code', hash: 'hash-of-a-spent-code', at: instantAt(2) },
   'not sent': { kind: 'not_sent' },
   'code refused': { kind: 'code_refused', setback: 'code_refused' },
   'answer lost': { kind: 'answer_lost' },
   paired: { kind: 'paired', scope: 'Monitoring' },
   failed: { kind: 'failed', reason: 'refused_by_user' },
   deadline: { kind: 'deadline' },
-  installer: { kind: 'installer', at: at(2), lifetime: MINUTE, linkServes: false },
+  installer: { kind: 'installer', at: instantAt(2), lifetime: MINUTE, isLinkUsable: false },
 } as const satisfies Record<string, PairingEvent>;
 
 /** What each step becomes; what is not named stays as it is. */
@@ -54,37 +54,37 @@ const table: Record<keyof typeof steps, Partial<Record<keyof typeof events, Pair
     installer: { kind: 'asking' },
   },
   'asking, with a link that somebody has opened': {
-    link: { kind: 'waiting', link: NEW_LINK, earlier: [LINK] },
-    code: { kind: 'exchanging', link: LINK, since: at(2) },
+    link: { kind: 'waiting', link: NEW_LINK, earlier: [SAMPLE_LINK] },
+    code: { kind: 'exchanging', link: SAMPLE_LINK, since: instantAt(2) },
     failed: failed('refused_by_user'),
     deadline: failed('expired'),
-    installer: { kind: 'asking', earlier: [LINK] },
+    installer: { kind: 'asking', earlier: [SAMPLE_LINK] },
   },
   waiting: {
-    link: { kind: 'waiting', link: NEW_LINK, earlier: [LINK] },
-    code: { kind: 'exchanging', link: LINK, since: at(2) },
+    link: { kind: 'waiting', link: NEW_LINK, earlier: [SAMPLE_LINK] },
+    code: { kind: 'exchanging', link: SAMPLE_LINK, since: instantAt(2) },
     failed: failed('refused_by_user'),
     deadline: failed('expired'),
-    installer: { kind: 'asking', earlier: [LINK] },
+    installer: { kind: 'asking', earlier: [SAMPLE_LINK] },
   },
   'waiting at two links': {
-    link: { kind: 'waiting', link: NEW_LINK, earlier: [LINK, numbered(1)] },
-    code: { kind: 'exchanging', link: LINK, earlier: [numbered(1)], since: at(2) },
+    link: { kind: 'waiting', link: NEW_LINK, earlier: [SAMPLE_LINK, numbered(1)] },
+    code: { kind: 'exchanging', link: SAMPLE_LINK, earlier: [numbered(1)], since: instantAt(2) },
     failed: failed('refused_by_user'),
     deadline: failed('expired'),
-    installer: { kind: 'asking', earlier: [LINK, numbered(1)] },
+    installer: { kind: 'asking', earlier: [SAMPLE_LINK, numbered(1)] },
   },
   'exchanging, with two links': {
-    'not sent': { kind: 'waiting', link: LINK, earlier: [numbered(1)] },
-    'code refused': { kind: 'waiting', link: LINK, earlier: [numbered(1)] },
+    'not sent': { kind: 'waiting', link: SAMPLE_LINK, earlier: [numbered(1)] },
+    'code refused': { kind: 'waiting', link: SAMPLE_LINK, earlier: [numbered(1)] },
     'answer lost': { kind: 'asking' },
     paired,
     failed: failed('refused_by_user'),
     installer: steps['exchanging, with two links'],
   },
   exchanging: {
-    'not sent': { kind: 'waiting', link: LINK },
-    'code refused': { kind: 'waiting', link: LINK },
+    'not sent': { kind: 'waiting', link: SAMPLE_LINK },
+    'code refused': { kind: 'waiting', link: SAMPLE_LINK },
     'answer lost': { kind: 'asking' },
     paired,
     failed: failed('refused_by_user'),
@@ -95,7 +95,7 @@ const table: Record<keyof typeof steps, Partial<Record<keyof typeof events, Pair
 };
 
 describe.each(Object.keys(steps) as (keyof typeof steps)[])('a pairing that is %s', (from) => {
-  const pairing = pairingOf(steps[from], { spentCodes: ['hash-of-a-spent-code'] });
+  const pairing = samplePairing(steps[from], { spentCodes: ['hash-of-a-spent-code'] });
   test.each(Object.keys(events) as (keyof typeof events)[])('on: %s', (on) => {
     const next = advance(pairing, events[on]);
     const expected = table[from][on];
@@ -107,12 +107,12 @@ describe.each(Object.keys(steps) as (keyof typeof steps)[])('a pairing that is %
 describe('the codes of a device flow', () => {
   const codes = (number: number) => ({ codeHash: `hash-${number}`, userCode: `WDJB-MJH${number}` });
   const begun = (number: number, minutes: number) =>
-    ({ kind: 'device', codes: codes(number), at: at(minutes * MINUTE), lifetime: 15 * MINUTE }) as const;
-  const left = (pairing: Pairing, minutes: number) => timeLeft(pairing, at(minutes * MINUTE)) / MINUTE;
+    ({ kind: 'device', codes: codes(number), at: instantAt(minutes * MINUTE), lifetime: 15 * MINUTE }) as const;
+  const left = (pairing: Pairing, minutes: number) => timeLeft(pairing, instantAt(minutes * MINUTE)) / MINUTE;
 
   test('come to whatever pairing is open, at whatever step, and to none that has ended', () => {
     for (const [name, step] of Object.entries(steps)) {
-      const pairing = pairingOf(step);
+      const pairing = samplePairing(step);
       const next = advance(pairing, begun(1, 1));
       if (step.kind === 'ended') expect(next, name).toBe(pairing);
       else expect(next, name).toMatchObject({ step, device: { ...codes(1), shared: true } });
@@ -120,7 +120,7 @@ describe('the codes of a device flow', () => {
   });
 
   test('take the place of those before, of which the last few are remembered', () => {
-    const flow = pairingOf(steps.asking, { device: codes(0) });
+    const flow = samplePairing(steps.asking, { device: codes(0) });
     const next = [1, 2, 3, 4, 5, 6].reduce((before, number) => advance(before, begun(number, 1)), flow);
     expect(next.device).toEqual({ ...codes(6), superseded: [5, 4, 3, 2, 1].map(codes) });
     const shared = advance(next, events.installer);
@@ -129,7 +129,7 @@ describe('the codes of a device flow', () => {
   });
 
   test('give a pairing that nobody has opened its whole time again, each time', () => {
-    let flow = pairingOf(steps.asking, { device: codes(0) });
+    let flow = samplePairing(steps.asking, { device: codes(0) });
     for (let minute = 14; minute < 100; minute += 14) {
       flow = advance(flow, begun(minute, minute));
       expect(left(flow, minute)).toBe(15);
@@ -137,7 +137,7 @@ describe('the codes of a device flow', () => {
   });
 
   test('prolong one that polls to no more than twice the time of one, and are not taken where hardly any is left', () => {
-    const flow = pairingOf(steps.waiting, { device: codes(0) });
+    const flow = samplePairing(steps.waiting, { device: codes(0) });
     expect(left(advance(flow, begun(1, 10)), 10)).toBe(15);
     const prolonged = advance(advance(flow, begun(1, 14)), begun(2, 26));
     expect(left(prolonged, 26)).toBe(4);
@@ -147,45 +147,47 @@ describe('the codes of a device flow', () => {
   });
 
   test('alone ask the portal for nothing; an installer does, and so does who has opened a link', () => {
-    const flow = pairingOf(steps.asking, { device: codes(0) });
-    const taken = advance(flow, { ...events.installer, at: at(9 * MINUTE), lifetime: 15 * MINUTE });
+    const flow = samplePairing(steps.asking, { device: codes(0) });
+    const taken = advance(flow, { ...events.installer, at: instantAt(9 * MINUTE), lifetime: 15 * MINUTE });
     expect([isInstallerInitiated(flow), usesPortal(flow)]).toEqual([false, false]);
     expect([isInstallerInitiated(taken), usesPortal(taken), left(taken, 9)]).toEqual([true, true, 15]);
     expect(usesPortal(advance(flow, events.link))).toBe(true);
     expect(usesPortal({ ...flow, step: steps['asking, with a link that somebody has opened'] })).toBe(true);
-    expect([isInstallerInitiated(pairingOf(paired)), usesPortal(pairingOf(paired))]).toEqual([true, false]);
+    expect([isInstallerInitiated(samplePairing(paired)), usesPortal(samplePairing(paired))]).toEqual([true, false]);
   });
 });
 
 test('an installer who waits already gets the newest link again while it serves; whoever is new gets one of their own', () => {
-  const flow = pairingOf(steps.waiting, { device: { codeHash: 'hash', userCode: 'WDJB-MJHT' } });
-  const installer = { ...events.installer, at: at(9 * MINUTE), lifetime: 15 * MINUTE, linkServes: true };
+  const flow = samplePairing(steps.waiting, { device: { codeHash: 'hash', userCode: 'WDJB-MJHT' } });
+  const installer = { ...events.installer, at: instantAt(9 * MINUTE), lifetime: 15 * MINUTE, isLinkUsable: true };
   const taken = advance(flow, installer);
-  expect(taken.step).toEqual({ kind: 'asking', earlier: [LINK] });
+  expect(taken.step).toEqual({ kind: 'asking', earlier: [SAMPLE_LINK] });
   const waiting = advance(taken, events.link);
-  const again = advance(waiting, { ...installer, at: at(20 * MINUTE) });
-  expect([again.step, timeLeft(again, at(20 * MINUTE))]).toEqual([waiting.step, 15 * MINUTE]);
-  const spent = advance(waiting, { ...installer, linkServes: false });
-  expect(spent.step).toEqual({ kind: 'asking', earlier: [NEW_LINK, LINK] });
+  const again = advance(waiting, { ...installer, at: instantAt(20 * MINUTE) });
+  expect([again.step, timeLeft(again, instantAt(20 * MINUTE))]).toEqual([waiting.step, 15 * MINUTE]);
+  const spent = advance(waiting, { ...installer, isLinkUsable: false });
+  expect(spent.step).toEqual({ kind: 'asking', earlier: [NEW_LINK, SAMPLE_LINK] });
 });
 
 test('the newest three links are good, and no more', () => {
   const links = [1, 2, 3, 4, 5].map(numbered);
-  const pairing = links.reduce((before, link) => advance(before, { kind: 'link', link }), pairingOf(steps.asking));
+  const pairing = links.reduce((before, link) => advance(before, { kind: 'link', link }), samplePairing(steps.asking));
   expect(linksOf(pairing.step)).toEqual([numbered(5), numbered(4), numbered(3)]);
   expect(linksOf(advance(pairing, events.code).step)).toEqual(linksOf(pairing.step));
   for (const step of ['asking', 'paired', 'failed'] as const) expect(linksOf(steps[step])).toEqual([]);
 });
 
 test('the codes of a device flow are known ten minutes longer than it lasts', () => {
-  const pairing = pairingOf(paired);
-  expect(codesLive(pairing, at(25 * MINUTE - 1))).toBe(true);
-  expect(codesLive(pairing, at(25 * MINUTE))).toBe(false);
-  expect(codesLive(pairing, { ...at(0, 'boot-2'), wall: pairing.begun.wall + 25 * MINUTE })).toBe(false);
+  const pairing = samplePairing(paired);
+  expect(areDeviceCodesKnown(pairing, instantAt(25 * MINUTE - 1))).toBe(true);
+  expect(areDeviceCodesKnown(pairing, instantAt(25 * MINUTE))).toBe(false);
+  expect(areDeviceCodesKnown(pairing, { ...instantAt(0, 'boot-2'), wall: pairing.begun.wall + 25 * MINUTE })).toBe(
+    false,
+  );
 });
 
 test('a code that was taken is remembered, and is not taken again after it was refused', () => {
-  const exchanging = advance(pairingOf(steps.waiting), events.code);
+  const exchanging = advance(samplePairing(steps.waiting), events.code);
   expect(exchanging.spentCodes).toEqual(['hash-of-the-code']);
   const waiting = advance(exchanging, events['code refused']);
   expect(advance(waiting, events.code)).toBe(waiting);
@@ -193,12 +195,12 @@ test('a code that was taken is remembered, and is not taken again after it was r
 });
 
 test('a code that was never sent may be taken again', () => {
-  const waiting = pairingOf(steps.waiting, { spentCodes: ['another'] });
+  const waiting = samplePairing(steps.waiting, { spentCodes: ['another'] });
   expect(advance(advance(waiting, events.code), events['not sent'])).toEqual(waiting);
 });
 
 test('a code that was taken is not taken again through the fresh link after its answer was lost', () => {
-  const asking = advance(advance(pairingOf(steps.waiting), events.code), events['answer lost']);
+  const asking = advance(advance(samplePairing(steps.waiting), events.code), events['answer lost']);
   const waiting = advance(asking, events.link);
   expect(waiting.step).toEqual({ kind: 'waiting', link: NEW_LINK });
   expect(advance(waiting, events.code)).toBe(waiting);
@@ -209,27 +211,27 @@ test.each([
   ['portal_rejected', { kind: 'code_refused', setback: 'portal_rejected' }],
   ['answer_lost', { kind: 'answer_lost' }],
 ] as const)('the deadline names what went wrong before it: %s', (reason, event) => {
-  const after = advance(advance(pairingOf(steps.exchanging), event), events.deadline);
+  const after = advance(advance(samplePairing(steps.exchanging), event), events.deadline);
   expect(after.step).toEqual({ kind: 'ended', result: { kind: 'failed', reason } });
 });
 
 test('a restart loses the answer of an exchange, and nothing else', () => {
-  expect(resumed(pairingOf(steps.exchanging)).step).toEqual({ kind: 'asking' });
-  expect(resumed(pairingOf(steps.exchanging)).setback).toBe('answer_lost');
+  expect(resumeAfterRestart(samplePairing(steps.exchanging)).step).toEqual({ kind: 'asking' });
+  expect(resumeAfterRestart(samplePairing(steps.exchanging)).setback).toBe('answer_lost');
   for (const step of ['asking', 'waiting', 'paired', 'failed'] as const) {
-    const pairing = pairingOf(steps[step]);
-    expect(resumed(pairing)).toBe(pairing);
+    const pairing = samplePairing(steps[step]);
+    expect(resumeAfterRestart(pairing)).toBe(pairing);
   }
 });
 
 describe('the time a pairing has left', () => {
-  const pairing = pairingOf(steps.waiting);
+  const pairing = samplePairing(steps.waiting);
 
   test('is measured on the boot clock within a boot', () => {
-    expect(timeLeft(pairing, { ...at(5 * MINUTE), wall: 0 })).toBe(10 * MINUTE);
-    expect(timeLeft(pairing, { ...at(5 * MINUTE), wall: 9e15 })).toBe(10 * MINUTE);
-    expect(timeLeft(pairing, at(15 * MINUTE))).toBe(0);
-    expect(timeLeft(pairing, at(99 * MINUTE))).toBe(0);
+    expect(timeLeft(pairing, { ...instantAt(5 * MINUTE), wall: 0 })).toBe(10 * MINUTE);
+    expect(timeLeft(pairing, { ...instantAt(5 * MINUTE), wall: 9e15 })).toBe(10 * MINUTE);
+    expect(timeLeft(pairing, instantAt(15 * MINUTE))).toBe(0);
+    expect(timeLeft(pairing, instantAt(99 * MINUTE))).toBe(0);
   });
 
   test('is measured by the wall clock after a boot, and is never more than the lifetime', () => {
@@ -256,7 +258,7 @@ test('polls are 5 to 10 s apart for every interval allowed, unless the portal as
 
 test('a hundred codes are exchanged for one pairing, and no more', () => {
   const spent = (count: number) => Array.from({ length: count }, (_, i) => `hash-${i}`);
-  expect(advance(pairingOf(steps.waiting, { spentCodes: spent(99) }), events.code).step.kind).toBe('exchanging');
-  const full = pairingOf(steps.waiting, { spentCodes: spent(100) });
+  expect(advance(samplePairing(steps.waiting, { spentCodes: spent(99) }), events.code).step.kind).toBe('exchanging');
+  const full = samplePairing(steps.waiting, { spentCodes: spent(100) });
   expect(advance(full, events.code)).toBe(full);
 });

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { checkPassphrase, readPassphrase } from '../../src/core/backup-state.ts';
+import { checkPassphrase, normalizePassphrase } from '../../src/core/backup-state.ts';
 
 const LONGEST = 'four words at random '.repeat(49).slice(0, 1024);
 
@@ -17,12 +17,12 @@ test.each(['', 'short', 'elevenchars', 'aaaaaaaaaaaaaaaaaaaaaaaa', 'abababababab
 );
 
 test('however a terminal composes its characters, a passphrase is the same', () => {
-  expect(readPassphrase('u\u0308ber Stock und Stein').reveal()).toBe(
-    readPassphrase('\u00fcber Stock und Stein').reveal(),
+  expect(normalizePassphrase('u\u0308ber Stock und Stein').reveal()).toBe(
+    normalizePassphrase('\u00fcber Stock und Stein').reveal(),
   );
 });
 
 test('a passphrase that opens a copy is not judged, as long as there is one', () => {
-  expect(readPassphrase('short').reveal()).toBe('short');
-  expect(() => readPassphrase('')).toThrow(expect.objectContaining({ code: 'passphrase_weak' }));
+  expect(normalizePassphrase('short').reveal()).toBe('short');
+  expect(() => normalizePassphrase('')).toThrow(expect.objectContaining({ code: 'passphrase_weak' }));
 });

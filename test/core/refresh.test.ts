@@ -1,13 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Instant } from '../../src/core/clock.ts';
-import { type Grant, remaining } from '../../src/core/grants/grant.ts';
-import { dueAt, type Health, onDemandAt } from '../../src/core/grants/health.ts';
-import { afterFailure, type RefreshFailure, stateAtStart } from '../../src/core/grants/refresh.ts';
+import { type Grant, remainingLifetime } from '../../src/core/grants/grant.ts';
+import { nextAttemptAt, onDemandAttemptAt, type RefreshHealth } from '../../src/core/grants/refresh-health.ts';
+import { afterFailure, type RefreshFailure, stateAtStart } from '../../src/core/grants/refresh-state.ts';
 import { lostAnswerHoldOff, type RetryLostAnswer } from '../../src/core/grants/retry-delays.ts';
-import { at, DAY, grantOf, HOUR, MINUTE, SECOND } from './samples.ts';
+import { DAY, HOUR, instantAt, MINUTE, SECOND, sampleGrant } from './samples.ts';
 
-const good: Health = { kind: 'good' };
+const good: RefreshHealth = { kind: 'good' };
 const context = (now: Instant, changes: { retryLostAnswer?: RetryLostAnswer; fraction?: number } = {}) => ({
   now,
   confirmed: null,
@@ -31,7 +31,7 @@ const timetable = (now: Instant, jitterOffset: number, retryLostAnswer: RetryLos
   now,
   confirmed: null,
   retryLostAnswer,
-  since: 0,
+  startedAt: 0,
   jitterOffset,
   lastForcedRefresh: null,
 });
@@ -51,7 +51,10 @@ function triedAt(
 ) {
   const timing = timetable(now, 0.5, retryLostAnswer);
   const next = after(grant, standing);
-  return { due: dueAt(next, standing.health, timing), onDemand: onDemandAt(next, standing.health, timing) };
+  return {
+    due: nextAttemptAt(next, standing.health, timing),
+    onDemand: onDemandAttemptAt(next, standing.health, timing),
+  };
 }
 
 describe('a healthy grant', () => {
@@ -61,30 +64,39 @@ describe('a healthy grant', () => {
         fc.double({ min: 0, max: 1, noNaN: true }),
         fc.integer({ min: 3000, max: 1e9 }),
         (jitterOffset, lifetime) => {
-          const due = dueAt(grantOf({ lifetime }), good, timetable(at(1), jitterOffset)) ?? Number.NaN;
+          const due =
+            nextAttemptAt(sampleGrant({ lifetime }), good, timetable(instantAt(1), jitterOffset)) ?? Number.NaN;
           expect(due).toBeGreaterThanOrEqual(0.75 * lifetime);
           expect(due).toBeLessThanOrEqual(0.85 * lifetime + 1e-3);
         },
       ),
     );
-    expect(dueAt(grantOf(), good, timetable(at(1), 0))).toBe(45 * MINUTE);
-    expect(dueAt(grantOf(), good, timetable(at(1), 1))).toBe(51 * MINUTE);
+    expect(nextAttemptAt(sampleGrant(), good, timetable(instantAt(1), 0))).toBe(45 * MINUTE);
+    expect(nextAttemptAt(sampleGrant(), good, timetable(instantAt(1), 1))).toBe(51 * MINUTE);
   });
 
   test('stays due at that time when the time has passed', () => {
-    expect(dueAt(grantOf(), good, timetable(at(9 * HOUR), 0))).toBe(45 * MINUTE);
+    expect(nextAttemptAt(sampleGrant(), good, timetable(instantAt(9 * HOUR), 0))).toBe(45 * MINUTE);
   });
 
   test('is no longer asked for when a person must log in, unless there is a time to try again', () => {
-    const problem = { code: 'refused', message: '', since: at(0) } as const;
-    expect(dueAt(grantOf(), { kind: 'refused', problem, failures: 1, retryAt: null }, timetable(at(1), 0))).toBeNull();
-    expect(dueAt(grantOf(), { kind: 'refused', problem, failures: 1, retryAt: DAY }, timetable(at(1), 0))).toBe(DAY);
+    const problem = { code: 'refused', message: '', since: instantAt(0) } as const;
+    expect(
+      nextAttemptAt(
+        sampleGrant(),
+        { kind: 'refused', problem, failures: 1, retryAt: null },
+        timetable(instantAt(1), 0),
+      ),
+    ).toBeNull();
+    expect(
+      nextAttemptAt(sampleGrant(), { kind: 'refused', problem, failures: 1, retryAt: DAY }, timetable(instantAt(1), 0)),
+    ).toBe(DAY);
   });
 });
 
 describe('what follows from an attempt without new tokens', () => {
-  const now = at(48 * MINUTE);
-  const doubt = { lostAt: at(47 * MINUTE), sends: 1 };
+  const now = instantAt(48 * MINUTE);
+  const doubt = { lostAt: instantAt(47 * MINUTE), sends: 1 };
   const shown = {
     not_sent: 'portal_unreachable',
     deferred: 'portal_deferred',
@@ -98,7 +110,7 @@ describe('what follows from an attempt without new tokens', () => {
 
   describe.each(['early', 'late'] as const)('with retry_lost_answer %s', (retryLostAnswer) => {
     test.each(every)('no doubt before, %s', (kind) => {
-      const standing = afterFailure(grantOf(), good, outcomes[kind], context(now, { retryLostAnswer }));
+      const standing = afterFailure(sampleGrant(), good, outcomes[kind], context(now, { retryLostAnswer }));
       expect(standing.doubt).toEqual(kind === 'ambiguous' ? { lostAt: now, sends: 1 } : null);
       expect(standing.refused).toEqual(kind === 'refused' ? now : null);
       expect(standing.health).toMatchObject({
@@ -109,7 +121,7 @@ describe('what follows from an attempt without new tokens', () => {
     });
 
     test.each(every)('in doubt before, %s', (kind) => {
-      const standing = afterFailure(grantOf({ doubt }), good, outcomes[kind], context(now, { retryLostAnswer }));
+      const standing = afterFailure(sampleGrant({ doubt }), good, outcomes[kind], context(now, { retryLostAnswer }));
       expect(standing.doubt).toEqual(kind === 'ambiguous' ? { ...doubt, sends: 2 } : doubt);
       expect(standing.refused).toEqual(kind === 'refused' ? now : null);
       expect(standing.health).toMatchObject({
@@ -119,9 +131,9 @@ describe('what follows from an attempt without new tokens', () => {
     });
 
     test.each(every)('refused before, %s: refused it stays, and nothing is tried by itself', (kind) => {
-      const since = at(MINUTE);
+      const since = instantAt(MINUTE);
       const standing = afterFailure(
-        grantOf({ refused: since }),
+        sampleGrant({ refused: since }),
         good,
         outcomes[kind],
         context(now, { retryLostAnswer }),
@@ -133,56 +145,56 @@ describe('what follows from an attempt without new tokens', () => {
 
   test('out of reach, the first delay ends before the token at hand does, and every other one within 80 % of a lifetime; for an appliance that waits up to five minutes, and less for tokens that live shorter', () => {
     const delays = (grant: Grant, of: 'retryAt' | 'onDemandAt') => {
-      let health: Health = good;
+      let health: RefreshHealth = good;
       return Array.from({ length: 12 }, () => {
         health = afterFailure(grant, health, outcomes.not_sent, context(now, { fraction: 1 })).health;
         return (((health.kind === 'failing' ? health[of] : null) ?? 0) - now.uptime) / SECOND;
       });
     };
-    expect(delays(grantOf(), 'retryAt')).toEqual([360, ...new Array<number>(11).fill(2880)]);
-    expect(delays(grantOf(), 'onDemandAt')).toEqual([2, 4, 8, 16, 32, 64, 128, 256, 300, 300, 300, 300]);
-    expect(delays(grantOf({ lifetime: 2 * MINUTE }), 'onDemandAt').at(-1)).toBe(30);
-    expect(delays(grantOf({ lifetime: SECOND }), 'retryAt').at(-1)).toBe(5);
+    expect(delays(sampleGrant(), 'retryAt')).toEqual([360, ...new Array<number>(11).fill(2880)]);
+    expect(delays(sampleGrant(), 'onDemandAt')).toEqual([2, 4, 8, 16, 32, 64, 128, 256, 300, 300, 300, 300]);
+    expect(delays(sampleGrant({ lifetime: 2 * MINUTE }), 'onDemandAt').at(-1)).toBe(30);
+    expect(delays(sampleGrant({ lifetime: SECOND }), 'retryAt').at(-1)).toBe(5);
   });
 
   test('deferred, the portal gets the time it asked for', () => {
     const outcome = { ...outcomes.deferred, retryAfter: 10 * MINUTE };
-    const { health } = afterFailure(grantOf(), good, outcome, context(now, { fraction: 0 }));
+    const { health } = afterFailure(sampleGrant(), good, outcome, context(now, { fraction: 0 }));
     expect(health).toMatchObject({ retryAt: now.uptime + 10 * MINUTE });
   });
 
   test('deferred by a portal that was away, it is tried sooner where the portal names a time, and as one that is away where not', () => {
-    const problem = { code: 'portal_unreachable', message: '', since: at(0) } as const;
-    const health: Health = { kind: 'failing', problem, failures: 6, retryAt: 0 };
+    const problem = { code: 'portal_unreachable', message: '', since: instantAt(0) } as const;
+    const health: RefreshHealth = { kind: 'failing', problem, failures: 6, retryAt: 0 };
     const retryAt = (retryAfter: number | null) => {
       const outcome = { ...outcomes.deferred, retryAfter };
-      return afterFailure(grantOf(), health, outcome, context(now, { fraction: 1 })).health;
+      return afterFailure(sampleGrant(), health, outcome, context(now, { fraction: 1 })).health;
     };
     expect(retryAt(MINUTE)).toMatchObject({ retryAt: now.uptime + 6 * MINUTE });
     expect(retryAt(null)).toMatchObject({ retryAt: now.uptime + 48 * MINUTE });
   });
 
   test('deferred for the same short time again and again, it is backed off from all the same', () => {
-    const health: Health = {
+    const health: RefreshHealth = {
       kind: 'failing',
-      problem: { code: 'portal_deferred', message: '', since: at(0) },
+      problem: { code: 'portal_deferred', message: '', since: instantAt(0) },
       failures: 6,
       retryAt: 0,
     };
     const outcome = { ...outcomes.deferred, retryAfter: SECOND };
-    const next = afterFailure(grantOf(), health, outcome, context(now, { fraction: 1 }));
+    const next = afterFailure(sampleGrant(), health, outcome, context(now, { fraction: 1 }));
     expect(next.health).toMatchObject({ retryAt: now.uptime + 48 * MINUTE, onDemandAt: now.uptime + 128 * SECOND });
   });
 
   test('deferred until now, which a portal may say for ever, is backed off from', () => {
-    const health: Health = {
+    const health: RefreshHealth = {
       kind: 'failing',
-      problem: { code: 'portal_deferred', message: '', since: at(0) },
+      problem: { code: 'portal_deferred', message: '', since: instantAt(0) },
       failures: 7,
       retryAt: 0,
     };
     const next = afterFailure(
-      grantOf(),
+      sampleGrant(),
       health,
       { ...outcomes.deferred, retryAfter: 0 },
       context(now, { fraction: 1 }),
@@ -191,31 +203,36 @@ describe('what follows from an attempt without new tokens', () => {
   });
 
   test('misconfigured, it is tried seldom: in the end once an hour', () => {
-    const health: Health = {
+    const health: RefreshHealth = {
       kind: 'failing',
-      problem: { code: 'misconfigured', message: '', since: at(0) },
+      problem: { code: 'misconfigured', message: '', since: instantAt(0) },
       failures: 20,
       retryAt: 0,
     };
-    const next = afterFailure(grantOf(), health, outcomes.misconfigured, context(now, { fraction: 1 }));
+    const next = afterFailure(sampleGrant(), health, outcomes.misconfigured, context(now, { fraction: 1 }));
     expect(next.health).toMatchObject({ retryAt: now.uptime + HOUR });
   });
 
   test('that it was misconfigured is kept with the grant, whatever comes, until there are new tokens or it is refused', () => {
-    const first = afterFailure(grantOf(), good, outcomes.misconfigured, context(now));
+    const first = afterFailure(sampleGrant(), good, outcomes.misconfigured, context(now));
     expect(first.misconfigured).toEqual(now);
     for (const [kind, outcome] of Object.entries(outcomes)) {
-      const next = afterFailure(after(grantOf(), first), first.health, outcome, context(at(now.uptime + MINUTE)));
+      const next = afterFailure(
+        after(sampleGrant(), first),
+        first.health,
+        outcome,
+        context(instantAt(now.uptime + MINUTE)),
+      );
       expect(next.misconfigured).toEqual(kind === 'refused' ? null : now);
     }
   });
 
   test('a problem keeps the time when it began until another takes its place', () => {
-    const first = afterFailure(grantOf(), good, outcomes.not_sent, context(now)).health;
-    const later = at(now.uptime + MINUTE);
-    const second = afterFailure(grantOf(), first, outcomes.not_sent, context(later)).health;
+    const first = afterFailure(sampleGrant(), good, outcomes.not_sent, context(now)).health;
+    const later = instantAt(now.uptime + MINUTE);
+    const second = afterFailure(sampleGrant(), first, outcomes.not_sent, context(later)).health;
     expect(second).toMatchObject({ failures: 2, problem: { since: now } });
-    const third = afterFailure(grantOf(), second, outcomes.rejected, context(later)).health;
+    const third = afterFailure(sampleGrant(), second, outcomes.rejected, context(later)).health;
     expect(third).toMatchObject({ failures: 3, problem: { since: later } });
   });
 
@@ -224,42 +241,42 @@ describe('what follows from an attempt without new tokens', () => {
       const { health } = afterFailure(grant, good, outcomes.refused, context(now));
       return health.kind === 'good' ? '' : health.problem.message;
     };
-    expect(message(grantOf())).toBe('The portal refused the grant');
-    expect(message(grantOf({ doubt }))).toBe(
+    expect(message(sampleGrant())).toBe('The portal refused the grant');
+    expect(message(sampleGrant({ doubt }))).toBe(
       'An answer was lost on 2031-05-05T06:47:00.000Z, and the portal no longer accepts the token before it',
     );
   });
 });
 
 describe('in doubt', () => {
-  const now = at(48 * MINUTE);
+  const now = instantAt(48 * MINUTE);
 
   test.each([0, 0.5, 1])('retry_lost_answer early tries once more after 1 to 3 s (jitter %d)', (fraction) => {
-    const { health } = afterFailure(grantOf(), good, outcomes.ambiguous, context(now, { fraction }));
+    const { health } = afterFailure(sampleGrant(), good, outcomes.ambiguous, context(now, { fraction }));
     expect(health).toMatchObject({ retryAt: now.uptime + SECOND + 2 * SECOND * fraction });
   });
 
   test('retry_lost_answer early then waits until shortly before the token at hand ends', () => {
-    const first = afterFailure(grantOf(), good, outcomes.ambiguous, context(now));
-    const later = at(now.uptime + 2 * SECOND);
-    const second = afterFailure(after(grantOf(), first), first.health, outcomes.ambiguous, context(later));
+    const first = afterFailure(sampleGrant(), good, outcomes.ambiguous, context(now));
+    const later = instantAt(now.uptime + 2 * SECOND);
+    const second = afterFailure(after(sampleGrant(), first), first.health, outcomes.ambiguous, context(later));
     const then = HOUR - MINUTE;
-    expect(triedAt(grantOf(), second, later)).toEqual({ due: then, onDemand: then });
+    expect(triedAt(sampleGrant(), second, later)).toEqual({ due: then, onDemand: then });
     expect(second.doubt).toEqual({ lostAt: now, sends: 2 });
   });
 
   test('retry_lost_answer late waits until the token at hand has ended from the first loss on', () => {
-    const lost = afterFailure(grantOf(), good, outcomes.ambiguous, context(now, { retryLostAnswer: 'late' }));
+    const lost = afterFailure(sampleGrant(), good, outcomes.ambiguous, context(now, { retryLostAnswer: 'late' }));
     const then = HOUR + SECOND;
-    expect(triedAt(grantOf(), lost, now, 'late')).toEqual({ due: then, onDemand: then });
+    expect(triedAt(sampleGrant(), lost, now, 'late')).toEqual({ due: then, onDemand: then });
   });
 
   const others = (Object.keys(outcomes) as (keyof typeof outcomes)[]).filter(
     (kind) => kind !== 'refused' && kind !== 'ambiguous',
   );
   test.each(others)('%s gives no reason to use the old token sooner: a person may have asked for that try', (kind) => {
-    const once = grantOf({ doubt: { lostAt: now, sends: 1 } });
-    const twice = grantOf({ doubt: { lostAt: now, sends: 2 } });
+    const once = sampleGrant({ doubt: { lostAt: now, sends: 1 } });
+    const twice = sampleGrant({ doubt: { lostAt: now, sends: 2 } });
     const retryAt = (grant: Grant, retryLostAnswer: RetryLostAnswer) =>
       triedAt(
         grant,
@@ -275,8 +292,8 @@ describe('in doubt', () => {
 
   test('the old token rests until its time whatever is asked for, and no longer than that', () => {
     const rest = (uptime: number, retryLostAnswer: RetryLostAnswer, sends: number) =>
-      lostAnswerHoldOff(grantOf({ doubt: { lostAt: now, sends } }), {
-        now: at(uptime),
+      lostAnswerHoldOff(sampleGrant({ doubt: { lostAt: now, sends } }), {
+        now: instantAt(uptime),
         confirmed: null,
         retryLostAnswer,
       });
@@ -286,22 +303,22 @@ describe('in doubt', () => {
     expect(rest(48 * MINUTE, 'late', 1)).toBe(12 * MINUTE + SECOND);
     expect(rest(HOUR - 1, 'late', 1)).toBe(SECOND + 1);
     expect(rest(HOUR + SECOND, 'late', 1)).toBe(0);
-    expect(lostAnswerHoldOff(grantOf(), { now, confirmed: null, retryLostAnswer: 'late' })).toBe(0);
+    expect(lostAnswerHoldOff(sampleGrant(), { now, confirmed: null, retryLostAnswer: 'late' })).toBe(0);
   });
 
   test.each(['early', 'late'] as const)(
     'with the token at hand dead, retry_lost_answer %s backs off',
     (retryLostAnswer) => {
-      const grant = grantOf({ doubt: { lostAt: at(48 * MINUTE), sends: 3 } });
-      const health: Health = {
+      const grant = sampleGrant({ doubt: { lostAt: instantAt(48 * MINUTE), sends: 3 } });
+      const health: RefreshHealth = {
         kind: 'failing',
         problem: { code: 'answer_lost', message: '', since: now },
         failures: 6,
         retryAt: 0,
       };
-      const dead = at(2 * HOUR);
+      const dead = instantAt(2 * HOUR);
       const standing = afterFailure(grant, health, outcomes.ambiguous, context(dead, { retryLostAnswer, fraction: 1 }));
-      expect(remaining(grant, dead, null)).toBe(0);
+      expect(remainingLifetime(grant, dead, null)).toBe(0);
       expect(standing.health).toMatchObject({
         retryAt: dead.uptime + 48 * MINUTE,
         onDemandAt: dead.uptime + 128 * SECOND,
@@ -312,10 +329,14 @@ describe('in doubt', () => {
 
 describe('a portal that rejects', () => {
   /** Rejections (or other outcomes) at these times, one after the other. */
-  function series(grant: Grant, events: readonly [number, RefreshFailure][], health: Health = good): Health {
+  function series(
+    grant: Grant,
+    events: readonly [number, RefreshFailure][],
+    health: RefreshHealth = good,
+  ): RefreshHealth {
     let standing: ReturnType<typeof afterFailure> = { ...grant, health };
     for (const [uptime, outcome] of events) {
-      standing = afterFailure(after(grant, standing), standing.health, outcome, context(at(uptime)));
+      standing = afterFailure(after(grant, standing), standing.health, outcome, context(instantAt(uptime)));
     }
     return standing.health;
   }
@@ -323,7 +344,7 @@ describe('a portal that rejects', () => {
   const { rejected, not_sent, ambiguous } = outcomes;
 
   test('three times over an hour, with the token at hand dead, needs a person, and is asked once a day', () => {
-    const health = series(grantOf(), [
+    const health = series(sampleGrant(), [
       [HOUR, rejected],
       [1.5 * HOUR, rejected],
       [2 * HOUR, rejected],
@@ -332,16 +353,16 @@ describe('a portal that rejects', () => {
   });
 
   test('is only tried again after fewer than three, within the hour, or while the token at hand lives', () => {
-    const twice = series(grantOf(), [
+    const twice = series(sampleGrant(), [
       [HOUR, rejected],
       [2 * HOUR, rejected],
     ]);
-    const quickly = series(grantOf(), [
+    const quickly = series(sampleGrant(), [
       [HOUR, rejected],
       [1.5 * HOUR, rejected],
       [2 * HOUR - 1, rejected],
     ]);
-    const alive = series(grantOf({ lifetime: 10 * HOUR }), [
+    const alive = series(sampleGrant({ lifetime: 10 * HOUR }), [
       [HOUR, rejected],
       [2 * HOUR, rejected],
       [3 * HOUR, rejected],
@@ -350,17 +371,17 @@ describe('a portal that rejects', () => {
   });
 
   test('goes on needing a person when it rejects again the next day: one try a day, not another hour of them', () => {
-    const health = series(grantOf(), [
+    const health = series(sampleGrant(), [
       [HOUR, rejected],
       [1.5 * HOUR, rejected],
       [2 * HOUR, rejected],
       [2 * HOUR + DAY, rejected],
     ]);
-    expect(health).toMatchObject({ kind: 'refused', problem: { since: at(HOUR) }, retryAt: 2 * HOUR + 2 * DAY });
+    expect(health).toMatchObject({ kind: 'refused', problem: { since: instantAt(HOUR) }, retryAt: 2 * HOUR + 2 * DAY });
   });
 
   test('goes on needing a person when the network is down at the next try', () => {
-    const health = series(grantOf(), [
+    const health = series(sampleGrant(), [
       [HOUR, rejected],
       [1.5 * HOUR, rejected],
       [2 * HOUR, rejected],
@@ -372,11 +393,13 @@ describe('a portal that rejects', () => {
 
   test('is judged by its rejections alone: failures of another kind before them do not count', () => {
     const before = Array.from({ length: 20 }, (_, index): [number, RefreshFailure] => [index * MINUTE, not_sent]);
-    expect(series(grantOf(), [...before, [HOUR, rejected], [2 * HOUR, rejected]])).toMatchObject({ kind: 'failing' });
+    expect(series(sampleGrant(), [...before, [HOUR, rejected], [2 * HOUR, rejected]])).toMatchObject({
+      kind: 'failing',
+    });
   });
 
   test('is judged by its rejections alone in doubt, too: the time of the loss is not the time of the first', () => {
-    const health = series(grantOf(), [
+    const health = series(sampleGrant(), [
       [10 * MINUTE, ambiguous],
       [10 * MINUTE + 2000, ambiguous],
       [2 * HOUR, rejected],
@@ -385,7 +408,7 @@ describe('a portal that rejects', () => {
   });
 
   test('is judged by what it says now: another answer in between begins the count anew', () => {
-    const health = series(grantOf(), [
+    const health = series(sampleGrant(), [
       [HOUR, rejected],
       [1.5 * HOUR, rejected],
       [1.6 * HOUR, outcomes.deferred],
@@ -396,29 +419,29 @@ describe('a portal that rejects', () => {
 });
 
 describe('at start', () => {
-  const now = at(30 * SECOND, 'boot-2');
+  const now = instantAt(30 * SECOND, 'boot-2');
 
   test('a grant without a past is good', () => {
-    const standing = stateAtStart(grantOf(), null, context(now));
+    const standing = stateAtStart(sampleGrant(), null, context(now));
     expect(standing).toEqual({ doubt: null, refused: null, misconfigured: null, health: good });
   });
 
   test('where the portal did not take the hub’s own credentials it is tried within seconds, and stays misconfigured until then', () => {
-    const since = at(10 * MINUTE);
-    const { health } = stateAtStart(grantOf({ misconfigured: since }), null, context(now, { fraction: 1 }));
+    const since = instantAt(10 * MINUTE);
+    const { health } = stateAtStart(sampleGrant({ misconfigured: since }), null, context(now, { fraction: 1 }));
     const retryAt = now.uptime + 3 * SECOND;
     expect(health).toMatchObject({
       kind: 'failing',
       problem: { code: 'misconfigured', since, isUntried: true },
       retryAt,
     });
-    const refused = stateAtStart(grantOf({ refused: since, misconfigured: since }), null, context(now));
+    const refused = stateAtStart(sampleGrant({ refused: since, misconfigured: since }), null, context(now));
     expect(refused.health).toMatchObject({ kind: 'refused' });
   });
 
   test('an attempt without an end is a lost answer, lost when it was begun', () => {
-    const attempt = at(46 * MINUTE);
-    const standing = stateAtStart(grantOf(), attempt, context(now));
+    const attempt = instantAt(46 * MINUTE);
+    const standing = stateAtStart(sampleGrant(), attempt, context(now));
     expect(standing.doubt).toEqual({ lostAt: attempt, sends: 1 });
     expect(standing.health).toMatchObject({
       kind: 'failing',
@@ -428,61 +451,69 @@ describe('at start', () => {
   });
 
   test('an attempt without an end in a grant that was in doubt is one more send', () => {
-    const doubt = { lostAt: at(MINUTE), sends: 1 };
-    const standing = stateAtStart(grantOf({ doubt }), at(46 * MINUTE), context(at(47 * MINUTE)));
+    const doubt = { lostAt: instantAt(MINUTE), sends: 1 };
+    const standing = stateAtStart(sampleGrant({ doubt }), instantAt(46 * MINUTE), context(instantAt(47 * MINUTE)));
     expect(standing.doubt).toEqual({ ...doubt, sends: 2 });
-    expect(triedAt(grantOf(), standing, at(47 * MINUTE)).due).toBe(HOUR - MINUTE);
+    expect(triedAt(sampleGrant(), standing, instantAt(47 * MINUTE)).due).toBe(HOUR - MINUTE);
   });
 
   test('a doubt goes on: retry_lost_answer late waits for the end of the token at hand, which the same boot knows', () => {
-    const doubt = { lostAt: at(46 * MINUTE), sends: 1 };
-    const standing = stateAtStart(grantOf({ doubt }), null, context(at(47 * MINUTE), { retryLostAnswer: 'late' }));
+    const doubt = { lostAt: instantAt(46 * MINUTE), sends: 1 };
+    const standing = stateAtStart(
+      sampleGrant({ doubt }),
+      null,
+      context(instantAt(47 * MINUTE), { retryLostAnswer: 'late' }),
+    );
     expect(standing).toMatchObject({ doubt, refused: null, health: { kind: 'failing' } });
-    expect(triedAt(grantOf(), standing, at(47 * MINUTE), 'late').due).toBe(HOUR + SECOND);
+    expect(triedAt(sampleGrant(), standing, instantAt(47 * MINUTE), 'late').due).toBe(HOUR + SECOND);
   });
 
   test('a refused grant stays refused, attempt or not', () => {
-    for (const attempt of [null, at(50 * MINUTE)]) {
-      const refused = at(MINUTE);
-      const standing = stateAtStart(grantOf({ refused }), attempt, context(now));
+    for (const attempt of [null, instantAt(50 * MINUTE)]) {
+      const refused = instantAt(MINUTE);
+      const standing = stateAtStart(sampleGrant({ refused }), attempt, context(now));
       expect(standing).toMatchObject({ refused, health: { kind: 'refused', retryAt: null } });
     }
   });
 });
 
 describe('a token that the cloud refused', () => {
-  const grant = grantOf({ distrusted: at(30 * MINUTE) });
-  const now = at(30 * MINUTE);
+  const grant = sampleGrant({ distrusted: instantAt(30 * MINUTE) });
+  const now = instantAt(30 * MINUTE);
 
   test('is due at once, and for an appliance that waits as well; a minute after the last one that was refused', () => {
-    expect(dueAt(grant, good, timetable(now, 0.5))).toBe(now.uptime);
-    expect(onDemandAt(grant, good, timetable(now, 0.5))).toBe(now.uptime);
+    expect(nextAttemptAt(grant, good, timetable(now, 0.5))).toBe(now.uptime);
+    expect(onDemandAttemptAt(grant, good, timetable(now, 0.5))).toBe(now.uptime);
     const justTried = { ...timetable(now, 0.5), lastForcedRefresh: now.uptime - SECOND };
-    expect(dueAt(grant, good, justTried)).toBe(now.uptime + 59 * SECOND);
-    expect(onDemandAt(grant, good, justTried)).toBe(now.uptime + 59 * SECOND);
+    expect(nextAttemptAt(grant, good, justTried)).toBe(now.uptime + 59 * SECOND);
+    expect(onDemandAttemptAt(grant, good, justTried)).toBe(now.uptime + 59 * SECOND);
   });
 
   test.each(['early', 'late'] as const)(
     'lets the old refresh token rest no more (retry_lost_answer %s)',
     (retryLostAnswer) => {
-      const doubt = { lostAt: at(29 * MINUTE), sends: 1 };
-      const before = afterFailure(grantOf({ doubt }), good, outcomes.ambiguous, context(now, { retryLostAnswer }));
-      expect(triedAt(grantOf(), before, now, retryLostAnswer).due).toBe(
+      const doubt = { lostAt: instantAt(29 * MINUTE), sends: 1 };
+      const before = afterFailure(sampleGrant({ doubt }), good, outcomes.ambiguous, context(now, { retryLostAnswer }));
+      expect(triedAt(sampleGrant(), before, now, retryLostAnswer).due).toBe(
         retryLostAnswer === 'early' ? HOUR - MINUTE : HOUR + SECOND,
       );
       const soon = { due: now.uptime + SECOND, onDemand: now.uptime + SECOND };
       expect(triedAt(grant, before, now, retryLostAnswer)).toEqual(soon);
       const after = afterFailure({ ...grant, doubt }, good, outcomes.ambiguous, context(now, { retryLostAnswer }));
       expect(triedAt(grant, after, now, retryLostAnswer)).toEqual(soon);
-      const started = stateAtStart(grantOf({ doubt: { ...doubt, sends: 2 } }), null, context(now, { retryLostAnswer }));
+      const started = stateAtStart(
+        sampleGrant({ doubt: { ...doubt, sends: 2 } }),
+        null,
+        context(now, { retryLostAnswer }),
+      );
       expect(triedAt(grant, started, now, retryLostAnswer)).toEqual(soon);
     },
   );
 
   test('is left alone as long as the portal asked for, in doubt or not', () => {
-    const doubt = { lostAt: at(29 * MINUTE), sends: 2 };
+    const doubt = { lostAt: instantAt(29 * MINUTE), sends: 2 };
     const outcome = { ...outcomes.deferred, retryAfter: 5 * MINUTE };
-    const deferred = afterFailure(grantOf({ doubt }), good, outcome, context(now, { fraction: 0 }));
+    const deferred = afterFailure(sampleGrant({ doubt }), good, outcome, context(now, { fraction: 0 }));
     expect(triedAt(grant, deferred, now).due).toBe(now.uptime + 5 * MINUTE);
   });
 });

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { checkName } from '../../src/core/appliances/appliance.ts';
-import { nameFor } from '../../src/core/appliances/registration.ts';
+import { checkApplianceName } from '../../src/core/appliances/appliance.ts';
+import { deriveApplianceName } from '../../src/core/appliances/registration.ts';
 
 const free = () => false;
 
@@ -25,14 +25,14 @@ test.each([
   [`${'x'.repeat(62)} y`, 'x'.repeat(62)],
   ['__proto__', 'proto'],
 ])('the client_name %j becomes %s', (clientName, name) => {
-  expect(nameFor(clientName, free)).toBe(name);
+  expect(deriveApplianceName(clientName, free)).toBe(name);
 });
 
 test('a name that is taken gets the first free number', () => {
   const taken = new Set(['wallbox', 'wallbox-2', 'wallbox-4']);
-  expect(nameFor('Wallbox', (name) => taken.has(name))).toBe('wallbox-3');
+  expect(deriveApplianceName('Wallbox', (name) => taken.has(name))).toBe('wallbox-3');
   const long = 'x'.repeat(63);
-  expect(nameFor(long, (name) => name === long)).toBe(`${'x'.repeat(61)}-2`);
+  expect(deriveApplianceName(long, (name) => name === long)).toBe(`${'x'.repeat(61)}-2`);
 });
 
 test('whatever an appliance calls itself, its name can be one, and is free', () => {
@@ -43,8 +43,8 @@ test('whatever an appliance calls itself, its name can be one, and is free', () 
       (clientName, count) => {
         const taken = new Set<string>();
         for (let number = 0; number <= count; number++) {
-          const name = nameFor(clientName, (candidate) => taken.has(candidate));
-          expect(checkName(name)).toBe(name);
+          const name = deriveApplianceName(clientName, (candidate) => taken.has(candidate));
+          expect(checkApplianceName(name)).toBe(name);
           expect(taken.has(name)).toBe(false);
           taken.add(name);
         }

@@ -9,12 +9,12 @@ export const HOUR = 60 * MINUTE;
 export const DAY = 24 * HOUR;
 
 /** A moment of the first boot, so many ms after it; the wall clock goes with it. */
-export function at(uptime: number, boot = 'boot-1'): Instant {
+export function instantAt(uptime: number, boot = 'boot-1'): Instant {
   return { boot, uptime, wall: Date.UTC(2031, 4, 5, 6) + uptime };
 }
 
 /** A grant whose token was obtained at the first boot's instant 0 and lives an hour. */
-export function grantOf(changes: Partial<Grant> = {}): Grant {
+export function sampleGrant(changes: Partial<Grant> = {}): Grant {
   return {
     appliance: '11111111-1111-4111-8111-111111111111',
     generation: 1,
@@ -22,7 +22,7 @@ export function grantOf(changes: Partial<Grant> = {}): Grant {
     refreshToken: new Secret('the-refresh-token'),
     scope: 'Monitoring RemoteControl',
     lifetime: HOUR,
-    obtained: at(0),
+    obtained: instantAt(0),
     portalTime: Date.UTC(2031, 4, 5, 6),
     doubt: null,
     refused: null,
@@ -34,21 +34,21 @@ export function grantOf(changes: Partial<Grant> = {}): Grant {
   };
 }
 
-export const LINK = {
+export const SAMPLE_LINK = {
   authorizeUrl: 'https://portal.example/sso/authorize?response_type=code&client_id=c&state=the-state',
   codeUrl: 'https://api.portal.example/external/oauth2helper/code/get/c?state=the-state',
   tokenUrl: 'https://portal.example/sso/token',
   redirect: null,
 };
 
-export function pairingOf(step: PairingStep, changes: Partial<Pairing> = {}): Pairing {
+export function samplePairing(step: PairingStep, changes: Partial<Pairing> = {}): Pairing {
   return {
     id: '22222222-2222-4222-8222-222222222222',
     appliance: '11111111-1111-4111-8111-111111111111',
     portal: 'home',
     scope: 'Monitoring',
     nonce: 'the-nonce-of-128-bits',
-    begun: at(0),
+    begun: instantAt(0),
     lifetime: 15 * MINUTE,
     spentCodes: [],
     setback: null,

@@ -2,7 +2,7 @@ import { format, inspect } from 'node:util';
 import { expect, test } from 'vitest';
 import { Failure, messageOf } from '../../src/core/failure.ts';
 import { Secret } from '../../src/core/secret.ts';
-import { grantOf } from './samples.ts';
+import { sampleGrant } from './samples.ts';
 
 const secret = new Secret('hunter2-hunter2');
 
@@ -27,8 +27,8 @@ test.each<[string, (value: unknown) => string]>([
 });
 
 test('a secret deep inside other things does not show either', () => {
-  expect(inspect({ held: [grantOf()] }, { depth: 9 })).not.toMatch(/the-(access|refresh)-token/);
-  expect(JSON.stringify(new Map([['held', grantOf()]]).get('held'))).not.toMatch(/the-(access|refresh)-token/);
+  expect(inspect({ held: [sampleGrant()] }, { depth: 9 })).not.toMatch(/the-(access|refresh)-token/);
+  expect(JSON.stringify(new Map([['held', sampleGrant()]]).get('held'))).not.toMatch(/the-(access|refresh)-token/);
 });
 
 test('a secret gives its value only to who asks for it by name', () => {

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
 import type { ApplianceState, ApplianceStatus } from '../../src/core/administration.ts';
 import type { HubConditionCode } from '../../src/core/health/condition.ts';
-import { judge } from '../../src/core/health/judge.ts';
+import { deriveConditions } from '../../src/core/health/derive-conditions.ts';
 import type { ProblemCode } from '../../src/core/reports/problem.ts';
 import { statusLine } from '../../src/daemon/status-line.ts';
-import { applianceStatus, PAGE } from '../control/household.ts';
-import { waitingForApproval } from '../support/registrants.ts';
+import { applianceStatus, PAGE } from '../control/fake-administration.ts';
+import { waitingForApproval } from '../support/registration-samples.ts';
 
 const since = '2031-04-05T06:07:08Z';
 
@@ -73,6 +73,6 @@ test.each<[appliances: ApplianceStatus[], hub: ReturnType<typeof hub>, line: str
     "1 active, 1 needs attention (wallbox); can't write its store",
   ],
 ])('%#: %j', (appliances, { address, problems }, line) => {
-  const conditions = judge({ appliances, problems, page: PAGE, now: Date.parse(since) });
+  const conditions = deriveConditions({ appliances, problems, pageUrl: PAGE, now: Date.parse(since) });
   expect(statusLine({ hub: { address }, appliances, conditions })).toBe(line);
 });

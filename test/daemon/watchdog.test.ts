@@ -22,9 +22,9 @@ function daemon(watchdog: number | null = LIMIT) {
     timers: { ...time, after: (delay, run) => time.after(delay, () => !stuck && run()), sleep: () => time.sleep(0) },
   });
   const feeding = feedWatchdog({
-    service: { watchdog, feedWatchdog: () => fed.push(now()) },
-    overdue: () => scheduler.overdue,
-    isThere: () => there,
+    service: { watchdogInterval: watchdog, feedWatchdog: () => fed.push(now()) },
+    overdueMs: () => scheduler.overdue,
+    hasHub: () => there,
     log: createLog('info', { write: (line) => lines.push(JSON.parse(line)) }),
     timers: time,
     now,

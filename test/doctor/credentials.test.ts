@@ -2,8 +2,8 @@ import { existsSync } from 'node:fs';
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { changedCredentials } from '../../src/doctor/credentials.ts';
-import { credentialsOf } from '../../src/doctor/programs.ts';
+import { findChangedCredentials } from '../../src/doctor/credentials.ts';
+import { parseCredentialSources } from '../../src/doctor/systemd-unit.ts';
 import { stateFolder } from '../support/state-folder.ts';
 
 const SYSTEMD_CREDS = '/usr/bin/systemd-creds';
@@ -24,14 +24,14 @@ async function service(folder: string): Promise<{ source: string; alone: string;
 }
 
 const unit = (source: string, alone: string) =>
-  credentialsOf(
+  parseCredentialSources(
     `# /usr/lib/systemd/system/latchkey.service\n[Service]\nLoadCredential=secrets:${source}\nLoadCredential=alone:${alone}\n`,
   );
 
 test('a file that has another content than the service was started with is named', async () => {
   using folder = stateFolder();
   const { source, alone, loaded } = await service(folder.path);
-  const look = () => changedCredentials(unit(source, alone), process.env, loaded);
+  const look = () => findChangedCredentials(unit(source, alone), process.env, loaded);
   expect(await look()).toEqual([]);
   await writeFile(join(source, 'home.secret'), 'another\n');
   expect(await look()).toEqual([join(source, 'home.secret')]);
@@ -46,15 +46,15 @@ test('one that is new, or gone, or the key of the store is no reason for a resta
   await rm(join(source, 'wallbox.secret'));
   await writeFile(join(source, 'store.key'), 'the key after its rotation\n');
   await writeFile(join(loaded, 'of-nobody'), 'set\n');
-  expect(await changedCredentials(unit(source, alone), process.env, loaded)).toEqual([]);
-  expect(await changedCredentials(unit(source, alone), process.env, join(folder.path, 'nowhere'))).toEqual([]);
+  expect(await findChangedCredentials(unit(source, alone), process.env, loaded)).toEqual([]);
+  expect(await findChangedCredentials(unit(source, alone), process.env, join(folder.path, 'nowhere'))).toEqual([]);
 });
 
 test('what can not be looked at is told from what is the same', async () => {
   using folder = stateFolder();
   const { source, alone } = await service(folder.path);
   // No directory: as a closed one, it can't be listed.
-  expect(await changedCredentials(unit(source, alone), process.env, alone)).toBeNull();
+  expect(await findChangedCredentials(unit(source, alone), process.env, alone)).toBeNull();
 });
 
 test.skipIf(!isRoot || !existsSync(SYSTEMD_CREDS))('one that is encrypted is compared with what is in it', async () => {
@@ -63,21 +63,21 @@ test.skipIf(!isRoot || !existsSync(SYSTEMD_CREDS))('one that is encrypted is com
   const { alone, loaded } = await service(folder.path);
   const encrypt = (text: string) =>
     execFileSync(SYSTEMD_CREDS, ['encrypt', '--with-key=host', '--name=alone', '-', alone], { input: text });
-  const sources = credentialsOf(`LoadCredentialEncrypted=alone:${alone}\n`);
+  const sources = parseCredentialSources(`LoadCredentialEncrypted=alone:${alone}\n`);
   encrypt('alone of before\n');
-  expect(await changedCredentials(sources, process.env, loaded)).toEqual([]);
+  expect(await findChangedCredentials(sources, process.env, loaded)).toEqual([]);
   encrypt('another\n');
-  expect(await changedCredentials(sources, process.env, loaded)).toEqual([alone]);
+  expect(await findChangedCredentials(sources, process.env, loaded)).toEqual([alone]);
 });
 
 test('a drop-in takes the place of what the unit loads under the same name', () => {
   const plain = { id: 'secrets', path: '/etc/latchkey/credentials', isEncrypted: false };
   const files = 'LoadCredential=secrets:/etc/latchkey/credentials\n';
-  expect(credentialsOf(files)).toEqual([plain]);
-  expect(credentialsOf(`${files}LoadCredentialEncrypted=secrets:/etc/latchkey/credentials\n`)).toEqual([
+  expect(parseCredentialSources(files)).toEqual([plain]);
+  expect(parseCredentialSources(`${files}LoadCredentialEncrypted=secrets:/etc/latchkey/credentials\n`)).toEqual([
     { ...plain, isEncrypted: true },
   ]);
-  expect(credentialsOf(`${files}LoadCredential=\nSetCredential=a:b\nLoadCredential=c\n`)).toEqual([
+  expect(parseCredentialSources(`${files}LoadCredential=\nSetCredential=a:b\nLoadCredential=c\n`)).toEqual([
     { id: 'a', path: '', isEncrypted: false },
     { id: 'c', path: '', isEncrypted: false },
   ]);

@@ -14,15 +14,15 @@ import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Finding } from '../../src/doctor/check-result.ts';
+import type { NamedCheckResult } from '../../src/doctor/check-result.ts';
 import { checkHub } from '../../src/doctor/checks/hub.ts';
 import { checkService } from '../../src/doctor/checks/machine.ts';
-import { gather } from '../../src/doctor/context.ts';
-import { examine } from '../../src/doctor/examine.ts';
-import { readUnit } from '../../src/doctor/programs.ts';
+import { createDoctorContext } from '../../src/doctor/context.ts';
+import { runChecks } from '../../src/doctor/run-checks.ts';
+import { readUnit } from '../../src/doctor/systemd-unit.ts';
 import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
 import { HubProcess } from '../support/hub-process.ts';
-import { answerOf, startRawServer } from '../support/raw-server.ts';
+import { httpResponse, startRawServer } from '../support/raw-server.ts';
 
 let emulator: Emulator;
 
@@ -33,15 +33,15 @@ beforeAll(async () => {
 afterAll(() => emulator[Symbol.asyncDispose]());
 
 /** What is found where a hub was prepared, and does not run. */
-async function found(hub: HubProcess, env: NodeJS.ProcessEnv = {}): Promise<Finding[]> {
+async function found(hub: HubProcess, env: NodeJS.ProcessEnv = {}): Promise<NamedCheckResult[]> {
   const examination = {
     file: join(hub.directory, 'latchkey.toml'),
     env: { PATH: process.env['PATH'], HOME: hub.directory, XDG_STATE_HOME: hub.directory, ...env },
   };
-  return examine(await gather(examination));
+  return runChecks(await createDoctorContext(examination));
 }
 
-function finding(checks: readonly Finding[], name: string): Finding {
+function finding(checks: readonly NamedCheckResult[], name: string): NamedCheckResult {
   const one = checks.find((check) => check.name === name);
   if (one === undefined) throw new Error(`there is no ${name} among ${checks.map((check) => check.name).join(', ')}`);
   return one;
@@ -63,7 +63,7 @@ function standIn(hub: HubProcess, program: string, script: string): NodeJS.Proce
   return { PATH: `${bin}:${process.env['PATH']}` };
 }
 
-const unseen = (checks: readonly Finding[]) =>
+const unseen = (checks: readonly NamedCheckResult[]) =>
   checks.filter(({ detail }) => detail.includes('could not be looked at')).map(({ name }) => name);
 
 /** A portal at this origin, of which nobody knows the secret. */
@@ -75,7 +75,7 @@ it('says of a hub that is stopped that it is, and how to start it', async () => 
   await using hub = await HubProcess.prepare({ emulator });
   const { status, stdout } = await hub.cli('doctor', '--json');
   expect(status).toBe(1);
-  const checks = (JSON.parse(stdout) as { checks: Finding[] }).checks;
+  const checks = (JSON.parse(stdout) as { checks: NamedCheckResult[] }).checks;
   expect(finding(checks, 'hub')).toMatchObject({ result: 'fail', detail: expect.stringContaining('start it (') });
   expect(finding(checks, 'store')).toMatchObject({ result: 'ok' });
   expect(checks.filter(({ result }) => result === 'fail').map(({ name }) => name)).toEqual(['hub']);
@@ -243,7 +243,7 @@ describe('the portal', () => {
 
   it('may be behind a captive portal', async () => {
     const location = 'http://login.hotel.example/';
-    await using hotel = await startRawServer((socket) => socket.end(answerOf(302, '', { location })));
+    await using hotel = await startRawServer((socket) => socket.end(httpResponse(302, '', { location })));
     await using hub = await HubProcess.prepare(portalAt(hotel.origin));
     expect(finding(await found(hub), 'portal.home.base_url')).toMatchObject({
       result: 'warn',
@@ -275,7 +275,7 @@ describe('the portal', () => {
     ['has no systemd', 'exit 1', /timedatectl knows of nothing$/],
   ])('has told the time, and the clock of this machine is wrong, which %s', async (_, timedatectl, advice) => {
     const date = new Date(Date.now() - 7_200_000).toUTCString();
-    await using late = await startRawServer((socket) => socket.end(answerOf(200, '', { date })));
+    await using late = await startRawServer((socket) => socket.end(httpResponse(200, '', { date })));
     await using hub = await HubProcess.prepare(portalAt(late.origin));
     const clock = finding(await found(hub, standIn(hub, 'timedatectl', timedatectl)), 'clock');
     expect(clock).toMatchObject({ result: 'fail', detail: expect.stringMatching(/7\d\d\d s ahead of http/) });
@@ -354,11 +354,18 @@ describe('the machine', () => {
 
 it('has a hub that gives no answer started again as it was started: by systemd, or by hand', async () => {
   const silent = { kind: 'silent', detail: 'no answer' } as const;
-  const unit = { state: 'active', enabled: 'enabled', result: 'success', exitStatus: 0, restarts: 0, credentials: [] };
+  const unit = {
+    activeState: 'active',
+    unitFileState: 'enabled',
+    result: 'success',
+    exitStatus: 0,
+    restarts: 0,
+    credentials: [],
+  };
   const service = 'restart the hub ("sudo systemctl restart latchkey")';
   const advised = [
-    [{ ...unit, process: 7 }, service],
-    [{ ...unit, process: 0 }, 'end the hub and start it again'],
+    [{ ...unit, mainPid: 7 }, service],
+    [{ ...unit, mainPid: 0 }, 'end the hub and start it again'],
     [null, 'end the hub and start it again'],
   ] as const;
   for (const [of, words] of advised) {
@@ -370,7 +377,7 @@ it('has a hub that gives no answer started again as it was started: by systemd, 
 it('says of a hub in test mode that it is one, and finds no fault with what it does not use', async () => {
   await using hub = await HubProcess.start({ serve: ['--test-mode'] });
   const { status, stdout } = await hub.cli('doctor', '--json');
-  const { checks } = JSON.parse(stdout) as { checks: Finding[] };
+  const { checks } = JSON.parse(stdout) as { checks: NamedCheckResult[] };
   expect({ status, bad: checks.filter(({ result }) => result === 'fail') }).toEqual({ status: 0, bad: [] });
   expect(finding(checks, 'hub').detail).toMatch(
     / runs, version .*; in test mode it has an emulated portal, and keeps nothing$/,

@@ -2,10 +2,10 @@ import { execFile } from 'node:child_process';
 import { chmodSync, existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import type { Finding } from '../../src/doctor/check-result.ts';
+import type { NamedCheckResult } from '../../src/doctor/check-result.ts';
 import { startEmulator } from '../../src/emulator/index.ts';
+import { scaleDeadline } from '../support/deadlines.ts';
 import { HubProcess } from '../support/hub-process.ts';
-import { patient } from '../support/patience.ts';
 import { MAIN, SHARED_CACHE } from '../support/program.ts';
 
 const FAKETIME = `/usr/lib/${process.arch === 'arm64' ? 'aarch64' : 'x86_64'}-linux-gnu/faketime/libfaketimeMT.so.1`;
@@ -16,17 +16,20 @@ function within(
   hub: HubProcess,
   command: readonly string[],
   env: NodeJS.ProcessEnv = {},
-): Promise<Map<string, Finding>> {
+): Promise<Map<string, NamedCheckResult>> {
   const doctor = [process.execPath, MAIN, 'doctor', '--json', '--config', join(hub.directory, 'latchkey.toml')];
   const [program = '', ...args] = [...command, ...doctor];
   const options = {
-    timeout: patient(30_000),
+    timeout: scaleDeadline(30_000),
     env: { PATH: process.env['PATH'], HOME: hub.directory, XDG_CACHE_HOME: SHARED_CACHE, ...env },
   };
   return new Promise((resolve, reject) => {
     execFile(program, args, options, (error, stdout, stderr) => {
       if (!stdout.startsWith('{')) reject(new Error(stderr || String(error)));
-      else resolve(new Map((JSON.parse(stdout) as { checks: Finding[] }).checks.map((check) => [check.name, check])));
+      else
+        resolve(
+          new Map((JSON.parse(stdout) as { checks: NamedCheckResult[] }).checks.map((check) => [check.name, check])),
+        );
     });
   });
 }

@@ -1,41 +1,41 @@
 import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import type { Finding } from '../../src/doctor/check-result.ts';
-import { announceOn, says } from '../netns/announced.ts';
-import { keepMdnsPort } from '../netns/mdns-port.ts';
-import { logged, serveHub, statusOf, writeHub } from '../netns/served-hub.ts';
-import { createLan, type Host, whyNoLan } from '../support/netns.ts';
-import { patient } from '../support/patience.ts';
+import type { NamedCheckResult } from '../../src/doctor/check-result.ts';
+import { announceOn, waitForAnnouncerEvent } from '../netns/announcer-process.ts';
+import { occupyMdnsPort } from '../netns/mdns-port.ts';
+import { readHubStatus, serveHub, waitForLogEvent, writeHubConfiguration } from '../netns/served-hub.ts';
+import { scaleDeadline } from '../support/deadlines.ts';
+import { createLan, type Host, lanSkipReason } from '../support/netns.ts';
 import { MAIN, SHARED_CACHE } from '../support/program.ts';
-import { needs } from '../support/set-up.ts';
+import { skipIfUnavailable } from '../support/set-up.ts';
 import { stateFolder } from '../support/state-folder.ts';
 
-needs(() => whyNoLan(['/usr/bin/python3']));
+skipIfUnavailable(() => lanSkipReason(['/usr/bin/python3']));
 
 /** What the doctor finds on a host, and how it ends. */
-async function examined(host: Host, home: string): Promise<{ checks: Finding[]; status: number | null }> {
+async function examined(host: Host, home: string): Promise<{ checks: NamedCheckResult[]; status: number | null }> {
   const env = { PATH: process.env['PATH'], HOME: home, XDG_CACHE_HOME: SHARED_CACHE };
   const doctor = host.spawn(process.execPath, [MAIN, 'doctor', '--json', '--config', `${home}/latchkey.toml`], { env });
-  const said = await doctor.line((line) => (line.startsWith('{') ? line : undefined), patient(30_000));
-  const status = await doctor.end(patient(5000));
-  return { checks: (JSON.parse(said) as { checks: Finding[] }).checks, status };
+  const said = await doctor.line((line) => (line.startsWith('{') ? line : undefined), scaleDeadline(30_000));
+  const status = await doctor.end(scaleDeadline(5000));
+  return { checks: (JSON.parse(said) as { checks: NamedCheckResult[] }).checks, status };
 }
 
-const finding = (checks: readonly Finding[], name: string) => checks.find((check) => check.name === name);
+const finding = (checks: readonly NamedCheckResult[], name: string) => checks.find((check) => check.name === name);
 
 it('finds the hub as its neighbours do, beside others, and another machine with its id', async () => {
   using folder = stateFolder();
   await using lan = await createLan(['original', 'copy']);
   const [card, copied] = [join(folder.path, 'card'), join(folder.path, 'copied')];
-  writeHub(card);
+  writeHubConfiguration(card);
   const born = serveHub(lan.hosts.original, card);
-  await logged(born, 'hub_started');
+  await waitForLogEvent(born, 'hub_started');
   expect(await born.stop('SIGTERM')).toBe(0);
   cpSync(card, copied, { recursive: true });
-  writeHub(copied);
+  writeHubConfiguration(copied);
   const original = serveHub(lan.hosts.original, card);
-  await logged(original, 'hub_announced');
+  await waitForLogEvent(original, 'hub_announced');
 
   const alone = await examined(lan.hosts.original, card);
   expect(finding(alone.checks, 'mdns.eth0')).toMatchObject({
@@ -46,7 +46,7 @@ it('finds the hub as its neighbours do, beside others, and another machine with 
   expect(finding(alone.checks, 'ports.https_port')?.result).toBe('ok');
 
   const copy = serveHub(lan.hosts.copy, copied);
-  await logged(copy, 'announcement_failed');
+  await waitForLogEvent(copy, 'announcement_failed');
   const { checks, status } = await examined(lan.hosts.copy, copied);
   expect(status).toBe(1);
   expect(finding(checks, 'hub')).toMatchObject({ result: 'fail', detail: expect.stringMatching(/card copied\?/) });
@@ -60,16 +60,16 @@ it('takes no machine for a copy of the hub that only announces its id', async ()
   using folder = stateFolder();
   await using lan = await createLan(['hub', 'claimant']);
   const home = join(folder.path, 'hub');
-  writeHub(home);
+  writeHubConfiguration(home);
   const { hub, claimant } = lan.hosts;
   const daemon = serveHub(hub, home);
-  await logged(daemon, 'hub_announced');
-  const { id } = (await statusOf(home)).hub;
+  await waitForLogEvent(daemon, 'hub_announced');
+  const { id } = (await readHubStatus(home)).hub;
   await hub.isolate('on');
   await claimant.isolate('on');
-  await says(announceOn(claimant, { id, instanceName: 'Attic hub' }), 'ready');
+  await waitForAnnouncerEvent(announceOn(claimant, { id, instanceName: 'Attic hub' }), 'ready');
   await claimant.isolate('off');
-  await logged(daemon, 'hub_name_claimed');
+  await waitForLogEvent(daemon, 'hub_name_claimed');
   const { checks } = await examined(hub, home);
   expect(finding(checks, 'hub')).toMatchObject({ result: 'warn', detail: expect.stringContaining(claimant.address) });
   expect(finding(checks, 'mdns.eth0')).toMatchObject({
@@ -82,10 +82,10 @@ it('says that a hub hangs, and what of the network is missing', async () => {
   using folder = stateFolder();
   await using lan = await createLan(['hub']);
   const home = join(folder.path, 'hub');
-  writeHub(home);
+  writeHubConfiguration(home);
   const { hub } = lan.hosts;
   const daemon = serveHub(hub, home);
-  await logged(daemon, 'hub_announced');
+  await waitForLogEvent(daemon, 'hub_announced');
   const { checks } = await examined(hub, home);
   expect(finding(checks, 'network')).toMatchObject({
     result: 'warn',
@@ -110,8 +110,8 @@ it('says that another program keeps the mDNS port to itself', async () => {
   using folder = stateFolder();
   await using lan = await createLan(['hub']);
   const home = join(folder.path, 'hub');
-  writeHub(home);
-  await keepMdnsPort(lan.hosts.hub);
+  writeHubConfiguration(home);
+  await occupyMdnsPort(lan.hosts.hub);
   const { checks } = await examined(lan.hosts.hub, home);
   expect(finding(checks, 'mdns.eth0')).toMatchObject({
     result: 'fail',
@@ -123,7 +123,7 @@ it('comes to an end where everything that is sent disappears', async () => {
   using folder = stateFolder();
   await using lan = await createLan(['hub']);
   const home = join(folder.path, 'hub');
-  writeHub(home);
+  writeHubConfiguration(home);
   const file = join(home, 'latchkey.toml');
   const toml = readFileSync(file, 'utf8')
     .replace('base_url = "http://127.0.0.1:9"', 'base_url = "https://198.51.100.7"')

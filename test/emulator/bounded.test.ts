@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { BoundedMap, Recent } from '../../src/emulator/memory/bounded.ts';
+import { BoundedMap, RingBuffer } from '../../src/emulator/memory/bounded-collections.ts';
 
 test('a bounded map forgets what was set longest ago', () => {
   const map = new BoundedMap<number>(2);
@@ -12,7 +12,7 @@ test('a bounded map forgets what was set longest ago', () => {
 });
 
 test('a log keeps its newest entries in order', () => {
-  const log = new Recent<number>(3);
+  const log = new RingBuffer<number>(3);
   expect(log.values()).toEqual([]);
   for (const entry of [1, 2, 3, 4, 5]) log.push(entry);
   expect(log.values()).toEqual([3, 4, 5]);

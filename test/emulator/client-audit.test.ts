@@ -2,16 +2,16 @@ import { expect } from 'vitest';
 import { startEmulator } from '../../src/emulator/index.ts';
 import {
   ALICE,
-  config,
   get,
   HEATER,
   obtainTokens,
-  refresh,
+  parseTokens,
+  refreshTokens,
+  requestConfig,
   requestTokens,
-  start,
+  startTestEmulator,
   stateOf,
   test,
-  tokens,
   whoami,
 } from './portal-client.ts';
 
@@ -47,7 +47,7 @@ test('the request log shows endpoint, client and status, and no secret sent or i
 
 test('every state, code and token issued can be asked for, to search logs for it', async ({ emulator }) => {
   const first = await obtainTokens(emulator);
-  const second = await tokens(await refresh(emulator, first.refresh_token));
+  const second = await parseTokens(await refreshTokens(emulator, first.refresh_token));
   expect(emulator.secretsIssued('access_token')).toEqual([first.access_token, second.access_token]);
   expect(emulator.secretsIssued('refresh_token')).toEqual([first.refresh_token, second.refresh_token]);
   expect(emulator.secretsIssued('state', 'code').length).toBe(2);
@@ -55,7 +55,7 @@ test('every state, code and token issued can be asked for, to search logs for it
 });
 
 test('polls are counted by state, with their times', async ({ emulator, clock }) => {
-  const urls = await config(emulator);
+  const urls = await requestConfig(emulator);
   const state = stateOf(urls.code_url);
   const began = clock.wall;
   await get(urls.code_url);
@@ -66,7 +66,7 @@ test('polls are counted by state, with their times', async ({ emulator, clock })
     { at: began, status: 404 },
     { at: began + 5000, status: 200 },
   ]);
-  expect(emulator.polls(stateOf((await config(emulator)).code_url))).toEqual([]);
+  expect(emulator.polls(stateOf((await requestConfig(emulator)).code_url))).toEqual([]);
 });
 
 test('refreshes of one grant that overlap are counted, those of two grants are not', async () => {
@@ -80,17 +80,17 @@ test('refreshes of one grant that overlap are counted, those of two grants are n
       await gate.promise;
     },
   };
-  await using emulator = await start({ intercept, refreshGrace: 1 });
+  await using emulator = await startTestEmulator({ intercept, refreshGrace: 1 });
   const one = await obtainTokens(emulator);
   const two = await obtainTokens(emulator);
-  const answers = await Promise.all([one, one, two].map((grant) => refresh(emulator, grant.refresh_token)));
+  const answers = await Promise.all([one, one, two].map((grant) => refreshTokens(emulator, grant.refresh_token)));
   expect(answers.map((answer) => answer.status)).toEqual([200, 200, 200]);
   expect(emulator.observations).toEqual({ refreshTokensRepeated: 1, codesRepeated: 0, overlappingRefreshes: 1 });
 });
 
 test('an interceptor can lose a request before it is done, or its answer after', async () => {
   let lose: 'received' | 'answering' | null = null;
-  await using emulator = await start({
+  await using emulator = await startTestEmulator({
     intercept: {
       received: (exchange) => (lose === 'received' ? exchange.drop() : undefined),
       answering: (exchange) => (lose === 'answering' ? exchange.drop() : undefined),
@@ -98,13 +98,13 @@ test('an interceptor can lose a request before it is done, or its answer after',
   });
   const { refresh_token } = await obtainTokens(emulator);
   lose = 'received';
-  await expect(refresh(emulator, refresh_token)).rejects.toThrow();
+  await expect(refreshTokens(emulator, refresh_token)).rejects.toThrow();
   expect(emulator.grants()[0]?.generation).toBe(1);
   lose = 'answering';
-  await expect(refresh(emulator, refresh_token)).rejects.toThrow();
+  await expect(refreshTokens(emulator, refresh_token)).rejects.toThrow();
   lose = null;
   expect(emulator.grants()[0]?.generation).toBe(2);
-  expect((await refresh(emulator, refresh_token)).status).toBe(400);
+  expect((await refreshTokens(emulator, refresh_token)).status).toBe(400);
   expect(emulator.requests.slice(-3).map((entry) => entry.status)).toEqual([null, null, 400]);
   expect(emulator.requests.at(-2)?.answer).toMatchObject({ refresh_token: expect.any(String) });
 });
@@ -113,7 +113,7 @@ test('the Date header follows the emulator’s clock, on errors too', async ({ e
   for (const path of ['/nowhere', '/%ff', '/api/whoami', '/_emulator/requests']) {
     expect((await get(emulator.baseUrl + path)).headers.get('date'), path).toBe('Mon, 05 May 2031 06:07:08 GMT');
   }
-  expect((await refresh(emulator, 'x')).headers.get('date')).toBe('Mon, 05 May 2031 06:07:08 GMT');
+  expect((await refreshTokens(emulator, 'x')).headers.get('date')).toBe('Mon, 05 May 2031 06:07:08 GMT');
 });
 
 test('without options there is one client with a UUID, and both origins close when disposed', async () => {
@@ -129,16 +129,16 @@ test('without options there is one client with a UUID, and both origins close wh
 });
 
 test('on a wildcard address the URLs handed out carry the public name', async () => {
-  await using emulator = await start({ host: '0.0.0.0', publicHost: 'localhost' });
-  const urls = await config(emulator);
+  await using emulator = await startTestEmulator({ host: '0.0.0.0', publicHost: 'localhost' });
+  const urls = await requestConfig(emulator);
   expect([emulator.baseUrl, emulator.frontendUrl, urls.code_url]).toEqual(
     [1, 2, 3].map(() => expect.stringMatching(/^http:\/\/localhost:\d+/)),
   );
 });
 
 test('options that can not be used are refused by name', async () => {
-  await expect(start({ port: 70_000 })).rejects.toThrow(/^port: found 70000; allowed/);
-  await expect(start({ port: 4711, frontendPort: 4711 })).rejects.toThrow(/^frontendPort: /);
-  await expect(start({ users: [] })).rejects.toThrow(/^users: /);
-  await expect(start({ clients: [HEATER, HEATER] })).rejects.toThrow(/^clients: /);
+  await expect(startTestEmulator({ port: 70_000 })).rejects.toThrow(/^port: found 70000; allowed/);
+  await expect(startTestEmulator({ port: 4711, frontendPort: 4711 })).rejects.toThrow(/^frontendPort: /);
+  await expect(startTestEmulator({ users: [] })).rejects.toThrow(/^users: /);
+  await expect(startTestEmulator({ clients: [HEATER, HEATER] })).rejects.toThrow(/^clients: /);
 });

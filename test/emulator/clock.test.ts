@@ -1,5 +1,14 @@
 import { expect } from 'vitest';
-import { api, FakeClock, get, obtainTokens, refresh, start, test, whoami } from './portal-client.ts';
+import {
+  FakeClock,
+  get,
+  obtainTokens,
+  refreshTokens,
+  requestEmulatorApi,
+  startTestEmulator,
+  test,
+  whoami,
+} from './portal-client.ts';
 
 test('tokens of 3600 seconds expire when they are told to, and refresh', async ({ emulator }) => {
   const { access_token, refresh_token, expires_in } = await obtainTokens(emulator);
@@ -7,7 +16,7 @@ test('tokens of 3600 seconds expire when they are told to, and refresh', async (
   expect((await whoami(emulator, access_token)).status).toBe(200);
   emulator.advance(1);
   expect((await whoami(emulator, access_token)).status).toBe(401);
-  expect((await refresh(emulator, refresh_token)).status).toBe(200);
+  expect((await refreshTokens(emulator, refresh_token)).status).toBe(200);
 });
 
 test('the API puts the clock ahead, and Date header, log and grants follow', async ({ emulator, clock }) => {
@@ -15,11 +24,11 @@ test('the API puts the clock ahead, and Date header, log and grants follow', asy
     now: '2031-05-05T06:07:08.000Z',
     offset: 0,
   });
-  const answer = await api(emulator, 'POST', 'clock', { advance: 3600 });
+  const answer = await requestEmulatorApi(emulator, 'POST', 'clock', { advance: 3600 });
   expect(answer.status).toBe(200);
   expect(answer.headers.get('date')).toBe('Mon, 05 May 2031 07:07:08 GMT');
   expect(await answer.json()).toEqual({ now: '2031-05-05T07:07:08.000Z', offset: 3600 });
-  await api(emulator, 'POST', 'clock', { advance: 0.5 });
+  await requestEmulatorApi(emulator, 'POST', 'clock', { advance: 0.5 });
   clock.pass(1);
   await obtainTokens(emulator);
   expect(emulator.clock).toEqual({ now: '2031-05-05T07:07:09.500Z', offset: 3600.5 });
@@ -28,7 +37,7 @@ test('the API puts the clock ahead, and Date header, log and grants follow', asy
 });
 
 test('an advance that is negative, endless or no number is refused by name, and changes nothing', async () => {
-  await using emulator = await start({ clock: new FakeClock() });
+  await using emulator = await startTestEmulator({ clock: new FakeClock() });
   for (const [body, message] of [
     [{ advance: -1 }, /^advance: found -1; allowed is/],
     [{ advance: '60' }, /^advance: found "60"; allowed is/],
@@ -39,11 +48,11 @@ test('an advance that is negative, endless or no number is refused by name, and 
     ['{', /^body: /],
     ['{"advance": 1e999}', /^advance: found Infinity/],
   ] as const) {
-    const answer = await api(emulator, 'POST', 'clock', body);
+    const answer = await requestEmulatorApi(emulator, 'POST', 'clock', body);
     expect(answer.status, JSON.stringify(body)).toBe(400);
     expect(await answer.json()).toEqual({ error: 'invalid_request', message: expect.stringMatching(message) });
   }
-  expect((await api(emulator, 'POST', 'clock', { advance: 1 }, 'text/plain')).status).toBe(400);
+  expect((await requestEmulatorApi(emulator, 'POST', 'clock', { advance: 1 }, 'text/plain')).status).toBe(400);
   expect(() => emulator.advance(Number.NaN)).toThrow(/^advance: found NaN/);
   expect(emulator.clock.offset).toBe(0);
 });

@@ -4,24 +4,24 @@ import type { Locator } from 'playwright-core';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, type TestContext } from 'vitest';
 import { FAULT_KINDS } from '../../src/emulator/faults/kinds.ts';
 import type { Emulator, EmulatorOptions } from '../../src/emulator/index.ts';
-import { type Browser, DESKTOP, PHONE, startBrowser, type Visit, whyNoBrowser } from '../support/browser.ts';
-import { inShort } from '../support/long.ts';
-import { flaws } from '../support/usability.ts';
+import { type Browser, browserSkipReason, DESKTOP, PHONE, startBrowser, type Visit } from '../support/browser.ts';
+import { selectRows } from '../support/long.ts';
+import { findUsabilityProblems } from '../support/usability.ts';
 import {
   ALICE,
-  config,
-  exchange,
+  exchangeCode,
   get,
   HEATER,
   obtainTokens,
   PUMP,
+  parseTokens,
   post,
-  refresh,
+  refreshTokens,
+  requestConfig,
   requestTokens,
-  start,
+  startTestEmulator,
   stateOf,
   test,
-  tokens,
   whoami,
 } from './portal-client.ts';
 
@@ -32,7 +32,7 @@ const IMAGES =
 const JSON_TYPE = { 'content-type': 'application/json' };
 
 test('the page, its style and its modules come from the emulator alone, under a strict policy, and are not kept', async () => {
-  await using emulator = await start();
+  await using emulator = await startTestEmulator();
   const page = await get(emulator.consoleUrl);
   const html = await page.text();
   expect(page.status).toBe(200);
@@ -52,8 +52,8 @@ test('the page, its style and its modules come from the emulator alone, under a 
 });
 
 test('web pages of other origins can change nothing through the API, and programs without a browser can', async () => {
-  await using emulator = await start();
-  const body = JSON.stringify({ state: stateOf((await config(emulator)).code_url), user: ALICE.name });
+  await using emulator = await startTestEmulator();
+  const body = JSON.stringify({ state: stateOf((await requestConfig(emulator)).code_url), user: ALICE.name });
   const send = (headers: Record<string, string>) =>
     post(`${emulator.baseUrl}/_emulator/login`, body, { ...JSON_TYPE, ...headers });
   const foreign = [
@@ -67,7 +67,7 @@ test('web pages of other origins can change nothing through the API, and program
   for (const headers of [{}, { origin: emulator.baseUrl }]) expect((await send(headers)).status).toBe(200);
 });
 
-const missing = await whyNoBrowser();
+const missing = await browserSkipReason();
 
 describe('a person with a browser', () => {
   let browser: Browser;
@@ -82,7 +82,7 @@ describe('a person with a browser', () => {
   /** An emulator with its console open in a browser that complains of nothing and goes nowhere else. */
   async function open(options: EmulatorOptions = {}, window = DESKTOP): Promise<Console> {
     await using starting = new AsyncDisposableStack();
-    const emulator = starting.use(await start(options));
+    const emulator = starting.use(await startTestEmulator(options));
     const visit = starting.use(await browser.visit(window));
     await visit.page.goto(emulator.consoleUrl);
     await visit.page.getByText('live', { exact: true }).waitFor();
@@ -94,7 +94,7 @@ describe('a person with a browser', () => {
       ...visit,
       section: (name) => visit.page.getByRole('region', { name }),
       async [Symbol.asyncDispose]() {
-        const complaints = [...visit.complaints];
+        const complaints = [...visit.browserErrors];
         // The connection for events is open until here, and its end is one more complaint.
         await resources.disposeAsync();
         expect(complaints).toEqual(expected.map((part) => expect.stringContaining(part)));
@@ -111,7 +111,7 @@ describe('a person with a browser', () => {
     const issued = await obtainTokens(emulator);
     await log.getByText('POST token').waitFor();
     expect((await lines(log))[0]).toMatch(/POST token\s*authorization_code · Heater <7>\s*200 OK/);
-    expect((await refresh(emulator, 'no-such-token')).status).toBe(400);
+    expect((await refreshTokens(emulator, 'no-such-token')).status).toBe(400);
     await log.getByText('400 Bad Request').waitFor();
     await log.locator('summary').first().press('Enter');
     await log.getByText('form: refresh_token').waitFor();
@@ -151,17 +151,17 @@ describe('a person with a browser', () => {
     await using opened = await open({ users: [ALICE, { name: 'bob', password: 'builder' }] });
     const { emulator, section } = opened;
     const waiting = section('Waiting for a login');
-    const first = await config(emulator);
+    const first = await requestConfig(emulator);
     expect((await get(first.authorize_url)).status).toBe(200);
     await waiting.getByText('Heater <7>').waitFor();
     await waiting.getByRole('button', { name: 'Log in as bob' }).click();
     await opened.page.getByText('bob is logged in for Heater <7>').waitFor();
     await waiting.waitFor({ state: 'hidden' });
     const { code } = (await (await get(first.code_url)).json()) as { code: string };
-    await tokens(await exchange(emulator, code));
+    await parseTokens(await exchangeCode(emulator, code));
     expect(emulator.grants()).toMatchObject([{ user: 'bob' }]);
 
-    const second = await config(emulator);
+    const second = await requestConfig(emulator);
     await get(second.authorize_url);
     await waiting.getByRole('button', { name: 'Refuse' }).click();
     await waiting.waitFor({ state: 'hidden' });
@@ -179,20 +179,20 @@ describe('a person with a browser', () => {
     await grants.getByRole('button', { name: 'Revoke access tokens' }).click();
     await opened.page.getByText('The access tokens of Heater <7> are revoked').waitFor();
     expect((await whoami(emulator, access_token)).status).toBe(401);
-    const next = await tokens(await refresh(emulator, refresh_token));
+    const next = await parseTokens(await refreshTokens(emulator, refresh_token));
     await grants.getByText('Generation 2').waitFor();
     await grants.getByRole('button', { name: 'Revoke grant' }).click();
     await grants.getByText('revoked', { exact: true }).waitFor();
     expect((await whoami(emulator, next.access_token)).status).toBe(401);
-    expect((await refresh(emulator, next.refresh_token)).status).toBe(400);
+    expect((await refreshTokens(emulator, next.refresh_token)).status).toBe(400);
   });
 
   it('reads what a client does wrong', async () => {
     await using opened = await open();
     const { emulator, section } = opened;
     const { refresh_token } = await obtainTokens(emulator);
-    await refresh(emulator, refresh_token);
-    await refresh(emulator, refresh_token);
+    await refreshTokens(emulator, refresh_token);
+    await refreshTokens(emulator, refresh_token);
     await section('Findings').getByText('Used refresh token', { exact: true }).waitFor();
     await section('Findings').getByText('Polling', { exact: true }).waitFor();
   });
@@ -236,9 +236,9 @@ describe('a person with a browser', () => {
     const { refresh_token } = await obtainTokens(emulator);
     await section('Settings').getByLabel('A used refresh token').selectOption('revokes its whole grant');
     await opened.page.getByText('on_reuse was changed').waitFor();
-    const next = await tokens(await refresh(emulator, refresh_token));
-    expect((await refresh(emulator, refresh_token)).status).toBe(400);
-    expect((await refresh(emulator, next.refresh_token)).status).toBe(400);
+    const next = await parseTokens(await refreshTokens(emulator, refresh_token));
+    expect((await refreshTokens(emulator, refresh_token)).status).toBe(400);
+    expect((await refreshTokens(emulator, next.refresh_token)).status).toBe(400);
     const refused = section('Settings').getByLabel('Refuse a redirect_url');
     await refused.fill('(');
     await refused.press('Enter');
@@ -258,12 +258,12 @@ describe('a person with a browser', () => {
     await faults.getByLabel('How often').fill('2');
     await faults.getByRole('button', { name: 'Add the fault' }).click();
     await faults.getByText('0 hits, 2 left').waitFor();
-    expect((await refresh(emulator, refresh_token)).status).toBe(503);
+    expect((await refreshTokens(emulator, refresh_token)).status).toBe(503);
     await faults.getByText('1 hit, 1 left').waitFor();
     await section('Requests').getByText('503 Service Unavailable').waitFor();
     await faults.getByRole('button', { name: 'Remove the fault' }).click();
     await faults.getByText('the portal behaves').waitFor();
-    await tokens(await refresh(emulator, refresh_token));
+    await parseTokens(await refreshTokens(emulator, refresh_token));
   });
 
   it('says of a fault when it strikes, and with which headers and body', async () => {
@@ -299,8 +299,8 @@ describe('a person with a browser', () => {
       },
     ]);
     await faults.getByText('every 2').waitFor();
-    expect((await refresh(emulator, refresh_token)).status).toBe(200);
-    const struck = await refresh(emulator, refresh_token);
+    expect((await refreshTokens(emulator, refresh_token)).status).toBe(200);
+    const struck = await refreshTokens(emulator, refresh_token);
     expect([struck.status, struck.headers.get('retry-after'), struck.headers.get('x-gateway')]).toEqual([
       429,
       '30',
@@ -349,7 +349,7 @@ describe('a person with a browser', () => {
       showSecrets: true,
     });
     const { emulator, page, section } = opened;
-    const urls = await config(emulator, `http://127.0.0.1/?${encodeURIComponent(name)}`);
+    const urls = await requestConfig(emulator, `http://127.0.0.1/?${encodeURIComponent(name)}`);
     await get(`${urls.authorize_url}&${encodeURIComponent(name)}=${encodeURIComponent(name)}`);
     await get(urls.authorize_url);
     await requestTokens(emulator, { grant_type: name, code: name }, client);
@@ -371,31 +371,31 @@ describe('a person with a browser', () => {
     ['on a phone', PHONE],
   ] as const;
 
-  it.each(inShort(windows, windows.slice(0, 2)))(
+  it.each(selectRows(windows, windows.slice(0, 2)))(
     '%s finds everything legible, in reach and within the window',
     async (name, window) => {
       await using opened = await open({ clients: [{ ...HEATER, name: 'Heat pump' }, PUMP] }, window);
       const { emulator, page, section } = opened;
       const { refresh_token } = await obtainTokens(emulator, { scope: 'Monitoring RemoteControl' });
       emulator.addFault({ kind: 'commit_then_drop', endpoint: 'token', grantType: 'refresh_token', times: 2 });
-      await refresh(emulator, refresh_token).catch(() => null);
-      await refresh(emulator, 'no-such-token').catch(() => null);
-      await refresh(emulator, refresh_token);
-      await get((await config(emulator)).authorize_url);
+      await refreshTokens(emulator, refresh_token).catch(() => null);
+      await refreshTokens(emulator, 'no-such-token').catch(() => null);
+      await refreshTokens(emulator, refresh_token);
+      await get((await requestConfig(emulator)).authorize_url);
       await section('Waiting for a login').getByRole('button', { name: 'Refuse' }).waitFor();
       await section('Faults').getByText('2 hits, spent').waitFor();
       await section('Findings').getByText('Used refresh token').waitFor();
-      expect(await flaws(page)).toEqual([]);
+      expect(await findUsabilityProblems(page)).toEqual([]);
       const newest = section('Requests').locator('summary').first();
       await newest.click();
       await page.getByRole('button', { name: 'Reset …' }).click();
       await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).waitFor();
-      expect(await flaws(page)).toEqual([]);
+      expect(await findUsabilityProblems(page)).toEqual([]);
       await page.keyboard.press('Escape');
       await newest.click();
       await section('Faults').getByLabel('What happens').selectOption('answer a status');
-      expect(await flaws(page)).toEqual([]);
-      await opened.picture(`console-${name}`);
+      expect(await findUsabilityProblems(page)).toEqual([]);
+      await opened.takeScreenshot(`console-${name}`);
       if (IMAGES !== null && window === DESKTOP) {
         await mkdir(IMAGES, { recursive: true });
         await page.setViewportSize({ width: 1200, height: 720 });
@@ -404,7 +404,7 @@ describe('a person with a browser', () => {
       await section('Faults')
         .getByLabel('Body')
         .evaluate((field) => field.scrollIntoView({ block: 'center' }));
-      await opened.picture(`console-fault-form-${name}`);
+      await opened.takeScreenshot(`console-fault-form-${name}`);
     },
   );
 });

@@ -1,9 +1,9 @@
 import { fastify } from 'fastify';
 import { expect } from 'vitest';
 import { sendEvents } from '../../src/emulator/api/events.ts';
-import { Changes } from '../../src/emulator/changes.ts';
+import { ChangeEmitter } from '../../src/emulator/change-emitter.ts';
 import type { Emulator } from '../../src/emulator/index.ts';
-import { config, get, obtainTokens, start, test } from './portal-client.ts';
+import { get, obtainTokens, requestConfig, startTestEmulator, test } from './portal-client.ts';
 
 /** Listens to the events; `next` gives them one by one. */
 async function listen(emulator: Emulator) {
@@ -33,7 +33,7 @@ async function listen(emulator: Emulator) {
 test('requests and changes come as they happen, with the secrets masked', async ({ emulator }) => {
   const events = await listen(emulator);
   expect(events.response.headers.get('content-type')).toBe('text/event-stream; charset=utf-8');
-  const urls = await config(emulator);
+  const urls = await requestConfig(emulator);
   const first = await events.next();
   expect(first).toMatchObject({ event: 'request', id: '1', data: { endpoint: 'config', status: 200 } });
   expect(first.data).toEqual(JSON.parse(JSON.stringify(emulator.requests[0])));
@@ -70,7 +70,7 @@ test('a quiet connection shows signs of life, until its listener leaves', async 
     },
   };
   const app = fastify({ forceCloseConnections: true });
-  const portal = { changes: new Changes(), now: () => 0 };
+  const portal = { changes: new ChangeEmitter(), now: () => 0 };
   app.get('/_emulator/events', async (request, reply) => sendEvents(portal, timers, request, reply));
   const leave = new AbortController();
   const response = await fetch(`${await app.listen({ host: '127.0.0.1', port: 0 })}/_emulator/events`, {
@@ -88,7 +88,7 @@ test('a quiet connection shows signs of life, until its listener leaves', async 
 });
 
 test('the events end with the emulator', async () => {
-  const emulator = await start();
+  const emulator = await startTestEmulator();
   const events = await listen(emulator);
   await emulator.close();
   await expect(events.next()).rejects.toThrow();

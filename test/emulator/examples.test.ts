@@ -4,10 +4,10 @@ import { existsSync, globSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { root, run } from '../project/checkout.ts';
+import { root, runCommand } from '../project/checkout.ts';
 import { logFile, rememberSecrets } from '../support/logs.ts';
-import { example } from './examples/guide.ts';
-import { type PackedProject, packedProject } from './examples/packed-project.ts';
+import { readExample } from './examples/guide.ts';
+import { createPackedProject, type PackedProject } from './examples/packed-project.ts';
 import type { Tokens } from './portal-client.ts';
 
 interface FirstLine {
@@ -20,7 +20,7 @@ interface FirstLine {
 
 let project: PackedProject;
 beforeAll(async () => {
-  project = await packedProject('vitest', '@types/node', 'typescript');
+  project = await createPackedProject('vitest', '@types/node', 'typescript');
 });
 afterAll(() => project?.[Symbol.dispose]());
 
@@ -94,13 +94,13 @@ test('the package gives its library with types that hold under strict, also with
 
   project.write('tsconfig.json', JSON.stringify(TSCONFIG));
   project.write('src/surface.ts', SURFACE);
-  project.write('src/start.ts', example('Start it', 'ts'));
+  project.write('src/start.ts', readExample('Start it', 'ts'));
   project.write('src/my-client.ts', readFileSync(join(import.meta.dirname, 'examples/my-client.ts'), 'utf8'));
-  project.write('test/guide.test.ts', example('In a vitest test', 'ts'));
-  const types = await run(process.execPath, ['node_modules/typescript/bin/tsc'], { cwd: project.path });
+  project.write('test/guide.test.ts', readExample('In a vitest test', 'ts'));
+  const types = await runCommand(process.execPath, ['node_modules/typescript/bin/tsc'], { cwd: project.path });
   expect(types.stdout).toBe('');
   expect(types.status).toBe(0);
-  const ran = await run(process.execPath, ['src/surface.ts'], { cwd: project.path });
+  const ran = await runCommand(process.execPath, ['src/surface.ts'], { cwd: project.path });
   expect(ran).toMatchObject({ status: 0, stderr: '' });
   expect(ran.stdout).toBe('string 3600\nClockError\nFaultError\nLoginError\nOptionError\nStateFileError\n');
   expect(globSync('node_modules/latchkey/**/*.ts', { cwd: project.path, exclude: ['**/*.d.ts'] })).toEqual([]);
@@ -108,9 +108,9 @@ test('the package gives its library with types that hold under strict, also with
 
 test('the vitest test of the guide passes', async () => {
   project.write('src/my-client.ts', readFileSync(join(import.meta.dirname, 'examples/my-client.ts'), 'utf8'));
-  project.write('test/guide.test.ts', example('In a vitest test', 'ts'));
+  project.write('test/guide.test.ts', readExample('In a vitest test', 'ts'));
   const environment = Object.entries(process.env).filter(([name]) => !/^(VITEST|NODE_OPTIONS|TEST$)/.test(name));
-  const ran = await run(process.execPath, ['node_modules/vitest/vitest.mjs', 'run', '--reporter=verbose'], {
+  const ran = await runCommand(process.execPath, ['node_modules/vitest/vitest.mjs', 'run', '--reporter=verbose'], {
     cwd: project.path,
     env: { ...Object.fromEntries(environment), NO_COLOR: '1' },
   });
@@ -120,7 +120,7 @@ test('the vitest test of the guide passes', async () => {
 });
 
 test('the options file of the guide is one', async () => {
-  project.write('emulator.toml', example('Start it', 'toml'));
+  project.write('emulator.toml', readExample('Start it', 'toml'));
   using emulator = await launch('--options', 'emulator.toml');
   const shown = async (what: string) => (await fetch(`${emulator.first.base_url}/_emulator/${what}`)).json();
   expect(emulator.first.client_secret).toBe('bench-secret');
@@ -129,14 +129,14 @@ test('the options file of the guide is one', async () => {
 });
 
 test('the shell script of the guide pairs, refreshes and is known to the cloud API', async () => {
-  project.write('pair.sh', example('In a shell', 'sh'));
+  project.write('pair.sh', readExample('In a shell', 'sh'));
   using emulator = await launch();
-  const ran = await run('/bin/sh', ['-eu', 'pair.sh'], { cwd: project.path, env: emulator.env });
+  const ran = await runCommand('/bin/sh', ['-eu', 'pair.sh'], { cwd: project.path, env: emulator.env });
   expect(ran).toEqual({ status: 0, stdout: '{"user":"demo","scope":null}', stderr: '' });
 });
 
 test('the Python appliance of the guide waits for a login, pairs and refreshes', async () => {
-  project.write('appliance.py', example('An appliance in Python', 'python'));
+  project.write('appliance.py', readExample('An appliance in Python', 'python'));
   using emulator = await launch('--auto-login');
   const child = spawn('/usr/bin/python3', ['appliance.py'], {
     cwd: project.path,
@@ -162,21 +162,27 @@ const C_COMPILER = existsSync('/usr/bin/cc') && globSync('/usr/include/{*/,}curl
 test.skipIf(!C_COMPILER)(
   'the C appliance of the guide refreshes, over TLS too, and knows when it is in doubt',
   async () => {
-    project.write('refresh.c', example('An appliance in C', 'c'));
+    project.write('refresh.c', readExample('An appliance in C', 'c'));
     const options = ['-std=c11', '-Wall', '-Wextra', '-Werror', '-o', 'refresh', 'refresh.c', '-lcurl'];
-    expect(await run('/usr/bin/cc', options, { cwd: project.path })).toEqual({ status: 0, stdout: '', stderr: '' });
+    expect(await runCommand('/usr/bin/cc', options, { cwd: project.path })).toEqual({
+      status: 0,
+      stdout: '',
+      stderr: '',
+    });
     for (const tls of [[], ['--tls']]) {
       using emulator = await launch(...tls);
       const { frontend_url, client_id, client_secret, ca_file } = emulator.first;
       project.write(
         'pair.sh',
-        example('In a shell', 'sh').replace(/^tokens=[^\n]*refresh_token -d.*/ms, 'echo "$tokens"\n'),
+        readExample('In a shell', 'sh').replace(/^tokens=[^\n]*refresh_token -d.*/ms, 'echo "$tokens"\n'),
       );
       const env = { ...emulator.env, CURL_CA_BUNDLE: ca_file ?? '' };
-      const paired = await run('/bin/sh', ['-eu', 'pair.sh'], { cwd: project.path, env });
+      const paired = await runCommand('/bin/sh', ['-eu', 'pair.sh'], { cwd: project.path, env });
       const refresh = async (token: string, ca = ca_file) => {
         const args = [`${frontend_url}/sso/token`, client_id, client_secret, token];
-        const ran = await run(join(project.path, 'refresh'), args, { env: ca === undefined ? {} : { CA_FILE: ca } });
+        const ran = await runCommand(join(project.path, 'refresh'), args, {
+          env: ca === undefined ? {} : { CA_FILE: ca },
+        });
         return { ...ran, tokens: ran.status === 0 ? (JSON.parse(ran.stdout) as Tokens) : null };
       };
       const first = (JSON.parse(paired.stdout) as Tokens).refresh_token;

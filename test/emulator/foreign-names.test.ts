@@ -1,7 +1,7 @@
 import { request } from 'undici';
 import { expect, test } from 'vitest';
 import type { Emulator } from '../../src/emulator/index.ts';
-import { config, obtainTokens, start } from './portal-client.ts';
+import { obtainTokens, requestConfig, startTestEmulator } from './portal-client.ts';
 
 function port({ baseUrl }: Emulator): string {
   return new URL(baseUrl).port;
@@ -14,9 +14,9 @@ async function ask(url: string, host: string, method: 'GET' | 'POST' = 'GET') {
 }
 
 test('a web page that points a name of its own at the emulator reads nothing of it', async () => {
-  await using emulator = await start({ showSecrets: true });
+  await using emulator = await startTestEmulator({ showSecrets: true });
   const { access_token } = await obtainTokens(emulator);
-  const { code_url, authorize_url } = await config(emulator);
+  const { code_url, authorize_url } = await requestConfig(emulator);
   const host = (url: string) => `evil.example:${new URL(url).port}`;
   const paths = [
     '',
@@ -54,7 +54,7 @@ test('a web page that points a name of its own at the emulator reads nothing of 
 test.each(['evil.example', 'localhost.evil.example', 'notlocalhost', '127.0.0.1.evil.example', 'localhost:0', ''])(
   'a request for %j is told what is allowed, and how to allow more, whatever errors of the portal hold',
   async (host) => {
-    await using emulator = await start({ errorBody: 'html' });
+    await using emulator = await startTestEmulator({ errorBody: 'html' });
     const { status, text } = await ask(`${emulator.baseUrl}/api/whoami`, host);
     expect(status).toBe(421);
     const { message } = JSON.parse(text) as { message: string };
@@ -64,7 +64,10 @@ test.each(['evil.example', 'localhost.evil.example', 'notlocalhost', '127.0.0.1.
 );
 
 test('addresses, localhost and the names that it was started with are its own, in any case and with any port', async () => {
-  await using emulator = await start({ publicHost: 'Portal.test', allowedHosts: ['Bench', 'emulator_1.example'] });
+  await using emulator = await startTestEmulator({
+    publicHost: 'Portal.test',
+    allowedHosts: ['Bench', 'emulator_1.example'],
+  });
   const names = ['localhost', 'LOCALHOST.', 'portal.test', 'bench', 'BENCH', 'emulator_1.example'];
   for (const host of [...names, '127.0.0.1', '192.168.1.7', '[::1]', '[fd00::7]']) {
     for (const one of [host, `${host}:${port(emulator)}`, `${host}:8080`]) {
@@ -76,7 +79,7 @@ test('addresses, localhost and the names that it was started with are its own, i
 
 test('a name that can be none is refused at the start', async () => {
   for (const name of ['', 'http://bench', 'bench:80', '*', 'a b', 'a..b', 'x'.repeat(254)]) {
-    await expect(start({ allowedHosts: [name] }), name).rejects.toThrow(
+    await expect(startTestEmulator({ allowedHosts: [name] }), name).rejects.toThrow(
       /^allowedHosts: found .*; allowed is a host name/,
     );
   }

@@ -5,17 +5,17 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { emulatorRequests } from '../../scripts/fuzz.d/emulator/plans.ts';
 import { CLIENTS, emulatorSubject, startEmulatorSubject, USERS } from '../../scripts/fuzz.d/emulator/subject.ts';
-import { Known } from '../../scripts/fuzz.d/known.ts';
+import { KnownValues } from '../../scripts/fuzz.d/known-values.ts';
 import { fuzz } from '../../scripts/fuzz.d/run.ts';
 import { startEmulator } from '../../src/emulator/index.ts';
 import { root } from '../project/checkout.ts';
 import { rememberSecrets } from '../support/logs.ts';
-import { LONG } from '../support/long.ts';
+import { IS_LONG_FORM } from '../support/long.ts';
 
 rememberSecrets([...CLIENTS, ...USERS].map(({ secret }) => secret));
 
 /** In the long form so many that all members of all requests are sent. */
-const REQUESTS = LONG ? 20_000 : 5000;
+const REQUESTS = IS_LONG_FORM ? 20_000 : 5000;
 
 test(`${REQUESTS} mutated requests neither stop the emulator nor get a 5xx or a secret out of it`, async () => {
   await using subject = await startEmulatorSubject();
@@ -27,8 +27,8 @@ test(`${REQUESTS} mutated requests neither stop the emulator nor get a 5xx or a 
   expect(found.operations.all.length).toBeGreaterThan(25);
   for (const { name, good, unsent } of found.operations.all) {
     // All that is known is gone after it, so good ones are rare.
-    if (name !== 'POST /_emulator/reset' || LONG) expect(good, `good answers of ${name}`).toBeGreaterThan(0);
-    if (LONG) expect([...unsent], `never sent to ${name}`).toEqual([]);
+    if (name !== 'POST /_emulator/reset' || IS_LONG_FORM) expect(good, `good answers of ${name}`).toBeGreaterThan(0);
+    if (IS_LONG_FORM) expect([...unsent], `never sent to ${name}`).toEqual([]);
   }
   expect(heard.at(-1)).toMatch(/^100 % {2}\d+ requests, \d+\/s; 200: \d+/);
   expect(subject.ended()).toBeNull();
@@ -80,7 +80,7 @@ test('a seed gives the same requests again, another one others', () => {
     victimId: 'c',
     user: 'd',
     password: 'e',
-    known: new Known({
+    known: new KnownValues({
       states: ['f.g.h'],
       codes: ['i'],
       accessTokens: ['j.1.2.3'],

@@ -2,22 +2,22 @@ import { expect } from 'vitest';
 import type { Emulator } from '../../src/emulator/index.ts';
 import {
   ALICE,
-  api,
-  config,
-  exchange,
+  exchangeCode,
   FakeClock,
   get,
   HEATER,
   obtainCode,
   obtainTokens,
   PUMP,
+  parseTokens,
   post,
-  refresh,
+  refreshTokens,
+  requestConfig,
+  requestEmulatorApi,
   requestTokens,
-  start,
+  startTestEmulator,
   stateOf,
   test,
-  tokens,
   whoami,
 } from './portal-client.ts';
 
@@ -41,9 +41,9 @@ test('requests carry growing numbers, and those after a number can be asked for'
 });
 
 test('answers are shown beside the requests, with their secrets masked alike', async ({ emulator }) => {
-  const urls = await config(emulator, 'http://127.0.0.1:1/callback');
+  const urls = await requestConfig(emulator, 'http://127.0.0.1:1/callback');
   await post(urls.authorize_url, { username: ALICE.name, password: ALICE.password });
-  await exchange(emulator, await obtainCode(emulator));
+  await exchangeCode(emulator, await obtainCode(emulator));
   const [configured, loggedIn, , polled, exchanged] = emulator.requests;
   const mask = expect.stringMatching(/^#[\w-]{8}$/);
   expect(configured?.answer).toEqual({
@@ -63,9 +63,9 @@ test('answers are shown beside the requests, with their secrets masked alike', a
 });
 
 test('a test may have the secrets shown as they are', async () => {
-  await using emulator = await start({ showSecrets: true });
+  await using emulator = await startTestEmulator({ showSecrets: true });
   const code = await obtainCode(emulator);
-  const { access_token, refresh_token } = await tokens(await exchange(emulator, code));
+  const { access_token, refresh_token } = await parseTokens(await exchangeCode(emulator, code));
   const [, polled, exchanged] = emulator.requests;
   expect(polled?.answer).toEqual({ code });
   expect(exchanged?.form).toMatchObject({ code, client_secret: HEATER.secret });
@@ -86,8 +86,12 @@ test('a request of any length is shown alike, however often somebody looks', asy
 
 test('a login waits from the opening of its page until a user logs in or refuses, or the link ends', async () => {
   const clock = new FakeClock();
-  await using emulator = await start({ clock });
-  const [one, two, three] = [await config(emulator), await config(emulator), await config(emulator)];
+  await using emulator = await startTestEmulator({ clock });
+  const [one, two, three] = [
+    await requestConfig(emulator),
+    await requestConfig(emulator),
+    await requestConfig(emulator),
+  ];
   expect(emulator.logins()).toEqual([]);
   for (const { authorize_url } of [one, two, three]) await get(authorize_url);
   const waiting = emulator.logins();
@@ -111,7 +115,7 @@ test('a login waits from the opening of its page until a user logs in or refuses
 test('grants are listed without tokens, and can be revoked over the API', async ({ emulator, clock }) => {
   const first = await obtainTokens(emulator, { scope: 'Monitoring' });
   clock.pass(60);
-  const second = await tokens(await refresh(emulator, first.refresh_token));
+  const second = await parseTokens(await refreshTokens(emulator, first.refresh_token));
   const { grants } = (await read(emulator, 'grants')) as { grants: { id: string }[] };
   const id = grants[0]?.id ?? '';
   const listed = {
@@ -125,14 +129,17 @@ test('grants are listed without tokens, and can be revoked over the API', async 
     revoked: false,
   };
   expect(grants).toEqual([listed]);
-  const wrong = await api(emulator, 'POST', `grants/${id}/revoke`, { what: 'all' });
+  const wrong = await requestEmulatorApi(emulator, 'POST', `grants/${id}/revoke`, { what: 'all' });
   expect([wrong.status, await wrong.text()]).toEqual([400, expect.stringContaining('what: found')]);
-  expect((await api(emulator, 'POST', 'grants/unknown/revoke', {})).status).toBe(404);
-  const access = await api(emulator, 'POST', `grants/${id}/revoke`, { what: 'access_tokens' });
+  expect((await requestEmulatorApi(emulator, 'POST', 'grants/unknown/revoke', {})).status).toBe(404);
+  const access = await requestEmulatorApi(emulator, 'POST', `grants/${id}/revoke`, { what: 'access_tokens' });
   expect([access.status, await access.json()]).toEqual([200, listed]);
   expect((await whoami(emulator, second.access_token)).status).toBe(401);
-  expect(await (await api(emulator, 'POST', `grants/${id}/revoke`, {})).json()).toEqual({ ...listed, revoked: true });
-  expect((await refresh(emulator, second.refresh_token)).status).toBe(400);
+  expect(await (await requestEmulatorApi(emulator, 'POST', `grants/${id}/revoke`, {})).json()).toEqual({
+    ...listed,
+    revoked: true,
+  });
+  expect((await refreshTokens(emulator, second.refresh_token)).status).toBe(400);
 });
 
 const NOTHING = {
@@ -144,19 +151,19 @@ const NOTHING = {
 };
 
 test('nothing but its polls is found of a good client', async ({ emulator, clock }) => {
-  const { code_url } = await config(emulator);
+  const { code_url } = await requestConfig(emulator);
   for (const seconds of [5, 6, 10]) {
     expect((await get(code_url)).status).toBe(404);
     clock.pass(seconds);
   }
   await emulator.login({ state: stateOf(code_url), user: ALICE.name });
   const { code } = (await (await get(code_url)).json()) as { code: string };
-  const first = await tokens(await exchange(emulator, code));
+  const first = await parseTokens(await exchangeCode(emulator, code));
   await get(code_url);
   clock.pass(1800);
-  const second = await tokens(await refresh(emulator, first.refresh_token));
+  const second = await parseTokens(await refreshTokens(emulator, first.refresh_token));
   emulator.revoke(emulator.grants()[0]?.id ?? '', 'access_tokens');
-  expect((await refresh(emulator, second.refresh_token)).status).toBe(200);
+  expect((await refreshTokens(emulator, second.refresh_token)).status).toBe(200);
   const { polls, ...others } = emulator.findings();
   expect(others).toEqual(NOTHING);
   expect(polls).toEqual([
@@ -175,13 +182,13 @@ test('nothing but its polls is found of a good client', async ({ emulator, clock
 
 test('what a client does wrong is found, counted by grant and client, and said in a sentence', async () => {
   const clock = new FakeClock();
-  await using emulator = await start({ clock });
+  await using emulator = await startTestEmulator({ clock });
   const code = await obtainCode(emulator);
-  const first = await tokens(await exchange(emulator, code));
+  const first = await parseTokens(await exchangeCode(emulator, code));
   clock.pass(2);
-  await refresh(emulator, first.refresh_token);
-  await refresh(emulator, first.refresh_token);
-  await exchange(emulator, code);
+  await refreshTokens(emulator, first.refresh_token);
+  await refreshTokens(emulator, first.refresh_token);
+  await exchangeCode(emulator, code);
   await requestTokens(emulator, { grant_type: 'refresh_token' }, { ...PUMP, secret: 'wrong' });
   await requestTokens(emulator, { grant_type: 'refresh_token' }, { id: 'nobody', secret: 'wrong' });
   const grant = emulator.grants()[0]?.id ?? '';

@@ -2,24 +2,24 @@ import { Agent, fetch as fetchWith } from 'undici';
 import { expect, test } from 'vitest';
 import type { FaultOptions } from '../../src/emulator/index.ts';
 import { openApiDocument } from '../../src/emulator/openapi/document.ts';
-import { Description } from '../support/description.ts';
+import { OpenApiConformance } from '../support/openapi-conformance.ts';
 import {
   ALICE,
-  config,
   FORM,
   HEATER,
   obtainCode,
   obtainTokens,
-  refresh,
+  refreshTokens,
+  requestConfig,
   requestTokens,
-  start,
+  startTestEmulator,
   stateOf,
 } from './portal-client.ts';
 
 const DOCUMENT = openApiDocument({ base: 'http://base', frontend: 'http://frontend' }, '0');
 
 test('the description tells a member missing, one too many, another type and another status from what it says', async () => {
-  const description = new Description(DOCUMENT);
+  const description = new OpenApiConformance(DOCUMENT);
   const path = '/external/oauth2helper/code/get/{client_id}';
   expect(await description.differences(path, 'get', Response.json({ code: 'x' }))).toBe('');
   expect(await description.differences(path, 'get', Response.json({}))).toMatch(/found {}/);
@@ -34,8 +34,8 @@ test('the description tells a member missing, one too many, another type and ano
 });
 
 test('every answer that is described was really given, by every operation, and is as described', async () => {
-  const description = new Description(DOCUMENT);
-  await using emulator = await start({ onReuse: 'refuse' });
+  const description = new OpenApiConformance(DOCUMENT);
+  await using emulator = await startTestEmulator({ onReuse: 'refuse' });
   const { baseUrl, frontendUrl, consoleUrl } = emulator;
 
   /** Asks an operation at an address, and holds the answer to the description. */
@@ -74,7 +74,7 @@ test('every answer that is described was really given, by every operation, and i
   const set = `get ${helper}/code/set/{client_id}`;
   const get = `get ${helper}/code/get/{client_id}`;
   for (const redirectUrl of [undefined, callback]) {
-    const { authorize_url, code_url } = await config(emulator, redirectUrl);
+    const { authorize_url, code_url } = await requestConfig(emulator, redirectUrl);
     await ask('get /sso/authorize', authorize_url);
     await own('get', 'logins');
     await ask(get, code_url);
@@ -83,7 +83,7 @@ test('every answer that is described was really given, by every operation, and i
     await ask(set, loggedIn.headers.get('location') ?? '');
     await ask(get, code_url);
   }
-  const refused = await config(emulator);
+  const refused = await requestConfig(emulator);
   await ask('post /sso/authorize', refused.authorize_url, form({ action: 'other' }));
   const back = await ask('post /sso/authorize', refused.authorize_url, form({ action: 'refuse' }));
   await ask(set, back.headers.get('location') ?? '');
@@ -92,7 +92,7 @@ test('every answer that is described was really given, by every operation, and i
   await ask('get /sso/authorize', `${frontendUrl}/sso/authorize`);
   await ask('post /sso/authorize', `${frontendUrl}/sso/authorize`, form(login));
   emulator.change({ autoLogin: true });
-  await ask('get /sso/authorize', (await config(emulator)).authorize_url);
+  await ask('get /sso/authorize', (await requestConfig(emulator)).authorize_url);
 
   const token = (members: Record<string, string> | string, headers: Record<string, string> = {}) =>
     ask('post /sso/token', `${frontendUrl}/sso/token`, {
@@ -115,14 +115,14 @@ test('every answer that is described was really given, by every operation, and i
   await ask('get /api/whoami', `${baseUrl}/api/whoami`, bearer(first.access_token));
   await ask('get /api/whoami', `${baseUrl}/api/whoami`, { headers: { authorization: 'Bearer a b' } });
 
-  await own('post', 'login', { state: stateOf((await config(emulator)).code_url), user: ALICE.name });
+  await own('post', 'login', { state: stateOf((await requestConfig(emulator)).code_url), user: ALICE.name });
   await own('post', 'login', { state: 1 });
 
   // One of each finding.
   await requestTokens(emulator, exchange);
   const { refresh_token } = await obtainTokens(emulator);
   emulator.addFault({ kind: 'delay', endpoint: 'token', seconds: 0.2, commit: true });
-  await Promise.all([refresh(emulator, refresh_token), refresh(emulator, refresh_token)]);
+  await Promise.all([refreshTokens(emulator, refresh_token), refreshTokens(emulator, refresh_token)]);
   const findings = (await (await own('get', 'findings')).json()) as Record<string, unknown[]>;
   expect(Object.entries(findings).filter(([, list]) => list.length === 0)).toEqual([]);
 
@@ -178,7 +178,7 @@ test('every answer that is described was really given, by every operation, and i
 });
 
 test('a fault of the TLS handshake is described too', async () => {
-  await using emulator = await start({ tls: true });
+  await using emulator = await startTestEmulator({ tls: true });
   const agent = new Agent({ connect: { ca: emulator.ca ?? '' } });
   await using _ = { [Symbol.asyncDispose]: () => agent.destroy() };
   const answer = await fetchWith(`${emulator.consoleUrl}faults`, {
@@ -187,7 +187,7 @@ test('a fault of the TLS handshake is described too', async () => {
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify({ kind: 'tls_failure', origin: 'frontend', times: null, every: 2, probability: 0.5 }),
   });
-  expect(await new Description(DOCUMENT).differences('/_emulator/faults', 'post', answer)).toBe('');
+  expect(await new OpenApiConformance(DOCUMENT).differences('/_emulator/faults', 'post', answer)).toBe('');
 });
 
 const endpoint = 'whoami';

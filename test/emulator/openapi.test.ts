@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'vitest';
-import { openApiDocument, operations } from '../../src/emulator/openapi/document.ts';
+import { emulatorOperations, openApiDocument } from '../../src/emulator/openapi/document.ts';
 import { version } from '../../src/system/version.ts';
 import { root } from '../project/checkout.ts';
-import { withRoutes } from '../support/description.ts';
-import { get, start, test } from './portal-client.ts';
+import { recordRoutes } from '../support/openapi-conformance.ts';
+import { get, startTestEmulator, test } from './portal-client.ts';
 
 interface Document {
   readonly servers: readonly { readonly url: string }[];
@@ -19,15 +19,17 @@ test('docs/openapi-emulator.json is what the schemas give now (else: scripts/ope
 });
 
 test('every route of the running emulator is described, and nothing else', async () => {
-  const { started, routes } = await withRoutes(() => start());
+  const { started, routes } = await recordRoutes(() => startTestEmulator());
   await using emulator = started;
-  const described = new Set(operations.map(({ path }) => path));
+  const described = new Set(emulatorOperations.map(({ path }) => path));
   expect([...new Set(routes.flatMap((each) => [...each]))].sort()).toEqual([...described].sort());
   for (const path of described) {
-    const [first] = operations.filter((operation) => operation.path === path);
+    const [first] = emulatorOperations.filter((operation) => operation.path === path);
     const origin = first?.origin === 'frontend' ? emulator.frontendUrl : emulator.baseUrl;
     const answer = await fetch(origin + path.replaceAll(/[{}]/g, ''), { method: 'OPTIONS' });
-    const methods = operations.filter((operation) => operation.path === path).map(({ method }) => method.toUpperCase());
+    const methods = emulatorOperations
+      .filter((operation) => operation.path === path)
+      .map(({ method }) => method.toUpperCase());
     const allowed = (answer.headers.get('allow') ?? '').split(', ').filter((method) => method !== 'HEAD');
     expect([answer.status, allowed.sort()], path).toEqual([405, methods.sort()]);
   }

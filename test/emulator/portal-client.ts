@@ -31,7 +31,7 @@ interface Credentials {
 }
 
 /** An emulator with two clients and one user. */
-export function start(options: EmulatorOptions = {}): Promise<Emulator> {
+export function startTestEmulator(options: EmulatorOptions = {}): Promise<Emulator> {
   return startEmulator({ clients: [HEATER, PUMP], users: [ALICE], ...options });
 }
 
@@ -46,11 +46,11 @@ export class FakeClock {
   }
 }
 
-/** A test with a clock that it moves by hand, and an emulator of {@link start} that goes by it. */
+/** A test with a clock that it moves by hand, and an emulator of {@link startTestEmulator} that goes by it. */
 export const test = base
   .extend('clock', () => new FakeClock())
   .extend('emulator', async ({ clock }, { onCleanup }) => {
-    const emulator = await start({ clock });
+    const emulator = await startTestEmulator({ clock });
     onCleanup(() => emulator.close());
     return emulator;
   });
@@ -69,7 +69,13 @@ export function post(url: string, form: Record<string, string> | string, headers
  * @param path below `/_emulator/`
  * @param body sent as JSON, a text as it is
  */
-export function api(emulator: Emulator, method: string, path: string, body?: unknown, type = 'application/json') {
+export function requestEmulatorApi(
+  emulator: Emulator,
+  method: string,
+  path: string,
+  body?: unknown,
+  type = 'application/json',
+) {
   const text = typeof body === 'string' ? body : JSON.stringify(body);
   const sent = body === undefined ? {} : { body: text, headers: { 'content-type': type } };
   return fetch(emulator.consoleUrl + path, { method, ...sent });
@@ -80,7 +86,7 @@ export function postConfig(emulator: Portal, redirectUrl?: string, id = emulator
   return fetch(`${emulator.baseUrl}/external/oauth2helper/config/${id}${query}`, { method: 'POST' });
 }
 
-export async function config(emulator: Portal, redirectUrl?: string, id?: string): Promise<HelperConfig> {
+export async function requestConfig(emulator: Portal, redirectUrl?: string, id?: string): Promise<HelperConfig> {
   const response = await postConfig(emulator, redirectUrl, id);
   if (response.status !== 200) throw new Error(`config answered ${response.status}`);
   return (await response.json()) as HelperConfig;
@@ -90,13 +96,13 @@ export function stateOf(url: string): string {
   return new URL(url).searchParams.get('state') ?? '';
 }
 
-export function location(response: Response): string {
+export function redirectLocation(response: Response): string {
   return response.headers.get('location') ?? '';
 }
 
 /** Goes through the helper flow up to the code, by polling. */
 export async function obtainCode(emulator: Emulator, id = emulator.clientId): Promise<string> {
-  const urls = await config(emulator, undefined, id);
+  const urls = await requestConfig(emulator, undefined, id);
   await emulator.login({ state: stateOf(urls.code_url), user: ALICE.name });
   const { code } = (await (await get(urls.code_url)).json()) as { code: string };
   return code;
@@ -111,22 +117,26 @@ export function requestTokens(
   return post(`${emulator.frontendUrl}/sso/token`, { ...credentials, ...form });
 }
 
-export function exchange(emulator: Portal, code: string, more: Record<string, string> = {}): Promise<Response> {
+export function exchangeCode(emulator: Portal, code: string, more: Record<string, string> = {}): Promise<Response> {
   return requestTokens(emulator, { grant_type: 'authorization_code', code, ...more });
 }
 
-export function refresh(emulator: Portal, refresh_token: string, client: Credentials = HEATER): Promise<Response> {
+export function refreshTokens(
+  emulator: Portal,
+  refresh_token: string,
+  client: Credentials = HEATER,
+): Promise<Response> {
   return requestTokens(emulator, { grant_type: 'refresh_token', refresh_token }, client);
 }
 
-export async function tokens(response: Response): Promise<Tokens> {
+export async function parseTokens(response: Response): Promise<Tokens> {
   if (response.status !== 200) throw new Error(`the token endpoint answered ${response.status}`);
   return (await response.json()) as Tokens;
 }
 
 /** Goes through the whole helper flow. */
 export async function obtainTokens(emulator: Emulator, more: Record<string, string> = {}): Promise<Tokens> {
-  return tokens(await exchange(emulator, await obtainCode(emulator), more));
+  return parseTokens(await exchangeCode(emulator, await obtainCode(emulator), more));
 }
 
 export function whoami(emulator: Portal, token: string): Promise<Response> {

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { root } from '../project/checkout.ts';
-import { FORM, start } from './portal-client.ts';
+import { FORM, startTestEmulator } from './portal-client.ts';
 
 const CLIENT = { id: '0f4b3c52-6a1e-4d9b-9d57-2c8f1e6a7b90', secret: 'the-client-secret' };
 
@@ -45,7 +45,7 @@ async function written(response: Response, { answer }: Example): Promise<string>
 }
 
 test('the emulator answers the requests of docs/portal.md, one after the other, as it is written there', async () => {
-  await using emulator = await start({ clients: [CLIENT], users: [{ name: 'demo', password: 'demo' }] });
+  await using emulator = await startTestEmulator({ clients: [CLIENT], users: [{ name: 'demo', password: 'demo' }] });
   const all = examples();
   /** What the guide writes, by what is really sent. */
   const words = new Map([

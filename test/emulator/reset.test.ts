@@ -1,29 +1,29 @@
 import { expect, test } from 'vitest';
 import {
   ALICE,
-  api,
-  config,
-  exchange,
+  exchangeCode,
   get,
   HEATER,
   obtainCode,
   obtainTokens,
-  refresh,
-  start,
+  refreshTokens,
+  requestConfig,
+  requestEmulatorApi,
+  startTestEmulator,
   stateOf,
   whoami,
 } from './portal-client.ts';
 
 test('a reset forgets what was issued, the log, the findings, the clock and the settings, and keeps ports and clients', async () => {
-  await using emulator = await start({ refreshGrace: 1 });
+  await using emulator = await startTestEmulator({ refreshGrace: 1 });
   const before = await obtainTokens(emulator);
-  await refresh(emulator, before.refresh_token);
+  await refreshTokens(emulator, before.refresh_token);
   const code = await obtainCode(emulator);
-  const open = await config(emulator);
+  const open = await requestConfig(emulator);
   await get(open.authorize_url);
   emulator.change({ refreshGrace: 7, autoLogin: true });
   emulator.advance(60);
-  const reset = await api(emulator, 'POST', 'reset', {});
+  const reset = await requestEmulatorApi(emulator, 'POST', 'reset', {});
   expect([reset.status, await reset.json()]).toEqual([200, {}]);
 
   expect([emulator.grants(), emulator.logins(), emulator.requests]).toEqual([[], [], []]);
@@ -32,8 +32,8 @@ test('a reset forgets what was issued, the log, the findings, the clock and the 
   expect(emulator.clock.offset).toBe(0);
   expect(emulator.settings).toMatchObject({ refreshGrace: 1, autoLogin: false });
   expect((await whoami(emulator, before.access_token)).status).toBe(401);
-  expect((await refresh(emulator, before.refresh_token)).status).toBe(400);
-  expect((await exchange(emulator, code)).status).toBe(400);
+  expect((await refreshTokens(emulator, before.refresh_token)).status).toBe(400);
+  expect((await exchangeCode(emulator, code)).status).toBe(400);
   expect((await get(open.authorize_url)).status).toBe(400);
   expect((await get(open.code_url)).status).toBe(404);
   await expect(emulator.login({ state: stateOf(open.code_url), user: ALICE.name })).rejects.toThrow(/invalid-state/);
@@ -45,17 +45,17 @@ test('a reset forgets what was issued, the log, the findings, the clock and the 
 });
 
 test('two emulators in one process share nothing, and a reset of one leaves the other as it is', async () => {
-  await using one = await start();
-  await using two = await start();
+  await using one = await startTestEmulator();
+  await using two = await startTestEmulator();
   const held = await obtainTokens(two);
   expect([one.grants().length, one.requests.length, one.secretsIssued().length]).toEqual([0, 0, 0]);
   expect((await whoami(one, held.access_token)).status).toBe(401);
-  expect((await refresh(one, held.refresh_token)).status).toBe(400);
+  expect((await refreshTokens(one, held.refresh_token)).status).toBe(400);
   one.change({ basic: 'refuse' });
   one.advance(3600);
   one.addFault({ kind: 'origin_down', origin: 'frontend' });
   expect([two.clock.offset, two.faults.length, (await whoami(two, held.access_token)).status]).toEqual([0, 0, 200]);
   await one.reset();
   expect([two.clock.offset, two.settings.basic, two.grants().length]).toEqual([0, 'accept', 1]);
-  expect((await refresh(two, held.refresh_token)).status).toBe(200);
+  expect((await refreshTokens(two, held.refresh_token)).status).toBe(200);
 });

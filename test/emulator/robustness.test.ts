@@ -1,22 +1,22 @@
 import { connect } from 'node:net';
 import { expect } from 'vitest';
-import { LONG } from '../support/long.ts';
+import { IS_LONG_FORM } from '../support/long.ts';
 import {
   ALICE,
-  config,
-  exchange,
+  exchangeCode,
   FORM,
   HEATER,
   obtainTokens,
+  parseTokens,
   post,
-  refresh,
+  refreshTokens,
+  requestConfig,
   stateOf,
   test,
-  tokens,
   whoami,
 } from './portal-client.ts';
 
-const GRANTS = LONG ? 200 : 30;
+const GRANTS = IS_LONG_FORM ? 200 : 30;
 
 /** Sends bytes and gives back what came until the server closed. */
 function raw(origin: string, bytes: string): Promise<string> {
@@ -94,11 +94,11 @@ test('a body that is too large is refused and costs nothing else', async ({ emul
 });
 
 test('a flood of config requests displaces no login under way', async ({ emulator }) => {
-  const urls = await config(emulator);
+  const urls = await requestConfig(emulator);
   await emulator.login({ state: stateOf(urls.code_url), user: ALICE.name });
-  for (let i = 0; i < 20; i += 1) await Promise.all(Array.from({ length: 25 }, () => config(emulator)));
+  for (let i = 0; i < 20; i += 1) await Promise.all(Array.from({ length: 25 }, () => requestConfig(emulator)));
   const { code } = (await (await fetch(urls.code_url)).json()) as { code: string };
-  expect((await exchange(emulator, code)).status).toBe(200);
+  expect((await exchangeCode(emulator, code)).status).toBe(200);
 });
 
 test(`${10 * GRANTS} refreshes of ${GRANTS} grants at a time leave every grant good`, async ({ emulator }) => {
@@ -106,7 +106,7 @@ test(`${10 * GRANTS} refreshes of ${GRANTS} grants at a time leave every grant g
   const last = await Promise.all(
     grants.map(async (grant) => {
       let held = grant;
-      for (let i = 0; i < 10; i += 1) held = await tokens(await refresh(emulator, held.refresh_token));
+      for (let i = 0; i < 10; i += 1) held = await parseTokens(await refreshTokens(emulator, held.refresh_token));
       return held;
     }),
   );

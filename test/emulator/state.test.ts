@@ -3,24 +3,24 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
 import { startEmulator } from '../../src/emulator/index.ts';
-import { smallDisk } from '../store/small-disk.ts';
+import { mountSmallDisk } from '../store/small-disk.ts';
 import { EmulatorProcess } from '../support/emulator-process.ts';
-import { freePort } from '../support/hub-process.ts';
+import { reservePort } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { stateFolder } from '../support/state-folder.ts';
 import {
-  config,
   FakeClock,
   get,
   HEATER,
   type HelperConfig,
   obtainTokens,
-  refresh,
+  parseTokens,
+  refreshTokens,
+  requestConfig,
   requestTokens,
-  start,
+  startTestEmulator,
   stateOf,
   type Tokens,
-  tokens,
   whoami,
 } from './portal-client.ts';
 
@@ -28,7 +28,7 @@ import {
 async function launch({ path }: { readonly path: string }, before: EmulatorProcess | null, ...flags: string[]) {
   const [port, frontendPort] =
     before === null
-      ? [await freePort(), await freePort()]
+      ? [await reservePort(), await reservePort()]
       : [before.baseUrl, before.frontendUrl].map((url) => new URL(url).port);
   const ports = ['--port', `${port}`, '--frontend-port', `${frontendPort}`];
   return EmulatorProcess.start('--state', join(path, 'emulator.db'), '--auto-login', ...ports, ...flags);
@@ -41,7 +41,7 @@ function ask(emulator: EmulatorProcess, grant_type: 'authorization_code' | 'refr
 }
 
 async function issued(answer: Promise<Response>): Promise<Tokens> {
-  const both = await tokens(await answer);
+  const both = await parseTokens(await answer);
   rememberSecrets([both.access_token, both.refresh_token]);
   return both;
 }
@@ -53,7 +53,7 @@ async function polled({ code_url }: HelperConfig): Promise<string> {
 }
 
 async function obtainCode(emulator: EmulatorProcess, urls?: HelperConfig): Promise<string> {
-  const opened = urls ?? (await config(emulator));
+  const opened = urls ?? (await requestConfig(emulator));
   await fetch(opened.authorize_url);
   return polled(opened);
 }
@@ -63,7 +63,11 @@ test('after a kill everything issued works on, at the same addresses: tokens, co
   await using before = await launch(folder, null);
   const first = await issued(ask(before, 'authorization_code', await obtainCode(before)));
   const second = await issued(ask(before, 'refresh_token', first.refresh_token));
-  const [unused, unopened, usedUrls] = [await config(before), await config(before), await config(before)];
+  const [unused, unopened, usedUrls] = [
+    await requestConfig(before),
+    await requestConfig(before),
+    await requestConfig(before),
+  ];
   const used = await obtainCode(before, usedUrls);
   const other = await issued(ask(before, 'authorization_code', used));
   const waiting = await obtainCode(before, unused);
@@ -155,13 +159,13 @@ test('the counts of the library go on after a restart, and a clock of its own is
   const state = join(folder.path, 'emulator.db');
   const clock = new FakeClock();
   {
-    await using emulator = await start({ state, clock });
+    await using emulator = await startTestEmulator({ state, clock });
     emulator.advance(60.5);
     const { refresh_token } = await obtainTokens(emulator);
-    for (let i = 0; i < 3; i += 1) await refresh(emulator, refresh_token);
+    for (let i = 0; i < 3; i += 1) await refreshTokens(emulator, refresh_token);
     expect(emulator.observations.refreshTokensRepeated).toBe(2);
   }
-  await using emulator = await start({ state, clock });
+  await using emulator = await startTestEmulator({ state, clock });
   expect(emulator.clock).toEqual({ now: '2031-05-05T06:08:08.500Z', offset: 60.5 });
   expect(emulator.observations).toEqual({ refreshTokensRepeated: 2, codesRepeated: 0, overlappingRefreshes: 0 });
 });
@@ -172,31 +176,33 @@ test('the CA, waiting logins and revocations are kept, a reset empties the file,
   let ca: string | null = null;
   let revoked = '';
   {
-    await using emulator = await start({ state, tls: true });
+    await using emulator = await startTestEmulator({ state, tls: true });
     ca = emulator.ca;
     expect(statSync(state).mode & 0o777).toBe(0o600);
-    await expect(start({ state })).rejects.toThrow(/^another emulator has the state .*emulator.db: stop it/);
+    await expect(startTestEmulator({ state })).rejects.toThrow(
+      /^another emulator has the state .*emulator.db: stop it/,
+    );
   }
   {
-    await using emulator = await start({ state, tls: true });
+    await using emulator = await startTestEmulator({ state, tls: true });
     expect(emulator.ca).toBe(ca);
   }
   {
-    await using emulator = await start({ state });
+    await using emulator = await startTestEmulator({ state });
     revoked = (await obtainTokens(emulator)).refresh_token;
     emulator.revoke(emulator.grants()[0]?.id ?? '');
     const answer = await fetch(`${emulator.baseUrl}/external/oauth2helper/config/${HEATER.id}`, { method: 'POST' });
     await get(((await answer.json()) as HelperConfig).authorize_url);
   }
   {
-    await using emulator = await start({ state });
-    expect((await refresh(emulator, revoked)).status).toBe(400);
+    await using emulator = await startTestEmulator({ state });
+    expect((await refreshTokens(emulator, revoked)).status).toBe(400);
     const [waiting] = emulator.logins();
     const { location } = await emulator.login({ state: waiting?.state ?? '', user: 'alice' });
     expect(stateOf(location)).not.toBe('');
     await emulator.reset();
   }
-  await using emulator = await start({ state });
+  await using emulator = await startTestEmulator({ state });
   expect([emulator.grants(), emulator.logins()]).toEqual([[], []]);
 });
 
@@ -216,24 +222,30 @@ test('what is no state file, or another version’s, is refused in one line and 
   const at = (name: string) => join(folder.path, name);
   writeFileSync(at('text'), 'This is somebody’s diary and no database at all.\n'.repeat(50));
   new Database(at('foreign')).exec('CREATE TABLE diary (day TEXT)').close();
-  await (await start({ state: at('newer') })).close();
+  await (await startTestEmulator({ state: at('newer') })).close();
   const newer = new Database(at('newer'));
   newer.pragma('user_version = 7');
   newer.close();
-  await (await start({ state: at('damaged') })).close();
+  await (await startTestEmulator({ state: at('damaged') })).close();
   const damaged = new Database(at('damaged'));
   damaged.exec("UPDATE state SET json = 'soon'");
   damaged.close();
-  await expect(start({ state: at('damaged') })).rejects.toThrow(
+  await expect(startTestEmulator({ state: at('damaged') })).rejects.toThrow(
     /^the state .*damaged is damaged: choose another file$/,
   );
-  await expect(start({ state: at('text') })).rejects.toThrow(/^the file .*text is no state of an emulator: choose/);
-  await expect(start({ state: at('foreign') })).rejects.toThrow(
+  await expect(startTestEmulator({ state: at('text') })).rejects.toThrow(
+    /^the file .*text is no state of an emulator: choose/,
+  );
+  await expect(startTestEmulator({ state: at('foreign') })).rejects.toThrow(
     /^the file .*foreign is no state of an emulator: choose/,
   );
-  await expect(start({ state: at('newer') })).rejects.toThrow(/newer was written by another version \(schema 7, known/);
-  await expect(start({ state: at('none/at/all') })).rejects.toThrow(/^the state .*can't be opened \(ENOENT\)/);
-  await expect(start({ state: folder.path })).rejects.toThrow(/^the state .*can't be opened/);
+  await expect(startTestEmulator({ state: at('newer') })).rejects.toThrow(
+    /newer was written by another version \(schema 7, known/,
+  );
+  await expect(startTestEmulator({ state: at('none/at/all') })).rejects.toThrow(
+    /^the state .*can't be opened \(ENOENT\)/,
+  );
+  await expect(startTestEmulator({ state: folder.path })).rejects.toThrow(/^the state .*can't be opened/);
   const kept = new Database(at('newer'));
   expect(kept.pragma('user_version', { simple: true })).toBe(7);
   kept.close();
@@ -281,13 +293,13 @@ test('a start that fails after it has opened the file leaves it to the next one'
 });
 
 test('what a full disk can not keep is answered with an error, and the emulator lives', async (ctx) => {
-  using disk = smallDisk(ctx, '512k');
+  using disk = mountSmallDisk(ctx, '512k');
   await using emulator = await launch(disk, null);
   const filler = join(disk.path, 'filler');
   expect(() => writeFileSync(filler, Buffer.alloc(1_000_000))).toThrow(/ENOSPC/);
   const statuses = new Set<number>();
   for (let i = 0; i < 30 && !statuses.has(500); i += 1) {
-    const { authorize_url } = await config(emulator);
+    const { authorize_url } = await requestConfig(emulator);
     statuses.add((await fetch(authorize_url, { redirect: 'manual' })).status);
   }
   expect(statuses).toContain(500);

@@ -8,7 +8,7 @@ import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
 import { HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { stateFolder } from '../support/state-folder.ts';
-import { HEATER, start, stateOf, test } from './portal-client.ts';
+import { HEATER, startTestEmulator, stateOf, test } from './portal-client.ts';
 
 /** Fetches with trust in one CA only. */
 function fetching(ca: string) {
@@ -25,7 +25,7 @@ async function obtainCode(emulator: Emulator, get: ReturnType<typeof fetching>):
 }
 
 test('a stock client that trusts the CA gets tokens and refreshes them over TLS, one that does not gets nothing', async () => {
-  await using emulator = await start({ tls: true });
+  await using emulator = await startTestEmulator({ tls: true });
   expect([emulator.baseUrl, emulator.frontendUrl, emulator.consoleUrl]).toEqual(
     [1, 2, 3].map(() => expect.stringMatching(/^https:\/\/127\.0\.0\.1:\d+/)),
   );
@@ -47,7 +47,7 @@ test('a stock client that trusts the CA gets tokens and refreshes them over TLS,
 test('the certificate is for loopback, the public name and the names allowed, and the CA is where the option says', async () => {
   using folder = stateFolder();
   const caFile = join(folder.path, 'ca.pem');
-  await using emulator = await start({
+  await using emulator = await startTestEmulator({
     tls: true,
     caFile,
     host: '0.0.0.0',
@@ -76,8 +76,8 @@ test('the certificate is for loopback, the public name and the names allowed, an
 
 test('without TLS there is no CA, and a file for it is refused', async ({ emulator }) => {
   expect(emulator.ca).toBeNull();
-  await expect(start({ caFile: 'ca.pem' })).rejects.toThrow(/^caFile: found ca.pem without tls; allowed/);
-  await expect(start({ tls: true, caFile: '/nowhere/ca.pem' })).rejects.toThrow(/^caFile: found .*ENOENT/);
+  await expect(startTestEmulator({ caFile: 'ca.pem' })).rejects.toThrow(/^caFile: found ca.pem without tls; allowed/);
+  await expect(startTestEmulator({ tls: true, caFile: '/nowhere/ca.pem' })).rejects.toThrow(/^caFile: found .*ENOENT/);
 });
 
 test('a hub that is given the CA pairs and refreshes over TLS', async () => {

@@ -10,17 +10,17 @@ import { promisify } from 'node:util';
 import { compactDecrypt } from 'jose';
 import { Agent } from 'undici';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { CredentialsAnswer } from '../../src/control/messages.ts';
+import type { CredentialsResponse } from '../../src/control/messages.ts';
 import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
-import { pin } from '../../src/system/x509/certificates.ts';
-import { example } from '../emulator/examples/guide.ts';
-import { missing } from '../lan/clients/programs.ts';
-import { Workbench } from '../lan/clients/workbench.ts';
-import { basic, FORM } from '../lan/wire.ts';
+import { spkiFingerprint } from '../../src/system/x509/certificates.ts';
+import { readExample } from '../emulator/examples/guide.ts';
+import { ApplianceTestBed } from '../lan/clients/appliance-test-bed.ts';
+import { missingPackages } from '../lan/clients/programs.ts';
+import { basicAuthorization, FORM } from '../lan/hub-client.ts';
 import { startTestModeHub } from '../netns/hub-on-host.ts';
 import { OBSERVER_TOOLS, observeWithZeroconf } from '../netns/observers.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
-import { createLan, whyNoLan } from '../support/netns.ts';
+import { createLan, lanSkipReason } from '../support/netns.ts';
 import { GO_CACHE } from '../support/program.ts';
 import { stateFolder } from '../support/state-folder.ts';
 
@@ -44,7 +44,7 @@ afterEach(async () => {
 type Appliance = () => Promise<number>;
 
 /** Keeps the CA's certificate, and verifies by that. */
-function trusting(ca: string, credentials: CredentialsAnswer): Appliance {
+function trusting(ca: string, credentials: CredentialsResponse): Appliance {
   return async () => {
     const agent = new Agent({ connect: { ca } });
     try {
@@ -56,7 +56,7 @@ function trusting(ca: string, credentials: CredentialsAnswer): Appliance {
 }
 
 /** Keeps the pin alone: one of the certificates that the hub presents has to have it, and to lead to the leaf. */
-function pinning(fingerprint: string, credentials: CredentialsAnswer): Appliance {
+function pinning(fingerprint: string, credentials: CredentialsResponse): Appliance {
   return async () => {
     const socket = connect({ host: '127.0.0.1', port: hub.httpsPort, rejectUnauthorized: false });
     await once(socket, 'secureConnect');
@@ -64,7 +64,7 @@ function pinning(fingerprint: string, credentials: CredentialsAnswer): Appliance
       checkPin(presented(socket), fingerprint);
       const body = 'grant_type=client_credentials';
       socket.write(
-        `POST /oauth/token HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\nauthorization: ${basic(credentials)}\r\n` +
+        `POST /oauth/token HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\nauthorization: ${basicAuthorization(credentials)}\r\n` +
           `content-type: ${FORM}\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
       );
       let answer = '';
@@ -77,18 +77,18 @@ function pinning(fingerprint: string, credentials: CredentialsAnswer): Appliance
 }
 
 /** Follows what the hub tells: it has the pin of now by a person or mDNS, and fetches the certificate for it. */
-function following(credentials: CredentialsAnswer): Appliance {
+function following(credentials: CredentialsResponse): Appliance {
   return async () => {
     const { ca_fingerprint } = (await hub.status()).hub;
     const ca = await (await fetch(`http://127.0.0.1:${hub.httpPort}/ca.pem`)).text();
     // The CA was replaced between the one answer and the other: it looks again.
-    if (pin(ca) !== ca_fingerprint) return following(credentials)();
+    if (spkiFingerprint(ca) !== ca_fingerprint) return following(credentials)();
     return trusting(ca, credentials)();
   };
 }
 
 function checkPin(chain: readonly X509Certificate[], fingerprint: string): void {
-  const anchor = chain.findIndex((one) => pin(one.toString()) === fingerprint);
+  const anchor = chain.findIndex((one) => spkiFingerprint(one.toString()) === fingerprint);
   if (anchor < 1) throw new Error('no certificate with the pin');
   for (let index = 0; index < anchor; index++) {
     const issuer = chain[index + 1];
@@ -117,12 +117,12 @@ async function timeOf(work: () => Promise<unknown>): Promise<number> {
 async function chainNow(): Promise<string[]> {
   const socket = connect({ host: '127.0.0.1', port: hub.httpsPort, rejectUnauthorized: false });
   await once(socket, 'secureConnect');
-  const pins = presented(socket).map((one) => pin(one.toString()));
+  const pins = presented(socket).map((one) => spkiFingerprint(one.toString()));
   socket.destroy();
   return pins;
 }
 
-async function paired(name: string): Promise<CredentialsAnswer> {
+async function paired(name: string): Promise<CredentialsResponse> {
   const credentials = await hub.addAppliance(name);
   await hub.pair(name, emulator);
   return credentials;
@@ -205,7 +205,7 @@ describe('while the CA is replaced', () => {
   it('the hub tells the new one everywhere, and how the old one is had', async () => {
     const before = await hub.authority();
     const report = await hub.ask((control) => control.rotateAuthority(30 * DAY));
-    expect(pin(report.certificate)).toBe(report.fingerprint);
+    expect(spkiFingerprint(report.certificate)).toBe(report.fingerprint);
     const { hub: status } = await hub.status();
     expect(status.ca_fingerprint).toBe(report.fingerprint);
     expect(status.ca_rotation?.old_fingerprint).toBe(before.fingerprint);
@@ -300,15 +300,15 @@ describe('while the CA is replaced', () => {
     const file = join(folder.path, 'latchkey-ca.pem');
     writeFileSync(file, before.certificate);
     const move = () =>
-      promisify(execFile)('/bin/sh', ['-euc', example('When the CA changes', 'sh', 'docs/appliances.md')], {
+      promisify(execFile)('/bin/sh', ['-euc', readExample('When the CA changes', 'sh', 'docs/appliances.md')], {
         cwd: folder.path,
         env: { PATH: process.env['PATH'], HUB: `https://127.0.0.1:${hub.httpsPort}` },
       });
     await move();
-    expect(pin(readFileSync(file, 'utf8'))).toBe(before.fingerprint);
+    expect(spkiFingerprint(readFileSync(file, 'utf8'))).toBe(before.fingerprint);
     const { fingerprint } = await hub.ask((control) => control.rotateAuthority(30 * DAY));
     await move();
-    expect(pin(readFileSync(file, 'utf8'))).toBe(fingerprint);
+    expect(spkiFingerprint(readFileSync(file, 'utf8'))).toBe(fingerprint);
     await hub.ask((control) => control.keepOldAuthority(0));
     await move();
   });
@@ -354,12 +354,12 @@ describe('while the CA is replaced', () => {
 
 describe('a program that fetches the CA at every start, as the guide has it,', () => {
   it('is served with the old pin, while that is kept, and with the new one', async () => {
-    await using bench = await Workbench.set();
-    using place = bench.place(null);
-    const dryer = await bench.added('dryer');
+    await using bench = await ApplianceTestBed.start();
+    using place = bench.createWorkspace(null);
+    const dryer = await bench.addAppliance('dryer');
     const { fingerprint } = await bench.hub.ask((control) => control.rotateAuthority(30 * DAY));
     const programs = [(env: NodeJS.ProcessEnv) => place.js(guide('js'), { ...dryer, ...env })];
-    if (missing('golang.org/x/oauth2').length === 0) {
+    if (missingPackages('golang.org/x/oauth2').length === 0) {
       place.write('example.go', guide('go'));
       const go = { GO111MODULE: 'off', GOPATH: '/usr/share/gocode', GOCACHE: GO_CACHE };
       expect((await place.run('go', ['build', '-o', 'example', 'example.go'], go)).stderr).toBe('');
@@ -376,12 +376,12 @@ describe('a program that fetches the CA at every start, as the guide has it,', (
     }
   });
 
-  const guide = (language: string) => example('A token for a secret', language, 'docs/appliances.md');
+  const guide = (language: string) => readExample('A token for a secret', language, 'docs/appliances.md');
 });
 
 describe('the new CA', () => {
   it('is announced over mDNS at once', async (ctx) => {
-    const reason = await whyNoLan(OBSERVER_TOOLS);
+    const reason = await lanSkipReason(OBSERVER_TOOLS);
     if (reason !== null) return ctx.skip(reason);
     await using lan = await createLan(['hub', 'observer']);
     await using announced = await startTestModeHub(lan.hosts.hub);

@@ -1,9 +1,9 @@
 import { chmodSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import type { CredentialsAnswer } from '../../src/control/messages.ts';
+import type { CredentialsResponse } from '../../src/control/messages.ts';
 import type { Emulator } from '../../src/emulator/index.ts';
-import { sql } from '../store/spoil.ts';
+import { runSql } from '../store/corrupt-store.ts';
 import { HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { startPortal } from '../support/portal.ts';
@@ -11,8 +11,8 @@ import { setUpOnce } from '../support/set-up.ts';
 
 let emulator: Emulator;
 let hub: HubProcess;
-let wallbox: CredentialsAnswer;
-let heater: CredentialsAnswer;
+let wallbox: CredentialsResponse;
+let heater: CredentialsResponse;
 
 setUpOnce(async (parts) => {
   emulator = parts.use(await startPortal());
@@ -31,7 +31,7 @@ afterEach(() => hub[Symbol.asyncDispose]());
 async function attack(statements: string, victim = hub): Promise<void> {
   await victim.kill('SIGTERM');
   rmSync(join(victim.directory, 'state/latchkey.db.copy'), { force: true });
-  sql(join(victim.directory, 'state'), statements);
+  runSql(join(victim.directory, 'state'), statements);
   await victim.launch();
 }
 
@@ -78,7 +78,7 @@ test('whoever swaps the names of two declared appliances has the configuration g
     here: true,
     toml: '[appliances.ours]\nsecret_file = "ours.secret"\n[appliances.theirs]\nsecret_file = "theirs.secret"',
   });
-  const credentials: Record<string, CredentialsAnswer> = {};
+  const credentials: Record<string, CredentialsResponse> = {};
   for (const name of ['ours', 'theirs']) {
     const file = join(declared.directory, `${name}.secret`);
     writeFileSync(file, `the-secret-of-${name}`);

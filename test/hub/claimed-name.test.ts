@@ -1,15 +1,15 @@
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { curl, startTestModeHub, type TestModeHub } from '../netns/hub-on-host.ts';
-import { listenToMdns, OBSERVER_TOOLS, observeWithZeroconf } from '../netns/observers.ts';
-import { logged, serveHub, statusOf, writeHub } from '../netns/served-hub.ts';
+import { runCurl, startTestModeHub, type TestModeHub } from '../netns/hub-on-host.ts';
+import { captureMdns, OBSERVER_TOOLS, observeWithZeroconf } from '../netns/observers.ts';
+import { readHubStatus, serveHub, waitForLogEvent, writeHubConfiguration } from '../netns/served-hub.ts';
+import { scaleDeadline } from '../support/deadlines.ts';
 import { eventually } from '../support/hub-process.ts';
-import { createLan, type Host, type Process, whyNoLan } from '../support/netns.ts';
-import { patient } from '../support/patience.ts';
-import { needs } from '../support/set-up.ts';
+import { createLan, type Host, lanSkipReason, type Process } from '../support/netns.ts';
+import { skipIfUnavailable } from '../support/set-up.ts';
 import { stateFolder } from '../support/state-folder.ts';
 
-needs(() => whyNoLan([...OBSERVER_TOOLS, '/usr/bin/curl']));
+skipIfUnavailable(() => lanSkipReason([...OBSERVER_TOOLS, '/usr/bin/curl']));
 
 describe('a hub whose host name is claimed by a device that has not its key', () => {
   it(
@@ -29,7 +29,7 @@ describe('a hub whose host name is claimed by a device that has not its key', ()
       expect(seen).toMatchObject({ host: `${id}-2.local`, addresses: ['10.77.0.1', 'fd77::1'] });
       expect(await metadataAt(observer, `${id}-2.local`, hub)).toHaveProperty('token_endpoint');
       expectSafe(await problemsOf(hub), claimant.address);
-      await claiming.line((line) => line === 'done' || undefined, patient(60_000));
+      await claiming.line((line) => line === 'done' || undefined, scaleDeadline(60_000));
       expectSafe(await problemsOf(hub), claimant.address);
       expect(watching.losses()).toEqual([]);
       expect(server.output).toContain('connected');
@@ -38,7 +38,7 @@ describe('a hub whose host name is claimed by a device that has not its key', ()
       const later = await observeWithZeroconf(observer);
       expect((await later.found(({ txt }) => txt['id'] === id)).host).toBe(`${id}.local`);
     },
-    patient(120_000),
+    scaleDeadline(120_000),
   );
 
   it(
@@ -47,25 +47,25 @@ describe('a hub whose host name is claimed by a device that has not its key', ()
       using folder = stateFolder();
       await using lan = await createLan(['hub', 'claimant', 'observer']);
       const { hub: machine, claimant, observer } = lan.hosts;
-      writeHub(folder.path);
+      writeHubConfiguration(folder.path);
       const born = serveHub(machine, folder.path);
-      await logged(born, 'hub_started');
-      const { id } = (await statusOf(folder.path)).hub;
+      await waitForLogEvent(born, 'hub_started');
+      const { id } = (await readHubStatus(folder.path)).hub;
       expect(await born.stop()).toBe(0);
       const hosts = [id, `${id}-2`, `${id}-3`, `${id}-4`].map((name) => `${name}.local`);
       const claiming = await claim(claimant, claimant.address, 8, ...hosts);
 
       const hub = serveHub(machine, folder.path);
-      await logged(hub, 'hub_announced');
-      const heard = await listenToMdns(observer);
-      const problems = async () => (await statusOf(folder.path)).hub.problems ?? [];
+      await waitForLogEvent(hub, 'hub_announced');
+      const heard = await captureMdns(observer);
+      const problems = async () => (await readHubStatus(folder.path)).hub.problems ?? [];
       const watching = await observeWithZeroconf(observer);
       for (let times = 0; times < 3; times++) {
         const looking = await observeWithZeroconf(observer);
         expect(hosts).toContain((await looking.found(({ txt }) => txt['id'] === id)).host);
         expectSafe(await problems(), claimant.address);
       }
-      await claiming.line((line) => line === 'done' || undefined, patient(60_000));
+      await claiming.line((line) => line === 'done' || undefined, scaleDeadline(60_000));
       expectSafe(await problems(), claimant.address);
       expect(watching.losses()).toEqual([]);
       expect(hub.output).not.toContain('could not be announced');
@@ -74,7 +74,7 @@ describe('a hub whose host name is claimed by a device that has not its key', ()
       expect(probes.filter(({ text }) => text.includes('_latchkey'))).toEqual([]);
       expect(await hub.stop()).toBe(0);
     },
-    patient(120_000),
+    scaleDeadline(120_000),
   );
 
   it('connects to no address that is not on its own network', async () => {
@@ -121,5 +121,5 @@ async function serveTls(host: Host, address: string): Promise<Process> {
 /** The OAuth metadata of the hub, by its host name. */
 async function metadataAt(from: Host, name: string, hub: TestModeHub): Promise<unknown> {
   const resolve = ['--resolve', `${name}:8443:10.77.0.1`, '--cacert', hub.caFile];
-  return JSON.parse(await curl(from, [...resolve, `https://${name}:8443/.well-known/oauth-authorization-server`]));
+  return JSON.parse(await runCurl(from, [...resolve, `https://${name}:8443/.well-known/oauth-authorization-server`]));
 }

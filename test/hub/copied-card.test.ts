@@ -1,31 +1,31 @@
 import { cpSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { logged, serveHub, statusOf, writeHub } from '../netns/served-hub.ts';
+import { readHubStatus, serveHub, waitForLogEvent, writeHubConfiguration } from '../netns/served-hub.ts';
 import { eventually } from '../support/hub-process.ts';
-import { createLan, whyNoLan } from '../support/netns.ts';
-import { needs } from '../support/set-up.ts';
+import { createLan, lanSkipReason } from '../support/netns.ts';
+import { skipIfUnavailable } from '../support/set-up.ts';
 import { stateFolder } from '../support/state-folder.ts';
 
-needs(() => whyNoLan([]));
+skipIfUnavailable(() => lanSkipReason([]));
 
 it('a hub whose card was copied says so in status, and the older one is not disturbed', async () => {
   using folder = stateFolder();
   await using lan = await createLan(['original', 'copy']);
   const [card, copy] = [join(folder.path, 'card'), join(folder.path, 'copied')];
-  writeHub(card);
+  writeHubConfiguration(card);
   const born = serveHub(lan.hosts.original, card);
-  await logged(born, 'hub_started');
+  await waitForLogEvent(born, 'hub_started');
   expect(await born.stop('SIGTERM')).toBe(0);
   cpSync(card, copy, { recursive: true });
-  writeHub(copy);
+  writeHubConfiguration(copy);
 
   const original = serveHub(lan.hosts.original, card);
-  await logged(original, 'hub_announced');
+  await waitForLogEvent(original, 'hub_announced');
   const copied = serveHub(lan.hosts.copy, copy);
-  await logged(copied, 'announcement_failed');
+  await waitForLogEvent(copied, 'announcement_failed');
   const { hub } = await eventually(async () => {
-    const status = await statusOf(copy);
+    const status = await readHubStatus(copy);
     return status.hub.problems !== undefined && status;
   });
   expect(hub.problems).toEqual([
@@ -35,13 +35,13 @@ it('a hub whose card was copied says so in status, and the older one is not dist
       since: expect.any(String),
     },
   ]);
-  const older = (await statusOf(card)).hub;
+  const older = (await readHubStatus(card)).hub;
   expect(older.id).toBe(hub.id);
   expect(older.problems).toBeUndefined();
 
   // With the older one gone it is the only one that has the id.
   expect(await original.stop('SIGTERM')).toBe(0);
-  await logged(copied, 'hub_announced');
-  expect((await statusOf(copy)).hub.problems).toBeUndefined();
+  await waitForLogEvent(copied, 'hub_announced');
+  expect((await readHubStatus(copy)).hub.problems).toBeUndefined();
   expect(await copied.stop('SIGTERM')).toBe(0);
 });

@@ -1,10 +1,10 @@
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import type { CredentialsAnswer } from '../../src/control/messages.ts';
+import type { CredentialsResponse } from '../../src/control/messages.ts';
 import type { Emulator } from '../../src/emulator/index.ts';
 import { logIn } from '../reliability/fleet.ts';
-import { eventually, HubProcess, stateOf } from '../support/hub-process.ts';
+import { eventually, HubProcess, stateParameterOf } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { startPortal } from '../support/portal.ts';
 import { setUpOnce } from '../support/set-up.ts';
@@ -46,7 +46,7 @@ async function startWith(toml: string): Promise<void> {
 
 /** What the token endpoint says to these credentials: a status, and the error or the scope. */
 async function says(client_id: string, client_secret: string): Promise<string> {
-  const credentials = { client_id, client_secret } as CredentialsAnswer;
+  const credentials = { client_id, client_secret } as CredentialsResponse;
   const { status, body } = await hub.requestToken(credentials);
   return `${status} ${body['error'] ?? body['scope']}`;
 }
@@ -204,7 +204,7 @@ test('a pairing that is open goes along with its portal, and a login through its
   await startWithPortals(table('home', emulator));
   rememberSecrets([(await hub.addAppliance('heater', 'Monitoring')).client_secret]);
   await hub.pair('heater', emulator);
-  const state = stateOf(await hub.beginPairing('heater'));
+  const state = stateParameterOf(await hub.beginPairing('heater'));
   await startWithPortals(table('renamed', emulator));
   const before = emulator.grants().length;
   await emulator.login({ state, user: 'demo' });

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { describe, expect, it } from 'vitest';
-import { startBrowser, whyNoBrowser } from '../support/browser.ts';
+import { browserSkipReason, startBrowser } from '../support/browser.ts';
 import { runLatchkey } from '../support/hub-process.ts';
 import { logFile } from '../support/logs.ts';
 import { MAIN, SHARED_CACHE } from '../support/program.ts';
@@ -25,7 +25,7 @@ describe.concurrent('latchkey demo', () => {
   });
 
   it('waits for a person, who logs in at the printed links with a browser', async (ctx) => {
-    const missing = await whyNoBrowser();
+    const missing = await browserSkipReason();
     if (missing !== null) ctx.skip(missing);
     const child = spawn(process.execPath, [MAIN, 'demo'], { env: ENV, stdio: ['ignore', 'pipe', 'inherit'] });
     ctx.onTestFinished(() => void child.kill('SIGKILL'));

@@ -1,17 +1,17 @@
 import { describe, expect, it } from 'vitest';
-import { curl, startTestModeHub, type TestModeHub } from '../netns/hub-on-host.ts';
+import { runCurl, startTestModeHub, type TestModeHub } from '../netns/hub-on-host.ts';
 import {
   type Avahi,
-  listenToMdns,
+  captureMdns,
   OBSERVER_TOOLS,
   observeWithZeroconf,
-  type Sighting,
+  type ResolvedService,
   startAvahi,
 } from '../netns/observers.ts';
-import { createLan, type Host, whyNoLan } from '../support/netns.ts';
-import { needs } from '../support/set-up.ts';
+import { createLan, type Host, lanSkipReason } from '../support/netns.ts';
+import { skipIfUnavailable } from '../support/set-up.ts';
 
-needs(() => whyNoLan([...OBSERVER_TOOLS, '/usr/bin/curl']));
+skipIfUnavailable(() => lanSkipReason([...OBSERVER_TOOLS, '/usr/bin/curl']));
 
 describe('a hub on a home network', () => {
   it('is found, resolved and reached as soon as it has asked three times for its name, with its pin, and says goodbye', async () => {
@@ -22,7 +22,7 @@ describe('a hub on a home network', () => {
       { by: await observeWithZeroconf(observer), addresses: ['10.77.0.1', 'fd77::1'] },
       { by: avahi.browse(), addresses: ['10.77.0.1'] },
     ];
-    const heard = await listenToMdns(observer);
+    const heard = await captureMdns(observer);
     await using hub = await startTestModeHub(lan.hosts.hub);
     const start = await hub.logged('hub_started');
     const { hub: told } = await hub.status();
@@ -69,13 +69,13 @@ describe('a hub on a home network', () => {
 });
 
 /** The OAuth metadata of a hub, by what mDNS told of it. */
-async function metadataAt(from: Host, { host, port, addresses }: Sighting, hub: TestModeHub): Promise<unknown> {
+async function metadataAt(from: Host, { host, port, addresses }: ResolvedService, hub: TestModeHub): Promise<unknown> {
   const resolve = ['--resolve', `${host}:${port}:${addresses[0]}`];
-  return JSON.parse(await curl(from, ['--cacert', hub.caFile, ...resolve, metadataUrl(`${host}:${port}`)]));
+  return JSON.parse(await runCurl(from, ['--cacert', hub.caFile, ...resolve, metadataUrl(`${host}:${port}`)]));
 }
 
 async function byAddress(from: Host, address: string, hub: TestModeHub): Promise<unknown> {
-  return JSON.parse(await curl(from, ['--cacert', hub.caFile, metadataUrl(`${address}:8443`)]));
+  return JSON.parse(await runCurl(from, ['--cacert', hub.caFile, metadataUrl(`${address}:8443`)]));
 }
 
 function metadataUrl(host: string): string {

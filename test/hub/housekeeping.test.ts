@@ -1,10 +1,10 @@
 import { existsSync, readFileSync, statSync, utimesSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { Housekeeping } from '../../src/hub/housekeeping.ts';
+import { StoreMaintenance } from '../../src/hub/store-maintenance.ts';
 import type { SqliteStore } from '../../src/store/sqlite-store.ts';
 import { createLog } from '../../src/system/log.ts';
-import { grantOf, pairingOf } from '../core/samples.ts';
+import { sampleGrant, samplePairing } from '../core/samples.ts';
 import { open, WALLBOX } from '../store/opened.ts';
 import { FakeTime } from '../support/fake-time.ts';
 import { eventually } from '../support/hub-process.ts';
@@ -25,9 +25,9 @@ async function home() {
     copy,
     time,
     /** Keeps house until what it has begun has ended. */
-    async keepHouse(work: (housekeeping: Housekeeping) => Promise<void> | void = () => undefined) {
-      await using housekeeping = new Housekeeping(store, { clock: time, timers: time, log });
-      housekeeping.begin();
+    async keepHouse(work: (housekeeping: StoreMaintenance) => Promise<void> | void = () => undefined) {
+      await using housekeeping = new StoreMaintenance(store, { clock: time, timers: time, log });
+      housekeeping.start();
       await work(housekeeping);
     },
     [Symbol.dispose]() {
@@ -43,8 +43,8 @@ function date(file: string, wall: number): void {
 }
 
 function pair(store: SqliteStore, generation: number): Promise<boolean> {
-  const paired = pairingOf({ kind: 'ended', result: { kind: 'paired', scope: null } });
-  return store.concludePairing(paired, grantOf({ appliance: WALLBOX.id, generation }));
+  const paired = samplePairing({ kind: 'ended', result: { kind: 'paired', scope: null } });
+  return store.completePairing(paired, sampleGrant({ appliance: WALLBOX.id, generation }));
 }
 
 test('a young hub has a copy at once, closed to others, and it is the whole store', async () => {
@@ -77,9 +77,9 @@ test('a pairing is copied at once, and nothing is copied twice', async () => {
     await eventually(async () => statSync(at.copy).ino !== first);
     expect(readFileSync(at.copy).includes(`${WALLBOX.id}ended`)).toBe(true);
     date(at.copy, at.time.wall - DAY);
-    housekeeping.copySoon();
+    housekeeping.requestSnapshot();
     await at.store.setting('none');
-    housekeeping.copySoon();
+    housekeeping.requestSnapshot();
   });
   expect(statSync(at.copy).mtimeMs).toBe(at.time.wall - DAY);
 });
@@ -90,11 +90,11 @@ test('a clock that was put ahead by a day finds the copy old', async () => {
   date(at.copy, at.time.wall);
   const before = statSync(at.copy).ino;
   await at.keepHouse(async (housekeeping) => {
-    housekeeping.clockSet();
+    housekeeping.onClockSet();
     await at.time.pass(15_000);
     expect(statSync(at.copy).ino).toBe(before);
     at.time.wall += DAY;
-    housekeeping.clockSet();
+    housekeeping.onClockSet();
     await at.time.pass(15_000);
   });
   expect(statSync(at.copy).ino).not.toBe(before);

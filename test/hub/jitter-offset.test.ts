@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
-import { jitterOffsetOf } from '../../src/hub/identity.ts';
+import { jitterOffsetFor } from '../../src/hub/identity.ts';
 
 test('the grants of many hubs lie evenly from 0 to 1, each always at the same place', () => {
   const tenths = new Array<number>(10).fill(0);
   for (let hub = 0; hub < 1000; hub += 1) {
-    const offset = jitterOffsetOf(`latchkey-${hub}`, 'wallbox');
-    expect(jitterOffsetOf(`latchkey-${hub}`, 'wallbox')).toBe(offset);
+    const offset = jitterOffsetFor(`latchkey-${hub}`, 'wallbox');
+    expect(jitterOffsetFor(`latchkey-${hub}`, 'wallbox')).toBe(offset);
     const tenth = Math.floor(10 * offset);
     tenths[tenth] = (tenths[tenth] ?? 0) + 1;
   }

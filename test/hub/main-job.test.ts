@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { ApplianceAnswer, CredentialsAnswer } from '../../src/control/messages.ts';
+import type { ApplianceResponse, CredentialsResponse } from '../../src/control/messages.ts';
 import { logIn } from '../reliability/fleet.ts';
 import { whoami } from '../reliability/load.ts';
 import { HubProcess } from '../support/hub-process.ts';
@@ -11,7 +11,7 @@ describe('the main job', () => {
     await using emulator = await startPortal();
     await using hub = await HubProcess.start({ emulator });
     const scope = ['--scope', 'Monitoring RemoteControl'];
-    const wallbox = await hub.json<CredentialsAnswer>('appliance', 'add', 'wallbox', ...scope);
+    const wallbox = await hub.json<CredentialsResponse>('appliance', 'add', 'wallbox', ...scope);
     expect(await hub.requestToken(wallbox)).toMatchObject({ status: 400, body: { error: 'invalid_grant' } });
 
     const { authorize_url } = await hub.json<{ authorize_url: string }>('pair', 'wallbox', '--no-wait');
@@ -30,7 +30,7 @@ describe('the main job', () => {
     expect(await whoami(emulator, second.body['access_token'])).toBe(200);
 
     expect(await hub.cli('unpair', 'wallbox')).toMatchObject({ status: 0 });
-    const { appliances } = await hub.json<{ appliances: ApplianceAnswer[] }>('status');
+    const { appliances } = await hub.json<{ appliances: ApplianceResponse[] }>('status');
     expect(appliances).toMatchObject([{ name: 'wallbox', state: 'unpaired', expires_in: null }]);
     expect(emulator.observations).toMatchObject({
       refreshTokensRepeated: 0,

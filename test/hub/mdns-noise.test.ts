@@ -2,12 +2,12 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { startTestModeHub, warningsOf } from '../netns/hub-on-host.ts';
 import { OBSERVER_TOOLS, observeWithZeroconf } from '../netns/observers.ts';
+import { scaleDeadline } from '../support/deadlines.ts';
 import { eventually } from '../support/hub-process.ts';
-import { createLan, type Host, type Process, whyNoLan } from '../support/netns.ts';
-import { patient } from '../support/patience.ts';
-import { needs } from '../support/set-up.ts';
+import { createLan, type Host, lanSkipReason, type Process } from '../support/netns.ts';
+import { skipIfUnavailable } from '../support/set-up.ts';
 
-needs(() => whyNoLan(OBSERVER_TOOLS));
+skipIfUnavailable(() => lanSkipReason(OBSERVER_TOOLS));
 
 describe('a hub whose neighbour speaks mDNS badly', () => {
   it('answers as before after thousands of packets that are nearly right, and says at most that its name is claimed', async () => {
@@ -18,7 +18,7 @@ describe('a hub whose neighbour speaks mDNS badly', () => {
     await hub.logged('hub_announced');
     // Something to mutate: what a host asks, and what it is answered.
     const before = await (await observeWithZeroconf(observer)).found();
-    await noise.line((line) => line === 'sent' || undefined, patient(20_000));
+    await noise.line((line) => line === 'sent' || undefined, scaleDeadline(20_000));
 
     expect((await (await observeWithZeroconf(observer)).found()).txt).toEqual(before.txt);
     expect(hub.process.child.exitCode).toBeNull();
@@ -43,7 +43,7 @@ describe('a hub whose neighbour speaks mDNS badly', () => {
     await hub.logged('hub_name_claimed');
     const codes = ((await hub.status()).hub.problems ?? []).map(({ code }) => code);
     expect(codes).toEqual(['hub_name_claimed']);
-    for (const one of claiming) await one.line((line) => line === 'sent' || undefined, patient(20_000));
+    for (const one of claiming) await one.line((line) => line === 'sent' || undefined, scaleDeadline(20_000));
     const found = await eventually(async () => {
       const watching = await observeWithZeroconf(observer);
       return watching.found(({ txt }) => txt['id'] === id).catch(() => false as const);

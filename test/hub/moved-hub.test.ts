@@ -1,12 +1,12 @@
 import { expect, it } from 'vitest';
-import { curl, logIn } from '../netns/hub-on-host.ts';
+import { logIn, runCurl } from '../netns/hub-on-host.ts';
 import { PortalOnHost } from '../netns/portal-on-host.ts';
 import { HubProcess } from '../support/hub-process.ts';
-import { createLan, type Host, type Process, whyNoLan } from '../support/netns.ts';
+import { createLan, type Host, lanSkipReason, type Process } from '../support/netns.ts';
 import { MAIN } from '../support/program.ts';
-import { needs } from '../support/set-up.ts';
+import { skipIfUnavailable } from '../support/set-up.ts';
 
-needs(() => whyNoLan(['/usr/bin/curl']));
+skipIfUnavailable(() => lanSkipReason(['/usr/bin/curl']));
 
 it('gives whoever waits in "latchkey pair" a fresh link when its address changes, and a login through either is noticed', async () => {
   await using lan = await createLan(['hub']);
@@ -26,7 +26,7 @@ it('gives whoever waits in "latchkey pair" a fresh link when its address changes
   expect(fresh).not.toBe(old);
   // Who scans the code on a small terminal is led there, too.
   expect(new URL(short_url).host).toBe(`10.77.0.201:${hub.httpPort}`);
-  expect(await curl(machine, ['--write-out', '%{redirect_url}', short_url])).toBe(fresh);
+  expect(await runCurl(machine, ['--write-out', '%{redirect_url}', short_url])).toBe(fresh);
   const page = await logIn(machine, fresh, '--write-out', '\n%{url_effective}');
   expect(page).toContain('You can close this page');
   expect(new URL(page.split('\n').at(-1) ?? '').host).toBe(`10.77.0.201:${hub.httpPort}`);

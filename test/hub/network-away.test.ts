@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { curl, logIn, requestToken, startTestModeHub } from '../netns/hub-on-host.ts';
-import { listenToMdns, OBSERVER_TOOLS, observeWithZeroconf } from '../netns/observers.ts';
+import { logIn, requestToken, runCurl, startTestModeHub } from '../netns/hub-on-host.ts';
+import { captureMdns, OBSERVER_TOOLS, observeWithZeroconf } from '../netns/observers.ts';
 import { eventually } from '../support/hub-process.ts';
-import { createLan, whyNoLan } from '../support/netns.ts';
-import { needs } from '../support/set-up.ts';
+import { createLan, lanSkipReason } from '../support/netns.ts';
+import { skipIfUnavailable } from '../support/set-up.ts';
 
-needs(() => whyNoLan([...OBSERVER_TOOLS, '/usr/bin/curl']));
+skipIfUnavailable(() => lanSkipReason([...OBSERVER_TOOLS, '/usr/bin/curl']));
 
 describe('a hub whose cable was out', () => {
   it('asks whether its name is free where it is now, and is found there', async () => {
@@ -14,7 +14,7 @@ describe('a hub whose cable was out', () => {
     await using hub = await startTestModeHub(machine);
     await hub.logged('hub_announced');
     const told = (await hub.status()).hub;
-    const heard = await listenToMdns(appliance);
+    const heard = await captureMdns(appliance);
     const probes = () => heard().filter(({ kind, text }) => kind === 'probe' && text.includes(told.id)).length;
     expect(probes()).toBe(0);
     await machine.plug('down');
@@ -32,7 +32,7 @@ describe('a hub whose cable was out', () => {
     const later = await observeWithZeroconf(appliance);
     expect((await later.found()).addresses).toEqual(['10.77.0.1']);
     const url = 'https://10.77.0.1:8443/.well-known/oauth-authorization-server';
-    expect(JSON.parse(await curl(appliance, ['--cacert', hub.caFile, url]))).toHaveProperty('token_endpoint');
+    expect(JSON.parse(await runCurl(appliance, ['--cacert', hub.caFile, url]))).toHaveProperty('token_endpoint');
   });
 });
 

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import type { NoticeMessage } from '../../src/core/reports/notice.ts';
 import type { Emulator } from '../../src/emulator/index.ts';
-import { HubClient } from '../lan/wire.ts';
+import { HubClient } from '../lan/hub-client.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { PageVisitor } from '../support/page-visitor.ts';

@@ -6,24 +6,24 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connect } from 'node:tls';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { PortalClock } from '../../src/broker/time/portal-clock.ts';
+import { ReferenceClock } from '../../src/broker/time/reference-clock.ts';
 import { Scheduler } from '../../src/broker/time/scheduler.ts';
+import { readCustomCertificate, warnAboutCertificate } from '../../src/certificates/custom-certificate.ts';
 import { HubLeaf } from '../../src/certificates/leaf.ts';
-import { readOwnCertificate, warnOfCertificate } from '../../src/certificates/own-certificate.ts';
 import { loadConfiguration } from '../../src/configuration/configuration.ts';
 import type { LogFields } from '../../src/core/log.ts';
 import { systemRandom } from '../../src/system/random.ts';
-import { type Authority, type Leaf, pin } from '../../src/system/x509/certificates.ts';
+import { type Authority, type Leaf, spkiFingerprint } from '../../src/system/x509/certificates.ts';
 import { createAuthority, issueLeaf } from '../../src/system/x509/issuing.ts';
 import { startTestModeHub } from '../netns/hub-on-host.ts';
 import { OBSERVER_TOOLS, observeWithZeroconf } from '../netns/observers.ts';
+import { scaleDeadline } from '../support/deadlines.ts';
 import { FakeTime } from '../support/fake-time.ts';
 import { hubAuthority } from '../support/hub-authority.ts';
 import { HubProcess } from '../support/hub-process.ts';
-import { LanSide } from '../support/lan-side.ts';
+import { LanServerHarness } from '../support/lan-server-harness.ts';
 import { logTo } from '../support/log-to.ts';
-import { createLan, whyNoLan } from '../support/netns.ts';
-import { patient } from '../support/patience.ts';
+import { createLan, lanSkipReason } from '../support/netns.ts';
 import { startPortal } from '../support/portal.ts';
 import { stateFolder } from '../support/state-folder.ts';
 
@@ -81,7 +81,7 @@ describe('a mistake is told in one line at the start, by the key that it is in',
   it('a good pair is none', async () => {
     writeFileSync(config, TOML);
     const { lan } = await loadConfiguration(config, { HOME: folder.path });
-    expect(lan.certificate?.leaf.anchor.fingerprint).toBe(pin(authority.certificate));
+    expect(lan.certificate?.leaf.anchor.fingerprint).toBe(spkiFingerprint(authority.certificate));
     writeFileSync(config, '');
     expect((await loadConfiguration(config, { HOME: folder.path })).lan.certificate).toBeNull();
   });
@@ -155,13 +155,13 @@ describe('a mistake is told in one line at the start, by the key that it is in',
 
 describe('the pair that is read', () => {
   it('gives the names of the leaf, and the last certificate as the one to pin', async () => {
-    const own = await readOwnCertificate(files());
+    const own = await readCustomCertificate(files());
     expect(own.names).toEqual(NAMES);
     expect(own.notAfter).toBe(leaf.notAfter);
-    expect(own.anchor.fingerprint).toBe(pin(authority.certificate));
+    expect(own.anchor.fingerprint).toBe(spkiFingerprint(authority.certificate));
     expect(new X509Certificate(own.anchor.certificate).ca).toBe(true);
     write(first(leaf.certificate), leaf.key);
-    expect((await readOwnCertificate(files())).anchor.fingerprint).toBe(pin(leaf.certificate));
+    expect((await readCustomCertificate(files())).anchor.fingerprint).toBe(spkiFingerprint(leaf.certificate));
   });
 
   it('may have words between its certificates, and its key in a systemd credential', async () => {
@@ -169,7 +169,7 @@ describe('the pair that is read', () => {
     mkdirSync(credentials, { recursive: true });
     writeFileSync(join(credentials, 'hub.key'), leaf.key, { mode: 0o440 });
     write(`subject=hub\r\n${leaf.certificate.replaceAll('\n', '\r\n')}`, 'not this one');
-    expect((await readOwnCertificate(files(credentials))).pem.key).toBe(leaf.key);
+    expect((await readCustomCertificate(files(credentials))).pem.key).toBe(leaf.key);
   });
 });
 
@@ -179,7 +179,11 @@ describe('what appliances will stumble over is told, and shown all the same', ()
     const warn = (event: string, fields: LogFields = {}) =>
       void events.push(`${event} ${fields['expires_at'] ?? ''}`.trim());
     const log = logTo(warn);
-    warnOfCertificate(await readOwnCertificate(files()), { now: () => ({ boot: 'one', uptime: 0, wall: clock }) }, log);
+    warnAboutCertificate(
+      await readCustomCertificate(files()),
+      { now: () => ({ boot: 'one', uptime: 0, wall: clock }) },
+      log,
+    );
     return events;
   }
 
@@ -226,7 +230,10 @@ describe('a hub with the user’s own certificate', () => {
     const lan = `certificate_file = "${folder.path}/hub.pem"\nkey_file = "${folder.path}/hub.key"`;
     await using hub = await HubProcess.start({ emulator, lan, here: true });
     const { certificate: ca, fingerprint } = await hub.authority();
-    expect([pin(ca), fingerprint]).toEqual([pin(authority.certificate), pin(authority.certificate)]);
+    expect([spkiFingerprint(ca), fingerprint]).toEqual([
+      spkiFingerprint(authority.certificate),
+      spkiFingerprint(authority.certificate),
+    ]);
     expect((await hub.status()).hub.ca_fingerprint).toBe(fingerprint);
     expect(await hub.cli('ca', '--rotate', '--yes')).toMatchObject({
       status: 1,
@@ -250,7 +257,7 @@ describe('a hub with the user’s own certificate', () => {
     for (const name of ['hub.home.example', 'x.hub.home.example', 'X.Hub.Home.Example.']) {
       const { text } = await get(name.replace(/\.$/, ''), name);
       expect(text).toMatch(/^HTTP\/1.1 200 /);
-      expect(pin(text.slice(text.indexOf('-----BEGIN')))).toBe(fingerprint);
+      expect(spkiFingerprint(text.slice(text.indexOf('-----BEGIN')))).toBe(fingerprint);
     }
     const { id } = (await hub.status()).hub;
     expect((await get('hub.home.example', `${id}.local`)).text).toMatch(/^HTTP\/1.1 200 /);
@@ -261,22 +268,22 @@ describe('a hub with the user’s own certificate', () => {
 
 describe('a hub that is announced with the user’s own certificate', () => {
   it('says the pin of that, and of the next one when there is another', async (ctx) => {
-    const reason = await whyNoLan(OBSERVER_TOOLS);
+    const reason = await lanSkipReason(OBSERVER_TOOLS);
     if (reason !== null) return ctx.skip(reason);
     await using lan = await createLan(['hub', 'observer']);
     const named = { LATCHKEY_LAN_CERTIFICATE_FILE: 'hub.pem', LATCHKEY_LAN_KEY_FILE: 'hub.key' };
     const absolute = Object.entries(named).map(([name, file]) => [name, join(folder.path, file)] as const);
     await using hub = await startTestModeHub(lan.hosts.hub, undefined, Object.fromEntries(absolute));
     const observer = await observeWithZeroconf(lan.hosts.observer);
-    expect((await observer.found()).txt['capk']).toBe(pin(authority.certificate));
+    expect((await observer.found()).txt['capk']).toBe(spkiFingerprint(authority.certificate));
     const elsewhere = await createAuthority();
     const moved = await issueLeaf(elsewhere, { names: NAMES, addresses: [], now: NOW });
     write(moved.certificate, moved.key);
     const told = async () => (await hub.ask((control) => control.authority())).fingerprint;
-    expect(await told()).toBe(pin(authority.certificate));
+    expect(await told()).toBe(spkiFingerprint(authority.certificate));
     // It looks once a minute.
-    await observer.found(({ txt }) => txt['capk'] === pin(elsewhere.certificate), patient(60_000));
-    expect(await told()).toBe(pin(elsewhere.certificate));
+    await observer.found(({ txt }) => txt['capk'] === spkiFingerprint(elsewhere.certificate), scaleDeadline(60_000));
+    expect(await told()).toBe(spkiFingerprint(elsewhere.certificate));
   });
 });
 
@@ -296,12 +303,12 @@ describe('a certificate that is not for the address of the hub', () => {
 describe('a certificate that is renewed on disk', () => {
   async function running() {
     const parts = new AsyncDisposableStack();
-    const side = parts.use(await LanSide.start());
+    const side = parts.use(await LanServerHarness.start());
     const time = new FakeTime();
     const { log, events } = side.home;
     const environment = { clock: time, timers: time, random: systemRandom, log };
     const scheduler = parts.use(new Scheduler(environment));
-    const portalClock = new PortalClock(environment);
+    const portalClock = new ReferenceClock(environment);
     let anchors = 0;
     const told = () => events.map(({ event }) => event).filter((event) => event.startsWith('certificate'));
     const hubLeaf = await HubLeaf.open({
@@ -312,11 +319,11 @@ describe('a certificate that is renewed on disk', () => {
       store: { setting: async () => null, saveSetting: async () => undefined },
       names: ['latchkey-1.local'],
       addresses: () => ['127.0.0.1'],
-      own: { files: files(), leaf: await readOwnCertificate(files()) },
+      custom: { files: files(), leaf: await readCustomCertificate(files()) },
     });
-    hubLeaf.whenAnchorChanges(() => void anchors++);
-    side.server.renewLeaf(hubLeaf.shown.pem);
-    hubLeaf.serve(side.server);
+    hubLeaf.onAnchorChange(() => void anchors++);
+    side.server.renewLeaf(hubLeaf.current.pem);
+    hubLeaf.keepCurrent(side.server);
     return {
       time,
       portalClock,
@@ -372,7 +379,7 @@ describe('a certificate that is renewed on disk', () => {
     const moved = await issueLeaf(elsewhere, { names: NAMES, addresses: [], now: NOW });
     write(moved.certificate, moved.key);
     await expect.poll(hub.looked).toContain('certificate_anchor_changed');
-    expect(hub.hubLeaf.shown.anchor.fingerprint).toBe(pin(elsewhere.certificate));
+    expect(hub.hubLeaf.current.anchor.fingerprint).toBe(spkiFingerprint(elsewhere.certificate));
     expect(hub.anchors()).toBe(1);
   });
 
@@ -380,11 +387,11 @@ describe('a certificate that is renewed on disk', () => {
     await using hub = await running();
     await hub.time.pass(3 * 60_000);
     expect(hub.events()).toEqual([]);
-    hub.portalClock.learn(leaf.notAfter - 13 * DAY);
+    hub.portalClock.recordPortalTime(leaf.notAfter - 13 * DAY);
     expect(hub.events()).toEqual(['certificate_expiring']);
     hub.time.skip(DAY + 60_000);
     expect(hub.events()).toEqual(['certificate_expiring', 'certificate_expiring']);
-    hub.portalClock.learn(leaf.notAfter + DAY);
+    hub.portalClock.recordPortalTime(leaf.notAfter + DAY);
     hub.time.skip(DAY + 60_000);
     expect(hub.events()[2]).toBe('certificate_expired');
     expect(await hub.seen()).toBe(serialOf(leaf.certificate));

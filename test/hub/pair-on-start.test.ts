@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
-import { wantsAnotherScope } from '../../src/core/grants/grant.ts';
+import { hasScopeChanged } from '../../src/core/grants/grant.ts';
 import { pairOnStart } from '../../src/hub/pair-on-start.ts';
-import { Home } from '../broker/home.ts';
+import { BrokerHarness } from '../broker/broker-harness.ts';
 import { logTo } from '../support/log-to.ts';
-import { device } from '../support/registrants.ts';
+import { sampleRegistrant } from '../support/registration-samples.ts';
 
 /** Does what a start does with `pairing.on_start`. @returns the links that the log has told, by appliance */
-async function start(home: Home): Promise<Record<string, string>> {
+async function start(home: BrokerHarness): Promise<Record<string, string>> {
   const { appliances, grants, pairings } = home.run;
   const links: Record<string, string> = {};
   const log = logTo((event, { appliance, authorize_url }) => {
@@ -18,51 +18,51 @@ async function start(home: Home): Promise<Record<string, string>> {
 }
 
 test('every appliance that is not paired is, but for one that waits to be approved', async () => {
-  await using home = await Home.start();
-  await home.paired('paired');
-  await home.add('wallbox');
-  home.run.registrations.hold(60_000);
+  await using home = await BrokerHarness.start();
+  await home.addPairedAppliance('paired');
+  await home.addAppliance('wallbox');
+  home.run.registrations.setOpenFor(60_000);
   await home.run.registrations.register(
     { clientName: 'lamp', scope: null, softwareId: null, keys: [] },
     null,
-    device('a-device'),
+    sampleRegistrant('a-device'),
   );
   const links = await start(home);
   expect(Object.keys(links)).toEqual(['wallbox']);
   expect(links['wallbox']).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/.*state=/);
-  expect(home.run.pairings.ofAppliance(home.run.appliances.named('lamp').id)).toBeUndefined();
+  expect(home.run.pairings.newestFor(home.run.appliances.get('lamp').id)).toBeUndefined();
 });
 
 test('a grant that rests is left alone: a slip of the configuration is to be mended, and not logged in over', async () => {
-  await using home = await Home.start();
-  const id = await home.paired('wallbox');
+  await using home = await BrokerHarness.start();
+  const id = await home.addPairedAppliance('wallbox');
   await home.stop();
   home.identity = { origin: 'https://other.example', clientId: 'another-client' };
   await home.start();
-  expect(home.run.grants.resting(id)).toBeDefined();
+  expect(home.run.grants.getSuspended(id)).toBeDefined();
   expect(await start(home)).toEqual({});
 });
 
 test('a pairing that is open goes on, unless another scope is declared by now', async () => {
-  await using home = await Home.start();
-  const { appliance } = await home.add('wallbox', 'Monitoring');
-  const before = await home.begin('wallbox');
+  await using home = await BrokerHarness.start();
+  const { appliance } = await home.addAppliance('wallbox', 'Monitoring');
+  const before = await home.beginPairing('wallbox');
   const change = (scope: string) =>
-    home.run.appliances.change(appliance.id, (current) => ({ ...current, scope, origin: 'declared' }));
+    home.run.appliances.update(appliance.id, (current) => ({ ...current, scope, origin: 'declared' }));
   await change('Monitoring');
   await start(home);
-  expect(home.run.pairings.ofAppliance(appliance.id)?.pairing.id).toBe(before.pairing.id);
+  expect(home.run.pairings.newestFor(appliance.id)?.pairing.id).toBe(before.pairing.id);
   await change('RemoteControl');
   expect(Object.keys(await start(home))).toEqual(['wallbox']);
-  expect(home.run.pairings.ofAppliance(appliance.id)?.pairing).toMatchObject({ scope: 'RemoteControl' });
+  expect(home.run.pairings.newestFor(appliance.id)?.pairing).toMatchObject({ scope: 'RemoteControl' });
   expect(before.pairing.step).toMatchObject({ result: { reason: 'replaced' } });
 });
 
 test('a grant for another scope than is declared is asked for anew, and one for the same is not', async () => {
-  await using home = await Home.start();
-  const id = await home.paired('wallbox', 'A B');
+  await using home = await BrokerHarness.start();
+  const id = await home.addPairedAppliance('wallbox', 'A B');
   const declare = (scope: string) =>
-    home.run.appliances.change(id, (current) => ({ ...current, scope, origin: 'declared' }));
+    home.run.appliances.update(id, (current) => ({ ...current, scope, origin: 'declared' }));
   await declare('B A');
   expect(await start(home)).toEqual({});
   await declare('A');
@@ -81,6 +81,6 @@ test.each([
 ] as const)(
   'of one that was %s with scope %s a grant of %o wants another pairing: %s',
   (origin, scope, grant, wanted) => {
-    expect(wantsAnotherScope({ origin, scope }, grant)).toBe(wanted);
+    expect(hasScopeChanged({ origin, scope }, grant)).toBe(wanted);
   },
 );

@@ -4,11 +4,11 @@ import { OBSERVER_TOOLS, observeWithZeroconf } from '../netns/observers.ts';
 import { PortalOnHost } from '../netns/portal-on-host.ts';
 import { startRefresh } from '../reliability/fleet.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
-import { createLan, whyNoLan } from '../support/netns.ts';
-import { needs } from '../support/set-up.ts';
+import { createLan, lanSkipReason } from '../support/netns.ts';
+import { skipIfUnavailable } from '../support/set-up.ts';
 import { slowStoreEnv } from '../support/slow-store.ts';
 
-needs(() => whyNoLan([...OBSERVER_TOOLS, '/usr/bin/curl']));
+skipIfUnavailable(() => lanSkipReason([...OBSERVER_TOOLS, '/usr/bin/curl']));
 
 it('says goodbye where it is told to stop while a reload waits for the portal', async () => {
   await using lan = await createLan(['hub', 'neighbour']);
@@ -29,7 +29,7 @@ it('says goodbye where it is told to stop while a reload waits for the portal', 
   await eventually(async () => hub.events('hub_announced').length === 2);
   expect(observer.losses()).toEqual([]);
 
-  await emulator.tell('POST', 'faults', { endpoint: 'token', kind: 'delay', seconds: 4 });
+  await emulator.sendCommand('POST', 'faults', { endpoint: 'token', kind: 'delay', seconds: 4 });
   startRefresh(hub, 'wallbox');
   await eventually(async () => (await emulator.ask('/_emulator/requests')).includes('refresh_token'));
   await hub.ask((control) => control.reload());

@@ -1,16 +1,16 @@
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { startTestModeHub, warningsOf } from '../netns/hub-on-host.ts';
-import { keepMdnsPort } from '../netns/mdns-port.ts';
-import { listenToMdns, OBSERVER_TOOLS, observeWithZeroconf } from '../netns/observers.ts';
-import { serveHub, writeHub } from '../netns/served-hub.ts';
-import { createLan, whyNoLan } from '../support/netns.ts';
-import { needs } from '../support/set-up.ts';
+import { occupyMdnsPort } from '../netns/mdns-port.ts';
+import { captureMdns, OBSERVER_TOOLS, observeWithZeroconf } from '../netns/observers.ts';
+import { serveHub, writeHubConfiguration } from '../netns/served-hub.ts';
+import { createLan, lanSkipReason } from '../support/netns.ts';
+import { skipIfUnavailable } from '../support/set-up.ts';
 import { stateFolder } from '../support/state-folder.ts';
 
 const MDNS_SENDER = join(import.meta.dirname, '../netns/mdns-sender.ts');
 
-needs(() => whyNoLan(OBSERVER_TOOLS));
+skipIfUnavailable(() => lanSkipReason(OBSERVER_TOOLS));
 
 describe('a hub with two interfaces', () => {
   it('is found in both networks, in each at the address that it has there, and one does not disturb the other', async () => {
@@ -26,7 +26,7 @@ describe('a hub with two interfaces', () => {
     expect((await hub.status()).hub.address).toBe('10.77.0.1');
     await hub.logged('hub_announced', ({ interface: name }) => name === 'eth0');
 
-    const heard = await listenToMdns(near);
+    const heard = await captureMdns(near);
     await wireless.plug('down');
     await wireless.plug('up');
     await machine.run('ip', ['addr', 'add', '10.78.0.99/24', 'dev', 'wlan0']);
@@ -43,7 +43,7 @@ describe('a hub with two interfaces', () => {
     await using lan = await createLan(['hub', 'appliance']);
     const { hub: machine, appliance } = lan.hosts;
     const wireless = await lan.attach(machine, 'wlan0');
-    const heard = await listenToMdns(appliance);
+    const heard = await captureMdns(appliance);
     const watching = await observeWithZeroconf(appliance);
     await using hub = await startTestModeHub(machine);
     const both = ['10.77.0.1', '10.77.0.3', 'fd77::1', 'fd77::3'];
@@ -91,7 +91,7 @@ describe('a hub with two interfaces', () => {
     const { hub: machine, near } = home.hosts;
     const { far } = other.hosts;
     await other.attach(machine, 'wlan0');
-    const heard = await listenToMdns(near);
+    const heard = await captureMdns(near);
     const watching = await observeWithZeroconf(far);
     await using hub = await startTestModeHub(machine, undefined, { LATCHKEY_LAN_ADDRESS: '10.78.0.2' });
     expect((await watching.found()).addresses).toEqual(['10.78.0.2']);
@@ -105,16 +105,16 @@ describe('a hub that takes another configuration over', () => {
     await using lan = await createLan(['hub', 'appliance']);
     using folder = stateFolder();
     const watching = await observeWithZeroconf(lan.hosts.appliance);
-    writeHub(folder.path);
+    writeHubConfiguration(folder.path);
     const daemon = serveHub(lan.hosts.hub, folder.path);
     expect(await watching.found()).toMatchObject({ instanceName: 'Cellar hub', port: 8443 });
 
-    writeHub(folder.path, { httpsPort: 9443 });
+    writeHubConfiguration(folder.path, { httpsPort: 9443 });
     daemon.child.kill('SIGHUP');
     await watching.found(({ port }) => port === 9443);
     expect(watching.losses()).toEqual([]);
 
-    writeHub(folder.path, { name: 'Attic hub' });
+    writeHubConfiguration(folder.path, { name: 'Attic hub' });
     daemon.child.kill('SIGHUP');
     expect(await watching.found(({ instanceName }) => instanceName === 'Attic hub')).toMatchObject({ port: 8443 });
     await watching.gone('Cellar hub');
@@ -128,7 +128,7 @@ describe('where another program keeps the mDNS port to itself, a hub', () => {
     await using lan = await createLan(['hub', 'appliance']);
     const { hub: machine, appliance } = lan.hosts;
     await machine.run('ip', ['-6', 'addr', 'flush', 'dev', 'eth0']);
-    const keeper = await keepMdnsPort(machine);
+    const keeper = await occupyMdnsPort(machine);
     await using hub = await startTestModeHub(machine);
     expect(await hub.logged('announcement_failed')).toMatchObject({
       error: expect.stringMatching(/UDP port 5353.* at 10\.77\.0\.1: .*EADDRINUSE/),

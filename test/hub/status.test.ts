@@ -2,8 +2,8 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { logIn } from '../reliability/fleet.ts';
-import { sql } from '../store/spoil.ts';
-import { eventually, freePort, HubProcess } from '../support/hub-process.ts';
+import { runSql } from '../store/corrupt-store.ts';
+import { eventually, HubProcess, reservePort } from '../support/hub-process.ts';
 import { startPortal } from '../support/portal.ts';
 
 describe('status while the portal hangs', () => {
@@ -38,7 +38,7 @@ describe('status of an appliance whose credentials were damaged on disk', () => 
     await eventually(async () => existsSync(join(hub.directory, 'state/latchkey.db.copy')));
     await hub.addAppliance('wallbox');
     await hub.kill('SIGTERM');
-    sql(join(hub.directory, 'state'), "UPDATE appliances SET sealed = 'damaged'");
+    runSql(join(hub.directory, 'state'), "UPDATE appliances SET sealed = 'damaged'");
     await hub.launch();
     expect(await hub.appliance('wallbox')).toMatchObject({ without_credentials: true, credentials_damaged: true });
     const { stdout } = await hub.cli('appliance', 'list');
@@ -54,7 +54,7 @@ describe('status of an appliance whose credentials were damaged on disk', () => 
 
 describe('a portal that is down', () => {
   it('while pairing: says so, goes on, and connects when the portal is back', async () => {
-    const before = await startPortal({ port: await freePort(), frontendPort: await freePort() });
+    const before = await startPortal({ port: await reservePort(), frontendPort: await reservePort() });
     await using hub = await HubProcess.start({ emulator: before, here: true });
     await before.close();
     await hub.addAppliance('wallbox');

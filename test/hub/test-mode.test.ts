@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { curl, requestToken, startTestModeHub } from '../netns/hub-on-host.ts';
-import { startBrowser, whyNoBrowser } from '../support/browser.ts';
-import { createLan, whyNoLan } from '../support/netns.ts';
-import { needs } from '../support/set-up.ts';
+import { requestToken, runCurl, startTestModeHub } from '../netns/hub-on-host.ts';
+import { browserSkipReason, startBrowser } from '../support/browser.ts';
+import { createLan, lanSkipReason } from '../support/netns.ts';
+import { skipIfUnavailable } from '../support/set-up.ts';
 import { stateFolder } from '../support/state-folder.ts';
 
-needs(async () => (await whyNoLan(['/usr/bin/curl'])) ?? (await whyNoBrowser()));
+skipIfUnavailable(async () => (await lanSkipReason(['/usr/bin/curl'])) ?? (await browserSkipReason()));
 
 describe('latchkey serve --test-mode, with nothing configured', () => {
   it.each([
@@ -31,12 +31,12 @@ describe('latchkey serve --test-mode, with nothing configured', () => {
     await page.getByRole('button', { name: 'Log in' }).tap();
     await page.getByText('wallbox is connected').waitFor();
     expect(visit.origins).toEqual([emulator['frontend_url'], emulator['base_url'], `${http}:8480`]);
-    expect(visit.complaints).toEqual([]);
+    expect(visit.browserErrors).toEqual([]);
 
     const token = await requestToken(appliance, { origin: https, caFile: hub.caFile }, credentials);
     expect(token).toMatchObject({ token_type: 'Bearer', scope: 'Monitoring RemoteControl' });
     const authorization = `authorization: Bearer ${token['access_token']}`;
-    const whoami = await curl(appliance, [
+    const whoami = await runCurl(appliance, [
       '--globoff',
       '--header',
       authorization,
@@ -44,7 +44,7 @@ describe('latchkey serve --test-mode, with nothing configured', () => {
     ]);
     expect(JSON.parse(whoami)).toMatchObject({ user: 'demo', scope: 'Monitoring RemoteControl' });
     const rebound = [`${emulator['base_url']}/_emulator/grants`, `${emulator['frontend_url']}/sso/token`].map((url) =>
-      curl(appliance, ['--globoff', '--header', 'host: evil.example', '--write-out', '%{http_code}', url]),
+      runCurl(appliance, ['--globoff', '--header', 'host: evil.example', '--write-out', '%{http_code}', url]),
     );
     for (const answer of await Promise.all(rebound)) expect(answer).toMatch(/421$/);
   });

@@ -1,12 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { Agent, request } from 'undici';
 import { describe, expect, it } from 'vitest';
-import type { CredentialsAnswer } from '../../src/control/messages.ts';
+import type { CredentialsResponse } from '../../src/control/messages.ts';
 import type { Emulator } from '../../src/emulator/index.ts';
 import { HubProcess } from '../support/hub-process.ts';
 import { startPortal } from '../support/portal.ts';
 import { setUpOnce } from '../support/set-up.ts';
-import { basic, FORM } from './wire.ts';
+import { basicAuthorization, FORM } from './hub-client.ts';
 
 const ATTACKER = '127.0.0.2';
 const APPLIANCE = '127.0.0.3';
@@ -15,8 +15,8 @@ const BODY = 'grant_type=client_credentials';
 let emulator: Emulator;
 let hub: HubProcess;
 let ca: string;
-let heater: CredentialsAnswer;
-let pump: CredentialsAnswer;
+let heater: CredentialsResponse;
+let pump: CredentialsResponse;
 /** How often the portal was asked. */
 let asked = 0;
 
@@ -44,8 +44,8 @@ class Device implements AsyncDisposable {
     this.#agent = new Agent({ connect: { ca }, localAddress, connections: 8 });
   }
 
-  ask(credentials: Pick<CredentialsAnswer, 'client_id' | 'client_secret'>): Promise<Reply> {
-    return this.post('/oauth/token', BODY, { authorization: basic(credentials) });
+  ask(credentials: Pick<CredentialsResponse, 'client_id' | 'client_secret'>): Promise<Reply> {
+    return this.post('/oauth/token', BODY, { authorization: basicAuthorization(credentials) });
   }
 
   async post(path: string, body: string, headers: Record<string, string>): Promise<Reply> {
@@ -104,7 +104,7 @@ describe('secrets that are guessed by the hundred', () => {
 
   it('at one endpoint count at every other', async () => {
     await using other = new Device('127.0.0.4');
-    const wrong = { authorization: basic({ ...heater, client_secret: 'wrong' }) };
+    const wrong = { authorization: basicAuthorization({ ...heater, client_secret: 'wrong' }) };
     for (const path of ['/oauth/device_authorization', '/oauth/revoke']) {
       expect((await other.post(path, 'token=x', wrong)).status, path).toBe(429);
     }

@@ -15,7 +15,7 @@ export class AcceptedSockets implements Disposable {
    * The other end of a connection.
    * @throws Error where the server has not accepted it
    */
-  otherEndOf({ localPort }: Socket): Socket {
+  serverSideOf({ localPort }: Socket): Socket {
     const found = this.#sockets.find(({ remotePort }) => remotePort === localPort);
     if (found === undefined) throw new Error(`nobody has accepted the connection from port ${localPort}`);
     return found.socket;

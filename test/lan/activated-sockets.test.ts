@@ -12,7 +12,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { startEmulator } from '../../src/emulator/index.ts';
 import { type ActivatedSocket, activatedSockets } from '../../src/lan/activated-sockets.ts';
 import { type ListenConfiguration, ListeningSocket, type PortName } from '../../src/lan/listening-socket.ts';
-import { ListeningSockets } from '../../src/lan/listening-sockets.ts';
+import { ListeningSocketPool } from '../../src/lan/listening-socket-pool.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
 import { MAIN } from '../support/program.ts';
 
@@ -179,7 +179,7 @@ describe('for a hub, the sockets that somebody else has opened', () => {
 
   it('are all that it has, and stay for the next one', async () => {
     const activated = [await passOn('127.0.0.1'), await passOn('127.0.0.1')] as const;
-    using sockets = new ListeningSockets(activated);
+    using sockets = new ListeningSocketPool(activated);
     const [https, http] = activated.map(({ socket }) => socket.port);
     for (let hubs = 0; hubs < 3; hubs++) {
       const claimed = await sockets.claim(wanted(...activated, ['0.0.0.0']));
@@ -194,7 +194,7 @@ describe('for a hub, the sockets that somebody else has opened', () => {
   it('must be for one of its ports', async () => {
     const activated = [await passOn('127.0.0.1'), await passOn('127.0.0.1'), await passOn('127.0.0.1')] as const;
     const [https, http, other] = activated;
-    using sockets = new ListeningSockets(activated);
+    using sockets = new ListeningSocketPool(activated);
     await expect(sockets.claim(wanted(https, http, ['0.0.0.0']))).rejects.toMatchObject({
       code: 'config_invalid',
       message: `systemd listens on port ${other.socket.port} of 127.0.0.1, which is neither lan.http_port (${http.socket.port}) nor lan.https_port (${https.socket.port}): let these keys and the socket unit name the same ports`,
@@ -208,7 +208,7 @@ describe('for a hub, the sockets that somebody else has opened', () => {
       await passOn('127.0.0.1', 'http'),
     ] as const;
     const [https, http, other] = activated;
-    using sockets = new ListeningSockets(activated);
+    using sockets = new ListeningSocketPool(activated);
     await expect(sockets.claim(wanted(https, http, ['0.0.0.0']))).rejects.toThrow(
       `lan.http_port: systemd listens on ports ${http.socket.port} and ${other.socket.port} under the name http`,
     );
@@ -221,7 +221,7 @@ describe('for a hub, the sockets that somebody else has opened', () => {
     ['::1', ['0:0::1']],
   ] as const)('may be at %s where lan.listen is %j', async ([host, listen]) => {
     const activated = [await passOn(host), await passOn(host)] as const;
-    using sockets = new ListeningSockets(activated);
+    using sockets = new ListeningSocketPool(activated);
     await sockets.claim(wanted(...activated, listen));
   });
 
@@ -233,7 +233,7 @@ describe('for a hub, the sockets that somebody else has opened', () => {
     ['::', ['::1', '127.0.0.1']],
   ] as const)('may not be at %s where lan.listen is %j', async ([host, listen]) => {
     const activated = [await passOn(host), await passOn(host)] as const;
-    using sockets = new ListeningSockets(activated);
+    using sockets = new ListeningSocketPool(activated);
     await expect(sockets.claim(wanted(...activated, listen))).rejects.toMatchObject({
       code: 'config_invalid',
       message: `lan.listen: systemd listens on port ${activated[0].socket.port} of ${host}, which is not in the list: take the key out, and the socket unit alone says where the hub listens`,

@@ -3,13 +3,13 @@ import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createAuthority } from '../../src/system/x509/issuing.ts';
-import { example } from '../emulator/examples/guide.ts';
+import { readExample } from '../emulator/examples/guide.ts';
 import { root } from '../project/checkout.ts';
 import { eventually } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { GO_CACHE } from '../support/program.ts';
-import { missing } from './clients/programs.ts';
-import { Workbench } from './clients/workbench.ts';
+import { ApplianceTestBed } from './clients/appliance-test-bed.ts';
+import { missingPackages } from './clients/programs.ts';
 
 const PAGE = 'docs/appliances.md';
 const GO = { GO111MODULE: 'off', GOPATH: '/usr/share/gocode', GOCACHE: GO_CACHE };
@@ -17,17 +17,17 @@ const CC = ['-std=c11', '-D_DEFAULT_SOURCE', '-Wall', '-Wextra', '-Werror', '-o'
 const GREETED = { status: 0, stdout: expect.stringContaining('"user":"demo"') };
 const BUILT = { status: 0, stdout: '', stderr: '' };
 
-const noPython = missing('requests-oauthlib').length > 0;
-const noAuthlib = missing('Authlib').length > 0;
-const noGo = missing('golang.org/x/oauth2').length > 0;
+const noPython = missingPackages('requests-oauthlib').length > 0;
+const noAuthlib = missingPackages('Authlib').length > 0;
+const noGo = missingPackages('golang.org/x/oauth2').length > 0;
 const noJq = !existsSync('/usr/bin/jq');
 const without = (...headers: string[]) =>
   !existsSync('/usr/bin/cc') || headers.some((header) => globSync(`/usr/include/{*/,}${header}`).length === 0);
 
-let bench: Workbench;
+let bench: ApplianceTestBed;
 let otherCa: string;
 beforeAll(async () => {
-  bench = await Workbench.set();
+  bench = await ApplianceTestBed.start();
   otherCa = (await createAuthority()).certificate;
 });
 afterAll(() => bench?.[Symbol.asyncDispose]());
@@ -44,8 +44,8 @@ describe.concurrent('Trust it', () => {
     ['python', noPython],
   ] as const)('%s: leaves the CA that has the pin, and no other', async ([language, lacking], { skip }) => {
     skip(lacking, 'without its packages');
-    using place = bench.place(null);
-    const script = example('Trust it', language, PAGE);
+    using place = bench.createWorkspace(null);
+    const script = readExample('Trust it', language, PAGE);
     const start = (env: NodeJS.ProcessEnv = {}) => place[language](script, env);
     const file = place.write('latchkey-ca.pem', '');
     expect(await start({ PIN: 'bm90IHRoZSBwaW4gb2YgdGhpcyBodWIncyBDQQ' })).toMatchObject({ status: 1 });
@@ -61,11 +61,11 @@ describe.concurrent('Trust it', () => {
 });
 
 describe.concurrent('A token for a secret', () => {
-  const at = (language: string) => example('A token for a secret', language, PAGE);
+  const at = (language: string) => readExample('A token for a secret', language, PAGE);
 
   test('curl', async () => {
-    using place = bench.place();
-    const heater = await bench.added('heater');
+    using place = bench.createWorkspace();
+    const heater = await bench.addAppliance('heater');
     const { stdout } = await place.sh(at('sh'), heater);
     expect(await bench.userOf(JSON.parse(stdout).access_token)).toBe('demo');
     place.write('latchkey-ca.pem', otherCa);
@@ -73,8 +73,8 @@ describe.concurrent('A token for a secret', () => {
   });
 
   test.skipIf(noPython)('Python', async () => {
-    using place = bench.place();
-    const cooler = await bench.added('cooler');
+    using place = bench.createWorkspace();
+    const cooler = await bench.addAppliance('cooler');
     expect(await place.python(at('python'), cooler)).toMatchObject(GREETED);
     place.write('latchkey-ca.pem', otherCa);
     const refused = { status: 1, stdout: '', stderr: expect.stringContaining('CERTIFICATE_VERIFY_FAILED') };
@@ -82,18 +82,18 @@ describe.concurrent('A token for a secret', () => {
   });
 
   test('Node', async () => {
-    using place = bench.place(null);
-    const dryer = await bench.added('dryer');
+    using place = bench.createWorkspace(null);
+    const dryer = await bench.addAppliance('dryer');
     expect(await place.js(at('js'), dryer)).toMatchObject(GREETED);
     const refused = { status: 1, stdout: '', stderr: expect.stringContaining('This is not our hub') };
     expect(await place.js(at('js'), { ...dryer, PIN: 'wrong' })).toEqual(refused);
   });
 
   test.skipIf(noGo)('Go', async () => {
-    using place = bench.place(null);
+    using place = bench.createWorkspace(null);
     place.write('example.go', at('go'));
     expect(await place.run('go', ['build', '-o', 'example', 'example.go'], GO)).toEqual(BUILT);
-    const washer = await bench.added('washer');
+    const washer = await bench.addAppliance('washer');
     expect(await place.run('./example', [], washer)).toMatchObject(GREETED);
     const refused = { status: 1, stdout: '', stderr: expect.stringContaining('This is not our hub') };
     expect(await place.run('./example', [], { ...washer, PIN: 'wrong' })).toEqual(refused);
@@ -101,24 +101,24 @@ describe.concurrent('A token for a secret', () => {
 });
 
 describe.concurrent('Pairing by itself', () => {
-  const at = (language: string) => example('Pairing by itself', language, PAGE);
+  const at = (language: string) => readExample('Pairing by itself', language, PAGE);
 
   test.skipIf(noPython)('Python', async () => {
-    using place = bench.place();
-    expect(await place.python(at('python'), await bench.added('pump', false))).toMatchObject(GREETED);
+    using place = bench.createWorkspace();
+    expect(await place.python(at('python'), await bench.addAppliance('pump', false))).toMatchObject(GREETED);
   });
 
   test('Node', async () => {
-    using place = bench.place();
-    const [before] = example('A token for a secret', 'js', PAGE).split('const { access_token }');
+    using place = bench.createWorkspace();
+    const [before] = readExample('A token for a secret', 'js', PAGE).split('const { access_token }');
     const script = `${before}${at('js')}\nconsole.log(access_token);`;
-    const { stdout } = await place.js(script, await bench.added('inverter', false));
+    const { stdout } = await place.js(script, await bench.addAppliance('inverter', false));
     expect(await bench.userOf(stdout.trim())).toBe('demo');
   });
 
   test.skipIf(noJq)('curl', async () => {
-    using place = bench.place();
-    const { status, stdout } = await place.sh(at('sh'), await bench.added('car', false));
+    using place = bench.createWorkspace();
+    const { status, stdout } = await place.sh(at('sh'), await bench.addAppliance('car', false));
     expect(status).toBe(0);
     expect(await bench.userOf(JSON.parse(stdout).access_token)).toBe('demo');
   });
@@ -128,8 +128,8 @@ describe.concurrent('Pairing by itself', () => {
     ['python', noPython],
   ] as const)('%s shows an error and stops', async ([language, lacking], { skip }) => {
     skip(lacking, 'without its packages');
-    using place = bench.place();
-    const wrong = { ...(await bench.added(`toaster-${language}`, false)), CLIENT_SECRET: 'wrong' };
+    using place = bench.createWorkspace();
+    const wrong = { ...(await bench.addAppliance(`toaster-${language}`, false)), CLIENT_SECRET: 'wrong' };
     const refused = { status: 1, stdout: '', stderr: expect.stringMatching(/invalid_client.*error_description/) };
     expect(await place[language](at(language), wrong)).toEqual(refused);
   });
@@ -139,11 +139,11 @@ describe.concurrent('Pairing by itself', () => {
     ['python', noPython],
   ] as const)('%s shows that the pairing has failed, and stops', async ([language, lacking], { skip }) => {
     skip(lacking, 'without its packages');
-    using place = bench.place();
+    using place = bench.createWorkspace();
     const name = `kettle-${language}`;
     // Nobody logs in where nothing is to be opened.
     const script = at(language).replace('"Open', '"Visit');
-    const running = place[language](script, await bench.added(name, false));
+    const running = place[language](script, await bench.addAppliance(name, false));
     await eventually(async () => (await bench.hub.appliance(name)).state === 'pairing');
     await bench.hub.ask((control) => control.unpair(name));
     const { status, stderr } = await running;
@@ -153,10 +153,10 @@ describe.concurrent('Pairing by itself', () => {
 });
 
 describe.concurrent('Introducing itself', () => {
-  const at = (language: string) => example('Introducing itself', language, PAGE);
+  const at = (language: string) => readExample('Introducing itself', language, PAGE);
 
   test('curl', async () => {
-    using place = bench.place();
+    using place = bench.createWorkspace();
     const { stdout } = await place.sh(at('sh'), { INVITE: await bench.invite('boiler') });
     const said = JSON.parse(stdout) as Record<string, string>;
     rememberSecrets([said['client_secret'] ?? '']);
@@ -165,7 +165,7 @@ describe.concurrent('Introducing itself', () => {
   });
 
   test('Node, from the pin and the invite to the token', async () => {
-    using place = bench.place(null);
+    using place = bench.createWorkspace(null);
     const script = `${at('js')}\nconsole.log(JSON.stringify({ client_secret, client_id, access_token, expires_in }));`;
     const { status, stdout, stderr } = await place.js(script, { INVITE: await bench.invite('wallbox') });
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
@@ -177,10 +177,10 @@ describe.concurrent('Introducing itself', () => {
 });
 
 describe.concurrent('A key instead of a secret', () => {
-  const at = (language: string) => example('A key instead of a secret', language, PAGE);
+  const at = (language: string) => readExample('A key instead of a secret', language, PAGE);
 
   test('Node, with a key that a shell has made and registered', async () => {
-    using place = bench.place();
+    using place = bench.createWorkspace();
     const registered = await place.sh(at('sh'), { INVITE: await bench.invite('solar') });
     expect(registered).toMatchObject({ status: 0, stderr: '' });
     const { client_id, client_secret } = JSON.parse(registered.stdout) as Record<string, string>;
@@ -193,8 +193,8 @@ describe.concurrent('A key instead of a secret', () => {
   });
 
   test.skipIf(noAuthlib)('Python', async () => {
-    using place = bench.place();
-    const { pem, env } = await bench.keyed('battery');
+    using place = bench.createWorkspace();
+    const { pem, env } = await bench.addApplianceWithKey('battery');
     place.write('key.pem', pem);
     expect(await place.python(at('python'), env)).toMatchObject(GREETED);
   });
@@ -202,10 +202,10 @@ describe.concurrent('A key instead of a secret', () => {
 
 describe.concurrent('Small devices', () => {
   test.skipIf(without('curl/curl.h', 'cjson/cJSON.h'))('C with libcurl pairs itself, once', async () => {
-    using place = bench.place();
-    place.write('example.c', example('Small devices', 'c', PAGE));
+    using place = bench.createWorkspace();
+    place.write('example.c', readExample('Small devices', 'c', PAGE));
     expect(await place.run('/usr/bin/cc', [...CC, '-lcurl', '-lcjson'])).toEqual(BUILT);
-    const lamp = await bench.added('lamp', false);
+    const lamp = await bench.addAppliance('lamp', false);
     for (const time of ['first', 'second']) {
       const { stdout, ...ended } = await place.run('./example', [], lamp);
       expect({ time, ...ended }).toEqual({ time, status: 0, stderr: '' });
@@ -216,12 +216,12 @@ describe.concurrent('Small devices', () => {
   });
 
   test.skipIf(without('mbedtls/ssl.h'))('C with mbedTLS', async () => {
-    using place = bench.place(null);
-    place.write('example.c', example('Smaller still', 'c', PAGE));
+    using place = bench.createWorkspace(null);
+    place.write('example.c', readExample('Smaller still', 'c', PAGE));
     expect(await place.run('/usr/bin/cc', [...CC, '-lmbedtls', '-lmbedx509', '-lmbedcrypto'])).toEqual(BUILT);
     const address = { HUB_ADDRESS: '127.0.0.1', HUB_PORT: String(bench.hub.httpsPort) };
     const name = `${(await bench.hub.status()).hub.id}.local`;
-    const sensor = { ...(await bench.added('sensor')), ...address, HUB_NAME: name };
+    const sensor = { ...(await bench.addAppliance('sensor')), ...address, HUB_NAME: name };
     place.write('ca.pem', bench.wire.ca);
     const { stdout } = await place.run('./example', [], sensor);
     expect(await bench.userOf(JSON.parse(stdout).access_token)).toBe('demo');
@@ -235,21 +235,21 @@ describe.concurrent('Small devices', () => {
 });
 
 describe('When the cloud says 401', () => {
-  const at = (language: string) => example('When the cloud says 401', language, PAGE);
+  const at = (language: string) => readExample('When the cloud says 401', language, PAGE);
 
   test.skipIf(noPython)('Python gets a token that is good', async () => {
-    using place = bench.place();
-    const fridge = await bench.added('fridge');
+    using place = bench.createWorkspace();
+    const fridge = await bench.addAppliance('fridge');
     for (const { id } of bench.emulator.grants()) bench.emulator.revoke(id, 'access_tokens');
     const { status, stdout } = await place.python(at('python'), fridge);
     expect({ status, stdout }).toMatchObject({ status: 0, stdout: expect.stringMatching(/^200 .*"user":"demo"/) });
   });
 
   test('curl', async () => {
-    using place = bench.place();
-    const oven = await bench.added('oven');
+    using place = bench.createWorkspace();
+    const oven = await bench.addAppliance('oven');
     const token = async () => {
-      const { stdout } = await place.sh(example('A token for a secret', 'sh', PAGE), oven);
+      const { stdout } = await place.sh(readExample('A token for a secret', 'sh', PAGE), oven);
       return String(JSON.parse(stdout).access_token);
     };
     const refused = await token();

@@ -2,10 +2,10 @@ import { createHmac, createPublicKey, type JsonWebKey } from 'node:crypto';
 import { base64url, exportJWK, generateKeyPair, type JWTPayload, SignJWT } from 'jose';
 import { Agent, request } from 'undici';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import type { PublicKey } from '../../src/core/appliances/appliance.ts';
+import type { PublicJwk } from '../../src/core/appliances/appliance.ts';
 import { AssertionReplayCache } from '../../src/lan/oauth/assertion-replay-cache.ts';
-import { sha256 } from '../../src/system/compare.ts';
-import { HUB_NAME, LanSide } from '../support/lan-side.ts';
+import { sha256 } from '../../src/system/secret-hash.ts';
+import { HUB_NAME, LanServerHarness } from '../support/lan-server-harness.ts';
 
 const TYPE = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer';
 const ID = 'boiler';
@@ -18,9 +18,9 @@ type Pair = Awaited<ReturnType<typeof generateKeyPair>>;
 let pair: Pair;
 let other: Pair;
 let rsa: Pair;
-let jwk: PublicKey;
+let jwk: PublicJwk;
 const used = new AssertionReplayCache();
-let side: LanSide;
+let side: LanServerHarness;
 let issuer: string;
 let number = 0;
 
@@ -31,7 +31,7 @@ beforeAll(async () => {
     generateKeyPair('RS256'),
   ]);
   jwk = { ...(await exportJWK(pair.publicKey)) };
-  side = await LanSide.start(['127.0.0.1'], { usedAssertions: used });
+  side = await LanServerHarness.start(['127.0.0.1'], { usedAssertions: used });
   issuer = `https://127.0.0.1:${side.server.httpsPort}`;
 });
 
@@ -299,7 +299,7 @@ describe('an assertion is good for one request', () => {
     const busy = side.home.add('busy', { kind: 'keys', keys: [jwk] });
     side.home.add('mixer', { kind: 'keys', keys: [jwk] });
     const own = (sub: string) => sign(claims({ iss: sub, sub }));
-    for (let count = 0; count < 990; count++) used.use(busy.id, `earlier-${count}`, NOW + 90_000, NOW);
+    for (let count = 0; count < 990; count++) used.recordUse(busy.id, `earlier-${count}`, NOW + 90_000, NOW);
     const replies: Reply[] = [];
     for (let count = 0; count < 12; count++) replies.push(await assert(await own('busy')));
     expect(replies.map(({ status }) => status)).toEqual([...Array(10).fill(200), 503, 503]);
@@ -313,12 +313,12 @@ describe('an assertion is good for one request', () => {
   it('50,000 are remembered, and of each appliance ten beside them', () => {
     const all = new AssertionReplayCache();
     for (let appliance = 0; appliance < 50; appliance++) {
-      for (let count = 0; count < 1000; count++) all.use(`${appliance}`, `${count}`, NOW + 1000, NOW);
+      for (let count = 0; count < 1000; count++) all.recordUse(`${appliance}`, `${count}`, NOW + 1000, NOW);
     }
-    const uses = Array.from({ length: 12 }, (_, count) => all.use('another', `${count}`, NOW + 1000, NOW));
+    const uses = Array.from({ length: 12 }, (_, count) => all.recordUse('another', `${count}`, NOW + 1000, NOW));
     expect(uses).toEqual([...Array(10).fill('first'), 'full', 'full']);
-    expect(all.use('another', '0', NOW + 1000, NOW)).toBe('again');
-    expect(all.use('another', '11', NOW + 2000, NOW + 1001)).toBe('first');
+    expect(all.recordUse('another', '0', NOW + 1000, NOW)).toBe('again');
+    expect(all.recordUse('another', '11', NOW + 2000, NOW + 1001)).toBe('first');
   });
 });
 
@@ -355,7 +355,7 @@ describe('asked by an address', () => {
 
   it('that is on the leaf, or that the connection came to, it is taken', async () => {
     expect(await asked('127.0.0.2:9999')).toMatchObject({ status: 200 });
-    await using elsewhere = await LanSide.start(['127.0.0.9']);
+    await using elsewhere = await LanServerHarness.start(['127.0.0.9']);
     elsewhere.home.add(ID, { kind: 'keys', keys: [jwk] });
     const other = `https://127.0.0.9:${elsewhere.server.httpsPort}`;
     const dispatcher = new Agent({ connect: { ca: elsewhere.ca, checkServerIdentity: () => undefined } });

@@ -9,17 +9,17 @@ import { HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { startPortal } from '../support/portal.ts';
 import { setUpOnce } from '../support/set-up.ts';
-import type { Capability, Given, Task } from './clients/conversation.ts';
-import { asTable, type ClientName, MATRIX } from './clients/matrix.ts';
-import { logIn, type Shown } from './clients/person.ts';
-import { ClientPrograms, missing } from './clients/programs.ts';
-import { HubClient } from './wire.ts';
+import type { Capability, CapabilityInput, ClientTask } from './clients/client-protocol.ts';
+import { type DeviceFlowPrompt, logIn } from './clients/device-login.ts';
+import { CLIENT_MATRIX, type ClientName, matrixTable } from './clients/matrix.ts';
+import { ClientPrograms, missingPackages } from './clients/programs.ts';
+import { HubClient } from './hub-client.ts';
 
 const SCOPE = 'Monitoring RemoteControl';
-const CLIENTS = Object.keys(MATRIX) as ClientName[];
+const CLIENTS = Object.keys(CLIENT_MATRIX) as ClientName[];
 
 type Answer = Readonly<Record<string, unknown>>;
-interface Credentials extends Pick<Given, 'client_id' | 'client_secret'> {}
+interface Credentials extends Pick<CapabilityInput, 'client_id' | 'client_secret'> {}
 
 const done = new Map<ClientName, Capability[]>();
 let emulator: Emulator;
@@ -40,10 +40,14 @@ setUpOnce(async (parts) => {
 
 describe('given the address of the hub and its CA, and nothing else of ours', () => {
   for (const client of CLIENTS) {
-    it.skipIf(missing(client).length > 0).concurrent(`${client} does all that its library has`, async () => {
-      const can: readonly Capability[] = MATRIX[client];
+    it.skipIf(missingPackages(client).length > 0).concurrent(`${client} does all that its library has`, async () => {
+      const can: readonly Capability[] = CLIENT_MATRIX[client];
       await using program = programs.start(client);
-      const does = async (capability: Capability, given: Partial<Given>, shown?: (what: Shown) => Promise<void>) => {
+      const does = async (
+        capability: Capability,
+        given: Partial<CapabilityInput>,
+        shown?: (what: DeviceFlowPrompt) => Promise<void>,
+      ) => {
         const answer = await program.perform(task(capability, given), shown);
         keep(client, capability);
         return answer;
@@ -77,7 +81,7 @@ describe('given the address of the hub and its CA, and nothing else of ours', ()
   }
 
   it.for(CLIENTS)('%s refuses a hub whose CA it was not given', async (client, { skip }) => {
-    skip(missing(client).length > 0, `without ${missing(client).join(', ')}`);
+    skip(missingPackages(client).length > 0, `without ${missingPackages(client).join(', ')}`);
     const given = { client_id: 'heater', client_secret: 'a-secret-that-must-not-be-sent' };
     await using program = programs.start(client, { trusting: false });
     await expect(program.perform(task('client_secret_basic', given))).rejects.toThrow(/certificate|_CERT/i);
@@ -86,16 +90,20 @@ describe('given the address of the hub and its CA, and nothing else of ours', ()
 
 describe('the matrix of clients', () => {
   it.for(CLIENTS)('claims of %s what was seen, and nothing else', (client, { skip }) => {
-    skip(missing(client).length > 0, `without ${missing(client).join(', ')}`);
-    expect(done.get(client)?.toSorted()).toEqual([...MATRIX[client]].sort());
+    skip(missingPackages(client).length > 0, `without ${missingPackages(client).join(', ')}`);
+    expect(done.get(client)?.toSorted()).toEqual([...CLIENT_MATRIX[client]].sort());
   });
 
   it('is the table of the page for the developers of appliances', () => {
-    expect(readFileSync(join(root, 'docs/appliances.md'), 'utf8')).toContain(`\n${asTable(MATRIX)}\n`);
+    expect(readFileSync(join(root, 'docs/appliances.md'), 'utf8')).toContain(`\n${matrixTable(CLIENT_MATRIX)}\n`);
   });
 });
 
-type Does = (capability: Capability, given: Partial<Given>, shown?: (what: Shown) => Promise<void>) => Promise<Answer>;
+type Does = (
+  capability: Capability,
+  given: Partial<CapabilityInput>,
+  shown?: (what: DeviceFlowPrompt) => Promise<void>,
+) => Promise<Answer>;
 
 /** What a client's library has not, curl does in its place: it counts for no cell. */
 const asCurl: Does = async (capability, given, shown) => {
@@ -103,7 +111,7 @@ const asCurl: Does = async (capability, given, shown) => {
   return await program.perform(task(capability, given), shown);
 };
 
-function task(capability: Capability, given: Partial<Given>): Task {
+function task(capability: Capability, given: Partial<CapabilityInput>): ClientTask {
   return { capability, given: { issuer, scope: SCOPE, ...given } };
 }
 

@@ -26,7 +26,7 @@ async function serve(create: () => Server): Promise<{ listener: Listener; port: 
   const socket = await ListeningSocket.listen({ host: '127.0.0.1', port: 0 });
   open.push(socket);
   return {
-    listener: new Listener(server, socket, { halfOpen: false, timers: systemTimers, limits: LIMITS }),
+    listener: new Listener(server, socket, { allowHalfOpen: false, timers: systemTimers, limits: LIMITS }),
     port: socket.port,
   };
 }

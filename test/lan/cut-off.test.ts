@@ -4,7 +4,7 @@ import { text } from 'node:stream/consumers';
 import { connect as connectSecure } from 'node:tls';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { FakeTime } from '../support/fake-time.ts';
-import { LanSide } from '../support/lan-side.ts';
+import { LanServerHarness } from '../support/lan-server-harness.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { AcceptedSockets } from './accepted-sockets.ts';
 
@@ -13,12 +13,12 @@ const LARGE = 32 << 20;
 
 let accepted: AcceptedSockets;
 let time: FakeTime;
-let side: LanSide;
+let side: LanServerHarness;
 
 beforeEach(async () => {
   accepted = new AcceptedSockets();
   time = new FakeTime();
-  side = await LanSide.start(['127.0.0.1'], { timers: time });
+  side = await LanServerHarness.start(['127.0.0.1'], { timers: time });
 });
 
 afterEach(async () => {
@@ -41,7 +41,7 @@ it.for(['http', 'https'] as const)(
     const device = scheme === 'http' ? raw : connectSecure({ socket: raw, ca: side.ca });
     device.write('garbage\r\n\r\n');
     expect(await text(device)).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n/);
-    const hubsEnd = accepted.otherEndOf(raw);
+    const hubsEnd = accepted.serverSideOf(raw);
     time.skip(999);
     expect(hubsEnd.destroyed).toBe(false);
     time.skip(1);
@@ -53,7 +53,7 @@ it('a device that asks and does not read the answer is cut off after 15 seconds 
   side.home.padding = 'x'.repeat(LARGE);
   const device = await connect(side.server.httpPort);
   device.pause().write('GET /ca.pem HTTP/1.1\r\nhost: localhost\r\n\r\n');
-  const hubsEnd = await waitFor(() => accepted.otherEndOf(device));
+  const hubsEnd = await waitFor(() => accepted.serverSideOf(device));
   await waitFor(() => expect(hubsEnd.writableLength).toBeGreaterThan(0));
   expect(hubsEnd.timeout).toBe(15_000);
   hubsEnd.setTimeout(50);

@@ -2,10 +2,10 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fastify from 'fastify';
 import { describe, expect, it } from 'vitest';
-import type { CredentialsAnswer } from '../../src/control/messages.ts';
+import type { CredentialsResponse } from '../../src/control/messages.ts';
 import { Failure } from '../../src/core/failure.ts';
 import type { Emulator } from '../../src/emulator/index.ts';
-import { serveDeviceAuthorization } from '../../src/lan/oauth/device-authorization.ts';
+import { serveDeviceAuthorizationEndpoint } from '../../src/lan/oauth/device-authorization.ts';
 import { ClientRateLimiter } from '../../src/system/limits/client-rate-limiter.ts';
 import { WALLBOX } from '../store/opened.ts';
 import { FakeTime } from '../support/fake-time.ts';
@@ -14,7 +14,7 @@ import { logTo } from '../support/log-to.ts';
 import { logFolder, rememberSecrets } from '../support/logs.ts';
 import { startPortal } from '../support/portal.ts';
 import { setUpOnce } from '../support/set-up.ts';
-import { type Answer, basic, FORM, HubClient, jsonOf } from './wire.ts';
+import { basicAuthorization, FORM, HubClient, type HubResponse, parseJsonBody } from './hub-client.ts';
 
 const SCOPE = 'Monitoring RemoteControl';
 const GRANT_TYPE = 'urn:ietf:params:oauth:grant-type:device_code';
@@ -30,16 +30,16 @@ setUpOnce(async (parts) => {
   client = parts.use(await HubClient.of(hub));
 });
 
-function post(path: string, body: string, headers: Record<string, string> = {}, to = client): Promise<Answer> {
+function post(path: string, body: string, headers: Record<string, string> = {}, to = client): Promise<HubResponse> {
   return to.https(path, { method: 'POST', headers: { 'content-type': FORM, ...headers }, body });
 }
 
-function authorize(credentials: CredentialsAnswer, form = '', to = client): Promise<Answer> {
-  return post('/oauth/device_authorization', form, { authorization: basic(credentials) }, to);
+function authorize(credentials: CredentialsResponse, form = '', to = client): Promise<HubResponse> {
+  return post('/oauth/device_authorization', form, { authorization: basicAuthorization(credentials) }, to);
 }
 
 interface Flow {
-  readonly credentials: CredentialsAnswer;
+  readonly credentials: CredentialsResponse;
   readonly name: string;
   readonly userCode: string;
   readonly deviceCode: string;
@@ -55,7 +55,7 @@ async function begin(on = { hub, client }, scope = SCOPE): Promise<Flow> {
   const credentials = await on.hub.addAppliance(name, scope);
   const answer = await authorize(credentials, '', on.client);
   expect({ status: answer.status, text: answer.text }).toMatchObject({ status: 200 });
-  const { user_code, device_code, verification_uri_complete } = jsonOf(answer);
+  const { user_code, device_code, verification_uri_complete } = parseJsonBody(answer);
   rememberSecrets([String(device_code)]);
   const { pathname, search } = new URL(String(verification_uri_complete));
   return { credentials, name, userCode: String(user_code), deviceCode: String(device_code), path: pathname + search };
@@ -72,13 +72,13 @@ async function goOn(userCode: string, to = client): Promise<string> {
 }
 
 /** Logs in at the portal and brings the hub what its redirect carries. */
-async function logIn(state: string, deny = false): Promise<Answer> {
+async function logIn(state: string, deny = false): Promise<HubResponse> {
   const { location } = await emulator.login({ state, user: 'demo', deny });
   const { pathname, search } = new URL(location);
   return client.http(pathname + search);
 }
 
-function expectPage(answer: Answer, status: number, text: string): void {
+function expectPage(answer: HubResponse, status: number, text: string): void {
   expect({ status: answer.status, text: answer.text }).toEqual({ status, text: expect.stringContaining(text) });
   expect(answer.headers).toMatchObject({
     'content-type': 'text/html; charset=utf-8',
@@ -100,9 +100,9 @@ describe('the device authorization endpoint', () => {
     const credentials = await hub.addAppliance('heater', SCOPE);
     const answer = await authorize(credentials);
     const page = `https://127.0.0.1:${hub.httpsPort}/pair`;
-    const { user_code } = jsonOf(answer);
+    const { user_code } = parseJsonBody(answer);
     expect(user_code).toMatch(/^[BCDFGHJKLMNPQRSTVWXZ]{4}-[BCDFGHJKLMNPQRSTVWXZ]{4}$/);
-    expect({ status: answer.status, ...jsonOf(answer) }).toEqual({
+    expect({ status: answer.status, ...parseJsonBody(answer) }).toEqual({
       status: 200,
       device_code: expect.stringMatching(/^[\w-]{43}$/),
       user_code,
@@ -111,29 +111,32 @@ describe('the device authorization endpoint', () => {
       expires_in: expect.any(Number),
       interval: 5,
     });
-    expect(jsonOf(answer)['expires_in']).toBeGreaterThan(880);
+    expect(parseJsonBody(answer)['expires_in']).toBeGreaterThan(880);
     expect(answer.headers).toMatchObject({
       'cache-control': 'no-store',
       'content-type': expect.stringMatching(/^application\/json/),
     });
-    rememberSecrets([String(jsonOf(answer)['device_code'])]);
+    rememberSecrets([String(parseJsonBody(answer)['device_code'])]);
     const byName = await post('/oauth/device_authorization', '', {
-      authorization: basic(credentials),
+      authorization: basicAuthorization(credentials),
       host: `localhost:${hub.httpsPort}`,
     });
-    expect(jsonOf(byName)['verification_uri']).toBe(`https://localhost:${hub.httpsPort}/pair`);
-    rememberSecrets([String(jsonOf(byName)['device_code'])]);
+    expect(parseJsonBody(byName)['verification_uri']).toBe(`https://localhost:${hub.httpsPort}/pair`);
+    rememberSecrets([String(parseJsonBody(byName)['device_code'])]);
   });
 
   it('takes the appliance’s own scope in any order, and names it to who asks for another', async () => {
     const { credentials } = await begin();
     expect((await authorize(credentials, 'scope=RemoteControl+Monitoring')).status).toBe(200);
     const narrower = await authorize(credentials, 'scope=Monitoring');
-    expect({ status: narrower.status, ...jsonOf(narrower) }).toMatchObject({ status: 400, error: 'invalid_scope' });
-    expect(jsonOf(narrower)['error_description']).toContain(SCOPE);
+    expect({ status: narrower.status, ...parseJsonBody(narrower) }).toMatchObject({
+      status: 400,
+      error: 'invalid_scope',
+    });
+    expect(parseJsonBody(narrower)['error_description']).toContain(SCOPE);
     const { credentials: bare } = await begin(undefined, '');
     const wider = await authorize(bare, 'scope=Monitoring');
-    expect(jsonOf(wider)).toMatchObject({
+    expect(parseJsonBody(wider)).toMatchObject({
       error: 'invalid_scope',
       error_description: expect.stringContaining('leave scope out'),
     });
@@ -142,14 +145,17 @@ describe('the device authorization endpoint', () => {
   it('slows an appliance in a loop down, and bothers the portal with none of it', async () => {
     const before = configs();
     const { credentials } = await begin();
-    const answers: Answer[] = [];
+    const answers: HubResponse[] = [];
     for (let tries = 0; tries < 12; tries++) answers.push(await authorize(credentials));
     for (const answer of answers) {
-      if (answer.status === 200) rememberSecrets([String(jsonOf(answer)['device_code'])]);
+      if (answer.status === 200) rememberSecrets([String(parseJsonBody(answer)['device_code'])]);
     }
     const last = answers.at(-1) ?? answers[0];
     if (last === undefined) throw new Error('no answer');
-    expect({ status: last.status, ...jsonOf(last) }).toMatchObject({ status: 429, error: 'temporarily_unavailable' });
+    expect({ status: last.status, ...parseJsonBody(last) }).toMatchObject({
+      status: 429,
+      error: 'temporarily_unavailable',
+    });
     expect(Number(last.headers['retry-after'])).toBeGreaterThan(0);
     expect(Number(last.headers['retry-after'])).toBeLessThanOrEqual(60);
     expect(configs()).toBe(before);
@@ -165,13 +171,17 @@ it.each([
   const clock = new FakeTime();
   const log = logTo(() => undefined);
   const beginDeviceFlow = () => Promise.reject(new Failure(code, 'the disk is full'));
-  serveDeviceAuthorization(
+  serveDeviceAuthorizationEndpoint(
     app,
     { beginDeviceFlow },
     {
       authenticate: async () => ({ kind: 'authenticated', appliance: WALLBOX }),
-      heard: () => undefined,
-      failures: new ClientRateLimiter('too_many_failed_authentications', { burst: 1, interval: 1 }, { clock, log }),
+      onAuthenticated: () => undefined,
+      failureLimiter: new ClientRateLimiter(
+        'too_many_failed_authentications',
+        { burst: 1, interval: 1 },
+        { clock, log },
+      ),
       clock,
     },
   );
@@ -223,7 +233,10 @@ describe('the page', () => {
   it('goes on to the portal, and shows how it ended', async () => {
     const { path, name, userCode, deviceCode, credentials } = await begin();
     const poll = (code: unknown) =>
-      client.token({ grant_type: GRANT_TYPE, device_code: String(code) }, { authorization: basic(credentials) });
+      client.token(
+        { grant_type: GRANT_TYPE, device_code: String(code) },
+        { authorization: basicAuthorization(credentials) },
+      );
     const page = `https://127.0.0.1:${hub.httpsPort}${path}`;
     const state = await goOn(userCode);
     expect(await hub.appliance(name)).toMatchObject({ state: 'pairing', authorize_url: page });
@@ -234,25 +247,25 @@ describe('the page', () => {
     const appliance = await hub.appliance(name);
     expect(appliance).toMatchObject({ state: 'active', scope: SCOPE });
     expect(appliance).not.toHaveProperty('authorize_url');
-    const { access_token, refresh_token } = jsonOf(await poll(deviceCode));
+    const { access_token, refresh_token } = parseJsonBody(await poll(deviceCode));
     expect(emulator.secretsIssued('access_token')).toContain(access_token);
     rememberSecrets([String(refresh_token)]);
-    const { device_code } = jsonOf(await authorize(credentials));
+    const { device_code } = parseJsonBody(await authorize(credentials));
     rememberSecrets([String(device_code)]);
-    expect(jsonOf(await poll(device_code))).toMatchObject({ error: 'authorization_pending' });
-    expect(jsonOf(await poll(device_code))).toMatchObject({ error: 'slow_down' });
+    expect(parseJsonBody(await poll(device_code))).toMatchObject({ error: 'authorization_pending' });
+    expect(parseJsonBody(await poll(device_code))).toMatchObject({ error: 'slow_down' });
   });
 
   it('says that the appliance shows a newer code, and loses nobody who is about to log in', async () => {
     const { path, name, userCode, credentials, deviceCode } = await begin();
     const state = await goOn(userCode);
-    const second = jsonOf(await authorize(credentials));
+    const second = parseJsonBody(await authorize(credentials));
     rememberSecrets([String(second['device_code'])]);
     const old = await client.token(
       { grant_type: GRANT_TYPE, device_code: deviceCode },
-      { authorization: basic(credentials) },
+      { authorization: basicAuthorization(credentials) },
     );
-    expect({ status: old.status, ...jsonOf(old) }).toMatchObject({ status: 400, error: 'expired_token' });
+    expect({ status: old.status, ...parseJsonBody(old) }).toMatchObject({ status: 400, error: 'expired_token' });
     expectPage(await client.https(path), 200, `${name} shows another code by now`);
     const again = await post('/pair', `user_code=${userCode}`);
     expect({ status: again.status, location: again.headers['location'] }).toEqual({ status: 303, location: path });
@@ -266,7 +279,7 @@ describe('the page', () => {
     const state = await goOn(userCode);
     const { searchParams } = await hub.beginPairing(name);
     expect(searchParams.get('state')).not.toBe(state);
-    const second = jsonOf(await authorize(credentials));
+    const second = parseJsonBody(await authorize(credentials));
     rememberSecrets([String(second['device_code'])]);
     expect(await hub.appliance(name)).toMatchObject({
       state: 'pairing',
@@ -275,10 +288,10 @@ describe('the page', () => {
     expectPage(await logIn(searchParams.get('state') ?? ''), 200, `${name} is connected`);
     const poll = await client.token(
       { grant_type: GRANT_TYPE, device_code: String(second['device_code']) },
-      { authorization: basic(credentials) },
+      { authorization: basicAuthorization(credentials) },
     );
     expect(poll.status).toBe(200);
-    rememberSecrets([String(jsonOf(poll)['refresh_token'])]);
+    rememberSecrets([String(parseJsonBody(poll)['refresh_token'])]);
   });
 
   it('sends a browser where an odd address of the portal leads, and no error of a library ever', async () => {

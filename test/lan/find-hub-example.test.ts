@@ -2,31 +2,31 @@ import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { example } from '../emulator/examples/guide.ts';
+import { readExample } from '../emulator/examples/guide.ts';
 import { startTestModeHub } from '../netns/hub-on-host.ts';
 import { temporaryFolder } from '../project/checkout.ts';
-import { createLan, whyNoLan } from '../support/netns.ts';
+import { createLan, lanSkipReason } from '../support/netns.ts';
 
 const PAGE = 'docs/appliances.md';
 const TOOLS = ['/usr/bin/python3', '/usr/bin/curl', '/usr/bin/openssl'];
 const ZEROCONF = '/usr/lib/python3/dist-packages/zeroconf';
 
 it('an appliance finds the hub by the lines of the page, takes its CA and asks for its endpoints', async ({ skip }) => {
-  const reason = existsSync(ZEROCONF) ? await whyNoLan(TOOLS) : 'without python3-zeroconf';
+  const reason = existsSync(ZEROCONF) ? await lanSkipReason(TOOLS) : 'without python3-zeroconf';
   skip(reason !== null, reason ?? '');
   await using lan = await createLan(['hub', 'appliance']);
   const { appliance } = lan.hosts;
   await using hub = await startTestModeHub(lan.hosts.hub);
   await hub.logged('hub_announced');
   const { id } = (await hub.status()).hub;
-  const found = await appliance.run('/usr/bin/python3', ['-c', example('Find the hub', 'python', PAGE)]);
+  const found = await appliance.run('/usr/bin/python3', ['-c', readExample('Find the hub', 'python', PAGE)]);
   expect(found).toBe(`ID=${id} HUB=https://10.77.0.1:8443 HUB_HTTP=http://10.77.0.1:8480\n`);
 
   using folder = temporaryFolder();
   const pin = (await hub.ask((control) => control.authority())).fingerprint;
   const script = [
     `cd '${folder.path}'; PIN=${pin} ${found.trim()}`,
-    example('Trust it', 'sh', PAGE),
+    readExample('Trust it', 'sh', PAGE),
     'curl -sS --fail --cacert latchkey-ca.pem "$HUB/.well-known/oauth-authorization-server"',
   ];
   const said = await appliance.run('/bin/sh', ['-euc', script.join('\n')]);

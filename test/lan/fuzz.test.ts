@@ -3,23 +3,23 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { sendBatch } from '../../scripts/fuzz.d/batch.ts';
-import { type FuzzedHome, startHome } from '../../scripts/fuzz.d/hub/home.ts';
-import { wrongOf } from '../../scripts/fuzz.d/hub/judge.ts';
+import { type FuzzedHub, startFuzzedHub } from '../../scripts/fuzz.d/hub/fuzzed-hub.ts';
+import { checkResponse } from '../../scripts/fuzz.d/hub/response-check.ts';
 import { hubSubject } from '../../scripts/fuzz.d/hub/subject.ts';
-import { grows } from '../../scripts/fuzz.d/memory.ts';
+import { memoryProblem } from '../../scripts/fuzz.d/memory.ts';
 import type { FuzzRequest } from '../../scripts/fuzz.d/requests.ts';
-import { fuzz, type Subject } from '../../scripts/fuzz.d/run.ts';
+import { type FuzzSubject, fuzz } from '../../scripts/fuzz.d/run.ts';
 import { root } from '../project/checkout.ts';
 import { rememberSecrets } from '../support/logs.ts';
 
 /** All members of all requests are sent in so many. */
 const REQUESTS = 5000;
 
-let home: FuzzedHome;
-let subject: Subject;
+let home: FuzzedHub;
+let subject: FuzzSubject;
 
 beforeAll(async () => {
-  home = await startHome();
+  home = await startFuzzedHub();
   subject = await hubSubject(home);
 });
 
@@ -85,7 +85,7 @@ test('the judge knows a 5xx, a secret, a forgery that was taken and an error tha
   };
   const judged = (status: number, head: string, body: string, more: Partial<FuzzRequest> = {}) => {
     const text = `HTTP/1.1 ${status} Whatever\r\n${head}\r\n\r\n${body}`;
-    return wrongOf('POST /oauth/token', { ...request, ...more }, { status, text }, ['hush']);
+    return checkResponse('POST /oauth/token', { ...request, ...more }, { status, text }, ['hush']);
   };
   const noStore = 'cache-control: no-store';
   const problem = '{"error":"invalid_grant","error_description":"x"}';
@@ -111,10 +111,14 @@ test('the judge knows a 5xx, a secret, a forgery that was taken and an error tha
 test('a heap or a resident memory that grows is a problem, one that is full is none', () => {
   const parts = Array.from({ length: 60 }, (_, index) => index);
   const flat = parts.map((index) => ({ resident: 400 + (index % 7), heap: 80 + (index % 3) / 10 }));
-  expect(grows(flat)).toBeNull();
-  expect(grows(flat.map(({ resident, heap }, index) => ({ resident, heap: heap + index / 5 })))).toMatch(/^in 100,000/);
-  expect(grows(flat.map(({ resident, heap }, index) => ({ resident: resident + index, heap })))).toMatch(/^in 100,000/);
-  expect(grows(parts.slice(0, 10).map((index) => ({ resident: 100 * index, heap: index })))).toBeNull();
+  expect(memoryProblem(flat)).toBeNull();
+  expect(memoryProblem(flat.map(({ resident, heap }, index) => ({ resident, heap: heap + index / 5 })))).toMatch(
+    /^in 100,000/,
+  );
+  expect(memoryProblem(flat.map(({ resident, heap }, index) => ({ resident: resident + index, heap })))).toMatch(
+    /^in 100,000/,
+  );
+  expect(memoryProblem(parts.slice(0, 10).map((index) => ({ resident: 100 * index, heap: index })))).toBeNull();
 });
 
 test('scripts/fuzz --target hub sums a run up', async () => {

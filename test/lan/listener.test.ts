@@ -15,7 +15,7 @@ it('tells a client whose handshake came too late that it took too long, and not 
   const server = createServer({ key, cert: certificate, handshakeTimeout: 50 });
   const socket = await ListeningSocket.listen({ host: '127.0.0.1', port: 0 });
   // The connection lingers until its client has read what it was told.
-  new Listener(server, socket, { halfOpen: false, timers: { ...systemTimers, after: () => () => undefined } });
+  new Listener(server, socket, { allowHalfOpen: false, timers: { ...systemTimers, after: () => () => undefined } });
 
   // What the client sends is held back until the time for the handshake is over, as if the hub had not come to read it.
   const refused = once(server, 'clientError');

@@ -3,17 +3,17 @@ import { once } from 'node:events';
 import { connect as connectPlain, type Socket } from 'node:net';
 import { type ConnectionOptions, connect } from 'node:tls';
 import { describe, expect, it } from 'vitest';
-import type { CredentialsAnswer } from '../../src/control/messages.ts';
-import { pin } from '../../src/system/x509/certificates.ts';
+import type { CredentialsResponse } from '../../src/control/messages.ts';
+import { spkiFingerprint } from '../../src/system/x509/certificates.ts';
 import { HubProcess } from '../support/hub-process.ts';
 import { startPortal } from '../support/portal.ts';
 import { setUpOnce } from '../support/set-up.ts';
-import { basic, FORM, HubClient } from './wire.ts';
+import { basicAuthorization, FORM, HubClient } from './hub-client.ts';
 
 let hub: HubProcess;
 let client: HubClient;
 let id: string;
-let fan: CredentialsAnswer;
+let fan: CredentialsResponse;
 
 setUpOnce(async (parts) => {
   const emulator = parts.use(await startPortal());
@@ -64,7 +64,7 @@ describe('TLS', () => {
       expect(new X509Certificate(answer.text).fingerprint256).toBe(new X509Certificate(ca).fingerprint256);
     }
     const fingerprint = (await hub.cli('ca', '--fingerprint')).stdout.trim();
-    expect(fingerprint).toBe(pin(ca));
+    expect(fingerprint).toBe(spkiFingerprint(ca));
     expect((await hub.status()).hub.ca_fingerprint).toBe(fingerprint);
     expect(fan.ca_fingerprint).toBe(fingerprint);
     expect(fan.token_endpoint).toBe(`https://127.0.0.1:${hub.httpsPort}/oauth/token`);
@@ -117,7 +117,7 @@ describe('the Host of a request', () => {
     }
     const body = 'grant_type=client_credentials';
     const answer = await client.rawHttps(
-      `POST /oauth/token HTTP/1.1\r\nhost: ${host}\r\nauthorization: ${basic(fan)}\r\ncontent-type: ${FORM}\r\ncontent-length: ${body.length}\r\nconnection: close\r\n\r\n${body}`,
+      `POST /oauth/token HTTP/1.1\r\nhost: ${host}\r\nauthorization: ${basicAuthorization(fan)}\r\ncontent-type: ${FORM}\r\ncontent-length: ${body.length}\r\nconnection: close\r\n\r\n${body}`,
     );
     expect(answer).toMatch(/^HTTP\/1.1 421 /);
     expect(answer).not.toContain('invalid_grant');
@@ -178,7 +178,7 @@ describe('clients that do not speak HTTP well', () => {
     const body = 'grant_type=client_credentials';
     const requests = Array.from({ length: 20 }, (_, i) =>
       i % 2 === 0
-        ? `POST /oauth/token HTTP/1.1\r\nhost: localhost\r\nauthorization: ${basic(fan)}\r\ncontent-type: ${FORM}\r\ncontent-length: ${body.length}\r\n\r\n${body}`
+        ? `POST /oauth/token HTTP/1.1\r\nhost: localhost\r\nauthorization: ${basicAuthorization(fan)}\r\ncontent-type: ${FORM}\r\ncontent-length: ${body.length}\r\n\r\n${body}`
         : 'GET /nowhere HTTP/1.1\r\nhost: localhost\r\n\r\n',
     );
     const last = 'GET /ca.pem HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n';

@@ -8,23 +8,23 @@ import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, it, test } from 'vitest';
 import type { Timers } from '../../src/core/clock.ts';
 import { startEmulator } from '../../src/emulator/index.ts';
-import { ListeningSockets } from '../../src/lan/listening-sockets.ts';
+import { ListeningSocketPool } from '../../src/lan/listening-socket-pool.ts';
 import type { LanServer } from '../../src/lan/server.ts';
+import { scaleDeadline } from '../support/deadlines.ts';
 import { FakeTime } from '../support/fake-time.ts';
 import { HubProcess } from '../support/hub-process.ts';
-import { LanSide } from '../support/lan-side.ts';
-import { patient } from '../support/patience.ts';
+import { LanServerHarness } from '../support/lan-server-harness.ts';
 import { AcceptedSockets } from './accepted-sockets.ts';
 
 const SCHEMES = ['http', 'https'] as const;
 type Scheme = (typeof SCHEMES)[number];
 
-let sockets: ListeningSockets;
-let side: LanSide;
+let sockets: ListeningSocketPool;
+let side: LanServerHarness;
 
 beforeEach(async () => {
-  sockets = new ListeningSockets();
-  side = await LanSide.start(['127.0.0.1'], { sockets });
+  sockets = new ListeningSocketPool();
+  side = await LanServerHarness.start(['127.0.0.1'], { sockets });
 });
 
 afterEach(async () => {
@@ -45,7 +45,7 @@ async function ask(scheme: Scheme, port: number, host = '127.0.0.1'): Promise<st
     path: '/ca.pem',
     agent: false,
     rejectUnauthorized: false,
-    timeout: patient(10_000),
+    timeout: scaleDeadline(10_000),
   });
   try {
     const [answer] = await once(request.end(), 'response');
@@ -68,7 +68,7 @@ async function replace(
   where: { httpPort?: number; httpsPort?: number; timers?: Timers } = {},
 ): Promise<void> {
   await side[Symbol.asyncDispose]();
-  side = await LanSide.start(listen, { sockets, ...where });
+  side = await LanServerHarness.start(listen, { sockets, ...where });
   sockets.closeUnclaimed();
 }
 
@@ -83,7 +83,7 @@ describe.for(SCHEMES)('%s: while one hub follows another', (scheme) => {
     const { socket } = await open(port);
     expect(await Promise.race([...waiting, 'no answer'])).toBe('no answer');
     socket.destroy();
-    side = await LanSide.start(['127.0.0.1'], { sockets });
+    side = await LanServerHarness.start(['127.0.0.1'], { sockets });
     expect(portOf(side, scheme)).toBe(port);
     expect(side.ca).not.toBe(before);
     expect(await Promise.all(waiting)).toEqual(waiting.map(() => side.ca));
@@ -129,7 +129,7 @@ describe('a hub that ends', () => {
     const [idle, silent] = [await open(side.server.httpPort), await open(side.server.httpPort)];
     idle.socket.write('GET /ca.pem HTTP/1.1\r\nhost: localhost\r\n\r\n');
     await once(idle.socket, 'data');
-    const hubsEnds = [accepted.otherEndOf(idle.socket), accepted.otherEndOf(silent.socket)];
+    const hubsEnds = [accepted.serverSideOf(idle.socket), accepted.serverSideOf(silent.socket)];
     const isClosed = () => hubsEnds.map(({ destroyed }) => destroyed);
     const replaced = replace();
     expect(isClosed()).toEqual([true, false]);
@@ -154,7 +154,7 @@ describe('a hub that ends', () => {
   });
 
   it('with sockets of its own closes them', async () => {
-    const alone = await LanSide.start();
+    const alone = await LanServerHarness.start();
     const { httpPort, httpsPort } = alone.server;
     const { socket } = await open(httpPort);
     await ask('http', httpPort);
@@ -169,11 +169,11 @@ describe('a hub that ends', () => {
 describe('the sockets', () => {
   it('of a changed port are opened, and the former ones closed when the hub is up', async () => {
     const { httpPort, httpsPort } = side.server;
-    const other = await LanSide.start();
+    const other = await LanServerHarness.start();
     const free = other.server.httpPort;
     await other[Symbol.asyncDispose]();
     await side[Symbol.asyncDispose]();
-    side = await LanSide.start(['127.0.0.1'], { sockets, httpPort: free, httpsPort });
+    side = await LanServerHarness.start(['127.0.0.1'], { sockets, httpPort: free, httpsPort });
     expect(side.server.httpPort).toBe(free);
     const waiting = ask('http', httpPort);
     expect(await ask('http', free)).toBe(side.ca);
@@ -186,12 +186,12 @@ describe('the sockets', () => {
 
   it('stay where the next hub does not come to be, for the one after it', async () => {
     const { httpPort, httpsPort } = side.server;
-    const other = await LanSide.start();
+    const other = await LanServerHarness.start();
     await side[Symbol.asyncDispose]();
-    const taken = LanSide.start(['127.0.0.1'], { sockets, httpPort: other.server.httpPort, httpsPort });
+    const taken = LanServerHarness.start(['127.0.0.1'], { sockets, httpPort: other.server.httpPort, httpsPort });
     await expect(taken).rejects.toThrow(/^lan\.http_port: port \d+ on 127\.0\.0\.1: another program has it/);
     const waiting = [ask('http', httpPort), ask('https', httpsPort)];
-    side = await LanSide.start(['127.0.0.1'], { sockets, httpPort, httpsPort });
+    side = await LanServerHarness.start(['127.0.0.1'], { sockets, httpPort, httpsPort });
     expect(await Promise.all(waiting)).toEqual([side.ca, side.ca]);
     await other[Symbol.asyncDispose]();
   });
@@ -236,7 +236,7 @@ describe('the sockets', () => {
     }
     await expect.poll(() => gone).toBe(20);
     for (const socket of come) socket.destroy();
-    side = await LanSide.start(['127.0.0.1'], { sockets });
+    side = await LanServerHarness.start(['127.0.0.1'], { sockets });
     await expect.poll(() => ask('http', port)).toBe(side.ca);
   });
 });

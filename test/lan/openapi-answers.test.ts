@@ -3,17 +3,17 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { request } from 'undici';
 import { expect, test } from 'vitest';
-import type { CredentialsAnswer } from '../../src/control/messages.ts';
+import type { CredentialsResponse } from '../../src/control/messages.ts';
 import { Failure } from '../../src/core/failure.ts';
 import type { Emulator } from '../../src/emulator/index.ts';
 import { openApiDocument } from '../../src/lan/openapi/document.ts';
-import { Description } from '../support/description.ts';
 import { HubProcess } from '../support/hub-process.ts';
-import { LanSide } from '../support/lan-side.ts';
+import { LanServerHarness } from '../support/lan-server-harness.ts';
 import { rememberSecrets } from '../support/logs.ts';
+import { OpenApiConformance } from '../support/openapi-conformance.ts';
 import { startPortal } from '../support/portal.ts';
 import { setUpOnce } from '../support/set-up.ts';
-import { type Answer, basic, FORM, HubClient, jsonOf } from './wire.ts';
+import { basicAuthorization, FORM, HubClient, type HubResponse, parseJsonBody } from './hub-client.ts';
 
 interface Described {
   readonly paths: Readonly<
@@ -26,7 +26,7 @@ interface Shape {
 }
 
 const DOCUMENT = openApiDocument({ http: 'http://hub', https: 'https://hub' }, '0');
-const description = new Description(DOCUMENT);
+const description = new OpenApiConformance(DOCUMENT);
 /** The errors that were seen: `POST /oauth/token 400 invalid_grant`. */
 const errors = new Set<string>();
 
@@ -34,7 +34,7 @@ const keys = generateKeyPairSync('ed25519');
 let emulator: Emulator;
 let hub: HubProcess;
 let client: HubClient;
-let heater: CredentialsAnswer;
+let heater: CredentialsResponse;
 
 setUpOnce(async (parts) => {
   emulator = parts.use(await startPortal());
@@ -51,7 +51,7 @@ setUpOnce(async (parts) => {
 });
 
 /** Holds an answer to what is described for the operation, such as `post /oauth/token`. */
-async function held(operation: string, answer: Answer): Promise<Answer> {
+async function held(operation: string, answer: HubResponse): Promise<HubResponse> {
   const [method = '', path = ''] = operation.split(' ');
   const { status, headers, text } = answer;
   const seen = {
@@ -60,7 +60,7 @@ async function held(operation: string, answer: Answer): Promise<Answer> {
     headers: { get: (name: string) => String(headers[name] ?? ''), has: (name: string) => headers[name] !== undefined },
   };
   expect(await description.differences(path, method, seen)).toBe('');
-  if (status >= 400 && text.startsWith('{')) errors.add(`${operation} ${status} ${jsonOf(answer)['error']}`);
+  if (status >= 400 && text.startsWith('{')) errors.add(`${operation} ${status} ${parseJsonBody(answer)['error']}`);
   return answer;
 }
 
@@ -68,7 +68,7 @@ async function post(
   path: string,
   form: Record<string, string> | string,
   headers: Record<string, string> = {},
-): Promise<Answer> {
+): Promise<HubResponse> {
   const body = typeof form === 'string' ? form : new URLSearchParams(form).toString();
   return held(
     `post ${path}`,
@@ -76,11 +76,15 @@ async function post(
   );
 }
 
-async function get(path: string, port: 'http' | 'https' = 'https', described = path.split('?')[0]): Promise<Answer> {
+async function get(
+  path: string,
+  port: 'http' | 'https' = 'https',
+  described = path.split('?')[0],
+): Promise<HubResponse> {
   return held(`get ${described}`, await client[port](path));
 }
 
-async function register(metadata: unknown, token?: string): Promise<Answer> {
+async function register(metadata: unknown, token?: string): Promise<HubResponse> {
   const headers = {
     'content-type': 'application/json',
     ...(token !== undefined && { authorization: `Bearer ${token}` }),
@@ -89,12 +93,12 @@ async function register(metadata: unknown, token?: string): Promise<Answer> {
   return held('post /oauth/register', await client.https('/oauth/register', { method: 'POST', headers, body }));
 }
 
-const own = () => ({ authorization: basic(heater) });
+const own = () => ({ authorization: basicAuthorization(heater) });
 const begin = () => post('/oauth/device_authorization', {}, own());
-const poll = (begun: Answer) =>
+const poll = (begun: HubResponse) =>
   post('/oauth/token', {
     grant_type: 'urn:ietf:params:oauth:grant-type:device_code',
-    device_code: String(jsonOf(begun)['device_code']),
+    device_code: String(parseJsonBody(begun)['device_code']),
     client_id: heater.client_id,
     client_secret: heater.client_secret,
   });
@@ -102,8 +106,8 @@ const token = (form: Record<string, string> = {}) =>
   post('/oauth/token', { grant_type: 'client_credentials', ...form }, own());
 
 /** Opens the link of a device flow and logs in, or refuses. @returns where the browser is sent */
-async function logIn(begun: Answer, deny = false): Promise<string> {
-  const opened = await post('/pair', { user_code: String(jsonOf(begun)['user_code']) });
+async function logIn(begun: HubResponse, deny = false): Promise<string> {
+  const opened = await post('/pair', { user_code: String(parseJsonBody(begun)['user_code']) });
   const state = new URL(String(opened.headers['location'])).searchParams.get('state') ?? '';
   const { location } = await emulator.login(deny ? { state, deny } : { state, user: 'demo' });
   const { pathname, search } = new URL(location);
@@ -146,7 +150,7 @@ test('every answer that is described was really given, by every operation, with 
   }
 
   await hub.ask((control) => control.openRegistration(60));
-  const waiting = jsonOf(await register({ client_name: 'Waiting' }));
+  const waiting = parseJsonBody(await register({ client_name: 'Waiting' }));
   await hub.ask((control) => control.openRegistration(0));
   const { client_id, client_secret } = waiting as { client_id: string; client_secret: string };
   rememberSecrets([client_secret]);
@@ -160,7 +164,7 @@ test('every answer that is described was really given, by every operation, with 
       { client_name: 'Invited', software_id: 'x', scope: 'A', ...(jwks && { jwks }) },
       invited,
     );
-    const secret = jsonOf(answer)['client_secret'];
+    const secret = parseJsonBody(answer)['client_secret'];
     if (typeof secret === 'string') rememberSecrets([secret]);
   }
   await register({});
@@ -178,7 +182,7 @@ test('every answer that is described was really given, by every operation, with 
   await poll(refused);
   const begun = await begin();
   await post('/oauth/device_authorization', { scope: 'Other' }, own());
-  const code = String(jsonOf(begun)['user_code']);
+  const code = String(parseJsonBody(begun)['user_code']);
   await get('/pair');
   await get('/pair', 'http');
   await get(`/pair?user_code=${code}`);
@@ -187,7 +191,7 @@ test('every answer that is described was really given, by every operation, with 
   await post('/pair', { user_code: code }, { 'content-type': 'application/json' });
   await post('/pair', { user_code: code }, { origin: 'https://evil.example' });
   const callback = await logIn(begun);
-  const paired = jsonOf(await poll(begun));
+  const paired = parseJsonBody(await poll(begun));
   rememberSecrets([String(paired['refresh_token'])]);
   await get(`${callback}?code=a&code=b`, 'http', '/callback/{nonce}');
   await get('/callback/unknown?code=a', 'http', '/callback/{nonce}');
@@ -201,7 +205,7 @@ test('every answer that is described was really given, by every operation, with 
   await emulator.clearFaults();
 
   emulator.addFault({ kind: 'status', endpoint: 'config', status: 503, times: null });
-  await post('/pair', { user_code: String(jsonOf(await begin())['user_code']) });
+  await post('/pair', { user_code: String(parseJsonBody(await begin())['user_code']) });
   await emulator.clearFaults();
 
   // Whatever is too much comes last: what follows it from this address is too much as well.
@@ -217,13 +221,13 @@ test('every answer that is described was really given, by every operation, with 
   expect(describedErrors().filter((error) => !errors.has(error))).toEqual([]);
 });
 
-async function untilTooMany(ask: () => Promise<Answer>): Promise<void> {
+async function untilTooMany(ask: () => Promise<HubResponse>): Promise<void> {
   for (let tries = 0; tries < 30; tries++) if ((await ask()).status === 429) return;
 }
 
 /** The home network's side of a hub that can't write its store. */
 async function noAppliances(): Promise<void> {
-  await using lan = await LanSide.start();
+  await using lan = await LanServerHarness.start();
   const register = async () => {
     throw new Failure('store_unwritable', 'planted');
   };

@@ -2,11 +2,11 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { request } from 'undici';
 import { expect, test } from 'vitest';
-import { openApiDocument, operations } from '../../src/lan/openapi/document.ts';
+import { hubOperations, openApiDocument } from '../../src/lan/openapi/document.ts';
 import { version } from '../../src/system/version.ts';
 import { root } from '../project/checkout.ts';
-import { withRoutes } from '../support/description.ts';
-import { LanSide } from '../support/lan-side.ts';
+import { LanServerHarness } from '../support/lan-server-harness.ts';
+import { recordRoutes } from '../support/openapi-conformance.ts';
 
 test('docs/openapi-hub.json is what the schemas give now (else: scripts/openapi)', () => {
   const origins = { http: 'http://192.168.1.10:8480', https: 'https://192.168.1.10:8443' };
@@ -16,12 +16,12 @@ test('docs/openapi-hub.json is what the schemas give now (else: scripts/openapi)
 
 test('every route of both ports is described but those for people alone, and nothing else', async () => {
   // The secure one is made first.
-  const { started, routes: made } = await withRoutes(() => LanSide.start());
+  const { started, routes: made } = await recordRoutes(() => LanServerHarness.start());
   await using lan = started;
   const [https = new Set<string>(), http = new Set<string>()] = made;
   const routes = { https, http };
   for (const port of ['https', 'http'] as const) {
-    const described = operations.filter(({ ports }) => ports.includes(port));
+    const described = hubOperations.filter(({ ports }) => ports.includes(port));
     expect([...routes[port]].sort(), port).toEqual([...new Set(described.map(({ path }) => path))].sort());
     const origin =
       port === 'https' ? `https://127.0.0.1:${lan.server.httpsPort}` : `http://127.0.0.1:${lan.server.httpPort}`;
@@ -40,7 +40,7 @@ test('every route of both ports is described but those for people alone, and not
 });
 
 test('a running hub gives its description, with the addresses that it was asked by', async () => {
-  await using lan = await LanSide.start();
+  await using lan = await LanServerHarness.start();
   const { httpsPort, httpPort } = lan.server;
   const { headers, body } = await request(`https://localhost:${httpsPort}/openapi.json`, { dispatcher: lan.agent });
   expect(headers['content-type']).toMatch(/^application\/json/);

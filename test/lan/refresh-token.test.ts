@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import type { CredentialsAnswer } from '../../src/control/messages.ts';
+import type { CredentialsResponse } from '../../src/control/messages.ts';
 import type { Emulator } from '../../src/emulator/index.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { startPortal } from '../support/portal.ts';
 import { setUpOnce } from '../support/set-up.ts';
+import { basicAuthorization, FORM, HubClient, type HubResponse, parseJsonBody } from './hub-client.ts';
 import { expectError, expectNoStore } from './oauth-error.ts';
-import { type Answer, basic, FORM, HubClient, jsonOf } from './wire.ts';
 
 const DEVICE_CODE = 'urn:ietf:params:oauth:grant-type:device_code';
 /** Of an access token, in seconds. */
@@ -28,16 +28,19 @@ async function begun(name: string) {
   return { appliance, ...(await begin(appliance)) };
 }
 
-async function begin(appliance: CredentialsAnswer) {
+async function begin(appliance: CredentialsResponse) {
   const answer = await client.https('/oauth/device_authorization', {
     method: 'POST',
-    headers: { authorization: basic(appliance), 'content-type': FORM },
+    headers: { authorization: basicAuthorization(appliance), 'content-type': FORM },
     body: '',
   });
-  const { device_code, user_code } = jsonOf(answer);
+  const { device_code, user_code } = parseJsonBody(answer);
   rememberSecrets([String(device_code)]);
   const poll = (form: Record<string, string> = {}, by = appliance) =>
-    client.token({ grant_type: DEVICE_CODE, device_code: String(device_code), ...form }, { authorization: basic(by) });
+    client.token(
+      { grant_type: DEVICE_CODE, device_code: String(device_code), ...form },
+      { authorization: basicAuthorization(by) },
+    );
   return { poll, userCode: String(user_code) };
 }
 
@@ -54,10 +57,10 @@ async function logIn(userCode: string, deny = false): Promise<void> {
 }
 
 /** What the flow has ended with. */
-function over(poll: () => Promise<Answer>): Promise<Answer> {
+function over(poll: () => Promise<HubResponse>): Promise<HubResponse> {
   return eventually(async () => {
     const answer = await poll();
-    return !['authorization_pending', 'slow_down'].includes(String(jsonOf(answer)['error'])) && answer;
+    return !['authorization_pending', 'slow_down'].includes(String(parseJsonBody(answer)['error'])) && answer;
   });
 }
 
@@ -65,12 +68,12 @@ function over(poll: () => Promise<Answer>): Promise<Answer> {
 async function pairedByItself(name: string) {
   const { appliance, poll, userCode } = await begun(name);
   await logIn(userCode);
-  const { refresh_token } = jsonOf(await over(poll));
+  const { refresh_token } = parseJsonBody(await over(poll));
   rememberSecrets([String(refresh_token)]);
   const refresh = (form: Record<string, string> = {}, by = appliance) =>
     client.token(
       { grant_type: 'refresh_token', refresh_token: String(refresh_token), ...form },
-      { authorization: basic(by) },
+      { authorization: basicAuthorization(by) },
     );
   return { appliance, poll, refresh, refreshToken: String(refresh_token) };
 }
@@ -84,25 +87,25 @@ describe('a device code', () => {
     const answer = await over(poll);
     expect(answer.status).toBe(200);
     expectNoStore(answer);
-    expect(jsonOf(answer)).toEqual({
+    expect(parseJsonBody(answer)).toEqual({
       access_token: expect.any(String),
       token_type: 'Bearer',
       expires_in: expect.any(Number),
       refresh_token: expect.stringMatching(/^[\w-]{43}$/),
       scope: 'Monitoring',
     });
-    expect(emulator.secretsIssued('refresh_token')).not.toContain(jsonOf(answer)['refresh_token']);
+    expect(emulator.secretsIssued('refresh_token')).not.toContain(parseJsonBody(answer)['refresh_token']);
     expectError(await over(() => poll({ scope: 'Everything' })), 400, 'invalid_scope');
     expectError(await poll({ min_ttl: 'x' }), 400, 'invalid_request');
     const other = await hub.addAppliance('other');
     expectError(await poll({}, other), 400, 'invalid_grant');
     // An answer may be lost on the way: the next one has the same refresh token, and nothing more is written for it.
-    const again = jsonOf(await over(poll))['refresh_token'];
-    expect(again).toBe(jsonOf(answer)['refresh_token']);
+    const again = parseJsonBody(await over(poll))['refresh_token'];
+    expect(again).toBe(parseJsonBody(answer)['refresh_token']);
     const used = (refresh_token: unknown) =>
       client.token(
         { grant_type: 'refresh_token', refresh_token: String(refresh_token) },
-        { authorization: basic(appliance) },
+        { authorization: basicAuthorization(appliance) },
       );
     expect((await used(again)).status).toBe(200);
     rememberSecrets([String(again)]);
@@ -138,18 +141,18 @@ describe('a device code', () => {
       const later = await over(poll);
       return later.status === 200 && later;
     });
-    expect(jsonOf(answer)).toHaveProperty('refresh_token');
-    rememberSecrets([String(jsonOf(answer)['refresh_token'])]);
+    expect(parseJsonBody(answer)).toHaveProperty('refresh_token');
+    rememberSecrets([String(parseJsonBody(answer)['refresh_token'])]);
   });
 });
 
 describe('a refresh token of the hub’s own', () => {
   it('brings tokens again and again, stays the same, and outlives a crash of the hub', async () => {
     const { refresh, refreshToken } = await pairedByItself('heater');
-    const expectToken = (answer: Answer) => {
+    const expectToken = (answer: HubResponse) => {
       expect(answer.status).toBe(200);
       expectNoStore(answer);
-      expect(jsonOf(answer)).toEqual({
+      expect(parseJsonBody(answer)).toEqual({
         access_token: expect.any(String),
         token_type: 'Bearer',
         expires_in: expect.any(Number),
@@ -182,10 +185,10 @@ describe('a refresh token of the hub’s own', () => {
     async (token_type_hint) => {
       const { appliance, poll, refresh, refreshToken } = await pairedByItself(`fridge-${token_type_hint.slice(0, 3)}`);
       const stranger = await hub.addAppliance(`stranger-${token_type_hint.slice(0, 3)}`);
-      const revoke = (by: CredentialsAnswer) =>
+      const revoke = (by: CredentialsResponse) =>
         client.https('/oauth/revoke', {
           method: 'POST',
-          headers: { authorization: basic(by), 'content-type': FORM },
+          headers: { authorization: basicAuthorization(by), 'content-type': FORM },
           body: new URLSearchParams({ token: refreshToken, token_type_hint }).toString(),
         });
       expect((await revoke(stranger)).status).toBe(200);
@@ -194,7 +197,7 @@ describe('a refresh token of the hub’s own', () => {
       expectError(await refresh(), 400, 'invalid_grant');
       expect((await revoke(appliance)).status).toBe(200);
       // The grant itself is as it was.
-      const { refresh_token } = jsonOf(await over(poll));
+      const { refresh_token } = parseJsonBody(await over(poll));
       rememberSecrets([String(refresh_token)]);
       expect((await refresh({ refresh_token: String(refresh_token) })).status).toBe(200);
     },

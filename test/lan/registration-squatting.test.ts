@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { startTestModeHub } from '../netns/hub-on-host.ts';
 import { rememberSecrets } from '../support/logs.ts';
-import { createLan, type Host, whyNoLan } from '../support/netns.ts';
+import { createLan, type Host, lanSkipReason } from '../support/netns.ts';
 
 interface Attempt {
   /** An address of the host's. */
@@ -26,7 +26,7 @@ async function register(host: Host, attempts: readonly Attempt[]): Promise<Recor
 }
 
 it('a neighbour with many addresses keeps no other out, and pushes no other out', async (ctx) => {
-  const why = await whyNoLan(['/usr/bin/curl']);
+  const why = await lanSkipReason(['/usr/bin/curl']);
   if (why !== null) return ctx.skip(why);
   await using lan = await createLan(['hub', 'early', 'late', 'attacker']);
   const { hub: machine, early, late, attacker } = lan.hosts;

@@ -1,15 +1,15 @@
 import { exportJWK, generateKeyPair, type JWK, SignJWT } from 'jose';
 import { Agent, request } from 'undici';
 import { describe, expect, it } from 'vitest';
-import type { InviteAnswer } from '../../src/control/messages.ts';
+import type { InviteResponse } from '../../src/control/messages.ts';
 import type { InviteRequest } from '../../src/core/administration.ts';
 import type { Emulator } from '../../src/emulator/index.ts';
 import { HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { startPortal } from '../support/portal.ts';
 import { setUpOnce } from '../support/set-up.ts';
+import { basicAuthorization, HubClient, type HubResponse, parseJsonBody } from './hub-client.ts';
 import { expectError as expectClientError } from './oauth-error.ts';
-import { type Answer, basic, HubClient, jsonOf } from './wire.ts';
 
 const JSON_TYPE = 'application/json';
 
@@ -43,7 +43,10 @@ interface Attempt {
 }
 
 /** Registers; `metadata` may be the body itself. */
-async function register(metadata: unknown, { token, from = anotherDevice(), headers }: Attempt = {}): Promise<Answer> {
+async function register(
+  metadata: unknown,
+  { token, from = anotherDevice(), headers }: Attempt = {},
+): Promise<HubResponse> {
   await using parts = new AsyncDisposableStack();
   const agent = parts.adopt(new Agent({ connect: { ca: client.ca }, localAddress: from }), (open) => open.destroy());
   const answer = await request(`https://127.0.0.1:${hub.httpsPort}/oauth/register`, {
@@ -61,7 +64,7 @@ async function register(metadata: unknown, { token, from = anotherDevice(), head
   return { status: answer.statusCode, headers: answer.headers, text };
 }
 
-async function invite(request: Partial<InviteRequest> = {}): Promise<InviteAnswer> {
+async function invite(request: Partial<InviteRequest> = {}): Promise<InviteResponse> {
   const made = await hub.ask((control) =>
     control.invite({ name: null, scope: null, portal: null, ttl: 3600, ...request }),
   );
@@ -70,13 +73,13 @@ async function invite(request: Partial<InviteRequest> = {}): Promise<InviteAnswe
 }
 
 /** What RFC 7591, 3.2.2 and RFC 6750, 3 ask of every error. */
-function expectError(answer: Answer, status: number, error: string, says: RegExp): void {
-  expect({ status: answer.status, ...jsonOf(answer) }).toEqual({
+function expectError(answer: HubResponse, status: number, error: string, says: RegExp): void {
+  expect({ status: answer.status, ...parseJsonBody(answer) }).toEqual({
     status,
     error,
     error_description: expect.stringMatching(/^[\x20-\x21\x23-\x5b\x5d-\x7e]{1,400}$/),
   });
-  expect(jsonOf(answer)['error_description']).toMatch(says);
+  expect(parseJsonBody(answer)['error_description']).toMatch(says);
   expect(answer.headers).toMatchObject({ 'cache-control': 'no-store', 'content-type': expect.stringMatching(/json/) });
   expect(String(answer.headers['www-authenticate'] ?? '')).toMatch(status === 401 ? /^Bearer realm="latchkey"/ : /^$/);
 }
@@ -112,7 +115,7 @@ describe('an invited appliance', () => {
     );
     expect(answer.status).toBe(201);
     expect(answer.headers).toMatchObject({ 'cache-control': 'no-store', pragma: 'no-cache' });
-    expect(jsonOf(answer)).toEqual({
+    expect(parseJsonBody(answer)).toEqual({
       client_id: expect.stringMatching(/^[0-9a-f-]{36}$/),
       client_secret: expect.stringMatching(/^[\w-]{43}$/),
       client_secret_expires_at: 0,
@@ -125,20 +128,20 @@ describe('an invited appliance', () => {
       ca_fingerprint,
     });
     expect((await hub.authority()).fingerprint).toBe(ca_fingerprint);
-    const { client_id, client_secret } = jsonOf(answer) as { client_id: string; client_secret: string };
-    const credentials = basic({ client_id, client_secret });
+    const { client_id, client_secret } = parseJsonBody(answer) as { client_id: string; client_secret: string };
+    const credentials = basicAuthorization({ client_id, client_secret });
     const early = await client.token({ grant_type: 'client_credentials' }, { authorization: credentials });
-    expect(jsonOf(early)).toMatchObject({ error: 'invalid_grant' });
+    expect(parseJsonBody(early)).toMatchObject({ error: 'invalid_grant' });
     await hub.pair('heat-pump', emulator);
     const paired = await client.token({ grant_type: 'client_credentials' }, { authorization: credentials });
-    expect(jsonOf(paired)).toMatchObject({ scope: 'Monitoring', token_type: 'Bearer' });
+    expect(parseJsonBody(paired)).toMatchObject({ scope: 'Monitoring', token_type: 'Bearer' });
   });
 
   it('may bring keys in place of a secret, and is told when, once the hub knows the time', async () => {
     const { token } = await invite({ name: 'meter' });
     const answer = await register({ client_name: 'Meter', jwks: { keys: [publicKey] } }, { token });
     expect(answer.status).toBe(201);
-    const registered = jsonOf(answer);
+    const registered = parseJsonBody(answer);
     expect(registered).toMatchObject({
       client_name: 'meter',
       jwks: { keys: [publicKey] },
@@ -161,7 +164,7 @@ describe('an invited appliance', () => {
       client_assertion_type: 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer',
       client_assertion: assertion,
     });
-    expect(jsonOf(asked)).toMatchObject({
+    expect(parseJsonBody(asked)).toMatchObject({
       error: 'invalid_grant',
       error_description: expect.stringMatching(/meter is not paired/),
     });
@@ -170,8 +173,8 @@ describe('an invited appliance', () => {
   it('has proved who it is by its credentials, also where the request is not in order', async () => {
     const { token } = await invite();
     const from = anotherDevice();
-    const { client_id, client_secret } = jsonOf(await register({ client_name: 'Hasty' }, { token, from }));
-    const authorization = basic({ client_id: String(client_id), client_secret: String(client_secret) });
+    const { client_id, client_secret } = parseJsonBody(await register({ client_name: 'Hasty' }, { token, from }));
+    const authorization = basicAuthorization({ client_id: String(client_id), client_secret: String(client_secret) });
     expectClientError(await client.token({}, { authorization }), 400, 'invalid_request');
     expectError(await register({ client_name: 'Hasty' }, { token, from }), 401, 'invalid_token', /used up/);
   });
@@ -179,7 +182,7 @@ describe('an invited appliance', () => {
   it('shares its name with no other that comes at the same time', async () => {
     const tokens = await Promise.all([invite(), invite(), invite()]);
     const answers = await Promise.all(tokens.map(({ token }) => register({ client_name: 'Twin' }, { token })));
-    expect(answers.map((answer) => jsonOf(answer)['client_name']).sort()).toEqual(['twin', 'twin-2', 'twin-3']);
+    expect(answers.map((answer) => parseJsonBody(answer)['client_name']).sort()).toEqual(['twin', 'twin-2', 'twin-3']);
   });
 
   it('comes in also when its address has been turned away before', async () => {
@@ -214,14 +217,14 @@ describe('while an installer holds registration open', () => {
     await hub.ask((control) => control.openRegistration(0));
     expect((await hub.status()).hub).not.toHaveProperty('registration_open_for');
     expectError(await register({}), 401, 'invalid_token', /registration is closed/);
-    expect([lamp, stranger].map((answer) => jsonOf(answer)['client_name'])).toEqual(['lamp', 'lamp-2']);
-    expect(jsonOf(lamp)['token_endpoint_auth_method']).toBe('client_secret_post');
-    const [code, otherCode] = [lamp, stranger].map((answer) => String(jsonOf(answer)['comparison_code']));
+    expect([lamp, stranger].map((answer) => parseJsonBody(answer)['client_name'])).toEqual(['lamp', 'lamp-2']);
+    expect(parseJsonBody(lamp)['token_endpoint_auth_method']).toBe('client_secret_post');
+    const [code, otherCode] = [lamp, stranger].map((answer) => String(parseJsonBody(answer)['comparison_code']));
     expect([code, otherCode]).toEqual(Array(2).fill(expect.stringMatching(/^[B-Z]{3}-[B-Z]{3}$/)));
     expect(code).not.toBe(otherCode);
     expect((await hub.status()).hub.registration_asked).toBe(2);
 
-    const { client_id, client_secret } = jsonOf(lamp) as { client_id: string; client_secret: string };
+    const { client_id, client_secret } = parseJsonBody(lamp) as { client_id: string; client_secret: string };
     const ask = (path: string, form: Record<string, string>) =>
       client.https(path, {
         method: 'POST',
@@ -234,7 +237,10 @@ describe('while an installer holds registration open', () => {
       ['/oauth/revoke', { token: 'x' }],
     ] as const) {
       const answer = await ask(path, form);
-      expect({ status: answer.status, ...jsonOf(answer) }).toMatchObject({ status: 400, error: 'unauthorized_client' });
+      expect({ status: answer.status, ...parseJsonBody(answer) }).toMatchObject({
+        status: 400,
+        error: 'unauthorized_client',
+      });
     }
     expect(await hub.appliance('lamp')).toMatchObject({
       state: 'unpaired',
@@ -260,12 +266,14 @@ describe('while an installer holds registration open', () => {
 
     await hub.kill('SIGTERM');
     await hub.launch();
-    expect(jsonOf(await ask('/oauth/token', { grant_type: 'client_credentials' }))['error']).toBe(
+    expect(parseJsonBody(await ask('/oauth/token', { grant_type: 'client_credentials' }))['error']).toBe(
       'unauthorized_client',
     );
     await hub.ask((control) => control.approveAppliance('lamp', null));
     await hub.ask((control) => control.removeAppliance('lamp-2'));
-    expect(jsonOf(await ask('/oauth/token', { grant_type: 'client_credentials' }))['error']).toBe('invalid_grant');
+    expect(parseJsonBody(await ask('/oauth/token', { grant_type: 'client_credentials' }))['error']).toBe(
+      'invalid_grant',
+    );
     expect(await hub.appliance('lamp')).not.toHaveProperty('waiting_for_approval');
     await expect(hub.ask((control) => control.approveAppliance('lamp', null))).rejects.toThrow(/waits for no approval/);
     await hub.pair('lamp', emulator);
@@ -338,15 +346,17 @@ describe('what can not be client metadata is refused, with what to do', () => {
     const metadata = { client_name: `${'Very long '.repeat(1000)}\r\nSet-Cookie: a=b`, scope: null, jwks: null };
     const answer = await register(metadata, { token });
     expect(answer.status).toBe(201);
-    expect(jsonOf(answer)['client_name']).toBe('very-long-very-long-very-long-very-long-very-long-very-long-ver');
+    expect(parseJsonBody(answer)['client_name']).toBe(
+      'very-long-very-long-very-long-very-long-very-long-very-long-ver',
+    );
     expect(answer.headers).not.toHaveProperty('set-cookie');
-    expect(jsonOf(answer)).not.toHaveProperty('scope');
+    expect(parseJsonBody(answer)).not.toHaveProperty('scope');
   });
 });
 
-let shared: Promise<InviteAnswer> | undefined;
+let shared: Promise<InviteResponse> | undefined;
 /** One invite for all that is refused before it is used. */
-function sharedInvite(): Promise<InviteAnswer> {
+function sharedInvite(): Promise<InviteResponse> {
   shared ??= invite();
   return shared;
 }

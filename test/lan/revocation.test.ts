@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import type { CredentialsAnswer } from '../../src/control/messages.ts';
+import type { CredentialsResponse } from '../../src/control/messages.ts';
 import type { Emulator } from '../../src/emulator/index.ts';
-import { refreshSends } from '../reliability/fleet.ts';
+import { countRefreshSends } from '../reliability/fleet.ts';
 import { whoami } from '../reliability/load.ts';
 import { HubProcess } from '../support/hub-process.ts';
 import { startPortal } from '../support/portal.ts';
 import { setUpOnce } from '../support/set-up.ts';
+import { basicAuthorization, FORM, HubClient, type HubResponse, parseJsonBody } from './hub-client.ts';
 import { expectError } from './oauth-error.ts';
-import { type Answer, basic, FORM, HubClient, jsonOf } from './wire.ts';
 
 const GRANT = { grant_type: 'client_credentials' };
 
@@ -21,31 +21,31 @@ setUpOnce(async (parts) => {
   client = parts.use(await HubClient.of(hub));
 });
 
-async function paired(name: string): Promise<CredentialsAnswer> {
+async function paired(name: string): Promise<CredentialsResponse> {
   const appliance = await hub.addAppliance(name);
   await hub.pair(name, emulator);
   return appliance;
 }
 
-function revoke(by: CredentialsAnswer | null, form: Record<string, string>): Promise<Answer> {
+function revoke(by: CredentialsResponse | null, form: Record<string, string>): Promise<HubResponse> {
   return client.https('/oauth/revoke', {
     method: 'POST',
-    headers: { 'content-type': FORM, ...(by === null ? {} : { authorization: basic(by) }) },
+    headers: { 'content-type': FORM, ...(by === null ? {} : { authorization: basicAuthorization(by) }) },
     body: new URLSearchParams(form).toString(),
   });
 }
 
-const ask = (by: CredentialsAnswer) => client.token(GRANT, { authorization: basic(by) });
-const tokenOf = async (by: CredentialsAnswer) => String(jsonOf(await ask(by))['access_token']);
-const refreshes = () => refreshSends(emulator).length;
+const ask = (by: CredentialsResponse) => client.token(GRANT, { authorization: basicAuthorization(by) });
+const tokenOf = async (by: CredentialsResponse) => String(parseJsonBody(await ask(by))['access_token']);
+const refreshes = () => countRefreshSends(emulator).length;
 
-function expectTaken(answer: Answer): void {
+function expectTaken(answer: HubResponse): void {
   expect(answer).toMatchObject({ status: 200, text: '{}', headers: { 'cache-control': 'no-store' } });
 }
 
 describe('a token that the cloud refuses', () => {
   it('is replaced by one that it takes, with one refresh for each, however many appliances ask at once', async () => {
-    const fleet: CredentialsAnswer[] = [];
+    const fleet: CredentialsResponse[] = [];
     for (const name of ['heater', 'meter', 'boiler', 'fridge']) fleet.push(await paired(name));
     const before = await Promise.all(fleet.map(tokenOf));
     for (const { id } of emulator.grants()) expect(emulator.revoke(id, 'access_tokens')).toBe(true);
@@ -63,11 +63,11 @@ describe('a token that the cloud refuses', () => {
       ),
     );
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
-    const tokens = new Set(answers.map((answer) => String(jsonOf(answer)['access_token'])));
+    const tokens = new Set(answers.map((answer) => String(parseJsonBody(answer)['access_token'])));
     expect(tokens.size).toBe(fleet.length);
     for (const token of tokens) expect(await whoami(emulator, token)).toBe(200);
     expect(refreshes()).toBe(at + fleet.length);
-    expect(refreshSends(emulator).filter(({ sends }) => sends !== 1)).toEqual([]);
+    expect(countRefreshSends(emulator).filter(({ sends }) => sends !== 1)).toEqual([]);
     expect(await hub.appliance('heater')).toMatchObject({ state: 'active', problem: null });
     expect(await tokenOf(spared)).toBe(others);
   });

@@ -5,7 +5,7 @@ import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { startEmulator } from '../../src/emulator/index.ts';
 import { HubProcess } from '../support/hub-process.ts';
-import { inShort } from '../support/long.ts';
+import { selectRows } from '../support/long.ts';
 import { stateFolder } from '../support/state-folder.ts';
 
 const run = promisify(execFile);
@@ -31,7 +31,7 @@ const HARMLESS = ['OK', 'INFO', 'LOW', 'WARN'];
 /** Protocols, ciphers, forward secrecy, what the server says first, and all known attacks. Nothing is asked of any other host. */
 const SECTIONS = ['--protocols', '--std', '--fs', '--server-defaults', '--vulnerable'];
 /** Other tests ask for protocols, ciphers and certificates one by one; the whole scan takes 20 s of the processor's time. */
-const SCAN = inShort(SECTIONS, ['--protocols', '--renegotiation']);
+const SCAN = selectRows(SECTIONS, ['--protocols', '--renegotiation']);
 /** The least status of a scan that could not be made. */
 const CAN_NOT_SCAN = 242;
 const QUIETLY = ['--quiet', '--color', '0', '--warnings', 'off', '--nodns', 'none', '--sneaky'];
@@ -59,7 +59,8 @@ describe.skipIf(!existsSync(TESTSSL))('testssl.sh', () => {
     const found = Object.fromEntries(findings.map(({ id, finding }) => [id, finding]));
     // It has looked, and not given up half-way.
     expect(found).toMatchObject({ TLS1: 'not offered', TLS1_1: 'not offered', TLS1_2: 'offered' });
-    for (const last of inShort(['heartbleed', 'LUCKY13'], ['secure_client_renego'])) expect(found).toHaveProperty(last);
+    for (const last of selectRows(['heartbleed', 'LUCKY13'], ['secure_client_renego']))
+      expect(found).toHaveProperty(last);
     const bad = findings.filter(({ id, severity }) => !HARMLESS.includes(severity) && !(id in MEANT));
     expect(bad).toEqual([]);
   });

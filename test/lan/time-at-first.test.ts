@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { startEmulator } from '../../src/emulator/index.ts';
 import { HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
-import { FORM, HubClient, jsonOf } from './wire.ts';
+import { FORM, HubClient, parseJsonBody } from './hub-client.ts';
 
 test('an appliance with a key of its own, the first of a new hub, begins its device flow at once', async () => {
   await using emulator = await startEmulator();
@@ -34,5 +34,5 @@ test('an appliance with a key of its own, the first of a new hub, begins its dev
     }).toString(),
   });
   expect(answer).toMatchObject({ status: 200 });
-  rememberSecrets([String(jsonOf(answer)['device_code'])]);
+  rememberSecrets([String(parseJsonBody(answer)['device_code'])]);
 });

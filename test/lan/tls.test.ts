@@ -3,14 +3,14 @@ import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { HUB_NAME, LanSide } from '../support/lan-side.ts';
+import { HUB_NAME, LanServerHarness } from '../support/lan-server-harness.ts';
 
 const VERSIONS = ['TLSv1.2', 'TLSv1.3'] as const;
 
-let side: LanSide;
+let side: LanServerHarness;
 
 beforeEach(async () => {
-  side = await LanSide.start(['127.0.0.1', '127.0.0.2']);
+  side = await LanServerHarness.start(['127.0.0.1', '127.0.0.2']);
 });
 
 afterEach(() => side[Symbol.asyncDispose]());
@@ -92,7 +92,7 @@ describe('a new leaf', () => {
 
   it('that is no good changes nothing', async () => {
     const before = await serial();
-    const other = await LanSide.start();
+    const other = await LanServerHarness.start();
     const { key } = await other.renewLeaf();
     await other[Symbol.asyncDispose]();
     expect(() => side.server.renewLeaf({ certificate: side.ca, key })).toThrow(/key values mismatch/);

@@ -1,13 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
-import type { CredentialsAnswer } from '../../src/control/messages.ts';
+import type { CredentialsResponse } from '../../src/control/messages.ts';
 import type { Emulator, Exchange } from '../../src/emulator/index.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { startPortal } from '../support/portal.ts';
 import { setUpOnce } from '../support/set-up.ts';
+import { basicAuthorization, FORM, HubClient, type HubResponse, parseJsonBody } from './hub-client.ts';
 import { expectError, expectNoStore } from './oauth-error.ts';
-import { type Answer, basic, FORM, HubClient, jsonOf } from './wire.ts';
 
 const SCOPE = 'Monitoring RemoteControl';
 const GRANT = { grant_type: 'client_credentials' };
@@ -18,11 +18,11 @@ let emulator: Emulator;
 let hub: HubProcess;
 let client: HubClient;
 /** Paired, with a scope. */
-let heater: CredentialsAnswer;
+let heater: CredentialsResponse;
 /** Paired, without a scope. */
-let meter: CredentialsAnswer;
+let meter: CredentialsResponse;
 /** Registered, and not paired. */
-let fan: CredentialsAnswer;
+let fan: CredentialsResponse;
 
 const parts = setUpOnce(async (parts) => {
   const answering = ({ endpoint }: Exchange, status: number | null) => {
@@ -42,11 +42,11 @@ describe('a token', () => {
   it.for(['basic', 'post'])('is given to an appliance that authenticates by client_secret_%s', async (method) => {
     const { client_id, client_secret } = heater;
     const answer = await (method === 'basic'
-      ? client.token(GRANT, { authorization: basic(heater) })
+      ? client.token(GRANT, { authorization: basicAuthorization(heater) })
       : client.token({ ...GRANT, client_id, client_secret }));
     expect(answer.status).toBe(200);
     expectNoStore(answer);
-    const body = jsonOf(answer);
+    const body = parseJsonBody(answer);
     expect(body).toEqual({
       access_token: expect.any(String),
       token_type: 'Bearer',
@@ -60,40 +60,44 @@ describe('a token', () => {
   it('is the same for the grant’s own scope in any order', async () => {
     const answer = await client.token(
       { ...GRANT, scope: 'RemoteControl Monitoring' },
-      { authorization: basic(heater) },
+      { authorization: basicAuthorization(heater) },
     );
-    expect({ status: answer.status, ...jsonOf(answer) }).toMatchObject({ status: 200, scope: SCOPE });
+    expect({ status: answer.status, ...parseJsonBody(answer) }).toMatchObject({ status: 200, scope: SCOPE });
   });
 
   it('comes without a scope where the grant has none', async () => {
-    const answer = await client.token(GRANT, { authorization: basic(meter) });
+    const answer = await client.token(GRANT, { authorization: basicAuthorization(meter) });
     expect(answer.status).toBe(200);
-    expect(jsonOf(answer)).not.toHaveProperty('scope');
+    expect(parseJsonBody(answer)).not.toHaveProperty('scope');
   });
 
   it.for(['Monitoring', `${SCOPE} Everything`, 'monitoring remotecontrol'])(
     'is refused for the other scope "%s", naming the grant’s own',
     async (scope) => {
-      const answer = await client.token({ ...GRANT, scope }, { authorization: basic(heater) });
+      const answer = await client.token({ ...GRANT, scope }, { authorization: basicAuthorization(heater) });
       expect(expectError(answer, 400, 'invalid_scope')['error_description']).toContain(SCOPE);
     },
   );
 
   it('is refused for any scope where the grant has none', async () => {
-    const answer = await client.token({ ...GRANT, scope: 'Monitoring' }, { authorization: basic(meter) });
+    const answer = await client.token({ ...GRANT, scope: 'Monitoring' }, { authorization: basicAuthorization(meter) });
     expect(expectError(answer, 400, 'invalid_scope')['error_description']).toContain('no scope');
   });
 
   it('may be asked to last: what is there says honestly how long it does', async () => {
     for (const min_ttl of ['1', '3600', '86400']) {
-      const answer = await client.token({ ...GRANT, min_ttl }, { authorization: basic(heater) });
+      const answer = await client.token({ ...GRANT, min_ttl }, { authorization: basicAuthorization(heater) });
       expect(answer.status).toBe(200);
-      expect(jsonOf(answer)['expires_in']).toSatisfy((s: number) => s > 3000 && s <= 3600);
+      expect(parseJsonBody(answer)['expires_in']).toSatisfy((s: number) => s > 3000 && s <= 3600);
     }
   });
 
   it('is refused before the appliance is paired, with the page where that can be seen', async () => {
-    const body = expectError(await client.token(GRANT, { authorization: basic(fan) }), 400, 'invalid_grant');
+    const body = expectError(
+      await client.token(GRANT, { authorization: basicAuthorization(fan) }),
+      400,
+      'invalid_grant',
+    );
     expect(body['error_uri']).toBe(`https://127.0.0.1:${hub.httpsPort}/`);
     // The installer's page, which asks for the setup code first.
     expect((await client.https(new URL(String(body['error_uri'])).pathname)).status).toBe(401);
@@ -108,10 +112,13 @@ describe('who is not authenticated gets 401 invalid_client', () => {
     return parts.use(client.from(`127.0.0.${strangers}`));
   };
   const cases: [string, () => [form: Record<string, string>, authorization?: string]][] = [
-    ['a wrong secret in the header', () => [GRANT, basic({ ...heater, client_secret: 'wrong' })]],
-    ['another appliance’s secret', () => [GRANT, basic({ ...heater, client_secret: meter.client_secret })]],
-    ['an unknown client', () => [GRANT, basic({ ...heater, client_id: crypto.randomUUID() })]],
-    ['the id in capitals', () => [GRANT, basic({ ...heater, client_id: heater.client_id.toUpperCase() })]],
+    ['a wrong secret in the header', () => [GRANT, basicAuthorization({ ...heater, client_secret: 'wrong' })]],
+    [
+      'another appliance’s secret',
+      () => [GRANT, basicAuthorization({ ...heater, client_secret: meter.client_secret })],
+    ],
+    ['an unknown client', () => [GRANT, basicAuthorization({ ...heater, client_id: crypto.randomUUID() })]],
+    ['the id in capitals', () => [GRANT, basicAuthorization({ ...heater, client_id: heater.client_id.toUpperCase() })]],
     ['no secret', () => [{ ...GRANT, client_id: heater.client_id }]],
     ['an empty secret', () => [{ ...GRANT, client_id: heater.client_id, client_secret: '' }]],
     ['no credentials', () => [GRANT]],
@@ -119,10 +126,13 @@ describe('who is not authenticated gets 401 invalid_client', () => {
     ['Basic that is no base64', () => [GRANT, 'Basic §§§']],
     ['Basic with nothing', () => [GRANT, 'Basic ']],
     ['Basic without a colon', () => [GRANT, `Basic ${Buffer.from(heater.client_id).toString('base64')}`]],
-    ['Basic with "%zz"', () => [GRANT, basic({ client_id: '%zz', client_secret: heater.client_secret })]],
-    ['Basic with a broken secret', () => [GRANT, basic({ ...heater, client_secret: '%zz' })]],
+    ['Basic with "%zz"', () => [GRANT, basicAuthorization({ client_id: '%zz', client_secret: heater.client_secret })]],
+    ['Basic with a broken secret', () => [GRANT, basicAuthorization({ ...heater, client_secret: '%zz' })]],
     ['a bearer token', () => [GRANT, `Bearer ${heater.client_secret}`]],
-    ['Basic with line breaks inside', () => [GRANT, basic({ ...heater, client_secret: 'x\r\nx-injected: 1' })]],
+    [
+      'Basic with line breaks inside',
+      () => [GRANT, basicAuthorization({ ...heater, client_secret: 'x\r\nx-injected: 1' })],
+    ],
   ];
   it.for(cases)('%s', async ([, make]) => {
     const [form, authorization] = make();
@@ -135,20 +145,20 @@ describe('who is not authenticated gets 401 invalid_client', () => {
 
   it('a secret that was replaced, at once; the new one is good', async () => {
     const old = await hub.addAppliance('pump');
-    expectError(await client.token(GRANT, { authorization: basic(old) }), 400, 'invalid_grant');
+    expectError(await client.token(GRANT, { authorization: basicAuthorization(old) }), 400, 'invalid_grant');
     const fresh = await hub.ask((control) => control.rotateSecret('pump', false));
     rememberSecrets([fresh.client_secret]);
     expect(fresh).toMatchObject({ client_id: old.client_id, token_endpoint: old.token_endpoint });
-    expectError(await stranger().token(GRANT, { authorization: basic(old) }), 401, 'invalid_client');
-    expectError(await client.token(GRANT, { authorization: basic(fresh) }), 400, 'invalid_grant');
+    expectError(await stranger().token(GRANT, { authorization: basicAuthorization(old) }), 401, 'invalid_client');
+    expectError(await client.token(GRANT, { authorization: basicAuthorization(fresh) }), 400, 'invalid_grant');
   });
 
   it('an appliance that was removed, though it was paired', async () => {
     const lamp = await hub.addAppliance('lamp');
     await hub.pair('lamp', emulator);
-    expect((await client.token(GRANT, { authorization: basic(lamp) })).status).toBe(200);
+    expect((await client.token(GRANT, { authorization: basicAuthorization(lamp) })).status).toBe(200);
     await hub.ask((control) => control.removeAppliance('lamp'));
-    expectError(await stranger().token(GRANT, { authorization: basic(lamp) }), 401, 'invalid_client');
+    expectError(await stranger().token(GRANT, { authorization: basicAuthorization(lamp) }), 401, 'invalid_client');
   });
 });
 
@@ -177,14 +187,14 @@ describe('a request that breaks the rules', () => {
     ['another client_id in the form', 'grant_type=client_credentials&client_id=somebody', 'invalid_request'],
     ['a second secret in the form', 'grant_type=client_credentials&client_secret=more', 'invalid_request'],
   ] as const)('%s', async ([, form, error]) => {
-    const answer = await client.token(form, { authorization: basic(heater) });
+    const answer = await client.token(form, { authorization: basicAuthorization(heater) });
     expectError(answer, 400, error);
     expect(answer.headers).not.toHaveProperty('x-injected');
   });
 
   it('may say its own client_id in the form beside the header', async () => {
     const form = { ...GRANT, client_id: heater.client_id, client_secret: '', resource: 'ignored' };
-    expect((await client.token(form, { authorization: basic(heater) })).status).toBe(200);
+    expect((await client.token(form, { authorization: basicAuthorization(heater) })).status).toBe(200);
   });
 
   it.for([
@@ -196,7 +206,7 @@ describe('a request that breaks the rules', () => {
   ] as const)('is told the content type: %j', async ([headers, body]) => {
     const answer = await client.https('/oauth/token', {
       method: 'POST',
-      headers: { authorization: basic(heater), ...headers },
+      headers: { authorization: basicAuthorization(heater), ...headers },
       body,
     });
     expect(expectError(answer, 400, 'invalid_request')['error_description']).toContain(FORM);
@@ -204,7 +214,7 @@ describe('a request that breaks the rules', () => {
 
   it('may write the content type in any case, and with a charset', async () => {
     const headers = {
-      authorization: basic(heater),
+      authorization: basicAuthorization(heater),
       'content-type': 'Application/X-WWW-Form-URLencoded; charset=UTF-8',
     };
     expect((await client.token(GRANT, headers)).status).toBe(200);
@@ -229,7 +239,10 @@ describe('a request that breaks the rules', () => {
   });
 
   it('asks at an unknown path, or over plain HTTP: 404', async () => {
-    const question = { method: 'POST', headers: { authorization: basic(heater), 'content-type': FORM } } as const;
+    const question = {
+      method: 'POST',
+      headers: { authorization: basicAuthorization(heater), 'content-type': FORM },
+    } as const;
     const body = 'grant_type=client_credentials';
     for (const path of ['/oauth/token/', '/oauth/tokens', '/OAuth/Token', '/'])
       expect((await client.https(path, { ...question, body })).status, path).toBe(path === '/' ? 405 : 404);
@@ -245,14 +258,14 @@ describe('the metadata (RFC 8414)', () => {
 
   it('names only what is there', async () => {
     const path = '/.well-known/oauth-authorization-server';
-    const metadata = jsonOf(await client.https(path));
+    const metadata = parseJsonBody(await client.https(path));
     for (const [name, value] of Object.entries(metadata)) {
       if (!name.endsWith('_endpoint')) continue;
       const answer = await client.https(new URL(String(value)).pathname, { method: 'GET' });
       expect(answer, name).toMatchObject({ status: 405, headers: { allow: 'POST' } });
     }
     for (const grant_type of metadata['grant_types_supported'] as string[]) {
-      const answer = await client.token({ grant_type }, { authorization: basic(heater) });
+      const answer = await client.token({ grant_type }, { authorization: basicAuthorization(heater) });
       if (grant_type === 'client_credentials') expect(answer.status).toBe(200);
       else expectError(answer, 400, 'invalid_request');
     }
@@ -263,7 +276,7 @@ describe('the metadata (RFC 8414)', () => {
     const { id } = (await hub.status()).hub;
     for (const host of [`127.0.0.1:${hub.httpsPort}`, `${id}.local:${hub.httpsPort}`, '[fd00::7]:1', 'localhost']) {
       const answer = await client.https('/.well-known/oauth-authorization-server', { headers: { host } });
-      expect(jsonOf(answer), host).toEqual({
+      expect(parseJsonBody(answer), host).toEqual({
         issuer: `https://${host}`,
         token_endpoint: `https://${host}/oauth/token`,
         device_authorization_endpoint: `https://${host}/oauth/device_authorization`,
@@ -284,15 +297,15 @@ describe('a token that runs out', () => {
   afterEach(() => emulator.change({ tokenLifetime: 3600 }));
 
   /** A paired appliance whose tokens live for so many seconds. @returns what it asks with */
-  async function paired(name: string, tokenLifetime: number): Promise<() => Promise<Answer>> {
+  async function paired(name: string, tokenLifetime: number): Promise<() => Promise<HubResponse>> {
     emulator.change({ tokenLifetime });
     const appliance = await hub.addAppliance(name);
     await hub.pair(name, emulator);
-    return () => client.token(GRANT, { authorization: basic(appliance) });
+    return () => client.token(GRANT, { authorization: basicAuthorization(appliance) });
   }
 
   /** The first answer without a token. */
-  function without(ask: () => Promise<Answer>): Promise<Answer> {
+  function without(ask: () => Promise<HubResponse>): Promise<HubResponse> {
     return eventually(async () => {
       const answer = await ask();
       return answer.status === 200 ? null : answer;
@@ -301,12 +314,12 @@ describe('a token that runs out', () => {
 
   it('is served to its end though a person must log in again, and then no more', async () => {
     const ask = await paired('oven', 8);
-    const before = jsonOf(await ask())['access_token'];
+    const before = parseJsonBody(await ask())['access_token'];
     emulator.revoke(emulator.grants().at(-1)?.id ?? '');
     await hub.ask((control) => control.refresh('oven'));
     expect(await hub.appliance('oven')).toMatchObject({ state: 'needs_pairing', problem: { code: 'refused' } });
     const still = await ask();
-    expect({ status: still.status, ...jsonOf(still) }).toMatchObject({ status: 200, access_token: before });
+    expect({ status: still.status, ...parseJsonBody(still) }).toMatchObject({ status: 200, access_token: before });
     expect(expectError(await without(ask), 400, 'invalid_grant')).toMatchObject({
       error_description: expect.stringContaining('again'),
       error_uri: `https://127.0.0.1:${hub.httpsPort}/`,
@@ -336,7 +349,7 @@ describe('a token that runs out', () => {
       const asked = performance.now();
       const answer = await ask();
       if (answer.status !== 200) continue;
-      const { access_token, expires_in } = jsonOf(answer);
+      const { access_token, expires_in } = parseJsonBody(answer);
       if (!seen.includes(access_token)) seen.push(access_token);
       const left = ((issued[before + seen.length - 1] ?? 0) + 5000 - asked) / 1000;
       // The hub's clock counts in hundredths of a second.

@@ -3,9 +3,9 @@ import { expect, test } from 'vitest';
 import type { Appliance } from '../../src/core/appliances/appliance.ts';
 import type { LanService, TokenRequest } from '../../src/core/lan-service.ts';
 import { Secret } from '../../src/core/secret.ts';
-import { DEVICE_CODE_GRANT } from '../../src/lan/oauth/schemas.ts';
-import { serveToken } from '../../src/lan/oauth/token.ts';
-import { FORM } from '../../src/system/http/form.ts';
+import { DEVICE_CODE_GRANT_TYPE } from '../../src/lan/oauth/request-schemas.ts';
+import { serveTokenEndpoint } from '../../src/lan/oauth/token.ts';
+import { FORM_MEDIA_TYPE } from '../../src/system/http/form.ts';
 import { ClientRateLimiter } from '../../src/system/limits/client-rate-limiter.ts';
 import { FakeTime } from '../support/fake-time.ts';
 import { logTo } from '../support/log-to.ts';
@@ -15,14 +15,18 @@ function endpoint(service: Partial<LanService>, authenticating: number): Fastify
   const time = new FakeTime();
   const log = logTo(() => undefined);
   const app = fastify();
-  app.addContentTypeParser(FORM, { parseAs: 'string' }, (_request, body, done) => done(null, body));
-  serveToken(app, service as LanService, {
+  app.addContentTypeParser(FORM_MEDIA_TYPE, { parseAs: 'string' }, (_request, body, done) => done(null, body));
+  serveTokenEndpoint(app, service as LanService, {
     async authenticate() {
       time.suspend(authenticating);
       return { kind: 'authenticated', appliance: { name: 'oven', waitingSince: null } as Appliance };
     },
-    heard: () => undefined,
-    failures: new ClientRateLimiter('too_many_failed_authentications', { burst: 1, interval: 1 }, { clock: time, log }),
+    onAuthenticated: () => undefined,
+    failureLimiter: new ClientRateLimiter(
+      'too_many_failed_authentications',
+      { burst: 1, interval: 1 },
+      { clock: time, log },
+    ),
     clock: time,
   });
   return app;
@@ -30,7 +34,7 @@ function endpoint(service: Partial<LanService>, authenticating: number): Fastify
 
 function ask(app: FastifyInstance, form: Record<string, string>) {
   const payload = new URLSearchParams(form).toString();
-  return app.inject({ method: 'POST', url: '/oauth/token', headers: { 'content-type': FORM }, payload });
+  return app.inject({ method: 'POST', url: '/oauth/token', headers: { 'content-type': FORM_MEDIA_TYPE }, payload });
 }
 
 test('the ten seconds in which an appliance is answered count from when its request came', async () => {
@@ -39,7 +43,7 @@ test('the ten seconds in which an appliance is answered count from when its requ
     {
       async issueToken(_appliance, wish) {
         wishes.push(wish);
-        return { kind: 'unavailable', retryAfter: 3, why: 'no_answer_yet', atHand: 'run_out' };
+        return { kind: 'unavailable', retryAfter: 3, reason: 'no_answer_yet', unusableTokenReason: 'run_out' };
       },
     },
     4000,
@@ -58,11 +62,11 @@ test('a device code that is redeemed is waited for once, and not again for what 
         wishes.push(wish);
         return { kind: 'token', accessToken: new Secret('a-token'), expiresIn: 30, scope: null };
       },
-      openSession: async () => new Secret('a-session'),
+      createSession: async () => new Secret('a-session'),
     },
     0,
   );
-  const answer = await ask(app, { grant_type: DEVICE_CODE_GRANT, device_code: 'a-code', min_ttl: '60' });
+  const answer = await ask(app, { grant_type: DEVICE_CODE_GRANT_TYPE, device_code: 'a-code', min_ttl: '60' });
   expect(answer.json()).toMatchObject({ expires_in: 30, refresh_token: 'a-session' });
   expect(wishes).toEqual([
     { scope: null, minTtl: 60_000, timeout: 9500 },

@@ -1,20 +1,20 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { expect } from 'vitest';
-import type { ApplianceAnswer, CredentialsAnswer, HubAnswer } from '../../src/control/messages.ts';
-import { curl, requestToken } from '../netns/hub-on-host.ts';
+import type { ApplianceResponse, CredentialsResponse, HubResponse } from '../../src/control/messages.ts';
+import { requestToken, runCurl } from '../netns/hub-on-host.ts';
+import { scaleDeadline } from '../support/deadlines.ts';
 import { eventually } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
-import { Machine, type Ran, whyNoMachine } from '../support/machine.ts';
+import { Machine, type MachineResult, machineSkipReason } from '../support/machine.ts';
 import { createLan, type Host } from '../support/netns.ts';
-import { patient } from '../support/patience.ts';
 import { setUpOnce } from '../support/set-up.ts';
 import { stateFolder } from '../support/state-folder.ts';
-import { PACKAGES, type Package } from './packages.ts';
+import { type DebPackage, PACKAGES_FOLDER } from './packages.ts';
 
 const CLIENT = { id: '0f4b3c52-6a1e-4d9b-9d57-2c8f1e6a7b90', secret: 'the-emulated-portals-client-secret' };
 const EMULATOR = 'http://127.0.0.1:8490';
-export const CONFIGURATION = '/etc/latchkey/latchkey.toml';
+export const CONFIGURATION_FILE = '/etc/latchkey/latchkey.toml';
 export const SECRET_FILE = '/etc/latchkey/credentials/portal-home.secret';
 
 export interface InstallOptions {
@@ -25,12 +25,12 @@ export interface InstallOptions {
 }
 
 /** Sets up a machine for all tests of a file, which are skipped where none can be booted. @param tools programs that they need as well */
-export function onMachine(tools: readonly string[], make: (parts: AsyncDisposableStack) => Promise<void>): void {
-  setUpOnce(make, { whyNot: () => whyNoMachine(tools), timeout: patient(120_000) });
+export function setUpMachine(tools: readonly string[], make: (parts: AsyncDisposableStack) => Promise<void>): void {
+  setUpOnce(make, { skipReason: () => machineSkipReason(tools), timeout: scaleDeadline(120_000) });
 }
 
 /** One line with these words, for `toMatchObject`. */
-export function oneLine(words: RegExp): unknown {
+export function lineMatching(words: RegExp): unknown {
   return expect.stringMatching(new RegExp(`^[^\\n]*(${words.source})[^\\n]*\\n$`));
 }
 
@@ -65,13 +65,13 @@ export class InstalledHub implements AsyncDisposable {
     const { hosts } = parts.use(await createLan(['hub', 'neighbour']));
     const folder = parts.use(stateFolder());
     // Nobody may have made a package yet.
-    await mkdir(PACKAGES, { recursive: true });
-    const machine = parts.use(await Machine.boot(hosts.hub, PACKAGES));
+    await mkdir(PACKAGES_FOLDER, { recursive: true });
+    const machine = parts.use(await Machine.boot(hosts.hub, PACKAGES_FOLDER));
     return new InstalledHub(machine, hosts, parts.move(), folder.path);
   }
 
   /** Boots a machine with the package installed and configured, and the emulator. */
-  static async bootInstalled(own: Package, options: InstallOptions = {}): Promise<InstalledHub> {
+  static async bootInstalled(own: DebPackage, options: InstallOptions = {}): Promise<InstalledHub> {
     const hub = await InstalledHub.boot();
     try {
       await hub.install(own, options);
@@ -83,28 +83,28 @@ export class InstalledHub implements AsyncDisposable {
   }
 
   /** Installs the package, configures it, and starts the emulator. */
-  async install(own: Package, options: InstallOptions = {}): Promise<void> {
+  async install(own: DebPackage, options: InstallOptions = {}): Promise<void> {
     await this.dpkg(own);
     await this.configure(options);
     await this.machine.sh('systemctl start latchkey-emulator');
   }
 
   /** Installs a package, or updates to it. */
-  async dpkg(one: Package): Promise<void> {
+  async dpkg(one: DebPackage): Promise<void> {
     await this.machine.sh(this.installing(one), { seconds: 90 });
   }
 
   /** The command that installs a package. */
-  installing({ path }: Package): string {
-    return `dpkg --install /mnt/${relative(PACKAGES, path)}`;
+  installing({ path }: DebPackage): string {
+    return `dpkg --install /mnt/${relative(PACKAGES_FOLDER, path)}`;
   }
 
   /** Writes what an installer writes. */
   async configure({ emulator = '', toml = '' }: InstallOptions = {}): Promise<void> {
     rememberSecrets([CLIENT.secret]);
     await this.machine.write(
-      CONFIGURATION,
-      configuration({ baseUrl: EMULATOR, frontendUrl: 'http://127.0.0.1:8491', clientId: CLIENT.id }, '', toml),
+      CONFIGURATION_FILE,
+      configurationText({ baseUrl: EMULATOR, frontendUrl: 'http://127.0.0.1:8491', clientId: CLIENT.id }, '', toml),
     );
     await this.machine.write(SECRET_FILE, `${CLIENT.secret}\n`, '600');
     const options = ['port = 8490', 'frontend_port = 8491', `client = ["${CLIENT.id}:${CLIENT.secret}"]`, emulator];
@@ -120,7 +120,7 @@ export class InstalledHub implements AsyncDisposable {
   }
 
   /** Starts the hub, and pairs an appliance. */
-  async startWith(name: string): Promise<CredentialsAnswer> {
+  async startWith(name: string): Promise<CredentialsResponse> {
     await this.start();
     const credentials = await this.addAppliance(name);
     await this.pair(name);
@@ -128,7 +128,7 @@ export class InstalledHub implements AsyncDisposable {
   }
 
   /** Runs the command line as root, or as another user. */
-  latchkey(command: string, user = 'root'): Promise<Ran> {
+  latchkey(command: string, user = 'root'): Promise<MachineResult> {
     return this.machine.run(`runuser -u ${user} -- latchkey ${command}`);
   }
 
@@ -136,20 +136,20 @@ export class InstalledHub implements AsyncDisposable {
     return JSON.parse(await this.machine.sh(`latchkey ${command} --json`)) as Result;
   }
 
-  async status(): Promise<{ hub: HubAnswer; appliances: ApplianceAnswer[] }> {
+  async status(): Promise<{ hub: HubResponse; appliances: ApplianceResponse[] }> {
     // 3: a person is needed, which `status` says beside its result.
     return JSON.parse(await this.machine.sh('latchkey status --json || [ $? = 3 ]'));
   }
 
   /** What `status` says of one appliance. */
-  async appliance(name: string): Promise<ApplianceAnswer> {
+  async appliance(name: string): Promise<ApplianceResponse> {
     const found = (await this.status()).appliances.find((appliance) => appliance.name === name);
     if (found === undefined) throw new Error(`there is no appliance ${name}`);
     return found;
   }
 
-  async addAppliance(name: string): Promise<CredentialsAnswer> {
-    const credentials = await this.json<CredentialsAnswer>(`appliance add ${name} --scope Monitoring`);
+  async addAppliance(name: string): Promise<CredentialsResponse> {
+    const credentials = await this.json<CredentialsResponse>(`appliance add ${name} --scope Monitoring`);
     rememberSecrets([credentials.client_secret]);
     return credentials;
   }
@@ -186,9 +186,9 @@ export class InstalledHub implements AsyncDisposable {
   }
 
   /** Asks for a token with curl on another host, as an appliance does. @returns the hub's answer */
-  async token(credentials: CredentialsAnswer): Promise<Readonly<Record<string, unknown>>> {
+  async token(credentials: CredentialsResponse): Promise<Readonly<Record<string, unknown>>> {
     const caFile = join(this.#folder, 'ca.pem');
-    await writeFile(caFile, await curl(this.neighbour, [`http://${this.host.address}:8480/ca.pem`]));
+    await writeFile(caFile, await runCurl(this.neighbour, [`http://${this.host.address}:8480/ca.pem`]));
     return requestToken(this.neighbour, { origin: `https://${this.host.address}:8443`, caFile }, credentials);
   }
 
@@ -210,7 +210,7 @@ export class InstalledHub implements AsyncDisposable {
 }
 
 /** What an installer writes for a portal. @param keys more of the portal's @param toml more sections */
-export function configuration(
+export function configurationText(
   { baseUrl, frontendUrl, clientId }: { baseUrl: string; frontendUrl: string; clientId: string },
   keys = '',
   toml = '',

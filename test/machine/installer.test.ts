@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import type { Finding } from '../../src/doctor/check-result.ts';
+import type { NamedCheckResult } from '../../src/doctor/check-result.ts';
 import { eventually } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
-import { InstalledHub, oneLine, onMachine } from './installed-hub.ts';
-import { ownPackage } from './packages.ts';
-import { Phone } from './phone.ts';
+import { InstalledHub, lineMatching, setUpMachine } from './installed-hub.ts';
+import { buildPackage } from './packages.ts';
+import { ScriptlessBrowser } from './scriptless-browser.ts';
 
 /** What docs/notices.md says that a hook can and can't do under systemd. */
 const HOOK = `#!/bin/sh
@@ -23,8 +23,8 @@ const METRICS = 'http://127.0.0.1:9480';
 /** One machine, with a hub that was started for the first time: what its installer does with it, in this order. */
 let hub: InstalledHub;
 
-onMachine(['/usr/bin/curl'], async (parts) => {
-  hub = parts.use(await InstalledHub.bootInstalled(await ownPackage(), { emulator: 'token_lifetime = "600s"' }));
+setUpMachine(['/usr/bin/curl'], async (parts) => {
+  hub = parts.use(await InstalledHub.bootInstalled(await buildPackage(), { emulator: 'token_lifetime = "600s"' }));
   // As docs/notices.md has it for what is secret.
   await hub.machine.write('/etc/latchkey/notify.env', 'LATCHKEY_NOTIFY_COMMAND=./notify\n', '600');
   await hub.machine.write(
@@ -46,7 +46,7 @@ describe('the setup code of an installed hub', () => {
     expect(await hub.latchkey('setup-code', 'guest')).toMatchObject({
       status: 1,
       stdout: '',
-      stderr: oneLine(/latchkey-admin/),
+      stderr: lineMatching(/latchkey-admin/),
     });
     expect(await hub.logged('page_never_opened')).toEqual([
       expect.objectContaining({ what_to_do: expect.stringContaining('latchkey setup-code') }),
@@ -56,7 +56,7 @@ describe('the setup code of an installed hub', () => {
 
   it('opens the page to a phone of the home network, and so does what a terminal shows, once', async () => {
     const code = (await hub.latchkey('setup-code')).stdout.trim();
-    using phone = await Phone.open(hub);
+    using phone = await ScriptlessBrowser.open(hub);
     expect((await phone.get('/')).status).toBe(401);
     expect(await phone.post('/sign-in', { code: code.toLowerCase(), next: '/' })).toMatchObject({ status: 303 });
     expect((await phone.get('/')).text).toContain('There are no appliances yet.');
@@ -66,10 +66,10 @@ describe('the setup code of an installed hub', () => {
     rememberSecrets([address.split('/').at(-1) ?? '']);
     expect(shown).toContain(code);
     expect(shown).toContain('█');
-    using another = await Phone.open(hub);
+    using another = await ScriptlessBrowser.open(hub);
     expect(await another.get(address)).toMatchObject({ status: 303 });
     expect((await another.get('/')).status).toBe(200);
-    using late = await Phone.open(hub);
+    using late = await ScriptlessBrowser.open(hub);
     expect((await late.get(address)).text).toContain('This sign-in address has been used');
 
     expect((await hub.latchkey('setup-code --rotate', 'installer')).status).toBe(0);
@@ -81,7 +81,7 @@ describe('the doctor of an installed hub', () => {
   /** What it says to a user, and of that what is not "ok". */
   async function examination(user: string) {
     const { status, stdout } = await hub.latchkey('doctor --json', user);
-    const { checks } = JSON.parse(stdout) as { checks: readonly Finding[] };
+    const { checks } = JSON.parse(stdout) as { checks: readonly NamedCheckResult[] };
     const lines = checks.map(({ name, result, detail }) => `${result} ${name}: ${detail}`);
     return { status, lines, notOk: lines.filter((line) => !line.startsWith('ok ')) };
   }

@@ -3,12 +3,12 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { PortalOnHost } from '../netns/portal-on-host.ts';
-import { stateOf } from '../support/hub-process.ts';
-import { whyNoMachine } from '../support/machine.ts';
+import { stateParameterOf } from '../support/hub-process.ts';
+import { machineSkipReason } from '../support/machine.ts';
 import type { Host } from '../support/netns.ts';
 import { stateFolder } from '../support/state-folder.ts';
-import { CONFIGURATION, configuration, InstalledHub, SECRET_FILE } from './installed-hub.ts';
-import { ownPackage } from './packages.ts';
+import { CONFIGURATION_FILE, configurationText, InstalledHub, SECRET_FILE } from './installed-hub.ts';
+import { buildPackage } from './packages.ts';
 
 const NAME = 'portal.test';
 const DNSMASQ = '/usr/sbin/dnsmasq';
@@ -19,7 +19,7 @@ const QUIET = 10;
 
 describe('a hub that boots before its network', () => {
   it('runs on without network and without DNS, says little, and refreshes when both are there', async (ctx) => {
-    const reason = await whyNoMachine([DNSMASQ, '/usr/bin/curl']);
+    const reason = await machineSkipReason([DNSMASQ, '/usr/bin/curl']);
     if (reason !== null) ctx.skip(reason);
     await using hub = await InstalledHub.boot();
     using folder = stateFolder();
@@ -28,14 +28,14 @@ describe('a hub that boots before its network', () => {
     const { machine, host } = hub;
     const dns = startDns(hub.neighbour);
     await machine.write('/etc/resolv.conf', `nameserver ${hub.neighbour.address}\n`);
-    await hub.dpkg(await ownPackage());
-    await machine.write(CONFIGURATION, configuration(portal, 'ca_file = "portal-ca.pem"'));
+    await hub.dpkg(await buildPackage());
+    await machine.write(CONFIGURATION_FILE, configurationText(portal, 'ca_file = "portal-ca.pem"'));
     await machine.write('/etc/latchkey/portal-ca.pem', readFileSync(caFile, 'utf8'));
     await machine.write(SECRET_FILE, portal.clientSecret, '600');
     await hub.start();
     const wallbox = await hub.addAppliance('wallbox');
-    const state = stateOf(await hub.beginPairing('wallbox'));
-    await portal.tell('POST', 'login', { state, user: 'demo' });
+    const state = stateParameterOf(await hub.beginPairing('wallbox'));
+    await portal.sendCommand('POST', 'login', { state, user: 'demo' });
     await expect.poll(async () => (await hub.appliance('wallbox')).state).toBe('active');
     await dns.stop();
 

@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import { InstalledHub, oneLine, onMachine, SECRET_FILE } from './installed-hub.ts';
-import { ownPackage } from './packages.ts';
+import { InstalledHub, lineMatching, SECRET_FILE, setUpMachine } from './installed-hub.ts';
+import { buildPackage } from './packages.ts';
 
 /** One machine; every test leaves the service stopped and well configured. */
 let hub: InstalledHub;
 
-onMachine([], async (parts) => {
+setUpMachine([], async (parts) => {
   hub = parts.use(await InstalledHub.boot());
-  await hub.dpkg(await ownPackage());
+  await hub.dpkg(await buildPackage());
   await hub.machine.sh('useradd --no-create-home guest');
 });
 
@@ -31,11 +31,11 @@ describe('a hub that is started by hand', () => {
     await hub.machine.sh('systemctl start latchkey', { seconds: 30 });
     const asRoot = (more: string) =>
       hub.machine.run(`CREDENTIALS_DIRECTORY=/etc/latchkey/credentials ${more} latchkey serve`);
-    expect(await asRoot('')).toMatchObject({ status: 1, stdout: '', stderr: oneLine(/8480|8443/) });
+    expect(await asRoot('')).toMatchObject({ status: 1, stdout: '', stderr: lineMatching(/8480|8443/) });
     expect(await asRoot('STATE_DIRECTORY=/var/lib/latchkey')).toMatchObject({
       status: 1,
       stdout: '',
-      stderr: oneLine(/\/var\/lib\/latchkey/),
+      stderr: lineMatching(/\/var\/lib\/latchkey/),
     });
     expect((await hub.status()).appliances).toEqual([]);
     expect(await restarts()).toEqual(['active', '0', '0']);
@@ -44,11 +44,15 @@ describe('a hub that is started by hand', () => {
 
   it('ends with one line as a user who may read neither the secret nor the state', async () => {
     const asGuest = (more: string) => hub.machine.run(`runuser -u guest -- env ${more} latchkey serve`);
-    expect(await asGuest('HOME=/tmp')).toMatchObject({ status: 1, stdout: '', stderr: oneLine(/client_secret_file/) });
+    expect(await asGuest('HOME=/tmp')).toMatchObject({
+      status: 1,
+      stdout: '',
+      stderr: lineMatching(/client_secret_file/),
+    });
     await hub.machine.sh(`install -o guest -m 600 ${SECRET_FILE} /srv/portal-home.secret`);
     const more =
       'HOME=/tmp LATCHKEY_PORTALS_HOME_CLIENT_SECRET_FILE=/srv/portal-home.secret STATE_DIRECTORY=/var/lib/latchkey';
-    expect(await asGuest(more)).toMatchObject({ status: 1, stdout: '', stderr: oneLine(/\/var\/lib\/latchkey/) });
+    expect(await asGuest(more)).toMatchObject({ status: 1, stdout: '', stderr: lineMatching(/\/var\/lib\/latchkey/) });
   });
 });
 

@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
 import { eventually } from '../support/hub-process.ts';
-import { CONFIGURATION, InstalledHub, oneLine, onMachine, SECRET_FILE } from './installed-hub.ts';
-import { ownPackage } from './packages.ts';
-import { type Look, Surfaces } from './surfaces.ts';
+import { CONFIGURATION_FILE, InstalledHub, lineMatching, SECRET_FILE, setUpMachine } from './installed-hub.ts';
+import { buildPackage } from './packages.ts';
+import { type SurfaceSnapshot, Surfaces } from './surfaces.ts';
 
 const OTHER_CLIENT = '6a5a5b0e-3c1f-4e0b-8d33-52a5d0c7a911';
 /** The hub's state directory is on a disk of its own, with a file beside it that takes the room. */
@@ -14,8 +14,8 @@ let surfaces: Surfaces;
 /** What of the doctor's checks is of the hub, and not of this machine. */
 const OF_HUB = /^(configuration|credentials|state|store|disk\.state|hub|portal)/;
 
-onMachine([], async (parts) => {
-  hub = parts.use(await InstalledHub.bootInstalled(await ownPackage(), { emulator: 'token_lifetime = "600s"' }));
+setUpMachine([], async (parts) => {
+  hub = parts.use(await InstalledHub.bootInstalled(await buildPackage(), { emulator: 'token_lifetime = "600s"' }));
   await hub.machine.sh(
     `mkdir -p ${DISK} /var/lib/private/latchkey && chmod 700 /var/lib/private
      mount -t tmpfs -o size=80m tmpfs ${DISK} && mkdir -m 700 ${DISK}/state
@@ -39,7 +39,7 @@ it('says the same on every surface of a wrong secret, from the change of its fil
   const restart = 'sudo systemctl restart latchkey';
   const reloaded = await surfaces.during('the right secret, and a reload', async () => {
     await hub.machine.write(SECRET_FILE, `${right}\n`, '600');
-    const refused = oneLine(new RegExp(`another content of ${SECRET_FILE}.*${restart}`));
+    const refused = lineMatching(new RegExp(`another content of ${SECRET_FILE}.*${restart}`));
     expect.soft(await hub.latchkey('reload')).toMatchObject({ status: 1, stderr: refused });
   });
   expect.soft(told(reloaded)).toEqual({ disagreements: [], codes: ['misconfigured'], found: ['credentials'] });
@@ -103,7 +103,7 @@ it('says the same on every surface of a portal that is away, and is back for all
 it('says the same on every surface of a wrong client_id, until a reload mends it', async () => {
   const wrong = await surfaces.during('a wrong client_id', async () => {
     await hub.machine.sh(
-      `cp ${CONFIGURATION} /root/right.toml; sed -i 's/^client_id = .*/client_id = "${OTHER_CLIENT}"/' ${CONFIGURATION}`,
+      `cp ${CONFIGURATION_FILE} /root/right.toml; sed -i 's/^client_id = .*/client_id = "${OTHER_CLIENT}"/' ${CONFIGURATION_FILE}`,
     );
     await hub.machine.sh('systemctl reload latchkey', { seconds: 30 });
     await hub.machine.run('latchkey pair wallbox --no-wait');
@@ -111,7 +111,7 @@ it('says the same on every surface of a wrong client_id, until a reload mends it
   expect.soft(told(wrong)).toEqual({ disagreements: [], codes: ['portal_changed', 'pairing_failed'], found: [] });
   const mended = await surfaces.during(
     'the right client_id, and a reload',
-    () => hub.machine.sh(`cp /root/right.toml ${CONFIGURATION}; systemctl reload latchkey`, { seconds: 30 }),
+    () => hub.machine.sh(`cp /root/right.toml ${CONFIGURATION_FILE}; systemctl reload latchkey`, { seconds: 30 }),
     isWell,
   );
   expect.soft(told(mended).disagreements).toEqual([]);
@@ -135,7 +135,7 @@ it('says the same on every surface of a restored backup whose refresh token was 
 });
 
 /** What was told in the end, and in which looks surfaces disagreed. */
-function told(looks: readonly Look[]) {
+function told(looks: readonly SurfaceSnapshot[]) {
   const last = looks.at(-1);
   return {
     disagreements: looks.flatMap(({ at, disagreements }) => disagreements.map((one) => `${Math.round(at)} ms: ${one}`)),
@@ -145,10 +145,10 @@ function told(looks: readonly Look[]) {
 }
 
 /** In the end nothing is wrong, on any surface. */
-function expectWell(looks: readonly Look[]): void {
+function expectWell(looks: readonly SurfaceSnapshot[]): void {
   expect.soft(told(looks)).toMatchObject({ codes: [], found: [] });
 }
 
-function isWell(last: Look): boolean {
+function isWell(last: SurfaceSnapshot): boolean {
   return last.status?.conditions.length === 0;
 }

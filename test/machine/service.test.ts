@@ -1,17 +1,17 @@
 import { describe, expect, it } from 'vitest';
-import type { CredentialsAnswer } from '../../src/control/messages.ts';
+import type { CredentialsResponse } from '../../src/control/messages.ts';
 import type { LoggedRequest } from '../../src/emulator/http/logged-request.ts';
 import { OBSERVER_TOOLS, observeWithZeroconf } from '../netns/observers.ts';
 import { eventually } from '../support/hub-process.ts';
-import { CONFIGURATION, InstalledHub, oneLine, onMachine, SECRET_FILE } from './installed-hub.ts';
-import { ownPackage } from './packages.ts';
+import { CONFIGURATION_FILE, InstalledHub, lineMatching, SECRET_FILE, setUpMachine } from './installed-hub.ts';
+import { buildPackage } from './packages.ts';
 
 /** One machine for all of it: every test leaves a running hub behind, with the grant of the first pairing. */
 let hub: InstalledHub;
-let wallbox: CredentialsAnswer;
+let wallbox: CredentialsResponse;
 
-onMachine([...OBSERVER_TOOLS, '/usr/bin/curl'], async (parts) => {
-  hub = parts.use(await InstalledHub.bootInstalled(await ownPackage(), { emulator: 'token_lifetime = "600s"' }));
+setUpMachine([...OBSERVER_TOOLS, '/usr/bin/curl'], async (parts) => {
+  hub = parts.use(await InstalledHub.bootInstalled(await buildPackage(), { emulator: 'token_lifetime = "600s"' }));
   wallbox = await hub.startWith('wallbox');
 });
 
@@ -78,7 +78,7 @@ describe('a hub as a service', () => {
     await hub.addAppliance('heat-pump');
     const link = await hub.beginPairing('heat-pump');
     const pid = await hub.machine.property('latchkey', 'MainPID');
-    await hub.machine.sh(`sed -i 's/^name = .*/name = "Attic hub"/' ${CONFIGURATION}`);
+    await hub.machine.sh(`sed -i 's/^name = .*/name = "Attic hub"/' ${CONFIGURATION_FILE}`);
     await hub.machine.sh('systemctl reload latchkey');
     expect((await hub.status()).hub.name).toMatch(/^Attic hub/);
     expect(await hub.machine.property('latchkey', 'MainPID')).toBe(pid);
@@ -90,27 +90,27 @@ describe('a hub as a service', () => {
 
   it('refuses a wrong one in one line, and keeps the one before', async () => {
     await hub.machine.sh(
-      `cp ${CONFIGURATION} /root/right.toml; sed -i 's/^name = .*/nmae = "Attic hub"/' ${CONFIGURATION}`,
+      `cp ${CONFIGURATION_FILE} /root/right.toml; sed -i 's/^name = .*/nmae = "Attic hub"/' ${CONFIGURATION_FILE}`,
     );
     expect((await hub.machine.run('systemctl reload latchkey')).status).not.toBe(0);
     const refusals = (await hub.machine.journal('latchkey')).filter((line) => line.includes('nmae'));
     expect(refusals.length).toBeGreaterThan(0);
-    expect(await hub.latchkey('reload')).toMatchObject({ status: 1, stdout: '', stderr: oneLine(/hub\.nmae/) });
+    expect(await hub.latchkey('reload')).toMatchObject({ status: 1, stdout: '', stderr: lineMatching(/hub\.nmae/) });
     expect((await hub.status()).hub.name).toMatch(/^Attic hub/);
     expect(await hub.machine.property('latchkey', 'ActiveState')).toBe('active');
-    await hub.machine.sh(`cp /root/right.toml ${CONFIGURATION}; systemctl reload latchkey`);
+    await hub.machine.sh(`cp /root/right.toml ${CONFIGURATION_FILE}; systemctl reload latchkey`);
   });
 
   it('reloads nothing while a secret is another than systemd has loaded, and says which, and what to do', async () => {
     const right = await hub.machine.sh(`cat ${SECRET_FILE}`);
     await hub.machine.write(SECRET_FILE, 'another-secret\n', '600');
     await hub.machine.sh(
-      `cp ${CONFIGURATION} /root/right.toml; sed -i 's/^name = .*/name = "Garden hub"/' ${CONFIGURATION}`,
+      `cp ${CONFIGURATION_FILE} /root/right.toml; sed -i 's/^name = .*/name = "Garden hub"/' ${CONFIGURATION_FILE}`,
     );
     const words = new RegExp(`another content of ${SECRET_FILE}.*systemctl restart latchkey`);
     expect((await hub.machine.run('systemctl reload latchkey')).status).not.toBe(0);
     expect(await hub.machine.journal('latchkey')).toContainEqual(expect.stringMatching(words));
-    expect(await hub.latchkey('reload')).toMatchObject({ status: 1, stdout: '', stderr: oneLine(words) });
+    expect(await hub.latchkey('reload')).toMatchObject({ status: 1, stdout: '', stderr: lineMatching(words) });
     expect(await hub.machine.sh('latchkey doctor || true')).toMatch(words);
     expect((await hub.status()).hub.name).toMatch(/^Attic hub/);
     expect(await hub.machine.property('latchkey', 'ActiveState')).toBe('active');
@@ -122,7 +122,7 @@ describe('a hub as a service', () => {
     expect(problem).toMatchObject({ code: 'misconfigured', message: expect.stringContaining(SECRET_FILE) });
 
     await hub.machine.write(SECRET_FILE, `${right}\n`, '600');
-    await hub.machine.sh(`cp /root/right.toml ${CONFIGURATION}`);
+    await hub.machine.sh(`cp /root/right.toml ${CONFIGURATION_FILE}`);
     await hub.machine.sh('systemctl restart latchkey', { seconds: 30 });
     await hub.machine.sh('latchkey refresh wallbox');
     expect((await hub.appliance('wallbox')).problem).toBeNull();
@@ -134,7 +134,7 @@ describe('a hub as a service', () => {
   it('tells a member of latchkey-admin who reloads that a changed secret takes a restart', async () => {
     await hub.machine.sh('useradd householder --groups latchkey-admin');
     const reload = await hub.latchkey('reload', 'householder');
-    expect(reload).toMatchObject({ status: 0, stderr: oneLine(/only root can see .* restart/) });
+    expect(reload).toMatchObject({ status: 0, stderr: lineMatching(/only root can see .* restart/) });
   });
 
   it('says goodbye when it is stopped, and ends the refresh under way', async () => {

@@ -1,17 +1,17 @@
 import { describe, expect, it } from 'vitest';
-import type { CredentialsAnswer } from '../../src/control/messages.ts';
+import type { CredentialsResponse } from '../../src/control/messages.ts';
 import { eventually } from '../support/hub-process.ts';
-import { InstalledHub, onMachine, SECRET_FILE } from './installed-hub.ts';
-import { ownPackage } from './packages.ts';
+import { InstalledHub, SECRET_FILE, setUpMachine } from './installed-hub.ts';
+import { buildPackage } from './packages.ts';
 
 const DROP_IN = '/etc/systemd/system/latchkey.service.d/test.conf';
 
 /** One machine; every test leaves a running hub with a paired appliance. */
 let hub: InstalledHub;
-let wallbox: CredentialsAnswer;
+let wallbox: CredentialsResponse;
 
-onMachine(['/usr/bin/curl'], async (parts) => {
-  hub = parts.use(await InstalledHub.bootInstalled(await ownPackage()));
+setUpMachine(['/usr/bin/curl'], async (parts) => {
+  hub = parts.use(await InstalledHub.bootInstalled(await buildPackage()));
   wallbox = await hub.startWith('wallbox');
 });
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { InstalledHub, onMachine } from './installed-hub.ts';
-import { ownPackage } from './packages.ts';
+import { InstalledHub, setUpMachine } from './installed-hub.ts';
+import { buildPackage } from './packages.ts';
 
 /** The most that the hub takes until it is ready, in starts of an empty program on the same machine; on an idle one it takes 8. */
 const MAX_STARTS = 40;
@@ -11,8 +11,8 @@ const FORGET = 'systemctl stop latchkey && rm -rf /var/lib/latchkey/* /var/cache
 
 let hub: InstalledHub;
 
-onMachine([], async (parts) => {
-  hub = parts.use(await InstalledHub.bootInstalled(await ownPackage()));
+setUpMachine([], async (parts) => {
+  hub = parts.use(await InstalledHub.bootInstalled(await buildPackage()));
 });
 
 describe('the service', () => {

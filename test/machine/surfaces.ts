@@ -2,15 +2,15 @@
 import { appendFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import * as v from 'valibot';
-import { type StatusAnswer, statusAnswer } from '../../src/control/messages.ts';
+import { type StatusResponse, statusResponseSchema } from '../../src/control/messages.ts';
 import type { Condition } from '../../src/core/health/condition.ts';
 import { statusLine } from '../../src/daemon/status-line.ts';
-import type { Finding } from '../../src/doctor/check-result.ts';
-import { hubHealth, severityOf } from '../../src/page/overview/health.ts';
+import type { NamedCheckResult } from '../../src/doctor/check-result.ts';
+import { displaySeverity, hubHealth } from '../../src/page/overview/health.ts';
 import { en } from '../../src/page/texts/en.ts';
+import { scaleDeadline } from '../support/deadlines.ts';
 import { eventually } from '../support/hub-process.ts';
 import { logFile, rememberSecrets } from '../support/logs.ts';
-import { patient } from '../support/patience.ts';
 import type { InstalledHub } from './installed-hub.ts';
 
 const SCRIPT = '/root/look';
@@ -33,10 +33,10 @@ for file in *; do printf '\\n<<<%s>>>\\n' "$file"; cat "$file"; done
 const LINE_DELAY = 5000;
 
 /** What `status --json` says. */
-type Status = Omit<StatusAnswer, 'conditions'> & { readonly conditions: readonly Condition[] };
+type Status = Omit<StatusResponse, 'conditions'> & { readonly conditions: readonly Condition[] };
 
 /** What all surfaces said at a moment. */
-export interface Look {
+export interface SurfaceSnapshot {
   /** When it was asked, in ms since the first one. */
   readonly at: number;
   /** The hub's own judgement; null where there was none, or where it changed while the surfaces were asked. */
@@ -45,7 +45,7 @@ export interface Look {
   readonly later: Status | null;
   readonly said: Readonly<Record<string, string>>;
   /** What the doctor finds amiss beside the hub's conditions. */
-  readonly found: readonly Finding[];
+  readonly found: readonly NamedCheckResult[];
   readonly disagreements: readonly string[];
 }
 
@@ -76,7 +76,7 @@ export class Surfaces {
       { input: code },
     );
     // What came before the first look, such as a start, may not be in systemd's line yet.
-    await eventually(async () => (await this.look()).disagreements.length === 0);
+    await eventually(async () => (await this.takeSnapshot()).disagreements.length === 0);
   }
 
   /**
@@ -86,9 +86,9 @@ export class Surfaces {
   async during(
     what: string,
     happens: () => Promise<unknown>,
-    isOver: (last: Look) => boolean = () => true,
-  ): Promise<Look[]> {
-    const looks: Look[] = [];
+    isOver: (last: SurfaceSnapshot) => boolean = () => true,
+  ): Promise<SurfaceSnapshot[]> {
+    const looks: SurfaceSnapshot[] = [];
     let ended = Number.POSITIVE_INFINITY;
     const all = happens().finally(() => {
       ended = performance.now();
@@ -98,8 +98,8 @@ export class Surfaces {
       const [last] = looks.slice(-1);
       return last?.status != null && isOver(last);
     };
-    while (performance.now() < ended + 10_000 || (!isSeen() && performance.now() < ended + patient(10_000))) {
-      looks.push(await this.look());
+    while (performance.now() < ended + 10_000 || (!isSeen() && performance.now() < ended + scaleDeadline(10_000))) {
+      looks.push(await this.takeSnapshot());
       await sleep(1500);
     }
     await appendFile(logFile('surfaces'), [`# ${what}`, ...looks.map(inOneLine), ''].join('\n'), { mode: 0o600 });
@@ -107,7 +107,7 @@ export class Surfaces {
     return looks;
   }
 
-  async look(): Promise<Look> {
+  async takeSnapshot(): Promise<SurfaceSnapshot> {
     const at = performance.now() - this.#begun;
     const { stdout } = await this.#hub.machine.run(SCRIPT);
     const said: Record<string, string> = {};
@@ -128,7 +128,7 @@ export class Surfaces {
     return { at, status: steady, later, said, found, disagreements };
   }
 
-  #compare(at: number, status: Status, said: Readonly<Record<string, string>>, checks: Finding[]): string[] {
+  #compare(at: number, status: Status, said: Readonly<Record<string, string>>, checks: NamedCheckResult[]): string[] {
     const { hub, appliances, conditions, notices } = status;
     const { text = '', exit = '', jsonExit = '', page = '', metrics = '', line = '' } = said;
     const wrong: string[] = [];
@@ -141,11 +141,11 @@ export class Surfaces {
     expect(codes(hub.problems ?? []) === codes(ofHub), `hub.problems are ${codes(hub.problems ?? [])}`);
 
     const health = hubHealth(conditions, appliances, en);
-    expect(page.includes(`<h1 id="health">${health.sentence.replaceAll("'", '&#39;')}</h1>`), 'headline');
+    expect(page.includes(`<h1 id="health">${health.headline.replaceAll("'", '&#39;')}</h1>`), 'headline');
     for (const { name } of appliances) {
       const own = conditions.filter(({ appliance }) => appliance === name);
       const [, icon] = new RegExp(`id="appliance-${name}"[\\s\\S]*?<p class="state (\\w+)"`).exec(page) ?? [];
-      expect(icon === severityOf(own[0]), `the page's row of ${name} is ${icon}`);
+      expect(icon === displaySeverity(own[0]), `the page's row of ${name} is ${icon}`);
       const results = checks.filter(({ name: check }) => check === `appliance.${name}`).map(({ result }) => result);
       const expected = own.length === 0 ? ['ok'] : own.map(({ severity }) => RESULTS[severity]);
       expect(results.join() === expected.join(), `the doctor says ${results} of ${name}`);
@@ -177,11 +177,11 @@ export class Surfaces {
 const RESULTS = { error: 'fail', warning: 'warn', info: 'ok' } as const;
 
 function statusOf(text = ''): Status | null {
-  return text.trim() === '' ? null : (v.parse(statusAnswer, JSON.parse(text)) as Status);
+  return text.trim() === '' ? null : (v.parse(statusResponseSchema, JSON.parse(text)) as Status);
 }
 
-function findings(text = ''): Finding[] {
-  return text.trim() === '' ? [] : (JSON.parse(text) as { checks: Finding[] }).checks;
+function findings(text = ''): NamedCheckResult[] {
+  return text.trim() === '' ? [] : (JSON.parse(text) as { checks: NamedCheckResult[] }).checks;
 }
 
 function judgementOf({ conditions, notices, appliances }: Status): string {
@@ -201,7 +201,7 @@ function count(metrics: string, family: string): number {
   return metrics.match(new RegExp(`^${family}\\{.* 1$`, 'gm'))?.length ?? 0;
 }
 
-function inOneLine({ at, status, later, said, found, disagreements }: Look): string {
+function inOneLine({ at, status, later, said, found, disagreements }: SurfaceSnapshot): string {
   const shown = status ?? later;
   const [, headline] = /<h1 id="health">([^<]*)/.exec(said['page'] ?? '') ?? [];
   const [, row] = /<p class="state .*?<span>([^<]*)</.exec(said['page'] ?? '') ?? [];

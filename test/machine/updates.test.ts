@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import type { CredentialsAnswer } from '../../src/control/messages.ts';
+import type { CredentialsResponse } from '../../src/control/messages.ts';
 import { eventually } from '../support/hub-process.ts';
-import { CONFIGURATION, InstalledHub, onMachine } from './installed-hub.ts';
-import { type Package, update } from './packages.ts';
+import { CONFIGURATION_FILE, InstalledHub, setUpMachine } from './installed-hub.ts';
+import { type DebPackage, updatePackages } from './packages.ts';
 
 /** What lies outside of the package's reach: logs, and what dpkg and systemd note of their own work. */
 const NOT_OURS = [
@@ -16,12 +16,12 @@ const OUR_PROCESSES = "find /proc -maxdepth 2 -name exe -lname '/usr/lib/latchke
 
 /** One machine for its whole life: every test leaves the package in the state in which the next one finds it. */
 let hub: InstalledHub;
-let packages: { readonly from: Package; readonly to: Package };
+let packages: { readonly from: DebPackage; readonly to: DebPackage };
 let filesBefore: ReadonlySet<string>;
-let wallbox: CredentialsAnswer;
+let wallbox: CredentialsResponse;
 
-onMachine(['/usr/bin/curl'], async (parts) => {
-  packages = await update();
+setUpMachine(['/usr/bin/curl'], async (parts) => {
+  packages = await updatePackages();
   hub = parts.use(await InstalledHub.boot());
   filesBefore = await files();
   await hub.install(packages.from);
@@ -30,7 +30,7 @@ onMachine(['/usr/bin/curl'], async (parts) => {
 
 describe('the package', () => {
   it('is updated without losing a grant, a pairing under way, a secret, the hub id or the CA', async () => {
-    await hub.machine.sh(`echo '# a note of the installer' >>${CONFIGURATION}`);
+    await hub.machine.sh(`echo '# a note of the installer' >>${CONFIGURATION_FILE}`);
     await hub.addAppliance('heat-pump');
     const link = await hub.beginPairing('heat-pump');
     const before = await hub.status();
@@ -53,7 +53,7 @@ describe('the package', () => {
     expect(await hub.whoami(String(token))).toBe('200');
     expect((await hub.appliance('heat-pump')).authorize_url).toBe(link.href);
     expect(await hub.logIn(link)).toContain('is connected');
-    expect(await hub.machine.sh(`tail -n 1 ${CONFIGURATION}`)).toBe('# a note of the installer');
+    expect(await hub.machine.sh(`tail -n 1 ${CONFIGURATION_FILE}`)).toBe('# a note of the installer');
     expect(await hub.machine.sh('ls /var/lib/latchkey/upgrades')).toContain(packages.from.version);
   });
 

@@ -3,17 +3,17 @@ import { mkdir, mkdtemp, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
-import type { ApplianceAnswer, HubAnswer } from '../../src/control/messages.ts';
+import type { ApplianceResponse, HubResponse } from '../../src/control/messages.ts';
 import type { Emulator } from '../../src/emulator/index.ts';
-import { fetchParts, VirtualMachine } from '../chaos/virtual-machine.ts';
+import { fetchGuestFiles, VirtualMachine } from '../chaos/virtual-machine.ts';
+import { scaleDeadline } from '../support/deadlines.ts';
 import { eventually } from '../support/hub-process.ts';
 import { debian } from '../support/machine.ts';
-import { patient } from '../support/patience.ts';
-import { ownPackage } from './packages.ts';
+import { buildPackage } from './packages.ts';
 
 const run = promisify(execFile);
 /** How the machine sees the one that it runs on. */
-export const HOST = '10.0.2.2';
+export const HOST_ADDRESS = '10.0.2.2';
 
 const SHELL = `[Unit]
 Description=A shell for the test on the console
@@ -38,7 +38,7 @@ WantedBy=multi-user.target
 `;
 
 /** A whole machine, emulated, with the package installed and this emulator for its portal. Its clock stands in 1970. */
-export async function bootWholeMachine({
+export async function bootEmulatedMachine({
   baseUrl,
   frontendUrl,
   clientId,
@@ -60,8 +60,8 @@ export async function bootWholeMachine({
   await put('etc/systemd/system/no-clock.service', NO_CLOCK);
   await put('etc/hostname', 'hub\n');
 
-  const { kernel, modules, busybox } = await fetchParts();
-  const { path } = await ownPackage();
+  const { kernel, modules, busybox } = await fetchGuestFiles();
+  const { path } = await buildPackage();
   const script = join(import.meta.dirname, 'whole-machine.sh');
   const isolated = [
     '--mount',
@@ -75,7 +75,7 @@ export async function bootWholeMachine({
     modules,
     busybox,
   ];
-  await run('unshare', isolated, { timeout: patient(60_000) });
+  await run('unshare', isolated, { timeout: scaleDeadline(60_000) });
   const disk = ['-drive', `file=${join(directory, 'disk')},format=raw,if=virtio,cache=unsafe`];
   const append = [
     '-append',
@@ -84,7 +84,7 @@ export async function bootWholeMachine({
   const boots = ['-kernel', kernel, '-initrd', join(directory, 'initrd'), ...append, ...disk];
   const machine = await VirtualMachine.start(directory, 60_000, boots, 120);
   try {
-    await say(machine, 'ip link set eth0 up; ip addr add 10.0.2.15/24 dev eth0');
+    await runChecked(machine, 'ip link set eth0 up; ip addr add 10.0.2.15/24 dev eth0');
   } catch (error) {
     await machine[Symbol.asyncDispose]();
     throw error;
@@ -93,25 +93,27 @@ export async function bootWholeMachine({
 }
 
 /** What a command that has to succeed says. */
-export async function say(machine: VirtualMachine, command: string): Promise<string> {
+export async function runChecked(machine: VirtualMachine, command: string): Promise<string> {
   const { status, output } = await machine.run(command);
   if (status !== 0) throw new Error(`${command}: exit status ${status}: ${output}`);
   return output;
 }
 
 /** What `status` says in it. */
-export async function statusOf(machine: VirtualMachine): Promise<{ hub: HubAnswer; appliances: ApplianceAnswer[] }> {
-  return JSON.parse(await say(machine, 'latchkey status --json 2>/dev/null'));
+export async function readHubStatus(
+  machine: VirtualMachine,
+): Promise<{ hub: HubResponse; appliances: ApplianceResponse[] }> {
+  return JSON.parse(await runChecked(machine, 'latchkey status --json 2>/dev/null'));
 }
 
 /** Lets the daemon run a line of JavaScript, through Node's own debugger. */
 export async function evaluate(machine: VirtualMachine, pid: string, expression: string): Promise<void> {
-  await say(machine, `kill -USR1 ${pid}`);
+  await runChecked(machine, `kill -USR1 ${pid}`);
   await eventually(async () => (await machine.run('curl -sf http://127.0.0.1:9229/json >/dev/null')).status === 0);
   const script = [
     "const [{ webSocketDebuggerUrl }] = await (await fetch('http://127.0.0.1:9229/json')).json()",
     'const socket = new WebSocket(webSocketDebuggerUrl)',
     `socket.onopen = () => { socket.send(JSON.stringify({ id: 1, method: 'Runtime.evaluate', params: { expression: '${expression}' } })); setTimeout(() => process.exit(), 500) }`,
   ].join('; ');
-  await say(machine, `/usr/lib/latchkey/bin/node --input-type=module -e "${script}"`);
+  await runChecked(machine, `/usr/lib/latchkey/bin/node --input-type=module -e "${script}"`);
 }

@@ -1,13 +1,13 @@
 import { expect, it } from 'vitest';
 import type { Log, LogFields } from '../../src/core/log.ts';
 import { MdnsAdvertiser } from '../../src/mdns/announcing/advertiser.ts';
-import type { Lan } from '../../src/mdns/networks/lan-watch.ts';
+import type { LanState } from '../../src/mdns/networks/lan-watch.ts';
 import { systemRandom } from '../../src/system/random.ts';
 import { FakeTime } from '../support/fake-time.ts';
 import { logTo } from '../support/log-to.ts';
 
 /** A network in which mDNS can't be spoken: no interface of this machine has the address. */
-const DEAF: Lan = {
+const DEAF: LanState = {
   address: { address: '198.51.100.9', family: 'IPv4', interface: 'eth9', loopback: false },
   addresses: ['198.51.100.9'],
   segments: [
@@ -16,24 +16,24 @@ const DEAF: Lan = {
       addresses: [{ family: 'IPv4', address: '198.51.100.9' }],
     },
   ],
-  attached: [],
+  interfaceCidrs: [],
 };
-const AWAY: Lan = { address: null, addresses: [], segments: [], attached: [] };
+const AWAY: LanState = { address: null, addresses: [], segments: [], interfaceCidrs: [] };
 
 it('says once what keeps the hub from being announced, and tries again quietly, until the network is another', async () => {
   const { announcing, lines, time } = begun();
-  expect(announcing.waitingFor).toBe('no address on the home network yet');
-  await announcing.follow(DEAF);
+  expect(announcing.announcementProblem).toBe('no address on the home network yet');
+  await announcing.update(DEAF);
   for (let times = 0; times < 5; times++) {
     await time.pass(5000);
-    await announcing.follow(DEAF);
+    await announcing.update(DEAF);
   }
   expect(lines.map(({ event }) => event)).toEqual(['announcement_failed']);
   expect(lines[0]?.fields).toMatchObject({ error: expect.stringContaining('198.51.100.9'), retry_in: 5 });
-  expect(announcing.waitingFor).toMatch(/^can't speak mDNS \(UDP port 5353\) at 198\.51\.100\.9: /);
-  expect(announcing.taken).toBeNull();
-  await announcing.follow(AWAY);
-  expect(announcing.waitingFor).toBe('no address on the home network yet');
+  expect(announcing.announcementProblem).toMatch(/^can't speak mDNS \(UDP port 5353\) at 198\.51\.100\.9: /);
+  expect(announcing.idConflict).toBeNull();
+  await announcing.update(AWAY);
+  expect(announcing.announcementProblem).toBe('no address on the home network yet');
   await announcing[Symbol.asyncDispose]();
   expect(lines).toHaveLength(1);
 });
@@ -41,13 +41,13 @@ it('says once what keeps the hub from being announced, and tries again quietly, 
 it('has nobody to tell on loopback, and says where no interface has a configured address', async () => {
   const { announcing, lines } = begun();
   const address = { address: '127.0.0.1', family: 'IPv4', interface: 'lo', loopback: true } as const;
-  await announcing.follow({ ...AWAY, address });
-  expect(announcing.waitingFor).toBeNull();
-  await announcing.follow({
+  await announcing.update({ ...AWAY, address });
+  expect(announcing.announcementProblem).toBeNull();
+  await announcing.update({
     ...AWAY,
     address: { ...address, address: '203.0.113.4', interface: null, loopback: false },
   });
-  expect(announcing.waitingFor).toContain('203.0.113.4');
+  expect(announcing.announcementProblem).toContain('203.0.113.4');
   await announcing[Symbol.asyncDispose]();
   expect(lines).toEqual([]);
 });
@@ -57,15 +57,15 @@ it('writes no more than ten lines an hour, however often the network is another'
   for (let number = 1; number <= 20; number++) {
     const ipv4 = `198.51.100.${number}`;
     const interfaces = [{ name: `eth${number}`, ipv4, ipv6: false, epoch: '' }];
-    await announcing.follow({
+    await announcing.update({
       ...DEAF,
       segments: [{ interfaces, addresses: [{ family: 'IPv4', address: ipv4 }] }],
     });
   }
   expect(lines).toHaveLength(10);
-  await announcing.follow(AWAY);
+  await announcing.update(AWAY);
   await time.pass(3_600_000);
-  await announcing.follow(DEAF);
+  await announcing.update(DEAF);
   expect(lines).toHaveLength(11);
   await announcing[Symbol.asyncDispose]();
 });
@@ -82,7 +82,7 @@ function begun() {
     txt: () => ({}),
     timers: time,
     random: systemRandom,
-    isCopy: async () => false,
+    isClone: async () => false,
     log,
   });
   return { announcing, lines, time };

@@ -1,24 +1,29 @@
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { announceOn, change, HUB, says } from '../netns/announced.ts';
-import { keepMdnsPort } from '../netns/mdns-port.ts';
-import { OBSERVER_TOOLS, observeWithZeroconf, type Sighting, startAvahi } from '../netns/observers.ts';
-import { createLan, type Host, whyNoLan } from '../support/netns.ts';
-import { needs } from '../support/set-up.ts';
+import {
+  announceOn,
+  changeAnnouncement,
+  DEFAULT_ANNOUNCEMENT,
+  waitForAnnouncerEvent,
+} from '../netns/announcer-process.ts';
+import { occupyMdnsPort } from '../netns/mdns-port.ts';
+import { OBSERVER_TOOLS, observeWithZeroconf, type ResolvedService, startAvahi } from '../netns/observers.ts';
+import { createLan, type Host, lanSkipReason } from '../support/netns.ts';
+import { skipIfUnavailable } from '../support/set-up.ts';
 
 /** All that there is to know of the hub, on a network with IPv4 and IPv6. */
-const SEEN: Omit<Sighting, 'at'> = {
+const SEEN: Omit<ResolvedService, 'at'> = {
   instanceName: 'Cellar hub',
   host: '4f2a9c.local',
   addresses: ['10.77.0.1', 'fd77::1'],
   port: 8443,
-  txt: { txtvers: '1', id: '4f2a9c', ...HUB.txt },
+  txt: { txtvers: '1', id: '4f2a9c', ...DEFAULT_ANNOUNCEMENT.txt },
 };
 
 /** The same, as avahi-browse resolves it: to one address. */
 const BROWSED = { ...SEEN, addresses: ['10.77.0.1'] };
 
-needs(() => whyNoLan(OBSERVER_TOOLS));
+skipIfUnavailable(() => lanSkipReason(OBSERVER_TOOLS));
 
 describe('on a network with other hosts, the hub', () => {
   it('is found and resolved over IPv4 and IPv6 by who was already looking, and leaves with a goodbye', async () => {
@@ -31,7 +36,7 @@ describe('on a network with other hosts, the hub', () => {
       { seen: BROWSED, by: avahi.browse() },
     ];
     const announcing = announceOn(hub);
-    await says(announcing, 'ready');
+    await waitForAnnouncerEvent(announcing, 'ready');
 
     for (const { seen, by } of observers) {
       const { at: _, ...found } = await by.found();
@@ -47,7 +52,7 @@ describe('on a network with other hosts, the hub', () => {
     const { hub, observer } = lan.hosts;
     await addInterface(hub, 'docker0', '172.17.0.1/16');
     await addInterface(hub, 'wg0', '10.9.0.1/24');
-    await says(announceOn(hub, { repeats: false }), 'ready');
+    await waitForAnnouncerEvent(announceOn(hub, { repeats: false }), 'ready');
     expect(await mdnsInterfaces(hub)).toEqual(['eth0']);
     const watching = [await observeWithZeroconf(observer), await observeWithZeroconf(observer, observer.address6)];
     for (const one of watching) expect(await one.found()).toMatchObject(SEEN);
@@ -61,7 +66,7 @@ describe('on a network with other hosts, the hub', () => {
   ] as const)('answers a simple resolver over %s, which asks from a port of its own', async (_, family, group) => {
     await using lan = await createLan(['hub', 'observer']);
     const { hub, observer } = lan.hosts;
-    await says(announceOn(hub, { repeats: false }), 'ready');
+    await waitForAnnouncerEvent(announceOn(hub, { repeats: false }), 'ready');
     const script = join(import.meta.dirname, '../netns/one-shot-query.py');
     const answer = await observer.run('/usr/bin/python3', [script, '4f2a9c.local.', observer[family], group]);
     expect(JSON.parse(answer)).toMatchObject({
@@ -78,7 +83,7 @@ describe('on a network with other hosts, the hub', () => {
     await hub.run('ip', ['-4', 'addr', 'flush', 'dev', 'eth0']);
     const watching = await observeWithZeroconf(observer, observer.address6);
     const announcing = announceOn(hub);
-    await says(announcing, 'ready');
+    await waitForAnnouncerEvent(announcing, 'ready');
     expect(await watching.found()).toMatchObject({ ...SEEN, addresses: [hub.address6] });
     expect(await announcing.stop('SIGTERM')).toBe(0);
     await watching.gone('Cellar hub');
@@ -91,13 +96,13 @@ describe('when things change, the hub', () => {
     const { hub, other, observer } = lan.hosts;
     const watching = await observeWithZeroconf(observer);
     const announcing = announceOn(hub);
-    await says(announcing, 'ready');
+    await waitForAnnouncerEvent(announcing, 'ready');
     await watching.found();
     await hub.plug('down');
     await hub.plug('up');
     const early = announceOn(other, { instanceName: 'Attic hub', id: 'bbbb11' });
-    await says(early, 'started');
-    change(announcing);
+    await waitForAnnouncerEvent(early, 'started');
+    changeAnnouncement(announcing);
     await other.run('sleep', ['0.3']);
     expect(await Promise.all([announcing.stop('SIGTERM'), early.stop('SIGTERM')])).toEqual([0, 0]);
     await watching.gone('Cellar hub');
@@ -109,9 +114,9 @@ describe('where there is no mDNS, the hub', () => {
   it('says which program port 5353 is kept from, and is announced over the other protocol', async () => {
     await using lan = await createLan(['hub', 'observer']);
     const { hub, observer } = lan.hosts;
-    await keepMdnsPort(hub);
+    await occupyMdnsPort(hub);
     const watching = await observeWithZeroconf(observer, observer.address6);
-    const { missing } = await says(announceOn(hub), 'ready');
+    const { missing } = await waitForAnnouncerEvent(announceOn(hub), 'ready');
     expect(missing).toMatch(/^can't speak mDNS \(UDP port 5353\) at 10\.77\.0\.1: .*EADDRINUSE/);
     expect(await watching.found()).toMatchObject(SEEN);
 
@@ -135,6 +140,6 @@ async function mdnsInterfaces(host: Host): Promise<string[]> {
   return interfaces.map((device) => device.split(/\s+/)[1] ?? '');
 }
 
-function withoutTimes(sightings: readonly Sighting[]): Omit<Sighting, 'at'>[] {
+function withoutTimes(sightings: readonly ResolvedService[]): Omit<ResolvedService, 'at'>[] {
   return sightings.map(({ at: _, ...rest }) => rest);
 }

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { detectConflict, servicePort } from '../../src/mdns/conflicts/conflict-detection.ts';
-import { compareSets, type ReceivedRecord, sameData } from '../../src/mdns/records/record-data.ts';
-import { ownRecords } from '../../src/mdns/records/records.ts';
+import { compareRecordSets, type ReceivedRecord, sameData } from '../../src/mdns/records/record-data.ts';
+import { uniqueRecords } from '../../src/mdns/records/records.ts';
 
-const OWN = ownRecords({
+const OWN = uniqueRecords({
   instanceName: 'Cellar hub',
   id: 'aa11',
   host: 'aa11.local',
@@ -51,11 +51,11 @@ describe('a response that is heard while the hub is announced', () => {
 describe('what two hosts say of one name is compared', () => {
   it('by type first, and by data then, and the longer list is greater', () => {
     const [first, second, third] = [host('10.0.0.5'), host('10.0.0.6'), host('fd00::1')];
-    const mine = ownRecords({ ...SERVICE, addresses: [{ family: 'IPv4', address: '10.0.0.6' }] }).slice(2);
-    expect(compareSets([first], mine)).toBeLessThan(0);
-    expect(compareSets([second], mine)).toBe(0);
-    expect(compareSets([third], mine)).toBeGreaterThan(0);
-    expect(compareSets([third, second], mine)).toBeGreaterThan(0);
+    const mine = uniqueRecords({ ...SERVICE, addresses: [{ family: 'IPv4', address: '10.0.0.6' }] }).slice(2);
+    expect(compareRecordSets([first], mine)).toBeLessThan(0);
+    expect(compareRecordSets([second], mine)).toBe(0);
+    expect(compareRecordSets([third], mine)).toBeGreaterThan(0);
+    expect(compareRecordSets([third, second], mine)).toBeGreaterThan(0);
   });
 
   it('as bytes, in which letters are small ones', () => {

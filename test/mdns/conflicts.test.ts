@@ -1,13 +1,19 @@
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { announceOn, change, type Said, saidBy, says } from '../netns/announced.ts';
+import {
+  type AnnouncerEvent,
+  announceOn,
+  announcerEvents,
+  changeAnnouncement,
+  waitForAnnouncerEvent,
+} from '../netns/announcer-process.ts';
 import { OBSERVER_TOOLS, observeWithZeroconf, startAvahi } from '../netns/observers.ts';
-import { createLan, whyNoLan } from '../support/netns.ts';
-import { needs } from '../support/set-up.ts';
+import { createLan, lanSkipReason } from '../support/netns.ts';
+import { skipIfUnavailable } from '../support/set-up.ts';
 
 const OTHER = { id: 'bbbb11' };
 
-needs(() => whyNoLan(OBSERVER_TOOLS));
+skipIfUnavailable(() => lanSkipReason(OBSERVER_TOOLS));
 
 describe('where a neighbour has its name, the hub', () => {
   it('adds a part of its id, and the neighbour stays', async () => {
@@ -15,9 +21,9 @@ describe('where a neighbour has its name, the hub', () => {
     const { neighbour, hub, observer } = lan.hosts;
     const watching = await observeWithZeroconf(observer);
     const first = announceOn(neighbour, OTHER);
-    await says(first, 'ready');
+    await waitForAnnouncerEvent(first, 'ready');
     const second = announceOn(hub);
-    await says(second, 'ready');
+    await waitForAnnouncerEvent(second, 'ready');
     const mine = await watching.found(({ txt }) => txt['id'] === '4f2a9c');
     expect(mine.instanceName).toBe('Cellar hub (4f2a)');
     await using avahi = await startAvahi(observer);
@@ -34,7 +40,7 @@ describe('where a neighbour has its name, the hub', () => {
     const { neighbour, hub, observer } = lan.hosts;
     const watching = await observeWithZeroconf(observer);
     const both = [announceOn(neighbour, OTHER), announceOn(hub)];
-    const names = await Promise.all(both.map(async (one) => (await says(one, 'ready')).name));
+    const names = await Promise.all(both.map(async (one) => (await waitForAnnouncerEvent(one, 'ready')).name));
     expect(names.toSorted()).toEqual(['Cellar hub', 'Cellar hub (4f2a)']);
     for (const name of names) await watching.found(({ instanceName }) => instanceName === name);
     expect(watching.losses()).toEqual([]);
@@ -47,12 +53,12 @@ describe('where a neighbour has its name, the hub', () => {
     await hub.isolate('on');
     const watching = await observeWithZeroconf(observer);
     const [theirs, ours] = [announceOn(neighbour, { id: '00aa11' }), announceOn(hub)];
-    await Promise.all([says(theirs, 'ready'), says(ours, 'ready')]);
+    await Promise.all([waitForAnnouncerEvent(theirs, 'ready'), waitForAnnouncerEvent(ours, 'ready')]);
     await watching.found();
     await hub.plug('down');
     await hub.isolate('off');
     await hub.plug('up');
-    change(ours);
+    changeAnnouncement(ours);
     await hub.run('sleep', ['0.3']);
     expect(await ours.stop(), ours.output).toBe(0);
     await using avahi = await startAvahi(observer);
@@ -64,8 +70,8 @@ describe('where a neighbour has its name, the hub', () => {
   it('takes its name back at once after a restart', async () => {
     await using lan = await createLan(['hub']);
     const first = announceOn(lan.hosts.hub);
-    await says(first, 'ready');
-    const [second] = await Promise.all([says(announceOn(lan.hosts.hub), 'ready'), first.stop()]);
+    await waitForAnnouncerEvent(first, 'ready');
+    const [second] = await Promise.all([waitForAnnouncerEvent(announceOn(lan.hosts.hub), 'ready'), first.stop()]);
     expect(second.name).toBe('Cellar hub');
   });
 });
@@ -80,16 +86,16 @@ describe('when two networks become one, on which two hubs have one name,', () =>
     await using avahi = await startAvahi(observer);
     const browsing = avahi.browse();
     const winner = announceOn(greater, OTHER);
-    expect((await says(winner, 'ready')).name).toBe('Cellar hub');
+    expect((await waitForAnnouncerEvent(winner, 'ready')).name).toBe('Cellar hub');
     // One after the other: who hears of two hosts of one name within a second may keep either (RFC 6762 section 10.2).
     for (const one of [watching, browsing]) await one.found(({ txt }) => txt['id'] === 'bbbb11');
     const loser = announceOn(lesser);
-    expect((await says(loser, 'ready')).name).toBe('Cellar hub');
+    expect((await waitForAnnouncerEvent(loser, 'ready')).name).toBe('Cellar hub');
 
     await lesser.isolate('off');
     // Something that makes both speak: a host that looks for hubs.
     const later = await observeWithZeroconf(observer);
-    expect((await says(loser, 'renamed')).name).toBe('Cellar hub (4f2a)');
+    expect((await waitForAnnouncerEvent(loser, 'renamed')).name).toBe('Cellar hub (4f2a)');
     for (const one of [watching, browsing, later]) {
       await one.found(({ instanceName, txt }) => instanceName === 'Cellar hub (4f2a)' && txt['id'] === '4f2a9c');
     }
@@ -103,7 +109,7 @@ describe('when two networks become one, on which two hubs have one name,', () =>
     await Promise.all([watching, browsing].map((one) => one.gone('Cellar hub (4f2a)')));
     expect(await hosts()).toEqual(expected.slice(1));
     for (const one of [watching, browsing, later]) expect(one.losses()).not.toContain('Cellar hub');
-    expect(saidBy(winner).map(({ event }) => event)).toEqual(['started', 'ready']);
+    expect(announcerEvents(winner).map(({ event }) => event)).toEqual(['started', 'ready']);
   });
 
   it('and one of them is no hub, but avahi’s, which has lesser data, that one takes another', async () => {
@@ -115,7 +121,7 @@ describe('when two networks become one, on which two hubs have one name,', () =>
     const published = avahi.publish('Cellar hub', 1234);
     await published.errorLine((line) => line.includes('Established') || undefined);
     const announcing = announceOn(hub);
-    expect((await says(announcing, 'ready')).name).toBe('Cellar hub');
+    expect((await waitForAnnouncerEvent(announcing, 'ready')).name).toBe('Cellar hub');
     const watching = await observeWithZeroconf(observer);
     await hub.isolate('off');
     await observeWithZeroconf(observer);
@@ -124,7 +130,7 @@ describe('when two networks become one, on which two hubs have one name,', () =>
     const theirs = await watching.found(({ port, instanceName }) => port === 1234 && instanceName !== 'Cellar hub');
     expect(theirs.host).toBe('atticpi.local');
     expect(renamed()).toBe(1);
-    expect(saidBy(announcing).map(({ event }) => event)).toEqual(['started', 'ready']);
+    expect(announcerEvents(announcing).map(({ event }) => event)).toEqual(['started', 'ready']);
     expect(watching.losses()).toEqual([]);
   });
 
@@ -134,16 +140,16 @@ describe('when two networks become one, on which two hubs have one name,', () =>
     await original.isolate('on');
     await copy.isolate('on');
     const hubs = [announceOn(original, { copies: true }), announceOn(copy)] as const;
-    for (const hub of hubs) await says(hub, 'ready');
+    for (const hub of hubs) await waitForAnnouncerEvent(hub, 'ready');
     await original.isolate('off');
     await observeWithZeroconf(observer);
     // The greater address stays.
-    expect((await says(hubs[0], 'lost')).message).toContain('another hub on this network (10.77.0.2');
-    change(hubs[0]);
+    expect((await waitForAnnouncerEvent(hubs[0], 'lost')).message).toContain('another hub on this network (10.77.0.2');
+    changeAnnouncement(hubs[0]);
     await hubs[0].errorLine((line) => line.includes('hub_id_taken') || undefined);
-    expect(saidBy(hubs[1]).map(({ event }) => event)).toEqual(['started', 'ready']);
+    expect(announcerEvents(hubs[1]).map(({ event }) => event)).toEqual(['started', 'ready']);
     await hubs[1].stop();
-    expect((await says(announceOn(original), 'ready')).name).toBe('Cellar hub');
+    expect((await waitForAnnouncerEvent(announceOn(original), 'ready')).name).toBe('Cellar hub');
   });
 
   it('one that claims the other one’s host without its key does not silence it, and is looked at where it says', async () => {
@@ -152,17 +158,17 @@ describe('when two networks become one, on which two hubs have one name,', () =>
     await hub.isolate('on');
     await other.isolate('on');
     const announcing = announceOn(hub);
-    await says(announcing, 'ready');
+    await waitForAnnouncerEvent(announcing, 'ready');
     const claimant = announceOn(other, { instanceName: 'Attic hub', httpsPort: 9443 });
-    await says(claimant, 'ready');
+    await waitForAnnouncerEvent(claimant, 'ready');
     await hub.isolate('off');
     const watching = await observeWithZeroconf(observer);
-    expect(await says(announcing, 'renamed')).toMatchObject({
+    expect(await waitForAnnouncerEvent(announcing, 'renamed')).toMatchObject({
       name: 'Cellar hub',
       host: '4f2a9c-2.local',
       claimed: expect.stringContaining("(10.77.0.2, fd77::2) claims the hub's name 4f2a9c.local"),
     });
-    expect(await says(announcing, 'checked')).toMatchObject({ address: '10.77.0.2', port: 9443 });
+    expect(await waitForAnnouncerEvent(announcing, 'checked')).toMatchObject({ address: '10.77.0.2', port: 9443 });
     const seen = await watching.found(({ host }) => host === '4f2a9c-2.local');
     expect(seen).toMatchObject({ instanceName: 'Cellar hub', addresses: ['10.77.0.1', 'fd77::1'] });
     expect(seen.txt['id']).toBe('4f2a9c');
@@ -174,9 +180,9 @@ describe('when two networks become one, on which two hubs have one name,', () =>
 
     // It takes its own name back when that is free.
     await claimant.stop();
-    change(announcing);
+    changeAnnouncement(announcing);
     const again = await announcing.line((line) => {
-      const said: Said = JSON.parse(line);
+      const said: AnnouncerEvent = JSON.parse(line);
       return said.event === 'ready' && said.at > seen.at ? said : undefined;
     });
     expect(again).toMatchObject({ name: 'Cellar hub', host: '4f2a9c.local', claimed: null });
@@ -184,7 +190,7 @@ describe('when two networks become one, on which two hubs have one name,', () =>
     // What it said itself before comes back to it late, as on a machine that is busy: nobody else has its service's name.
     late.child.stdin?.write('now\n');
     await late.line((line) => line === 'sent' || undefined);
-    expect(saidBy(announcing).filter(({ event }) => event === 'renamed')).toHaveLength(1);
+    expect(announcerEvents(announcing).filter(({ event }) => event === 'renamed')).toHaveLength(1);
     const later = await observeWithZeroconf(observer);
     expect(await later.found()).toMatchObject({ host: '4f2a9c.local', addresses: ['10.77.0.1', 'fd77::1'] });
     expect(watching.losses()).not.toContain('Cellar hub');
@@ -199,7 +205,7 @@ describe('beside the machine’s own avahi-daemon, the hub', () => {
     await using avahi = await startAvahi(observer);
     const watching = await observeWithZeroconf(observer);
     const announcing = announceOn(hub);
-    expect((await says(announcing, 'ready')).name).toBe('Cellar hub');
+    expect((await waitForAnnouncerEvent(announcing, 'ready')).name).toBe('Cellar hub');
     expect((await watching.found()).host).toBe('4f2a9c.local');
     expect(await avahi.browseOnce()).toMatchObject([{ instanceName: 'Cellar hub', addresses: ['10.77.0.1'] }]);
     expect(await onHub.browseOnce()).toMatchObject([{ instanceName: 'Cellar hub' }]);

@@ -2,11 +2,11 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import { createServer as createTlsServer } from 'node:tls';
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { CopyCheck } from '../../src/mdns/conflicts/copy-check.ts';
+import { CloneDetector } from '../../src/mdns/conflicts/clone-detector.ts';
 import type { Authority, Leaf } from '../../src/system/x509/certificates.ts';
 import { createAuthority, issueLeaf } from '../../src/system/x509/issuing.ts';
+import { scaleDeadline } from '../support/deadlines.ts';
 import { FakeTime } from '../support/fake-time.ts';
-import { patient } from '../support/patience.ts';
 
 const NOW = Date.UTC(2027, 4, 6);
 const NAMES = ['latchkey-1.local'];
@@ -131,19 +131,19 @@ it('looks at one server at a time, and after one that proves nothing waits 10 s,
 function begun() {
   const time = new FakeTime();
   const { certificate } = authority;
-  const copies = new CopyCheck({
-    authority: () => certificate,
+  const copies = new CloneDetector({
+    caCertificate: () => certificate,
     ownLeaf: () => own.certificate,
     clock: time,
     timers: time,
   });
   const check = (address: string, port: number, signal = new AbortController().signal) =>
-    copies.isCopy(address, port, signal);
+    copies.isClone(address, port, signal);
   return { check, time };
 }
 
 async function seen(before: number): Promise<true> {
-  await expect.poll(() => accepted.length, { timeout: patient(10_000) }).toBeGreaterThan(before);
+  await expect.poll(() => accepted.length, { timeout: scaleDeadline(10_000) }).toBeGreaterThan(before);
   return true;
 }
 

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import type { NetworkInterfaceInfo } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { readIpv6Flags, stableInterfaces } from '../../src/mdns/networks/kernel.ts';
+import { excludeUnstableAddresses, readIpv6Flags } from '../../src/mdns/networks/kernel.ts';
 import { stateFolder } from '../support/state-folder.ts';
 
 const [STABLE, TEMPORARY, OLD, OLD_TEMPORARY, TENTATIVE, DUPLICATE] = ['80', '01', '20', '21', '41', 'c8'];
@@ -40,7 +40,7 @@ function steady(flags: Readonly<Record<string, string | undefined>>, keeping = '
   const rows = Object.entries(flags).filter(([, one]) => one !== undefined);
   writeFileSync(file, rows.map(([address, one]) => `${digits(address)} 02 40 00 ${one}     eth0\n`).join(''));
   const entries = [ipv4('192.168.1.20'), ...Object.keys(flags).map(ipv6)];
-  const found = stableInterfaces({ eth0: entries, lo: [ipv6('::1')] }, readIpv6Flags(file), keeping);
+  const found = excludeUnstableAddresses({ eth0: entries, lo: [ipv6('::1')] }, readIpv6Flags(file), keeping);
   expect(found['eth0']?.[0]?.address).toBe('192.168.1.20');
   expect(found['lo']).toHaveLength(1);
   return found['eth0']?.slice(1).map(({ address }) => address) ?? [];

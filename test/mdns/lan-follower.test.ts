@@ -1,7 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import type { LogFields } from '../../src/core/log.ts';
-import { LanFollower } from '../../src/mdns/networks/lan-follower.ts';
+import { AddressChangeHandler } from '../../src/mdns/networks/address-change-handler.ts';
 import { logTo } from '../support/log-to.ts';
 
 const rest = async () => {
@@ -16,9 +16,9 @@ function follower() {
   const open: (() => void)[] = [];
   let fails = false;
   const write = (event: string, fields: LogFields = {}) => void told.push(`${event} ${Object.values(fields)[0]}`);
-  const following = new LanFollower({
+  const following = new AddressChangeHandler({
     address: () => place.address,
-    steps: [
+    handlers: [
       (moved) => {
         if (fails) throw new Error('no certificate');
         seen.push(`first ${place.address} ${moved}`);
@@ -37,7 +37,7 @@ function follower() {
     },
     async moveTo(address: string | null) {
       place.address = address;
-      following.changed();
+      following.notify();
       await rest();
     },
     async finish() {

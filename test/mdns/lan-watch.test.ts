@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
 import type { Timers } from '../../src/core/clock.ts';
-import { type Lan, watchLan } from '../../src/mdns/networks/lan-watch.ts';
+import { type LanState, watchLan } from '../../src/mdns/networks/lan-watch.ts';
 
-const AWAY: Lan = { address: null, addresses: [], segments: [], attached: [] };
+const AWAY: LanState = { address: null, addresses: [], segments: [], interfaceCidrs: [] };
 const HOME = lan('192.168.1.20');
 const MOVED = lan('192.168.1.77');
 
@@ -37,11 +37,11 @@ it('fails at once where the first look fails', () => {
   expect(() => watched(['failed'])).toThrow('no interfaces');
 });
 
-function watched(readings: readonly (Lan | 'failed')[]) {
+function watched(readings: readonly (LanState | 'failed')[]) {
   const [first = 'failed'] = readings;
   const left = [first, ...readings];
-  const heard: [now: Lan, before: Lan][] = [];
-  const unrest: Lan[] = [];
+  const heard: [now: LanState, before: LanState][] = [];
+  const unrest: LanState[] = [];
   const due = new Set<() => void>();
   const timers: Timers = {
     after(_, run) {
@@ -57,9 +57,9 @@ function watched(readings: readonly (Lan | 'failed')[]) {
       return reading;
     },
     timers,
-    every: 5000,
+    interval: 5000,
   });
-  watch.begin({ onChange: (now, before) => heard.push([now, before]), onTopologyChange: (now) => unrest.push(now) });
+  watch.start({ onChange: (now, before) => heard.push([now, before]), onTopologyChange: (now) => unrest.push(now) });
   const ticks = (count: number) => {
     for (let tick = 0; tick < count; tick++) {
       for (const run of [...due]) {
@@ -71,13 +71,13 @@ function watched(readings: readonly (Lan | 'failed')[]) {
   return { heard, unrest, ticks, watch };
 }
 
-function lan(address: string, epoch = '2/1'): Lan {
+function lan(address: string, epoch = '2/1'): LanState {
   return {
     address: { address, family: 'IPv4', interface: 'eth0', loopback: false },
     addresses: [address],
     segments: [
       { interfaces: [{ name: 'eth0', ipv4: address, ipv6: false, epoch }], addresses: [{ family: 'IPv4', address }] },
     ],
-    attached: [{ interface: 'eth0', cidr: `${address}/24` }],
+    interfaceCidrs: [{ interface: 'eth0', cidr: `${address}/24` }],
   };
 }

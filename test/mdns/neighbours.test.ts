@@ -1,11 +1,11 @@
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { announceOn, saidBy, says } from '../netns/announced.ts';
-import { listenToMdns, OBSERVER_TOOLS, observeWithZeroconf } from '../netns/observers.ts';
-import { createLan, type Host, whyNoLan } from '../support/netns.ts';
-import { needs } from '../support/set-up.ts';
+import { announceOn, announcerEvents, waitForAnnouncerEvent } from '../netns/announcer-process.ts';
+import { captureMdns, OBSERVER_TOOLS, observeWithZeroconf } from '../netns/observers.ts';
+import { createLan, type Host, lanSkipReason } from '../support/netns.ts';
+import { skipIfUnavailable } from '../support/set-up.ts';
 
-needs(() => whyNoLan(OBSERVER_TOOLS));
+skipIfUnavailable(() => lanSkipReason(OBSERVER_TOOLS));
 
 describe('among neighbours that do it harm, the hub', () => {
   it('contradicts at once who takes its service back', async () => {
@@ -13,8 +13,8 @@ describe('among neighbours that do it harm, the hub', () => {
     const { hub, neighbour, observer } = lan.hosts;
     // It repeats nothing, and nobody asks: whatever it says later is said because of the goodbye, and by no timer of a second or
     // more. What nobody contradicts is forgotten after a second (RFC 6762 section 10.1).
-    await says(announceOn(hub, { repeats: false }), 'ready');
-    const heard = await listenToMdns(observer);
+    await waitForAnnouncerEvent(announceOn(hub, { repeats: false }), 'ready');
+    const heard = await captureMdns(observer);
     await send(neighbour, 1, 'goodbye', 'Cellar hub');
     const from = () => heard().find((one) => one.from === hub.address);
     await expect.poll(from).toMatchObject({ kind: 'response', text: expect.stringContaining('capk=') });
@@ -23,8 +23,8 @@ describe('among neighbours that do it harm, the hub', () => {
   it('answers a thousand questions for all neighbours at once, and whoever asks afterwards too', async () => {
     await using lan = await createLan(['hub', 'neighbour', 'observer']);
     const { hub, neighbour, observer } = lan.hosts;
-    await says(announceOn(hub, { repeats: false }), 'ready');
-    const heard = await listenToMdns(observer);
+    await waitForAnnouncerEvent(announceOn(hub, { repeats: false }), 'ready');
+    const heard = await captureMdns(observer);
     await send(neighbour, 20, 'questions');
     const answers = () => heard().filter(({ from }) => from === hub.address);
     await expect.poll(() => answers().length).toBeGreaterThan(0);
@@ -35,8 +35,8 @@ describe('among neighbours that do it harm, the hub', () => {
   it('does not read a packet that is larger than mDNS allows', async () => {
     await using lan = await createLan(['hub', 'neighbour', 'observer']);
     const { hub, neighbour, observer } = lan.hosts;
-    await says(announceOn(hub, { repeats: false }), 'ready');
-    const heard = await listenToMdns(observer);
+    await waitForAnnouncerEvent(announceOn(hub, { repeats: false }), 'ready');
+    const heard = await captureMdns(observer);
     const answers = () => heard().filter(({ from }) => from === hub.address);
     await send(neighbour, 1, 'large', '9400');
     // Whoever reads both answers the one that came first before the other.
@@ -62,7 +62,7 @@ it('a hub sends with the hop limit of 255, which tells that nobody beyond the li
   await using lan = await createLan(['hub', 'observer']);
   const limits = lan.hosts.observer.spawn('/usr/bin/python3', [join(import.meta.dirname, '../netns/hop-limits.py')]);
   await limits.line((line) => line === 'listening' || undefined);
-  await says(announceOn(lan.hosts.hub), 'ready');
+  await waitForAnnouncerEvent(announceOn(lan.hosts.hub), 'ready');
   for (const family of ['AF_INET', 'AF_INET6']) {
     expect(await limits.line((line) => (line.startsWith(`${family} `) ? line : undefined))).toBe(`${family} 255`);
   }
@@ -76,11 +76,11 @@ it('a hub keeps its name beside one whose name differs by a letter that is no AS
     announceOn(hub, { instanceName: names[0] }),
     announceOn(neighbour, { instanceName: names[1], id: 'bbbb11' }),
   ];
-  const ready = await Promise.all(hubs.map((one) => says(one, 'ready')));
+  const ready = await Promise.all(hubs.map((one) => waitForAnnouncerEvent(one, 'ready')));
   expect(ready.map(({ name }) => name)).toEqual(names);
   const watching = await observeWithZeroconf(observer);
   for (const name of names) await watching.found(({ instanceName }) => instanceName === name);
-  for (const one of hubs) expect(saidBy(one).map(({ event }) => event)).toEqual(['started', 'ready']);
+  for (const one of hubs) expect(announcerEvents(one).map(({ event }) => event)).toEqual(['started', 'ready']);
 });
 
 it.each(['lan_home', 'wläñ', 'a@b'])('a hub is found over IPv6 too on an interface that is called %s', async (name) => {
@@ -91,7 +91,7 @@ it.each(['lan_home', 'wläñ', 'a@b'])('a hub is found over IPv6 too on an inter
   await hub.run('ip', ['link', 'set', name, 'up']);
   await hub.run('ip', ['addr', 'add', `${hub.address6}/64`, 'dev', name, 'nodad']);
   const watching = await observeWithZeroconf(observer, observer.address6);
-  expect((await says(announceOn(hub), 'ready')).missing).toBeNull();
+  expect((await waitForAnnouncerEvent(announceOn(hub), 'ready')).missing).toBeNull();
   expect((await watching.found()).addresses).toEqual([hub.address, hub.address6]);
 });
 

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import type { Timers } from '../../src/core/clock.ts';
 import { probe } from '../../src/mdns/conflicts/probe.ts';
-import type { ClaimSource, ReceivedRecord } from '../../src/mdns/records/record-data.ts';
-import { ownRecords } from '../../src/mdns/records/records.ts';
-import type { Link } from '../../src/mdns/sockets/link.ts';
+import type { ReceivedRecord, RecordSource } from '../../src/mdns/records/record-data.ts';
+import { uniqueRecords } from '../../src/mdns/records/records.ts';
+import type { MdnsLink } from '../../src/mdns/sockets/mdns-link.ts';
 
-const OWN = ownRecords({
+const OWN = uniqueRecords({
   instanceName: 'Cellar hub',
   id: 'aa11',
   host: 'aa11.local',
@@ -17,7 +17,7 @@ const INSTANCE = 'cellar hub._latchkey._tcp.local';
 const HOST = 'aa11.local';
 
 describe('who claims what during a probe:', () => {
-  it.each<[what: string, how: ClaimSource, record: ReceivedRecord, taken: string | null]>([
+  it.each<[what: string, how: RecordSource, record: ReceivedRecord, taken: string | null]>([
     ['nothing of ours', 'response', srv('aa22.local', 8443, 'Attic hub._latchkey._tcp.local'), null],
     ['our name', 'response', srv('aa22.local', 8443), INSTANCE],
     ['our name, in other letters', 'response', srv('aa22.local', 8443, INSTANCE.toUpperCase()), INSTANCE],
@@ -82,7 +82,7 @@ it('passes on that the network is away', async () => {
   expect(listeners()).toBe(0);
 });
 
-function run(link: Link, { waited = [] as number[], signal = new AbortController().signal } = {}) {
+function run(link: MdnsLink, { waited = [] as number[], signal = new AbortController().signal } = {}) {
   const timers: Timers = {
     after: () => () => {},
     async sleep(delay) {
@@ -90,7 +90,7 @@ function run(link: Link, { waited = [] as number[], signal = new AbortController
     },
   };
   const random = { token: () => '', uuid: () => '', below: () => 0, fraction: () => 0.5 };
-  return probe(link, OWN, { timers, random, signal, isOurs: ({ data }) => data === '10.7.0.5' });
+  return probe(link, OWN, { timers, random, signal, isOwnRecord: ({ data }) => data === '10.7.0.5' });
 }
 
 /** A link on which, at the hub's probe number `at`, these records are heard. */
@@ -101,14 +101,14 @@ function linkOn({
   fails = false,
 }: {
   hears?: ReceivedRecord[];
-  how?: ClaimSource;
+  how?: RecordSource;
   at?: number | 'each';
   fails?: boolean;
 } = {}) {
-  type Listener = Parameters<Link['onClaim']>[0];
+  type Listener = Parameters<MdnsLink['onRecords']>[0];
   const listeners = new Set<Listener>();
   let probes = 0;
-  const link: Link = {
+  const link: MdnsLink = {
     serve() {},
     async respond() {},
     async probe() {
@@ -116,7 +116,7 @@ function linkOn({
       probes++;
       if (at === 'each' || probes === at) for (const listener of listeners) listener(hears, how);
     },
-    onClaim(listener) {
+    onRecords(listener) {
       listeners.add(listener);
       return () => listeners.delete(listener);
     },

@@ -1,14 +1,14 @@
 import { expect, it } from 'vitest';
 import { Publication } from '../../src/mdns/announcing/publication.ts';
-import { ownRecords, type ServiceDescription } from '../../src/mdns/records/records.ts';
-import type { Link } from '../../src/mdns/sockets/link.ts';
+import { type ServiceDescription, uniqueRecords } from '../../src/mdns/records/records.ts';
+import type { MdnsLink } from '../../src/mdns/sockets/mdns-link.ts';
 import { FakeTime } from '../support/fake-time.ts';
 
-const LINK: Link = {
+const LINK: MdnsLink = {
   serve() {},
   async respond() {},
   async probe() {},
-  onClaim: () => () => undefined,
+  onRecords: () => () => undefined,
   async [Symbol.asyncDispose]() {},
 };
 
@@ -26,7 +26,7 @@ it('knows again what the hub said before it took another name, for a while: own 
   const publication = new Publication(time, () => undefined);
   const [before, after] = [named('aa11.local'), named('aa11-2.local')];
   const hasAnnounced = (service: ServiceDescription) =>
-    ownRecords(service).some((record) => record.type === 'SRV' && publication.hasAnnounced(record));
+    uniqueRecords(service).some((record) => record.type === 'SRV' && publication.hasAnnounced(record));
   await publication.announce(LINK, before);
   expect([hasAnnounced(before), hasAnnounced(after)]).toEqual([true, false]);
   await publication.announce(LINK, after);
@@ -61,6 +61,6 @@ it('forgets what it said before when it falls silent', async () => {
   await publication.announce(LINK, before);
   await publication.announce(LINK, after);
   publication.stop(LINK);
-  const said = ownRecords(before).filter((record) => record.type === 'SRV');
+  const said = uniqueRecords(before).filter((record) => record.type === 'SRV');
   expect(said.map((record) => publication.hasAnnounced(record))).toEqual([false]);
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { instancePointer, ownRecords, toInstanceName } from '../../src/mdns/records/records.ts';
+import { instancePointer, toInstanceName, uniqueRecords } from '../../src/mdns/records/records.ts';
 
 describe('an instance name', () => {
   it.each([
@@ -30,7 +30,7 @@ describe("the hub's records", () => {
   };
 
   it('are its service and its addresses, which nobody shares: they replace what was cached', () => {
-    expect(ownRecords({ ...service, addresses: [{ family: 'IPv4', address: '10.0.0.1' }] })).toEqual([
+    expect(uniqueRecords({ ...service, addresses: [{ family: 'IPv4', address: '10.0.0.1' }] })).toEqual([
       {
         name: 'Cellar hub._latchkey._tcp.local',
         type: 'SRV',
@@ -50,7 +50,7 @@ describe("the hub's records", () => {
   });
 
   it('have the id in the text also where the host has another name', () => {
-    const [srv, txt, a] = ownRecords({
+    const [srv, txt, a] = uniqueRecords({
       ...service,
       host: '4f2a9c-2.local',
       addresses: [{ family: 'IPv4', address: '10.0.0.1' }],
@@ -66,7 +66,7 @@ describe("the hub's records", () => {
       { family: 'IPv4', address: '10.0.0.2' },
       { family: 'IPv6', address: 'fd00::1' },
     ] as const;
-    const [, , ...records] = ownRecords({ ...service, addresses });
+    const [, , ...records] = uniqueRecords({ ...service, addresses });
     expect(records.map(({ type, data }) => `${type} ${data}`)).toEqual(['A 10.0.0.1', 'A 10.0.0.2', 'AAAA fd00::1']);
   });
 

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { instancePointer, ownRecords } from '../../src/mdns/records/records.ts';
+import { instancePointer, uniqueRecords } from '../../src/mdns/records/records.ts';
 import { responseTo } from '../../src/mdns/sockets/responses.ts';
 
-const [srv, txt, ...addresses] = ownRecords({
+const [srv, txt, ...addresses] = uniqueRecords({
   instanceName: 'Cellar hub',
   id: '4f2a9c',
   host: '4f2a9c.local',

@@ -1,9 +1,9 @@
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { createLan, whyNoLan } from '../support/netns.ts';
-import { needs } from '../support/set-up.ts';
+import { createLan, lanSkipReason } from '../support/netns.ts';
+import { skipIfUnavailable } from '../support/set-up.ts';
 
-needs(() => whyNoLan(['/usr/bin/unshare']));
+skipIfUnavailable(() => lanSkipReason(['/usr/bin/unshare']));
 
 it('in the sandbox of its unit, the hub knows the default route and its IPv6 addresses’ flags, and notices that a cable was out', async () => {
   await using lan = await createLan(['hub']);

@@ -1,7 +1,7 @@
 import type { NetworkInterfaceInfo } from 'node:os';
 import { describe, expect, it } from 'vitest';
 import type { NetworkInterfaces } from '../../src/mdns/networks/lan-address.ts';
-import { attachedAddresses, findSegments, OwnNetworks } from '../../src/mdns/networks/segments.ts';
+import { findSegments, interfaceCidrs, OwnNetworks } from '../../src/mdns/networks/segments.ts';
 
 const EVERYWHERE = ['0.0.0.0', '::'];
 const ETHERNET = { eth0: [on('192.168.1.20/24')] };
@@ -62,7 +62,7 @@ describe('the segments of a hub', () => {
 });
 
 describe('a packet', () => {
-  const own = new OwnNetworks(attachedAddresses({ ...ETHERNET, wlan0: [on('10.0.0.7/24')], ...DOCKER }));
+  const own = new OwnNetworks(interfaceCidrs({ ...ETHERNET, wlan0: [on('10.0.0.7/24')], ...DOCKER }));
 
   it.each([
     ['of the network itself', '192.168.1.77', true],
@@ -71,12 +71,12 @@ describe('a packet', () => {
     ['of a container', '172.17.0.2', false],
     ['of a host without an address of this network', '169.254.3.4', true],
   ])('%s is heard on eth0: %s %s', (_, source, heard) => {
-    expect(own.admits(source, ['eth0'])).toBe(heard);
+    expect(own.acceptsSource(source, ['eth0'])).toBe(heard);
   });
 
   it('of a network with two interfaces is heard on both', () => {
-    const joined = new OwnNetworks(attachedAddresses({ ...ETHERNET, wlan0: [on('192.168.1.21/24')] }));
-    expect(joined.admits('192.168.1.77', ['wlan0'])).toBe(true);
+    const joined = new OwnNetworks(interfaceCidrs({ ...ETHERNET, wlan0: [on('192.168.1.21/24')] }));
+    expect(joined.acceptsSource('192.168.1.77', ['wlan0'])).toBe(true);
     expect(joined.hasAddress('192.168.1.21')).toBe(true);
     expect(joined.hasAddress('192.168.1.77')).toBe(false);
   });

@@ -7,7 +7,7 @@ import { describe, expect, it } from 'vitest';
 import { root } from '../project/checkout.ts';
 import { HubProcess } from '../support/hub-process.ts';
 import { startPortal } from '../support/portal.ts';
-import { type Scraped, scrape } from './scrape.ts';
+import { type ScrapedMetrics, scrapeMetrics } from './scrape.ts';
 
 const PROMTOOL = '/usr/bin/promtool';
 const RULES = join(root, 'docs/alerts.yml');
@@ -22,7 +22,7 @@ async function promtool(args: readonly string[], input = ''): Promise<string> {
 }
 
 /** A hub with one appliance of each kind that has series of its own. */
-async function aHubsMetrics(): Promise<Scraped> {
+async function aHubsMetrics(): Promise<ScrapedMetrics> {
   await using emulator = await startPortal();
   await using hub = await HubProcess.start({ emulator, metrics: '127.0.0.1:0' });
   for (const name of ['wallbox', 'pump']) {
@@ -32,7 +32,7 @@ async function aHubsMetrics(): Promise<Scraped> {
   }
   emulator.revoke(emulator.grants().at(-1)?.id ?? '');
   await hub.ask((control) => control.refresh('pump'));
-  return await scrape((await hub.status()).hub.metrics_port);
+  return await scrapeMetrics((await hub.status()).hub.metrics_port);
 }
 
 describe.skipIf(!existsSync(PROMTOOL))('promtool', () => {

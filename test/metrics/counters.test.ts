@@ -1,16 +1,16 @@
 import { expect, it } from 'vitest';
-import type { HubEvent } from '../../src/core/reports/hub-event.ts';
-import { BUCKETS, Counters, Durations } from '../../src/metrics/counters.ts';
+import type { ApplianceEvent } from '../../src/core/reports/appliance-event.ts';
+import { Counters, DURATION_BUCKETS_SECONDS, DurationHistogram } from '../../src/metrics/counters.ts';
 
 const at = { boot: 'boot-1', uptime: 1000, wall: 0 };
 
-function refreshed(appliance: string, took: number): HubEvent {
+function refreshed(appliance: string, took: number): ApplianceEvent {
   return { kind: 'refreshed', appliance, at, took };
 }
 
 /** How many of these seconds are in every bucket, and what they are together. */
 function histogram(seconds: readonly number[]): { counts: number[]; sum: number } {
-  const bounds = [...BUCKETS, Number.POSITIVE_INFINITY];
+  const bounds = [...DURATION_BUCKETS_SECONDS, Number.POSITIVE_INFINITY];
   const place = (value: number) => bounds.findIndex((bound) => value <= bound);
   return {
     counts: bounds.map((_, index) => seconds.filter((value) => place(value) === index).length),
@@ -19,47 +19,49 @@ function histogram(seconds: readonly number[]): { counts: number[]; sum: number 
 }
 
 it('gives durations in the buckets that they belong to, with their sum, to each reader once', () => {
-  const durations = new Durations();
-  const early = durations.reader();
-  const taken = (read: ReturnType<Durations['reader']>) => {
+  const durations = new DurationHistogram();
+  const early = durations.createReader();
+  const taken = (read: ReturnType<DurationHistogram['createReader']>) => {
     const seconds: number[] = [];
     read((value) => seconds.push(value));
     return seconds;
   };
   const first = [0, 1, 50, 50, 51, 100, 100, 100, 130, 999, 1000, 1001, 60_000, 60_001, 300_000];
-  for (const ms of first) durations.took(ms);
+  for (const ms of first) durations.observe(ms);
   const exact = histogram(first.map((ms) => ms / 1000));
   const got = histogram(taken(early));
   expect(got.counts).toEqual(exact.counts);
   expect(got.sum).toBeCloseTo(exact.sum, 9);
   expect(taken(early)).toEqual([]);
-  durations.took(100);
+  durations.observe(100);
   expect(taken(early)).toEqual([0.1]);
-  expect(histogram(taken(durations.reader())).counts).toEqual(histogram([...first, 100].map((ms) => ms / 1000)).counts);
+  expect(histogram(taken(durations.createReader())).counts).toEqual(
+    histogram([...first, 100].map((ms) => ms / 1000)).counts,
+  );
 });
 
 it('counts what ended without a request, and not how long that took', () => {
   const counters = new Counters();
-  counters.tell({ kind: 'refresh_failed', appliance: 'a', at, problem: 'store_unwritable', took: null });
-  counters.tell({ kind: 'refresh_failed', appliance: 'a', at, problem: 'portal_unreachable', took: 30_000 });
-  counters.tell({ kind: 'pairing_failed', appliance: 'a', at, reason: 'expired' });
-  counters.tell({ kind: 'token_refused', appliance: 'a', at });
-  counters.tell({ kind: 'unpaired', appliance: 'a', at });
-  const { refreshes, pairings, refusedTokens } = counters.of('a');
+  counters.record({ kind: 'refresh_failed', appliance: 'a', at, problem: 'store_unwritable', took: null });
+  counters.record({ kind: 'refresh_failed', appliance: 'a', at, problem: 'portal_unreachable', took: 30_000 });
+  counters.record({ kind: 'pairing_failed', appliance: 'a', at, reason: 'expired' });
+  counters.record({ kind: 'token_refused', appliance: 'a', at });
+  counters.record({ kind: 'unpaired', appliance: 'a', at });
+  const { refreshes, pairings, rejectedTokens: refusedTokens } = counters.forAppliance('a');
   expect(refreshes).toEqual({ store_unwritable: 1, portal_unreachable: 1 });
   expect(pairings).toEqual({ expired: 1 });
   expect(refusedTokens).toBe(1);
   const seconds: number[] = [];
-  counters.refreshDurations.reader()((value) => seconds.push(value));
+  counters.refreshDurations.createReader()((value) => seconds.push(value));
   expect(seconds).toEqual([30]);
 });
 
 it('keeps counts of ten thousand appliances and no more, and of those that are there alone when somebody asks', () => {
   const counters = new Counters();
-  for (let index = 0; index < 10_001; index++) counters.tell(refreshed(`a${index}`, 1));
-  expect(counters.of('a0').refreshes).toEqual({});
-  expect(counters.of('a10000').refreshes).toEqual({ refreshed: 1 });
-  counters.keep(new Set(['a10000']));
-  expect(counters.of('a10000').refreshes).toEqual({ refreshed: 1 });
-  expect(counters.of('a5000').refreshes).toEqual({});
+  for (let index = 0; index < 10_001; index++) counters.record(refreshed(`a${index}`, 1));
+  expect(counters.forAppliance('a0').refreshes).toEqual({});
+  expect(counters.forAppliance('a10000').refreshes).toEqual({ refreshed: 1 });
+  counters.retainOnly(new Set(['a10000']));
+  expect(counters.forAppliance('a10000').refreshes).toEqual({ refreshed: 1 });
+  expect(counters.forAppliance('a5000').refreshes).toEqual({});
 });

@@ -8,7 +8,7 @@ import type { Emulator } from '../../src/emulator/index.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
 import { startPortal } from '../support/portal.ts';
 import { setUpOnce } from '../support/set-up.ts';
-import { type Scraped, scrape } from './scrape.ts';
+import { type ScrapedMetrics, scrapeMetrics } from './scrape.ts';
 
 let emulator: Emulator;
 let hub: HubProcess;
@@ -18,7 +18,7 @@ setUpOnce(async (parts) => {
   hub = parts.use(await HubProcess.start({ emulator, metrics: '127.0.0.1:0', here: true }));
 });
 
-const scraped = async (of: HubProcess = hub) => scrape((await of.status()).hub.metrics_port);
+const scraped = async (of: HubProcess = hub) => scrapeMetrics((await of.status()).hub.metrics_port);
 const refresh = (name: string) => hub.ask((control) => control.refresh(name));
 
 async function reloaded(of: HubProcess, from: string | RegExp, to: string): Promise<void> {
@@ -27,7 +27,7 @@ async function reloaded(of: HubProcess, from: string | RegExp, to: string): Prom
   await of.reload();
 }
 
-function countsOf(metrics: Scraped, appliance: string): Record<string, number | undefined> {
+function countsOf(metrics: ScrapedMetrics, appliance: string): Record<string, number | undefined> {
   const count = (name: string, outcome: string) => metrics.value(name, { appliance, outcome });
   const failed = (reason: string) => metrics.value('latchkey_token_requests_failed_total', { appliance, reason });
   return {
@@ -142,10 +142,10 @@ describe('the metrics of a hub', () => {
     expect((await scraped()).value('latchkey_refresh_duration_seconds_count')).toBe(
       before.value('latchkey_refresh_duration_seconds_count'),
     );
-    await expect(scrape(port)).rejects.toThrow('ECONNREFUSED');
+    await expect(scrapeMetrics(port)).rejects.toThrow('ECONNREFUSED');
     await reloaded(hub, /listen = "127.0.0.1:\d+"/, 'listen = ""');
     expect((await hub.status()).hub).not.toHaveProperty('metrics_port');
-    await expect(scrape(after.hub.metrics_port)).rejects.toThrow('ECONNREFUSED');
+    await expect(scrapeMetrics(after.hub.metrics_port)).rejects.toThrow('ECONNREFUSED');
     await reloaded(hub, 'listen = ""', 'listen = "127.0.0.1:0"');
     expect(countsOf(await scraped(), 'wallbox')).toEqual(countsOf(before, 'wallbox'));
   });

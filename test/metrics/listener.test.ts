@@ -4,13 +4,13 @@ import { createServer, type Server } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ApplianceStatus } from '../../src/core/administration.ts';
 import { Counters } from '../../src/metrics/counters.ts';
-import { MetricsListener, type MetricsOptions } from '../../src/metrics/listener.ts';
+import { MetricsListener, type MetricsListenerOptions } from '../../src/metrics/listener.ts';
 import { systemTimers } from '../../src/system/clock.ts';
-import { applianceStatus } from '../control/household.ts';
+import { applianceStatus } from '../control/fake-administration.ts';
 import { FakeTime } from '../support/fake-time.ts';
 import { logTo } from '../support/log-to.ts';
-import { hold, sendRaw } from './raw.ts';
-import { scrape } from './scrape.ts';
+import { openIdleConnection, sendRaw } from './raw-connections.ts';
+import { scrapeMetrics } from './scrape.ts';
 
 const HUB = {
   id: '4f2a9c',
@@ -27,16 +27,16 @@ const HUB = {
 const lines: { readonly level: string; readonly event: string; readonly fields: object | undefined }[] = [];
 const log = logTo((event, fields, level) => lines.push({ level, event, fields }));
 
-function options(change: Partial<MetricsOptions> = {}): MetricsOptions {
+function options(change: Partial<MetricsListenerOptions> = {}): MetricsListenerOptions {
   return {
     host: '127.0.0.1',
     port: 0,
     status: async () => ({ hub: HUB, appliances: [], conditions: [], notices: [] }),
-    ids: () => new Map(),
+    applianceIds: () => new Map(),
     clockOffset: () => null,
     counters: new Counters(),
     overdue: () => 0,
-    names: () => ['localhost', 'cellar.local'],
+    hostNames: () => ['localhost', 'cellar.local'],
     log,
     timers: systemTimers,
     ...change,
@@ -78,7 +78,7 @@ describe('the listener', () => {
     const answer = await get(listener, '/metrics?x=1');
     expect(answer.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8');
     expect(answer.headers.get('cache-control')).toBe('no-store');
-    const { value } = await scrape(listener.port ?? undefined);
+    const { value } = await scrapeMetrics(listener.port ?? undefined);
     expect(value('latchkey_build_info', { version: '1.2.3' })).toBe(1);
     expect(value('latchkey_hub_uptime_seconds')).toBe(12);
     expect(value('latchkey_clock_offset_seconds')).toBeUndefined();
@@ -153,7 +153,7 @@ describe('the listener', () => {
   });
 
   it('takes no more connections than it can do with, and serves whoever comes when they are gone', async () => {
-    const crowd = await Promise.all(Array.from({ length: 60 }, () => hold(listener.port)));
+    const crowd = await Promise.all(Array.from({ length: 60 }, () => openIdleConnection(listener.port)));
     expect(crowd.filter((socket) => !socket.destroyed).length).toBeLessThanOrEqual(32);
     for (const socket of crowd) socket.destroy();
     for (let tries = 0; tries < 50; tries++) {
@@ -165,12 +165,12 @@ describe('the listener', () => {
 
   it('tells of ten thousand appliances and no more', async () => {
     appliances = Array.from({ length: 10_050 }, (_, index) => applianceStatus({ name: `a${index}` }));
-    const { value, text } = await scrape(listener.port ?? undefined);
+    const { value, text } = await scrapeMetrics(listener.port ?? undefined);
     expect(value('latchkey_appliances', { state: 'unpaired' })).toBe(10_000);
     expect(text).toContain('appliance="a9999"');
     expect(text).not.toContain('appliance="a10000"');
     appliances = [];
-    expect((await scrape(listener.port ?? undefined)).text).not.toContain('appliance="a1"');
+    expect((await scrapeMetrics(listener.port ?? undefined)).text).not.toContain('appliance="a1"');
   });
 });
 

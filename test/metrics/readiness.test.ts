@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import type { ApplianceState, ApplianceStatus } from '../../src/core/administration.ts';
 import type { ProblemCode } from '../../src/core/reports/problem.ts';
 import { readiness } from '../../src/metrics/readiness.ts';
-import { applianceStatus } from '../control/household.ts';
+import { applianceStatus } from '../control/fake-administration.ts';
 
 const SINCE = '2031-05-05T06:07:08Z';
 

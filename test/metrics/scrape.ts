@@ -1,7 +1,7 @@
 import { request } from 'undici';
 
 /** What a hub's metrics said. */
-export interface Scraped {
+export interface ScrapedMetrics {
   readonly text: string;
   /** The value of the one series with these labels; undefined where there is none. */
   value(name: string, labels?: Readonly<Record<string, string>>): number | undefined;
@@ -10,14 +10,14 @@ export interface Scraped {
 }
 
 /** Asks for the metrics at this port of 127.0.0.1. */
-export async function scrape(port: number | undefined): Promise<Scraped> {
+export async function scrapeMetrics(port: number | undefined): Promise<ScrapedMetrics> {
   const { statusCode, body } = await request(`http://127.0.0.1:${port}/metrics`);
   const text = await body.text();
   if (statusCode !== 200) throw new Error(`HTTP ${statusCode}: ${text}`);
   return parse(text);
 }
 
-function parse(text: string): Scraped {
+function parse(text: string): ScrapedMetrics {
   const values = new Map<string, number>();
   const families = new Map<string, { type: string; labels: Set<string> }>();
   for (const line of text.split('\n')) {

@@ -7,21 +7,21 @@
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { messageOf } from '../../src/core/failure.ts';
-import { Announcer } from '../../src/mdns/announcing/announcer.ts';
+import { MdnsResponder } from '../../src/mdns/announcing/mdns-responder.ts';
 import { readLan } from '../../src/mdns/networks/lan-watch.ts';
 import { OwnNetworks } from '../../src/mdns/networks/segments.ts';
 import { systemTimers } from '../../src/system/clock.ts';
 import { systemRandom } from '../../src/system/random.ts';
 
 const { setting, repeats, copies, httpsPort, txt, ...hub } = JSON.parse(process.argv[2] ?? '');
-const announcer = new Announcer({
+const announcer = new MdnsResponder({
   ...hub,
   timers: repeats
     ? systemTimers
     : { ...systemTimers, after: (delay, run) => (delay < 1000 ? systemTimers.after(delay, run) : () => {}) },
   random: systemRandom,
-  ownNetworks: () => new OwnNetworks(readLan(setting).attached),
-  async isCopy(address, port) {
+  ownNetworks: () => new OwnNetworks(readLan(setting).interfaceCidrs),
+  async isClone(address, port) {
     say({ event: 'checked', address, port });
     return copies;
   },
@@ -47,7 +47,7 @@ async function announce(changes: object) {
   const segment = await firstSegment();
   if (segment === undefined) return;
   await announcer.announce({ httpsPort, txt, segment, ...changes });
-  say({ event: 'ready', ...names(), missing: announcer.missing && messageOf(announcer.missing) });
+  say({ event: 'ready', ...names(), missing: announcer.socketProblem && messageOf(announcer.socketProblem) });
 }
 
 /** A link that was plugged in counts as running up to a second later. @throws Error where there is none for ten seconds */
@@ -62,7 +62,7 @@ async function firstSegment() {
 }
 
 function names() {
-  const { instanceName: name, host, claimed } = announcer;
+  const { instanceName: name, host, nameConflict: claimed } = announcer;
   return { name, host, claimed: claimed && messageOf(claimed) };
 }
 

@@ -1,9 +1,9 @@
 import { createWriteStream } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type ControlClient, connectControl } from '../../src/control/client.ts';
-import type { ApplianceAnswer, CredentialsAnswer, HubAnswer } from '../../src/control/messages.ts';
-import { linkOf } from '../support/hub-process.ts';
+import { type ControlClient, connectControlClient } from '../../src/control/client.ts';
+import type { ApplianceResponse, CredentialsResponse, HubResponse } from '../../src/control/messages.ts';
+import { startPairing } from '../support/hub-process.ts';
 import { logFile, rememberSecrets } from '../support/logs.ts';
 import type { Host, Process } from '../support/netns.ts';
 import { MAIN, SHARED_CACHE } from '../support/program.ts';
@@ -21,8 +21,8 @@ export interface TestModeHub extends AsyncDisposable {
   logged(event: string, matches?: (line: LogLine) => boolean): Promise<LogLine>;
   /** Asks the daemon over its control socket, which is a file: a network namespace does not keep anybody from it. */
   ask<Result>(work: (control: ControlClient) => Promise<Result>): Promise<Result>;
-  status(): Promise<{ hub: HubAnswer; appliances: ApplianceAnswer[] }>;
-  addAppliance(name: string): Promise<CredentialsAnswer>;
+  status(): Promise<{ hub: HubResponse; appliances: ApplianceResponse[] }>;
+  addAppliance(name: string): Promise<CredentialsResponse>;
   /** Starts a pairing. @returns the authorize URL */
   beginPairing(name: string): Promise<URL>;
 }
@@ -58,7 +58,7 @@ export async function startTestModeHub(
       return line.event === event && matches(line) ? line : undefined;
     });
   const ask = async <Result>(work: (control: ControlClient) => Promise<Result>) => {
-    await using control = await connectControl([join(state, 'latchkey/control.sock')]);
+    await using control = await connectControlClient([join(state, 'latchkey/control.sock')]);
     return await work(control);
   };
 
@@ -77,7 +77,7 @@ export async function startTestModeHub(
       rememberSecrets([credentials.client_secret]);
       return credentials;
     },
-    beginPairing: (name) => ask((control) => linkOf(control, name)),
+    beginPairing: (name) => ask((control) => startPairing(control, name)),
     [Symbol.asyncDispose]: () => resources.disposeAsync(),
   };
 }
@@ -104,10 +104,10 @@ async function startInPassingHome(host: Host, more: Readonly<Record<string, stri
 export async function requestToken(
   host: Host,
   hub: { readonly origin: string; readonly caFile: string },
-  { client_id, client_secret }: CredentialsAnswer,
+  { client_id, client_secret }: CredentialsResponse,
 ): Promise<Readonly<Record<string, unknown>>> {
   const form = ['--user', `${client_id}:${client_secret}`, '--data', 'grant_type=client_credentials'];
-  const token = JSON.parse(await curl(host, ['--cacert', hub.caFile, ...form, `${hub.origin}/oauth/token`]));
+  const token = JSON.parse(await runCurl(host, ['--cacert', hub.caFile, ...form, `${hub.origin}/oauth/token`]));
   if (token.access_token !== undefined) rememberSecrets([token.access_token]);
   return token;
 }
@@ -115,7 +115,7 @@ export async function requestToken(
 /** Logs in with curl through a link, and goes where the portal sends the browser to. @returns the page that it ends on */
 export function logIn(host: Host, link: string | URL, ...args: string[]): Promise<string> {
   const form = ['username=demo', 'password=demo', 'action=login'].flatMap((field) => ['--data', field]);
-  return curl(host, [...args, '--location', ...form, String(link)]);
+  return runCurl(host, [...args, '--location', ...form, String(link)]);
 }
 
 /** What a hub has warned of so far. */
@@ -124,6 +124,6 @@ export function warningsOf({ output }: Process): readonly string[] {
 }
 
 /** Runs curl on a host. */
-export function curl(host: Host, args: readonly string[]): Promise<string> {
+export function runCurl(host: Host, args: readonly string[]): Promise<string> {
   return host.run('/usr/bin/curl', ['--silent', '--show-error', '--max-time', '5', '--noproxy', '*', ...args]);
 }

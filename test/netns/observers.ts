@@ -1,10 +1,10 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { scaleDeadline } from '../support/deadlines.ts';
 import type { Host, Process } from '../support/netns.ts';
-import { patient } from '../support/patience.ts';
 
-/** What the observers run: for `whyNoLan`. */
+/** What the observers run: for `lanSkipReason`. */
 export const OBSERVER_TOOLS = [
   '/usr/bin/python3',
   '/usr/sbin/avahi-daemon',
@@ -13,7 +13,7 @@ export const OBSERVER_TOOLS = [
 ];
 
 /** A hub as an observer found and resolved it. */
-export interface Sighting {
+export interface ResolvedService {
   readonly instanceName: string;
   /** With `.local`, without a final dot. */
   readonly host: string;
@@ -27,9 +27,9 @@ export interface Sighting {
 const TYPE = '_latchkey._tcp';
 
 /** Watches for hubs from one host. */
-export interface Observer {
+export interface ServiceObserver {
   /** The first sighting that `matches`, since it began to watch; throws where there is none in time. */
-  found(matches?: (sighting: Sighting) => boolean, within?: number): Promise<Sighting>;
+  found(matches?: (sighting: ResolvedService) => boolean, within?: number): Promise<ResolvedService>;
   /** Waits (not for ever) until the instance has gone, which without a goodbye takes minutes. */
   gone(instanceName: string): Promise<void>;
   /** The instances that have gone so far, each time that they went. */
@@ -37,7 +37,7 @@ export interface Observer {
 }
 
 /** python3-zeroconf on this host, at its IPv4 address or another one. */
-export async function observeWithZeroconf(host: Host, address = host.address): Promise<Observer> {
+export async function observeWithZeroconf(host: Host, address = host.address): Promise<ServiceObserver> {
   const script = join(import.meta.dirname, 'zeroconf-observer.py');
   const python = host.spawn('/usr/bin/python3', [script, `${TYPE}.local.`, address]);
   await python.line((line) => JSON.parse(line).event === 'watching' || undefined);
@@ -47,7 +47,7 @@ export async function observeWithZeroconf(host: Host, address = host.address): P
       python.line((line) => {
         const { event, name: full, host: target, ...rest } = JSON.parse(line);
         if (event !== 'up') return undefined;
-        const sighting: Sighting = { ...rest, instanceName: name(full), host: target.replace(/\.$/, '') };
+        const sighting: ResolvedService = { ...rest, instanceName: name(full), host: target.replace(/\.$/, '') };
         return matches(sighting) ? sighting : undefined;
       }, within),
     async gone(instanceName) {
@@ -67,9 +67,9 @@ export async function observeWithZeroconf(host: Host, address = host.address): P
 /** avahi-daemon on a host, and who asks it. Disposing of it ends the daemon. */
 export interface Avahi extends AsyncDisposable {
   /** Watches with `avahi-browse`. */
-  browse(): Observer;
+  browse(): ServiceObserver;
   /** Looks once, and gives what is there. */
-  browseOnce(): Promise<readonly Sighting[]>;
+  browseOnce(): Promise<readonly ResolvedService[]>;
   /** The IPv4 address of a host, by its name. */
   resolve(name: string): Promise<string>;
   /** Announces a service of this host by it, until the host's end. */
@@ -95,7 +95,7 @@ export async function startAvahi(host: Host, name = 'observer'): Promise<Avahi> 
     browse: () => observer(avahiBrowse('-rp')),
     async browseOnce() {
       const once = avahiBrowse('-rpt');
-      await once.end(patient(10_000));
+      await once.end(scaleDeadline(10_000));
       return once.output.split('\n').flatMap((line) => parseSighting(line) ?? []);
     },
     async resolve(name) {
@@ -114,7 +114,7 @@ export async function startAvahi(host: Host, name = 'observer'): Promise<Avahi> 
   };
 }
 
-function observer(browse: Process): Observer {
+function observer(browse: Process): ServiceObserver {
   return {
     found: (matches = () => true, within) =>
       browse.line((line) => {
@@ -141,7 +141,7 @@ function linesOf({ output }: Process): readonly string[] {
 }
 
 /** Reads avahi-browse's `=;interface;protocol;name;type;domain;host;address;port;txt`. */
-function parseSighting(line: string): Sighting | undefined {
+function parseSighting(line: string): ResolvedService | undefined {
   const [event, , , name = '', , , host = '', address = '', port, ...txt] = line.split(';');
   if (event !== '=') return undefined;
   const pairs = [...txt.join(';').matchAll(/"([^"=]*)=([^"]*)"/g)].map(([, key = '', value = '']) => [key, value]);
@@ -162,7 +162,7 @@ function unescapeName(name: string): string {
 }
 
 /** A packet that was on the network. */
-export interface Heard {
+export interface CapturedPacket {
   readonly from: string;
   readonly kind: 'query' | 'probe' | 'response';
   /** What can be read in it. */
@@ -174,9 +174,10 @@ export interface Heard {
 }
 
 /** Listens on this host without asking anything. @returns all that was heard so far */
-export async function listenToMdns(host: Host): Promise<() => readonly Heard[]> {
+export async function captureMdns(host: Host): Promise<() => readonly CapturedPacket[]> {
   const script = join(import.meta.dirname, 'mdns-listener.ts');
   const listener = host.spawn(process.execPath, [script, host.address]);
   await listener.line((line) => line.includes('listening') || undefined);
-  return () => linesOf(listener).flatMap((line) => (line.includes('"heard"') ? (JSON.parse(line) as Heard) : []));
+  return () =>
+    linesOf(listener).flatMap((line) => (line.includes('"heard"') ? (JSON.parse(line) as CapturedPacket) : []));
 }

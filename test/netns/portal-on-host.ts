@@ -1,9 +1,9 @@
 import { join } from 'node:path';
 import type { EmulatorOptions } from '../../src/emulator/index.ts';
+import { scaleDeadline } from '../support/deadlines.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import type { Host, Process } from '../support/netns.ts';
-import { patient } from '../support/patience.ts';
-import { curl } from './hub-on-host.ts';
+import { runCurl } from './hub-on-host.ts';
 
 const PROGRAM = join(import.meta.dirname, 'emulator.ts');
 
@@ -34,7 +34,7 @@ export class PortalOnHost implements Started, AsyncDisposable {
 
   static async start(host: Host, options: EmulatorOptions = {}): Promise<PortalOnHost> {
     const running = host.spawn(process.execPath, [PROGRAM, JSON.stringify(options)]);
-    const started = await running.line((line) => JSON.parse(line) as Started, patient(20_000));
+    const started = await running.line((line) => JSON.parse(line) as Started, scaleDeadline(20_000));
     rememberSecrets([started.clientSecret]);
     return new PortalOnHost(host, running, started);
   }
@@ -47,11 +47,17 @@ export class PortalOnHost implements Started, AsyncDisposable {
   /** Asks it on its own host, where its name is known. @param args of curl */
   ask(path: string, ...args: string[]): Promise<string> {
     const { hostname, port } = new URL(this.baseUrl);
-    return curl(this.#host, ['--insecure', '--resolve', `${hostname}:${port}:127.0.0.1`, ...args, this.baseUrl + path]);
+    return runCurl(this.#host, [
+      '--insecure',
+      '--resolve',
+      `${hostname}:${port}:127.0.0.1`,
+      ...args,
+      this.baseUrl + path,
+    ]);
   }
 
   /** The same of its API, with a body of JSON. */
-  tell(method: 'POST' | 'DELETE', path: string, body: object = {}): Promise<string> {
+  sendCommand(method: 'POST' | 'DELETE', path: string, body: object = {}): Promise<string> {
     const json = ['--header', 'content-type: application/json', '--data', JSON.stringify(body)];
     return this.ask(`/_emulator/${path}`, '--fail', '--request', method, ...json);
   }

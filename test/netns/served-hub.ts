@@ -1,7 +1,7 @@
 import { chmodSync, createWriteStream, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { connectControl } from '../../src/control/client.ts';
-import type { ApplianceAnswer, HubAnswer } from '../../src/control/messages.ts';
+import { connectControlClient } from '../../src/control/client.ts';
+import type { ApplianceResponse, HubResponse } from '../../src/control/messages.ts';
 import { logFile } from '../support/logs.ts';
 import type { Host, Process } from '../support/netns.ts';
 import { MAIN, SHARED_CACHE } from '../support/program.ts';
@@ -10,7 +10,7 @@ import { MAIN, SHARED_CACHE } from '../support/program.ts';
  * Writes the configuration of a hub whose portal is out of reach.
  * @param home its directory, where its state is too
  */
-export function writeHub(home: string, { name = 'Cellar hub', httpsPort = 8443 } = {}): void {
+export function writeHubConfiguration(home: string, { name = 'Cellar hub', httpsPort = 8443 } = {}): void {
   mkdirSync(join(home, 'state'), { recursive: true });
   chmodSync(join(home, 'state'), 0o700);
   writeFileSync(join(home, 'portal.secret'), 'a-client-secret', { mode: 0o600 });
@@ -40,12 +40,12 @@ export function serveHub(host: Host, home: string): Process {
 }
 
 /** Waits until the hub has logged an event. */
-export function logged(daemon: Process, event: string): Promise<true> {
+export function waitForLogEvent(daemon: Process, event: string): Promise<true> {
   return daemon.errorLine((line) => line.includes(`"event":"${event}"`) || undefined);
 }
 
 /** What the hub of this directory says of itself, wherever it runs. */
-export async function statusOf(home: string): Promise<{ hub: HubAnswer; appliances: ApplianceAnswer[] }> {
-  await using control = await connectControl([join(home, 'state/control.sock')]);
+export async function readHubStatus(home: string): Promise<{ hub: HubResponse; appliances: ApplianceResponse[] }> {
+  await using control = await connectControlClient([join(home, 'state/control.sock')]);
   return await control.status();
 }

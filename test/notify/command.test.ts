@@ -7,7 +7,7 @@ import { commandHook } from '../../src/notify/command.ts';
 import { systemTimers } from '../../src/system/clock.ts';
 import { eventually } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
-import { lives } from '../support/processes.ts';
+import { isRunning } from '../support/processes.ts';
 
 const MESSAGE = '{"status":"raised"}\n';
 const SECRET = 'hook-argument-c07d1e55';
@@ -36,7 +36,7 @@ function hook(command: [string, ...string[]], signal = never) {
 async function gone(path: string): Promise<void> {
   const pid = Number(readFileSync(path, 'utf8'));
   expect(pid).toBeGreaterThan(0);
-  await eventually(async () => !lives(pid), 5);
+  await eventually(async () => !isRunning(pid), 5);
 }
 
 describe('a command', () => {

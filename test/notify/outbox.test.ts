@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import type { LogFields } from '../../src/core/log.ts';
 import type { NoticeMessage } from '../../src/core/reports/notice.ts';
-import { type DeliveryResult, type Hook, Outbox, textOf } from '../../src/notify/outbox.ts';
-import { Activity, FakeTime } from '../support/fake-time.ts';
+import { type DeliveryResult, type Hook, Outbox, serializeMessage } from '../../src/notify/outbox.ts';
+import { FakeTime, PendingWork } from '../support/fake-time.ts';
 import { logTo } from '../support/log-to.ts';
 
 const MINUTE = 60_000;
@@ -17,7 +17,7 @@ function message(appliance: string): NoticeMessage {
 
 /** An outbox in virtual time, whose hook answers as it is told. */
 function open(answers: DeliveryResult[], otherwise: DeliveryResult | Promise<DeliveryResult> = OK) {
-  const activity = new Activity();
+  const activity = new PendingWork();
   const time = new FakeTime(activity);
   const delivered: { readonly name: string | null; readonly at: number }[] = [];
   const logged: { readonly event: string; readonly fields: LogFields }[] = [];
@@ -37,8 +37,8 @@ function open(answers: DeliveryResult[], otherwise: DeliveryResult | Promise<Del
 test('what fails is tried again, later each time, and those behind it wait', async () => {
   const { outbox, time, delivered, logged } = open([FAILED, FAILED, FAILED]);
   const began = time.uptime;
-  outbox.post(message('car'));
-  outbox.post(message('wallbox'));
+  outbox.enqueue(message('car'));
+  outbox.enqueue(message('wallbox'));
   await time.pass(10 * MINUTE);
   expect(delivered.map(({ name, at }) => [name, (at - began) / 1000])).toEqual([
     ['car', 0],
@@ -57,7 +57,7 @@ test('what fails is tried again, later each time, and those behind it wait', asy
 
 test('what fails again and again is given up, and told in the log', async () => {
   const { outbox, time, delivered, logged } = open([], FAILED);
-  outbox.post(message('car'));
+  outbox.enqueue(message('car'));
   await time.pass(100 * MINUTE);
   expect(delivered).toHaveLength(5);
   expect(logged.at(-1)).toMatchObject({ event: 'notice_dropped', fields: { appliance: 'car' } });
@@ -66,8 +66,8 @@ test('what fails again and again is given up, and told in the log', async () => 
 
 test('what can not pass is not tried again', async () => {
   const { outbox, time, delivered, logged } = open([{ ...FAILED, retryable: false }]);
-  outbox.post(message('car'));
-  outbox.post(message('wallbox'));
+  outbox.enqueue(message('car'));
+  outbox.enqueue(message('wallbox'));
   await time.pass(MINUTE);
   expect(delivered.map(({ name }) => name)).toEqual(['car', 'wallbox']);
   expect(logged.map(({ event }) => event)).toEqual(['notice_dropped']);
@@ -76,7 +76,7 @@ test('what can not pass is not tried again', async () => {
 test('one at a time, and no more wait than fit: the oldest are given up', async () => {
   const first = Promise.withResolvers<DeliveryResult>();
   const { outbox, time, delivered, logged } = open([], first.promise);
-  for (let number = 0; number < 1101; number++) outbox.post(message(`a${number}`));
+  for (let number = 0; number < 1101; number++) outbox.enqueue(message(`a${number}`));
   await time.pass(0);
   expect(delivered).toHaveLength(1);
   expect(logged).toHaveLength(100);
@@ -89,11 +89,11 @@ test('one at a time, and no more wait than fit: the oldest are given up', async 
 
 test('the hub that ends waits for no further try', async () => {
   const { outbox, time, delivered } = open([], FAILED);
-  outbox.post(message('car'));
-  outbox.post(message('wallbox'));
+  outbox.enqueue(message('car'));
+  outbox.enqueue(message('wallbox'));
   await time.pass(1000);
   await outbox[Symbol.asyncDispose]();
-  outbox.post(message('late'));
+  outbox.enqueue(message('late'));
   await time.pass(100 * MINUTE);
   expect(delivered.map(({ name }) => name)).toEqual(['car']);
   expect(time.armed).toBe(0);
@@ -102,7 +102,7 @@ test('the hub that ends waits for no further try', async () => {
 test('what waits when the hub ends is told as one number', async () => {
   const first = Promise.withResolvers<DeliveryResult>();
   const { outbox, time, logged } = open([], first.promise);
-  for (let number = 0; number < 500; number++) outbox.post(message(`a${number}`));
+  for (let number = 0; number < 500; number++) outbox.enqueue(message(`a${number}`));
   await time.pass(0);
   const ended = outbox[Symbol.asyncDispose]();
   first.resolve(FAILED);
@@ -115,13 +115,13 @@ test('what waits when the hub ends is told as one number', async () => {
 
 test('a message is one line of ASCII that is JSON again', () => {
   const told = { ...message('wallbox'), message: 'Größe 🔑\n"\u2028' };
-  const text = textOf(told);
+  const text = serializeMessage(told);
   expect(text).toMatch(/^[ -~]+\n$/);
   expect(JSON.parse(text)).toEqual(told);
 });
 
 test('a message names commands as its reader types them', () => {
   const told = { ...message('wallbox'), what_to_do: 'Run "latchkey pair wallbox"' };
-  const text = textOf(told, { program: 'a"b', bySudo: true });
+  const text = serializeMessage(told, { program: 'a"b', usesSudo: true });
   expect(JSON.parse(text)).toEqual({ ...told, what_to_do: 'Run "sudo a"b pair wallbox"' });
 });

@@ -3,20 +3,20 @@ import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { patient } from '../support/patience.ts';
+import { scaleDeadline } from '../support/deadlines.ts';
 
 const run = promisify(execFile);
 const SCRIPTS = join(import.meta.dirname, '../../scripts');
 
 /** How a command ended. */
-export interface Ran {
+export interface ChrootResult {
   readonly status: number;
   /** What it said, errors too. */
   readonly output: string;
 }
 
 /** Says why no Debian tree can be worked in here, or null where one can. */
-export async function whyNoChroot(): Promise<string | null> {
+export async function chrootSkipReason(): Promise<string | null> {
   if (process.getuid?.() !== 0) return 'a chroot needs root';
   return debian().then(
     () => null,
@@ -25,7 +25,7 @@ export async function whyNoChroot(): Promise<string | null> {
 }
 
 /** The package of this tree for this machine; built once for the same sources. */
-export async function ownPackage(version?: string): Promise<string> {
+export async function buildPackage(version?: string): Promise<string> {
   const { stdout } = await run(join(SCRIPTS, 'test-deb'), version === undefined ? [] : [version]);
   return stdout.trim();
 }
@@ -59,7 +59,7 @@ export class Chroot implements AsyncDisposable {
    * Runs a shell script in the tree, three minutes at most.
    * @param files of this machine, which the script finds as /mnt/0, /mnt/1, …
    */
-  async run(script: string, files: readonly string[] = []): Promise<Ran> {
+  async run(script: string, files: readonly string[] = []): Promise<ChrootResult> {
     const mounts = files.map((_, index) => `touch mnt/${index} && mount --bind "$${index + 4}" mnt/${index}`);
     const setUp = [
       'mount -t overlay overlay -o "lowerdir=$1,upperdir=$2/upper,workdir=$2/work" "$2/root"',
@@ -77,7 +77,7 @@ export class Chroot implements AsyncDisposable {
       HOME: '/mnt',
       DEBIAN_FRONTEND: 'noninteractive',
     };
-    return run('unshare', args, { env, timeout: patient(60_000), maxBuffer: 2 ** 24 }).then(
+    return run('unshare', args, { env, timeout: scaleDeadline(60_000), maxBuffer: 2 ** 24 }).then(
       ({ stdout }) => ({ status: 0, output: stdout }),
       (error: { readonly code?: number; readonly stdout?: string; readonly stderr?: string }) => ({
         status: typeof error.code === 'number' ? error.code : -1,

@@ -9,11 +9,11 @@ import { Spec, Validation } from '@cyclonedx/cyclonedx-library';
 import { parse } from 'smol-toml';
 import * as v from 'valibot';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { copyrightsOf, npmParts } from '../../scripts/deb.d/parts.ts';
-import { configurationSchema, keysIn } from '../../src/configuration/schema.ts';
-import { patient } from '../support/patience.ts';
+import { copyrightsOf, npmComponents } from '../../scripts/deb.d/components.ts';
+import { configurationSchema, sectionEntries } from '../../src/configuration/schema.ts';
+import { scaleDeadline } from '../support/deadlines.ts';
 import { stateFolder } from '../support/state-folder.ts';
-import { ownPackage } from './chroot.ts';
+import { buildPackage } from './chroot.ts';
 
 const run = promisify(execFile);
 const ROOT = join(import.meta.dirname, '../..');
@@ -23,11 +23,11 @@ let debian: string;
 let unpacked: string;
 
 beforeAll(async () => {
-  debian = await ownPackage();
+  debian = await buildPackage();
   folder = stateFolder();
   unpacked = join(folder.path, 'unpacked');
   await run('dpkg-deb', ['-R', debian, unpacked]);
-}, patient(120_000));
+}, scaleDeadline(120_000));
 
 afterAll(() => folder?.[Symbol.dispose]());
 
@@ -107,11 +107,11 @@ describe('the licences', () => {
     const lone = join(scratch.path, 'node_modules/lone');
     await mkdir(lone, { recursive: true });
     await writeFile(join(lone, 'package.json'), '{"name":"lone","version":"1.0.0","license":"MIT"}');
-    expect(() => npmParts(scratch.path, ['node_modules/lone/index.js'])).toThrow(
+    expect(() => npmComponents(scratch.path, ['node_modules/lone/index.js'])).toThrow(
       /node_modules\/lone comes without the text of its licence/,
     );
     await writeFile(join(lone, 'LICENSE'), 'MIT License\n\nCopyright (c) 2020 The Authors\n\nPermission…');
-    const [part] = npmParts(scratch.path, ['node_modules/lone/index.js']);
+    const [part] = npmComponents(scratch.path, ['node_modules/lone/index.js']);
     expect(part && copyrightsOf(part)).toEqual(['(c) 2020 The Authors']);
   });
 });
@@ -149,7 +149,7 @@ describe('the package', () => {
   it('has every key in its example', async () => {
     const example = await text('usr/share/doc/latchkey/examples/latchkey.toml');
     const sections = ['hub', 'lan', 'portals', 'pairing', 'appliances', 'notify', 'metrics'];
-    const keys = sections.flatMap((section) => Object.keys(keysIn(section)));
+    const keys = sections.flatMap((section) => Object.keys(sectionEntries(section)));
     const left = keys.filter((key) => !new RegExp(`^#${key} = `, 'm').test(example));
     // Where systemd runs the hub, it says where these are.
     expect(left).toEqual(['state_dir', 'control_socket']);

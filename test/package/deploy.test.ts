@@ -3,12 +3,12 @@ import { readFileSync } from 'node:fs';
 import { basename, join, relative } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { en } from '../../src/page/texts/en.ts';
-import { InstalledHub, onMachine } from '../machine/installed-hub.ts';
-import { PACKAGES } from '../machine/packages.ts';
-import { Phone } from '../machine/phone.ts';
+import { InstalledHub, setUpMachine } from '../machine/installed-hub.ts';
+import { PACKAGES_FOLDER } from '../machine/packages.ts';
+import { ScriptlessBrowser } from '../machine/scriptless-browser.ts';
 import { eventually } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
-import { ownPackage } from './chroot.ts';
+import { buildPackage } from './chroot.ts';
 
 const GUIDE = readFileSync(join(import.meta.dirname, '../../docs/deploy.md'), 'utf8');
 const HOME = '/home/installer';
@@ -16,8 +16,8 @@ const SECRET = 'the-emulated-portals-client-secret';
 
 let hub: InstalledHub;
 
-onMachine(['/usr/bin/curl'], async (parts) => {
-  const packages = [await ownPackage(), await ownPackage('99.0.0')];
+setUpMachine(['/usr/bin/curl'], async (parts) => {
+  const packages = [await buildPackage(), await buildPackage('99.0.0')];
   hub = parts.use(await InstalledHub.boot());
   const { machine } = hub;
   await machine.sh(`useradd --create-home --home-dir ${HOME} installer`);
@@ -28,7 +28,7 @@ onMachine(['/usr/bin/curl'], async (parts) => {
   await machine.sh(`mkdir ${HOME}/first ${HOME}/second`);
   for (const [index, folder] of ['first', 'second'].entries()) {
     const path = packages[index] ?? '';
-    await machine.sh(`ln -s /mnt/${relative(PACKAGES, path)} ${HOME}/${folder}/${basename(path)}`);
+    await machine.sh(`ln -s /mnt/${relative(PACKAGES_FOLDER, path)} ${HOME}/${folder}/${basename(path)}`);
   }
 });
 
@@ -56,7 +56,7 @@ async function typeAll(heading: string, folder?: string): Promise<void> {
 /** What the guide says to do on the hub's page: adds two appliances, and connects all. */
 async function onThePage(code: string): Promise<void> {
   rememberSecrets([code]);
-  using phone = await Phone.open(hub);
+  using phone = await ScriptlessBrowser.open(hub);
   expect(await phone.post('/sign-in', { code, next: '/' })).toMatchObject({ status: 303, location: '/' });
   const csrf = await phone.csrf();
   for (const name of ['heat-pump', 'inverter']) {
@@ -70,7 +70,7 @@ async function onThePage(code: string): Promise<void> {
     expect(await hub.logIn(new URL(unescaped(link))), name).toContain('connected<');
     await phone.post(`${round}/next`, { csrf });
   }
-  expect((await phone.get('/')).text).toContain(en.overview.all(2));
+  expect((await phone.get('/')).text).toContain(en.overview.allConnected(2));
 }
 
 /** Of an attribute's value as pages write it. */

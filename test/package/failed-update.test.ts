@@ -4,9 +4,9 @@ import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
-import { InstalledHub, onMachine } from '../machine/installed-hub.ts';
-import { PACKAGES, type Package } from '../machine/packages.ts';
-import { ownPackage } from './chroot.ts';
+import { InstalledHub, setUpMachine } from '../machine/installed-hub.ts';
+import { type DebPackage, PACKAGES_FOLDER } from '../machine/packages.ts';
+import { buildPackage } from './chroot.ts';
 
 const run = promisify(execFile);
 const VERSION = '99.0.0';
@@ -14,9 +14,9 @@ const VERSION = '99.0.0';
 let hub: InstalledHub;
 let folder: string;
 
-onMachine(['/usr/bin/curl'], async (parts) => {
-  const own = { path: await ownPackage(), version: 'own' };
-  folder = await mkdtemp(join(PACKAGES, 'failing-'));
+setUpMachine(['/usr/bin/curl'], async (parts) => {
+  const own = { path: await buildPackage(), version: 'own' };
+  folder = await mkdtemp(join(PACKAGES_FOLDER, 'failing-'));
   parts.defer(() => rm(folder, { recursive: true, force: true }));
   hub = parts.use(await InstalledHub.bootInstalled(own));
   await hub.startWith('wallbox');
@@ -60,10 +60,10 @@ describe('an update', () => {
 });
 
 /** Another version's package with something changed in its tree. */
-async function changed(name: string, change: (tree: string) => Promise<void>): Promise<Package> {
+async function changed(name: string, change: (tree: string) => Promise<void>): Promise<DebPackage> {
   const tree = join(folder, name);
   await mkdir(tree);
-  await run('dpkg-deb', ['-R', await ownPackage(VERSION), tree]);
+  await run('dpkg-deb', ['-R', await buildPackage(VERSION), tree]);
   await change(tree);
   const path = join(folder, `${name}.deb`);
   await run('dpkg-deb', ['--root-owner-group', '-Znone', '--build', tree, path]);

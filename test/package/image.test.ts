@@ -4,10 +4,10 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
 import { NEWEST_SCHEMA } from '../../src/store/database/migrations.ts';
-import { patient } from '../support/patience.ts';
+import { scaleDeadline } from '../support/deadlines.ts';
 import { setUpOnce } from '../support/set-up.ts';
 import { stateFolder } from '../support/state-folder.ts';
-import { Chroot, ownPackage, whyNoChroot } from './chroot.ts';
+import { buildPackage, Chroot, chrootSkipReason } from './chroot.ts';
 
 const STATE = 'var/lib/private/latchkey';
 /** As systemd numbers a dynamic user. */
@@ -18,10 +18,10 @@ let own: string;
 
 setUpOnce(
   async (parts) => {
-    own = await ownPackage();
+    own = await buildPackage();
     tree = parts.use(await Chroot.make());
   },
-  { whyNot: whyNoChroot, timeout: patient(120_000) },
+  { skipReason: chrootSkipReason, timeout: scaleDeadline(120_000) },
 );
 
 describe('the package in an image that is being made', () => {
@@ -99,7 +99,7 @@ describe('before another version takes its place', () => {
 
   it.for(['database', 'journal'])('a store of a newer schema refuses it, told by its %s', async (place) => {
     putStore(NEWEST_SCHEMA + 1, place === 'journal');
-    const { status, output } = await tree.run('dpkg -i /mnt/0', [await ownPackage()]);
+    const { status, output } = await tree.run('dpkg -i /mnt/0', [await buildPackage()]);
     expect(status).not.toBe(0);
     const line = output.split('\n').filter((text) => text.startsWith('latchkey: '));
     expect(line).toEqual([

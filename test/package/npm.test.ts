@@ -4,7 +4,7 @@ import { mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { patient } from '../support/patience.ts';
+import { scaleDeadline } from '../support/deadlines.ts';
 import { stateFolder } from '../support/state-folder.ts';
 
 const run = promisify(execFile);
@@ -19,7 +19,7 @@ const npm = (cwd: string, ...args: string[]) =>
   run('npm', [...args, '--no-audit', '--no-fund', '--loglevel=error', '--prefer-offline'], {
     cwd,
     env,
-    timeout: patient(60_000),
+    timeout: scaleDeadline(60_000),
   });
 
 beforeAll(async () => {
@@ -41,7 +41,7 @@ beforeAll(async () => {
 afterAll(() => folder?.[Symbol.dispose]());
 
 const latchkey = (...args: string[]) =>
-  run(join(folder.path, 'prefix/bin/latchkey'), args, { env, timeout: patient(20_000) });
+  run(join(folder.path, 'prefix/bin/latchkey'), args, { env, timeout: scaleDeadline(20_000) });
 
 /** A Node.js of this machine that is too old, or null. */
 async function olderNode(): Promise<string | null> {
@@ -121,7 +121,7 @@ export const wrong = () => startEmulator({ autoLogout: true });
         throw new Error(error.stdout);
       },
     );
-    const { stdout } = await run(process.execPath, ['bench.ts'], { cwd: user, env, timeout: patient(20_000) });
+    const { stdout } = await run(process.execPath, ['bench.ts'], { cwd: user, env, timeout: scaleDeadline(20_000) });
     expect(stdout).toMatch(/^\d+ http:\/\/127\.0\.0\.1:\d+\n$/);
   });
 });

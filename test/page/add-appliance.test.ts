@@ -2,13 +2,13 @@ import { describe, expect, it } from 'vitest';
 import { Secret } from '../../src/core/secret.ts';
 import { addAppliancePage } from '../../src/page/add-appliance/add-appliance.ts';
 import { credentialsPage } from '../../src/page/add-appliance/credentials.ts';
-import { confirmationPage, confirmNewSecret } from '../../src/page/appliance/confirmations.ts';
+import { confirmationPage, secretRotationConfirmation } from '../../src/page/appliance/confirmations.ts';
 import { qrSvg } from '../../src/page/elements.ts';
 import { en } from '../../src/page/texts/en.ts';
 import { rememberSecrets } from '../support/logs.ts';
 
 const FRAME = { hubName: 'Test hub', texts: en };
-const SESSION = { cookie: new Secret('a-cookie-of-adding'), csrf: 'the-csrf', lifetime: 60 };
+const SESSION = { cookie: new Secret('a-cookie-of-adding'), csrfToken: 'the-csrf', lifetime: 60 };
 const SCRIPT = '"><script>alert(1)</script>';
 
 describe('the form that adds an appliance', () => {
@@ -42,7 +42,7 @@ describe('the credentials', () => {
       caFingerprint: 'the-pin',
     };
     rememberSecrets([issued.clientSecret.reveal()]);
-    const { body } = credentialsPage({ issued, isNew: true }, FRAME, SESSION, '/done');
+    const { body } = credentialsPage({ credentials: issued, isNewAppliance: true }, FRAME, SESSION, '/done');
     for (const value of ['the-client-id', 'the-secret-of-the-wallbox', issued.tokenEndpoint, 'the-pin']) {
       expect(body).toContain(`>${value}</code>`);
     }
@@ -54,7 +54,7 @@ describe('the credentials', () => {
 
 describe('the question before a new secret', () => {
   const ask = (keys: 'none' | 'asked' | 'missing') =>
-    confirmationPage(confirmNewSecret(en, 'wallbox', 'token', keys), FRAME, SESSION).body;
+    confirmationPage(secretRotationConfirmation(en, 'wallbox', 'token', keys), FRAME, SESSION).body;
 
   it('asks for a tick only where the appliance has keys of its own, and never ticks it', () => {
     expect(ask('none')).not.toContain('checkbox');

@@ -1,15 +1,15 @@
 import { expect, test } from 'vitest';
 import type { Administration } from '../../src/core/administration.ts';
 import { serveAppliances } from '../../src/page/appliance/appliance.ts';
-import type { Guard, SentForm } from '../../src/page/sign-in/guard.ts';
+import type { AuthenticatedRoutes, FormSubmission } from '../../src/page/sign-in/authenticated-routes.ts';
 import { systemClock, systemTimers } from '../../src/system/clock.ts';
 
 /** Taps "refresh now". @returns whether the patience with a slow portal has ended by the answer */
 async function tapRefresh(refresh: () => Promise<unknown>): Promise<{ to: string; isPatienceOver: boolean }> {
-  const forms = new Map<string, (sent: SentForm) => Promise<unknown>>();
+  const forms = new Map<string, (sent: FormSubmission) => Promise<unknown>>();
   const guard = {
     page: () => undefined,
-    form: (path: string, answer: (sent: SentForm) => Promise<unknown>) => void forms.set(path, answer),
+    form: (path: string, answer: (sent: FormSubmission) => Promise<unknown>) => void forms.set(path, answer),
   };
   let isPatienceOver = false;
   const timers = {
@@ -20,7 +20,7 @@ async function tapRefresh(refresh: () => Promise<unknown>): Promise<{ to: string
     },
   };
   const administration = { refresh } as unknown as Administration;
-  serveAppliances(guard as unknown as Guard, { administration, clock: systemClock(), timers });
+  serveAppliances(guard as unknown as AuthenticatedRoutes, { administration, clock: systemClock(), timers });
   let to = '';
   const reply = {
     redirect(path: string) {
@@ -30,7 +30,7 @@ async function tapRefresh(refresh: () => Promise<unknown>): Promise<{ to: string
   await forms.get('/appliances/:name/refresh')?.({
     request: { params: { name: 'wallbox' } },
     reply,
-  } as unknown as SentForm);
+  } as unknown as FormSubmission);
   await Promise.resolve();
   return { to, isPatienceOver };
 }

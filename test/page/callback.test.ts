@@ -2,11 +2,11 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fastify from 'fastify';
 import { describe, expect, it } from 'vitest';
-import type { Callback } from '../../src/core/lan-service.ts';
+import type { AuthorizationResponse } from '../../src/core/lan-service.ts';
 import { Secret } from '../../src/core/secret.ts';
 import type { Emulator } from '../../src/emulator/index.ts';
 import { serveCallback } from '../../src/page/callback/callback.ts';
-import { type Answer, HubClient } from '../lan/wire.ts';
+import { HubClient, type HubResponse } from '../lan/hub-client.ts';
 import { HubProcess } from '../support/hub-process.ts';
 import { logFolder, rememberSecrets } from '../support/logs.ts';
 import { startPortal } from '../support/portal.ts';
@@ -58,7 +58,7 @@ function exchanges(): number {
   return emulator.requests.filter(({ endpoint }) => endpoint === 'token').length;
 }
 
-function expectPage(answer: Answer, status: number, text: string): void {
+function expectPage(answer: HubResponse, status: number, text: string): void {
   expect({ status: answer.status, text: answer.text }).toEqual({ status, text: expect.stringContaining(text) });
   expect(answer.headers).toMatchObject({
     'content-type': 'text/html; charset=utf-8',
@@ -211,12 +211,12 @@ it('a code is taken to the letter, whatever is in it', async () => {
   serveCallback(
     app,
     {
-      async receiveCallback(_nonce: string, callback: Callback) {
+      async receiveCallback(_nonce: string, callback: AuthorizationResponse) {
         codes.push(callback.kind === 'code' ? callback.code.reveal() : callback.kind);
         return null;
       },
-      goOnInRound: async () => ({ kind: 'over' }),
-      sentMark: () => new Secret('a-mark'),
+      continueBatch: async () => ({ kind: 'over' }),
+      browserBinding: () => new Secret('a-mark'),
     },
     'Hub',
     8443,

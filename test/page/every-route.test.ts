@@ -4,9 +4,9 @@ import { Agent, request } from 'undici';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Secret } from '../../src/core/secret.ts';
 import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
-import { FORM } from '../../src/system/http/form.ts';
+import { FORM_MEDIA_TYPE } from '../../src/system/http/form.ts';
 import { HubProcess } from '../support/hub-process.ts';
-import { LanSide } from '../support/lan-side.ts';
+import { LanServerHarness } from '../support/lan-server-harness.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { PageVisitor } from '../support/page-visitor.ts';
 
@@ -53,7 +53,7 @@ const COOKIE = '__Host-latchkey=good';
 const CSRF = 'what-forms-carry';
 
 const parts = new AsyncDisposableStack();
-let lan: LanSide;
+let lan: LanServerHarness;
 let routes: readonly Route[];
 
 /** The home network's side, and the routes that its two ports got: the secure one is made first. */
@@ -69,11 +69,11 @@ beforeAll(async () => {
     });
   };
   diagnostics.subscribe('fastify.initialization', watch);
-  lan = parts.use(await LanSide.start());
+  lan = parts.use(await LanServerHarness.start());
   diagnostics.unsubscribe('fastify.initialization', watch);
   routes = made.flat();
-  const session = { cookie: new Secret('good'), csrf: CSRF, lifetime: 600 };
-  lan.home.people.access.session = (cookie) => (cookie === 'good' ? session : null);
+  const session = { cookie: new Secret('good'), csrfToken: CSRF, lifetime: 600 };
+  lan.home.people.access.findSession = (cookie) => (cookie === 'good' ? session : null);
 });
 afterAll(() => parts.disposeAsync());
 
@@ -102,7 +102,7 @@ async function ask(
     method: method as 'GET',
     dispatcher,
     headers: {
-      ...(isForm && { origin, 'sec-fetch-site': 'same-origin', 'content-type': FORM }),
+      ...(isForm && { origin, 'sec-fetch-site': 'same-origin', 'content-type': FORM_MEDIA_TYPE }),
       ...headers,
     },
     ...(isForm && { body: new URLSearchParams(form).toString() }),

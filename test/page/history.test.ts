@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { HistoryEntry } from '../../src/core/reports/history.ts';
-import { historyParts, lastDays } from '../../src/page/appliance/history.ts';
+import { lastDays, renderHistory } from '../../src/page/appliance/history.ts';
 import { en } from '../../src/page/texts/en.ts';
 
 const NOW = Date.parse('2031-05-14T10:00:00Z');
@@ -40,18 +40,18 @@ describe('the picture of the last days', () => {
 describe('the history', () => {
   it('says what happened, why and how often, and the picture in words too', () => {
     const failed = { ...entry('refresh_failed', 14, 'portal_unreachable'), count: 3 };
-    const html = historyParts(en, [failed, entry('paired', 12)], NOW);
+    const html = renderHistory(en, [failed, entry('paired', 12)], NOW);
     expect(html).toContain('Could not be refreshed, 3 times: The portal could not be reached.');
     expect(html).toContain('aria-label="The last 14 days: connected on 2, held up on 1, in need of a login on 0."');
     expect(html).toContain('<time class="exact" datetime="2031-05-14T09:00:00.000Z">14 May 2031, ');
   });
 
   it('of an appliance to which nothing has happened is no picture', () => {
-    expect(historyParts(en, [], NOW)).not.toContain('<svg');
+    expect(renderHistory(en, [], NOW)).not.toContain('<svg');
   });
 
   it('of half a year does not make the page heavy', () => {
     const many = Array.from({ length: 200 }, () => entry('refreshed', 1));
-    expect(historyParts(en, many, NOW).length).toBeLessThan(40_000);
+    expect(renderHistory(en, many, NOW).length).toBeLessThan(40_000);
   });
 });

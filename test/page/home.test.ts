@@ -2,12 +2,12 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { request } from 'undici';
 import { describe, expect, it } from 'vitest';
-import { LanSide } from '../support/lan-side.ts';
+import { LanServerHarness } from '../support/lan-server-harness.ts';
 import { setUpOnce } from '../support/set-up.ts';
 
-let side: LanSide;
+let side: LanServerHarness;
 setUpOnce(async (parts) => {
-  side = parts.use(await LanSide.start());
+  side = parts.use(await LanServerHarness.start());
 });
 
 describe('a person who opens the hub’s address', () => {

@@ -1,13 +1,13 @@
 import fastify from 'fastify';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { sendNotice } from '../../src/page/document.ts';
+import { sendMessagePage } from '../../src/page/document.ts';
 import { pageContext } from '../../src/page/page-context.ts';
 
 const app = fastify();
 
 beforeAll(() => {
   app.get('/', async (request, reply) =>
-    sendNotice(reply, 200, pageContext('Cellar', request), { severity: 'neutral', heading: 'x', text: 'x' }),
+    sendMessagePage(reply, 200, pageContext('Cellar', request), { severity: 'neutral', heading: 'x', text: 'x' }),
   );
 });
 

@@ -7,12 +7,12 @@ import { appliancePage } from '../../src/page/appliance/appliance.ts';
 import { overviewPage } from '../../src/page/overview/overview.ts';
 import { de } from '../../src/page/texts/de.ts';
 import { en, type Texts } from '../../src/page/texts/en.ts';
-import { houseStatus } from '../control/household.ts';
-import { waitingForApproval } from '../support/registrants.ts';
+import { hubStatusReport } from '../control/fake-administration.ts';
+import { waitingForApproval } from '../support/registration-samples.ts';
 
 const NOW = Date.UTC(2031, 4, 5, 6, 7, 8);
 const SCRIPT = '"><script>alert(1)</script>';
-const SESSION = { cookie: new Secret('a-cookie-of-the-overview'), csrf: 'the-csrf-of-the-session', lifetime: 60 };
+const SESSION = { cookie: new Secret('a-cookie-of-the-overview'), csrfToken: 'the-csrf-of-the-session', lifetime: 60 };
 
 const HUB: HubStatus = {
   id: 'abcd',
@@ -54,7 +54,7 @@ function page(
   appliances: ApplianceStatus[],
   { texts = en, hub = {}, notices = [] }: { texts?: Texts; hub?: Partial<HubStatus>; notices?: Notice[] } = {},
 ): string {
-  const status = houseStatus({ ...HUB, ...hub }, appliances, notices, NOW);
+  const status = hubStatusReport({ ...HUB, ...hub }, appliances, notices, NOW);
   return overviewPage(status, { hubName: 'Test hub', texts }, SESSION, ['home'], NOW).body;
 }
 
@@ -239,7 +239,7 @@ describe('what others have written', () => {
 describe('an appliance’s page', () => {
   const show = (one: ApplianceStatus) =>
     appliancePage(
-      { appliance: one, conditions: houseStatus(HUB, [one]).conditions, notices: [], history: [], now: NOW },
+      { appliance: one, conditions: hubStatusReport(HUB, [one]).conditions, notices: [], history: [], now: NOW },
       { hubName: 'Test hub', texts: en },
       SESSION,
     ).body;

@@ -1,23 +1,23 @@
 import { request } from 'undici';
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { LinkResult } from '../../src/core/lan-service.ts';
-import { FORM } from '../../src/system/http/form.ts';
-import { pairingOf } from '../core/samples.ts';
-import { LanSide } from '../support/lan-side.ts';
+import type { LoginLinkResult } from '../../src/core/lan-service.ts';
+import { FORM_MEDIA_TYPE } from '../../src/system/http/form.ts';
+import { samplePairing } from '../core/samples.ts';
+import { LanServerHarness } from '../support/lan-server-harness.ts';
 import { setUpOnce } from '../support/set-up.ts';
 
 const USER_CODE = 'WDJB-MJHT';
 
-let side: LanSide;
+let side: LanServerHarness;
 /** What becomes of opening the link. */
-let opening: () => Promise<LinkResult>;
+let opening: () => Promise<LoginLinkResult>;
 
 setUpOnce(async (parts) => {
-  side = parts.use(await LanSide.start());
-  const pairing = pairingOf({ kind: 'asking' }, { device: { codeHash: 'a-hash', userCode: USER_CODE } });
+  side = parts.use(await LanServerHarness.start());
+  const pairing = samplePairing({ kind: 'asking' }, { device: { codeHash: 'a-hash', userCode: USER_CODE } });
   Object.assign(side.home.service, {
-    pairingByUserCode: async () => ({ pairing, appliance: 'wallbox' }),
-    openLink: () => opening(),
+    findPairingByUserCode: async () => ({ pairing, appliance: 'wallbox' }),
+    requestLoginLink: () => opening(),
   });
 });
 
@@ -26,7 +26,7 @@ beforeEach(() => side.home.events.splice(0));
 async function goOn() {
   const { statusCode, headers, body } = await request(`https://127.0.0.1:${side.server.httpsPort}/pair`, {
     method: 'POST',
-    headers: { 'content-type': FORM },
+    headers: { 'content-type': FORM_MEDIA_TYPE },
     body: `user_code=${USER_CODE}`,
     dispatcher: side.agent,
   });
@@ -43,7 +43,7 @@ it('asks a person to wait where too many pairings are open', async () => {
 describe('an error that nobody foresaw is answered by the hub and not by a library', () => {
   const thrown = (error: unknown) => async () => Promise.reject(error);
 
-  it.for<[string, () => Promise<LinkResult>]>([
+  it.for<[string, () => Promise<LoginLinkResult>]>([
     ['a header that can not be sent', async () => ({ kind: 'link', authorizeUrl: 'https://portal.example/\r\nx: y' })],
     ['an error', thrown(new Error('unheard of'))],
     ['an error with a status that is none', thrown(Object.assign(new Error('unheard of'), { statusCode: 99 }))],

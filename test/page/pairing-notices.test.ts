@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest';
-import type { FailureReason } from '../../src/core/pairings/pairing.ts';
-import { pairingNotice } from '../../src/page/callback/pairing-notices.ts';
+import type { PairingFailureReason } from '../../src/core/pairings/pairing.ts';
+import { pairingMessage } from '../../src/page/callback/pairing-messages.ts';
 import { en } from '../../src/page/texts/en.ts';
-import { confirmPage } from '../../src/page/user-code/pair-documents.ts';
-import { at, LINK, pairingOf } from '../core/samples.ts';
+import { userCodeConfirmationPage } from '../../src/page/user-code/user-code-pages.ts';
+import { instantAt, SAMPLE_LINK, samplePairing } from '../core/samples.ts';
 
 const device = { codeHash: 'a-hash', userCode: 'WDJB-MJHT' };
-const waiting = { kind: 'waiting', link: LINK } as const;
-const failed = (reason: FailureReason) => ({ kind: 'ended', result: { kind: 'failed', reason } }) as const;
+const waiting = { kind: 'waiting', link: SAMPLE_LINK } as const;
+const failed = (reason: PairingFailureReason) => ({ kind: 'ended', result: { kind: 'failed', reason } }) as const;
 
 describe('a pairing that failed', () => {
   test.each([
@@ -15,13 +15,13 @@ describe('a pairing that failed', () => {
     ['expired', 'The time for this pairing ran out. Start'],
     ['portal_rejected', 'If that happens again, check the hub’s configuration.'],
   ] as const)('(%s) is started again where it was started', (reason, text) => {
-    const ofInstaller = pairingNotice(pairingOf(failed(reason)), 'wallbox', en);
+    const ofInstaller = pairingMessage(samplePairing(failed(reason)), 'wallbox', en);
     expect(ofInstaller.text).toContain(text);
     expect(ofInstaller).toMatchObject({
       text: expect.stringContaining('at the hub'),
       command: 'latchkey pair wallbox',
     });
-    const ofAppliance = pairingNotice(pairingOf(failed(reason), { device }), 'wallbox', en);
+    const ofAppliance = pairingMessage(samplePairing(failed(reason), { device }), 'wallbox', en);
     expect(ofAppliance.text).toContain(text);
     expect(ofAppliance.text).toContain('on the appliance');
     expect(ofAppliance).not.toHaveProperty('command');
@@ -30,7 +30,7 @@ describe('a pairing that failed', () => {
   test.each(['replaced', 'misconfigured', 'client_unknown', 'foreign_origin'] as const)(
     '(%s) is not started again at once',
     (reason) => {
-      const notice = pairingNotice(pairingOf(failed(reason)), 'wallbox', en);
+      const notice = pairingMessage(samplePairing(failed(reason)), 'wallbox', en);
       expect(notice).not.toHaveProperty('command');
       expect(notice.text).not.toMatch(/start .* (pairing at the hub|appliance)/i);
     },
@@ -41,17 +41,17 @@ describe('an answer that was lost', () => {
   const lost = { setback: 'answer_lost' } as const;
 
   test('is told while there is no link, with where the next one is', () => {
-    expect(pairingNotice(pairingOf({ kind: 'asking' }, lost), 'wallbox', en).text).toContain(
+    expect(pairingMessage(samplePairing({ kind: 'asking' }, lost), 'wallbox', en).text).toContain(
       'The hub makes a fresh link',
     );
-    const text = pairingNotice(pairingOf({ kind: 'asking' }, { ...lost, device }), 'wallbox', en).text;
+    const text = pairingMessage(samplePairing({ kind: 'asking' }, { ...lost, device }), 'wallbox', en).text;
     expect(text).toContain('Open the pairing link once more');
     expect(text).not.toContain('fresh link');
   });
 
   test('is of no interest while the next code is exchanged', () => {
-    const exchanging = { kind: 'exchanging', link: LINK, since: at(1) } as const;
-    expect(pairingNotice(pairingOf(exchanging, lost), 'wallbox', en)).toMatchObject({
+    const exchanging = { kind: 'exchanging', link: SAMPLE_LINK, since: instantAt(1) } as const;
+    expect(pairingMessage(samplePairing(exchanging, lost), 'wallbox', en)).toMatchObject({
       severity: 'waiting',
       reloadAfter: 5,
     });
@@ -60,7 +60,7 @@ describe('an answer that was lost', () => {
 
 describe('the page that names an appliance', () => {
   const body = (scope: string | null, setback: 'answer_lost' | 'code_refused' | null = null) =>
-    confirmPage(pairingOf(waiting, { device, scope, setback }), 'wallbox', en).body;
+    userCodeConfirmationPage(samplePairing(waiting, { device, scope, setback }), 'wallbox', en).body;
 
   test('says what it asks for in plain words', () => {
     expect(body('A')).toContain('access to <b>A</b>.');

@@ -1,43 +1,43 @@
 import { describe, expect, it } from 'vitest';
-import type { FailureReason } from '../../src/core/pairings/pairing.ts';
+import type { PairingFailureReason } from '../../src/core/pairings/pairing.ts';
 import type { PairingView } from '../../src/core/pairings/pairing-administration.ts';
 import { Secret } from '../../src/core/secret.ts';
-import { pairingParts } from '../../src/page/pairing/pairing-page.ts';
-import { roundPage } from '../../src/page/pairing/round-page.ts';
-import type { SignedIn } from '../../src/page/sign-in/guard.ts';
+import { pairingBatchPage } from '../../src/page/pairing/pairing-batch-page.ts';
+import { renderPairing } from '../../src/page/pairing/pairing-page.ts';
+import type { AuthenticatedRequest } from '../../src/page/sign-in/authenticated-routes.ts';
 import { de } from '../../src/page/texts/de.ts';
 import { en, type Texts } from '../../src/page/texts/en.ts';
 
 const NOW = Date.UTC(2031, 4, 5);
 
 function shown(texts: Texts, view: Partial<PairingView>): string {
-  const session = { cookie: new Secret('a-cookie-of-nobody'), csrf: 'csrf', lifetime: 60 };
-  const asked = { context: { hubName: 'Hub', texts }, session } as SignedIn;
+  const session = { cookie: new Secret('a-cookie-of-nobody'), csrfToken: 'csrf', lifetime: 60 };
+  const asked = { context: { hubName: 'Hub', texts }, session } as AuthenticatedRequest;
   const whole: PairingView = {
     id: 'one',
     appliance: 'wallbox',
     scope: null,
-    report: { event: 'connecting', problem: null, expiresIn: 900 },
+    status: { event: 'connecting', problem: null, expiresIn: 900 },
     setback: null,
     credentialLocation: { portal: 'home', secretFile: '/x/home.secret' },
     unconfirmed: [],
-    round: null,
-    newer: null,
+    batch: null,
+    newestPairing: null,
     ...view,
   };
-  return pairingParts(asked, whole, NOW);
+  return renderPairing(asked, whole, NOW);
 }
 
-const reasons = Object.keys(en.result.reasons) as FailureReason[];
+const reasons = Object.keys(en.result.reasons) as PairingFailureReason[];
 
 describe.each([
   ['English', en],
   ['German', de],
 ])('in %s', (_, texts) => {
   it.each(reasons)('a pairing that failed as %s says why, what to do, and offers a fresh link', (reason) => {
-    const html = shown(texts, { report: { event: 'failed', reason, message: 'In English' } });
+    const html = shown(texts, { status: { event: 'failed', reason, message: 'In English' } });
     expect(html).toContain(texts.result.reasons[reason]);
-    expect(Object.values(texts.pairing.next).some((next) => html.includes(next))).toBe(true);
+    expect(Object.values(texts.pairing.nextSteps).some((next) => html.includes(next))).toBe(true);
     expect(html).not.toContain('In English');
     expect(html).toContain('action="/pairings/one/fresh"');
     expect(html).not.toContain('class="qr"');
@@ -49,29 +49,29 @@ describe.each([
   ] as const)(
     'of one that failed as %s it names what has to be corrected, and how it takes effect',
     (reason, ...named) => {
-      const html = shown(texts, { report: { event: 'failed', reason, message: 'In English' } });
+      const html = shown(texts, { status: { event: 'failed', reason, message: 'In English' } });
       for (const words of named) expect(html).toContain(words);
     },
   );
 
   it('one that another took the place of leads there, and offers no link of its own', () => {
     const report = { event: 'failed', reason: 'replaced', message: 'In English' } as const;
-    const html = shown(texts, { report, newer: 'two' });
+    const html = shown(texts, { status: report, newestPairing: 'two' });
     expect(html).toContain('href="/pairings/two"');
     expect(html).not.toContain('action=');
   });
 
   it('a portal out of reach is told from one that is just being asked', () => {
     expect(shown(texts, {})).toContain(texts.pairing.connectingText);
-    const away = shown(texts, { report: { event: 'connecting', problem: 'connect ECONNREFUSED', expiresIn: 1 } });
-    expect(away).toContain(texts.pairing.outOfReach);
+    const away = shown(texts, { status: { event: 'connecting', problem: 'connect ECONNREFUSED', expiresIn: 1 } });
+    expect(away).toContain(texts.pairing.portalUnreachable);
     expect(away).not.toContain('ECONNREFUSED');
   });
 
   it('a link that no QR code has room for is a button, and nothing is said of scanning', () => {
     const link = (length: number) => 'https://portal.example/a?b'.padEnd(length, 'x');
     const of = (length: number) =>
-      shown(texts, { report: { event: 'waiting', authorizeUrl: link(length), expiresIn: 840 } });
+      shown(texts, { status: { event: 'waiting', authorizeUrl: link(length), expiresIn: 840 } });
     expect(of(2953)).toContain('<svg class="qr"');
     for (const length of [2954, 8192]) {
       expect(of(length)).toContain(`href="${link(length)}"`);
@@ -85,19 +85,19 @@ describe.each([
     ['http://10.77.0.1:8491/a', 'home'],
     ['http://127.0.0.1:8491/a', 'machine'],
   ] as const)('beside the QR code of %s it is said from where it can be opened', (authorizeUrl, reach) => {
-    const html = shown(texts, { report: { event: 'waiting', authorizeUrl, expiresIn: 840 } });
+    const html = shown(texts, { status: { event: 'waiting', authorizeUrl, expiresIn: 840 } });
     expect(Object.values(texts.pairing.scan).filter((text) => html.includes(text))).toEqual([
       texts.pairing.scan[reach],
     ]);
   });
 
   it('while the code is exchanged nothing can be pressed, and a login that came to nothing is told', () => {
-    const exchanging = shown(texts, { report: { event: 'exchanging', expiresIn: 1 } });
+    const exchanging = shown(texts, { status: { event: 'exchanging', expiresIn: 1 } });
     expect(exchanging).toContain(texts.pairing.exchangingText);
     expect(exchanging).not.toContain('<button');
     const report = { event: 'waiting', authorizeUrl: 'https://portal.example/a?b=c&d=<e>', expiresIn: 840 } as const;
-    const again = shown(texts, { report, setback: 'answer_lost' });
-    expect(again).toContain(texts.result.setbacks.answer_lost);
+    const again = shown(texts, { status: report, setback: 'answer_lost' });
+    expect(again).toContain(texts.result.loginFailures.answer_lost);
     expect(again).toContain('href="https://portal.example/a?b&#61;c&#38;d&#61;&#60;e&#62;"');
     expect(again).toContain('2031-05-05T00:14:00.000Z');
   });
@@ -107,16 +107,18 @@ it.each([
   ['English', en],
   ['German', de],
 ])('in %s a round whose appliances have different accounts warns, and says which has which', (_, texts) => {
-  const session = { cookie: new Secret('a-cookie-of-nobody'), csrf: 'csrf', lifetime: 60 };
-  const asked = { context: { hubName: 'Hub', texts }, session } as SignedIn;
+  const session = { cookie: new Secret('a-cookie-of-nobody'), csrfToken: 'csrf', lifetime: 60 };
+  const asked = { context: { hubName: 'Hub', texts }, session } as AuthenticatedRequest;
   const round = { id: 'one', current: null, next: null, connected: ['battery', 'wallbox'], leftOut: [] };
   const differentAccounts = [
     { appliance: 'battery', account: 'anna' },
     { appliance: 'wallbox', account: '<b>guest</b>' },
   ];
-  const html = roundPage(asked, { ...round, differentAccounts }, null, NOW).body;
-  expect(html).toContain(texts.round.accounts);
+  const html = pairingBatchPage(asked, { ...round, differentAccounts }, null, NOW).body;
+  expect(html).toContain(texts.round.differentAccounts);
   expect(html).toContain('<li>battery: anna</li>');
   expect(html).toContain('<li>wallbox: &#60;b&#62;guest&#60;/b&#62;</li>');
-  expect(roundPage(asked, { ...round, differentAccounts: [] }, null, NOW).body).not.toContain(texts.round.accounts);
+  expect(pairingBatchPage(asked, { ...round, differentAccounts: [] }, null, NOW).body).not.toContain(
+    texts.round.differentAccounts,
+  );
 });

@@ -3,7 +3,7 @@ import { beforeEach, expect, it } from 'vitest';
 import type { Emulator } from '../../src/emulator/index.ts';
 import { HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
-import { PageVisitor, type Seen } from '../support/page-visitor.ts';
+import { type PageResponse, PageVisitor } from '../support/page-visitor.ts';
 import { startPortal } from '../support/portal.ts';
 import { setUpOnce } from '../support/set-up.ts';
 
@@ -25,12 +25,12 @@ beforeEach(async () => {
   await hub.addAppliance(name, 'Monitoring');
 });
 
-function send(path: string, more: Record<string, string> = {}): Promise<Seen> {
+function send(path: string, more: Record<string, string> = {}): Promise<PageResponse> {
   return visitor.post(path, { csrf, ...more });
 }
 
 /** Where an answer sends a browser. */
-function target({ status, headers }: Seen): string {
+function target({ status, headers }: PageResponse): string {
   expect(status).toBe(303);
   return String(headers['location']);
 }

@@ -1,7 +1,7 @@
 import { request } from 'undici';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { Emulator } from '../../src/emulator/index.ts';
-import { basic, FORM, HubClient, jsonOf } from '../lan/wire.ts';
+import { basicAuthorization, FORM, HubClient, parseJsonBody } from '../lan/hub-client.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { PageVisitor } from '../support/page-visitor.ts';
@@ -132,7 +132,9 @@ test('where the portal serves no code, the browser that /pair has sent brings it
       headers: { 'content-type': FORM, ...headers },
       body: new URLSearchParams(form).toString(),
     });
-  const flow = jsonOf(await post('/oauth/device_authorization', {}, { authorization: basic(credentials) }));
+  const flow = parseJsonBody(
+    await post('/oauth/device_authorization', {}, { authorization: basicAuthorization(credentials) }),
+  );
   rememberSecrets([String(flow['device_code'])]);
   const sent = await post('/pair', { user_code: String(flow['user_code']) });
   const cookie = kept(sent);

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import type { PairingEventMessage } from '../../src/control/messages.ts';
 import type { Emulator } from '../../src/emulator/index.ts';
-import { type Answer, HubClient } from '../lan/wire.ts';
+import { HubClient, type HubResponse } from '../lan/hub-client.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
 import { logFolder, rememberSecrets } from '../support/logs.ts';
 import { startPortal } from '../support/portal.ts';
@@ -15,7 +15,7 @@ let client: HubClient;
 /** Every nonce and key that was seen, and every answer. */
 const nonces: string[] = [];
 const keys: string[] = [];
-const answers: Answer[] = [];
+const answers: HubResponse[] = [];
 
 setUpOnce(async (parts) => {
   parts.defer(() => rememberSecrets([...nonces, ...keys]));
@@ -44,7 +44,7 @@ async function begin(name: string, address = '127.0.0.1'): Promise<{ link: URL; 
   return { link: new URL(authorize_url), path: short.pathname };
 }
 
-async function open(path: string, question: Parameters<HubClient['http']>[1] = {}): Promise<Answer> {
+async function open(path: string, question: Parameters<HubClient['http']>[1] = {}): Promise<HubResponse> {
   const answer = await client.http(path, question);
   answers.push(answer);
   return answer;

@@ -1,12 +1,12 @@
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { startTestModeHub } from '../netns/hub-on-host.ts';
+import { scaleDeadline } from '../support/deadlines.ts';
 import { HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
-import { LONG } from '../support/long.ts';
-import { createLan, type Host, whyNoLan } from '../support/netns.ts';
+import { IS_LONG_FORM } from '../support/long.ts';
+import { createLan, type Host, lanSkipReason } from '../support/netns.ts';
 import { PageVisitor } from '../support/page-visitor.ts';
-import { patient } from '../support/patience.ts';
 import { startPortal } from '../support/portal.ts';
 import { setUpOnce } from '../support/set-up.ts';
 
@@ -14,7 +14,7 @@ const WRONG = 'BBBB-BBBB-BBBB';
 /** So many wrong codes an address does not wait for. */
 const TRIES = 5;
 /** In the long form their tries are more than all devices together had, before a whole network of addresses had to fit. */
-const ADDRESSES = LONG ? 450 : 40;
+const ADDRESSES = IS_LONG_FORM ? 450 : 40;
 /** How often the installer signs in meanwhile. */
 const SIGN_INS = 10;
 const SCRIPTS = join(import.meta.dirname, '../netns');
@@ -77,7 +77,7 @@ describe('an installer who knows the setup code gets in', () => {
 });
 
 it('an installer at an IPv4 address gets in after a neighbour has made itself the IPv6 router, and so has every address', async (ctx) => {
-  const why = await whyNoLan(['/usr/bin/python3']);
+  const why = await lanSkipReason(['/usr/bin/python3']);
   if (why !== null) return ctx.skip(why);
   await using lan = await createLan(['hub', 'phone', 'attacker']);
   const { hub: machine, phone, attacker } = lan.hosts;
@@ -106,7 +106,7 @@ it('an installer at an IPv4 address gets in after a neighbour has made itself th
 async function signInFrom(host: Host, ...[page, code, times, address, many]: [string, string, number, string, number]) {
   const script = join(SCRIPTS, 'sign-in.ts');
   const guesser = host.spawn(process.execPath, [script, page, code, String(times), address, String(many)]);
-  return guesser.line((line): Record<string, number> => JSON.parse(line), patient(60_000));
+  return guesser.line((line): Record<string, number> => JSON.parse(line), scaleDeadline(60_000));
 }
 
 /** The IPv6 subnets that a machine has got, without its link-local one. */

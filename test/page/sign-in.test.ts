@@ -1,9 +1,9 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { SetupCodeAnswer } from '../../src/control/messages.ts';
+import type { SetupCodeResponse } from '../../src/control/messages.ts';
 import type { Emulator } from '../../src/emulator/index.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
-import { PageVisitor, type Seen } from '../support/page-visitor.ts';
+import { type PageResponse, PageVisitor } from '../support/page-visitor.ts';
 import { startPortal } from '../support/portal.ts';
 import { setUpOnce } from '../support/set-up.ts';
 
@@ -13,7 +13,7 @@ const SCRIPT = '"><script>alert(1)</script>';
 
 let emulator: Emulator;
 let hub: HubProcess;
-let setup: SetupCodeAnswer;
+let setup: SetupCodeResponse;
 /** Devices of one test each: who types wrong codes waits. */
 let devices = 1;
 
@@ -37,7 +37,7 @@ async function signedIn(): Promise<PageVisitor> {
 
 /** Where the form of a page leads on to. */
 const nextOf = (text: string) => /name="next" value="([^"]*)"/.exec(text)?.[1]?.replaceAll('&#61;', '=');
-const setCookie = ({ headers }: Seen) => [headers['set-cookie'] ?? []].flat();
+const setCookie = ({ headers }: PageResponse) => [headers['set-cookie'] ?? []].flat();
 
 describe('whoever is not signed in', () => {
   it('is told by the first start’s log where the code is to be found, and not what it is', async () => {
@@ -272,7 +272,7 @@ describe('a one-time address', () => {
     await using visitor = await newDevice();
     expect(await visitor.follow(sign_in)).toMatchObject({ status: 303 });
     const log = await readFile(hub.log, 'utf8');
-    const lines = log.split('\n').filter((line) => line.includes('one-time address'));
+    const lines = log.split('\n').filter((line) => line.includes('"method":"one_time_address"'));
     expect(JSON.parse(lines.at(-1) ?? '')).toMatchObject({ event: 'signed_in', address: `127.0.0.${devices}` });
     expect(log).not.toContain(new URL(sign_in).pathname.split('/').at(-1));
   });

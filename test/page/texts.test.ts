@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { de } from '../../src/page/texts/de.ts';
 import { en } from '../../src/page/texts/en.ts';
-import { root, run, temporaryFolder } from '../project/checkout.ts';
+import { root, runCommand, temporaryFolder } from '../project/checkout.ts';
 
 /** Texts that are the same in English and in German: names, units and words of both. */
 const SAME_IN_BOTH = new Set(['Code', ', ', '.', 'Name', 'Portal', 'Hub', 'Latchkey', 'QR-Code', 'Version']);
@@ -92,7 +92,7 @@ async function takenTexts(): Promise<Set<string>> {
   cpSync(join(root, 'tsconfig.json'), join(folder.path, 'tsconfig.json'));
   symlinkSync(join(root, 'node_modules'), join(folder.path, 'node_modules'));
   const args = ['--noEmit', '--noErrorTruncation', '--pretty', 'false'];
-  const { stdout } = await run(join(root, 'node_modules/.bin/tsc'), args, { cwd: folder.path });
+  const { stdout } = await runCommand(join(root, 'node_modules/.bin/tsc'), args, { cwd: folder.path });
   const complaints = stdout.split('\n').filter((line) => line.includes('error TS'));
   return new Set(
     complaints.flatMap((line) => {
@@ -202,8 +202,8 @@ test.each([
   [de, 2, 3, 'Beide Geräte sind verbunden', '2 von 3 Geräten sind verbunden'],
   [de, 3, 4, 'Alle 3 Geräte sind verbunden', '3 von 4 Geräten sind verbunden'],
 ])('%$: numbers are told as people tell them', ({ round }, count, all, done, notAll) => {
-  expect(round.done(count)).toBe(done);
-  expect(round.notAll(count, all)).toBe(notAll);
+  expect(round.allConnected(count)).toBe(done);
+  expect(round.someConnected(count, all)).toBe(notAll);
 });
 
 test('one word is used for one thing', () => {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { accountIn } from '../../src/portal/account.ts';
-import { parseTokens } from '../../src/portal/wire.ts';
+import { accountFromTokens } from '../../src/portal/account.ts';
+import { parseTokenResponse } from '../../src/portal/wire.ts';
 
 function jwt(claims: unknown): string {
   const encoded = (part: unknown) => Buffer.from(JSON.stringify(part)).toString('base64url');
@@ -26,13 +26,13 @@ test.each<[string, Record<string, unknown>, string | null]>([
   ],
   ['nothing that is too long', { preferred_username: 'x'.repeat(129), sub: 'y'.repeat(128) }, 'y'.repeat(128)],
 ])('tells %s', (_, claims, account) => {
-  expect(accountIn(jwt(claims))).toBe(account);
+  expect(accountFromTokens(jwt(claims))).toBe(account);
 });
 
 test('an ID token counts before the access token, and what is no JWT tells nothing', () => {
-  expect(accountIn(jwt({ name: 'Anna' }), jwt({ sub: 'u-17' }))).toBe('Anna');
-  expect(accountIn(undefined, jwt({ sub: 'u-17' }))).toBe('u-17');
-  expect(accountIn(jwt({ jti: 'x' }), jwt({ sub: 'u-17' }))).toBe('u-17');
+  expect(accountFromTokens(jwt({ name: 'Anna' }), jwt({ sub: 'u-17' }))).toBe('Anna');
+  expect(accountFromTokens(undefined, jwt({ sub: 'u-17' }))).toBe('u-17');
+  expect(accountFromTokens(jwt({ jti: 'x' }), jwt({ sub: 'u-17' }))).toBe('u-17');
   for (const odd of [
     '',
     'opaque',
@@ -46,17 +46,17 @@ test('an ID token counts before the access token, and what is no JWT tells nothi
     7,
     null,
   ])
-    expect(accountIn(odd), String(odd)).toBeNull();
+    expect(accountFromTokens(odd), String(odd)).toBeNull();
 });
 
 test('a token response tells of it, and one with an odd ID token is taken all the same', () => {
   const tokens = { access_token: 'a', refresh_token: 'b', expires_in: 60 };
-  expect(parseTokens(JSON.stringify({ ...tokens, id_token: jwt({ sub: 'u-17' }) }))?.account).toBe('u-17');
-  expect(parseTokens(JSON.stringify({ ...tokens, access_token: jwt({ email: 'a@b.example' }) }))?.account).toBe(
+  expect(parseTokenResponse(JSON.stringify({ ...tokens, id_token: jwt({ sub: 'u-17' }) }))?.account).toBe('u-17');
+  expect(parseTokenResponse(JSON.stringify({ ...tokens, access_token: jwt({ email: 'a@b.example' }) }))?.account).toBe(
     'a@b.example',
   );
   for (const id_token of [7, null, {}, 'opaque', 'x'.repeat(100_000)]) {
-    const parsed = parseTokens(JSON.stringify({ ...tokens, id_token }));
+    const parsed = parseTokenResponse(JSON.stringify({ ...tokens, id_token }));
     expect(parsed?.accessToken.reveal()).toBe('a');
     expect(parsed).not.toHaveProperty('account');
   }

@@ -2,9 +2,9 @@ import { describe, expect, test } from 'vitest';
 import type { TokenOutcome } from '../../src/core/grants/token-outcome.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { HttpPortal } from '../../src/portal/http-portal.ts';
-import { classify } from '../../src/portal/outcome.ts';
-import { inShort } from '../support/long.ts';
-import { answerOf, type RawServer, startRawServer } from '../support/raw-server.ts';
+import { classifyTokenResponse } from '../../src/portal/token-outcome.ts';
+import { selectRows } from '../support/long.ts';
+import { httpResponse, type RawServer, startRawServer } from '../support/raw-server.ts';
 
 /** Bodies that a token endpoint, or something before it, may answer with. */
 const bodies = {
@@ -76,15 +76,15 @@ describe.each(Object.keys(bodies) as Body[])('%s', (body) => {
   test('is in its row of the table with every status from 100 to 599', () => {
     const rows = STATUSES.map((status) => {
       const text = hasNoBody(status) ? '' : bodies[body];
-      return `${status} ${classify({ status, body: text, retryAfter: null, portalTime: null }).kind}`;
+      return `${status} ${classifyTokenResponse({ status, body: text, retryAfter: null, portalTime: null }).kind}`;
     });
     expect(rows).toEqual(STATUSES.map((status) => `${status} ${rowOf(status, body)}`));
   });
 
   test('is there too when it comes over the wire', async () => {
-    const statuses = inShort(STATUSES, SAMPLE);
+    const statuses = selectRows(STATUSES, SAMPLE);
     let answered = 0;
-    await using server = await startRawServer((socket) => socket.end(answerOf(answered, bodies[body])));
+    await using server = await startRawServer((socket) => socket.end(httpResponse(answered, bodies[body])));
     const rows: string[] = [];
     for (const status of statuses) {
       answered = status;
@@ -131,16 +131,16 @@ describe('Retry-After, as it comes over the wire', () => {
   ])('%s', async (_, header, expected) => {
     for (const status of [429, 503]) {
       const headers = { date, 'retry-after': header };
-      await using server = await startRawServer((socket) => socket.end(answerOf(status, '', headers)));
+      await using server = await startRawServer((socket) => socket.end(httpResponse(status, '', headers)));
       expect(await refreshAt(server)).toMatchObject({ kind: 'deferred', retryAfter: expected });
     }
   });
 
   test('twice counts as absent, and so does a date without the Date of the same answer', async () => {
-    const twice = answerOf(429, '', { date, 'retry-after': '5\r\nretry-after: 600' });
+    const twice = httpResponse(429, '', { date, 'retry-after': '5\r\nretry-after: 600' });
     await using first = await startRawServer((socket) => socket.end(twice));
     expect(await refreshAt(first)).toMatchObject({ kind: 'deferred', retryAfter: null });
-    await using second = await startRawServer((socket) => socket.end(answerOf(429, '', { 'retry-after': date })));
+    await using second = await startRawServer((socket) => socket.end(httpResponse(429, '', { 'retry-after': date })));
     expect(await refreshAt(second)).toMatchObject({ kind: 'deferred', retryAfter: null });
   });
 });

@@ -3,18 +3,24 @@ import type { Socket } from 'node:net';
 import { PemConverter, SubjectAlternativeNameExtension, X509CertificateGenerator } from '@peculiar/x509';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { Secret } from '../../src/core/secret.ts';
-import type { Limits } from '../../src/portal/http.ts';
+import type { RequestLimits } from '../../src/portal/http.ts';
 import { HttpPortal } from '../../src/portal/http-portal.ts';
 import type { Authority, Leaf } from '../../src/system/x509/certificates.ts';
 import { createAuthority, issueLeaf } from '../../src/system/x509/issuing.ts';
-import { answerOf, type RawRequest, startRawServer } from '../support/raw-server.ts';
+import { httpResponse, type RawRequest, startRawServer } from '../support/raw-server.ts';
 
 const CLIENT = '6a8f8d0e-3a34-4d6e-9d43-0b5d3c1f1a01';
 const SECRET = 's3cret:with +%&';
 const TOKENS =
   '{"access_token":"aaaaaa","refresh_token":"rrrrrr","expires_in":3600,"token_type":"bearer","scope":null}';
 /** Short enough for a test to wait for. */
-const SHORT: Limits = { connect: 500, headers: 300, body: 300, total: 900, bytes: 10_000 };
+const SHORT: RequestLimits = {
+  connectTimeout: 500,
+  headersTimeout: 300,
+  bodyTimeout: 300,
+  totalTimeout: 900,
+  maxResponseBytes: 10_000,
+};
 
 type Answer = (socket: Socket, request: RawRequest) => void;
 
@@ -83,7 +89,7 @@ describe('a refresh that the portal can know nothing of was not sent', () => {
 
   test('a certificate of an unknown CA: nothing was written', async () => {
     const tls = { key: leaf.key, cert: leaf.certificate };
-    await using server = await startRawServer((socket) => socket.end(answerOf(200, TOKENS)), tls);
+    await using server = await startRawServer((socket) => socket.end(httpResponse(200, TOKENS)), tls);
     await using portal = portalAt(server.origin);
     expect(await refresh(portal)).toMatchObject({ kind: 'not_sent', detail: expect.stringContaining('certificate') });
     expect(server.requests).toEqual([]);
@@ -94,30 +100,30 @@ describe('a refresh that the portal can know nothing of was not sent', () => {
     ['expired', '2001-01-01', '2002-01-01'],
   ] as const)('a certificate that is %s: the outcome says so, for refreshes as for polls', async (dates, from, to) => {
     const { certificate, key } = await selfSigned(new Date(from), new Date(to));
-    await using server = await startRawServer((socket) => socket.end(answerOf(200, TOKENS)), {
+    await using server = await startRawServer((socket) => socket.end(httpResponse(200, TOKENS)), {
       key,
       cert: certificate,
     });
     await using portal = portalAt(server.origin, server.origin, { ca: [certificate] });
-    expect(await refresh(portal)).toMatchObject({ kind: 'not_sent', certificate: dates });
+    expect(await refresh(portal)).toMatchObject({ kind: 'not_sent', certificateError: dates });
     expect(await portal.pollCode(`${server.origin}/code`, never)).toMatchObject({
       kind: 'unreachable',
-      certificate: dates,
+      certificateError: dates,
     });
-    expect(await portal.requestLink(null, never)).toMatchObject({ kind: 'unreachable', certificate: dates });
+    expect(await portal.requestLink(null, never)).toMatchObject({ kind: 'unreachable', certificateError: dates });
     expect(server.requests).toEqual([]);
   });
 
   test('a certificate for another name: nothing was written', async () => {
     const tls = { key: foreign.key, cert: foreign.certificate };
-    await using server = await startRawServer((socket) => socket.end(answerOf(200, TOKENS)), tls);
+    await using server = await startRawServer((socket) => socket.end(httpResponse(200, TOKENS)), tls);
     await using portal = portalAt(server.origin, server.origin, { ca: [authority.certificate] });
     expect(await refresh(portal)).toMatchObject({ kind: 'not_sent' });
     expect(server.requests).toEqual([]);
   });
 
   test('a server that speaks no TLS', async () => {
-    await using server = await startRawServer((socket) => socket.end(answerOf(200, TOKENS)));
+    await using server = await startRawServer((socket) => socket.end(httpResponse(200, TOKENS)));
     await using portal = portalAt(server.origin.replace('http:', 'https:'));
     expect(await refresh(portal)).toMatchObject({ kind: 'not_sent' });
     expect(server.requests).toEqual([]);
@@ -125,7 +131,7 @@ describe('a refresh that the portal can know nothing of was not sent', () => {
 
   test('with the CA of ca_file trusted, it is sent and answered', async () => {
     const tls = { key: leaf.key, cert: leaf.certificate };
-    await using server = await startRawServer((socket) => socket.end(answerOf(200, TOKENS)), tls);
+    await using server = await startRawServer((socket) => socket.end(httpResponse(200, TOKENS)), tls);
     await using portal = portalAt(server.origin, server.origin, { ca: [authority.certificate] });
     expect(await refresh(portal)).toMatchObject({ kind: 'granted' });
     expect(server.requests).toHaveLength(1);
@@ -145,7 +151,7 @@ describe('a refresh that was sent and has no whole answer is ambiguous, and is s
     ['the body stops coming', (socket) => socket.write(`${head}content-length: 900\r\n\r\n{`)],
     ['the answer is no HTTP', (socket) => socket.end('SSH-2.0-OpenSSH_9.2p1\r\n')],
     ['the headers are too large', (socket) => socket.end(`${head}x: ${'x'.repeat(200_000)}\r\n\r\n{}`)],
-    ['the body is whole and too large', (socket) => socket.end(answerOf(200, TOKENS.padEnd(20_000)))],
+    ['the body is whole and too large', (socket) => socket.end(httpResponse(200, TOKENS.padEnd(20_000)))],
     [
       'the body turns out too large',
       (socket) => socket.end(`${head}transfer-encoding: chunked\r\n\r\n4e20\r\n${TOKENS.padEnd(20_000)}\r\n0\r\n\r\n`),
@@ -170,11 +176,11 @@ describe('a refresh that was sent and has no whole answer is ambiguous, and is s
 
 describe('a token request', () => {
   test('carries the credentials in its form and nowhere else', async () => {
-    await using server = await startRawServer((socket) => socket.end(answerOf(200, TOKENS)));
+    await using server = await startRawServer((socket) => socket.end(httpResponse(200, TOKENS)));
     await using portal = portalAt(server.origin);
     await refresh(portal);
-    await portal.exchange(`${server.origin}/sso/token`, new Secret('the code+/='), 'Monitoring RemoteControl');
-    await portal.exchange(`${server.origin}/sso/token`, new Secret('another'), null);
+    await portal.exchangeCode(`${server.origin}/sso/token`, new Secret('the code+/='), 'Monitoring RemoteControl');
+    await portal.exchangeCode(`${server.origin}/sso/token`, new Secret('another'), null);
     expect(server.requests.map(({ method, target }) => `${method} ${target}`)).toEqual(
       Array(3).fill('POST /sso/token'),
     );
@@ -199,7 +205,7 @@ describe('a token request', () => {
     await using server = await startRawServer((socket) => {
       open.add(socket);
       socket.on('close', () => open.delete(socket));
-      socket.write(answerOf(200, TOKENS, { connection: 'keep-alive', 'keep-alive': 'timeout=60' }));
+      socket.write(httpResponse(200, TOKENS, { connection: 'keep-alive', 'keep-alive': 'timeout=60' }));
     });
     await using portal = portalAt(server.origin);
     for (let i = 0; i < 3; i += 1) expect(await refresh(portal)).toMatchObject({ kind: 'granted' });
@@ -208,9 +214,9 @@ describe('a token request', () => {
   });
 
   test.each([301, 302, 303, 307, 308])('is not sent on where HTTP %d points', async (status) => {
-    await using elsewhere = await startRawServer((socket) => socket.end(answerOf(200, TOKENS)));
+    await using elsewhere = await startRawServer((socket) => socket.end(httpResponse(200, TOKENS)));
     const location = { location: `${elsewhere.origin}/sso/token` };
-    await using server = await startRawServer((socket) => socket.end(answerOf(status, '', location)));
+    await using server = await startRawServer((socket) => socket.end(httpResponse(status, '', location)));
     await using portal = portalAt(server.origin);
     expect(await refresh(portal)).toMatchObject({ kind: 'rejected', detail: `HTTP ${status}` });
     expect(elsewhere.connections).toBe(0);
@@ -220,7 +226,7 @@ describe('a token request', () => {
   test('brings the clock of the portal and the time it asks for', async () => {
     const date = 'Mon, 05 May 2031 06:07:08 GMT';
     await using server = await startRawServer((socket) => {
-      socket.end(answerOf(503, '', { date, 'retry-after': 'Mon, 05 May 2031 06:08:08 GMT' }));
+      socket.end(httpResponse(503, '', { date, 'retry-after': 'Mon, 05 May 2031 06:08:08 GMT' }));
     });
     await using portal = portalAt(server.origin);
     expect(await refresh(portal)).toMatchObject({
@@ -231,10 +237,10 @@ describe('a token request', () => {
   });
 
   test('to an address that a link of an earlier configuration names is not sent', async () => {
-    await using old = await startRawServer((socket) => socket.end(answerOf(200, TOKENS)));
-    await using server = await startRawServer((socket) => socket.end(answerOf(200, TOKENS)));
+    await using old = await startRawServer((socket) => socket.end(httpResponse(200, TOKENS)));
+    await using server = await startRawServer((socket) => socket.end(httpResponse(200, TOKENS)));
     await using portal = portalAt(server.origin);
-    const outcome = await portal.exchange(`${old.origin}/sso/token`, new Secret('the-code'), null);
+    const outcome = await portal.exchangeCode(`${old.origin}/sso/token`, new Secret('the-code'), null);
     expect(outcome).toMatchObject({ kind: 'misconfigured' });
     expect(await portal.pollCode(`${old.origin}/code?state=s`, never)).toMatchObject({ kind: 'unreachable' });
     expect(old.connections).toBe(0);
@@ -242,7 +248,7 @@ describe('a token request', () => {
 });
 
 test('a portal that does not accept the client: the detail names the key and the file', async () => {
-  await using server = await startRawServer((socket) => socket.end(answerOf(401, '{"error":"invalid_client"}')));
+  await using server = await startRawServer((socket) => socket.end(httpResponse(401, '{"error":"invalid_client"}')));
   await using portal = portalAt(server.origin);
   expect(await refresh(portal)).toMatchObject({
     kind: 'misconfigured',
@@ -262,7 +268,7 @@ describe('asking for a link', () => {
 
   test('names the client and the redirect_url, and has no body and no secret', async () => {
     await using server = await startRawServer((socket) =>
-      socket.end(answerOf(200, link(server.origin, server.origin))),
+      socket.end(httpResponse(200, link(server.origin, server.origin))),
     );
     await using portal = portalAt(server.origin);
     const redirect = 'http://192.168.1.7:8480/callback/a_b-c?x=1&y=ü';
@@ -277,7 +283,7 @@ describe('asking for a link', () => {
 
   test('a client_id that the portal does not know is told from any other refusal, and its key is named', async () => {
     let status = 404;
-    await using server = await startRawServer((socket) => socket.end(answerOf(status, '{}')));
+    await using server = await startRawServer((socket) => socket.end(httpResponse(status, '{}')));
     await using portal = portalAt(server.origin);
     expect(await portal.requestLink(null, never)).toMatchObject({
       ...{ kind: 'rejected', clientUnknown: true },
@@ -289,7 +295,9 @@ describe('asking for a link', () => {
 
   test('two origins are as good as one', async () => {
     await using frontend = await startRawServer(() => undefined);
-    await using base = await startRawServer((socket) => socket.end(answerOf(200, link(base.origin, frontend.origin))));
+    await using base = await startRawServer((socket) =>
+      socket.end(httpResponse(200, link(base.origin, frontend.origin))),
+    );
     await using portal = portalAt(frontend.origin, base.origin);
     expect(await portal.requestLink(null, never)).toMatchObject({ kind: 'link' });
   });
@@ -308,7 +316,7 @@ describe('asking for a link', () => {
       accesstoken_request_url: origin + path,
     });
     await using server = await startRawServer((socket) =>
-      socket.end(answerOf(200, link(server.origin, server.origin, changes(server.origin)))),
+      socket.end(httpResponse(200, link(server.origin, server.origin, changes(server.origin)))),
     );
     await using portal = portalAt(server.origin);
     const address = server.origin + (written ?? path);
@@ -342,7 +350,7 @@ describe('asking for a link', () => {
     ])('%s: the pairing is told so, and nothing is sent there', async (_, address) => {
       await using server = await startRawServer((socket) => {
         const changes = { [member]: address(new URL(server.origin)) };
-        socket.end(answerOf(200, link(server.origin, server.origin, changes)));
+        socket.end(httpResponse(200, link(server.origin, server.origin, changes)));
       });
       await using portal = portalAt(server.origin);
       expect(await portal.requestLink(null, never)).toMatchObject({ kind: 'foreign_origin' });
@@ -364,7 +372,7 @@ describe('asking for a link', () => {
   ])('HTTP %d is: %s', async (status, kind) => {
     await using elsewhere = await startRawServer(() => undefined);
     const headers = { location: elsewhere.origin, 'retry-after': '7' };
-    await using server = await startRawServer((socket) => socket.end(answerOf(status, '', headers)));
+    await using server = await startRawServer((socket) => socket.end(httpResponse(status, '', headers)));
     await using portal = portalAt(server.origin);
     const outcome = await portal.requestLink('http://192.168.1.7:8480/callback/n', never);
     expect(outcome).toMatchObject({ kind, ...(kind === 'unreachable' ? { retryAfter: 7000 } : {}) });
@@ -372,7 +380,7 @@ describe('asking for a link', () => {
   });
 
   test('an answer that is no configuration counts as no answer', async () => {
-    await using server = await startRawServer((socket) => socket.end(answerOf(200, '<html>')));
+    await using server = await startRawServer((socket) => socket.end(httpResponse(200, '<html>')));
     await using portal = portalAt(server.origin);
     expect(await portal.requestLink(null, never)).toMatchObject({ kind: 'unreachable', retryAfter: null });
   });
@@ -391,7 +399,7 @@ describe('the time of the portal', () => {
 
   test('is in whatever it answers to a link or a poll', async () => {
     await using server = await startRawServer((socket, { target }) =>
-      socket.end(answerOf(Number(target.match(/\d{3}$/)?.[0]), '', DATE)),
+      socket.end(httpResponse(Number(target.match(/\d{3}$/)?.[0]), '', DATE)),
     );
     await using portal = portalAt(server.origin);
     for (const status of [200, 404, 429, 500, 302]) {
@@ -404,16 +412,16 @@ describe('the time of the portal', () => {
 
   test('can be asked for without a secret, whatever the answer is', async () => {
     const answers = [
-      answerOf(200, '', DATE),
-      answerOf(405, '', DATE),
-      answerOf(503, '', { ...DATE, age: '60' }),
-      answerOf(200, ''),
-      answerOf(200, '', { date: 'now' }),
+      httpResponse(200, '', DATE),
+      httpResponse(405, '', DATE),
+      httpResponse(503, '', { ...DATE, age: '60' }),
+      httpResponse(200, ''),
+      httpResponse(200, '', { date: 'now' }),
     ];
     await using server = await startRawServer((socket) => socket.end(answers.shift() ?? ''));
     await using portal = portalAt(server.origin);
     const told: (number | null)[] = [];
-    for (let i = 0; i < 6; i += 1) told.push(await portal.askTime());
+    for (let i = 0; i < 6; i += 1) told.push(await portal.fetchTime());
     expect(told).toEqual([TIME, TIME, TIME + 60_000, null, null, null]);
     expect(new Set(server.requests.map(({ method, target, body }) => `${method} ${target}${body}`))).toEqual(
       new Set(['HEAD /']),
@@ -425,12 +433,12 @@ describe('the time of the portal', () => {
 describe('a poll', () => {
   test('tells a code, not yet, and everything else apart', async () => {
     const answers = [
-      answerOf(404, 'whatever'),
-      answerOf(200, '{"code":"the-code"}'),
-      answerOf(200, '{"code":null}'),
-      answerOf(429, '', { 'retry-after': '30' }),
-      answerOf(500, ''),
-      answerOf(302, '', { location: 'http://127.0.0.1:9/' }),
+      httpResponse(404, 'whatever'),
+      httpResponse(200, '{"code":"the-code"}'),
+      httpResponse(200, '{"code":null}'),
+      httpResponse(429, '', { 'retry-after': '30' }),
+      httpResponse(500, ''),
+      httpResponse(302, '', { location: 'http://127.0.0.1:9/' }),
     ];
     await using server = await startRawServer((socket) => socket.write(answers.shift() ?? ''));
     await using portal = portalAt(server.origin);
@@ -448,7 +456,7 @@ describe('a poll', () => {
   });
 
   test('takes the connection of the poll before it where that still stands', async () => {
-    await using server = await startRawServer((socket) => socket.write(answerOf(404, '')));
+    await using server = await startRawServer((socket) => socket.write(httpResponse(404, '')));
     await using portal = portalAt(server.origin);
     for (let i = 0; i < 5; i += 1) await portal.pollCode(`${server.origin}/code`, never);
     expect(server.connections).toBeLessThan(3);

@@ -1,19 +1,26 @@
 import { expect, test } from 'vitest';
-import { classify } from '../../src/portal/outcome.ts';
+import { classifyTokenResponse } from '../../src/portal/token-outcome.ts';
 
 test('what comes of an answer says its status, and what the portal said of time', () => {
-  const outcome = classify({ status: 503, body: '', retryAfter: 7000, portalTime: 42 });
+  const outcome = classifyTokenResponse({ status: 503, body: '', retryAfter: 7000, portalTime: 42 });
   expect(outcome).toEqual({ kind: 'deferred', detail: 'HTTP 503', retryAfter: 7000, portalTime: 42 });
 });
 
 test('a refusal counts whatever else its answer holds', () => {
   const body = '{"error":"invalid_grant","error_description":{"text":"expired"},"error_uri":7,"status":400}';
-  expect(classify({ status: 400, body, retryAfter: null, portalTime: null })).toMatchObject({ kind: 'refused' });
+  expect(classifyTokenResponse({ status: 400, body, retryAfter: null, portalTime: null })).toMatchObject({
+    kind: 'refused',
+  });
 });
 
 test('an error is named in the detail only where it can be a name: an echoed token stays out of it', () => {
   const detail = (error: string) => {
-    const outcome = classify({ status: 400, body: JSON.stringify({ error }), retryAfter: null, portalTime: null });
+    const outcome = classifyTokenResponse({
+      status: 400,
+      body: JSON.stringify({ error }),
+      retryAfter: null,
+      portalTime: null,
+    });
     return 'detail' in outcome ? outcome.detail : '';
   };
   expect(detail('invalid_request')).toBe('HTTP 400 invalid_request');

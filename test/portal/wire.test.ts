@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { parseCode, parseLink, parseTokens } from '../../src/portal/wire.ts';
+import { parseAuthorizationCode, parseHelperConfiguration, parseTokenResponse } from '../../src/portal/wire.ts';
 
 const whole = { access_token: 'aaa', refresh_token: 'rrr', expires_in: 3600, token_type: 'bearer', scope: 'A B' };
-const tokens = (changes: Record<string, unknown>) => parseTokens(JSON.stringify({ ...whole, ...changes }));
+const tokens = (changes: Record<string, unknown>) => parseTokenResponse(JSON.stringify({ ...whole, ...changes }));
 const longLink = JSON.stringify({ authorize_url: 'a'.repeat(8193), code_url: 'b', accesstoken_request_url: 'c' });
 const nested = (depth: number) => `${'['.repeat(depth)}${']'.repeat(depth)}`;
 
@@ -83,15 +83,15 @@ describe('a token response', () => {
   });
 
   test('may escape what JSON lets it escape', () => {
-    const parsed = parseTokens('{"access_token":"a\\/b\\u0026c\\u007e","refresh_token":"r\\u002Fr"}');
+    const parsed = parseTokenResponse('{"access_token":"a\\/b\\u0026c\\u007e","refresh_token":"r\\u002Fr"}');
     expect(parsed?.accessToken.reveal()).toBe('a/b&c~');
     expect(parsed?.refreshToken?.reveal()).toBe('r/r');
   });
 
   test('can not reach a prototype', () => {
     const sly = '{"__proto__":{"access_token":"evil","polluted":1},"constructor":{"prototype":{"polluted":1}}}';
-    expect(parseTokens(sly)).toBeNull();
-    expect(parseTokens(`{"access_token":"aaa","__proto__":{"refresh_token":"evil"}}`)).toMatchObject({
+    expect(parseTokenResponse(sly)).toBeNull();
+    expect(parseTokenResponse(`{"access_token":"aaa","__proto__":{"refresh_token":"evil"}}`)).toMatchObject({
       refreshToken: null,
     });
     expect('polluted' in {}).toBe(false);
@@ -100,7 +100,7 @@ describe('a token response', () => {
   test.each(['', 'null', '7', '"text"', '[]', '{', '<html>', nested(100_000), `{"access_token":${nested(100_000)}}`])(
     'is not found in %.30s',
     (body) => {
-      expect(parseTokens(body)).toBeNull();
+      expect(parseTokenResponse(body)).toBeNull();
     },
   );
 });
@@ -109,7 +109,7 @@ describe('a helper configuration', () => {
   test('is understood with its slashes and ampersands escaped', () => {
     const body = String.raw`{"authorize_url":"https:\/\/portal.example\/sso\/authorize?response_type=code\u0026client_id=c\u0026state=s",
       "code_url":"https:\/\/api.portal.example\/code\/get\/c?state=s","accesstoken_request_url":"https:\/\/portal.example\/sso\/token","more":1}`;
-    expect(parseLink(body)).toEqual({
+    expect(parseHelperConfiguration(body)).toEqual({
       authorizeUrl: 'https://portal.example/sso/authorize?response_type=code&client_id=c&state=s',
       codeUrl: 'https://api.portal.example/code/get/c?state=s',
       tokenUrl: 'https://portal.example/sso/token',
@@ -119,14 +119,14 @@ describe('a helper configuration', () => {
   test.each(['', '{}', 'null', '[]', '{"authorize_url":"a","code_url":"b"}', nested(100_000), longLink])(
     'is not found in %.30s',
     (body) => {
-      expect(parseLink(body)).toBeNull();
+      expect(parseHelperConfiguration(body)).toBeNull();
     },
   );
 });
 
 test('a code is a text of 1 to 4096 characters that codes can have', () => {
-  expect(parseCode('{"code":"c\\/1","more":1}')?.reveal()).toBe('c/1');
+  expect(parseAuthorizationCode('{"code":"c\\/1","more":1}')?.reveal()).toBe('c/1');
   for (const code of ['', null, 7, ['c'], 'c'.repeat(4097), 'c\r\n', 'c\u001b[2J', 'é'])
-    expect(parseCode(JSON.stringify({ code }))).toBeNull();
-  expect(parseCode('')).toBeNull();
+    expect(parseAuthorizationCode(JSON.stringify({ code }))).toBeNull();
+  expect(parseAuthorizationCode('')).toBeNull();
 });

@@ -2,12 +2,12 @@ import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { quotient } from '../../scripts/bench.d/statistics.ts';
-import { target } from '../../scripts/bench.d/suite.ts';
+import { ratioOf } from '../../scripts/bench.d/statistics.ts';
+import { ratioTarget } from '../../scripts/bench.d/suite.ts';
 import { missingPrograms, SUITES } from '../../scripts/bench.d/suites.ts';
-import { inShort } from '../support/long.ts';
-import { patient } from '../support/patience.ts';
-import { root, run } from './checkout.ts';
+import { scaleDeadline } from '../support/deadlines.ts';
+import { selectRows } from '../support/long.ts';
+import { root, runCommand } from './checkout.ts';
 
 const bench = join(root, 'scripts/bench');
 const page = () => readFileSync(join(root, 'docs/benchmarks.md'), 'utf8');
@@ -15,14 +15,14 @@ const names = SUITES.map(({ name }) => name);
 /** The one that costs least, and whose load needs no core of its own. */
 const CHEAPEST = 'portal-cost';
 
-test.for(inShort(names, [CHEAPEST]))(
+test.for(selectRows(names, [CHEAPEST]))(
   'a quick bench of %s runs through, says nothing of what one round can not tell, and writes nothing',
   async (name, ctx) => {
     if (name !== CHEAPEST && availableParallelism() < 2) ctx.skip('server and load have a core each');
     const needs = missingPrograms(SUITES.filter((suite) => suite.name === name));
     if (needs.length > 0) ctx.skip(`needs ${needs.map(({ pack }) => pack).join(', ')}`);
     const before = page();
-    const { status, stdout, stderr } = await run(bench, ['--quick', name], { timeout: patient(60_000) });
+    const { status, stdout, stderr } = await runCommand(bench, ['--quick', name], { timeout: scaleDeadline(60_000) });
     expect(status, stderr).toBe(0);
     expect(stdout).toMatch(/^\S.* latchkey +[\d.]/m);
     expect(stdout).not.toMatch(/NaN|Infinity|undefined/);
@@ -37,13 +37,13 @@ test.each([
   [[1, 1], 'not measured', '– (fewer than 3 rounds)'],
 ])('rounds of %j times as much, where 1.5 times is allowed, are %s', (values, verdict, measured) => {
   const beside = { values: values.map(() => 1) };
-  expect(target('', quotient({ values }, beside), { atMost: 1.5 })).toEqual({ text: '', measured, verdict });
+  expect(ratioTarget('', ratioOf({ values }, beside), { atMost: 1.5 })).toEqual({ text: '', measured, verdict });
 });
 
 const WRONG = [['nothing'], ['--slow'], ['--quick=x'], ['small', 'hub'], ['--against='], ['--against']];
 
-test.each(inShort(WRONG, [['small', 'hub']]))('bench %s is wrong usage', async (...args) => {
-  const { status, stdout, stderr } = await run(bench, args, { timeout: patient(60_000) });
+test.each(selectRows(WRONG, [['small', 'hub']]))('bench %s is wrong usage', async (...args) => {
+  const { status, stdout, stderr } = await runCommand(bench, args, { timeout: scaleDeadline(60_000) });
   expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
   expect(stderr).toMatch(/^scripts\/bench: .+; allowed are --quick, --against REVISION and hand-out, .*portal-cost$/m);
 });

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { root, run, temporaryFolder } from './checkout.ts';
+import { root, runCommand, temporaryFolder } from './checkout.ts';
 
 /** The sources that run in a browser: their types of the DOM reach everything that is compiled together with them. */
 const BROWSER = ['src/emulator/console/browser', 'src/page/browser'];
@@ -21,6 +21,6 @@ test('without the sources that run in a browser, no other needs what only a brow
     exclude: BROWSER.map((folder) => join(root, folder)),
   };
   writeFileSync(join(folder.path, 'tsconfig.json'), JSON.stringify(project));
-  const { stdout } = await run(join(root, 'node_modules/.bin/tsc'), ['-p', folder.path], { cwd: root });
+  const { stdout } = await runCommand(join(root, 'node_modules/.bin/tsc'), ['-p', folder.path], { cwd: root });
   expect(stdout).toBe('');
 });

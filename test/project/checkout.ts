@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { patient } from '../support/patience.ts';
+import { scaleDeadline } from '../support/deadlines.ts';
 
 /** The checkout that is tested. */
 export const root = join(import.meta.dirname, '../..');
@@ -14,7 +14,7 @@ export function temporaryFolder(inside = tmpdir()): Disposable & { readonly path
 }
 
 /** How a command ended: its exit status, null where a signal or the time limit ended it, and all that it printed. */
-export interface Ended {
+export interface CommandResult {
   readonly status: number | null;
   readonly stdout: string;
   readonly stderr: string;
@@ -24,15 +24,15 @@ export interface Ended {
  * Runs a command to its end, without input.
  * @param timeout milliseconds after which it is killed
  */
-export function run(
+export function runCommand(
   command: string,
   args: readonly string[],
   {
     cwd = root,
     env = process.env,
-    timeout = patient(60_000),
+    timeout = scaleDeadline(60_000),
   }: { cwd?: string; env?: NodeJS.ProcessEnv; timeout?: number } = {},
-): Promise<Ended> {
+): Promise<CommandResult> {
   return new Promise((resolve) => {
     const options = { cwd, env, timeout, killSignal: 'SIGKILL', maxBuffer: 64 << 20 } as const;
     const child = execFile(command, args, options, (_error, stdout, stderr) =>

@@ -1,7 +1,7 @@
 import { cpSync, globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { root, run, temporaryFolder } from './checkout.ts';
+import { root, runCommand, temporaryFolder } from './checkout.ts';
 
 /** What each folder of src may import beside itself and packages: the table of docs/architecture.md. */
 const may: Record<string, readonly string[]> = {
@@ -51,9 +51,13 @@ async function findings(files: Record<string, string>): Promise<ReadonlyMap<stri
   }
   const rules = ['--only=style/noRestrictedImports', '--only=suspicious/noImportCycles'];
   const report = ['--reporter=json', '--max-diagnostics=none', '--vcs-enabled=false'];
-  const { status, stdout, stderr } = await run(join(root, 'node_modules/.bin/biome'), ['lint', ...rules, ...report], {
-    cwd: folder.path,
-  });
+  const { status, stdout, stderr } = await runCommand(
+    join(root, 'node_modules/.bin/biome'),
+    ['lint', ...rules, ...report],
+    {
+      cwd: folder.path,
+    },
+  );
   const parsed: unknown = JSON.parse(stdout.slice(stdout.indexOf('{')));
   const found = new Map<string, string>();
   for (const { location, message, ...rest } of (parsed as BiomeReport).diagnostics) {
@@ -107,7 +111,7 @@ describe('the layers of src', () => {
 });
 
 test('the picture in docs/architecture.md is that of the sources', async () => {
-  const { stdout } = await run(process.execPath, [join(root, 'scripts/architecture.ts')]);
+  const { stdout } = await runCommand(process.execPath, [join(root, 'scripts/architecture.ts')]);
   const [drawn = 'none'] = /```mermaid\n.*?```/s.exec(stdout) ?? [];
   expect(readFileSync(join(root, 'docs/architecture.md'), 'utf8')).toContain(drawn);
 });

@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import { clearLeftovers } from '../../scripts/test.d/leftovers.ts';
 import { eventually } from '../support/hub-process.ts';
-import { lives } from '../support/processes.ts';
+import { isRunning } from '../support/processes.ts';
 import { root, temporaryFolder } from './checkout.ts';
 
 /** A test run that starts a session of two processes, says which, and waits. */
@@ -31,7 +31,7 @@ test('what a killed test run left is ended by the next one, and what belongs to 
   const [said] = (await once(createInterface({ input: run.stdout }), 'line')) as [string];
   const left = said.trim().split(' ').map(Number);
   onTestFinished(() => {
-    for (const pid of [run.pid ?? 0, ...left]) if (lives(pid)) process.kill(pid, 'SIGKILL');
+    for (const pid of [run.pid ?? 0, ...left]) if (isRunning(pid)) process.kill(pid, 'SIGKILL');
   });
   expect(left).toHaveLength(2);
 
@@ -43,13 +43,13 @@ test('what a killed test run left is ended by the next one, and what belongs to 
   const remembered = readFileSync(session);
   clearLeftovers(session);
   await sleep(200); // a process that was killed takes a moment to be gone
-  expect(left.map(lives)).toEqual([true, true]);
+  expect(left.map(isRunning)).toEqual([true, true]);
   expect(folders.map((path) => existsSync(path))).toEqual([true, true]);
 
   run.kill('SIGKILL');
   await once(run, 'exit');
   writeFileSync(session, remembered);
   clearLeftovers(session);
-  await eventually(async () => !left.some(lives));
+  await eventually(async () => !left.some(isRunning));
   expect(folders.map((path) => existsSync(path))).toEqual([false, true]);
 });

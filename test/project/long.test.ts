@@ -2,10 +2,10 @@ import { existsSync, globSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { longForms, runLongForms } from '../../scripts/test.d/long.ts';
-import { root, run, temporaryFolder } from './checkout.ts';
+import { root, runCommand, temporaryFolder } from './checkout.ts';
 
 test('the list of long forms has the programs and every test file that has one, and each command is there', async () => {
-  const { status, stdout } = await run(join(root, 'scripts/test'), ['--list']);
+  const { status, stdout } = await runCommand(join(root, 'scripts/test'), ['--list']);
   expect(status).toBe(0);
   const commands = [...stdout.matchAll(/^ {4}((?:LATCHKEY_TEST_LONG=1 )?)(\.\/scripts\/\S+)(.*)$/gm)];
   expect(commands.map(([, , program]) => program)).toEqual(
@@ -25,7 +25,7 @@ test('the list of long forms has the programs and every test file that has one, 
 });
 
 test('a long form that nobody knows is one error that names those that there are', async () => {
-  const { status, stdout, stderr } = await run(join(root, 'scripts/test'), ['--long', 'chaos', 'nothing']);
+  const { status, stdout, stderr } = await runCommand(join(root, 'scripts/test'), ['--long', 'chaos', 'nothing']);
   expect({ status, stdout }).toEqual({ status: 2, stdout: '0 passed, 1 failed, 0 skipped\n' });
   const known = longForms().map(({ name }) => name);
   expect(stderr).toBe(`scripts/test --long: found nothing; allowed are ${known.join(', ')}\n`);
@@ -43,7 +43,7 @@ test('a run of long forms is written down with the commit, the day and what came
     ['cut off', 'echo 7 passed, 0 failed, 0 skipped; exit 1'],
   ].map(([name = '', command = '']) => ({ name, command, shows: '' }));
   expect(await runLongForms(forms, { record })).toEqual({ passed: 15, failed: 3, skipped: 2 });
-  const { stdout: commit } = await run('git', ['rev-parse', '--short', 'HEAD']);
+  const { stdout: commit } = await runCommand('git', ['rev-parse', '--short', 'HEAD']);
   const written = (result: string) => ({
     commit: expect.stringMatching(new RegExp(`^${commit.trim() || 'unknown'}\\+?$`)),
     date: expect.stringMatching(/^\d{4}-\d\d-\d\d$/),

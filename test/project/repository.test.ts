@@ -1,7 +1,7 @@
 import { existsSync, globSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { root, run } from './checkout.ts';
+import { root, runCommand } from './checkout.ts';
 
 function read(file: string): string {
   return readFileSync(join(root, file), 'utf8');
@@ -79,5 +79,5 @@ test('git ignores what README has a reader make in the checkout', async (ctx) =>
   const redirected = [...shell.matchAll(/ > ([\w.-]+)$/gm)].map(([, file = '']) => file);
   expect(redirected).toContain('latchkey-ca.pem');
   const made = [...redirected, 'latchkey-0.1.0.tgz', 'latchkey-wallbox.svg', 'build/latchkey_0.1.0_arm64.deb'];
-  expect((await run('git', ['check-ignore', ...made])).stdout.trim().split('\n')).toEqual(made);
+  expect((await runCommand('git', ['check-ignore', ...made])).stdout.trim().split('\n')).toEqual(made);
 });

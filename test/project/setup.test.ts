@@ -2,9 +2,9 @@ import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, write
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { LONG } from '../support/long.ts';
-import { patient } from '../support/patience.ts';
-import { root, run, temporaryFolder } from './checkout.ts';
+import { scaleDeadline } from '../support/deadlines.ts';
+import { IS_LONG_FORM } from '../support/long.ts';
+import { root, runCommand, temporaryFolder } from './checkout.ts';
 
 const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string };
 
@@ -53,12 +53,12 @@ test('a fresh clone sets itself up on a machine with an older node', async (ctx)
   if (!existsSync(join(root, '.git'))) ctx.skip('this checkout is no git repository to clone');
   using folder = temporaryFolder(join(root, '.cache'));
   const clone = join(folder.path, 'a clone');
-  expect(await run('git', ['clone', '--quiet', root, clone])).toMatchObject({ status: 0 });
+  expect(await runCommand('git', ['clone', '--quiet', root, clone])).toMatchObject({ status: 0 });
   const bin = olderNode(folder.path);
-  if (!LONG) quickNpm(bin);
+  if (!IS_LONG_FORM) quickNpm(bin);
   const env = { ...shell, PATH: [bin, ...machinePath].join(':'), CI: 'true' };
   const latchkey = (cwd: string) =>
-    run(join(clone, 'scripts/latchkey'), ['--version'], { cwd, env, timeout: patient(120_000) });
+    runCommand(join(clone, 'scripts/latchkey'), ['--version'], { cwd, env, timeout: scaleDeadline(120_000) });
 
   const two = await Promise.all([latchkey(clone), latchkey(tmpdir())]);
   const said = two.map(({ stderr }) => stderr).join('');
@@ -68,7 +68,10 @@ test('a fresh clone sets itself up on a machine with an older node', async (ctx)
 
   expect(await latchkey(tmpdir())).toEqual({ status: 0, stdout: `${version}\n`, stderr: '' });
 
-  const tests = await run(join(clone, 'scripts/test'), ['core/secret'], { env, timeout: patient(120_000) });
+  const tests = await runCommand(join(clone, 'scripts/test'), ['core/secret'], {
+    env,
+    timeout: scaleDeadline(120_000),
+  });
   expect(tests.stdout, tests.stderr).toMatch(
     /\n== test\/vitest.config.ts\n.*\nA FILTER leaves the checks out .*\n\d+ passed, 0 failed, 0 skipped\n$/s,
   );
@@ -81,7 +84,7 @@ test('a fresh clone sets itself up on a machine with an older node', async (ctx)
   writeProgram(join(clone, 'node_modules/.bin/tsc'), `cp -R '${built}' dist`);
   writeFileSync(join(clone, 'src/main.ts'), '\n// changed\n', { flag: 'a' });
   expect(await latchkey(clone)).toEqual({ status: 0, stdout: `${version}\n`, stderr: 'latchkey: building\n' });
-  expect((await run('git', ['status', '--porcelain'], { cwd: clone })).stdout).toBe(' M src/main.ts\n');
+  expect((await runCommand('git', ['status', '--porcelain'], { cwd: clone })).stdout).toBe(' M src/main.ts\n');
 });
 
 test.each([
@@ -118,7 +121,7 @@ test.each([
   });
 
   const latchkey = join(folder.path, 'clone/scripts/latchkey');
-  const { status, stdout, stderr } = await run(latchkey, ['--version'], { env: { ...shell, PATH: bin } });
+  const { status, stdout, stderr } = await runCommand(latchkey, ['--version'], { env: { ...shell, PATH: bin } });
   expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
   expect(stderr.trim().split('\n').at(-1)).toContain(line);
   expect(
@@ -128,6 +131,6 @@ test.each([
       .filter((said) => !said.startsWith('latchkey: ')),
   ).toEqual([]);
 
-  const tests = await run(join(folder.path, 'clone/scripts/test'), [], { env: { ...shell, PATH: bin } });
+  const tests = await runCommand(join(folder.path, 'clone/scripts/test'), [], { env: { ...shell, PATH: bin } });
   expect(tests).toMatchObject({ status: 1, stdout: '0 passed, 1 failed, 0 skipped\n' });
 });

@@ -1,16 +1,16 @@
 import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, type TestContext } from 'vitest';
-import { MAX_SESSIONS } from '../../src/core/appliances/session.ts';
+import { MAX_SESSIONS_PER_APPLIANCE } from '../../src/core/appliances/session.ts';
 import type { Emulator } from '../../src/emulator/index.ts';
-import { DEVICE_CODE_GRANT } from '../../src/lan/oauth/schemas.ts';
+import { DEVICE_CODE_GRANT_TYPE } from '../../src/lan/oauth/request-schemas.ts';
+import { basicAuthorization, FORM, HubClient, type HubResponse, parseJsonBody } from '../lan/hub-client.ts';
 import { expectError } from '../lan/oauth-error.ts';
-import { type Answer, basic, FORM, HubClient, jsonOf } from '../lan/wire.ts';
-import { startHeldPortal } from '../support/held-portal.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
-import { logIn, pairFleet, refreshSends, startRefresh } from './fleet.ts';
-import { type HandOut, Load } from './load.ts';
+import { startPausablePortal } from '../support/pausable-portal.ts';
+import { countRefreshSends, logIn, pairFleet, startRefresh } from './fleet.ts';
+import { type ReceivedToken, TokenLoad } from './load.ts';
 import { SmallDisk } from './small-disk.ts';
 
 const NAMES = ['cellar', 'roof', 'garage'];
@@ -32,7 +32,7 @@ describe.concurrent('a disk', () => {
     for (const name of NAMES) expect(await hub.appliance(name)).toMatchObject(well);
     // The room for answers is used up, so none is asked for.
     expect(await hub.ask((control) => control.refresh('cellar'))).toMatchObject(unwritable);
-    expect(refreshSends(emulator)).toHaveLength(NAMES.length);
+    expect(countRefreshSends(emulator)).toHaveLength(NAMES.length);
     disk.makeRoom();
     for (const name of NAMES) expect(await hub.ask((control) => control.refresh(name))).toMatchObject(well);
     await hub.kill('SIGTERM');
@@ -49,7 +49,7 @@ describe.concurrent('a disk', () => {
     await hub.kill('SIGTERM');
     await hub.launch();
     for (const name of NAMES) expect(await hub.ask((control) => control.refresh(name))).toMatchObject(well);
-    expect(refreshSends(emulator).map(({ sends }) => sends)).toEqual(Array(4 * NAMES.length).fill(1));
+    expect(countRefreshSends(emulator).map(({ sends }) => sends)).toEqual(Array(4 * NAMES.length).fill(1));
     await load[Symbol.asyncDispose]();
     expect(load.refused).toEqual([]);
     expect(load.refusals).toEqual([]);
@@ -63,7 +63,7 @@ describe.concurrent('a disk', () => {
     expect(await hub.until('cellar', ({ problem }) => problem !== null)).toMatchObject(unwritable);
     expect(await hub.ask((control) => control.refresh('roof'))).toMatchObject(unwritable);
     expect(await hub.ask((control) => control.refresh('cellar'))).toMatchObject(unwritable);
-    expect(refreshSends(emulator)).toHaveLength(1);
+    expect(countRefreshSends(emulator)).toHaveLength(1);
     await eventually(async () => newest(load, 'cellar')?.generation === 2);
     expect(newest(load, 'roof')?.generation).toBe(1);
 
@@ -73,7 +73,7 @@ describe.concurrent('a disk', () => {
     const before = load.handOuts.length;
     await eventually(async () => load.handOuts.slice(before).some(({ appliance }) => appliance === 'roof'));
     expect(load.handOuts.slice(before).every(({ accepted }) => accepted)).toBe(true);
-    expect(refreshSends(emulator)).toHaveLength(1);
+    expect(countRefreshSends(emulator)).toHaveLength(1);
     await hub.kill();
     disk.repair();
     await hub.launch();
@@ -81,7 +81,7 @@ describe.concurrent('a disk', () => {
     for (const name of NAMES) expect(await hub.ask((control) => control.refresh(name))).toMatchObject(well);
     expect(load.refused).toEqual([]);
     // The one that never got to the disk was lost with the power, as any answer on its way.
-    expect(Math.max(...refreshSends(emulator).map(({ sends }) => sends))).toBe(2);
+    expect(Math.max(...countRefreshSends(emulator).map(({ sends }) => sends))).toBe(2);
   });
 });
 
@@ -103,34 +103,37 @@ it.concurrent('a hub that was started on a read-only disk goes on by itself when
   for (const name of NAMES) expect(await hub.ask((control) => control.refresh(name))).toMatchObject(well);
   expect(hub.pid).toBe(pid);
   expect(load.refused).toEqual([]);
-  expect(refreshSends(emulator).every(({ sends }) => sends === 1)).toBe(true);
+  expect(countRefreshSends(emulator).every(({ sends }) => sends === 1)).toBe(true);
 });
 
 it.concurrent('a refresh token of the hub’s own that is revoked on a full disk is told to be revoked again, and stays so after a restart', async (ctx) => {
   await using home = await smallHome(ctx, 'tmpfs');
   const { hub, emulator, disk } = home;
   await using client = await HubClient.of(hub);
-  const headers = { authorization: basic(await hub.addAppliance('lamp')), 'content-type': FORM };
+  const headers = { authorization: basicAuthorization(await hub.addAppliance('lamp')), 'content-type': FORM };
   const post = (path: string, form: Record<string, string>) =>
     client.https(path, { method: 'POST', headers, body: new URLSearchParams(form).toString() });
   const ownToken = async () => {
-    const { device_code, user_code } = jsonOf(await post('/oauth/device_authorization', {}));
+    const { device_code, user_code } = parseJsonBody(await post('/oauth/device_authorization', {}));
     const opened = await post('/pair', { user_code: String(user_code) });
     await logIn(emulator, String(opened.headers['location']));
-    const redeemed = await post('/oauth/token', { grant_type: DEVICE_CODE_GRANT, device_code: String(device_code) });
-    const token = String(jsonOf(redeemed)['refresh_token']);
+    const redeemed = await post('/oauth/token', {
+      grant_type: DEVICE_CODE_GRANT_TYPE,
+      device_code: String(device_code),
+    });
+    const token = String(parseJsonBody(redeemed)['refresh_token']);
     rememberSecrets([String(device_code), token]);
     return token;
   };
   const tokens: string[] = [];
-  while (tokens.length < MAX_SESSIONS) tokens.push(await ownToken());
+  while (tokens.length < MAX_SESSIONS_PER_APPLIANCE) tokens.push(await ownToken());
   const isGood = async (token: string) =>
     (await post('/oauth/token', { grant_type: 'refresh_token', refresh_token: token })).status === 200;
   for (const token of tokens) expect(await isGood(token)).toBe(true);
 
   // Another round where the hub gave something up meanwhile, such as a copy of its store that found no room.
   let token = '';
-  let revoked: Answer;
+  let revoked: HubResponse;
   do {
     token = tokens.pop() ?? expect.fail('the disk has room without end');
     disk.fill();
@@ -162,7 +165,7 @@ async function useUpJournal(hub: HubProcess): Promise<void> {
 /** A hub with three appliances at work, its state on a small disk. Skips the test where nothing may be mounted. */
 async function smallHome(ctx: TestContext, kind: 'tmpfs' | 'ext4') {
   await using parts = new AsyncDisposableStack();
-  const portal = parts.use(await startHeldPortal({ refreshGrace: kind === 'ext4' ? 1 : 0 }));
+  const portal = parts.use(await startPausablePortal({ refreshGrace: kind === 'ext4' ? 1 : 0 }));
   const { emulator } = portal;
   const hub = parts.use(await HubProcess.prepare({ emulator }));
   const disk = parts.use(SmallDisk.mount(hub, kind) ?? ctx.skip('needs root and a kernel that lets it mount'));
@@ -177,7 +180,7 @@ async function smallHome(ctx: TestContext, kind: 'tmpfs' | 'ext4') {
     emulator,
     disk,
     /** The appliances ask from now on. */
-    startLoad: () => Load.start(hub, emulator, fleet, 500),
+    startLoad: () => TokenLoad.start(hub, emulator, fleet, 500),
     /** Refreshes these appliances, and does something when the portal has done what was asked and is about to say so. */
     async refreshAnd(appliances: readonly string[], act: () => void) {
       portal.hold();
@@ -195,6 +198,6 @@ function allRefreshed(emulator: Emulator): boolean {
 }
 
 /** The newest token that an appliance was given. */
-function newest(load: Load, name: string): HandOut | undefined {
+function newest(load: TokenLoad, name: string): ReceivedToken | undefined {
   return load.handOuts.findLast(({ appliance }) => appliance === name);
 }

@@ -1,17 +1,17 @@
 import { request } from 'undici';
-import type { CredentialsAnswer } from '../../src/control/messages.ts';
+import type { CredentialsResponse } from '../../src/control/messages.ts';
 import type { Emulator } from '../../src/emulator/index.ts';
-import { type HubProcess, type LoginPortal, stateOf } from '../support/hub-process.ts';
+import { type HubProcess, type LoginPortal, stateParameterOf } from '../support/hub-process.ts';
 
 /** Goes where a browser would be sent. @returns the page's text */
-export async function visit(location: string): Promise<string> {
+export async function fetchPage(location: string): Promise<string> {
   const { body } = await request(location);
   return body.text();
 }
 
 /** Logs in through a link and lets the browser bring the code to the hub. @returns the page that it ends on */
 export async function logIn(portal: LoginPortal, link: URL | string | undefined): Promise<string> {
-  return visit((await portal.login({ state: stateOf(link), user: 'demo' })).location);
+  return fetchPage((await portal.login({ state: stateParameterOf(link), user: 'demo' })).location);
 }
 
 /** Registers appliances and pairs them. */
@@ -19,8 +19,8 @@ export async function pairFleet(
   hub: HubProcess,
   emulator: Emulator,
   names: readonly string[],
-): Promise<CredentialsAnswer[]> {
-  const fleet: CredentialsAnswer[] = [];
+): Promise<CredentialsResponse[]> {
+  const fleet: CredentialsResponse[] = [];
   for (const name of names) {
     fleet.push(await hub.addAppliance(name, 'Monitoring'));
     await hub.pair(name, emulator);
@@ -34,7 +34,7 @@ export function startRefresh(hub: HubProcess, name: string): void {
 }
 
 /** How often each refresh token was sent, in the order of their first use; tokens are masked in the emulator's log. */
-export function refreshSends(emulator: Emulator): { readonly sends: number; readonly times: number[] }[] {
+export function countRefreshSends(emulator: Emulator): { readonly sends: number; readonly times: number[] }[] {
   const byToken = new Map<string, number[]>();
   for (const { endpoint, form, time } of emulator.requests) {
     const token = form['refresh_token'];
@@ -45,7 +45,7 @@ export function refreshSends(emulator: Emulator): { readonly sends: number; read
 }
 
 /** How often each code was sent to the token endpoint. */
-export function codeSends(emulator: Emulator): number[] {
+export function countCodeSends(emulator: Emulator): number[] {
   const byCode = new Map<string, number>();
   for (const { endpoint, form } of emulator.requests) {
     const code = form['code'];

@@ -1,13 +1,13 @@
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
-import { type Call, callsDuring, canStopAtCalls } from '../chaos/system-calls.ts';
+import { canTraceSystemCalls, type SystemCall, traceSystemCalls } from '../chaos/system-calls.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
 import { startPortal } from '../support/portal.ts';
 
 const REFRESHES = 3;
 
 /** What one refresh does to the disk. */
-function work(calls: readonly Call[]) {
+function work(calls: readonly SystemCall[]) {
   const journal = calls.filter(({ on }) => on.endsWith('/latchkey.db-wal'));
   const writes = journal.filter(({ name }) => name === 'pwrite64').length;
   return {
@@ -19,7 +19,7 @@ function work(calls: readonly Call[]) {
 }
 
 it('a refresh is synced to the disk twice, history or not, which takes a page more at most and is there after a kill', async (ctx) => {
-  if (!canStopAtCalls()) ctx.skip('needs strace, and the right to use it');
+  if (!canTraceSystemCalls()) ctx.skip('needs strace, and the right to use it');
   await using emulator = await startPortal();
   await using hub = await HubProcess.start({ emulator });
   await hub.addAppliance('wallbox');
@@ -28,7 +28,7 @@ it('a refresh is synced to the disk twice, history or not, which takes a page mo
   await eventually(async () => /"appliance_paired".*"snapshot_written"/s.test(readFileSync(hub.log, 'utf8')));
   const refresh = () => hub.ask((control) => control.refresh('wallbox'));
   const watched = async () => {
-    const calls = await callsDuring(hub.pid, ['fsync', 'fdatasync', 'pwrite64'], async () => {
+    const calls = await traceSystemCalls(hub.pid, ['fsync', 'fdatasync', 'pwrite64'], async () => {
       await refresh();
     });
     return work(calls);

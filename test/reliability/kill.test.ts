@@ -1,11 +1,11 @@
 import { expect, it } from 'vitest';
-import { startHeldPortal } from '../support/held-portal.ts';
-import { HubProcess, stateOf } from '../support/hub-process.ts';
-import { codeSends, logIn, pairFleet, refreshSends, startRefresh, visit } from './fleet.ts';
+import { HubProcess, stateParameterOf } from '../support/hub-process.ts';
+import { startPausablePortal } from '../support/pausable-portal.ts';
+import { countCodeSends, countRefreshSends, fetchPage, logIn, pairFleet, startRefresh } from './fleet.ts';
 import { whoami } from './load.ts';
 
 it('kill -9 at a strict portal keeps open pairings and the grants that were not used, and says what was lost', async () => {
-  await using portal = await startHeldPortal();
+  await using portal = await startPausablePortal();
   const { emulator } = portal;
   await using hub = await HubProcess.start({ emulator });
   const fleet = await pairFleet(hub, emulator, ['not-acted', 'acted']);
@@ -13,14 +13,14 @@ it('kill -9 at a strict portal keeps open pairings and the grants that were not 
   const redirected = await hub.beginPairing('by-redirect');
   const polled = await hub.beginPairing('by-poll');
   const first = await hub.beginPairing('exchanging');
-  const { location } = await emulator.login({ state: stateOf(first), user: 'demo' });
+  const { location } = await emulator.login({ state: stateParameterOf(first), user: 'demo' });
 
   portal.hold('received');
   startRefresh(hub, 'not-acted');
   await portal.kept(1);
   portal.hold('answering');
   startRefresh(hub, 'acted');
-  void visit(location).catch(() => undefined);
+  void fetchPage(location).catch(() => undefined);
   await portal.kept(3);
   await hub.kill('SIGKILL');
   portal.drop();
@@ -44,21 +44,21 @@ it('kill -9 at a strict portal keeps open pairings and the grants that were not 
   // A code is never sent again: there is a fresh link, and somebody who reloads the page that the login ended on is told so.
   const again = await hub.until('exchanging', ({ authorize_url }) => authorize_url !== undefined);
   expect(again.authorize_url).not.toBe(first.href);
-  expect(await visit(location)).not.toContain('is connected');
-  expect(codeSends(emulator)).toEqual([1, 1, 1]);
+  expect(await fetchPage(location)).not.toContain('is connected');
+  expect(countCodeSends(emulator)).toEqual([1, 1, 1]);
 
   await hub.kill('SIGKILL');
   await hub.launch();
   expect((await hub.appliance('by-redirect')).authorize_url).toBe(redirected.href);
   expect((await hub.appliance('by-poll')).authorize_url).toBe(polled.href);
-  await emulator.login({ state: stateOf(polled), user: 'demo' });
+  await emulator.login({ state: stateParameterOf(polled), user: 'demo' });
   expect(await logIn(emulator, redirected)).toContain('is connected');
   await logIn(emulator, again.authorize_url);
   await hub.pair('acted', emulator);
   for (const name of ['by-redirect', 'by-poll', 'exchanging', 'acted'])
     await hub.until(name, ({ state }) => state === 'active');
-  expect(codeSends(emulator)).toEqual([1, 1, 1, 1, 1, 1, 1]);
+  expect(countCodeSends(emulator)).toEqual([1, 1, 1, 1, 1, 1, 1]);
   expect(emulator.observations.codesRepeated).toBe(0);
   // Neither time nor another start has it send the dead token once more.
-  expect(refreshSends(emulator).map(({ sends }) => sends)).toEqual([2, 2]);
+  expect(countRefreshSends(emulator).map(({ sends }) => sends)).toEqual([2, 2]);
 });

@@ -1,13 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import { Home } from '../broker/home.ts';
+import { BrokerHarness } from '../broker/broker-harness.ts';
 
 /** A pairing whose link has come from the portal and is on its way to the disk. */
-async function linkUnderWay(home: Home) {
-  const { appliance } = await home.add('wallbox');
+async function linkUnderWay(home: BrokerHarness) {
+  const { appliance } = await home.addAppliance('wallbox');
   const disk = Promise.withResolvers<void>();
   const run = await home.run.pairings.begin(appliance);
-  home.held.set('savePairing', disk.promise);
+  home.delayedWrites.set('savePairing', disk.promise);
   await expect.poll(() => home.emulator.requests.filter(({ status }) => status === 200)).toHaveLength(1);
   await sleep(100);
   return { appliance, run, written: () => disk.resolve() };
@@ -15,7 +15,7 @@ async function linkUnderWay(home: Home) {
 
 describe('a link', () => {
   test('is not seen before it is written down, so that a power cut leaves the one that was seen', async () => {
-    await using home = await Home.start();
+    await using home = await BrokerHarness.start();
     const { run, written } = await linkUnderWay(home);
     expect(run.pairing.step.kind).toBe('asking');
     written();
@@ -25,7 +25,7 @@ describe('a link', () => {
   });
 
   test('that comes to a pairing that is being cancelled is left', async () => {
-    await using home = await Home.start();
+    await using home = await BrokerHarness.start();
     const { appliance, run, written } = await linkUnderWay(home);
     const ended = home.run.pairings.end(appliance.id, 'cancelled');
     written();

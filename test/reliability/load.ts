@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, request } from 'undici';
-import type { CredentialsAnswer } from '../../src/control/messages.ts';
+import type { CredentialsResponse } from '../../src/control/messages.ts';
+import { scaleDeadline } from '../support/deadlines.ts';
 import type { HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
-import { patient } from '../support/patience.ts';
 
 /** Where tokens are tried out; `ca` is its CA's certificate, PEM, where it speaks TLS. */
 interface Portal {
@@ -19,7 +19,7 @@ interface Verdict {
 }
 
 /** A token that an appliance was given, and what the portal said of it right afterwards. */
-export interface HandOut {
+export interface ReceivedToken {
   readonly appliance: string;
   /** By the emulator's own word in the token: its grant, the how-manieth of it, and when it was issued (ms since 1970). */
   readonly grant: string;
@@ -39,7 +39,7 @@ export interface HandOut {
 }
 
 /** An answer of the hub that is no token. */
-export interface Refusal {
+export interface RejectedTokenRequest {
   readonly appliance: string;
   /** When it was asked for and answered, in ms since 1970. */
   readonly asked: number;
@@ -60,9 +60,9 @@ interface LoadOptions {
 }
 
 /** Appliances that ask for their tokens again and again, each on a connection of its own, and use them at once. */
-export class Load implements AsyncDisposable {
-  readonly handOuts: HandOut[] = [];
-  readonly refusals: Refusal[] = [];
+export class TokenLoad implements AsyncDisposable {
+  readonly handOuts: ReceivedToken[] = [];
+  readonly refusals: RejectedTokenRequest[] = [];
   /** Requests that were sent. */
   asked = 0;
   /** Requests that the hub did not answer, because it was not there. */
@@ -86,11 +86,11 @@ export class Load implements AsyncDisposable {
   static async start(
     hub: HubProcess,
     portal: Portal,
-    fleet: readonly CredentialsAnswer[],
+    fleet: readonly CredentialsResponse[],
     every: number,
     options: LoadOptions = {},
-  ): Promise<Load> {
-    const load = new Load(hub, portal, options);
+  ): Promise<TokenLoad> {
+    const load = new TokenLoad(hub, portal, options);
     const { certificate: ca } = await hub.authority();
     load.#loops = fleet.map((appliance, index) => {
       const localAddress = `127.0.1.${(index % 250) + 1}`;
@@ -101,20 +101,20 @@ export class Load implements AsyncDisposable {
   }
 
   /** The hand-outs that the portal refused although their time had not run out. */
-  get refused(): HandOut[] {
+  get refused(): ReceivedToken[] {
     return this.handOuts.filter(({ accepted }) => !accepted);
   }
 
   /** The hand-outs that the portal was not reached for. */
-  get untried(): HandOut[] {
+  get untried(): ReceivedToken[] {
     return this.handOuts.filter(({ verdict }) => verdict === null);
   }
 
   /** The refusals of appliances whose last token, by the hub's own word, had more than a second to live. */
-  get unfounded(): Refusal[] {
+  get unfounded(): RejectedTokenRequest[] {
     return this.refusals.filter(({ appliance, answered: at }) => {
       const last = this.handOuts.findLast((one) => one.appliance === appliance && one.answered <= at);
-      return last !== undefined && at < livesUntil(last) - 1000;
+      return last !== undefined && at < tokenExpiry(last) - 1000;
     });
   }
 
@@ -126,7 +126,7 @@ export class Load implements AsyncDisposable {
     this.#tokens.clear();
   }
 
-  async #run(appliance: CredentialsAnswer, connect: () => Agent, every: number, offset: number): Promise<void> {
+  async #run(appliance: CredentialsResponse, connect: () => Agent, every: number, offset: number): Promise<void> {
     const { atOnce, perConnection } = this.#options;
     const { signal } = this.#stop;
     const underWay = new Set<Promise<void>>();
@@ -149,7 +149,7 @@ export class Load implements AsyncDisposable {
     await agent.close();
   }
 
-  async #ask(appliance: CredentialsAnswer, agent: Agent): Promise<void> {
+  async #ask(appliance: CredentialsResponse, agent: Agent): Promise<void> {
     let isAnswered = false;
     for (let left = this.#options.tries; !isAnswered && left > 0; left--) {
       isAnswered = await this.#askOnce(appliance, agent).then(
@@ -160,7 +160,7 @@ export class Load implements AsyncDisposable {
     if (!isAnswered) this.unanswered += 1;
   }
 
-  async #askOnce(credentials: CredentialsAnswer, agent: Agent): Promise<void> {
+  async #askOnce(credentials: CredentialsResponse, agent: Agent): Promise<void> {
     const appliance = credentials.name;
     const asked = Date.now();
     this.asked += 1;
@@ -182,10 +182,10 @@ export class Load implements AsyncDisposable {
 /** The hub's clock counts in steps of 10 ms. */
 const CLOCK_STEP = 10;
 /** The hub makes nobody wait for longer than 10 s, in ms. */
-const MAX_WAIT_MS = patient(10_000);
+const MAX_WAIT_MS = scaleDeadline(10_000);
 
 /** Until when, by the hub's own word, a token that was handed out lives, in ms since 1970. */
-export function livesUntil({ asked, expiresIn }: HandOut): number {
+export function tokenExpiry({ asked, expiresIn }: ReceivedToken): number {
   return asked + 1000 * expiresIn - CLOCK_STEP;
 }
 
@@ -211,7 +211,7 @@ async function tryOut({ baseUrl }: Portal, token: unknown, dispatcher: Agent): P
 }
 
 /** The emulator's tokens say in the clear what grant they belong to, which one of it they are and when they were issued. */
-function claimsOf(token: string): Pick<HandOut, 'grant' | 'generation' | 'issuedAt'> {
+function claimsOf(token: string): Pick<ReceivedToken, 'grant' | 'generation' | 'issuedAt'> {
   const [grant = '', generation, issuedAt] = token.split('.');
   return { grant, generation: Number(generation), issuedAt: Number(issuedAt) };
 }

@@ -5,18 +5,18 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, request } from 'undici';
 import { describe, expect, it } from 'vitest';
-import { HubClient } from '../lan/wire.ts';
+import { HubClient } from '../lan/hub-client.ts';
+import { scaleDeadline } from '../support/deadlines.ts';
 import { eventually, HubProcess, type HubProcessOptions } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { PageVisitor } from '../support/page-visitor.ts';
-import { patient } from '../support/patience.ts';
 import { startPortal } from '../support/portal.ts';
 import { startRawServer } from '../support/raw-server.ts';
 import { SmallDisk } from './small-disk.ts';
 import { storeFleet } from './stored-fleet.ts';
 
 /** Pages that are told at a time. */
-const MOST_STREAMS = 32;
+const MAX_STREAMS = 32;
 /** A command that hangs for longer than any test lasts. */
 const HANGING = `[notify]\ncommand = ["sh", "-c", "trap '' TERM; touch DIRECTORY/began; exec sleep 100000"]`;
 
@@ -142,7 +142,7 @@ describe('the page and its company under faults', () => {
     await using _ = { [Symbol.asyncDispose]: () => agent.destroy() };
     await using visitor = await PageVisitor.signedIn(hub);
     const streams = await Promise.all(
-      Array.from({ length: MOST_STREAMS }, async () => {
+      Array.from({ length: MAX_STREAMS }, async () => {
         const headers = { cookie: visitor.cookie ?? '' };
         const { statusCode, body } = await request(`${visitor.origin}/live`, { dispatcher: agent, headers });
         expect(statusCode).toBe(200);
@@ -185,7 +185,7 @@ describe('the page and its company under faults', () => {
     await eventually(async () => hub.events('configuration_reloading').length > 0);
     let answered = 0;
     const starts = () => hub.events('hub_started').length;
-    const deadline = performance.now() + patient(40_000);
+    const deadline = performance.now() + scaleDeadline(40_000);
     while (starts() < 2 && performance.now() < deadline) {
       // A connection that was kept may be closed just when it is used again; and it was never paired.
       const reply = await hub.requestToken(credentials).catch(() => null);

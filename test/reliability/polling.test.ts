@@ -3,42 +3,46 @@ import { expect, it } from 'vitest';
 import type { PairingRun } from '../../src/broker/pairings/pairing-run.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { systemRandom } from '../../src/system/random.ts';
-import { Home, resultOf, STRANGER } from '../broker/home.ts';
-import { HubProcess, stateOf } from '../support/hub-process.ts';
+import { BrokerHarness, pairingResult, UNKNOWN_BROWSER } from '../broker/broker-harness.ts';
+import { HubProcess, stateParameterOf } from '../support/hub-process.ts';
 import { startPortal } from '../support/portal.ts';
-import { codeSends, visit } from './fleet.ts';
+import { countCodeSends, fetchPage } from './fleet.ts';
 
 const MINUTE = 60_000;
 
 /** The browser brings what the portal's redirect carries. */
-function follow({ run: { pairings } }: Home, location: string) {
+function follow({ run: { pairings } }: BrokerHarness, location: string) {
   const { pathname, searchParams } = new URL(location);
   const nonce = pathname.split('/').at(-1) ?? '';
   const error = searchParams.get('error');
-  if (error !== null) return pairings.receive(nonce, { kind: 'error', error }, STRANGER);
-  return pairings.receive(nonce, { kind: 'code', code: new Secret(searchParams.get('code') ?? '') }, STRANGER);
+  if (error !== null) return pairings.receiveCallback(nonce, { kind: 'error', error }, UNKNOWN_BROWSER);
+  return pairings.receiveCallback(
+    nonce,
+    { kind: 'code', code: new Secret(searchParams.get('code') ?? '') },
+    UNKNOWN_BROWSER,
+  );
 }
 
-it.each<[string, (home: Home, run: PairingRun) => Promise<unknown>]>([
+it.each<[string, (home: BrokerHarness, run: PairingRun) => Promise<unknown>]>([
   ['expired', (home) => home.time.pass(15 * MINUTE)],
   ['cancelled', (home, { pairing }) => home.run.pairings.end(pairing.appliance, 'cancelled')],
-  ['replaced', async (home) => (await home.begin('wallbox')).fail('cancelled')],
+  ['replaced', async (home) => (await home.beginPairing('wallbox')).fail('cancelled')],
   ['refused_by_user', async (home, run) => follow(home, await home.login(run, true))],
   ['paired', async (home, run) => follow(home, await home.login(run))],
 ])('of a pairing that is %s the portal is polled no more', async (result, end) => {
-  await using home = await Home.start({
+  await using home = await BrokerHarness.start({
     emulator: { codeUrlAfterExchange: 'served' },
     redirect: (nonce) => `http://192.168.1.7:8480/callback/${nonce}`,
   });
-  await home.add('wallbox');
-  const run = await home.begin('wallbox');
+  await home.addAppliance('wallbox');
+  const run = await home.beginPairing('wallbox');
   const { step } = run.pairing;
-  const state = stateOf(step.kind === 'waiting' ? step.link.authorizeUrl : undefined);
+  const state = stateParameterOf(step.kind === 'waiting' ? step.link.authorizeUrl : undefined);
   await home.time.pass(MINUTE);
   expect(home.emulator.polls(state).length).toBeGreaterThanOrEqual(6);
   await end(home, run);
   await home.time.settle();
-  expect(resultOf(run.pairing.step)).toBe(result);
+  expect(pairingResult(run.pairing.step)).toBe(result);
   const polls = home.emulator.polls(state).length;
   await home.time.pass(10 * MINUTE);
   expect(home.emulator.polls(state)).toHaveLength(polls);
@@ -60,7 +64,7 @@ it('a poll and the redirect may bring a code at the same moment: it is exchanged
         redirects.delete(client ?? '');
         // The redirect some ms before the poll's answer, at the same moment, or after it.
         const ahead = [6, 3, 1, 0, 0, 0, -1, -3, -6][clients.findIndex(({ id }) => id === client)] ?? 0;
-        pages.push(sleep(Math.max(0, -ahead)).then(() => visit(location)));
+        pages.push(sleep(Math.max(0, -ahead)).then(() => fetchPage(location)));
         await sleep(Math.max(0, ahead));
       },
     },
@@ -75,14 +79,14 @@ it('a poll and the redirect may bring a code at the same moment: it is exchanged
   await using hub = await HubProcess.start({ emulator, toml: toml.join('\n') });
   for (const [index, { id }] of clients.entries()) {
     await hub.addAppliance(`appliance-${index}`, 'Monitoring', `p${index}`);
-    const state = stateOf(await hub.beginPairing(`appliance-${index}`));
+    const state = stateParameterOf(await hub.beginPairing(`appliance-${index}`));
     const { location } = await emulator.login({ state, user: 'demo' });
     redirects.set(id, location);
   }
   for (const index of clients.keys()) await hub.until(`appliance-${index}`, ({ state }) => state === 'active');
   for (const page of await Promise.all(pages)) expect(page).toContain('is connected');
   expect(pages).toHaveLength(clients.length);
-  expect(codeSends(emulator)).toEqual(clients.map(() => 1));
+  expect(countCodeSends(emulator)).toEqual(clients.map(() => 1));
   expect(emulator.observations.codesRepeated).toBe(0);
   expect(emulator.grants()).toHaveLength(clients.length);
   for (const index of clients.keys()) {

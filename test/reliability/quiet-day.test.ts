@@ -1,9 +1,9 @@
 import { afterEach, expect, test } from 'vitest';
 import { applianceStatus } from '../../src/broker/appliances/appliance-status.ts';
 import { watchClock } from '../../src/broker/time/clock-watch.ts';
-import { Housekeeping } from '../../src/hub/housekeeping.ts';
-import { LanFollower } from '../../src/mdns/networks/lan-follower.ts';
-import { Home, type HomeOptions } from '../broker/home.ts';
+import { StoreMaintenance } from '../../src/hub/store-maintenance.ts';
+import { AddressChangeHandler } from '../../src/mdns/networks/address-change-handler.ts';
+import { BrokerHarness, type BrokerHarnessOptions } from '../broker/broker-harness.ts';
 import type { Fault } from '../support/faulty-portal.ts';
 
 const SECOND = 1000;
@@ -22,29 +22,29 @@ afterEach(async () => {
  * Five appliances that ask for their tokens every other minute, for as long as virtual time passes, at a hub that keeps its store in
  * order, watches its clock, and is asked for its status every few minutes.
  */
-async function household(options: HomeOptions = {}) {
+async function household(options: BrokerHarnessOptions = {}) {
   const stack = new AsyncDisposableStack();
   running.push(stack);
-  const home = stack.use(await Home.start(options));
+  const home = stack.use(await BrokerHarness.start(options));
   const { time } = home;
   const ids: string[] = [];
   for (const name of NAMES) {
-    ids.push(await home.paired(name));
+    ids.push(await home.addPairedAppliance(name));
     await time.pass(7 * MINUTE);
   }
   const { environment } = home;
   const lan = { address: '192.168.1.7' };
-  const follower = new LanFollower({
+  const follower = new AddressChangeHandler({
     address: () => lan.address,
-    steps: [() => home.run.pairings.addressChanged(), () => home.run.grants.networkChanged()],
+    handlers: [() => home.run.pairings.onAddressChanged(), () => home.run.grants.onNetworkChanged()],
     log: environment.log,
   });
-  const housekeeping = stack.use(new Housekeeping(home.run.store, environment));
-  housekeeping.begin();
+  const housekeeping = stack.use(new StoreMaintenance(home.run.store, environment));
+  housekeeping.start();
   stack.use(
     watchClock({
       environment,
-      synchronized: async () => true,
+      isSynchronized: async () => true,
       onSet: () => undefined,
       onSynchronized: () => undefined,
     }),
@@ -59,7 +59,7 @@ async function household(options: HomeOptions = {}) {
     every(2 * MINUTE, index * 20 * SECOND, () => void home.run.tokenIssuer.issue(id, null));
   }
   // Of the night's work only its hour is left to the machine's own clock.
-  every(DAY, 5 * HOUR, () => housekeeping.copySoon());
+  every(DAY, 5 * HOUR, () => housekeeping.requestSnapshot());
   every(10 * MINUTE, MINUTE, () => {
     for (const one of home.run.appliances.list()) applianceStatus(one, home.run, () => '');
   });
@@ -69,7 +69,7 @@ async function household(options: HomeOptions = {}) {
     ids,
     moveTo(address: string) {
       lan.address = address;
-      follower.changed();
+      follower.notify();
     },
     /** Lets ms pass. @returns what was worth a line meanwhile, however much of it the log's own bounds would leave out */
     async pass(ms: number) {
@@ -93,7 +93,7 @@ const DAILY = { snapshot_written: 1, daily_summary: 1 };
 const PASSED: Fault = { kind: 'alter', with: (answer) => answer };
 
 /** Every other request meets this fault, or each of them, for longer than a day. */
-function fail(home: Home, fault: Fault, everyOther = false): void {
+function fail(home: BrokerHarness, fault: Fault, everyOther = false): void {
   const faults = Array<Fault>(5000).fill(fault);
   home.portal.fail('token', ...(everyOther ? faults.flatMap((one) => [one, PASSED]) : faults));
 }
@@ -123,10 +123,10 @@ test('the first refresh after a start is told of each appliance', async () => {
 
 test('a portal that is out of reach for most of a day is told of once for all appliances, seldom in between, and once when it is over', async () => {
   const { home, pass } = await household();
-  const tries = home.tries;
-  await home.portal.unplug();
+  const tries = home.refreshAttempts;
+  await home.portal.disconnect();
   const lines = (await pass(16 * HOUR)).filter(({ event }) => !(event in DAILY));
-  expect(home.tries - tries).toBeGreaterThan(700);
+  expect(home.refreshAttempts - tries).toBeGreaterThan(700);
   // At once, and after 1, 3, 7 and 15 hours.
   expect(told(lines)).toEqual({ refresh_failed: 5 });
   const [first, second] = lines;
@@ -137,7 +137,7 @@ test('a portal that is out of reach for most of a day is told of once for all ap
   });
   expect(first?.fields).not.toHaveProperty('tries');
   expect(second?.fields).toMatchObject({ appliances: 5, tries: expect.any(Number), duration: expect.any(Number) });
-  await home.portal.plug();
+  await home.portal.reconnect();
   const after = await pass(2 * HOUR);
   expect(told(after)).toEqual({ portal_available: 1 });
   expect(after[0]?.fields).toMatchObject({ portal: 'home', problem: 'portal_unreachable', appliances: 5 });
@@ -150,10 +150,10 @@ test.each([
   const { home, pass } = await household({ emulator: { refreshGrace: 100 } });
   fail(home, fault, true);
   expect((await pass(6 * HOUR)).length).toBeLessThan(60);
-  expect(home.tries).toBeGreaterThan(70);
+  expect(home.refreshAttempts).toBeGreaterThan(70);
 });
 
-test.each<[string, number, (home: Home) => void]>([
+test.each<[string, number, (home: BrokerHarness) => void]>([
   [
     'does not accept the hub',
     5,
@@ -164,33 +164,33 @@ test.each<[string, number, (home: Home) => void]>([
 ])('a portal that %s is told of in %i lines at most, and not at each try', async (_, most, begin) => {
   const { home, pass } = await household();
   begin(home);
-  const before = home.tries;
+  const before = home.refreshAttempts;
   const lines = (await pass(3 * HOUR)).filter(({ event }) => !(event in DAILY));
   expect(lines.length).toBeLessThanOrEqual(most);
   expect(lines.length).toBeGreaterThan(0);
-  expect(home.tries - before).toBeGreaterThanOrEqual(most);
+  expect(home.refreshAttempts - before).toBeGreaterThanOrEqual(most);
 });
 
 test('a portal that answers nothing for hours is told of in a few lines an appliance', async () => {
   const { home, pass } = await household({ emulator: { refreshGrace: 100 } });
   fail(home, { kind: 'drop' });
-  const before = home.tries;
+  const before = home.refreshAttempts;
   const lines = told(await pass(3 * HOUR));
-  expect(home.tries - before).toBeGreaterThan(50);
+  expect(home.refreshAttempts - before).toBeGreaterThan(50);
   expect(lines['answer_lost']).toBe(5);
   expect(lines['refresh_failed']).toBeLessThanOrEqual(2 * 5);
 });
 
 test('a disk that is full for hours is told of as seldom, and when it is over', async () => {
   const { home, pass } = await household();
-  for (const write of ['beginAttempt', 'endAttempt', 'replaceGrant'] as const) home.unwritable.add(write);
+  for (const write of ['beginAttempt', 'endAttempt', 'replaceGrant'] as const) home.failingWrites.add(write);
   const lines = await pass(6 * HOUR);
   expect(told(lines)['refresh_failed']).toBe(3);
   expect(lines[0]?.fields).toMatchObject({
     problem: 'store_unwritable',
     message: expect.stringContaining('disk is full'),
   });
-  home.unwritable.clear();
+  home.failingWrites.clear();
   // The day's copy is made on a real disk, for which virtual time does not wait: on a busy machine it ends in this hour.
   const after = (await pass(HOUR)).filter(({ event }) => event !== 'snapshot_written');
   expect(told(after)).toEqual({ store_writable: 1 });
@@ -198,7 +198,7 @@ test('a disk that is full for hours is told of as seldom, and when it is over', 
 
 test('an appliance whose device flow nobody opens, and which begins it again and again, is told of seldom', async () => {
   const { home, pass } = await household();
-  const { appliance } = await home.add('shy');
+  const { appliance } = await home.addAppliance('shy');
   const { deviceFlows } = home.run;
   let begun = 0;
   const begin = () => {
@@ -217,7 +217,7 @@ test('an appliance that refuses every token it is given is told of seldom', asyn
   const { home, ids, pass } = await household();
   const [id = ''] = ids;
   const refuse = async () => {
-    await home.run.grants.distrust(id, await home.token(id));
+    await home.run.grants.reportRejectedToken(id, await home.token(id));
     home.time.after(2 * MINUTE, () => void refuse());
   };
   void refuse();
@@ -228,8 +228,8 @@ test('an appliance that refuses every token it is given is told of seldom', asyn
 
 test('a portal that comes and goes while an appliance is paired is told of a few times', async () => {
   const { home, pass } = await household();
-  await home.add('car');
-  const run = await home.begin('car');
+  await home.addAppliance('car');
+  const run = await home.beginPairing('car');
   const answer = { kind: 'answer', status: 503 } as const;
   home.portal.fail(
     'code',

@@ -5,11 +5,11 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connect as connectSecure } from 'node:tls';
 import { describe, expect, it } from 'vitest';
-import { startHeldPortal } from '../support/held-portal.ts';
-import { eventually, HubProcess, stateOf } from '../support/hub-process.ts';
+import { eventually, HubProcess, stateParameterOf } from '../support/hub-process.ts';
+import { startPausablePortal } from '../support/pausable-portal.ts';
 import { startPortal } from '../support/portal.ts';
-import { superviseUntilUp } from '../systemd/supervised.ts';
-import { codeSends, pairFleet, refreshSends, startRefresh, visit } from './fleet.ts';
+import { superviseUntilReady } from '../systemd/supervised.ts';
+import { countCodeSends, countRefreshSends, fetchPage, pairFleet, startRefresh } from './fleet.ts';
 import { storeFleet } from './stored-fleet.ts';
 
 /** So many requests a hub sends a portal at once, and so many at the most when those take long. */
@@ -19,29 +19,32 @@ const LIFETIME = 10_000;
 
 describe.concurrent('a hub that is told to end', () => {
   it('by SIGTERM waits for what was sent, refreshes and a code, keeps what comes of it, sends nothing more and ends with 0', async () => {
-    await using portal = await startHeldPortal();
+    await using portal = await startPausablePortal();
     const { emulator } = portal;
     await using hub = await HubProcess.prepare({ emulator });
     const names = Array.from({ length: MAX_SENT + 6 }, (_, index) => `appliance-${index}`);
     await storeFleet(hub, emulator, names, 0);
-    await using daemon = await superviseUntilUp(hub);
+    await using daemon = await superviseUntilReady(hub);
     await hub.addAppliance('wallbox', 'Monitoring');
-    const { location } = await emulator.login({ state: stateOf(await hub.beginPairing('wallbox')), user: 'demo' });
-    const codesBefore = codeSends(emulator).length;
+    const { location } = await emulator.login({
+      state: stateParameterOf(await hub.beginPairing('wallbox')),
+      user: 'demo',
+    });
+    const codesBefore = countCodeSends(emulator).length;
     portal.hold();
-    void visit(location).catch(() => undefined);
-    await eventually(async () => codeSends(emulator).length === codesBefore + 1);
+    void fetchPage(location).catch(() => undefined);
+    await eventually(async () => countCodeSends(emulator).length === codesBefore + 1);
     for (const name of names) startRefresh(hub, name);
     // Some wait for their turn: no portal is sent all at once.
     await portal.kept(SENT_AT_ONCE);
     daemon.child.kill('SIGTERM');
     await stopped(hub);
-    const sent = refreshSends(emulator).length;
+    const sent = countRefreshSends(emulator).length;
     expect(sent).toBeLessThan(names.length);
     expect(daemon.child.exitCode).toBeNull();
     portal.release();
     expect(await daemon.ended).toEqual({ status: 0, signal: null });
-    expect(refreshSends(emulator)).toHaveLength(sent);
+    expect(countRefreshSends(emulator)).toHaveLength(sent);
 
     await hub.launch();
     const { appliances } = await hub.ask((control) => control.status());
@@ -52,14 +55,14 @@ describe.concurrent('a hub that is told to end', () => {
     for (const name of [...names.slice(0, 3), ...names.slice(-3)]) {
       expect(await hub.ask((control) => control.refresh(name))).toMatchObject({ state: 'active', problem: null });
     }
-    expect(refreshSends(emulator).every(({ sends }) => sends === 1)).toBe(true);
-    expect(codeSends(emulator).every((sends) => sends === 1)).toBe(true);
+    expect(countRefreshSends(emulator).every(({ sends }) => sends === 1)).toBe(true);
+    expect(countCodeSends(emulator).every((sends) => sends === 1)).toBe(true);
   });
 
   it('is not held up by connections that say nothing, and leaves no socket', async () => {
     await using emulator = await startPortal();
     await using hub = await HubProcess.prepare({ emulator });
-    await using daemon = await superviseUntilUp(hub);
+    await using daemon = await superviseUntilReady(hub);
     await using silent = new AsyncDisposableStack();
     const answers: string[] = [];
     for (const [port, secure] of [
@@ -82,37 +85,40 @@ describe.concurrent('a hub that is told to end', () => {
   });
 
   it('by SIGINT sends no refresh that comes due while it waits for the exchange of a code', async () => {
-    await using portal = await startHeldPortal({ tokenLifetime: LIFETIME / 1000 });
+    await using portal = await startPausablePortal({ tokenLifetime: LIFETIME / 1000 });
     const { emulator } = portal;
     await using hub = await HubProcess.prepare({ emulator });
-    await using daemon = await superviseUntilUp(hub);
+    await using daemon = await superviseUntilReady(hub);
     await pairFleet(hub, emulator, ['wallbox']);
     await hub.addAppliance('heatpump', 'Monitoring');
-    const { location } = await emulator.login({ state: stateOf(await hub.beginPairing('heatpump')), user: 'demo' });
+    const { location } = await emulator.login({
+      state: stateParameterOf(await hub.beginPairing('heatpump')),
+      user: 'demo',
+    });
     portal.hold();
-    void visit(location).catch(() => undefined);
-    await eventually(async () => codeSends(emulator).length === 2);
+    void fetchPage(location).catch(() => undefined);
+    await eventually(async () => countCodeSends(emulator).length === 2);
     daemon.child.kill('SIGINT');
     await stopped(hub);
-    const sent = refreshSends(emulator).length;
+    const sent = countRefreshSends(emulator).length;
     await sleep(LIFETIME);
     portal.release();
     expect(await daemon.ended).toEqual({ status: 0, signal: null });
-    expect(refreshSends(emulator)).toHaveLength(sent);
+    expect(countRefreshSends(emulator)).toHaveLength(sent);
     await hub.launch();
     // Where this machine is slow its token has run out by now, and another one is on its way.
     await hub.until('heatpump', ({ state }) => state === 'active');
   });
 
   it('twice ends at once; the next run knows that an answer was lost', async () => {
-    await using portal = await startHeldPortal({ refreshGrace: 1 });
+    await using portal = await startPausablePortal({ refreshGrace: 1 });
     const { emulator } = portal;
     await using hub = await HubProcess.prepare({ emulator });
     await storeFleet(hub, emulator, ['wallbox'], 0);
-    await using daemon = await superviseUntilUp(hub);
+    await using daemon = await superviseUntilReady(hub);
     portal.hold();
     startRefresh(hub, 'wallbox');
-    await eventually(async () => refreshSends(emulator).length === 1);
+    await eventually(async () => countRefreshSends(emulator).length === 1);
     // Two of one kind that come before the first was looked at are one signal.
     daemon.child.kill('SIGTERM');
     daemon.child.kill('SIGINT');
@@ -122,7 +128,7 @@ describe.concurrent('a hub that is told to end', () => {
     expect(readFileSync(hub.log, 'utf8')).toContain('"answer_lost"');
     portal.release();
     await hub.until('wallbox', ({ state }) => state === 'active');
-    expect(refreshSends(emulator).map(({ sends }) => sends)).toEqual([2]);
+    expect(countRefreshSends(emulator).map(({ sends }) => sends)).toEqual([2]);
   });
 });
 

@@ -1,17 +1,17 @@
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
-import { canStopAtCalls } from '../chaos/system-calls.ts';
+import { canTraceSystemCalls } from '../chaos/system-calls.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
 import { logFile } from '../support/logs.ts';
 import { startPortal } from '../support/portal.ts';
-import { pairFleet, refreshSends } from './fleet.ts';
-import { Load } from './load.ts';
+import { countRefreshSends, pairFleet } from './fleet.ts';
+import { TokenLoad } from './load.ts';
 
 /** How long each sync of the disk takes, in ms: a card that is about to die. */
 const SYNC = 500;
 
 it('a disk that takes half a second for every sync costs time, and no token', async (ctx) => {
-  if (!canStopAtCalls()) ctx.skip('needs strace, and the right to use it');
+  if (!canTraceSystemCalls()) ctx.skip('needs strace, and the right to use it');
   await using emulator = await startPortal({ tokenLifetime: 8 });
   const inject = `inject=fsync,fdatasync:delay_exit=${SYNC * 1000}`;
   const syncs = logFile('syncs');
@@ -19,14 +19,14 @@ it('a disk that takes half a second for every sync costs time, and no token', as
   await using hub = await HubProcess.start({ emulator, within });
   const fleet = await pairFleet(hub, emulator, ['cellar', 'roof']);
   const syncsBefore = lines(syncs);
-  await using load = await Load.start(hub, emulator, fleet, 100);
-  await eventually(async () => refreshSends(emulator).length >= 2, 60);
+  await using load = await TokenLoad.start(hub, emulator, fleet, 100);
+  await eventually(async () => countRefreshSends(emulator).length >= 2, 60);
   // If a hand-out waited for a sync of its own, there would never be more of them.
   await eventually(async () => load.handOuts.length > lines(syncs) - syncsBefore, 30);
   await load[Symbol.asyncDispose]();
   expect(load.refused).toEqual([]);
   expect(load.refusals).toEqual([]);
-  expect(refreshSends(emulator).every(({ sends }) => sends === 1)).toBe(true);
+  expect(countRefreshSends(emulator).every(({ sends }) => sends === 1)).toBe(true);
 });
 
 function lines(file: string): number {

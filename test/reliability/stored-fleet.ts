@@ -1,21 +1,21 @@
 import { join } from 'node:path';
 import { Appliances } from '../../src/broker/appliances/appliances.ts';
-import type { CredentialsAnswer } from '../../src/control/messages.ts';
+import type { CredentialsResponse } from '../../src/control/messages.ts';
 import { grantFromTokenResponse } from '../../src/core/grants/grant.ts';
 import { Secret } from '../../src/core/secret.ts';
 import type { Emulator } from '../../src/emulator/index.ts';
 import { HttpPortal } from '../../src/portal/http-portal.ts';
-import { jweSealing, KEY_BYTES } from '../../src/store/keys/sealing.ts';
-import { storeKey } from '../../src/store/keys/store-key.ts';
+import { jweSealing, STORE_KEY_BYTES } from '../../src/store/keys/sealing.ts';
+import { loadStoreKey } from '../../src/store/keys/store-key.ts';
 import { openStore } from '../../src/store/open-store.ts';
-import { openStateDirectory } from '../../src/store/state-directory.ts';
+import { ensureStateDirectory } from '../../src/store/state-directory.ts';
 import { systemClock } from '../../src/system/clock.ts';
 import { systemRandom } from '../../src/system/random.ts';
-import { type HubProcess, stateOf } from '../support/hub-process.ts';
+import { type HubProcess, stateParameterOf } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
 
 /** What an appliance of a fleet authenticates with. */
-export type FleetMember = Pick<CredentialsAnswer, 'name' | 'client_id' | 'client_secret'>;
+export type FleetMember = Pick<CredentialsResponse, 'name' | 'client_id' | 'client_secret'>;
 
 /** Where the appliances of a fleet are paired. */
 export type FleetPortal = Pick<Emulator, 'baseUrl' | 'frontendUrl' | 'clientId' | 'clientSecret' | 'login'>;
@@ -38,8 +38,8 @@ export async function storeFleet(
 ): Promise<FleetMember[]> {
   const directory = join(hub.directory, 'state');
   const clock = systemClock();
-  await openStateDirectory(directory);
-  const key = await storeKey(directory, undefined, () => systemRandom.token(KEY_BYTES));
+  await ensureStateDirectory(directory);
+  const key = await loadStoreKey(directory, undefined, () => systemRandom.token(STORE_KEY_BYTES));
   using store = await openStore(directory, jweSealing(key), Date.now);
   const appliances = await Appliances.load(store, systemRandom, [PORTAL]);
   await using portal = new HttpPortal({
@@ -77,10 +77,10 @@ async function granted(emulator: FleetPortal, portal: HttpPortal) {
   const { signal } = new AbortController();
   const asked = await portal.requestLink(null, signal);
   if (asked.kind !== 'link') throw new Error(`there is no link: ${asked.kind}`);
-  await emulator.login({ state: stateOf(asked.link.authorizeUrl), user: 'demo' });
+  await emulator.login({ state: stateParameterOf(asked.link.authorizeUrl), user: 'demo' });
   const polled = await portal.pollCode(asked.link.codeUrl, signal);
   if (polled.kind !== 'code') throw new Error(`there is no code: ${polled.kind}`);
-  const outcome = await portal.exchange(asked.link.tokenUrl, polled.code, null);
+  const outcome = await portal.exchangeCode(asked.link.tokenUrl, polled.code, null);
   if (outcome.kind !== 'granted') throw new Error(`there are no tokens: ${outcome.kind}`);
   return outcome;
 }

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { TokenResult } from '../../src/core/lan-service.ts';
-import { Home } from '../broker/home.ts';
+import { BrokerHarness } from '../broker/broker-harness.ts';
 import type { Fault } from '../support/faulty-portal.ts';
 
 const SECOND = 1000;
@@ -10,12 +10,12 @@ const EVERY = 250;
 /** For how long it does, in ms. */
 const LASTS = 10 * MINUTE;
 
-function fail(home: Home, fault: Fault): void {
+function fail(home: BrokerHarness, fault: Fault): void {
   home.portal.fail('token', ...Array<Fault>(1000).fill(fault));
 }
 
-test.each<[string, (home: Home) => Promise<void> | void]>([
-  ['is out of reach', (home) => home.portal.unplug()],
+test.each<[string, (home: BrokerHarness) => Promise<void> | void]>([
+  ['is out of reach', (home) => home.portal.disconnect()],
   ['loses every answer', (home) => fail(home, { kind: 'commit then drop' })],
   ['answers 503', (home) => fail(home, { kind: 'answer', status: 503 })],
   [
@@ -25,21 +25,21 @@ test.each<[string, (home: Home) => Promise<void> | void]>([
 ])(
   'a portal that %s is not stormed by an appliance that asks four times a second, and serves it when that is over',
   async (_, begin) => {
-    await using home = await Home.start({ emulator: { refreshGrace: 1000 } });
-    const id = await home.paired();
+    await using home = await BrokerHarness.start({ emulator: { refreshGrace: 1000 } });
+    const id = await home.addPairedAppliance();
     await begin(home);
     await home.time.pass(61 * MINUTE);
     const answers: TokenResult[] = [];
     const tries: number[] = [];
     for (let passed = 0; passed < LASTS; passed += EVERY) {
-      const before = home.tries;
+      const before = home.refreshAttempts;
       void Promise.resolve(home.run.tokenIssuer.issue(id, null)).then((answer) => answers.push(answer));
       await home.time.pass(EVERY);
-      for (let number = before; number < home.tries; number++) tries.push(passed);
+      for (let number = before; number < home.refreshAttempts; number++) tries.push(passed);
     }
     expect(answers).toHaveLength(LASTS / EVERY);
     for (const answer of answers) {
-      expect(answer).toMatchObject({ kind: 'unavailable', atHand: 'run_out' });
+      expect(answer).toMatchObject({ kind: 'unavailable', unusableTokenReason: 'run_out' });
       if (answer.kind !== 'unavailable') continue;
       expect(answer.retryAfter).toBeGreaterThanOrEqual(1);
       expect(answer.retryAfter).toBeLessThanOrEqual(3600);
@@ -49,9 +49,9 @@ test.each<[string, (home: Home) => Promise<void> | void]>([
     for (const [index, at] of tries.entries())
       expect(at - (tries[index - 1] ?? -SECOND)).toBeGreaterThanOrEqual(SECOND);
 
-    home.portal.mend('token');
-    await home.portal.unplug();
-    await home.portal.plug();
+    home.portal.clearFaults('token');
+    await home.portal.disconnect();
+    await home.portal.reconnect();
     await home.time.pass(60 * MINUTE);
     expect(await home.whoami(await home.token(id))).toBe(200);
   },

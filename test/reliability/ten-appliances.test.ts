@@ -2,8 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { eventually, HubProcess } from '../support/hub-process.ts';
 import { startPortal } from '../support/portal.ts';
-import { pairFleet, refreshSends } from './fleet.ts';
-import { type HandOut, Load } from './load.ts';
+import { countRefreshSends, pairFleet } from './fleet.ts';
+import { type ReceivedToken, TokenLoad } from './load.ts';
 
 /** Of an access token, in ms. */
 const LIFETIME = 8000;
@@ -32,7 +32,7 @@ describe('ten appliances that ask twice a second', () => {
     const fleet = await pairFleet(hub, emulator, names);
 
     const begun = performance.now();
-    const load = await Load.start(hub, emulator, fleet, 500);
+    const load = await TokenLoad.start(hub, emulator, fleet, 500);
     const refreshesOf = (name: string) =>
       new Set(load.handOuts.filter(({ appliance }) => appliance === name).map(({ generation }) => generation)).size - 1;
     await eventually(async () => names.every((name) => refreshesOf(name) >= REFRESHES), 120);
@@ -46,9 +46,9 @@ describe('ten appliances that ask twice a second', () => {
     expect(load.handOuts.filter(promisesTooMuch)).toEqual([]);
 
     expect(emulator.observations).toEqual({ refreshTokensRepeated: 0, codesRepeated: 0, overlappingRefreshes: 0 });
-    expect(refreshSends(emulator).filter((token) => token.sends !== 1)).toEqual([]);
+    expect(countRefreshSends(emulator).filter((token) => token.sends !== 1)).toEqual([]);
     // Each was paired by one request. A refresh may be between its coming and its answer just now.
-    await eventually(async () => refreshSends(emulator).length === asked - names.length);
+    await eventually(async () => countRefreshSends(emulator).length === asked - names.length);
 
     // None comes before three quarters of a token's life; of the first one some was over before.
     const most = Math.ceil(lasted / (0.75 * LIFETIME)) + 1;
@@ -57,6 +57,6 @@ describe('ten appliances that ask twice a second', () => {
 });
 
 /** `expires_in` is more than what was left when the appliance asked. */
-function promisesTooMuch({ asked, issuedAt, expiresIn }: HandOut): boolean {
+function promisesTooMuch({ asked, issuedAt, expiresIn }: ReceivedToken): boolean {
   return expiresIn * 1000 > issuedAt + LIFETIME - asked + STEP;
 }

@@ -2,12 +2,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, errors } from 'undici';
 import { expect, test } from 'vitest';
 import { HubProcess, type TokenReply } from '../support/hub-process.ts';
-import { LONG } from '../support/long.ts';
+import { IS_LONG_FORM } from '../support/long.ts';
 import { startPortal } from '../support/portal.ts';
 import { whoami } from './load.ts';
 import { type FleetMember, storeFleet } from './stored-fleet.ts';
 
-const APPLIANCES = LONG ? 1000 : 200;
+const APPLIANCES = IS_LONG_FORM ? 1000 : 200;
 /** Of an access token, in ms. */
 const LIFETIME = 3_600_000;
 /** A real portal is not next door: ms. */

@@ -3,28 +3,32 @@ import { describe, expect, test } from 'vitest';
 import type { BackupState } from '../../src/core/backup-state.ts';
 import { Failure, messageOf } from '../../src/core/failure.ts';
 import { Secret } from '../../src/core/secret.ts';
-import { backUp, captureState, restore, restoreState } from '../../src/store/backup/backup.ts';
+import { captureState, createBackup, restoreBackup, restoreState } from '../../src/store/backup/backup.ts';
 import {
-  openWithPassphrase,
+  decryptWithPassphrase,
+  encryptWithPassphrase,
   parseBackup,
-  sealWithPassphrase,
   serializeBackup,
 } from '../../src/store/backup/backup-file.ts';
 import type { SqliteStore } from '../../src/store/sqlite-store.ts';
-import { grantOf, LINK, pairingOf } from '../core/samples.ts';
-import { stateInMemory } from '../support/state-folder.ts';
-import { HEATER, open, textOf, WALLBOX } from './opened.ts';
-import { sql } from './spoil.ts';
+import { SAMPLE_LINK, sampleGrant, samplePairing } from '../core/samples.ts';
+import { memoryStateFolder } from '../support/state-folder.ts';
+import { runSql } from './corrupt-store.ts';
+import { HEATER, open, readFilesAsText, WALLBOX } from './opened.ts';
 
 const MADE = Date.UTC(2031, 4, 5, 6);
 const PASSPHRASE = new Secret('correct horse battery staple');
 const doubt = { kind: 'copy', lostAt: { boot: '', uptime: 0, wall: MADE }, sends: 0 } as const;
-const wallboxGrant = grantOf({ appliance: WALLBOX.id, generation: 5 });
-const heaterGrant = grantOf({ appliance: HEATER.id, generation: 2, refreshToken: new Secret('another-refresh-token') });
+const wallboxGrant = sampleGrant({ appliance: WALLBOX.id, generation: 5 });
+const heaterGrant = sampleGrant({
+  appliance: HEATER.id,
+  generation: 2,
+  refreshToken: new Secret('another-refresh-token'),
+});
 
 /** A store in a folder of its own. */
 function home(): Disposable & { readonly path: string; readonly store: SqliteStore } {
-  const folder = stateInMemory();
+  const folder = memoryStateFolder();
   const store = open(folder.path);
   return {
     path: folder.path,
@@ -47,13 +51,13 @@ async function fill(store: SqliteStore): Promise<void> {
   for (const appliance of [WALLBOX, HEATER]) await store.addAppliance(appliance);
   await put(store, wallboxGrant);
   await put(store, heaterGrant);
-  await store.savePairing(pairingOf({ kind: 'waiting', link: LINK }));
+  await store.savePairing(samplePairing({ kind: 'waiting', link: SAMPLE_LINK }));
   await store.saveSetting('hub_id', 'the hub');
   await store.saveSetting('ca_key', 'the key of the CA');
 }
 
 /** Puts a grant in place as if it had been refreshed so often. */
-async function put(store: SqliteStore, grant: ReturnType<typeof grantOf>): Promise<void> {
+async function put(store: SqliteStore, grant: ReturnType<typeof sampleGrant>): Promise<void> {
   for (let generation = 1; generation <= grant.generation; generation++) {
     expect(await store.replaceGrant({ ...grant, generation })).toBe(true);
   }
@@ -78,8 +82,8 @@ test('a copy holds what makes the hub this hub, its appliances and their grants,
 
 test('a copy read again is the same, and tells nothing without its passphrase', async () => {
   const copy = await copyOfTwo();
-  const sealed = await sealWithPassphrase(serializeBackup(copy), PASSPHRASE);
-  expect(parseBackup(await openWithPassphrase(sealed, PASSPHRASE))).toEqual(copy);
+  const sealed = await encryptWithPassphrase(serializeBackup(copy), PASSPHRASE);
+  expect(parseBackup(await decryptWithPassphrase(sealed, PASSPHRASE))).toEqual(copy);
   expect(sealed).toMatch(/^[\w-]+\.[\w-]+\.[\w-]+\.[\w-]+\.[\w-]+$/);
   expect(decodeProtectedHeader(sealed)['p2c']).toBeGreaterThanOrEqual(210_000);
   expect(Buffer.from(sealed, 'base64url').toString('latin1')).not.toContain(WALLBOX.id);
@@ -87,7 +91,7 @@ test('a copy read again is the same, and tells nothing without its passphrase', 
 
 test('a grant that is in doubt when it is copied stays in that doubt', async () => {
   using at = home();
-  const inDoubt = grantOf({ appliance: WALLBOX.id, doubt: { lostAt: wallboxGrant.obtained, sends: 2 } });
+  const inDoubt = sampleGrant({ appliance: WALLBOX.id, doubt: { lostAt: wallboxGrant.obtained, sends: 2 } });
   await at.store.addAppliance(WALLBOX);
   await put(at.store, inDoubt);
   const copy = parseBackup(serializeBackup(await captureState(at.store, MADE)));
@@ -108,7 +112,7 @@ describe('restoring', () => {
       { ...wallboxGrant, doubt },
       { ...heaterGrant, doubt },
     ]);
-    expect(textOf(at.path)).not.toContain('another-refresh-token');
+    expect(readFilesAsText(at.path)).not.toContain('another-refresh-token');
   });
 
   test.each([
@@ -118,7 +122,7 @@ describe('restoring', () => {
     using at = home();
     const rotated = { ...WALLBOX, credentials: { kind: 'secret', hash: 'rotated since' } } as const;
     await at.store.addAppliance(rotated);
-    const own = grantOf({ appliance: WALLBOX.id, generation, refreshToken: new Secret('of this hub') });
+    const own = sampleGrant({ appliance: WALLBOX.id, generation, refreshToken: new Secret('of this hub') });
     await put(at.store, own);
     expect(await restoreState(at.store, await copyOfTwo())).toEqual({ restored: ['heater'], kept: ['wallbox'] });
     expect(await grantsOf(at.store)).toEqual([own, { ...heaterGrant, doubt }]);
@@ -128,16 +132,16 @@ describe('restoring', () => {
   test('a grant at hand that is older is replaced, and an answer that comes for it finds another generation', async () => {
     using at = home();
     await at.store.addAppliance(WALLBOX);
-    await put(at.store, grantOf({ appliance: WALLBOX.id, generation: 3 }));
+    await put(at.store, sampleGrant({ appliance: WALLBOX.id, generation: 3 }));
     await restoreState(at.store, await copyOfTwo());
     expect(await at.store.generation(WALLBOX.id)).toBe(5);
-    expect(await at.store.replaceGrant(grantOf({ appliance: WALLBOX.id, generation: 4 }))).toBe(false);
+    expect(await at.store.replaceGrant(sampleGrant({ appliance: WALLBOX.id, generation: 4 }))).toBe(false);
   });
 
   test('a grant that was forgotten since comes back, and no late answer is taken for its successor', async () => {
     using at = home();
     await at.store.addAppliance(WALLBOX);
-    await put(at.store, grantOf({ appliance: WALLBOX.id, generation: 7 }));
+    await put(at.store, sampleGrant({ appliance: WALLBOX.id, generation: 7 }));
     await at.store.forgetGrant(WALLBOX.id, 7);
     expect(await restoreState(at.store, await copyOfTwo())).toMatchObject({ restored: ['wallbox', 'heater'] });
     expect(await at.store.grant(WALLBOX.id)).toMatchObject({ grant: { generation: 9, doubt } });
@@ -148,7 +152,7 @@ describe('restoring', () => {
     const id = '44444444-4444-4444-8444-444444444444';
     const own = { ...HEATER, id, clientId: id, name: 'sauna' };
     await at.store.addAppliance(own);
-    await put(at.store, grantOf({ appliance: own.id }));
+    await put(at.store, sampleGrant({ appliance: own.id }));
     await restoreState(at.store, await copyOfTwo());
     expect((await at.store.appliances()).map(({ name }) => name)).toEqual(['heater', 'sauna', 'wallbox']);
     expect(await grantsOf(at.store)).toHaveLength(3);
@@ -164,7 +168,7 @@ describe('restoring', () => {
 
     using other = home();
     await other.store.addAppliance(own);
-    await put(other.store, grantOf({ appliance: own.id }));
+    await put(other.store, sampleGrant({ appliance: own.id }));
     await expect(restoreState(other.store, copy)).rejects.toMatchObject({
       code: 'appliance_exists',
       message: expect.stringMatching(/appliance remove wallbox.*nothing was changed/),
@@ -196,7 +200,7 @@ describe('a copy that can not be used is refused in one line that repeats nothin
 
   async function refused(copy: string, passphrase = PASSPHRASE): Promise<string> {
     using at = home();
-    const error: unknown = await restore(at.store, copy, passphrase).catch((thrown: unknown) => thrown);
+    const error: unknown = await restoreBackup(at.store, copy, passphrase).catch((thrown: unknown) => thrown);
     expect(error).toMatchObject({ code: 'copy_unusable' });
     expect(await at.store.appliances()).toEqual([]);
     const message = messageOf(error);
@@ -251,13 +255,13 @@ describe('a copy that can not be used is refused in one line that repeats nothin
 });
 
 test('a backup of a hub with a damaged grant holds the others', async () => {
-  using folder = stateInMemory();
+  using folder = memoryStateFolder();
   {
     using store = open(folder.path);
     await fill(store);
   }
-  sql(folder.path, `UPDATE grants SET sealed = 'damaged' WHERE appliance = '${HEATER.id}'`);
+  runSql(folder.path, `UPDATE grants SET sealed = 'damaged' WHERE appliance = '${HEATER.id}'`);
   using store = open(folder.path);
-  const backup = await backUp(store, PASSPHRASE, MADE);
+  const backup = await createBackup(store, PASSPHRASE, MADE);
   expect(backup).toMatchObject({ made: '2031-05-05T06:00:00Z', appliances: 2, grants: 1 });
 });

@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import type { Appliance } from '../../src/core/appliances/appliance.ts';
 import { writeSnapshot } from '../../src/store/backup/snapshot.ts';
-import { jweSealing, KEY_BYTES } from '../../src/store/keys/sealing.ts';
-import { appliancePlace } from '../../src/store/rows/appliance-table.ts';
-import { grantOf, LINK, pairingOf } from '../core/samples.ts';
-import { stateInMemory } from '../support/state-folder.ts';
-import { HEATER, open, openAsHub, sessionOf, WALLBOX } from './opened.ts';
-import { sql } from './spoil.ts';
+import { jweSealing, STORE_KEY_BYTES } from '../../src/store/keys/sealing.ts';
+import { applianceRowIdentity } from '../../src/store/rows/appliance-table.ts';
+import { SAMPLE_LINK, sampleGrant, samplePairing } from '../core/samples.ts';
+import { memoryStateFolder } from '../support/state-folder.ts';
+import { runSql } from './corrupt-store.ts';
+import { HEATER, open, openAsHub, sampleSession, WALLBOX } from './opened.ts';
 
 const secretOf = (name: string): Appliance['credentials'] => ({ kind: 'secret', hash: `hash-of-${name}` });
 const OURS = { ...WALLBOX, credentials: secretOf('wallbox') };
@@ -16,18 +16,18 @@ const INVITE = {
   name: null,
   scope: null,
   portal: 'home',
-  begun: sessionOf(OURS, 'one').begun,
+  begun: sampleSession(OURS, 'one').begun,
   lifetime: 9,
 };
-const pairing = pairingOf({ kind: 'waiting', link: LINK });
+const pairing = samplePairing({ kind: 'waiting', link: SAMPLE_LINK });
 
 /** Two appliances with a grant, a session and a secret each; an invite and an open pairing. */
 async function filled(path: string) {
   using store = open(path);
   for (const appliance of [OURS, THEIRS]) {
     await store.addAppliance(appliance);
-    await store.replaceGrant(grantOf({ appliance: appliance.id }));
-    await store.saveSession(sessionOf(appliance, appliance.name));
+    await store.replaceGrant(sampleGrant({ appliance: appliance.id }));
+    await store.saveSession(sampleSession(appliance, appliance.name));
   }
   await store.savePairing(pairing);
   await store.saveInvite(INVITE);
@@ -41,18 +41,18 @@ async function readAll(path: string) {
     credentials: Object.fromEntries(appliances.map(({ id, credentials }) => [id, credentials])),
     damaged: [...store.damagedAppliances].toSorted(),
     sessions: (await store.sessions()).map(({ hash, appliance }) => [hash, appliance]),
-    refused: [...store.refusedSessions],
+    refused: [...store.rejectedSessions],
     invites: (await store.invites()).map(({ hash }) => hash),
-    refusedInvites: store.refusedInvites,
+    refusedInvites: store.hasRejectedInvites,
     pairings: await store.pairings(),
     grants: (await store.grants()).length,
-    recovered: store.recovered,
+    recovered: store.recoverySummary,
   };
 }
 
 /** A row's content as a thief would have it. */
-const MINE = jweSealing(new Uint8Array(KEY_BYTES)).seal(
-  appliancePlace({ ...OURS, client_id: OURS.clientId }),
+const MINE = jweSealing(new Uint8Array(STORE_KEY_BYTES)).seal(
+  applianceRowIdentity({ ...OURS, client_id: OURS.clientId }),
   JSON.stringify({ ...OURS, credentials: secretOf('mine') }),
 );
 const NONE = { kind: 'none', damaged: true };
@@ -69,9 +69,9 @@ describe('whoever can write the database, but does not have its key', () => {
     ['swaps two client_ids', swap('client_id')],
     ['swaps all but the ids', swap('name, client_id, portal, scope, sealed')],
   ])('and %s gets no tokens by it', async (_, attack) => {
-    using folder = stateInMemory();
+    using folder = memoryStateFolder();
     await filled(folder.path);
-    sql(folder.path, attack);
+    runSql(folder.path, attack);
     expect(await readAll(folder.path)).toMatchObject({
       credentials: { [OURS.id]: NONE, [THEIRS.id]: NONE },
       damaged: [OURS.id, THEIRS.id],
@@ -89,9 +89,9 @@ describe('whoever can write the database, but does not have its key', () => {
     ],
     ['empties it', "UPDATE appliances SET sealed = '' WHERE name = 'wallbox'"],
   ])('and %s shuts out that appliance and no other', async (_, attack) => {
-    using folder = stateInMemory();
+    using folder = memoryStateFolder();
     await filled(folder.path);
-    sql(folder.path, attack);
+    runSql(folder.path, attack);
     expect(await readAll(folder.path)).toMatchObject({
       credentials: { [OURS.id]: NONE, [THEIRS.id]: THEIRS.credentials },
       damaged: [OURS.id],
@@ -100,13 +100,13 @@ describe('whoever can write the database, but does not have its key', () => {
   });
 
   test('and adds a row, or puts one in the place of another, has added nobody', async () => {
-    using folder = stateInMemory();
+    using folder = memoryStateFolder();
     await filled(folder.path);
     const stranger = '99999999-9999-4999-8999-999999999999';
     const copyRow = (id: string, name: string) =>
       `INSERT INTO appliances (id, name, client_id, portal, scope, sealed)
        SELECT '${id}', '${name}', '${name}', portal, scope, sealed FROM appliances WHERE name = 'heater'`;
-    sql(
+    runSql(
       folder.path,
       `${copyRow(stranger, 'stranger')}; DELETE FROM appliances WHERE name = 'wallbox'; ${copyRow(OURS.id, 'wallbox')}`,
     );
@@ -116,9 +116,9 @@ describe('whoever can write the database, but does not have its key', () => {
   });
 
   test('and plants a session, an invite or a pairing has planted none, and is told of', async () => {
-    using folder = stateInMemory();
+    using folder = memoryStateFolder();
     await filled(folder.path);
-    sql(
+    runSql(
       folder.path,
       `UPDATE sessions SET appliance = '${OURS.id}' WHERE hash = 'hash-heater';
        INSERT INTO invites (hash, sealed) SELECT 'mine', sealed FROM invites;
@@ -137,13 +137,13 @@ describe('whoever can write the database, but does not have its key', () => {
 });
 
 test('a changed row is had from the daily copy, and named', async () => {
-  using folder = stateInMemory();
+  using folder = memoryStateFolder();
   await filled(folder.path);
   {
     using store = open(folder.path);
     await writeSnapshot(store);
   }
-  sql(folder.path, "UPDATE appliances SET sealed = 'mine' WHERE name = 'wallbox'");
+  runSql(folder.path, "UPDATE appliances SET sealed = 'mine' WHERE name = 'wallbox'");
   expect(await readAll(folder.path)).toMatchObject({
     credentials: { [OURS.id]: OURS.credentials, [THEIRS.id]: THEIRS.credentials },
     damaged: [],

@@ -1,20 +1,20 @@
 import { describe, expect, test } from 'vitest';
 import type { Appliance } from '../../src/core/appliances/appliance.ts';
 import type { Invite } from '../../src/core/appliances/registration.ts';
-import { MAX_SESSIONS } from '../../src/core/appliances/session.ts';
+import { MAX_SESSIONS_PER_APPLIANCE } from '../../src/core/appliances/session.ts';
 import { jweSealing } from '../../src/store/keys/sealing.ts';
-import { appliancePlace } from '../../src/store/rows/appliance-table.ts';
-import { at, grantOf } from '../core/samples.ts';
-import { stateInMemory } from '../support/state-folder.ts';
-import { FRIDGE, HEATER, KEY, open, openAsHub, sessionOf, WALLBOX } from './opened.ts';
-import { sql } from './spoil.ts';
+import { applianceRowIdentity } from '../../src/store/rows/appliance-table.ts';
+import { instantAt, sampleGrant } from '../core/samples.ts';
+import { memoryStateFolder } from '../support/state-folder.ts';
+import { runSql } from './corrupt-store.ts';
+import { FRIDGE, HEATER, KEY, open, openAsHub, sampleSession, WALLBOX } from './opened.ts';
 
 const INVITE: Invite = {
   hash: 'hash-of-the-invite',
   name: 'wallbox',
   scope: 'Monitoring',
   portal: 'home',
-  begun: at(3),
+  begun: instantAt(3),
   lifetime: 86_400_000.5,
 };
 
@@ -31,10 +31,10 @@ describe('an appliance is read as it was written, also by the next run', () => {
     ['with a secret', {}],
     ['with keys', { credentials: FRIDGE.credentials }],
     ['without credentials', { credentials: { kind: 'none' }, origin: 'declared' }],
-    ['that waits', { origin: 'registered', waitingSince: at(7), softwareId: 'fridge-ü/2.0' }],
+    ['that waits', { origin: 'registered', waitingSince: instantAt(7), softwareId: 'fridge-ü/2.0' }],
     ['with a client_id of its maker', { clientId: 'A-._~9' }],
   ])('%s', async (_, changes) => {
-    using folder = stateInMemory();
+    using folder = memoryStateFolder();
     const appliance = { ...WALLBOX, ...changes };
     {
       using store = open(folder.path);
@@ -46,26 +46,26 @@ describe('an appliance is read as it was written, also by the next run', () => {
   });
 
   test('after all of it was changed, and it keeps its grant', async () => {
-    using folder = stateInMemory();
+    using folder = memoryStateFolder();
     using store = await withWallbox(folder.path);
-    const grant = grantOf({ appliance: WALLBOX.id });
+    const grant = sampleGrant({ appliance: WALLBOX.id });
     await store.replaceGrant(grant);
     const changed: Appliance = { ...FRIDGE, id: WALLBOX.id };
-    expect(await store.changeAppliance(changed)).toBe(true);
+    expect(await store.updateAppliance(changed)).toBe(true);
     expect(await store.appliances()).toEqual([changed]);
     expect(await store.grants()).toEqual([{ grant, attempt: null }]);
-    expect(await store.changeAppliance({ ...changed, credentials: { kind: 'none' }, waitingSince: null })).toBe(true);
+    expect(await store.updateAppliance({ ...changed, credentials: { kind: 'none' }, waitingSince: null })).toBe(true);
     expect(await store.appliances()).toEqual([{ ...changed, credentials: { kind: 'none' }, waitingSince: null }]);
   });
 });
 
 test('a change that would take what is another’s changes nothing, nor does one of nobody', async () => {
-  using folder = stateInMemory();
+  using folder = memoryStateFolder();
   using store = await withWallbox(folder.path);
   await store.addAppliance(HEATER);
-  expect(await store.changeAppliance({ ...WALLBOX, name: HEATER.name, portal: 'another' })).toBe(false);
-  expect(await store.changeAppliance({ ...WALLBOX, clientId: HEATER.clientId, portal: 'another' })).toBe(false);
-  expect(await store.changeAppliance(FRIDGE)).toBe(false);
+  expect(await store.updateAppliance({ ...WALLBOX, name: HEATER.name, portal: 'another' })).toBe(false);
+  expect(await store.updateAppliance({ ...WALLBOX, clientId: HEATER.clientId, portal: 'another' })).toBe(false);
+  expect(await store.updateAppliance(FRIDGE)).toBe(false);
   expect(await store.appliances()).toEqual([HEATER, WALLBOX]);
 });
 
@@ -76,16 +76,16 @@ describe('an appliance whose row makes no sense can prove nothing, and stops nob
     ['a moment that is none', JSON.stringify({ ...WALLBOX, waitingSince: 'once' })],
     ['an origin that there is not', JSON.stringify({ ...WALLBOX, origin: 'found' })],
   ])('%s', async (_, text) => {
-    using folder = stateInMemory();
-    const grant = grantOf({ appliance: WALLBOX.id });
+    using folder = memoryStateFolder();
+    const grant = sampleGrant({ appliance: WALLBOX.id });
     {
       using store = await withWallbox(folder.path);
       await store.addAppliance(HEATER);
       await store.replaceGrant(grant);
       await store.saveSetting('hub_id', 'the hub');
     }
-    const place = appliancePlace({ ...WALLBOX, client_id: WALLBOX.clientId });
-    sql(folder.path, `UPDATE appliances SET sealed = '${jweSealing(KEY).seal(place, text)}' WHERE name = 'wallbox'`);
+    const place = applianceRowIdentity({ ...WALLBOX, client_id: WALLBOX.clientId });
+    runSql(folder.path, `UPDATE appliances SET sealed = '${jweSealing(KEY).seal(place, text)}' WHERE name = 'wallbox'`);
     using store = await openAsHub(folder.path);
     expect(await store.appliances()).toMatchObject([
       HEATER,
@@ -93,9 +93,9 @@ describe('an appliance whose row makes no sense can prove nothing, and stops nob
     ]);
     expect([...store.damagedAppliances]).toEqual([WALLBOX.id]);
     expect(await store.grants()).toEqual([{ grant, attempt: null }]);
-    expect(store.recovered).toBeNull();
+    expect(store.recoverySummary).toBeNull();
     // Whatever it is changed to, it may be another's row, with another's grant.
-    expect(await store.changeAppliance(WALLBOX)).toBe(true);
+    expect(await store.updateAppliance(WALLBOX)).toBe(true);
     expect(await store.appliances()).toMatchObject([HEATER, { credentials: { kind: 'none', damaged: true } }]);
     expect([...store.damagedAppliances]).toEqual([WALLBOX.id]);
     await store.removeAppliance(WALLBOX.id);
@@ -107,7 +107,7 @@ describe('an appliance whose row makes no sense can prove nothing, and stops nob
 
 describe('an invite', () => {
   test('is read as it was written, until it is removed', async () => {
-    using folder = stateInMemory();
+    using folder = memoryStateFolder();
     const open_ = { ...INVITE, hash: 'another', name: null, scope: null };
     {
       using store = open(folder.path);
@@ -122,7 +122,7 @@ describe('an invite', () => {
   });
 
   test('is used up by one appliance, also where two come with it at once', async () => {
-    using folder = stateInMemory();
+    using folder = memoryStateFolder();
     using store = open(folder.path);
     await store.saveInvite(INVITE);
     const both = [store.addAppliance(WALLBOX, INVITE.hash), store.addAppliance(HEATER, INVITE.hash)];
@@ -132,7 +132,7 @@ describe('an invite', () => {
   });
 
   test('is kept where the appliance could not be added', async () => {
-    using folder = stateInMemory();
+    using folder = memoryStateFolder();
     using store = await withWallbox(folder.path);
     await store.saveInvite(INVITE);
     expect(await store.addAppliance({ ...HEATER, name: 'wallbox' }, INVITE.hash)).toBe(false);
@@ -145,8 +145,8 @@ describe('an invite', () => {
 
 describe('a session', () => {
   test('is read as it was written, until it is ended', async () => {
-    using folder = stateInMemory();
-    const [one, two] = [sessionOf(WALLBOX, 'one'), sessionOf(WALLBOX, 'two')];
+    using folder = memoryStateFolder();
+    const [one, two] = [sampleSession(WALLBOX, 'one'), sampleSession(WALLBOX, 'two')];
     {
       using store = await withWallbox(folder.path);
       await store.saveSession(two);
@@ -160,36 +160,36 @@ describe('a session', () => {
   });
 
   test('takes the place of the one of the same device flow', async () => {
-    using folder = stateInMemory();
+    using folder = memoryStateFolder();
     using store = await withWallbox(folder.path);
-    const first = sessionOf(WALLBOX, 'one');
+    const first = sampleSession(WALLBOX, 'one');
     await store.saveSession(first);
-    await store.saveSession(sessionOf(WALLBOX, 'two'));
-    await store.saveSession({ ...first, hash: 'hash-of-another', begun: at(9) });
+    await store.saveSession(sampleSession(WALLBOX, 'two'));
+    await store.saveSession({ ...first, hash: 'hash-of-another', begun: instantAt(9) });
     expect(await hashesOf(store)).toEqual(['hash-two', 'hash-of-another']);
   });
 
   test('makes place for the newest of its appliance, and for nobody else’s', async () => {
-    using folder = stateInMemory();
+    using folder = memoryStateFolder();
     using store = await withWallbox(folder.path);
     await store.addAppliance(HEATER);
-    await store.saveSession(sessionOf(HEATER, 'heater'));
-    for (let i = 1; i <= MAX_SESSIONS + 3; i++) await store.saveSession(sessionOf(WALLBOX, `${i}`));
-    await store.saveSession(sessionOf(HEATER, 'another'));
+    await store.saveSession(sampleSession(HEATER, 'heater'));
+    for (let i = 1; i <= MAX_SESSIONS_PER_APPLIANCE + 3; i++) await store.saveSession(sampleSession(WALLBOX, `${i}`));
+    await store.saveSession(sampleSession(HEATER, 'another'));
     const newest = ['hash-4', 'hash-5', 'hash-6', 'hash-7', 'hash-8'];
     expect(await hashesOf(store)).toEqual(['hash-heater', ...newest, 'hash-another']);
   });
 
   test('ends with its grant, and with its appliance', async () => {
-    using folder = stateInMemory();
+    using folder = memoryStateFolder();
     using store = await withWallbox(folder.path);
     await store.addAppliance(HEATER);
-    const grant = grantOf({ appliance: WALLBOX.id });
+    const grant = sampleGrant({ appliance: WALLBOX.id });
     await store.replaceGrant(grant);
     const fill = async () => {
-      for (const name of ['one', 'two']) await store.saveSession(sessionOf(WALLBOX, name));
+      for (const name of ['one', 'two']) await store.saveSession(sampleSession(WALLBOX, name));
     };
-    await store.saveSession(sessionOf(HEATER, 'heater'));
+    await store.saveSession(sampleSession(HEATER, 'heater'));
 
     await fill();
     expect(await store.forgetGrant(WALLBOX.id, 7)).toBe(false);
@@ -200,7 +200,7 @@ describe('a session', () => {
     await fill();
     await store.removeAppliance(WALLBOX.id);
     expect(await hashesOf(store)).toEqual(['hash-heater']);
-    expect(await store.saveSession(sessionOf(WALLBOX, 'three'))).toBe(false);
+    expect(await store.saveSession(sampleSession(WALLBOX, 'three'))).toBe(false);
     expect(await hashesOf(store)).toEqual(['hash-heater']);
   });
 });

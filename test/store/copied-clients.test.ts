@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest';
-import { MAX_SESSIONS } from '../../src/core/appliances/session.ts';
+import { MAX_SESSIONS_PER_APPLIANCE } from '../../src/core/appliances/session.ts';
 import type { BackupState } from '../../src/core/backup-state.ts';
 import { Secret } from '../../src/core/secret.ts';
-import { backUp, restore, restoreState } from '../../src/store/backup/backup.ts';
+import { createBackup, restoreBackup, restoreState } from '../../src/store/backup/backup.ts';
 import { parseBackup, serializeBackup } from '../../src/store/backup/backup-file.ts';
 import type { SqliteStore } from '../../src/store/sqlite-store.ts';
-import { at, grantOf } from '../core/samples.ts';
-import { stateInMemory } from '../support/state-folder.ts';
-import { FRIDGE, HEATER, open, sessionOf, WALLBOX } from './opened.ts';
+import { instantAt, sampleGrant } from '../core/samples.ts';
+import { memoryStateFolder } from '../support/state-folder.ts';
+import { FRIDGE, HEATER, open, sampleSession, WALLBOX } from './opened.ts';
 
 const MADE = Date.UTC(2031, 4, 5, 6);
 const doubt = { kind: 'copy', lostAt: { boot: '', uptime: 0, wall: MADE }, sends: 0 } as const;
@@ -17,15 +17,15 @@ const DECLARED = {
   clientId: 'heater-of-the-maker',
   credentials: { kind: 'none' },
 } as const;
-const wallboxGrant = grantOf({
+const wallboxGrant = sampleGrant({
   appliance: WALLBOX.id,
   generation: 2,
   asked: 'Monitoring',
   givenBy: { origin: 'https://portal.example', clientId: 'a-client', name: 'home' },
-  distrusted: at(7),
+  distrusted: instantAt(7),
 });
-const heaterGrant = grantOf({ appliance: DECLARED.id, asked: null });
-const SESSIONS = [sessionOf(WALLBOX, 'one'), sessionOf(DECLARED, 'two'), sessionOf(WALLBOX, 'three')];
+const heaterGrant = sampleGrant({ appliance: DECLARED.id, asked: null });
+const SESSIONS = [sampleSession(WALLBOX, 'one'), sampleSession(DECLARED, 'two'), sampleSession(WALLBOX, 'three')];
 const COPY: BackupState = {
   made: MADE,
   settings: new Map([['hub_id', 'the hub']]),
@@ -38,8 +38,8 @@ const OTHER_ID = '44444444-4444-4444-8444-444444444444';
 const hashesOf = async (store: SqliteStore) => (await store.sessions()).map(({ hash }) => hash);
 
 test('a backup brings keys, declared and waiting appliances, distrust and sessions to another hub, and no invite', async () => {
-  using first = stateInMemory();
-  using second = stateInMemory();
+  using first = memoryStateFolder();
+  using second = memoryStateFolder();
   const passphrase = new Secret('correct horse battery staple');
   let copy: string;
   {
@@ -48,11 +48,18 @@ test('a backup brings keys, declared and waiting appliances, distrust and sessio
     await store.replaceGrant({ ...wallboxGrant, generation: 1 });
     for (const grant of COPY.grants) await store.replaceGrant(grant);
     for (const session of SESSIONS) await store.saveSession(session);
-    await store.saveInvite({ hash: 'an-invite', name: null, scope: null, portal: 'home', begun: at(3), lifetime: 9 });
-    ({ copy } = await backUp(store, passphrase, MADE));
+    await store.saveInvite({
+      hash: 'an-invite',
+      name: null,
+      scope: null,
+      portal: 'home',
+      begun: instantAt(3),
+      lifetime: 9,
+    });
+    ({ copy } = await createBackup(store, passphrase, MADE));
   }
   using store = open(second.path);
-  await restore(store, copy, passphrase);
+  await restoreBackup(store, copy, passphrase);
   expect(await store.appliances()).toEqual([FRIDGE, DECLARED, WALLBOX]);
   expect((await store.grants()).map(({ grant }) => grant)).toEqual([
     { ...wallboxGrant, doubt },
@@ -76,22 +83,24 @@ test.each([
 
 describe('restoring', () => {
   test('brings back no session of an appliance whose grant at hand is kept: it was ended since', async () => {
-    using folder = stateInMemory();
+    using folder = memoryStateFolder();
     using store = open(folder.path);
     for (const appliance of [WALLBOX, DECLARED]) await store.addAppliance(appliance);
     for (const generation of [1, 2, 3]) await store.replaceGrant({ ...wallboxGrant, generation });
-    await store.saveSession(sessionOf(WALLBOX, 'own'));
+    await store.saveSession(sampleSession(WALLBOX, 'own'));
     expect(await restoreState(store, COPY)).toEqual({ restored: ['heater'], kept: ['wallbox'] });
     expect(await hashesOf(store)).toEqual(['hash-two', 'hash-own']);
   });
 
   test('keeps the sessions at hand of an appliance whose grant is restored, as the newest of them', async () => {
-    using folder = stateInMemory();
+    using folder = memoryStateFolder();
     using store = open(folder.path);
     await store.addAppliance(WALLBOX);
     await store.replaceGrant({ ...wallboxGrant, generation: 1 });
-    const own = Array.from({ length: MAX_SESSIONS - 1 }, (_, index) => sessionOf(WALLBOX, `own-${index}`));
-    for (const session of [...own, sessionOf(WALLBOX, 'three')]) await store.saveSession(session);
+    const own = Array.from({ length: MAX_SESSIONS_PER_APPLIANCE - 1 }, (_, index) =>
+      sampleSession(WALLBOX, `own-${index}`),
+    );
+    for (const session of [...own, sampleSession(WALLBOX, 'three')]) await store.saveSession(session);
     await store.endSession('hash-own-0');
     await restoreState(store, { ...COPY, grants: [wallboxGrant] });
     expect(await hashesOf(store)).toEqual([
@@ -102,12 +111,12 @@ describe('restoring', () => {
       'hash-own-3',
       'hash-three',
     ]);
-    await store.saveSession(sessionOf(WALLBOX, 'newest'));
+    await store.saveSession(sampleSession(WALLBOX, 'newest'));
     expect(await hashesOf(store)).not.toContain('hash-one');
   });
 
   test('takes a client_id from an appliance that was never paired, and from no other', async () => {
-    using folder = stateInMemory();
+    using folder = memoryStateFolder();
     const own = { ...DECLARED, id: OTHER_ID, name: 'heating' };
     {
       using store = open(folder.path);
@@ -115,10 +124,10 @@ describe('restoring', () => {
       await restoreState(store, COPY);
       expect(await store.appliances()).toEqual([FRIDGE, DECLARED, WALLBOX]);
     }
-    using other = stateInMemory();
+    using other = memoryStateFolder();
     using store = open(other.path);
     await store.addAppliance(own);
-    await store.replaceGrant(grantOf({ appliance: OTHER_ID }));
+    await store.replaceGrant(sampleGrant({ appliance: OTHER_ID }));
     await expect(restoreState(store, COPY)).rejects.toMatchObject({
       code: 'appliance_exists',
       message: expect.stringMatching(
@@ -129,7 +138,7 @@ describe('restoring', () => {
   });
 
   test('puts an appliance back as the copy has it where its client_id has gone to another since', async () => {
-    using folder = stateInMemory();
+    using folder = memoryStateFolder();
     using store = open(folder.path);
     await store.addAppliance({ ...WALLBOX, clientId: DECLARED.clientId });
     await restoreState(store, COPY);

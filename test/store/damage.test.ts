@@ -2,19 +2,19 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { Failure, messageOf, whatOf } from '../../src/core/failure.ts';
+import { Failure, messageOf, messageWithoutAdvice } from '../../src/core/failure.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { writeSnapshot } from '../../src/store/backup/snapshot.ts';
-import { asFailure } from '../../src/store/database/database.ts';
-import { KEY_BYTES } from '../../src/store/keys/sealing.ts';
-import { grantOf, LINK, pairingOf } from '../core/samples.ts';
+import { toStoreFailure } from '../../src/store/database/database.ts';
+import { STORE_KEY_BYTES } from '../../src/store/keys/sealing.ts';
+import { SAMPLE_LINK, sampleGrant, samplePairing } from '../core/samples.ts';
 import { stateFolder } from '../support/state-folder.ts';
-import { bytesOf, HEATER, open, openAsHub, WALLBOX } from './opened.ts';
-import { smallDisk } from './small-disk.ts';
-import { spoil, sql } from './spoil.ts';
+import { corruptTable, runSql } from './corrupt-store.ts';
+import { HEATER, hashFiles, open, openAsHub, WALLBOX } from './opened.ts';
+import { mountSmallDisk } from './small-disk.ts';
 
-const wallboxGrant = grantOf({ appliance: WALLBOX.id });
-const heaterGrant = grantOf({ appliance: HEATER.id, accessToken: new Secret('another-token') });
+const wallboxGrant = sampleGrant({ appliance: WALLBOX.id });
+const heaterGrant = sampleGrant({ appliance: HEATER.id, accessToken: new Secret('another-token') });
 
 /** A folder with a store of two appliances in it. */
 async function filled() {
@@ -22,7 +22,7 @@ async function filled() {
   using store = open(folder.path);
   for (const appliance of [WALLBOX, HEATER]) await store.addAppliance(appliance);
   for (const grant of [wallboxGrant, heaterGrant]) await store.replaceGrant(grant);
-  await store.savePairing(pairingOf({ kind: 'waiting', link: LINK }));
+  await store.savePairing(samplePairing({ kind: 'waiting', link: SAMPLE_LINK }));
   await store.saveSetting('hub_id', 'the hub');
   await store.saveSetting('setup_code', 'the code');
   return folder;
@@ -37,7 +37,7 @@ async function readAll(path: string, key?: Uint8Array) {
     grants: (await store.grants()).map(({ grant }) => grant),
     pairings: await store.pairings(),
     damaged: [...store.damagedGrants],
-    recovered: store.recovered,
+    recovered: store.recoverySummary,
   };
 }
 
@@ -53,7 +53,7 @@ describe('one damaged row costs what it held, and nothing else', () => {
     ['a doubt that makes no sense', `UPDATE grants SET doubt = 'not json' WHERE appliance = '${HEATER.id}'`],
   ])('a grant with %s', async (_, statement) => {
     using folder = await filled();
-    sql(folder.path, statement);
+    runSql(folder.path, statement);
     expect(await readAll(folder.path)).toMatchObject({
       appliances: [HEATER, WALLBOX],
       grants: [wallboxGrant],
@@ -76,13 +76,13 @@ describe('one damaged row costs what it held, and nothing else', () => {
     ['nothing in it', `UPDATE pairings SET sealed = ''`],
   ])('a pairing with %s', async (_, statement) => {
     using folder = await filled();
-    sql(folder.path, statement);
+    runSql(folder.path, statement);
     expect(await readAll(folder.path)).toMatchObject({ hub: 'the hub', grants: [{}, {}], pairings: [], damaged: [] });
   });
 
   test('a setting, until another takes its place', async () => {
     using folder = await filled();
-    sql(folder.path, `UPDATE settings SET sealed = (SELECT sealed FROM settings WHERE name = 'setup_code')`);
+    runSql(folder.path, `UPDATE settings SET sealed = (SELECT sealed FROM settings WHERE name = 'setup_code')`);
     expect(await readAll(folder.path)).toMatchObject({ hub: null, grants: [{}, {}] });
     using store = await openAsHub(folder.path);
     await store.saveSetting('hub_id', 'a new one');
@@ -92,12 +92,12 @@ describe('one damaged row costs what it held, and nothing else', () => {
 
 test('with another key nothing is opened, nothing is changed, and the message says so', async () => {
   using folder = await filled();
-  const before = bytesOf(folder.path);
-  await expect(readAll(folder.path, new Uint8Array(KEY_BYTES).fill(8))).rejects.toMatchObject({
+  const before = hashFiles(folder.path);
+  await expect(readAll(folder.path, new Uint8Array(STORE_KEY_BYTES).fill(8))).rejects.toMatchObject({
     code: 'store_key_wrong',
     message: expect.stringContaining('was sealed with another store.key: put the right key back'),
   });
-  expect(bytesOf(folder.path)).toEqual(before);
+  expect(hashFiles(folder.path)).toEqual(before);
   expect(await readAll(folder.path)).toMatchObject({ grants: [{}, {}] });
 });
 
@@ -117,25 +117,25 @@ describe('without a daily copy a database that is beyond help is refused with a 
   test.each(WRECKS)('%s', async (_, damage) => {
     using folder = await filled();
     damage(join(folder.path, 'latchkey.db'));
-    const before = bytesOf(folder.path);
+    const before = hashFiles(folder.path);
     const error: unknown = await readAll(folder.path).catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(Failure);
     expect(error).toMatchObject({
       code: 'store_unreadable',
       message: expect.stringMatching(/latchkey\.db is beyond help .*put back a copy of the state directory/),
     });
-    expect(bytesOf(folder.path)).toEqual(before);
+    expect(hashFiles(folder.path)).toEqual(before);
   });
 
   test('the schema of a newer Latchkey', async () => {
     using folder = await filled();
-    sql(folder.path, 'PRAGMA user_version = 999');
-    const before = bytesOf(folder.path);
+    runSql(folder.path, 'PRAGMA user_version = 999');
+    const before = hashFiles(folder.path);
     await expect(readAll(folder.path)).rejects.toMatchObject({
       code: 'store_newer',
       message: expect.stringMatching(/schema 999.*newer Latchkey/),
     });
-    expect(bytesOf(folder.path)).toEqual(before);
+    expect(hashFiles(folder.path)).toEqual(before);
   });
 });
 
@@ -182,7 +182,7 @@ describe('with a daily copy', () => {
 
   test('a grant that is damaged is had from there, in doubt where it is an older one', async () => {
     using folder = await copied();
-    sql(folder.path, `UPDATE grants SET sealed = substr(sealed, 1, 99) || 'AAAA'`);
+    runSql(folder.path, `UPDATE grants SET sealed = substr(sealed, 1, 99) || 'AAAA'`);
     expect(await readAll(folder.path)).toMatchObject({
       grants: [
         { ...wallboxGrant, doubt: null },
@@ -201,7 +201,7 @@ describe('with a daily copy', () => {
       using store = await openAsHub(folder.path);
       await store.removeAppliance(WALLBOX.id);
     }
-    sql(folder.path, `UPDATE grants SET sealed = substr(sealed, 1, 99) || 'AAAA'`);
+    runSql(folder.path, `UPDATE grants SET sealed = substr(sealed, 1, 99) || 'AAAA'`);
     expect(await readAll(folder.path)).toMatchObject({ appliances: [HEATER], grants: [{ appliance: HEATER.id }] });
   });
 
@@ -237,7 +237,7 @@ describe('with a daily copy', () => {
 
   test('what can be read of a damaged database counts more than the copy', async () => {
     using folder = await copied();
-    spoil(folder.path, 'settings');
+    corruptTable(folder.path, 'settings');
     expect(await readAll(folder.path)).toMatchObject({
       hub: 'the hub',
       grants: [
@@ -260,11 +260,11 @@ describe('with a daily copy', () => {
 
   test('a copy is not made of a store in which something is damaged', async () => {
     using folder = await copied();
-    const before = bytesOf(folder.path)['latchkey.db.copy'];
-    sql(folder.path, `UPDATE grants SET sealed = 'not sealed'`);
+    const before = hashFiles(folder.path)['latchkey.db.copy'];
+    runSql(folder.path, `UPDATE grants SET sealed = 'not sealed'`);
     using store = open(folder.path);
     await expect(writeSnapshot(store)).rejects.toMatchObject({ code: 'store_unreadable' });
-    expect(bytesOf(folder.path)['latchkey.db.copy']).toBe(before);
+    expect(hashFiles(folder.path)['latchkey.db.copy']).toBe(before);
     expect(readdirSync(folder.path)).not.toContain('latchkey.db.copy.new');
   });
 });
@@ -297,7 +297,7 @@ test('after the first one was closed or killed the next one may open it, with al
 });
 
 test('one that can not be written is served from memory, and written again as soon as it can be', async (ctx) => {
-  using folder = smallDisk(ctx, '1m');
+  using folder = mountSmallDisk(ctx, '1m');
   const disk = folder.path;
   await expect(withReadOnly(disk, () => openAsHub(disk))).rejects.toMatchObject({ code: 'state_dir_unusable' });
   const files = ['latchkey.db', 'latchkey.db-wal'];
@@ -310,20 +310,20 @@ test('one that can not be written is served from memory, and written again as so
     kept.push(...files.map((name) => readFileSync(join(disk, name))));
   }
   for (const [index, name] of files.entries()) writeFileSync(join(disk, name), kept[index] ?? '');
-  const before = bytesOf(disk);
+  const before = hashFiles(disk);
   const store = await withReadOnly(disk, async () => {
     const opened = await openAsHub(disk);
-    expect(opened.unwritable).toMatch(/EROFS/);
+    expect(opened.writeProblem).toMatch(/EROFS/);
     expect(await opened.grants()).toEqual([{ grant: wallboxGrant, attempt: null }]);
     await expect(opened.forgetGrant(WALLBOX.id, 1)).rejects.toMatchObject({ code: 'store_unwritable' });
-    expect(await opened.tryToWrite()).toBe(false);
+    expect(await opened.tryReopen()).toBe(false);
     expect(await opened.grants()).toHaveLength(1);
     return opened;
   });
-  expect(bytesOf(disk)).toEqual(before);
-  expect(await store.tryToWrite()).toBe(true);
-  expect(store.unwritable).toBeNull();
-  expect(await store.replaceGrant(grantOf({ appliance: WALLBOX.id, generation: 2 }))).toBe(true);
+  expect(hashFiles(disk)).toEqual(before);
+  expect(await store.tryReopen()).toBe(true);
+  expect(store.writeProblem).toBeNull();
+  expect(await store.replaceGrant(sampleGrant({ appliance: WALLBOX.id, generation: 2 }))).toBe(true);
   store[Symbol.dispose]();
   using again = await openAsHub(disk);
   expect(await again.generation(WALLBOX.id)).toBe(2);
@@ -339,7 +339,7 @@ async function withReadOnly<Result>(disk: string, work: () => Promise<Result>): 
 }
 
 test('on a full disk a write fails with a clear message, what was there is still read, and with room it goes on', async (ctx) => {
-  using folder = smallDisk(ctx, '512k');
+  using folder = mountSmallDisk(ctx, '512k');
   const disk = folder.path;
   using store = open(disk);
   await store.addAppliance(WALLBOX);
@@ -347,7 +347,7 @@ test('on a full disk a write fails with a clear message, what was there is still
   const filler = join(disk, 'filler');
   expect(() => writeFileSync(filler, Buffer.alloc(1_000_000))).toThrow(/ENOSPC/);
   const large = (generation: number) =>
-    grantOf({ appliance: WALLBOX.id, generation, accessToken: new Secret('x'.repeat(50_000)) });
+    sampleGrant({ appliance: WALLBOX.id, generation, accessToken: new Secret('x'.repeat(50_000)) });
   await expect(store.replaceGrant(large(2))).rejects.toMatchObject({
     code: 'store_unwritable',
     message: expect.stringContaining('the disk is full: make room'),
@@ -363,14 +363,14 @@ test.each([
   ['SQLITE_IOERR', 'disk I/O error', "the store /db: it can't be written (SQLITE_IOERR): see to the disk"],
   ['SQLITE_BUSY', 'database is locked', 'another Latchkey has the store /db open: stop it first'],
 ])('%s is told once, in words for people', (code, message, told) => {
-  const failure = asFailure(Object.assign(new Error(message), { code }), '/db');
+  const failure = toStoreFailure(Object.assign(new Error(message), { code }), '/db');
   expect(messageOf(failure)).toBe(told);
-  expect(whatOf(failure)).toBe(told.replace(/: (make room|see to the disk)$/, ''));
+  expect(messageWithoutAdvice(failure)).toBe(told.replace(/: (make room|see to the disk)$/, ''));
   expect(failure.cause).toMatchObject({ code });
 });
 
 test('a first start on a full disk does not stand in the way of the next one', async (ctx) => {
-  using folder = smallDisk(ctx, '256k');
+  using folder = mountSmallDisk(ctx, '256k');
   const disk = folder.path;
   for (const room of [0, 4096, 8192, 16_384]) {
     writeFileSync(join(disk, 'filler'), Buffer.alloc(262_144 - room));

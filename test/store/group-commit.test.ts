@@ -4,26 +4,26 @@ import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
 import type { Appliance } from '../../src/core/appliances/appliance.ts';
 import type { Grant } from '../../src/core/grants/grant.ts';
-import type { HistoryLine } from '../../src/core/reports/history.ts';
+import type { StoredHistoryEntry } from '../../src/core/reports/history.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { jweSealing } from '../../src/store/keys/sealing.ts';
 import { openStore } from '../../src/store/open-store.ts';
-import { at, grantOf } from '../core/samples.ts';
+import { instantAt, sampleGrant } from '../core/samples.ts';
 import { FakeTime } from '../support/fake-time.ts';
 import { stateFolder } from '../support/state-folder.ts';
-import { journalOf } from './journal.ts';
+import { runSql } from './corrupt-store.ts';
+import { readWal } from './journal.ts';
 import { KEY, open, WALLBOX } from './opened.ts';
-import { smallDisk } from './small-disk.ts';
-import { sql } from './spoil.ts';
+import { mountSmallDisk } from './small-disk.ts';
 
-const attempt = { token: 'hash', at: at(1) };
+const attempt = { token: 'hash', at: instantAt(1) };
 const NAMES = ['wallbox', 'heater', 'boiler', 'battery'];
 const APPLIANCES: Appliance[] = NAMES.map((name, index) => {
   const id = WALLBOX.id.replaceAll('1', String(index + 1));
   return { ...WALLBOX, id, clientId: name, name };
 });
-const FIRST = APPLIANCES.map(({ id }) => grantOf({ appliance: id }));
-const [wallbox = grantOf(), heater = grantOf()] = FIRST;
+const FIRST = APPLIANCES.map(({ id }) => sampleGrant({ appliance: id }));
+const [wallbox = sampleGrant(), heater = sampleGrant()] = FIRST;
 
 function next(grant: Grant): Grant {
   return { ...grant, generation: grant.generation + 1, refreshToken: new Secret(`the-next-of-${grant.appliance}`) };
@@ -39,7 +39,7 @@ async function paired() {
     for (const grant of FIRST) await store.replaceGrant(grant);
   }
   const store = await openStore(folder.path, jweSealing(KEY), () => time.wall, time);
-  const before = journalOf.bind(null, folder.path);
+  const before = readWal.bind(null, folder.path);
   return {
     ...{ store, time, path: folder.path },
     commits: () => before().commits,
@@ -172,7 +172,7 @@ describe('of writes that go together', () => {
     using home = await paired();
     const { store, time, path } = home;
     store[Symbol.dispose]();
-    sql(
+    runSql(
       path,
       `CREATE TRIGGER refuses BEFORE UPDATE ON grants WHEN NEW.appliance = '${heater.appliance}'
       BEGIN SELECT RAISE(ABORT, 'no'); END`,
@@ -189,14 +189,14 @@ describe('of writes that go together', () => {
   test('each takes its history along, once', async () => {
     using home = await paired();
     const { store, time } = home;
-    const line: HistoryLine = { kind: 'refreshed', why: null, first: 1.95e12, last: 1.95e12, count: 1 };
+    const line: StoredHistoryEntry = { kind: 'refreshed', why: null, first: 1.95e12, last: 1.95e12, count: 1 };
     const lines = new Map(FIRST.map(({ appliance }) => [appliance, [line]]));
     // Nothing that waits may be written yet, and it is kept.
     lines.set(heater.appliance, []);
     const written: string[] = [];
-    store.takeHistoryFrom({
-      waiting: (appliance) => lines.get(appliance) ?? [],
-      written: (appliance) => {
+    store.setHistorySource({
+      pending: (appliance) => lines.get(appliance) ?? [],
+      markWritten: (appliance) => {
         written.push(appliance);
         lines.delete(appliance);
       },
@@ -213,11 +213,11 @@ describe('of writes that go together', () => {
     using home = await paired();
     const { store, time, path } = home;
     store[Symbol.dispose]();
-    using folder = smallDisk(ctx, '512k');
+    using folder = mountSmallDisk(ctx, '512k');
     copyFileSync(join(path, 'latchkey.db'), join(folder.path, 'latchkey.db'));
     using full = await openStore(folder.path, jweSealing(KEY), () => time.wall, time);
     expect(() => writeFileSync(join(folder.path, 'filler'), Buffer.alloc(1_000_000))).toThrow(/ENOSPC/);
-    const known = followed(FIRST.map((grant) => full.endAttempt({ ...grant, refused: at(7) })));
+    const known = followed(FIRST.map((grant) => full.endAttempt({ ...grant, refused: instantAt(7) })));
     await time.pass(0);
     expect(known).toEqual(Array(4).fill('store_unwritable'));
     expect((await full.grants()).map(({ grant }) => grant.refused)).toEqual(Array(4).fill(null));
@@ -244,10 +244,10 @@ describe('a refresh', () => {
         refreshToken: new Secret(mark.repeat(length)),
       });
       const write = async (work: Promise<boolean>) => {
-        const before = journalOf(path);
+        const before = readWal(path);
         const done = followed([work]);
         await expect.poll(async () => time.pass(0).then(() => done)).toEqual([true]);
-        const after = journalOf(path);
+        const after = readWal(path);
         return { commits: after.commits - before.commits, pages: after.pages - before.pages };
       };
       await write(store.replaceGrant({ ...next(wallbox), ...tokens('a') }));
@@ -255,7 +255,9 @@ describe('a refresh', () => {
       const pages = 1 + Math.ceil((1.34 * (2 * length + 400) + 300) / 1020);
       for (const mark of 'bcd') {
         const [{ grant } = { grant: wallbox }] = (await store.grants()).filter((one) => one.grant.generation > 1);
-        expect(await write(store.beginAttempt(grant, { ...attempt, at: at(1 + mark.charCodeAt(0) ** 2) }))).toEqual({
+        expect(
+          await write(store.beginAttempt(grant, { ...attempt, at: instantAt(1 + mark.charCodeAt(0) ** 2) })),
+        ).toEqual({
           commits: 1,
           pages: 1,
         });

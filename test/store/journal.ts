@@ -5,7 +5,7 @@ import { join } from 'node:path';
  * How many transactions the journal of a store holds, and in how many pages: https://sqlite.org/fileformat.html, "The
  * Write-Ahead Log". Right as long as the journal has not been moved to the database.
  */
-export function journalOf(path: string): { readonly commits: number; readonly pages: number } {
+export function readWal(path: string): { readonly commits: number; readonly pages: number } {
   const journal = readFileSync(join(path, 'latchkey.db-wal'));
   if (journal.length === 0) return { commits: 0, pages: 0 };
   const frame = 24 + journal.readUInt32BE(8);

@@ -14,22 +14,22 @@ import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
 import { Secret } from '../../src/core/secret.ts';
 import { writeSnapshot } from '../../src/store/backup/snapshot.ts';
-import { type KeyRotation, openWithKeys } from '../../src/store/keys/key-rotation.ts';
+import { type KeyRotation, openStoreWithKeys } from '../../src/store/keys/key-rotation.ts';
 import { jweSealing } from '../../src/store/keys/sealing.ts';
 import type { SqliteStore } from '../../src/store/sqlite-store.ts';
 import { systemRandom } from '../../src/system/random.ts';
-import { canStopAtCalls } from '../chaos/system-calls.ts';
-import { grantOf, LINK, pairingOf } from '../core/samples.ts';
-import { LONG } from '../support/long.ts';
+import { canTraceSystemCalls } from '../chaos/system-calls.ts';
+import { SAMPLE_LINK, sampleGrant, samplePairing } from '../core/samples.ts';
+import { IS_LONG_FORM } from '../support/long.ts';
 import { MAIN, SHARED_CACHE } from '../support/program.ts';
-import { stateInMemory } from '../support/state-folder.ts';
-import { HEATER, sessionOf, WALLBOX } from './opened.ts';
-import { smallDisk } from './small-disk.ts';
-import { sql } from './spoil.ts';
+import { memoryStateFolder } from '../support/state-folder.ts';
+import { runSql } from './corrupt-store.ts';
+import { HEATER, sampleSession, WALLBOX } from './opened.ts';
+import { mountSmallDisk } from './small-disk.ts';
 
-const wallboxGrant = grantOf({ appliance: WALLBOX.id });
-const heaterGrant = grantOf({ appliance: HEATER.id, refreshToken: new Secret('another-refresh-token') });
-const pairing = pairingOf({ kind: 'waiting', link: LINK });
+const wallboxGrant = sampleGrant({ appliance: WALLBOX.id });
+const heaterGrant = sampleGrant({ appliance: HEATER.id, refreshToken: new Secret('another-refresh-token') });
+const pairing = samplePairing({ kind: 'waiting', link: SAMPLE_LINK });
 const INVITE = {
   hash: 'an-invite',
   name: null,
@@ -40,7 +40,7 @@ const INVITE = {
 };
 
 const open = (path: string, credentials?: string) =>
-  openWithKeys(path, credentials, { freshKey: () => systemRandom.token(32), wall: Date.now });
+  openStoreWithKeys(path, credentials, { freshKey: () => systemRandom.token(32), wall: Date.now });
 
 /** A state directory with something of everything in its store, and a daily copy. */
 async function filled(path: string, credentials?: string): Promise<void> {
@@ -48,7 +48,7 @@ async function filled(path: string, credentials?: string): Promise<void> {
   using _open = store;
   for (const appliance of [WALLBOX, HEATER]) {
     await store.addAppliance(appliance);
-    await store.saveSession(sessionOf(appliance, appliance.name));
+    await store.saveSession(sampleSession(appliance, appliance.name));
   }
   for (const grant of [wallboxGrant, heaterGrant]) await store.replaceGrant(grant);
   await store.savePairing(pairing);
@@ -67,8 +67,8 @@ async function contentOf(store: SqliteStore) {
     invites: (await store.invites()).map(({ hash }) => hash),
     pairings: await store.pairings(),
     damaged: [...store.damagedAppliances],
-    recovered: store.recovered,
-    unwritable: store.unwritable,
+    recovered: store.recoverySummary,
+    unwritable: store.writeProblem,
   };
 }
 
@@ -88,7 +88,7 @@ const WHOLE = {
 async function start(path: string, credentials?: string) {
   const { store, keyRotation } = await open(path, credentials);
   using _open = store;
-  await keyRotation.finish(() => writeSnapshot(store));
+  await keyRotation.resumeInterrupted(() => writeSnapshot(store));
   return await contentOf(store);
 }
 
@@ -138,7 +138,7 @@ async function removedTokens(path: string): Promise<string[]> {
     const { store } = await open(path);
     using _open = store;
     await store.addAppliance({ ...WALLBOX, id, clientId: id, name: 'removed' });
-    await store.replaceGrant(grantOf({ appliance: id, accessToken: new Secret('a'.repeat(3000)) }));
+    await store.replaceGrant(sampleGrant({ appliance: id, accessToken: new Secret('a'.repeat(3000)) }));
   }
   const [sealed = ''] = sealedTokens(path).filter((text) => text.length > 3000);
   const { store } = await open(path);
@@ -159,7 +159,7 @@ function pieces(path: string, texts: readonly string[]): string[] {
 }
 
 test('another key takes the place of the one before, which opens nothing any more, in the copy neither', async () => {
-  using folder = stateInMemory();
+  using folder = memoryStateFolder();
   await filled(folder.path);
   const before = keyOf(folder.path);
   const sealed = [...(await removedTokens(folder.path)), ...sealedTokens(folder.path)];
@@ -177,7 +177,7 @@ test('another key takes the place of the one before, which opens nothing any mor
 });
 
 test('what is written while the key is rotated, and after, is sealed with the new one', async () => {
-  using folder = stateInMemory();
+  using folder = memoryStateFolder();
   await filled(folder.path);
   const before = keyOf(folder.path);
   {
@@ -190,7 +190,7 @@ test('what is written while the key is rotated, and after, is sealed with the ne
     written.push(next(3), store.savePairing({ ...pairing, id: 'another' }), store.endSession('hash-heater'));
     await Promise.all([rotated, ...written]);
     expect(await next(4)).toBe(true);
-    expect(await store.changeAppliance({ ...HEATER, scope: 'Another' })).toBe(true);
+    expect(await store.updateAppliance({ ...HEATER, scope: 'Another' })).toBe(true);
   }
   expect(opens(folder.path, before)).toEqual({});
   expect(await start(folder.path)).toMatchObject({
@@ -205,9 +205,9 @@ test('what is written while the key is rotated, and after, is sealed with the ne
 });
 
 test('rows that somebody else has changed are not sealed by it', async () => {
-  using folder = stateInMemory();
+  using folder = memoryStateFolder();
   await filled(folder.path);
-  sql(
+  runSql(
     folder.path,
     "UPDATE appliances SET portal = 'mine' WHERE name = 'wallbox'; UPDATE sessions SET hash = 'mine' WHERE hash = 'hash-heater'",
   );
@@ -218,7 +218,7 @@ test('rows that somebody else has changed are not sealed by it', async () => {
 });
 
 test('files that only the key before opens are named', async () => {
-  using folder = stateInMemory();
+  using folder = memoryStateFolder();
   await filled(folder.path);
   const damaged = join(folder.path, 'latchkey.db.damaged-2031-05-05T06-00-00');
   writeFileSync(damaged, 'a store of before');
@@ -228,7 +228,7 @@ test('files that only the key before opens are named', async () => {
 });
 
 test.each(['', 'half of a k', 'A'.repeat(43)])('a new key that was never used (%j) is forgotten', async (text) => {
-  using folder = stateInMemory();
+  using folder = memoryStateFolder();
   await filled(folder.path);
   writeFileSync(join(folder.path, 'store.key.next'), text, { mode: 0o600 });
   expect(await start(folder.path)).toEqual(WHOLE);
@@ -259,7 +259,7 @@ async function reseal(state: string, credentials: string, key: string): Promise<
 
 describe('where the key is a systemd credential', () => {
   test('the new one is taken from beside it, and its owner puts it in its place', async () => {
-    using folder = stateInMemory();
+    using folder = memoryStateFolder();
     const { state, credentials, file, before, after } = await withCredential(folder.path);
     await expect(rotate(state, credentials)).rejects.toMatchObject({
       code: 'not_allowed',
@@ -281,7 +281,7 @@ describe('where the key is a systemd credential', () => {
   });
 
   test('a start makes the copy anew that a rotation which was cut short has left', async () => {
-    using folder = stateInMemory();
+    using folder = memoryStateFolder();
     const { state, credentials, file, before, after } = await withCredential(folder.path);
     writeFileSync(file('store.key.next'), after);
     await reseal(state, credentials, after);
@@ -297,13 +297,13 @@ describe('a start that can not make the copy anew', () => {
   async function startWithoutCopy(path: string, credentials?: string) {
     const { store, keyRotation } = await open(path, credentials);
     using _open = store;
-    return (await keyRotation.finish(() => Promise.reject(new Error(NO_COPY))))?.snapshotProblem;
+    return (await keyRotation.resumeInterrupted(() => Promise.reject(new Error(NO_COPY))))?.snapshotProblem;
   }
 
   const copyIn = (path: string) => existsSync(join(path, 'latchkey.db.copy'));
 
   test('keeps one that the new key opens, for as long as that waits for its owner', async () => {
-    using folder = stateInMemory();
+    using folder = memoryStateFolder();
     const { state, credentials, file, after } = await withCredential(folder.path);
     writeFileSync(file('store.key.next'), after);
     await rotate(state, credentials);
@@ -312,7 +312,7 @@ describe('a start that can not make the copy anew', () => {
   });
 
   test('keeps one that the new key opens, where only its name was not yet changed', async () => {
-    using folder = stateInMemory();
+    using folder = memoryStateFolder();
     await filled(folder.path);
     const before = keyOf(folder.path).toString('base64url');
     await rotate(folder.path);
@@ -323,7 +323,7 @@ describe('a start that can not make the copy anew', () => {
   });
 
   test('removes one that only the key before opens, and says why there is none', async () => {
-    using folder = stateInMemory();
+    using folder = memoryStateFolder();
     const { state, credentials, file, after } = await withCredential(folder.path);
     writeFileSync(file('store.key.next'), after);
     await reseal(state, credentials, after);
@@ -335,7 +335,7 @@ describe('a start that can not make the copy anew', () => {
 
 describe('a disk that can not be written', () => {
   test('leaves the key as it was, and all that is sealed with it', async (ctx) => {
-    using folder = smallDisk(ctx, '1m');
+    using folder = mountSmallDisk(ctx, '1m');
     const disk = folder.path;
     await filled(disk);
     const before = keyOf(disk);
@@ -350,7 +350,7 @@ describe('a disk that can not be written', () => {
       );
       expect(await contentOf(store), `with ${room} bytes`).toEqual(WHOLE);
       truncateSync(filler, 0);
-      using other = stateInMemory();
+      using other = memoryStateFolder();
       cpSync(disk, other.path, { recursive: true });
       expect(await start(other.path), `a start with ${room} bytes`).toEqual(WHOLE);
     }
@@ -366,8 +366,8 @@ describe('a disk that can not be written', () => {
 
 /** What changes files, by kinds that are counted each by itself; of those that are many only every so-manieth is taken. */
 const CALLS = [
-  { calls: ['pwrite64'], step: LONG ? 1 : 15 },
-  { calls: ['fsync', 'fdatasync'], step: LONG ? 1 : 2 },
+  { calls: ['pwrite64'], step: IS_LONG_FORM ? 1 : 15 },
+  { calls: ['fsync', 'fdatasync'], step: IS_LONG_FORM ? 1 : 2 },
   { calls: ['rename', 'renameat2', 'unlink', 'unlinkat', 'ftruncate'], step: 1 },
 ];
 /** Far more than there are. */
@@ -376,12 +376,12 @@ const MAX_CALLS = 400;
 /** Opens the store as a hub does and rotates its key. */
 const SCRIPT = `
   import { writeSnapshot } from ${built('store/backup/snapshot.js')};
-  import { openWithKeys } from ${built('store/keys/key-rotation.js')};
+  import { openStoreWithKeys } from ${built('store/keys/key-rotation.js')};
   import { systemRandom } from ${built('system/random.js')};
   const options = { freshKey: () => systemRandom.token(32), wall: Date.now };
-  const { store, keyRotation } = await openWithKeys(process.argv[1], undefined, options);
+  const { store, keyRotation } = await openStoreWithKeys(process.argv[1], undefined, options);
   const copy = () => writeSnapshot(store);
-  await keyRotation.finish(copy);
+  await keyRotation.resumeInterrupted(copy);
   await keyRotation.rotate(copy);
   store[Symbol.dispose]();`;
 
@@ -418,11 +418,11 @@ function killedAt(path: string, calls: readonly string[], when: number): boolean
  * @returns how often it had which key then
  */
 async function keysAfter(calls: readonly string[], step: number): Promise<{ before: number; after: number }> {
-  using prepared = stateInMemory();
+  using prepared = memoryStateFolder();
   await filled(prepared.path);
   const kept = { before: 0, after: 0 };
   for (let when = 1; when < MAX_CALLS; when += step) {
-    using folder = stateInMemory();
+    using folder = memoryStateFolder();
     cpSync(prepared.path, folder.path, { recursive: true });
     if (!killedAt(folder.path, calls, when)) break;
     // The first start ends what was cut short, whatever it is; the next one finds nothing to do.
@@ -436,7 +436,7 @@ async function keysAfter(calls: readonly string[], step: number): Promise<{ befo
   return kept;
 }
 
-describe.skipIf(!canStopAtCalls())('killed as it enters a system call', () => {
+describe.skipIf(!canTraceSystemCalls())('killed as it enters a system call', () => {
   test.each(CALLS)('of $calls, the store is whole, with one of the two keys', async ({ calls, step }) => {
     const { before, after } = await keysAfter(calls, step);
     expect(before + after).toBeGreaterThanOrEqual(4);

@@ -5,9 +5,9 @@ import { expect, test } from 'vitest';
 import { openDatabase } from '../../src/store/database/database.ts';
 import { MIGRATIONS, migrate, NEWEST_SCHEMA } from '../../src/store/database/migrations.ts';
 import { storeFiles } from '../../src/store/database/store-files.ts';
-import { jweSealing, KEY_BYTES } from '../../src/store/keys/sealing.ts';
+import { jweSealing, STORE_KEY_BYTES } from '../../src/store/keys/sealing.ts';
 import { checkKeys } from '../../src/store/recovery/salvage.ts';
-import { stateInMemory } from '../support/state-folder.ts';
+import { memoryStateFolder } from '../support/state-folder.ts';
 import { KEY, open } from './opened.ts';
 
 const tablesOf = (database: Database.Database) =>
@@ -15,7 +15,7 @@ const tablesOf = (database: Database.Database) =>
 const versionOf = (database: Database.Database) => database.pragma('user_version', { simple: true });
 
 test('a new store has the newest schema, small pages, and no file beside it when it is closed', () => {
-  using folder = stateInMemory();
+  using folder = memoryStateFolder();
   const database = openDatabase(storeFiles(folder.path));
   expect(versionOf(database)).toBe(NEWEST_SCHEMA);
   expect(database.pragma('page_size', { simple: true })).toBe(1024);
@@ -24,7 +24,7 @@ test('a new store has the newest schema, small pages, and no file beside it when
 });
 
 test('a step that fails leaves nothing of itself behind, and is tried again at the next start', () => {
-  using folder = stateInMemory();
+  using folder = memoryStateFolder();
   const database = new Database(join(folder.path, 'latchkey.db'));
   // The first step makes it last.
   database.exec('CREATE TABLE history (line TEXT)');
@@ -38,7 +38,7 @@ test('a step that fails leaves nothing of itself behind, and is tried again at t
 });
 
 test('a store of an older schema stays as it is until a key has opened it', async () => {
-  using folder = stateInMemory();
+  using folder = memoryStateFolder();
   {
     using store = open(folder.path);
     await store.saveSetting('hub_id', 'latchkey-1');
@@ -46,7 +46,7 @@ test('a store of an older schema stays as it is until a key has opened it', asyn
   const steps = [...MIGRATIONS, 'CREATE TABLE later (line TEXT)'];
   const openWith = (key: Uint8Array) =>
     openDatabase(storeFiles(folder.path), (found) => checkKeys(found, [jweSealing(key)]), steps);
-  expect(() => openWith(new Uint8Array(KEY_BYTES))).toThrow(expect.objectContaining({ code: 'store_key_wrong' }));
+  expect(() => openWith(new Uint8Array(STORE_KEY_BYTES))).toThrow(expect.objectContaining({ code: 'store_key_wrong' }));
   const before = new Database(join(folder.path, 'latchkey.db'));
   expect([versionOf(before), tablesOf(before).includes('later')]).toEqual([NEWEST_SCHEMA, false]);
   before.close();
@@ -60,7 +60,7 @@ test.each([
   [-1, { code: 'store_unreadable' }],
   [10_000, { code: 'store_unreadable' }],
 ])('a schema %i is refused, and stays as it is', (schema, failure) => {
-  using folder = stateInMemory();
+  using folder = memoryStateFolder();
   const database = new Database(join(folder.path, 'latchkey.db'));
   database.pragma(`user_version = ${schema}`);
   expect(() => migrate(database)).toThrow(expect.objectContaining(failure));

@@ -5,18 +5,18 @@ import type { Appliance } from '../../src/core/appliances/appliance.ts';
 import type { Session } from '../../src/core/appliances/session.ts';
 import { openDatabase } from '../../src/store/database/database.ts';
 import { storeFiles } from '../../src/store/database/store-files.ts';
-import { jweSealing, KEY_BYTES } from '../../src/store/keys/sealing.ts';
+import { jweSealing, STORE_KEY_BYTES } from '../../src/store/keys/sealing.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import { SqliteStore } from '../../src/store/sqlite-store.ts';
-import { at } from '../core/samples.ts';
+import { instantAt } from '../core/samples.ts';
 
-export const KEY = new Uint8Array(KEY_BYTES).fill(7);
+export const KEY = new Uint8Array(STORE_KEY_BYTES).fill(7);
 
 /** A store that is known to be sound. */
 export function open(path: string): SqliteStore {
   const files = storeFiles(path);
   const sealing = jweSealing(KEY);
-  const reopen = () => ({ database: openDatabase(files), sealing, unwritable: null, recovered: null });
+  const reopen = () => ({ database: openDatabase(files), sealing, writeProblem: null, recoverySummary: null });
   return new SqliteStore(files, reopen(), async () => reopen());
 }
 
@@ -64,17 +64,17 @@ export const FRIDGE: Appliance = {
     ],
   },
   origin: 'registered',
-  waitingSince: at(70),
+  waitingSince: instantAt(70),
   softwareId: 'fridge-2',
 };
 
 /** A session of an appliance: its hash is `hash-<name>`. */
-export function sessionOf({ id }: Appliance, name: string): Session {
-  return { hash: `hash-${name}`, appliance: id, device: `device-${name}`, begun: at(4) };
+export function sampleSession({ id }: Appliance, name: string): Session {
+  return { hash: `hash-${name}`, appliance: id, device: `device-${name}`, begun: instantAt(4) };
 }
 
 /** Every file of a folder with the hash of its bytes. */
-export function bytesOf(path: string): Record<string, string> {
+export function hashFiles(path: string): Record<string, string> {
   const hash = (name: string) =>
     createHash('sha256')
       .update(readFileSync(join(path, name)))
@@ -83,7 +83,7 @@ export function bytesOf(path: string): Record<string, string> {
 }
 
 /** All bytes of a folder's files, as text. */
-export function textOf(path: string): string {
+export function readFilesAsText(path: string): string {
   return readdirSync(path)
     .map((name) => readFileSync(join(path, name), 'latin1'))
     .join('\n');

@@ -1,34 +1,34 @@
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { PAGE_SESSIONS } from '../../src/core/backup-state.ts';
+import { PAGE_SESSIONS_SETTING } from '../../src/core/backup-state.ts';
 import { writeSnapshot } from '../../src/store/backup/snapshot.ts';
-import { at, grantOf } from '../core/samples.ts';
-import { stateInMemory } from '../support/state-folder.ts';
-import { FRIDGE, HEATER, open, openAsHub, sessionOf, WALLBOX } from './opened.ts';
-import { spoil, sql } from './spoil.ts';
+import { instantAt, sampleGrant } from '../core/samples.ts';
+import { memoryStateFolder } from '../support/state-folder.ts';
+import { corruptTable, runSql } from './corrupt-store.ts';
+import { FRIDGE, HEATER, open, openAsHub, sampleSession, WALLBOX } from './opened.ts';
 
-const wallboxGrant = grantOf({ appliance: WALLBOX.id, asked: 'Monitoring', distrusted: at(7) });
-const heaterGrant = grantOf({ appliance: HEATER.id, distrusted: at(8) });
+const wallboxGrant = sampleGrant({ appliance: WALLBOX.id, asked: 'Monitoring', distrusted: instantAt(7) });
+const heaterGrant = sampleGrant({ appliance: HEATER.id, distrusted: instantAt(8) });
 const DECLARED = { ...HEATER, origin: 'declared' } as const;
-const SESSIONS = [sessionOf(WALLBOX, 'one'), sessionOf(DECLARED, 'two'), sessionOf(WALLBOX, 'three')];
-const INVITE = { hash: 'an-invite', name: null, scope: null, portal: 'home', begun: at(3), lifetime: 1000 };
+const SESSIONS = [sampleSession(WALLBOX, 'one'), sampleSession(DECLARED, 'two'), sampleSession(WALLBOX, 'three')];
+const INVITE = { hash: 'an-invite', name: null, scope: null, portal: 'home', begun: instantAt(3), lifetime: 1000 };
 
 /** A folder with a store, its daily copy, and a session and an invite that came since. */
 async function copied() {
-  const folder = stateInMemory();
+  const folder = memoryStateFolder();
   using store = open(folder.path);
   for (const appliance of [WALLBOX, DECLARED, FRIDGE]) await store.addAppliance(appliance);
   for (const grant of [wallboxGrant, heaterGrant]) await store.replaceGrant(grant);
   await store.saveSetting('hub_id', 'the hub');
   await store.saveSetting('setup_code', 'BCDF-GHJK-LMNP');
-  await store.saveSetting(PAGE_SESSIONS, 'who was signed in');
+  await store.saveSetting(PAGE_SESSIONS_SETTING, 'who was signed in');
   for (const session of SESSIONS) await store.saveSession(session);
   await store.saveInvite({ ...INVITE, hash: 'used up since' });
   await writeSnapshot(store);
   await store.removeInvite('used up since');
   await store.saveInvite(INVITE);
-  await store.saveSession(sessionOf(WALLBOX, 'since'));
+  await store.saveSession(sampleSession(WALLBOX, 'since'));
   return folder;
 }
 
@@ -40,7 +40,7 @@ async function readAll(path: string) {
     grants: (await store.grants()).map(({ grant }) => grant),
     sessions: await store.sessions(),
     invites: await store.invites(),
-    recovered: store.recovered,
+    recovered: store.recoverySummary,
   };
 }
 
@@ -62,12 +62,20 @@ describe('a store that is put together again', () => {
     using folder = await copied();
     const settings = async () => {
       using store = await openAsHub(folder.path);
-      return [await store.setting(PAGE_SESSIONS), await store.setting('setup_code'), store.recovered !== null];
+      return [
+        await store.setting(PAGE_SESSIONS_SETTING),
+        await store.setting('setup_code'),
+        store.recoverySummary !== null,
+      ];
     };
     for (const damage of [
       () => rmSync(join(folder.path, 'latchkey.db')),
-      () => spoil(folder.path, 'settings'),
-      () => sql(folder.path, `INSERT OR REPLACE INTO settings (name, sealed) VALUES ('${PAGE_SESSIONS}', 'damaged')`),
+      () => corruptTable(folder.path, 'settings'),
+      () =>
+        runSql(
+          folder.path,
+          `INSERT OR REPLACE INTO settings (name, sealed) VALUES ('${PAGE_SESSIONS_SETTING}', 'damaged')`,
+        ),
     ]) {
       damage();
       const [sessions, code] = await settings();
@@ -78,11 +86,11 @@ describe('a store that is put together again', () => {
 
   test('from what is left of it has also what came since', async () => {
     using folder = await copied();
-    spoil(folder.path, 'settings');
+    corruptTable(folder.path, 'settings');
     expect(await readAll(folder.path)).toMatchObject({
       appliances: [FRIDGE, DECLARED, WALLBOX],
       grants: [wallboxGrant, heaterGrant],
-      sessions: [...SESSIONS, sessionOf(WALLBOX, 'since')],
+      sessions: [...SESSIONS, sampleSession(WALLBOX, 'since')],
       invites: [INVITE],
       recovered: expect.stringContaining('was damaged'),
     });
@@ -90,7 +98,7 @@ describe('a store that is put together again', () => {
 
   test('has the sessions of the copy where its own can not be read', async () => {
     using folder = await copied();
-    spoil(folder.path, 'sessions');
+    corruptTable(folder.path, 'sessions');
     const found = await readAll(folder.path);
     expect(found).toMatchObject({ grants: [{ doubt: null }, { doubt: null }], sessions: SESSIONS });
     expect(await readAll(folder.path)).toEqual({ ...found, recovered: null });
@@ -98,9 +106,9 @@ describe('a store that is put together again', () => {
 
   test('has the session of the copy where its own belongs to nobody', async () => {
     using folder = await copied();
-    sql(folder.path, "PRAGMA foreign_keys = OFF; UPDATE sessions SET appliance = 'nobody' WHERE hash = 'hash-two'");
+    runSql(folder.path, "PRAGMA foreign_keys = OFF; UPDATE sessions SET appliance = 'nobody' WHERE hash = 'hash-two'");
     expect((await readAll(folder.path)).sessions.map(({ hash }) => hash).toSorted()).toEqual(
-      [...SESSIONS, sessionOf(WALLBOX, 'since')].map(({ hash }) => hash).toSorted(),
+      [...SESSIONS, sampleSession(WALLBOX, 'since')].map(({ hash }) => hash).toSorted(),
     );
   });
 
@@ -110,8 +118,8 @@ describe('a store that is put together again', () => {
       using store = await openAsHub(folder.path);
       await store.forgetGrant(WALLBOX.id, 1);
     }
-    spoil(folder.path, 'settings');
-    expect(await readAll(folder.path)).toMatchObject({ sessions: [sessionOf(DECLARED, 'two')] });
+    corruptTable(folder.path, 'settings');
+    expect(await readAll(folder.path)).toMatchObject({ sessions: [sampleSession(DECLARED, 'two')] });
   });
 
   test('does not bring back an ended session where only a row is damaged', async () => {
@@ -120,7 +128,7 @@ describe('a store that is put together again', () => {
       using store = await openAsHub(folder.path);
       await store.endSession('hash-one');
     }
-    sql(folder.path, `UPDATE grants SET sealed = substr(sealed, 1, 99) || 'AAAA' WHERE appliance = '${HEATER.id}'`);
+    runSql(folder.path, `UPDATE grants SET sealed = substr(sealed, 1, 99) || 'AAAA' WHERE appliance = '${HEATER.id}'`);
     const { sessions, recovered } = await readAll(folder.path);
     expect(recovered).toContain('was damaged');
     expect(sessions.map(({ hash }) => hash)).toEqual(['hash-two', 'hash-three', 'hash-since']);
@@ -128,11 +136,11 @@ describe('a store that is put together again', () => {
 
   test('has an appliance that can not be read from the copy, and all else as it is', async () => {
     using folder = await copied();
-    sql(folder.path, "UPDATE appliances SET sealed = 'damaged' WHERE name = 'fridge'");
+    runSql(folder.path, "UPDATE appliances SET sealed = 'damaged' WHERE name = 'fridge'");
     expect(await readAll(folder.path)).toMatchObject({
       appliances: [FRIDGE, DECLARED, WALLBOX],
       damaged: [],
-      sessions: [...SESSIONS, sessionOf(WALLBOX, 'since')],
+      sessions: [...SESSIONS, sampleSession(WALLBOX, 'since')],
       invites: [INVITE],
     });
   });
@@ -150,7 +158,7 @@ describe('a store that is put together again', () => {
         clientId: WALLBOX.clientId,
       });
     }
-    spoil(folder.path, 'settings');
+    corruptTable(folder.path, 'settings');
     expect(readFileSync(file).length).toBeGreaterThan(0);
     expect((await readAll(folder.path)).appliances).toEqual([FRIDGE, DECLARED, WALLBOX]);
   });

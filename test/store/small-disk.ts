@@ -6,7 +6,7 @@ import { stateFolder } from '../support/state-folder.ts';
  * A folder that is a disk of its own, closed to others, until it is disposed of. Skips the test where nothing can be mounted.
  * @param size as mount(8) takes it, such as `512k`
  */
-export function smallDisk(ctx: TestContext, size: string): Disposable & { readonly path: string } {
+export function mountSmallDisk(ctx: TestContext, size: string): Disposable & { readonly path: string } {
   if (process.getuid?.() !== 0) ctx.skip('mounting a small disk needs root');
   const folder = stateFolder();
   const { path } = folder;

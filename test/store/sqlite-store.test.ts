@@ -2,16 +2,16 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { Secret } from '../../src/core/secret.ts';
-import { at, grantOf, LINK, pairingOf } from '../core/samples.ts';
-import { stateInMemory } from '../support/state-folder.ts';
-import { HEATER, open, textOf, WALLBOX } from './opened.ts';
+import { instantAt, SAMPLE_LINK, sampleGrant, samplePairing } from '../core/samples.ts';
+import { memoryStateFolder } from '../support/state-folder.ts';
+import { HEATER, open, readFilesAsText, WALLBOX } from './opened.ts';
 
-const first = grantOf({ appliance: WALLBOX.id, generation: 1 });
-const attemptAt = (uptime: number) => ({ token: 'hash-of-the-refresh-token', at: at(uptime) });
+const first = sampleGrant({ appliance: WALLBOX.id, generation: 1 });
+const attemptAt = (uptime: number) => ({ token: 'hash-of-the-refresh-token', at: instantAt(uptime) });
 const DEVICE = { codeHash: 'hash-of-the-device-code', userCode: 'WDJB-MJHT' };
-const OTHER_LINK = { ...LINK, codeUrl: `${LINK.codeUrl}-of-earlier` };
+const OTHER_LINK = { ...SAMPLE_LINK, codeUrl: `${SAMPLE_LINK.codeUrl}-of-earlier` };
 const next = (generation: number, refreshToken = `refresh-token-${generation}`) =>
-  grantOf({ appliance: WALLBOX.id, generation, refreshToken: new Secret(refreshToken) });
+  sampleGrant({ appliance: WALLBOX.id, generation, refreshToken: new Secret(refreshToken) });
 
 async function withWallbox(path: string) {
   const store = open(path);
@@ -25,7 +25,7 @@ async function refreshToken(store: ReturnType<typeof open>): Promise<string | un
 
 describe('what was written is read again, also by the next run', () => {
   test('settings', async () => {
-    using folder = stateInMemory();
+    using folder = memoryStateFolder();
     {
       using store = open(folder.path);
       await store.saveSetting('hub_id', 'one');
@@ -40,15 +40,15 @@ describe('what was written is read again, also by the next run', () => {
   test.each([
     ['whole', {}],
     ['without scope and portal time', { scope: null, portalTime: null }],
-    ['in doubt', { doubt: { lostAt: at(5), sends: 2 } }],
-    ['refused', { refused: at(6) }],
-    ['distrusted', { distrusted: at(7) }],
-    ['that the portal did not take', { misconfigured: at(8) }],
+    ['in doubt', { doubt: { lostAt: instantAt(5), sends: 2 } }],
+    ['refused', { refused: instantAt(6) }],
+    ['distrusted', { distrusted: instantAt(7) }],
+    ['that the portal did not take', { misconfigured: instantAt(8) }],
     ['that was asked for a scope', { asked: 'Monitoring' }],
     ['with an account', { account: 'somebody@portal.example' }],
     ['with strange tokens', { accessToken: new Secret('ü"\\\u0000😀'), refreshToken: new Secret('x'.repeat(50_000)) }],
   ])('a grant %s', async (_, changes) => {
-    using folder = stateInMemory();
+    using folder = memoryStateFolder();
     const grant = { ...first, ...changes };
     {
       using store = await withWallbox(folder.path);
@@ -64,20 +64,23 @@ describe('what was written is read again, also by the next run', () => {
   });
 
   test.each([
-    pairingOf({ kind: 'asking' }, { scope: null }),
-    pairingOf({ kind: 'waiting', link: LINK }, { spentCodes: ['a', 'b'], setback: 'code_refused' }),
-    pairingOf({ kind: 'exchanging', link: LINK, since: at(4) }, { spentCodes: ['c'] }),
-    pairingOf({ kind: 'asking' }, { device: DEVICE }),
-    pairingOf({ kind: 'waiting', link: LINK, earlier: [OTHER_LINK, LINK] }, { device: DEVICE }),
-    pairingOf({ kind: 'exchanging', link: LINK, earlier: [OTHER_LINK], since: at(4) }, { device: DEVICE }),
-    pairingOf({ kind: 'ended', result: { kind: 'paired', scope: null } }, { device: DEVICE }),
-    pairingOf({ kind: 'ended', result: { kind: 'paired', scope: null } }),
-    pairingOf({ kind: 'ended', result: { kind: 'failed', reason: 'answer_lost' } }, { setback: 'answer_lost' }),
+    samplePairing({ kind: 'asking' }, { scope: null }),
+    samplePairing({ kind: 'waiting', link: SAMPLE_LINK }, { spentCodes: ['a', 'b'], setback: 'code_refused' }),
+    samplePairing({ kind: 'exchanging', link: SAMPLE_LINK, since: instantAt(4) }, { spentCodes: ['c'] }),
+    samplePairing({ kind: 'asking' }, { device: DEVICE }),
+    samplePairing({ kind: 'waiting', link: SAMPLE_LINK, earlier: [OTHER_LINK, SAMPLE_LINK] }, { device: DEVICE }),
+    samplePairing(
+      { kind: 'exchanging', link: SAMPLE_LINK, earlier: [OTHER_LINK], since: instantAt(4) },
+      { device: DEVICE },
+    ),
+    samplePairing({ kind: 'ended', result: { kind: 'paired', scope: null } }, { device: DEVICE }),
+    samplePairing({ kind: 'ended', result: { kind: 'paired', scope: null } }),
+    samplePairing({ kind: 'ended', result: { kind: 'failed', reason: 'answer_lost' } }, { setback: 'answer_lost' }),
   ])('a pairing that is $step.kind', async (pairing) => {
-    using folder = stateInMemory();
+    using folder = memoryStateFolder();
     {
       using store = await withWallbox(folder.path);
-      await store.savePairing(pairingOf({ kind: 'asking' }));
+      await store.savePairing(samplePairing({ kind: 'asking' }));
       await store.savePairing(pairing);
     }
     using store = open(folder.path);
@@ -87,7 +90,7 @@ describe('what was written is read again, also by the next run', () => {
 
 describe('a write of a grant names the generation it replaces', () => {
   test('and changes nothing where another one is stored', async () => {
-    using folder = stateInMemory();
+    using folder = memoryStateFolder();
     using store = await withWallbox(folder.path);
     expect(await store.replaceGrant(next(2))).toBe(false);
     expect(await store.grants()).toEqual([]);
@@ -98,20 +101,20 @@ describe('a write of a grant names the generation it replaces', () => {
     expect(await store.replaceGrant(next(2, 'late'))).toBe(false);
     expect(await store.replaceGrant(next(4))).toBe(false);
     expect(await store.beginAttempt(first, attemptAt(9))).toBe(false);
-    expect(await store.endAttempt({ ...first, refused: at(9) })).toBe(false);
-    expect(await store.distrust(WALLBOX.id, 1, at(9))).toBe(false);
+    expect(await store.endAttempt({ ...first, refused: instantAt(9) })).toBe(false);
+    expect(await store.markTokenRejected(WALLBOX.id, 1, instantAt(9))).toBe(false);
     expect(await store.forgetGrant(WALLBOX.id, 1)).toBe(false);
     expect(await store.grants()).toEqual(before);
     expect(await store.generation(WALLBOX.id)).toBe(2);
   });
 
   test('a successor ends the attempt, and a setback does and says what it means', async () => {
-    using folder = stateInMemory();
+    using folder = memoryStateFolder();
     using store = await withWallbox(folder.path);
     await store.replaceGrant(first);
     await store.beginAttempt(first, attemptAt(9));
-    const doubt = { lostAt: at(9), sends: 1 };
-    const meaning = { doubt, misconfigured: at(9) };
+    const doubt = { lostAt: instantAt(9), sends: 1 };
+    const meaning = { doubt, misconfigured: instantAt(9) };
     expect(await store.endAttempt({ ...first, ...meaning })).toBe(true);
     expect(await store.grant(WALLBOX.id)).toMatchObject({ attempt: null, grant: { ...meaning, refused: null } });
     await store.beginAttempt({ ...first, doubt: { ...doubt, sends: 2 } }, attemptAt(10));
@@ -121,27 +124,27 @@ describe('a write of a grant names the generation it replaces', () => {
   });
 
   test('a token that is distrusted stays so until another takes its place', async () => {
-    using folder = stateInMemory();
+    using folder = memoryStateFolder();
     using store = await withWallbox(folder.path);
     await store.replaceGrant(first);
-    expect(await store.distrust(WALLBOX.id, 1, at(9))).toBe(true);
+    expect(await store.markTokenRejected(WALLBOX.id, 1, instantAt(9))).toBe(true);
     await store.beginAttempt(first, attemptAt(10));
     await store.endAttempt(first);
-    expect(await store.grants()).toEqual([{ grant: { ...first, distrusted: at(9) }, attempt: null }]);
-    expect(await store.replaceGrant({ ...next(2), distrusted: at(9) })).toBe(true);
-    expect(await store.grant(WALLBOX.id)).toMatchObject({ grant: { distrusted: at(9) } });
-    const ended = pairingOf({ kind: 'ended', result: { kind: 'paired', scope: null } });
-    expect(await store.concludePairing(ended, next(3))).toBe(true);
+    expect(await store.grants()).toEqual([{ grant: { ...first, distrusted: instantAt(9) }, attempt: null }]);
+    expect(await store.replaceGrant({ ...next(2), distrusted: instantAt(9) })).toBe(true);
+    expect(await store.grant(WALLBOX.id)).toMatchObject({ grant: { distrusted: instantAt(9) } });
+    const ended = samplePairing({ kind: 'ended', result: { kind: 'paired', scope: null } });
+    expect(await store.completePairing(ended, next(3))).toBe(true);
     expect(await store.grant(WALLBOX.id)).toMatchObject({ grant: { distrusted: null } });
-    await store.distrust(WALLBOX.id, 3, at(9));
+    await store.markTokenRejected(WALLBOX.id, 3, instantAt(9));
     await store.forgetGrant(WALLBOX.id, 3);
-    expect((await store.content()).grants.get(WALLBOX.id)).toMatchObject({ generation: 4, distrusted: null });
+    expect((await store.readAllRows()).grants.get(WALLBOX.id)).toMatchObject({ generation: 4, distrusted: null });
     await store.replaceGrant(next(5));
     expect(await store.grant(WALLBOX.id)).toMatchObject({ grant: { generation: 5, distrusted: null } });
   });
 
   test('a grant that is forgotten leaves its generation behind: no late answer can bring it back', async () => {
-    using folder = stateInMemory();
+    using folder = memoryStateFolder();
     using store = await withWallbox(folder.path);
     await store.replaceGrant(first);
     expect(await store.forgetGrant(WALLBOX.id, 1)).toBe(true);
@@ -151,7 +154,7 @@ describe('a write of a grant names the generation it replaces', () => {
     expect(await store.replaceGrant(next(2))).toBe(false);
     expect(await store.beginAttempt(next(2), attemptAt(9))).toBe(false);
     expect(await store.endAttempt(next(2))).toBe(false);
-    expect(await store.distrust(WALLBOX.id, 2, at(9))).toBe(false);
+    expect(await store.markTokenRejected(WALLBOX.id, 2, instantAt(9))).toBe(false);
     expect(await store.forgetGrant(WALLBOX.id, 2)).toBe(false);
     expect(await store.replaceGrant(next(3, 'paired anew'))).toBe(true);
     expect(await store.replaceGrant(next(2, 'late'))).toBe(false);
@@ -159,7 +162,7 @@ describe('a write of a grant names the generation it replaces', () => {
   });
 
   test('there is no grant without its appliance', async () => {
-    using folder = stateInMemory();
+    using folder = memoryStateFolder();
     using store = open(folder.path);
     await expect(store.replaceGrant(first)).rejects.toMatchObject({ code: 'store_unwritable' });
     expect(await store.generation(WALLBOX.id)).toBe(0);
@@ -167,42 +170,42 @@ describe('a write of a grant names the generation it replaces', () => {
 });
 
 describe('the end of a pairing', () => {
-  const open1 = pairingOf({ kind: 'waiting', link: LINK });
-  const ended = pairingOf({ kind: 'ended', result: { kind: 'paired', scope: null } });
+  const open1 = samplePairing({ kind: 'waiting', link: SAMPLE_LINK });
+  const ended = samplePairing({ kind: 'ended', result: { kind: 'paired', scope: null } });
 
   test('comes with its grant', async () => {
-    using folder = stateInMemory();
+    using folder = memoryStateFolder();
     using store = await withWallbox(folder.path);
     await store.savePairing(open1);
-    expect(await store.concludePairing(ended, first)).toBe(true);
+    expect(await store.completePairing(ended, first)).toBe(true);
     expect(await store.pairings()).toEqual([ended]);
     expect(await store.grants()).toEqual([{ grant: first, attempt: null }]);
   });
 
   test('does not come where the grant does not: both or none', async () => {
-    using folder = stateInMemory();
+    using folder = memoryStateFolder();
     using store = await withWallbox(folder.path);
     await store.replaceGrant(first);
     await store.replaceGrant(next(2));
     await store.savePairing(open1);
-    expect(await store.concludePairing(ended, next(2, 'late'))).toBe(false);
+    expect(await store.completePairing(ended, next(2, 'late'))).toBe(false);
     expect(await store.pairings()).toEqual([open1]);
     expect(await refreshToken(store)).toBe('refresh-token-2');
     const ofNobody = { ...ended, id: 'another', appliance: HEATER.id };
-    await expect(store.concludePairing(ofNobody, next(3))).rejects.toMatchObject({ code: 'store_unwritable' });
+    await expect(store.completePairing(ofNobody, next(3))).rejects.toMatchObject({ code: 'store_unwritable' });
     expect(await refreshToken(store)).toBe('refresh-token-2');
   });
 });
 
 test('an appliance that is removed takes its grant and its pairings with it, and nobody else’s', async () => {
-  using folder = stateInMemory();
+  using folder = memoryStateFolder();
   using store = await withWallbox(folder.path);
   await store.addAppliance(HEATER);
   const others = { ...first, appliance: HEATER.id };
-  const othersPairing = { ...pairingOf({ kind: 'asking' }), id: 'others', appliance: HEATER.id };
+  const othersPairing = { ...samplePairing({ kind: 'asking' }), id: 'others', appliance: HEATER.id };
   await store.replaceGrant(first);
   await store.replaceGrant(others);
-  await store.savePairing(pairingOf({ kind: 'waiting', link: LINK }));
+  await store.savePairing(samplePairing({ kind: 'waiting', link: SAMPLE_LINK }));
   await store.savePairing(othersPairing);
   await store.removeAppliance(WALLBOX.id);
   expect(await store.appliances()).toEqual([HEATER]);
@@ -212,12 +215,12 @@ test('an appliance that is removed takes its grant and its pairings with it, and
 });
 
 test('of the pairings that ended the last few are kept, and all that are open', async () => {
-  using folder = stateInMemory();
+  using folder = memoryStateFolder();
   using store = await withWallbox(folder.path);
-  const open2 = { ...pairingOf({ kind: 'waiting', link: LINK }), id: 'open' };
+  const open2 = { ...samplePairing({ kind: 'waiting', link: SAMPLE_LINK }), id: 'open' };
   await store.savePairing(open2);
   for (let i = 0; i < 50; i += 1) {
-    const ended = pairingOf({ kind: 'ended', result: { kind: 'failed', reason: 'expired' } });
+    const ended = samplePairing({ kind: 'ended', result: { kind: 'failed', reason: 'expired' } });
     await store.savePairing({ ...ended, id: `ended-${i}` });
   }
   expect((await store.pairings()).map(({ id }) => id)).toEqual([
@@ -227,20 +230,22 @@ test('of the pairings that ended the last few are kept, and all that are open', 
 });
 
 test('no secret can be read in the bytes on disk, neither in the database nor in its log', async () => {
-  using folder = stateInMemory();
+  using folder = memoryStateFolder();
   {
     using store = await withWallbox(folder.path);
     await store.saveSetting('setup_code', 'the-setup-code');
     await store.replaceGrant(first);
-    await store.savePairing(pairingOf({ kind: 'waiting', link: LINK, earlier: [OTHER_LINK] }, { device: DEVICE }));
+    await store.savePairing(
+      samplePairing({ kind: 'waiting', link: SAMPLE_LINK, earlier: [OTHER_LINK] }, { device: DEVICE }),
+    );
     expect(existsSync(join(folder.path, 'latchkey.db-wal'))).toBe(true);
-    expect(textOf(folder.path)).toContain('wallbox');
-    expect(textOf(folder.path)).not.toMatch(
+    expect(readFilesAsText(folder.path)).toContain('wallbox');
+    expect(readFilesAsText(folder.path)).not.toMatch(
       /the-(setup-code|access-token|refresh-token|nonce|state)|sso\/authorize|MJHT/,
     );
   }
-  expect(textOf(folder.path)).toContain('wallbox');
-  expect(textOf(folder.path)).not.toMatch(
+  expect(readFilesAsText(folder.path)).toContain('wallbox');
+  expect(readFilesAsText(folder.path)).not.toMatch(
     /the-(setup-code|access-token|refresh-token|nonce|state)|sso\/authorize|MJHT/,
   );
 });

@@ -10,8 +10,8 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { storeKey } from '../../src/store/keys/store-key.ts';
-import { openStateDirectory } from '../../src/store/state-directory.ts';
+import { loadStoreKey } from '../../src/store/keys/store-key.ts';
+import { ensureStateDirectory } from '../../src/store/state-directory.ts';
 import { systemRandom } from '../../src/system/random.ts';
 import { stateFolder } from '../support/state-folder.ts';
 
@@ -23,9 +23,9 @@ const noKey = () => {
 test('a state directory that is missing is made, closed to others', async () => {
   using folder = stateFolder();
   const path = join(folder.path, 'a', 'b');
-  await openStateDirectory(path);
+  await ensureStateDirectory(path);
   expect(statSync(path).mode & 0o777).toBe(0o700);
-  await openStateDirectory(path);
+  await ensureStateDirectory(path);
 });
 
 test.each([0o755, 0o750, 0o701, 0o770])(
@@ -33,7 +33,7 @@ test.each([0o755, 0o750, 0o701, 0o770])(
   async (mode) => {
     using folder = stateFolder();
     chmodSync(folder.path, mode);
-    await expect(openStateDirectory(folder.path)).rejects.toMatchObject({
+    await expect(ensureStateDirectory(folder.path)).rejects.toMatchObject({
       code: 'state_dir_unusable',
       message: expect.stringContaining(`chmod 700 ${folder.path}`),
     });
@@ -44,8 +44,8 @@ test('a state directory that is a file is refused', async () => {
   using folder = stateFolder();
   const path = join(folder.path, 'file');
   writeFileSync(path, '');
-  await expect(openStateDirectory(path)).rejects.toMatchObject({ code: 'state_dir_unusable' });
-  await expect(openStateDirectory(join(path, 'below'))).rejects.toMatchObject({ code: 'state_dir_unusable' });
+  await expect(ensureStateDirectory(path)).rejects.toMatchObject({ code: 'state_dir_unusable' });
+  await expect(ensureStateDirectory(join(path, 'below'))).rejects.toMatchObject({ code: 'state_dir_unusable' });
 });
 
 test('a state directory of another user is refused, also for root, and so is one that another user leads to', async (ctx) => {
@@ -60,26 +60,26 @@ test('a state directory of another user is refused, also for root, and so is one
     code: 'state_dir_unusable',
     message: expect.stringMatching(/belongs to another user \(uid 4711\): run Latchkey as that user, or name another/),
   };
-  await expect(openStateDirectory(theirs)).rejects.toMatchObject(refusal);
+  await expect(ensureStateDirectory(theirs)).rejects.toMatchObject(refusal);
   symlinkSync(own, link);
-  await openStateDirectory(link);
+  await ensureStateDirectory(link);
   lchownSync(link, 4711, 4711);
-  await expect(openStateDirectory(link)).rejects.toMatchObject(refusal);
+  await expect(ensureStateDirectory(link)).rejects.toMatchObject(refusal);
 });
 
 test('the first start makes a key that only its user can read, and the next ones use it', async () => {
   using folder = stateFolder();
-  const made = await storeKey(folder.path, undefined, freshKey);
+  const made = await loadStoreKey(folder.path, undefined, freshKey);
   expect(made).toHaveLength(32);
   expect(statSync(join(folder.path, 'store.key')).mode & 0o777).toBe(0o600);
-  expect(Buffer.from(await storeKey(folder.path, undefined, noKey))).toEqual(Buffer.from(made));
+  expect(Buffer.from(await loadStoreKey(folder.path, undefined, noKey))).toEqual(Buffer.from(made));
 });
 
 test('a key that others can read is refused', async () => {
   using folder = stateFolder();
-  await storeKey(folder.path, undefined, freshKey);
+  await loadStoreKey(folder.path, undefined, freshKey);
   chmodSync(join(folder.path, 'store.key'), 0o640);
-  await expect(storeKey(folder.path, undefined, noKey)).rejects.toMatchObject({
+  await expect(loadStoreKey(folder.path, undefined, noKey)).rejects.toMatchObject({
     code: 'store_key_wrong',
     message: expect.stringContaining('chmod 600'),
   });
@@ -88,7 +88,7 @@ test('a key that others can read is refused', async () => {
 test.each(['latchkey.db', 'latchkey.db.copy'])('a key that is missing beside %s is not made anew', async (store) => {
   using folder = stateFolder();
   writeFileSync(join(folder.path, store), 'grants');
-  await expect(storeKey(folder.path, undefined, noKey)).rejects.toMatchObject({
+  await expect(loadStoreKey(folder.path, undefined, noKey)).rejects.toMatchObject({
     code: 'store_key_wrong',
     message: expect.stringMatching(/is missing.*put the key back/),
   });
@@ -100,7 +100,7 @@ test.each(['', 'c2hvcnQ', `${'A'.repeat(43)}AAAA`, '!'.repeat(43), '\u0000'.repe
     using folder = stateFolder();
     const path = join(folder.path, 'store.key');
     writeFileSync(path, text, { mode: 0o600 });
-    await expect(storeKey(folder.path, undefined, noKey)).rejects.toMatchObject({ code: 'store_key_wrong' });
+    await expect(loadStoreKey(folder.path, undefined, noKey)).rejects.toMatchObject({ code: 'store_key_wrong' });
     expect(readFileSync(path, 'utf8')).toBe(text);
   },
 );
@@ -111,7 +111,7 @@ test('a systemd credential comes before the file, and nothing is written then', 
   mkdirSync(credentials);
   const text = freshKey();
   writeFileSync(join(credentials, 'store.key'), `${text}\n`);
-  const key = await storeKey(folder.path, credentials, noKey);
+  const key = await loadStoreKey(folder.path, credentials, noKey);
   expect(Buffer.from(key).toString('base64url')).toBe(text);
   expect(() => statSync(join(folder.path, 'store.key'))).toThrow(/ENOENT/);
 });
@@ -120,10 +120,10 @@ test('without that credential the file is used; one that can not be read is no r
   using folder = stateFolder();
   const credentials = join(folder.path, 'credentials');
   mkdirSync(credentials);
-  const made = await storeKey(folder.path, credentials, freshKey);
-  expect(Buffer.from(await storeKey(folder.path, credentials, noKey))).toEqual(Buffer.from(made));
+  const made = await loadStoreKey(folder.path, credentials, freshKey);
+  expect(Buffer.from(await loadStoreKey(folder.path, credentials, noKey))).toEqual(Buffer.from(made));
   mkdirSync(join(credentials, 'store.key'));
-  await expect(storeKey(folder.path, credentials, noKey)).rejects.toMatchObject({
+  await expect(loadStoreKey(folder.path, credentials, noKey)).rejects.toMatchObject({
     code: 'store_key_wrong',
     message: expect.stringContaining(credentials),
   });

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { promisify } from 'node:util';
 
-import { patient } from './patience.ts';
+import { scaleDeadline } from './deadlines.ts';
 
 const run = promisify(execFile);
 const checkout = join(import.meta.dirname, '../..');
@@ -18,7 +18,7 @@ const FORMAT = '/usr/lib/binfmt.d/qemu-aarch64.conf';
 const TOOLS = [QEMU, '/usr/sbin/debootstrap'];
 
 /** Says why no arm64 program can be run here, or null where one can. Tests pass it to `ctx.skip`, so that it is seen. */
-export async function whyNoArm64(): Promise<string | null> {
+export async function arm64SkipReason(): Promise<string | null> {
   if (process.getuid?.() !== 0) return "an arm64 Debian's files are fetched by root only";
   for (const tool of TOOLS) {
     if (await isMissing(tool)) return `${tool} is missing`;
@@ -32,17 +32,19 @@ export async function whyNoArm64(): Promise<string | null> {
 }
 
 /** The same for a whole arm64 Debian: since Linux 6.7 a namespace can have program formats of its own. */
-export async function whyNoArm64Debian(): Promise<string | null> {
+export async function arm64DebianSkipReason(): Promise<string | null> {
   const [major = 0, minor = 0] = release().split('.').map(Number);
   if (major < 6 || (major === 6 && minor < 7)) return 'program formats of a namespace of its own need Linux 6.7';
   if (await isMissing(FORMAT, constants.R_OK)) return `${FORMAT} is missing`;
-  return await whyNoArm64();
+  return await arm64SkipReason();
 }
 
 /** The folder of an arm64 Debian whose packages are unpacked, none of them configured. Only to be read. */
 export async function arm64Root(): Promise<string> {
   try {
-    return (await run(join(checkout, 'scripts/test-machine'), ['arm64'], { timeout: patient(280_000) })).stdout.trim();
+    return (
+      await run(join(checkout, 'scripts/test-machine'), ['arm64'], { timeout: scaleDeadline(280_000) })
+    ).stdout.trim();
   } catch (error) {
     const said = (error as { stderr?: string }).stderr?.trim().split('\n').at(-1);
     throw new Error(`there is no arm64 Debian: ${said ?? error}`, { cause: error });
@@ -54,7 +56,7 @@ export async function arm64Root(): Promise<string> {
  * itself has to be of this machine's own kind.
  * @param pageSize of the kernel, in bytes, as far as a program is told of it: a Raspberry Pi 5 has 16 KiB
  */
-export function emulated(root: string, program: string, pageSize = 4096): readonly [command: string, ...string[]] {
+export function arm64Command(root: string, program: string, pageSize = 4096): readonly [command: string, ...string[]] {
   return [QEMU, '-p', String(pageSize), '-L', root, program];
 }
 
@@ -110,7 +112,7 @@ export class Arm64Debian implements AsyncDisposable {
   /** Runs a program of this machine with a view of the arm64 Debian's files. @returns its stdout and stderr */
   async beside(command: string, ...args: string[]): Promise<string> {
     const [program = '', ...rest] = this.#enter(command, ...args);
-    const { stdout, stderr } = await run(program, rest, { timeout: patient(120_000), killSignal: 'SIGKILL' });
+    const { stdout, stderr } = await run(program, rest, { timeout: scaleDeadline(120_000), killSignal: 'SIGKILL' });
     return stdout + stderr;
   }
 

@@ -3,9 +3,9 @@ import { access, chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+import { scaleDeadline } from './deadlines.ts';
 import { logFile } from './logs.ts';
-import { LONG } from './long.ts';
-import { patient } from './patience.ts';
+import { IS_LONG_FORM } from './long.ts';
 
 const CHROMIUM = '/usr/bin/chromium';
 /** Chromium without its own windows: it takes a third of the processor time for each page. */
@@ -40,7 +40,7 @@ const FLAGS = [
 const LOOPBACK_ONLY = '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1';
 
 /** Says why no browser can be started here, or null where it can. */
-export async function whyNoBrowser(): Promise<string | null> {
+export async function browserSkipReason(): Promise<string | null> {
   return (await isProgram(CHROMIUM)) ? null : `${CHROMIUM} is missing`;
 }
 
@@ -67,14 +67,14 @@ export interface Visit extends AsyncDisposable {
    * What the console, the pages' policies and the network complained about. That a page itself came with a status of 400
    * or more is none of it.
    */
-  readonly complaints: readonly string[];
+  readonly browserErrors: readonly string[];
   /** Forgets what was complained about until now. */
-  forgive(): void;
+  clearBrowserErrors(): void;
   /**
    * Keeps a picture of the page among the logs.
    * @param isNeeded whether it does; by default in the long form of the tests alone
    */
-  picture(name: string, isNeeded?: boolean): Promise<void>;
+  takeScreenshot(name: string, isNeeded?: boolean): Promise<void>;
 }
 
 export interface BrowserOptions {
@@ -114,16 +114,16 @@ export async function startBrowser({ namespace, whole = false }: BrowserOptions 
         if (!(status && ofThePage) && !late) complaints.push(`${message.type()}: ${message.text()}`);
       });
       const page = await context.newPage();
-      page.setDefaultTimeout(patient(10_000));
+      page.setDefaultTimeout(scaleDeadline(10_000));
       return {
         page,
         scripts: options.javaScriptEnabled !== false,
-        complaints,
-        forgive: () => void complaints.splice(0),
+        browserErrors: complaints,
+        clearBrowserErrors: () => void complaints.splice(0),
         get origins() {
           return [...origins];
         },
-        async picture(name, isNeeded = LONG) {
+        async takeScreenshot(name, isNeeded = IS_LONG_FORM) {
           if (!isNeeded) return;
           const path = logFile(name).replace(/\.log$/, '.png');
           // Chromium on a busy machine now and then has no frame to give.

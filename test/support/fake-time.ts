@@ -9,15 +9,15 @@ interface Timer {
 }
 
 /** Counts what is under way outside of virtual time (requests, writes), so that time stands still meanwhile. */
-export class Activity {
-  #underWay = 0;
+export class PendingWork {
+  #pending = 0;
 
-  get quiet(): boolean {
-    return this.#underWay === 0;
+  get isIdle(): boolean {
+    return this.#pending === 0;
   }
 
   /** The same object; while a promise that it gave is open, there is activity. */
-  watching<T extends object>(target: T): T {
+  track<T extends object>(target: T): T {
     return new Proxy(target, {
       get: (object, name) => {
         const member: unknown = Reflect.get(object, name, object);
@@ -25,9 +25,9 @@ export class Activity {
         return (...args: unknown[]) => {
           const result: unknown = Reflect.apply(member, object, args);
           if (result instanceof Promise) {
-            this.#underWay += 1;
+            this.#pending += 1;
             const over = () => {
-              this.#underWay -= 1;
+              this.#pending -= 1;
             };
             result.then(over, over);
           }
@@ -45,7 +45,7 @@ export class FakeTime implements Clock, Timers {
   wall = Date.UTC(2031, 4, 5, 6, 7, 8);
   /** The delays that were asked for, in order. */
   readonly delays: number[] = [];
-  readonly #activity: Activity;
+  readonly #activity: PendingWork;
   readonly #timers = new Set<Timer>();
   #running = 0;
   #numbers = 0;
@@ -54,7 +54,7 @@ export class FakeTime implements Clock, Timers {
   /** How much {@link lapse} waits for. */
   #lapses = 0;
 
-  constructor(activity = new Activity()) {
+  constructor(activity = new PendingWork()) {
     this.#activity = activity;
   }
 
@@ -146,7 +146,7 @@ export class FakeTime implements Clock, Timers {
   }
 
   get #isQuiet(): boolean {
-    return this.#activity.quiet && (this.#passing || this.#lapses === 0);
+    return this.#activity.isIdle && (this.#passing || this.#lapses === 0);
   }
 
   #next(end: number): Timer | undefined {

@@ -26,7 +26,7 @@ export type Fault =
 
 type Endpoint = 'config' | 'code' | 'token';
 
-export interface SeenRequest {
+export interface RecordedRequest {
   readonly endpoint: Endpoint;
   readonly query: URLSearchParams;
   readonly form: URLSearchParams;
@@ -37,9 +37,9 @@ export class FaultyPortal implements AsyncDisposable {
   baseUrl = '';
   frontendUrl = '';
   /** Tokens have so many characters more than the emulator's, which it never sees. */
-  longer = 0;
+  tokenPadding = 0;
   /** Every request that came, those that were cut too. */
-  readonly seen: SeenRequest[] = [];
+  readonly recordedRequests: RecordedRequest[] = [];
   readonly #emulator: Emulator;
   readonly #faults: Record<Endpoint, Fault[]> = { config: [], code: [], token: [] };
   readonly #servers = [
@@ -56,7 +56,7 @@ export class FaultyPortal implements AsyncDisposable {
 
   static async start(emulator: Emulator): Promise<FaultyPortal> {
     const portal = new FaultyPortal(emulator);
-    await portal.plug();
+    await portal.reconnect();
     const [base = '', frontend = ''] = portal.#servers.map(({ port }) => `http://127.0.0.1:${port}`);
     portal.baseUrl = base;
     portal.frontendUrl = frontend;
@@ -69,17 +69,17 @@ export class FaultyPortal implements AsyncDisposable {
   }
 
   /** No fault is left for this endpoint. */
-  mend(endpoint: Endpoint): void {
+  clearFaults(endpoint: Endpoint): void {
     this.#faults[endpoint].length = 0;
   }
 
   /** The requests to one endpoint so far. */
-  requests(endpoint: Endpoint): SeenRequest[] {
-    return this.seen.filter((request) => request.endpoint === endpoint);
+  requests(endpoint: Endpoint): RecordedRequest[] {
+    return this.recordedRequests.filter((request) => request.endpoint === endpoint);
   }
 
-  /** Connections are refused until {@link plug}. */
-  async unplug(): Promise<void> {
+  /** Connections are refused until {@link reconnect}. */
+  async disconnect(): Promise<void> {
     for (const { server } of this.#servers) {
       const closed = new Promise((resolve) => server.close(resolve));
       server.closeAllConnections();
@@ -87,7 +87,7 @@ export class FaultyPortal implements AsyncDisposable {
     }
   }
 
-  async plug(): Promise<void> {
+  async reconnect(): Promise<void> {
     for (const one of this.#servers) {
       await new Promise<void>((resolve) => one.server.listen(one.port, '127.0.0.1', resolve));
       const address = one.server.address();
@@ -96,7 +96,7 @@ export class FaultyPortal implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.unplug();
+    await this.disconnect();
   }
 
   async #serve(target: string, request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -106,7 +106,7 @@ export class FaultyPortal implements AsyncDisposable {
       .replaceAll(/\.+(?=&|$)/g, '');
     const url = new URL(request.url ?? '/', target);
     const endpoint = endpointOf(url.pathname);
-    this.seen.push({ endpoint, query: url.searchParams, form: new URLSearchParams(body) });
+    this.recordedRequests.push({ endpoint, query: url.searchParams, form: new URLSearchParams(body) });
     const fault = this.#faults[endpoint].shift();
     if (fault?.kind === 'bytes') return void request.socket.end(fault.bytes);
     if (fault?.kind === 'drop') return void request.socket.destroy();
@@ -135,7 +135,7 @@ export class FaultyPortal implements AsyncDisposable {
   #translated(text: string): string {
     const escaped = (address: string) => address.replaceAll('/', '\\/');
     return text
-      .replaceAll(/("(?:access|refresh)_token":"[^"]+)/g, `$1${'.'.repeat(this.longer)}`)
+      .replaceAll(/("(?:access|refresh)_token":"[^"]+)/g, `$1${'.'.repeat(this.tokenPadding)}`)
       .replaceAll(escaped(this.#emulator.baseUrl), escaped(this.baseUrl))
       .replaceAll(escaped(this.#emulator.frontendUrl), escaped(this.frontendUrl));
   }

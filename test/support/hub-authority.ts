@@ -2,7 +2,7 @@ import { HubAuthority } from '../../src/certificates/authority.ts';
 import type { Authority } from '../../src/system/x509/certificates.ts';
 
 /** The settings of a store, in memory. */
-export function settingsStore(settings: Map<string, string>) {
+export function memorySettingsStore(settings: Map<string, string>) {
   return {
     setting: async (name: string) => settings.get(name) ?? null,
     saveSetting: async (name: string, value: string) => void settings.set(name, value),
@@ -15,5 +15,5 @@ export function settingsStore(settings: Map<string, string>) {
 /** A hub that has this CA, as if it had made it. */
 export function hubAuthority(authority: Authority, settings = new Map<string, string>()): Promise<HubAuthority> {
   settings.set('ca_key', authority.key).set('ca_certificate', authority.certificate);
-  return HubAuthority.load(settingsStore(settings), () => ({ names: [], networks: [] }));
+  return HubAuthority.load(memorySettingsStore(settings), () => ({ names: [], networks: [] }));
 }

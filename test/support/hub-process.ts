@@ -9,19 +9,24 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, request } from 'undici';
-import { type ControlClient, connectControl } from '../../src/control/client.ts';
-import type { ApplianceAnswer, CredentialsAnswer, HubAnswer, SetupCodeAnswer } from '../../src/control/messages.ts';
-import type { AuthorityReport } from '../../src/core/administration.ts';
+import { type ControlClient, connectControlClient } from '../../src/control/client.ts';
+import type {
+  ApplianceResponse,
+  CredentialsResponse,
+  HubResponse,
+  SetupCodeResponse,
+} from '../../src/control/messages.ts';
+import type { CaStatus } from '../../src/core/administration.ts';
 import type { Notice } from '../../src/core/reports/notice.ts';
 import type { Emulator } from '../../src/emulator/index.ts';
-import type { DaemonHere } from './daemon-here.ts';
+import { scaleDeadline } from './deadlines.ts';
+import type { InProcessDaemon } from './in-process-daemon.ts';
 import { logFile, rememberSecrets } from './logs.ts';
-import { patient } from './patience.ts';
 import { mainThreadCpuSeconds } from './processes.ts';
 import { MAIN, SHARED_CACHE } from './program.ts';
 
 /** How a program ended and what it said. */
-export interface Ended {
+export interface ProcessResult {
   readonly status: number | null;
   readonly stdout: string;
   readonly stderr: string;
@@ -73,7 +78,7 @@ export class HubProcess implements AsyncDisposable {
   readonly #daemon: readonly string[];
   readonly #isHere: boolean;
   #child: ChildProcess | null = null;
-  #here: DaemonHere | null = null;
+  #here: InProcessDaemon | null = null;
   #log = '';
   #agent: Agent | null = null;
 
@@ -102,7 +107,7 @@ export class HubProcess implements AsyncDisposable {
     const { emulator } = options;
     if (emulator !== undefined)
       await writeFile(join(directory, 'portal.secret'), emulator.clientSecret, { mode: 0o600 });
-    const [httpPort, httpsPort] = [await freePort(), await freePort()];
+    const [httpPort, httpsPort] = [await reservePort(), await reservePort()];
     const portal = emulator && [
       '[portals.home]',
       `base_url = "${emulator.baseUrl}"`,
@@ -177,7 +182,7 @@ export class HubProcess implements AsyncDisposable {
   async launch(): Promise<void> {
     this.#log = logFile('hub');
     if (this.#isHere) {
-      const { startDaemonHere } = await import('./daemon-here.ts');
+      const { startInProcessDaemon: startDaemonHere } = await import('./in-process-daemon.ts');
       this.#here = await startDaemonHere(`${this.directory}/latchkey.toml`, this.#env, this.#log);
       return;
     }
@@ -215,7 +220,7 @@ export class HubProcess implements AsyncDisposable {
   }
 
   /** Runs a command of the command line against this hub. */
-  cli(...args: string[]): Promise<Ended> {
+  cli(...args: string[]): Promise<ProcessResult> {
     return runLatchkey([...args, '--config', `${this.directory}/latchkey.toml`], this.#env);
   }
 
@@ -229,7 +234,7 @@ export class HubProcess implements AsyncDisposable {
 
   /** Asks the daemon over its control socket, without a process for every command. */
   async ask<Result>(work: (control: ControlClient) => Promise<Result>): Promise<Result> {
-    await using control = await connectControl([join(this.directory, 'state/control.sock')]);
+    await using control = await connectControlClient([join(this.directory, 'state/control.sock')]);
     return await work(control);
   }
 
@@ -244,24 +249,24 @@ export class HubProcess implements AsyncDisposable {
     if (outcome.state !== 'done') throw new Error(`the reload came to another end: ${JSON.stringify(outcome)}`);
   }
 
-  status(): Promise<{ hub: HubAnswer; appliances: ApplianceAnswer[]; notices: Notice[] }> {
+  status(): Promise<{ hub: HubResponse; appliances: ApplianceResponse[]; notices: Notice[] }> {
     return this.ask((control) => control.status());
   }
 
   /** The hub's CA: its certificate as PEM, and its pin. */
-  authority(): Promise<AuthorityReport> {
+  authority(): Promise<CaStatus> {
     return this.ask((control) => control.authority());
   }
 
   /** What `status` says of one appliance. */
-  async appliance(name: string): Promise<ApplianceAnswer> {
+  async appliance(name: string): Promise<ApplianceResponse> {
     const found = (await this.status()).appliances.find((appliance) => appliance.name === name);
     if (found === undefined) throw new Error(`there is no appliance ${name}`);
     return found;
   }
 
   /** Waits until an appliance stands as it should. @param seconds as {@link eventually} takes them */
-  until(name: string, stands: (status: ApplianceAnswer) => boolean, seconds = 15): Promise<ApplianceAnswer> {
+  until(name: string, stands: (status: ApplianceResponse) => boolean, seconds = 15): Promise<ApplianceResponse> {
     return eventually(async () => {
       const status = await this.appliance(name);
       return stands(status) && status;
@@ -272,14 +277,14 @@ export class HubProcess implements AsyncDisposable {
     name: string,
     scope: string | null = null,
     portal: string | null = null,
-  ): Promise<CredentialsAnswer> {
+  ): Promise<CredentialsResponse> {
     const credentials = await this.ask((control) => control.addAppliance(name, scope, portal));
     rememberSecrets([credentials.client_secret]);
     return credentials;
   }
 
   /** The setup code, and an address that signs a browser in once. @param rotate whether the code becomes another one */
-  async setupCode({ rotate = false } = {}): Promise<SetupCodeAnswer> {
+  async setupCode({ rotate = false } = {}): Promise<SetupCodeResponse> {
     const answer = await this.ask((control) => (rotate ? control.rotateSetupCode() : control.setupCode()));
     rememberSecrets([answer.code, answer.sign_in.split('/').at(-1) ?? '']);
     return answer;
@@ -287,12 +292,12 @@ export class HubProcess implements AsyncDisposable {
 
   /** Starts a pairing. @returns the authorize URL */
   async beginPairing(name: string): Promise<URL> {
-    return this.ask((control) => linkOf(control, name));
+    return this.ask((control) => startPairing(control, name));
   }
 
   /** Pairs an appliance: logs in at the emulator and brings the code to the hub as a browser would. */
   async pair(name: string, portal: LoginPortal, user = 'demo'): Promise<void> {
-    const { location } = await portal.login({ state: stateOf(await this.beginPairing(name)), user });
+    const { location } = await portal.login({ state: stateParameterOf(await this.beginPairing(name)), user });
     const answer = await request(location);
     const page = await answer.body.text();
     if (!page.includes('is connected')) throw new Error(`${name} was not paired: HTTP ${answer.statusCode}`);
@@ -300,7 +305,7 @@ export class HubProcess implements AsyncDisposable {
 
   /** Asks the token endpoint, as an appliance does. @param agent whose connections are used, if not the hub's own */
   async requestToken(
-    { client_id, client_secret }: Pick<CredentialsAnswer, 'client_id' | 'client_secret'>,
+    { client_id, client_secret }: Pick<CredentialsResponse, 'client_id' | 'client_secret'>,
     form: Record<string, string> = {},
     agent?: Agent,
   ): Promise<TokenReply> {
@@ -344,19 +349,19 @@ async function endOf(child: ChildProcess): Promise<void> {
 }
 
 /** Starts a pairing. @returns the authorize URL */
-export async function linkOf(control: ControlClient, name: string): Promise<URL> {
+export async function startPairing(control: ControlClient, name: string): Promise<URL> {
   const reports = control.followPairing(await control.pair(name), new AbortController().signal);
   for await (const report of reports) if (report.event === 'waiting') return new URL(report.authorize_url);
   throw new Error(`the pairing of ${name} came to an end before it had a link`);
 }
 
 /** The state in a link. */
-export function stateOf(authorizeUrl: URL | string | undefined): string {
+export function stateParameterOf(authorizeUrl: URL | string | undefined): string {
   return new URL(authorizeUrl ?? 'no:link').searchParams.get('state') ?? '';
 }
 
 /** Runs the command line. */
-export async function runLatchkey(args: readonly string[], env: NodeJS.ProcessEnv): Promise<Ended> {
+export async function runLatchkey(args: readonly string[], env: NodeJS.ProcessEnv): Promise<ProcessResult> {
   const child = spawn(process.execPath, [MAIN, ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] });
   let stdout = '';
   let stderr = '';
@@ -378,13 +383,13 @@ export async function eventually<Result>(
   look: () => Promise<Result | null | undefined | false>,
   seconds = 15,
 ): Promise<Result> {
-  const deadline = performance.now() + patient(seconds * 1000);
+  const deadline = performance.now() + scaleDeadline(seconds * 1000);
   do {
     const found = await look();
     if (found !== null && found !== undefined && found !== false) return found;
     await sleep(100);
   } while (performance.now() < deadline);
-  throw new Error(`it did not happen within ${patient(seconds)} s`);
+  throw new Error(`it did not happen within ${scaleDeadline(seconds)} s`);
 }
 
 /** Ports among these to which Chromium opens nothing (`net/base/port_util.cc`). */
@@ -397,7 +402,7 @@ const ownPorts = PORTS.first + PORTS.each * (Number(process.env['VITEST_POOL_ID'
 let taken = randomInt(PORTS.each);
 
 /** A port that nobody else is given, for what is to be found there again after it was ended. */
-export async function freePort(): Promise<number> {
+export async function reservePort(): Promise<number> {
   for (;;) {
     taken += 1;
     const port = ownPorts + (taken % PORTS.each);

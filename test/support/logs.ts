@@ -19,7 +19,7 @@ export function logFile(name: string): string {
 }
 
 /** Shorter ones would turn up in logs by chance. */
-const SHORTEST_SECRET = 6;
+const MIN_SECRET_LENGTH = 6;
 
 /**
  * Says that no log may hold any of these: tokens, codes, client secrets, setup codes, private keys.
@@ -29,7 +29,8 @@ export function rememberSecrets(values: Iterable<string>): void {
   const lines: string[] = [];
   for (const value of values) {
     if (value.includes('://')) throw new Error('an address is remembered by what is secret in it');
-    if (value.length < SHORTEST_SECRET) throw new Error(`a secret of ${value.length} characters can't be searched for`);
+    if (value.length < MIN_SECRET_LENGTH)
+      throw new Error(`a secret of ${value.length} characters can't be searched for`);
     lines.push(`${JSON.stringify(value)}\n`);
   }
   const file = secretsFile();

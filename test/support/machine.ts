@@ -6,9 +6,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
+import { scaleDeadline } from './deadlines.ts';
 import { logFile } from './logs.ts';
-import { type Host, whyNoLan } from './netns.ts';
-import { patient } from './patience.ts';
+import { type Host, lanSkipReason } from './netns.ts';
 
 const run = promisify(execFile);
 
@@ -20,7 +20,7 @@ const HIERARCHIES = [['/sys/fs/cgroup/systemd', '/sys/fs/cgroup/unified'], ['/sy
 const CGROUP = /^latchkey-test-(\d+)-\d+$/;
 
 /** How a command ended inside of a machine. */
-export interface Ran {
+export interface MachineResult {
   readonly status: number;
   readonly stdout: string;
   readonly stderr: string;
@@ -31,8 +31,8 @@ export interface Ran {
  * which takes 40 s.
  * @param tools what the test runs beside it, as absolute paths
  */
-export async function whyNoMachine(tools: readonly string[] = []): Promise<string | null> {
-  const noLan = await whyNoLan([...TOOLS, ...tools]);
+export async function machineSkipReason(tools: readonly string[] = []): Promise<string | null> {
+  const noLan = await lanSkipReason([...TOOLS, ...tools]);
   if (noLan !== null) return noLan;
   if ((await hierarchies()) === null) return 'no cgroups can be made here';
   return debian().then(
@@ -110,7 +110,7 @@ export class Machine implements AsyncDisposable {
   }
 
   /** Runs a line of shell as root. `input` is what it reads; `seconds` is what it takes at the very most on a quiet machine. */
-  async run(command: string, { seconds = 60, input = '' } = {}): Promise<Ran> {
+  async run(command: string, { seconds = 60, input = '' } = {}): Promise<MachineResult> {
     const inside = ['--target', this.#leader, '--mount', '--uts', '--ipc', '--net', '--pid', '--cgroup'];
     const child = spawn('nsenter', [...inside, '/bin/sh', '-c', command], {
       stdio: 'pipe',
@@ -125,7 +125,7 @@ export class Machine implements AsyncDisposable {
     }
     child.stdin.on('error', () => undefined).end(input);
     // All of its group: nsenter has a child.
-    const late = setTimeout(() => process.kill(-(child.pid ?? 0), 'SIGKILL'), patient(seconds * 1000));
+    const late = setTimeout(() => process.kill(-(child.pid ?? 0), 'SIGKILL'), scaleDeadline(seconds * 1000));
     const [status] = (await once(child, 'close')) as [number | null];
     clearTimeout(late);
     if (status === null) throw new Error(`${command}: hung: ${said.stdout}${said.stderr}`);
@@ -183,7 +183,7 @@ export class Machine implements AsyncDisposable {
 
   /** Waits for systemd as another process than before, and then for all that it starts. */
   async #started(before: string | null): Promise<void> {
-    const late = performance.now() + patient(60_000);
+    const late = performance.now() + scaleDeadline(60_000);
     while (performance.now() < late) {
       if (this.#child.exitCode !== null || this.#child.signalCode !== null) break;
       const leader = await this.#find();
@@ -212,7 +212,7 @@ const ENVIRONMENT = { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', HOME: '/root', LANG
 
 /** The folder of the Debian that machines boot. */
 export async function debian(): Promise<string> {
-  const { stdout } = await run(MAKE_DEBIAN, { timeout: patient(120_000) });
+  const { stdout } = await run(MAKE_DEBIAN, { timeout: scaleDeadline(120_000) });
   return stdout.trim();
 }
 

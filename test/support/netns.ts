@@ -4,7 +4,7 @@ import { access } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { patient } from './patience.ts';
+import { scaleDeadline } from './deadlines.ts';
 
 const run = promisify(execFile);
 
@@ -62,7 +62,7 @@ let made = 0;
  * Says why no LAN can be made here, or null where it can. Tests pass it to `ctx.skip`, so that it is seen.
  * @param tools what the test runs beside `ip`, as absolute paths
  */
-export async function whyNoLan(tools: readonly string[] = []): Promise<string | null> {
+export async function lanSkipReason(tools: readonly string[] = []): Promise<string | null> {
   if (process.getuid?.() !== 0) return 'network namespaces need root';
   for (const tool of ['/usr/sbin/ip', ...tools]) {
     const missing = await access(tool, constants.X_OK).then(
@@ -165,8 +165,9 @@ function hostIn(resources: AsyncDisposableStack, namespace: string, cable: Cable
       return process;
     },
     async run(command, args, options = {}) {
-      return (await run('ip', inside(command, args), { timeout: patient(10_000), killSignal: 'SIGKILL', ...options }))
-        .stdout;
+      return (
+        await run('ip', inside(command, args), { timeout: scaleDeadline(10_000), killSignal: 'SIGKILL', ...options })
+      ).stdout;
     },
   };
 }
@@ -187,7 +188,7 @@ function watch(child: ChildProcess, title: string): Process {
         for (const listener of [...listeners]) listener(line);
       });
     }
-    return async <T>(pick: (line: string) => T | undefined, within = patient(10_000)): Promise<T> => {
+    return async <T>(pick: (line: string) => T | undefined, within = scaleDeadline(10_000)): Promise<T> => {
       const { promise, resolve } = Promise.withResolvers<T>();
       const listener = (line: string) => {
         const picked = pick(line);
@@ -224,14 +225,14 @@ function watch(child: ChildProcess, title: string): Process {
     end,
     stop(signal = 'SIGTERM') {
       child.kill(signal);
-      return end(patient(5000));
+      return end(scaleDeadline(5000));
     },
   };
 }
 
 /** Runs commands of ip(8) in one process. */
 async function ip(options: readonly string[], ...commands: readonly string[]): Promise<void> {
-  const running = run('ip', [...options, '-batch', '-'], { timeout: patient(10_000) });
+  const running = run('ip', [...options, '-batch', '-'], { timeout: scaleDeadline(10_000) });
   running.child.stdin?.end(`${commands.join('\n')}\n`);
   await running;
 }

@@ -5,10 +5,10 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface, type Interface } from 'node:readline';
-import { patient } from './patience.ts';
+import { scaleDeadline } from './deadlines.ts';
 
 /** Why nothing can be told to a service manager on this machine; undefined where it can. */
-export const whyNoSystemd = ['/usr/bin/systemd-notify', '/usr/bin/python3'].every((file) => existsSync(file))
+export const systemdSkipReason = ['/usr/bin/systemd-notify', '/usr/bin/python3'].every((file) => existsSync(file))
   ? undefined
   : 'there is no systemd-notify or no python3';
 
@@ -39,16 +39,16 @@ export class NotifySocket implements AsyncDisposable {
     return new NotifySocket(directory, listener, lines, path);
   }
 
-  /** Everything of this name that was told, such as all of `STATUS`. */
-  told(name: string): string[] {
+  /** Everything of this name that was told, such as all of `STATUS_BY_ERROR`. */
+  valuesOf(name: string): string[] {
     return this.messages.flatMap((message) =>
       message.filter((part) => part.startsWith(`${name}=`)).map((part) => part.slice(name.length + 1)),
     );
   }
 
   /** Waits until this was told, and gives no moment away. */
-  async heard(assignment: string): Promise<void> {
-    const late = AbortSignal.timeout(patient(15_000));
+  async waitForAssignment(assignment: string): Promise<void> {
+    const late = AbortSignal.timeout(scaleDeadline(15_000));
     while (!this.messages.some((message) => message.includes(assignment))) {
       await once(this.#lines, 'line', { signal: late }).catch((cause) => {
         throw new Error(`${assignment} was not told`, { cause });

@@ -1,10 +1,10 @@
 import { Agent, request } from 'undici';
-import { FORM } from '../../src/system/http/form.ts';
+import { FORM_MEDIA_TYPE } from '../../src/system/http/form.ts';
 import type { HubProcess } from './hub-process.ts';
 import { rememberSecrets } from './logs.ts';
 
 /** An answer of the hub's pages. */
-export interface Seen {
+export interface PageResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly text: string;
@@ -40,24 +40,28 @@ export class PageVisitor implements AsyncDisposable {
     return visitor;
   }
 
-  get(path: string, headers: Record<string, string> = {}): Promise<Seen> {
+  get(path: string, headers: Record<string, string> = {}): Promise<PageResponse> {
     return this.send('GET', path, headers);
   }
 
   /** Sends a form as the hub's own page does. @param form encoded already where it is a text */
-  post(path: string, form: Record<string, string> | string, headers: Record<string, string> = {}): Promise<Seen> {
+  post(
+    path: string,
+    form: Record<string, string> | string,
+    headers: Record<string, string> = {},
+  ): Promise<PageResponse> {
     const body = typeof form === 'string' ? form : new URLSearchParams(form).toString();
-    const own = { origin: this.origin, 'sec-fetch-site': 'same-origin', 'content-type': FORM };
+    const own = { origin: this.origin, 'sec-fetch-site': 'same-origin', 'content-type': FORM_MEDIA_TYPE };
     return this.send('POST', path, { ...own, ...headers }, body);
   }
 
   /** Signs in with a setup code; the cookie is kept. */
-  async signIn(code: string, next?: string): Promise<Seen> {
+  async signIn(code: string, next?: string): Promise<PageResponse> {
     return this.#keep(await this.post('/sign-in', { code, ...(next !== undefined && { next }) }));
   }
 
   /** Opens a one-time address; the cookie is kept. */
-  async follow(address: string, headers: Record<string, string> = {}): Promise<Seen> {
+  async follow(address: string, headers: Record<string, string> = {}): Promise<PageResponse> {
     return this.#keep(await this.get(new URL(address).pathname, headers));
   }
 
@@ -80,7 +84,7 @@ export class PageVisitor implements AsyncDisposable {
     path: string,
     headers: Record<string, string>,
     body?: string,
-  ): Promise<Seen> {
+  ): Promise<PageResponse> {
     const cookies = [this.cookie, this.browserCookie].filter((cookie) => cookie !== null);
     const answer = await request(this.origin + path, {
       method,
@@ -91,7 +95,7 @@ export class PageVisitor implements AsyncDisposable {
     return { status: answer.statusCode, headers: answer.headers, text: await answer.body.text() };
   }
 
-  #keep(seen: Seen): Seen {
+  #keep(seen: PageResponse): PageResponse {
     for (const line of [seen.headers['set-cookie'] ?? []].flat()) {
       const cookie = line.split(';')[0] ?? '';
       if (cookie.startsWith('__Host-latchkey-known=')) this.browserCookie = cookie;

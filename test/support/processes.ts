@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 const TICKS = 100;
 
 /** Whether a process runs; one that has ended and that nobody waits for does not. */
-export function lives(pid: number): boolean {
+export function isRunning(pid: number): boolean {
   try {
     return !/\) Z/.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
   } catch {

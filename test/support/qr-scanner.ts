@@ -6,12 +6,12 @@ import { join } from 'node:path';
 const ZBARIMG = '/usr/bin/zbarimg';
 
 /** Says why no QR code can be read here, or null where one can. */
-export function whyNoScanner(): string | null {
+export function qrScannerSkipReason(): string | null {
   return existsSync(ZBARIMG) ? null : `${ZBARIMG} is missing`;
 }
 
 /** What a scanner reads in a picture. @param picture as PNG @throws where there is no code in it */
-export function scan(picture: Buffer): string {
+export function scanQrCode(picture: Buffer): string {
   const folder = mkdtempSync(join(tmpdir(), 'lk-scan-'));
   try {
     const file = join(folder, 'picture.png');

@@ -68,7 +68,7 @@ export async function startRawServer(
 }
 
 /** A whole answer in the form of HTTP/1.1. */
-export function answerOf(status: number, body: string, headers: Record<string, string> = {}): string {
+export function httpResponse(status: number, body: string, headers: Record<string, string> = {}): string {
   const all = { 'content-type': 'application/json', 'content-length': String(Buffer.byteLength(body)), ...headers };
   const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`);
   return `HTTP/1.1 ${status} Whatever\r\n${lines.join('')}\r\n${body}`;

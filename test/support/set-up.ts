@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, beforeEach } from 'vitest';
 
 /** Says what tests need and this machine lacks; null if it has everything. */
-type WhyNot = () => string | null | Promise<string | null>;
+type SkipReason = () => string | null | Promise<string | null>;
 
 /** Skips the tests of this file or group where something that they need is missing. */
-export function needs(whyNot: WhyNot): void {
+export function skipIfUnavailable(whyNot: SkipReason): void {
   beforeEach(async (ctx) => {
     const reason = await whyNot();
     if (reason !== null) ctx.skip(reason);
@@ -13,7 +13,7 @@ export function needs(whyNot: WhyNot): void {
 
 interface SetUpOptions {
   /** Where it gives a reason, nothing is set up and the tests are skipped. */
-  readonly whyNot?: WhyNot;
+  readonly skipReason?: SkipReason;
   /** For `make`, in ms; default: that of every hook. */
   readonly timeout?: number;
 }
@@ -25,7 +25,7 @@ interface SetUpOptions {
  */
 export function setUpOnce(
   make: (parts: AsyncDisposableStack) => Promise<void>,
-  { whyNot = () => null, timeout }: SetUpOptions = {},
+  { skipReason: whyNot = () => null, timeout }: SetUpOptions = {},
 ): AsyncDisposableStack {
   const parts = new AsyncDisposableStack();
   let reason: string | null = null;
@@ -34,6 +34,6 @@ export function setUpOnce(
     if (reason === null) await make(parts);
   }, timeout);
   afterAll(() => parts.disposeAsync());
-  needs(() => reason);
+  skipIfUnavailable(() => reason);
   return parts;
 }

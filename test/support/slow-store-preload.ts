@@ -3,16 +3,16 @@ import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { MAIN } from './program.ts';
 import { SeededRandom } from './seeded-random.ts';
-import { SLOWEST_WRITE, storeSeed, WRITES } from './slow-store.ts';
+import { MAX_WRITE_DELAY_MS, STORE_WRITES, storeSeed } from './slow-store.ts';
 
 if (process.argv.includes('serve')) {
   // The very module that the daemon will use.
   const { SqliteStore } = await import(join(dirname(MAIN), 'store/sqlite-store.js'));
   const dice = new SeededRandom(storeSeed());
-  for (const name of WRITES) {
+  for (const name of STORE_WRITES) {
     const write = SqliteStore.prototype[name];
     SqliteStore.prototype[name] = async function (...args: unknown[]) {
-      await sleep(dice.whole(0, SLOWEST_WRITE));
+      await sleep(dice.whole(0, MAX_WRITE_DELAY_MS));
       return write.apply(this, args);
     };
   }

@@ -1,21 +1,21 @@
 import type { Store } from '../../src/core/store.ts';
 
 /** How long a write takes at the most, in ms: a worn card is as slow. */
-export const SLOWEST_WRITE = 300;
+export const MAX_WRITE_DELAY_MS = 300;
 
 /** What writes. */
-export const WRITES: ReadonlySet<string> = new Set<keyof Store>([
+export const STORE_WRITES: ReadonlySet<string> = new Set<keyof Store>([
   'saveSetting',
   'addAppliance',
-  'changeAppliance',
+  'updateAppliance',
   'removeAppliance',
   'beginAttempt',
   'endAttempt',
-  'distrust',
+  'markTokenRejected',
   'replaceGrant',
   'forgetGrant',
   'savePairing',
-  'concludePairing',
+  'completePairing',
   'saveSession',
   'endSession',
   'saveInvite',
@@ -40,12 +40,12 @@ export function slowStoreEnv(options = ''): Readonly<Record<string, string>> {
 }
 
 /** The same store, each write of which begins only when the promise that `wait` gives has ended. */
-export function slowWrites<S extends Store>(store: S, wait: () => Promise<void>): S {
+export function delayWrites<S extends Store>(store: S, wait: () => Promise<void>): S {
   return new Proxy(store, {
     get: (object, name) => {
       const member: unknown = Reflect.get(object, name, object);
       if (typeof member !== 'function') return member;
-      if (!WRITES.has(String(name))) return member.bind(object);
+      if (!STORE_WRITES.has(String(name))) return member.bind(object);
       return async (...args: unknown[]) => {
         await wait();
         return Reflect.apply(member, object, args);

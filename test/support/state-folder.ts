@@ -12,7 +12,7 @@ export function stateFolder(parent = tmpdir()): Disposable & { readonly path: st
  * The same in memory, for what writes a store often: a write that waits for no disk takes the processor less too. What only
  * the disk makes last is lost with power alone, which these tests do not cut.
  */
-export function stateInMemory(): Disposable & { readonly path: string } {
+export function memoryStateFolder(): Disposable & { readonly path: string } {
   return stateFolder(memory());
 }
 

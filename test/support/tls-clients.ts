@@ -103,7 +103,7 @@ int main(int count, char **args) {
  * The clients that this machine has what they need for, by name. Those that are compiled are kept in a folder.
  * @param folder an empty one
  */
-export async function tlsClients(folder: string): Promise<ReadonlyMap<string, TlsClient>> {
+export async function availableTlsClients(folder: string): Promise<ReadonlyMap<string, TlsClient>> {
   const clients = new Map<string, TlsClient>();
   clients.set('Node', async (port, ca, servername) => {
     const socket = connect({ host: '127.0.0.1', port, ca: readFileSync(ca), servername });

@@ -3,7 +3,7 @@ import { createRequire } from 'node:module';
 import type { Page } from 'playwright-core';
 import { expect } from 'vitest';
 import type { Visit } from './browser.ts';
-import { LONG } from './long.ts';
+import { IS_LONG_FORM } from './long.ts';
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
@@ -18,10 +18,10 @@ export async function expectUsable(visit: Visit, name: string, allowed: readonly
   // axe runs in the page, with timers.
   const violations = scripts ? await axeViolations(page) : [];
   const found = [
-    ...(await flaws(page)),
+    ...(await findUsabilityProblems(page)),
     ...violations.filter((one) => !allowed.some((rule) => one.startsWith(`${rule}:`))),
   ];
-  await visit.picture(name, LONG || found.length > 0);
+  await visit.takeScreenshot(name, IS_LONG_FORM || found.length > 0);
   expect(found, name).toEqual([]);
 }
 
@@ -37,7 +37,7 @@ async function axeViolations(page: Page): Promise<string[]> {
 }
 
 /** What makes a page hard to use; every line names one thing. */
-export function flaws(page: Page): Promise<string[]> {
+export function findUsabilityProblems(page: Page): Promise<string[]> {
   return page.evaluate(() => {
     const found: string[] = [];
     const name = (element: Element) => `${element.tagName.toLowerCase()} "${element.textContent?.trim().slice(0, 40)}"`;

@@ -14,7 +14,7 @@ class Machine {
       return Math.floor(this.#uptime / 10) * 10;
     },
     wall: () => Math.floor(this.#wall),
-    timers: () => this.#timers,
+    monotonic: () => this.#timers,
   });
 
   runs(ms: number): void {

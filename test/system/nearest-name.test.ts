@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { didYouMean } from '../../src/system/nearest-name.ts';
+import { didYouMean } from '../../src/system/did-you-mean.ts';
 
 const NAMES = ['host', 'port', 'frontendPort', 'tls', 'tokenLifetime', 'refreshLifetime', 'on_start', 'scope'];
 

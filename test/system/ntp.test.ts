@@ -1,7 +1,7 @@
 import { readFileSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { ntpWatch } from '../../src/system/ntp.ts';
+import { createNtpCheck } from '../../src/system/ntp.ts';
 import { stateFolder } from '../support/state-folder.ts';
 
 const NOON = Date.UTC(2031, 4, 5, 12);
@@ -24,18 +24,18 @@ function touched(folder: string, at: number): string {
 
 test("systemd-timesyncd's word counts when it is of this boot, by a clock that may have said 1970 before", async () => {
   using folder = stateFolder();
-  const ask = (at: number) => ntpWatch(touched(folder.path, at), '/nonexistent')(now);
+  const ask = (at: number) => createNtpCheck(touched(folder.path, at), '/nonexistent')(now);
   expect(await ask(NOON - 10_000)).toBe(true);
   expect(await ask(NOON - 59 * 60_000)).toBe(true);
   expect(await ask(NOON - 2 * HOUR)).toBe(false);
   expect(await ask(NOON + HOUR)).toBe(false);
-  expect(await ntpWatch(join(folder.path, 'absent'), '/nonexistent')(now)).toBe(false);
+  expect(await createNtpCheck(join(folder.path, 'absent'), '/nonexistent')(now)).toBe(false);
 });
 
 test('a clock before the time of this program is not right, whoever says so', async () => {
   using folder = stateFolder();
   const file = touched(folder.path, 60_000);
-  expect(await ntpWatch(file, '/bin/true')({ boot: 'b', uptime: HOUR, wall: 120_000 })).toBe(false);
+  expect(await createNtpCheck(file, '/bin/true')({ boot: 'b', uptime: HOUR, wall: 120_000 })).toBe(false);
 });
 
 test("the kernel's word is asked for after a minute, then after twice as long each time, and every ten minutes at last", async () => {
@@ -44,7 +44,7 @@ test("the kernel's word is asked for after a minute, then after twice as long ea
   const program = join(folder.path, 'timedatectl');
   writeFileSync(program, `#!/bin/sh\necho asked >>${said}.log\ncat ${said}\n`, { mode: 0o755 });
   writeFileSync(said, 'no\n');
-  const ask = ntpWatch(join(folder.path, 'absent'), program);
+  const ask = createNtpCheck(join(folder.path, 'absent'), program);
   const asked: number[] = [];
   for (let minutes = 0, times = 0; minutes <= 36; minutes += 1) {
     expect(await ask(after(minutes))).toBe(false);
@@ -62,7 +62,7 @@ test("the kernel's word is asked for at once where the clock was set", async () 
   using folder = stateFolder();
   const program = join(folder.path, 'timedatectl');
   writeFileSync(program, '#!/bin/sh\necho no\n', { mode: 0o755 });
-  const ask = ntpWatch(join(folder.path, 'absent'), program);
+  const ask = createNtpCheck(join(folder.path, 'absent'), program);
   expect(await ask(now)).toBe(false);
   writeFileSync(program, '#!/bin/sh\necho yes\n');
   expect(await ask(after(0.1))).toBe(false);

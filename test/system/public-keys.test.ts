@@ -1,6 +1,6 @@
 import { generateKeyPairSync, type JsonWebKey } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { readPublicKeys } from '../../src/system/public-keys.ts';
+import { parseJwkSet } from '../../src/system/jwk-set.ts';
 
 interface Pair {
   readonly publicKey: JsonWebKey;
@@ -16,8 +16,8 @@ const ed25519 = generateKeyPairSync('ed25519', encoding) as unknown as Pair;
 const rsa2048 = rsa(2048);
 
 const why = (value: unknown) => {
-  const read = readPublicKeys(value);
-  return read.kind === 'unusable' ? read.why : 'usable';
+  const read = parseJwkSet(value);
+  return read.kind === 'unusable' ? read.reason : 'usable';
 };
 const whyKey = (key: unknown) => why({ keys: [key] });
 
@@ -27,18 +27,18 @@ describe('a JWK Set', () => {
     ['Ed25519', ed25519.publicKey],
     ['RSA', rsa2048.publicKey],
   ] as const)('of a public %s key is taken as it is', ([, key]) => {
-    expect(readPublicKeys({ keys: [key] })).toEqual({ kind: 'keys', keys: [key] });
+    expect(parseJwkSet({ keys: [key] })).toEqual({ kind: 'keys', keys: [key] });
   });
 
   it('keeps of a key what makes it, its alg and its kid, and nothing else', () => {
     const key = { ...p256.publicKey, alg: 'ES256', kid: 'one', use: 'sig', key_ops: ['verify'], x5c: ['…'], more: {} };
     const kept = { ...p256.publicKey, alg: 'ES256', kid: 'one' };
-    expect(readPublicKeys({ keys: [key], more: 1 })).toEqual({ kind: 'keys', keys: [kept] });
+    expect(parseJwkSet({ keys: [key], more: 1 })).toEqual({ kind: 'keys', keys: [kept] });
   });
 
   it('may hold five keys', () => {
     const five = [p256, ed25519, rsa2048, p256, ed25519].map(({ publicKey }) => publicKey);
-    expect(readPublicKeys({ keys: five })).toMatchObject({ kind: 'keys' });
+    expect(parseJwkSet({ keys: five })).toMatchObject({ kind: 'keys' });
     expect(why({ keys: [...five, p256.publicKey] })).toMatch(/6 keys: send at most 5/);
   });
 

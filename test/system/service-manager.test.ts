@@ -1,10 +1,10 @@
 import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { ServiceManager } from '../../src/system/service-manager.ts';
+import { SystemdNotifier } from '../../src/system/systemd-notifier.ts';
 import { FakeTime } from '../support/fake-time.ts';
 import { eventually } from '../support/hub-process.ts';
-import { NotifySocket, whyNoSystemd } from '../support/notify-socket.ts';
+import { NotifySocket, systemdSkipReason } from '../support/notify-socket.ts';
 import { stateFolder } from '../support/state-folder.ts';
 
 /** A program in place of systemd-notify. */
@@ -16,16 +16,16 @@ function program(folder: string, script: string): string {
 }
 
 describe('what is told to systemd', () => {
-  test.skipIf(whyNoSystemd)('comes in order, and of many status lines the newest', async () => {
+  test.skipIf(systemdSkipReason)('comes in order, and of many status lines the newest', async () => {
     await using socket = await NotifySocket.listen();
-    const service = new ServiceManager({ env: { NOTIFY_SOCKET: socket.path } });
+    const service = new SystemdNotifier({ env: { NOTIFY_SOCKET: socket.path } });
     service.ready('up');
     for (let i = 1; i <= 50; i++) service.status(`line ${i}`);
     for (let i = 1; i <= 50; i++) service.feedWatchdog();
     service.reloading();
     service.ready('two\nlines');
     service.stopping();
-    await socket.heard('STOPPING=1');
+    await socket.waitForAssignment('STOPPING=1');
     expect(socket.messages).toEqual([
       ['READY=1', 'STATUS=up'],
       ['STATUS=line 50'],
@@ -34,22 +34,22 @@ describe('what is told to systemd', () => {
       ['READY=1', 'STATUS=two lines'],
       ['STOPPING=1', 'STATUS=Stopping'],
     ]);
-    const [monotonic] = socket.told('MONOTONIC_USEC').map(Number);
+    const [monotonic] = socket.valuesOf('MONOTONIC_USEC').map(Number);
     expect(Math.abs(Number(process.hrtime.bigint() / 1000n) - (monotonic ?? 0))).toBeLessThan(60_000_000);
   });
 
   test('is nothing where nobody listens', async () => {
     using folder = stateFolder();
     const said = join(folder.path, 'said');
-    const service = new ServiceManager({ env: {}, program: program(folder.path, `touch ${said}`) });
+    const service = new SystemdNotifier({ env: {}, program: program(folder.path, `touch ${said}`) });
     service.ready('up');
     await new Promise((resolve) => setTimeout(resolve, 200));
-    expect({ listens: service.listens, said: existsSync(said) }).toEqual({ listens: false, said: false });
+    expect({ listens: service.isAvailable, said: existsSync(said) }).toEqual({ listens: false, said: false });
   });
 
   test('comes from nobody else: the programs that the daemon runs know no socket', () => {
     const env: NodeJS.ProcessEnv = { NOTIFY_SOCKET: '/run/systemd/notify', PATH: '/usr/bin' };
-    expect(new ServiceManager({ env }).listens).toBe(true);
+    expect(new SystemdNotifier({ env }).isAvailable).toBe(true);
     expect(env).toEqual({ PATH: '/usr/bin' });
   });
 
@@ -60,7 +60,7 @@ describe('what is told to systemd', () => {
   ])('is lost where the program %s, and harms nobody', async (_, make) => {
     using folder = stateFolder();
     const path = make(folder.path);
-    const service = new ServiceManager({ env: { NOTIFY_SOCKET: '/nowhere' }, program: path });
+    const service = new SystemdNotifier({ env: { NOTIFY_SOCKET: '/nowhere' }, program: path });
     service.ready('up');
     service.stopping();
     await new Promise((resolve) => setTimeout(resolve, 500));
@@ -72,7 +72,7 @@ describe('what is told to systemd', () => {
     const time = new FakeTime();
     const path = program(folder.path, 'echo "$@" >>"$0.said"; case $1 in READY=1) exec sleep 30;; esac');
     const said = () => (existsSync(`${path}.said`) ? readFileSync(`${path}.said`, 'utf8') : '');
-    const service = new ServiceManager({ env: { NOTIFY_SOCKET: '/nowhere' }, program: path, timers: time });
+    const service = new SystemdNotifier({ env: { NOTIFY_SOCKET: '/nowhere' }, program: path, timers: time });
     service.ready('up');
     service.stopping();
     await eventually(async () => said().includes('READY=1'));
@@ -89,6 +89,6 @@ test.each([
   [{ WATCHDOG_USEC: 'often' }, null],
   [{}, null],
 ])('the watchdog of %j is %s', (env, watchdog) => {
-  expect(new ServiceManager({ env: { NOTIFY_SOCKET: '/nowhere', ...env } }).watchdog).toBe(watchdog);
-  expect(new ServiceManager({ env }).watchdog).toBe(null);
+  expect(new SystemdNotifier({ env: { NOTIFY_SOCKET: '/nowhere', ...env } }).watchdogInterval).toBe(watchdog);
+  expect(new SystemdNotifier({ env }).watchdogInterval).toBe(null);
 });

@@ -1,50 +1,50 @@
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { createProgram } from '../../src/cli/program.ts';
-import { type Typing, typedCommands, typing } from '../../src/system/typed-commands.ts';
-import { root, run } from '../project/checkout.ts';
+import { type CommandInvocation, detectInvocation, rewriteCommands } from '../../src/system/command-invocation.ts';
+import { root, runCommand } from '../project/checkout.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
 import { PageVisitor } from '../support/page-visitor.ts';
 import { startPortal } from '../support/portal.ts';
 
-const CHECKOUT: Typing = { program: './scripts/latchkey', bySudo: false };
-const BY_SUDO: Typing = { program: 'latchkey', bySudo: true };
+const CHECKOUT: CommandInvocation = { program: './scripts/latchkey', usesSudo: false };
+const BY_SUDO: CommandInvocation = { program: 'latchkey', usesSudo: true };
 
 test('commands are typed as the program was started, and with sudo for root’s hub and a service of the machine', () => {
-  expect(typing({}, true)).toEqual({ program: 'latchkey', bySudo: false });
-  expect(typing({ LATCHKEY_PROGRAM: './scripts/latchkey' }, false)).toEqual(CHECKOUT);
-  expect(typing({ SUDO_UID: '1000' }, true)).toEqual(BY_SUDO);
-  expect(typing({ SUDO_UID: '1000' }, false).bySudo).toBe(false);
-  expect(typing({ RUNTIME_DIRECTORY: '/run/latchkey' }, false)).toEqual(BY_SUDO);
-  expect(typing({ RUNTIME_DIRECTORY: '/run/user/1000/latchkey' }, false).bySudo).toBe(false);
+  expect(detectInvocation({}, true)).toEqual({ program: 'latchkey', usesSudo: false });
+  expect(detectInvocation({ LATCHKEY_PROGRAM: './scripts/latchkey' }, false)).toEqual(CHECKOUT);
+  expect(detectInvocation({ SUDO_UID: '1000' }, true)).toEqual(BY_SUDO);
+  expect(detectInvocation({ SUDO_UID: '1000' }, false).usesSudo).toBe(false);
+  expect(detectInvocation({ RUNTIME_DIRECTORY: '/run/latchkey' }, false)).toEqual(BY_SUDO);
+  expect(detectInvocation({ RUNTIME_DIRECTORY: '/run/user/1000/latchkey' }, false).usesSudo).toBe(false);
 });
 
 describe('in a text for people', () => {
   test.each(createProgram().commands.map((command) => command.name()))(
     'latchkey %s is what its reader types',
     (name) => {
-      expect(typedCommands(`run "latchkey ${name}"`, CHECKOUT)).toBe(`run "./scripts/latchkey ${name}"`);
+      expect(rewriteCommands(`run "latchkey ${name}"`, CHECKOUT)).toBe(`run "./scripts/latchkey ${name}"`);
     },
   );
 
   test('sudo goes before the commands of a hub, and not before others', () => {
     const text = 'latchkey pair a: "latchkey status", else “latchkey serve --test-mode”, "latchkey --help"';
     const typed = 'sudo latchkey pair a: "sudo latchkey status", else “latchkey serve --test-mode”, "latchkey --help"';
-    expect(typedCommands(text, BY_SUDO)).toBe(typed);
+    expect(rewriteCommands(text, BY_SUDO)).toBe(typed);
   });
 
   test('sudo is written once, and left out if the reader has a hub of their own; only doctor is asked as root', () => {
-    expect(typedCommands('"sudo latchkey reload"', BY_SUDO)).toBe('"sudo latchkey reload"');
-    expect(typedCommands('"sudo latchkey reload"', CHECKOUT)).toBe('"./scripts/latchkey reload"');
-    expect(typedCommands('"sudo latchkey doctor"', CHECKOUT)).toBe('"sudo ./scripts/latchkey doctor"');
-    expect(typedCommands(typedCommands('latchkey pair a', BY_SUDO), BY_SUDO)).toBe('sudo latchkey pair a');
-    expect(typedCommands(typedCommands('latchkey pair a', CHECKOUT), CHECKOUT)).toBe('./scripts/latchkey pair a');
+    expect(rewriteCommands('"sudo latchkey reload"', BY_SUDO)).toBe('"sudo latchkey reload"');
+    expect(rewriteCommands('"sudo latchkey reload"', CHECKOUT)).toBe('"./scripts/latchkey reload"');
+    expect(rewriteCommands('"sudo latchkey doctor"', CHECKOUT)).toBe('"sudo ./scripts/latchkey doctor"');
+    expect(rewriteCommands(rewriteCommands('latchkey pair a', BY_SUDO), BY_SUDO)).toBe('sudo latchkey pair a');
+    expect(rewriteCommands(rewriteCommands('latchkey pair a', CHECKOUT), CHECKOUT)).toBe('./scripts/latchkey pair a');
   });
 
   test('whatever else has the name in it stays', () => {
     const text =
       'latchkey: /usr/bin/latchkey status, sudo systemctl start latchkey, my-latchkey pair, latchkey statuses';
-    expect(typedCommands(text, { program: 'x', bySudo: true })).toBe(text);
+    expect(rewriteCommands(text, { program: 'x', usesSudo: true })).toBe(text);
   });
 });
 
@@ -68,8 +68,8 @@ test('a hub that was started from a checkout names commands so in its log, on it
 
 test('./scripts/latchkey names commands as it was typed', async () => {
   const env = { ...process.env, LATCHKEY_HUB_CONTROL_SOCKET: '/nowhere/control.sock', LATCHKEY_CONFIG: '/dev/null' };
-  const typed = await run('./scripts/latchkey', ['status'], { env });
+  const typed = await runCommand('./scripts/latchkey', ['status'], { env });
   expect(typed).toMatchObject({ status: 1, stderr: expect.stringContaining('else "./scripts/latchkey serve"') });
-  const elsewhere = await run('../../scripts/latchkey', ['status'], { env, cwd: join(root, 'test/system') });
+  const elsewhere = await runCommand('../../scripts/latchkey', ['status'], { env, cwd: join(root, 'test/system') });
   expect(elsewhere.stderr).toContain('else "../../scripts/latchkey serve"');
 });

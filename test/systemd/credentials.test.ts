@@ -3,14 +3,14 @@ import { existsSync } from 'node:fs';
 import { mkdir, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { readOwnCertificate } from '../../src/certificates/own-certificate.ts';
+import { readCustomCertificate } from '../../src/certificates/custom-certificate.ts';
 import { createAuthority, issueLeaf } from '../../src/system/x509/issuing.ts';
 import { logIn, pairFleet } from '../reliability/fleet.ts';
 import { HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { startPortal } from '../support/portal.ts';
 import { stateFolder } from '../support/state-folder.ts';
-import { supervise, superviseUntilUp } from './supervised.ts';
+import { supervise, superviseUntilReady } from './supervised.ts';
 
 test.each(['', 'secrets_'])('secrets come as credentials, which systemd calls %j and the name', async (prefix) => {
   await using emulator = await startPortal();
@@ -23,7 +23,7 @@ test.each(['', 'secrets_'])('secrets come as credentials, which systemd calls %j
   await writeFile(join(credentials, `${prefix}store.key`), `${key}\n`);
   const env = { CREDENTIALS_DIRECTORY: credentials };
   {
-    await using daemon = await superviseUntilUp(hub, '', { env });
+    await using daemon = await superviseUntilReady(hub, '', { env });
     await pairFleet(hub, emulator, ['wallbox']);
     daemon.child.kill('SIGTERM');
     await daemon.ended;
@@ -43,7 +43,7 @@ test("a secret of the unit's directory that the portal does not accept is named 
   const credentials = join(hub.directory, 'credentials');
   await mkdir(credentials);
   await rename(join(hub.directory, 'portal.secret'), join(credentials, 'secrets_portal.secret'));
-  await using daemon = await superviseUntilUp(hub, '', { env: { CREDENTIALS_DIRECTORY: credentials } });
+  await using daemon = await superviseUntilReady(hub, '', { env: { CREDENTIALS_DIRECTORY: credentials } });
   await hub.addAppliance('wallbox', 'Monitoring');
   await logIn(emulator, await hub.beginPairing('wallbox'));
   const { pairing_failed: failed } = await hub.until('wallbox', (status) => status.pairing_failed !== undefined);
@@ -59,6 +59,8 @@ test.each(['', 'secrets_'])("the user's own certificate and its key too, as %j a
   await writeFile(join(folder.path, `${prefix}hub.pem`), certificate);
   await writeFile(join(folder.path, `${prefix}hub.key`), key);
   const files = { certificate: 'hub.pem', key: 'hub.key', directory: '/nowhere', credentials: folder.path };
-  expect((await readOwnCertificate(files)).names).toEqual(['hub.example']);
-  await expect(readOwnCertificate({ ...files, certificate: 'other.pem' })).rejects.toThrow('/etc/latchkey/credentials');
+  expect((await readCustomCertificate(files)).names).toEqual(['hub.example']);
+  await expect(readCustomCertificate({ ...files, certificate: 'other.pem' })).rejects.toThrow(
+    '/etc/latchkey/credentials',
+  );
 });

@@ -5,11 +5,11 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { eventually, HubProcess } from '../support/hub-process.ts';
-import { NotifySocket, whyNoSystemd } from '../support/notify-socket.ts';
+import { NotifySocket, systemdSkipReason } from '../support/notify-socket.ts';
 import { startPortal } from '../support/portal.ts';
 import { supervise } from './supervised.ts';
 
-describe.skipIf(whyNoSystemd)('a daemon under systemd', () => {
+describe.skipIf(systemdSkipReason)('a daemon under systemd', () => {
   test('says when it is up, how it stands, that it lives and that it goes, and nothing else', async () => {
     await using socket = await NotifySocket.listen();
     await using emulator = await startPortal();
@@ -17,29 +17,29 @@ describe.skipIf(whyNoSystemd)('a daemon under systemd', () => {
     const cache = mkdtempSync(join(tmpdir(), 'latchkey-cache-'));
     const env = { WATCHDOG_USEC: '1500000', CACHE_DIRECTORY: cache };
     await using daemon = supervise(hub, socket.path, { env });
-    await socket.heard('READY=1');
-    expect(socket.told('STATUS')).toEqual(['no appliances yet']);
+    await socket.waitForAssignment('READY=1');
+    expect(socket.valuesOf('STATUS')).toEqual(['no appliances yet']);
     // Kept from the start on: most hubs end by a power cut.
     expect(readdirSync(cache)).not.toEqual([]);
     await hub.addAppliance('wallbox', 'Monitoring');
-    await socket.heard('STATUS=1 unpaired');
+    await socket.waitForAssignment('STATUS=1 unpaired');
     await hub.pair('wallbox', emulator);
-    await socket.heard('STATUS=1 active');
+    await socket.waitForAssignment('STATUS=1 active');
     // Soon after each change, and not when it is looked anyway: meanwhile its watchdog would be fed twenty times for each.
-    const earlier = socket.told('WATCHDOG').length;
+    const earlier = socket.valuesOf('WATCHDOG').length;
     for (const line of ['1 unpaired', '1 active', '1 unpaired', '1 active']) {
-      const before = socket.told('STATUS').length;
+      const before = socket.valuesOf('STATUS').length;
       if (line === '1 active') await hub.pair('wallbox', emulator);
       else await hub.ask((control) => control.unpair('wallbox'));
-      await eventually(async () => socket.told('STATUS').slice(before).includes(line));
+      await eventually(async () => socket.valuesOf('STATUS').slice(before).includes(line));
     }
-    expect(socket.told('WATCHDOG').length - earlier).toBeLessThan(40);
-    const fed = socket.told('WATCHDOG').length;
-    await eventually(async () => socket.told('WATCHDOG').length >= fed + 3);
+    expect(socket.valuesOf('WATCHDOG').length - earlier).toBeLessThan(40);
+    const fed = socket.valuesOf('WATCHDOG').length;
+    await eventually(async () => socket.valuesOf('WATCHDOG').length >= fed + 3);
 
     daemon.child.kill('SIGTERM');
     expect(await daemon.ended).toEqual({ status: 0, signal: null });
-    await socket.heard('STOPPING=1');
+    await socket.waitForAssignment('STOPPING=1');
     expect(new Set(socket.messages.flat().map((part) => part.split('=')[0]))).toEqual(
       new Set(['READY', 'STATUS', 'WATCHDOG', 'STOPPING']),
     );
@@ -58,8 +58,8 @@ describe.skipIf(whyNoSystemd)('a daemon under systemd', () => {
       env: { WATCHDOG_USEC: '1500000' },
       onSignal: `process.stderr.write('${blocking}');while(!${isOver})${wait}`,
     });
-    await socket.heard('WATCHDOG=1');
-    await socket.heard('READY=1');
+    await socket.waitForAssignment('WATCHDOG=1');
+    await socket.waitForAssignment('READY=1');
     daemon.child.kill('SIGUSR2');
     await eventually(async () => daemon.events().some(({ event }) => event === 'blocking'));
     // What was under way when it stopped comes yet.
@@ -82,9 +82,9 @@ describe.skipIf(whyNoSystemd)('a daemon under systemd', () => {
     await using emulator = await startPortal();
     await using hub = await HubProcess.prepare({ emulator });
     await using daemon = supervise(hub, socket.path, { within: ['/usr/bin/prlimit', '--nofile=50:50'] });
-    await socket.heard('READY=1');
+    await socket.waitForAssignment('READY=1');
     await hub.addAppliance('wallbox');
-    await socket.heard('STATUS=1 unpaired');
+    await socket.waitForAssignment('STATUS=1 unpaired');
     const connections = Array.from({ length: 100 }, () => connect(hub.httpsPort, '127.0.0.1').on('error', () => {}));
     // Longer than it takes until it is looked whether the status line is another one.
     await sleep(4000);
@@ -97,7 +97,7 @@ describe.skipIf(whyNoSystemd)('a daemon under systemd', () => {
       ),
     );
     await hub.addAppliance('fan');
-    await socket.heard('STATUS=2 unpaired');
+    await socket.waitForAssignment('STATUS=2 unpaired');
     daemon.child.kill('SIGTERM');
     expect(await daemon.ended).toEqual({ status: 0, signal: null });
   });

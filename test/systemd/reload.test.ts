@@ -5,15 +5,15 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { exportJWK, generateKeyPair, SignJWT } from 'jose';
 import { Agent, request } from 'undici';
 import { describe, expect, test } from 'vitest';
-import { HubClient } from '../lan/wire.ts';
-import { codeSends, logIn, pairFleet, refreshSends, startRefresh } from '../reliability/fleet.ts';
+import { HubClient } from '../lan/hub-client.ts';
+import { countCodeSends, countRefreshSends, logIn, pairFleet, startRefresh } from '../reliability/fleet.ts';
 import { SmallDisk } from '../reliability/small-disk.ts';
-import { startHeldPortal } from '../support/held-portal.ts';
-import { eventually, HubProcess, stateOf } from '../support/hub-process.ts';
-import { NotifySocket, whyNoSystemd } from '../support/notify-socket.ts';
+import { eventually, HubProcess, stateParameterOf } from '../support/hub-process.ts';
+import { NotifySocket, systemdSkipReason } from '../support/notify-socket.ts';
+import { startPausablePortal } from '../support/pausable-portal.ts';
 import { startPortal } from '../support/portal.ts';
 import { MAIN } from '../support/program.ts';
-import { type Supervised, type SupervisedOptions, supervise, superviseUntilUp } from './supervised.ts';
+import { type SupervisedDaemon, type SupervisedOptions, supervise, superviseUntilReady } from './supervised.ts';
 
 /** Changes the configuration's text. */
 async function change(hub: HubProcess, from: string | RegExp, to: string): Promise<void> {
@@ -24,15 +24,15 @@ async function change(hub: HubProcess, from: string | RegExp, to: string): Promi
   await writeFile(file, changed);
 }
 
-function count(daemon: Supervised, wanted: string): number {
+function count(daemon: SupervisedDaemon, wanted: string): number {
   return daemon.events().filter(({ event }) => event === wanted).length;
 }
 
-function started(hub: HubProcess, notify = '', options: SupervisedOptions = {}): Promise<Supervised> {
-  return superviseUntilUp(hub, notify, { slowStore: true, ...options });
+function started(hub: HubProcess, notify = '', options: SupervisedOptions = {}): Promise<SupervisedDaemon> {
+  return superviseUntilReady(hub, notify, { slowStore: true, ...options });
 }
 
-async function end(daemon: Supervised): Promise<void> {
+async function end(daemon: SupervisedDaemon): Promise<void> {
   daemon.child.kill('SIGTERM');
   expect(await daemon.ended).toEqual({ status: 0, signal: null });
 }
@@ -57,18 +57,18 @@ describe.concurrent('a reload', () => {
     await end(daemon);
   });
 
-  test.skipIf(whyNoSystemd)('tells systemd when it begins and when it has ended', async () => {
+  test.skipIf(systemdSkipReason)('tells systemd when it begins and when it has ended', async () => {
     await using socket = await NotifySocket.listen();
     await using emulator = await startPortal();
     await using hub = await HubProcess.prepare({ emulator });
     await using daemon = await started(hub, socket.path);
     expect((await hub.cli('reload')).status).toBe(0);
-    await eventually(async () => socket.told('READY').length === 2);
+    await eventually(async () => socket.valuesOf('READY').length === 2);
     expect(socket.messages.map(([first]) => first)).toEqual(['READY=1', 'RELOADING=1', 'READY=1']);
     await change(hub, 'name = ', 'nome = ');
     expect((await hub.cli('reload')).status).toBe(1);
     await sleep(500);
-    expect(socket.told('RELOADING')).toHaveLength(1);
+    expect(socket.valuesOf('RELOADING')).toHaveLength(1);
     await end(daemon);
   });
 
@@ -117,7 +117,7 @@ describe.concurrent('a reload', () => {
   });
 
   test('waits for a refresh that was sent, hands out tokens meanwhile, and lets no other one begin', async () => {
-    await using portal = await startHeldPortal();
+    await using portal = await startPausablePortal();
     const { emulator } = portal;
     await using hub = await HubProcess.prepare({ emulator });
     await using daemon = await started(hub);
@@ -125,7 +125,7 @@ describe.concurrent('a reload', () => {
     if (credentials === undefined || other === undefined) throw new Error('nothing is paired');
     portal.hold();
     startRefresh(hub, 'wallbox');
-    await eventually(async () => refreshSends(emulator).length === 1);
+    await eventually(async () => countRefreshSends(emulator).length === 1);
     const reload = hub.cli('reload');
     await eventually(async () => count(daemon, 'configuration_reloading') === 1);
     expect((await hub.requestToken(other)).status).toBe(200);
@@ -138,7 +138,7 @@ describe.concurrent('a reload', () => {
     expect((await reload).status).toBe(0);
     expect(await hub.appliance('wallbox')).toMatchObject({ state: 'active', problem: null });
     expect(await hub.ask((control) => control.refresh('wallbox'))).toMatchObject({ state: 'active', problem: null });
-    expect(refreshSends(emulator).map(({ sends }) => sends)).toEqual([1, 1]);
+    expect(countRefreshSends(emulator).map(({ sends }) => sends)).toEqual([1, 1]);
     await end(daemon);
   });
 
@@ -167,15 +167,18 @@ describe.concurrent('a reload', () => {
   });
 
   test('waits for the exchange of a code', async () => {
-    await using portal = await startHeldPortal();
+    await using portal = await startPausablePortal();
     const { emulator } = portal;
     await using hub = await HubProcess.prepare({ emulator });
     await using daemon = await started(hub);
     await hub.addAppliance('wallbox', 'Monitoring');
-    const { location } = await emulator.login({ state: stateOf(await hub.beginPairing('wallbox')), user: 'demo' });
+    const { location } = await emulator.login({
+      state: stateParameterOf(await hub.beginPairing('wallbox')),
+      user: 'demo',
+    });
     portal.hold();
     void fetch(location).catch(() => undefined);
-    await eventually(async () => codeSends(emulator).length === 1);
+    await eventually(async () => countCodeSends(emulator).length === 1);
     const reload = hub.cli('reload');
     await eventually(async () => count(daemon, 'configuration_reloading') === 1);
     await sleep(1000);
@@ -183,7 +186,7 @@ describe.concurrent('a reload', () => {
     portal.release();
     expect((await reload).status).toBe(0);
     expect(await hub.appliance('wallbox')).toMatchObject({ state: 'active', problem: null });
-    expect(codeSends(emulator)).toEqual([1]);
+    expect(countCodeSends(emulator)).toEqual([1]);
     await end(daemon);
   });
 
@@ -230,7 +233,7 @@ describe.concurrent('a reload', () => {
   });
 
   test('waits until the answer to a refresh is written, also on a disk that fills up meanwhile', async (ctx) => {
-    await using portal = await startHeldPortal();
+    await using portal = await startPausablePortal();
     const { emulator } = portal;
     await using hub = await HubProcess.prepare({ emulator });
     await using disk = SmallDisk.mount(hub, 'tmpfs') ?? ctx.skip('needs root and a kernel that lets it mount');
@@ -240,7 +243,7 @@ describe.concurrent('a reload', () => {
     // It answers when the disk is full.
     portal.hold();
     startRefresh(hub, 'wallbox');
-    await eventually(async () => refreshSends(emulator).length === 1);
+    await eventually(async () => countRefreshSends(emulator).length === 1);
     const reload = hub.cli('reload');
     await eventually(async () => count(daemon, 'configuration_reloading') === 1);
     // More answers than the room that is kept for them holds.
@@ -255,7 +258,7 @@ describe.concurrent('a reload', () => {
     expect((await reload).status).toBe(0);
     expect((await hub.requestToken(credentials)).body['access_token']).toBe(served);
     expect(await hub.ask((control) => control.refresh('wallbox'))).toMatchObject({ state: 'active', problem: null });
-    expect(refreshSends(emulator).map(({ sends }) => sends)).toEqual([1, 1]);
+    expect(countRefreshSends(emulator).map(({ sends }) => sends)).toEqual([1, 1]);
     await end(daemon);
   });
 
@@ -336,17 +339,20 @@ describe.concurrent('a reload', () => {
   });
 });
 
-test.skipIf(whyNoSystemd)('SIGHUP reloads a hub on a terminal too, and ends it when the terminal is gone', async () => {
-  await using emulator = await startPortal();
-  await using hub = await HubProcess.prepare({ emulator });
-  const within = ['/usr/bin/python3', join(import.meta.dirname, '../support/terminal.py')];
-  await using daemon = await started(hub, '', { within });
-  daemon.child.kill('SIGHUP');
-  await eventually(async () => count(daemon, 'hub_started') === 2);
-  daemon.child.kill('SIGUSR1');
-  expect(await daemon.ended).toEqual({ status: 0, signal: null });
-  expect([count(daemon, 'hub_started'), count(daemon, 'hub_stopping')]).toEqual([2, 1]);
-});
+test.skipIf(systemdSkipReason)(
+  'SIGHUP reloads a hub on a terminal too, and ends it when the terminal is gone',
+  async () => {
+    await using emulator = await startPortal();
+    await using hub = await HubProcess.prepare({ emulator });
+    const within = ['/usr/bin/python3', join(import.meta.dirname, '../support/terminal.py')];
+    await using daemon = await started(hub, '', { within });
+    daemon.child.kill('SIGHUP');
+    await eventually(async () => count(daemon, 'hub_started') === 2);
+    daemon.child.kill('SIGUSR1');
+    expect(await daemon.ended).toEqual({ status: 0, signal: null });
+    expect([count(daemon, 'hub_started'), count(daemon, 'hub_stopping')]).toEqual([2, 1]);
+  },
+);
 
 test('test mode has nothing to reload', async () => {
   await using hub = await HubProcess.prepare();
@@ -357,7 +363,7 @@ test('test mode has nothing to reload', async () => {
 });
 
 /** Whether the process has its handler of SIGHUP by now: without one the signal would end it. */
-async function isCatching({ child }: Supervised): Promise<boolean> {
+async function isCatching({ child }: SupervisedDaemon): Promise<boolean> {
   const status = await readFile(`/proc/${child.pid}/status`, 'utf8');
   const [, caught = '0'] = /^SigCgt:\s+([0-9a-f]+)$/m.exec(status) ?? [];
   return (BigInt(`0x${caught}`) & 1n) === 1n;

@@ -15,7 +15,7 @@ interface End {
 }
 
 /** A daemon as systemd runs it: its log goes to the journal, here a file. Disposing of it kills it where it still runs. */
-export interface Supervised extends AsyncDisposable {
+export interface SupervisedDaemon extends AsyncDisposable {
   readonly child: ChildProcess;
   readonly ended: Promise<End>;
   /** The lines of its log so far. */
@@ -40,7 +40,7 @@ export interface SupervisedOptions {
  * Starts a prepared hub's daemon as its unit does.
  * @param notify what is in `NOTIFY_SOCKET`
  */
-export function supervise(hub: HubProcess, notify: string, options: SupervisedOptions = {}): Supervised {
+export function supervise(hub: HubProcess, notify: string, options: SupervisedOptions = {}): SupervisedDaemon {
   const file = logFile('hub');
   const journal = openSync(file, 'a');
   const { dev, ino } = fstatSync(journal);
@@ -82,11 +82,11 @@ export function supervise(hub: HubProcess, notify: string, options: SupervisedOp
 }
 
 /** The same, and waits until it is up. */
-export async function superviseUntilUp(
+export async function superviseUntilReady(
   hub: HubProcess,
   notify = '',
   options: SupervisedOptions = {},
-): Promise<Supervised> {
+): Promise<SupervisedDaemon> {
   const daemon = supervise(hub, notify, options);
   await eventually(async () => daemon.events().some(({ event }) => event === 'hub_started'));
   return daemon;

@@ -2,10 +2,10 @@ import { join } from 'node:path';
 import type { Emulator } from '../../../src/emulator/index.ts';
 import type { HubProcess } from '../../../test/support/hub-process.ts';
 import { prepareHub } from '../hub.ts';
-import { type Chain, tokenRequest } from '../load.ts';
+import { type RequestLoop, tokenRequest } from '../load.ts';
 import { PEER_CLIENT, startPeer } from '../peers.ts';
-import { type Program, processorTime } from '../program.ts';
-import type { Subject } from '../suite.ts';
+import { cpuTime, type Program } from '../program.ts';
+import type { BenchSubject } from '../suite.ts';
 
 const APPLIANCES = ['wallbox', 'heat-pump', 'inverter', 'meter', 'boiler'];
 /** Gives tokens over HTTPS. */
@@ -14,7 +14,7 @@ export interface TokenServer extends AsyncDisposable {
   readonly pid: number;
   readonly port: number;
   /** One for each of those who ask. */
-  readonly chains: readonly Chain[];
+  readonly chains: readonly RequestLoop[];
   /** Processor time used since its start, in ms. */
   cpu(): number;
 }
@@ -25,7 +25,7 @@ interface HubServer extends TokenServer {
 }
 
 /** A hub as the service runs it, with paired appliances whose tokens are good for long enough. */
-export async function startHub(subject: Subject, emulator: Emulator, chains: number): Promise<HubServer> {
+export async function startHub(subject: BenchSubject, emulator: Emulator, chains: number): Promise<HubServer> {
   await using started = new AsyncDisposableStack();
   const hub: HubProcess = started.use(await prepareHub(subject, { emulator }));
   // A store is filled by the code that reads it: another revision's schema may differ.
@@ -54,7 +54,7 @@ export async function startHub(subject: Subject, emulator: Emulator, chains: num
       const { member, answer } = asked[index % asked.length] ?? first;
       return { request: tokenRequest(port, member), expected: `"access_token":"${answer['access_token']}"` };
     }),
-    cpu: () => processorTime(hub.pid),
+    cpu: () => cpuTime(hub.pid),
     [Symbol.asyncDispose]: () => resources.disposeAsync(),
   };
 }
@@ -83,7 +83,7 @@ function peer(name: string, program: Program, chains: number, expected: string):
     pid: program.pid,
     port,
     chains: Array.from({ length: chains }, () => ({ request: tokenRequest(port, PEER_CLIENT, path), expected })),
-    cpu: () => processorTime(program.pid),
+    cpu: () => cpuTime(program.pid),
     [Symbol.asyncDispose]: () => program[Symbol.asyncDispose](),
   };
 }

@@ -1,18 +1,18 @@
 import { startEmulator } from '../../../src/emulator/index.ts';
-import { type Job, runLoad } from '../load.ts';
-import { table } from '../page.ts';
+import { measurementTable } from '../benchmarks-page.ts';
+import { type LoadParameters, runLoad } from '../load.ts';
 import { writeTlsOptions } from '../peers.ts';
-import { median, quotient } from '../statistics.ts';
+import { median, ratioOf } from '../statistics.ts';
 import {
-  type Bench,
-  Figures,
-  figures,
-  inTurns,
+  type BenchOptions,
+  findMeasurement,
   type Measurement,
+  MeasurementCollector,
   type Report,
+  ratioTarget,
+  runRounds,
   type Suite,
   type Target,
-  target,
 } from '../suite.ts';
 import { startBareFastify, startHub, startOidcProvider, type TokenServer } from './servers.ts';
 
@@ -39,10 +39,10 @@ export const handOutSuite: Suite = {
   report,
 };
 
-async function measure(bench: Bench): Promise<Measurement[]> {
+async function measure(bench: BenchOptions): Promise<Measurement[]> {
   const { quick, subjects } = bench;
   const rounds = quick ? 1 : 7;
-  const measured = new Figures();
+  const measured = new MeasurementCollector();
   const tls = await writeTlsOptions(bench.scratch);
   await using emulator = await startEmulator({ tokenLifetime: TOKEN_LIFETIME });
   await using running = new AsyncDisposableStack();
@@ -53,7 +53,7 @@ async function measure(bench: Bench): Promise<Measurement[]> {
   const provider = running.use(await startOidcProvider(tls, CHAINS));
   const all = [...hubs, bare, provider];
 
-  const load = async (server: TokenServer, what: string, more: Pick<Job, 'connections' | 'rate'>) => {
+  const load = async (server: TokenServer, what: string, more: Pick<LoadParameters, 'connections' | 'rate'>) => {
     const { port, chains } = server;
     const time = quick ? { warmUp: 0.1, seconds: 0.3 } : { warmUp: 1, seconds: 3 };
     const before = server.cpu();
@@ -73,31 +73,31 @@ async function measure(bench: Bench): Promise<Measurement[]> {
     [NEW, 'new'],
   ] as const) {
     bench.progress(`hand-out: ${what}, ${rounds} rounds of ${all.length} servers`);
-    await inTurns(rounds, all, (server) => load(server, what, { connections }));
+    await runRounds(rounds, all, (server) => load(server, what, { connections }));
   }
-  const rate = median(figures(measured.all, `${KEPT}: requests`, hub.name).values) / 2;
+  const rate = median(findMeasurement(measured.all, `${KEPT}: requests`, hub.name).values) / 2;
   bench.progress(`hand-out: ${rate.toFixed(0)} requests a second, ${rounds} rounds`);
-  await inTurns(rounds, [...hubs, bare], (server) => load(server, HALF, { rate }));
+  await runRounds(rounds, [...hubs, bare], (server) => load(server, HALF, { rate }));
   measured.add(`${HALF}: requests`, hub.name, '1/s', rate, 'more');
 
   return measured.all;
 }
 
 function report(measured: readonly Measurement[]): Report {
-  const of = (what: string, name: string) => figures(measured, what, name);
+  const of = (what: string, name: string) => findMeasurement(measured, what, name);
   /** By rate; where the load itself could send no more, by what a request costs the server. */
   const faster = (what: string, peer: string, words: string, atLeast: number): Target => {
     const busy = ['latchkey', peer].map((name) => median(of(`${what}: load's core busy`, name).values));
     const byRate = Math.max(...busy) <= LOAD_BOUND;
     const compared = byRate
-      ? quotient(of(`${what}: requests`, 'latchkey'), of(`${what}: requests`, peer))
-      : quotient(of(`${what}: processor`, peer), of(`${what}: processor`, 'latchkey'));
+      ? ratioOf(of(`${what}: requests`, 'latchkey'), of(`${what}: requests`, peer))
+      : ratioOf(of(`${what}: processor`, peer), of(`${what}: processor`, 'latchkey'));
     const by = byRate ? '' : ' by processor time';
-    return target(`${words}, a second${by}: at least ${atLeast} × ${peer}'s`, compared, { atLeast });
+    return ratioTarget(`${words}, a second${by}: at least ${atLeast} × ${peer}'s`, compared, { atLeast });
   };
-  const slower = target(
+  const slower = ratioTarget(
     `p99 at half of Latchkey's capacity: at most 1.5 × ${BARE}'s`,
-    quotient(of(`${HALF}: p99`, 'latchkey'), of(`${HALF}: p99`, BARE)),
+    ratioOf(of(`${HALF}: p99`, 'latchkey'), of(`${HALF}: p99`, BARE)),
     { atMost: 1.5 },
   );
   const names = ['latchkey', BARE, PROVIDER];
@@ -111,8 +111,8 @@ function report(measured: readonly Measurement[]): Report {
       slower,
     ],
     tables: [
-      ...[under(KEPT), under(NEW)].map((whats) => table(measured, whats, names)),
-      table(measured, under(HALF).slice(0, 4), ['latchkey', BARE]),
+      ...[under(KEPT), under(NEW)].map((whats) => measurementTable(measured, whats, names)),
+      measurementTable(measured, under(HALF).slice(0, 4), ['latchkey', BARE]),
     ],
   };
 }

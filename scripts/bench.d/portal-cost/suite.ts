@@ -1,17 +1,26 @@
+import { measurementTable } from '../benchmarks-page.ts';
 import { prepareHub } from '../hub.ts';
-import { table } from '../page.ts';
 import { median } from '../statistics.ts';
-import { type Bench, Figures, figures, inTurns, limit, type Measurement, type Report, type Suite } from '../suite.ts';
-import { startCostHome } from './home.ts';
+import {
+  absoluteTarget,
+  type BenchOptions,
+  findMeasurement,
+  type Measurement,
+  MeasurementCollector,
+  type Report,
+  runRounds,
+  type Suite,
+} from '../suite.ts';
+import { startPortalCostBench } from './bench-hub.ts';
 
 /** Of the portal's tokens here, in s: what is counted goes with it, and is told for tokens of an hour. */
 const LIFETIME = 10;
 const APPLIANCES = 10;
 /** The least interval of polls, in ms (specification, part "Poll for the authorization code"). */
 const POLL_INTERVAL = 5000;
-const LEAST_A_DAY = 24;
+const MIN_REFRESHES_PER_DAY = 24;
 
-const A_DAY = 'refreshes of an appliance a day';
+const REFRESHES_PER_DAY = 'refreshes of an appliance a day';
 const CONNECTIONS = 'connections a refresh';
 const BYTES = 'sent both ways a refresh, with TLS';
 const OTHERS = 'other requests';
@@ -32,11 +41,11 @@ export const portalCostSuite: Suite = {
   report,
 };
 
-async function measure({ quick, subjects, scratch, progress }: Bench): Promise<Measurement[]> {
-  const measured = new Figures();
-  await inTurns(quick ? 1 : 3, subjects, async (subject, round) => {
+async function measure({ quick, subjects, scratch, progress }: BenchOptions): Promise<Measurement[]> {
+  const measured = new MeasurementCollector();
+  await runRounds(quick ? 1 : 3, subjects, async (subject, round) => {
     progress(`portal-cost: ${subject.name}, round ${round + 1}`);
-    await using home = await startCostHome((options) => prepareHub(subject, options), LIFETIME, scratch);
+    await using home = await startPortalCostBench((options) => prepareHub(subject, options), LIFETIME, scratch);
     for (const way of WAYS) {
       const cost = await home.pair(`waits-for-${way}`, way, quick ? 1000 : 3.5 * POLL_INTERVAL);
       measured.add(paired(way, LINKS), subject.name, '', cost.links);
@@ -48,7 +57,7 @@ async function measure({ quick, subjects, scratch, progress }: Bench): Promise<M
     const handedOut = await home.ask((1000 * LIFETIME) / 30, (quick ? 1.5 : 6) * 1000 * LIFETIME);
     const { ages, requests, connections, bytes, others } = home.cost();
     const meanAge = ages.reduce((sum, age) => sum + age, 0) / ages.length;
-    measured.add(A_DAY, subject.name, '', (LEAST_A_DAY * 1000 * LIFETIME) / meanAge);
+    measured.add(REFRESHES_PER_DAY, subject.name, '', (MIN_REFRESHES_PER_DAY * 1000 * LIFETIME) / meanAge);
     measured.add(CONNECTIONS, subject.name, '', connections / requests);
     measured.add(BYTES, subject.name, 'kB', bytes / requests / 1000);
     measured.add(OTHERS, subject.name, '', others);
@@ -58,18 +67,18 @@ async function measure({ quick, subjects, scratch, progress }: Bench): Promise<M
 }
 
 function report(measured: readonly Measurement[]): Report {
-  const of = (what: string) => median(figures(measured, what, 'latchkey').values);
-  const whole = (text: string, what: string, atMost: number) => limit(text, of(what), '', atMost, 0);
+  const of = (what: string) => median(findMeasurement(measured, what, 'latchkey').values);
+  const whole = (text: string, what: string, atMost: number) => absoluteTarget(text, of(what), '', atMost, 0);
   return {
     targets: [
-      limit(
+      absoluteTarget(
         'refreshes of an appliance, in times of the least: at most 1 / 0.75',
-        of(A_DAY) / LEAST_A_DAY,
+        of(REFRESHES_PER_DAY) / MIN_REFRESHES_PER_DAY,
         '×',
         1 / 0.75,
         2,
       ),
-      limit('connections a refresh: at most one', of(CONNECTIONS), '', 1, 2),
+      absoluteTarget('connections a refresh: at most one', of(CONNECTIONS), '', 1, 2),
       ...WAYS.map((way) =>
         whole(`pairing by ${way}, polls: at most one in 5 s`, paired(way, POLLS), of(paired(way, MAX_POLLS))),
       ),
@@ -78,8 +87,8 @@ function report(measured: readonly Measurement[]): Report {
       whole('other requests: none', OTHERS, 0),
     ],
     tables: [
-      table(measured, [A_DAY, CONNECTIONS, BYTES, OTHERS, HAND_OUTS], ['latchkey']),
-      table(
+      measurementTable(measured, [REFRESHES_PER_DAY, CONNECTIONS, BYTES, OTHERS, HAND_OUTS], ['latchkey']),
+      measurementTable(
         measured,
         WAYS.flatMap((way) => [LINKS, POLLS, MAX_POLLS, EXCHANGES].map((what) => paired(way, what))),
         ['latchkey'],

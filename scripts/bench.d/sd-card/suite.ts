@@ -2,18 +2,18 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { prepareHub } from '../hub.ts';
 import { median } from '../statistics.ts';
 import {
-  type Bench,
-  Figures,
-  figures,
-  inTurns,
-  limit,
+  absoluteTarget,
+  type BenchOptions,
+  type BenchSubject,
+  findMeasurement,
   type Measurement,
+  MeasurementCollector,
   type Report,
-  type Subject,
+  runRounds,
   type Suite,
   type Target,
 } from '../suite.ts';
-import { type CardHome, startCardHome, sumOf, type Written } from './home.ts';
+import { type SdCardBench, startSdCardBench, sumCalls, type WriteStatistics } from './bench-hub.ts';
 
 const APPLIANCES = 10;
 /** Characters of a token: the emulator's, and a signed token that says much. */
@@ -39,14 +39,14 @@ export const sdCardSuite: Suite = {
   report,
 };
 
-async function measure(bench: Bench): Promise<Measurement[]> {
-  const measured = new Figures();
-  await inTurns(bench.quick ? 1 : 3, bench.subjects, async (subject, round) => {
+async function measure(bench: BenchOptions): Promise<Measurement[]> {
+  const measured = new MeasurementCollector();
+  await runRounds(bench.quick ? 1 : 3, bench.subjects, async (subject, round) => {
     for (const characters of TOKENS) {
       bench.progress(`sd-card: ${subject.name}, tokens of ${characters} characters, round ${round + 1}`);
       const longer = characters - TOKENS[0];
       const prepare = (options: Parameters<typeof prepareHub>[1] = {}) => prepareHub(subject, options);
-      await using home = await startCardHome(prepare, APPLIANCES, { longer, onDisk: true });
+      await using home = await startSdCardBench(prepare, APPLIANCES, { longer, onDisk: true });
       await refreshes(home, subject, characters, bench.quick, measured);
       if (longer === 0) await others(home, subject, bench.quick, measured);
     }
@@ -55,7 +55,13 @@ async function measure(bench: Bench): Promise<Measurement[]> {
 }
 
 /** The journal is moved to the database every few dozen refreshes: there are so many that this is in their mean. */
-async function refreshes(home: CardHome, { name }: Subject, characters: number, quick: boolean, measured: Figures) {
+async function refreshes(
+  home: SdCardBench,
+  { name }: BenchSubject,
+  characters: number,
+  quick: boolean,
+  measured: MeasurementCollector,
+) {
   const times = quick ? 1 : 15;
   let count = 0;
   const one = await home.watched(async () => {
@@ -69,26 +75,26 @@ async function refreshes(home: CardHome, { name }: Subject, characters: number, 
   add(measured, together(characters), name, many, count);
 }
 
-async function others(home: CardHome, { name }: Subject, quick: boolean, measured: Figures) {
+async function others(home: SdCardBench, { name }: BenchSubject, quick: boolean, measured: MeasurementCollector) {
   const handOuts = quick ? 20 : 1000;
   add(measured, HAND_OUT, name, await home.watched(() => home.handOut(handOuts)), handOuts);
   add(measured, IDLE, name, await home.watched(() => sleep(quick ? 2000 : 60_000)), 1);
   const { calls } = await home.watched(() => home.pair());
   const begun = calls.findIndex(({ on }) => on.includes('.copy'));
-  add(measured, PAIRING, name, sumOf(calls.slice(0, begun)), 1);
-  const copy = sumOf(calls.slice(begun));
+  add(measured, PAIRING, name, sumCalls(calls.slice(0, begun)), 1);
+  const copy = sumCalls(calls.slice(begun));
   add(measured, COPY, name, copy, 1);
-  const value = (what: string) => figures(measured.all, what, name).values.at(-1) ?? Number.NaN;
+  const value = (what: string) => findMeasurement(measured.all, what, name).values.at(-1) ?? Number.NaN;
   const daily = (what: string) => APPLIANCES * REFRESHES_A_DAY * value(`${alone(TOKENS[0])}: ${what}`);
   measured.add(`${DAY}: synced`, name, 'times', daily('synced') + copy.syncs);
   measured.add(`${DAY}: to the kernel`, name, 'kB', daily('to the kernel') + copy.bytes / KB);
 }
 
 function add(
-  measured: Figures,
+  measured: MeasurementCollector,
   what: string,
   of: string,
-  written: Partial<Written> & ReturnType<typeof sumOf>,
+  written: Partial<WriteStatistics> & ReturnType<typeof sumCalls>,
   by: number,
 ) {
   measured.add(`${what}: synced`, of, 'times', written.syncs / by);
@@ -98,25 +104,25 @@ function add(
 }
 
 function report(measured: readonly Measurement[]): Report {
-  const of = (what: string) => median(figures(measured, what, 'latchkey').values);
+  const of = (what: string) => median(findMeasurement(measured, what, 'latchkey').values);
   return { targets: targets(of), tables: tables(measured, of) };
 }
 
 function targets(of: (what: string) => number): Target[] {
   const [short] = TOKENS;
   return [
-    limit('syncs of a refresh: at most 3', of(`${alone(short)}: synced`), '', 3, 2),
+    absoluteTarget('syncs of a refresh: at most 3', of(`${alone(short)}: synced`), '', 3, 2),
     ...TOKENS.map((characters) =>
-      limit(
+      absoluteTarget(
         `a refresh with tokens of ${characters} characters: at most 16 kB`,
         of(`${alone(characters)}: to the kernel`),
         'kB',
         16,
       ),
     ),
-    limit('a hand-out writes nothing', of(`${HAND_OUT}: to the kernel`), 'kB', 0),
-    limit('a hand-out waits for no sync', of(`${HAND_OUT}: synced`), '', 0),
-    limit(
+    absoluteTarget('a hand-out writes nothing', of(`${HAND_OUT}: to the kernel`), 'kB', 0),
+    absoluteTarget('a hand-out waits for no sync', of(`${HAND_OUT}: synced`), '', 0),
+    absoluteTarget(
       `syncs of ${APPLIANCES} refreshes that are due together: fewer than ${APPLIANCES}`,
       APPLIANCES * of(`${together(short)}: synced`),
       '',

@@ -3,23 +3,23 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Chain, runLoad, tokenRequest } from '../load.ts';
-import { table } from '../page.ts';
+import { measurementTable } from '../benchmarks-page.ts';
+import { type RequestLoop, runLoad, tokenRequest } from '../load.ts';
 import { PEER_CLIENT, startPeer, writeTlsOptions } from '../peers.ts';
-import { LOAD_CORE, processorTime, residentMemory, watchIdling } from '../program.ts';
-import { median, quotient } from '../statistics.ts';
+import { cpuTime, LOAD_CORE, measureIdleUsage, residentMemory } from '../program.ts';
+import { median, ratioOf } from '../statistics.ts';
 import {
-  type Bench,
-  Figures,
-  figures,
-  inTurns,
-  limit,
+  absoluteTarget,
+  type BenchOptions,
+  findMeasurement,
   type Measurement,
+  MeasurementCollector,
   type Report,
+  ratioTarget,
+  runRounds,
   type Suite,
-  target,
 } from '../suite.ts';
-import { type Home, openHome } from './home.ts';
+import { openSmallMachineBench, type SmallMachineBench } from './bench-hub.ts';
 
 const APPLIANCES = 10;
 /** Connections of the load. */
@@ -65,29 +65,29 @@ interface Running extends AsyncDisposable {
   /** Who gives tokens is asked for them. */
   readonly asked: {
     readonly port: number;
-    readonly chains: readonly Chain[];
+    readonly chains: readonly RequestLoop[];
     readonly within: readonly string[];
   } | null;
 }
 
-async function measure(bench: Bench): Promise<Measurement[]> {
+async function measure(bench: BenchOptions): Promise<Measurement[]> {
   const { quick, subjects, progress } = bench;
-  const measured = new Figures();
+  const measured = new MeasurementCollector();
   await using parts = new AsyncDisposableStack();
-  const homes: Home[] = [];
-  for (const subject of subjects) homes.push(parts.use(await openHome(subject, APPLIANCES, bench)));
+  const homes: SmallMachineBench[] = [];
+  for (const subject of subjects) homes.push(parts.use(await openSmallMachineBench(subject, APPLIANCES, bench)));
   const tls = await writeTlsOptions(bench.scratch);
   const starts = [...homes.map((home) => () => startHome(home)), startNode, () => startFastify(tls)];
   // Compiled code is kept by the first one.
   for (const home of homes) await (await startHome(home))[Symbol.asyncDispose]();
 
   progress('small: starts');
-  await inTurns(quick ? 1 : 9, starts, async (start) => {
+  await runRounds(quick ? 1 : 9, starts, async (start) => {
     await using running = await start();
     measured.add(START, running.name, 'ms', running.startUp);
     measured.add(START_CPU, running.name, 'ms', running.startCpu);
   });
-  await inTurns(quick ? 1 : 9, homes, async (home) => {
+  await runRounds(quick ? 1 : 9, homes, async (home) => {
     measured.add(FIRST_TOKEN, home.subject.name, 'ms', await firstToken(home));
   });
   const rounds = quick ? 1 : 3;
@@ -103,7 +103,7 @@ async function measure(bench: Bench): Promise<Measurement[]> {
 async function idleAndLoaded(
   starts: readonly (() => Promise<Running>)[],
   { warmUp, settling, idle, handOuts, piece, rest }: typeof LASTING,
-  measured: Figures,
+  measured: MeasurementCollector,
 ): Promise<void> {
   await using parts = new AsyncDisposableStack();
   const all: Running[] = [];
@@ -122,8 +122,13 @@ async function idleAndLoaded(
   }
 }
 
-async function addIdling(measured: Figures, when: string, all: readonly Running[], seconds: number): Promise<void> {
-  const idling = await watchIdling(
+async function addIdling(
+  measured: MeasurementCollector,
+  when: string,
+  all: readonly Running[],
+  seconds: number,
+): Promise<void> {
+  const idling = await measureIdleUsage(
     all.map(({ pid }) => pid),
     seconds * 1000,
   );
@@ -133,13 +138,17 @@ async function addIdling(measured: Figures, when: string, all: readonly Running[
   }
 }
 
-function addMemory(measured: Figures, [all, own]: readonly [string, string], { name, pid }: Running): void {
+function addMemory(
+  measured: MeasurementCollector,
+  [all, own]: readonly [string, string],
+  { name, pid }: Running,
+): void {
   const memory = residentMemory(pid);
   measured.add(all, name, 'MB', memory.all);
   measured.add(own, name, 'MB', memory.own);
 }
 
-async function startHome({ subject, hub, fleet, within, launch }: Home): Promise<Running> {
+async function startHome({ subject, hub, fleet, within, launch }: SmallMachineBench): Promise<Running> {
   const startUp = await launch();
   const chains = Array.from({ length: CHAINS }, (_, index) => {
     const member = fleet[index % fleet.length] ?? PEER_CLIENT;
@@ -149,7 +158,7 @@ async function startHome({ subject, hub, fleet, within, launch }: Home): Promise
     name: subject.name,
     pid: hub.pid,
     startUp,
-    startCpu: processorTime(hub.pid),
+    startCpu: cpuTime(hub.pid),
     asked: { port: hub.httpsPort, chains, within },
     [Symbol.asyncDispose]: () => hub.kill('SIGTERM'),
   };
@@ -167,7 +176,7 @@ async function startFastify(tls: string): Promise<Running> {
 }
 
 /** From the start of the process to the first token that an appliance gets, in ms. */
-async function firstToken(home: Home): Promise<number> {
+async function firstToken(home: SmallMachineBench): Promise<number> {
   const { hub, fleet, within } = home;
   const job = { port: hub.httpsPort, request: tokenRequest(hub.httpsPort, fleet[0] ?? PEER_CLIENT) };
   const command = [...within, process.execPath, join(import.meta.dirname, 'first-token.js'), JSON.stringify(job)];
@@ -184,29 +193,29 @@ async function firstToken(home: Home): Promise<number> {
 }
 
 function report(measured: readonly Measurement[]): Report {
-  const of = (what: string, name = 'latchkey') => figures(measured, what, name);
+  const of = (what: string, name = 'latchkey') => findMeasurement(measured, what, name);
   const names = ['latchkey', NODE, FASTIFY];
   const announced = of(NEIGHBOURS).values.every((value) => value === 1);
   return {
     targets: [
-      target(`${IDLE}: at most 1.6 × a bare Node.js that listens on HTTP`, quotient(of(IDLE), of(IDLE, NODE)), {
+      ratioTarget(`${IDLE}: at most 1.6 × a bare Node.js that listens on HTTP`, ratioOf(of(IDLE), of(IDLE, NODE)), {
         atMost: 1.6,
       }),
-      target(
+      ratioTarget(
         `after 100,000 hand-outs: at most 1.1 × a bare fastify server after as many`,
-        quotient(of(LOADED), of(LOADED, FASTIFY)),
+        ratioOf(of(LOADED), of(LOADED, FASTIFY)),
         { atMost: 1.1 },
       ),
-      target(`from the start to READY: at most 3 × that of a bare Node.js`, quotient(of(START), of(START, NODE)), {
+      ratioTarget(`from the start to READY: at most 3 × that of a bare Node.js`, ratioOf(of(START), of(START, NODE)), {
         atMost: 3,
       }),
-      limit('idle: at most 0.1 % of a core', median(of(`${IDLING}: ${BUSY}`).values), '%', 0.1, 3),
-      limit('idle: at most 2 wake-ups a second', median(of(`${IDLING}: ${WAKE_UPS}`).values), '1/s', 2, 2),
+      absoluteTarget('idle: at most 0.1 % of a core', median(of(`${IDLING}: ${BUSY}`).values), '%', 0.1, 3),
+      absoluteTarget('idle: at most 2 wake-ups a second', median(of(`${IDLING}: ${WAKE_UPS}`).values), '1/s', 2, 2),
     ],
     tables: [
-      table(measured, [IDLE, IDLE_OWN, LOADED, LOADED_OWN], names),
-      table(measured, [START, START_CPU, FIRST_TOKEN], names),
-      table(
+      measurementTable(measured, [IDLE, IDLE_OWN, LOADED, LOADED_OWN], names),
+      measurementTable(measured, [START, START_CPU, FIRST_TOKEN], names),
+      measurementTable(
         measured,
         [SETTLING, IDLING].flatMap((when) => [`${when}: ${BUSY}`, `${when}: ${WAKE_UPS}`]),
         names,

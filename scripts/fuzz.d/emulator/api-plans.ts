@@ -1,23 +1,23 @@
 // Requests close to good ones, for the emulator's own API.
 import fc from 'fast-check';
 import { openApiDocument } from '../../../src/emulator/openapi/document.ts';
-import { JSON_TYPE, type Plan, plan } from '../requests.ts';
-import { fitting, type Schema } from '../schemas.ts';
-import { latin1, mutated, repeated, sometimes, special, text, value } from '../texts.ts';
-import { type Facts, valuesOf } from './values.ts';
+import { JSON_TYPE, type RequestPlan, requestPlan } from '../requests.ts';
+import { type JsonSchema, matchingValue } from '../schemas.ts';
+import { jsonValue, mutatedText, repeatedText, sometimes, specialText, textTemplate, toLatin1 } from '../texts.ts';
+import { type EmulatorFacts, valueGenerators } from './values.ts';
 
 /** The emulator's own API. */
-export function apiPlan(facts: Facts, good: boolean): fc.Arbitrary<Plan> {
-  const { state, stateId, entry, odd } = valuesOf(facts, good);
+export function apiPlans(facts: EmulatorFacts, good: boolean): fc.Arbitrary<RequestPlan> {
+  const { state, stateId, entry, odd } = valueGenerators(facts, good);
   const { known } = facts;
   const at = (name: string | fc.Arbitrary<string>) =>
-    text`/_emulator/${typeof name === 'string' ? fc.constant(name) : name}`;
-  const get = (name: string | fc.Arbitrary<string>) => plan({ origin: 'base', path: at(name) });
-  const remove = (name: fc.Arbitrary<string>) => plan({ origin: 'base', method: 'DELETE', path: at(name) });
+    textTemplate`/_emulator/${typeof name === 'string' ? fc.constant(name) : name}`;
+  const get = (name: string | fc.Arbitrary<string>) => requestPlan({ origin: 'base', path: at(name) });
+  const remove = (name: fc.Arbitrary<string>) => requestPlan({ origin: 'base', method: 'DELETE', path: at(name) });
   const send = (name: string | fc.Arbitrary<string>, json: fc.Arbitrary<unknown>, method = 'POST') => {
-    const written = json.map((one) => latin1(JSON.stringify(one)));
-    const body = odd(40, mutated(written), odd(5, repeated('[', 5000), written));
-    return plan({ origin: 'base', method, path: at(name), heads: [JSON_TYPE], body });
+    const written = json.map((one) => toLatin1(JSON.stringify(one)));
+    const body = odd(40, mutatedText(written), odd(5, repeatedText('[', 5000), written));
+    return requestPlan({ origin: 'base', method, path: at(name), heads: [JSON_TYPE], body });
   };
   const deny = sometimes(15, fc.constant(true), fc.constant(false));
   const login = fc.record({ state: sometimes(20, stateId, state), user: entry(facts.user), deny });
@@ -26,20 +26,20 @@ export function apiPlan(facts: Facts, good: boolean): fc.Arbitrary<Plan> {
   const since = sometimes(30, fc.constantFrom(...NUMBERS), fc.constantFrom('1000000000', '1000000007'));
   return fc.oneof(
     { arbitrary: send('login', login), weight: 4 },
-    get(text`requests?since=${since}`),
+    get(textTemplate`requests?since=${since}`),
     get('settings'),
     send('settings', settings(good), 'PATCH'),
     get('faults'),
     send('faults', harmlessFault(facts, good)),
-    remove(text`faults/${entry(known.one('faults'))}`),
-    remove(sometimes(20, fc.constant('faults'), text`faults/${special}`)),
+    remove(textTemplate`faults/${entry(known.one('faults'))}`),
+    remove(sometimes(20, fc.constant('faults'), textTemplate`faults/${specialText}`)),
     get('clock'),
     { arbitrary: send('clock', advance), weight: 2 },
     get('logins'),
     get('grants'),
     send(
-      text`grants/${entry(known.one('grants'))}/revoke`,
-      (good ? what : sometimes<unknown>(50, what, value)).map((one) => ({ what: one })),
+      textTemplate`grants/${entry(known.one('grants'))}/revoke`,
+      (good ? what : sometimes<unknown>(50, what, jsonValue)).map((one) => ({ what: one })),
     ),
     get('findings'),
     get(sometimes(20, fc.constant('events?x=1'), fc.constant('events'))),
@@ -49,7 +49,7 @@ export function apiPlan(facts: Facts, good: boolean): fc.Arbitrary<Plan> {
       sometimes<object>(
         3,
         fc.constant({}),
-        value.map((one) => ({ x: one })),
+        jsonValue.map((one) => ({ x: one })),
       ),
     ),
   );
@@ -65,32 +65,32 @@ const { paths } = openApiDocument({ base: '', frontend: '' }, '') as unknown as 
 };
 
 interface Described {
-  readonly requestBody?: { readonly content: { readonly 'application/json': { readonly schema: Schema } } };
+  readonly requestBody?: { readonly content: { readonly 'application/json': { readonly schema: JsonSchema } } };
 }
 
 /** What the body of an operation may be, as the emulator describes it. */
-function bodyOf(path: string, verb: string): Schema {
+function bodyOf(path: string, verb: string): JsonSchema {
   return paths[path]?.[verb]?.requestBody?.content['application/json'].schema ?? {};
 }
 
 /** A change of one or two settings. They are put back as soon as it succeeds. */
 function settings(good: boolean): fc.Arbitrary<object> {
   const one = Object.entries(bodyOf('/_emulator/settings', 'patch').properties ?? {}).map(([name, schema]) => {
-    const right = fitting(schema);
-    return (good ? right : sometimes(30, right, value)).map((chosen) => [name, chosen] as const);
+    const right = matchingValue(schema);
+    return (good ? right : sometimes(30, right, jsonValue)).map((chosen) => [name, chosen] as const);
   });
   return fc.array(fc.oneof(...one), { minLength: 1, maxLength: 2 }).map((entries) => Object.fromEntries(entries));
 }
 
 /** Faults of each kind that never strike; and others, where a mutation may make one strike, that leave answers their status. */
-function harmlessFault({ victimId }: Facts, good: boolean): fc.Arbitrary<object> {
+function harmlessFault({ victimId }: EmulatorFacts, good: boolean): fc.Arbitrary<object> {
   const byChance = (bodyOf('/_emulator/faults', 'post').oneOf ?? []).filter(
     ({ properties }) => properties?.['probability'],
   );
-  const silent = fc.oneof(...byChance.map(fitting)).map((fault) => ({ ...(fault as object), probability: 0 }));
+  const silent = fc.oneof(...byChance.map(matchingValue)).map((fault) => ({ ...(fault as object), probability: 0 }));
   const endpoint = fc.constantFrom('token', '*');
   const offset = fc.constantFrom(0, -3600, 1e10);
   const right = fc.record({ kind: fc.constant('wrong_date'), endpoint, client: fc.constant(victimId), offset });
-  const odd = fc.record({ endpoint: fc.constant('token'), kind: value, status: value, never: value });
+  const odd = fc.record({ endpoint: fc.constant('token'), kind: jsonValue, status: jsonValue, never: jsonValue });
   return good ? silent : sometimes<object>(50, odd, right);
 }

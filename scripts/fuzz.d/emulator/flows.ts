@@ -1,11 +1,11 @@
 // What a good client does: the flows before, between and after the requests of the fuzz.
 import { type Dial, plainDial } from '../exchange.ts';
-import { Known } from '../known.ts';
+import { KnownValues } from '../known-values.ts';
 import type { FuzzRequest } from '../requests.ts';
-import type { Facts } from './values.ts';
+import type { EmulatorFacts } from './values.ts';
 
 /** A running emulator with two clients and two users; the second of each is the victim, and nothing of it is ever sent. */
-export interface Target {
+export interface EmulatorTarget {
   readonly baseUrl: string;
   readonly frontendUrl: string;
   readonly clients: readonly [Credentials, Credentials];
@@ -13,7 +13,7 @@ export interface Target {
 }
 
 /** Opens a connection to the origin that a request is for. */
-export function dialOf(target: Target, { origin }: Pick<FuzzRequest, 'origin'>): Dial {
+export function dialFor(target: EmulatorTarget, { origin }: Pick<FuzzRequest, 'origin'>): Dial {
   return plainDial(origin === 'base' ? target.baseUrl : target.frontendUrl);
 }
 
@@ -23,15 +23,15 @@ interface Credentials {
 }
 
 /** What a part of a run begins with. */
-export interface Beginning {
+export interface EmulatorFixture {
   /** What the attacker knows. */
-  readonly facts: Facts;
+  readonly facts: EmulatorFacts;
   /** The victim's, which must not be in any answer. */
   readonly secrets: readonly string[];
 }
 
 /** The attacker's own flows, and a victim whose secrets must stay its own; on an emulator that knows nothing else. */
-export async function begin(target: Target): Promise<Beginning> {
+export async function setUpEmulator(target: EmulatorTarget): Promise<EmulatorFixture> {
   await reset(target);
   const [own, victim] = target.clients;
   const [user, person] = target.users;
@@ -52,7 +52,7 @@ export async function begin(target: Target): Promise<Beginning> {
       user: user.id,
       password: user.secret,
       victimPayload: arrived.state.split('.')[1] ?? '',
-      known: new Known({
+      known: new KnownValues({
         states: [first.state, waiting.state, begun.state, begun.state],
         codes: [first.code, waiting.code],
         accessTokens: [first.access_token, refreshed.access_token],
@@ -66,7 +66,7 @@ export async function begin(target: Target): Promise<Beginning> {
 }
 
 /** @throws Error where a good client would no longer be served */
-export async function goodFlow(target: Target): Promise<void> {
+export async function checkGoodFlow(target: EmulatorTarget): Promise<void> {
   await reset(target);
   const [own] = target.clients;
   const again = await flow(target, own, target.users[0].id);
@@ -76,16 +76,16 @@ export async function goodFlow(target: Target): Promise<void> {
 }
 
 /** All that was issued, all faults, settings and the clock: as at the start. */
-async function reset(target: Target): Promise<void> {
+async function reset(target: EmulatorTarget): Promise<void> {
   await good(await call(`${target.baseUrl}/_emulator/reset`, {}));
 }
 
 /** The settings in force, as a change to them would have it. */
-export async function settings(target: Target): Promise<unknown> {
+export async function readSettings(target: EmulatorTarget): Promise<unknown> {
   return await good(await fetch(`${target.baseUrl}/_emulator/settings`));
 }
 
-export async function changeSettings(target: Target, change: unknown): Promise<void> {
+export async function changeSettings(target: EmulatorTarget, change: unknown): Promise<void> {
   await good(await call(`${target.baseUrl}/_emulator/settings`, change, 'PATCH'));
 }
 
@@ -94,7 +94,7 @@ interface Tokens {
   readonly refresh_token: string;
 }
 
-async function config(target: Target, client: Credentials) {
+async function config(target: EmulatorTarget, client: Credentials) {
   const answer = await fetch(`${target.baseUrl}/external/oauth2helper/config/${client.id}`, { method: 'POST' });
   const { code_url, authorize_url } = (await good(answer)) as { code_url: string; authorize_url: string };
   return {
@@ -104,7 +104,11 @@ async function config(target: Target, client: Credentials) {
   };
 }
 
-async function login(target: Target, client: Credentials, user: string): Promise<{ state: string; code: string }> {
+async function login(
+  target: EmulatorTarget,
+  client: Credentials,
+  user: string,
+): Promise<{ state: string; code: string }> {
   const { state, codeUrl } = await config(target, client);
   await good(await call(`${target.baseUrl}/_emulator/login`, { state, user }));
   const { code } = (await good(await fetch(codeUrl))) as { code: string };
@@ -112,7 +116,7 @@ async function login(target: Target, client: Credentials, user: string): Promise
 }
 
 async function flow(
-  target: Target,
+  target: EmulatorTarget,
   client: Credentials,
   user: string,
 ): Promise<Tokens & { state: string; code: string }> {
@@ -120,11 +124,11 @@ async function flow(
   return { state, code, ...(await tokens(target, client, { grant_type: 'authorization_code', code })) };
 }
 
-function refresh(target: Target, client: Credentials, refresh_token: string): Promise<Tokens> {
+function refresh(target: EmulatorTarget, client: Credentials, refresh_token: string): Promise<Tokens> {
   return tokens(target, client, { grant_type: 'refresh_token', refresh_token });
 }
 
-async function tokens(target: Target, client: Credentials, form: Record<string, string>): Promise<Tokens> {
+async function tokens(target: EmulatorTarget, client: Credentials, form: Record<string, string>): Promise<Tokens> {
   const body = new URLSearchParams({ ...form, client_id: client.id, client_secret: client.secret });
   return (await good(await fetch(`${target.frontendUrl}/sso/token`, { method: 'POST', body }))) as Tokens;
 }

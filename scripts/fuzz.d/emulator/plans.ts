@@ -1,78 +1,100 @@
 // Requests close to good ones, for every endpoint of the portal.
 import fc from 'fast-check';
-import { FORM, type FuzzRequest, fuzzRequests, JSON_TYPE, type Plan, plan } from '../requests.ts';
-import { formWriter, member, merged, mutated, none, sometimes, soup, special, text } from '../texts.ts';
-import { apiPlan } from './api-plans.ts';
-import { type Facts, valuesOf } from './values.ts';
+import { FORM, type FuzzRequest, fuzzRequests, JSON_TYPE, type RequestPlan, requestPlan } from '../requests.ts';
+import {
+  formWriter,
+  member,
+  mergedMembers,
+  mutatedText,
+  noMembers,
+  sometimes,
+  specialText,
+  textTemplate,
+  visibleText,
+} from '../texts.ts';
+import { apiPlans } from './api-plans.ts';
+import { type EmulatorFacts, valueGenerators } from './values.ts';
 
 const HELPER = '/external/oauth2helper';
 
 /** What requests to the emulator are, by weights that let flows come to their end. */
-export function emulatorRequests(facts: Facts): fc.Arbitrary<FuzzRequest> {
+export function emulatorRequests(facts: EmulatorFacts): fc.Arbitrary<FuzzRequest> {
   return fuzzRequests((good) =>
     fc.oneof(
       { arbitrary: helper(facts, good), weight: 3 },
       { arbitrary: authorize(facts, good), weight: 2 },
       { arbitrary: token(facts, good), weight: 3 },
-      { arbitrary: apiPlan(facts, good), weight: 2 },
+      { arbitrary: apiPlans(facts, good), weight: 2 },
       whoami(facts, good),
       pages(good),
     ),
   );
 }
 
-function whoami(facts: Facts, good: boolean): fc.Arbitrary<Plan> {
-  const { token } = valuesOf(facts, good);
-  return plan({ origin: 'base', path: '/api/whoami', heads: [text`Authorization: Bearer ${token('accessTokens')}`] });
+function whoami(facts: EmulatorFacts, good: boolean): fc.Arbitrary<RequestPlan> {
+  const { token } = valueGenerators(facts, good);
+  return requestPlan({
+    origin: 'base',
+    path: '/api/whoami',
+    heads: [textTemplate`Authorization: Bearer ${token('accessTokens')}`],
+  });
 }
 
-function helper(facts: Facts, good: boolean): fc.Arbitrary<Plan> {
-  const { client, code, state } = valuesOf(facts, good);
+function helper(facts: EmulatorFacts, good: boolean): fc.Arbitrary<RequestPlan> {
+  const { client, code, state } = valueGenerators(facts, good);
   const odd = fc.oneof(
     fc.constantFrom('http://127.0.0.1:1/cb', 'http://[', 'javascript:alert(1)'),
-    text`http://x/${soup(50)}`,
+    textTemplate`http://x/${visibleText(50)}`,
   );
   const address = (good ? fc.constant('http://127.0.0.1:1/cb?a=b#c') : odd).map(encodeURIComponent);
-  const query = sometimes(50, text`?redirect_url=${address}`, fc.constant(''));
-  const what = fc.oneof(text`code=${code}`, fc.constantFrom('error=access_denied', ''));
+  const query = sometimes(50, textTemplate`?redirect_url=${address}`, fc.constant(''));
+  const what = fc.oneof(textTemplate`code=${code}`, fc.constantFrom('error=access_denied', ''));
   const heads = [JSON_TYPE];
   return fc.oneof(
-    plan({ origin: 'base', method: 'POST', path: text`${fc.constant(HELPER)}/config/${client}${query}`, heads }),
-    plan({ origin: 'base', path: text`${fc.constant(HELPER)}/code/get/${client}?state=${state}` }),
-    plan({ origin: 'base', path: text`${fc.constant(HELPER)}/code/set/${client}?${what}&state=${state}` }),
+    requestPlan({
+      origin: 'base',
+      method: 'POST',
+      path: textTemplate`${fc.constant(HELPER)}/config/${client}${query}`,
+      heads,
+    }),
+    requestPlan({ origin: 'base', path: textTemplate`${fc.constant(HELPER)}/code/get/${client}?state=${state}` }),
+    requestPlan({
+      origin: 'base',
+      path: textTemplate`${fc.constant(HELPER)}/code/set/${client}?${what}&state=${state}`,
+    }),
   );
 }
 
 /** The helper's flow, or a standard tool's own with the helper's address as its redirect_uri. */
-function authorize(facts: Facts, good: boolean): fc.Arbitrary<Plan> {
-  const { client, state, entry, odd } = valuesOf(facts, good);
-  const redirect = odd(50, special, fc.constant(callback(facts))).map(encodeURIComponent);
+function authorize(facts: EmulatorFacts, good: boolean): fc.Arbitrary<RequestPlan> {
+  const { client, state, entry, odd } = valueGenerators(facts, good);
+  const redirect = odd(50, specialText, fc.constant(callback(facts))).map(encodeURIComponent);
   const scope = entry('Monitoring%20RemoteControl');
-  const ordinary = text`state=${entry('xyz')}&redirect_uri=${redirect}&scope=${scope}`;
-  const query = text`response_type=code&client_id=${client}&${sometimes(30, ordinary, text`state=${state}`)}`;
-  const path = text`/sso/authorize?${query}`;
+  const ordinary = textTemplate`state=${entry('xyz')}&redirect_uri=${redirect}&scope=${scope}`;
+  const query = textTemplate`response_type=code&client_id=${client}&${sometimes(30, ordinary, textTemplate`state=${state}`)}`;
+  const path = textTemplate`/sso/authorize?${query}`;
   const action = sometimes(15, fc.constantFrom('refuse', 'continue', 'other'), fc.constant(''));
   const body = fc.tuple(formWriter(good), action).map(([form, chosen]) => {
     return form({ username: facts.user, password: facts.password, action: chosen });
   });
   return sometimes(
     40,
-    plan({ origin: 'frontend', path }),
-    plan({ origin: 'frontend', method: 'POST', path, heads: [FORM], body }),
+    requestPlan({ origin: 'frontend', path }),
+    requestPlan({ origin: 'frontend', method: 'POST', path, heads: [FORM], body }),
   );
 }
 
-function token(facts: Facts, good: boolean): fc.Arbitrary<Plan> {
-  const { client, code, entry, token, odd } = valuesOf(facts, good);
+function token(facts: EmulatorFacts, good: boolean): fc.Arbitrary<RequestPlan> {
+  const { client, code, entry, token, odd } = valueGenerators(facts, good);
   const { clientId, clientSecret } = facts;
   const refresh = token('refreshTokens').map((one) => ({ grant_type: 'refresh_token', refresh_token: one }));
   const scope = good ? fc.constant('Monitoring') : fc.constantFrom('', 'a b', 'a  b', '"');
   const ordinary = entry(callback(facts)).map((redirect_uri) => ({ redirect_uri, access_type: 'offline' }));
-  const exchange = merged(
+  const exchange = mergedMembers(
     fc.constant({ grant_type: 'authorization_code' }),
     member('code', code),
     member('scope', scope),
-    sometimes(30, ordinary, none),
+    sometimes(30, ordinary, noMembers),
   );
   return fc
     .record({
@@ -81,7 +103,7 @@ function token(facts: Facts, good: boolean): fc.Arbitrary<Plan> {
       grant: sometimes(60, refresh, exchange),
       form: formWriter(good),
     })
-    .map(({ id, basic, grant, form }): Plan => {
+    .map(({ id, basic, grant, form }): RequestPlan => {
       const heads = [FORM, `Authorization: Basic ${Buffer.from(`${id}:${clientSecret}`).toString('base64')}`];
       const credentials: Record<string, string> = basic ? {} : { client_id: id, client_secret: clientSecret };
       const body = form({ ...credentials, ...grant });
@@ -89,7 +111,7 @@ function token(facts: Facts, good: boolean): fc.Arbitrary<Plan> {
     });
 }
 
-function callback({ baseUrl, clientId }: Facts): string {
+function callback({ baseUrl, clientId }: EmulatorFacts): string {
   return `${baseUrl}${HELPER}/code/set/${clientId}`;
 }
 
@@ -105,8 +127,8 @@ const PAGES = [
   '/_emulator/openapi.json',
 ];
 
-function pages(good: boolean): fc.Arbitrary<Plan> {
-  const path = sometimes(10, text`/${soup(99)}`, fc.constantFrom(...PAGES));
+function pages(good: boolean): fc.Arbitrary<RequestPlan> {
+  const path = sometimes(10, textTemplate`/${visibleText(99)}`, fc.constantFrom(...PAGES));
   const origin = sometimes(30, fc.constant('frontend' as const), fc.constant('base' as const));
-  return plan({ origin, path: good ? path : sometimes(10, mutated(path), path) });
+  return requestPlan({ origin, path: good ? path : sometimes(10, mutatedText(path), path) });
 }

@@ -2,10 +2,10 @@
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import type { Part, Subject } from '../run.ts';
-import { begin, changeSettings, dialOf, goodFlow, settings, type Target } from './flows.ts';
+import type { FuzzPart, FuzzSubject } from '../run.ts';
+import { changeSettings, checkGoodFlow, dialFor, type EmulatorTarget, readSettings, setUpEmulator } from './flows.ts';
 import { emulatorRequests } from './plans.ts';
-import { LESSONS } from './values.ts';
+import { EXTRACTION_RULES } from './values.ts';
 
 /** Clients and users of every fuzzed emulator; the second of each is the victim. */
 export const CLIENTS = [
@@ -26,7 +26,7 @@ const ARGS: readonly string[] = [
 ];
 
 /** Starts the built emulator. It has a process group of its own, so that Ctrl-C ends the fuzz and not the emulator. */
-export async function startEmulatorSubject(): Promise<Subject> {
+export async function startEmulatorSubject(): Promise<FuzzSubject> {
   const main = join(import.meta.dirname, '../../../dist/main.js');
   const child = spawn(process.execPath, [main, ...ARGS], {
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -58,7 +58,7 @@ export async function startEmulatorSubject(): Promise<Subject> {
 }
 
 /** An emulator that runs, and that somebody else ends. */
-export function emulatorSubject(target: Target): Subject {
+export function emulatorSubject(target: EmulatorTarget): FuzzSubject {
   return {
     name: 'emulator',
     description: async () => (await fetch(`${target.baseUrl}/_emulator/openapi.json`)).json(),
@@ -71,16 +71,16 @@ export function emulatorSubject(target: Target): Subject {
   };
 }
 
-async function beginPart(target: Target): Promise<Part> {
-  const { facts, secrets } = await begin(target);
-  const standing = await settings(target);
+async function beginPart(target: EmulatorTarget): Promise<FuzzPart> {
+  const { facts, secrets } = await setUpEmulator(target);
+  const standing = await readSettings(target);
   return {
     requests: emulatorRequests(facts),
     pipelined: 48,
     pipelinedBytes: Number.POSITIVE_INFINITY,
-    dial: (request) => dialOf(target, request),
+    dial: (request) => dialFor(target, request),
     wrong(_operation, request, { status, text }) {
-      if (status < 400) facts.known.learn(LESSONS, request.path, text);
+      if (status < 400) facts.known.learn(EXTRACTION_RULES, request.path, text);
       const wrong = status >= 500 ? [`answered ${status}`] : [];
       return secrets.some((secret) => text.includes(secret)) ? [...wrong, 'tells a secret of the victim'] : wrong;
     },
@@ -90,6 +90,6 @@ async function beginPart(target: Target): Promise<Part> {
       if (changed) await changeSettings(target, standing);
     },
     meanwhile: async () => {},
-    end: () => goodFlow(target),
+    end: () => checkGoodFlow(target),
   };
 }

@@ -1,14 +1,14 @@
 // The values that requests to the emulator carry: good ones, and such as an attacker would send.
 import fc from 'fast-check';
 import { forgedJwt } from '../jwt.ts';
-import type { Known, Lesson } from '../known.ts';
-import { mutated, repeated, sometimes, soup, special } from '../texts.ts';
+import type { ExtractionRule, KnownValues } from '../known-values.ts';
+import { mutatedText, repeatedText, sometimes, specialText, visibleText } from '../texts.ts';
 
 /** What is learned from answers to requests of the attacker's own client, used and unused. */
 type Learned = 'states' | 'codes' | 'accessTokens' | 'refreshTokens' | 'grants' | 'faults';
 
 /** What requests are made from. Nothing of the victim's is here but its id and the middle part of one of its states. */
-export interface Facts {
+export interface EmulatorFacts {
   readonly baseUrl: string;
   readonly clientId: string;
   readonly clientSecret: string;
@@ -17,11 +17,11 @@ export interface Facts {
   readonly password: string;
   /** The middle part of a state whose code waits at the helper. */
   readonly victimPayload: string;
-  readonly known: Known<Learned>;
+  readonly known: KnownValues<Learned>;
 }
 
 /** What answers below 400 issue. */
-export const LESSONS: readonly Lesson<Learned>[] = [
+export const EXTRACTION_RULES: readonly ExtractionRule<Learned>[] = [
   ['/_emulator/grants', 'grants', /"id":"([^"]+)"/],
   ['/_emulator/faults', 'faults', /"id":"(\d+)"/],
   ['/_emulator/login', 'codes', /[?&]code=([^&\s"\\]+)/],
@@ -33,7 +33,7 @@ export const LESSONS: readonly Lesson<Learned>[] = [
 ];
 
 /** @param good has every value be a good one, so that what lies behind the checks is reached */
-export function valuesOf(facts: Facts, good: boolean) {
+export function valueGenerators(facts: EmulatorFacts, good: boolean) {
   const { known, clientId, victimId } = facts;
   /** `odd` in so many of a hundred cases, but never in a good request. */
   const odd = (percent: number, some: fc.Arbitrary<string>, usual: fc.Arbitrary<string>) =>
@@ -43,8 +43,12 @@ export function valuesOf(facts: Facts, good: boolean) {
   return {
     odd,
     state,
-    client: odd(40, fc.oneof({ arbitrary: others, weight: 6 }, repeated('x', 2000)), fc.constant(clientId)),
-    code: odd(50, fc.oneof(mutated(known.one('codes')), soup(60), fc.constant(''), state), known.one('codes')),
+    client: odd(40, fc.oneof({ arbitrary: others, weight: 6 }, repeatedText('x', 2000)), fc.constant(clientId)),
+    code: odd(
+      50,
+      fc.oneof(mutatedText(known.one('codes')), visibleText(60), fc.constant(''), state),
+      known.one('codes'),
+    ),
     /** The id inside a state, by which a waiting login is named. */
     stateId: known.one('states').map((whole) => {
       const payload = Buffer.from(whole.split('.')[1] ?? '', 'base64url').toString();
@@ -55,18 +59,18 @@ export function valuesOf(facts: Facts, good: boolean) {
       const one = known.one(kind);
       const older = fc.tuple(one, fc.nat(8)).map(([token, age]) => token.replace(/(?<=\.)[^.]*/, String(age)));
       const reversed = one.map((token) => token.split('.').reverse().join('.'));
-      return odd(50, fc.oneof(older, mutated(one), reversed, state, soup(80), fc.constant('')), one);
+      return odd(50, fc.oneof(older, mutatedText(one), reversed, state, visibleText(80), fc.constant('')), one);
     },
     /** An entry of a path or a query: the good one, or something strange. */
     entry: (usual: string | fc.Arbitrary<string>) =>
-      odd(70, special, typeof usual === 'string' ? fc.constant(usual) : usual),
+      odd(70, specialText, typeof usual === 'string' ? fc.constant(usual) : usual),
   };
 }
 
 /** A state that is forged, now and then of the victim's. */
-function oddState({ known, victimPayload, clientSecret }: Facts): fc.Arbitrary<string> {
+function oddState({ known, victimPayload, clientSecret }: EmulatorFacts): fc.Arbitrary<string> {
   const states = fc.tuple(known.one('states'), fc.boolean()).map(([state, foreign]) => {
     return foreign ? state.replace(/(?<=\.)[^.]*/, victimPayload) : state;
   });
-  return sometimes(10, mutated(states), forgedJwt(states, ['', 'secret', clientSecret]));
+  return sometimes(10, mutatedText(states), forgedJwt(states, ['', 'secret', clientSecret]));
 }

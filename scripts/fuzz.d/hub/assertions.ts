@@ -1,7 +1,7 @@
 // JWTs for client authentication (RFC 7523): good ones, and forged ones in the ways that libraries have fallen for.
 import fc from 'fast-check';
 import { forgedJwt } from '../jwt.ts';
-import { base64url, mutated } from '../texts.ts';
+import { base64url, mutatedText } from '../texts.ts';
 import type { HubFacts } from './facts.ts';
 
 export const JWT_BEARER = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer';
@@ -10,17 +10,17 @@ export const JWT_BEARER = 'urn:ietf:params:oauth:client-assertion-type:jwt-beare
 const ISSUER = 'https://127.0.0.1';
 
 /** A JWT that the hub must take, once. */
-export function goodAssertion(facts: HubFacts): fc.Arbitrary<string> {
+export function validAssertion(facts: HubFacts): fc.Arbitrary<string> {
   return claimsOf(facts).map((claims) => facts.sign(HEADER, claims));
 }
 
 /** A JWT that something is wrong with; where it is `forged` no hub may take it. */
-export interface OddAssertion {
+export interface FaultyAssertion {
   readonly text: string;
   readonly forged: boolean;
 }
 
-export function oddAssertion(facts: HubFacts): fc.Arbitrary<OddAssertion> {
+export function faultyAssertion(facts: HubFacts): fc.Arbitrary<FaultyAssertion> {
   const { keyed, known, sign } = facts;
   const claims = claimsOf(facts);
   const signed = claims.map((right) => sign(HEADER, right));
@@ -38,7 +38,7 @@ export function oddAssertion(facts: HubFacts): fc.Arbitrary<OddAssertion> {
   const odd = fc.oneof(
     fc.tuple(claims, fc.constantFrom(...ODD_CLAIMS)).map(([right, wrong]) => sign(HEADER, { ...right, ...wrong })),
     fc.tuple(claims, fc.constantFrom(...ODD_HEADERS)).map(([right, header]) => sign(header, right)),
-    mutated(signed),
+    mutatedText(signed),
   );
   return fc.oneof(
     { arbitrary: forged.map((text) => ({ text, forged: true })), weight: 14 },

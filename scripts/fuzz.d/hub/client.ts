@@ -1,9 +1,9 @@
 // What good appliances ask of the hub between the requests of the fuzz.
 import { request } from 'undici';
-import type { FuzzedHome } from './home.ts';
+import type { FuzzedHub } from './fuzzed-hub.ts';
 
 /** An answer of the hub, its JSON already read. */
-export interface Told {
+export interface ClientResponse {
   readonly status: number;
   readonly retryAfter: number | null;
   readonly location: string | null;
@@ -11,29 +11,29 @@ export interface Told {
 }
 
 /** Milliseconds that any answer may take: the hub promises ten seconds, and the machine is busy. */
-const PATIENCE = 20_000;
+const RESPONSE_TIMEOUT_MS = 20_000;
 
 /** Sends a form to a path of the hub's HTTPS port. */
-export function postForm(home: FuzzedHome, path: string, form: Record<string, string>): Promise<Told> {
+export function postForm(home: FuzzedHub, path: string, form: Record<string, string>): Promise<ClientResponse> {
   const type = 'application/x-www-form-urlencoded';
   return post(home, path, { 'content-type': type }, new URLSearchParams(form).toString());
 }
 
 /** Introduces an appliance, with an initial access token or without one. */
-export function register(home: FuzzedHome, name: string, invite: string | null): Promise<Told> {
+export function register(home: FuzzedHub, name: string, invite: string | null): Promise<ClientResponse> {
   const authorization = invite === null ? {} : { authorization: `Bearer ${invite}` };
   const headers = { 'content-type': 'application/json', ...authorization };
   return post(home, '/oauth/register', headers, JSON.stringify({ client_name: name }));
 }
 
 async function post(
-  { agent, ports }: FuzzedHome,
+  { agent, ports }: FuzzedHub,
   path: string,
   headers: Record<string, string>,
   body: string,
-): Promise<Told> {
+): Promise<ClientResponse> {
   const url = `https://127.0.0.1:${ports.httpsPort}${path}`;
-  const timeouts = { headersTimeout: PATIENCE, bodyTimeout: PATIENCE };
+  const timeouts = { headersTimeout: RESPONSE_TIMEOUT_MS, bodyTimeout: RESPONSE_TIMEOUT_MS };
   const answer = await request(url, { method: 'POST', dispatcher: agent, headers, body, ...timeouts });
   const text = await answer.body.text();
   const { location, 'retry-after': retryAfter } = answer.headers;
@@ -46,7 +46,7 @@ async function post(
 }
 
 /** Whose token this is, as the cloud says. */
-export async function userOf({ emulator }: FuzzedHome, token: unknown): Promise<string> {
+export async function tokenUser({ emulator }: FuzzedHub, token: unknown): Promise<string> {
   const answer = await request(`${emulator.baseUrl}/api/whoami`, { headers: { authorization: `Bearer ${token}` } });
   const { user } = (await answer.body.json()) as { user?: string };
   return user ?? `nobody (${answer.statusCode})`;

@@ -1,14 +1,14 @@
 // What an attacker at home knows of a hub.
-import type { Known, Lesson } from '../known.ts';
+import type { ExtractionRule, KnownValues } from '../known-values.ts';
 
 /** An appliance that proves who it is by a secret. */
-export interface Credentials {
+export interface FuzzCredentials {
   readonly id: string;
   readonly secret: string;
 }
 
 /** What is learned from answers, and from requests. */
-export type Learned =
+export type LearnedKind =
   /** Initial access tokens. */
   | 'invites'
   | 'accessTokens'
@@ -26,17 +26,17 @@ export type Learned =
 /** What requests to a hub are made from. Nothing of the victim's is here but its client_id. */
 export interface HubFacts {
   /** Paired; nothing that it sends makes its token worthless. */
-  readonly own: Credentials;
+  readonly own: FuzzCredentials;
   /** Paired; the tokens that it holds are revoked all the time. */
-  readonly doubter: Credentials;
+  readonly doubter: FuzzCredentials;
   /** Paired; it signs assertions. */
   readonly keyed: { readonly id: string; readonly publicKey: string };
   /** Registered, and waiting to be approved. */
-  readonly waiting: Credentials;
+  readonly waiting: FuzzCredentials;
   readonly victimId: string;
   /** A device flow that came to its end, and what it gave. */
-  readonly session: { readonly client: Credentials; readonly deviceCode: string; readonly refreshToken: string };
-  readonly known: Known<Learned>;
+  readonly session: { readonly client: FuzzCredentials; readonly deviceCode: string; readonly refreshToken: string };
+  readonly known: KnownValues<LearnedKind>;
   /** Seconds since 1970. */
   now(): number;
   /** A JWT of the keyed appliance's: signed with its private key. */
@@ -44,7 +44,7 @@ export interface HubFacts {
 }
 
 /** What answers below 400 issue. */
-const LESSONS: readonly Lesson<Learned>[] = [
+const EXTRACTION_RULES: readonly ExtractionRule<LearnedKind>[] = [
   ['/oauth/token', 'accessTokens', /"access_token":"([^"]+)"/],
   ['/oauth/token', 'refreshTokens', /"refresh_token":"([^"]+)"/],
   ['/oauth/device_authorization', 'deviceCodes', /"device_code":"([^"]+)"/],
@@ -52,12 +52,12 @@ const LESSONS: readonly Lesson<Learned>[] = [
 ];
 
 /** Takes what was issued in an answer below 400, and the assertion that its request carried. */
-export function learn(
+export function learnFromExchange(
   { known }: HubFacts,
   { path, bytes }: { readonly path: string; readonly bytes: string },
   answer: string,
 ): void {
-  known.learn(LESSONS, path, answer);
+  known.learn(EXTRACTION_RULES, path, answer);
   known.add('assertions', /client_assertion=([\w.-]+)/.exec(bytes)?.[1]);
   const [id, secret] = ['client_id', 'client_secret'].map(
     (name) => new RegExp(`"${name}":"([^"]+)"`).exec(answer)?.[1],

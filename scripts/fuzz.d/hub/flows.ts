@@ -1,25 +1,25 @@
 // What good appliances do: before, between and after the requests of the fuzz each must be served, and rightly.
 import { rememberSecrets } from '../../../test/support/logs.ts';
-import { Known } from '../known.ts';
+import { KnownValues } from '../known-values.ts';
 import { JWT_BEARER } from './assertions.ts';
-import { postForm, register, type Told, userOf } from './client.ts';
-import type { Credentials, HubFacts } from './facts.ts';
-import { type FuzzedHome, logIn, USERS } from './home.ts';
-import type { Served } from './meanwhile.ts';
+import type { HonestAppliance } from './background-clients.ts';
+import { type ClientResponse, postForm, register, tokenUser } from './client.ts';
+import type { FuzzCredentials, HubFacts } from './facts.ts';
+import { type FuzzedHub, logIn, USERS } from './fuzzed-hub.ts';
 
 const DEVICE_CODE = 'urn:ietf:params:oauth:grant-type:device_code';
 
 /** What a part of a run begins with. */
-export interface HubBeginning {
+export interface HubFixture {
   readonly facts: HubFacts;
   /** The victim's and the portal's, which must not be in any answer. */
   readonly secrets: readonly string[];
   /** Appliances that nobody takes a token from. */
-  readonly served: readonly Served[];
+  readonly served: readonly HonestAppliance[];
 }
 
 /** The attacker's own appliances, each with what it was given, and secrets that must stay where they are. */
-export async function beginHub(home: FuzzedHome, waiting: Credentials): Promise<HubBeginning> {
+export async function setUpHub(home: FuzzedHub, waiting: FuzzCredentials): Promise<HubFixture> {
   const { hub, own, doubter, victim, declared, emulator } = home;
   const token = await tokenOf(home, own);
   const session = await paired(home, await registered(home, 'Heat pump', await invite(home)));
@@ -35,7 +35,7 @@ export async function beginHub(home: FuzzedHome, waiting: Credentials): Promise<
       waiting,
       victimId: victim.id,
       session,
-      known: new Known({
+      known: new KnownValues({
         invites,
         accessTokens: [token, text(await postForm(home, '/oauth/token', grant(doubter)), 'access_token') || 'none'],
         refreshTokens: [session.refreshToken],
@@ -65,7 +65,7 @@ export async function beginHub(home: FuzzedHome, waiting: Credentials): Promise<
 }
 
 /** @throws Error where an honest appliance is not served as it must be */
-export async function goodHubFlow(home: FuzzedHome, waiting: Credentials): Promise<void> {
+export async function checkGoodHubFlow(home: FuzzedHub, waiting: FuzzCredentials): Promise<void> {
   const { victim, own, doubter, declared } = home;
   await owned(home, victim, USERS.victim);
   await owned(home, own, USERS.attacker);
@@ -75,14 +75,14 @@ export async function goodHubFlow(home: FuzzedHome, waiting: Credentials): Promi
   const client = await registered(home, 'Heat pump', await invite(home));
   const { refreshToken } = await paired(home, client);
   const again = { ...form(client), grant_type: 'refresh_token', refresh_token: refreshToken };
-  const user = await userOf(home, text(await expected(postForm(home, '/oauth/token', again), 200), 'access_token'));
+  const user = await tokenUser(home, text(await expected(postForm(home, '/oauth/token', again), 200), 'access_token'));
   if (user !== USERS.attacker) throw new Error(`the refresh token of the device flow gave a token of ${user}`);
   await expected(postForm(home, '/oauth/revoke', { ...form(client), token: refreshToken }), 200);
   await expected(postForm(home, '/oauth/token', again), 400, 'invalid_grant');
 }
 
 /** Takes away what registered itself, so that the home stays as large as it is. */
-export async function tidy(home: FuzzedHome): Promise<void> {
+export async function removeRegistered(home: FuzzedHub): Promise<void> {
   const { control } = home;
   for (const { name } of (await control.status()).appliances) {
     if (!FIXED.includes(name)) await control.removeAppliance(name);
@@ -92,26 +92,26 @@ export async function tidy(home: FuzzedHome): Promise<void> {
 const FIXED = ['victim', 'own', 'doubter', 'declared', 'keyed', 'waiting'];
 
 /** Introduces an appliance that nobody approves. */
-export async function introduceWaiting(home: FuzzedHome): Promise<Credentials> {
+export async function registerUnapproved(home: FuzzedHub): Promise<FuzzCredentials> {
   await home.control.openRegistration(60);
   const waiting = await registered(home, 'waiting', null);
   await home.control.openRegistration(0);
   return waiting;
 }
 
-async function invite({ control }: FuzzedHome): Promise<string> {
+async function invite({ control }: FuzzedHub): Promise<string> {
   const { token } = await control.invite({ name: null, scope: 'Monitoring', portal: null, ttl: 3600 });
   rememberSecrets([token]);
   return token;
 }
 
-async function registered(home: FuzzedHome, name: string, invite: string | null): Promise<Credentials> {
+async function registered(home: FuzzedHub, name: string, invite: string | null): Promise<FuzzCredentials> {
   const told = await expected(register(home, name, invite), 201);
   return { id: text(told, 'client_id'), secret: text(told, 'client_secret') };
 }
 
 /** A device flow to its end. */
-async function paired(home: FuzzedHome, client: Credentials) {
+async function paired(home: FuzzedHub, client: FuzzCredentials) {
   const begun = await expected(postForm(home, '/oauth/device_authorization', form(client)), 200);
   const deviceCode = text(begun, 'device_code');
   const opened = await postForm(home, '/pair', { user_code: text(begun, 'user_code') });
@@ -126,7 +126,7 @@ async function paired(home: FuzzedHome, client: Credentials) {
 }
 
 /** The cloud refused its token: it gets another one, or is told when. */
-async function doubted(home: FuzzedHome, client: Credentials): Promise<void> {
+async function doubted(home: FuzzedHub, client: FuzzCredentials): Promise<void> {
   const first = await postForm(home, '/oauth/token', grant(client));
   if (first.status === 503) return honest(first);
   await expected(postForm(home, '/oauth/revoke', { ...form(client), token: text(first, 'access_token') }), 200);
@@ -136,12 +136,12 @@ async function doubted(home: FuzzedHome, client: Credentials): Promise<void> {
   if (next.body['access_token'] === first.body['access_token']) throw new Error('a revoked token was handed out');
 }
 
-function honest({ retryAfter }: Told): void {
+function honest({ retryAfter }: ClientResponse): void {
   if (!(retryAfter !== null && retryAfter > 0 && retryAfter <= 120))
     throw new Error(`503 with Retry-After ${retryAfter}`);
 }
 
-async function usedAssertion(home: FuzzedHome): Promise<string> {
+async function usedAssertion(home: FuzzedHub): Promise<string> {
   const now = Math.floor(Date.now() / 1000);
   const { id } = home.keyed;
   const claims = { iss: id, sub: id, aud: `https://127.0.0.1:${home.ports.httpsPort}`, jti: crypto.randomUUID() };
@@ -157,25 +157,25 @@ async function usedAssertion(home: FuzzedHome): Promise<string> {
   return assertion;
 }
 
-async function owned(home: FuzzedHome, client: Credentials, owner: string): Promise<void> {
-  const user = await userOf(home, await tokenOf(home, client));
+async function owned(home: FuzzedHub, client: FuzzCredentials, owner: string): Promise<void> {
+  const user = await tokenUser(home, await tokenOf(home, client));
   if (user !== owner) throw new Error(`${client.id} got a token of ${user}, not of ${owner}`);
 }
 
-async function tokenOf(home: FuzzedHome, client: Credentials): Promise<string> {
+async function tokenOf(home: FuzzedHub, client: FuzzCredentials): Promise<string> {
   return text(await expected(postForm(home, '/oauth/token', grant(client)), 200), 'access_token');
 }
 
-function form({ id, secret }: Credentials): Record<string, string> {
+function form({ id, secret }: FuzzCredentials): Record<string, string> {
   return { client_id: id, client_secret: secret };
 }
 
-function grant(client: Credentials): Record<string, string> {
+function grant(client: FuzzCredentials): Record<string, string> {
   return { ...form(client), grant_type: 'client_credentials' };
 }
 
 /** @param error of the answer */
-async function expected(told: Promise<Told>, status: number, error?: string): Promise<Told> {
+async function expected(told: Promise<ClientResponse>, status: number, error?: string): Promise<ClientResponse> {
   const found = await told;
   if (found.status === status && (error === undefined || found.body['error'] === error)) return found;
   throw new Error(
@@ -183,7 +183,7 @@ async function expected(told: Promise<Told>, status: number, error?: string): Pr
   );
 }
 
-function text({ body }: Told, name: string): string {
+function text({ body }: ClientResponse, name: string): string {
   const value = body[name];
   return typeof value === 'string' ? value : '';
 }

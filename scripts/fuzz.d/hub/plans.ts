@@ -1,22 +1,22 @@
 // Requests close to good ones, for everything that a hub serves on the home network.
 import fc from 'fast-check';
-import { FORM, type FuzzRequest, fuzzRequests, JSON_TYPE, type Plan, plan } from '../requests.ts';
+import { FORM, type FuzzRequest, fuzzRequests, JSON_TYPE, type RequestPlan, requestPlan } from '../requests.ts';
 import {
   formWriter,
-  latin1,
+  jsonValue,
   member,
-  merged,
-  mutated,
-  none,
-  repeated,
+  mergedMembers,
+  mutatedText,
+  noMembers,
+  repeatedText,
   sometimes,
-  soup,
-  special,
-  text,
-  value,
+  specialText,
+  textTemplate,
+  toLatin1,
+  visibleText,
 } from '../texts.ts';
-import type { Credentials, HubFacts } from './facts.ts';
-import { type Proof, valuesOf } from './values.ts';
+import type { FuzzCredentials, HubFacts } from './facts.ts';
+import { type AuthenticationParts, valueGenerators } from './values.ts';
 
 /** What requests to a hub are, by weights that let flows come to their end. */
 export function hubRequests(facts: HubFacts): fc.Arbitrary<FuzzRequest> {
@@ -52,8 +52,8 @@ const DEVICE_CODE = 'urn:ietf:params:oauth:grant-type:device_code';
 const SCOPES = ['Monitoring', 'RemoteControl', 'Monitoring Monitoring', '"', ' ', 'a\u0000b', 'x'.repeat(2000)];
 const TTLS = ['0', '1', '60', '3600', '999999999', '-1', '1.5', '1e9', 'x', '99999999999999999999'];
 
-function token(facts: HubFacts, good: boolean): fc.Arbitrary<Plan> {
-  const { one, proof, odd } = valuesOf(facts, good);
+function token(facts: HubFacts, good: boolean): fc.Arbitrary<RequestPlan> {
+  const { one, proof, odd } = valueGenerators(facts, good);
   const { session, own, doubter, known } = facts;
   const grants = (refreshToken: fc.Arbitrary<string>, deviceCode: fc.Arbitrary<string>) => {
     const grant = { grant_type: 'client_credentials' };
@@ -65,9 +65,9 @@ function token(facts: HubFacts, good: boolean): fc.Arbitrary<Plan> {
       one(deviceCode).map((device_code) => ({ grant_type: DEVICE_CODE, device_code })),
     );
   };
-  const asking = (appliances: fc.Arbitrary<Credentials>, grant: fc.Arbitrary<Readonly<Record<string, string>>>) => {
-    const type = odd(5, member('grant_type', fc.constantFrom('password', 'authorization_code', '')), none);
-    return toForm('/oauth/token', good, proof(appliances), merged(grant, scope(20, good), type));
+  const asking = (appliances: fc.Arbitrary<FuzzCredentials>, grant: fc.Arbitrary<Readonly<Record<string, string>>>) => {
+    const type = odd(5, member('grant_type', fc.constantFrom('password', 'authorization_code', '')), noMembers);
+    return toForm('/oauth/token', good, proof(appliances), mergedMembers(grant, scope(20, good), type));
   };
   const others = fc.oneof(
     { arbitrary: fc.constantFrom(own, own, doubter), weight: 3 },
@@ -81,19 +81,19 @@ function token(facts: HubFacts, good: boolean): fc.Arbitrary<Plan> {
 }
 
 function scope(percent: number, good: boolean) {
-  return sometimes(percent, member('scope', good ? fc.constant('Monitoring') : fc.constantFrom(...SCOPES)), none);
+  return sometimes(percent, member('scope', good ? fc.constant('Monitoring') : fc.constantFrom(...SCOPES)), noMembers);
 }
 
 /** Those that registered themselves, as far as they got a secret. */
-function registered({ known }: HubFacts): fc.Arbitrary<Credentials> {
+function registered({ known }: HubFacts): fc.Arbitrary<FuzzCredentials> {
   return known.one('registered').map((both) => {
     const [id = '', secret = ''] = both.split(' ');
     return { id, secret };
   });
 }
 
-function device(facts: HubFacts, good: boolean): fc.Arbitrary<Plan> {
-  const { proof } = valuesOf(facts, good);
+function device(facts: HubFacts, good: boolean): fc.Arbitrary<RequestPlan> {
+  const { proof } = valueGenerators(facts, good);
   // Not by one whose token is to stay what it is: somebody may log in.
   const appliances = fc.oneof(
     { arbitrary: fc.constantFrom(facts.doubter, facts.session.client), weight: 2 },
@@ -103,19 +103,19 @@ function device(facts: HubFacts, good: boolean): fc.Arbitrary<Plan> {
 }
 
 /** By the one that is to lose its tokens, whatever it names. */
-function revoke(facts: HubFacts, good: boolean): fc.Arbitrary<Plan> {
-  const { one, proof, entry } = valuesOf(facts, good);
+function revoke(facts: HubFacts, good: boolean): fc.Arbitrary<RequestPlan> {
+  const { one, proof, entry } = valueGenerators(facts, good);
   const token = one(sometimes(30, facts.known.one('refreshTokens'), facts.known.one('accessTokens')));
-  const hint = sometimes(50, member('token_type_hint', entry('access_token')), none);
-  return toForm('/oauth/revoke', good, proof(fc.constant(facts.doubter)), merged(member('token', token), hint));
+  const hint = sometimes(50, member('token_type_hint', entry('access_token')), noMembers);
+  return toForm('/oauth/revoke', good, proof(fc.constant(facts.doubter)), mergedMembers(member('token', token), hint));
 }
 
 function toForm(
   path: string,
   good: boolean,
-  proof: fc.Arbitrary<Proof>,
+  proof: fc.Arbitrary<AuthenticationParts>,
   members: fc.Arbitrary<Readonly<Record<string, string>>>,
-): fc.Arbitrary<Plan> {
+): fc.Arbitrary<RequestPlan> {
   const otherTypes = fc.constantFrom(JSON_TYPE, 'Content-Type: text/plain', '');
   return fc
     .record({
@@ -126,19 +126,19 @@ function toForm(
       origin: sometimes(good ? 0 : 3, fc.constant('http' as const), fc.constant('https' as const)),
       type: sometimes(good ? 0 : 5, otherTypes, fc.constant(FORM)),
     })
-    .map(({ proof: { heads, forged, ...proof }, members, form, origin, type }): Plan => {
+    .map(({ proof: { heads, forged, ...proof }, members, form, origin, type }): RequestPlan => {
       const body = form({ ...members, ...proof.members });
       return { origin, method: 'POST', path, heads: [type, ...heads], body, forged };
     });
 }
 
 /** The introduction of an appliance (RFC 7591), with an initial access token or without one. */
-function register(facts: HubFacts, good: boolean): fc.Arbitrary<Plan> {
-  const token = valuesOf(facts, good).one(facts.known.one('invites')).map(latin1);
-  const authorization = text`Authorization: Bearer ${token}`;
+function register(facts: HubFacts, good: boolean): fc.Arbitrary<RequestPlan> {
+  const token = valueGenerators(facts, good).one(facts.known.one('invites')).map(toLatin1);
+  const authorization = textTemplate`Authorization: Bearer ${token}`;
   const invited = good ? authorization : sometimes(50, authorization, fc.constant(''));
-  const body = (good ? introduction.map((right) => JSON.stringify(right)) : oddBody).map(latin1);
-  return plan({ origin: 'https', method: 'POST', path: '/oauth/register', heads: [JSON_TYPE, invited], body });
+  const body = (good ? introduction.map((right) => JSON.stringify(right)) : oddBody).map(toLatin1);
+  return requestPlan({ origin: 'https', method: 'POST', path: '/oauth/register', heads: [JSON_TYPE, invited], body });
 }
 
 const KEY = {
@@ -147,7 +147,7 @@ const KEY = {
   y: 'x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0',
 };
 
-const introduction = merged<unknown>(
+const introduction = mergedMembers<unknown>(
   fc.record(
     {
       client_name: fc.constantFrom('Heat pump', 'Wallbox 7', 'Z\u00e4hler', '\u7535\u8868'),
@@ -182,49 +182,49 @@ const MEMBERS: Readonly<Record<string, readonly unknown[]>> = {
 
 const oddMember = fc.oneof(
   ...Object.entries(MEMBERS).map(([name, odd]) =>
-    fc.oneof(value, fc.constantFrom(...odd)).map((one) => ({ [name]: one })),
+    fc.oneof(jsonValue, fc.constantFrom(...odd)).map((one) => ({ [name]: one })),
   ),
 );
 const odd = fc.tuple(introduction, oddMember).map((both) => JSON.stringify(Object.assign({}, ...both)));
 const oddBody: fc.Arbitrary<string> = fc.oneof(
   { arbitrary: odd, weight: 3 },
-  mutated(odd),
-  repeated('[', 20_000),
-  repeated('x', 20_000).map((client_name) => JSON.stringify({ client_name })),
+  mutatedText(odd),
+  repeatedText('[', 20_000),
+  repeatedText('x', 20_000).map((client_name) => JSON.stringify({ client_name })),
   fc.constant('{"client_name":"a","client_name":"b","__proto__":{"scope":"x"}}'),
-  value.map((one) => JSON.stringify(one)),
+  jsonValue.map((one) => JSON.stringify(one)),
 );
 
-function pair(facts: HubFacts, good: boolean): fc.Arbitrary<Plan> {
-  const { one } = valuesOf(facts, good);
+function pair(facts: HubFacts, good: boolean): fc.Arbitrary<RequestPlan> {
+  const { one } = valueGenerators(facts, good);
   const code = one(facts.known.one('userCodes'));
   const retyped = fc
     .tuple(code, fc.constantFrom('', ' ', '--'))
     .map(([typed, between]) => typed.toLowerCase().replaceAll('-', between));
   const typed = sometimes(30, retyped, code);
-  const query = sometimes(20, fc.constant(''), text`?user_code=${typed.map(encodeURIComponent)}`);
+  const query = sometimes(20, fc.constant(''), textTemplate`?user_code=${typed.map(encodeURIComponent)}`);
   const body = fc.tuple(formWriter(good), typed).map(([form, user_code]) => form({ user_code }));
   const post = { origin: 'https', method: 'POST', path: '/pair', body } as const;
-  const foreign = plan({ ...post, heads: [FORM, fc.constantFrom(...FOREIGN_PAGES)] });
+  const foreign = requestPlan({ ...post, heads: [FORM, fc.constantFrom(...FOREIGN_PAGES)] });
   return fc.oneof(
-    plan({ origin: 'https', path: text`/pair${query}` }),
-    sometimes(good ? 0 : 20, foreign, plan({ ...post, heads: [FORM] })),
+    requestPlan({ origin: 'https', path: textTemplate`/pair${query}` }),
+    sometimes(good ? 0 : 20, foreign, requestPlan({ ...post, heads: [FORM] })),
   );
 }
 
 const FOREIGN_PAGES = ['Origin: https://evil.example', 'Origin: null', 'Sec-Fetch-Site: cross-site'];
 
 /** Codes that no portal gave: what the hub does with them costs it an exchange, so there are few to a good nonce. */
-function callback({ known }: HubFacts, good: boolean): fc.Arbitrary<Plan> {
-  if (good) return plan({ origin: 'http', path: '/callback/x' });
+function callback({ known }: HubFacts, good: boolean): fc.Arbitrary<RequestPlan> {
+  if (good) return requestPlan({ origin: 'http', path: '/callback/x' });
   const one = known.one('nonces');
-  const nonce = sometimes(2, one, fc.oneof(mutated(one), soup(60)).map(encodeURIComponent));
+  const nonce = sometimes(2, one, fc.oneof(mutatedText(one), visibleText(60)).map(encodeURIComponent));
   const query = fc.oneof(
     { arbitrary: fc.constantFrom('', '?', '?error=access_denied', '?code=a&code=b', '?error='), weight: 5 },
-    text`?code=${soup(60)}`,
+    textTemplate`?code=${visibleText(60)}`,
     fc.constant(`?code=${'x'.repeat(5000)}`),
   );
-  return plan({ origin: 'http', path: text`/callback/${nonce}${query}` });
+  return requestPlan({ origin: 'http', path: textTemplate`/callback/${nonce}${query}` });
 }
 
 const PAGES = [
@@ -241,9 +241,13 @@ const PAGES = [
   '/metrics',
 ];
 
-function pages(good: boolean): fc.Arbitrary<Plan> {
+function pages(good: boolean): fc.Arbitrary<RequestPlan> {
   const known = fc.constantFrom(...PAGES);
-  const path = sometimes(20, text`${mutated(known)}${special}`, sometimes(10, text`/${soup(99)}`, known));
+  const path = sometimes(
+    20,
+    textTemplate`${mutatedText(known)}${specialText}`,
+    sometimes(10, textTemplate`/${visibleText(99)}`, known),
+  );
   const origin = sometimes(40, fc.constant('http' as const), fc.constant('https' as const));
-  return plan({ origin, path: good ? known : path });
+  return requestPlan({ origin, path: good ? known : path });
 }

@@ -6,25 +6,25 @@ import fc from 'fast-check';
 import { request } from 'undici';
 import type { Dial } from '../exchange.ts';
 import type { FuzzRequest } from '../requests.ts';
-import type { Part, Subject } from '../run.ts';
-import { type Credentials, learn } from './facts.ts';
-import { beginHub, goodHubFlow, introduceWaiting, tidy } from './flows.ts';
-import { type FuzzedHome, type HubPorts, startHome } from './home.ts';
-import { wrongOf } from './judge.ts';
-import { person, witness } from './meanwhile.ts';
+import type { FuzzPart, FuzzSubject } from '../run.ts';
+import { logInContinuously, requestTokensContinuously } from './background-clients.ts';
+import { type FuzzCredentials, learnFromExchange } from './facts.ts';
+import { checkGoodHubFlow, registerUnapproved, removeRegistered, setUpHub } from './flows.ts';
+import { type FuzzedHub, type HubPorts, startFuzzedHub } from './fuzzed-hub.ts';
 import { hubRequests } from './plans.ts';
-import { troublePortal, watchPortal } from './portal.ts';
+import { disturbPortal, limitPortalRequests } from './portal.ts';
+import { checkResponse } from './response-check.ts';
 
 /** Requests that meet the portal's trouble between two parts. */
-const MET = 100;
+const REQUESTS_DURING_FAULT = 100;
 /** The hub waits for the portal as long as it may, so that only some parts have trouble. */
-const TROUBLE_EVERY = 5;
+const PARTS_PER_FAULT = 5;
 /** Bytes of log that a run of any length may come to: bursts are told once. */
-const LONGEST_LOG = 50_000_000;
+const MAX_LOG_BYTES = 50_000_000;
 
 /** Starts the built hub. */
-export async function startHubSubject(): Promise<Subject> {
-  const home = await startHome();
+export async function startHubSubject(): Promise<FuzzSubject> {
+  const home = await startFuzzedHub();
   const { hub } = home;
   // It must not outlive the fuzz, however that ends.
   process.once('exit', () => {
@@ -34,9 +34,9 @@ export async function startHubSubject(): Promise<Subject> {
 }
 
 /** The hub of a home, and with it the home. */
-export async function hubSubject(home: FuzzedHome): Promise<Subject> {
+export async function hubSubject(home: FuzzedHub): Promise<FuzzSubject> {
   const { agent, hub, ports } = home;
-  const waiting = await introduceWaiting(home);
+  const waiting = await registerUnapproved(home);
   return {
     name: 'hub',
     async description() {
@@ -46,14 +46,14 @@ export async function hubSubject(home: FuzzedHome): Promise<Subject> {
     begin: () => beginPart(home, waiting),
     memory: home.memory,
     ended: () => hub.ended,
-    complaints: () => complaintsIn(readFileSync(hub.log, 'utf8')),
+    complaints: () => errorsInLog(readFileSync(hub.log, 'utf8')),
     [Symbol.asyncDispose]: () => home[Symbol.asyncDispose](),
   };
 }
 
-async function beginPart(home: FuzzedHome, waiting: Credentials): Promise<Part> {
-  const judgePortal = watchPortal(home);
-  const { facts, secrets, served } = await beginHub(home, waiting);
+async function beginPart(home: FuzzedHub, waiting: FuzzCredentials): Promise<FuzzPart> {
+  const judgePortal = limitPortalRequests(home);
+  const { facts, secrets, served } = await setUpHub(home, waiting);
   const requests = hubRequests(facts);
   return {
     requests,
@@ -63,20 +63,20 @@ async function beginPart(home: FuzzedHome, waiting: Credentials): Promise<Part> 
     pipelinedBytes: 16_000,
     dial: (request) => hubDial(home.ports, request),
     wrong(operation, request, answer) {
-      if (answer.status < 400) learn(facts, request, answer.text);
-      return wrongOf(operation, request, answer, secrets);
+      if (answer.status < 400) learnFromExchange(facts, request, answer.text);
+      return checkResponse(operation, request, answer, secrets);
     },
     settle: async () => {},
     async meanwhile(over) {
-      await Promise.all([person(home, facts.known, over), witness(home, served, over)]);
+      await Promise.all([logInContinuously(home, facts.known, over), requestTokensContinuously(home, served, over)]);
     },
     async end(turn, seed, send) {
-      if ((turn + 1) % TROUBLE_EVERY === 0) {
-        const met = fc.sample(requests, { seed, numRuns: MET });
-        await troublePortal(home, (turn + 1) / TROUBLE_EVERY - 1, () => send(met));
+      if ((turn + 1) % PARTS_PER_FAULT === 0) {
+        const met = fc.sample(requests, { seed, numRuns: REQUESTS_DURING_FAULT });
+        await disturbPortal(home, (turn + 1) / PARTS_PER_FAULT - 1, () => send(met));
       }
-      await goodHubFlow(home, waiting);
-      await tidy(home);
+      await checkGoodHubFlow(home, waiting);
+      await removeRegistered(home);
       judgePortal();
     },
   };
@@ -107,8 +107,8 @@ function hubDial({ httpPort, httpsPort, ca }: HubPorts, { origin, via }: FuzzReq
 }
 
 /** The errors that a hub's log tells of, the first ones. */
-export function complaintsIn(log: string): string {
-  if (log.length > LONGEST_LOG) return `the log has ${log.length} bytes`;
+export function errorsInLog(log: string): string {
+  if (log.length > MAX_LOG_BYTES) return `the log has ${log.length} bytes`;
   const errors = log.split('\n').filter((line) => /"level":"(error|fatal)"/.test(line));
   return errors.slice(0, 10).join('\n');
 }

@@ -1,13 +1,13 @@
 // The values that requests to a hub carry: good ones, and such as an attacker would send.
 import fc from 'fast-check';
-import { mutated, none, repeated, sometimes, soup, special } from '../texts.ts';
-import { goodAssertion, JWT_BEARER, type OddAssertion, oddAssertion } from './assertions.ts';
-import type { Credentials, HubFacts } from './facts.ts';
+import { mutatedText, noMembers, repeatedText, sometimes, specialText, visibleText } from '../texts.ts';
+import { type FaultyAssertion, faultyAssertion, JWT_BEARER, validAssertion } from './assertions.ts';
+import type { FuzzCredentials, HubFacts } from './facts.ts';
 
 type Members = Readonly<Record<string, string>>;
 
 /** How a request says who sends it. */
-export interface Proof {
+export interface AuthenticationParts {
   readonly heads: readonly string[];
   readonly members: Members;
   /** No hub may believe it. */
@@ -15,7 +15,7 @@ export interface Proof {
 }
 
 /** @param good has every value be a good one, so that what lies behind the checks is reached */
-export function valuesOf(facts: HubFacts, good: boolean) {
+export function valueGenerators(facts: HubFacts, good: boolean) {
   const { known, keyed, victimId, waiting } = facts;
   /** `odd` in so many of a hundred cases, but never in a good request. */
   const odd = <T>(percent: number, some: fc.Arbitrary<T>, usual: fc.Arbitrary<T>) =>
@@ -27,30 +27,30 @@ export function valuesOf(facts: HubFacts, good: boolean) {
   );
   const other = fc.oneof(
     { arbitrary: fc.constantFrom('', '__proto__', victimId, keyed.id, '\r\nX: y'), weight: 5 },
-    repeated('x', 3000),
+    repeatedText('x', 3000),
   );
-  const wrong = (right: fc.Arbitrary<Credentials>): fc.Arbitrary<Credentials> =>
+  const wrong = (right: fc.Arbitrary<FuzzCredentials>): fc.Arbitrary<FuzzCredentials> =>
     fc.oneof(
-      fc.tuple(right, mutated(right.map(({ secret }) => secret))).map(([{ id }, secret]) => ({ id, secret })),
+      fc.tuple(right, mutatedText(right.map(({ secret }) => secret))).map(([{ id }, secret]) => ({ id, secret })),
       right.map(({ id }) => ({ id, secret: '' })),
       right.map(({ secret }) => ({ id: victimId, secret })),
-      soup(60).map((secret) => ({ id: victimId, secret })),
+      visibleText(60).map((secret) => ({ id: victimId, secret })),
       fc.constant({ id: keyed.id, secret: keyed.publicKey }),
       right.map(({ id, secret }) => ({ id: id.toUpperCase(), secret })),
-      fc.record({ id: other, secret: soup(300) }),
+      fc.record({ id: other, secret: visibleText(300) }),
       fc.constant(waiting),
     );
   const assertion = fc
     .record({
-      type: odd(10, fc.oneof(special, fc.constant('urn:ietf:params:oauth:jwt')), fc.constant(JWT_BEARER)),
-      assertion: odd<OddAssertion>(
+      type: odd(10, fc.oneof(specialText, fc.constant('urn:ietf:params:oauth:jwt')), fc.constant(JWT_BEARER)),
+      assertion: odd<FaultyAssertion>(
         80,
-        oddAssertion(facts),
-        goodAssertion(facts).map((text) => ({ text, forged: false })),
+        faultyAssertion(facts),
+        validAssertion(facts).map((text) => ({ text, forged: false })),
       ),
-      more: odd<Members>(20, fc.record({ client_id: other, client_secret: soup(50) }), none),
+      more: odd<Members>(20, fc.record({ client_id: other, client_secret: visibleText(50) }), noMembers),
     })
-    .map(({ type, assertion: { text, forged }, more }): Proof => {
+    .map(({ type, assertion: { text, forged }, more }): AuthenticationParts => {
       return { heads: [], members: { client_assertion_type: type, client_assertion: text, ...more }, forged };
     });
   return {
@@ -60,18 +60,18 @@ export function valuesOf(facts: HubFacts, good: boolean) {
       odd(
         50,
         fc.oneof(
-          mutated(right),
+          mutatedText(right),
           others,
-          soup(120),
+          visibleText(120),
           fc.constant(''),
           right.map((text) => text + text),
         ),
         right,
       ),
     /** The good text, or something strange. */
-    entry: (right: string) => odd(50, special, fc.constant(right)),
+    entry: (right: string) => odd(50, specialText, fc.constant(right)),
     /** The client authentication of one of these appliances, or of the one that signs. */
-    proof(appliances: fc.Arbitrary<Credentials>): fc.Arbitrary<Proof> {
+    proof(appliances: fc.Arbitrary<FuzzCredentials>): fc.Arbitrary<AuthenticationParts> {
       const chosen = appliances.map((right) => ({ ...right, forged: false }));
       // Of one appliance throughout: another one's own credentials are good, and a mutation may leave a secret as it is.
       const forged = appliances.chain((right) =>
@@ -82,11 +82,11 @@ export function valuesOf(facts: HubFacts, good: boolean) {
       const more = odd<Members>(
         10,
         other.map((client_id) => ({ client_id })),
-        none,
+        noMembers,
       );
       const ways = odd(6, fc.constant('both'), fc.constantFrom('form', 'basic'));
       const bySecret = fc.tuple(odd(30, forged, chosen), ways, more).map(
-        ([{ id, secret, forged }, way, more]): Proof => ({
+        ([{ id, secret, forged }, way, more]): AuthenticationParts => ({
           heads: way === 'form' ? [] : [basic(id, secret)],
           members: way === 'basic' ? more : { client_id: id, client_secret: secret },
           forged,

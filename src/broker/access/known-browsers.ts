@@ -1,6 +1,6 @@
 import type { Random } from '../../core/random.ts';
 import { Secret } from '../../core/secret.ts';
-import { hmacSha256, timingSafeEqualText } from '../../system/compare.ts';
+import { hmacSha256, timingSafeEqualText } from '../../system/secret-hash.ts';
 
 /** Bytes of the key and of a browser's id. */
 const KEY_BYTES = 32;
@@ -15,24 +15,24 @@ export class KnownBrowsers {
   readonly #key: string;
   readonly #random: Random;
 
-  /** @param key as {@link newKey} makes it */
+  /** @param key as {@link generateKey} makes it */
   constructor(key: string, random: Random) {
     this.#key = key;
     this.#random = random;
   }
 
-  static newKey(random: Random): string {
+  static generateKey(random: Random): string {
     return random.token(KEY_BYTES);
   }
 
   /** A cookie for a browser that has not signed in before. @param setupCode as it is now */
-  newCookie(setupCode: string): Secret {
+  createCookie(setupCode: string): Secret {
     const id = this.#random.token(ID_BYTES);
     return new Secret(`${id}.${this.#mac(id, setupCode)}`);
   }
 
   /** The id of a browser; null where it has not signed in by this setup code. @param cookie as the browser sent it */
-  find(cookie: string, setupCode: string): string | null {
+  verifyCookie(cookie: string, setupCode: string): string | null {
     const [id = '', mac = ''] = cookie.split('.', 2);
     return timingSafeEqualText(mac, this.#mac(id, setupCode)) ? id : null;
   }

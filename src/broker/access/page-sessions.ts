@@ -1,31 +1,35 @@
 import * as v from 'valibot';
-import { PAGE_SESSIONS } from '../../core/backup-state.ts';
+import { PAGE_SESSIONS_SETTING } from '../../core/backup-state.ts';
 import { elapsed, type Instant } from '../../core/clock.ts';
 import { messageOf } from '../../core/failure.ts';
 import { Secret } from '../../core/secret.ts';
-import type { PageSession, SignedInBrowser, Visitor } from '../../core/setup-access.ts';
+import type { BrowserInfo, PageSession, SignedInBrowser } from '../../core/setup-access.ts';
 import type { Store } from '../../core/store.ts';
-import { sha256 } from '../../system/compare.ts';
+import { sha256 } from '../../system/secret-hash.ts';
 import type { Environment } from '../environment.ts';
 
 /** How long somebody stays signed in, in ms. */
-const LIFETIME = 12 * 3_600_000;
+const SESSION_LIFETIME_MS = 12 * 3_600_000;
 /** So many browsers are signed in at a time; of more, whoever has been for the longest is no longer. */
-const MOST = 20;
+const MAX_PAGE_SESSIONS = 20;
 /** Of a cookie: it can't be guessed, so its hash needs no salt. */
 const COOKIE_BYTES = 32;
 
 const instant = v.object({ boot: v.string(), uptime: v.number(), wall: v.number() });
-const keptSession = v.object({
+const storedSession = v.object({
   hash: v.string(),
   begun: instant,
   address: v.optional(v.string(), ''),
   browser: v.optional(v.nullable(v.string()), null),
 });
-const kept = v.pipe(v.string(), v.parseJson(), v.object({ code: v.string(), sessions: v.array(keptSession) }));
+const storedSessions = v.pipe(
+  v.string(),
+  v.parseJson(),
+  v.object({ code: v.string(), sessions: v.array(storedSession) }),
+);
 
 /** A browser that is signed in: when that began, and who it was then. */
-interface Kept extends Visitor {
+interface StoredPageSession extends BrowserInfo {
   readonly begun: Instant;
 }
 
@@ -40,28 +44,28 @@ export class PageSessions {
   readonly #store: SessionStore;
   readonly #environment: Pick<Environment, 'clock' | 'random' | 'log'>;
   /** By the cookie's hash, the oldest first. */
-  readonly #kept: Map<string, Kept>;
+  readonly #sessions: Map<string, StoredPageSession>;
   /** When each has come last in this run, by the cookie's hash: in memory alone, as a card wears out by what is written. */
-  readonly #seen = new Map<string, Instant>();
+  readonly #lastSeen = new Map<string, Instant>();
   /** The hash of the setup code. */
-  #code: string;
+  #setupCodeHash: string;
   /** Whether anybody was ever signed in before this run. */
-  readonly wereAny: boolean;
+  readonly hadStoredSessions: boolean;
   /** One write after the other. */
-  #turn: Promise<void> = Promise.resolve();
+  #writeQueue: Promise<void> = Promise.resolve();
 
   private constructor(
     store: SessionStore,
     environment: Pick<Environment, 'clock' | 'random' | 'log'>,
-    code: string,
-    all: Map<string, Kept>,
-    wereAny: boolean,
+    setupCodeHash: string,
+    all: Map<string, StoredPageSession>,
+    hadStoredSessions: boolean,
   ) {
     this.#store = store;
     this.#environment = environment;
-    this.#code = code;
-    this.#kept = all;
-    this.wereAny = wereAny;
+    this.#setupCodeHash = setupCodeHash;
+    this.#sessions = all;
+    this.hadStoredSessions = hadStoredSessions;
   }
 
   /** @param setupCode as it is now */
@@ -70,46 +74,53 @@ export class PageSessions {
     environment: Pick<Environment, 'clock' | 'random' | 'log'>,
     setupCode: string,
   ): Promise<PageSessions> {
-    const stored = await store.setting(PAGE_SESSIONS);
-    const read = v.safeParse(kept, stored);
+    const stored = await store.setting(PAGE_SESSIONS_SETTING);
+    const read = v.safeParse(storedSessions, stored);
     const code = sha256(setupCode);
     const sessions = read.success && read.output.code === code ? read.output.sessions : [];
     const all = new Map(sessions.map(({ hash, ...session }) => [hash, session]));
     return new PageSessions(store, environment, code, all, stored !== null);
   }
 
-  async begin({ address, browser }: Visitor): Promise<PageSession> {
+  async create({ address, browser }: BrowserInfo): Promise<PageSession> {
     const { clock, random } = this.#environment;
     const cookie = random.token(COOKIE_BYTES);
-    this.#kept.set(sha256(cookie), { begun: clock.now(), address, browser });
-    for (const hash of [...this.#kept.keys()].slice(0, -MOST)) this.#drop(hash);
+    this.#sessions.set(sha256(cookie), { begun: clock.now(), address, browser });
+    for (const hash of [...this.#sessions.keys()].slice(0, -MAX_PAGE_SESSIONS)) this.#remove(hash);
     await this.#write();
-    return sessionOf(cookie, LIFETIME);
+    return toPageSession(cookie, SESSION_LIFETIME_MS);
   }
 
   /** Null where there is none of this cookie, or no more. */
   find(cookie: string): PageSession | null {
     const hash = sha256(cookie);
-    const found = this.#kept.get(hash);
+    const found = this.#sessions.get(hash);
     const left = found === undefined ? 0 : this.#timeLeft(found.begun);
     if (left === 0) return null;
-    this.#seen.set(hash, this.#environment.clock.now());
-    return sessionOf(cookie, left);
+    this.#lastSeen.set(hash, this.#environment.clock.now());
+    return toPageSession(cookie, left);
   }
 
   /** Who is signed in: the one of this session first, then those that signed in last. */
   list({ cookie }: PageSession): SignedInBrowser[] {
     const now = this.#environment.clock.now();
     const own = sha256(cookie.reveal());
-    return [...this.#kept]
+    return [...this.#sessions]
       .filter(([, { begun }]) => this.#timeLeft(begun) > 0)
       .map(([id, { begun, address, browser }]) => {
-        const seen = this.#seen.get(id);
-        const lastSeen = seen === undefined ? null : now.wall - ageOf(seen, now);
-        return { id, address, browser, since: now.wall - ageOf(begun, now), lastSeen, isThis: id === own };
+        const seen = this.#lastSeen.get(id);
+        const lastSeenAt = seen === undefined ? null : now.wall - sessionAge(seen, now);
+        return {
+          id,
+          address,
+          browser,
+          signedInAt: now.wall - sessionAge(begun, now),
+          lastSeenAt,
+          isCurrent: id === own,
+        };
       })
       .reverse()
-      .toSorted((a, b) => Number(b.isThis) - Number(a.isThis));
+      .toSorted((a, b) => Number(b.isCurrent) - Number(a.isCurrent));
   }
 
   end({ cookie }: PageSession): Promise<void> {
@@ -118,44 +129,44 @@ export class PageSessions {
 
   /** @param id as {@link list} tells it */
   async endById(id: string): Promise<void> {
-    if (this.#drop(id)) await this.#write();
+    if (this.#remove(id)) await this.#write();
   }
 
   /** Ends all but this one. */
   async endOthers({ cookie }: PageSession): Promise<void> {
     const own = sha256(cookie.reveal());
-    const others = [...this.#kept.keys()].filter((id) => id !== own);
-    for (const id of others) this.#drop(id);
+    const others = [...this.#sessions.keys()].filter((id) => id !== own);
+    for (const id of others) this.#remove(id);
     if (others.length > 0) await this.#write();
   }
 
   /** Ends all. @param setupCode the one that takes the place of the one before */
   async endAll(setupCode: string): Promise<void> {
-    this.#code = sha256(setupCode);
-    this.#kept.clear();
-    this.#seen.clear();
+    this.#setupCodeHash = sha256(setupCode);
+    this.#sessions.clear();
+    this.#lastSeen.clear();
     await this.#write();
   }
 
-  #drop(id: string): boolean {
-    this.#seen.delete(id);
-    return this.#kept.delete(id);
+  #remove(id: string): boolean {
+    this.#lastSeen.delete(id);
+    return this.#sessions.delete(id);
   }
 
   #timeLeft(begun: Instant): number {
-    return Math.max(0, LIFETIME - ageOf(begun, this.#environment.clock.now()));
+    return Math.max(0, SESSION_LIFETIME_MS - sessionAge(begun, this.#environment.clock.now()));
   }
 
   #write(): Promise<void> {
-    this.#turn = this.#turn.then(() => this.#writeAll());
-    return this.#turn;
+    this.#writeQueue = this.#writeQueue.then(() => this.#writeAll());
+    return this.#writeQueue;
   }
 
   async #writeAll(): Promise<void> {
-    for (const [hash, { begun }] of this.#kept) if (this.#timeLeft(begun) === 0) this.#drop(hash);
-    const sessions = [...this.#kept].map(([hash, session]) => ({ hash, ...session }));
+    for (const [hash, { begun }] of this.#sessions) if (this.#timeLeft(begun) === 0) this.#remove(hash);
+    const sessions = [...this.#sessions].map(([hash, session]) => ({ hash, ...session }));
     try {
-      await this.#store.saveSetting(PAGE_SESSIONS, JSON.stringify({ code: this.#code, sessions }));
+      await this.#store.saveSetting(PAGE_SESSIONS_SETTING, JSON.stringify({ code: this.#setupCodeHash, sessions }));
     } catch (error) {
       this.#environment.log.error('store_unwritable', { error: messageOf(error) });
     }
@@ -166,11 +177,11 @@ export class PageSessions {
  * In ms. Of one of another boot the wall clock alone knows, and it may be wrong, then or now: it is as old as this boot is long,
  * and what seems to have begun later than now is taken for so much older.
  */
-function ageOf(begun: Instant, now: Instant): number {
+function sessionAge(begun: Instant, now: Instant): number {
   return elapsed(begun, now) ?? Math.max(now.uptime, Math.abs(now.wall - begun.wall));
 }
 
 /** What forms carry follows from the cookie, and nobody can tell the cookie by it. @param left ms */
-function sessionOf(cookie: string, left: number): PageSession {
-  return { cookie: new Secret(cookie), csrf: sha256(`csrf ${cookie}`), lifetime: Math.ceil(left / 1000) };
+function toPageSession(cookie: string, left: number): PageSession {
+  return { cookie: new Secret(cookie), csrfToken: sha256(`csrf ${cookie}`), lifetime: Math.ceil(left / 1000) };
 }

@@ -1,9 +1,9 @@
 import type { ApplianceState, ApplianceStatus } from '../../core/administration.ts';
 import type { Appliance } from '../../core/appliances/appliance.ts';
 import { type Instant, rfc3339 } from '../../core/clock.ts';
-import { type Grant, wantsAnotherScope } from '../../core/grants/grant.ts';
-import { isInstallerInitiated, linkFor } from '../../core/pairings/pairing.ts';
-import { recentFailure } from '../../core/reports/pairing-failure.ts';
+import { type Grant, hasScopeChanged } from '../../core/grants/grant.ts';
+import { isInstallerInitiated, preferredLink } from '../../core/pairings/pairing.ts';
+import { recentPairingFailure } from '../../core/reports/pairing-failure.ts';
 import type { Problem } from '../../core/reports/problem.ts';
 import { comparisonCode } from '../../system/comparison-code.ts';
 import type { ManagedGrant } from '../grants/managed-grant.ts';
@@ -28,17 +28,20 @@ export function applianceStatus(
   now = environment.clock.now(),
 ): ApplianceStatus {
   const held = grants.get(appliance.id);
-  const run = pairings.ofAppliance(appliance.id);
-  const resting = grants.resting(appliance.id);
+  const run = pairings.newestFor(appliance.id);
+  const resting = grants.getSuspended(appliance.id);
   const remaining = held === undefined ? null : grants.schedule.remaining(held, now);
   const due = held === undefined ? null : grants.schedule.dueAt(held, now);
-  const started = ago(now, now.uptime - grants.schedule.since);
-  const restingProblem = resting === undefined ? null : restingGrant(appliance, resting, started);
+  const started = ago(now, now.uptime - grants.schedule.startedAt);
+  const restingProblem = resting === undefined ? null : portalChangedProblem(appliance, resting, started);
   const problem = held === undefined ? restingProblem : problemOf(held, remaining, due, started, now);
   const status: ApplianceStatus = {
     name: appliance.name,
     clientId: appliance.clientId,
-    state: held === undefined ? stateWithout(run?.open === true, resting !== undefined) : stateOf(held, problem),
+    state:
+      held === undefined
+        ? stateWithoutGrant(run?.isOpen === true, resting !== undefined)
+        : stateWithGrant(held, problem),
     scope: held === undefined ? appliance.scope : held.grant.scope,
     expiresIn: remaining === null ? null : Math.floor(remaining / 1000),
     refreshIn: due === null ? null : Math.max(0, Math.ceil((due - now.uptime) / 1000)),
@@ -48,16 +51,18 @@ export function applianceStatus(
     account: held?.grant.account ?? null,
     ...(appliance.origin === 'declared' ? { declared: true } : {}),
     ...(problem !== null && problem === restingProblem ? { grantMissing: 'portal_changed' } : {}),
-    ...registrationOf(appliance),
+    ...registrationFields(appliance),
     ...(appliance.credentials.kind === 'none' ? { withoutCredentials: true } : {}),
-    ...(wantsAnotherScope(appliance, held?.grant) ? { wantedScope: appliance.scope } : {}),
-    ...(run === undefined ? {} : loginOf(run, pairPage)),
+    ...(hasScopeChanged(appliance, held?.grant) ? { wantedScope: appliance.scope } : {}),
+    ...(run === undefined ? {} : loginFields(run, pairPage)),
     ...(problem?.isUntried && { credentialsUntried: true }),
     ...(problem?.code === 'misconfigured' ? { credentialLocation: credentialLocationAt(appliance.portal) } : {}),
   };
   const whole = withStoreProblem(status, appliance.id, store, rfc3339(started.wall));
-  const isOver = (whole.state === 'unpaired' || whole.state === 'needs_pairing') && run?.open !== true;
-  return isOver ? { ...whole, ...failureOf(pairings.newestOpened(appliance.id), now, grants.schedule.since) } : whole;
+  const isOver = (whole.state === 'unpaired' || whole.state === 'needs_pairing') && run?.isOpen !== true;
+  return isOver
+    ? { ...whole, ...pairingFailureFields(pairings.newestOpened(appliance.id), now, grants.schedule.startedAt) }
+    : whole;
 }
 
 /**
@@ -67,7 +72,7 @@ export function applianceStatus(
 function withStoreProblem(
   whole: ApplianceStatus,
   appliance: string,
-  { unwritable, damagedGrants, damagedAppliances }: BrokerStore,
+  { writeProblem: unwritable, damagedGrants, damagedAppliances }: BrokerStore,
   since: string,
 ): ApplianceStatus {
   const damaged = whole.withoutCredentials === true && damagedAppliances.has(appliance);
@@ -88,7 +93,7 @@ function withStoreProblem(
   return status;
 }
 
-const MINUTE = 60_000;
+const MINUTE_MS = 60_000;
 
 /**
  * When the token at hand was given, by the hub's clock as it is now, which may have been set since, or may not be the portal's.
@@ -100,38 +105,38 @@ function refreshedAt({ obtained, portalTime }: Grant, age: number | null, now: I
     return told <= now.wall ? rfc3339(told) : null;
   }
   const off = now.wall - age - obtained.wall;
-  return rfc3339(obtained.wall + MINUTE * Math.round(off / MINUTE));
+  return rfc3339(obtained.wall + MINUTE_MS * Math.round(off / MINUTE_MS));
 }
 
 /** Why the last pairing of an appliance that is not paired has failed. */
-function failureOf(
+function pairingFailureFields(
   run: PairingRun | undefined,
   now: Instant,
   started: number,
 ): Pick<ApplianceStatus, 'pairingFailed' | 'credentialLocation'> {
-  const failure = run === undefined ? null : recentFailure(run.pairing, now, started);
+  const failure = run === undefined ? null : recentPairingFailure(run.pairing, now, started);
   if (run === undefined || failure === null) return {};
   const { reason, at } = failure;
   return {
-    pairingFailed: { reason, message: run.messageOf(reason), at: rfc3339(at.wall) },
+    pairingFailed: { reason, message: run.failureMessage(reason), at: rfc3339(at.wall) },
     credentialLocation: run.credentialLocation,
   };
 }
 
 /** Where a person may log in. Without an installer the portal's own link is made when the hub's page is opened. */
-function loginOf(
+function loginFields(
   { pairing, redirect }: PairingRun,
   pairPage: (userCode: string) => string,
 ): Pick<ApplianceStatus, 'authorizeUrl'> {
   const { step, device } = pairing;
   if (step.kind === 'waiting' && isInstallerInitiated(pairing)) {
-    return { authorizeUrl: (linkFor(step, redirect) ?? step.link).authorizeUrl };
+    return { authorizeUrl: (preferredLink(step, redirect) ?? step.link).authorizeUrl };
   }
   const isOpen = step.kind === 'waiting' || step.kind === 'asking';
   return isOpen && device !== null ? { authorizeUrl: pairPage(device.userCode) } : {};
 }
 
-function registrationOf({
+function registrationFields({
   clientId,
   waitingSince,
   softwareId,
@@ -149,19 +154,19 @@ function registrationOf({
 }
 
 /** The state of an appliance without a grant that is at work. */
-function stateWithout(isPairing: boolean, hasResting: boolean): ApplianceState {
+function stateWithoutGrant(isPairing: boolean, hasResting: boolean): ApplianceState {
   if (isPairing) return 'pairing';
   return hasResting ? 'needs_pairing' : 'unpaired';
 }
 
 /** The configuration says another portal than the one that gave the grant. */
-function restingGrant({ portal }: Appliance, { givenBy }: Grant, since: Instant): Problem {
+function portalChangedProblem({ portal }: Appliance, { givenBy }: Grant, since: Instant): Problem {
   const giver = `${givenBy.origin} (client_id ${givenBy.clientId})`;
   const message = `It was paired with ${giver}, which is not what the configuration has as its portal now, ${portal}: the grant is kept, and is at work again when the configuration is as it was; a new login takes its place`;
   return { code: 'refused', message, since };
 }
 
-function stateOf({ health }: ManagedGrant, problem: Problem | null): ApplianceState {
+function stateWithGrant({ health }: ManagedGrant, problem: Problem | null): ApplianceState {
   if (health.kind === 'refused') return 'needs_pairing';
   return problem === null ? 'active' : 'retrying';
 }
@@ -174,28 +179,28 @@ function problemOf(
   now: Instant,
 ): Problem | null {
   if (health.kind !== 'good') return health.problem;
-  if (grant.distrusted !== null) return refusedToken(grant.distrusted, due, now);
-  if (remaining === null) return unknownAge(grant, due, started, now);
+  if (grant.distrusted !== null) return rejectedTokenProblem(grant.distrusted, due, now);
+  if (remaining === null) return unknownAgeProblem(grant, due, started, now);
   // Past its time, and still without an answer; before that, an appliance that asks has it refreshed.
   if (remaining > 0 || due === null || due > now.uptime) return null;
-  return { code: 'portal_unreachable', message: 'The portal has not answered yet', since: endOf(grant, now) };
+  return { code: 'portal_unreachable', message: 'The portal has not answered yet', since: tokenExpiry(grant, now) };
 }
 
 /** Its appliance said so; whether the next one is better is up to the portal. */
-function refusedToken(since: Instant, due: number | null, now: Instant): Problem {
+function rejectedTokenProblem(since: Instant, due: number | null, now: Instant): Problem {
   const within = due === null ? 0 : Math.max(0, Math.ceil((due - now.uptime) / 1000));
   const message = `The cloud refused the access token, the appliance says: the hub gets another one ${within === 0 ? 'now' : `in ${within} s`}`;
   return { code: 'portal_rejected', message, since };
 }
 
-function unknownAge({ obtained }: Grant, due: number | null, since: Instant, now: Instant): Problem {
+function unknownAgeProblem({ obtained }: Grant, due: number | null, since: Instant, now: Instant): Problem {
   const within = due === null ? 0 : Math.max(0, Math.ceil((due - now.uptime) / 1000));
   const message = `The hub was started anew and does not know how old this token is (it is from ${rfc3339(obtained.wall)}): it is refreshed within ${within} s, or when an appliance asks, unless its age becomes known before`;
   return { code: 'clock_unknown', message, since };
 }
 
 /** When the token at hand ended, on the clock as it is now. */
-function endOf({ obtained, lifetime }: Grant, now: Instant): Instant {
+function tokenExpiry({ obtained, lifetime }: Grant, now: Instant): Instant {
   return ago(now, obtained.boot === now.boot ? now.uptime - obtained.uptime - lifetime : 0);
 }
 

@@ -1,13 +1,13 @@
-import { type Appliance, checkName, checkScope } from '../../core/appliances/appliance.ts';
-import { nameFor } from '../../core/appliances/registration.ts';
+import { type Appliance, checkApplianceName, checkScope } from '../../core/appliances/appliance.ts';
+import { deriveApplianceName } from '../../core/appliances/registration.ts';
 import { Failure } from '../../core/failure.ts';
 import type { Random } from '../../core/random.ts';
 import { Secret } from '../../core/secret.ts';
 import type { Store } from '../../core/store.ts';
-import { sha256 } from '../../system/compare.ts';
+import { sha256 } from '../../system/secret-hash.ts';
 
 /** The most appliances that one hub takes. */
-const MOST = 10_000;
+const MAX_APPLIANCES = 10_000;
 /** Bytes of an appliance's secret. */
 const SECRET_BYTES = 32;
 
@@ -26,7 +26,7 @@ export class Appliances {
   readonly #byId = new Map<string, Appliance>();
   readonly #byClientId = new Map<string, Appliance>();
 
-  #changes: Promise<unknown> = Promise.resolve();
+  #updateQueue: Promise<unknown> = Promise.resolve();
 
   private constructor(store: Store, random: Random, portals: readonly string[]) {
     this.#store = store;
@@ -37,7 +37,7 @@ export class Appliances {
   /** @param portals the names of the configured portals, the default one first */
   static async load(store: Store, random: Random, portals: readonly string[]): Promise<Appliances> {
     const appliances = new Appliances(store, random, portals);
-    for (const appliance of await store.appliances()) appliances.#keep(appliance);
+    for (const appliance of await store.appliances()) appliances.#addToIndex(appliance);
     return appliances;
   }
 
@@ -60,8 +60,8 @@ export class Appliances {
   }
 
   /** @throws Failure `appliance_unknown`, `name_invalid` */
-  named(name: string): Appliance {
-    const found = this.find(checkName(name));
+  get(name: string): Appliance {
+    const found = this.find(checkApplianceName(name));
     if (found !== undefined) return found;
     throw new Failure(
       'appliance_unknown',
@@ -74,7 +74,7 @@ export class Appliances {
    * @param portal null for the default one
    * @throws Failure `portal_unknown`
    */
-  portal(portal: string | null): string {
+  resolvePortal(portal: string | null): string {
     const [first] = this.portals;
     const chosen = portal ?? first;
     if (chosen !== undefined && this.hasPortal(chosen)) return chosen;
@@ -88,15 +88,15 @@ export class Appliances {
     return this.portals.includes(portal);
   }
 
-  /** @throws Failure `name_invalid`, `scope_invalid`, `portal_unknown`, `appliance_exists`, or as {@link admit} */
+  /** @throws Failure `name_invalid`, `scope_invalid`, `portal_unknown`, `appliance_exists`, or as {@link insert} */
   async add(name: string, scope: string | null, portal: string | null): Promise<Credentials> {
-    const chosen = this.portal(portal);
-    const secret = this.newSecret();
+    const chosen = this.resolvePortal(portal);
+    const secret = this.generateSecret();
     const id = this.#random.uuid();
     const appliance: Appliance = {
       id,
       clientId: id,
-      name: checkName(name),
+      name: checkApplianceName(name),
       scope: checkScope(scope),
       portal: chosen,
       credentials: { kind: 'secret', hash: sha256(secret.reveal()) },
@@ -104,8 +104,8 @@ export class Appliances {
       waitingSince: null,
       softwareId: null,
     };
-    await this.freeName(name);
-    if (!(await this.admit(appliance))) throw existsAlready(name, this.find(name));
+    await this.releaseName(name);
+    if (!(await this.insert(appliance))) throw applianceExistsFailure(name, this.find(name));
     return { appliance, secret };
   }
 
@@ -115,31 +115,34 @@ export class Appliances {
    * @returns false where its name or its client_id is taken, or the invite is gone
    * @throws Failure `not_allowed` where there are too many, or as the store
    */
-  async admit(appliance: Appliance, invite?: string): Promise<boolean> {
-    if (this.#byId.size >= MOST) {
-      throw new Failure('not_allowed', `the hub has ${MOST} appliances, and takes no more: remove those that are gone`);
+  async insert(appliance: Appliance, invite?: string): Promise<boolean> {
+    if (this.#byId.size >= MAX_APPLIANCES) {
+      throw new Failure(
+        'not_allowed',
+        `the hub has ${MAX_APPLIANCES} appliances, and takes no more: remove those that are gone`,
+      );
     }
     if (!(await this.#store.addAppliance(appliance, invite))) return false;
-    this.#keep(appliance);
+    this.#addToIndex(appliance);
     return true;
   }
 
   /**
    * Takes a name that an installer wants for another appliance from one that waits for approval, which gets another name:
    * anybody may have registered by it.
-   * @throws Failure as {@link change}
+   * @throws Failure as {@link update}
    */
-  async freeName(name: string): Promise<void> {
+  async releaseName(name: string): Promise<void> {
     const holder = this.find(name);
     if (holder === undefined || holder.waitingSince === null) return;
-    await this.change(holder.id, (current) => {
+    await this.update(holder.id, (current) => {
       if (current.waitingSince === null || current.name !== name) return current;
-      return { ...current, name: nameFor(name, (taken) => this.find(taken) !== undefined) };
+      return { ...current, name: deriveApplianceName(name, (taken) => this.find(taken) !== undefined) };
     });
   }
 
   /** A secret for an appliance. */
-  newSecret(): Secret {
+  generateSecret(): Secret {
     return new Secret(this.#random.token(SECRET_BYTES));
   }
 
@@ -149,11 +152,11 @@ export class Appliances {
    *   row was damaged, or as the store
    */
   async rotateSecret({ id }: Appliance, replaceKeys = false): Promise<Credentials> {
-    const secret = this.newSecret();
+    const secret = this.generateSecret();
     const hash = sha256(secret.reveal());
-    const appliance = await this.change(id, (current) => {
-      refuseDeclared(current, 'change its secret there');
-      refuseDamaged(current);
+    const appliance = await this.update(id, (current) => {
+      assertNotDeclared(current, 'change its secret there');
+      assertNotDamaged(current);
       if (current.credentials.kind === 'keys' && !replaceKeys) {
         const { name } = current;
         throw new Failure(
@@ -171,8 +174,8 @@ export class Appliances {
    * @throws Failure `not_allowed` where it waits for nothing, `appliance_unknown`, or as the store
    */
   async approve({ id }: Appliance): Promise<Appliance> {
-    return this.change(id, (current) => {
-      refuseDamaged(current);
+    return this.update(id, (current) => {
+      assertNotDamaged(current);
       if (current.waitingSince !== null) {
         const { registeredFrom: _, ...approved } = current;
         return { ...approved, waitingSince: null };
@@ -187,9 +190,9 @@ export class Appliances {
 
   /** @throws Failure `appliance_declared`, or as the store */
   async remove(appliance: Appliance): Promise<void> {
-    refuseDeclared(appliance);
+    assertNotDeclared(appliance);
     await this.#store.removeAppliance(appliance.id);
-    this.#forget(appliance.id);
+    this.#removeFromIndex(appliance.id);
   }
 
   /**
@@ -197,8 +200,8 @@ export class Appliances {
    * @throws Failure `appliance_unknown` where it is gone, or its new name or client_id is taken; what `change` throws; or as
    *   the store
    */
-  change(id: string, change: (current: Appliance) => Appliance): Promise<Appliance> {
-    const changed = this.#changes.then(async () => {
+  update(id: string, change: (current: Appliance) => Appliance): Promise<Appliance> {
+    const changed = this.#updateQueue.then(async () => {
       const gone = new Failure(
         'appliance_unknown',
         'the appliance was removed meanwhile: "latchkey appliance list" shows those there are',
@@ -206,30 +209,30 @@ export class Appliances {
       const current = this.#byId.get(id);
       if (current === undefined) throw gone;
       const next = change(current);
-      if (!(await this.#store.changeAppliance(next)) || !this.#byId.has(id)) throw gone;
-      this.#replace(next);
+      if (!(await this.#store.updateAppliance(next)) || !this.#byId.has(id)) throw gone;
+      this.#replaceInIndex(next);
       return next;
     });
-    this.#changes = changed.catch(() => undefined);
+    this.#updateQueue = changed.catch(() => undefined);
     return changed;
   }
 
   /** Serves an appliance as it is here while the store can't be written; after the next start this is forgotten. */
-  serveUnwritten(appliance: Appliance): void {
-    this.#replace(appliance);
+  setInMemory(appliance: Appliance): void {
+    this.#replaceInIndex(appliance);
   }
 
-  #replace(appliance: Appliance): void {
-    this.#forget(appliance.id);
-    this.#keep(appliance);
+  #replaceInIndex(appliance: Appliance): void {
+    this.#removeFromIndex(appliance.id);
+    this.#addToIndex(appliance);
   }
 
-  #keep(appliance: Appliance): void {
+  #addToIndex(appliance: Appliance): void {
     this.#byId.set(appliance.id, appliance);
     this.#byClientId.set(appliance.clientId, appliance);
   }
 
-  #forget(id: string): void {
+  #removeFromIndex(id: string): void {
     const known = this.#byId.get(id);
     if (known === undefined) return;
     this.#byId.delete(id);
@@ -238,7 +241,7 @@ export class Appliances {
 }
 
 /** What is said where a name is taken. @param holder whose it is, where that is known */
-export function existsAlready(name: string, holder?: Appliance): Failure {
+export function applianceExistsFailure(name: string, holder?: Appliance): Failure {
   if (holder?.origin === 'declared') {
     return new Failure(
       'appliance_exists',
@@ -252,13 +255,13 @@ export function existsAlready(name: string, holder?: Appliance): Failure {
 }
 
 /** Whether its row in the store was damaged or changed, so that nobody can prove to be it. */
-export function isDamaged({ credentials }: Appliance): boolean {
+export function hasDamagedEntry({ credentials }: Appliance): boolean {
   return credentials.kind === 'none' && credentials.damaged === true;
 }
 
 /** Whoever changed the row may have given it another one's name: a secret for it might be one for another's grant. */
-function refuseDamaged(appliance: Appliance): void {
-  if (!isDamaged(appliance)) return;
+function assertNotDamaged(appliance: Appliance): void {
+  if (!hasDamagedEntry(appliance)) return;
   const { name } = appliance;
   throw new Failure(
     'not_allowed',
@@ -267,7 +270,7 @@ function refuseDamaged(appliance: Appliance): void {
 }
 
 /** @throws Failure `appliance_declared` where only the configuration can take an appliance away, or change it */
-export function refuseDeclared({ origin, name }: Appliance, instead = 'take it out there'): void {
+export function assertNotDeclared({ origin, name }: Appliance, instead = 'take it out there'): void {
   if (origin !== 'declared') return;
   throw new Failure(
     'appliance_declared',

@@ -1,15 +1,15 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { InviteRequest } from '../../core/administration.ts';
 import type { Appliance, ClientCredentials, RegistrantAddress } from '../../core/appliances/appliance.ts';
-import { checkName, checkScope } from '../../core/appliances/appliance.ts';
+import { checkApplianceName, checkScope } from '../../core/appliances/appliance.ts';
 import type { ClientMetadata, Invite } from '../../core/appliances/registration.ts';
 import { Failure } from '../../core/failure.ts';
 import { timeLeft } from '../../core/pairings/pairing.ts';
 import { Secret } from '../../core/secret.ts';
 import type { Store } from '../../core/store.ts';
-import { sha256 } from '../../system/compare.ts';
+import { sha256 } from '../../system/secret-hash.ts';
 import type { Environment } from '../environment.ts';
-import { type Appliances, existsAlready } from './appliances.ts';
+import { type Appliances, applianceExistsFailure } from './appliances.ts';
 
 /** What invites need. */
 export interface InvitesContext {
@@ -19,7 +19,7 @@ export interface InvitesContext {
 }
 
 /** An invite, with the token that is shown this once. */
-export interface MadeInvite {
+export interface CreatedInvite {
   readonly invite: Invite;
   readonly token: Secret;
 }
@@ -45,11 +45,11 @@ export class Invites {
   }
 
   /** @throws Failure `name_invalid`, `scope_invalid`, `portal_unknown`, `appliance_exists`, `not_allowed`, or as the store */
-  async make({ name, scope, portal, ttl }: InviteRequest): Promise<MadeInvite> {
+  async create({ name, scope, portal, ttl }: InviteRequest): Promise<CreatedInvite> {
     const { appliances, store, environment } = this.#context;
-    if (name !== null) await appliances.freeName(checkName(name));
+    if (name !== null) await appliances.releaseName(checkApplianceName(name));
     const holder = name === null ? undefined : appliances.find(name);
-    if (holder !== undefined) throw existsAlready(holder.name, holder);
+    if (holder !== undefined) throw applianceExistsFailure(holder.name, holder);
     await this.#removeExpired();
     if (this.#byHash.size >= MAX_INVITES) {
       throw new Failure('not_allowed', `${MAX_INVITES} invites are out already: wait until some are used or run out`);
@@ -59,7 +59,7 @@ export class Invites {
       hash: sha256(token.reveal()),
       name,
       scope: checkScope(scope),
-      portal: appliances.portal(portal),
+      portal: appliances.resolvePortal(portal),
       begun: environment.clock.now(),
       lifetime: ttl * 1000,
     };
@@ -80,12 +80,12 @@ export class Invites {
   }
 
   /** The names that appliances are to get which may still come. */
-  names(): (string | null)[] {
+  reservedNames(): (string | null)[] {
     return [...this.#byHash.values()].filter((invite) => this.isLive(invite)).map(({ name }) => name);
   }
 
   /** It was used: the store has removed it. */
-  forget({ hash }: Invite): void {
+  remove({ hash }: Invite): void {
     this.#byHash.delete(hash);
   }
 
@@ -105,28 +105,28 @@ export interface Registrant {
 }
 
 /** What an invite has brought. */
-export interface Redeemed {
+export interface RedeemedInvite {
   readonly invite: Invite;
   /** The appliance's id. */
   readonly appliance: string;
   /** Those it was given; where it has others by now, somebody else has given it those. */
   readonly credentials: ClientCredentials;
-  readonly by: Registrant;
+  readonly registrant: Registrant;
   /** When it was used at first; on the boot clock, in ms. */
-  readonly at: number;
+  readonly redeemedAt: number;
   /** Counts on from one to the next. */
-  readonly number: number;
+  readonly sequenceNumber: number;
 }
 
 /** An appliance that lost the answer comes back within this, in ms. */
-const GRACE = 600_000;
+const RETRY_WINDOW_MS = 600_000;
 
 /**
  * The invites that were used a short time ago, by appliances that nothing was heard of since: the answer may have been lost,
  * and with it the secret. Of this run of the hub only: after a restart an installer has to remove such an appliance.
  */
 export class RedeemedInvites {
-  readonly #byHash = new Map<string, Redeemed>();
+  readonly #byHash = new Map<string, RedeemedInvite>();
   #count = 0;
 
   /** How many were used so far. */
@@ -136,9 +136,16 @@ export class RedeemedInvites {
 
   /** @param at when it was used at first; on the boot clock, in ms */
   add(invite: Invite, { id, credentials }: Appliance, by: Registrant, at: number): void {
-    for (const [hash, other] of this.#byHash) if (at - other.at > GRACE) this.#byHash.delete(hash);
+    for (const [hash, other] of this.#byHash) if (at - other.redeemedAt > RETRY_WINDOW_MS) this.#byHash.delete(hash);
     this.#count += 1;
-    this.#byHash.set(invite.hash, { invite, appliance: id, credentials, by, at, number: this.#count });
+    this.#byHash.set(invite.hash, {
+      invite,
+      appliance: id,
+      credentials,
+      registrant: by,
+      redeemedAt: at,
+      sequenceNumber: this.#count,
+    });
   }
 
   /**
@@ -146,21 +153,21 @@ export class RedeemedInvites {
    * @param seen what {@link count} was when it came: who was here before the first had its answer does not come back
    * @param now on the boot clock, in ms
    */
-  find(hash: string, by: Registrant, seen: number, now: number): Redeemed | undefined {
+  find(hash: string, by: Registrant, seen: number, now: number): RedeemedInvite | undefined {
     const found = this.#byHash.get(hash);
-    if (found === undefined || found.number > seen || !this.has(found, now)) return undefined;
+    if (found === undefined || found.sequenceNumber > seen || !this.canRetry(found, now)) return undefined;
     const isSame = ({ metadata, from }: Registrant) =>
-      isDeepStrictEqual([metadata, from.shares], [found.by.metadata, found.by.from.shares]);
+      isDeepStrictEqual([metadata, from.shares], [found.registrant.metadata, found.registrant.from.shares]);
     return isSame(by) ? found : undefined;
   }
 
   /** Whether the appliance may still come back. @param now on the boot clock, in ms */
-  has(redeemed: Redeemed, now: number): boolean {
-    return this.#byHash.get(redeemed.invite.hash) === redeemed && now - redeemed.at <= GRACE;
+  canRetry(redeemed: RedeemedInvite, now: number): boolean {
+    return this.#byHash.get(redeemed.invite.hash) === redeemed && now - redeemed.redeemedAt <= RETRY_WINDOW_MS;
   }
 
   /** An appliance has proved who it is: it has its answer. @param appliance its id */
-  heard(appliance: string): void {
+  markAuthenticated(appliance: string): void {
     for (const [hash, redeemed] of this.#byHash) if (redeemed.appliance === appliance) this.#byHash.delete(hash);
   }
 }

@@ -9,10 +9,10 @@ import type { Scheduler } from '../time/scheduler.ts';
 import type { Appliances } from './appliances.ts';
 
 /** One that waits for an installer's approval. */
-export interface Waiting {
+export interface PendingApproval {
   readonly appliance: Appliance;
   /** Milliseconds for which it still may. */
-  readonly left: number;
+  readonly remainingMs: number;
 }
 
 /** How long one waits before it is taken for a stranger and removed, in ms. */
@@ -20,7 +20,7 @@ const APPROVAL_TIMEOUT = 24 * 3_600_000;
 /** What could not be written is tried again after so long, in ms. */
 const RETRY_INTERVAL = 60_000;
 /** The scheduler's name for the end of a wait. */
-const KEY = 'the end of a wait for approval';
+const EXPIRY_TASK = 'the end of a wait for approval';
 /** Appliances that may wait at a time over each of IPv4 and IPv6: more than a home network (/24) has IPv4 addresses. */
 const MAX_PER_PROTOCOL = 300;
 /** The same, of one device. */
@@ -43,12 +43,12 @@ export class PendingApprovals {
   }
 
   /** Those that wait, and for how long they still may. */
-  all(): Waiting[] {
+  list(): PendingApproval[] {
     const now = this.#environment.clock.now();
     return this.#appliances.list().flatMap((appliance) => {
       const { waitingSince: begun } = appliance;
       if (begun === null) return [];
-      return [{ appliance, left: timeLeft({ begun, lifetime: APPROVAL_TIMEOUT }, now) }];
+      return [{ appliance, remainingMs: timeLeft({ begun, lifetime: APPROVAL_TIMEOUT }, now) }];
     });
   }
 
@@ -56,18 +56,18 @@ export class PendingApprovals {
    * Plans the next end of a wait; to be called whenever one has begun or ended. Across boots the wall clock measures,
    * which may be set: so it is looked at once an hour at least.
    */
-  plan(least = 0): void {
-    const left = this.all().map((each) => each.left);
+  scheduleExpiry(least = 0): void {
+    const left = this.list().map((each) => each.remainingMs);
     const next = Math.max(least, Math.min(3_600_000, ...left));
     const at = this.#environment.clock.now().uptime + next;
-    if (left.length === 0) this.#scheduler.cancel(KEY);
-    else this.#scheduler.plan(KEY, at, () => void this.#removeExpired());
+    if (left.length === 0) this.#scheduler.cancel(EXPIRY_TASK);
+    else this.#scheduler.plan(EXPIRY_TASK, at, () => void this.#removeExpired());
   }
 
   async #removeExpired(): Promise<void> {
     const { log } = this.#environment;
     let least = 0;
-    for (const { appliance, left } of this.all()) {
+    for (const { appliance, remainingMs: left } of this.list()) {
       // Approved while another one was removed.
       if (left > 0 || this.#appliances.byId(appliance.id)?.waitingSince === null) continue;
       try {
@@ -75,12 +75,12 @@ export class PendingApprovals {
         log.warn('appliance_removed', { appliance: appliance.name, reason: 'approval_timeout' });
       } catch (error) {
         least = RETRY_INTERVAL;
-        const told = this.#deduplicator.occurred(appliance.id, appliance.id);
+        const told = this.#deduplicator.recordOccurrence(appliance.id, appliance.id);
         const level = told === null ? 'debug' : 'error';
         log.at(level, 'appliance_removal_failed', { appliance: appliance.name, error: messageOf(error) });
       }
     }
-    this.plan(least);
+    this.scheduleExpiry(least);
   }
 }
 
@@ -89,18 +89,21 @@ export class PendingApprovals {
  * that has less. So each IPv4 address that has none waiting gets one, and over IPv6 each link-layer address, whatever number
  * of IPv6 addresses another device takes; if link-layer addresses are not known, networks are compared, and then the addresses of one.
  */
-export function admitRegistrant(from: RegistrantAddress, waiting: readonly Waiting[]): Admission<Waiting> {
-  const [protocol = '', ...shares] = keysOf(from);
+export function admitRegistrant(
+  from: RegistrantAddress,
+  waiting: readonly PendingApproval[],
+): Admission<PendingApproval> {
+  const [protocol = '', ...shares] = quotaKeys(from);
   const quotas = shares.map((key, index) => ({
     key,
     limit: index === shares.length - 1 ? MAX_PER_DEVICE : MAX_PER_NETWORK,
   }));
-  const oldestFirst = waiting.toSorted((one, other) => one.left - other.left);
-  const holders = oldestFirst.map((each) => ({ ...each, keys: keysOf(each.appliance.registeredFrom) }));
+  const oldestFirst = waiting.toSorted((one, other) => one.remainingMs - other.remainingMs);
+  const holders = oldestFirst.map((each) => ({ ...each, keys: quotaKeys(each.appliance.registeredFrom) }));
   return admit([{ key: protocol, limit: MAX_PER_PROTOCOL }, ...quotas], holders);
 }
 
 /** Those of whom the store does not say where they registered from count to nobody. */
-function keysOf(from: RegistrantAddress | undefined): readonly string[] {
+function quotaKeys(from: RegistrantAddress | undefined): readonly string[] {
   return from === undefined ? [] : [isIPv4(from.address) ? 'IPv4' : 'IPv6', ...from.shares];
 }

@@ -1,18 +1,23 @@
 import type { InviteRequest } from '../../core/administration.ts';
 import type { Appliance, ClientCredentials, RegistrantAddress } from '../../core/appliances/appliance.ts';
-import { type ClientMetadata, type Invite, nameFor, type Registration } from '../../core/appliances/registration.ts';
+import {
+  type ClientMetadata,
+  deriveApplianceName,
+  type Invite,
+  type RegistrationResult,
+} from '../../core/appliances/registration.ts';
 import type { Instant } from '../../core/clock.ts';
 import { Failure } from '../../core/failure.ts';
 import type { Secret } from '../../core/secret.ts';
-import { sha256 } from '../../system/compare.ts';
 import { isComparisonCode } from '../../system/comparison-code.ts';
+import { sha256 } from '../../system/secret-hash.ts';
 import type { Environment } from '../environment.ts';
 import type { Scheduler } from '../time/scheduler.ts';
 import {
+  type CreatedInvite,
   Invites,
   type InvitesContext,
-  type MadeInvite,
-  type Redeemed,
+  type RedeemedInvite,
   RedeemedInvites,
   type Registrant,
 } from './invites.ts';
@@ -31,51 +36,51 @@ const MAX_RETRY_AFTER = 600;
 export class Registrations {
   readonly #context: RegistrationContext;
   readonly #invites: Invites;
-  readonly #redeemed = new RedeemedInvites();
-  readonly #waits: PendingApprovals;
+  readonly #redeemedInvites = new RedeemedInvites();
+  readonly #pendingApprovals: PendingApprovals;
   /** On the boot clock; a hub that is started again is closed. */
   #openUntil = Number.NEGATIVE_INFINITY;
-  #asked = 0;
+  #registeredCount = 0;
   /** One after the other: a name or an invite is for one of them alone. */
-  #turn: Promise<unknown> = Promise.resolve();
+  #queue: Promise<unknown> = Promise.resolve();
 
   private constructor(context: RegistrationContext, invites: Invites) {
     this.#context = context;
     this.#invites = invites;
-    this.#waits = new PendingApprovals(context.appliances, context.scheduler, context.environment);
+    this.#pendingApprovals = new PendingApprovals(context.appliances, context.scheduler, context.environment);
   }
 
   static async load(context: RegistrationContext): Promise<Registrations> {
     const registrations = new Registrations(context, await Invites.load(context));
-    registrations.#waits.plan();
+    registrations.#pendingApprovals.scheduleExpiry();
     return registrations;
   }
 
   /** Milliseconds for which any appliance may introduce itself; 0 while that is closed. */
-  get openFor(): number {
+  get remainingOpenMs(): number {
     return Math.max(0, this.#openUntil - this.#now().uptime);
   }
 
   /** How many have registered without an invite since it was opened, whatever became of them. */
-  get asked(): number {
-    return this.#asked;
+  get registeredCount(): number {
+    return this.#registeredCount;
   }
 
   /** Opens it for so long, or for so long from now on where it is open. @param ms 0 closes it */
-  hold(ms: number): void {
-    if (this.openFor === 0 && ms > 0) this.#asked = 0;
+  setOpenFor(ms: number): void {
+    if (this.remainingOpenMs === 0 && ms > 0) this.#registeredCount = 0;
     this.#openUntil = this.#now().uptime + ms;
   }
 
   /** Goes on where the hub before was. @param openFor in ms @param asked as {@link asked} */
   resume(openFor: number, asked: number): void {
-    this.hold(openFor);
-    this.#asked = asked;
+    this.setOpenFor(openFor);
+    this.#registeredCount = asked;
   }
 
-  /** @throws Failure as {@link Invites.make} */
-  invite(request: InviteRequest): Promise<MadeInvite> {
-    return this.#invites.make(request);
+  /** @throws Failure as {@link Invites.create} */
+  createInvite(request: InviteRequest): Promise<CreatedInvite> {
+    return this.#invites.create(request);
   }
 
   /** Whether this is an initial access token that nobody has used yet. */
@@ -87,16 +92,16 @@ export class Registrations {
    * @param token the initial access token; null where none came along
    * @throws Failure as {@link Appliances.admit}
    */
-  register(metadata: ClientMetadata, token: string | null, from: RegistrantAddress): Promise<Registration> {
-    const seen = this.#redeemed.count;
-    const registered = this.#turn.then(() => this.#register({ metadata, from }, token, seen));
-    this.#turn = registered.catch(() => undefined);
+  register(metadata: ClientMetadata, token: string | null, from: RegistrantAddress): Promise<RegistrationResult> {
+    const seen = this.#redeemedInvites.count;
+    const registered = this.#queue.then(() => this.#register({ metadata, from }, token, seen));
+    this.#queue = registered.catch(() => undefined);
     return registered;
   }
 
   /** An appliance has proved who it is: its invite is used up for good. @param appliance its id */
-  heard(appliance: string): void {
-    this.#redeemed.heard(appliance);
+  markAuthenticated(appliance: string): void {
+    this.#redeemedInvites.markAuthenticated(appliance);
   }
 
   /**
@@ -113,27 +118,27 @@ export class Registrations {
       );
     }
     const approved = await this.#context.appliances.approve(appliance);
-    this.#waits.plan();
+    this.#pendingApprovals.scheduleExpiry();
     return approved;
   }
 
-  async #register(by: Registrant, token: string | null, seen: number): Promise<Registration> {
-    if (token === null) return this.openFor > 0 ? this.#registerStranger(by) : { kind: 'closed' };
+  async #register(by: Registrant, token: string | null, seen: number): Promise<RegistrationResult> {
+    if (token === null) return this.remainingOpenMs > 0 ? this.#registerOpen(by) : { kind: 'closed' };
     const hash = sha256(token);
-    const redeemed = this.#redeemed.find(hash, by, seen, this.#now().uptime);
+    const redeemed = this.#redeemedInvites.find(hash, by, seen, this.#now().uptime);
     const invite = this.#invites.find(hash) ?? redeemed?.invite;
     if (invite === undefined || !this.#invites.isLive(invite)) return { kind: 'token_refused' };
-    if (redeemed !== undefined) return this.#registerAgain(redeemed);
+    if (redeemed !== undefined) return this.#reissueCredentials(redeemed);
     const registration = await this.#registerInvited(by, invite);
-    if (registration.kind === 'registered' || registration.kind === 'token_refused') this.#invites.forget(invite);
+    if (registration.kind === 'registered' || registration.kind === 'token_refused') this.#invites.remove(invite);
     return registration;
   }
 
-  async #registerStranger({ metadata, from }: Registrant): Promise<Registration> {
+  async #registerOpen({ metadata, from }: Registrant): Promise<RegistrationResult> {
     const { appliances, environment } = this.#context;
-    const admission = admitRegistrant(from, this.#waits.all());
+    const admission = admitRegistrant(from, this.#pendingApprovals.list());
     if (admission.kind === 'full') {
-      const until = Math.min(...admission.among.map(({ left }) => left));
+      const until = Math.min(...admission.quotaHolders.map(({ remainingMs: left }) => left));
       return { kind: 'full', retryAfter: Math.max(1, Math.min(MAX_RETRY_AFTER, Math.ceil(until / 1000))) };
     }
     if (admission.kind === 'instead_of') {
@@ -141,27 +146,32 @@ export class Registrations {
       await appliances.remove(appliance);
       environment.log.warn('appliance_removed', { appliance: appliance.name, reason: 'approval_quota' });
     }
-    const portal = appliances.portal(null);
-    const name = nameFor(metadata.clientName, this.#taken());
-    const registration = await this.#admit(metadata, { name, scope: metadata.scope, portal, waitsFrom: from });
-    if (registration.kind === 'registered') this.#asked += 1;
-    this.#waits.plan();
+    const portal = appliances.resolvePortal(null);
+    const name = deriveApplianceName(metadata.clientName, this.#createNameCheck());
+    const registration = await this.#insertAppliance(metadata, {
+      name,
+      scope: metadata.scope,
+      portal,
+      waitsFrom: from,
+    });
+    if (registration.kind === 'registered') this.#registeredCount += 1;
+    this.#pendingApprovals.scheduleExpiry();
     return registration;
   }
 
   /** The answer was lost, and the secret with it: the appliance keeps its name and id, and gets another secret. */
-  async #registerAgain(redeemed: Redeemed): Promise<Registration> {
-    const { invite, appliance: id, by, at } = redeemed;
+  async #reissueCredentials(redeemed: RedeemedInvite): Promise<RegistrationResult> {
+    const { invite, appliance: id, registrant: by, redeemedAt: at } = redeemed;
     const { environment } = this.#context;
-    const { credentials, secret } = this.#newCredentials(by.metadata);
-    const again = await this.#exchange(id, redeemed.credentials, credentials, () => this.#isOpen(redeemed));
+    const { credentials, secret } = this.#createCredentials(by.metadata);
+    const again = await this.#replaceCredentials(id, redeemed.credentials, credentials, () => this.#canRetry(redeemed));
     if (again === null) return { kind: 'token_refused' };
-    if (!this.#isOpen(redeemed)) {
+    if (!this.#canRetry(redeemed)) {
       // It has proved who it is by the former ones while the others were written.
-      await this.#exchange(id, credentials, redeemed.credentials);
+      await this.#replaceCredentials(id, credentials, redeemed.credentials);
       return { kind: 'token_refused' };
     }
-    this.#redeemed.add(invite, again, by, at);
+    this.#redeemedInvites.add(invite, again, by, at);
     const { clientId, name, scope } = again;
     environment.log.info('appliance_registered', {
       appliance: name,
@@ -170,16 +180,16 @@ export class Registrations {
       waits_for_approval: false,
       repeated: true,
     });
-    return { kind: 'registered', clientId, name, scope, secret, waiting: false };
+    return { kind: 'registered', clientId, name, scope, secret, needsApproval: false };
   }
 
   /** Whether an appliance may still come back with its invite. */
-  #isOpen(redeemed: Redeemed): boolean {
-    return this.#redeemed.has(redeemed, this.#now().uptime) && this.#invites.isLive(redeemed.invite);
+  #canRetry(redeemed: RedeemedInvite): boolean {
+    return this.#redeemedInvites.canRetry(redeemed, this.#now().uptime) && this.#invites.isLive(redeemed.invite);
   }
 
   /** @returns null where the appliance is gone, has other credentials than `former`, or is to keep those */
-  async #exchange(
+  async #replaceCredentials(
     id: string,
     former: ClientCredentials,
     credentials: ClientCredentials,
@@ -187,7 +197,7 @@ export class Registrations {
   ): Promise<Appliance | null> {
     const refused = new Failure('not_allowed', 'the appliance keeps the credentials that it has');
     try {
-      return await this.#context.appliances.change(id, (current) => {
+      return await this.#context.appliances.update(id, (current) => {
         if (current.credentials !== former || !isWanted()) throw refused;
         return { ...current, credentials };
       });
@@ -197,22 +207,22 @@ export class Registrations {
     }
   }
 
-  async #registerInvited(by: Registrant, invite: Invite): Promise<Registration> {
+  async #registerInvited(by: Registrant, invite: Invite): Promise<RegistrationResult> {
     const { metadata } = by;
     const { appliances, store } = this.#context;
-    if (invite.name !== null) await appliances.freeName(invite.name);
-    if (invite.name !== null && appliances.find(invite.name) !== undefined) return taken(invite.name);
+    if (invite.name !== null) await appliances.releaseName(invite.name);
+    if (invite.name !== null && appliances.find(invite.name) !== undefined) return nameTakenResult(invite.name);
     if (!appliances.hasPortal(invite.portal)) {
       const description = `this invite is for the portal ${invite.portal}, which the hub does not have any more: ask an installer for another (latchkey invite)`;
       return { kind: 'invalid', description };
     }
-    const name = invite.name ?? nameFor(metadata.clientName, this.#taken());
+    const name = invite.name ?? deriveApplianceName(metadata.clientName, this.#createNameCheck());
     const scope = invite.scope ?? metadata.scope;
     const more = { name, scope, portal: invite.portal, waitsFrom: null, invite: invite.hash };
-    const registration = await this.#admit(metadata, more);
+    const registration = await this.#insertAppliance(metadata, more);
     if (registration.kind === 'registered') {
       const appliance = appliances.byId(registration.clientId);
-      if (appliance !== undefined) this.#redeemed.add(invite, appliance, by, this.#now().uptime);
+      if (appliance !== undefined) this.#redeemedInvites.add(invite, appliance, by, this.#now().uptime);
     }
     if (registration.kind !== 'invalid') return registration;
     // The store knew better: it was used up through a copy of it, or the name is somebody's.
@@ -221,27 +231,27 @@ export class Registrations {
   }
 
   /** Its own keys, or a secret. */
-  #newCredentials({ keys }: ClientMetadata): {
+  #createCredentials({ keys }: ClientMetadata): {
     readonly credentials: ClientCredentials;
     readonly secret: Secret | null;
   } {
     if (keys !== null) return { credentials: { kind: 'keys', keys }, secret: null };
-    const secret = this.#context.appliances.newSecret();
+    const secret = this.#context.appliances.generateSecret();
     return { credentials: { kind: 'secret', hash: sha256(secret.reveal()) }, secret };
   }
 
-  async #admit(
+  async #insertAppliance(
     metadata: ClientMetadata,
     more: Pick<Appliance, 'name' | 'scope' | 'portal'> & {
       /** Null where it needs no approval. */
       readonly waitsFrom: RegistrantAddress | null;
       readonly invite?: string;
     },
-  ): Promise<Registration> {
+  ): Promise<RegistrationResult> {
     const { appliances, environment } = this.#context;
     const { name, scope, portal, waitsFrom, invite } = more;
     const waiting = waitsFrom !== null;
-    const { credentials, secret } = this.#newCredentials(metadata);
+    const { credentials, secret } = this.#createCredentials(metadata);
     const { softwareId } = metadata;
     const id = environment.random.uuid();
     const appliance: Appliance = {
@@ -256,7 +266,7 @@ export class Registrations {
       ...(waiting ? { registeredFrom: waitsFrom } : {}),
       softwareId,
     };
-    if (!(await appliances.admit(appliance, invite))) return taken(name);
+    if (!(await appliances.insert(appliance, invite))) return nameTakenResult(name);
     environment.log.info('appliance_registered', {
       appliance: name,
       client_id: id,
@@ -265,12 +275,15 @@ export class Registrations {
       waits_for_approval: waiting,
       repeated: false,
     });
-    return { kind: 'registered', clientId: id, name, scope, secret, waiting };
+    return { kind: 'registered', clientId: id, name, scope, secret, needsApproval: waiting };
   }
 
   /** Names of appliances, and of those that are still to come with an invite. */
-  #taken(): (name: string) => boolean {
-    const names = new Set([...this.#context.appliances.list().map(({ name }) => name), ...this.#invites.names()]);
+  #createNameCheck(): (name: string) => boolean {
+    const names = new Set([
+      ...this.#context.appliances.list().map(({ name }) => name),
+      ...this.#invites.reservedNames(),
+    ]);
     return (name) => names.has(name);
   }
 
@@ -279,7 +292,7 @@ export class Registrations {
   }
 }
 
-function taken(name: string): Registration {
+function nameTakenResult(name: string): RegistrationResult {
   const description = `there is an appliance ${name} on this hub by now: ask an installer to remove it, or for another invite (latchkey invite)`;
   return { kind: 'invalid', description };
 }

@@ -1,8 +1,8 @@
-import type { Session, SessionEnd } from '../../core/appliances/session.ts';
+import type { EndSessionResult, Session } from '../../core/appliances/session.ts';
 import { messageOf } from '../../core/failure.ts';
 import { Secret } from '../../core/secret.ts';
 import type { Store } from '../../core/store.ts';
-import { sha256 } from '../../system/compare.ts';
+import { sha256 } from '../../system/secret-hash.ts';
 import type { Environment } from '../environment.ts';
 import type { Scheduler } from '../time/scheduler.ts';
 
@@ -11,7 +11,7 @@ const TOKEN_BYTES = 32;
 /** What could not be written is tried again after so long, in ms. */
 const RETRY_INTERVAL = 10_000;
 /** The scheduler's name for trying again. */
-const KEY = 'sessions that are not written';
+const RETRY_TASK = 'sessions that are not written';
 
 type SessionStore = Pick<Store, 'sessions' | 'saveSession' | 'endSession'>;
 type SessionEnvironment = Pick<Environment, 'clock' | 'random' | 'log'>;
@@ -31,9 +31,9 @@ export class Sessions implements AsyncDisposable {
   /** Those that have ended, and are still in the store. */
   readonly #ended = new Map<string, Session>();
   /** The refresh tokens that this run has given, by their sessions' hashes: a second answer to a poll repeats them. */
-  readonly #given = new Map<string, Secret>();
+  readonly #issuedTokens = new Map<string, Secret>();
   /** One write after the other: what is read back is never older than what was written. */
-  #turn: Promise<void> = Promise.resolve();
+  #writeQueue: Promise<void> = Promise.resolve();
   #failing = false;
 
   private constructor(
@@ -63,12 +63,12 @@ export class Sessions implements AsyncDisposable {
    * @param device the `codeHash` of the device flow
    * @returns the refresh token
    */
-  async begin(appliance: string, device: string): Promise<Secret> {
+  async create(appliance: string, device: string): Promise<Secret> {
     const { clock, random } = this.#environment;
-    const given = this.#givenFor(appliance, device);
+    const given = this.#findIssuedToken(appliance, device);
     if (given !== undefined) {
       // It may be on its way to the disk for whoever asked first.
-      await this.#turn;
+      await this.#writeQueue;
       return given;
     }
     const token = new Secret(random.token(TOKEN_BYTES));
@@ -76,7 +76,7 @@ export class Sessions implements AsyncDisposable {
     for (const other of this.#byHash.values()) if (isOfSameFlow(other, session)) this.#byHash.delete(other.hash);
     this.#unsaved = [...this.#unsaved.filter((other) => !isOfSameFlow(other, session)), session];
     this.#byHash.set(session.hash, session);
-    this.#given.set(session.hash, token);
+    this.#issuedTokens.set(session.hash, token);
     await this.#write();
     return token;
   }
@@ -87,7 +87,7 @@ export class Sessions implements AsyncDisposable {
   }
 
   /** Ends the session of this refresh token. */
-  async end(appliance: string, token: string): Promise<SessionEnd> {
+  async end(appliance: string, token: string): Promise<EndSessionResult> {
     const hash = sha256(token);
     const session = this.#byHash.get(hash) ?? this.#ended.get(hash);
     if (session?.appliance !== appliance) return 'none';
@@ -105,8 +105,8 @@ export class Sessions implements AsyncDisposable {
     if (this.#unsaved.length + this.#ended.size > 0) await this.#write();
   }
 
-  #givenFor(appliance: string, device: string): Secret | undefined {
-    for (const [hash, token] of this.#given) {
+  #findIssuedToken(appliance: string, device: string): Secret | undefined {
+    for (const [hash, token] of this.#issuedTokens) {
       const session = this.#byHash.get(hash);
       if (session?.appliance === appliance && session.device === device) return token;
     }
@@ -118,14 +118,14 @@ export class Sessions implements AsyncDisposable {
     for (const session of sessions) {
       this.#ended.set(session.hash, session);
       this.#byHash.delete(session.hash);
-      this.#given.delete(session.hash);
+      this.#issuedTokens.delete(session.hash);
     }
     await this.#write();
   }
 
   #write(): Promise<void> {
-    this.#turn = this.#turn.then(() => this.#writeAll());
-    return this.#turn;
+    this.#writeQueue = this.#writeQueue.then(() => this.#writeAll());
+    return this.#writeQueue;
   }
 
   async #writeAll(): Promise<void> {
@@ -134,9 +134,9 @@ export class Sessions implements AsyncDisposable {
     const failed = (error: unknown) => void failures.push(error);
     for (const hash of [...this.#ended.keys()]) await this.#writeEnd(hash).catch(failed);
     for (const session of [...this.#unsaved]) await this.#writeOne(session).catch(failed);
-    if (failures.length === 0) await this.#read().catch(failed);
+    if (failures.length === 0) await this.#reload().catch(failed);
     const [first] = failures;
-    if (first !== undefined) this.#tryAgain(first);
+    if (first !== undefined) this.#scheduleRetry(first);
     else this.#failing = false;
   }
 
@@ -153,18 +153,18 @@ export class Sessions implements AsyncDisposable {
     this.#unsaved = this.#unsaved.filter((one) => one !== session);
   }
 
-  #tryAgain(error: unknown): void {
+  #scheduleRetry(error: unknown): void {
     const { clock, log } = this.#environment;
     if (!this.#failing) log.error('store_unwritable', { error: messageOf(error) });
     this.#failing = true;
-    this.#scheduler.plan(KEY, clock.now().uptime + RETRY_INTERVAL, () => void this.#write());
+    this.#scheduler.plan(RETRY_TASK, clock.now().uptime + RETRY_INTERVAL, () => void this.#write());
   }
 
   /** The store keeps only the newest few of each appliance. */
-  async #read(): Promise<void> {
+  async #reload(): Promise<void> {
     const stored = (await this.#store.sessions()).filter(({ hash }) => !this.#ended.has(hash));
     this.#byHash = new Map([...stored, ...this.#unsaved].map((session) => [session.hash, session]));
-    for (const hash of this.#given.keys()) if (!this.#byHash.has(hash)) this.#given.delete(hash);
+    for (const hash of this.#issuedTokens.keys()) if (!this.#byHash.has(hash)) this.#issuedTokens.delete(hash);
   }
 }
 

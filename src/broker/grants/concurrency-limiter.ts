@@ -1,9 +1,9 @@
 import type { Timers } from '../../core/clock.ts';
 
-interface Waiting {
+interface QueuedTask {
   readonly key: string;
   foreground: boolean;
-  readonly begin: (foreground: boolean) => void;
+  readonly start: (foreground: boolean) => void;
 }
 
 /** How many tasks may run at once. */
@@ -26,7 +26,7 @@ export class ConcurrencyLimiter {
   readonly #limits: ConcurrencyLimits;
   readonly #timers: Timers;
   /** In the order in which they came. */
-  readonly #waiting: Waiting[] = [];
+  readonly #queue: QueuedTask[] = [];
   #running = 0;
   #hanging = 0;
 
@@ -42,7 +42,7 @@ export class ConcurrencyLimiter {
   async run<Result>(key: string, foreground: boolean, work: (foreground: boolean) => Promise<Result>): Promise<Result> {
     let isForeground = foreground;
     if (this.#mayRun(foreground)) this.#running += 1;
-    else isForeground = await new Promise((begin) => this.#waiting.push({ key, foreground, begin }));
+    else isForeground = await new Promise((begin) => this.#queue.push({ key, foreground, start: begin }));
     let hangs = false;
     const disarm = this.#timers.after(this.#limits.timeout, () => {
       hangs = true;
@@ -61,7 +61,7 @@ export class ConcurrencyLimiter {
 
   /** Somebody waits for this task now. */
   promote(key: string): void {
-    for (const task of this.#waiting) if (task.key === key) task.foreground = true;
+    for (const task of this.#queue) if (task.key === key) task.foreground = true;
     this.#startNext();
   }
 
@@ -74,11 +74,11 @@ export class ConcurrencyLimiter {
   /** A task that is next counts as running at once, so that no other comes in between. */
   #startNext(): void {
     for (;;) {
-      const next = this.#waiting.find(({ foreground }) => foreground) ?? this.#waiting[0];
+      const next = this.#queue.find(({ foreground }) => foreground) ?? this.#queue[0];
       if (next === undefined || !this.#mayRun(next.foreground)) return;
-      this.#waiting.splice(this.#waiting.indexOf(next), 1);
+      this.#queue.splice(this.#queue.indexOf(next), 1);
       this.#running += 1;
-      next.begin(next.foreground);
+      next.start(next.foreground);
     }
   }
 }

@@ -1,16 +1,16 @@
 import type { Instant } from '../../core/clock.ts';
-import { messageOf, whatOf } from '../../core/failure.ts';
-import { distrustOf, type Grant, grantFromTokenResponse } from '../../core/grants/grant.ts';
-import type { Health, portalAnswered } from '../../core/grants/health.ts';
-import { afterFailure, type RefreshFailure, type RefreshState, stateAtStart } from '../../core/grants/refresh.ts';
+import { messageOf, messageWithoutAdvice } from '../../core/failure.ts';
+import { carryOverRejection, type Grant, grantFromTokenResponse } from '../../core/grants/grant.ts';
+import type { afterPortalResponse, RefreshHealth } from '../../core/grants/refresh-health.ts';
+import { afterFailure, type RefreshFailure, type RefreshState, stateAtStart } from '../../core/grants/refresh-state.ts';
 import { throttledUntil } from '../../core/grants/schedule.ts';
 import type { TokenOutcome } from '../../core/grants/token-outcome.ts';
-import { type ConfiguredPortal, giverOf } from '../../core/portal.ts';
+import { type ConfiguredPortal, issuerOf } from '../../core/portal.ts';
 import type { Store, StoredGrant } from '../../core/store.ts';
-import { sha256, timingSafeEqualText } from '../../system/compare.ts';
+import { sha256, timingSafeEqualText } from '../../system/secret-hash.ts';
 import type { Environment } from '../environment.ts';
-import type { ConnectedAppliance } from '../ports.ts';
-import type { PortalClock } from '../time/portal-clock.ts';
+import type { AppliancePortal } from '../ports.ts';
+import type { ReferenceClock } from '../time/reference-clock.ts';
 import type { ConcurrencyLimiter } from './concurrency-limiter.ts';
 import type { RefreshLogger } from './refresh-logger.ts';
 import type { RefreshSchedule } from './refresh-schedule.ts';
@@ -19,7 +19,7 @@ import type { RefreshSchedule } from './refresh-schedule.ts';
 export interface GrantContext {
   readonly environment: Pick<Environment, 'clock' | 'random' | 'log'>;
   readonly store: Store;
-  readonly portalClock: PortalClock;
+  readonly referenceClock: ReferenceClock;
   readonly schedule: RefreshSchedule;
   readonly logger: RefreshLogger;
   /** Aborted when no further refresh may be sent. */
@@ -36,7 +36,7 @@ export type SaveGrant = () => Promise<boolean>;
 export class ManagedGrant {
   readonly #context: GrantContext;
   #grant: Grant;
-  #health: Health = { kind: 'good' };
+  #health: RefreshHealth = { kind: 'good' };
   #refreshing: Promise<void> | null = null;
   #lastForcedRefresh: number | null = null;
   #throttledUntil = Number.NEGATIVE_INFINITY;
@@ -49,22 +49,22 @@ export class ManagedGrant {
     this.#context = context;
     this.#grant = grant;
     this.#save = save;
-    if (save !== null) this.#failed({ kind: 'store_unwritable', detail: 'the new grant is only in memory' });
+    if (save !== null) this.#applyFailure({ kind: 'store_unwritable', detail: 'the new grant is only in memory' });
   }
 
   /** Takes a grant up as the last run of the hub has left it. */
   static async resume(context: GrantContext, stored: StoredGrant): Promise<ManagedGrant> {
     const managed = new ManagedGrant(context, stored.grant);
-    managed.#takeUp(stored);
+    managed.#applyStored(stored);
     if (stored.attempt === null) return managed;
     const { at } = stored.attempt;
     const { store, logger } = context;
-    logger.cutShort(managed);
+    logger.refreshInterrupted(managed);
     // The event is emitted once, however often the hub is started before what follows from the attempt can be written.
     await store
       .endAttempt(managed.grant)
       .then(() => logger.attemptFailed(managed, null, at))
-      .catch((error: unknown) => logger.unwritable(managed, error));
+      .catch((error: unknown) => logger.storeUnwritable(managed, error));
     return managed;
   }
 
@@ -72,7 +72,7 @@ export class ManagedGrant {
     return this.#grant;
   }
 
-  get health(): Health {
+  get health(): RefreshHealth {
     return this.#health;
   }
 
@@ -114,7 +114,7 @@ export class ManagedGrant {
     if (this.#save === save) this.#save = null;
     const { appliance, generation, distrusted } = this.#grant;
     // The mark may be in memory alone, because it could not be written, or its grant could not.
-    if (isStored && distrusted !== null) await this.#context.store.distrust(appliance, generation, distrusted);
+    if (isStored && distrusted !== null) await this.#context.store.markTokenRejected(appliance, generation, distrusted);
     return isStored;
   }
 
@@ -122,27 +122,29 @@ export class ManagedGrant {
    * The cloud refused an access token of its appliance. If it is the one at hand, it is not handed out again.
    * @returns whether it was, and another one is to be fetched for it
    */
-  async distrust(token: string): Promise<boolean> {
+  async markTokenRejected(token: string): Promise<boolean> {
     const { environment, store, logger } = this.#context;
     if (this.#grant.distrusted !== null || !timingSafeEqualText(token, this.#grant.accessToken.reveal())) return false;
     const distrusted = environment.clock.now();
     const { appliance, generation } = this.#grant;
     this.#grant = { ...this.#grant, distrusted };
-    logger.distrusted(this);
+    logger.tokenRejected(this);
     // False means that the grant itself is not written yet: the mark goes with it.
-    await store.distrust(appliance, generation, distrusted).catch((error: unknown) => logger.unwritable(this, error));
+    await store
+      .markTokenRejected(appliance, generation, distrusted)
+      .catch((error: unknown) => logger.storeUnwritable(this, error));
     return !this.#hasEnded && this.#grant.distrusted !== null;
   }
 
   /** Something has happened that an attempt may wait for. */
-  bringForward(news: typeof portalAnswered): void {
+  advanceRetry(news: typeof afterPortalResponse): void {
     const { clock, random } = this.#context.environment;
     this.#health = news(this.#health, clock.now(), random.fraction());
   }
 
   /** A failure that leaves nothing to write. @param sent when the refresh was sent; null where it was not */
   fail(outcome: RefreshFailure, sent: Instant | null = null): void {
-    this.#failed(outcome);
+    this.#applyFailure(outcome);
     this.#context.logger.attemptFailed(this, sent);
   }
 
@@ -151,7 +153,7 @@ export class ManagedGrant {
    * @param isAwaited whether somebody waits for it; otherwise it is refreshed only if it is still due by then
    * @returns when the refresh has ended, however it did
    */
-  refresh(connection: ConnectedAppliance, limiter: ConcurrencyLimiter, isAwaited: boolean): Promise<void> {
+  refresh(connection: AppliancePortal, limiter: ConcurrencyLimiter, isAwaited: boolean): Promise<void> {
     const { schedule, logger, stopping } = this.#context;
     const { appliance } = this.#grant;
     if (isAwaited) limiter.promote(appliance);
@@ -162,7 +164,7 @@ export class ManagedGrant {
         if (isStillAwaited || schedule.isDue(this)) await this.#attempt(connection);
       })
       .catch((error: unknown) => {
-        logger.unexpected(appliance, error);
+        logger.unexpectedError(appliance, error);
         this.fail({ kind: 'not_sent', detail: messageOf(error) });
       })
       .finally(() => {
@@ -172,8 +174,8 @@ export class ManagedGrant {
   }
 
   /** One attempt: written ahead, sent once, and its outcome committed before anybody sees it. */
-  async #attempt({ name, portal, identity }: ConnectedAppliance): Promise<void> {
-    const { environment, portalClock, logger } = this.#context;
+  async #attempt({ name, portal, identity }: AppliancePortal): Promise<void> {
+    const { environment, referenceClock: portalClock, logger } = this.#context;
     const begun = await this.#writeAhead();
     if (begun !== 'written') return begun === 'superseded' ? this.#reload() : undefined;
     const { appliance, generation, refreshToken } = this.#grant;
@@ -182,10 +184,10 @@ export class ManagedGrant {
     this.#throttledUntil = throttledUntil(this.#throttledUntil, sent.uptime);
     if (this.#grant.distrusted !== null) this.#lastForcedRefresh = sent.uptime;
     const outcome = await portal.refresh(refreshToken).catch((error: unknown): TokenOutcome => {
-      logger.unexpected(appliance, error);
+      logger.unexpectedError(appliance, error);
       return { kind: 'ambiguous', detail: messageOf(error) };
     });
-    if ('portalTime' in outcome) portalClock.learn(outcome.portalTime);
+    if ('portalTime' in outcome) portalClock.recordPortalTime(outcome.portalTime);
     // The generation, and not the grant: its token may have been distrusted while the answer was under way.
     if (this.#hasEnded || this.#grant.generation !== generation) {
       environment.log.info('refresh_superseded', { appliance: name });
@@ -205,14 +207,14 @@ export class ManagedGrant {
       const wasUnsaved = this.isUnsaved;
       if (!(await this.save())) return 'superseded';
       if (wasUnsaved) {
-        logger.written();
+        logger.storeWritten();
         this.#health = { kind: 'good' };
         if ((schedule.dueAt(this) ?? 0) > environment.clock.now().uptime) return 'put_off';
       }
       const attempt = { token: sha256(this.#grant.refreshToken.reveal()), at: environment.clock.now() };
       return (await store.beginAttempt(this.#grant, attempt)) ? 'written' : 'superseded';
     } catch (error) {
-      this.fail({ kind: 'store_unwritable', detail: whatOf(error) });
+      this.fail({ kind: 'store_unwritable', detail: messageWithoutAdvice(error) });
       return 'put_off';
     }
   }
@@ -223,19 +225,19 @@ export class ManagedGrant {
     sent: Instant,
   ): Promise<'committed' | 'superseded'> {
     const { store, logger } = this.#context;
-    const previous = { ...this.#grant, givenBy: giverOf(identity) };
+    const previous = { ...this.#grant, givenBy: issuerOf(identity) };
     const refreshToken = tokens.refreshToken ?? previous.refreshToken;
     const successor = grantFromTokenResponse(previous, refreshToken, tokens, sent, portalTime);
     const written = await store.replaceGrant(successor).catch((error: unknown) => ({ error }));
     if (written === false) return 'superseded';
     // The token at hand may have been distrusted while a successor with the very same one was being written.
-    this.#grant = { ...successor, distrusted: distrustOf(successor.accessToken, this.#grant) };
+    this.#grant = { ...successor, distrusted: carryOverRejection(successor.accessToken, this.#grant) };
     if (written === true) {
       this.#health = { kind: 'good' };
       logger.refreshed(successor, tokens.lifetime, sent);
     } else {
       this.#save = () => store.replaceGrant(this.#grant);
-      this.fail({ kind: 'store_unwritable', detail: whatOf(written.error) }, sent);
+      this.fail({ kind: 'store_unwritable', detail: messageWithoutAdvice(written.error) }, sent);
     }
     return 'committed';
   }
@@ -243,14 +245,14 @@ export class ManagedGrant {
   async #commitFailure(outcome: RefreshFailure, sent: Instant): Promise<'committed' | 'superseded'> {
     const { store, schedule, logger } = this.#context;
     const { appliance, generation } = this.#grant;
-    const state = afterFailure(this.#grant, this.#health, outcome, schedule.context(appliance));
+    const state = afterFailure(this.#grant, this.#health, outcome, schedule.retryContext(appliance));
     // `invalid_grant` counts only if the token refused is still the one stored.
     const isCurrent = await store.endAttempt({ appliance, generation, ...state }).catch((error: unknown) => {
-      logger.unwritable(this, error);
+      logger.storeUnwritable(this, error);
       return true;
     });
     if (!isCurrent) return 'superseded';
-    this.#settle(state);
+    this.#applyState(state);
     logger.attemptFailed(this, outcome.kind === 'not_sent' ? null : sent);
     return 'committed';
   }
@@ -262,30 +264,30 @@ export class ManagedGrant {
     const stored = await store.grant(appliance).catch((error: unknown) => ({ error }));
     if (this.#hasEnded) return;
     if (stored !== null && 'error' in stored) {
-      return this.fail({ kind: 'store_unwritable', detail: whatOf(stored.error) });
+      return this.fail({ kind: 'store_unwritable', detail: messageWithoutAdvice(stored.error) });
     }
     environment.log.warn('grant_changed_elsewhere', { appliance: logger.nameOf(appliance) });
     if (stored === null) this.end();
-    else this.#takeUp(stored);
+    else this.#applyStored(stored);
   }
 
-  #takeUp({ grant, attempt }: StoredGrant): void {
+  #applyStored({ grant, attempt }: StoredGrant): void {
     const { schedule, logger } = this.#context;
     const cutShort = attempt?.token === sha256(grant.refreshToken.reveal()) ? attempt.at : null;
-    const context = schedule.context(grant.appliance);
+    const context = schedule.retryContext(grant.appliance);
     const { health, ...kept } = stateAtStart(grant, cutShort, context);
     this.#grant = { ...grant, ...kept };
     this.#health = health;
     this.#save = null;
-    logger.takenUp(grant, this);
+    logger.grantRestored(grant, this);
   }
 
-  #failed(outcome: RefreshFailure): void {
-    const context = this.#context.schedule.context(this.#grant.appliance);
-    this.#settle(afterFailure(this.#grant, this.#health, outcome, context));
+  #applyFailure(outcome: RefreshFailure): void {
+    const context = this.#context.schedule.retryContext(this.#grant.appliance);
+    this.#applyState(afterFailure(this.#grant, this.#health, outcome, context));
   }
 
-  #settle({ health, ...kept }: RefreshState): void {
+  #applyState({ health, ...kept }: RefreshState): void {
     const before = { grant: this.#grant, health: this.#health };
     this.#grant = { ...this.#grant, ...kept };
     this.#health = health;

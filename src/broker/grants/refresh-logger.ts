@@ -1,11 +1,11 @@
 import type { Instant } from '../../core/clock.ts';
 import { messageOf } from '../../core/failure.ts';
 import type { Grant } from '../../core/grants/grant.ts';
-import type { Health } from '../../core/grants/health.ts';
+import type { RefreshHealth } from '../../core/grants/refresh-health.ts';
 import type { PortalIdentity } from '../../core/portal.ts';
 import type { ProblemCode } from '../../core/reports/problem.ts';
 import type { Environment } from '../environment.ts';
-import type { ConnectedAppliance } from '../ports.ts';
+import type { AppliancePortal } from '../ports.ts';
 import { LogDeduplicator, type ProblemSummary } from '../reports/log-deduplicator.ts';
 import type { RefreshSchedule, ScheduledGrant } from './refresh-schedule.ts';
 
@@ -13,9 +13,14 @@ import type { RefreshSchedule, ScheduledGrant } from './refresh-schedule.ts';
 type GrantState = Pick<ScheduledGrant, 'grant' | 'health'>;
 
 /** What goes wrong for every appliance of a portal, and is told of once for all of them. */
-const OF_PORTAL: readonly ProblemCode[] = ['portal_unreachable', 'portal_deferred', 'clock_unknown', 'misconfigured'];
+const PORTAL_PROBLEMS: readonly ProblemCode[] = [
+  'portal_unreachable',
+  'portal_deferred',
+  'clock_unknown',
+  'misconfigured',
+];
 /** What goes wrong for one appliance. */
-const OF_APPLIANCE: readonly (ProblemCode | 'distrusted' | 'unexpected')[] = [
+const APPLIANCE_PROBLEMS: readonly (ProblemCode | 'distrusted' | 'unexpected')[] = [
   'portal_rejected',
   'answer_lost',
   'misconfigured',
@@ -24,7 +29,7 @@ const OF_APPLIANCE: readonly (ProblemCode | 'distrusted' | 'unexpected')[] = [
   'unexpected',
 ];
 /** The store can't be written, whoever's grant it is for. */
-const STORE = 'store';
+const STORE_KEY = 'store';
 
 /**
  * Tells the log how the grants fare: what begins, what lasts and what is over. A refresh that goes well like the one before it,
@@ -33,7 +38,7 @@ const STORE = 'store';
 export class RefreshLogger {
   readonly #environment: Pick<Environment, 'clock' | 'log' | 'emit'>;
   readonly #schedule: Pick<RefreshSchedule, 'dueAt'>;
-  readonly #connectionOf: (appliance: string) => ConnectedAppliance | undefined;
+  readonly #portalOf: (appliance: string) => AppliancePortal | undefined;
   readonly #deduplicator: LogDeduplicator;
   /** The appliances of which it was told in this run that their refreshes succeed. */
   readonly #succeeding = new Set<string>();
@@ -43,35 +48,35 @@ export class RefreshLogger {
   constructor(
     environment: Pick<Environment, 'clock' | 'log' | 'emit'>,
     schedule: Pick<RefreshSchedule, 'dueAt'>,
-    connectionOf: (appliance: string) => ConnectedAppliance | undefined,
+    portalOf: (appliance: string) => AppliancePortal | undefined,
   ) {
     this.#environment = environment;
     this.#schedule = schedule;
-    this.#connectionOf = connectionOf;
+    this.#portalOf = portalOf;
     this.#deduplicator = new LogDeduplicator(environment.clock);
   }
 
   /** The last run of the hub ended while the portal's answer was under way. */
-  cutShort(state: ScheduledGrant): void {
+  refreshInterrupted(state: ScheduledGrant): void {
     if (state.health.kind === 'good') return;
     this.#environment.log.warn('refresh_interrupted', this.#fields(state, state.health));
   }
 
   /**
-   * It was an attempt that brought no new tokens, see {@link HubEvent}: called once for each, when it is known what follows.
+   * It was an attempt that brought no new tokens, see {@link ApplianceEvent}: called once for each, when it is known what follows.
    * @param sent when the request was sent; null where it was not, or that is not known
    * @param at when it was, where that was long ago
    */
   attemptFailed({ grant, health }: GrantState, sent: Instant | null, at = this.#environment.clock.now()): void {
     if (health.kind === 'good') return;
     const { code } = health.problem;
-    const took = sent === null ? null : this.#since(sent);
+    const took = sent === null ? null : this.#elapsedMs(sent);
     this.#environment.emit({ kind: 'refresh_failed', appliance: grant.appliance, at, problem: code, took });
   }
 
   /** A grant was taken up from the disk. */
-  takenUp(before: Grant, state: ScheduledGrant): void {
-    this.#tellChange({ grant: before, health: { kind: 'good' } }, state);
+  grantRestored(before: Grant, state: ScheduledGrant): void {
+    this.#logTransition({ grant: before, health: { kind: 'good' } }, state);
   }
 
   /** An attempt brought no new tokens, or a grant could not be written. */
@@ -79,13 +84,13 @@ export class RefreshLogger {
     const { grant, health } = state;
     if (health.kind === 'good') return;
     this.#failed += 1;
-    if (this.#tellChange(before, state)) return;
+    if (this.#logTransition(before, state)) return;
     const { code } = health.problem;
-    const told = this.#deduplicator.occurred(this.#keyOf(grant.appliance, code), grant.appliance);
+    const told = this.#deduplicator.recordOccurrence(this.#deduplicationKey(grant.appliance, code), grant.appliance);
     const fields = this.#fields(state, health);
-    const portal = OF_PORTAL.includes(code) ? this.#connectionOf(grant.appliance)?.identity.name : undefined;
+    const portal = PORTAL_PROBLEMS.includes(code) ? this.#portalOf(grant.appliance)?.identity.name : undefined;
     if (told === null) this.#environment.log.debug('refresh_failed', fields);
-    else this.#environment.log.warn('refresh_failed', { ...fields, portal, ...howLong(told) });
+    else this.#environment.log.warn('refresh_failed', { ...fields, portal, ...durationFields(told) });
   }
 
   /**
@@ -96,20 +101,20 @@ export class RefreshLogger {
   refreshed({ appliance, generation }: Grant, lifetime: number, sent: Instant): void {
     this.#refreshed += 1;
     const { clock, log, emit } = this.#environment;
-    emit({ kind: 'refreshed', appliance, at: clock.now(), took: this.#since(sent) });
-    const connection = this.#connectionOf(appliance);
-    for (const code of OF_PORTAL) {
-      const over = this.#deduplicator.resolved(this.#keyOf(appliance, code));
+    emit({ kind: 'refreshed', appliance, at: clock.now(), took: this.#elapsedMs(sent) });
+    const connection = this.#portalOf(appliance);
+    for (const code of PORTAL_PROBLEMS) {
+      const over = this.#deduplicator.recordResolution(this.#deduplicationKey(appliance, code));
       if (over !== null) {
         log.info('portal_available', {
           portal: connection?.identity.name,
           problem: code,
-          ...howLong(over, true),
+          ...durationFields(over, true),
         });
       }
     }
-    this.written();
-    const own = OF_APPLIANCE.map((code) => this.#deduplicator.resolved(`${appliance} ${code}`)).some(
+    this.storeWritten();
+    const own = APPLIANCE_PROBLEMS.map((code) => this.#deduplicator.recordResolution(`${appliance} ${code}`)).some(
       (over) => over !== null,
     );
     const isNews = own || !this.#succeeding.has(appliance);
@@ -122,22 +127,22 @@ export class RefreshLogger {
   }
 
   /** The store was written. */
-  written(): void {
-    const over = this.#deduplicator.resolved(STORE);
-    if (over !== null) this.#environment.log.info('store_writable', howLong(over, true));
+  storeWritten(): void {
+    const over = this.#deduplicator.recordResolution(STORE_KEY);
+    if (over !== null) this.#environment.log.info('store_writable', durationFields(over, true));
   }
 
   /** The cloud refuses the token at hand, its appliance says. */
-  distrusted({ grant }: GrantState): void {
+  tokenRejected({ grant }: GrantState): void {
     const { appliance, generation } = grant;
     this.#environment.emit({ kind: 'token_refused', appliance, at: this.#environment.clock.now() });
-    const told = this.#deduplicator.occurred(`${appliance} distrusted`, appliance);
+    const told = this.#deduplicator.recordOccurrence(`${appliance} distrusted`, appliance);
     const level = told === null ? 'debug' : 'warn';
     this.#environment.log.at(level, 'access_token_rejected', { appliance: this.nameOf(appliance), generation });
   }
 
   /** Its appliance goes to another portal than the one that gave it. @param present the portal it goes to */
-  rests({ grant }: GrantState, present: PortalIdentity): void {
+  grantSuspended({ grant }: GrantState, present: PortalIdentity): void {
     const appliance = this.nameOf(grant.appliance);
     this.#environment.log.warn('grant_suspended', {
       appliance,
@@ -149,16 +154,16 @@ export class RefreshLogger {
     });
   }
 
-  unwritable({ grant }: GrantState, error: unknown): void {
-    const told = this.#deduplicator.occurred(STORE, grant.appliance);
+  storeUnwritable({ grant }: GrantState, error: unknown): void {
+    const told = this.#deduplicator.recordOccurrence(STORE_KEY, grant.appliance);
     const fields = { appliance: this.nameOf(grant.appliance), error: messageOf(error) };
     if (told === null) this.#environment.log.debug('store_unwritable', fields);
-    else this.#environment.log.error('store_unwritable', { ...fields, ...howLong(told) });
+    else this.#environment.log.error('store_unwritable', { ...fields, ...durationFields(told) });
   }
 
   /** What nobody has thought of. */
-  unexpected(appliance: string, error: unknown): void {
-    const told = this.#deduplicator.occurred(`${appliance} unexpected`, appliance);
+  unexpectedError(appliance: string, error: unknown): void {
+    const told = this.#deduplicator.recordOccurrence(`${appliance} unexpected`, appliance);
     const level = told === null ? 'debug' : 'error';
     this.#environment.log.at(level, 'refresh_crashed', {
       appliance: this.nameOf(appliance),
@@ -167,13 +172,13 @@ export class RefreshLogger {
   }
 
   /** The hub ends, and with it what it has in memory alone. */
-  lost({ grant }: GrantState, error: unknown): void {
+  unsavedGrantLost({ grant }: GrantState, error: unknown): void {
     const appliance = this.nameOf(grant.appliance);
     this.#environment.log.error('store_unwritable', { appliance, error: messageOf(error) });
   }
 
   /** A day is over. @param appliances how many have a grant */
-  day(appliances: number): void {
+  dailySummary(appliances: number): void {
     this.#environment.log.info('daily_summary', {
       appliances,
       refreshed: this.#refreshed,
@@ -187,7 +192,7 @@ export class RefreshLogger {
    * Tells of what a person should know, however often it is tried again and the hub is started.
    * @returns whether there was any of it
    */
-  #tellChange(before: GrantState, state: ScheduledGrant): boolean {
+  #logTransition(before: GrantState, state: ScheduledGrant): boolean {
     const { grant, health } = state;
     if (health.kind === 'good') return false;
     const { log } = this.#environment;
@@ -195,23 +200,23 @@ export class RefreshLogger {
     if (health.kind === 'refused') {
       if (before.grant.refused !== null || before.health.kind === 'refused') return false;
       // Its tries from now on are told of as seldom as those of any other trouble.
-      this.#deduplicator.occurred(`${grant.appliance} refused`, grant.appliance);
+      this.#deduplicator.recordOccurrence(`${grant.appliance} refused`, grant.appliance);
       log.error('pairing_needed', fields);
       return true;
     }
     if (before.grant.doubt !== null || grant.doubt === null) return false;
-    const told = this.#deduplicator.occurred(`${grant.appliance} answer_lost`, grant.appliance);
+    const told = this.#deduplicator.recordOccurrence(`${grant.appliance} answer_lost`, grant.appliance);
     log.at(told === null ? 'debug' : 'warn', 'answer_lost', fields);
     return true;
   }
 
-  #keyOf(appliance: string, code: ProblemCode): string {
-    if (code === 'store_unwritable') return STORE;
-    const portal = this.#connectionOf(appliance)?.identity.name;
-    return OF_PORTAL.includes(code) && portal !== undefined ? `portal ${portal} ${code}` : `${appliance} ${code}`;
+  #deduplicationKey(appliance: string, code: ProblemCode): string {
+    if (code === 'store_unwritable') return STORE_KEY;
+    const portal = this.#portalOf(appliance)?.identity.name;
+    return PORTAL_PROBLEMS.includes(code) && portal !== undefined ? `portal ${portal} ${code}` : `${appliance} ${code}`;
   }
 
-  #fields(state: ScheduledGrant, { problem }: Exclude<Health, { kind: 'good' }>) {
+  #fields(state: ScheduledGrant, { problem }: Exclude<RefreshHealth, { kind: 'good' }>) {
     const due = this.#schedule.dueAt(state);
     const now = this.#environment.clock.now().uptime;
     const retryIn = due === null ? null : Math.max(0, Math.round((due - now) / 1000));
@@ -221,17 +226,20 @@ export class RefreshLogger {
 
   /** What people call an appliance; undefined where it is gone. */
   nameOf(appliance: string): string | undefined {
-    return this.#connectionOf(appliance)?.name;
+    return this.#portalOf(appliance)?.name;
   }
 
   /** Milliseconds from then to now, on the boot clock. */
-  #since({ uptime }: Instant): number {
+  #elapsedMs({ uptime }: Instant): number {
     return this.#environment.clock.now().uptime - uptime;
   }
 }
 
 /** The extent of a problem; nothing of one that has just begun. */
-function howLong({ times, lasting, subjects }: ProblemSummary, isOver = false) {
+function durationFields(
+  { occurrences: times, durationSeconds: lasting, subjectCount: subjects }: ProblemSummary,
+  isOver = false,
+) {
   if (times === 1 && !isOver) return {};
   return { tries: times, duration: lasting, appliances: subjects };
 }

@@ -1,7 +1,7 @@
 import { sameScope } from '../../core/appliances/appliance.ts';
 import type { Instant } from '../../core/clock.ts';
-import { leavesTooLittle } from '../../core/grants/schedule.ts';
-import type { TokenRequest, TokenResult, WhyUnavailable } from '../../core/lan-service.ts';
+import { needsRefreshBeforeIssue } from '../../core/grants/schedule.ts';
+import type { TokenRequest, TokenResult, UnavailableReason } from '../../core/lan-service.ts';
 import { withTimeout } from '../../system/clock.ts';
 import type { Environment } from '../environment.ts';
 import type { Grants } from './grants.ts';
@@ -41,7 +41,7 @@ export class TokenIssuer {
     const { schedule } = this.#grants;
     const left = schedule.remaining(managed, now) ?? 0;
     const mayRefresh = () => managed.refreshing !== null || schedule.mayRefreshOnDemand(managed);
-    return leavesTooLittle(managed.grant, left, minTtl) && mayRefresh();
+    return needsRefreshBeforeIssue(managed.grant, left, minTtl) && mayRefresh();
   }
 
   /** What there is to give now. */
@@ -57,7 +57,12 @@ export class TokenIssuer {
     const known = remaining === null ? 'age_unknown' : 'run_out';
     const atHand = distrusted === null ? known : 'distrusted';
     const wait = Math.ceil(((schedule.onDemandAt(managed) ?? 0) - now.uptime) / 1000);
-    return { kind: 'unavailable', retryAfter: Math.max(1, wait), why: whyUnavailable(managed), atHand };
+    return {
+      kind: 'unavailable',
+      retryAfter: Math.max(1, wait),
+      reason: whyUnavailable(managed),
+      unusableTokenReason: atHand,
+    };
   }
 }
 
@@ -65,7 +70,7 @@ function hasScope({ grant }: ManagedGrant, scope: string | null): boolean {
   return scope === null || sameScope(scope, grant.scope);
 }
 
-function whyUnavailable({ health }: ManagedGrant): WhyUnavailable {
+function whyUnavailable({ health }: ManagedGrant): UnavailableReason {
   if (health.kind === 'good' || health.problem.code === 'refused') return 'no_answer_yet';
   return health.problem.code;
 }

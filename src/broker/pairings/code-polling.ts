@@ -3,7 +3,7 @@ import { linksOf, pollDelay } from '../../core/pairings/pairing.ts';
 import type { LoginLink, Unreachable } from '../../core/portal.ts';
 import type { Secret } from '../../core/secret.ts';
 import type { PairingContext } from './pairing-context.ts';
-import type { PairingProgress } from './pairing-progress.ts';
+import type { PairingStateMachine } from './pairing-state-machine.ts';
 
 /** A code lives 30 s at least: one that comes while the portal can't be polled must not be missed. */
 const BACKOFF = { base: 5000, cap: 20_000 };
@@ -14,17 +14,17 @@ const BACKOFF = { base: 5000, cap: 20_000 };
  */
 export async function pollForCode(
   context: PairingContext,
-  progress: PairingProgress,
+  progress: PairingStateMachine,
   takeCode: (code: Secret, link: LoginLink | null) => Promise<void>,
 ): Promise<void> {
   const { signal } = progress;
   const { environment, portalOf, times } = context;
   if (portalOf(progress.pairing.portal) === undefined) {
-    return progress.move({ kind: 'failed', reason: 'misconfigured' });
+    return progress.dispatch({ kind: 'failed', reason: 'misconfigured' });
   }
   const { random } = environment;
 
-  let asked = progress.askedDelay;
+  let asked = progress.retryAfterMs;
   for (let failures = 0; !signal.aborted && !progress.stopping; ) {
     const slower = failures === 0 ? 0 : backoffDelay(BACKOFF, failures, random.fraction());
     const wait = Math.max(slower, pollDelay(times.pollInterval, asked, random.fraction()));
@@ -34,7 +34,7 @@ export async function pollForCode(
     // The portal may have something against a state that has run out; one answer shows that it is there.
     const [trouble] = troubles;
     const unreachable = trouble !== undefined && troubles.every((one) => one !== null) ? trouble : null;
-    progress.note(unreachable);
+    progress.recordReachability(unreachable);
     failures = unreachable === null ? 0 : failures + 1;
     asked = Math.max(0, ...troubles.map((one) => one?.retryAfter ?? 0));
   }
@@ -47,8 +47,8 @@ export async function pollForCode(
  * @returns for each link why the portal could not be asked; null where it answered
  */
 export function pollLinks(
-  { portalOf, portalClock }: Pick<PairingContext, 'portalOf' | 'portalClock'>,
-  progress: PairingProgress,
+  { portalOf, referenceClock: portalClock }: Pick<PairingContext, 'portalOf' | 'referenceClock'>,
+  progress: PairingStateMachine,
   signal: AbortSignal,
   takeCode: (code: Secret, link: LoginLink | null) => Promise<void>,
 ): Promise<readonly (Unreachable | null)[]> {
@@ -57,10 +57,10 @@ export function pollLinks(
   async function poll(link: LoginLink): Promise<Unreachable | null> {
     if (portal === undefined) return null;
     const outcome = await portal.pollCode(link.codeUrl, signal);
-    portalClock.learn(outcome.portalTime);
+    portalClock.recordPortalTime(outcome.portalTime);
     if (outcome.kind === 'unreachable') return outcome;
     if (outcome.kind === 'code' && !signal.aborted) {
-      progress.note(null);
+      progress.recordReachability(null);
       await takeCode(outcome.code, link);
     }
     return null;

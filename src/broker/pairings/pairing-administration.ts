@@ -1,59 +1,59 @@
 import type { Appliance } from '../../core/appliances/appliance.ts';
-import { isStale, linkFor, linksOf, type PairingStep } from '../../core/pairings/pairing.ts';
-import type { PairingAdministration, PairingReport, PairingView } from '../../core/pairings/pairing-administration.ts';
-import { sha256 } from '../../system/compare.ts';
+import { isStaleLink, linksOf, type PairingStep, preferredLink } from '../../core/pairings/pairing.ts';
+import type { PairingAdministration, PairingStatus, PairingView } from '../../core/pairings/pairing-administration.ts';
+import { sha256 } from '../../system/secret-hash.ts';
 import type { Broker } from '../open-broker.ts';
 import type { PairingRun } from './pairing-run.ts';
 
 /** How many pairings somebody may be looking at on the page. */
-const MAX_MARKED = 100;
+const MAX_MARKED_PAIRINGS = 100;
 
 /**
  * Serves whoever looks at pairings and rounds of them.
  * @param approved throws a Failure `not_allowed` for an appliance that waits to be approved
  */
-export function pairingAdministration(
+export function createPairingAdministration(
   {
     appliances,
     pairings,
-    rounds,
+    pairingBatches: rounds,
     environment: { log },
-  }: Pick<Broker, 'appliances' | 'pairings' | 'rounds' | 'environment'>,
+  }: Pick<Broker, 'appliances' | 'pairings' | 'pairingBatches' | 'environment'>,
   approved: (appliance: Appliance) => Appliance,
 ): Omit<PairingAdministration, 'label'> {
   const nameOf = (id: string) => appliances.byId(id)?.name ?? '?';
 
   function view(run: PairingRun): PairingView {
     const { id, appliance, scope, setback, round, step } = run.pairing;
-    const newest = pairings.ofAppliance(appliance)?.pairing.id ?? id;
-    const report = reportOf(run, null);
+    const newest = pairings.newestFor(appliance)?.pairing.id ?? id;
+    const report = toReport(run, null);
     return {
       id,
       appliance: nameOf(appliance),
       scope,
-      report:
+      status:
         step.kind === 'exchanging' && report.event === 'waiting'
           ? { event: 'exchanging', expiresIn: report.expiresIn }
           : report,
       setback,
       credentialLocation: run.credentialLocation,
       unconfirmed: run.unconfirmed,
-      round: round === undefined ? null : rounds.view(round),
-      newer: newest === id ? null : newest,
+      batch: round === undefined ? null : rounds.view(round),
+      newestPairing: newest === id ? null : newest,
     };
   }
 
   return {
-    async joinPairing(name) {
-      const run = await pairings.begin(approved(appliances.named(name)), { joins: true });
+    async getOrStartPairing(name) {
+      const run = await pairings.begin(approved(appliances.get(name)), { joinOpen: true });
       log.info('pairing_started', { appliance: name, by: 'person' });
       return run.pairing.id;
     },
-    pairing: (id) => view(pairings.get(id)),
+    getPairing: (id) => view(pairings.get(id)),
     async retryPairing(id) {
       const { pairing } = pairings.get(id);
-      const appliance = approved(appliances.named(nameOf(pairing.appliance)));
-      const run = await rounds.again(appliance, pairing);
+      const appliance = approved(appliances.get(nameOf(pairing.appliance)));
+      const run = await rounds.retry(appliance, pairing);
       log.info('pairing_started', { appliance: appliance.name, by: 'person' });
       return run.pairing.id;
     },
@@ -62,11 +62,11 @@ export function pairingAdministration(
       void pairings.get(id).confirm(login);
     },
     cancelPairing: (id) => pairings.get(id).fail('cancelled'),
-    pairingsMark: () =>
+    pairingsVersion: () =>
       pairings
-        .all(() => true)
-        .slice(-MAX_MARKED)
-        .map(({ pairing, trouble, unconfirmed }) => {
+        .filter(() => true)
+        .slice(-MAX_MARKED_PAIRINGS)
+        .map(({ pairing, portalProblem: trouble, unconfirmed }) => {
           const [link] = linksOf(pairing.step);
           const logins = unconfirmed.map((login) => login.id);
           const shown = [pairing.id, pairing.step.kind, trouble, pairing.setback, link && sha256(link.authorizeUrl)];
@@ -74,8 +74,8 @@ export function pairingAdministration(
         })
         .join('\n'),
     pairAll: () => rounds.begin(),
-    nextPairing: (round) => rounds.next(round),
-    round: (id) => rounds.view(id),
+    startNextPairing: (round) => rounds.next(round),
+    getBatch: (id) => rounds.view(id),
   };
 }
 
@@ -87,19 +87,19 @@ export async function* followPairing(
   run: PairingRun,
   signal: AbortSignal,
   shortUrl: () => string | null = () => null,
-): AsyncIterable<PairingReport> {
+): AsyncIterable<PairingStatus> {
   let wake: () => void = () => undefined;
   const unwatch = run.watch(() => wake());
   const aborted = () => wake();
   signal.addEventListener('abort', aborted, { once: true });
   let told = '';
-  const shown: Shown = { link: null, short: null };
+  const shown: ShownLinks = { link: null, short: null };
   try {
     while (!signal.aborted) {
       const changed = new Promise<void>((resolve) => {
         wake = resolve;
       });
-      const report = withShort(reportOf(run, shown.link), run, shown, shortUrl());
+      const report = withShortUrl(toReport(run, shown.link), run, shown, shortUrl());
       if (report.event === 'waiting') {
         shown.link = report.authorizeUrl;
         shown.short = report.shortUrl ?? null;
@@ -120,29 +120,29 @@ export async function* followPairing(
  * @param shown the link that was told before: further ones, for whoever opens the page of a device flow, take nothing from it,
  *   unless the hub has moved
  */
-function reportOf(run: PairingRun, shown: string | null): PairingReport {
+function toReport(run: PairingRun, shown: string | null): PairingStatus {
   const { step } = run.pairing;
   const expiresIn = Math.ceil(run.timeLeft / 1000);
   switch (step.kind) {
     case 'asking':
-      return { event: 'connecting', problem: run.trouble, expiresIn };
+      return { event: 'connecting', problem: run.portalProblem, expiresIn };
     case 'waiting':
     case 'exchanging': {
       const { unconfirmed } = run;
       const logins = unconfirmed.length === 0 ? {} : { unconfirmed };
-      return { event: 'waiting', ...linkOf(step, shown, run.redirect), expiresIn, ...logins };
+      return { event: 'waiting', ...linkFields(step, shown, run.redirect), expiresIn, ...logins };
     }
     case 'ended':
       return step.result.kind === 'paired'
         ? { event: 'paired', scope: step.result.scope }
-        : { event: 'failed', reason: step.result.reason, message: run.messageOf(step.result.reason) };
+        : { event: 'failed', reason: step.result.reason, message: run.failureMessage(step.result.reason) };
   }
 }
 
-type Waiting = Extract<PairingReport, { event: 'waiting' }>;
+type WaitingReport = Extract<PairingStatus, { event: 'waiting' }>;
 
 /** What was told before. */
-interface Shown {
+interface ShownLinks {
   link: string | null;
   short: string | null;
 }
@@ -152,11 +152,11 @@ interface Shown {
  * both are told at once.
  * @param now the short link as it is now
  */
-function withShort(report: PairingReport, run: PairingRun, shown: Shown, now: string | null): PairingReport {
+function withShortUrl(report: PairingStatus, run: PairingRun, shown: ShownLinks, now: string | null): PairingStatus {
   if (report.event !== 'waiting') return report;
   const { authorizeUrl, expiresIn, reason, unconfirmed } = report;
   const link = linksOf(run.pairing.step).find((one) => one.authorizeUrl === authorizeUrl);
-  const isFreshOnItsWay = link !== undefined && isStale(link, run.redirect);
+  const isFreshOnItsWay = link !== undefined && isStaleLink(link, run.redirect);
   const shortUrl = isFreshOnItsWay ? (shown.short ?? now) : (now ?? shown.short);
   if (shortUrl === null) return report;
   const isMoved = authorizeUrl === shown.link && shortUrl !== shown.short;
@@ -165,14 +165,14 @@ function withShort(report: PairingReport, run: PairingRun, shown: Shown, now: st
   return { event: 'waiting', authorizeUrl, shortUrl, expiresIn, ...(why && { reason: why }), ...logins };
 }
 
-function linkOf(
+function linkFields(
   step: Extract<PairingStep, { kind: 'waiting' | 'exchanging' }>,
   shown: string | null,
   redirect: string | null,
-): Pick<Waiting, 'authorizeUrl' | 'reason'> {
+): Pick<WaitingReport, 'authorizeUrl' | 'reason'> {
   const told = linksOf(step).find(({ authorizeUrl }) => authorizeUrl === shown);
-  if (told !== undefined && !isStale(told, redirect)) return { authorizeUrl: told.authorizeUrl };
-  const { authorizeUrl } = linkFor(step, redirect) ?? step.link;
+  if (told !== undefined && !isStaleLink(told, redirect)) return { authorizeUrl: told.authorizeUrl };
+  const { authorizeUrl } = preferredLink(step, redirect) ?? step.link;
   if (shown === null || authorizeUrl === shown) return { authorizeUrl };
   return { authorizeUrl, reason: told === undefined ? 'link_ended' : 'address_changed' };
 }

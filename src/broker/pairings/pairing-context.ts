@@ -4,21 +4,21 @@ import type { Store } from '../../core/store.ts';
 import type { Environment } from '../environment.ts';
 import type { Grants } from '../grants/grants.ts';
 import type { ConnectedPortal, PairingTimes } from '../ports.ts';
-import type { PortalClock } from '../time/portal-clock.ts';
+import type { ReferenceClock } from '../time/reference-clock.ts';
 
 /** What pairings share. */
 export interface PairingContext {
   readonly environment: Environment;
   readonly store: Store;
   readonly grants: Grants;
-  readonly portalClock: PortalClock;
+  readonly referenceClock: ReferenceClock;
   readonly times: PairingTimes;
   readonly nameOf: (appliance: string) => string;
   readonly portalOf: (portal: string) => ConnectedPortal | undefined;
 }
 
 /** Emits that a pairing has ended without a grant; at any other step it emits nothing. */
-export function emitFailure({ clock, emit }: Environment, { appliance, step }: Pairing): void {
+export function emitPairingFailed({ clock, emit }: Environment, { appliance, step }: Pairing): void {
   if (step.kind !== 'ended' || step.result.kind !== 'failed') return;
   emit({ kind: 'pairing_failed', appliance, at: clock.now(), reason: step.result.reason });
 }

@@ -14,17 +14,17 @@ interface OpenProblem {
 /** What a log line says of a problem. */
 export interface ProblemSummary {
   /** How often it has occurred since it began. */
-  readonly times: number;
+  readonly occurrences: number;
   /** Seconds since it began. */
-  readonly lasting: number;
+  readonly durationSeconds: number;
   /** How many it has affected. */
-  readonly subjects: number;
+  readonly subjectCount: number;
 }
 
-const HOUR = 3_600_000;
-const DAY = 24 * HOUR;
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
 /** How often the beginning of a problem that comes and goes is logged; one that lasts is logged all the same. */
-const BEGINNINGS: RateLimit = { burst: 3, interval: 2 * HOUR };
+const START_LOG_LIMIT: RateLimit = { burst: 3, interval: 2 * HOUR_MS };
 
 /**
  * Decides when a problem that occurs at every try is worth a log line: when it begins, after an hour, two, four and so on while it
@@ -46,27 +46,27 @@ export class LogDeduplicator {
    * @param subject whom it has affected
    * @returns null where that is not worth a line
    */
-  occurred(key: string, subject: string): ProblemSummary | null {
+  recordOccurrence(key: string, subject: string): ProblemSummary | null {
     const now = this.#clock.now().uptime;
     const problem = this.#problems.get(key) ?? { since: now, times: 0, subjects: new Set<string>(), logged: null };
     this.#problems.set(key, problem);
     problem.times += 1;
     problem.subjects.add(subject);
     if (problem.logged === null) {
-      const bucket = this.#beginnings.filled(key, BEGINNINGS, now);
-      if (bucket.left < 1) return null;
-      bucket.left -= 1;
-      problem.logged = { at: now, silence: HOUR };
+      const bucket = this.#beginnings.refill(key, START_LOG_LIMIT, now);
+      if (bucket.tokens < 1) return null;
+      bucket.tokens -= 1;
+      problem.logged = { at: now, silence: HOUR_MS };
     } else {
       const { at, silence } = problem.logged;
       if (now - at < silence) return null;
-      problem.logged = { at: now, silence: Math.min(DAY, 2 * silence) };
+      problem.logged = { at: now, silence: Math.min(DAY_MS, 2 * silence) };
     }
     return summaryOf(problem, now);
   }
 
   /** The problem is resolved, if there was one. @returns null where that is not worth a line */
-  resolved(key: string): ProblemSummary | null {
+  recordResolution(key: string): ProblemSummary | null {
     const problem = this.#problems.get(key);
     this.#problems.delete(key);
     return problem === undefined || problem.logged === null ? null : summaryOf(problem, this.#clock.now().uptime);
@@ -74,5 +74,5 @@ export class LogDeduplicator {
 }
 
 function summaryOf({ times, since, subjects }: OpenProblem, now: number): ProblemSummary {
-  return { times, lasting: Math.round((now - since) / 1000), subjects: subjects.size };
+  return { occurrences: times, durationSeconds: Math.round((now - since) / 1000), subjectCount: subjects.size };
 }

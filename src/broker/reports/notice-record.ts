@@ -1,9 +1,9 @@
 import * as v from 'valibot';
-import { type ConfirmedTime, elapsed, type Instant, trueTime } from '../../core/clock.ts';
+import { type ConfirmedTime, confirmedTimeAt, elapsed, type Instant } from '../../core/clock.ts';
 import type { Notice, NoticeCode } from '../../core/reports/notice.ts';
 
 /** When something was told: `time` is the true time then, in ms since 1970, null where nobody knew it. */
-export interface Telling {
+export interface ReportTime {
   readonly at: Instant;
   readonly time: number | null;
 }
@@ -14,14 +14,14 @@ export interface NoticeRecord {
   /** Of the grant that it is of; null where it is of none. */
   readonly generation: number | null;
   /** When it was told last; null where it was not, since it comes and goes too often, or is over. */
-  readonly told: Telling | null;
+  readonly told: ReportTime | null;
   /** When it was told newly, the last few times. */
-  readonly raised: readonly Telling[];
+  readonly raised: readonly ReportTime[];
   readonly over: boolean;
 }
 
 /** One moment, and when this run of the hub began. */
-export interface Moment {
+export interface TimeContext {
   readonly now: Instant;
   readonly started: Instant;
   readonly confirmed: ConfirmedTime | null;
@@ -31,20 +31,20 @@ export interface Moment {
  * Milliseconds since something was told. Over a boot that is known by the true time alone; where nobody knows that, it counts
  * from when the hub was started.
  */
-export function sinceTelling({ at, time }: Telling, { now, started, confirmed }: Moment): number {
-  const present = trueTime(confirmed, now);
+export function msSinceReport({ at, time }: ReportTime, { now, started, confirmed }: TimeContext): number {
+  const present = confirmedTimeAt(confirmed, now);
   // What is told to be later than now was told by a clock that was wrong, then or now.
   const byTime = time === null || present === null || present < time ? null : present - time;
   return elapsed(at, now) ?? byTime ?? elapsed(started, now) ?? 0;
 }
 
 /** The telling that happens now. */
-export function telling({ now, confirmed }: Moment): Telling {
-  return { at: now, time: trueTime(confirmed, now) };
+export function reportTimeNow({ now, confirmed }: TimeContext): ReportTime {
+  return { at: now, time: confirmedTimeAt(confirmed, now) };
 }
 
 /** @returns the records by whom they are of; none of what makes no sense: it would only be told once more */
-export function readRecords(text: string | null): Map<string, NoticeRecord> {
+export function parseNoticeRecords(text: string | null): Map<string, NoticeRecord> {
   const read = v.safeParse(entries, text ?? '[]');
   return new Map(
     (read.success ? read.output : []).flatMap((each) => {
@@ -54,12 +54,12 @@ export function readRecords(text: string | null): Map<string, NoticeRecord> {
   );
 }
 
-export function writeRecords(records: ReadonlyMap<string, NoticeRecord>): string {
+export function serializeNoticeRecords(records: ReadonlyMap<string, NoticeRecord>): string {
   return JSON.stringify([...records]);
 }
 
 const instant = v.object({ boot: v.string(), uptime: v.number(), wall: v.number() });
-const kept = v.object({ at: instant, time: v.nullable(v.number()) });
+const storedReportTime = v.object({ at: instant, time: v.nullable(v.number()) });
 const notice = v.object({
   // Another version may have more of them.
   code: v.custom<NoticeCode>((code) => typeof code === 'string'),
@@ -74,8 +74,8 @@ const entry = v.tuple([
   v.object({
     notice,
     generation: v.nullable(v.number()),
-    told: v.nullable(kept),
-    raised: v.array(kept),
+    told: v.nullable(storedReportTime),
+    raised: v.array(storedReportTime),
     over: v.boolean(),
   }),
 ]);

@@ -5,7 +5,7 @@ import type { Environment } from '../environment.ts';
 export interface ClockWatchOptions {
   readonly environment: Pick<Environment, 'clock' | 'timers' | 'log'>;
   /** Whether NTP vouches for the wall clock; asked until it does. It does not reject. */
-  readonly synchronized: (now: Instant, wasSet: boolean) => Promise<boolean>;
+  readonly isSynchronized: (now: Instant, wasSet: boolean) => Promise<boolean>;
   /** The wall clock was set. */
   readonly onSet: () => void;
   /** NTP vouches for the wall clock. Called once. */
@@ -13,12 +13,17 @@ export interface ClockWatchOptions {
 }
 
 /** How often the clock is looked at, in ms. */
-const EVERY = 5000;
+const CHECK_INTERVAL_MS = 5000;
 /** The wall clock may run apart from the boot clock by this between two looks, in ms, without having been set. */
-const DRIFT = 2000;
+const MAX_DRIFT_MS = 2000;
 
 /** Notices that the wall clock was set, and that NTP has begun to vouch for it. */
-export function watchClock({ environment, synchronized, onSet, onSynchronized }: ClockWatchOptions): Disposable {
+export function watchClock({
+  environment,
+  isSynchronized: synchronized,
+  onSet,
+  onSynchronized,
+}: ClockWatchOptions): Disposable {
   const { clock, timers, log } = environment;
   let ended = false;
   let vouched = false;
@@ -29,7 +34,7 @@ export function watchClock({ environment, synchronized, onSet, onSynchronized }:
     const now = clock.now();
     const by = offsetOf(now) - offset;
     offset += by;
-    const wasSet = Math.abs(by) > DRIFT;
+    const wasSet = Math.abs(by) > MAX_DRIFT_MS;
     if (wasSet) {
       log.warn('clock_set', { step: Math.round(by / 1000), hub_time: new Date(now.wall).toISOString() });
       onSet();
@@ -38,7 +43,7 @@ export function watchClock({ environment, synchronized, onSet, onSynchronized }:
       vouched = true;
       onSynchronized();
     }
-    if (!ended) disarm = timers.after(EVERY, () => void look());
+    if (!ended) disarm = timers.after(CHECK_INTERVAL_MS, () => void look());
   }
   void look();
   return {

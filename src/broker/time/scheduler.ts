@@ -1,7 +1,7 @@
 import { MAX_TIMER_DELAY } from '../../core/clock.ts';
 import type { Environment } from '../environment.ts';
 
-interface Entry {
+interface ScheduledTask {
   /** On the boot clock, in ms. */
   readonly at: number;
   readonly run: () => void;
@@ -13,7 +13,7 @@ interface Entry {
  */
 export class Scheduler implements Disposable {
   readonly #environment: Pick<Environment, 'clock' | 'timers'>;
-  readonly #planned = new Map<string, Entry>();
+  readonly #planned = new Map<string, ScheduledTask>();
   #disarm: () => void = () => undefined;
   #armedFor = Number.POSITIVE_INFINITY;
 

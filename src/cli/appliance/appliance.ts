@@ -1,11 +1,11 @@
 import { Command } from 'commander';
 import type { ControlClient } from '../../control/client.ts';
-import type { CredentialsAnswer, HubAnswer } from '../../control/messages.ts';
+import type { CredentialsResponse, HubResponse } from '../../control/messages.ts';
 import { Failure } from '../../core/failure.ts';
 import { connectHub } from '../hub-connection.ts';
 import { appliancesText } from '../status/text.ts';
-import { fail, notice, print, printable, printJson } from '../terminal/output.ts';
-import { confirmed, mayAsk } from '../terminal/prompt.ts';
+import { print, printable, printJson, printStderr, reportFailure } from '../terminal/output.ts';
+import { confirm, isInteractive } from '../terminal/prompt.ts';
 
 /** `latchkey appliance …` */
 export function applianceCommand(): Command {
@@ -56,8 +56,8 @@ function applianceApproveCommand(): Command {
       const from = waiting?.address == null ? '' : `, which asked from ${printable(waiting.address)}`;
       if (waiting !== undefined && options.code === undefined && asked > 1) {
         const question = `${asked} appliances asked to join. Does yours show the code ${waiting.comparison_code}, as ${name}${from}?`;
-        if (!(await confirmed(question))) {
-          fail(`${name} was not approved`);
+        if (!(await confirm(question))) {
+          reportFailure(`${name} was not approved`);
           return;
         }
       }
@@ -101,12 +101,12 @@ function applianceRemoveCommand(): Command {
         found?.waiting_for_approval === undefined
           ? `Remove ${name}, with its grant and its secret?`
           : `Refuse ${name}, which waits for approval?`;
-      if (options.yes !== true && found !== undefined && !(await confirmed(question))) {
-        fail(`${name} was not removed`);
+      if (options.yes !== true && found !== undefined && !(await confirm(question))) {
+        reportFailure(`${name} was not removed`);
         return;
       }
       await hub.removeAppliance(name);
-      notice(`${name} is removed.`);
+      printStderr(`${name} is removed.`);
     });
 }
 
@@ -120,20 +120,24 @@ function applianceRotateSecretCommand(): Command {
     .action(async (name: string, options: { yes?: boolean; json?: boolean }, command: Command) => {
       await using hub = await connectHub(command);
       const { hub: itself } = await hub.status();
-      const issued = await rotate(hub, name, options.yes === true);
+      const issued = await rotateSecret(hub, name, options.yes === true);
       const done = `${name} has a new secret; what it had before no longer works.`;
-      if (issued === null) fail(`${name} keeps its key`);
+      if (issued === null) reportFailure(`${name} keeps its key`);
       else showCredentials(issued, itself, done, options.json === true);
     });
 }
 
 /** A key is replaced only where somebody has said so: its appliance has no place for a secret. Null where a person says no. */
-async function rotate(hub: ControlClient, name: string, replaceKeys: boolean): Promise<CredentialsAnswer | null> {
+async function rotateSecret(
+  hub: ControlClient,
+  name: string,
+  replaceKeys: boolean,
+): Promise<CredentialsResponse | null> {
   try {
     return await hub.rotateSecret(name, replaceKeys);
   } catch (error) {
-    if (!(error instanceof Failure && error.code === 'appliance_has_keys') || !mayAsk()) throw error;
-    const sure = await confirmed(`${name} proves itself by a key; a secret takes the key's place. Give it one?`);
+    if (!(error instanceof Failure && error.code === 'appliance_has_keys') || !isInteractive()) throw error;
+    const sure = await confirm(`${name} proves itself by a key; a secret takes the key's place. Give it one?`);
     return sure ? await hub.rotateSecret(name, true) : null;
   }
 }
@@ -143,8 +147,8 @@ async function rotate(hub: ControlClient, name: string, replaceKeys: boolean): P
  * @param done what was done, for people
  */
 function showCredentials(
-  issued: CredentialsAnswer,
-  { http_port }: Pick<HubAnswer, 'http_port'>,
+  issued: CredentialsResponse,
+  { http_port }: Pick<HubResponse, 'http_port'>,
   done: string,
   json: boolean,
 ): void {

@@ -1,9 +1,9 @@
 import { Command } from 'commander';
 import { connectHub } from '../hub-connection.ts';
 import { conditionLine } from '../status/text.ts';
-import { inTime } from '../terminal/duration.ts';
-import { fail, notice, print, printJson } from '../terminal/output.ts';
-import { confirmed } from '../terminal/prompt.ts';
+import { formatTimeUntil } from '../terminal/duration.ts';
+import { print, printJson, printStderr, reportFailure } from '../terminal/output.ts';
+import { confirm } from '../terminal/prompt.ts';
 
 /** `latchkey refresh NAME` */
 export function refreshCommand(): Command {
@@ -19,9 +19,9 @@ export function refreshCommand(): Command {
         const { code, message } = appliance.problem;
         const { conditions } = await hub.status();
         const condition = conditions.find((one) => one.appliance === name && one.code === code);
-        fail(condition === undefined ? `${name}: ${message}` : conditionLine(condition));
+        reportFailure(condition === undefined ? `${name}: ${message}` : conditionLine(condition));
       } else if (options.json !== true) {
-        print(`${name} is refreshed, its token expires ${inTime(appliance.expires_in)}.`);
+        print(`${name} is refreshed, its token expires ${formatTimeUntil(appliance.expires_in)}.`);
       }
     });
 }
@@ -49,11 +49,11 @@ export function unpairCommand(): Command {
     .action(async (name: string, options: { yes?: boolean }, command: Command) => {
       await using hub = await connectHub(command);
       const question = `Forget the grant of ${name}? Somebody has to log in again before it gets tokens.`;
-      if (options.yes !== true && !(await confirmed(question))) {
-        fail(`${name} was not unpaired`);
+      if (options.yes !== true && !(await confirm(question))) {
+        reportFailure(`${name} was not unpaired`);
         return;
       }
       await hub.unpair(name);
-      notice(`${name} is unpaired.`);
+      printStderr(`${name} is unpaired.`);
     });
 }

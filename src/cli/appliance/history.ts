@@ -17,14 +17,14 @@ export function historyCommand(): Command {
       const entries = await hub.history(name);
       if (options.json === true)
         printJson(entries.map((entry) => ({ ...entry, why: entry.why && publicReason(entry.why) })));
-      else if (entries.length === 0) print(nothingYet(name));
-      else print(alignColumns([['WHEN', 'TIMES', 'WHAT'], ...entries.map(row)]));
+      else if (entries.length === 0) print(emptyHistoryText(name));
+      else print(alignColumns([['WHEN', 'TIMES', 'WHAT'], ...entries.map(historyRow)]));
     });
 }
 
-const DAY = 86_400_000;
+const DAY_MS = 86_400_000;
 
-const WHAT = {
+const KIND_TEXTS = {
   paired: 'paired',
   unpaired: 'unpaired',
   refreshed: 'refreshed',
@@ -33,28 +33,28 @@ const WHAT = {
   refresh_failed: 'not refreshed',
 } as const satisfies Record<HistoryEntry['kind'], string>;
 
-function nothingYet(name: string): string {
+function emptyHistoryText(name: string): string {
   return `Nothing is remembered of ${name} yet. If it is not paired: latchkey pair ${name}`;
 }
 
-function row(entry: HistoryEntry): string[] {
-  return [spanOf(entry), entry.count === 1 ? '' : `×${entry.count}`, what(entry)];
+function historyRow(entry: HistoryEntry): string[] {
+  return [formatTimeSpan(entry), entry.count === 1 ? '' : `×${entry.count}`, entryText(entry)];
 }
 
-function what({ kind, why }: HistoryEntry): string {
-  return why === null ? WHAT[kind] : `${WHAT[kind]}: ${SHORT_REASONS[why]}`;
+function entryText({ kind, why }: HistoryEntry): string {
+  return why === null ? KIND_TEXTS[kind] : `${KIND_TEXTS[kind]}: ${SHORT_REASONS[why]}`;
 }
 
 /** Local time, such as `2026-11-22 07:14 – 23:50`; where it ends at an earlier hour, that is the next day's. */
-function spanOf({ first, last }: HistoryEntry): string {
-  const [begun, ended] = [local(first), local(last)];
+function formatTimeSpan({ first, last }: HistoryEntry): string {
+  const [begun, ended] = [localTime(first), localTime(last)];
   const start = `${begun.day} ${begun.time}`;
-  if (Date.parse(last) - Date.parse(first) >= DAY) return `${start} – ${ended.day} ${ended.time}`;
+  if (Date.parse(last) - Date.parse(first) >= DAY_MS) return `${start} – ${ended.day} ${ended.time}`;
   return start === `${ended.day} ${ended.time}` ? start : `${start} – ${ended.time}`;
 }
 
 /** @param instant RFC 3339 */
-function local(instant: string): { readonly day: string; readonly time: string } {
+function localTime(instant: string): { readonly day: string; readonly time: string } {
   const date = new Date(instant);
   const two = (number: number) => String(number).padStart(2, '0');
   return {

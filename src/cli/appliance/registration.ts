@@ -1,12 +1,12 @@
 import { Command, Option } from 'commander';
-import type { InviteAnswer, OpenRegistrationAnswer } from '../../control/messages.ts';
+import type { InviteResponse, OpenRegistrationResponse } from '../../control/messages.ts';
 import { connectHub } from '../hub-connection.ts';
-import { durationWithin, formatDuration } from '../terminal/duration.ts';
-import { notice, print, printable, printJson } from '../terminal/output.ts';
+import { durationParser, formatDuration } from '../terminal/duration.ts';
+import { print, printable, printJson, printStderr } from '../terminal/output.ts';
 
 /** How long registration is open, and an invite is good, if nobody says: seconds. */
-const DEFAULT_OPEN = 600;
-const DEFAULT_TTL = 3600;
+const DEFAULT_OPEN_SECONDS = 600;
+const DEFAULT_TTL_SECONDS = 3600;
 
 /** `latchkey registration …` */
 export function registrationCommand(): Command {
@@ -21,8 +21,8 @@ function openCommand(): Command {
     .description('let any appliance introduce itself for a while; each waits until it is approved')
     .addOption(
       new Option('--for <duration>', 'how long: 90s, 2h, up to 24h')
-        .argParser(durationWithin('1s', '24h'))
-        .default(DEFAULT_OPEN, '10m'),
+        .argParser(durationParser('1s', '24h'))
+        .default(DEFAULT_OPEN_SECONDS, '10m'),
     )
     .option('--json', 'print JSON')
     .action(async (options: { for: number; json?: boolean }, command: Command) => {
@@ -41,11 +41,11 @@ function closeCommand(): Command {
       await using hub = await connectHub(command);
       const { open_for } = await hub.openRegistration(0);
       if (options.json === true) printJson({ open_for });
-      else notice('Registration is closed.');
+      else printStderr('Registration is closed.');
     });
 }
 
-function registrationText({ open_for, registration_endpoint, ca_fingerprint }: OpenRegistrationAnswer): string {
+function registrationText({ open_for, registration_endpoint, ca_fingerprint }: OpenRegistrationResponse): string {
   return `Registration is open for ${formatDuration(open_for)}. Give an appliance, where it asks:
 
   registration_endpoint  ${registration_endpoint}
@@ -71,8 +71,8 @@ export function inviteCommand(): Command {
     .option('--portal <name>', 'the portal that grants it (default: the first one of the configuration)')
     .addOption(
       new Option('--ttl <duration>', 'how long it is good: 10m, 2h, up to 30d')
-        .argParser(durationWithin('1s', '30d'))
-        .default(DEFAULT_TTL, '1h'),
+        .argParser(durationParser('1s', '30d'))
+        .default(DEFAULT_TTL_SECONDS, '1h'),
     )
     .option('--json', 'print JSON')
     .action(async (options: InviteOptions, command: Command) => {
@@ -85,15 +85,15 @@ export function inviteCommand(): Command {
 }
 
 /** The token as a QR code too where a person sees it: an appliance with a camera, or its app, takes it from there. */
-async function showInvite(invite: InviteAnswer): Promise<void> {
+async function showInvite(invite: InviteResponse): Promise<void> {
   print(inviteText(invite));
   if (!process.stdout.isTTY) return;
-  const { qrCode } = await import('../terminal/qr-code.ts');
+  const { renderQrCode: qrCode } = await import('../terminal/qr-code.ts');
   const code = qrCode(invite.token, process.stdout);
   if (code !== null) print(`\nThe token as a QR code:\n\n${code}`);
 }
 
-function inviteText({ token, name, scope, expires_in, registration_endpoint, ca_fingerprint }: InviteAnswer): string {
+function inviteText({ token, name, scope, expires_in, registration_endpoint, ca_fingerprint }: InviteResponse): string {
   const whose = name === null ? 'One appliance' : printable(name);
   const fixed =
     scope === null ? '' : `\n  scope                  ${printable(scope)}   (whatever the appliance asks for)`;

@@ -5,14 +5,14 @@ import type { Log } from '../../core/log.ts';
 import { type Emulator, startEmulator } from '../../emulator/index.ts';
 import { startHub } from '../../hub/hub.ts';
 import { systemRandom } from '../../system/random.ts';
-import { emulatedPortal, temporaryStateDirectory } from '../test-hub.ts';
+import { emulatorPortalConfiguration, temporaryStateDirectory } from '../test-mode.ts';
 import { SimulatedAppliance } from './simulated-appliance.ts';
 
 /** How an appliance of the demo comes to its code. */
-export interface DemoMember {
+export interface DemoAppliance {
   readonly appliance: SimulatedAppliance;
   /** How the code comes to the hub, in words: before the login, and after it. */
-  readonly way: { readonly before: string; readonly after: string };
+  readonly codeDelivery: { readonly before: string; readonly after: string };
   /** Where the portal sends a browser after the login; `nowhere`: to a page that can't be reached. */
   readonly redirect: 'hub' | 'nowhere' | 'none';
 }
@@ -21,16 +21,16 @@ export interface DemoMember {
 export interface DemoEnvironment {
   readonly administration: Administration;
   readonly emulator: Emulator;
-  readonly members: readonly DemoMember[];
+  readonly appliances: readonly DemoAppliance[];
   /** Seconds that access tokens live. */
   readonly tokenLifetime: number;
 }
 
 /** Seconds that the demo's access tokens live, so that refreshes can be watched. */
-const TOKEN_LIFETIME = 10;
+const TOKEN_LIFETIME_SECONDS = 10;
 
 /** Nobody listens there, just as a phone outside the home network finds nobody at the hub's address. */
-const OUT_OF_REACH = 'http://127.0.0.1:9';
+const UNREACHABLE_ORIGIN = 'http://127.0.0.1:9';
 
 const APPLIANCES = [
   {
@@ -74,30 +74,37 @@ export async function setUpDemo(parts: AsyncDisposableStack, clock: Clock, log: 
     redirectUrl,
   });
   const clients = { home: client('accept'), away: client('accept'), strict: client('refuse') };
-  const emulator = parts.use(await startEmulator({ clients: Object.values(clients), tokenLifetime: TOKEN_LIFETIME }));
+  const emulator = parts.use(
+    await startEmulator({ clients: Object.values(clients), tokenLifetime: TOKEN_LIFETIME_SECONDS }),
+  );
   const stateDirectory = await temporaryStateDirectory(parts);
   const portal = (name: keyof typeof clients, redirect: string) =>
-    emulatedPortal(emulator, { name, redirect, clientId: clients[name].id, clientSecret: clients[name].secret });
+    emulatorPortalConfiguration(emulator, {
+      name,
+      redirect,
+      clientId: clients[name].id,
+      clientSecret: clients[name].secret,
+    });
   const configuration: Configuration = {
     file: 'the demo',
     name: 'Demo hub',
     stateDirectory,
     controlSocket: `${stateDirectory}/control.sock`,
     lan: { httpPort: 0, httpsPort: 0, address: '127.0.0.1', listen: ['127.0.0.1'], mdns: false, certificate: null },
-    portals: [portal('home', 'auto'), portal('away', OUT_OF_REACH), portal('strict', 'auto')],
+    portals: [portal('home', 'auto'), portal('away', UNREACHABLE_ORIGIN), portal('strict', 'auto')],
     appliances: [],
     pairing: { lifetime: 900_000, pollInterval: 5000, onStart: false },
     notify: { command: null, webhook: null },
     metrics: null,
-    credentials: undefined,
+    credentialsDirectory: undefined,
   };
   const { administration } = parts.use(await startHub(configuration, log));
-  const ca = administration.authority().certificate;
-  const members: DemoMember[] = [];
+  const ca = administration.caStatus().certificate;
+  const members: DemoAppliance[] = [];
   for (const { name, scope, portal: portalName, way, redirect } of APPLIANCES) {
     const credentials: IssuedCredentials = await administration.addAppliance(name, scope, portalName);
     const appliance = parts.use(new SimulatedAppliance(credentials, ca, emulator.baseUrl, clock));
-    members.push({ appliance, way, redirect });
+    members.push({ appliance, codeDelivery: way, redirect });
   }
-  return { administration, emulator, members, tokenLifetime: TOKEN_LIFETIME };
+  return { administration, emulator, appliances: members, tokenLifetime: TOKEN_LIFETIME_SECONDS };
 }

@@ -1,8 +1,8 @@
 import { styleText } from 'node:util';
-import type { TokenUse } from './simulated-appliance.ts';
+import type { TokenUseOutcome } from './simulated-appliance.ts';
 
 /** What happened in the demo, counted; the members of `latchkey demo --json`. */
-export interface DemoFigures {
+export interface DemoCounters {
   /** Appliances that were paired. */
   appliances: number;
   hand_outs: number;
@@ -23,41 +23,41 @@ export class DemoOutput {
   }
 
   /** A line as it is. */
-  say(line = ''): void {
-    this.#stream.write(`${this.#clearing}${line}\n${this.#figures}`);
+  writeLine(line = ''): void {
+    this.#stream.write(`${this.#clearSequence}${line}\n${this.#figures}`);
   }
 
   /** A line with the time and the appliance before it. */
-  tell(appliance: string, news: string): void {
+  writeEvent(appliance: string, news: string): void {
     const time = new Date(this.#now()).toTimeString().slice(0, 8);
-    this.say(`${this.style('dim', time)}  ${appliance.padEnd(10)} ${news}`);
+    this.writeLine(`${this.style('dim', time)}  ${appliance.padEnd(10)} ${news}`);
   }
 
   /** What an appliance got, where that is news. */
-  tellUse(appliance: string, use: TokenUse, scope: string | null): void {
-    if (use.kind === 'bad') this.tell(appliance, `${this.style('red', '✗')} ${use.reason}`);
-    if (use.kind === 'late') this.tell(appliance, this.style('dim', `… ${use.reason}; it asks again`));
+  writeTokenUse(appliance: string, use: TokenUseOutcome, scope: string | null): void {
+    if (use.kind === 'bad') this.writeEvent(appliance, `${this.style('red', '✗')} ${use.reason}`);
+    if (use.kind === 'late') this.writeEvent(appliance, this.style('dim', `… ${use.reason}; it asks again`));
     if (use.kind !== 'good' || !use.fresh) return;
     const may = scope === null ? '' : `, scope ${scope}`;
-    this.tell(
+    this.writeEvent(
       appliance,
       `${this.style('green', '✓')} has a new token for ${use.expiresIn} s; the cloud greets ${use.user}${may}`,
     );
   }
 
   /** Keeps the figures at the bottom of a terminal up to date. */
-  figures({ hand_outs, bad_hand_outs, refreshes }: DemoFigures, left: number | null): void {
+  figures({ hand_outs, bad_hand_outs, refreshes }: DemoCounters, left: number | null): void {
     if (!this.#stream.isTTY) return;
     const rest = left === null ? 'Ctrl-C ends it' : `${Math.max(0, Math.ceil(left / 1000))} s left`;
     const text = `tokens issued ${hand_outs} · bad ${bad_hand_outs} · refreshes ${refreshes} · ${rest}`;
-    const clearing = this.#clearing;
+    const clearing = this.#clearSequence;
     this.#figures = this.style('dim', text);
     this.#stream.write(`${clearing}${this.#figures}`);
   }
 
   /** Takes the figures away. */
-  end(): void {
-    const clearing = this.#clearing;
+  clearCounters(): void {
+    const clearing = this.#clearSequence;
     this.#figures = '';
     this.#stream.write(clearing);
   }
@@ -66,7 +66,7 @@ export class DemoOutput {
     return styleText(format, text, { stream: this.#stream });
   }
 
-  get #clearing(): string {
+  get #clearSequence(): string {
     return this.#figures === '' ? '' : '\r\u001b[K';
   }
 }

@@ -5,7 +5,7 @@ import type { Clock } from '../../core/clock.ts';
 import { messageOf } from '../../core/failure.ts';
 
 /** What came of asking for a token once and using it. */
-export type TokenUse =
+export type TokenUseOutcome =
   /** The cloud took the token. `fresh`: it is another one than before. */
   | { readonly kind: 'good'; readonly fresh: boolean; readonly expiresIn: number; readonly user: string }
   | { readonly kind: 'not_paired' }
@@ -23,20 +23,20 @@ const whoami = v.object({ user: v.string() });
 export class SimulatedAppliance implements AsyncDisposable {
   readonly name: string;
   readonly #credentials: IssuedCredentials;
-  readonly #api: string;
+  readonly #apiUrl: string;
   readonly #agent: Agent;
   readonly #clock: Clock;
-  #token = '';
+  #lastToken = '';
 
   /**
    * @param ca the hub's CA, PEM
-   * @param api the base URL of the cloud's API
+   * @param apiUrl the base URL of the cloud's API
    * @param clock tells whether a token that the cloud refused had run out meanwhile
    */
-  constructor(credentials: IssuedCredentials, ca: string, api: string, clock: Clock) {
+  constructor(credentials: IssuedCredentials, ca: string, apiUrl: string, clock: Clock) {
     this.name = credentials.name;
     this.#credentials = credentials;
-    this.#api = api;
+    this.#apiUrl = apiUrl;
     this.#clock = clock;
     this.#agent = new Agent({ connect: { ca } });
   }
@@ -46,7 +46,7 @@ export class SimulatedAppliance implements AsyncDisposable {
   }
 
   /** Asks for a token and shows it to the cloud API. */
-  async useToken(): Promise<TokenUse> {
+  async useToken(): Promise<TokenUseOutcome> {
     try {
       const { clientId, clientSecret, tokenEndpoint } = this.#credentials;
       const asked = this.#clock.now().uptime;
@@ -58,11 +58,13 @@ export class SimulatedAppliance implements AsyncDisposable {
         body: 'grant_type=client_credentials',
       });
       const body = await answer.body.json();
-      if (answer.statusCode !== 200) return refusal(answer.statusCode, body);
+      if (answer.statusCode !== 200) return rejectionOutcome(answer.statusCode, body);
       const { access_token, expires_in } = v.parse(tokenResponse, body);
-      const fresh = access_token !== this.#token;
-      this.#token = access_token;
-      const cloud = await request(`${this.#api}/api/whoami`, { headers: { authorization: `Bearer ${access_token}` } });
+      const fresh = access_token !== this.#lastToken;
+      this.#lastToken = access_token;
+      const cloud = await request(`${this.#apiUrl}/api/whoami`, {
+        headers: { authorization: `Bearer ${access_token}` },
+      });
       const said = await cloud.body.json();
       if (cloud.statusCode !== 200) {
         const hasRunOut = this.#clock.now().uptime - asked >= expires_in * 1000;
@@ -77,7 +79,7 @@ export class SimulatedAppliance implements AsyncDisposable {
   }
 }
 
-function refusal(status: number, body: unknown): TokenUse {
+function rejectionOutcome(status: number, body: unknown): TokenUseOutcome {
   const error = v.is(v.object({ error: v.string() }), body) ? body.error : 'no reason given';
   if (error === 'invalid_grant') return { kind: 'not_paired' };
   const reason = `the hub answered ${status} ${error}`;

@@ -1,9 +1,9 @@
 import { readFile } from 'node:fs/promises';
 import { type Command, InvalidArgumentError, type Option } from 'commander';
-import { didYouMean } from '../../system/nearest-name.ts';
+import { didYouMean } from '../../system/did-you-mean.ts';
 
 /** Flags that say how to run the command, not what with. */
-const FLAGS_ONLY = ['options', 'json', 'help'];
+const COMMAND_LINE_ONLY = ['options', 'json', 'help'];
 
 /**
  * Sets a command's options from a TOML file. Its keys are the flags' names with underscores, its values what a flag takes
@@ -13,10 +13,12 @@ const FLAGS_ONLY = ['options', 'json', 'help'];
  */
 export async function readOptionsFile(command: Command, file: string): Promise<void> {
   const options = new Map(
-    command.options.map((option) => [keyOf(option), option] as const).filter(([key]) => !FLAGS_ONLY.includes(key)),
+    command.options
+      .map((option) => [optionKey(option), option] as const)
+      .filter(([key]) => !COMMAND_LINE_ONLY.includes(key)),
   );
   const refuse = (text: string) => command.error(`error: --options ${file}: ${text}`);
-  for (const [key, value] of Object.entries(await read(file, refuse))) {
+  for (const [key, value] of Object.entries(await readToml(file, refuse))) {
     const option = options.get(key);
     if (option === undefined) {
       const keys = [...options.keys()];
@@ -24,19 +26,19 @@ export async function readOptionsFile(command: Command, file: string): Promise<v
         `${key.slice(0, 100)}: found an unknown key${didYouMean(key, keys)}; allowed are ${keys.join(', ')}`,
       );
     }
-    const read = parsed(option, value);
-    if ('problem' in read) return refuse(`${key}: found ${show(key, value)}; ${read.problem}`);
+    const read = parseValue(option, value);
+    if ('problem' in read) return refuse(`${key}: found ${describeValue(key, value)}; ${read.problem}`);
     if (command.getOptionValueSource(option.attributeName()) === 'cli') continue;
     command.setOptionValueWithSource(option.attributeName(), read.value, 'config');
   }
 }
 
 /** A flag's key: `--no-relay-refusal` is `relay_refusal`. */
-function keyOf(option: Option): string {
+function optionKey(option: Option): string {
   return option.attributeName().replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }
 
-async function read(file: string, refuse: (text: string) => never): Promise<object> {
+async function readToml(file: string, refuse: (text: string) => never): Promise<object> {
   const { parse, TomlError } = await import('smol-toml');
   try {
     return parse(await readFile(file, 'utf8'));
@@ -47,12 +49,12 @@ async function read(file: string, refuse: (text: string) => never): Promise<obje
 }
 
 /** What the flag makes of a value of the file. */
-function parsed(option: Option, value: unknown): { readonly value: unknown } | { readonly problem: string } {
+function parseValue(option: Option, value: unknown): { readonly value: unknown } | { readonly problem: string } {
   if (option.isBoolean() || option.negate) {
     return typeof value === 'boolean' ? { value } : { problem: 'allowed is true or false' };
   }
   const texts: unknown[] = Array.isArray(value) ? value : [value];
-  const repeats = REPEATED.has(keyOf(option));
+  const repeats = REPEATABLE_KEYS.has(optionKey(option));
   let read: unknown;
   for (const text of texts) {
     if ((typeof text !== 'string' && typeof text !== 'number') || Array.isArray(value) !== repeats) {
@@ -69,10 +71,10 @@ function parsed(option: Option, value: unknown): { readonly value: unknown } | {
 }
 
 /** The keys of flags that may be given again. */
-const REPEATED: ReadonlySet<string> = new Set(['allowed_host', 'client', 'user', 'fault']);
+const REPEATABLE_KEYS: ReadonlySet<string> = new Set(['allowed_host', 'client', 'user', 'fault']);
 
 /** A value as it was found. The keys that may be given again hold secrets. */
-function show(key: string, value: unknown): string {
-  if (REPEATED.has(key)) return Array.isArray(value) ? 'a list' : `a ${typeof value}`;
+function describeValue(key: string, value: unknown): string {
+  if (REPEATABLE_KEYS.has(key)) return Array.isArray(value) ? 'a list' : `a ${typeof value}`;
   return (JSON.stringify(value) ?? typeof value).slice(0, 100);
 }

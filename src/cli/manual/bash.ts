@@ -1,21 +1,21 @@
-import { type CommandDefinition, everyCommand, type Values } from './commands.ts';
+import { type CommandDefinition, flattenCommands, type ValueDefinition } from './command-definition.ts';
 
 /** The completion of bash 3.2 or later, of one word at a time. */
 export function bashCompletion(program: CommandDefinition): string {
-  const commands = everyCommand(program);
-  const steps = commands.flatMap(({ path, commands: below }) => below.map(({ name }) => quoted([...path, name])));
+  const commands = flattenCommands(program);
+  const steps = commands.flatMap(({ path, commands: below }) => below.map(({ name }) => quote([...path, name])));
   const taking = commands.flatMap(({ path, options }) =>
-    options.filter(({ values }) => values !== null).map(({ name }) => `'${path.join(' ')}:${name}'`),
+    options.filter(({ value: values }) => values !== null).map(({ name }) => `'${path.join(' ')}:${name}'`),
   );
   const values = commands.flatMap(({ path, options }) =>
     options.flatMap((option) =>
-      option.values === null
+      option.value === null
         ? []
-        : [`    '${path.join(' ')}:${option.name}') ${suggestion(option.values, program)}; return ;;`],
+        : [`    '${path.join(' ')}:${option.name}') ${completionCode(option.value, program)}; return ;;`],
     ),
   );
   const options = commands.map(
-    ({ path, options: own }) => `      ${quoted(path)}) _latchkey_words '${own.map(({ name }) => name).join(' ')}' ;;`,
+    ({ path, options: own }) => `      ${quote(path)}) _latchkey_words '${own.map(({ name }) => name).join(' ')}' ;;`,
   );
   return `# Completion of latchkey for bash: source <(latchkey completion bash)
 _latchkey_words() {
@@ -48,10 +48,10 @@ _latchkey() {
       continue
     fi
     case $path:$word in
-      ${alternatives(taking)}) skip=$word; continue ;;
+      ${casePatterns(taking)}) skip=$word; continue ;;
     esac
     case "$path $word" in
-      ${alternatives(steps)}) path="$path $word"; count=0 ;;
+      ${casePatterns(steps)}) path="$path $word"; count=0 ;;
       *\\ -*) ;;
       *) count=$((count + 1)) ;;
     esac
@@ -66,7 +66,7 @@ ${options.join('\n')}
     return
   fi
   case $path:$count in
-${commands.flatMap((command) => operands(command, program)).join('\n')}
+${commands.flatMap((command) => argumentCases(command, program)).join('\n')}
   esac
 }
 complete -F _latchkey latchkey
@@ -74,16 +74,16 @@ complete -F _latchkey latchkey
 }
 
 /** What is suggested for each of a command's arguments, or for the name of a command below it. */
-function operands({ path, commands, arguments: own }: CommandDefinition, program: CommandDefinition): string[] {
+function argumentCases({ path, commands, arguments: own }: CommandDefinition, program: CommandDefinition): string[] {
   const at = path.join(' ');
   if (commands.length > 0) return [`    '${at}:0') _latchkey_words '${commands.map(({ name }) => name).join(' ')}' ;;`];
-  return own.map(({ values, variadic }, index) => {
+  return own.map(({ value: values, variadic }, index) => {
     const place = variadic ? `'${at}':*` : `'${at}:${index}'`;
-    return `    ${place}) ${suggestion(values, program)} ;;`;
+    return `    ${place}) ${completionCode(values, program)} ;;`;
   });
 }
 
-function suggestion(values: Values, program: CommandDefinition): string {
+function completionCode(values: ValueDefinition, program: CommandDefinition): string {
   switch (values.kind) {
     case 'choices':
       return `_latchkey_words '${values.choices.join(' ')}'`;
@@ -98,10 +98,10 @@ function suggestion(values: Values, program: CommandDefinition): string {
   }
 }
 
-function alternatives(words: readonly string[]): string {
+function casePatterns(words: readonly string[]): string {
   return words.join(' | \\\n      ');
 }
 
-function quoted(path: readonly string[]): string {
+function quote(path: readonly string[]): string {
   return `'${path.join(' ')}'`;
 }

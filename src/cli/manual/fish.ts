@@ -1,11 +1,11 @@
-import { type CommandDefinition, everyCommand, type Values } from './commands.ts';
+import { type CommandDefinition, flattenCommands, type ValueDefinition } from './command-definition.ts';
 
 /** The completion of fish 3 or later. */
 export function fishCompletion(program: CommandDefinition): string {
-  const commands = everyCommand(program);
-  const steps = commands.flatMap(({ path, commands: below }) => below.map(({ name }) => quoted([...path, name])));
+  const commands = flattenCommands(program);
+  const steps = commands.flatMap(({ path, commands: below }) => below.map(({ name }) => quote([...path, name])));
   const taking = new Set(
-    commands.flatMap(({ options }) => options.filter(({ values }) => values !== null).map(({ name }) => name)),
+    commands.flatMap(({ options }) => options.filter(({ value: values }) => values !== null).map(({ name }) => name)),
   );
   return `# Completion of latchkey for fish: latchkey completion fish | source
 function __latchkey_path
@@ -41,31 +41,31 @@ function __latchkey_appliances
     $limit latchkey appliance list --names $config 2>/dev/null
 end
 complete -c latchkey -f
-${commands.flatMap((command) => linesOf(command, program)).join('\n')}
+${commands.flatMap((command) => completionLines(command, program)).join('\n')}
 `;
 }
 
-function linesOf(command: CommandDefinition, program: CommandDefinition): string[] {
+function completionLines(command: CommandDefinition, program: CommandDefinition): string[] {
   const at = `complete -c latchkey -n '__latchkey_at ${command.path.join(' ')}'`;
-  const below = command.commands.map(({ name, description }) => `${at} -a ${name} -d ${quoted([description])}`);
-  const options = command.options.map(({ name, description, values }) => {
-    const value = values === null ? '' : ` ${suggestion(values, program, '-r')}`;
-    return `${at} -l ${name.replace(/^--/, '')}${value} -d ${quoted([description])}`;
+  const below = command.commands.map(({ name, description }) => `${at} -a ${name} -d ${quote([description])}`);
+  const options = command.options.map(({ name, description, value: values }) => {
+    const value = values === null ? '' : ` ${completionFlags(values, program, '-r')}`;
+    return `${at} -l ${name.replace(/^--/, '')}${value} -d ${quote([description])}`;
   });
   const operands = command.arguments
-    .filter(({ values }) => values.kind !== 'any')
-    .map(({ values }) => `${at} ${suggestion(values, program, '')}`.trimEnd());
+    .filter(({ value: values }) => values.kind !== 'any')
+    .map(({ value: values }) => `${at} ${completionFlags(values, program, '')}`.trimEnd());
   return [...below, ...options, ...operands];
 }
 
 /** @param required `-r` where the value is an option's */
-function suggestion(values: Values, program: CommandDefinition, required: string): string {
+function completionFlags(values: ValueDefinition, program: CommandDefinition, required: string): string {
   const only = required === '' ? '-f' : '-x';
   switch (values.kind) {
     case 'choices':
-      return `${only} -a ${quoted(values.choices)}`;
+      return `${only} -a ${quote(values.choices)}`;
     case 'command':
-      return `${only} -a ${quoted(program.commands.map(({ name }) => name))}`;
+      return `${only} -a ${quote(program.commands.map(({ name }) => name))}`;
     case 'file':
       return `${required} -F`.trimStart();
     case 'appliance':
@@ -76,6 +76,6 @@ function suggestion(values: Values, program: CommandDefinition, required: string
 }
 
 /** Words as one for fish, in which a backslash escapes within quotes too. */
-function quoted(words: readonly string[]): string {
+function quote(words: readonly string[]): string {
   return `'${words.join(' ').replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`;
 }

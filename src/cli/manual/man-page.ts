@@ -1,8 +1,8 @@
 import { wrapText } from '../terminal/table.ts';
-import { type CommandDefinition, everyCommand, type OptionDefinition } from './commands.ts';
+import { type CommandDefinition, flattenCommands, type OptionDefinition } from './command-definition.ts';
 
 /** Characters of a line of the source. */
-const WIDTH = 78;
+const LINE_WIDTH = 78;
 
 /**
  * The manual page latchkey(1), for `man` (groff's man macros).
@@ -13,34 +13,36 @@ export function manPage(program: CommandDefinition, date: string): string {
   return `${[
     `.TH LATCHKEY 1 ${date} Latchkey`,
     '.SH NAME',
-    ...linesOf(`latchkey - ${program.description.replace(/\.$/, '').replace(/^\w/, (letter) => letter.toLowerCase())}`),
+    ...textLines(
+      `latchkey - ${program.description.replace(/\.$/, '').replace(/^\w/, (letter) => letter.toLowerCase())}`,
+    ),
     '.SH SYNOPSIS',
     '.B latchkey',
     '.RI [ options ]',
     '.I command',
     '.RI [ arguments ]',
     '.SH DESCRIPTION',
-    ...ABOUT.flatMap((text, index) => [...(index === 0 ? [] : ['.PP']), ...linesOf(text)]),
+    ...DESCRIPTION.flatMap((text, index) => [...(index === 0 ? [] : ['.PP']), ...textLines(text)]),
     '.SH OPTIONS',
-    ...own.flatMap(option),
-    ...option({ name: '--help', flags: '--help', description: 'show the help of a command', values: null }),
+    ...own.flatMap(optionEntry),
+    ...optionEntry({ name: '--help', flags: '--help', description: 'show the help of a command', value: null }),
     '.SH COMMANDS',
-    ...everyCommand(program)
+    ...flattenCommands(program)
       .filter(({ commands }) => commands.length === 0)
-      .flatMap((command) => section(command, own)),
+      .flatMap((command) => commandSection(command, own)),
     '.SH EXIT STATUS',
-    ...EXIT_STATUS.flatMap(entry),
+    ...EXIT_STATUS.flatMap(formatEntry),
     '.SH ENVIRONMENT',
-    ...ENVIRONMENT.flatMap(entry),
+    ...ENVIRONMENT.flatMap(formatEntry),
     '.SH FILES',
-    ...FILES.flatMap(entry),
+    ...FILES.flatMap(formatEntry),
     '.SH SEE ALSO',
-    ...linesOf(SEE_ALSO),
+    ...textLines(SEE_ALSO),
   ].join('\n')}\n`;
 }
 
 /** @param general options that every command takes, and that are told once */
-function section(command: CommandDefinition, general: readonly OptionDefinition[]): string[] {
+function commandSection(command: CommandDefinition, general: readonly OptionDefinition[]): string[] {
   const told = new Set(['--help', ...general.map(({ name }) => name)]);
   const options = command.options.filter(({ name }) => !told.has(name));
   const synopsis = [
@@ -49,20 +51,20 @@ function section(command: CommandDefinition, general: readonly OptionDefinition[
     ...command.arguments.map(({ term }) => term),
   ].join(' ');
   return [
-    `.SS ${quoted(synopsis)}`,
-    ...linesOf(sentence(command.description)),
-    ...command.arguments.flatMap(({ name, description }) => entry({ term: name, text: description })),
-    ...options.flatMap(option),
+    `.SS ${quoteArgument(synopsis)}`,
+    ...textLines(sentence(command.description)),
+    ...command.arguments.flatMap(({ name, description }) => formatEntry({ term: name, text: description })),
+    ...options.flatMap(optionEntry),
   ];
 }
 
-function option({ flags, description, values }: OptionDefinition): string[] {
+function optionEntry({ flags, description, value: values }: OptionDefinition): string[] {
   const choices = values?.kind === 'choices' ? `; one of ${values.choices.join(', ')}` : '';
-  return entry({ term: flags, text: `${description}${choices}` });
+  return formatEntry({ term: flags, text: `${description}${choices}` });
 }
 
-function entry({ term, text }: Entry): string[] {
-  return ['.TP', `.B ${escaped(term)}`, ...linesOf(sentence(text))];
+function formatEntry({ term, text }: ManPageEntry): string[] {
+  return ['.TP', `.B ${escapeText(term)}`, ...textLines(sentence(text))];
 }
 
 function sentence(text: string): string {
@@ -71,35 +73,35 @@ function sentence(text: string): string {
 }
 
 /** A text in lines that people can compare. */
-function linesOf(text: string): string[] {
-  return wrapText(text.split(/\s+/).map(escaped).join(' '), WIDTH);
+function textLines(text: string): string[] {
+  return wrapText(text.split(/\s+/).map(escapeText).join(' '), LINE_WIDTH);
 }
 
 /** Text of a line: no backslash acts, hyphens can be copied, and no line is taken for a request. */
-function escaped(text: string): string {
+function escapeText(text: string): string {
   const safe = text.replaceAll('\\', '\\e').replaceAll('-', '\\-').replaceAll(/\s+/g, ' ');
   return /^[.']/.test(safe) ? `\\&${safe}` : safe;
 }
 
 /** One argument of a macro. */
-function quoted(text: string): string {
-  return `"${escaped(text).replaceAll('"', '\\(dq')}"`;
+function quoteArgument(text: string): string {
+  return `"${escapeText(text).replaceAll('"', '\\(dq')}"`;
 }
 
 /** A term and what it means. */
-interface Entry {
+interface ManPageEntry {
   readonly term: string;
   readonly text: string;
 }
 
 /** The paragraphs of the description. */
-const ABOUT: readonly string[] = [
+const DESCRIPTION: readonly string[] = [
   'The hub pairs each appliance of a home once, through a link at which a person logs in at the portal; from then on it keeps the grant fresh, and hands out bearer tokens on the home network to any appliance that proves who it is. To appliances it is a standard OAuth authorization server.',
   'Commands other than serve, emulator, demo and doctor speak to the running hub over its control socket: as root, as the user of the hub, or as a member of the group latchkey-admin, if the machine has that group.',
   'Results go to standard output, and everything else to standard error. With --json a result is one JSON value a line.',
 ];
 
-const EXIT_STATUS: readonly Entry[] = [
+const EXIT_STATUS: readonly ManPageEntry[] = [
   { term: '0', text: 'done' },
   { term: '1', text: 'failed: one line on standard error says what, where, and what to do next' },
   { term: '2', text: 'wrong usage' },
@@ -108,7 +110,7 @@ const EXIT_STATUS: readonly Entry[] = [
   { term: '130', text: 'ended by Ctrl-C' },
 ];
 
-const ENVIRONMENT: readonly Entry[] = [
+const ENVIRONMENT: readonly ManPageEntry[] = [
   { term: 'LATCHKEY_CONFIG', text: 'the configuration, where --config names none' },
   {
     term: 'LATCHKEY_SECTION_KEY',
@@ -122,7 +124,7 @@ const ENVIRONMENT: readonly Entry[] = [
   { term: 'XDG_STATE_HOME, XDG_RUNTIME_DIR', text: "where the state and the control socket are of a user's own hub" },
 ];
 
-const FILES: readonly Entry[] = [
+const FILES: readonly ManPageEntry[] = [
   { term: '/etc/latchkey/latchkey.toml', text: 'the configuration' },
   { term: '/etc/latchkey/credentials/', text: "the portals' client secrets" },
   { term: '/var/lib/latchkey/', text: 'the state: the store, its key, the CA' },

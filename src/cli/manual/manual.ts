@@ -7,13 +7,16 @@ export function completionCommand(): Command {
     .description("print a shell's completion of these commands: source <(latchkey completion bash)")
     .addArgument(new Argument('<shell>', 'the shell').choices(['bash', 'zsh', 'fish']))
     .action(async (shell: string, _options: unknown, command: Command) => {
-      const [{ definitionOf }, script] = await Promise.all([import('./commands.ts'), scriptFor(shell)]);
+      const [{ programDefinition: definitionOf }, script] = await Promise.all([
+        import('./command-definition.ts'),
+        loadCompletion(shell),
+      ]);
       process.stdout.write(script(definitionOf(command)));
     });
 }
 
 /** Loaded only where it is needed. */
-async function scriptFor(shell: string) {
+async function loadCompletion(shell: string) {
   switch (shell) {
     case 'zsh':
       return (await import('./zsh.ts')).zshCompletion;
@@ -30,7 +33,10 @@ async function scriptFor(shell: string) {
  */
 export function manCommand(): Command {
   return new Command('man').description('print the manual page').action(async (_options: unknown, command: Command) => {
-    const [{ definitionOf }, { manPage }] = await Promise.all([import('./commands.ts'), import('./man-page.ts')]);
+    const [{ programDefinition: definitionOf }, { manPage }] = await Promise.all([
+      import('./command-definition.ts'),
+      import('./man-page.ts'),
+    ]);
     const epoch = process.env['SOURCE_DATE_EPOCH'];
     const now = new Date(epoch === undefined ? systemClock('').now().wall : 1000 * Number(epoch));
     process.stdout.write(manPage(definitionOf(command), now.toISOString().slice(0, 10)));

@@ -1,4 +1,9 @@
-import { type CommandDefinition, everyCommand, type OptionDefinition, type Values } from './commands.ts';
+import {
+  type CommandDefinition,
+  flattenCommands,
+  type OptionDefinition,
+  type ValueDefinition,
+} from './command-definition.ts';
 
 /** The completion of zsh: a function for each command, by `_arguments`. It may be sourced, or lie where `$fpath` leads. */
 export function zshCompletion(program: CommandDefinition): string {
@@ -10,8 +15,8 @@ _latchkey_appliances() {
   names=(\${(f)"$($limit latchkey appliance list --names \${opt_args[--config]:+--config} \${(Q)opt_args[--config]} 2>/dev/null)"})
   compadd -a names
 }
-${everyCommand(program)
-  .map((command) => completionOf(command, program))
+${flattenCommands(program)
+  .map((command) => commandFunction(command, program))
   .join('\n')}
 if [[ $funcstack[1] == _latchkey ]]; then
   _latchkey "$@"
@@ -21,24 +26,24 @@ fi
 `;
 }
 
-function completionOf(command: CommandDefinition, program: CommandDefinition): string {
+function commandFunction(command: CommandDefinition, program: CommandDefinition): string {
   const options = command.options.map((option) => optionSpec(option, program));
-  return command.commands.length > 0 ? group(command, options) : leaf(command, options, program);
+  return command.commands.length > 0 ? groupFunction(command, options) : leafFunction(command, options, program);
 }
 
-function leaf(command: CommandDefinition, options: readonly string[], program: CommandDefinition): string {
-  const operands = command.arguments.map(({ name, values, variadic }, index) =>
-    quoted(`${variadic ? '*' : index + 1}:${plain(name)}:${action(values, program)}`),
+function leafFunction(command: CommandDefinition, options: readonly string[], program: CommandDefinition): string {
+  const operands = command.arguments.map(({ name, value: values, variadic }, index) =>
+    quote(`${variadic ? '*' : index + 1}:${withoutColons(name)}:${completionAction(values, program)}`),
   );
-  return `${functionOf(command)}() {
+  return `${functionName(command)}() {
   ${['_arguments', ...options, ...operands].join(' \\\n    ')}
 }`;
 }
 
-function group(command: CommandDefinition, options: readonly string[]): string {
-  const names = command.commands.map(({ name, description }) => `    ${quoted(`${name}:${description}`)}`);
-  const calls = command.commands.map((child) => `    ${child.name}) ${functionOf(child)} ;;`);
-  return `${functionOf(command)}() {
+function groupFunction(command: CommandDefinition, options: readonly string[]): string {
+  const names = command.commands.map(({ name, description }) => `    ${quote(`${name}:${description}`)}`);
+  const calls = command.commands.map((child) => `    ${child.name}) ${functionName(child)} ;;`);
+  return `${functionName(command)}() {
   local curcontext="$curcontext" state line
   local -a below
   below=(
@@ -55,12 +60,12 @@ ${calls.join('\n')}
 }`;
 }
 
-function optionSpec({ name, description, values }: OptionDefinition, program: CommandDefinition): string {
+function optionSpec({ name, description, value: values }: OptionDefinition, program: CommandDefinition): string {
   const told = `[${description.replaceAll(/[[\]\\:]/g, '\\$&')}]`;
-  return quoted(values === null ? `${name}${told}` : `${name}=${told}:value:${action(values, program)}`);
+  return quote(values === null ? `${name}${told}` : `${name}=${told}:value:${completionAction(values, program)}`);
 }
 
-function action(values: Values, program: CommandDefinition): string {
+function completionAction(values: ValueDefinition, program: CommandDefinition): string {
   switch (values.kind) {
     case 'choices':
       return `(${values.choices.join(' ')})`;
@@ -75,14 +80,14 @@ function action(values: Values, program: CommandDefinition): string {
   }
 }
 
-function functionOf({ path }: CommandDefinition): string {
+function functionName({ path }: CommandDefinition): string {
   return `_${path.join('_').replaceAll('-', '_')}`;
 }
 
-function plain(name: string): string {
+function withoutColons(name: string): string {
   return name.replaceAll(':', ' ');
 }
 
-function quoted(text: string): string {
+function quote(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`;
 }

@@ -1,25 +1,25 @@
-import type { LeftOutReason } from '../../core/pairings/round.ts';
+import type { SkipReason } from '../../core/pairings/pairing-batch.ts';
 import type { ProblemCode } from '../../core/reports/problem.ts';
 import { formatDuration } from '../terminal/duration.ts';
 import { printable } from '../terminal/output.ts';
 
 /** That a pairing failed, why, and what to do next. */
-export function failureOf(appliance: string, { message }: { readonly message: string }): string {
+export function pairingFailedText(appliance: string, { message }: { readonly message: string }): string {
   return `${appliance} was not paired: ${printable(message)}`;
 }
 
 /** That the portal is out of reach, and for how many seconds the hub goes on trying. */
-export function outOfReach(problem: string, expiresIn: number): string {
+export function portalUnreachableText(problem: string, expiresIn: number): string {
   return `the portal can't be reached (${printable(problem)}); the hub goes on trying for ${formatDuration(expiresIn)}`;
 }
 
 /** Somebody has logged in, and the portal does not tell of it. */
-export function unconfirmedLogin(address: string): string {
+export function unconfirmedLoginText(address: string): string {
   return `somebody at ${printable(address)} has logged in, but the portal has not confirmed that login: if you know whose it is, confirm it on the hub's page within a minute ("latchkey setup-code" opens the page)`;
 }
 
 /** Why an appliance was not connected, or its token not refreshed, in a few words. */
-export const SHORT_REASONS: Readonly<Record<LeftOutReason | ProblemCode, string>> = {
+export const SHORT_REASONS: Readonly<Record<SkipReason | ProblemCode, string>> = {
   refused_by_user: 'refused at the login',
   expired: 'nobody logged in',
   replaced: 'another pairing took its place',

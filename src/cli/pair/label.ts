@@ -2,8 +2,8 @@ import { writeFile } from 'node:fs/promises';
 import type { ControlClient } from '../../control/client.ts';
 import { messageOf } from '../../core/failure.ts';
 import { labelSvg } from '../../system/label.ts';
-import { fail, notice, print, printable, printJson } from '../terminal/output.ts';
-import { printedQrCode, qrCode } from '../terminal/qr-code.ts';
+import { print, printable, printJson, printStderr, reportFailure } from '../terminal/output.ts';
+import { renderQrCode, renderQrCodeForPaper } from '../terminal/qr-code.ts';
 
 /** Which label is printed, and where to. */
 export interface LabelOptions {
@@ -20,7 +20,7 @@ export async function printLabel(hub: ControlClient, name: string, options: Labe
   const label = await hub.label(name);
   const { hub_name: hubName, by_address: byAddress } = label;
   if (options.byAddress === true && byAddress === null) {
-    return fail('the hub has no address in the home network yet: connect it, or leave --by-address out');
+    return reportFailure('the hub has no address in the home network yet: connect it, or leave --by-address out');
   }
   const isByAddress = options.byAddress === true && byAddress !== null;
   const [link, otherLink] = isByAddress ? [byAddress, label.link] : [label.link, byAddress];
@@ -30,17 +30,19 @@ export async function printLabel(hub: ControlClient, name: string, options: Labe
     await writeFile(file, picture, { flag: options.yes === true ? 'w' : 'wx' });
   } catch (error) {
     if (error instanceof Error && 'code' in error && error.code === 'EEXIST') {
-      return fail(`${file} is there already: give --yes to write over it, or another name with --output`);
+      return reportFailure(`${file} is there already: give --yes to write over it, or another name with --output`);
     }
-    return fail(`the label can't be written to ${file} (${messageOf(error)}): name another place with --output`);
+    return reportFailure(
+      `the label can't be written to ${file} (${messageOf(error)}): name another place with --output`,
+    );
   }
   if (options.json === true) {
     printJson({ name, link, other_link: otherLink, file });
     return;
   }
-  const code = process.stdout.isTTY ? qrCode(link, process.stdout) : printedQrCode(link);
+  const code = process.stdout.isTTY ? renderQrCode(link, process.stdout) : renderQrCodeForPaper(link);
   print(`${name}\n${printable(hubName)}\n`);
   if (code !== null) print(`${code}\n`);
   print(`Scan to connect, or open\n  ${link}${otherLink === null ? '' : `\nor\n  ${otherLink}`}`);
-  notice(`the label to be printed is in ${file}: 60 by 40 mm`);
+  printStderr(`the label to be printed is in ${file}: 60 by 40 mm`);
 }

@@ -1,13 +1,13 @@
 import { Command } from 'commander';
 import type { ControlClient } from '../../control/client.ts';
-import type { Round } from '../../core/pairings/round.ts';
+import type { PairingBatch } from '../../core/pairings/pairing-batch.ts';
 import { publicReason } from '../../core/reports/pairing-failure.ts';
 import { systemClock } from '../../system/clock.ts';
 import { connectHub } from '../hub-connection.ts';
-import { formatDuration, parseSeconds } from '../terminal/duration.ts';
-import { fail, notice, print, printable, printJson } from '../terminal/output.ts';
-import { failureOf, SHORT_REASONS } from './failure-texts.ts';
-import { type PairOptions, pairOne, tellStopped, watchShown } from './one.ts';
+import { formatDuration, parseDurationSeconds } from '../terminal/duration.ts';
+import { print, printable, printJson, printStderr, reportFailure } from '../terminal/output.ts';
+import { pairingFailedText, SHORT_REASONS } from './failure-texts.ts';
+import { type PairOptions, pairAppliance, reportWatchStopped, showPairing } from './pair-appliance.ts';
 
 interface Options extends PairOptions {
   readonly all?: boolean;
@@ -27,7 +27,7 @@ export function pairCommand(): Command {
     .option(
       '--timeout <duration>',
       'stop waiting after so many seconds, or 45s, 10m; the pairing goes on',
-      parseSeconds,
+      parseDurationSeconds,
     )
     .option('--print', "print a label for the appliance's cabinet; its link starts a fresh pairing each time")
     .option('--output <file>', 'with --print: where the picture goes (default: latchkey-NAME.svg)')
@@ -46,7 +46,7 @@ async function pair(name: string | undefined, options: Options, command: Command
   if (ofLabels && print !== true) command.error(`error: ${ofLabels} goes with --print`);
   await using hub = await connectHub(command);
   if (name === undefined) return await pairAll(hub, options);
-  if (print !== true) return await pairOne(hub, name, options);
+  if (print !== true) return await pairAppliance(hub, name, options);
   const { printLabel } = await import('./label.ts');
   return await printLabel(hub, name, options);
 }
@@ -63,18 +63,18 @@ async function pairAll(hub: ControlClient, options: PairOptions): Promise<void> 
     const { pairing, appliance } = round.current;
     const { timeout } = options;
     const left = timeout === undefined ? {} : { timeout: Math.max(0, timeout - (clock.now().uptime - began) / 1000) };
-    const outcome = await watchShown(hub, pairing, appliance, { ...options, ...left }, true);
+    const outcome = await showPairing(hub, pairing, appliance, { ...options, ...left }, true);
     switch (outcome.kind) {
       case 'link_shown':
         return;
       case 'failed':
-        notice(`latchkey: ${failureOf(appliance, outcome)}`);
+        printStderr(`latchkey: ${pairingFailedText(appliance, outcome)}`);
         break;
       case 'paired':
         break;
       default: {
         const late = `not all appliances were paired within ${formatDuration(timeout ?? 0)} (${appliance} is not connected yet)`;
-        return tellStopped(
+        return reportWatchStopped(
           outcome,
           late,
           'the hub goes on: run "latchkey pair --all" again to see the link once there is one',
@@ -83,13 +83,13 @@ async function pairAll(hub: ControlClient, options: PairOptions): Promise<void> 
     }
     round = await hub.nextPairing(round.id);
   }
-  tellEnd(round, options.json === true);
+  reportPairAll(round, options.json === true);
 }
 
-function tellEnd({ connected, leftOut, differentAccounts }: Round, json: boolean): void {
+function reportPairAll({ connected, leftOut, differentAccounts }: PairingBatch, json: boolean): void {
   if (differentAccounts.length > 0) {
     const each = differentAccounts.map(({ appliance, account }) => `${appliance} (${printable(account)})`).join(', ');
-    notice(
+    printStderr(
       `the appliances were connected with different accounts: ${each}; if that was not meant, pair the wrong one again with "latchkey pair NAME"`,
     );
   }
@@ -102,7 +102,7 @@ function tellEnd({ connected, leftOut, differentAccounts }: Round, json: boolean
   }
   const all = connected.length + leftOut.length;
   if (all === 0) {
-    fail('there is no appliance to pair yet: add one with "latchkey appliance add NAME"');
+    reportFailure('there is no appliance to pair yet: add one with "latchkey appliance add NAME"');
     return;
   }
   if (leftOut.length === 0) {
@@ -116,5 +116,5 @@ function tellEnd({ connected, leftOut, differentAccounts }: Round, json: boolean
     approval !== undefined && leftOut.every(({ reason }) => reason === 'waiting_for_approval')
       ? `"latchkey appliance approve ${approval.name}" approves one`
       : 'run "latchkey pair --all" again for those';
-  fail(`${connected.length} of ${all} appliances are connected; not ${why}: ${next}`);
+  reportFailure(`${connected.length} of ${all} appliances are connected; not ${why}: ${next}`);
 }

@@ -1,15 +1,15 @@
 import { stripVTControlCharacters } from 'node:util';
-import type { FreshLinkReason } from '../../core/pairings/pairing-administration.ts';
-import { type LinkReach, reachOf } from '../../system/addresses.ts';
+import type { LinkRenewalReason } from '../../core/pairings/pairing-administration.ts';
+import { type UrlReach, urlReach } from '../../system/addresses.ts';
 import { systemClock, systemTimers } from '../../system/clock.ts';
 import { formatDuration } from '../terminal/duration.ts';
-import { canRedraw, notice, print, printable } from '../terminal/output.ts';
-import { noRoomFor, qrCode, type Screen } from '../terminal/qr-code.ts';
+import { canRedraw, print, printable, printStderr } from '../terminal/output.ts';
+import { missingQrCodeText, renderQrCode, type TerminalCapabilities } from '../terminal/qr-code.ts';
 import { wrapText } from '../terminal/table.ts';
-import { outOfReach, unconfirmedLogin } from './failure-texts.ts';
-import type { PairingDisplay, ShownLink } from './watch.ts';
+import { portalUnreachableText, unconfirmedLoginText } from './failure-texts.ts';
+import type { DisplayedLink, PairingDisplay } from './watch-pairing.ts';
 
-const WHY: Readonly<Record<FreshLinkReason, string>> = {
+const REASON_TEXTS: Readonly<Record<LinkRenewalReason, string>> = {
   link_ended: 'the last one is no longer good',
   address_changed: "the hub's address has changed; whoever is logging in through the last one can go on",
 };
@@ -17,68 +17,73 @@ const WHY: Readonly<Record<FreshLinkReason, string>> = {
 /** A pairing for people: the link and its QR code, how long it lives, and how it went. */
 export class TextDisplay implements PairingDisplay, Disposable {
   readonly #name: string;
-  readonly #waits: boolean;
-  readonly #waiting = new WaitingLine();
-  #shown: string | null = null;
+  readonly #waitsForLogin: boolean;
+  readonly #countdownLine = new CountdownLine();
+  #lastUrl: string | null = null;
 
-  /** @param waits whether the command stays until somebody has logged in */
-  constructor(name: string, waits: boolean) {
+  /** @param waitsForLogin whether the command stays until somebody has logged in */
+  constructor(name: string, waitsForLogin: boolean) {
     this.#name = name;
-    this.#waits = waits;
+    this.#waitsForLogin = waitsForLogin;
   }
 
-  outOfReach(problem: string, expiresIn: number): void {
-    this.#waiting.end();
-    notice(outOfReach(problem, expiresIn));
+  portalUnreachable(problem: string, expiresIn: number): void {
+    this.#countdownLine.clear();
+    printStderr(portalUnreachableText(problem, expiresIn));
   }
 
-  link(link: ShownLink, expiresIn: number, reason: FreshLinkReason | null): void {
-    const which = reason === null ? '' : ` with this fresh link (${WHY[reason]})`;
-    const { text, isShort } = linkOnScreen(`Log in to connect ${this.#name}${which}:`, link, process.stdout);
+  linkIssued(link: DisplayedLink, expiresIn: number, reason: LinkRenewalReason | null): void {
+    const which = reason === null ? '' : ` with this fresh link (${REASON_TEXTS[reason]})`;
+    const { text, hasShortCode: isShort } = renderLink(
+      `Log in to connect ${this.#name}${which}:`,
+      link,
+      process.stdout,
+    );
     // Another short link alone is nothing new where it is not shown.
-    const isKnown = link.authorizeUrl === this.#shown && !isShort;
-    this.#shown = link.authorizeUrl;
+    const isKnown = link.authorizeUrl === this.#lastUrl && !isShort;
+    this.#lastUrl = link.authorizeUrl;
     if (isKnown) return;
-    this.#waiting.end();
+    this.#countdownLine.clear();
     print(text);
-    if (this.#waits) this.#waiting.begin(expiresIn);
-    else notice(`the link is good for ${formatDuration(expiresIn)}; "latchkey status" shows how the pairing stands`);
+    if (this.#waitsForLogin) this.#countdownLine.start(expiresIn);
+    else
+      printStderr(`the link is good for ${formatDuration(expiresIn)}; "latchkey status" shows how the pairing stands`);
   }
 
-  unconfirmed(address: string): void {
-    this.#waiting.end();
-    notice(unconfirmedLogin(address));
+  loginUnconfirmed(address: string): void {
+    this.#countdownLine.clear();
+    printStderr(unconfirmedLoginText(address));
   }
 
   paired(scope: string | null): void {
-    this.#waiting.end();
+    this.#countdownLine.clear();
     print(`${this.#name} is connected${scope === null ? '' : `, scope ${printable(scope)}`}`);
   }
 
   failed(): void {
-    this.#waiting.end();
+    this.#countdownLine.clear();
   }
 
   [Symbol.dispose](): void {
-    this.#waiting.end();
+    this.#countdownLine.clear();
   }
 }
 
 /** Back to the line's beginning, and all behind it erased. */
-const CLEAR = '\r\u001b[J';
+const CLEAR_LINE = '\r\u001b[J';
 
 /** Below the code of a short link. */
-const HINTS: Readonly<Record<LinkReach, string>> = {
+const REACH_HINTS: Readonly<Record<UrlReach, string>> = {
   machine: 'The link works on this machine alone, and so does the code.',
   home: 'The link and the code are for this home network.',
   anywhere: 'The code is for a phone in this home network; the link works from anywhere.',
 };
 
 /** A link as a person sees it; below it there is room for a line that says what is waited for. */
-interface LinkOnScreen {
+interface RenderedLink {
   readonly text: string;
   /** Whether the code is that of the short link. */
-  readonly isShort: boolean;
+  readonly hasShortCode: boolean;
 }
 
 /**
@@ -86,60 +91,65 @@ interface LinkOnScreen {
  * short one. The link is one line, whatever the terminal makes of it, so that it can be copied.
  * @param heading what the link is for
  */
-export function linkOnScreen(heading: string, { authorizeUrl, shortUrl }: ShownLink, screen: Screen): LinkOnScreen {
+export function renderLink(
+  heading: string,
+  { authorizeUrl, shortUrl }: DisplayedLink,
+  screen: TerminalCapabilities,
+): RenderedLink {
   const link = `${heading}\n\n  ${printable(authorizeUrl)}\n`;
-  const code = qrCode(authorizeUrl, screen);
+  const code = renderQrCode(authorizeUrl, screen);
   const full = code === null ? null : `${link}\n${code}\n`;
-  if (full !== null && isSeenAtOnce(full, screen)) return { text: full, isShort: false };
-  const hint = wrapText(HINTS[reachOf(authorizeUrl)], screen.columns ?? 80);
-  const shortCode = shortUrl === null ? null : qrCode(shortUrl, screen, hint.length);
+  if (full !== null && fitsOnTerminal(full, screen)) return { text: full, hasShortCode: false };
+  const hint = wrapText(REACH_HINTS[urlReach(authorizeUrl)], screen.columns ?? 80);
+  const shortCode = shortUrl === null ? null : renderQrCode(shortUrl, screen, hint.length);
   // The code comes last: it is good for nothing unless all of it is seen, and a link that has moved up can still be copied.
   const short = shortCode === null ? null : `${link}\n${shortCode}\n${hint.join('\n')}`;
-  if (short !== null && (code === null || isSeenAtOnce(short, screen))) return { text: short, isShort: true };
-  if (code !== null) return { text: `${code}\n\n${link}`, isShort: false };
-  const why = shortUrl === null ? noRoomFor(authorizeUrl, screen) : noRoomFor(shortUrl, screen, hint.length);
-  return { text: `${link}\n${why}`, isShort: false };
+  if (short !== null && (code === null || fitsOnTerminal(short, screen))) return { text: short, hasShortCode: true };
+  if (code !== null) return { text: `${code}\n\n${link}`, hasShortCode: false };
+  const why =
+    shortUrl === null ? missingQrCodeText(authorizeUrl, screen) : missingQrCodeText(shortUrl, screen, hint.length);
+  return { text: `${link}\n${why}`, hasShortCode: false };
 }
 
-function isSeenAtOnce(text: string, { isTTY, columns = 80, rows }: Screen): boolean {
+function fitsOnTerminal(text: string, { isTTY, columns = 80, rows }: TerminalCapabilities): boolean {
   if (isTTY !== true || rows === undefined) return true;
   const lines = text.split('\n').map((line) => Math.ceil(stripVTControlCharacters(line).length / columns));
   return lines.reduce((sum, height) => sum + Math.max(1, height), 0) + 1 <= rows;
 }
 
 /** "waiting for login … expires in 14:59 min" on standard error: counted down on a terminal, said once elsewhere. */
-class WaitingLine {
+class CountdownLine {
   readonly #clock = systemClock('');
-  #stop: (() => void) | null = null;
+  #stopTimer: (() => void) | null = null;
 
   /** @param expiresIn seconds */
-  begin(expiresIn: number): void {
+  start(expiresIn: number): void {
     if (!canRedraw(process.stderr)) {
-      notice(`waiting for login, expires in ${formatDuration(expiresIn)}`);
+      printStderr(`waiting for login, expires in ${formatDuration(expiresIn)}`);
       return;
     }
     const deadline = this.#clock.now().uptime + 1000 * expiresIn;
     const tick = () => {
-      const left = countdown(Math.round((deadline - this.#clock.now().uptime) / 1000));
+      const left = formatCountdown(Math.round((deadline - this.#clock.now().uptime) / 1000));
       const text = `waiting for login … expires in ${left}`;
       // A line that the terminal breaks could not be taken away again.
-      process.stderr.write(CLEAR + (text.length < (process.stderr.columns || 80) ? text : left));
-      this.#stop = systemTimers.after(1000, tick);
+      process.stderr.write(CLEAR_LINE + (text.length < (process.stderr.columns || 80) ? text : left));
+      this.#stopTimer = systemTimers.after(1000, tick);
     };
     tick();
   }
 
   /** Takes the line away. */
-  end(): void {
-    if (this.#stop === null) return;
-    this.#stop();
-    this.#stop = null;
-    process.stderr.write(CLEAR);
+  clear(): void {
+    if (this.#stopTimer === null) return;
+    this.#stopTimer();
+    this.#stopTimer = null;
+    process.stderr.write(CLEAR_LINE);
   }
 }
 
 /** `14:59 min`, and the last two minutes in seconds. */
-function countdown(seconds: number): string {
+function formatCountdown(seconds: number): string {
   if (seconds < 120 || seconds >= 3600) return formatDuration(seconds);
   return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')} min`;
 }

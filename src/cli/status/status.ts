@@ -1,10 +1,10 @@
 import { Command } from 'commander';
-import type { StatusAnswer } from '../../control/messages.ts';
+import type { StatusResponse } from '../../control/messages.ts';
 import { systemTimers } from '../../system/clock.ts';
-import { connectHub, isAway } from '../hub-connection.ts';
+import { connectHub, isHubUnavailable } from '../hub-connection.ts';
 import { canRedraw, print, printJson } from '../terminal/output.ts';
-import { untilSignal } from '../terminal/signals.ts';
-import type { StatusDisplay } from './changes.ts';
+import { waitForTerminationSignal } from '../terminal/signals.ts';
+import type { StatusDisplay } from './displays.ts';
 import { exitStatusOf, statusText } from './text.ts';
 
 /** How often the hub is asked, in ms. */
@@ -28,7 +28,7 @@ export function statusCommand(): Command {
     .option('--json', 'print JSON; with --watch one object a line, whenever something has changed')
     .addHelpText('after', '\nExit status: 0; 3 where a person is needed; 1 failed; 2 wrong usage.')
     .action(async (options: Options, command: Command) => {
-      if (options.watch === true) return watch(options, command);
+      if (options.watch === true) return watchStatus(options, command);
       await using hub = await connectHub(command);
       const status = await hub.status();
       process.exitCode = exitStatusOf(status.conditions);
@@ -38,27 +38,27 @@ export function statusCommand(): Command {
 }
 
 /** Shows how the hub stands until Ctrl-C, which is how it ends and no failure. A hub that goes is waited for. */
-async function watch(options: Options, command: Command): Promise<void> {
+async function watchStatus(options: Options, command: Command): Promise<void> {
   const ended = new AbortController();
-  void untilSignal().then(() => ended.abort());
+  void waitForTerminationSignal().then(() => ended.abort());
   // Before the screen is another one: where there is no hub, that stays to be read.
-  let status: StatusAnswer | null = await ask(command);
+  let status: StatusResponse | null = await fetchStatus(command);
   using parts = new DisposableStack();
-  const display = await displayFor(options, parts);
+  const display = await createDisplay(options, parts);
   for (;;) {
-    if (status === null) display.away();
+    if (status === null) display.hubUnavailable();
     else display.show(status);
     await systemTimers.sleep(POLL_INTERVAL, ended.signal);
     if (ended.signal.aborted) return;
-    status = await ask(command).catch((error: unknown) => {
-      if (isAway(error)) return null;
+    status = await fetchStatus(command).catch((error: unknown) => {
+      if (isHubUnavailable(error)) return null;
       throw error;
     });
   }
 }
 
 /** @throws Failure `hub_stopping` where there is no answer in time */
-async function ask(command: Command): Promise<StatusAnswer> {
+async function fetchStatus(command: Command): Promise<StatusResponse> {
   await using hub = await connectHub(command);
   const stop = systemTimers.after(ANSWER_TIMEOUT, () => void hub[Symbol.asyncDispose]());
   try {
@@ -69,11 +69,11 @@ async function ask(command: Command): Promise<StatusAnswer> {
 }
 
 /** @param parts what the terminal is to be left by */
-async function displayFor({ json }: Options, parts: DisposableStack): Promise<StatusDisplay> {
+async function createDisplay({ json }: Options, parts: DisposableStack): Promise<StatusDisplay> {
   if (json !== true && canRedraw(process.stdout)) {
     const { StatusScreen } = await import('./screen.ts');
     return parts.use(new StatusScreen());
   }
-  const { ChangeLines, JsonChanges } = await import('./changes.ts');
-  return json === true ? new JsonChanges() : new ChangeLines();
+  const { LineStatusDisplay, JsonStatusDisplay } = await import('./displays.ts');
+  return json === true ? new JsonStatusDisplay() : new LineStatusDisplay();
 }

@@ -1,22 +1,22 @@
 import { messageOf } from '../../core/failure.ts';
 import type { Log } from '../../core/log.ts';
-import { fail, notice, printable } from './output.ts';
+import { printable, printStderr, reportFailure } from './output.ts';
 
 /** What a command did not see coming ends it with status 1 and one line. */
-export function failOnCrash(): void {
-  process.on('uncaughtException', failed);
+export function installCrashHandler(): void {
+  process.on('uncaughtException', onUncaughtException);
 }
 
 /**
  * In the daemon, what nobody has caught, be it thrown or a rejected promise, ends the process with status 1 and the event
  * `crashed`: the hub's state is on disk at every moment, and a fresh start is safer than going on with half of a step done.
  */
-export function endOnCrash(log: Log): void {
-  process.off('uncaughtException', failed);
+export function installDaemonCrashHandler(log: Log): void {
+  process.off('uncaughtException', onUncaughtException);
   process.on('uncaughtException', (error, origin) => {
     try {
-      const frames = framesOf(error);
-      const at = (wantsStacks() ? frames : frames.slice(0, 1)).join('; ');
+      const frames = stackFrames(error);
+      const at = (isDebug() ? frames : frames.slice(0, 1)).join('; ');
       log.error('crashed', { origin, error: messageOf(error), at });
     } finally {
       process.exit(1);
@@ -25,40 +25,40 @@ export function endOnCrash(log: Log): void {
 }
 
 /** Says what nobody has foreseen, and how more is to be learned of it. */
-export function failUnforeseen(error: unknown): void {
-  const next = wantsStacks()
+export function reportInternalError(error: unknown): void {
+  const next = isDebug()
     ? 'report it with the lines below'
     : 'run it again with LATCHKEY_DEBUG=1, and report what it says';
-  fail(`something unexpected happened (${messageOf(error)}): ${next}`);
-  showStacks(error);
+  reportFailure(`something unexpected happened (${messageOf(error)}): ${next}`);
+  printStackTraces(error);
 }
 
-function failed(error: unknown): void {
+function onUncaughtException(error: unknown): void {
   try {
-    failUnforeseen(error);
+    reportInternalError(error);
   } finally {
     process.exit(1);
   }
 }
 
 /** Whether whoever runs this has asked for stack traces. */
-function wantsStacks(): boolean {
+function isDebug(): boolean {
   return process.env['LATCHKEY_DEBUG'] === '1';
 }
 
 /** The stacks of an error and of its causes on standard error, where they were asked for. */
-export function showStacks(error: unknown): void {
-  if (!wantsStacks()) return;
+export function printStackTraces(error: unknown): void {
+  if (!isDebug()) return;
   for (let current = error, depth = 0; current instanceof Error && depth < 8; current = current.cause, depth++) {
     const code = 'code' in current ? ` [${String(current.code)}]` : '';
-    notice(`${depth === 0 ? '' : 'caused by '}${current.name}${code}: ${printable(current.message)}`);
-    for (const frame of framesOf(current)) notice(`    ${printable(frame)}`);
-    if (current instanceof AggregateError) for (const one of current.errors) showStacks(one);
+    printStderr(`${depth === 0 ? '' : 'caused by '}${current.name}${code}: ${printable(current.message)}`);
+    for (const frame of stackFrames(current)) printStderr(`    ${printable(frame)}`);
+    if (current instanceof AggregateError) for (const one of current.errors) printStackTraces(one);
   }
 }
 
 /** Where an error came from: the stack without the message, innermost first; eight places at most. */
-function framesOf(error: unknown): string[] {
+function stackFrames(error: unknown): string[] {
   const stack = error instanceof Error ? (error.stack ?? '') : '';
   return stack
     .split('\n')

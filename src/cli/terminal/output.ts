@@ -1,8 +1,8 @@
-import { typedCommands } from '../../system/typed-commands.ts';
+import { rewriteCommands } from '../../system/command-invocation.ts';
 
 /** A result for people: a line, or several, to standard output. */
 export function print(text: string): void {
-  process.stdout.write(`${typedCommands(text)}\n`);
+  process.stdout.write(`${rewriteCommands(text)}\n`);
 }
 
 /** A result for programs: one JSON value a line. */
@@ -11,8 +11,8 @@ export function printJson(value: unknown): void {
 }
 
 /** Whatever is not the result: a line to standard error. */
-export function notice(text: string): void {
-  process.stderr.write(`${typedCommands(text)}\n`);
+export function printStderr(text: string): void {
+  process.stderr.write(`${rewriteCommands(text)}\n`);
 }
 
 /**
@@ -20,8 +20,8 @@ export function notice(text: string): void {
  * @param message from a failure or the hub; line breaks and control characters in it are taken out
  * @param prefix what the line begins with, for who reads it by programs
  */
-export function fail(message: string, status = 1, prefix = ''): void {
-  notice(`${prefix}latchkey: ${printable(message)}`);
+export function reportFailure(message: string, status = 1, prefix = ''): void {
+  printStderr(`${prefix}latchkey: ${printable(message)}`);
   process.exitCode = status;
 }
 
@@ -34,9 +34,9 @@ export function printable(text: string): string {
  * Lets a reader that has seen enough (`| head -1`) close the pipe: then there is nothing more to do, and no error. A
  * result that can't be written for another reason (a full disk) is a failure.
  */
-export function guardOutput(): void {
+export function handleOutputErrors(): void {
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EPIPE') fail(`the result can't be written to standard output: ${error.message}`);
+    if (error.code !== 'EPIPE') reportFailure(`the result can't be written to standard output: ${error.message}`);
     process.exit();
   });
   process.stderr.on('error', () => {}); // nobody left to tell

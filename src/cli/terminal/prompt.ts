@@ -2,16 +2,16 @@ import { dirname, resolve } from 'node:path';
 import { createInterface } from 'node:readline/promises';
 import { Writable } from 'node:stream';
 import { Failure } from '../../core/failure.ts';
-import { fail } from './output.ts';
+import { reportFailure } from './output.ts';
 
 /** Whether there is a terminal, and so a person to ask. */
-export function mayAsk(): boolean {
+export function isInteractive(): boolean {
   return process.stdin.isTTY && process.stderr.isTTY;
 }
 
 /** Asks a person back, on a terminal; a script is taken at its word. Anything but yes is no. */
-export async function confirmed(question: string): Promise<boolean> {
-  if (!mayAsk()) return true;
+export async function confirm(question: string): Promise<boolean> {
+  if (!isInteractive()) return true;
   const terminal = createInterface({ input: process.stdin, output: process.stderr });
   const closed = new Promise<string>((resolve) => terminal.once('close', () => resolve('')));
   try {
@@ -26,10 +26,10 @@ export async function confirmed(question: string): Promise<boolean> {
  * Whether a person has agreed to what a warning says. A script must have said so before, and a failure tells that nothing was
  * changed.
  */
-export async function mayGoOn(warning: string): Promise<boolean> {
-  const asks = mayAsk();
-  if (asks && (await confirmed(`${warning}\nGo on?`))) return true;
-  fail(asks ? 'nothing was changed' : `${warning} Say so with --yes; nothing was changed`);
+export async function confirmWarning(warning: string): Promise<boolean> {
+  const asks = isInteractive();
+  if (asks && (await confirm(`${warning}\nGo on?`))) return true;
+  reportFailure(asks ? 'nothing was changed' : `${warning} Say so with --yes; nothing was changed`);
   return false;
 }
 
@@ -39,19 +39,19 @@ export async function mayGoOn(warning: string): Promise<boolean> {
  * @param again whether it is new, and is to be typed twice
  * @throws Failure `request_invalid` where there is neither a file nor a terminal, or the two are not the same
  */
-export async function takePassphrase(file: string | undefined, again: boolean): Promise<string> {
-  if (file !== undefined) return fromFile(file);
-  if (!mayAsk()) {
+export async function getPassphrase(file: string | undefined, again: boolean): Promise<string> {
+  if (file !== undefined) return readPassphraseFile(file);
+  if (!isInteractive()) {
     throw new Failure('request_invalid', 'there is no terminal to ask for the passphrase on: name a --passphrase-file');
   }
-  const [passphrase = '', repeated] = await askUnseen(['Passphrase: ', ...(again ? ['The same again: '] : [])]);
+  const [passphrase = '', repeated] = await promptHidden(['Passphrase: ', ...(again ? ['The same again: '] : [])]);
   if (again && repeated !== passphrase) {
     throw new Failure('request_invalid', 'the two passphrases are not the same: try again');
   }
   return passphrase;
 }
 
-async function fromFile(file: string): Promise<string> {
+async function readPassphraseFile(file: string): Promise<string> {
   const { readSecret } = await import('../../system/secret-file.ts');
   const path = resolve(file);
   const secret = await readSecret(path, dirname(path), undefined).catch((error: Error) => {
@@ -64,7 +64,7 @@ async function fromFile(file: string): Promise<string> {
 }
 
 /** What is typed is not shown, from before the first question to after the last: readline echoes into nothing. */
-async function askUnseen(questions: readonly string[]): Promise<string[]> {
+async function promptHidden(questions: readonly string[]): Promise<string[]> {
   const nothing = new Writable({ write: (_chunk, _encoding, done) => done() });
   const terminal = createInterface({ input: process.stdin, output: nothing, terminal: true, historySize: 0 });
   const gone = Promise.withResolvers<never>();

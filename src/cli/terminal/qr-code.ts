@@ -2,7 +2,7 @@ import { encodeQr } from '../../system/qr-code.ts';
 import { wrapText } from './table.ts';
 
 /** What decides how a QR code is drawn; `process.stdout` fits. */
-export interface Screen {
+export interface TerminalCapabilities {
   readonly isTTY?: boolean;
   readonly columns?: number;
   readonly rows?: number;
@@ -22,64 +22,67 @@ const QUIET_ZONES = [4, 2];
  * @param below lines that must be seen with it
  * @returns null where the terminal is too small to show all of it at once, or the text is too long for any
  */
-export function qrCode(text: string, screen: Screen, below = 0): string | null {
-  const { columns, rows } = roomOn(screen);
+export function renderQrCode(text: string, screen: TerminalCapabilities, below = 0): string | null {
+  const { columns, rows } = availableSpace(screen);
   for (const border of QUIET_ZONES) {
     const code = encodeQr(text, { ecc: 'L', border });
     if (code === null) return null;
     const { data, size } = code;
-    if (size > columns || linesOf(size) + below > rows) continue;
+    if (size > columns || lineCount(size) + below > rows) continue;
     const coloured = screen.isTTY === true && screen.hasColors?.() === true;
     return coloured
-      ? draw(data, true)
+      ? drawHalfBlocks(data, true)
           .map((line) => BLACK_ON_WHITE + line + RESET)
           .join('\n')
-      : draw(data, false).join('\n');
+      : drawHalfBlocks(data, false).join('\n');
   }
   return null;
 }
 
 /** A QR code of half blocks, for paper: dark modules are drawn. @returns null where the text is too long for any */
-export function printedQrCode(text: string): string | null {
+export function renderQrCodeForPaper(text: string): string | null {
   const code = encodeQr(text, { ecc: 'M', border: Math.min(...QUIET_ZONES) });
-  return code === null ? null : draw(code.data, true).join('\n');
+  return code === null ? null : drawHalfBlocks(code.data, true).join('\n');
 }
 
-/** Why {@link qrCode} gave none, and what it takes, in parentheses. */
-export function noRoomFor(text: string, screen: Screen, below = 0): string {
-  const { columns } = roomOn(screen);
+/** Why {@link renderQrCode} gave none, and what it takes, in parentheses. */
+export function missingQrCodeText(text: string, screen: TerminalCapabilities, below = 0): string {
+  const { columns } = availableSpace(screen);
   const size = encodeQr(text, { ecc: 'L', border: Math.min(...QUIET_ZONES) })?.size;
   if (size === undefined) return wrapText('(the link is too long for a QR code)', columns).join('\n');
   const why =
     size > columns
       ? `(the terminal is too narrow for the QR code: it takes ${size} columns)`
-      : `(the terminal is too low for the QR code: it takes ${linesOf(size) + below + 1} lines)`;
+      : `(the terminal is too low for the QR code: it takes ${lineCount(size) + below + 1} lines)`;
   return wrapText(why, columns).join('\n');
 }
 
 /** A line is left for the cursor. */
-function roomOn({ isTTY, columns = 80, rows = Number.POSITIVE_INFINITY }: Screen): { columns: number; rows: number } {
+function availableSpace({ isTTY, columns = 80, rows = Number.POSITIVE_INFINITY }: TerminalCapabilities): {
+  columns: number;
+  rows: number;
+} {
   if (isTTY !== true) return { columns: Number.POSITIVE_INFINITY, rows: Number.POSITIVE_INFINITY };
   return { columns, rows: rows - 1 };
 }
 
 /** Lines of half blocks that so many modules take. */
-function linesOf(modules: number): number {
+function lineCount(modules: number): number {
   return Math.ceil(modules / 2);
 }
 
 /** @param ink whether a block is to be a dark module or a light one */
-function draw(modules: readonly (readonly boolean[])[], ink: boolean): string[] {
+function drawHalfBlocks(modules: readonly (readonly boolean[])[], ink: boolean): string[] {
   const lines: string[] = [];
   for (let y = 0; y < modules.length; y += 2) {
     const upper = modules[y] ?? [];
     const lower = modules[y + 1] ?? upper.map(() => false);
-    lines.push(upper.map((dark, x) => block(dark === ink, lower[x] === ink)).join(''));
+    lines.push(upper.map((dark, x) => halfBlock(dark === ink, lower[x] === ink)).join(''));
   }
   return lines;
 }
 
-function block(upper: boolean, lower: boolean): string {
+function halfBlock(upper: boolean, lower: boolean): string {
   if (upper) return lower ? '█' : '▀';
   return lower ? '▄' : ' ';
 }

@@ -8,7 +8,7 @@ const EXIT_INTERRUPTED = 130;
  * @param others resolves when there is another reason to end
  * @returns the signal, or null for another reason
  */
-export async function untilSignal(
+export async function waitForTerminationSignal(
   others: Promise<void> = new Promise(() => undefined),
 ): Promise<NodeJS.Signals | null> {
   const { promise, resolve } = Promise.withResolvers<NodeJS.Signals>();
@@ -24,7 +24,7 @@ export async function untilSignal(
 }
 
 /** The standard streams' descriptors. */
-const STREAMS = [0, 1, 2];
+const STANDARD_STREAMS = [0, 1, 2];
 
 /**
  * Calls `reload` at every SIGHUP, by which one tells a daemon that its configuration was changed.
@@ -32,7 +32,7 @@ const STREAMS = [0, 1, 2];
  */
 export function onHangup(reload: () => void): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
-  const terminals = STREAMS.filter((stream) => isatty(stream));
+  const terminals = STANDARD_STREAMS.filter((stream) => isatty(stream));
   process.on('SIGHUP', () => {
     if (terminals.every((stream) => isatty(stream))) reload();
     else resolve();

@@ -5,13 +5,13 @@ export function alignColumns(rows: readonly (readonly string[])[]): string {
   const widths: number[] = [];
   for (const row of rows) {
     row.forEach((cell, column) => {
-      widths[column] = Math.max(widths[column] ?? 0, width(cell));
+      widths[column] = Math.max(widths[column] ?? 0, textWidth(cell));
     });
   }
   return rows
     .map((row) =>
       row
-        .map((cell, column) => cell + ' '.repeat((widths[column] ?? 0) - width(cell)))
+        .map((cell, column) => cell + ' '.repeat((widths[column] ?? 0) - textWidth(cell)))
         .join('  ')
         .trimEnd(),
     )
@@ -20,10 +20,10 @@ export function alignColumns(rows: readonly (readonly string[])[]): string {
 
 /** The columns that a table of {@link alignColumns} takes. */
 export function tableWidth(table: string): number {
-  return Math.max(...table.split('\n').map(width));
+  return Math.max(...table.split('\n').map(textWidth));
 }
 
-function width(cell: string): number {
+function textWidth(cell: string): number {
   return [...stripVTControlCharacters(cell)].length;
 }
 

@@ -7,7 +7,7 @@ export interface Appliance {
   readonly id: string;
   /** Its OAuth client_id: unique on the hub. A UUID where the hub chose it, see {@link checkClientId}. */
   readonly clientId: string;
-  /** What people call it: unique on the hub, see {@link checkName}. */
+  /** What people call it: unique on the hub, see {@link checkApplianceName}. */
   readonly name: string;
   /** The scope its grant is asked for, null for none. */
   readonly scope: string | null;
@@ -46,7 +46,7 @@ export type ClientCredentials =
       readonly hash: string;
     }
   /** `private_key_jwt` (RFC 7523). */
-  | { readonly kind: 'keys'; readonly keys: readonly PublicKey[] }
+  | { readonly kind: 'keys'; readonly keys: readonly PublicJwk[] }
   /** None: it was declared once and is no longer, so that its grant is kept and nobody can ask for its tokens. */
   | {
       readonly kind: 'none';
@@ -55,7 +55,7 @@ export type ClientCredentials =
     };
 
 /** A public key as a JWK (RFC 7517), its private members refused before it gets here. */
-export type PublicKey = Readonly<Record<string, unknown>>;
+export type PublicJwk = Readonly<Record<string, unknown>>;
 
 /** What an appliance is known by at its client authentication. */
 const CLIENT_ID = /^[A-Za-z0-9._~-]{1,100}$/;
@@ -72,14 +72,14 @@ export function checkClientId(clientId: string): string {
   );
 }
 
-const NAME = /^[a-z0-9][a-z0-9-]{0,62}$/;
+const APPLIANCE_NAME = /^[a-z0-9][a-z0-9-]{0,62}$/;
 
 /**
  * Takes an appliance's name.
  * @throws Failure `name_invalid`
  */
-export function checkName(name: string): string {
-  if (NAME.test(name)) return name;
+export function checkApplianceName(name: string): string {
+  if (APPLIANCE_NAME.test(name)) return name;
   throw new Failure(
     'name_invalid',
     `${JSON.stringify(name.slice(0, 80))} can't be an appliance's name: use 1 to 63 of a-z, 0-9 and "-", beginning with a letter or digit`,

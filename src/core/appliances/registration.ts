@@ -1,6 +1,6 @@
 import type { Instant } from '../clock.ts';
 import type { Secret } from '../secret.ts';
-import type { PublicKey } from './appliance.ts';
+import type { PublicJwk } from './appliance.ts';
 
 /** What stands behind an initial access token (RFC 7591, 3): one appliance may register with it, once. */
 export interface Invite {
@@ -22,11 +22,11 @@ export interface ClientMetadata {
   readonly scope: string | null;
   readonly softwareId: string | null;
   /** Its public keys, for `private_key_jwt`; null where the hub is to give it a secret. */
-  readonly keys: readonly PublicKey[] | null;
+  readonly keys: readonly PublicJwk[] | null;
 }
 
 /** What became of a registration. */
-export type Registration =
+export type RegistrationResult =
   | {
       readonly kind: 'registered';
       readonly clientId: string;
@@ -35,7 +35,7 @@ export type Registration =
       /** Null where it has keys of its own. */
       readonly secret: Secret | null;
       /** Whether an installer still has to approve it. */
-      readonly waiting: boolean;
+      readonly needsApproval: boolean;
     }
   /** Nobody holds registration open, and no initial access token came along. */
   | { readonly kind: 'closed' }
@@ -54,7 +54,7 @@ const MAX_NAME_LENGTH = 63;
  * 0-9 made "-", cut to 63 characters; `appliance` where nothing is left; with "-2", "-3" and so on behind it where the
  * name is taken.
  */
-export function nameFor(clientName: string | null, taken: (name: string) => boolean): string {
+export function deriveApplianceName(clientName: string | null, taken: (name: string) => boolean): string {
   const plain = (clientName ?? '')
     .slice(0, 1000)
     .normalize('NFKD')

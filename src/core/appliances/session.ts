@@ -15,7 +15,7 @@ export interface Session {
 }
 
 /** What became of ending a session: none of that refresh token was known, or it ended in memory alone so far. */
-export type SessionEnd = 'ended' | 'unwritten' | 'none';
+export type EndSessionResult = 'ended' | 'unwritten' | 'none';
 
 /** How many sessions of one appliance are kept: it may come back through the device flow as often as it likes. */
-export const MAX_SESSIONS = 5;
+export const MAX_SESSIONS_PER_APPLIANCE = 5;

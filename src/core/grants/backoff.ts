@@ -40,7 +40,7 @@ export function deferredDelay(lifetime: number, lasting: number, fraction: numbe
  * The hub's own attempts where these add nothing to what the hubs of a city do: its own network was away, or one answer was
  * lost.
  */
-export function quickBackoff(lifetime: number): Backoff {
+export function fastBackoff(lifetime: number): Backoff {
   return { base: 2000, cap: maxBackgroundDelay(lifetime) };
 }
 

@@ -1,5 +1,5 @@
 import { type Appliance, sameScope } from '../appliances/appliance.ts';
-import { type ConfirmedTime, elapsed, type Instant, trueTime } from '../clock.ts';
+import { type ConfirmedTime, confirmedTimeAt, elapsed, type Instant } from '../clock.ts';
 import type { PortalIdentity } from '../portal.ts';
 import type { Secret } from '../secret.ts';
 import type { TokenResponse } from './token-outcome.ts';
@@ -73,7 +73,7 @@ export function grantFromTokenResponse(
     doubt: null,
     refused: null,
     misconfigured: null,
-    distrusted: distrustOf(tokens.accessToken, previous),
+    distrusted: carryOverRejection(tokens.accessToken, previous),
     asked: previous.asked,
     ...(account === undefined ? {} : { account }),
     givenBy: previous.givenBy,
@@ -81,7 +81,7 @@ export function grantFromTokenResponse(
 }
 
 /** Whether an access token is distrusted: a portal may give the very same one again, and then it is no better than before. */
-export function distrustOf(
+export function carryOverRejection(
   accessToken: Secret,
   previous: Partial<Pick<Grant, 'accessToken' | 'distrusted'>>,
 ): Instant | null {
@@ -92,9 +92,9 @@ export function distrustOf(
  * Milliseconds that the access token at hand still serves; null where nobody can know, because it was obtained in
  * another boot and the clock is not confirmed yet.
  */
-export function remaining(grant: Grant, now: Instant, confirmed: ConfirmedTime | null): number | null {
+export function remainingLifetime(grant: Grant, now: Instant, confirmed: ConfirmedTime | null): number | null {
   if (grant.distrusted !== null) return 0;
-  const age = ageOf(grant, now, confirmed);
+  const age = tokenAge(grant, now, confirmed);
   return age === null ? null : Math.max(0, grant.lifetime - age);
 }
 
@@ -102,10 +102,10 @@ export function remaining(grant: Grant, now: Instant, confirmed: ConfirmedTime |
  * Milliseconds since the access token was obtained; null where nobody can know, because that was in another boot, and
  * the true time is not confirmed yet or lies before it.
  */
-export function ageOf(grant: Grant, now: Instant, confirmed: ConfirmedTime | null): number | null {
+export function tokenAge(grant: Grant, now: Instant, confirmed: ConfirmedTime | null): number | null {
   const age = elapsed(grant.obtained, now);
   if (age !== null) return Math.max(0, age);
-  const time = trueTime(confirmed, now);
+  const time = confirmedTimeAt(confirmed, now);
   if (time === null || grant.portalTime === null) return null;
   const byPortal = time - grant.portalTime;
   return byPortal < -MAX_SKEW ? null : Math.max(0, byPortal) + DATE_RESOLUTION;
@@ -117,7 +117,7 @@ export function minRemaining(grant: Grant): number {
 }
 
 /** Whether the configuration has another scope by now than a grant was asked for, so that only another pairing brings it. */
-export function wantsAnotherScope(
+export function hasScopeChanged(
   { origin, scope }: Pick<Appliance, 'origin' | 'scope'>,
   grant: Pick<Grant, 'asked'> | undefined,
 ): boolean {

@@ -1,6 +1,6 @@
 import type { ConfirmedTime, Instant } from '../clock.ts';
-import { backgroundDelay, backoffDelay, onDemandBackoff, quickBackoff } from './backoff.ts';
-import { ageOf, type Doubt, type Grant, minRemaining } from './grant.ts';
+import { backgroundDelay, backoffDelay, fastBackoff, onDemandBackoff } from './backoff.ts';
+import { type Doubt, type Grant, minRemaining, tokenAge } from './grant.ts';
 
 /** When the old refresh token is sent again after a lost answer: docs/decisions/lost-answers.md. */
 export type RetryLostAnswer = 'early' | 'late';
@@ -24,7 +24,7 @@ export interface RetryDelays {
  * What the end of the token at hand is overrun by, in ms, where nothing may be risked before it: a portal counts from
  * when it issued the token, which is a little after the hub asked for it.
  */
-const OVERRUN = 1000;
+const EXPIRY_MARGIN = 1000;
 
 /**
  * Milliseconds for which the old refresh token must not be sent because of a doubt, whatever else may happen: each further use
@@ -37,9 +37,9 @@ export function lostAnswerHoldOff(
   { now, confirmed, retryLostAnswer }: Pick<RetryContext, 'now' | 'confirmed' | 'retryLostAnswer'>,
 ): number {
   if (grant.doubt === null || grant.distrusted !== null || awaitsEarlyRetry(grant, { retryLostAnswer })) return 0;
-  const age = ageOf(grant, now, confirmed);
+  const age = tokenAge(grant, now, confirmed);
   if (age === null) return 0;
-  return Math.max(0, grant.lifetime - age + (retryLostAnswer === 'early' ? -minRemaining(grant) : OVERRUN));
+  return Math.max(0, grant.lifetime - age + (retryLostAnswer === 'early' ? -minRemaining(grant) : EXPIRY_MARGIN));
 }
 
 /** A lost answer is followed by one early retry, for portals with a grace time, and it has not reached the portal yet. */
@@ -50,11 +50,11 @@ function awaitsEarlyRetry({ doubt }: Grant, { retryLostAnswer }: Pick<RetryConte
 /** Milliseconds to the next use of the old refresh token, right after an answer was lost: at its hold-off's end no backoff goes on. */
 export function lostAnswerDelays(grant: Grant, doubt: Doubt, failures: number, context: RetryContext): RetryDelays {
   const { retryLostAnswer, fraction } = context;
-  if (retryLostAnswer === 'early' && doubt.sends === 1) return both(1000 + 2000 * fraction);
+  if (retryLostAnswer === 'early' && doubt.sends === 1) return equalDelays(1000 + 2000 * fraction);
   const holdOff = lostAnswerHoldOff({ ...grant, doubt }, context);
   const onDemand = backoffDelay(onDemandBackoff(grant.lifetime), failures, fraction);
-  if (holdOff === 0) return { background: backgroundRetry(grant, failures, context), onDemand };
-  const quick = backoffDelay(quickBackoff(grant.lifetime), failures, fraction);
+  if (holdOff === 0) return { background: backgroundRetryDelay(grant, failures, context), onDemand };
+  const quick = backoffDelay(fastBackoff(grant.lifetime), failures, fraction);
   return { background: Math.min(quick, holdOff), onDemand: Math.min(onDemand, holdOff) };
 }
 
@@ -62,18 +62,22 @@ export function lostAnswerDelays(grant: Grant, doubt: Doubt, failures: number, c
  * Milliseconds to the hub's own next attempt: soon where no other hub has cause for the same, which is where an answer was lost,
  * or an appliance has said that the token at hand is no good.
  */
-export function backgroundRetry(grant: Grant, failures: number, { retryLostAnswer, fraction }: RetryContext): number {
+export function backgroundRetryDelay(
+  grant: Grant,
+  failures: number,
+  { retryLostAnswer, fraction }: RetryContext,
+): number {
   return grant.distrusted !== null || awaitsEarlyRetry(grant, { retryLostAnswer })
-    ? backoffDelay(quickBackoff(grant.lifetime), failures, fraction)
+    ? backoffDelay(fastBackoff(grant.lifetime), failures, fraction)
     : backgroundDelay(grant.lifetime, failures, fraction);
 }
 
 /** The delays as times on the boot clock, in ms. */
-export function timesOf({ background, onDemand }: RetryDelays, now: Instant) {
+export function retryTimes({ background, onDemand }: RetryDelays, now: Instant) {
   return { retryAt: now.uptime + background, onDemandAt: now.uptime + onDemand };
 }
 
 /** The same delay for both. */
-export function both(delay: number): RetryDelays {
+export function equalDelays(delay: number): RetryDelays {
   return { background: delay, onDemand: delay };
 }

@@ -1,5 +1,5 @@
 import type { ConfirmedTime, Instant } from '../clock.ts';
-import { ageOf, type Grant, minRemaining } from './grant.ts';
+import { type Grant, minRemaining, tokenAge } from './grant.ts';
 
 /** A token that lives shorter than this is dead before it is used, in ms. */
 const MIN_USEFUL_LIFETIME = 3000;
@@ -14,9 +14,9 @@ const MAX_BURST = 60;
 const MIN_REFRESH_INTERVAL = 2000;
 
 /** A token that the cloud refused is replaced no sooner after the last one for which that was the reason, in ms. */
-const DISTRUSTED_REST = 60_000;
+const FORCED_REFRESH_INTERVAL = 60_000;
 /** A token of this age is not exchanged for one that lasts longer, in ms; of short-lived ones, of a tenth of their life. */
-const NEW_ENOUGH = 60_000;
+const MIN_RENEWAL_AGE = 60_000;
 
 /** What the time of the next refresh is judged by. */
 export interface ScheduleInput {
@@ -25,7 +25,7 @@ export interface ScheduleInput {
   /** When the last refresh was begun because the cloud had refused the token at hand, on the boot clock in ms. */
   readonly lastForcedRefresh: number | null;
   /** When this run of the hub began, on the boot clock in ms. */
-  readonly since: number;
+  readonly startedAt: number;
   /** From 0 to 1, the same for this grant always: it keeps a fleet of hubs from refreshing in step. */
   readonly jitterOffset: number;
 }
@@ -36,19 +36,19 @@ export interface ScheduleInput {
  * its start: after a city's power cut, all hubs start at once. Where enough is left of the token they are spread over that,
  * so that none runs out because its hub was started again. An appliance that asks does not wait for that.
  */
-export function nextRefreshAt(grant: Grant, { now, confirmed, since, jitterOffset }: ScheduleInput): number {
+export function nextRefreshAt(grant: Grant, { now, confirmed, startedAt: since, jitterOffset }: ScheduleInput): number {
   const { lifetime } = grant;
-  const age = ageOf(grant, now, confirmed);
+  const age = tokenAge(grant, now, confirmed);
   if (age === null) return since + (jitterOffset * lifetime) / 2;
   const obtained = now.uptime - age;
-  const due = obtained + interval(lifetime, jitterOffset);
+  const due = obtained + refreshInterval(lifetime, jitterOffset);
   if (due >= since) return due;
   const left = obtained + lifetime - since;
   return since + jitterOffset * (left > lifetime / 10 ? left - minRemaining(grant) : lifetime / 2);
 }
 
 /** The earliest time, on the boot clock in ms, at which an appliance that waits may have a good grant refreshed. */
-export function onDemandDue({ obtained }: Grant, now: Instant): number {
+export function onDemandRefreshAt({ obtained }: Grant, now: Instant): number {
   return obtained.boot === now.boot ? obtained.uptime + MIN_REFRESH_INTERVAL : now.uptime;
 }
 
@@ -57,7 +57,7 @@ export function onDemandDue({ obtained }: Grant, now: Instant): number {
  * every token does not storm the portal.
  */
 export function forcedRefreshAt({ now, lastForcedRefresh }: Pick<ScheduleInput, 'now' | 'lastForcedRefresh'>): number {
-  return lastForcedRefresh === null ? now.uptime : lastForcedRefresh + DISTRUSTED_REST;
+  return lastForcedRefresh === null ? now.uptime : lastForcedRefresh + FORCED_REFRESH_INTERVAL;
 }
 
 /**
@@ -76,9 +76,9 @@ export function throttledUntil(before: number, now: number): number {
  * @param left what is left of the token at hand, in ms
  * @param minTtl how long the token should last at least, in ms
  */
-export function canLastLonger({ lifetime }: Grant, left: number, minTtl: number): boolean {
+export function wouldRefreshMeetMinTtl({ lifetime }: Grant, left: number, minTtl: number): boolean {
   const age = lifetime - left;
-  return left < minTtl && minTtl <= lifetime && age > Math.min(NEW_ENOUGH, lifetime / 10);
+  return left < minTtl && minTtl <= lifetime && age > Math.min(MIN_RENEWAL_AGE, lifetime / 10);
 }
 
 /**
@@ -87,10 +87,10 @@ export function canLastLonger({ lifetime }: Grant, left: number, minTtl: number)
  * @param left what is left of the token at hand, in ms
  * @param minTtl how long the token should last at least, in ms
  */
-export function leavesTooLittle(grant: Grant, left: number, minTtl: number): boolean {
-  return left < Math.max(minRemaining(grant), 1000) || canLastLonger(grant, left, minTtl);
+export function needsRefreshBeforeIssue(grant: Grant, left: number, minTtl: number): boolean {
+  return left < Math.max(minRemaining(grant), 1000) || wouldRefreshMeetMinTtl(grant, left, minTtl);
 }
 
-function interval(lifetime: number, jitterOffset: number): number {
+function refreshInterval(lifetime: number, jitterOffset: number): number {
   return lifetime < MIN_USEFUL_LIFETIME ? BACKGROUND_INTERVAL : lifetime * (0.75 + 0.1 * jitterOffset);
 }

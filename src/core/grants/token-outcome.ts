@@ -1,4 +1,4 @@
-import type { CertificateDates } from '../clock.ts';
+import type { CertificateDateError } from '../clock.ts';
 import type { Secret } from '../secret.ts';
 
 /** What a token response gives (specification, part "Token response"). */
@@ -21,7 +21,7 @@ export interface TokenResponse {
 export type TokenOutcome =
   | { readonly kind: 'granted'; readonly tokens: TokenResponse; readonly portalTime: number | null }
   /** It failed before anything was written to a fresh connection: the portal knows nothing of it. */
-  | { readonly kind: 'not_sent'; readonly detail: string; readonly certificate?: CertificateDates }
+  | { readonly kind: 'not_sent'; readonly detail: string; readonly certificateError?: CertificateDateError }
   /** 429 or 503: later, after `retryAfter` milliseconds where the portal says so. */
   | {
       readonly kind: 'deferred';

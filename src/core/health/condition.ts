@@ -35,19 +35,19 @@ export type ApplianceConditionCode = (typeof APPLIANCE_CONDITION_CODES)[number];
 export type Condition = HubCondition | ApplianceCondition;
 
 /** A condition of the hub as a whole. */
-export interface HubCondition extends Facts {
+export interface HubCondition extends ConditionFields {
   readonly code: HubConditionCode;
   readonly appliance: null;
 }
 
 /** A condition of one appliance. */
-export interface ApplianceCondition extends Facts {
+export interface ApplianceCondition extends ConditionFields {
   readonly code: ApplianceConditionCode;
   /** Its name. */
   readonly appliance: string;
 }
 
-interface Facts {
+interface ConditionFields {
   readonly severity: ConditionSeverity;
   /** One sentence each, in English, without a full stop: what is wrong, and what to do. */
   readonly message: string;
@@ -59,7 +59,7 @@ interface Facts {
 }
 
 /** The conditions by whom they concern, each one's gravest first; null is the hub as a whole. */
-export function bySubject<One extends Pick<Condition, 'appliance'>>(
+export function groupByAppliance<One extends Pick<Condition, 'appliance'>>(
   conditions: readonly One[],
 ): ReadonlyMap<string | null, readonly One[]> {
   return Map.groupBy(conditions, ({ appliance }) => appliance);

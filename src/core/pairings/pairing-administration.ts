@@ -1,12 +1,12 @@
 import type { CredentialLocation } from '../portal.ts';
-import type { FailureReason } from './pairing.ts';
-import type { Round } from './round.ts';
+import type { PairingFailureReason } from './pairing.ts';
+import type { PairingBatch } from './pairing-batch.ts';
 
 /**
  * Why there is a fresh link: the one before is good no longer (`link_ended`), or leads to where the hub was; who has begun to
  * log in through it can go on.
  */
-export type FreshLinkReason = 'link_ended' | 'address_changed';
+export type LinkRenewalReason = 'link_ended' | 'address_changed';
 
 /** Somebody has come back from a login that the portal itself does not tell of; an installer may confirm that it counts. */
 export interface UnconfirmedLogin {
@@ -17,7 +17,7 @@ export interface UnconfirmedLogin {
 }
 
 /** A pairing as it is followed. */
-export type PairingReport =
+export type PairingStatus =
   /** The portal was not reached yet; the hub goes on trying. */
   | { readonly event: 'connecting'; readonly problem: string | null; readonly expiresIn: number }
   | {
@@ -27,13 +27,13 @@ export type PairingReport =
       readonly shortUrl?: string;
       readonly expiresIn: number;
       /** Why this link takes the place of the one before; left out of the first. */
-      readonly reason?: FreshLinkReason;
+      readonly reason?: LinkRenewalReason;
       /** Left out while there is none; `latchkey pair --json` does not print it. */
       readonly unconfirmed?: readonly UnconfirmedLogin[];
     }
   | { readonly event: 'paired'; readonly scope: string | null }
   /** `message`: why, and what to do next, for people at the command line. */
-  | { readonly event: 'failed'; readonly reason: FailureReason; readonly message: string };
+  | { readonly event: 'failed'; readonly reason: PairingFailureReason; readonly message: string };
 
 /** A pairing as a page shows it. */
 export interface PairingView {
@@ -43,34 +43,34 @@ export interface PairingView {
   /** What is asked for. */
   readonly scope: string | null;
   /** How it stands; `exchanging`: somebody has logged in, and the portal is asked for the grant. */
-  readonly report: PairingReport | { readonly event: 'exchanging'; readonly expiresIn: number };
+  readonly status: PairingStatus | { readonly event: 'exchanging'; readonly expiresIn: number };
   /** A login came to nothing, and another one may follow. */
   readonly setback: 'answer_lost' | 'code_refused' | 'portal_rejected' | null;
   /** Where the hub's client_id and client secret of its portal are to be corrected. */
   readonly credentialLocation: CredentialLocation;
   /** Logins that the portal does not tell of, for an installer to confirm. */
   readonly unconfirmed: readonly UnconfirmedLogin[];
-  readonly round: Round | null;
+  readonly batch: PairingBatch | null;
   /** The newest pairing of the same appliance, where that is another one. */
-  readonly newer: string | null;
+  readonly newestPairing: string | null;
 }
 
 /** What is printed for the door of an appliance's cabinet. */
-export interface LabelText {
+export interface ApplianceLabel {
   readonly name: string;
   readonly hubName: string;
   /** Lasts: by the hub's mDNS name, or by the name of the user's own certificate. */
   readonly link: string;
   /** By the address that the hub has now; null while it has none. */
-  readonly byAddress: string | null;
+  readonly addressLink: string | null;
 }
 
 /** What a page, or the command line, may do about pairings. Each rejects with a Failure where it can't. */
 export interface PairingAdministration {
   /** The pairing of an appliance that is open, or else a new one. @returns its id. @throws Failure as `pair` */
-  joinPairing(name: string): Promise<string>;
+  getOrStartPairing(name: string): Promise<string>;
   /** @throws Failure `pairing_unknown` */
-  pairing(id: string): PairingView;
+  getPairing(id: string): PairingView;
   /** Another pairing of the same appliance, in place of this one. @returns its id. @throws Failure `pairing_unknown`, and as `pair` */
   retryPairing(id: string): Promise<string>;
   /** A login that the portal does not tell of counts; one that is gone changes nothing. @throws Failure `pairing_unknown` */
@@ -78,14 +78,14 @@ export interface PairingAdministration {
   /** Ends a pairing; one that has ended stays as it is. @throws Failure `pairing_unknown` */
   cancelPairing(id: string): Promise<void>;
   /** What changes whenever a pairing does. */
-  pairingsMark(): string;
+  pairingsVersion(): string;
 
   /** Begins to pair all appliances that need it, one after the other; goes on with a round that is under way. */
-  pairAll(): Promise<Round>;
+  pairAll(): Promise<PairingBatch>;
   /** Begins the next pairing of a round, unless one of it is open. @throws Failure as `pair` */
-  nextPairing(round: string): Promise<Round>;
-  round(id: string): Round;
+  startNextPairing(round: string): Promise<PairingBatch>;
+  getBatch(id: string): PairingBatch;
 
   /** @throws Failure `appliance_unknown` */
-  label(name: string): LabelText;
+  label(name: string): ApplianceLabel;
 }

@@ -2,10 +2,10 @@ import type { Instant } from '../clock.ts';
 import type { LoginLink } from '../portal.ts';
 
 /** Why a pairing failed, as `latchkey pair` and the page name it. */
-export type FailureReason = (typeof FAILURE_REASONS)[number];
+export type PairingFailureReason = (typeof PAIRING_FAILURE_REASONS)[number];
 
 /** All of them. */
-export const FAILURE_REASONS = [
+export const PAIRING_FAILURE_REASONS = [
   'refused_by_user',
   'expired',
   'replaced',
@@ -21,7 +21,7 @@ export const FAILURE_REASONS = [
 /** How a pairing ended. */
 type PairingResult =
   | { readonly kind: 'paired'; readonly scope: string | null }
-  | { readonly kind: 'failed'; readonly reason: FailureReason };
+  | { readonly kind: 'failed'; readonly reason: PairingFailureReason };
 
 /** Where a pairing stands. */
 export type PairingStep =
@@ -62,7 +62,7 @@ export interface Pairing {
   readonly setback: 'answer_lost' | 'code_refused' | 'portal_rejected' | null;
   /** The device flow (RFC 8628) that its appliance has begun; null where only an installer has. */
   readonly device: DeviceFlow | null;
-  /** The round of pairings that it is part of, see `Round`; left out where it stands alone. */
+  /** The round of pairings that it is part of, see `PairingBatch`; left out where it stands alone. */
   readonly round?: string;
   /** When it failed; left out of all others, of a device flow that lapsed because nobody opened it, and of one that concerns nobody any more. */
   readonly failed?: Instant;
@@ -96,7 +96,7 @@ export type PairingEvent =
   /** The portal may have acted on the code: only a fresh link is safe, and those at hand are dropped. */
   | { readonly kind: 'answer_lost' }
   | { readonly kind: 'paired'; readonly scope: string | null }
-  | { readonly kind: 'failed'; readonly reason: FailureReason }
+  | { readonly kind: 'failed'; readonly reason: PairingFailureReason }
   | { readonly kind: 'deadline' }
   /** It becomes part of a round. */
   | { readonly kind: 'round'; readonly round: string }
@@ -106,20 +106,20 @@ export type PairingEvent =
    * An installer takes a device flow over: its time begins anew, and a fresh link is asked for at once; but where one waits
    * already, and the newest link is fresh enough to serve (`linkServes`), that stays the newest.
    */
-  | { readonly kind: 'installer'; readonly at: Instant; readonly lifetime: number; readonly linkServes: boolean };
+  | { readonly kind: 'installer'; readonly at: Instant; readonly lifetime: number; readonly isLinkUsable: boolean };
 
 /** Links of one pairing that are good at the same time; of more the oldest is dropped. */
 const MAX_LINKS = 3;
 /** Codes that are exchanged for one pairing: who has its link or its nonce may bring any number. */
 const MAX_CODES = 100;
 /** How much longer than its pairing the codes of a device flow are known, in ms. */
-const CODES_OUTLIVE = 600_000;
+const DEVICE_CODE_GRACE = 600_000;
 /** Codes that others took the place of, and that are still told from those that never were. */
 const MAX_SUPERSEDED = 5;
 /** A pairing is prolonged for a device flow to so many times the lifetime of one, because its links are polled meanwhile. */
-const MAX_PROLONGED = 2;
+const MAX_LIFETIME_FACTOR = 2;
 /** Where less of its lifetime is left for a device flow, a new pairing is the better one. */
-const MIN_SHARE = 0.25;
+const MIN_LIFETIME_SHARE = 0.25;
 
 /**
  * The pairing after an event, or the very same pairing where the event does not apply: a second code beside the one
@@ -131,41 +131,41 @@ export function advance(pairing: Pairing, event: PairingEvent): Pairing {
   switch (event.kind) {
     case 'link':
       if (step.kind === 'exchanging') return pairing;
-      return { ...pairing, step: waitingWith(event.link, linksOf(step)) };
+      return { ...pairing, step: waitingWithLink(event.link, linksOf(step)) };
     case 'code':
       if (step.kind === 'exchanging' || pairing.spentCodes.includes(event.hash)) return pairing;
       if (pairing.spentCodes.length >= MAX_CODES) return pairing;
-      return exchanging(pairing, event.hash, event.at);
+      return startExchange(pairing, event.hash, event.at);
     case 'not_sent':
       if (step.kind !== 'exchanging') return pairing;
-      return { ...pairing, spentCodes: pairing.spentCodes.slice(0, -1), step: waitingAgain(step) };
+      return { ...pairing, spentCodes: pairing.spentCodes.slice(0, -1), step: backToWaiting(step) };
     case 'code_refused':
       if (step.kind !== 'exchanging') return pairing;
-      return { ...pairing, setback: event.setback, step: waitingAgain(step) };
+      return { ...pairing, setback: event.setback, step: backToWaiting(step) };
     case 'answer_lost':
       if (step.kind !== 'exchanging') return pairing;
       return { ...pairing, setback: 'answer_lost', step: { kind: 'asking' } };
     case 'paired':
-      return step.kind === 'exchanging' ? ended(pairing, { kind: 'paired', scope: event.scope }) : pairing;
+      return step.kind === 'exchanging' ? endPairing(pairing, { kind: 'paired', scope: event.scope }) : pairing;
     case 'failed':
-      return ended(pairing, { kind: 'failed', reason: event.reason });
+      return endPairing(pairing, { kind: 'failed', reason: event.reason });
     case 'deadline':
       // A code that was sent may still bring the grant.
       if (step.kind === 'exchanging') return pairing;
-      return ended(pairing, { kind: 'failed', reason: pairing.setback ?? 'expired' });
+      return endPairing(pairing, { kind: 'failed', reason: pairing.setback ?? 'expired' });
     case 'round':
       return pairing.round === event.round ? pairing : { ...pairing, round: event.round };
     case 'device':
-      return withCodes(pairing, event.codes, event.at, event.lifetime);
+      return withDeviceCodes(pairing, event.codes, event.at, event.lifetime);
     case 'installer': {
       const keeps =
-        step.kind === 'exchanging' || (step.kind === 'waiting' && isInstallerInitiated(pairing) && event.linkServes);
+        step.kind === 'exchanging' || (step.kind === 'waiting' && isInstallerInitiated(pairing) && event.isLinkUsable);
       return {
         ...pairing,
         begun: event.at,
         lifetime: event.lifetime,
         device: pairing.device && { ...pairing.device, shared: true },
-        step: keeps ? step : askingBeside(linksOf(step)),
+        step: keeps ? step : askingWithLinks(linksOf(step)),
       };
     }
   }
@@ -177,7 +177,7 @@ export function isInstallerInitiated({ device }: Pick<Pairing, 'device'>): boole
 }
 
 /** Whether a pairing has ended well, and by the code of this hash. */
-export function isPairedBy({ step, spentCodes }: Pairing, hash: string): boolean {
+export function isPairedByCode({ step, spentCodes }: Pairing, hash: string): boolean {
   return step.kind === 'ended' && step.result.kind === 'paired' && spentCodes.at(-1) === hash;
 }
 
@@ -189,7 +189,7 @@ export function usesPortal(pairing: Pairing): boolean {
 }
 
 /** A pairing as it goes on after the hub was started again: an exchange that was under way has lost its answer. */
-export function resumed(pairing: Pairing): Pairing {
+export function resumeAfterRestart(pairing: Pairing): Pairing {
   return advance(pairing, { kind: 'answer_lost' });
 }
 
@@ -203,7 +203,7 @@ export function linksOf(step: PairingStep): readonly LoginLink[] {
  * The link to give to a person: the newest that brings the code to where the hub is now, else the newest of all.
  * @param redirect where the code is to be brought now, as {@link LoginLink} has it
  */
-export function linkFor(step: PairingStep, redirect: string | null): LoginLink | undefined {
+export function preferredLink(step: PairingStep, redirect: string | null): LoginLink | undefined {
   const links = linksOf(step);
   return links.find((link) => redirect !== null && link.redirect === redirect) ?? links[0];
 }
@@ -213,7 +213,7 @@ export function linkFor(step: PairingStep, redirect: string | null): LoginLink |
  * better link; and one that was made without serves by polling.
  * @param redirect where the code is to be brought now, as {@link LoginLink} has it
  */
-export function isStale(link: LoginLink, redirect: string | null): boolean {
+export function isStaleLink(link: LoginLink, redirect: string | null): boolean {
   return redirect !== null && link.redirect !== null && link.redirect !== redirect;
 }
 
@@ -222,15 +222,15 @@ export function isStale(link: LoginLink, redirect: string | null): boolean {
  * shorten the wait.
  */
 export function timeLeft(pairing: Pick<Pairing, 'begun' | 'lifetime'>, now: Instant): number {
-  return Math.max(0, pairing.lifetime - ageOf(pairing, now));
+  return Math.max(0, pairing.lifetime - pairingAge(pairing, now));
 }
 
 /**
  * Whether the codes of a device flow are still known: longer than the pairing lasts, because an answer that was lost on a
  * bad line is asked for again, and a person may look at the page once more.
  */
-export function codesLive(pairing: Pairing, now: Instant): boolean {
-  return ageOf(pairing, now) < pairing.lifetime + CODES_OUTLIVE;
+export function areDeviceCodesKnown(pairing: Pairing, now: Instant): boolean {
+  return pairingAge(pairing, now) < pairing.lifetime + DEVICE_CODE_GRACE;
 }
 
 /**
@@ -243,7 +243,7 @@ export function pollDelay(interval: number, retryAfter: number | null, fraction:
   return Math.max(interval + fraction * (upper - interval), retryAfter ?? 0);
 }
 
-function ageOf({ begun }: Pick<Pairing, 'begun'>, now: Instant): number {
+function pairingAge({ begun }: Pick<Pairing, 'begun'>, now: Instant): number {
   return Math.max(0, begun.boot === now.boot ? now.uptime - begun.uptime : now.wall - begun.wall);
 }
 
@@ -252,7 +252,7 @@ function ageOf({ begun }: Pick<Pairing, 'begun'>, now: Instant): number {
  * has opened it that costs the portal nothing. Else somebody may be in the middle of a login, and their links stay good; it
  * is prolonged, but not for ever. The very same pairing where too little time would be left.
  */
-function withCodes(pairing: Pairing, codes: DeviceCodes, at: Instant, lifetime: number): Pairing {
+function withDeviceCodes(pairing: Pairing, codes: DeviceCodes, at: Instant, lifetime: number): Pairing {
   const { device, step } = pairing;
   const before = device && { codeHash: device.codeHash, userCode: device.userCode };
   const superseded = before && [before, ...(device.superseded ?? [])].slice(0, MAX_SUPERSEDED);
@@ -265,31 +265,31 @@ function withCodes(pairing: Pairing, codes: DeviceCodes, at: Instant, lifetime: 
     },
   };
   if (!usesPortal(pairing)) return { ...taken, begun: at, lifetime };
-  const whole = Math.min(ageOf(pairing, at) + lifetime, MAX_PROLONGED * lifetime);
+  const whole = Math.min(pairingAge(pairing, at) + lifetime, MAX_LIFETIME_FACTOR * lifetime);
   const prolonged = { ...taken, lifetime: Math.max(pairing.lifetime, whole) };
-  return step.kind === 'exchanging' || timeLeft(prolonged, at) >= MIN_SHARE * lifetime ? prolonged : pairing;
+  return step.kind === 'exchanging' || timeLeft(prolonged, at) >= MIN_LIFETIME_SHARE * lifetime ? prolonged : pairing;
 }
 
-function exchanging(pairing: Pairing, hash: string, since: Instant): Pairing {
+function startExchange(pairing: Pairing, hash: string, since: Instant): Pairing {
   const [link, ...earlier] = linksOf(pairing.step);
   if (link === undefined) return pairing;
   const step = { kind: 'exchanging', link, ...(earlier.length === 0 ? {} : { earlier }), since } as const;
   return { ...pairing, spentCodes: [...pairing.spentCodes, hash], step };
 }
 
-function askingBeside(earlier: readonly LoginLink[]): PairingStep {
+function askingWithLinks(earlier: readonly LoginLink[]): PairingStep {
   return { kind: 'asking', ...(earlier.length === 0 ? {} : { earlier }) };
 }
 
-function waitingWith(link: LoginLink, before: readonly LoginLink[]): PairingStep {
+function waitingWithLink(link: LoginLink, before: readonly LoginLink[]): PairingStep {
   const earlier = before.slice(0, MAX_LINKS - 1);
   return { kind: 'waiting', link, ...(earlier.length === 0 ? {} : { earlier }) };
 }
 
-function waitingAgain({ since: _, ...step }: Extract<PairingStep, { kind: 'exchanging' }>): PairingStep {
+function backToWaiting({ since: _, ...step }: Extract<PairingStep, { kind: 'exchanging' }>): PairingStep {
   return { ...step, kind: 'waiting' };
 }
 
-function ended(pairing: Pairing, result: PairingResult): Pairing {
+function endPairing(pairing: Pairing, result: PairingResult): Pairing {
   return { ...pairing, step: { kind: 'ended', result } };
 }

@@ -1,5 +1,5 @@
-import type { FailureReason } from '../pairings/pairing.ts';
-import type { HubEvent } from './hub-event.ts';
+import type { PairingFailureReason } from '../pairings/pairing.ts';
+import type { ApplianceEvent } from './appliance-event.ts';
 import type { ProblemCode } from './problem.ts';
 
 /** What happens to an appliance. */
@@ -16,7 +16,7 @@ export const HISTORY_KINDS = [
 export interface HistoryEntry {
   readonly kind: (typeof HISTORY_KINDS)[number];
   /** Why, for what failed; null otherwise. */
-  readonly why: FailureReason | ProblemCode | null;
+  readonly why: PairingFailureReason | ProblemCode | null;
   /** When it happened first, and last. */
   readonly first: string;
   readonly last: string;
@@ -25,15 +25,15 @@ export interface HistoryEntry {
 }
 
 /** A line as it is kept; times in ms since 1970. */
-export interface HistoryLine extends Pick<HistoryEntry, 'kind' | 'why' | 'count'> {
+export interface StoredHistoryEntry extends Pick<HistoryEntry, 'kind' | 'why' | 'count'> {
   readonly first: number;
   readonly last: number;
 }
 
 /** How many lines of an appliance are kept: of one that just works, half a year. */
-export const MAX_LINES = 200;
+export const MAX_HISTORY_ENTRIES = 200;
 /** No clock that says less than this is right, in ms since 1970: what it tells is no time. */
-export const SENSIBLE_SINCE = Date.UTC(2025, 0, 1);
+export const MIN_PLAUSIBLE_TIME = Date.UTC(2025, 0, 1);
 
 const DAY = 86_400_000;
 /** Two of them are never one line, and nothing of before becomes one with what came after them. */
@@ -42,21 +42,21 @@ const MILESTONES: readonly HistoryEntry['kind'][] = ['paired', 'unpaired'];
 /** What keeps histories. */
 export interface HistoryStore {
   /** The lines of an appliance, the oldest first; those that can't be read are left out. @throws Failure as the store */
-  history(appliance: string): Promise<readonly HistoryLine[]>;
+  history(appliance: string): Promise<readonly StoredHistoryEntry[]>;
   /** Writes lines to those of each appliance that there is; all or nothing. @throws Failure as the store */
-  addHistory(lines: ReadonlyMap<string, readonly HistoryLine[]>): Promise<void>;
+  addHistory(lines: ReadonlyMap<string, readonly StoredHistoryEntry[]>): Promise<void>;
 }
 
 /** Lines that wait to be written together with something else. */
-export interface WaitingHistory {
+export interface PendingHistory {
   /** What may be written of this appliance now, the oldest first. */
-  waiting(appliance: string): readonly HistoryLine[];
-  /** What {@link waiting} has just given is written. */
-  written(appliance: string): void;
+  pending(appliance: string): readonly StoredHistoryEntry[];
+  /** What {@link pending} has just given is written. */
+  markWritten(appliance: string): void;
 }
 
 /** The line that an event makes. @param at when it was, in ms since 1970 */
-export function lineOf(event: HubEvent, at: number): HistoryLine {
+export function historyEntryOf(event: ApplianceEvent, at: number): StoredHistoryEntry {
   const why = event.kind === 'refresh_failed' ? event.problem : event.kind === 'pairing_failed' ? event.reason : null;
   return { kind: event.kind, why, first: at, last: at, count: 1 };
 }
@@ -66,12 +66,15 @@ export function lineOf(event: HubEvent, at: number): HistoryLine {
  * @param lines the oldest first
  * @returns the line to put at `index`, which is `lines.length` for one that was added
  */
-export function placed(lines: readonly HistoryLine[], next: HistoryLine): { index: number; line: HistoryLine } {
+export function placeHistoryEntry(
+  lines: readonly StoredHistoryEntry[],
+  next: StoredHistoryEntry,
+): { index: number; line: StoredHistoryEntry } {
   const end = { index: lines.length, line: next };
   if (MILESTONES.includes(next.kind)) return end;
   for (const [index, line] of [...lines.entries()].toReversed()) {
     if (MILESTONES.includes(line.kind)) return end;
-    if (line.kind !== next.kind || line.why !== next.why || dayOf(line.last) !== dayOf(next.first)) continue;
+    if (line.kind !== next.kind || line.why !== next.why || utcDay(line.last) !== utcDay(next.first)) continue;
     const { first, last, count } = line;
     const merged = { first: Math.min(first, next.first), last: Math.max(last, next.last), count: count + next.count };
     return { index, line: { ...line, ...merged } };
@@ -79,9 +82,12 @@ export function placed(lines: readonly HistoryLine[], next: HistoryLine): { inde
   return end;
 }
 
-/** Lines with one more; see {@link placed}. */
-export function withLine(lines: readonly HistoryLine[], next: HistoryLine): readonly HistoryLine[] {
-  const { index, line } = placed(lines, next);
+/** Lines with one more; see {@link placeHistoryEntry}. */
+export function addHistoryEntry(
+  lines: readonly StoredHistoryEntry[],
+  next: StoredHistoryEntry,
+): readonly StoredHistoryEntry[] {
+  const { index, line } = placeHistoryEntry(lines, next);
   return lines.toSpliced(index, 1, line);
 }
 
@@ -90,7 +96,7 @@ export function withLine(lines: readonly HistoryLine[], next: HistoryLine): read
  * as exact as what told the true time then, and a portal tells it in whole seconds.
  * @param lines as they were put, the oldest first
  */
-export function newestFirst(lines: readonly HistoryLine[]): readonly HistoryLine[] {
+export function newestFirst(lines: readonly StoredHistoryEntry[]): readonly StoredHistoryEntry[] {
   const at = lines.findLastIndex(({ kind }) => MILESTONES.includes(kind));
   // Among those of one moment the one that came last.
   const since = lines
@@ -100,12 +106,12 @@ export function newestFirst(lines: readonly HistoryLine[]): readonly HistoryLine
   return at === -1 ? since : [...since, ...lines.slice(at, at + 1), ...newestFirst(lines.slice(0, at))];
 }
 
-function dayOf(time: number): number {
+function utcDay(time: number): number {
   return Math.floor(time / DAY);
 }
 
 /** What is remembered of appliances. */
-export interface Histories {
+export interface HistoryAdministration {
   /** The line that last had something added first. @throws Failure `appliance_unknown` */
   history(name: string): Promise<readonly HistoryEntry[]>;
 }

@@ -62,17 +62,17 @@ export interface NoticeReport {
 }
 
 /** The hub that tells it; `page` is the address of the installer's page on the home network. */
-export interface TellingHub {
+export interface NoticeSender {
   readonly id: string;
   readonly name: string;
   readonly page: string;
 }
 
 /** A report as it leaves the house: what a hook is given as JSON. */
-export type NoticeMessage = NoticeReport & { readonly hub: TellingHub };
+export type NoticeMessage = NoticeReport & { readonly hub: NoticeSender };
 
 /** What came of a try to have a message carried out of the house; `detail` in words, without any secret. */
-export interface HookTrial {
+export interface HookTestResult {
   readonly hook: 'command' | 'webhook';
   /** The command's program, or the webhook's origin: the rest may be secret. */
   readonly target: string;

@@ -1,12 +1,12 @@
 import type { Instant } from '../clock.ts';
-import { type FailureReason, type Pairing, timeLeft } from '../pairings/pairing.ts';
-import { type CredentialLocation, credentialsInWords, howToApply } from '../portal.ts';
+import { type Pairing, type PairingFailureReason, timeLeft } from '../pairings/pairing.ts';
+import { applyInstruction, type CredentialLocation, describeCredentials } from '../portal.ts';
 
 /** For how long people are told why a pairing failed, in ms. */
-const SHOWN_FOR = 86_400_000;
+const DISPLAY_DURATION = 86_400_000;
 
 /** What a person corrects in the configuration, or in a file that it names. */
-const OF_CONFIGURATION: readonly FailureReason[] = [
+const CONFIGURATION_REASONS: readonly PairingFailureReason[] = [
   'portal_rejected',
   'foreign_origin',
   'misconfigured',
@@ -14,11 +14,11 @@ const OF_CONFIGURATION: readonly FailureReason[] = [
 ];
 
 /** What a person did, or left undone: nothing is wrong with the hub, the portal or what is between them. */
-const OF_PERSON: readonly FailureReason[] = ['refused_by_user', 'expired', 'replaced', 'cancelled'];
+const USER_REASONS: readonly PairingFailureReason[] = ['refused_by_user', 'expired', 'replaced', 'cancelled'];
 
 /** Whether a pairing has failed because a person wanted it so, or did not log in. */
-export function isOfPerson(reason: FailureReason): boolean {
-  return OF_PERSON.includes(reason);
+export function isUserCaused(reason: PairingFailureReason): boolean {
+  return USER_REASONS.includes(reason);
 }
 
 /**
@@ -26,21 +26,21 @@ export function isOfPerson(reason: FailureReason): boolean {
  * may be mended since the hub was started with it anew, and nobody knows before the next pairing.
  * @param started when the hub was started or reloaded, on the boot clock of `now`, in ms
  */
-export function recentFailure(
+export function recentPairingFailure(
   { step, failed }: Pairing,
   now: Instant,
   started: number,
-): { reason: FailureReason; at: Instant } | null {
+): { reason: PairingFailureReason; at: Instant } | null {
   if (step.kind !== 'ended' || step.result.kind !== 'failed' || failed === undefined) return null;
   const { reason } = step.result;
   const isOfThisRun = failed.boot === now.boot && failed.uptime >= started;
-  if (!isOfThisRun && OF_CONFIGURATION.includes(reason)) return null;
-  const isShown = timeLeft({ begun: failed, lifetime: SHOWN_FOR }, now) > 0;
+  if (!isOfThisRun && CONFIGURATION_REASONS.includes(reason)) return null;
+  const isShown = timeLeft({ begun: failed, lifetime: DISPLAY_DURATION }, now) > 0;
   return isShown ? { reason, at: failed } : null;
 }
 
 /** Whether it was a device flow that nobody opened, and that is over. */
-export function hasLapsed({ step, failed }: Pairing): boolean {
+export function isUnopenedDeviceFlow({ step, failed }: Pairing): boolean {
   return step.kind === 'ended' && step.result.kind === 'failed' && failed === undefined;
 }
 
@@ -53,9 +53,9 @@ export function publicReason<Reason extends string>(reason: Reason): Reason | 'm
 }
 
 /** Why an appliance was not paired, and what to do next: each as what follows a colon or a semicolon. */
-interface PairingFailure {
-  readonly why: string;
-  readonly next: string;
+interface PairingFailureText {
+  readonly cause: string;
+  readonly advice: string;
 }
 
 /**
@@ -63,47 +63,47 @@ interface PairingFailure {
  * @param appliance its name
  * @param credentialLocation where the hub's credentials at the portal are corrected
  */
-export function pairingFailure(
-  reason: FailureReason,
+export function explainPairingFailure(
+  reason: PairingFailureReason,
   appliance: string,
   credentialLocation: CredentialLocation,
-): PairingFailure {
+): PairingFailureText {
   const again = `"latchkey pair ${appliance}"`;
   switch (reason) {
     case 'refused_by_user':
-      return { why: 'the access was refused at the login', next: `run ${again} again and allow it` };
+      return { cause: 'the access was refused at the login', advice: `run ${again} again and allow it` };
     case 'expired':
-      return { why: 'nobody logged in before the pairing expired', next: `run ${again} again` };
+      return { cause: 'nobody logged in before the pairing expired', advice: `run ${again} again` };
     case 'replaced':
       return {
-        why: 'another pairing of it was started since',
-        next: `log in with that one's link, which "latchkey status" shows`,
+        cause: 'another pairing of it was started since',
+        advice: `log in with that one's link, which "latchkey status" shows`,
       };
     case 'cancelled':
-      return { why: 'the pairing was cancelled', next: `run ${again} to start anew` };
+      return { cause: 'the pairing was cancelled', advice: `run ${again} to start anew` };
     case 'portal_rejected':
       return {
-        why: "the portal rejected the hub's request",
-        next: `check the portal's base_url and scope, see the hub's log, and run ${again} again`,
+        cause: "the portal rejected the hub's request",
+        advice: `check the portal's base_url and scope, see the hub's log, and run ${again} again`,
       };
     case 'foreign_origin':
       return {
-        why: 'the portal named addresses that are not its own, so the hub sent it nothing',
-        next: 'check base_url and frontend_url in the configuration',
+        cause: 'the portal named addresses that are not its own, so the hub sent it nothing',
+        advice: 'check base_url and frontend_url in the configuration',
       };
     case 'code_refused':
-      return { why: 'the portal refused the authorization code of the login', next: `run ${again} again` };
+      return { cause: 'the portal refused the authorization code of the login', advice: `run ${again} again` };
     case 'answer_lost':
-      return { why: "the portal's answer was lost on the way", next: `check the network and run ${again} again` };
+      return { cause: "the portal's answer was lost on the way", advice: `check the network and run ${again} again` };
     case 'misconfigured':
       return {
-        why: "the portal does not accept the hub's client_id and client secret",
-        next: `correct ${credentialsInWords(credentialLocation, 'or')}, ${howToApply(credentialLocation)} and then run ${again} again`,
+        cause: "the portal does not accept the hub's client_id and client secret",
+        advice: `correct ${describeCredentials(credentialLocation, 'or')}, ${applyInstruction(credentialLocation)} and then run ${again} again`,
       };
     case 'client_unknown':
       return {
-        why: 'the portal does not know this client_id',
-        next: `correct portals.${credentialLocation.portal}.client_id in the configuration, run "latchkey reload" and then ${again} again`,
+        cause: 'the portal does not know this client_id',
+        advice: `correct portals.${credentialLocation.portal}.client_id in the configuration, run "latchkey reload" and then ${again} again`,
       };
   }
 }

@@ -1,5 +1,5 @@
 import type { Instant } from '../clock.ts';
-import { type CredentialLocation, howToApply } from '../portal.ts';
+import { applyInstruction, type CredentialLocation } from '../portal.ts';
 
 /** What is wrong with an appliance's grant, as `status` names it. */
 export type ProblemCode = (typeof PROBLEM_CODES)[number];
@@ -52,7 +52,7 @@ export function whatToDo(
     case 'credentials_untried':
       return 'Nothing yet: within seconds the hub knows whether the portal accepts them';
     case 'misconfigured':
-      return `Correct the one that is wrong, and ${howToApply(credentialLocation)}`;
+      return `Correct the one that is wrong, and ${applyInstruction(credentialLocation)}`;
     case 'clock_unknown':
       return "Let the hub's clock be set (timedatectl status); the hub goes on trying";
     case 'store_unwritable':

@@ -5,20 +5,20 @@ import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import { pack } from 'tar-stream';
 import { request } from 'undici';
-import type { ApplianceAnswer } from '../../control/messages.ts';
+import type { ApplianceResponse } from '../../control/messages.ts';
 import { messageOf } from '../../core/failure.ts';
-import type { Finding } from '../check-result.ts';
+import type { NamedCheckResult } from '../check-result.ts';
 import { metricsOrigin } from '../checks/reporting.ts';
-import { type DoctorContext, type Examination, isKnown, withHub } from '../context.ts';
-import { outputOf, UNIT } from '../programs.ts';
-import { environment, network, settings, versions } from './parts.ts';
-import { scrub } from './scrub.ts';
+import { type DoctorContext, type DoctorOptions, hasValidKey, withHub } from '../context.ts';
+import { execProgram, UNIT_NAME } from '../systemd-unit.ts';
+import { collectVersions, networkText, redactedConfiguration, redactedEnvironment } from './contents.ts';
+import { redactSecrets } from './redact.ts';
 
 /** How long each of the files may take, in ms. */
-const TIMEOUT = 4000;
+const FILE_TIMEOUT = 4000;
 const JOURNAL_LINES = '2000';
 /** Characters of a file; of the journal the newest count. */
-const MAX_CHARACTERS = 1 << 20;
+const MAX_FILE_CHARACTERS = 1 << 20;
 /** Files of the state directory that are listed, and appliances whose history is included. */
 const MAX_ITEMS = 500;
 
@@ -32,46 +32,48 @@ interface BundleFile {
  * A diagnostics archive (`tar.gz`) of one folder: everything that support needs to understand a hub, each text freed of all
  * that looks like a secret.
  */
-export async function diagnosticsArchive(
+export async function createDiagnosticsBundle(
   context: DoctorContext,
-  checks: readonly Finding[],
-  examination: Examination,
+  checks: readonly NamedCheckResult[],
+  examination: DoctorOptions,
 ): Promise<Buffer> {
   const tar = pack();
   const bytes = buffer(tar);
-  for (const { name, text } of await filesOf(context, checks, examination)) {
+  for (const { name, text } of await collectFiles(context, checks, examination)) {
     tar.entry({ name: `latchkey-diagnostics/${name}`, mode: 0o600, mtime: new Date(context.wall()) }, text);
   }
   tar.finalize();
   return promisify(gzip)(await bytes);
 }
 
-async function filesOf(
+async function collectFiles(
   context: DoctorContext,
-  checks: readonly Finding[],
-  examination: Examination,
+  checks: readonly NamedCheckResult[],
+  examination: DoctorOptions,
 ): Promise<BundleFile[]> {
-  const { configuration, faults, env } = context;
+  const { configuration, configurationFailures: faults, env } = context;
   const wrong = faults.length === 0 ? {} : { faults: faults.map(messageOf) };
   const files = await Promise.all([
-    file('README.txt', () => README),
-    file('doctor.json', () => json({ checks })),
-    file('status.json', () => json(statusOf(context))),
-    file('configuration.json', () => json({ ...settings(configuration), ...wrong })),
-    file('environment.json', () => json(environment(env))),
-    file('versions.json', async () => json(await versions())),
-    file('network.txt', network),
-    file('files.txt', () => listing(isKnown(context, 'hub.state_dir') ? configuration.stateDirectory : null)),
-    file('history.json', async () => json(await histories(context, examination))),
-    file('metrics.txt', () => metrics(context)),
-    file('journal.txt', () => journal(env)),
+    createFile('README.txt', () => README),
+    createFile('doctor.json', () => toJson({ checks })),
+    createFile('status.json', () => toJson(redactedStatus(context))),
+    createFile('configuration.json', () => toJson({ ...redactedConfiguration(configuration), ...wrong })),
+    createFile('environment.json', () => toJson(redactedEnvironment(env))),
+    createFile('versions.json', async () => toJson(await collectVersions())),
+    createFile('network.txt', networkText),
+    createFile('files.txt', () =>
+      listDirectory(hasValidKey(context, 'hub.state_dir') ? configuration.stateDirectory : null),
+    ),
+    createFile('history.json', async () => toJson(await collectHistories(context, examination))),
+    createFile('metrics.txt', () => fetchMetrics(context)),
+    createFile('journal.txt', () => readJournal(env)),
   ]);
-  const known = secretsOf(context);
-  const kept = harmlessOf(context);
-  return files.map(({ name, text }) => ({ name, text: scrub(text.slice(-MAX_CHARACTERS), known, kept) }));
+  const known = knownSecrets(context);
+  const kept = harmlessValues(context);
+  return files.map(({ name, text }) => ({ name, text: redactSecrets(text.slice(-MAX_FILE_CHARACTERS), known, kept) }));
 }
 
-async function file(name: string, write: () => string | Promise<string>): Promise<BundleFile> {
+async function createFile(name: string, write: () => string | Promise<string>): Promise<BundleFile> {
   try {
     return { name, text: await write() };
   } catch (error) {
@@ -80,9 +82,9 @@ async function file(name: string, write: () => string | Promise<string>): Promis
 }
 
 /** Links and codes of pairings are left out, as they lead into a login, and accounts, which are mail addresses and names. */
-function statusOf({ hub }: DoctorContext): object {
+function redactedStatus({ hub }: DoctorContext): object {
   if (hub.kind !== 'running') return hub;
-  const appliances = hub.appliances.map(({ authorize_url: link, account, ...rest }: ApplianceAnswer) => ({
+  const appliances = hub.appliances.map(({ authorize_url: link, account, ...rest }: ApplianceResponse) => ({
     ...rest,
     account: account && 'left out',
     ...(link !== undefined && { authorize_url: 'left out' }),
@@ -90,7 +92,7 @@ function statusOf({ hub }: DoctorContext): object {
   return { hub: hub.hub, appliances, conditions: hub.conditions, notices: hub.notices };
 }
 
-async function histories({ hub }: DoctorContext, examination: Examination): Promise<object> {
+async function collectHistories({ hub }: DoctorContext, examination: DoctorOptions): Promise<object> {
   if (hub.kind !== 'running') return { left_out: hub.detail };
   return withHub(examination, async (client) => {
     const told: Record<string, unknown> = {};
@@ -99,20 +101,20 @@ async function histories({ hub }: DoctorContext, examination: Examination): Prom
   });
 }
 
-async function metrics(context: DoctorContext): Promise<string> {
+async function fetchMetrics(context: DoctorContext): Promise<string> {
   const origin = metricsOrigin(context);
   if (origin === null) return 'The hub does not run, or serves no metrics.\n';
-  const { body } = await request(`${origin}/metrics`, { signal: AbortSignal.timeout(TIMEOUT) });
+  const { body } = await request(`${origin}/metrics`, { signal: AbortSignal.timeout(FILE_TIMEOUT) });
   return body.text();
 }
 
-async function journal(env: NodeJS.ProcessEnv): Promise<string> {
-  const args = ['-u', UNIT, '-n', JOURNAL_LINES, '--no-pager', '-o', 'short-iso'];
-  const text = await outputOf('journalctl', args, AbortSignal.timeout(TIMEOUT), env);
+async function readJournal(env: NodeJS.ProcessEnv): Promise<string> {
+  const args = ['-u', UNIT_NAME, '-n', JOURNAL_LINES, '--no-pager', '-o', 'short-iso'];
+  const text = await execProgram('journalctl', args, AbortSignal.timeout(FILE_TIMEOUT), env);
   return text ?? 'There is no journal of systemd here, or this user may not read it (run it with sudo).\n';
 }
 
-async function listing(directory: string | null): Promise<string> {
+async function listDirectory(directory: string | null): Promise<string> {
   if (directory === null) return 'The state directory is not known: hub.state_dir is wrong.\n';
   const names = (await readdir(directory, { recursive: true })).sort().slice(0, MAX_ITEMS);
   const lines = await Promise.all(
@@ -125,28 +127,28 @@ async function listing(directory: string | null): Promise<string> {
 }
 
 /** Those secrets of which the values are known here. */
-function secretsOf({ configuration }: DoctorContext): string[] {
+function knownSecrets({ configuration }: DoctorContext): string[] {
   const { portals, notify } = configuration;
-  const webhook = notify.webhook === null ? [] : partsOf(notify.webhook.reveal());
+  const webhook = notify.webhook === null ? [] : secretUrlParts(notify.webhook.reveal());
   // A path is no secret, and is missed where it is taken out.
   const args = (notify.command ?? []).slice(1).filter((arg) => !arg.startsWith('/'));
   return [...portals.map(({ clientSecret }) => clientSecret.reveal()), ...webhook, ...args];
 }
 
 /** All but the origin, which is no secret. */
-function partsOf(address: string): string[] {
+function secretUrlParts(address: string): string[] {
   const { pathname, search } = new URL(address);
   return [address, `${pathname}${search}`, pathname];
 }
 
-function harmlessOf({ configuration, hub }: DoctorContext): ReadonlySet<string> {
+function harmlessValues({ configuration, hub }: DoctorContext): ReadonlySet<string> {
   const portals = configuration.portals.map(({ clientId }) => clientId);
   if (hub.kind !== 'running') return new Set(portals);
   const appliances = hub.appliances.flatMap(({ name, client_id }) => [name, client_id]);
   return new Set([...portals, hub.hub.id, hub.hub.ca_fingerprint, ...appliances]);
 }
 
-function json(value: object): string {
+function toJson(value: object): string {
   return `${JSON.stringify(value, null, 2)}\n`;
 }
 

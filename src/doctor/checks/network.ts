@@ -6,18 +6,18 @@ import { readDefaultRoutes } from '../../mdns/networks/kernel.ts';
 import { readLan } from '../../mdns/networks/lan-watch.ts';
 import { browse, type DiscoveredHub } from '../../mdns/sockets/browse.ts';
 import { systemTimers } from '../../system/clock.ts';
-import { type CheckResult, fail, ok, warn, withoutConfiguration } from '../check-result.ts';
-import { type DoctorContext, isKnown } from '../context.ts';
+import { type CheckResult, configurationInvalid, fail, ok, warn } from '../check-result.ts';
+import { type DoctorContext, hasValidKey } from '../context.ts';
 
 /** Which address the home network reaches the hub at, and why that one. */
 export async function checkNetwork(context: DoctorContext): Promise<CheckResult[]> {
   const { configuration, hub } = context;
   const { address: setting, listen } = configuration.lan;
-  if (!isKnown(context, 'lan.address') && hub.kind === 'running' && hub.hub.address !== null)
+  if (!hasValidKey(context, 'lan.address') && hub.kind === 'running' && hub.hub.address !== null)
     return [ok(`${hub.hub.address}, the running hub says`)];
   try {
     const { address, addresses } = readLan(setting, listen);
-    const there = interfacesInWords();
+    const there = interfacesText();
     if (address === null) {
       if (setting === 'auto')
         return [fail(`no interface has an address of a home network (${there}): check the cable or the Wi-Fi`)];
@@ -37,7 +37,7 @@ export async function checkNetwork(context: DoctorContext): Promise<CheckResult[
     if (address.loopback) return [ok(`${address.address}, which only this machine reaches, as lan.address says`)];
     const others = addresses.filter((one) => one !== address.address);
     const beside = others.length === 0 ? '' : `; also ${others.join(', ')}; set lan.address where another is right`;
-    const what = `${address.address} on ${address.interface}, ${why(setting, address.interface)}${beside}`;
+    const what = `${address.address} on ${address.interface}, ${addressReason(setting, address.interface)}${beside}`;
     if (readDefaultRoutes().length > 0 || address.family === 'IPv6') return [ok(what)];
     return [
       warn(`${what}; there is no default route, so that no portal beyond it is reached: check the router and DHCP`),
@@ -47,12 +47,12 @@ export async function checkNetwork(context: DoctorContext): Promise<CheckResult[
   }
 }
 
-function why(setting: string, name: string): string {
+function addressReason(setting: string, name: string): string {
   if (setting !== 'auto') return isIP(setting) === 0 ? 'the interface that lan.address names' : 'as lan.address says';
   return readDefaultRoutes()[0] === name ? 'which has the default route' : 'the first that leads into a home network';
 }
 
-function interfacesInWords(): string {
+function interfacesText(): string {
   const all = Object.entries(networkInterfaces()).map(
     ([name, entries = []]) => `${name} ${entries.map(({ address }) => address).join(' ')}`,
   );
@@ -62,7 +62,7 @@ function interfacesInWords(): string {
 /** Whether the hub is found by its neighbours, by asking as they do. */
 export async function checkMdns(context: DoctorContext): Promise<CheckResult[]> {
   const { configuration, hub } = context;
-  if (!isKnown(context, 'lan.mdns')) return [withoutConfiguration('mDNS')];
+  if (!hasValidKey(context, 'lan.mdns')) return [configurationInvalid('mDNS')];
   const { lan } = configuration;
   if (!lan.mdns) return [ok('the hub is not announced, by lan.mdns; appliances have to know its address')];
   const { address, segments } = readLan(lan.address, lan.listen);
@@ -76,7 +76,7 @@ export async function checkMdns(context: DoctorContext): Promise<CheckResult[]> 
   return Promise.all(
     doors.map(async ({ name, ipv4 }) => {
       try {
-        return judge(name, await browse(ipv4, systemTimers), id, problems);
+        return mdnsResult(name, await browse(ipv4, systemTimers), id, problems);
       } catch (error) {
         return fail(
           `on ${name} mDNS can't be spoken (${messageOf(error)}): check what else has UDP port 5353, and the firewall`,
@@ -87,7 +87,7 @@ export async function checkMdns(context: DoctorContext): Promise<CheckResult[]> 
   );
 }
 
-function judge(
+function mdnsResult(
   door: string,
   seen: readonly DiscoveredHub[],
   id: string | null,

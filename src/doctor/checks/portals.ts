@@ -1,28 +1,28 @@
-import { InvalidKey } from '../../configuration/issues.ts';
+import { InvalidKeyFailure } from '../../configuration/validation.ts';
 import { rfc3339Day } from '../../core/clock.ts';
-import { type CheckResult, fail, ok, warn, withoutConfiguration } from '../check-result.ts';
+import { type CheckResult, configurationInvalid, fail, ok, warn } from '../check-result.ts';
 import { type DoctorContext, isTestMode } from '../context.ts';
 import type { PortalProbe } from '../portal-probe.ts';
 
 /** Whether each portal can be reached, and where the way to it ends. */
 export async function checkPortals(context: DoctorContext): Promise<CheckResult[]> {
-  const { probes, configuration, faults, hub, env, wall } = context;
+  const { probes, configuration, configurationFailures: faults, hub, env, wall } = context;
   if (isTestMode(hub)) return [ok('in test mode the portal is an emulator in the process of the hub')];
-  const leftOut = leftOutPortals(context);
+  const leftOut = unprobedPortals(context);
   if (configuration.portals.length + leftOut.length === 0) {
-    if (faults.length > 0) return [withoutConfiguration('the portals')];
+    if (faults.length > 0) return [configurationInvalid('the portals')];
     return [fail(`${configuration.file} names no portal: add a table such as [portals.home]`)];
   }
   const proxy = ['HTTPS_PROXY', 'https_proxy', 'HTTP_PROXY', 'http_proxy'].find((name) => env[name]);
   const note = proxy === undefined ? '' : ` (${proxy} is set, and the hub uses no proxy)`;
-  return [...(await probes).map((probe) => describe(probe, note, wall())), ...leftOut];
+  return [...(await probes).map((probe) => probeResult(probe, note, wall())), ...leftOut];
 }
 
 /** What the running hub says of portals that can't be asked, because the configuration is wrong about them. */
-function leftOutPortals({ configuration, faults, hub }: DoctorContext): CheckResult[] {
+function unprobedPortals({ configuration, configurationFailures: faults, hub }: DoctorContext): CheckResult[] {
   const appliances = hub.kind === 'running' ? hub.appliances : [];
   const wrong = faults.flatMap((fault) => {
-    const isOfAll = !(fault instanceof InvalidKey) || fault.key === 'portals';
+    const isOfAll = !(fault instanceof InvalidKeyFailure) || fault.key === 'portals';
     if (isOfAll) return appliances.map(({ portal }) => portal);
     return /^portals\.([^.]+)/.exec(fault.key)?.[1] ?? [];
   });
@@ -32,17 +32,19 @@ function leftOutPortals({ configuration, faults, hub }: DoctorContext): CheckRes
     const states = appliances.filter(({ portal }) => portal === name).map(({ state }) => state);
     const isWell = states.includes('active') && states.every((state) => state === 'active' || state === 'unpaired');
     const meanwhile = isWell ? '; by the word of the running hub nothing is wrong with it' : '';
-    return { ...withoutConfiguration(`the way to ${name}`, meanwhile), name: `.${name}` };
+    return { ...configurationInvalid(`the way to ${name}`, meanwhile), name: `.${name}` };
   });
 }
 
-function describe({ key, origin, outcome }: PortalProbe, note: string, now: number): CheckResult {
+function probeResult({ key, origin, outcome }: PortalProbe, note: string, now: number): CheckResult {
   const name = `.${key.replace(/^portals\./, '')}`;
   switch (outcome.kind) {
     case 'answered':
-      if (outcome.status === 511 || outcome.elsewhere !== null) {
+      if (outcome.status === 511 || outcome.redirectOrigin !== null) {
         const to =
-          outcome.elsewhere === null ? 'asks for a login to the network' : `sends people to ${outcome.elsewhere}`;
+          outcome.redirectOrigin === null
+            ? 'asks for a login to the network'
+            : `sends people to ${outcome.redirectOrigin}`;
         const what = `${origin} ${to} (HTTP ${outcome.status}): log in to this network where it wants that (a captive portal), or correct ${key}`;
         return (outcome.status === 511 ? fail : warn)(what, name);
       }
@@ -54,29 +56,32 @@ function describe({ key, origin, outcome }: PortalProbe, note: string, now: numb
       }
       return ok(`${origin} answers`, name);
     case 'untrusted':
-      return fail(`${origin} shows a certificate that is not trusted: ${certificate(outcome, key, now)}`, name);
+      return fail(
+        `${origin} shows a certificate that is not trusted: ${untrustedCertificateText(outcome, key, now)}`,
+        name,
+      );
     case 'stuck':
-      return fail(`${origin} is out of reach: ${stuck(outcome, key, new URL(origin).hostname)}${note}`, name);
+      return fail(`${origin} is out of reach: ${unreachableText(outcome, key, new URL(origin).hostname)}${note}`, name);
   }
 }
 
-function certificate(
+function untrustedCertificateText(
   { why, validFrom, validTo }: { why: string; validFrom: number; validTo: number },
   key: string,
   now: number,
 ): string {
-  const clock = `this machine's clock says ${day(now)}`;
+  const clock = `this machine's clock says ${formatDay(now)}`;
   if (now > validTo) {
-    return `it ended on ${day(validTo)}, and ${clock}: correct the clock where it is wrong, as the check "clock" says, else ask the portal's operator`;
+    return `it ended on ${formatDay(validTo)}, and ${clock}: correct the clock where it is wrong, as the check "clock" says, else ask the portal's operator`;
   }
   if (now < validFrom) {
-    return `it begins on ${day(validFrom)}, and ${clock}: correct the clock, as the check "clock" says, or ask the portal's operator`;
+    return `it begins on ${formatDay(validFrom)}, and ${clock}: correct the clock, as the check "clock" says, or ask the portal's operator`;
   }
   const caFile = key.replace(/\.\w+$/, '.ca_file');
   return `${why}: correct ${key}, name its CA as ${caFile}, or look for a proxy or captive portal on the way`;
 }
 
-function stuck({ stage, why }: { stage: string; why: string }, key: string, host: string): string {
+function unreachableText({ stage, why }: { stage: string; why: string }, key: string, host: string): string {
   switch (stage) {
     case 'name':
       return `the name ${host} could not be looked up (${why}): check the internet connection, the DNS server (/etc/resolv.conf), and ${key}`;
@@ -89,6 +94,6 @@ function stuck({ stage, why }: { stage: string; why: string }, key: string, host
   }
 }
 
-function day(instant: number): string {
+function formatDay(instant: number): string {
   return Number.isNaN(instant) ? 'an unknown day' : rfc3339Day(instant);
 }

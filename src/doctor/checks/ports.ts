@@ -2,67 +2,70 @@ import { readdir, readFile, readlink } from 'node:fs/promises';
 import { isIP } from 'node:net';
 import { connect, type TLSSocket } from 'node:tls';
 import { request } from 'undici';
-import type { HubAnswer } from '../../control/messages.ts';
+import type { HubResponse } from '../../control/messages.ts';
 import { rfc3339Day } from '../../core/clock.ts';
 import { messageOf } from '../../core/failure.ts';
-import { pin } from '../../system/x509/certificates.ts';
-import { type CheckResult, fail, needsRoot, ok, warn, withoutConfiguration } from '../check-result.ts';
-import { type DoctorContext, isKnown } from '../context.ts';
+import { spkiFingerprint } from '../../system/x509/certificates.ts';
+import { type CheckResult, configurationInvalid, fail, ok, permissionDenied, warn } from '../check-result.ts';
+import { type DoctorContext, hasValidKey } from '../context.ts';
 
 /** How long a listener may take, in ms. */
-const TIMEOUT = 3000;
+const LISTENER_TIMEOUT = 3000;
 
 /** Whether the hub answers on its ports as itself; where it does not run, whether they are free for it. */
 export async function checkPorts(context: DoctorContext): Promise<CheckResult[]> {
   const { configuration, hub, wall } = context;
-  if (hub.kind === 'running') return running(hub.hub, wall());
+  if (hub.kind === 'running') return checkRunningHub(hub.hub, wall());
   // It may well be the hub that has them.
-  if (hub.kind === 'forbidden') return [needsRoot("the hub's ports")];
-  if (!['lan.http_port', 'lan.https_port'].every((key) => isKnown(context, key)))
-    return [withoutConfiguration('the ports')];
+  if (hub.kind === 'forbidden') return [permissionDenied("the hub's ports")];
+  if (!['lan.http_port', 'lan.https_port'].every((key) => hasValidKey(context, key)))
+    return [configurationInvalid('the ports')];
   const { httpPort, httpsPort } = configuration.lan;
-  return Promise.all([taken('lan.http_port', httpPort), taken('lan.https_port', httpsPort)]);
+  return Promise.all([checkPortFree('lan.http_port', httpPort), checkPortFree('lan.https_port', httpsPort)]);
 }
 
-async function taken(key: string, port: number): Promise<CheckResult> {
+async function checkPortFree(key: string, port: number): Promise<CheckResult> {
   const name = key.replace('lan.', '.');
-  const listener = port === 0 ? null : await listenerOn(port);
+  const listener = port === 0 ? null : await findListener(port);
   if (listener === null) return ok(`port ${port} (${key}) is free for the hub`, name);
   // With socket activation systemd has the ports.
   if (listener.program?.startsWith('systemd,')) return ok(`port ${port} (${key}) is held by systemd for the hub`, name);
-  return fail(`port ${port} (${key}) is taken by ${whatToDo(listener, key)}`, name);
+  return fail(`port ${port} (${key}) is taken by ${takenPortAdvice(listener, key)}`, name);
 }
 
-function whatToDo({ program, isHub }: Listener, key: string): string {
+function takenPortAdvice({ program, isHub }: PortListener, key: string): string {
   if (program === null) return 'a program that this user may not see: "sudo latchkey doctor" names it';
   if (!isHub) return `${program}, and no hub answers the command line: end it, or set another ${key}`;
   return `a hub (${program}) that this configuration does not lead to: correct the configuration, or if it is another hub, set another ${key}`;
 }
 
-async function running(
-  { address, http_port, https_port, ca_fingerprint }: HubAnswer,
+async function checkRunningHub(
+  { address, http_port, https_port, ca_fingerprint }: HubResponse,
   now: number,
 ): Promise<CheckResult[]> {
   if (address === null)
     return [warn('the hub has no address on the home network yet, so that its ports were not tried')];
   const host = isIP(address) === 6 ? `[${address}]` : address;
   return Promise.all([
-    plain(`http://${host}:${http_port}`, ca_fingerprint).catch((error: unknown) =>
-      fail(`${host}:${http_port} (lan.http_port) does not answer (${messageOf(error)}): ${LOOK}`, '.http_port'),
+    checkHttp(`http://${host}:${http_port}`, ca_fingerprint).catch((error: unknown) =>
+      fail(`${host}:${http_port} (lan.http_port) does not answer (${messageOf(error)}): ${PORT_ADVICE}`, '.http_port'),
     ),
-    secure(address, https_port, ca_fingerprint, now).catch((error: unknown) =>
-      fail(`${host}:${https_port} (lan.https_port) does not answer (${messageOf(error)}): ${LOOK}`, '.https_port'),
+    checkHttps(address, https_port, ca_fingerprint, now).catch((error: unknown) =>
+      fail(
+        `${host}:${https_port} (lan.https_port) does not answer (${messageOf(error)}): ${PORT_ADVICE}`,
+        '.https_port',
+      ),
     ),
   ]);
 }
 
-const LOOK = 'check lan.listen and the firewall of this machine';
+const PORT_ADVICE = 'check lan.listen and the firewall of this machine';
 
-async function plain(origin: string, fingerprint: string): Promise<CheckResult> {
-  const signal = AbortSignal.timeout(TIMEOUT);
-  const { statusCode, body } = await request(`${origin}/ca.pem`, { signal, headersTimeout: TIMEOUT });
+async function checkHttp(origin: string, fingerprint: string): Promise<CheckResult> {
+  const signal = AbortSignal.timeout(LISTENER_TIMEOUT);
+  const { statusCode, body } = await request(`${origin}/ca.pem`, { signal, headersTimeout: LISTENER_TIMEOUT });
   const text = await body.text();
-  if (statusCode === 200 && pinOf(text) === fingerprint)
+  if (statusCode === 200 && tryPin(text) === fingerprint)
     return ok(`${origin} answers, and shows this hub's CA`, '.http_port');
   return fail(
     `${origin} answers, but is not this hub (HTTP ${statusCode}): another program has the address or the port`,
@@ -70,14 +73,14 @@ async function plain(origin: string, fingerprint: string): Promise<CheckResult> 
   );
 }
 
-async function secure(address: string, port: number, fingerprint: string, now: number): Promise<CheckResult> {
+async function checkHttps(address: string, port: number, fingerprint: string, now: number): Promise<CheckResult> {
   const name = '.https_port';
-  const socket = connect({ host: address, port, rejectUnauthorized: false, timeout: TIMEOUT });
+  const socket = connect({ host: address, port, rejectUnauthorized: false, timeout: LISTENER_TIMEOUT });
   try {
-    const chain = await handshake(socket);
+    const chain = await peerCertificateChain(socket);
     const [leaf] = chain;
     const where = `${address}:${port}`;
-    if (leaf === undefined || !chain.some((one) => pin(one.toString()) === fingerprint)) {
+    if (leaf === undefined || !chain.some((one) => spkiFingerprint(one.toString()) === fingerprint)) {
       return fail(
         `${where} shows another certificate than this hub's: another program has the address or the port`,
         name,
@@ -101,13 +104,15 @@ async function secure(address: string, port: number, fingerprint: string, now: n
   }
 }
 
-type Chain = NonNullable<ReturnType<TLSSocket['getPeerX509Certificate']>>[];
+type CertificateChain = NonNullable<ReturnType<TLSSocket['getPeerX509Certificate']>>[];
 
-function handshake(socket: TLSSocket): Promise<Chain> {
+function peerCertificateChain(socket: TLSSocket): Promise<CertificateChain> {
   return new Promise((resolve, reject) => {
-    socket.once('error', reject).once('timeout', () => reject(new Error(`no answer within ${TIMEOUT / 1000} s`)));
+    socket
+      .once('error', reject)
+      .once('timeout', () => reject(new Error(`no answer within ${LISTENER_TIMEOUT / 1000} s`)));
     socket.once('secureConnect', () => {
-      const chain: Chain = [];
+      const chain: CertificateChain = [];
       let next = socket.getPeerX509Certificate();
       while (next !== undefined && chain.length < 10) {
         chain.push(next);
@@ -118,16 +123,16 @@ function handshake(socket: TLSSocket): Promise<Chain> {
   });
 }
 
-function pinOf(text: string): string | null {
+function tryPin(text: string): string | null {
   try {
-    return pin(text);
+    return spkiFingerprint(text);
   } catch {
     return null;
   }
 }
 
 /** A program that listens on a TCP port of this machine. */
-interface Listener {
+interface PortListener {
   /** Null where this user may not see whose it is. */
   readonly program: string | null;
   /** Whether it was started by `latchkey serve`. */
@@ -135,20 +140,20 @@ interface Listener {
 }
 
 /** `TCP_LISTEN` of the kernel's tcp_states.h. */
-const LISTENING = '0A';
-const TABLES = ['/proc/self/net/tcp', '/proc/self/net/tcp6'];
+const TCP_LISTEN = '0A';
+const TCP_TABLES = ['/proc/self/net/tcp', '/proc/self/net/tcp6'];
 
 /** The program that listens on a TCP port, by the kernel's tables; null if none does. Nothing is connected or bound. */
-async function listenerOn(port: number): Promise<Listener | null> {
-  const tables = await Promise.all(TABLES.map((file) => readFile(file, 'utf8').catch(() => '')));
+async function findListener(port: number): Promise<PortListener | null> {
+  const tables = await Promise.all(TCP_TABLES.map((file) => readFile(file, 'utf8').catch(() => '')));
   const hex = port.toString(16).toUpperCase().padStart(4, '0');
   const rows = tables.flatMap((table) => table.split('\n').map((line) => line.trim().split(/\s+/)));
   // Columns: sl local_address rem_address st tx:rx tr:tm retrnsmt uid timeout inode
-  const row = rows.find(([, local, , state]) => state === LISTENING && local?.endsWith(`:${hex}`));
-  return row === undefined ? null : ownerOf(row[9] ?? '');
+  const row = rows.find(([, local, , state]) => state === TCP_LISTEN && local?.endsWith(`:${hex}`));
+  return row === undefined ? null : findSocketOwner(row[9] ?? '');
 }
 
-async function ownerOf(inode: string): Promise<Listener> {
+async function findSocketOwner(inode: string): Promise<PortListener> {
   const processes = (await readdir('/proc').catch(() => [])).filter((name) => /^\d+$/.test(name));
   for (const pid of processes) {
     const files = await readdir(`/proc/${pid}/fd`).catch(() => []);

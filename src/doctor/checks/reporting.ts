@@ -4,20 +4,20 @@ import { isIP } from 'node:net';
 import { basename } from 'node:path';
 import { request } from 'undici';
 import { messageOf } from '../../core/failure.ts';
-import { type CheckResult, fail, needsRoot, ok, withoutConfiguration } from '../check-result.ts';
-import { type DoctorContext, isKnown } from '../context.ts';
+import { type CheckResult, configurationInvalid, fail, ok, permissionDenied } from '../check-result.ts';
+import { type DoctorContext, hasValidKey } from '../context.ts';
 
 /** How long the listener may take, in ms. */
-const TIMEOUT = 3000;
+const METRICS_TIMEOUT = 3000;
 
 /** Whether metrics are served where the configuration wants them. */
 export async function checkMetrics(context: DoctorContext): Promise<CheckResult[]> {
   const { configuration, hub } = context;
   const { metrics: listen } = configuration;
   const isServed = hub.kind === 'running' && hub.hub.metrics_port !== undefined;
-  if (!isKnown(context, 'metrics.listen') && !isServed) return [withoutConfiguration('the metrics')];
+  if (!hasValidKey(context, 'metrics.listen') && !isServed) return [configurationInvalid('the metrics')];
   if (listen === null) return [ok('metrics are turned off, by metrics.listen')];
-  if (hub.kind === 'forbidden') return [needsRoot('the metrics')];
+  if (hub.kind === 'forbidden') return [permissionDenied('the metrics')];
   if (hub.kind !== 'running') return [ok('metrics are served while the hub runs')];
   const origin = metricsOrigin(context);
   if (origin === null) {
@@ -28,7 +28,7 @@ export async function checkMetrics(context: DoctorContext): Promise<CheckResult[
     ];
   }
   try {
-    const { statusCode, body } = await request(`${origin}/healthz`, { signal: AbortSignal.timeout(TIMEOUT) });
+    const { statusCode, body } = await request(`${origin}/healthz`, { signal: AbortSignal.timeout(METRICS_TIMEOUT) });
     await body.dump();
     if (statusCode === 200) return [ok(`${origin} serves metrics and health`)];
     return [
@@ -57,22 +57,22 @@ export function metricsOrigin({ configuration, hub }: Pick<DoctorContext, 'confi
 
 /** Whether the program that notices go to is there. What it is given, and where a webhook is, may be secret. */
 export async function checkHooks(context: DoctorContext): Promise<CheckResult[]> {
-  if (!isKnown(context, 'notify')) return [withoutConfiguration('the hooks')];
+  if (!hasValidKey(context, 'notify')) return [configurationInvalid('the hooks')];
   const { command, webhook } = context.configuration.notify;
   if (command === null && webhook === null)
     return [ok('no hook is configured: notices are on the page and in "latchkey status"')];
   const said: CheckResult[] = [];
-  if (command !== null) said.push(await program(command[0]));
+  if (command !== null) said.push(await checkNotifyCommand(command[0]));
   if (webhook !== null) said.push(ok(`notices go to ${new URL(webhook.reveal()).origin}`, '.webhook'));
   return said;
 }
 
-async function program(path: string): Promise<CheckResult> {
+async function checkNotifyCommand(path: string): Promise<CheckResult> {
   const name = '.command';
   // One without a path is looked for in $PATH when it is run.
   if (!path.includes('/')) return ok(`notices go to the program ${path}`, name);
   const found = await stat(path).catch((error: NodeJS.ErrnoException) => error.code ?? 'unknown');
-  if (found === 'EACCES') return { ...needsRoot(path), name };
+  if (found === 'EACCES') return { ...permissionDenied(path), name };
   if (typeof found === 'string' || !found.isFile()) {
     const what = found === 'ENOENT' ? 'is not there' : 'is no file';
     return fail(`notify.command names ${path}, which ${what}: put the program there, or correct notify.command`, name);

@@ -1,24 +1,24 @@
 import * as v from 'valibot';
-import { FaultAnswer, FaultBody, faultAnswer, faultFrom } from '../faults/body.ts';
-import { camelCase, renamed, snakeCase, snakeCased } from '../http/json-body.ts';
+import { FaultBody, FaultResponseBody, toFaultOptions, toFaultResponseBody } from '../faults/fault-body.ts';
+import { camelCase, renameKeys, snakeCase, snakeCaseKeys } from '../http/json-body.ts';
 import { pathParameter } from '../http/request-form.ts';
-import { refusal } from '../http/routes.ts';
+import { badRequest } from '../http/routes.ts';
 import { LoginRequest, LoginResult, login } from '../oauth/login.ts';
-import { settingSchemas, settingsIn } from '../settings/check.ts';
+import { pickSettings, settingSchemas } from '../settings/validation.ts';
 import { ClockView } from '../virtual-clock.ts';
-import { type ApiOperation, NotFound, refused, takingJson } from './operation.ts';
+import { type ApiOperation, badRequestResponse, jsonOperation, NotFoundBody } from './operation.ts';
 
-const SettingsView = v.strictObject(renamed(settingSchemas, snakeCase));
+const SettingsBody = v.strictObject(renameKeys(settingSchemas, snakeCase));
 
 /** What tests and people do to the emulator: log in, change settings, put its clock ahead, add faults. */
 export const controlOperations: readonly ApiOperation[] = [
-  takingJson({
+  jsonOperation({
     method: 'post',
     path: '/_emulator/login',
     id: 'login',
     summary: 'A user logs in, or refuses, without a browser',
     json: LoginRequest,
-    answers: { 200: { description: 'The helper has the code', body: LoginResult }, 400: refused },
+    responses: { 200: { description: 'The helper has the code', body: LoginResult }, 400: badRequestResponse },
     handle: ({ portal }, body) => login(portal, body),
   }),
   {
@@ -26,19 +26,19 @@ export const controlOperations: readonly ApiOperation[] = [
     path: '/_emulator/settings',
     id: 'readSettings',
     summary: 'How the portal behaves where the specification is silent; lifetimes in seconds',
-    answers: { 200: { description: 'All settings', body: SettingsView } },
-    handle: ({ portal }) => snakeCased(settingsIn(portal.settings)),
+    responses: { 200: { description: 'All settings', body: SettingsBody } },
+    handle: ({ portal }) => snakeCaseKeys(pickSettings(portal.settings)),
   },
-  takingJson({
+  jsonOperation({
     method: 'patch',
     path: '/_emulator/settings',
     id: 'changeSettings',
     summary: 'Changes some settings; requests under way keep what they began with',
-    json: v.partial(SettingsView),
-    answers: { 200: { description: 'All settings', body: SettingsView }, 400: refused },
+    json: v.partial(SettingsBody),
+    responses: { 200: { description: 'All settings', body: SettingsBody }, 400: badRequestResponse },
     handle({ portal }, body) {
-      portal.settingsInForce.change(renamed(body, camelCase));
-      return snakeCased(settingsIn(portal.settings));
+      portal.runtimeSettings.update(renameKeys(body, camelCase));
+      return snakeCaseKeys(pickSettings(portal.settings));
     },
   }),
   {
@@ -46,16 +46,16 @@ export const controlOperations: readonly ApiOperation[] = [
     path: '/_emulator/clock',
     id: 'getClock',
     summary: 'The emulator’s time',
-    answers: { 200: { description: 'The time', body: ClockView } },
+    responses: { 200: { description: 'The time', body: ClockView } },
     handle: ({ portal }) => portal.clock.view(),
   },
-  takingJson({
+  jsonOperation({
     method: 'post',
     path: '/_emulator/clock',
     id: 'advanceClock',
     summary: 'Puts the emulator’s time ahead: codes, states and tokens expire at once',
     json: v.strictObject({ advance: v.number('is a number of seconds, 0 or more') }),
-    answers: { 200: { description: 'The time it is now', body: ClockView }, 400: refused },
+    responses: { 200: { description: 'The time it is now', body: ClockView }, 400: badRequestResponse },
     handle({ portal }, { advance }) {
       portal.clock.advance(advance);
       return portal.clock.view();
@@ -66,12 +66,12 @@ export const controlOperations: readonly ApiOperation[] = [
     path: '/_emulator/faults',
     id: 'listFaults',
     summary: 'The faults that were added, spent ones too, the oldest first',
-    answers: {
-      200: { description: 'With what became of each', body: v.strictObject({ faults: v.array(FaultAnswer) }) },
+    responses: {
+      200: { description: 'With what became of each', body: v.strictObject({ faults: v.array(FaultResponseBody) }) },
     },
-    handle: ({ faults }) => ({ faults: faults.all().map(faultAnswer) }),
+    handle: ({ faults }) => ({ faults: faults.all().map(toFaultResponseBody) }),
   },
-  takingJson({
+  jsonOperation({
     method: 'post',
     path: '/_emulator/faults',
     id: 'addFault',
@@ -81,16 +81,16 @@ export const controlOperations: readonly ApiOperation[] = [
       'done first. tls_failure needs an emulator with TLS. origin_down of the base origin, which takes this API with ' +
       'it, needs `seconds`.',
     json: FaultBody,
-    answers: { 201: { description: 'The fault, with its id', body: FaultAnswer }, 400: refused },
+    responses: { 201: { description: 'The fault, with its id', body: FaultResponseBody }, 400: badRequestResponse },
     handle({ faults }, body, request, reply) {
-      const fault = faultFrom(body);
+      const fault = toFaultOptions(body);
       if (fault.kind === 'origin_down' && fault.origin === 'base') {
-        if (fault.seconds === null) return refusal(reply, ENDLESS);
+        if (fault.seconds === null) return badRequest(reply, BASE_ORIGIN_NEEDS_SECONDS);
         reply.header('connection', 'close');
       }
       const added = faults.add(fault, request.raw.socket);
       reply.code(201);
-      return faultAnswer(added);
+      return toFaultResponseBody(added);
     },
   }),
   {
@@ -98,7 +98,7 @@ export const controlOperations: readonly ApiOperation[] = [
     path: '/_emulator/faults',
     id: 'clearFaults',
     summary: 'Takes all faults away',
-    answers: { 204: { description: 'There is none' } },
+    responses: { 204: { description: 'There is none' } },
     async handle({ faults }, _request, reply) {
       await faults.clear();
       reply.code(204);
@@ -110,9 +110,9 @@ export const controlOperations: readonly ApiOperation[] = [
     id: 'removeFault',
     summary: 'Takes a fault away',
     params: v.strictObject({ id: v.string() }),
-    answers: {
+    responses: {
       204: { description: 'It is gone' },
-      404: { description: 'There is none with this id', body: NotFound },
+      404: { description: 'There is none with this id', body: NotFoundBody },
     },
     async handle({ faults }, request, reply) {
       const isRemoved = await faults.remove(pathParameter(request, 'id') ?? '');
@@ -122,4 +122,5 @@ export const controlOperations: readonly ApiOperation[] = [
   },
 ];
 
-const ENDLESS = 'seconds: found none; allowed is a number above 0, because this API goes down with the base origin';
+const BASE_ORIGIN_NEEDS_SECONDS =
+  'seconds: found none; allowed is a number above 0, because this API goes down with the base origin';

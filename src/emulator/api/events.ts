@@ -1,15 +1,15 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import * as v from 'valibot';
-import type { Portal } from '../portal.ts';
+import type { EmulatedPortal } from '../portal.ts';
 import type { ApiOperation, EventTimers } from './operation.ts';
 
 const EVENT_STREAM = 'text/event-stream; charset=utf-8';
 
 /** Milliseconds between signs of life, so that neither side takes a quiet connection for a dead one. */
-const HEARTBEAT_INTERVAL = 15_000;
+const HEARTBEAT_INTERVAL_MS = 15_000;
 
 /** Bytes that wait for a listener; one that reads more slowly than this is cut off. */
-const MAX_BACKLOG = 1_000_000;
+const MAX_BACKLOG_BYTES = 1_000_000;
 
 /** What happens in the emulator, as it happens. */
 export const eventsOperation: ApiOperation = {
@@ -17,7 +17,7 @@ export const eventsOperation: ApiOperation = {
   path: '/_emulator/events',
   id: 'followEvents',
   summary: 'What happens, as it happens: `request` with an entry of the log, `change` with what to look at again',
-  answers: {
+  responses: {
     200: { description: 'Until either side closes', body: 'text/event-stream' },
     429: { description: 'Too many listeners', body: v.strictObject({ error: v.literal('too_many_listeners') }) },
   },
@@ -30,7 +30,7 @@ export const eventsOperation: ApiOperation = {
  * - `change` `{"what": "settings" | "faults" | "clock" | "logins" | "grants" | "requests"}`: look again.
  */
 export function sendEvents(
-  portal: Pick<Portal, 'changes' | 'now'>,
+  portal: Pick<EmulatedPortal, 'changes' | 'now'>,
   timers: EventTimers,
   request: FastifyRequest,
   reply: FastifyReply,
@@ -40,11 +40,11 @@ export function sendEvents(
     return undefined;
   }
   const { raw } = reply;
-  const end = portal.changes.listen(({ event, data }) => {
+  const end = portal.changes.subscribe(({ event, data }) => {
     if (raw.destroyed) return;
     const id = 'number' in data ? `id: ${data.number}\n` : '';
     raw.write(`event: ${event}\n${id}data: ${JSON.stringify(data)}\n\n`);
-    if (raw.writableLength > MAX_BACKLOG) raw.destroy();
+    if (raw.writableLength > MAX_BACKLOG_BYTES) raw.destroy();
   });
   if (end === null) {
     reply.code(429);
@@ -60,7 +60,7 @@ export function sendEvents(
   raw.write(': the emulator’s events\n\n');
   let cancel = beat();
   function beat() {
-    return timers.after(HEARTBEAT_INTERVAL, () => {
+    return timers.after(HEARTBEAT_INTERVAL_MS, () => {
       raw.write(': alive\n\n');
       cancel = beat();
     });

@@ -1,4 +1,4 @@
-import { BoundedMap } from '../memory/bounded.ts';
+import { BoundedMap } from '../memory/bounded-collections.ts';
 
 /** What the audit of clients counts: things that a good client of the portal never does. */
 export interface Observations {
@@ -11,13 +11,13 @@ export interface Observations {
 }
 
 /** Grants, codes and clients that something was noted of. */
-const MAX_NOTES = 10_000;
+const MAX_RECORDS = 10_000;
 
 /** A refresh before this part of the token's lifetime had passed came far too early. */
-const EARLY_SHARE = 0.5;
+const MIN_REFRESH_AGE_RATIO = 0.5;
 
 /** What one client did wrong with one grant. Counts. */
-export interface GrantNotes {
+export interface GrantAuditRecord {
   readonly client: string;
   readonly grant: string;
   /** A refresh token came that had come before. */
@@ -32,17 +32,17 @@ export interface GrantNotes {
   codeRepeated: number;
 }
 
-const NOTHING = { reused: 0, overlapping: 0, early: 0, earliest: null, codeRepeated: 0 };
+const ZERO_COUNTS = { reused: 0, overlapping: 0, early: 0, earliest: null, codeRepeated: 0 };
 
 /** How a client tried to authenticate. */
-export const AUTHENTICATION_WAYS = ['form', 'authorization header', 'none'] as const;
-export type AuthenticationWay = (typeof AUTHENTICATION_WAYS)[number];
+export const CLIENT_AUTHENTICATION_METHODS = ['form', 'authorization header', 'none'] as const;
+export type ClientAuthenticationMethod = (typeof CLIENT_AUTHENTICATION_METHODS)[number];
 
 /** Failed client authentications of one kind. */
-export interface AuthenticationNotes {
+export interface FailedAuthenticationRecord {
   /** The registered client that was named, or null. */
   readonly client: string | null;
-  readonly way: AuthenticationWay;
+  readonly way: ClientAuthenticationMethod;
   count: number;
 }
 
@@ -51,22 +51,22 @@ export interface AuthenticationNotes {
  * outlives the process where there is a state file: a test that stops the portal asks for it afterwards.
  */
 export class ClientAudit {
-  readonly #grants = new BoundedMap<GrantNotes>(MAX_NOTES);
-  readonly #authentications = new BoundedMap<AuthenticationNotes>(MAX_NOTES);
+  readonly #grants = new BoundedMap<GrantAuditRecord>(MAX_RECORDS);
+  readonly #failedAuthentications = new BoundedMap<FailedAuthenticationRecord>(MAX_RECORDS);
 
   /** @param kept what was noted before */
   constructor(kept: {
-    readonly notes?: readonly GrantNotes[];
-    readonly authentications?: readonly AuthenticationNotes[];
+    readonly notes?: readonly GrantAuditRecord[];
+    readonly authentications?: readonly FailedAuthenticationRecord[];
   }) {
     for (const one of kept.notes ?? []) this.#grants.set(one.grant, one);
-    for (const one of kept.authentications ?? []) this.#authentications.set(authenticationKey(one), one);
+    for (const one of kept.authentications ?? []) this.#failedAuthentications.set(failedAuthenticationKey(one), one);
   }
 
   /** The counts over all grants. */
   get observations(): Observations {
     const all = this.#grants.values();
-    const sum = (count: (notes: GrantNotes) => number) => all.reduce((total, notes) => total + count(notes), 0);
+    const sum = (count: (notes: GrantAuditRecord) => number) => all.reduce((total, notes) => total + count(notes), 0);
     return {
       refreshTokensRepeated: sum(({ reused }) => reused),
       codesRepeated: sum(({ codeRepeated }) => codeRepeated),
@@ -75,8 +75,8 @@ export class ClientAudit {
   }
 
   /** A client has done one of these with a grant. */
-  count(what: 'reused' | 'codeRepeated' | 'overlapping', grant: Subject): void {
-    this.#note(grant, (notes) => {
+  recordMisuse(what: 'reused' | 'codeRepeated' | 'overlapping', grant: GrantReference): void {
+    this.#updateRecord(grant, (notes) => {
       notes[what] += 1;
     });
   }
@@ -86,48 +86,48 @@ export class ClientAudit {
    * @param age of the tokens, in seconds
    * @param lifetime of the access token, in seconds
    */
-  refreshed(grant: Subject, age: number, lifetime: number): void {
-    if (age >= EARLY_SHARE * lifetime) return;
-    this.#note(grant, (notes) => {
+  recordRefresh(grant: GrantReference, age: number, lifetime: number): void {
+    if (age >= MIN_REFRESH_AGE_RATIO * lifetime) return;
+    this.#updateRecord(grant, (notes) => {
       notes.early += 1;
       notes.earliest = Math.min(notes.earliest ?? age, age);
     });
   }
 
-  authenticationFailed(client: string | null, way: AuthenticationWay): void {
-    const key = authenticationKey({ client, way });
-    const notes = this.#authentications.get(key) ?? { client, way, count: 0 };
+  recordFailedAuthentication(client: string | null, way: ClientAuthenticationMethod): void {
+    const key = failedAuthenticationKey({ client, way });
+    const notes = this.#failedAuthentications.get(key) ?? { client, way, count: 0 };
     notes.count += 1;
-    this.#authentications.set(key, notes);
+    this.#failedAuthentications.set(key, notes);
   }
 
-  grants(): GrantNotes[] {
+  grants(): GrantAuditRecord[] {
     return this.#grants.values();
   }
 
-  authentications(): AuthenticationNotes[] {
-    return this.#authentications.values();
+  failedAuthentications(): FailedAuthenticationRecord[] {
+    return this.#failedAuthentications.values();
   }
 
   /** Forgets everything. */
   clear(): void {
     this.#grants.clear();
-    this.#authentications.clear();
+    this.#failedAuthentications.clear();
   }
 
-  #note({ id, clientId }: Subject, change: (notes: GrantNotes) => void): void {
-    const notes = this.#grants.get(id) ?? { client: clientId, grant: id, ...NOTHING };
+  #updateRecord({ id, clientId }: GrantReference, change: (notes: GrantAuditRecord) => void): void {
+    const notes = this.#grants.get(id) ?? { client: clientId, grant: id, ...ZERO_COUNTS };
     change(notes);
     this.#grants.set(id, notes);
   }
 }
 
-function authenticationKey({ client, way }: Pick<AuthenticationNotes, 'client' | 'way'>): string {
+function failedAuthenticationKey({ client, way }: Pick<FailedAuthenticationRecord, 'client' | 'way'>): string {
   return `${way} ${client}`;
 }
 
 /** The grant that something is noted of. */
-interface Subject {
+interface GrantReference {
   readonly id: string;
   readonly clientId: string;
 }

@@ -1,7 +1,7 @@
 import * as v from 'valibot';
-import type { HelperRun } from '../oauth/helper-runs.ts';
-import type { Portal } from '../portal.ts';
-import { AUTHENTICATION_WAYS, type GrantNotes } from './client-audit.ts';
+import type { HelperFlow } from '../oauth/helper-flows.ts';
+import type { EmulatedPortal } from '../portal.ts';
+import { CLIENT_AUTHENTICATION_METHODS, type GrantAuditRecord } from './client-audit.ts';
 
 /** One thing that happened to one grant, and how often. */
 const GrantFinding = v.strictObject({
@@ -26,14 +26,14 @@ export type EarlyRefreshes = Readonly<v.InferOutput<typeof EarlyRefreshes>>;
 const FailedAuthentications = v.strictObject({
   /** The registered client that was named, or null where none was. */
   client: v.nullable(v.string()),
-  way: v.picklist(AUTHENTICATION_WAYS),
+  way: v.picklist(CLIENT_AUTHENTICATION_METHODS),
   count: v.number(),
   message: v.string(),
 });
 export type FailedAuthentications = Readonly<v.InferOutput<typeof FailedAuthentications>>;
 
 /** Null while there was one poll only. */
-const interval = () => v.pipe(v.nullable(v.number()), v.description('Seconds'));
+const intervalSchema = () => v.pipe(v.nullable(v.number()), v.description('Seconds'));
 
 /** How a client polled for one code. */
 export const PollFindings = v.strictObject({
@@ -41,9 +41,9 @@ export const PollFindings = v.strictObject({
   state: v.pipe(v.string(), v.description('The id of the state')),
   /** Polls (of the newest 1000). */
   count: v.number(),
-  shortestInterval: interval(),
-  medianInterval: interval(),
-  longestInterval: interval(),
+  shortestInterval: intervalSchema(),
+  medianInterval: intervalSchema(),
+  longestInterval: intervalSchema(),
   afterCode: v.pipe(v.number(), v.description('Polls after the one that brought the code')),
   message: v.string(),
 });
@@ -67,45 +67,45 @@ export type Findings = Readonly<v.InferOutput<typeof Findings>>;
 const MAX_RUNS = 1_000;
 
 /** What clients did so far. */
-export function findings({ audit, runs }: Portal): Findings {
+export function collectFindings({ audit, helperFlows: runs }: EmulatedPortal): Findings {
   const grants = audit.grants();
   return {
-    reusedRefreshTokens: counted(
+    reusedRefreshTokens: grantFindings(
       grants,
       (notes) => notes.reused,
       (times) => `A refresh token that had been used came again, ${times}: many portals then revoke the grant.`,
     ),
-    repeatedCodes: counted(
+    repeatedCodes: grantFindings(
       grants,
       (notes) => notes.codeRepeated,
       (times) => `A code that had been exchanged came again, ${times}, and the grant it gave was revoked.`,
     ),
-    overlappingRefreshes: counted(
+    overlappingRefreshes: grantFindings(
       grants,
       (notes) => notes.overlapping,
       (times) => `A refresh began before another one of the same grant was answered, ${times}.`,
     ),
     earlyRefreshes: grants.flatMap(({ client, grant, early, earliest }) => {
       if (earliest === null) return [];
-      const message = `Tokens were refreshed before half of their lifetime had passed, ${often(early)}; the earliest time after ${earliest} s.`;
+      const message = `Tokens were refreshed before half of their lifetime had passed, ${formatTimes(early)}; the earliest time after ${earliest} s.`;
       return [{ client, grant, count: early, earliest, message }];
     }),
-    failedAuthentications: audit.authentications().map(({ client, way, count }) => ({
+    failedAuthentications: audit.failedAuthentications().map(({ client, way, count }) => ({
       client,
       way,
       count,
-      message: `Client authentication failed (${client ?? 'no registered client'}; credentials: ${way}), ${often(count)}.`,
+      message: `Client authentication failed (${client ?? 'no registered client'}; credentials: ${way}), ${formatTimes(count)}.`,
     })),
     polls: runs
       .all()
       .slice(-MAX_RUNS)
-      .flatMap((run) => polled(run) ?? []),
+      .flatMap((run) => pollFindings(run) ?? []),
   };
 }
 
-function counted(
-  grants: readonly GrantNotes[],
-  count: (notes: GrantNotes) => number,
+function grantFindings(
+  grants: readonly GrantAuditRecord[],
+  count: (notes: GrantAuditRecord) => number,
   sentence: (times: string) => string,
 ): GrantFinding[] {
   return grants
@@ -114,11 +114,11 @@ function counted(
       client: notes.client,
       grant: notes.grant,
       count: count(notes),
-      message: sentence(often(count(notes))),
+      message: sentence(formatTimes(count(notes))),
     }));
 }
 
-function polled({ state, polls }: HelperRun): PollFindings | null {
+function pollFindings({ state, polls }: HelperFlow): PollFindings | null {
   const all = polls.values();
   if (all.length === 0) return null;
   const intervals = all.slice(1).map((poll, index) => (poll.at - (all[index]?.at ?? 0)) / 1000);
@@ -135,10 +135,10 @@ function polled({ state, polls }: HelperRun): PollFindings | null {
     medianInterval: median ?? null,
     longestInterval: longest ?? null,
     afterCode,
-    message: `The code_url was polled ${often(all.length)}${every}; ${afterCode === 0 ? 'not once' : often(afterCode)} after it gave the code. The specification asks for 5 to 10 s.`,
+    message: `The code_url was polled ${formatTimes(all.length)}${every}; ${afterCode === 0 ? 'not once' : formatTimes(afterCode)} after it gave the code. The specification asks for 5 to 10 s.`,
   };
 }
 
-function often(count: number): string {
+function formatTimes(count: number): string {
   return count === 1 ? 'once' : `${count} times`;
 }

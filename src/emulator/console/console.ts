@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { stripTypeScriptTypes } from 'node:module';
 import { extname, join } from 'node:path';
 import * as v from 'valibot';
-import { type ApiOperation, NotFound } from '../api/operation.ts';
+import { type ApiOperation, NotFoundBody } from '../api/operation.ts';
 import { consolePage } from './page.ts';
 import { STYLE } from './style.ts';
 
@@ -16,7 +16,7 @@ export const consoleOperations: readonly ApiOperation[] = [
     path: '/_emulator/',
     id: 'console',
     summary: 'The console page',
-    answers: { 200: { description: 'For people', body: 'text/html' } },
+    responses: { 200: { description: 'For people', body: 'text/html' } },
     handle({ portal }, _request, reply) {
       reply.headers(PAGE_HEADERS).type('text/html; charset=utf-8');
       return consolePage(portal, `/_emulator/console/${mainModule}`);
@@ -27,7 +27,7 @@ export const consoleOperations: readonly ApiOperation[] = [
     path: '/_emulator/console.css',
     id: 'consoleStyle',
     summary: "The console page's style",
-    answers: { 200: { description: 'For browsers', body: 'text/css' } },
+    responses: { 200: { description: 'For browsers', body: 'text/css' } },
     handle(_api, _request, reply) {
       reply.type('text/css; charset=utf-8');
       return STYLE;
@@ -39,9 +39,9 @@ export const consoleOperations: readonly ApiOperation[] = [
     id: 'consoleModule',
     summary: "One of the console page's modules",
     params: v.strictObject({ file: v.string() }),
-    answers: {
+    responses: {
       200: { description: 'For browsers', body: 'text/javascript' },
-      404: { description: 'There is no such module', body: NotFound },
+      404: { description: 'There is no such module', body: NotFoundBody },
     },
     async handle(_api, { url }, reply) {
       const script = await browserModule(url.slice(url.lastIndexOf('/') + 1));
@@ -52,7 +52,7 @@ export const consoleOperations: readonly ApiOperation[] = [
 ];
 
 /** Everything the page loads comes from its own origin, and nothing it shows can become markup (trusted types). */
-const POLICY = [
+const CONTENT_SECURITY_POLICY = [
   "default-src 'none'",
   "script-src 'self'",
   "style-src 'self'",
@@ -66,27 +66,27 @@ const POLICY = [
 ].join('; ');
 
 const PAGE_HEADERS = {
-  'content-security-policy': POLICY,
+  'content-security-policy': CONTENT_SECURITY_POLICY,
   'referrer-policy': 'no-referrer',
   'x-frame-options': 'DENY',
   'cross-origin-opener-policy': 'same-origin',
 };
 
 /** `.ts` when the emulator runs from its sources, `.js` when it was built. */
-const EXTENSION = extname(import.meta.filename);
+const MODULE_EXTENSION = extname(import.meta.filename);
 
 /** The file that the page starts with. */
-const mainModule = `main${EXTENSION}`;
+const mainModule = `main${MODULE_EXTENSION}`;
 
 /**
  * One of the page's modules as JavaScript, by its file name; from the sources its types are stripped.
  * @returns null where there is none of that name
  */
 async function browserModule(file: string): Promise<string | null> {
-  if (!/^[a-z-]+\.[jt]s$/.test(file) || extname(file) !== EXTENSION) return null;
+  if (!/^[a-z-]+\.[jt]s$/.test(file) || extname(file) !== MODULE_EXTENSION) return null;
   try {
     const text = await readFile(join(import.meta.dirname, 'browser', file), 'utf8');
-    return EXTENSION === '.ts' ? stripTypeScriptTypes(text) : text;
+    return MODULE_EXTENSION === '.ts' ? stripTypeScriptTypes(text) : text;
   } catch (error) {
     if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return null;
     throw error;

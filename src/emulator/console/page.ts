@@ -1,14 +1,14 @@
 import { html } from 'ghtml';
-import { COMMON_MEMBERS, FAULT_KINDS } from '../faults/kinds.ts';
-import type { FaultField } from '../faults/members.ts';
+import type { FaultField } from '../faults/fault-members.ts';
+import { COMMON_FAULT_MEMBERS, FAULT_KINDS } from '../faults/kinds.ts';
 import { snakeCase } from '../http/json-body.ts';
 import { ENDPOINTS } from '../http/logged-request.ts';
 import { STATUS_CODES } from '../http/routes.ts';
-import type { Portal } from '../portal.ts';
-import { SETTINGS, type Setting } from '../settings/settings.ts';
+import type { EmulatedPortal } from '../portal.ts';
+import { SETTINGS, type SettingDefinition } from '../settings/settings.ts';
 
 /** A setting as the page asks for it. */
-export interface SettingControl extends Setting<unknown> {
+export interface SettingControl extends SettingDefinition<unknown> {
   /** Its member in the API. */
   readonly name: string;
 }
@@ -18,13 +18,13 @@ export interface FaultControl {
   /** Its `kind` in the API. */
   readonly name: string;
   readonly label: string;
-  readonly strikes: keyof typeof COMMON_MEMBERS;
+  readonly strikes: keyof typeof COMMON_FAULT_MEMBERS;
   /** The fields, by their members in the API. */
   readonly fields: readonly (FaultField & { readonly name: string })[];
 }
 
 /** What the page's script knows from the start, as JSON in the body's `data-portal`. */
-export interface ConsoleStart {
+export interface ConsoleData {
   /** Names of the users who can log in. */
   readonly users: readonly string[];
   readonly clients: readonly { readonly id: string; readonly name: string }[];
@@ -39,11 +39,11 @@ export interface ConsoleStart {
  * The console page. Its sections are hidden until the script has something for them.
  * @param script the address of its main module
  */
-export function consolePage(portal: Portal, script: string): string {
+export function consolePage(portal: EmulatedPortal, script: string): string {
   const clients = [...portal.settings.clients.values()].map(({ id, name }) => ({ id, name }));
   const settings = Object.entries(SETTINGS).map(([name, declared]) => ({ ...declared, name: snakeCase(name) }));
   const users = [...portal.settings.users.keys()];
-  const start: ConsoleStart = {
+  const start: ConsoleData = {
     users,
     clients,
     settings,
@@ -99,7 +99,7 @@ started with. Ports and clients stay.</p>
 }
 
 const FAULT_CONTROLS: readonly FaultControl[] = Object.entries(FAULT_KINDS).map(([name, { label, strikes, own }]) => {
-  const members = Object.entries({ ...COMMON_MEMBERS[strikes], ...own });
+  const members = Object.entries({ ...COMMON_FAULT_MEMBERS[strikes], ...own });
   const fields = members.flatMap(([member, { field }]) =>
     field === null ? [] : [{ name: snakeCase(member), ...field }],
   );
@@ -142,7 +142,7 @@ const CLOCK = `<p><time class="now"></time> <span class="quiet" id="offset"></sp
 <button>Advance</button>
 </form>`;
 
-function addresses(portal: Portal, { users, clients }: ConsoleStart): string {
+function addresses(portal: EmulatedPortal, { users, clients }: ConsoleData): string {
   const { base, frontend } = portal.origins();
   const ids = clients.map(({ id, name }) => [name === id ? 'client_id' : `client_id of ${name}`, id] as const);
   const rows = [['base_url', base], ['frontend_url', frontend], ...ids, ['users', users.join(', ')]] as const;

@@ -1,9 +1,9 @@
 import type { FastifyInstance } from 'fastify';
-import { received } from '../http/received.ts';
-import { notFound, serve } from '../http/routes.ts';
-import type { HelperRun } from '../oauth/helper-runs.ts';
-import { type Arrival, arrive } from '../oauth/login.ts';
-import type { Portal } from '../portal.ts';
+import { requestContext } from '../http/request-context.ts';
+import { addRoute, sendNotFound } from '../http/routes.ts';
+import type { HelperFlow } from '../oauth/helper-flows.ts';
+import { type CodeSetOutcome, handleCodeSet } from '../oauth/login.ts';
+import type { EmulatedPortal } from '../portal.ts';
 import type { Client } from '../settings/effective-settings.ts';
 import { codePage, messagePage, sendPage } from './pages.ts';
 
@@ -15,14 +15,17 @@ const MAX_REDIRECT_URL_LENGTH = 2_000;
  * URL, too long or refused by `refuseRedirectUrls`, or any redirect_url where the client's option says `refuse`.
  */
 export function serveConfig(app: FastifyInstance): void {
-  serve(app, '/external/oauth2helper/config/:client_id', 'config', {
+  addRoute(app, '/external/oauth2helper/config/:client_id', 'config', {
     async POST(request, reply) {
-      const { portal, clientInPath, query } = received(request);
+      const { portal, pathClientId: clientInPath, query } = requestContext(request);
       const client = portal.settings.clients.get(clientInPath ?? '');
-      if (client === undefined) return notFound(reply);
+      if (client === undefined) return sendNotFound(reply);
       const wanted = query?.get('redirect_url');
-      const redirectUrl = wanted === undefined ? null : webAddress(wanted);
-      if (query === null || (wanted !== undefined && (redirectUrl === null || refuses(portal, client, wanted)))) {
+      const redirectUrl = wanted === undefined ? null : normalizedWebUrl(wanted);
+      if (
+        query === null ||
+        (wanted !== undefined && (redirectUrl === null || isRedirectUrlRejected(portal, client, wanted)))
+      ) {
         return reply.code(400).send({ error: 'invalid_request', error_description: 'redirect_url is not accepted' });
       }
       const state = await portal.states.issue(client.id, redirectUrl, portal.settings.stateLifetime);
@@ -37,14 +40,14 @@ export function serveConfig(app: FastifyInstance): void {
   });
 }
 
-function refuses(portal: Portal, client: Client, redirectUrl: string): boolean {
+function isRedirectUrlRejected(portal: EmulatedPortal, client: Client, redirectUrl: string): boolean {
   if (client.redirectUrl === 'refuse' || redirectUrl.length > MAX_REDIRECT_URL_LENGTH) return true;
   const pattern = portal.settings.refuseRedirectUrls;
   return pattern !== null && new RegExp(pattern, 'u').test(redirectUrl);
 }
 
 /** The address in the form that goes into a Location header, or null where it is not an http(s) URL. */
-function webAddress(text: string): string | null {
+function normalizedWebUrl(text: string): string | null {
   const url = URL.canParse(text) ? new URL(text) : null;
   return url !== null && (url.protocol === 'http:' || url.protocol === 'https:') ? url.href : null;
 }
@@ -55,47 +58,50 @@ function webAddress(text: string): string | null {
  * the exchange is not known, so that is an option.
  */
 export function serveCodeGet(app: FastifyInstance): void {
-  serve(app, '/external/oauth2helper/code/get/:client_id', 'code/get', {
+  addRoute(app, '/external/oauth2helper/code/get/:client_id', 'code/get', {
     async GET(request, reply) {
-      const { portal, clientInPath, query } = received(request);
+      const { portal, pathClientId: clientInPath, query } = requestContext(request);
       const client = portal.settings.clients.get(clientInPath ?? '');
       const state = query?.get('state');
-      if (client === undefined || state === undefined) return notFound(reply);
-      const checked = await portal.states.check(state, client.id);
-      if (checked.kind !== 'good') return notFound(reply);
-      const run = portal.runs.of(checked.state);
-      const code = codeOf(portal, run);
+      if (client === undefined || state === undefined) return sendNotFound(reply);
+      const checked = await portal.states.validate(state, client.id);
+      if (checked.kind !== 'good') return sendNotFound(reply);
+      const run = portal.helperFlows.getOrCreate(checked.state);
+      const code = servedCode(portal, run);
       run.polls.push({ at: portal.now(), status: code === null ? 404 : 200 });
-      return code === null ? notFound(reply) : reply.send({ code });
+      return code === null ? sendNotFound(reply) : reply.send({ code });
     },
   });
 }
 
-function codeOf(portal: Portal, run: HelperRun): string | null {
+function servedCode(portal: EmulatedPortal, run: HelperFlow): string | null {
   const code = run.code === null ? undefined : portal.codes.find(run.code);
-  if (code === undefined || !portal.codes.lives(code, portal.settings.codeLifetime)) return null;
+  if (code === undefined || !portal.codes.isUnexpired(code, portal.settings.codeLifetime)) return null;
   return code.grantId === null || portal.settings.codeUrlAfterExchange === 'served' ? code.value : null;
 }
 
 /** Specification, endpoint 6: brings the code from the authorization page to the helper and on to the client. */
 export function serveCodeSet(app: FastifyInstance): void {
-  serve(app, '/external/oauth2helper/code/set/:client_id', 'code/set', {
+  addRoute(app, '/external/oauth2helper/code/set/:client_id', 'code/set', {
     async GET(request, reply) {
-      const { portal, clientInPath, query } = received(request);
+      const { portal, pathClientId: clientInPath, query } = requestContext(request);
       const client = portal.settings.clients.get(clientInPath ?? '');
-      if (client === undefined) return sendPage(reply, 404, messagePage(...INVALID));
-      const arrival = await arrive(portal, client, query);
+      if (client === undefined) return sendPage(reply, 404, messagePage(...INVALID_ADDRESS_PAGE));
+      const arrival = await handleCodeSet(portal, client, query);
       if (arrival.kind === 'redirect') return reply.redirect(arrival.location, 302);
       if (arrival.kind === 'show') return sendPage(reply, 200, codePage(client.name, arrival.code));
-      const [status, title, text] = message(arrival.kind, client);
+      const [status, title, text] = outcomePage(arrival.kind, client);
       return sendPage(reply, status, messagePage(title, text));
     },
   });
 }
 
-const INVALID = ['This address is not valid', 'Start again from your device or application.'] as const;
+const INVALID_ADDRESS_PAGE = ['This address is not valid', 'Start again from your device or application.'] as const;
 
-function message(kind: Exclude<Arrival['kind'], 'redirect' | 'show'>, client: Client): [number, string, string] {
+function outcomePage(
+  kind: Exclude<CodeSetOutcome['kind'], 'redirect' | 'show'>,
+  client: Client,
+): [number, string, string] {
   switch (kind) {
     case 'delivered':
       return [200, 'Done', `${client.name} now gets its access. You can close this page.`];
@@ -104,6 +110,6 @@ function message(kind: Exclude<Arrival['kind'], 'redirect' | 'show'>, client: Cl
     case 'expired':
       return [400, 'Too late', 'This login has expired. Start again from your device or application.'];
     case 'invalid':
-      return [400, ...INVALID];
+      return [400, ...INVALID_ADDRESS_PAGE];
   }
 }

@@ -36,7 +36,7 @@ export function sendPage(reply: FastifyReply, status: number, page: string, form
     'img-src data:',
     "base-uri 'none'",
     "frame-ancestors 'none'",
-    `form-action ${formTargets.length === 0 ? "'none'" : ["'self'", ...formTargets.map(source)].join(' ')}`,
+    `form-action ${formTargets.length === 0 ? "'none'" : ["'self'", ...formTargets.map(cspSource)].join(' ')}`,
   ];
   return reply
     .code(status)
@@ -48,7 +48,7 @@ export function sendPage(reply: FastifyReply, status: number, page: string, form
 }
 
 /** A CSP source for an address: its origin, or its scheme where CSP can't write the host (IPv6). */
-function source(address: string): string {
+function cspSource(address: string): string {
   const url = new URL(address);
   return /^[a-z0-9.-]+$/.test(url.hostname) ? url.origin : url.protocol;
 }

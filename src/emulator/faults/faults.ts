@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto';
 import type { Socket } from 'node:net';
 import type { Endpoint } from '../http/logged-request.ts';
-import { FaultError } from './body.ts';
+import { FaultError } from './fault-body.ts';
 import type { FaultOptions, FaultView, RequestFault, TlsFault } from './kinds.ts';
 import type { OriginListener } from './origin-listener.ts';
 
 /** What of a request decides whether a fault is for it. */
-export interface Target {
+export interface RequestAttributes {
   readonly endpoint: Endpoint;
   readonly client: string | null;
   readonly grantType: string | null;
@@ -20,7 +20,7 @@ export interface FaultMatch {
 
 type Listeners = Readonly<Record<'base' | 'frontend', OriginListener>>;
 
-interface Entry {
+interface FaultEntry {
   readonly number: number;
   readonly fault: FaultOptions;
   /** Requests or connections that it was for. */
@@ -40,18 +40,18 @@ export class Faults {
   readonly #seed: number;
   readonly #clients: ReadonlyMap<string, unknown>;
   readonly #listeners: Listeners;
-  readonly #changed: () => void;
-  #entries: Entry[] = [];
-  #last = 0;
+  readonly #onChange: () => void;
+  #entries: FaultEntry[] = [];
+  #lastNumber = 0;
 
-  /** @param changed called when the faults or what became of them are no longer as they were */
-  constructor(seed: number, clients: ReadonlyMap<string, unknown>, listeners: Listeners, changed: () => void) {
+  /** @param onChange called when the faults or what became of them are no longer as they were */
+  constructor(seed: number, clients: ReadonlyMap<string, unknown>, listeners: Listeners, onChange: () => void) {
     this.#seed = seed;
     this.#clients = clients;
     this.#listeners = listeners;
-    this.#changed = changed;
+    this.#onChange = onChange;
     for (const [origin, listener] of Object.entries(listeners))
-      listener.faults = { strike: () => this.#strikeTls(origin) };
+      listener.faults = { strike: () => this.#matchTls(origin) };
   }
 
   /**
@@ -60,26 +60,26 @@ export class Faults {
    * @throws FaultError
    */
   add(fault: FaultOptions, spared?: Socket): FaultView {
-    this.#refuse(fault);
-    this.#makeRoom();
-    this.#last += 1;
+    this.#rejectUnsupported(fault);
+    this.#evictSpent();
+    this.#lastNumber += 1;
     const down = fault.kind === 'origin_down';
     const left = down ? 1 : (fault.times ?? null);
-    const entry = { number: this.#last, fault, met: 0, hits: down ? 1 : 0, left };
+    const entry = { number: this.#lastNumber, fault, met: 0, hits: down ? 1 : 0, left };
     this.#entries.push(entry);
     if (down) {
-      this.#listeners[fault.origin].down(fault.seconds ?? null, spared, () => {
+      this.#listeners[fault.origin].takeDown(fault.seconds ?? null, spared, () => {
         entry.left = 0;
-        this.#changed();
+        this.#onChange();
       });
     }
-    this.#changed();
-    return view(entry);
+    this.#onChange();
+    return toFaultView(entry);
   }
 
   /** All faults, spent ones too, the oldest first. */
   all(): FaultView[] {
-    return this.#entries.map(view);
+    return this.#entries.map(toFaultView);
   }
 
   /** Takes a fault away. @returns false where there is none with this id */
@@ -87,8 +87,8 @@ export class Faults {
     const entry = this.#entries.find(({ number }) => String(number) === id);
     if (entry === undefined) return false;
     this.#entries = this.#entries.filter((one) => one !== entry);
-    this.#changed();
-    if (entry.fault.kind === 'origin_down' && entry.left === 1) await this.#listeners[entry.fault.origin].up();
+    this.#onChange();
+    if (entry.fault.kind === 'origin_down' && entry.left === 1) await this.#listeners[entry.fault.origin].bringUp();
     return true;
   }
 
@@ -100,51 +100,51 @@ export class Faults {
   /** Takes all faults away and starts numbers and chance again, as if the emulator had just been started. */
   async reset(): Promise<void> {
     await this.clear();
-    this.#last = 0;
+    this.#lastNumber = 0;
   }
 
   /** Whether there are no faults at all: the case that has to cost nothing. */
-  get none(): boolean {
+  get isEmpty(): boolean {
     return this.#entries.length === 0;
   }
 
   /** The fault that strikes this request, or null. Faults behind the one that strikes do not meet the request. */
-  strike(target: Target): FaultMatch | null {
+  match(target: RequestAttributes): FaultMatch | null {
     for (const entry of this.#entries) {
       const { fault } = entry;
-      if (fault.kind === 'tls_failure' || fault.kind === 'origin_down' || !isFor(fault, target)) continue;
-      if (this.#strikes(entry, fault)) return { id: String(entry.number), fault };
+      if (fault.kind === 'tls_failure' || fault.kind === 'origin_down' || !appliesTo(fault, target)) continue;
+      if (this.#tryApply(entry, fault)) return { id: String(entry.number), fault };
     }
     return null;
   }
 
-  #strikeTls(origin: string): TlsFault | null {
+  #matchTls(origin: string): TlsFault | null {
     for (const entry of this.#entries) {
       const { fault } = entry;
-      if (fault.kind === 'tls_failure' && fault.origin === origin && this.#strikes(entry, fault)) return fault;
+      if (fault.kind === 'tls_failure' && fault.origin === origin && this.#tryApply(entry, fault)) return fault;
     }
     return null;
   }
 
-  #strikes(entry: Entry, { every = 1, probability = 1 }: RequestFault | TlsFault): boolean {
+  #tryApply(entry: FaultEntry, { every = 1, probability = 1 }: RequestFault | TlsFault): boolean {
     if (entry.left === 0) return false;
     entry.met += 1;
-    if (entry.met % every !== 0 || this.#chance(entry) >= probability) return false;
+    if (entry.met % every !== 0 || this.#drawRandom(entry) >= probability) return false;
     entry.hits += 1;
     if (entry.left !== null) entry.left -= 1;
-    this.#changed();
+    this.#onChange();
     return true;
   }
 
   /** From 0 (included) to 1 (excluded). */
-  #chance({ number, met }: Entry): number {
+  #drawRandom({ number, met }: FaultEntry): number {
     const drawn = createHash('sha256').update(`${this.#seed} ${number} ${met}`).digest();
     return drawn.readUInt32BE() / 2 ** 32;
   }
 
-  #refuse(fault: FaultOptions): void {
+  #rejectUnsupported(fault: FaultOptions): void {
     if (fault.kind === 'origin_down' || fault.kind === 'tls_failure') {
-      const problem = this.#listeners[fault.origin].refusal(fault.kind);
+      const problem = this.#listeners[fault.origin].unsupportedReason(fault.kind);
       if (problem !== null) throw new FaultError(problem);
       return;
     }
@@ -156,7 +156,7 @@ export class Faults {
     }
   }
 
-  #makeRoom(): void {
+  #evictSpent(): void {
     if (this.#entries.length < MAX_FAULTS) return;
     const spent = this.#entries.findIndex(({ left }) => left === 0);
     if (spent === -1) throw new FaultError(`faults: found ${MAX_FAULTS} in force; allowed are no more`);
@@ -164,12 +164,12 @@ export class Faults {
   }
 }
 
-function isFor(fault: RequestFault, { endpoint, client, grantType }: Target): boolean {
+function appliesTo(fault: RequestFault, { endpoint, client, grantType }: RequestAttributes): boolean {
   if (fault.endpoint !== '*' && fault.endpoint !== endpoint) return false;
   if (fault.client !== undefined && fault.client !== client) return false;
   return fault.grantType === undefined || fault.grantType === grantType;
 }
 
-function view({ number, fault, hits, left }: Entry): FaultView {
+function toFaultView({ number, fault, hits, left }: FaultEntry): FaultView {
   return { id: String(number), ...fault, hits, left };
 }

@@ -3,58 +3,58 @@ import { ENDPOINTS } from '../http/logged-request.ts';
 import {
   choice,
   decimal,
+  type FaultMember,
+  type FaultMembers,
   flag,
   headers,
-  lines,
-  type Member,
-  type Members,
+  integer,
+  type MemberInputs,
+  multilineText,
   nullable,
-  type OptionsOf,
   optional,
   seconds,
   text,
-  whole,
-} from './members.ts';
+} from './fault-members.ts';
 
 /** How often a fault strikes. @param each what it strikes, for people */
-function often(each: 'request' | 'connection') {
+function frequencyMembers(each: 'request' | 'connection') {
   return {
     /** So many strikes, then it is spent; null: until it is removed. Default: 1. */
     times: optional(
-      nullable(whole(1, 1_000_000, { label: 'How often (empty: always)', value: '1', empty: 'null' })),
+      nullable(integer(1, 1_000_000, { label: 'How often (empty: always)', value: '1', empty: 'null' })),
       1,
     ),
     /** Strikes by chance, drawn from the emulator's seed: from 0 to 1. Default: 1. */
     probability: optional(decimal(0, 1, '', { label: 'Chance, from 0 to 1', hint: '1' }), 1),
     /** Strikes only each so-manieth request that it is for. Default: 1. */
-    every: optional(whole(1, 1_000_000, { label: `Only every Nth ${each}`, hint: '1' }), 1),
+    every: optional(integer(1, 1_000_000, { label: `Only every Nth ${each}`, hint: '1' }), 1),
   };
 }
 
 /** The members that faults have in common, by what they strike. */
-export const COMMON_MEMBERS = {
+export const COMMON_FAULT_MEMBERS = {
   /** Of several faults for one request the one that was added first strikes. */
   requests: {
     /** `*`: any, paths of no endpoint included. */
     endpoint: choice(...ENDPOINTS, '*'),
     /** Only requests of this grant type; for the token endpoint alone. */
-    grantType: filter(v.pipe(v.string(), v.minLength(1), v.maxLength(200))),
+    grantType: filterMember(v.pipe(v.string(), v.minLength(1), v.maxLength(200))),
     /** Only requests that name this registered client, authenticated or not. */
-    client: filter(v.string()),
-    ...often('request'),
+    client: filterMember(v.string()),
+    ...frequencyMembers('request'),
   },
   /** Before there is a TLS session; only where the emulator speaks TLS. */
-  connections: { origin: choice('base', 'frontend'), ...often('connection') },
+  connections: { origin: choice('base', 'frontend'), ...frequencyMembers('connection') },
   /** From when the fault is added until it is removed or its time is over. */
   origin: { origin: choice('base', 'frontend') },
 };
 
-function filter(schema: v.GenericSchema<string>): Member<string | undefined> {
+function filterMember(schema: v.GenericSchema<string>): FaultMember<string | undefined> {
   return { schema: v.optional(schema), field: null };
 }
 
 /** A kind of fault: the library's type, the API's body, its description, the console's form and the guide's table follow from it. */
-export interface Kind<Strikes extends keyof typeof COMMON_MEMBERS, Own extends Members> {
+export interface FaultKind<Strikes extends keyof typeof COMMON_FAULT_MEMBERS, Own extends FaultMembers> {
   readonly strikes: Strikes;
   /** What the console calls it. */
   readonly label: string;
@@ -69,16 +69,16 @@ const commit = optional(flag('Do what is asked for first'), false);
 
 /** All kinds of faults, by name. */
 export const FAULT_KINDS = {
-  status: kind('requests', 'answer a status', 'that answer', {
+  status: defineKind('requests', 'answer a status', 'that answer', {
     /** From 200 to 599. */
-    status: whole(200, 599, { label: 'Status', value: '503' }),
+    status: integer(200, 599, { label: 'Status', value: '503' }),
     /** Default: `content-type: application/json`. */
     headers: optional(headers({ label: 'Headers, one a line', hint: 'Retry-After: 30' }), {}),
     /** Default: empty. */
-    body: optional(lines({ label: 'Body', hint: '{"error":"server_error"}' }), ''),
+    body: optional(multilineText({ label: 'Body', hint: '{"error":"server_error"}' }), ''),
     commit,
   }),
-  redirect: kind('requests', 'redirect', 'a redirect, as of a captive portal', {
+  redirect: defineKind('requests', 'redirect', 'a redirect, as of a captive portal', {
     location: text(/^[\x21-\x7e]{1,2000}$/, 'is an address in visible ASCII', {
       label: 'Location',
       value: 'http://127.0.0.1/',
@@ -88,40 +88,40 @@ export const FAULT_KINDS = {
     commit,
   }),
   /** 200 and `application/json`, and the text is a web page: what a captive portal does. */
-  not_json: kind('requests', 'a web page for JSON', '200 with something else than JSON', { commit }),
-  delay: kind('requests', 'answer late', 'the answer, late', {
+  not_json: defineKind('requests', 'a web page for JSON', '200 with something else than JSON', { commit }),
+  delay: defineKind('requests', 'answer late', 'the answer, late', {
     /** Of real time, whatever the emulator's clock says. */
     seconds: seconds({ label: 'Seconds', value: '10' }),
     commit,
   }),
   /** The connection stays open until the client or the emulator closes it. */
-  hang: kind('requests', 'never answer', 'nothing, on an open connection', { commit }),
-  reset_before: kind('requests', 'reset the connection, undone', 'a reset, and nothing was done', {}),
-  commit_then_drop: kind('requests', 'do it, then lose the answer', 'a reset, and everything was done', {}),
-  truncate: kind('requests', 'cut the answer short', 'that much of the answer, then a cut', {
+  hang: defineKind('requests', 'never answer', 'nothing, on an open connection', { commit }),
+  reset_before: defineKind('requests', 'reset the connection, undone', 'a reset, and nothing was done', {}),
+  commit_then_drop: defineKind('requests', 'do it, then lose the answer', 'a reset, and everything was done', {}),
+  truncate: defineKind('requests', 'cut the answer short', 'that much of the answer, then a cut', {
     /** Of the body; `Content-Length` is that of the whole. */
-    bytes: whole(0, 1_000_000, { label: 'Bytes of it', value: '20' }),
+    bytes: integer(0, 1_000_000, { label: 'Bytes of it', value: '20' }),
   }),
-  slow_body: kind('requests', 'answer slowly', 'the answer, in drops', {
-    bytesPerSecond: whole(1, 1_000_000, { label: 'Bytes a second', value: '10' }),
+  slow_body: defineKind('requests', 'answer slowly', 'the answer, in drops', {
+    bytesPerSecond: integer(1, 1_000_000, { label: 'Bytes a second', value: '10' }),
   }),
-  content_type: kind('requests', 'another content type', 'another media type', {
+  content_type: defineKind('requests', 'another content type', 'another media type', {
     contentType: text(/^[\x20-\x7e]{1,200}$/, 'is a media type', { label: 'Content type', value: 'text/plain' }),
   }),
-  oversize: kind('requests', 'a huge answer', 'an answer of that size', {
+  oversize: defineKind('requests', 'a huge answer', 'an answer of that size', {
     /** The right answer is followed by white space. */
-    bytes: whole(1, 10_000_000_000, { label: 'Bytes', value: '10000000' }),
+    bytes: integer(1, 10_000_000_000, { label: 'Bytes', value: '10000000' }),
   }),
-  wrong_date: kind('requests', 'a wrong Date header', 'a `Date` header that is off by so many seconds', {
+  wrong_date: defineKind('requests', 'a wrong Date header', 'a `Date` header that is off by so many seconds', {
     /** Seconds ahead, or behind where negative. */
     offset: decimal(-1e10, 1e10, ' of seconds', { label: 'Seconds ahead', value: '86400' }),
   }),
-  tls_failure: kind('connections', 'fail the TLS handshake', '`garbage` or `close` in place of a TLS handshake', {
+  tls_failure: defineKind('connections', 'fail the TLS handshake', '`garbage` or `close` in place of a TLS handshake', {
     /** What comes in place of the handshake: bytes that are no TLS, or the end of the connection. Default: `garbage`. */
     answer: optional(choice('garbage', 'close'), 'garbage'),
   }),
   /** The port refuses connections, and those that are open are cut. */
-  origin_down: kind(
+  origin_down: defineKind(
     'origin',
     'take an origin down',
     'connection refused; of the base origin, which takes this API with it, only for a time',
@@ -132,22 +132,24 @@ export const FAULT_KINDS = {
   ),
 };
 
-function kind<Strikes extends keyof typeof COMMON_MEMBERS, Own extends Members>(
+function defineKind<Strikes extends keyof typeof COMMON_FAULT_MEMBERS, Own extends FaultMembers>(
   strikes: Strikes,
   label: string,
   effect: string,
   own: Own,
-): Kind<Strikes, Own> {
+): FaultKind<Strikes, Own> {
   return { strikes, label, effect, own };
 }
 
-type Kinds = typeof FAULT_KINDS;
+type FaultKinds = typeof FAULT_KINDS;
 
 /** A fault to be met by clients of the emulator. */
 export type FaultOptions = {
-  [Name in keyof Kinds]: { readonly kind: Name } & OptionsOf<(typeof COMMON_MEMBERS)[Kinds[Name]['strikes']]> &
-    OptionsOf<Kinds[Name]['own']>;
-}[keyof Kinds];
+  [Name in keyof FaultKinds]: { readonly kind: Name } & MemberInputs<
+    (typeof COMMON_FAULT_MEMBERS)[FaultKinds[Name]['strikes']]
+  > &
+    MemberInputs<FaultKinds[Name]['own']>;
+}[keyof FaultKinds];
 
 /** A fault that strikes requests. */
 export type RequestFault = Extract<FaultOptions, { readonly endpoint: unknown }>;

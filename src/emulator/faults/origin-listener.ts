@@ -4,14 +4,14 @@ import { systemTimers } from '../../system/clock.ts';
 import type { TlsFault } from './kinds.ts';
 
 /** Milliseconds until a port that is taken is tried again. */
-const RETRY_INTERVAL = 1000;
+const RETRY_INTERVAL_MS = 1000;
 
 /** Bytes that no TLS client takes for a handshake. */
-const GARBAGE = 'HTTP/1.1 400 Bad Request\r\n\r\n';
+const NON_TLS_BYTES = 'HTTP/1.1 400 Bad Request\r\n\r\n';
 
 /** What `localhost` stands for (RFC 6761, 6.3); a machine may do without the second one. */
-const LOOPBACK = ['127.0.0.1', '::1'] as const;
-const NO_SUCH_ADDRESS = ['EADDRNOTAVAIL', 'EAFNOSUPPORT'];
+const LOOPBACK_ADDRESSES = ['127.0.0.1', '::1'] as const;
+const ADDRESS_UNAVAILABLE_CODES = ['EADDRNOTAVAIL', 'EAFNOSUPPORT'];
 
 /**
  * The listeners of an origin and its connections, below HTTP: what can go wrong before there is a request. They hand each
@@ -28,9 +28,9 @@ export class OriginListener {
   readonly #listeners = new Map<string, Listener>();
   #port = 0;
   #isDown = false;
-  #over: () => void = () => undefined;
-  #disarm: () => void = () => undefined;
-  #rising: Promise<void> = Promise.resolve();
+  #onBroughtUp: () => void = () => undefined;
+  #cancelTimer: () => void = () => undefined;
+  #restarting: Promise<void> = Promise.resolve();
 
   constructor(server: Server, isSecure: boolean) {
     this.#server = server;
@@ -46,7 +46,7 @@ export class OriginListener {
    */
   async listen(host: string, port: number): Promise<number> {
     this.#port = port;
-    for (const address of host === 'localhost' ? LOOPBACK : [host]) {
+    for (const address of host === 'localhost' ? LOOPBACK_ADDRESSES : [host]) {
       // As an HTTP server's own: a client may close its side and still read the answer.
       const listener = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => this.#accept(socket));
       const problem = await listenOn(listener, address, this.#port);
@@ -54,13 +54,13 @@ export class OriginListener {
         this.#listeners.set(address, listener);
         const bound = listener.address();
         if (typeof bound === 'object' && bound !== null) this.#port = bound.port;
-      } else if (this.#listeners.size === 0 || !NO_SUCH_ADDRESS.includes(problem.code ?? '')) throw problem;
+      } else if (this.#listeners.size === 0 || !ADDRESS_UNAVAILABLE_CODES.includes(problem.code ?? '')) throw problem;
     }
     return this.#port;
   }
 
   /** Why a fault of this kind can't be here, or null. */
-  refusal(kind: 'origin_down' | 'tls_failure'): string | null {
+  unsupportedReason(kind: 'origin_down' | 'tls_failure'): string | null {
     if (kind === 'tls_failure' && !this.#isSecure) {
       return 'kind: found tls_failure for an origin of plain HTTP; allowed is reset_before, or an emulator with TLS';
     }
@@ -70,36 +70,36 @@ export class OriginListener {
 
   /**
    * Stops listening and cuts all connections but one.
-   * @param seconds until it listens again; null: until {@link up}
+   * @param seconds until it listens again; null: until {@link bringUp}
    * @param over called when it is to listen again
    */
-  down(seconds: number | null, spared: Socket | undefined, over: () => void): void {
+  takeDown(seconds: number | null, spared: Socket | undefined, over: () => void): void {
     this.#isDown = true;
-    this.#over = over;
+    this.#onBroughtUp = over;
     for (const listener of this.#listeners.values()) listener.close();
-    const sparedPeer = spared === undefined ? null : peer(spared);
+    const sparedPeer = spared === undefined ? null : peerKey(spared);
     for (const [name, socket] of this.#sockets) if (name !== sparedPeer) socket.destroy();
-    if (seconds !== null) this.#disarm = systemTimers.after(1000 * seconds, () => void this.up());
+    if (seconds !== null) this.#cancelTimer = systemTimers.after(1000 * seconds, () => void this.bringUp());
   }
 
   /** Listens again on the same port; where another program has taken it, as soon as that is gone. */
-  up(): Promise<void> {
-    this.#disarm();
-    this.#over();
-    this.#rising = this.#rising.then(() => this.#listenAgain());
-    return this.#rising;
+  bringUp(): Promise<void> {
+    this.#cancelTimer();
+    this.#onBroughtUp();
+    this.#restarting = this.#restarting.then(() => this.#listenAgain());
+    return this.#restarting;
   }
 
   /** Cuts a connection with a reset (RST), under TLS too. */
   reset(socket: Socket): void {
-    (this.#sockets.get(peer(socket)) ?? socket).resetAndDestroy();
+    (this.#sockets.get(peerKey(socket)) ?? socket).resetAndDestroy();
   }
 
   /** Stops listening for good and cuts all connections. */
   async close(): Promise<void> {
-    this.#disarm();
-    await this.#rising;
-    this.#disarm();
+    this.#cancelTimer();
+    await this.#restarting;
+    this.#cancelTimer();
     for (const listener of this.#listeners.values()) listener.close();
     for (const socket of this.#sockets.values()) socket.destroy();
   }
@@ -111,16 +111,16 @@ export class OriginListener {
       if (!listener.listening && (await listenOn(listener, address, this.#port)) !== null) up = false;
     }
     if (up) this.#isDown = false;
-    else this.#disarm = systemTimers.after(RETRY_INTERVAL, () => void this.up());
+    else this.#cancelTimer = systemTimers.after(RETRY_INTERVAL_MS, () => void this.bringUp());
   }
 
   #accept(socket: Socket): void {
-    const name = peer(socket);
+    const name = peerKey(socket);
     this.#sockets.set(name, socket);
     socket.once('close', () => this.#sockets.delete(name));
     const fault = this.#isSecure ? this.faults.strike() : null;
     if (fault === null) this.#server.emit('connection', socket);
-    else spoilHandshake(socket, fault);
+    else failHandshake(socket, fault);
   }
 }
 
@@ -135,14 +135,14 @@ async function listenOn(listener: Listener, host: string, port: number): Promise
   return problem;
 }
 
-function spoilHandshake(socket: Socket, { answer }: TlsFault): void {
+function failHandshake(socket: Socket, { answer }: TlsFault): void {
   socket.on('error', () => undefined);
   if (answer === 'close') socket.destroy();
   // After the ClientHello: closing with unread bytes would be a reset, and the garbage might be lost with it.
-  else socket.once('data', () => socket.end(GARBAGE));
+  else socket.once('data', () => socket.end(NON_TLS_BYTES));
 }
 
 /** What tells a connection from all others of its listener. */
-function peer({ remoteAddress, remotePort }: Socket): string {
+function peerKey({ remoteAddress, remotePort }: Socket): string {
   return `${remoteAddress} ${remotePort}`;
 }

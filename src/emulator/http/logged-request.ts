@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { instant } from './json-body.ts';
+import { instantSchema } from './json-body.ts';
 
 /** The portal's endpoints. */
 export const ENDPOINTS = ['config', 'code/get', 'code/set', 'authorize', 'token', 'whoami'] as const;
@@ -15,7 +15,7 @@ export const LoggedRequest = v.strictObject({
   /** From 1; a reset does not start it again. */
   number: v.pipe(v.number(), v.description('Grows by one with every request')),
   /** By the emulator's clock. */
-  time: instant(),
+  time: instantSchema(),
   endpoint: v.picklist([...ENDPOINTS, 'unknown']),
   /** The registered client named in the request, authenticated or not. */
   client: v.nullable(v.string()),

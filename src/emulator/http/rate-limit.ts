@@ -1,24 +1,24 @@
 import type { FastifyInstance } from 'fastify';
-import { BoundedMap } from '../memory/bounded.ts';
+import { BoundedMap } from '../memory/bounded-collections.ts';
 import type { Endpoint } from './logged-request.ts';
-import { type Received, received } from './received.ts';
+import { type RequestContext, requestContext } from './request-context.ts';
 import { bearerToken } from './request-form.ts';
 
 /** What a client's program calls. The pages that people open are not limited. */
-const LIMITED: readonly (Endpoint | null)[] = ['config', 'code/get', 'token', 'whoami'];
+const LIMITED_ENDPOINTS: readonly (Endpoint | null)[] = ['config', 'code/get', 'token', 'whoami'];
 
 /** Clients and endpoint kinds that are counted at a time. */
 const MAX_WINDOWS = 10_000;
 
 /** Requests since a window was opened, by the emulator's clock. */
-interface Window {
+interface RateWindow {
   readonly openedAt: number;
   count: number;
 }
 
 /** Counts requests by client and endpoint kind, in windows that the first request opens. */
 export class RateLimiter {
-  #windows = new BoundedMap<Window>(MAX_WINDOWS);
+  #windows = new BoundedMap<RateWindow>(MAX_WINDOWS);
 
   /**
    * Answers 429 with Retry-After (RFC 6585, 4) where a client has sent too many requests of one kind, and does nothing for
@@ -26,9 +26,9 @@ export class RateLimiter {
    */
   attach(app: FastifyInstance): void {
     app.addHook('preHandler', (request, reply, done) => {
-      const came = received(request);
-      if (came.portal.settings.rateLimit === 0 || !LIMITED.includes(came.endpoint)) return done();
-      const wait = this.#count(came);
+      const came = requestContext(request);
+      if (came.portal.settings.rateLimit === 0 || !LIMITED_ENDPOINTS.includes(came.endpoint)) return done();
+      const wait = this.#countRequest(came);
       if (wait === 0) return done();
       reply.code(429).header('retry-after', String(wait)).send({ error: 'too_many_requests' });
     });
@@ -36,13 +36,13 @@ export class RateLimiter {
 
   /** Begins to count anew. */
   reset(): void {
-    this.#windows = new BoundedMap<Window>(MAX_WINDOWS);
+    this.#windows = new BoundedMap<RateWindow>(MAX_WINDOWS);
   }
 
   /** Counts a request. @returns the seconds to wait where it is one too many, else 0 */
-  #count(came: Received): number {
+  #countRequest(came: RequestContext): number {
     const { rateLimit, rateLimitWindow } = came.portal.settings;
-    const key = `${came.endpoint} ${caller(came)}`;
+    const key = `${came.endpoint} ${callerKey(came)}`;
     const now = came.portal.now();
     let open = this.#windows.get(key);
     if (open === undefined || now >= open.openedAt + 1000 * rateLimitWindow || now < open.openedAt) {
@@ -54,7 +54,7 @@ export class RateLimiter {
   }
 }
 
-function caller(came: Received): string {
+function callerKey(came: RequestContext): string {
   const { grants } = came.portal;
   const token = bearerToken(came.authorization ?? '');
   const grant = token === null ? null : grants.authenticate(token);

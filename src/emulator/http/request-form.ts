@@ -1,5 +1,5 @@
 import type { FastifyRequest } from 'fastify';
-import { FORM, mediaTypeOf, parseForm } from '../../system/http/form.ts';
+import { FORM_MEDIA_TYPE, mediaTypeOf, parseForm } from '../../system/http/form.ts';
 
 /** The query of an address as it was sent, without the question mark. */
 export function rawQuery(url: string): string {
@@ -18,17 +18,17 @@ export function mediaType(request: FastifyRequest): string {
 }
 
 /** The parameters of a form or a query; null where one is repeated (RFC 6749, 3.1 and 3.2). */
-export function parameters(text: string): ReadonlyMap<string, string> | null {
+export function parseParameters(text: string): ReadonlyMap<string, string> | null {
   return parseForm(text);
 }
 
 /** The form in a request's body as text; empty where the body is no form. */
 export function formBody(request: FastifyRequest): string {
-  return mediaType(request) === FORM ? bodyText(request) : '';
+  return mediaType(request) === FORM_MEDIA_TYPE ? bodyText(request) : '';
 }
 
 /** A client's credentials (RFC 6749, 2.3.1). */
-export interface Credentials {
+export interface BasicCredentials {
   readonly id: string;
   readonly secret: string;
 }
@@ -37,14 +37,14 @@ export interface Credentials {
  * The credentials of an HTTP Basic header: Base64 around a pair that is form-encoded (RFC 6749, 2.3.1).
  * @returns null where the header is damaged or of another scheme
  */
-export function basicCredentials(header: string): Credentials | null {
+export function basicCredentials(header: string): BasicCredentials | null {
   const encoded = /^basic +([A-Za-z0-9+/]+={0,2}) *$/i.exec(header)?.[1];
   if (encoded === undefined) return null;
   const pair = Buffer.from(encoded, 'base64').toString('utf8');
   const colon = pair.indexOf(':');
   if (colon === -1) return null;
   try {
-    return { id: formDecoded(pair.slice(0, colon)), secret: formDecoded(pair.slice(colon + 1)) };
+    return { id: decodeFormComponent(pair.slice(0, colon)), secret: decodeFormComponent(pair.slice(colon + 1)) };
   } catch {
     return null;
   }
@@ -60,6 +60,6 @@ export function pathParameter(request: FastifyRequest, name: string): string | u
   return (request.params as Readonly<Record<string, string>>)[name];
 }
 
-function formDecoded(text: string): string {
+function decodeFormComponent(text: string): string {
   return decodeURIComponent(text.replaceAll('+', ' '));
 }

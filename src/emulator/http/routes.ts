@@ -12,7 +12,7 @@ declare module 'fastify' {
 export const { STATUS_CODES } = process.getBuiltinModule('node:http');
 
 /** Serves a path; other methods than those given are answered 405 with `Allow` (RFC 9110, 15.5.6). */
-export function serve(
+export function addRoute(
   app: FastifyInstance,
   path: string,
   endpoint: Endpoint | null,
@@ -31,7 +31,7 @@ export function serve(
 }
 
 /** The one 404 of the portal: it tells nobody why. */
-export function notFound(reply: FastifyReply): FastifyReply {
+export function sendNotFound(reply: FastifyReply): FastifyReply {
   return reply.code(404).send({ error: 'not_found' });
 }
 
@@ -39,7 +39,7 @@ export function notFound(reply: FastifyReply): FastifyReply {
  * Makes an answer of the emulator's own API a 400.
  * @param message names the member, what was found and what is allowed @returns its body
  */
-export function refusal(reply: FastifyReply, message: string): object {
+export function badRequest(reply: FastifyReply, message: string): object {
   reply.code(400);
   return { error: 'invalid_request', message };
 }

@@ -1,34 +1,34 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { timingSafeEqualText } from '../../system/compare.ts';
+import { timingSafeEqualText } from '../../system/secret-hash.ts';
 import type { TokenClaims } from '../oauth/bearer-tokens.ts';
 import type { Client, EffectiveSettings } from '../settings/effective-settings.ts';
-import { received } from './received.ts';
+import { requestContext } from './request-context.ts';
 import { basicCredentials } from './request-form.ts';
 
 /** What a request to the token endpoint proves by the secrets in it, whatever it asks for. */
-export interface TokenRequest {
+export interface TokenRequestCredentials {
   readonly authentication: ClientAuthentication;
   /** What its refresh token says, or null where there is none or none of ours. */
   readonly refreshToken: TokenClaims | null;
 }
 
 /**
- * Lets {@link tokenRequest} say of every request to the token endpoint what it proves, and counts refreshes that begin while
+ * Lets {@link tokenRequestCredentials} say of every request to the token endpoint what it proves, and counts refreshes that begin while
  * another one of the same grant has not been answered. It changes no grant.
  */
-export function readTokenRequests(app: FastifyInstance): void {
+export function attachTokenRequestCredentials(app: FastifyInstance): void {
   app.decorateRequest('tokenRequest', null);
   app.addHook('preHandler', (request, reply, done) => {
-    const { endpoint, portal, authorization, form } = received(request);
+    const { endpoint, portal, authorization, form } = requestContext(request);
     if (endpoint !== 'token' || form === null) return done();
     const token = form.get('refresh_token');
     const authentication = authenticateClient(portal.settings, authorization, form);
-    const refreshToken = token === undefined ? null : portal.grants.open(token);
+    const refreshToken = token === undefined ? null : portal.grants.verifyRefreshToken(token);
     request.setDecorator('tokenRequest', { authentication, refreshToken });
     if ('problem' in authentication || form.get('grant_type') !== 'refresh_token') return done();
-    const grant = portal.grants.ofRefreshToken(authentication.client.id, refreshToken);
+    const grant = portal.grants.findByRefreshToken(authentication.client.id, refreshToken);
     if (grant === null) return done();
-    if (grant.inFlight > 0) portal.audit.count('overlapping', grant);
+    if (grant.inFlight > 0) portal.audit.recordMisuse('overlapping', grant);
     grant.inFlight += 1;
     reply.raw.on('close', () => {
       grant.inFlight -= 1;
@@ -38,8 +38,8 @@ export function readTokenRequests(app: FastifyInstance): void {
 }
 
 /** What a request to the token endpoint proves; null where a parameter in its form is repeated. */
-export function tokenRequest(request: FastifyRequest): TokenRequest | null {
-  return request.getDecorator<TokenRequest | null>('tokenRequest');
+export function tokenRequestCredentials(request: FastifyRequest): TokenRequestCredentials | null {
+  return request.getDecorator<TokenRequestCredentials | null>('tokenRequest');
 }
 
 /** A client that proved who it is, or what to answer to one that did not. */
@@ -58,26 +58,32 @@ function authenticateClient(
 ): ClientAuthentication {
   const formId = form.get('client_id');
   const formSecret = form.get('client_secret');
-  if (authorization === undefined) return compare(settings, formId, formSecret, false);
+  if (authorization === undefined) return verifyCredentials(settings, formId, formSecret, false);
   const basic = basicCredentials(authorization);
-  if (formSecret !== undefined) return refused(400, 'invalid_request', 'two ways of client authentication at once');
+  if (formSecret !== undefined)
+    return authenticationError(400, 'invalid_request', 'two ways of client authentication at once');
   if (basic === null || settings.basic === 'refuse') {
-    return refused(401, 'invalid_client', 'this Authorization header is not accepted here', true);
+    return authenticationError(401, 'invalid_client', 'this Authorization header is not accepted here', true);
   }
   if (formId !== undefined && formId !== basic.id) {
-    return refused(400, 'invalid_request', 'client_id differs from the one in the Authorization header');
+    return authenticationError(400, 'invalid_request', 'client_id differs from the one in the Authorization header');
   }
-  return compare(settings, basic.id, basic.secret, true);
+  return verifyCredentials(settings, basic.id, basic.secret, true);
 }
 
-function compare(settings: EffectiveSettings, id = '', secret = '', challenge: boolean): ClientAuthentication {
+function verifyCredentials(
+  settings: EffectiveSettings,
+  id = '',
+  secret = '',
+  challenge: boolean,
+): ClientAuthentication {
   const client = settings.clients.get(id);
   const good = timingSafeEqualText(secret, client?.secret ?? settings.firstClient.secret);
   if (client !== undefined && good) return { client };
-  return refused(401, 'invalid_client', 'client authentication failed', challenge);
+  return authenticationError(401, 'invalid_client', 'client authentication failed', challenge);
 }
 
-function refused(
+function authenticationError(
   status: OAuthError['status'],
   error: OAuthError['error'],
   description: string,

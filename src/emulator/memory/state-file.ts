@@ -1,13 +1,13 @@
 import { closeSync, openSync } from 'node:fs';
 import type Database from 'better-sqlite3';
 import * as v from 'valibot';
-import type { AuthenticationNotes, GrantNotes } from '../audit/client-audit.ts';
+import type { FailedAuthenticationRecord, GrantAuditRecord } from '../audit/client-audit.ts';
 import type { AuthorizationCode } from '../oauth/authorization-codes.ts';
-import type { Grant } from '../oauth/grants.ts';
-import type { HelperRun } from '../oauth/helper-runs.ts';
+import type { HelperFlow } from '../oauth/helper-flows.ts';
+import type { IssuedGrant } from '../oauth/issued-grants.ts';
 
 /** What outlives the process, as JSON holds it. */
-export interface KeptState {
+export interface PersistedState {
   /** The client that was made up where none was named. */
   readonly client: { readonly id: string; readonly secret: string };
   /** The private CA: its certificate and its key, PEM. */
@@ -17,39 +17,51 @@ export interface KeptState {
   readonly tokenKey: string;
   /** Seconds that the clock was put ahead. */
   readonly clockOffset: number;
-  readonly grants: readonly Grant[];
+  readonly grants: readonly IssuedGrant[];
   readonly codes: readonly AuthorizationCode[];
-  readonly runs: readonly HelperRun[];
-  readonly notes: readonly GrantNotes[];
-  readonly authentications: readonly AuthenticationNotes[];
+  readonly runs: readonly HelperFlow[];
+  readonly notes: readonly GrantAuditRecord[];
+  readonly authentications: readonly FailedAuthenticationRecord[];
 }
 
-const text = v.string();
-const secretKey = v.pipe(text, v.nonEmpty());
-const list = <Entries extends v.ObjectEntries>(entries: Entries) => v.array(v.object(entries));
-const times = { issuedAt: v.number(), generation: v.number(), lifetime: v.number() };
+const textSchema = v.string();
+const secretKeySchema = v.pipe(textSchema, v.nonEmpty());
+const listSchema = <Entries extends v.ObjectEntries>(entries: Entries) => v.array(v.object(entries));
+const claimTimes = { issuedAt: v.number(), generation: v.number(), lifetime: v.number() };
 
-/** What of {@link KeptState} has to be right for the emulator to start and to answer. */
-const Shape = v.partial(
+/** What of {@link PersistedState} has to be right for the emulator to start and to answer. */
+const PersistedStateSchema = v.partial(
   v.object({
-    client: v.object({ id: text, secret: text }),
-    authority: v.object({ certificate: text, key: text }),
-    stateKey: secretKey,
-    tokenKey: secretKey,
+    client: v.object({ id: textSchema, secret: textSchema }),
+    authority: v.object({ certificate: textSchema, key: textSchema }),
+    stateKey: secretKeySchema,
+    tokenKey: secretKeySchema,
     clockOffset: v.number(),
-    grants: list({
-      ...{ id: text, clientId: text, user: text, scope: v.nullable(text), revoked: v.boolean() },
+    grants: listSchema({
+      ...{
+        id: textSchema,
+        clientId: textSchema,
+        user: textSchema,
+        scope: v.nullable(textSchema),
+        revoked: v.boolean(),
+      },
       ...{ createdAt: v.number(), refreshedAt: v.number(), generation: v.number(), accessFrom: v.number() },
       presented: v.array(v.number()),
-      successors: list({ generation: v.number(), claims: v.object({ grantId: text, ...times }) }),
+      successors: listSchema({ generation: v.number(), claims: v.object({ grantId: textSchema, ...claimTimes }) }),
     }),
-    codes: list({ value: text, clientId: text, user: text, issuedAt: v.number(), grantId: v.nullable(text) }),
-    runs: list({
-      state: v.object({ id: text, clientId: text, expiresAt: v.number() }),
-      login: v.nullable(v.object({ jwt: text, openedAt: v.number() })),
+    codes: listSchema({
+      value: textSchema,
+      clientId: textSchema,
+      user: textSchema,
+      issuedAt: v.number(),
+      grantId: v.nullable(textSchema),
     }),
-    notes: list({ client: text, grant: text }),
-    authentications: list({ client: v.nullable(text), way: text, count: v.number() }),
+    runs: listSchema({
+      state: v.object({ id: textSchema, clientId: textSchema, expiresAt: v.number() }),
+      login: v.nullable(v.object({ jwt: textSchema, openedAt: v.number() })),
+    }),
+    notes: listSchema({ client: textSchema, grant: textSchema }),
+    authentications: listSchema({ client: v.nullable(textSchema), way: textSchema, count: v.number() }),
   }),
 );
 
@@ -61,14 +73,14 @@ export class StateFileError extends Error {
 /** Says in a SQLite file whose it is: "LKem". */
 const APPLICATION_ID = 0x4c4b656d;
 
-/** The version of {@link KeptState} and the table around it, in `user_version`. */
-const VERSION = 2;
+/** The version of {@link PersistedState} and the table around it, in `user_version`. */
+const SCHEMA_VERSION = 2;
 
 const SCHEMA = `
   CREATE TABLE state (json TEXT NOT NULL) STRICT;
   INSERT INTO state VALUES ('{}');
   PRAGMA application_id = ${APPLICATION_ID};
-  PRAGMA user_version = ${VERSION};`;
+  PRAGMA user_version = ${SCHEMA_VERSION};`;
 
 /**
  * Keeps the emulator's state in a file, as one JSON text in a SQLite database (WAL, mode 0600), so that it outlives the
@@ -78,15 +90,16 @@ const SCHEMA = `
  */
 export class StateFile {
   readonly #database: Database.Database;
-  #state: Partial<KeptState>;
+  #state: Partial<PersistedState>;
   #written: string;
 
   private constructor(database: Database.Database) {
     this.#database = database;
     this.#written = String(database.prepare('SELECT json FROM state').pluck().get());
     const state: unknown = JSON.parse(this.#written);
-    if (Array.isArray(state) || !v.safeParse(Shape, state).success) throw new SyntaxError('it is no state');
-    this.#state = state as Partial<KeptState>;
+    if (Array.isArray(state) || !v.safeParse(PersistedStateSchema, state).success)
+      throw new SyntaxError('it is no state');
+    this.#state = state as Partial<PersistedState>;
   }
 
   /**
@@ -101,23 +114,23 @@ export class StateFile {
       closeSync(openSync(path, 'a', 0o600));
       database = new Database(path, { timeout: 500 });
       database.pragma('locking_mode = EXCLUSIVE');
-      prepare(database, path);
+      prepareSchema(database, path);
       database.pragma('journal_mode = WAL');
       database.pragma('synchronous = NORMAL');
       return new StateFile(database);
     } catch (error) {
       database?.close();
-      throw error instanceof StateFileError ? error : unusable(path, error);
+      throw error instanceof StateFileError ? error : toStateFileError(path, error);
     }
   }
 
   /** What is kept; of a new file nothing. */
-  get state(): Partial<KeptState> {
+  get state(): Partial<PersistedState> {
     return this.#state;
   }
 
   /** Keeps these parts of the state as they are now. */
-  save(parts: Partial<KeptState>): void {
+  save(parts: Partial<PersistedState>): void {
     this.#state = { ...this.#state, ...parts };
     const json = JSON.stringify(this.#state);
     if (json === this.#written) return;
@@ -132,7 +145,7 @@ export class StateFile {
 }
 
 /** Makes sure that the file is the emulator's and of this version; an empty one becomes it. */
-function prepare(database: Database.Database, path: string): void {
+function prepareSchema(database: Database.Database, path: string): void {
   const id = database.pragma('application_id', { simple: true });
   const version = Number(database.pragma('user_version', { simple: true }));
   const tables = database.prepare('SELECT count(*) FROM sqlite_schema').pluck().get();
@@ -143,14 +156,14 @@ function prepare(database: Database.Database, path: string): void {
   if (id !== APPLICATION_ID) {
     throw new StateFileError(`the file ${path} is no state of an emulator: choose another one`);
   }
-  if (version !== VERSION) {
+  if (version !== SCHEMA_VERSION) {
     throw new StateFileError(
-      `the state ${path} was written by another version (schema ${version}, known is ${VERSION}): choose another file`,
+      `the state ${path} was written by another version (schema ${version}, known is ${SCHEMA_VERSION}): choose another file`,
     );
   }
 }
 
-function unusable(path: string, cause: unknown): StateFileError {
+function toStateFileError(path: string, cause: unknown): StateFileError {
   const code = cause instanceof Error && 'code' in cause ? String(cause.code) : '';
   if (code === 'SQLITE_NOTADB') {
     return new StateFileError(`the file ${path} is no state of an emulator: choose another one`, { cause });

@@ -1,5 +1,5 @@
 import { systemRandom } from '../../system/random.ts';
-import { BoundedMap } from '../memory/bounded.ts';
+import { BoundedMap } from '../memory/bounded-collections.ts';
 import type { IssuedSecrets } from './issued-secrets.ts';
 
 /** What a login allows: who, to which client, and by which way the code travels. */
@@ -40,14 +40,14 @@ export class AuthorizationCodes {
   }
 
   issue(authorization: Authorization): AuthorizationCode {
-    const value = this.#issued.note('code', systemRandom.token(32));
+    const value = this.#issued.record('code', systemRandom.token(32));
     const code = { ...authorization, value, issuedAt: this.#now(), grantId: null };
     this.#codes.set(value, code);
     return code;
   }
 
   /** The code was exchanged for a grant. */
-  use(code: AuthorizationCode, grantId: string): void {
+  markExchanged(code: AuthorizationCode, grantId: string): void {
     code.grantId = grantId;
   }
 
@@ -70,7 +70,7 @@ export class AuthorizationCodes {
    * Whether the code's time has not run out; it may have been used.
    * @param lifetime seconds
    */
-  lives(code: AuthorizationCode, lifetime: number): boolean {
+  isUnexpired(code: AuthorizationCode, lifetime: number): boolean {
     return this.#now() < code.issuedAt + 1000 * lifetime;
   }
 }

@@ -1,6 +1,6 @@
-import { codeSetUrl, type Portal } from '../portal.ts';
+import { codeSetUrl, type EmulatedPortal } from '../portal.ts';
 import type { Client } from '../settings/effective-settings.ts';
-import type { State } from './state.ts';
+import type { HelperState } from './helper-state.ts';
 
 /**
  * What an authorize URL asks for. Two flows share the endpoint:
@@ -12,7 +12,7 @@ import type { State } from './state.ts';
  *   and for all others the page there shows it, to be copied.
  */
 export type AuthorizationRequest = { readonly client: Client } & (
-  | { readonly flow: 'helper'; readonly state: State; readonly jwt: string }
+  | { readonly flow: 'helper'; readonly state: HelperState; readonly jwt: string }
   | {
       readonly flow: 'ordinary';
       readonly redirectUri: string;
@@ -23,7 +23,7 @@ export type AuthorizationRequest = { readonly client: Client } & (
 );
 
 /** Why an authorize URL shows a page. None of these may ever redirect (RFC 6749, 4.1.2.1). */
-export type AuthorizationProblem =
+export type AuthorizationPageError =
   | 'malformed'
   | 'unknown-client'
   | 'unknown-redirect'
@@ -32,16 +32,16 @@ export type AuthorizationProblem =
   | 'used-state';
 
 /** What is wrong otherwise goes to a redirect_uri that is registered for the client (RFC 6749, 4.1.2.1). */
-export interface AuthorizationError {
+export interface ErrorRedirect {
   readonly location: string;
 }
 
 /** Reads the query of an authorize URL. */
 export async function readAuthorizationRequest(
-  portal: Portal,
+  portal: EmulatedPortal,
   query: string,
   form: ReadonlyMap<string, string> | null,
-): Promise<AuthorizationRequest | AuthorizationError | AuthorizationProblem> {
+): Promise<AuthorizationRequest | ErrorRedirect | AuthorizationPageError> {
   if (form === null) return 'malformed';
   const client = portal.settings.clients.get(form.get('client_id') ?? '');
   if (client === undefined) return 'unknown-client';
@@ -49,20 +49,20 @@ export async function readAuthorizationRequest(
   const toHelper = redirectUri === undefined || redirectUri === codeSetUrl(portal, client);
   if (!toHelper && !client.redirectUris.includes(redirectUri)) return 'unknown-redirect';
   const rawState = rawParameter(query, 'state');
-  const error = errorIn(form);
+  const error = redirectableError(form);
   if (!toHelper && error !== null) {
-    return { location: withParameters(redirectUri, `error=${error}`, ...(rawState === null ? [] : [rawState])) };
+    return { location: withQueryParameters(redirectUri, `error=${error}`, ...(rawState === null ? [] : [rawState])) };
   }
   if (form.get('response_type') !== 'code') return 'malformed';
   if (toHelper) {
-    const helper = await helperRequest(portal, form.get('state') ?? '', client);
+    const helper = await readHelperRequest(portal, form.get('state') ?? '', client);
     if (helper !== 'invalid-state' || redirectUri === undefined) return helper;
   }
   const scope = form.get('scope') ?? null;
   return { client, flow: 'ordinary', redirectUri, rawState, scope };
 }
 
-function errorIn(form: ReadonlyMap<string, string>): string | null {
+function redirectableError(form: ReadonlyMap<string, string>): string | null {
   const responseType = form.get('response_type');
   if (responseType === undefined) return 'invalid_request';
   if (responseType !== 'code') return 'unsupported_response_type';
@@ -70,22 +70,22 @@ function errorIn(form: ReadonlyMap<string, string>): string | null {
 }
 
 /** The helper flow that a state belongs to: of this client, or of any registered one. */
-export async function helperRequest(
-  portal: Portal,
+export async function readHelperRequest(
+  portal: EmulatedPortal,
   jwt: string,
   client?: Client,
 ): Promise<AuthorizationRequest | 'invalid-state' | 'expired-state' | 'used-state'> {
-  const checked = await portal.states.check(jwt, client?.id);
+  const checked = await portal.states.validate(jwt, client?.id);
   if (checked.kind === 'expired') return 'expired-state';
   if (checked.kind === 'foreign') return 'invalid-state';
   const owner = portal.settings.clients.get(checked.state.clientId);
   if (owner === undefined) return 'invalid-state';
-  if (portal.runs.find(checked.state.id)?.done === true) return 'used-state';
+  if (portal.helperFlows.find(checked.state.id)?.done === true) return 'used-state';
   return { client: owner, flow: 'helper', state: checked.state, jwt };
 }
 
 /** The user allows it: issues a code. @returns where the browser goes next */
-export function allow(portal: Portal, request: AuthorizationRequest, user: string): string {
+export function allowAuthorization(portal: EmulatedPortal, request: AuthorizationRequest, user: string): string {
   const helper = request.flow === 'helper';
   const code = portal.codes.issue({
     clientId: request.client.id,
@@ -94,19 +94,19 @@ export function allow(portal: Portal, request: AuthorizationRequest, user: strin
     stateId: helper ? request.state.id : null,
     redirectUri: helper ? null : request.redirectUri,
   });
-  return answer(portal, request, parameter('code', code.value));
+  return authorizationResponseUrl(portal, request, encodeParameter('code', code.value));
 }
 
 /** The user refuses. @returns where the browser goes next (RFC 6749, 4.1.2.1) */
-export function refuse(portal: Portal, request: AuthorizationRequest): string {
-  return answer(portal, request, 'error=access_denied');
+export function denyAuthorization(portal: EmulatedPortal, request: AuthorizationRequest): string {
+  return authorizationResponseUrl(portal, request, 'error=access_denied');
 }
 
-function answer(portal: Portal, request: AuthorizationRequest, result: string): string {
+function authorizationResponseUrl(portal: EmulatedPortal, request: AuthorizationRequest, result: string): string {
   if (request.flow === 'helper') {
-    return withParameters(codeSetUrl(portal, request.client), result, parameter('state', request.jwt));
+    return withQueryParameters(codeSetUrl(portal, request.client), result, encodeParameter('state', request.jwt));
   }
-  return withParameters(request.redirectUri, result, ...(request.rawState === null ? [] : [request.rawState]));
+  return withQueryParameters(request.redirectUri, result, ...(request.rawState === null ? [] : [request.rawState]));
 }
 
 /** A scope: names with one space between them (RFC 6749, 3.3). */
@@ -121,7 +121,7 @@ export function isScope(text: string): boolean {
  * Adds parameters to an address and leaves the rest of it as it is, its own query and fragment included.
  * @param parameters already percent-encoded, such as `code=abc`
  */
-export function withParameters(address: string, ...parameters: string[]): string {
+export function withQueryParameters(address: string, ...parameters: string[]): string {
   const [front = '', ...fragment] = address.split('#');
   const query = parameters.join('&');
   const joint = !front.includes('?') ? '?' : front.endsWith('?') || front.endsWith('&') ? '' : '&';
@@ -129,7 +129,7 @@ export function withParameters(address: string, ...parameters: string[]): string
 }
 
 /** A parameter with its value percent-encoded. */
-export function parameter(name: string, value: string): string {
+export function encodeParameter(name: string, value: string): string {
   return `${name}=${encodeURIComponent(value)}`;
 }
 

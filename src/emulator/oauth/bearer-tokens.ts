@@ -23,7 +23,7 @@ export class BearerTokens {
     this.key = key;
   }
 
-  seal(kind: 'access_token' | 'refresh_token', claims: TokenClaims): string {
+  sign(kind: 'access_token' | 'refresh_token', claims: TokenClaims): string {
     const text = `${claims.grantId}.${claims.generation}.${claims.issuedAt}.${claims.lifetime}`;
     return `${text}.${this.#mac(kind, text)}`;
   }
@@ -36,7 +36,7 @@ export class BearerTokens {
   }
 
   /** The claims of a token that this emulator sealed as this kind, or null. Expiry and revocation are the grant's. */
-  open(kind: 'access_token' | 'refresh_token', token: string): TokenClaims | null {
+  verify(kind: 'access_token' | 'refresh_token', token: string): TokenClaims | null {
     const [grantId, generation, issuedAt, lifetime, mac, ...rest] = token.split('.');
     if (grantId === undefined || mac === undefined || rest.length > 0) return null;
     if (!sameMac(mac, this.#mac(kind, `${grantId}.${generation}.${issuedAt}.${lifetime}`))) return null;

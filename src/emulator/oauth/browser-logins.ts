@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import { systemRandom } from '../../system/random.ts';
-import { BoundedMap } from '../memory/bounded.ts';
+import { BoundedMap } from '../memory/bounded-collections.ts';
 
 /** The portal's own cookie at the frontend origin. */
-const COOKIE = 'emulator_login';
+const COOKIE_NAME = 'emulator_login';
 /** Browsers that are remembered. */
 const MAX_BROWSERS = 1000;
 
@@ -13,16 +13,16 @@ export class BrowserLogins {
   readonly #users = new BoundedMap<string>(MAX_BROWSERS);
 
   /** @param isSecure whether the frontend origin is reached over TLS. @returns the `Set-Cookie` header */
-  remember(user: string, isSecure: boolean): string {
+  issueCookie(user: string, isSecure: boolean): string {
     const value = systemRandom.token(32);
     this.#users.set(hash(value), user);
-    return `${COOKIE}=${value}; Path=/sso; HttpOnly; SameSite=Lax${isSecure ? '; Secure' : ''}`;
+    return `${COOKIE_NAME}=${value}; Path=/sso; HttpOnly; SameSite=Lax${isSecure ? '; Secure' : ''}`;
   }
 
   /** @param header the `Cookie` header. @returns the user's name; null where this browser is not known */
-  userOf(header: string | undefined): string | null {
+  findUser(header: string | undefined): string | null {
     const pairs = (header ?? '').split(';').map((pair) => pair.trim());
-    const value = pairs.find((pair) => pair.startsWith(`${COOKIE}=`))?.slice(COOKIE.length + 1);
+    const value = pairs.find((pair) => pair.startsWith(`${COOKIE_NAME}=`))?.slice(COOKIE_NAME.length + 1);
     return value === undefined ? null : (this.#users.get(hash(value)) ?? null);
   }
 

@@ -1,10 +1,16 @@
 import * as v from 'valibot';
-import { codeSetUrl, type Portal } from '../portal.ts';
+import { codeSetUrl, type EmulatedPortal } from '../portal.ts';
 import type { Client } from '../settings/effective-settings.ts';
-import { allow, helperRequest, parameter, refuse, withParameters } from './authorization-request.ts';
+import {
+  allowAuthorization,
+  denyAuthorization,
+  encodeParameter,
+  readHelperRequest,
+  withQueryParameters,
+} from './authorization-request.ts';
 
 /** What the helper makes of a browser that comes to code/set. */
-export type Arrival =
+export type CodeSetOutcome =
   /** The steady request flow: on to the client's own redirect_url. */
   | { readonly kind: 'redirect'; readonly location: string }
   /** The helper has the code, and the client gets it with its next poll. */
@@ -17,36 +23,36 @@ export type Arrival =
  * The redirect target of the helper (specification, endpoint 6; its behaviour is not shown there). A code is taken only
  * together with the state it was issued for, so that nobody can plant one. Coming again with the same code does the same.
  */
-export async function arrive(
-  portal: Portal,
+export async function handleCodeSet(
+  portal: EmulatedPortal,
   client: Client,
   form: ReadonlyMap<string, string> | null,
-): Promise<Arrival> {
+): Promise<CodeSetOutcome> {
   if (form === null) return { kind: 'invalid' };
-  const checked = await portal.states.check(form.get('state') ?? '', client.id);
+  const checked = await portal.states.validate(form.get('state') ?? '', client.id);
   if (form.has('error')) {
     if (checked.kind !== 'good') return { kind: 'refused' };
-    portal.runs.refuse(checked.state);
-    return refusal(portal, checked.state.redirectUrl);
+    portal.helperFlows.denyLogin(checked.state);
+    return deniedOutcome(portal, checked.state.redirectUrl);
   }
   const code = portal.codes.find(form.get('code') ?? '');
   if (code === undefined || code.clientId !== client.id) return { kind: 'invalid' };
-  if (!portal.codes.lives(code, portal.settings.codeLifetime)) return { kind: 'expired' };
+  if (!portal.codes.isUnexpired(code, portal.settings.codeLifetime)) return { kind: 'expired' };
   if (code.stateId === null) {
     if (code.redirectUri !== codeSetUrl(portal, client)) return { kind: 'invalid' };
     return code.grantId === null ? { kind: 'show', code: code.value } : { kind: 'expired' };
   }
   if (checked.kind === 'expired') return { kind: 'expired' };
   if (checked.kind === 'foreign' || checked.state.id !== code.stateId) return { kind: 'invalid' };
-  portal.runs.bring(checked.state, code.value);
+  portal.helperFlows.deliverCode(checked.state, code.value);
   const redirectUrl = checked.state.redirectUrl;
   if (redirectUrl === null) return { kind: 'delivered' };
-  return { kind: 'redirect', location: withParameters(redirectUrl, parameter('code', code.value)) };
+  return { kind: 'redirect', location: withQueryParameters(redirectUrl, encodeParameter('code', code.value)) };
 }
 
-function refusal(portal: Portal, redirectUrl: string | null): Arrival {
+function deniedOutcome(portal: EmulatedPortal, redirectUrl: string | null): CodeSetOutcome {
   if (redirectUrl === null || !portal.settings.relayRefusal) return { kind: 'refused' };
-  return { kind: 'redirect', location: withParameters(redirectUrl, 'error=access_denied') };
+  return { kind: 'redirect', location: withQueryParameters(redirectUrl, 'error=access_denied') };
 }
 
 /** A login without a browser. */
@@ -76,9 +82,12 @@ export class LoginError extends Error {
  * the code.
  * @throws LoginError
  */
-export async function login(standing: Portal, { state, user, deny = false }: LoginRequest): Promise<LoginResult> {
+export async function login(
+  standing: EmulatedPortal,
+  { state, user, deny = false }: LoginRequest,
+): Promise<LoginResult> {
   const portal = { ...standing, settings: standing.settings };
-  const request = await helperRequest(portal, portal.runs.find(state)?.login?.jwt ?? state);
+  const request = await readHelperRequest(portal, portal.helperFlows.find(state)?.login?.jwt ?? state);
   if (typeof request === 'string') {
     throw new LoginError(`state: found one that is no good (${request}); allowed is the state of a config response`);
   }
@@ -86,7 +95,8 @@ export async function login(standing: Portal, { state, user, deny = false }: Log
     const names = [...portal.settings.users.keys()].join(', ');
     throw new LoginError(`user: found ${user === undefined ? 'none' : 'an unknown name'}; allowed are ${names}`);
   }
-  const location = deny || user === undefined ? refuse(portal, request) : allow(portal, request, user);
-  const arrival = await arrive(portal, request.client, new Map(new URL(location).searchParams));
+  const location =
+    deny || user === undefined ? denyAuthorization(portal, request) : allowAuthorization(portal, request, user);
+  const arrival = await handleCodeSet(portal, request.client, new Map(new URL(location).searchParams));
   return { location: arrival.kind === 'redirect' ? arrival.location : location };
 }

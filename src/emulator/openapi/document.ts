@@ -1,11 +1,11 @@
-import { describeOperation, type Json } from '../../system/http/openapi.ts';
+import { describeOperation, type JsonObject } from '../../system/http/openapi.ts';
 import { apiOperations } from '../api/api.ts';
-import type { Operation } from '../api/operation.ts';
-import type { Origins } from '../portal.ts';
+import type { EmulatorOperation } from '../api/operation.ts';
+import type { EmulatorOrigins } from '../portal.ts';
 import { portalOperations } from './portal-operations.ts';
 
 /** Every operation of a running emulator, the portal's first. */
-export const operations: readonly Operation[] = [...portalOperations, ...apiOperations];
+export const emulatorOperations: readonly EmulatorOperation[] = [...portalOperations, ...apiOperations];
 
 /**
  * The OpenAPI 3.1 description of the portal's endpoints and of the emulator's own API, made from the schemas that
@@ -13,13 +13,13 @@ export const operations: readonly Operation[] = [...portalOperations, ...apiOper
  * @param origins where the emulator is reached
  * @param version of the program
  */
-export function openApiDocument(origins: Origins, version: string): Json {
-  const paths: Record<string, Json> = {};
-  for (const operation of operations) {
+export function openApiDocument(origins: EmulatorOrigins, version: string): JsonObject {
+  const paths: Record<string, JsonObject> = {};
+  for (const operation of emulatorOperations) {
     const path = paths[operation.path] ?? {};
     paths[operation.path] = path;
     if (operation.origin === 'frontend') path['servers'] = [{ url: origins.frontend, description: '{frontend_url}' }];
-    path[operation.method] = describe(operation);
+    path[operation.method] = describeEmulatorOperation(operation);
   }
   return {
     openapi: '3.1.0',
@@ -53,7 +53,7 @@ export function openApiDocument(origins: Origins, version: string): Json {
   };
 }
 
-function describe(operation: Operation): Json {
+function describeEmulatorOperation(operation: EmulatorOperation): JsonObject {
   const { path, security } = operation;
   const tag = path.startsWith('/_emulator/') ? 'emulator' : 'portal';
   return describeOperation(

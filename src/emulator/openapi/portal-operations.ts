@@ -1,36 +1,36 @@
 import * as v from 'valibot';
-import { NotFound, type Operation } from '../api/operation.ts';
+import { type EmulatorOperation, NotFoundBody } from '../api/operation.ts';
 import type { OAuthError } from '../http/token-request.ts';
-import { TokenResponse } from '../oauth/grants.ts';
+import { TokenResponseBody } from '../oauth/issued-grants.ts';
 
 const text = (description: string) => v.pipe(v.string(), v.description(description));
 const url = (description: string) => v.pipe(v.string(), v.url(), v.description(description));
 
-const ClientInPath = v.strictObject({ client_id: text('The client, a UUID') });
+const ClientPathParameters = v.strictObject({ client_id: text('The client, a UUID') });
 
 /** RFC 6749, 5.2. */
-const OAuthProblem: v.GenericSchema<{ error: OAuthError['error']; error_description: string }> = v.strictObject({
+const OAuthErrorBody: v.GenericSchema<{ error: OAuthError['error']; error_description: string }> = v.strictObject({
   error: v.picklist(['invalid_request', 'invalid_client', 'invalid_grant', 'invalid_scope', 'unsupported_grant_type']),
   error_description: v.string(),
 });
 
-const clientInForm = {
+const clientFormFields = {
   client_id: v.optional(text('The client, unless it is in an Authorization header')),
   client_secret: v.optional(v.string()),
 };
 
-const TokenRequest = v.variant('grant_type', [
+const TokenRequestForm = v.variant('grant_type', [
   v.object({
     grant_type: v.literal('authorization_code'),
     code: text('The authorization code'),
-    ...clientInForm,
+    ...clientFormFields,
     scope: v.optional(text('Space-separated names; default: an empty scope')),
     redirect_uri: v.optional(text('Ignored after a login through the helper')),
   }),
   v.object({
     grant_type: v.literal('refresh_token'),
     refresh_token: text('That of the latest token response'),
-    ...clientInForm,
+    ...clientFormFields,
   }),
 ]);
 
@@ -43,16 +43,16 @@ const authorizeQuery = v.strictObject({
 });
 
 /** The six endpoints of the specification, and whoami. */
-export const portalOperations: readonly Operation[] = [
+export const portalOperations: readonly EmulatorOperation[] = [
   {
     method: 'post',
     path: '/external/oauth2helper/config/{client_id}',
     id: 'config',
     summary: 'Get the helper configuration (specification, endpoint 1)',
     description: 'A body is ignored. The portal writes / as \\/ and & as \\u0026.',
-    params: ClientInPath,
+    params: ClientPathParameters,
     query: v.strictObject({ redirect_url: v.optional(text('Where a browser brings the code after the login')) }),
-    answers: {
+    responses: {
       200: {
         description: 'The three URLs of one login',
         body: v.strictObject({
@@ -65,7 +65,7 @@ export const portalOperations: readonly Operation[] = [
         description: 'redirect_url is not accepted',
         body: v.strictObject({ error: v.literal('invalid_request'), error_description: v.string() }),
       },
-      404: { description: 'Unknown client', body: NotFound },
+      404: { description: 'Unknown client', body: NotFoundBody },
     },
   },
   {
@@ -73,11 +73,11 @@ export const portalOperations: readonly Operation[] = [
     path: '/external/oauth2helper/code/get/{client_id}',
     id: 'codeGet',
     summary: 'Poll for the authorization code (endpoint 2)',
-    params: ClientInPath,
+    params: ClientPathParameters,
     query: v.strictObject({ state: text('That of the code_url') }),
-    answers: {
+    responses: {
       200: { description: 'The code is there', body: v.strictObject({ code: text('Lives 30 to 60 seconds') }) },
-      404: { description: 'No code yet, or no such client or state', body: NotFound },
+      404: { description: 'No code yet, or no such client or state', body: NotFoundBody },
     },
   },
   {
@@ -85,13 +85,13 @@ export const portalOperations: readonly Operation[] = [
     path: '/external/oauth2helper/code/set/{client_id}',
     id: 'codeSet',
     summary: 'Redirect target of the helper (endpoint 6)',
-    params: ClientInPath,
+    params: ClientPathParameters,
     query: v.strictObject({
       state: v.optional(v.string()),
       code: v.optional(v.string()),
       error: v.optional(text('Of a refused login: access_denied')),
     }),
-    answers: {
+    responses: {
       200: { description: 'A page: the helper has the code, or the login was refused', body: 'text/html' },
       302: { description: "On to the client's redirect_url", headers: { location: 'With code, or error' } },
       400: { description: 'A page: no good, or too late', body: 'text/html' },
@@ -105,7 +105,7 @@ export const portalOperations: readonly Operation[] = [
     id: 'authorize',
     summary: 'The login page (endpoint 3)',
     query: authorizeQuery,
-    answers: {
+    responses: {
       200: {
         description: 'The login page, or for a browser that has logged in a page to say yes or no',
         body: 'text/html',
@@ -128,7 +128,7 @@ export const portalOperations: readonly Operation[] = [
         text('refuse: the user refuses; of a browser that has logged in also continue, and other for another user'),
       ),
     }),
-    answers: {
+    responses: {
       200: { description: 'The login page: another user wants to log in', body: 'text/html' },
       303: { description: 'On to code/set', headers: { location: 'With code, or error, and state' } },
       400: { description: 'A page: the link is no good', body: 'text/html' },
@@ -145,13 +145,13 @@ export const portalOperations: readonly Operation[] = [
     id: 'token',
     summary: 'Exchange an authorization code, or refresh (endpoints 4 and 5)',
     security: 'client',
-    form: TokenRequest,
-    answers: {
-      200: { description: 'A new pair of tokens', body: TokenResponse, headers: { 'cache-control': 'no-store' } },
-      400: { description: 'RFC 6749, 5.2', body: OAuthProblem },
+    form: TokenRequestForm,
+    responses: {
+      200: { description: 'A new pair of tokens', body: TokenResponseBody, headers: { 'cache-control': 'no-store' } },
+      400: { description: 'RFC 6749, 5.2', body: OAuthErrorBody },
       401: {
         description: 'The client did not prove who it is; no code and no token was touched',
-        body: OAuthProblem,
+        body: OAuthErrorBody,
         headers: { 'www-authenticate': 'Where the client tried an Authorization header' },
       },
     },
@@ -162,7 +162,7 @@ export const portalOperations: readonly Operation[] = [
     id: 'whoami',
     summary: 'Stands in for the cloud API',
     security: 'bearer',
-    answers: {
+    responses: {
       200: {
         description: 'The access token is good',
         body: v.strictObject({ user: v.string(), scope: v.nullable(v.string()) }),

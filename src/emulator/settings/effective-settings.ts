@@ -1,9 +1,9 @@
 import { wallClock } from '../../system/clock.ts';
 import { systemRandom } from '../../system/random.ts';
 import type { FaultOptions } from '../faults/kinds.ts';
-import { changedSettings, OptionError, refuseUnknown, settingsIn } from './check.ts';
 import type { ClientOptions, EmulatorClock, EmulatorOptions, Interceptor, UserOptions } from './options.ts';
 import { SETTINGS, type SettingOptions, type Settings } from './settings.ts';
+import { applySettingsChange, OptionError, pickSettings, rejectUnknownKeys } from './validation.ts';
 
 /** A registered client, all defaults filled in. */
 export interface Client {
@@ -21,13 +21,13 @@ export interface EffectiveSettings extends Settings {
   readonly frontendPort: number;
   readonly publicHost: string;
   /** The names that requests may be for, in lower case. */
-  readonly names: readonly string[];
+  readonly hostNames: readonly string[];
   readonly clients: ReadonlyMap<string, Client>;
   readonly firstClient: Client;
   readonly users: ReadonlyMap<string, UserOptions>;
   readonly firstUser: UserOptions;
   /** Nobody named users, so a person can only know from the page how to log in. */
-  readonly demoUser: boolean;
+  readonly usesDemoUser: boolean;
   readonly state: string | null;
   readonly tls: boolean;
   readonly caFile: string | null;
@@ -39,16 +39,16 @@ export interface EffectiveSettings extends Settings {
 }
 
 /** Holds the settings that are in force, and changes them while the emulator runs. */
-export class SettingsInForce {
-  readonly #start: EffectiveSettings;
-  readonly #changed: () => void;
+export class RuntimeSettings {
+  readonly #initial: EffectiveSettings;
+  readonly #onChange: () => void;
   #settings: EffectiveSettings;
 
-  /** @param changed is called after every change */
-  constructor(start: EffectiveSettings, changed: () => void) {
-    this.#start = start;
-    this.#changed = changed;
-    this.#settings = start;
+  /** @param onChange is called after every change */
+  constructor(initial: EffectiveSettings, onChange: () => void) {
+    this.#initial = initial;
+    this.#onChange = onChange;
+    this.#settings = initial;
   }
 
   /** The settings in force. The object never changes: whoever holds on to it keeps what it began with. */
@@ -60,23 +60,23 @@ export class SettingsInForce {
    * Changes some settings, all of them or, where one is no good, none.
    * @throws OptionError
    */
-  change(change: SettingOptions): void {
-    this.#settings = { ...this.#settings, ...changedSettings(change, settingsIn(this.#settings)) };
-    this.#changed();
+  update(change: SettingOptions): void {
+    this.#settings = { ...this.#settings, ...applySettingsChange(change, pickSettings(this.#settings)) };
+    this.#onChange();
   }
 
   /** Back to what the emulator was started with. */
   reset(): void {
-    this.#settings = this.#start;
-    this.#changed();
+    this.#settings = this.#initial;
+    this.#onChange();
   }
 }
 
 /** The names of a type, all of them. */
-type Names<Type> = { readonly [Name in keyof Type]-?: true };
+type KeysOf<Type> = { readonly [Name in keyof Type]-?: true };
 
 /** The options, beside the settings, that are fixed at the start. */
-const FIXED: Names<Omit<EmulatorOptions, keyof Settings>> = {
+const START_OPTION_KEYS: KeysOf<Omit<EmulatorOptions, keyof Settings>> = {
   host: true,
   port: true,
   frontendPort: true,
@@ -93,51 +93,57 @@ const FIXED: Names<Omit<EmulatorOptions, keyof Settings>> = {
   clock: true,
   intercept: true,
 };
-const OPTIONS = { ...FIXED, ...SETTINGS };
-const OF_CLIENT: Names<ClientOptions> = { id: true, secret: true, name: true, redirectUrl: true, redirectUris: true };
-const OF_USER: Names<UserOptions> = { name: true, password: true };
+const OPTION_KEYS = { ...START_OPTION_KEYS, ...SETTINGS };
+const CLIENT_OPTION_KEYS: KeysOf<ClientOptions> = {
+  id: true,
+  secret: true,
+  name: true,
+  redirectUrl: true,
+  redirectUris: true,
+};
+const USER_OPTION_KEYS: KeysOf<UserOptions> = { name: true, password: true };
 
 /**
  * Fills in the defaults and checks every value.
  * @throws OptionError
  */
-export function settingsFrom(options: EmulatorOptions): EffectiveSettings {
-  refuseUnknown(options, OPTIONS);
-  for (const one of options.clients ?? []) refuseUnknown(one, OF_CLIENT, 'clients: ');
-  for (const one of options.users ?? []) refuseUnknown(one, OF_USER, 'users: ');
+export function resolveSettings(options: EmulatorOptions): EffectiveSettings {
+  rejectUnknownKeys(options, OPTION_KEYS);
+  for (const one of options.clients ?? []) rejectUnknownKeys(one, CLIENT_OPTION_KEYS, 'clients: ');
+  for (const one of options.users ?? []) rejectUnknownKeys(one, USER_OPTION_KEYS, 'users: ');
   const host = options.host ?? '127.0.0.1';
   const wildcard = host === '0.0.0.0' || host === '::';
-  const port = whole('port', options.port ?? 0, 0, 65_535);
-  const frontendPort = whole('frontendPort', options.frontendPort ?? 0, 0, 65_535);
+  const port = checkInteger('port', options.port ?? 0, 0, 65_535);
+  const frontendPort = checkInteger('frontendPort', options.frontendPort ?? 0, 0, 65_535);
   if (port !== 0 && port === frontendPort) {
     throw new OptionError(`frontendPort: found ${frontendPort}, the base origin's own port; allowed is any other`);
   }
   if (options.caFile !== undefined && options.tls !== true) {
     throw new OptionError(`caFile: found ${options.caFile} without tls; allowed is a file, together with tls`);
   }
-  const clients = (options.clients ?? [{ id: systemRandom.uuid(), secret: systemRandom.token(24) }]).map(client);
+  const clients = (options.clients ?? [{ id: systemRandom.uuid(), secret: systemRandom.token(24) }]).map(resolveClient);
   const users = options.users ?? [{ name: 'demo', password: 'demo' }];
   const publicHost = options.publicHost ?? (wildcard ? '127.0.0.1' : host);
-  const clientsById = byName('clients', clients, (one) => one.id);
-  const usersByName = byName('users', users, (one) => one.name);
+  const clientsById = indexByName('clients', clients, (one) => one.id);
+  const usersByName = indexByName('users', users, (one) => one.name);
   return {
     host,
     port,
     frontendPort,
     publicHost,
-    names: [...['localhost', host, publicHost].map(lowerCase), ...(options.allowedHosts ?? []).map(hostName)],
+    hostNames: [...['localhost', host, publicHost].map(lowerCase), ...(options.allowedHosts ?? []).map(parseHostName)],
     clients: clientsById.all,
     firstClient: clientsById.first,
     users: usersByName.all,
     firstUser: usersByName.first,
-    demoUser: options.users === undefined,
-    ...changedSettings(settingsIn(options)),
+    usesDemoUser: options.users === undefined,
+    ...applySettingsChange(pickSettings(options)),
     state: options.state ?? null,
     tls: options.tls ?? false,
     caFile: options.caFile ?? null,
     showSecrets: options.showSecrets ?? false,
     faults: options.faults ?? [],
-    seed: whole('seed', options.seed ?? 0, 0, Number.MAX_SAFE_INTEGER),
+    seed: checkInteger('seed', options.seed ?? 0, 0, Number.MAX_SAFE_INTEGER),
     clock: options.clock ?? wallClock,
     intercept: options.intercept ?? {},
   };
@@ -146,7 +152,7 @@ export function settingsFrom(options: EmulatorOptions): EffectiveSettings {
 /** RFC 1123, 2.1; with `_`, as the names of containers have it. */
 const HOST_NAME = /^(?=.{1,253}$)[a-z0-9_-]+(\.[a-z0-9_-]+)*$/i;
 
-function hostName(name: string): string {
+function parseHostName(name: string): string {
   if (HOST_NAME.test(name)) return lowerCase(name);
   throw new OptionError(
     `allowedHosts: found ${JSON.stringify(name.slice(0, 100))}; allowed is a host name, without scheme and port`,
@@ -159,7 +165,7 @@ function lowerCase(name: string): string {
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
-function client(options: ClientOptions): Client {
+function resolveClient(options: ClientOptions): Client {
   if (!UUID.test(options.id)) {
     // Not shown: whoever mixed up the two has put the secret here.
     throw new OptionError('clients: found an id that is no UUID; allowed is xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx');
@@ -173,7 +179,7 @@ function client(options: ClientOptions): Client {
   };
 }
 
-function byName<T>(option: string, all: readonly T[], nameOf: (one: T) => string) {
+function indexByName<T>(option: string, all: readonly T[], nameOf: (one: T) => string) {
   const [first] = all;
   if (first === undefined) throw new OptionError(`${option}: found none; allowed is one or more`);
   const map = new Map(all.map((one) => [nameOf(one), one]));
@@ -183,7 +189,7 @@ function byName<T>(option: string, all: readonly T[], nameOf: (one: T) => string
   return { all: map, first };
 }
 
-function whole(option: string, value: number, lowest: number, highest: number): number {
+function checkInteger(option: string, value: number, lowest: number, highest: number): number {
   if (Number.isInteger(value) && value >= lowest && value <= highest) return value;
   throw new OptionError(`${option}: found ${value}; allowed is a whole number from ${lowest} to ${highest}`);
 }

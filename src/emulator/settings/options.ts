@@ -27,7 +27,7 @@ export interface UserOptions {
 }
 
 /** One request on its way through the emulator. */
-export interface Exchange {
+export interface InterceptedRequest {
   readonly endpoint: Endpoint;
   /** The registered client it names, authenticated or not; null where it names none. */
   readonly client: string | null;
@@ -38,9 +38,9 @@ export interface Exchange {
 /** Comes between requests and their answers: the place where faults attach. What it awaits, the client waits for. */
 export interface Interceptor {
   /** A request is here whole, and nothing was done with it; after `drop()` nothing will be. */
-  received?(exchange: Exchange): void | Promise<void>;
+  received?(exchange: InterceptedRequest): void | Promise<void>;
   /** What was asked is done (tokens are rotated) and the answer about to be sent: `drop()` loses it. */
-  answering?(exchange: Exchange, status: number): void | Promise<void>;
+  answering?(exchange: InterceptedRequest, status: number): void | Promise<void>;
 }
 
 /** What {@link startEmulator} takes; everything has a default; those of the settings are with {@link Settings}. */

@@ -1,39 +1,39 @@
 import type { FastifyInstance } from 'fastify';
 import type { LanService } from '../../core/lan-service.ts';
-import { FORM } from '../../system/http/form.ts';
+import { FORM_MEDIA_TYPE } from '../../system/http/form.ts';
 import { ClientRateLimiter, type RateLimiterContext } from '../../system/limits/client-rate-limiter.ts';
 import type { AssertionReplayCache } from './assertion-replay-cache.ts';
-import { clientAuthentication, type IsOwn } from './client-authentication.ts';
-import { serveDeviceAuthorization } from './device-authorization.ts';
+import { createClientAuthenticator, type IsVerifiedOwnHost } from './client-authentication.ts';
+import { serveDeviceAuthorizationEndpoint } from './device-authorization.ts';
 import type { FormEndpointContext } from './form-endpoint.ts';
-import { serveMetadata } from './metadata.ts';
-import { serveRegistration } from './registration.ts';
-import { serveRevocation } from './revocation.ts';
-import { serveToken } from './token.ts';
+import { serveRegistrationEndpoint } from './registration.ts';
+import { serveRevocationEndpoint } from './revocation.ts';
+import { serveMetadataEndpoint } from './server-metadata.ts';
+import { serveTokenEndpoint } from './token.ts';
 
 /** One device may fail to authenticate so often. */
-const FAILURES = { burst: 10, interval: 6000 };
+const FAILED_AUTHENTICATION_LIMIT = { burst: 10, interval: 6000 };
 
 /** The OAuth authorization server that appliances talk to. */
-export function serveAuthorizationServer(
+export function serveOAuthEndpoints(
   app: FastifyInstance,
   service: LanService,
-  isOwn: IsOwn,
+  isOwn: IsVerifiedOwnHost,
   environment: RateLimiterContext & { readonly usedAssertions?: AssertionReplayCache | undefined },
 ): void {
   const gate: FormEndpointContext = {
-    authenticate: clientAuthentication(service, isOwn, environment.usedAssertions),
-    heard: (appliance) => service.heard(appliance),
-    failures: new ClientRateLimiter('too_many_failed_authentications', FAILURES, environment),
+    authenticate: createClientAuthenticator(service, isOwn, environment.usedAssertions),
+    onAuthenticated: (appliance) => service.recordAuthentication(appliance),
+    failureLimiter: new ClientRateLimiter('too_many_failed_authentications', FAILED_AUTHENTICATION_LIMIT, environment),
     clock: environment.clock,
   };
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser([FORM, 'application/json'], { parseAs: 'string' }, (_request, body, done) =>
+  app.addContentTypeParser([FORM_MEDIA_TYPE, 'application/json'], { parseAs: 'string' }, (_request, body, done) =>
     done(null, body),
   );
-  serveMetadata(app);
-  serveToken(app, service, gate);
-  serveDeviceAuthorization(app, service, gate);
-  serveRegistration(app, service, environment);
-  serveRevocation(app, service, gate);
+  serveMetadataEndpoint(app);
+  serveTokenEndpoint(app, service, gate);
+  serveDeviceAuthorizationEndpoint(app, service, gate);
+  serveRegistrationEndpoint(app, service, environment);
+  serveRevocationEndpoint(app, service, gate);
 }

@@ -1,26 +1,30 @@
 import type { FastifyRequest } from 'fastify';
 import type { LanService } from '../../core/lan-service.ts';
-import { isSecretOf } from '../../system/compare.ts';
+import { verifySecretHash } from '../../system/secret-hash.ts';
 import type { AssertionReplayCache } from './assertion-replay-cache.ts';
-import { type ClientAuthentication, malformed, refused } from './authentication-outcome.ts';
-import { ASSERTION_TYPE, ClientAssertions } from './client-assertion.ts';
+import { CLIENT_ASSERTION_TYPE, ClientAssertionVerifier } from './client-assertion.ts';
+import { type ClientAuthenticationResult, invalidClient, invalidRequest } from './client-authentication-result.ts';
 
 /** Whether nobody but this hub can have been meant by the host that a request names. */
-export type IsOwn = (request: FastifyRequest) => boolean;
+export type IsVerifiedOwnHost = (request: FastifyRequest) => boolean;
 
 /** Finds out who sends a request with this form. */
-export type Authenticate = (
+export type ClientAuthenticator = (
   request: FastifyRequest,
   form: ReadonlyMap<string, string>,
-) => ClientAuthentication | Promise<ClientAuthentication>;
+) => ClientAuthenticationResult | Promise<ClientAuthenticationResult>;
 
 /**
  * Authenticates appliances by HTTP Basic (`client_secret_basic`), by a secret in the form (`client_secret_post`) or by a
  * signed assertion (`private_key_jwt`).
  * @param used the assertions that a hub before this one has seen
  */
-export function clientAuthentication(service: LanService, isOwn: IsOwn, used?: AssertionReplayCache): Authenticate {
-  const assertions = new ClientAssertions(service, used);
+export function createClientAuthenticator(
+  service: LanService,
+  isOwn: IsVerifiedOwnHost,
+  used?: AssertionReplayCache,
+): ClientAuthenticator {
+  const assertions = new ClientAssertionVerifier(service, used);
   return (request, form) => {
     const { authorization } = request.headers;
     const type = form.get('client_assertion_type');
@@ -28,57 +32,66 @@ export function clientAuthentication(service: LanService, isOwn: IsOwn, used?: A
     const secret = form.get('client_secret');
     const asserts = type !== undefined || assertion !== undefined;
     if (Number(authorization !== undefined) + Number(secret !== undefined) + Number(asserts) > 1) {
-      return malformed('authenticate in one way: by the Authorization header, a client_secret or a client_assertion');
+      return invalidRequest(
+        'authenticate in one way: by the Authorization header, a client_secret or a client_assertion',
+      );
     }
-    if (authorization !== undefined) return byHeader(service, authorization, form.get('client_id'));
-    if (!asserts) return bySecret(service, form.get('client_id'), secret);
+    if (authorization !== undefined) return authenticateBasic(service, authorization, form.get('client_id'));
+    if (!asserts) return authenticateSecret(service, form.get('client_id'), secret);
     if (type === undefined || assertion === undefined) {
-      return malformed('client_assertion_type and client_assertion come together');
+      return invalidRequest('client_assertion_type and client_assertion come together');
     }
-    if (type !== ASSERTION_TYPE) return refused(`the client_assertion_type is not ${ASSERTION_TYPE}`);
-    return assertions.verify(assertion, form.get('client_id'), isOwn(request) ? audiences(request) : []);
+    if (type !== CLIENT_ASSERTION_TYPE)
+      return invalidClient(`the client_assertion_type is not ${CLIENT_ASSERTION_TYPE}`);
+    return assertions.verify(assertion, form.get('client_id'), isOwn(request) ? acceptedAudiences(request) : []);
   };
 }
 
 /** What an assertion may be meant for (RFC 7523, 3): the hub as it was asked, and the endpoints where it may be shown. */
-function audiences({ host, url }: FastifyRequest): string[] {
+function acceptedAudiences({ host, url }: FastifyRequest): string[] {
   const issuer = `https://${host}`;
   return [...new Set([issuer, `${issuer}/oauth/token`, `${issuer}${url.split('?')[0]}`])];
 }
 
-function byHeader(service: LanService, authorization: string, id: string | undefined): ClientAuthentication {
+function authenticateBasic(
+  service: LanService,
+  authorization: string,
+  id: string | undefined,
+): ClientAuthenticationResult {
   const basic = /^basic +([a-z0-9+/]+=*)$/i.exec(authorization.trim())?.[1];
-  if (basic === undefined) return refused(WRONG_SECRET);
+  if (basic === undefined) return invalidClient(WRONG_CREDENTIALS);
   const pair = Buffer.from(basic, 'base64').toString();
   const colon = pair.indexOf(':');
-  if (colon === -1) return refused(WRONG_SECRET);
+  if (colon === -1) return invalidClient(WRONG_CREDENTIALS);
   const password = pair.slice(colon + 1);
-  const decodedId = formDecoded(pair.slice(0, colon));
+  const decodedId = formDecode(pair.slice(0, colon));
   if (id !== undefined && id !== decodedId) {
-    return malformed('the client_id of the form is not the one of the Authorization header');
+    return invalidRequest('the client_id of the form is not the one of the Authorization header');
   }
-  const secret = formDecoded(password);
+  const secret = formDecode(password);
   // Many a library sends a secret as it is, which makes a difference where its maker chose a "+" or a "%".
-  return secret === password ? bySecret(service, decodedId, password) : bySecret(service, decodedId, secret, password);
+  return secret === password
+    ? authenticateSecret(service, decodedId, password)
+    : authenticateSecret(service, decodedId, secret, password);
 }
 
-const WRONG_SECRET = 'the client_id or client_secret is wrong';
+const WRONG_CREDENTIALS = 'the client_id or client_secret is wrong';
 
-function bySecret(
+function authenticateSecret(
   service: LanService,
   id: string | undefined,
   ...secrets: readonly (string | undefined)[]
-): ClientAuthentication {
-  const appliance = id === undefined ? undefined : service.client(id);
+): ClientAuthenticationResult {
+  const appliance = id === undefined ? undefined : service.findClient(id);
   // In the same time for whatever is wrong.
   const expected = appliance?.credentials.kind === 'secret' ? appliance.credentials.hash : null;
   let right = false;
-  for (const secret of secrets) right = isSecretOf(secret ?? '', expected) || right;
-  return right && appliance !== undefined ? { kind: 'authenticated', appliance } : refused(WRONG_SECRET);
+  for (const secret of secrets) right = verifySecretHash(secret ?? '', expected) || right;
+  return right && appliance !== undefined ? { kind: 'authenticated', appliance } : invalidClient(WRONG_CREDENTIALS);
 }
 
 /** Both parts are form-encoded before they are joined (RFC 6749, 2.3.1). */
-function formDecoded(text: string): string | undefined {
+function formDecode(text: string): string | undefined {
   if (!/[+%]/.test(text)) return text;
   try {
     return decodeURIComponent(text.replaceAll('+', ' '));

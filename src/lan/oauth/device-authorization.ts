@@ -1,38 +1,40 @@
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { Failure } from '../../core/failure.ts';
 import type { LanService } from '../../core/lan-service.ts';
-import { noStore, sendError, sendUnavailable } from './errors.ts';
-import { type ClientRequest, type FormEndpointContext, serveForm } from './form-endpoint.ts';
-import { DeviceAuthorizationForm, readForm } from './schemas.ts';
+import { sendError, sendUnavailable, setNoStore } from './errors.ts';
+import { type AuthenticatedRequest, type FormEndpointContext, serveFormEndpoint } from './form-endpoint.ts';
+import { DeviceAuthorizationFormSchema, validateForm } from './request-schemas.ts';
 
 /** Seconds after which an appliance may ask again where the hub can't write its store. */
-const RETRY_UNWRITABLE = 60;
+const STORE_RETRY_AFTER = 60;
 
 /** The device authorization endpoint (RFC 8628, 3.1). */
-export function serveDeviceAuthorization(
+export function serveDeviceAuthorizationEndpoint(
   app: FastifyInstance,
   service: Pick<LanService, 'beginDeviceFlow'>,
   gate: FormEndpointContext,
 ): void {
-  serveForm(app, '/oauth/device_authorization', gate, (request) => authorization(service, request));
+  serveFormEndpoint(app, '/oauth/device_authorization', gate, (request) =>
+    handleDeviceAuthorizationRequest(service, request),
+  );
 }
 
-async function authorization(
+async function handleDeviceAuthorizationRequest(
   service: Pick<LanService, 'beginDeviceFlow'>,
-  { appliance, form, request, reply }: ClientRequest,
+  { appliance, form, request, reply }: AuthenticatedRequest,
 ): Promise<FastifyReply> {
-  const read = readForm(DeviceAuthorizationForm, form);
+  const read = validateForm(DeviceAuthorizationFormSchema, form);
   if (read.kind === 'malformed') return sendError(reply, 'invalid_request', read.description);
   const outcome = await service.beginDeviceFlow(appliance, read.form.scope ?? null).catch((error: unknown) => {
     if (error instanceof Failure && error.code === 'store_unwritable') return null;
     throw error;
   });
-  if (outcome === null) return sendUnavailable(reply, RETRY_UNWRITABLE, 'the hub can not write its store just now');
+  if (outcome === null) return sendUnavailable(reply, STORE_RETRY_AFTER, 'the hub can not write its store just now');
   switch (outcome.kind) {
     case 'begun': {
       const { deviceCode, userCode, expiresIn, interval } = outcome.authorization;
       const page = `https://${request.host}/pair`;
-      return noStore(reply).send({
+      return setNoStore(reply).send({
         device_code: deviceCode.reveal(),
         user_code: userCode,
         verification_uri: page,

@@ -19,7 +19,7 @@ export type OAuthErrorCode =
   | 'unauthorized_client'
   | 'unsupported_grant_type';
 
-const STATUS: Readonly<Record<OAuthErrorCode, number>> = {
+const STATUS_BY_ERROR: Readonly<Record<OAuthErrorCode, number>> = {
   access_denied: 400,
   authorization_pending: 400,
   expired_token: 400,
@@ -45,11 +45,11 @@ export function sendError(
   error: OAuthErrorCode,
   description: string,
   more: { readonly error_uri?: string } = {},
-  status: number = STATUS[error],
+  status: number = STATUS_BY_ERROR[error],
 ): FastifyReply {
   // RFC 6749, 5.2: the description may hold %x20-21 / %x23-5B / %x5D-7E.
   const error_description = description.replaceAll(/[^\x20-\x21\x23-\x5b\x5d-\x7e]/g, "'");
-  return noStore(reply)
+  return setNoStore(reply)
     .code(status)
     .send({ error, error_description, ...more });
 }
@@ -69,7 +69,7 @@ export function sendUnavailable(
 }
 
 /** Fastify's `errorHandler` of an endpoint: answers what can't be read of a request. @param type of the body that it takes */
-export function unreadableRequest(type: string) {
+export function createErrorHandler(type: string) {
   return (error: Error & { statusCode?: number }, _request: FastifyRequest, reply: FastifyReply): FastifyReply => {
     if (error.statusCode === 413) return sendError(reply, 'invalid_request', 'the request is too large', {}, 413);
     if (error.statusCode === 415) return sendError(reply, 'invalid_request', `send the request as ${type}`);
@@ -79,6 +79,6 @@ export function unreadableRequest(type: string) {
 }
 
 /** Tokens and what is said about them are kept by nobody on the way (RFC 6749, 5.1). */
-export function noStore(reply: FastifyReply): FastifyReply {
+export function setNoStore(reply: FastifyReply): FastifyReply {
   return reply.header('cache-control', 'no-store').header('pragma', 'no-cache');
 }

@@ -1,14 +1,14 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Appliance } from '../../core/appliances/appliance.ts';
 import type { Clock } from '../../core/clock.ts';
-import { FORM, mediaTypeOf, parseForm } from '../../system/http/form.ts';
+import { FORM_MEDIA_TYPE, mediaTypeOf, parseForm } from '../../system/http/form.ts';
 import type { ClientRateLimiter } from '../../system/limits/client-rate-limiter.ts';
-import type { ClientAuthentication } from './authentication-outcome.ts';
-import type { Authenticate } from './client-authentication.ts';
-import { sendError, sendUnavailable, unreadableRequest } from './errors.ts';
+import type { ClientAuthenticator } from './client-authentication.ts';
+import type { ClientAuthenticationResult } from './client-authentication-result.ts';
+import { createErrorHandler, sendError, sendUnavailable } from './errors.ts';
 
 /** A request whose sender has proved who it is. */
-export interface ClientRequest {
+export interface AuthenticatedRequest {
   readonly appliance: Appliance;
   readonly form: ReadonlyMap<string, string>;
   /** Milliseconds since the request was here whole. */
@@ -19,11 +19,11 @@ export interface ClientRequest {
 
 /** Who lets appliances in. */
 export interface FormEndpointContext {
-  readonly authenticate: Authenticate;
+  readonly authenticate: ClientAuthenticator;
   /** Whoever has proved who it is, whatever becomes of its request. */
-  readonly heard: (appliance: Appliance) => void;
+  readonly onAuthenticated: (appliance: Appliance) => void;
   /** How often one device may fail to say who it is. Who can say it is let in all the same. */
-  readonly failures: ClientRateLimiter;
+  readonly failureLimiter: ClientRateLimiter;
   readonly clock: Clock;
 }
 
@@ -31,23 +31,24 @@ export interface FormEndpointContext {
  * An endpoint that takes a form from an authenticated appliance (RFC 6749, 2.3 and 3.2). What is wrong with the request, or
  * with who sends it, is answered here; an appliance that still waits to be approved gets no further either.
  */
-export function serveForm(
+export function serveFormEndpoint(
   app: FastifyInstance,
   path: string,
   gate: FormEndpointContext,
-  answer: (request: ClientRequest) => FastifyReply | Promise<FastifyReply>,
+  answer: (request: AuthenticatedRequest) => FastifyReply | Promise<FastifyReply>,
 ): void {
-  const { authenticate, heard, clock } = gate;
+  const { authenticate, onAuthenticated: heard, clock } = gate;
   app.post(path, {
-    errorHandler: unreadableRequest(FORM),
+    errorHandler: createErrorHandler(FORM_MEDIA_TYPE),
     async handler(request, reply) {
       const came = clock.now().uptime;
       const type = mediaTypeOf(request.headers['content-type']);
-      if (type !== '' && type !== FORM) return sendError(reply, 'invalid_request', `send the request as ${FORM}`);
+      if (type !== '' && type !== FORM_MEDIA_TYPE)
+        return sendError(reply, 'invalid_request', `send the request as ${FORM_MEDIA_TYPE}`);
       const form = parseForm(typeof request.body === 'string' ? request.body : '');
       if (form === null) return sendError(reply, 'invalid_request', 'a parameter is repeated');
       const client = await authenticate(request, form);
-      if (client.kind !== 'authenticated') return turnAway(client, gate, request, reply);
+      if (client.kind !== 'authenticated') return rejectClient(client, gate, request, reply);
       const { appliance } = client;
       heard(appliance);
       if (appliance.waitingSince === null) {
@@ -59,9 +60,9 @@ export function serveForm(
   });
 }
 
-function turnAway(
-  client: Exclude<ClientAuthentication, { readonly kind: 'authenticated' }>,
-  { failures }: FormEndpointContext,
+function rejectClient(
+  client: Exclude<ClientAuthenticationResult, { readonly kind: 'authenticated' }>,
+  { failureLimiter: failures }: FormEndpointContext,
   request: FastifyRequest,
   reply: FastifyReply,
 ): FastifyReply {

@@ -1,16 +1,16 @@
 import type { FastifyInstance } from 'fastify';
 import type { LanService } from '../../core/lan-service.ts';
-import { noStore, sendError, sendUnavailable } from './errors.ts';
-import { type FormEndpointContext, serveForm } from './form-endpoint.ts';
-import { RevocationForm, readForm } from './schemas.ts';
+import { sendError, sendUnavailable, setNoStore } from './errors.ts';
+import { type FormEndpointContext, serveFormEndpoint } from './form-endpoint.ts';
+import { RevocationFormSchema, validateForm } from './request-schemas.ts';
 
 /**
  * The revocation endpoint (RFC 7009): an appliance says that the cloud refuses its token, or that it needs its refresh token
  * no longer. Whatever else it sends has been revoked as far as anybody can tell (2.2), so that the answer is the same.
  */
-export function serveRevocation(app: FastifyInstance, service: LanService, gate: FormEndpointContext): void {
-  serveForm(app, '/oauth/revoke', gate, async ({ appliance, form, reply }) => {
-    const read = readForm(RevocationForm, form);
+export function serveRevocationEndpoint(app: FastifyInstance, service: LanService, gate: FormEndpointContext): void {
+  serveFormEndpoint(app, '/oauth/revoke', gate, async ({ appliance, form, reply }) => {
+    const read = validateForm(RevocationFormSchema, form);
     if (read.kind === 'malformed') return sendError(reply, 'invalid_request', read.description);
     const revocation = await service.revoke(appliance, read.form.token);
     if (revocation.kind === 'unavailable') {
@@ -19,6 +19,6 @@ export function serveRevocation(app: FastifyInstance, service: LanService, gate:
       return sendUnavailable(reply, revocation.retryAfter, what);
     }
     // RFC 7009, 2.2: nobody reads the body; but some clients take nothing but JSON, and JSON is never empty.
-    return noStore(reply).send({});
+    return setNoStore(reply).send({});
   });
 }

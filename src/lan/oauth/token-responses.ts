@@ -1,11 +1,11 @@
 import type { FastifyReply } from 'fastify';
-import type { TokenResult, WhyNotAtHand, WhyUnavailable } from '../../core/lan-service.ts';
-import type { FailureReason } from '../../core/pairings/pairing.ts';
+import type { TokenResult, UnavailableReason, UnusableTokenReason } from '../../core/lan-service.ts';
+import type { PairingFailureReason } from '../../core/pairings/pairing.ts';
 import type { Secret } from '../../core/secret.ts';
-import { noStore, type OAuthErrorCode, sendError, sendUnavailable } from './errors.ts';
-import type { ClientRequest } from './form-endpoint.ts';
+import { type OAuthErrorCode, sendError, sendUnavailable, setNoStore } from './errors.ts';
+import type { AuthenticatedRequest } from './form-endpoint.ts';
 
-const UNAVAILABLE: Readonly<Record<WhyUnavailable, string>> = {
+const UNAVAILABLE_DESCRIPTIONS: Readonly<Record<UnavailableReason, string>> = {
   portal_unreachable: 'the portal is out of reach',
   portal_deferred: 'the portal asks to come back later',
   portal_rejected: 'the portal rejects the request of the hub',
@@ -16,7 +16,7 @@ const UNAVAILABLE: Readonly<Record<WhyUnavailable, string>> = {
   no_answer_yet: 'the portal has given no other yet',
 };
 
-const NOT_AT_HAND: Readonly<Record<WhyNotAtHand, string>> = {
+const NO_USABLE_TOKEN_DESCRIPTIONS: Readonly<Record<UnusableTokenReason, string>> = {
   run_out: 'the token at hand has run out',
   distrusted: 'the cloud refused the token at hand',
   age_unknown: 'nobody knows how old the token at hand is',
@@ -27,7 +27,7 @@ const NOT_AT_HAND: Readonly<Record<WhyNotAtHand, string>> = {
  * @param refreshToken one of the hub's own
  */
 export function sendTokenResponse(
-  { appliance: { name }, request, reply }: ClientRequest,
+  { appliance: { name }, request, reply }: AuthenticatedRequest,
   result: TokenResult,
   refreshToken?: Secret,
 ): FastifyReply {
@@ -35,7 +35,7 @@ export function sendTokenResponse(
   switch (result.kind) {
     case 'token': {
       const { accessToken, expiresIn, scope } = result;
-      return noStore(reply).send({
+      return setNoStore(reply).send({
         access_token: accessToken.reveal(),
         token_type: 'Bearer',
         expires_in: expiresIn,
@@ -52,12 +52,18 @@ export function sendTokenResponse(
       return sendError(reply, 'invalid_scope', `the grant of ${name} has ${has}`);
     }
     case 'unavailable':
-      return sendUnavailable(reply, result.retryAfter, `${NOT_AT_HAND[result.atHand]}, and ${UNAVAILABLE[result.why]}`);
+      return sendUnavailable(
+        reply,
+        result.retryAfter,
+        `${NO_USABLE_TOKEN_DESCRIPTIONS[result.unusableTokenReason]}, and ${UNAVAILABLE_DESCRIPTIONS[result.reason]}`,
+      );
   }
 }
 
 /** How a pairing that came to nothing is told to the appliance that began it (RFC 8628, 3.5). */
-const DEVICE_FAILURES: Readonly<Record<FailureReason, readonly [error: OAuthErrorCode, description: string]>> = {
+const DEVICE_FLOW_ERRORS: Readonly<
+  Record<PairingFailureReason, readonly [error: OAuthErrorCode, description: string]>
+> = {
   refused_by_user: ['access_denied', 'the person who was asked refused'],
   portal_rejected: ['access_denied', 'the portal rejects the request of the hub: its log tells more'],
   foreign_origin: ['access_denied', 'the portal named an address that is not its own: the log of the hub tells more'],
@@ -71,6 +77,6 @@ const DEVICE_FAILURES: Readonly<Record<FailureReason, readonly [error: OAuthErro
 };
 
 /** Answers the poll of a device flow that has failed. */
-export function sendDeviceFailure({ reply }: ClientRequest, reason: FailureReason): FastifyReply {
-  return sendError(reply, ...DEVICE_FAILURES[reason]);
+export function sendDeviceFlowError({ reply }: AuthenticatedRequest, reason: PairingFailureReason): FastifyReply {
+  return sendError(reply, ...DEVICE_FLOW_ERRORS[reason]);
 }

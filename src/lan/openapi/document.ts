@@ -1,20 +1,20 @@
-import { describeOperation, type Json } from '../../system/http/openapi.ts';
+import { describeOperation, type JsonObject } from '../../system/http/openapi.ts';
 import { oauthOperations } from './oauth-operations.ts';
-import type { Operation } from './operation.ts';
+import type { HubOperation } from './operation.ts';
 import { pageOperations } from './page-operations.ts';
 
 /** Where a hub is reached. */
-export interface Origins {
+export interface HubOrigins {
   /** Without a trailing slash. */
   readonly http: string;
   readonly https: string;
 }
 
 /** Every operation of a hub on the home network, the OAuth server's first. */
-export const operations: readonly Operation[] = [...oauthOperations, ...pageOperations];
+export const hubOperations: readonly HubOperation[] = [...oauthOperations, ...pageOperations];
 
 /** Made once: who asks again and again costs the hub no more than an answer. */
-const DESCRIBED = operations.map((operation) => {
+const DESCRIBED_OPERATIONS = hubOperations.map((operation) => {
   const { path, ports, method, security } = operation;
   const tag = oauthOperations.includes(operation) ? 'oauth' : 'pages';
   return { path, ports, method, described: describeOperation(operation, tag, security && [{ [security]: [] }, {}]) };
@@ -25,9 +25,9 @@ const DESCRIBED = operations.map((operation) => {
  * with.
  * @param version of the program
  */
-export function openApiDocument(origins: Origins, version: string): Json {
-  const paths: Record<string, Json> = {};
-  for (const { path, ports, method, described } of DESCRIBED) {
+export function openApiDocument(origins: HubOrigins, version: string): JsonObject {
+  const paths: Record<string, JsonObject> = {};
+  for (const { path, ports, method, described } of DESCRIBED_OPERATIONS) {
     const item = paths[path] ?? {};
     paths[path] = item;
     item[method] = ports.includes('http')

@@ -1,74 +1,76 @@
-import type { Answer } from '../../system/http/openapi.ts';
-import { RegistrationRequest } from '../oauth/client-metadata.ts';
+import type { ResponseDescription } from '../../system/http/openapi.ts';
+import { RegistrationRequestSchema } from '../oauth/client-metadata.ts';
 import type { OAuthErrorCode } from '../oauth/errors.ts';
-import { DeviceAuthorizationForm, RevocationForm, TokenForm } from '../oauth/schemas.ts';
-import type { Operation } from './operation.ts';
+import { DeviceAuthorizationFormSchema, RevocationFormSchema, TokenFormSchema } from '../oauth/request-schemas.ts';
+import type { HubOperation } from './operation.ts';
 import {
-  DeviceAuthorizationResponse,
-  errorResponse,
-  MetadataResponse,
-  RegistrationResponse,
-  RevocationResponse,
-  TokenResponse,
+  DeviceAuthorizationResponseSchema,
+  errorResponseSchema,
+  MetadataResponseSchema,
+  RegistrationResponseSchema,
+  RevocationResponseSchema,
+  TokenResponseSchema,
 } from './response-schemas.ts';
 
-const noStore = { 'cache-control': 'no-store' };
-const later = { ...noStore, 'retry-after': 'Seconds' };
+const noStoreHeaders = { 'cache-control': 'no-store' };
+const retryAfterHeaders = { ...noStoreHeaders, 'retry-after': 'Seconds' };
 
-const wrong = (...errors: OAuthErrorCode[]): Answer => ({
+const badRequest = (...errors: OAuthErrorCode[]): ResponseDescription => ({
   description: 'The request is no good, or not now',
-  body: errorResponse(...errors),
-  headers: noStore,
+  body: errorResponseSchema(...errors),
+  headers: noStoreHeaders,
 });
-const tooLarge: Answer = {
+const tooLarge: ResponseDescription = {
   description: 'The body is too large',
-  body: errorResponse('invalid_request'),
-  headers: noStore,
+  body: errorResponseSchema('invalid_request'),
+  headers: noStoreHeaders,
 };
-const tooMany = (...errors: OAuthErrorCode[]): Answer => ({
+const tooManyRequests = (...errors: OAuthErrorCode[]): ResponseDescription => ({
   description: 'Too many such requests',
-  body: errorResponse(...errors),
-  headers: later,
+  body: errorResponseSchema(...errors),
+  headers: retryAfterHeaders,
 });
-const unavailable = (description: string): Answer => ({
+const unavailable = (description: string): ResponseDescription => ({
   description,
-  body: errorResponse('temporarily_unavailable'),
-  headers: later,
+  body: errorResponseSchema('temporarily_unavailable'),
+  headers: retryAfterHeaders,
 });
 
 /** What every endpoint answers that asks an appliance who it is. */
-const authenticated = {
+const clientAuthenticationResponses = {
   401: {
     description: 'The appliance did not prove who it is',
-    body: errorResponse('invalid_client'),
-    headers: { ...noStore, 'www-authenticate': 'Basic' },
+    body: errorResponseSchema('invalid_client'),
+    headers: { ...noStoreHeaders, 'www-authenticate': 'Basic' },
   },
   413: tooLarge,
 } as const;
 
-const https = ['https'] as const;
+const httpsOnly = ['https'] as const;
 
 /** The OAuth authorization server. */
-export const oauthOperations: readonly Operation[] = [
+export const oauthOperations: readonly HubOperation[] = [
   {
     method: 'get',
     path: '/.well-known/oauth-authorization-server',
-    ports: https,
+    ports: httpsOnly,
     id: 'metadata',
     summary: 'Authorization server metadata (RFC 8414)',
-    answers: { 200: { description: 'Every address is one of the host that was asked', body: MetadataResponse } },
+    responses: {
+      200: { description: 'Every address is one of the host that was asked', body: MetadataResponseSchema },
+    },
   },
   {
     method: 'post',
     path: '/oauth/token',
-    ports: https,
+    ports: httpsOnly,
     id: 'token',
     summary: "Get the appliance's token (RFC 6749, 4.4 and 6; RFC 8628, 3.4)",
     security: 'client',
-    form: TokenForm,
-    answers: {
-      200: { description: 'The token', body: TokenResponse, headers: noStore },
-      400: wrong(
+    form: TokenFormSchema,
+    responses: {
+      200: { description: 'The token', body: TokenResponseSchema, headers: noStoreHeaders },
+      400: badRequest(
         'access_denied',
         'authorization_pending',
         'expired_token',
@@ -79,65 +81,69 @@ export const oauthOperations: readonly Operation[] = [
         'unauthorized_client',
         'unsupported_grant_type',
       ),
-      ...authenticated,
-      429: tooMany('invalid_client'),
+      ...clientAuthenticationResponses,
+      429: tooManyRequests('invalid_client'),
       503: unavailable('There is no token at hand, and none to be had just now'),
     },
   },
   {
     method: 'post',
     path: '/oauth/device_authorization',
-    ports: https,
+    ports: httpsOnly,
     id: 'deviceAuthorization',
     summary: 'The appliance starts its own pairing (RFC 8628, 3.1)',
     security: 'client',
-    form: DeviceAuthorizationForm,
-    answers: {
-      200: { description: 'The pairing waits for a person', body: DeviceAuthorizationResponse, headers: noStore },
-      400: wrong('invalid_request', 'invalid_scope', 'unauthorized_client'),
-      ...authenticated,
-      429: tooMany('invalid_client', 'temporarily_unavailable'),
+    form: DeviceAuthorizationFormSchema,
+    responses: {
+      200: {
+        description: 'The pairing waits for a person',
+        body: DeviceAuthorizationResponseSchema,
+        headers: noStoreHeaders,
+      },
+      400: badRequest('invalid_request', 'invalid_scope', 'unauthorized_client'),
+      ...clientAuthenticationResponses,
+      429: tooManyRequests('invalid_client', 'temporarily_unavailable'),
       503: unavailable("The hub can't write its store, or does not know the time that an assertion was made by"),
     },
   },
   {
     method: 'post',
     path: '/oauth/revoke',
-    ports: https,
+    ports: httpsOnly,
     id: 'revoke',
     summary: 'The cloud refused the token that the appliance holds (RFC 7009)',
     description:
       "The access token is never handed out again, and the hub gets a new one, once a minute at most. A refresh token of the hub's own is ended. Anything else changes nothing.",
     security: 'client',
-    form: RevocationForm,
-    answers: {
-      200: { description: 'It is known', body: RevocationResponse, headers: noStore },
-      400: wrong('invalid_request', 'unauthorized_client'),
-      ...authenticated,
-      429: tooMany('invalid_client'),
+    form: RevocationFormSchema,
+    responses: {
+      200: { description: 'It is known', body: RevocationResponseSchema, headers: noStoreHeaders },
+      400: badRequest('invalid_request', 'unauthorized_client'),
+      ...clientAuthenticationResponses,
+      429: tooManyRequests('invalid_client'),
       503: unavailable("The hub can't write its store, or does not know the time that an assertion was made by"),
     },
   },
   {
     method: 'post',
     path: '/oauth/register',
-    ports: https,
+    ports: httpsOnly,
     id: 'register',
     summary: 'An appliance introduces itself (RFC 7591)',
     description:
       'With an initial access token, or while an installer holds registration open; then it can do nothing until an installer approves it.',
     security: 'invite',
-    json: RegistrationRequest,
-    answers: {
-      201: { description: 'The appliance is registered', body: RegistrationResponse, headers: noStore },
-      400: wrong('invalid_request', 'invalid_client_metadata'),
+    json: RegistrationRequestSchema,
+    responses: {
+      201: { description: 'The appliance is registered', body: RegistrationResponseSchema, headers: noStoreHeaders },
+      400: badRequest('invalid_request', 'invalid_client_metadata'),
       401: {
         description: 'Registration is closed, or the initial access token is no good',
-        body: errorResponse('invalid_token'),
-        headers: { ...noStore, 'www-authenticate': 'Bearer' },
+        body: errorResponseSchema('invalid_token'),
+        headers: { ...noStoreHeaders, 'www-authenticate': 'Bearer' },
       },
       413: tooLarge,
-      429: tooMany('temporarily_unavailable'),
+      429: tooManyRequests('temporarily_unavailable'),
       503: unavailable("The hub can't write its store, or has as many appliances as it takes"),
     },
   },

@@ -7,7 +7,7 @@ const seconds = (description: string) => v.pipe(v.number(), v.integer(), v.minVa
 const scope = v.optional(text('Space-separated names; left out where there is none'));
 
 /** The answer to a token request (RFC 6749, 5.1). */
-export const TokenResponse = v.strictObject({
+export const TokenResponseSchema = v.strictObject({
   access_token: text("The portal's own: it authenticates calls to the cloud API"),
   token_type: v.literal('Bearer'),
   expires_in: seconds('What is left of it'),
@@ -16,7 +16,7 @@ export const TokenResponse = v.strictObject({
 });
 
 /** The answer to a device authorization request (RFC 8628, 3.2). */
-export const DeviceAuthorizationResponse = v.strictObject({
+export const DeviceAuthorizationResponseSchema = v.strictObject({
   device_code: text('What the appliance polls the token endpoint with'),
   user_code: text('What a person types at the verification_uri'),
   verification_uri: url("The hub's page that takes the code"),
@@ -26,7 +26,7 @@ export const DeviceAuthorizationResponse = v.strictObject({
 });
 
 /** The answer to a registration (RFC 7591, 3.2.1). */
-export const RegistrationResponse = v.strictObject({
+export const RegistrationResponseSchema = v.strictObject({
   client_id: v.string(),
   client_id_issued_at: v.optional(seconds('Since 1970; left out while the hub does not know the time')),
   client_secret: v.optional(text('Told this once; left out where the appliance has keys of its own')),
@@ -45,10 +45,10 @@ export const RegistrationResponse = v.strictObject({
 });
 
 /** The answer to a revocation: some libraries read its body all the same (RFC 7009, 2.2 has none). */
-export const RevocationResponse = v.strictObject({});
+export const RevocationResponseSchema = v.strictObject({});
 
 /** RFC 8414, 2. */
-export const MetadataResponse = v.strictObject({
+export const MetadataResponseSchema = v.strictObject({
   issuer: url('The address that was asked'),
   token_endpoint: v.pipe(v.string(), v.url()),
   device_authorization_endpoint: v.pipe(v.string(), v.url()),
@@ -63,7 +63,7 @@ export const MetadataResponse = v.strictObject({
 });
 
 /** RFC 6749, 5.2. @param errors those that this answer may name */
-export const errorResponse = (...errors: OAuthErrorCode[]) =>
+export const errorResponseSchema = (...errors: OAuthErrorCode[]) =>
   v.strictObject({
     error: v.picklist(errors),
     error_description: text('For people: what was wrong, and what to do'),

@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import { version } from '../../system/version.ts';
 
 /** Stand for the hub's origins in the description, as nobody's. */
-const PLACEHOLDERS = { http: 'http://hub.invalid', https: 'https://hub.invalid' };
+const PLACEHOLDER_ORIGINS = { http: 'http://hub.invalid', https: 'https://hub.invalid' };
 
 /**
  * `GET /openapi.json`. The description is made when it is first asked for: most hubs never are. The last one is
@@ -12,7 +12,7 @@ const PLACEHOLDERS = { http: 'http://hub.invalid', https: 'https://hub.invalid' 
 export function serveOpenApi(app: FastifyInstance, httpPort: number): void {
   const make = async () => {
     const { openApiDocument } = await import('./document.ts');
-    return JSON.stringify(openApiDocument(PLACEHOLDERS, version()));
+    return JSON.stringify(openApiDocument(PLACEHOLDER_ORIGINS, version()));
   };
   let making: Promise<string> | undefined;
   let last = { host: '', body: Buffer.alloc(0) };
@@ -20,9 +20,11 @@ export function serveOpenApi(app: FastifyInstance, httpPort: number): void {
     making ??= make();
     const text = await making;
     if (last.host !== host) {
-      const http = escaped(`http://${hostname}:${httpPort}`);
-      const https = escaped(`https://${host}`);
-      const filled = text.replaceAll(PLACEHOLDERS.http, () => http).replaceAll(PLACEHOLDERS.https, () => https);
+      const http = escapeJson(`http://${hostname}:${httpPort}`);
+      const https = escapeJson(`https://${host}`);
+      const filled = text
+        .replaceAll(PLACEHOLDER_ORIGINS.http, () => http)
+        .replaceAll(PLACEHOLDER_ORIGINS.https, () => https);
       last = { host, body: Buffer.from(filled) };
     }
     return reply.type('application/json; charset=utf-8').send(last.body);
@@ -30,6 +32,6 @@ export function serveOpenApi(app: FastifyInstance, httpPort: number): void {
 }
 
 /** As it stands inside of a JSON string. */
-function escaped(text: string): string {
+function escapeJson(text: string): string {
   return JSON.stringify(text).slice(1, -1);
 }

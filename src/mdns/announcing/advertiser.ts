@@ -1,6 +1,6 @@
 import { type FailureCode, messageOf } from '../../core/failure.ts';
 import type { LanAddress } from '../networks/lan-address.ts';
-import type { Lan } from '../networks/lan-watch.ts';
+import type { LanState } from '../networks/lan-watch.ts';
 import { OwnNetworks } from '../networks/segments.ts';
 import { SegmentAdvertiser, type SegmentAdvertiserOptions } from './segment-advertiser.ts';
 
@@ -8,8 +8,8 @@ import { SegmentAdvertiser, type SegmentAdvertiserOptions } from './segment-adve
 export interface MdnsAdvertiserOptions extends Omit<SegmentAdvertiserOptions, 'ownNetworks' | 'onError'> {}
 
 /** Log lines in an interval in ms: a neighbour that makes the hub change its name again and again must not fill the log. */
-const MAX_LINES = 10;
-const LINES_INTERVAL = 3_600_000;
+const MAX_LOG_LINES = 10;
+const LOG_LINES_INTERVAL = 3_600_000;
 
 /**
  * Keeps the hub announced on every segment, each by itself; on loopback there is none.
@@ -21,26 +21,26 @@ export class MdnsAdvertiser implements AsyncDisposable {
   #ownNetworks = new OwnNetworks([]);
   #address: LanAddress | null = null;
   #skipsGoodbye = false;
-  readonly #errors = new Set<string>();
-  #lines = 0;
-  #cancelLines: () => void = () => undefined;
+  readonly #loggedErrors = new Set<string>();
+  #loggedLines = 0;
+  #cancelLineReset: () => void = () => undefined;
 
   constructor(options: MdnsAdvertiserOptions) {
     this.#options = options;
   }
 
   /** In words, that another hub on the network has this one's id and key; null where none has. */
-  get taken(): string | null {
+  get idConflict(): string | null {
     return this.#messageOf('hub_id_taken');
   }
 
   /** In words, that another device claims the hub's own host name; null where none does. */
-  get claimed(): string | null {
+  get nameConflict(): string | null {
     return this.#messageOf('hub_name_claimed');
   }
 
   /** In words, what keeps the hub from being announced, on one segment or on all; null if nothing does. */
-  get waitingFor(): string | null {
+  get announcementProblem(): string | null {
     const problems = this.#advertisers.flatMap(({ problem }) => problem ?? []);
     const problem = problems.find(({ code }) => code !== 'hub_name_claimed');
     if (problem) return messageOf(problem);
@@ -50,19 +50,19 @@ export class MdnsAdvertiser implements AsyncDisposable {
   }
 
   /** Announces the hub, with its present TXT record, on these segments from now on, and nowhere else. */
-  async follow(lan: Pick<Lan, 'address' | 'segments' | 'attached'>): Promise<void> {
-    this.#ownNetworks = new OwnNetworks(lan.attached);
+  async update(lan: Pick<LanState, 'address' | 'segments' | 'interfaceCidrs'>): Promise<void> {
+    this.#ownNetworks = new OwnNetworks(lan.interfaceCidrs);
     this.#address = lan.address;
     const before = new Set(this.#advertisers);
     this.#advertisers = lan.segments.map((segment) => {
-      const known = [...before].find((advertiser) => advertiser.shares(segment));
+      const known = [...before].find((advertiser) => advertiser.overlaps(segment));
       if (known !== undefined) before.delete(known);
-      return known ?? this.#advertise();
+      return known ?? this.#createAdvertiser();
     });
     const names = new Set(lan.segments.flatMap(({ interfaces }) => interfaces.map(({ name }) => name)));
     await Promise.all([
-      ...[...before].map((advertiser) => advertiser.leave(advertiser.isAmong(names))),
-      ...lan.segments.map((segment, index) => this.#advertisers[index]?.moveTo(segment)),
+      ...[...before].map((advertiser) => advertiser.stop(advertiser.usesInterface(names))),
+      ...lan.segments.map((segment, index) => this.#advertisers[index]?.announceOn(segment)),
     ]);
   }
 
@@ -75,15 +75,17 @@ export class MdnsAdvertiser implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     const advertisers = this.#advertisers;
     this.#advertisers = [];
-    await Promise.all(advertisers.map((advertiser) => advertiser.leave(this.#skipsGoodbye && advertiser.hasOwnName)));
-    this.#cancelLines();
+    await Promise.all(
+      advertisers.map((advertiser) => advertiser.stop(this.#skipsGoodbye && advertiser.hasPreferredName)),
+    );
+    this.#cancelLineReset();
   }
 
   #messageOf(code: FailureCode): string | null {
     return this.#advertisers.find(({ problem }) => problem?.code === code)?.problem?.message ?? null;
   }
 
-  #advertise(): SegmentAdvertiser {
+  #createAdvertiser(): SegmentAdvertiser {
     return new SegmentAdvertiser({
       ...this.#options,
       ownNetworks: () => this.#ownNetworks,
@@ -101,18 +103,18 @@ export class MdnsAdvertiser implements AsyncDisposable {
 
   /** Each error once: sending may fail every few seconds while a network is away. */
   #warnOnce(message: string): void {
-    if (this.#errors.has(message)) return;
-    this.#errors.add(message);
+    if (this.#loggedErrors.has(message)) return;
+    this.#loggedErrors.add(message);
     if (this.#mayLog()) this.#options.log.warn('mdns_failed', { error: message });
   }
 
   /** Counts a line. */
   #mayLog(): boolean {
-    if (this.#lines === 0) {
-      this.#cancelLines = this.#options.timers.after(LINES_INTERVAL, () => {
-        this.#lines = 0;
+    if (this.#loggedLines === 0) {
+      this.#cancelLineReset = this.#options.timers.after(LOG_LINES_INTERVAL, () => {
+        this.#loggedLines = 0;
       });
     }
-    return this.#lines++ < MAX_LINES;
+    return this.#loggedLines++ < MAX_LOG_LINES;
   }
 }

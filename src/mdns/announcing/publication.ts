@@ -1,21 +1,21 @@
 import type { Timers } from '../../core/clock.ts';
-import { isShortened } from '../conflicts/conflict-detection.ts';
+import { hasReducedTtl } from '../conflicts/conflict-detection.ts';
 import { type ReceivedRecord, sameData } from '../records/record-data.ts';
 import {
   addressRecords,
   foldCase,
   instancePointer,
-  ownRecords,
   type ResourceRecord,
+  SERVICE_TYPE_POINTER,
   type ServiceDescription,
-  TYPE_POINTER,
+  uniqueRecords,
 } from '../records/records.ts';
-import type { Link } from '../sockets/link.ts';
+import type { MdnsLink } from '../sockets/mdns-link.ts';
 
 /** RFC 6762 section 8.3 wants two announcements, a second apart; wireless networks lose multicast, so it is four. */
-const REPEATS = [1000, 2000, 4000];
+const REPEAT_DELAYS = [1000, 2000, 4000];
 /** For how long the hub's own packets with its former names and addresses may come back to it, in ms. */
-const ECHO_TIME = 10_000;
+const ECHO_WINDOW = 10_000;
 
 /** The records that the hub has announced, and answers queries with. */
 export class Publication {
@@ -23,7 +23,7 @@ export class Publication {
   readonly #onError: (error: unknown) => void;
   #service: ServiceDescription | null = null;
   /** What was announced before, each with what keeps it from being forgotten when its time is over. */
-  readonly #former = new Map<ServiceDescription, () => void>();
+  readonly #recentServices = new Map<ServiceDescription, () => void>();
   #cancelRepeat: () => void = () => undefined;
 
   /** @param onError hears when a repetition could not be sent */
@@ -42,11 +42,11 @@ export class Publication {
    * a change: addresses that the hub no longer has are taken back, but not its name.
    * @throws Error as the socket gives it, if not even the first announcement could be sent
    */
-  async announce(link: Link, service: ServiceDescription): Promise<void> {
-    const gone = this.#addressesWithout(service);
-    if (this.#service !== null) this.#remember(this.#service);
+  async announce(link: MdnsLink, service: ServiceDescription): Promise<void> {
+    const gone = this.#withdrawnAddresses(service);
+    if (this.#service !== null) this.#keepForEcho(this.#service);
     this.#service = service;
-    const records = [...goodbyeRecords(service), TYPE_POINTER];
+    const records = [...goodbyeRecords(service), SERVICE_TYPE_POINTER];
     link.serve(records);
     this.#cancelRepeat();
     await this.#send(link, [...records, ...gone]);
@@ -54,33 +54,33 @@ export class Publication {
 
   /** Whether the hub has announced this record just so, now or a moment ago. */
   hasAnnounced(record: ReceivedRecord): boolean {
-    return [this.#service, ...this.#former.keys()].some(
+    return [this.#service, ...this.#recentServices.keys()].some(
       (service) =>
         service !== null &&
-        ownRecords(service).some((own) => foldCase(own.name) === foldCase(record.name) && sameData(own, record)),
+        uniqueRecords(service).some((own) => foldCase(own.name) === foldCase(record.name) && sameData(own, record)),
     );
   }
 
   /** Whether these records let neighbours forget what is announced. */
-  isShortened(records: readonly ReceivedRecord[]): boolean {
-    return this.#service !== null && isShortened(goodbyeRecords(this.#service), records);
+  hasReducedTtl(records: readonly ReceivedRecord[]): boolean {
+    return this.#service !== null && hasReducedTtl(goodbyeRecords(this.#service), records);
   }
 
   /** Announces the same again. */
-  async defend(link: Link): Promise<void> {
+  async defend(link: MdnsLink): Promise<void> {
     if (this.#service !== null) await this.announce(link, this.#service);
   }
 
   /** Stops announcing and answering, without a goodbye. */
-  stop(link: Link): void {
+  stop(link: MdnsLink): void {
     this.#cancelRepeat();
-    for (const cancel of this.#former.values()) cancel();
-    this.#former.clear();
+    for (const cancel of this.#recentServices.values()) cancel();
+    this.#recentServices.clear();
     link.serve([]);
   }
 
   /** The hub has lost its names: it does not say goodbye for them. */
-  lose(): void {
+  discard(): void {
     this.#service = null;
   }
 
@@ -88,7 +88,7 @@ export class Publication {
    * Says goodbye; resolves when that is on the wire, or the network is gone.
    * @param disputed another device has claimed the instance name, and a goodbye would hit it too: only the addresses are taken back
    */
-  async goodbye(link: Link, disputed: boolean): Promise<void> {
+  async goodbye(link: MdnsLink, disputed: boolean): Promise<void> {
     this.stop(link);
     if (this.#service === null) return;
     const { host, addresses } = this.#service;
@@ -96,19 +96,19 @@ export class Publication {
     await link.respond(records.map((record) => ({ ...record, ttl: 0 }))).catch(() => undefined);
   }
 
-  #remember(service: ServiceDescription): void {
-    const forget = () => this.#former.delete(service);
-    this.#former.get(service)?.();
-    this.#former.set(service, this.#timers.after(ECHO_TIME, forget));
+  #keepForEcho(service: ServiceDescription): void {
+    const forget = () => this.#recentServices.delete(service);
+    this.#recentServices.get(service)?.();
+    this.#recentServices.set(service, this.#timers.after(ECHO_WINDOW, forget));
   }
 
-  #addressesWithout({ host, addresses }: ServiceDescription): readonly ResourceRecord[] {
+  #withdrawnAddresses({ host, addresses }: ServiceDescription): readonly ResourceRecord[] {
     const { host: before = host, addresses: known = [] } = this.#service ?? {};
     const gone = known.filter((one) => before !== host || !addresses.some(({ address }) => address === one.address));
     return addressRecords(before, gone).map((record) => ({ ...record, ttl: 0, flush: false }));
   }
 
-  async #send(link: Link, records: readonly ResourceRecord[], [delay, ...later] = REPEATS): Promise<void> {
+  async #send(link: MdnsLink, records: readonly ResourceRecord[], [delay, ...later] = REPEAT_DELAYS): Promise<void> {
     if (delay !== undefined) {
       this.#cancelRepeat = this.#timers.after(delay, () => {
         this.#send(link, records, later).catch(this.#onError);
@@ -119,5 +119,5 @@ export class Publication {
 }
 
 function goodbyeRecords(service: ServiceDescription): readonly ResourceRecord[] {
-  return [instancePointer(service.instanceName), ...ownRecords(service)];
+  return [instancePointer(service.instanceName), ...uniqueRecords(service)];
 }

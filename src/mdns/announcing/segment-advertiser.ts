@@ -2,10 +2,10 @@ import { Failure, messageOf } from '../../core/failure.ts';
 import type { Log } from '../../core/log.ts';
 import type { Segment } from '../networks/segments.ts';
 import { toInstanceName } from '../records/records.ts';
-import { Announcer, type AnnouncerOptions } from './announcer.ts';
+import { MdnsResponder, type MdnsResponderOptions } from './mdns-responder.ts';
 
 /** What a {@link SegmentAdvertiser} takes. */
-export interface SegmentAdvertiserOptions extends Omit<AnnouncerOptions, 'onRenamed' | 'onLost'> {
+export interface SegmentAdvertiserOptions extends Omit<MdnsResponderOptions, 'onRenamed' | 'onLost'> {
   readonly httpsPort: number;
   /** The TXT record's keys beside `txtvers` and `id`, as they are now. */
   txt(): Readonly<Record<string, string>>;
@@ -16,25 +16,25 @@ export interface SegmentAdvertiserOptions extends Omit<AnnouncerOptions, 'onRena
 const RETRY_INTERVAL = 5000;
 
 /** How often the hub looks whether its own host name is free again, in ms. */
-const CLAIMED_INTERVAL = 30_000;
+const RECLAIM_INTERVAL = 30_000;
 
 /** Keeps the hub announced on one segment: tries again after a failure, and says what is wrong. */
 export class SegmentAdvertiser {
   readonly #options: SegmentAdvertiserOptions;
-  readonly #announcer: Announcer;
+  readonly #responder: MdnsResponder;
   #segment: Segment | null = null;
   #problem: Failure | null = null;
   /** What was reported last. */
-  #reported = '';
+  #lastReported = '';
   #cancelRetry: () => void = () => undefined;
-  #left = false;
+  #isStopped = false;
 
   constructor(options: SegmentAdvertiserOptions) {
     this.#options = options;
-    this.#announcer = new Announcer({
+    this.#responder = new MdnsResponder({
       ...options,
-      onRenamed: () => this.#settled(),
-      onLost: (failure) => this.#failed(failure),
+      onRenamed: () => this.#reportAnnounced(),
+      onLost: (failure) => this.#reportFailure(failure),
     });
   }
 
@@ -44,48 +44,50 @@ export class SegmentAdvertiser {
   }
 
   /** Whether the hub has its own name here, and none with a part of its id. */
-  get hasOwnName(): boolean {
-    return this.#announcer.instanceName === toInstanceName(this.#options.instanceName);
+  get hasPreferredName(): boolean {
+    return this.#responder.instanceName === toInstanceName(this.#options.instanceName);
   }
 
   /** Whether it is on this segment already, by one of its interfaces at least. */
-  shares({ interfaces }: Segment): boolean {
-    return this.isAmong(new Set(interfaces.map(({ name }) => name)));
+  overlaps({ interfaces }: Segment): boolean {
+    return this.usesInterface(new Set(interfaces.map(({ name }) => name)));
   }
 
   /** Whether one of these interfaces is its own. */
-  isAmong(names: ReadonlySet<string>): boolean {
+  usesInterface(names: ReadonlySet<string>): boolean {
     return this.#segment?.interfaces.some(({ name }) => names.has(name)) === true;
   }
 
   /** Announces the hub on this segment, with its present TXT record. Does not throw: it tries again. */
-  async moveTo(segment: Segment): Promise<void> {
+  async announceOn(segment: Segment): Promise<void> {
     this.#segment = segment;
     this.#cancelRetry();
     const { httpsPort, txt } = this.#options;
     try {
-      await this.#announcer.announce({ httpsPort, txt: txt(), segment });
-      if (segment === this.#segment) this.#settled();
+      await this.#responder.announce({ httpsPort, txt: txt(), segment });
+      if (segment === this.#segment) this.#reportAnnounced();
     } catch (error) {
       if (segment === this.#segment) {
-        this.#failed(error instanceof Failure ? error : new Failure('unexpected', messageOf(error), { cause: error }));
+        this.#reportFailure(
+          error instanceof Failure ? error : new Failure('unexpected', messageOf(error), { cause: error }),
+        );
       }
     }
   }
 
   /** @param silently without a goodbye: the hub stays with these neighbours, or is back in a moment */
-  async leave(silently: boolean): Promise<void> {
-    this.#left = true;
+  async stop(silently: boolean): Promise<void> {
+    this.#isStopped = true;
     this.#cancelRetry();
-    await (silently ? this.#announcer.abandon() : this.#announcer[Symbol.asyncDispose]());
+    await (silently ? this.#responder.closeSilently() : this.#responder[Symbol.asyncDispose]());
   }
 
-  #settled(): void {
-    if (this.#left || this.#segment === null) return;
+  #reportAnnounced(): void {
+    if (this.#isStopped || this.#segment === null) return;
     const { log } = this.#options;
-    const { missing, claimed, instanceName: instance, host } = this.#announcer;
+    const { socketProblem: missing, nameConflict: claimed, instanceName: instance, host } = this.#responder;
     if (missing !== null) {
-      this.#failed(missing);
+      this.#reportFailure(missing);
       return;
     }
     this.#problem = claimed;
@@ -96,37 +98,37 @@ export class SegmentAdvertiser {
       address: addresses.map(({ address }) => address).join(', '),
       interface: interfaces.map(({ name }) => name).join(', '),
     };
-    const isNew = this.#isNew(JSON.stringify([fields, claimed?.message]));
+    const isNew = this.#isUnreported(JSON.stringify([fields, claimed?.message]));
     if (isNew) log.info('hub_announced', fields);
     if (claimed === null) return;
     if (isNew) {
       const error = claimed.message;
-      log.warn('hub_name_claimed', { error, retry_in: CLAIMED_INTERVAL / 1000 });
+      log.warn('hub_name_claimed', { error, retry_in: RECLAIM_INTERVAL / 1000 });
     }
-    this.#tryLater(CLAIMED_INTERVAL);
+    this.#scheduleRetry(RECLAIM_INTERVAL);
   }
 
-  #failed(failure: Failure): void {
-    if (this.#left) return;
+  #reportFailure(failure: Failure): void {
+    if (this.#isStopped) return;
     this.#problem = failure;
     const error = messageOf(failure);
-    if (this.#isNew(error)) {
+    if (this.#isUnreported(error)) {
       this.#options.log.warn('announcement_failed', { error, retry_in: RETRY_INTERVAL / 1000 });
     }
-    this.#tryLater(RETRY_INTERVAL);
+    this.#scheduleRetry(RETRY_INTERVAL);
   }
 
-  #isNew(text: string): boolean {
-    const isNew = text !== this.#reported;
-    this.#reported = text;
+  #isUnreported(text: string): boolean {
+    const isNew = text !== this.#lastReported;
+    this.#lastReported = text;
     return isNew;
   }
 
-  #tryLater(delay: number): void {
+  #scheduleRetry(delay: number): void {
     this.#cancelRetry();
     const segment = this.#segment;
     this.#cancelRetry = this.#options.timers.after(delay, () => {
-      if (segment !== null) void this.moveTo(segment);
+      if (segment !== null) void this.announceOn(segment);
     });
   }
 }

@@ -1,8 +1,14 @@
-import { type ClaimSource, compareSets, isReadable, type ReceivedRecord, sameData } from '../records/record-data.ts';
+import {
+  compareRecordSets,
+  isReadable,
+  type ReceivedRecord,
+  type RecordSource,
+  sameData,
+} from '../records/record-data.ts';
 import { foldCase, type ResourceRecord } from '../records/records.ts';
 
 /** A name of the hub's own that another host claims too. */
-export interface Claim {
+export interface NameClaim {
   /** In lower case. */
   readonly name: string;
   /** Where the other one says that the host of this name is; empty where the name is a service's. */
@@ -10,7 +16,7 @@ export interface Claim {
 }
 
 /** A claim, compared with the hub's own. */
-export interface Conflict extends Claim {
+export interface Conflict extends NameClaim {
   /** Whether the other one's data is greater, and the name with it (RFC 6762 sections 8.2 and 9). */
   readonly lost: boolean;
 }
@@ -24,7 +30,7 @@ export interface Conflict extends Claim {
 export function detectConflict(
   own: readonly ResourceRecord[],
   received: readonly ReceivedRecord[],
-  how: ClaimSource,
+  how: RecordSource,
   isOurs: (record: ReceivedRecord) => boolean,
 ): Conflict | null {
   for (const name of new Set(own.map((record) => foldCase(record.name)))) {
@@ -43,7 +49,7 @@ export function detectConflict(
       how === 'probe' ? records : records.filter(({ type }) => type === foreign.type);
     const against = compared(mine) as readonly ResourceRecord[];
     const addresses = others.flatMap(({ type, data }) => (type === 'SRV' ? [] : [String(data)]));
-    return { name, addresses, lost: compareSets(compared(theirs), against) > 0 };
+    return { name, addresses, lost: compareRecordSets(compared(theirs), against) > 0 };
   }
   return null;
 }
@@ -52,7 +58,7 @@ export function detectConflict(
  * Whether another host takes the hub's records back, or lets them expire too soon (RFC 6762 section 6.6): it was heard with
  * less than half of its time to live.
  */
-export function isShortened(own: readonly ResourceRecord[], received: readonly ReceivedRecord[]): boolean {
+export function hasReducedTtl(own: readonly ResourceRecord[], received: readonly ReceivedRecord[]): boolean {
   return own.some((mine) =>
     received.some(
       (record) =>

@@ -20,7 +20,7 @@ const IFA_F_TENTATIVE = 0x40;
  */
 export function readDefaultRoutes(file = '/proc/self/net/route'): readonly string[] {
   // Columns: Iface Destination Gateway Flags RefCnt Use Metric Mask MTU Window IRTT
-  const routes = rowsOf(file)
+  const routes = readRows(file)
     .slice(1)
     .map(([name = '', destination, , flags = '0', , , metric, mask]) => ({
       name,
@@ -39,15 +39,15 @@ export function readDefaultRoutes(file = '/proc/self/net/route'): readonly strin
  * same text always, where the kernel doesn't say.
  */
 export function interfaceEpoch(name: string): string {
-  return ['ifindex', 'carrier_changes'].map((file) => read(`/sys/class/net/${name}/${file}`).trim()).join('/');
+  return ['ifindex', 'carrier_changes'].map((file) => readOrEmpty(`/sys/class/net/${name}/${file}`).trim()).join('/');
 }
 
 /**
- * The kernel's flags of IPv6 addresses, by {@link keyOf}; empty where it doesn't say.
+ * The kernel's flags of IPv6 addresses, by {@link addressKey}; empty where it doesn't say.
  * @param file the kernel's table, in the form of /proc/net/if_inet6
  */
 export function readIpv6Flags(file = '/proc/self/net/if_inet6'): ReadonlyMap<string, number> {
-  const rows = rowsOf(file);
+  const rows = readRows(file);
   return new Map(rows.map(([digits, , , , flags = '0', name]) => [`${name} ${digits}`, Number.parseInt(flags, 16)]));
 }
 
@@ -57,26 +57,26 @@ export function readIpv6Flags(file = '/proc/self/net/if_inet6'): ReadonlyMap<str
  * every day (RFC 8981), and those of a prefix that is on its way out.
  * @param keeping an address that is kept in any case: a person chose it
  */
-export function stableInterfaces(
+export function excludeUnstableAddresses(
   interfaces: NetworkInterfaces,
   flags: ReadonlyMap<string, number>,
   keeping: string,
 ): NetworkInterfaces {
   return Object.fromEntries(
     Object.entries(interfaces).map(([name, entries = []]) => {
-      const flagsOf = (entry: NetworkInterfaceInfo) => flags.get(keyOf(name, entry)) ?? 0;
-      const best = Math.min(...entries.filter(isRoutable).map((entry) => badness(flagsOf(entry))));
+      const flagsOf = (entry: NetworkInterfaceInfo) => flags.get(addressKey(name, entry)) ?? 0;
+      const best = Math.min(...entries.filter(isRoutable).map((entry) => addressPenalty(flagsOf(entry))));
       const isStable = (entry: NetworkInterfaceInfo) =>
-        !isRoutable(entry) || (badness(flagsOf(entry)) === best && best < UNUSABLE);
+        !isRoutable(entry) || (addressPenalty(flagsOf(entry)) === best && best < UNUSABLE_PENALTY);
       return [name, entries.filter((entry) => isStable(entry) || entry.address === keeping)];
     }),
   );
 }
 
-const UNUSABLE = 3;
+const UNUSABLE_PENALTY = 3;
 
-function badness(flags: number): number {
-  if ((flags & (IFA_F_DADFAILED | IFA_F_TENTATIVE)) !== 0) return UNUSABLE;
+function addressPenalty(flags: number): number {
+  if ((flags & (IFA_F_DADFAILED | IFA_F_TENTATIVE)) !== 0) return UNUSABLE_PENALTY;
   if ((flags & IFA_F_DEPRECATED) !== 0) return 2;
   return flags & IFA_F_TEMPORARY;
 }
@@ -86,18 +86,18 @@ function isRoutable({ family, address }: NetworkInterfaceInfo): boolean {
   return family === 'IPv6' && !/^fe[89ab]/i.test(address);
 }
 
-function keyOf(name: string, { address }: NetworkInterfaceInfo): string {
+function addressKey(name: string, { address }: NetworkInterfaceInfo): string {
   return `${name} ${ipv6Bytes(address).toString('hex')}`;
 }
 
 /** The columns of each line. */
-function rowsOf(file: string): string[][] {
-  const lines = read(file).split('\n');
+function readRows(file: string): string[][] {
+  const lines = readOrEmpty(file).split('\n');
   return lines.filter((line) => line !== '').map((line) => line.trim().split(/\s+/));
 }
 
 /** One of the kernel's files; empty where it can't be read. */
-function read(file: string): string {
+function readOrEmpty(file: string): string {
   try {
     return readFileSync(file, 'utf8');
   } catch {

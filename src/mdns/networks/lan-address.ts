@@ -1,6 +1,6 @@
 import { isIP } from 'node:net';
 import type { NetworkInterfaceInfo } from 'node:os';
-import { isHomeAddress, isLoopbackHost, urlHost } from '../../system/addresses.ts';
+import { isLoopbackHost, isPrivateAddress, urlHost } from '../../system/addresses.ts';
 
 /** What `os.networkInterfaces()` gives. */
 export type NetworkInterfaces = Readonly<Record<string, readonly NetworkInterfaceInfo[] | undefined>>;
@@ -30,7 +30,7 @@ export interface LanAddressOptions {
  */
 export function chooseLanAddress(interfaces: NetworkInterfaces, options: LanAddressOptions): LanAddress | null {
   const { setting } = options;
-  if (isIP(setting) === 0) return candidates(interfaces, options)[0] ?? null;
+  if (isIP(setting) === 0) return candidateAddresses(interfaces, options)[0] ?? null;
   const owner = Object.entries(interfaces).find(([, entries]) => entries?.some(({ address }) => address === setting));
   return {
     address: setting,
@@ -46,12 +46,12 @@ export function chooseLanAddress(interfaces: NetworkInterfaces, options: LanAddr
  */
 export function lanAddresses(interfaces: NetworkInterfaces, options: LanAddressOptions): readonly string[] {
   const chosen = chooseLanAddress(interfaces, options);
-  const usable = candidates(interfaces, { ...options, setting: 'auto' });
+  const usable = candidateAddresses(interfaces, { ...options, setting: 'auto' });
   const all = chosen === null || chosen.loopback ? usable : [chosen, ...usable];
   return [...new Set(all.map(({ address }) => address))];
 }
 
-function candidates(interfaces: NetworkInterfaces, options: LanAddressOptions): LanAddress[] {
+function candidateAddresses(interfaces: NetworkInterfaces, options: LanAddressOptions): LanAddress[] {
   return usableAddresses(interfaces, options).map(({ name, entry: { address, family, internal } }) => ({
     address,
     family,
@@ -73,30 +73,30 @@ export function usableAddresses(
   { setting, defaultRoutes = [] }: LanAddressOptions,
 ): readonly InterfaceAddress[] {
   return Object.entries(interfaces)
-    .filter(([name]) => (setting === 'auto' ? leadsHome(name, defaultRoutes) : name === setting))
+    .filter(([name]) => (setting === 'auto' ? isHomeInterface(name, defaultRoutes) : name === setting))
     .flatMap(([name, entries = []]) =>
       entries
         .filter((entry) => (setting === 'auto' ? isOnLan(entry) : isReachable(entry)))
         .map((entry) => ({ name, entry, rank: rank(name, entry, defaultRoutes) })),
     )
-    .sort((a, b) => compare(a.rank, b.rank) || compareNames(a.name, b.name));
+    .sort((a, b) => compareRanks(a.rank, b.rank) || compareInterfaceNames(a.name, b.name));
 }
 
 /** `eth2` before `eth10`. By hand: collation loads megabytes of tables, and that every few seconds anew. */
-export function compareNames(a: string, b: string): number {
+export function compareInterfaceNames(a: string, b: string): number {
   const [one, other] = [a, b].map((name) => name.replaceAll(/\d+/g, (digits) => digits.padStart(15, '0')));
-  return compareTexts(one ?? a, other ?? b);
+  return compareCodeUnits(one ?? a, other ?? b);
 }
 
 /** By code units. */
-export function compareTexts(a: string, b: string): number {
+export function compareCodeUnits(a: string, b: string): number {
   if (a === b) return 0;
   return a < b ? -1 : 1;
 }
 
 /** A bridge with the default route on it is the home's own, and none of a container engine's. */
-function leadsHome(name: string, defaultRoutes: readonly string[]): boolean {
-  return !FOREIGN_INTERFACES.test(name) || (name.startsWith('br-') && defaultRoutes.includes(name));
+function isHomeInterface(name: string, defaultRoutes: readonly string[]): boolean {
+  return !NON_HOME_INTERFACES.test(name) || (name.startsWith('br-') && defaultRoutes.includes(name));
 }
 
 /** Tunnels and point-to-point links have no hardware address, or a network of one address. */
@@ -115,10 +115,10 @@ function isReachable({ family, address, internal }: NetworkInterfaceInfo): boole
 /** Smaller is better, compared position by position. */
 function rank(name: string, { family, address }: NetworkInterfaceInfo, defaultRoutes: readonly string[]): number[] {
   const route = defaultRoutes.indexOf(name);
-  return [family === 'IPv4' ? 0 : 1, route === -1 ? defaultRoutes.length : route, isHomeAddress(address) ? 0 : 1];
+  return [family === 'IPv4' ? 0 : 1, route === -1 ? defaultRoutes.length : route, isPrivateAddress(address) ? 0 : 1];
 }
 
-function compare(a: readonly number[], b: readonly number[]): number {
+function compareRanks(a: readonly number[], b: readonly number[]): number {
   for (const [index, value] of a.entries()) {
     const difference = value - (b[index] ?? 0);
     if (difference !== 0) return difference;
@@ -136,7 +136,7 @@ function isGlobal(address: string): boolean {
   return /^[23][0-9a-f]{3}:/i.test(address);
 }
 
-const FOREIGN = [
+const NON_HOME_PATTERNS = [
   'lo$ dummy ifb nlmon teql',
   // Containers and their networks, also those that home automation brings.
   'docker br- veth podman cni cali cilium flannel kube nodelocaldns nerdctl weave lxc lxd incus waydroid',
@@ -154,4 +154,4 @@ const FOREIGN = [
  * The names of interfaces that lead to containers, virtual machines, tunnels and providers, but not into the home network.
  * A home's own bridge (`br0`, `vmbr0`), bond or VLAN is none of them.
  */
-const FOREIGN_INTERFACES = new RegExp(`^(${FOREIGN.join(' ').replaceAll(' ', '|')})`);
+const NON_HOME_INTERFACES = new RegExp(`^(${NON_HOME_PATTERNS.join(' ').replaceAll(' ', '|')})`);

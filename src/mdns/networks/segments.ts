@@ -1,7 +1,7 @@
 import { BlockList, isIP } from 'node:net';
 import {
-  compareNames,
-  compareTexts,
+  compareCodeUnits,
+  compareInterfaceNames,
   type InterfaceAddress,
   type LanAddressOptions,
   type NetworkInterfaces,
@@ -10,13 +10,13 @@ import {
 
 /** A network that the hub is on, by one or more interfaces, and the addresses at which it is reached there. */
 export interface Segment {
-  readonly interfaces: readonly Attachment[];
+  readonly interfaces: readonly SegmentInterface[];
   /** Those that are announced there, in a fixed order. */
   readonly addresses: readonly HostAddress[];
 }
 
 /** One interface, and how it is joined to its network. */
-interface Attachment {
+interface SegmentInterface {
   readonly name: string;
   /** Its first IPv4 address of those that are announced; null if there is none. */
   readonly ipv4: string | null;
@@ -34,7 +34,7 @@ export interface HostAddress {
 export interface SegmentOptions extends LanAddressOptions {
   /** `lan.listen`: an address that the hub does not listen on is not announced. */
   readonly listen: readonly string[];
-  /** An interface's {@link Attachment.epoch}. */
+  /** An interface's {@link SegmentInterface.epoch}. */
   readonly epoch: (name: string) => string;
 }
 
@@ -48,18 +48,18 @@ export function findSegments(interfaces: NetworkInterfaces, options: SegmentOpti
   const one = isIP(setting) !== 0;
   const usable = one ? addressesEqualTo(interfaces, setting) : usableAddresses(interfaces, options);
   const told = usable.filter(({ entry }) => !entry.internal && isListenedOn(entry.address, listen));
-  return joinedNetworks(told).map((entries) => ({
-    interfaces: [...Map.groupBy(entries, ({ name }) => deviceOf(name))]
+  return groupByNetwork(told).map((entries) => ({
+    interfaces: [...Map.groupBy(entries, ({ name }) => baseInterfaceName(name))]
       .map(([name, own]) => ({
         name,
         ipv4: own.find(({ entry }) => entry.family === 'IPv4')?.entry.address ?? null,
         ipv6: own.some(({ entry }) => entry.family === 'IPv6'),
         epoch: epoch(name),
       }))
-      .sort((a, b) => compareNames(a.name, b.name)),
+      .sort((a, b) => compareInterfaceNames(a.name, b.name)),
     addresses: entries
       .map(({ entry: { family, address } }) => ({ family, address }))
-      .sort((a, b) => compareTexts(a.family, b.family) || compareTexts(a.address, b.address)),
+      .sort((a, b) => compareCodeUnits(a.family, b.family) || compareCodeUnits(a.address, b.address)),
   }));
 }
 
@@ -70,7 +70,7 @@ function addressesEqualTo(interfaces: NetworkInterfaces, address: string): reado
 }
 
 /** `eth0:1` is a second address of `eth0`. */
-function deviceOf(name: string): string {
+function baseInterfaceName(name: string): string {
   return name.replace(/:.*/, '');
 }
 
@@ -80,12 +80,12 @@ function isListenedOn(address: string, listen: readonly string[]): boolean {
 }
 
 /** Groups what shares an interface or a network. */
-function joinedNetworks(entries: readonly InterfaceAddress[]): readonly (readonly InterfaceAddress[])[] {
+function groupByNetwork(entries: readonly InterfaceAddress[]): readonly (readonly InterfaceAddress[])[] {
   let groups: (readonly InterfaceAddress[])[] = [];
   for (const entry of entries) {
     const [joined, apart] = [[] as InterfaceAddress[], [] as (readonly InterfaceAddress[])[]];
     for (const group of groups) {
-      if (group.some((other) => areTogether(entry, other))) joined.push(...group);
+      if (group.some((other) => areOnOneNetwork(entry, other))) joined.push(...group);
       else apart.push(group);
     }
     groups = [...apart, [...joined, entry]];
@@ -93,13 +93,13 @@ function joinedNetworks(entries: readonly InterfaceAddress[]): readonly (readonl
   return groups;
 }
 
-function areTogether(a: InterfaceAddress, b: InterfaceAddress): boolean {
-  if (deviceOf(a.name) === deviceOf(b.name)) return true;
+function areOnOneNetwork(a: InterfaceAddress, b: InterfaceAddress): boolean {
+  if (baseInterfaceName(a.name) === baseInterfaceName(b.name)) return true;
   if (a.entry.family !== b.entry.family) return false;
-  return holds(a.entry.cidr, b.entry.address) || holds(b.entry.cidr, a.entry.address);
+  return cidrContains(a.entry.cidr, b.entry.address) || cidrContains(b.entry.cidr, a.entry.address);
 }
 
-function holds(cidr: string | null, address: string): boolean {
+function cidrContains(cidr: string | null, address: string): boolean {
   return cidr !== null && networkOf(cidr).check(address, isIP(address) === 4 ? 'ipv4' : 'ipv6');
 }
 
@@ -112,15 +112,17 @@ function networkOf(cidr: string): BlockList {
 }
 
 /** An address of this machine with its network, of any interface. */
-export interface AttachedAddress {
+export interface InterfaceCidr {
   readonly interface: string;
   readonly cidr: string;
 }
 
 /** Every address of this machine but loopback, also of interfaces that lead elsewhere. */
-export function attachedAddresses(interfaces: NetworkInterfaces): readonly AttachedAddress[] {
+export function interfaceCidrs(interfaces: NetworkInterfaces): readonly InterfaceCidr[] {
   return Object.entries(interfaces).flatMap(([name, entries = []]) =>
-    entries.flatMap(({ cidr, internal }) => (internal || cidr === null ? [] : { interface: deviceOf(name), cidr })),
+    entries.flatMap(({ cidr, internal }) =>
+      internal || cidr === null ? [] : { interface: baseInterfaceName(name), cidr },
+    ),
   );
 }
 
@@ -129,7 +131,7 @@ export class OwnNetworks {
   readonly #networks: readonly { readonly interface: string; readonly network: BlockList }[];
   readonly #addresses: ReadonlySet<string>;
 
-  constructor(attached: readonly AttachedAddress[]) {
+  constructor(attached: readonly InterfaceCidr[]) {
     this.#networks = attached.map((one) => ({ interface: one.interface, network: networkOf(one.cidr) }));
     this.#addresses = new Set(attached.map(({ cidr }) => cidr.replace(/\/.*/, '')));
   }
@@ -140,17 +142,17 @@ export class OwnNetworks {
   }
 
   /** Whether a packet may have come from a network of these interfaces: not where it is known to be from another one's. */
-  admits(source: string, interfaces: readonly string[]): boolean {
-    const around = this.#around(source);
+  acceptsSource(source: string, interfaces: readonly string[]): boolean {
+    const around = this.#networksContaining(source);
     return around.length === 0 || around.some((one) => interfaces.includes(one.interface));
   }
 
   /** Whether an address is on a network of these interfaces, so that no router is between it and this machine. */
   isOnLink(address: string, interfaces: readonly string[]): boolean {
-    return this.#around(address).some((one) => interfaces.includes(one.interface));
+    return this.#networksContaining(address).some((one) => interfaces.includes(one.interface));
   }
 
-  #around(address: string): readonly { readonly interface: string }[] {
+  #networksContaining(address: string): readonly { readonly interface: string }[] {
     const family = isIP(address) === 4 ? 'ipv4' : 'ipv6';
     return this.#networks.filter(({ network }) => isIP(address) !== 0 && network.check(address, family));
   }

@@ -9,22 +9,22 @@ export interface ReceivedRecord {
 }
 
 /** How records came: in a response, or in the authority section of a probe. */
-export type ClaimSource = 'response' | 'probe';
+export type RecordSource = 'response' | 'probe';
 
-type Claiming = Pick<ReceivedRecord, 'type' | 'data'>;
+type RecordData = Pick<ReceivedRecord, 'type' | 'data'>;
 
 /** The types that are compared, by their numbers: RFC 6762 section 8.2 sorts by them. */
-const TYPES: Readonly<Record<string, number>> = { A: 1, PTR: 12, TXT: 16, AAAA: 28, SRV: 33 };
+const TYPE_NUMBERS: Readonly<Record<string, number>> = { A: 1, PTR: 12, TXT: 16, AAAA: 28, SRV: 33 };
 
 /** Whether two records say the same. */
-export function sameData(a: Claiming, b: Claiming): boolean {
-  const [left, right] = [dataOf(a), dataOf(b)];
+export function sameData(a: RecordData, b: RecordData): boolean {
+  const [left, right] = [wireData(a), wireData(b)];
   return a.type === b.type && left !== null && right !== null && left.equals(right);
 }
 
 /** Whether a record has data that can be read; one that can't claims nothing. */
-export function isReadable(record: Claiming): boolean {
-  return dataOf(record) !== null;
+export function isReadable(record: RecordData): boolean {
+  return wireData(record) !== null;
 }
 
 /**
@@ -32,8 +32,8 @@ export function isReadable(record: Claiming): boolean {
  * and then by data; of two that begin alike the longer one is greater.
  * @returns above 0 where `theirs` is greater, below 0 where `mine` is
  */
-export function compareSets(theirs: readonly Claiming[], mine: readonly ResourceRecord[]): number {
-  const [left, right] = [sorted(theirs), sorted(mine)];
+export function compareRecordSets(theirs: readonly RecordData[], mine: readonly ResourceRecord[]): number {
+  const [left, right] = [sortedWireData(theirs), sortedWireData(mine)];
   for (const [index, one] of left.entries()) {
     const other = right[index];
     const difference = other === undefined ? 1 : Buffer.compare(one, other);
@@ -42,37 +42,37 @@ export function compareSets(theirs: readonly Claiming[], mine: readonly Resource
   return left.length - right.length;
 }
 
-function sorted(records: readonly Claiming[]): readonly Buffer[] {
+function sortedWireData(records: readonly RecordData[]): readonly Buffer[] {
   return records
     .flatMap((record) => {
-      const data = dataOf(record);
-      return data === null ? [] : Buffer.concat([Buffer.from([TYPES[record.type] ?? 0]), data]);
+      const data = wireData(record);
+      return data === null ? [] : Buffer.concat([Buffer.from([TYPE_NUMBERS[record.type] ?? 0]), data]);
     })
     .sort(Buffer.compare);
 }
 
 /** A record's data as it is on the wire, its names in lower case and not compressed; null where there is nothing to compare. */
-function dataOf({ type, data }: Claiming): Buffer | null {
+function wireData({ type, data }: RecordData): Buffer | null {
   if (type === 'A' && typeof data === 'string') return Buffer.from(data.split('.').map(Number));
   if (type === 'AAAA' && typeof data === 'string') return ipv6Bytes(data);
-  if (type === 'TXT') return textBytes(data);
+  if (type === 'TXT') return txtBytes(data);
   if (type === 'PTR' && typeof data === 'string') return nameBytes(data);
   if (type !== 'SRV' || typeof data !== 'object' || data === null || !('port' in data && 'target' in data)) return null;
   const { priority = 0, weight = 0, port, target } = data as Readonly<Record<string, unknown>>;
-  return Buffer.concat([...[priority, weight, port].map(sixteenBits), nameBytes(String(target))]);
+  return Buffer.concat([...[priority, weight, port].map(uint16Bytes), nameBytes(String(target))]);
 }
 
 function nameBytes(name: string): Buffer {
-  return Buffer.concat([...foldCase(name).split('.').map(withLength), Buffer.alloc(1)]);
+  return Buffer.concat([...foldCase(name).split('.').map(lengthPrefixed), Buffer.alloc(1)]);
 }
 
-function textBytes(data: unknown): Buffer | null {
+function txtBytes(data: unknown): Buffer | null {
   const strings = Array.isArray(data) ? data : [data];
   if (!strings.every((one) => Buffer.isBuffer(one))) return null;
-  return Buffer.concat(strings.map(withLength));
+  return Buffer.concat(strings.map(lengthPrefixed));
 }
 
-function withLength(text: string | Buffer): Buffer {
+function lengthPrefixed(text: string | Buffer): Buffer {
   const bytes = Buffer.from(text);
   return Buffer.concat([Buffer.from([bytes.length]), bytes]);
 }
@@ -81,10 +81,10 @@ function withLength(text: string | Buffer): Buffer {
 export function ipv6Bytes(address: string): Buffer {
   const [head = '', tail] = address.split('::').map((part) => part.split(':').filter((group) => group !== ''));
   const groups = [...head, ...Array(8 - head.length - (tail?.length ?? 0)).fill('0'), ...(tail ?? [])];
-  return Buffer.concat(groups.map((group) => sixteenBits(Number.parseInt(group, 16))));
+  return Buffer.concat(groups.map((group) => uint16Bytes(Number.parseInt(group, 16))));
 }
 
-function sixteenBits(number: unknown): Buffer {
+function uint16Bytes(number: unknown): Buffer {
   const bytes = Buffer.alloc(2);
   bytes.writeUInt16BE(Number(number) & 0xffff);
   return bytes;

@@ -58,7 +58,7 @@ export function foldCase(name: string): string {
 }
 
 /** The full domain name of an instance. */
-export function serviceName(instanceName: string): string {
+export function serviceInstanceName(instanceName: string): string {
   return `${instanceName}.${SERVICE_TYPE}`;
 }
 
@@ -71,9 +71,9 @@ export function hostNames(id: string): readonly [own: string, ...others: string[
 }
 
 /** The records that are the hub's alone: SRV and TXT, and its addresses. */
-export function ownRecords(service: ServiceDescription): readonly ResourceRecord[] {
+export function uniqueRecords(service: ServiceDescription): readonly ResourceRecord[] {
   const { instanceName, id, host, httpsPort, txt, addresses } = service;
-  const name = serviceName(instanceName);
+  const name = serviceInstanceName(instanceName);
   const strings = Object.entries({ txtvers: '1', id, ...txt }).map(([key, value]) => Buffer.from(`${key}=${value}`));
   return [
     { name, type: 'SRV', ttl: HOST_TTL, flush: true, data: { port: httpsPort, target: host } },
@@ -92,11 +92,11 @@ export function addressRecords(host: string, addresses: readonly HostAddress[]):
 
 /** The record that makes the instance one of its service type's. */
 export function instancePointer(instanceName: string): ResourceRecord {
-  return { name: SERVICE_TYPE, type: 'PTR', ttl: OTHER_TTL, flush: false, data: serviceName(instanceName) };
+  return { name: SERVICE_TYPE, type: 'PTR', ttl: OTHER_TTL, flush: false, data: serviceInstanceName(instanceName) };
 }
 
 /** The record that lists the service type (RFC 6763 section 9). Other hosts share it, so the hub says no goodbye for it. */
-export const TYPE_POINTER: ResourceRecord = {
+export const SERVICE_TYPE_POINTER: ResourceRecord = {
   name: '_services._dns-sd._udp.local',
   type: 'PTR',
   ttl: OTHER_TTL,

@@ -12,7 +12,7 @@ export interface DiscoveredHub {
 }
 
 /** Two questions, since an answer may be held back for a second after the last one (RFC 6762 section 6). */
-const AGAIN_AFTER = 1200;
+const QUERY_INTERVAL = 1200;
 
 /**
  * Asks a network over IPv4 which hubs there are. It takes 2.4 s.
@@ -21,24 +21,24 @@ const AGAIN_AFTER = 1200;
  */
 export async function browse(address: string, timers: Timers): Promise<DiscoveredHub[]> {
   const { promise: broken, reject } = Promise.withResolvers<never>();
-  const socket = new MulticastSocket({ interface: '', ipv4: address }, { admits: () => true, onError: reject });
+  const socket = new MulticastSocket({ interface: '', ipv4: address }, { acceptsSource: () => true, onError: reject });
   const bonjour = new Bonjour(socket.options);
   try {
     await socket.bound;
     const seen = new Map<string, Service>();
     const browser = bonjour.find({ type: 'latchkey' }, (service: Service) => seen.set(service.name, service));
     for (let asked = 0; asked < 2; asked++) {
-      await Promise.race([timers.sleep(AGAIN_AFTER), broken]);
+      await Promise.race([timers.sleep(QUERY_INTERVAL), broken]);
       if (asked === 0) browser.update();
     }
-    return [...seen.values()].map(hubOf);
+    return [...seen.values()].map(toDiscoveredHub);
   } finally {
     broken.catch(() => undefined);
     await new Promise<void>((resolve) => bonjour.destroy(() => resolve()));
   }
 }
 
-function hubOf({ name, txt, addresses = [], port }: Service): DiscoveredHub {
+function toDiscoveredHub({ name, txt, addresses = [], port }: Service): DiscoveredHub {
   const id: unknown = txt?.id;
   return { instance: name, id: typeof id === 'string' ? id : null, addresses, port };
 }

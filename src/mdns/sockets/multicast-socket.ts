@@ -2,7 +2,7 @@ import { createSocket, type RemoteInfo, type Socket } from 'node:dgram';
 import { EventEmitter } from 'node:events';
 
 /** One interface, and one of the two protocols. */
-export interface LinkEnd {
+export interface MulticastInterface {
   readonly interface: string;
   /** The interface's IPv4 address; null for IPv6. */
   readonly ipv4: string | null;
@@ -11,7 +11,7 @@ export interface LinkEnd {
 /** What a {@link MulticastSocket} needs. */
 export interface MulticastSocketOptions {
   /** Whether a packet from this IPv4 address is from the link: the kernel hands over those of all links. */
-  admits(source: string): boolean;
+  acceptsSource(source: string): boolean;
   /** Is called with what goes wrong after the socket was bound: the system calls' errors. */
   onError(error: unknown): void;
 }
@@ -23,8 +23,8 @@ const GROUPS = { udp4: '224.0.0.251', udp6: 'ff02::fb' };
 const MAX_QUESTIONS = 64;
 
 /** RFC 6762 section 17, in bytes: more than a packet may have, with the headers of IPv4 (20) and UDP (8). */
-const MAX_PACKET = 9000;
-const HEADERS = 28;
+const MAX_PACKET_BYTES = 9000;
+const HEADER_BYTES = 28;
 
 /**
  * The UDP socket that multicast-dns is given for its own, with the methods and the event that it uses. It passes on only packets
@@ -35,12 +35,12 @@ export class MulticastSocket extends EventEmitter {
   readonly options: object;
   /** Rejects with the socket's error if it can't be bound, or can't join the group. */
   readonly bound: Promise<void>;
-  readonly #settle: PromiseWithResolvers<void>;
+  readonly #binding: PromiseWithResolvers<void>;
   readonly #socket: Socket;
   readonly #group: string;
   readonly #interface: string;
 
-  constructor(end: LinkEnd, { admits, onError }: MulticastSocketOptions) {
+  constructor(end: MulticastInterface, { acceptsSource: admits, onError }: MulticastSocketOptions) {
     super();
     const type = end.ipv4 === null ? 'udp6' : 'udp4';
     this.#group = GROUPS[type];
@@ -55,9 +55,9 @@ export class MulticastSocket extends EventEmitter {
       // It would wake up every five seconds for a group that it has joined.
       multicast: false,
     };
-    this.#settle = Promise.withResolvers();
-    this.bound = this.#settle.promise;
-    let report = (error: unknown) => this.#settle.reject(error);
+    this.#binding = Promise.withResolvers();
+    this.bound = this.#binding.promise;
+    let report = (error: unknown) => this.#binding.reject(error);
     this.bound.then(
       () => {
         report = onError;
@@ -72,7 +72,7 @@ export class MulticastSocket extends EventEmitter {
     });
     this.#socket.on('error', (error) => report(error));
     this.#socket.on('message', (message, from) => {
-      if (isAcceptable(message) && (from.family !== 'IPv4' || admits(from.address))) this.#pass(message, from);
+      if (isAcceptable(message) && (from.family !== 'IPv4' || admits(from.address))) this.#emitMessage(message, from);
     });
   }
 
@@ -85,10 +85,10 @@ export class MulticastSocket extends EventEmitter {
         this.#socket.setMulticastTTL(255);
         this.#socket.setMulticastLoopback(true);
       } catch (error) {
-        this.#settle.reject(error);
+        this.#binding.reject(error);
         return;
       }
-      this.#settle.resolve();
+      this.#binding.resolve();
       bound();
     });
   }
@@ -102,7 +102,7 @@ export class MulticastSocket extends EventEmitter {
     this.#socket.close(closed);
   }
 
-  #pass(message: Buffer, from: RemoteInfo): void {
+  #emitMessage(message: Buffer, from: RemoteInfo): void {
     try {
       this.emit('message', message, from);
     } catch {
@@ -113,5 +113,5 @@ export class MulticastSocket extends EventEmitter {
 
 function isAcceptable(message: Buffer): boolean {
   const questions = message.length < 6 ? 0 : message.readUInt16BE(4);
-  return message.length + HEADERS <= MAX_PACKET && questions <= MAX_QUESTIONS;
+  return message.length + HEADER_BYTES <= MAX_PACKET_BYTES && questions <= MAX_QUESTIONS;
 }

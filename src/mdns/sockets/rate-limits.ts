@@ -7,52 +7,52 @@ import type { ResourceRecord } from '../records/records.ts';
  */
 export class Throttle {
   readonly #timers: Timers;
-  readonly #first: number;
-  readonly #longest: number;
+  readonly #minInterval: number;
+  readonly #maxInterval: number;
   #interval: number;
-  #isHeld = false;
-  #waiting: (() => void) | null = null;
+  #isThrottled = false;
+  #pendingTask: (() => void) | null = null;
   #cancel: () => void = () => undefined;
 
-  /** @param first milliseconds, as is `longest` */
-  constructor(timers: Timers, first: number, longest = first) {
+  /** @param minInterval milliseconds, as is `longest` */
+  constructor(timers: Timers, minInterval: number, maxInterval = minInterval) {
     this.#timers = timers;
-    this.#first = first;
-    this.#longest = longest;
-    this.#interval = first;
+    this.#minInterval = minInterval;
+    this.#maxInterval = maxInterval;
+    this.#interval = minInterval;
   }
 
   /** Whether the interval has doubled, and is not the first one again. */
   get isBackingOff(): boolean {
-    return this.#interval > this.#first;
+    return this.#interval > this.#minInterval;
   }
 
   run(task: () => void): void {
-    if (this.#isHeld) {
-      this.#waiting = task;
+    if (this.#isThrottled) {
+      this.#pendingTask = task;
       return;
     }
     this.#cancel();
-    this.#isHeld = true;
+    this.#isThrottled = true;
     this.#cancel = this.#timers.after(this.#interval, () => this.#resume());
-    this.#interval = Math.min(2 * this.#interval, this.#longest);
+    this.#interval = Math.min(2 * this.#interval, this.#maxInterval);
     task();
   }
 
   /** Drops the task that waits; the next one runs at once. */
   reset(): void {
     this.#cancel();
-    this.#isHeld = false;
-    this.#waiting = null;
+    this.#isThrottled = false;
+    this.#pendingTask = null;
   }
 
   #resume(): void {
-    const next = this.#waiting;
+    const next = this.#pendingTask;
     this.reset();
     if (next !== null) this.run(next);
     else if (this.isBackingOff) {
-      this.#cancel = this.#timers.after(this.#longest, () => {
-        this.#interval = this.#first;
+      this.#cancel = this.#timers.after(this.#maxInterval, () => {
+        this.#interval = this.#minInterval;
       });
     }
   }

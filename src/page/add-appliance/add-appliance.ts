@@ -1,27 +1,36 @@
 import { html } from 'ghtml';
 import type { Administration } from '../../core/administration.ts';
-import { checkName, checkScope } from '../../core/appliances/appliance.ts';
+import { checkApplianceName, checkScope } from '../../core/appliances/appliance.ts';
 import { Failure, type FailureCode } from '../../core/failure.ts';
 import type { Random } from '../../core/random.ts';
 import type { PageSession } from '../../core/setup-access.ts';
 import { sendFailure } from '../failures.ts';
-import { backTo, type InstallerPage, sameOriginForm, sendInstallerPage } from '../installer-page.ts';
+import { backLink, csrfForm, type InstallerPage, sendInstallerPage } from '../installer-page.ts';
 import type { PageContext } from '../page-context.ts';
 import { credentialsPath } from '../paths.ts';
-import type { Guard, SignedIn } from '../sign-in/guard.ts';
+import type { AuthenticatedRequest, AuthenticatedRoutes } from '../sign-in/authenticated-routes.ts';
 import type { Texts } from '../texts/en.ts';
-import type { ShownCredentials } from './shown-credentials.ts';
+import type { CredentialsCache } from './credentials-cache.ts';
 
 /** What it takes to make credentials and to show them. */
-export interface CredentialsOptions {
+export interface CredentialPagesOptions {
   readonly administration: Administration;
   readonly random: Random;
-  readonly shown: ShownCredentials;
+  readonly cache: CredentialsCache;
 }
 
 /** Adding an appliance: the form, and what becomes of it. */
-export function serveAddAppliance(guard: Guard, { administration, random, shown }: CredentialsOptions): void {
-  function send(asked: SignedIn, status: number, token: string, typed: Typed, problems: FieldProblems) {
+export function serveAddAppliance(
+  guard: AuthenticatedRoutes,
+  { administration, random, cache: shown }: CredentialPagesOptions,
+): void {
+  function send(
+    asked: AuthenticatedRequest,
+    status: number,
+    token: string,
+    typed: ApplianceForm,
+    problems: FieldErrors,
+  ) {
     const portals = administration.portals();
     return sendInstallerPage(
       asked,
@@ -30,55 +39,59 @@ export function serveAddAppliance(guard: Guard, { administration, random, shown 
     );
   }
 
-  guard.page('/appliances/add', async (asked) => send(asked, 200, formToken(random), NOTHING, {}));
+  guard.page('/appliances/add', async (asked) => send(asked, 200, createIdempotencyKey(random), EMPTY_FORM, {}));
 
   guard.form('/appliances/add', async (sent) => {
     const { form, reply, session, context } = sent;
-    const typed: Typed = {
+    const typed: ApplianceForm = {
       name: (form.get('name') ?? '').trim(),
       scope: form.get('scope') ?? '',
       portal: form.get('portal') ?? '',
     };
-    const token = tokenOf(form) ?? formToken(random);
-    const problems = problemsOf(typed, administration.portals(), context.texts);
+    const token = readIdempotencyKey(form) ?? createIdempotencyKey(random);
+    const problems = validateForm(typed, administration.portals(), context.texts);
     if (Object.keys(problems).length > 0) return send(sent, 400, token, typed, problems);
     try {
       const { name, scope, portal } = typed;
-      await shown.once(session, token, name, async () => ({
-        issued: await administration.addAppliance(name, scope || null, portal || null),
-        isNew: true,
+      await shown.getOrIssue(session, token, name, async () => ({
+        credentials: await administration.addAppliance(name, scope || null, portal || null),
+        isNewAppliance: true,
       }));
       return reply.redirect(credentialsPath(token, name), 303);
     } catch (error) {
-      const problem = error instanceof Failure ? fieldOf(error.code, context.texts) : null;
+      const problem = error instanceof Failure ? fieldErrorsFor(error.code, context.texts) : null;
       return problem === null ? sendFailure(sent, typed.name, error) : send(sent, 400, token, typed, problem);
     }
   });
 }
 
 /** A token for a form that makes credentials: however often it is sent, they are made once. */
-export function formToken(random: Random): string {
+export function createIdempotencyKey(random: Random): string {
   return random.token(16);
 }
 
 /** The token that came with a form; null where it has none that the hub could have given it. */
-export function tokenOf(form: ReadonlyMap<string, string>): string | null {
+export function readIdempotencyKey(form: ReadonlyMap<string, string>): string | null {
   const token = form.get('form') ?? '';
   return /^[\w-]{22}$/.test(token) ? token : null;
 }
 
-const NOTHING: Typed = { name: '', scope: '', portal: '' };
+const EMPTY_FORM: ApplianceForm = { name: '', scope: '', portal: '' };
 
-function problemsOf({ name, scope, portal }: Typed, portals: readonly string[], { adding }: Texts): FieldProblems {
+function validateForm(
+  { name, scope, portal }: ApplianceForm,
+  portals: readonly string[],
+  { adding }: Texts,
+): FieldErrors {
   return {
     ...(name === '' && { name: adding.nameMissing }),
-    ...(name !== '' && !passes(() => checkName(name)) && { name: adding.nameWrong }),
-    ...(!passes(() => checkScope(scope)) && { scope: adding.scopeWrong }),
-    ...(portal !== '' && !portals.includes(portal) && { portal: adding.portalWrong }),
+    ...(name !== '' && !isValid(() => checkApplianceName(name)) && { name: adding.nameInvalid }),
+    ...(!isValid(() => checkScope(scope)) && { scope: adding.scopeInvalid }),
+    ...(portal !== '' && !portals.includes(portal) && { portal: adding.portalUnknown }),
   };
 }
 
-function passes(check: () => unknown): boolean {
+function isValid(check: () => unknown): boolean {
   try {
     check();
     return true;
@@ -89,30 +102,30 @@ function passes(check: () => unknown): boolean {
 }
 
 /** What the hub found wrong, at the field that it is about; null where it is about none. */
-function fieldOf(code: FailureCode, { adding }: Texts): FieldProblems | null {
+function fieldErrorsFor(code: FailureCode, { adding }: Texts): FieldErrors | null {
   switch (code) {
     case 'appliance_exists':
       return { name: adding.nameTaken };
     case 'name_invalid':
-      return { name: adding.nameWrong };
+      return { name: adding.nameInvalid };
     case 'scope_invalid':
-      return { scope: adding.scopeWrong };
+      return { scope: adding.scopeInvalid };
     case 'portal_unknown':
-      return { portal: adding.portalWrong };
+      return { portal: adding.portalUnknown };
     default:
       return null;
   }
 }
 
 /** What was typed about a new appliance. */
-interface Typed {
+interface ApplianceForm {
   readonly name: string;
   readonly scope: string;
   readonly portal: string;
 }
 
 /** What is wrong with it, by field. */
-type FieldProblems = Partial<Record<keyof Typed, string>>;
+type FieldErrors = Partial<Record<keyof ApplianceForm, string>>;
 
 /**
  * The form that adds an appliance.
@@ -124,13 +137,13 @@ export function addAppliancePage(
   session: PageSession,
   token: string,
   portals: readonly string[],
-  typed: Typed,
-  problems: FieldProblems,
+  typed: ApplianceForm,
+  problems: FieldErrors,
 ): InstallerPage {
   const { adding } = texts;
   const focused = problems.scope !== undefined && problems.name === undefined ? 'scope' : 'name';
   const input = (id: 'name' | 'scope', label: string, hint: string, longest: number) =>
-    field(
+    renderField(
       id,
       label,
       hint,
@@ -141,18 +154,18 @@ export function addAppliancePage(
   const content = html`<input type="hidden" name="form" value="${token}">
 !${input('name', adding.name, adding.nameHint, 63)}
 !${input('scope', adding.scope, adding.scopeHint, 1000)}
-!${portals.length > 1 ? portalField(adding, portals, typed.portal, problems.portal) : ''}
+!${portals.length > 1 ? renderPortalField(adding, portals, typed.portal, problems.portal) : ''}
 <div class="actions"><button class="primary" id="submit">${adding.add}</button></div>`;
   return {
     title: adding.title,
     narrow: true,
-    body: html`!${backTo('/', texts.installer.overview)}
+    body: html`!${backLink('/', texts.installer.overview)}
 <h1>${adding.title}</h1>
-!${sameOriginForm(session, '/appliances/add', content, 'fields')}`,
+!${csrfForm(session, '/appliances/add', content, 'fields')}`,
   };
 }
 
-function portalField(
+function renderPortalField(
   adding: Texts['adding'],
   portals: readonly string[],
   chosen: string,
@@ -161,7 +174,7 @@ function portalField(
   const options = portals.map(
     (name) => html`<option value="${name}"!${name === chosen ? ' selected' : ''}>${name}</option>`,
   );
-  return field(
+  return renderField(
     'portal',
     adding.portal,
     null,
@@ -171,7 +184,7 @@ function portalField(
 }
 
 /** @param control the HTML of the control, given its attributes */
-function field(
+function renderField(
   id: string,
   label: string,
   hint: string | null,

@@ -1,38 +1,47 @@
 import { html } from 'ghtml';
 import { Failure } from '../../core/failure.ts';
 import type { PageSession } from '../../core/setup-access.ts';
-import { confirmationPage, confirmNewSecret } from '../appliance/confirmations.ts';
+import { confirmationPage, secretRotationConfirmation } from '../appliance/confirmations.ts';
 import { icon, qrSvg } from '../elements.ts';
-import { refusalPage, sendFailure, withAppliance } from '../failures.ts';
-import { type InstallerPage, sameOriginForm, sendInstallerPage } from '../installer-page.ts';
+import { failurePage, sendFailure, withAppliance } from '../failures.ts';
+import { csrfForm, type InstallerPage, sendInstallerPage } from '../installer-page.ts';
 import type { PageContext } from '../page-context.ts';
 import { appliancePath, credentialsPath } from '../paths.ts';
-import { type Guard, parameter, type SignedIn } from '../sign-in/guard.ts';
-import { type CredentialsOptions, formToken, tokenOf } from './add-appliance.ts';
-import type { Shown } from './shown-credentials.ts';
+import { type AuthenticatedRequest, type AuthenticatedRoutes, pathParameter } from '../sign-in/authenticated-routes.ts';
+import { type CredentialPagesOptions, createIdempotencyKey, readIdempotencyKey } from './add-appliance.ts';
+import type { CachedCredentials } from './credentials-cache.ts';
 
 /** Giving an appliance a new secret, and showing the credentials of a new one or of that. */
-export function serveCredentials(guard: Guard, { administration, random, shown }: CredentialsOptions): void {
-  function ask(asked: SignedIn, status: number, name: string, token: string, keys: 'none' | 'asked' | 'missing') {
-    const confirmation = confirmNewSecret(asked.context.texts, name, token, keys);
+export function serveCredentials(
+  guard: AuthenticatedRoutes,
+  { administration, random, cache: shown }: CredentialPagesOptions,
+): void {
+  function ask(
+    asked: AuthenticatedRequest,
+    status: number,
+    name: string,
+    token: string,
+    keys: 'none' | 'asked' | 'missing',
+  ) {
+    const confirmation = secretRotationConfirmation(asked.context.texts, name, token, keys);
     return sendInstallerPage(asked, status, confirmationPage(confirmation, asked.context, asked.session));
   }
 
   guard.page('/appliances/:name/rotate-secret', (asked) =>
     withAppliance(asked, administration, ({ name, declared }) => {
       if (declared) throw new Failure('appliance_declared', name);
-      return ask(asked, 200, name, formToken(random), 'none');
+      return ask(asked, 200, name, createIdempotencyKey(random), 'none');
     }),
   );
 
   guard.form('/appliances/:name/rotate-secret', async (sent) => {
-    const name = parameter(sent, 'name');
+    const name = pathParameter(sent, 'name');
     const { form, session, reply } = sent;
-    const token = tokenOf(form) ?? formToken(random);
+    const token = readIdempotencyKey(form) ?? createIdempotencyKey(random);
     try {
-      await shown.once(session, token, name, async () => ({
-        issued: await administration.rotateSecret(name, form.get('replace_keys') === 'yes'),
-        isNew: false,
+      await shown.getOrIssue(session, token, name, async () => ({
+        credentials: await administration.rotateSecret(name, form.get('replace_keys') === 'yes'),
+        isNewAppliance: false,
       }));
       return reply.redirect(credentialsPath(token, name), 303);
     } catch (error) {
@@ -44,7 +53,7 @@ export function serveCredentials(guard: Guard, { administration, random, shown }
 
   guard.page('/credentials/:form/:name', async (asked) => {
     const { context, session } = asked;
-    const [form, name] = [parameter(asked, 'form'), parameter(asked, 'name')];
+    const [form, name] = [pathParameter(asked, 'form'), pathParameter(asked, 'name')];
     const found = await shown.find(session, form, name);
     if (found !== null) {
       const done = `${credentialsPath(form, name)}/done`;
@@ -52,12 +61,12 @@ export function serveCredentials(guard: Guard, { administration, random, shown }
     }
     const { adding, appliance } = context.texts;
     const back = { href: '/', text: appliance.backToOverview };
-    return sendInstallerPage(asked, 410, refusalPage(adding.credentials.gone, adding.credentials.goneText, back));
+    return sendInstallerPage(asked, 410, failurePage(adding.credentials.gone, adding.credentials.goneText, back));
   });
 
   guard.form('/credentials/:form/:name/done', async (sent) => {
-    const name = parameter(sent, 'name');
-    shown.forget(sent.session, parameter(sent, 'form'), name);
+    const name = pathParameter(sent, 'name');
+    shown.delete(sent.session, pathParameter(sent, 'form'), name);
     return sent.reply.redirect(appliancePath(name), 303);
   });
 }
@@ -67,7 +76,7 @@ export function serveCredentials(guard: Guard, { administration, random, shown }
  * @param done where is told that they have been noted
  */
 export function credentialsPage(
-  { issued, isNew }: Shown,
+  { credentials: issued, isNewAppliance: isNew }: CachedCredentials,
   { texts }: PageContext,
   session: PageSession,
   done: string,
@@ -104,6 +113,6 @@ export function credentialsPage(
 <section class="card" aria-labelledby="qr"><h2 id="qr">${credentials.qr}</h2>
 !${qrSvg(JSON.stringify(all), credentials.qr) ?? ''}
 <p class="hint">${credentials.qrHint}</p></section>
-<div class="actions">!${isNew ? sameOriginForm(session, appliancePath(name, 'pair'), connect) : ''}!${sameOriginForm(session, done, doneButton)}</div>`,
+<div class="actions">!${isNew ? csrfForm(session, appliancePath(name, 'pair'), connect) : ''}!${csrfForm(session, done, doneButton)}</div>`,
   };
 }

@@ -1,42 +1,50 @@
 import type { FastifyReply } from 'fastify';
 import { html } from 'ghtml';
-import type { Administration, ApplianceStatus, HouseStatus } from '../../core/administration.ts';
+import type { Administration, ApplianceStatus, StatusReport } from '../../core/administration.ts';
 import type { Clock, Timers } from '../../core/clock.ts';
 import { Failure } from '../../core/failure.ts';
 import type { HistoryEntry } from '../../core/reports/history.ts';
 import type { PageSession } from '../../core/setup-access.ts';
 import { withTimeout } from '../../system/clock.ts';
 import { sendFailure, withAppliance } from '../failures.ts';
-import { backTo, type InstallerPage, sameOriginForm, sendInstallerPage } from '../installer-page.ts';
+import { backLink, csrfForm, type InstallerPage, sendInstallerPage } from '../installer-page.ts';
 import { applianceHealth } from '../overview/health.ts';
 import type { PageContext } from '../page-context.ts';
 import { appliancePath } from '../paths.ts';
-import { type Guard, parameter, type SentForm, type SignedIn } from '../sign-in/guard.ts';
+import {
+  type AuthenticatedRequest,
+  type AuthenticatedRoutes,
+  type FormSubmission,
+  pathParameter,
+} from '../sign-in/authenticated-routes.ts';
 import type { Texts } from '../texts/en.ts';
-import { facts, healthParts, nextAction } from './appliance-parts.ts';
-import { type Confirmation, confirmationPage, confirmRemoval, confirmUnpair } from './confirmations.ts';
-import { historyParts } from './history.ts';
+import { renderApplianceDetails, renderHealth, renderNextAction } from './appliance-fragments.ts';
+import { type Confirmation, confirmationPage, removalConfirmation, unpairConfirmation } from './confirmations.ts';
+import { renderHistory } from './history.ts';
 
 /** What the pages of appliances are made of. */
-interface ApplianceOptions {
+interface AppliancePagesOptions {
   readonly administration: Administration;
   readonly clock: Clock;
   readonly timers: Timers;
 }
 
 /** Nobody waits longer for an answer, in ms. */
-const MAX_WAIT = 8000;
+const REFRESH_TIMEOUT_MS = 8000;
 
 /** The page of each appliance, and what can be done there. */
-export function serveAppliances(guard: Guard, { administration, clock, timers }: ApplianceOptions): void {
+export function serveAppliances(
+  guard: AuthenticatedRoutes,
+  { administration, clock, timers }: AppliancePagesOptions,
+): void {
   /** A form that does something at once. @param to where it leads then */
   function doing(
     below: string,
-    act: (name: string, form: SentForm['form']) => Promise<unknown>,
+    act: (name: string, form: FormSubmission['form']) => Promise<unknown>,
     to: (name: string) => string = appliancePath,
   ): void {
-    guard.form(`/appliances/:name/${below}`, async (sent: SentForm) => {
-      const name = parameter(sent, 'name');
+    guard.form(`/appliances/:name/${below}`, async (sent: FormSubmission) => {
+      const name = pathParameter(sent, 'name');
       try {
         await act(name, sent.form);
       } catch (error) {
@@ -56,7 +64,7 @@ export function serveAppliances(guard: Guard, { administration, clock, timers }:
     );
   }
 
-  function show(asked: SignedIn): Promise<FastifyReply> {
+  function show(asked: AuthenticatedRequest): Promise<FastifyReply> {
     return withAppliance(asked, administration, async (appliance, { conditions, notices }) => {
       const history = await administration.history(appliance.name);
       const shown = { appliance, conditions, notices, history, now: clock.now().wall };
@@ -66,8 +74,8 @@ export function serveAppliances(guard: Guard, { administration, clock, timers }:
 
   guard.page('/appliances/:name', show);
   guard.page('/appliances/:name/', show);
-  asking('unpair', confirmUnpair);
-  asking('remove', confirmRemoval);
+  asking('unpair', unpairConfirmation);
+  asking('remove', removalConfirmation);
   doing('unpair', (name) => administration.unpair(name));
   doing(
     'remove',
@@ -79,11 +87,11 @@ export function serveAppliances(guard: Guard, { administration, clock, timers }:
 
   /** Goes on where it takes longer: the page that follows shows what comes of it. */
   function refresh(name: string): Promise<void> {
-    return withTimeout(administration.refresh(name), MAX_WAIT, timers);
+    return withTimeout(administration.refresh(name), REFRESH_TIMEOUT_MS, timers);
   }
 
   /** Approves the one that was shown, if nobody has meanwhile: another may have come by its name since. */
-  async function approve(name: string, form: SentForm['form']): Promise<void> {
+  async function approve(name: string, form: FormSubmission['form']): Promise<void> {
     const { appliances } = await administration.status();
     const shown = appliances.find((one) => one.name === name && one.clientId === form.get('client_id'));
     if (shown === undefined) throw new Failure('appliance_unknown', name);
@@ -93,21 +101,21 @@ export function serveAppliances(guard: Guard, { administration, clock, timers }:
 }
 
 /** Seconds after which the page is looked at again where scripts are off and somebody is about to log in. */
-const RELOAD_WHILE_WAITING = 10;
+const WAITING_RELOAD_SECONDS = 10;
 
 /** What there is to show of an appliance. */
-interface ShownAppliance {
+interface ApplianceView {
   readonly appliance: ApplianceStatus;
   /** Of all that have some. */
-  readonly conditions: HouseStatus['conditions'];
-  readonly notices: HouseStatus['notices'];
+  readonly conditions: StatusReport['conditions'];
+  readonly notices: StatusReport['notices'];
   readonly history: readonly HistoryEntry[];
   /** The hub's wall clock, in ms since 1970. */
   readonly now: number;
 }
 
 /** The page of one appliance: how it stands, what can be done with it, and what has happened to it. */
-export function appliancePage(shown: ShownAppliance, { texts }: PageContext, session: PageSession): InstallerPage {
+export function appliancePage(shown: ApplianceView, { texts }: PageContext, session: PageSession): InstallerPage {
   const { appliance, conditions, notices, history, now } = shown;
   const { name, state } = appliance;
   const isOwn = (one: { readonly appliance: string | null }) => one.appliance === name;
@@ -116,31 +124,35 @@ export function appliancePage(shown: ShownAppliance, { texts }: PageContext, ses
     title: name,
     now,
     live: true,
-    ...(state === 'pairing' && { reloadAfter: RELOAD_WHILE_WAITING }),
-    body: html`!${backTo('/', texts.installer.overview)}
+    ...(state === 'pairing' && { reloadAfter: WAITING_RELOAD_SECONDS }),
+    body: html`!${backLink('/', texts.installer.overview)}
 <div class="two"><div class="stack head">
 <h1>${name}</h1>
-<section class="card ${health.needsPerson ? 'bad' : ''}" aria-label="${texts.appliance.state}">!${healthParts(texts, health, true)}
-!${nextAction(texts, session, appliance, health)}
-!${facts(texts, appliance, true, now)}</section>
+<section class="card ${health.needsAttention ? 'bad' : ''}" aria-label="${texts.appliance.state}">!${renderHealth(texts, health, true)}
+!${renderNextAction(texts, session, appliance, health)}
+!${renderApplianceDetails(texts, appliance, true, now)}</section>
 </div>
-!${historyParts(texts, history, now)}
-!${manage(texts, session, appliance)}</div>`,
+!${renderHistory(texts, history, now)}
+!${renderManagement(texts, session, appliance)}</div>`,
   };
 }
 
-function manage({ appliance: texts, overview }: Texts, session: PageSession, appliance: ApplianceStatus): string {
+function renderManagement(
+  { appliance: texts, overview }: Texts,
+  session: PageSession,
+  appliance: ApplianceStatus,
+): string {
   const { name, state, clientId, declared, waitingForApproval, authorizeUrl, credentialsDamaged } = appliance;
   const hasGrant = state === 'active' || state === 'retrying' || state === 'needs_pairing';
   const isWaiting = waitingForApproval !== undefined;
   const buttons: string[] = [];
   if (hasGrant)
     buttons.push(
-      sameOriginForm(session, appliancePath(name, 'refresh'), html`<button id="refresh">${texts.refreshNow}</button>`),
+      csrfForm(session, appliancePath(name, 'refresh'), html`<button id="refresh">${texts.refreshNow}</button>`),
     );
   if ((state === 'active' || state === 'retrying') && authorizeUrl === undefined) {
     buttons.push(
-      sameOriginForm(session, appliancePath(name, 'pair'), html`<button id="pair">${overview.connectAgain}</button>`),
+      csrfForm(session, appliancePath(name, 'pair'), html`<button id="pair">${overview.connectAgain}</button>`),
     );
   }
   const link = (below: string, text: string, style = '') =>

@@ -1,7 +1,7 @@
 import { html } from 'ghtml';
 import type { ApplianceStatus } from '../../core/administration.ts';
 import type { PageSession } from '../../core/setup-access.ts';
-import { type InstallerPage, sameOriginForm } from '../installer-page.ts';
+import { csrfForm, type InstallerPage } from '../installer-page.ts';
 import type { PageContext } from '../page-context.ts';
 import { appliancePath } from '../paths.ts';
 import type { Texts } from '../texts/en.ts';
@@ -12,11 +12,11 @@ export interface Confirmation {
   readonly text: string;
   /** Where the answer "yes" is sent. */
   readonly action: string;
-  readonly yes: string;
+  readonly confirmLabel: string;
   /** Where the answer "no" leads. */
-  readonly back: string;
+  readonly cancelHref: string;
   /** HTML of the form, escaped already. */
-  readonly fields?: string;
+  readonly fieldsHtml?: string;
 }
 
 /** As a page of its own, so that it is asked without scripts too. */
@@ -25,7 +25,7 @@ export function confirmationPage(
   { texts }: PageContext,
   session: PageSession,
 ): InstallerPage {
-  const { heading, text, action, yes, back, fields } = confirmation;
+  const { heading, text, action, confirmLabel: yes, cancelHref: back, fieldsHtml: fields } = confirmation;
   const content = html`!${fields ?? ''}
 <div class="actions"><button class="danger primary" id="yes">${yes}</button><a class="button" href="${back}">${texts.installer.cancel}</a></div>`;
   return {
@@ -33,7 +33,7 @@ export function confirmationPage(
     narrow: true,
     body: html`<h1>${heading}</h1>
 <p>${text}</p>
-!${sameOriginForm(session, action, content, 'fields')}`,
+!${csrfForm(session, action, content, 'fields')}`,
   };
 }
 
@@ -42,7 +42,7 @@ export function confirmationPage(
  * @param token of the form
  * @param keys whether it has keys of its own, and is asked about them; `missing`: they were not ticked
  */
-export function confirmNewSecret(
+export function secretRotationConfirmation(
   { appliance: texts }: Texts,
   name: string,
   token: string,
@@ -52,40 +52,40 @@ export function confirmNewSecret(
   const invalid = keys === 'missing' ? ' aria-invalid="true" aria-describedby="keys-problem"' : '';
   const tick = html`<p>${texts.rotateKeys}</p>
 <input type="hidden" name="asked_keys" value="yes">
-<div class="field"><label class="tick"><input type="checkbox" name="replace_keys" value="yes"!${invalid}>${texts.rotateKeysTick}</label>
+<div class="field"><label class="tick"><input type="checkbox" name="replace_keys" value="yes"!${invalid}>${texts.rotateKeysLabel}</label>
 !${problem}</div>`;
   return {
-    heading: texts.rotateSure(name),
+    heading: texts.rotateHeading(name),
     text: texts.rotateText,
     action: appliancePath(name, 'rotate-secret'),
-    yes: texts.newSecret,
-    back: appliancePath(name),
-    fields: html`<input type="hidden" name="form" value="${token}">!${keys === 'none' ? '' : tick}`,
+    confirmLabel: texts.newSecret,
+    cancelHref: appliancePath(name),
+    fieldsHtml: html`<input type="hidden" name="form" value="${token}">!${keys === 'none' ? '' : tick}`,
   };
 }
 
 /** Whether an appliance's grant is to be forgotten. */
-export function confirmUnpair({ appliance: texts }: Texts, { name }: ApplianceStatus): Confirmation {
+export function unpairConfirmation({ appliance: texts }: Texts, { name }: ApplianceStatus): Confirmation {
   return {
-    heading: texts.disconnectSure(name),
+    heading: texts.disconnectHeading(name),
     text: texts.disconnectText,
     action: appliancePath(name, 'unpair'),
-    yes: texts.disconnect,
-    back: appliancePath(name),
+    confirmLabel: texts.disconnect,
+    cancelHref: appliancePath(name),
   };
 }
 
 /** Whether an appliance is to be removed; one that waits to be approved is refused by that. */
-export function confirmRemoval(
+export function removalConfirmation(
   { appliance: texts, overview }: Texts,
   { name, waitingForApproval }: ApplianceStatus,
 ): Confirmation {
   const isRefused = waitingForApproval !== undefined;
   return {
-    heading: isRefused ? texts.refuseSure(name) : texts.removeSure(name),
-    text: isRefused ? texts.refuseText : texts.removeText,
+    heading: isRefused ? texts.rejectHeading(name) : texts.removeHeading(name),
+    text: isRefused ? texts.rejectText : texts.removeText,
     action: appliancePath(name, 'remove'),
-    yes: isRefused ? overview.refuse : texts.remove,
-    back: appliancePath(name),
+    confirmLabel: isRefused ? overview.reject : texts.remove,
+    cancelHref: appliancePath(name),
   };
 }

@@ -1,15 +1,15 @@
 /// <reference lib="dom" />
-import { follow } from './live.ts';
-import { keepTimes } from './times.ts';
+import { startLiveUpdates } from './live-updates.ts';
+import { startTimeUpdates } from './time-elements.ts';
 
 /** How long a button says that it has copied, in ms. */
-const COPIED_SHOWN = 2500;
+const COPIED_LABEL_MS = 2500;
 
 /**
  * Shows the buttons that copy what they name, or print the page. Without scripts, and so without them, a tap selects the text, and
  * the browser's own menu prints.
  */
-function offerButtons(): void {
+function enableButtons(): void {
   for (const button of document.querySelectorAll<HTMLButtonElement>('button[hidden]')) button.hidden = false;
   document.addEventListener('click', ({ target }) => {
     const button = target instanceof Element ? target.closest<HTMLButtonElement>('button') : null;
@@ -22,7 +22,7 @@ function offerButtons(): void {
 async function copy(button: HTMLButtonElement, source: HTMLElement): Promise<void> {
   const isCopied = await navigator.clipboard.writeText(source.textContent ?? '').then(
     () => true,
-    () => copySelected(source),
+    () => copyBySelection(source),
   );
   if (!isCopied) return;
   const before = button.textContent;
@@ -31,15 +31,15 @@ async function copy(button: HTMLButtonElement, source: HTMLElement): Promise<voi
   button.textContent = copied;
   setTimeout(() => {
     button.textContent = before;
-  }, COPIED_SHOWN);
+  }, COPIED_LABEL_MS);
 }
 
 /** Where a browser keeps its clipboard from the page, what is selected may still be copied. */
-function copySelected(source: HTMLElement): boolean {
+function copyBySelection(source: HTMLElement): boolean {
   getSelection()?.selectAllChildren(source);
   return document.execCommand('copy');
 }
 
-keepTimes();
-offerButtons();
-follow();
+startTimeUpdates();
+enableButtons();
+startLiveUpdates();

@@ -1,12 +1,12 @@
 import type { FastifyInstance } from 'fastify';
 import type { LanService } from '../../core/lan-service.ts';
-import { sendNotice } from '../document.ts';
-import { FOR_PEOPLE, sendToPortal } from '../http.ts';
+import { sendMessagePage } from '../document.ts';
+import { BROWSER_ROUTE, redirectToPortal } from '../http.ts';
 import { pageContext } from '../page-context.ts';
-import { pairingNotice } from './pairing-notices.ts';
+import { pairingMessage } from './pairing-messages.ts';
 
 /** Seconds after which a page that waits for the link looks again. */
-const LOOK_AGAIN = 3;
+const RELOAD_SECONDS = 3;
 
 /**
  * `/l/{key}`: what the QR code on a small terminal holds leads on to a pairing's link. It is plain HTTP, as the link tells no more
@@ -16,25 +16,38 @@ const LOOK_AGAIN = 3;
  */
 export function serveShortLink(
   app: FastifyInstance,
-  service: Pick<LanService, 'pairingByShortKey' | 'sentMark'>,
+  service: Pick<LanService, 'findPairingByShortKey' | 'browserBinding'>,
   hubName: string,
 ): void {
-  app.get<{ Params: { key: string } }>('/l/:key', { ...FOR_PEOPLE, exposeHeadRoute: true }, async (request, reply) => {
-    const found = await service.pairingByShortKey(request.params.key);
-    const context = pageContext(hubName, request);
-    const { shortLink: texts, result } = context.texts;
-    if (found === null) {
-      return sendNotice(reply, 404, context, { severity: 'bad', heading: result.unknown, text: result.unknownText });
-    }
-    const { pairing, appliance, authorizeUrl } = found;
-    const { kind } = pairing.step;
-    if (kind === 'exchanging' || kind === 'ended') {
-      return sendNotice(reply, 200, context, pairingNotice(pairing, appliance, context.texts));
-    }
-    if (authorizeUrl === null) {
-      const { asking: heading, askingText: text } = texts;
-      return sendNotice(reply, 200, context, { severity: 'waiting', heading, text, reloadAfter: LOOK_AGAIN });
-    }
-    return sendToPortal(reply, service.sentMark(pairing.id), authorizeUrl);
-  });
+  app.get<{ Params: { key: string } }>(
+    '/l/:key',
+    { ...BROWSER_ROUTE, exposeHeadRoute: true },
+    async (request, reply) => {
+      const found = await service.findPairingByShortKey(request.params.key);
+      const context = pageContext(hubName, request);
+      const { shortLink: texts, result } = context.texts;
+      if (found === null) {
+        return sendMessagePage(reply, 404, context, {
+          severity: 'bad',
+          heading: result.unknownLink,
+          text: result.unknownLinkText,
+        });
+      }
+      const { pairing, appliance, authorizeUrl } = found;
+      const { kind } = pairing.step;
+      if (kind === 'exchanging' || kind === 'ended') {
+        return sendMessagePage(reply, 200, context, pairingMessage(pairing, appliance, context.texts));
+      }
+      if (authorizeUrl === null) {
+        const { waitingForPortal: heading, waitingForPortalText: text } = texts;
+        return sendMessagePage(reply, 200, context, {
+          severity: 'waiting',
+          heading,
+          text,
+          reloadAfter: RELOAD_SECONDS,
+        });
+      }
+      return redirectToPortal(reply, service.browserBinding(pairing.id), authorizeUrl);
+    },
+  );
 }

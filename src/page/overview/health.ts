@@ -1,8 +1,8 @@
 import type { ApplianceStatus } from '../../core/administration.ts';
 import type { Condition, ConditionSeverity } from '../../core/health/condition.ts';
 import type { Notice, NoticeCode } from '../../core/reports/notice.ts';
-import { correction } from '../callback/pairing-notices.ts';
-import type { Severity } from '../elements.ts';
+import { credentialsAdvice } from '../callback/pairing-messages.ts';
+import type { DisplaySeverity } from '../elements.ts';
 import type { Texts } from '../texts/en.ts';
 
 /** How an appliance stands, as people see it. */
@@ -19,24 +19,28 @@ type HealthKind =
 /** How an appliance stands, and what to do about it. */
 export interface ApplianceHealth {
   readonly kind: HealthKind;
-  readonly severity: Severity;
+  readonly severity: DisplaySeverity;
   /** Nothing gets better until a person acts. */
-  readonly needsPerson: boolean;
+  readonly needsAttention: boolean;
   /** Sentences: what is wrong, and what to do. */
   readonly advice: readonly string[];
 }
 
 /** Of what has a condition; what has none is good. */
-const SEVERITIES: Readonly<Record<ConditionSeverity, Severity>> = { error: 'bad', warning: 'warn', info: 'neutral' };
+const DISPLAY_SEVERITIES: Readonly<Record<ConditionSeverity, DisplaySeverity>> = {
+  error: 'bad',
+  warning: 'warn',
+  info: 'neutral',
+};
 
-function isPairing(code: Condition['code']): boolean {
+function isPairingCondition(code: Condition['code']): boolean {
   return code === 'login_open' || code === 'portal_awaited';
 }
 
 /** The icon and the colour of a condition. */
-export function severityOf(condition: Pick<Condition, 'severity' | 'code'> | undefined): Severity {
+export function displaySeverity(condition: Pick<Condition, 'severity' | 'code'> | undefined): DisplaySeverity {
   if (condition === undefined) return 'good';
-  return isPairing(condition.code) ? 'waiting' : SEVERITIES[condition.severity];
+  return isPairingCondition(condition.code) ? 'waiting' : DISPLAY_SEVERITIES[condition.severity];
 }
 
 /**
@@ -51,35 +55,35 @@ export function applianceHealth(
 ): ApplianceHealth {
   const { states } = texts;
   const { name, authorizeUrl, wantedScope } = appliance;
-  const kind = kindOf(appliance);
+  const kind = healthKindOf(appliance);
   const warnings: Partial<Record<NoticeCode, (name: string) => string>> = states.warnings;
   const advice = [
     ...notices.flatMap(({ code }) => warnings[code]?.(name) ?? []),
     ...conditions.flatMap((one) =>
       one.appliance === null
         ? []
-        : [states.conditions[one.code](name), ...details(one.code, appliance, texts)].join(' '),
+        : [states.conditions[one.code](name), ...conditionDetails(one.code, appliance, texts)].join(' '),
     ),
     ...(authorizeUrl !== undefined && kind !== 'waiting_for_login' ? [states.newLoginOpen] : []),
-    ...(wantedScope === undefined ? [] : [states.otherScope]),
+    ...(wantedScope === undefined ? [] : [states.scopeChanged]),
   ];
   const [gravest] = conditions;
-  return { kind, severity: severityOf(gravest), needsPerson: gravest?.severity === 'error', advice };
+  return { kind, severity: displaySeverity(gravest), needsAttention: gravest?.severity === 'error', advice };
 }
 
 /** What more there is to say of a condition. */
-function details(
+function conditionDetails(
   code: Condition['code'],
   { portal, credentialLocation = { portal }, pairingFailed }: ApplianceStatus,
   texts: Texts,
 ) {
-  if (code === 'misconfigured') return correction(code, credentialLocation, texts);
+  if (code === 'misconfigured') return credentialsAdvice(code, credentialLocation, texts);
   if (code !== 'pairing_failed' || pairingFailed === undefined) return [];
   const { reason } = pairingFailed;
-  return [texts.result.reasons[reason], ...correction(reason, credentialLocation, texts)];
+  return [texts.result.reasons[reason], ...credentialsAdvice(reason, credentialLocation, texts)];
 }
 
-function kindOf({ state, waitingForApproval, expiresIn, authorizeUrl }: ApplianceStatus): HealthKind {
+function healthKindOf({ state, waitingForApproval, expiresIn, authorizeUrl }: ApplianceStatus): HealthKind {
   if (waitingForApproval !== undefined) return 'waiting_for_approval';
   switch (state) {
     case 'active':
@@ -97,8 +101,8 @@ function kindOf({ state, waitingForApproval, expiresIn, authorizeUrl }: Applianc
 
 /** The hub's health in one sentence. */
 export interface HubHealth {
-  readonly severity: Severity;
-  readonly sentence: string;
+  readonly severity: DisplaySeverity;
+  readonly headline: string;
 }
 
 /** The headline is of what is as grave as the gravest condition. @param conditions the gravest first */
@@ -109,59 +113,61 @@ export function hubHealth(
 ): HubHealth {
   const [gravest] = conditions;
   if (gravest === undefined) {
-    const sentence = tell(appliances, overview.one, overview.all);
-    return sentence === null ? { severity: 'neutral', sentence: overview.none } : { severity: 'good', sentence };
+    const sentence = countedText(appliances, overview.oneConnected, overview.allConnected);
+    return sentence === null
+      ? { severity: 'neutral', headline: overview.noAppliances }
+      : { severity: 'good', headline: sentence };
   }
   const alike = conditions.filter(({ severity }) => severity === gravest.severity);
   const named = (isMeant: (code: Condition['code']) => boolean) =>
     alike.flatMap(({ appliance: name, code }) => (name !== null && isMeant(code) ? { name } : []));
-  const { needsSeeing, severalNeed } = overview;
+  const { needsAttention: needsSeeing, severalNeedAttention: severalNeed } = overview;
   switch (gravest.severity) {
     case 'error': {
-      if (gravest.appliance === null) return { severity: 'bad', sentence: overview.hubNeeds };
+      if (gravest.appliance === null) return { severity: 'bad', headline: overview.hubNeedsAttention };
       const isLogin = gravest.code === 'refused' || gravest.code === 'grant_damaged';
       const one = isLogin ? overview.needsLogin : needsSeeing;
       const needy = [...new Set(alike.map(({ appliance }) => appliance))];
-      return { severity: 'bad', sentence: needy.length > 1 ? severalNeed(needy.length) : one(gravest.appliance) };
+      return { severity: 'bad', headline: needy.length > 1 ? severalNeed(needy.length) : one(gravest.appliance) };
     }
     case 'warning': {
       const isToSee = (code: Condition['code']) => code === 'without_credentials' || code === 'pairing_failed';
       const isHeldUp = (code: Condition['code']) => code !== 'approval_needed' && !isToSee(code);
       const sentence =
-        tell(named(isHeldUp), overview.heldUp, overview.severalHeldUp) ??
-        tell(
+        countedText(named(isHeldUp), overview.notRefreshed, overview.severalNotRefreshed) ??
+        countedText(
           named((code) => code === 'approval_needed'),
           overview.needsApproval,
           severalNeed,
         ) ??
-        tell(named(isToSee), needsSeeing, severalNeed);
-      return { severity: 'warn', sentence: sentence ?? overview.hubWarns };
+        countedText(named(isToSee), needsSeeing, severalNeed);
+      return { severity: 'warn', headline: sentence ?? overview.hubWarning };
     }
     case 'info': {
       const waiting =
-        tell(
+        countedText(
           named((code) => code === 'login_open'),
-          overview.waits,
-          overview.severalWait,
+          overview.waitsForLogin,
+          overview.severalWaitForLogin,
         ) ??
-        tell(
+        countedText(
           named((code) => code === 'portal_awaited'),
           overview.waitsForPortal,
           overview.severalWaitForPortal,
         );
-      if (waiting !== null) return { severity: 'waiting', sentence: waiting };
-      const others = tell(
+      if (waiting !== null) return { severity: 'waiting', headline: waiting };
+      const others = countedText(
         named(() => true),
         overview.needsFirstLogin,
         overview.severalNotConnected,
       );
-      return { severity: 'neutral', sentence: others ?? overview.hubWarns };
+      return { severity: 'neutral', headline: others ?? overview.hubWarning };
     }
   }
 }
 
 /** @returns null where there is none of them */
-function tell(
+function countedText(
   [first, ...others]: readonly { readonly name: string }[],
   one: (name: string) => string,
   several: (count: number) => string,

@@ -1,30 +1,30 @@
 import { html } from 'ghtml';
-import type { Administration, ApplianceStatus, HouseStatus, HubStatus } from '../../core/administration.ts';
+import type { Administration, ApplianceStatus, HubStatus, StatusReport } from '../../core/administration.ts';
 import type { Clock } from '../../core/clock.ts';
-import { bySubject, type Condition } from '../../core/health/condition.ts';
+import { type Condition, groupByAppliance } from '../../core/health/condition.ts';
 import type { PageSession } from '../../core/setup-access.ts';
-import { facts, healthParts, nextAction } from '../appliance/appliance-parts.ts';
-import { icon, type Severity, timeElement } from '../elements.ts';
-import { type InstallerPage, sameOriginForm, sendInstallerPage } from '../installer-page.ts';
+import { renderApplianceDetails, renderHealth, renderNextAction } from '../appliance/appliance-fragments.ts';
+import { type DisplaySeverity, icon, timeElement } from '../elements.ts';
+import { csrfForm, type InstallerPage, sendInstallerPage } from '../installer-page.ts';
 import type { PageContext } from '../page-context.ts';
 import { appliancePath } from '../paths.ts';
-import type { Guard } from '../sign-in/guard.ts';
+import type { AuthenticatedRoutes } from '../sign-in/authenticated-routes.ts';
 import type { Texts } from '../texts/en.ts';
-import { type ApplianceHealth, applianceHealth, hubHealth, severityOf } from './health.ts';
+import { type ApplianceHealth, applianceHealth, displaySeverity, hubHealth } from './health.ts';
 
 /** What needs a person stands first. */
-const ORDER: readonly Severity[] = ['bad', 'warn', 'waiting', 'neutral', 'good'];
+const SEVERITY_ORDER: readonly DisplaySeverity[] = ['bad', 'warn', 'waiting', 'neutral', 'good'];
 
 /** Seconds after which a page is looked at again where scripts are off and somebody is about to log in. */
-const RELOAD_WHILE_WAITING = 10;
+const WAITING_RELOAD_SECONDS = 10;
 
 /** Appliances that are shown: with more of them the page would be too heavy for a phone in a cellar. */
-const MAX_SHOWN = 60;
+const MAX_SHOWN_APPLIANCES = 60;
 /** The command that shows all of them. */
-const ALL_COMMAND = 'latchkey status';
+const STATUS_COMMAND = 'latchkey status';
 
 /** How long appliances may register themselves, in seconds. */
-const REGISTRATION = 600;
+const REGISTRATION_SECONDS = 600;
 
 /** What the first page is made of. */
 interface OverviewOptions {
@@ -33,7 +33,7 @@ interface OverviewOptions {
 }
 
 /** The first page, and the forms that let appliances register themselves for a time. */
-export function serveOverview(guard: Guard, { administration, clock }: OverviewOptions): void {
+export function serveOverview(guard: AuthenticatedRoutes, { administration, clock }: OverviewOptions): void {
   guard.page('/', async (asked) => {
     const status = await administration.status();
     const { wall } = clock.now();
@@ -41,7 +41,7 @@ export function serveOverview(guard: Guard, { administration, clock }: OverviewO
     return sendInstallerPage(asked, 200, overviewPage(status, asked.context, asked.session, portals, wall));
   });
   for (const [path, seconds] of [
-    ['/registration/open', REGISTRATION],
+    ['/registration/open', REGISTRATION_SECONDS],
     ['/registration/close', 0],
   ] as const) {
     guard.form(path, async ({ reply }) => {
@@ -57,7 +57,7 @@ export function serveOverview(guard: Guard, { administration, clock }: OverviewO
  * @param now the hub's wall clock, in ms since 1970
  */
 export function overviewPage(
-  status: HouseStatus,
+  status: StatusReport,
   { texts }: PageContext,
   session: PageSession,
   portals: readonly string[],
@@ -65,7 +65,7 @@ export function overviewPage(
 ): InstallerPage {
   const { overview } = texts;
   const { hub, notices, conditions } = status;
-  const conditionsOf = bySubject(conditions);
+  const conditionsOf = groupByAppliance(conditions);
   const noticesOf = Map.groupBy(notices, ({ appliance }) => appliance);
   const appliances = status.appliances
     .map((appliance) => {
@@ -73,35 +73,40 @@ export function overviewPage(
       const health = applianceHealth(appliance, conditionsOf.get(name) ?? [], noticesOf.get(name) ?? [], texts);
       return { name, appliance, health };
     })
-    .toSorted((a, b) => ORDER.indexOf(a.health.severity) - ORDER.indexOf(b.health.severity));
-  const { severity, sentence } = hubHealth(conditions, appliances, texts);
+    .toSorted((a, b) => SEVERITY_ORDER.indexOf(a.health.severity) - SEVERITY_ORDER.indexOf(b.health.severity));
+  const { severity, headline: sentence } = hubHealth(conditions, appliances, texts);
   const isWaiting = hub.registrationOpenFor !== undefined || status.appliances.some(({ state }) => state === 'pairing');
   // Whoever asks to join, however many do, must not hide the one that is to be approved.
-  const shown = appliances.filter(({ health }, index) => index < MAX_SHOWN || health.kind === 'waiting_for_approval');
+  const shown = appliances.filter(
+    ({ health }, index) => index < MAX_SHOWN_APPLIANCES || health.kind === 'waiting_for_approval',
+  );
   const rest = appliances.length - shown.length;
-  const more = rest > 0 ? html`<p class="quiet">${texts.round.more(rest)}</p><p><code>${ALL_COMMAND}</code></p>` : '';
-  const cards = shown.map(({ appliance, health }) => card(texts, session, appliance, health, portals.length > 1, now));
+  const more =
+    rest > 0 ? html`<p class="quiet">${texts.round.more(rest)}</p><p><code>${STATUS_COMMAND}</code></p>` : '';
+  const cards = shown.map(({ appliance, health }) =>
+    renderApplianceCard(texts, session, appliance, health, portals.length > 1, now),
+  );
   const list = html`<section class="stack" aria-labelledby="appliances"><h2 id="appliances">${overview.appliances}</h2>
 <ul class="cards">!${cards}</ul>!${more}</section>`;
   return {
     title: overview.title,
     now,
     live: true,
-    ...(isWaiting && { reloadAfter: RELOAD_WHILE_WAITING }),
+    ...(isWaiting && { reloadAfter: WAITING_RELOAD_SECONDS }),
     body: html`<div class="health" role="status">!${icon(severity)}<h1 id="health">${sentence}</h1></div>
-!${hubNotices(texts, conditionsOf.get(null) ?? [])}
-!${severalAsked(texts, hub)}
-!${cards.length === 0 ? html`<p>${overview.firstOne}</p>` : ''}
-!${actions(texts, session, status.appliances)}
+!${renderHubConditions(texts, conditionsOf.get(null) ?? [])}
+!${renderRegistrationWarning(texts, hub)}
+!${cards.length === 0 ? html`<p>${overview.addFirst}</p>` : ''}
+!${renderActions(texts, session, status.appliances)}
 !${cards.length === 0 ? '' : list}
-!${registration(texts, session, hub, now)}
-<p><a class="back" href="/pair">${overview.code}</a></p>
+!${renderRegistration(texts, session, hub, now)}
+<p><a class="back" href="/pair">${overview.connectByCode}</a></p>
 <p><a class="back" id="browsers" href="/browsers">${texts.browsers.link}</a></p>
-!${about(texts, hub)}`,
+!${renderAbout(texts, hub)}`,
   };
 }
 
-function card(
+function renderApplianceCard(
   texts: Texts,
   session: PageSession,
   appliance: ApplianceStatus,
@@ -110,37 +115,37 @@ function card(
   now: number,
 ): string {
   const { name } = appliance;
-  return html`<li class="card ${health.needsPerson ? 'bad' : ''}" id="appliance-${name}">
+  return html`<li class="card ${health.needsAttention ? 'bad' : ''}" id="appliance-${name}">
 <h3><a href="${appliancePath(name)}" id="open-${name}">${name}</a></h3>
-!${healthParts(texts, health, false)}
-!${nextAction(texts, session, appliance, health)}
-!${facts(texts, appliance, several, now)}</li>`;
+!${renderHealth(texts, health, false)}
+!${renderNextAction(texts, session, appliance, health)}
+!${renderApplianceDetails(texts, appliance, several, now)}</li>`;
 }
 
-function hubNotices({ states, overview }: Texts, conditions: readonly Condition[]): string {
+function renderHubConditions({ states, overview }: Texts, conditions: readonly Condition[]): string {
   const each = conditions.flatMap((condition) => {
     if (condition.appliance !== null) return [];
-    const severity = severityOf(condition);
+    const severity = displaySeverity(condition);
     return html`<p class="notice ${severity}">!${icon(severity)}<span>${states.hub[condition.code]}</span></p>`;
   });
   if (each.length === 0) return '';
-  return html`<section class="stack" aria-label="${overview.notices}">!${each}</section>`;
+  return html`<section class="stack" aria-label="${overview.hubConditions}">!${each}</section>`;
 }
 
 /** Among several that asked there may be one that nobody in the house has set up. */
-function severalAsked({ overview }: Texts, { registrationAsked = 0 }: HubStatus): string {
+function renderRegistrationWarning({ overview }: Texts, { registrationAsked = 0 }: HubStatus): string {
   if (registrationAsked < 2) return '';
-  return html`<p class="notice warn" id="several-asked">!${icon('warn')}<span>${overview.severalAsked(registrationAsked)}</span></p>`;
+  return html`<p class="notice warn" id="several-asked">!${icon('warn')}<span>${overview.severalRegistered(registrationAsked)}</span></p>`;
 }
 
-function actions({ overview }: Texts, session: PageSession, appliances: readonly ApplianceStatus[]): string {
+function renderActions({ overview }: Texts, session: PageSession, appliances: readonly ApplianceStatus[]): string {
   const open = appliances.filter(
     ({ state, waitingForApproval }) =>
       waitingForApproval === undefined && (state === 'unpaired' || state === 'pairing' || state === 'needs_pairing'),
   );
   const add = html`<a class="button ${appliances.length === 0 ? 'primary' : ''}" id="add" href="/appliances/add">${overview.add}</a>`;
   if (open.length < 2) return html`<div class="actions">!${add}</div>`;
-  const all = sameOriginForm(
+  const all = csrfForm(
     session,
     '/pair-all',
     html`<button class="primary" id="pair-all">${overview.connectAll}</button>`,
@@ -148,10 +153,15 @@ function actions({ overview }: Texts, session: PageSession, appliances: readonly
   return html`<div class="stack"><div class="actions">!${all}!${add}</div><p class="hint">${overview.connectAllHint}</p></div>`;
 }
 
-function registration(texts: Texts, session: PageSession, { registrationOpenFor }: HubStatus, now: number): string {
+function renderRegistration(
+  texts: Texts,
+  session: PageSession,
+  { registrationOpenFor }: HubStatus,
+  now: number,
+): string {
   const { overview } = texts;
   const button = (path: string, text: string) =>
-    html`<div class="actions">!${sameOriginForm(session, path, html`<button id="registration">${text}</button>`)}</div>`;
+    html`<div class="actions">!${csrfForm(session, path, html`<button id="registration">${text}</button>`)}</div>`;
   const isOpen = registrationOpenFor !== undefined;
   const content = isOpen
     ? html`<p>${overview.registrationOpen} !${timeElement(texts, now + registrationOpenFor * 1000, now)}. ${overview.registrationOpenHint}</p>
@@ -161,7 +171,7 @@ function registration(texts: Texts, session: PageSession, { registrationOpenFor 
 !${content}</details>`;
 }
 
-function about({ overview }: Texts, { version, address, caFingerprint }: HubStatus): string {
+function renderAbout({ overview }: Texts, { version, address, caFingerprint }: HubStatus): string {
   return html`<details id="about"><summary>${overview.about}</summary>
 <dl class="facts"><div><dt>${overview.version}</dt><dd>${version}</dd></div>
 <div><dt>${overview.address}</dt><dd>${address ?? overview.noAddress}</dd></div>

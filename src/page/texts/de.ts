@@ -1,9 +1,9 @@
-import { browsers, signIn } from './de/access.ts';
-import { adding, appliance, history } from './de/appliance.ts';
-import { document, home, installer, shortLink } from './de/frame.ts';
-import { code, result } from './de/login.ts';
-import { overview, states } from './de/overview.ts';
-import { pairing, round } from './de/pairing.ts';
+import { addAppliance, appliance, history } from './de/appliance.ts';
+import { footer, landing, layout, shortLink } from './de/layout.ts';
+import { loginResult, userCode } from './de/login.ts';
+import { health, overview } from './de/overview.ts';
+import { pairing, pairingBatch } from './de/pairing.ts';
+import { signedInBrowsers, signIn } from './de/sign-in.ts';
 import type { Texts } from './en.ts';
 
 /**
@@ -12,19 +12,19 @@ import type { Texts } from './en.ts';
  */
 export const de: Texts = {
   language: 'de',
-  document,
+  document: footer,
   signIn,
-  browsers,
-  code,
-  home,
-  result,
-  installer,
-  adding,
+  browsers: signedInBrowsers,
+  code: userCode,
+  home: landing,
+  result: loginResult,
+  installer: layout,
+  adding: addAppliance,
   appliance,
   history,
   overview,
-  states,
+  states: health,
   pairing,
-  round,
+  round: pairingBatch,
   shortLink,
 };

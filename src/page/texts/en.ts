@@ -1,27 +1,27 @@
-import { browsers, signIn } from './en/access.ts';
-import { adding, appliance, history } from './en/appliance.ts';
-import { document, home, installer, shortLink } from './en/frame.ts';
-import { code, result } from './en/login.ts';
-import { overview, states } from './en/overview.ts';
-import { pairing, round } from './en/pairing.ts';
+import { addAppliance, appliance, history } from './en/appliance.ts';
+import { footer, landing, layout, shortLink } from './en/layout.ts';
+import { loginResult, userCode } from './en/login.ts';
+import { health, overview } from './en/overview.ts';
+import { pairing, pairingBatch } from './en/pairing.ts';
+import { signedInBrowsers, signIn } from './en/sign-in.ts';
 
 /** Every text of the pages in English, by part of the page. */
 export const en = {
   language: 'en',
-  document,
+  document: footer,
   signIn,
-  browsers,
-  code,
-  home,
-  result,
-  installer,
-  adding,
+  browsers: signedInBrowsers,
+  code: userCode,
+  home: landing,
+  result: loginResult,
+  installer: layout,
+  adding: addAppliance,
   appliance,
   history,
   overview,
-  states,
+  states: health,
   pairing,
-  round,
+  round: pairingBatch,
   shortLink,
 };
 

@@ -1,31 +1,31 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { LanService, UserCodeResult } from '../../core/lan-service.ts';
-import { USER_CODE } from '../../core/letter-code.ts';
+import type { FoundPairing, LanService } from '../../core/lan-service.ts';
+import { USER_CODE_FORMAT } from '../../core/letter-code.ts';
 import { ClientRateLimiter, type RateLimiterContext } from '../../system/limits/client-rate-limiter.ts';
-import { pairingNotice } from '../callback/pairing-notices.ts';
-import { sendNotice, sendPage } from '../document.ts';
-import { readForm, readQuery, sendToPortal } from '../http.ts';
+import { pairingMessage } from '../callback/pairing-messages.ts';
+import { sendMessagePage, sendPublicPage } from '../document.ts';
+import { readFormBody, readQuery, redirectToPortal } from '../http.ts';
 import { pageContext } from '../page-context.ts';
-import { isCrossSiteNavigation, isEmbeddedElsewhere, isSameOrigin } from '../request-origin.ts';
+import { isCrossSiteEmbedding, isCrossSiteNavigation, isSameOrigin } from '../request-origin.ts';
 import {
-  codePage,
-  confirmPage,
-  foreign,
-  newerCode,
-  notForm,
-  tooMany,
-  tooManyOpen,
-  unreachablePage,
-  unreadable,
-} from './pair-documents.ts';
+  codeReplacedMessage,
+  crossSiteMessage,
+  malformedRequestMessage,
+  notAFormMessage,
+  portalUnreachablePage,
+  tooManyAttemptsMessage,
+  tooManyPairingsMessage,
+  userCodeConfirmationPage,
+  userCodePage,
+} from './user-code-pages.ts';
 
 /** One device may try so many codes that nobody was given. */
-const UNKNOWN_CODES = { burst: 10, interval: 6000 };
+const UNKNOWN_CODE_RATE_LIMIT = { burst: 10, interval: 6000 };
 
 /** Seconds after which the portal may be there again. */
-const RETRY_UNREACHABLE = 5;
+const UNREACHABLE_RETRY_SECONDS = 5;
 /** Seconds after which one of too many pairings has ended. */
-const RETRY_TOO_MANY = 60;
+const TOO_MANY_RETRY_SECONDS = 60;
 
 /**
  * The verification page of the device flow (RFC 8628, 3.3): takes the user code, names the appliance that it was given
@@ -37,69 +37,70 @@ export function servePairPage(
   hubName: string,
   environment: RateLimiterContext,
 ): void {
-  const unknownCodes = new ClientRateLimiter('too_many_unknown_user_codes', UNKNOWN_CODES, environment);
+  const unknownCodes = new ClientRateLimiter('too_many_unknown_user_codes', UNKNOWN_CODE_RATE_LIMIT, environment);
 
   /** What the code stands for; null where that has been answered. */
-  async function found(userCode: string, request: FastifyRequest, reply: FastifyReply): Promise<UserCodeResult | null> {
+  async function found(userCode: string, request: FastifyRequest, reply: FastifyReply): Promise<FoundPairing | null> {
     const address = request.socket.remoteAddress ?? '';
-    const result = await service.pairingByUserCode(userCode);
+    const result = await service.findPairingByUserCode(userCode);
     // Whoever has tried too many is told nothing of the right one either.
-    const allowed = result === null ? unknownCodes.take(address) : unknownCodes.look(address);
+    const allowed = result === null ? unknownCodes.take(address) : unknownCodes.peek(address);
     if (!allowed.ok) {
       reply.header('retry-after', allowed.retryAfter);
       const context = pageContext(hubName, request);
-      sendNotice(reply, 429, context, tooMany(allowed.retryAfter, context.texts));
+      sendMessagePage(reply, 429, context, tooManyAttemptsMessage(allowed.retryAfter, context.texts));
       return null;
     }
     if (result !== null) return result;
     const context = pageContext(hubName, request);
-    sendPage(reply, 404, context, codePage({ kind: 'wrong', code: userCode }, context.texts));
+    sendPublicPage(reply, 404, context, userCodePage({ kind: 'wrong', code: userCode }, context.texts));
     return null;
   }
 
   app.get('/pair', { exposeHeadRoute: true }, async (request, reply) => {
     const context = pageContext(hubName, request);
     // What another site's page loads is not counted: it would use up its visitor's tries.
-    if (isEmbeddedElsewhere(request)) return sendNotice(reply, 403, context, foreign(context.texts));
+    if (isCrossSiteEmbedding(request)) return sendMessagePage(reply, 403, context, crossSiteMessage(context.texts));
     const query = readQuery(request);
-    if (query === null) return sendNotice(reply, 400, context, unreadable(context.texts));
+    if (query === null) return sendMessagePage(reply, 400, context, malformedRequestMessage(context.texts));
     const userCode = query.get('user_code');
-    if (userCode === undefined) return sendPage(reply, 200, context, codePage({ kind: 'none' }, context.texts));
+    if (userCode === undefined)
+      return sendPublicPage(reply, 200, context, userCodePage({ kind: 'none' }, context.texts));
     // Nor is where it leads the browser: the person looks at the code, and goes on from the hub's own page.
     if (isCrossSiteNavigation(request))
-      return sendPage(reply, 200, context, codePage({ kind: 'unchecked', code: userCode }, context.texts));
+      return sendPublicPage(reply, 200, context, userCodePage({ kind: 'unchecked', code: userCode }, context.texts));
     const result = await found(userCode, request, reply);
     if (result === null) return reply;
     const { pairing, appliance } = result;
     const { kind } = pairing.step;
     if (kind !== 'asking' && kind !== 'waiting') {
-      return sendNotice(reply, 200, context, pairingNotice(pairing, appliance, context.texts));
+      return sendMessagePage(reply, 200, context, pairingMessage(pairing, appliance, context.texts));
     }
-    return pairing.device?.userCode === USER_CODE.read(userCode)
-      ? sendPage(reply, 200, context, confirmPage(pairing, appliance, context.texts))
-      : sendNotice(reply, 200, context, newerCode(appliance, context.texts));
+    return pairing.device?.userCode === USER_CODE_FORMAT.parse(userCode)
+      ? sendPublicPage(reply, 200, context, userCodeConfirmationPage(pairing, appliance, context.texts))
+      : sendMessagePage(reply, 200, context, codeReplacedMessage(appliance, context.texts));
   });
 
   app.post('/pair', async (request, reply) => {
     const context = pageContext(hubName, request);
-    if (!isSameOrigin(request)) return sendNotice(reply, 403, context, foreign(context.texts));
-    const form = readForm(request);
-    if (form === 415) return sendNotice(reply, 415, context, notForm(context.texts));
-    if (form === 400) return sendNotice(reply, 400, context, unreadable(context.texts));
+    if (!isSameOrigin(request)) return sendMessagePage(reply, 403, context, crossSiteMessage(context.texts));
+    const form = readFormBody(request);
+    if (form === 415) return sendMessagePage(reply, 415, context, notAFormMessage(context.texts));
+    if (form === 400) return sendMessagePage(reply, 400, context, malformedRequestMessage(context.texts));
     const userCode = form.get('user_code');
     if (userCode === undefined) return reply.redirect('/pair', 303);
     const result = await found(userCode, request, reply);
     if (result === null) return reply;
-    const link = await service.openLink(userCode);
+    const link = await service.requestLoginLink(userCode);
     switch (link.kind) {
       case 'link':
-        return sendToPortal(reply, service.sentMark(result.pairing.id), link.authorizeUrl);
+        return redirectToPortal(reply, service.browserBinding(result.pairing.id), link.authorizeUrl);
       case 'unreachable':
-        reply.header('retry-after', RETRY_UNREACHABLE);
-        return sendPage(reply, 503, context, unreachablePage(userCode, context.texts));
+        reply.header('retry-after', UNREACHABLE_RETRY_SECONDS);
+        return sendPublicPage(reply, 503, context, portalUnreachablePage(userCode, context.texts));
       case 'too_many':
-        reply.header('retry-after', RETRY_TOO_MANY);
-        return sendNotice(reply, 503, context, tooManyOpen(context.texts));
+        reply.header('retry-after', TOO_MANY_RETRY_SECONDS);
+        return sendMessagePage(reply, 503, context, tooManyPairingsMessage(context.texts));
       case 'over':
         return reply.redirect(`/pair?user_code=${encodeURIComponent(userCode)}`, 303);
     }

@@ -3,14 +3,22 @@ import * as v from 'valibot';
 import type { BackupState } from '../../core/backup-state.ts';
 import { Failure } from '../../core/failure.ts';
 import type { Secret } from '../../core/secret.ts';
-import { instant } from '../../system/instant-schema.ts';
-import { applianceAttributes, applianceName, clientId, doubt, grantTokens, revealed, scope } from '../rows/schemas.ts';
+import { instantSchema } from '../../system/instant-schema.ts';
+import {
+  applianceAttributes,
+  applianceName,
+  clientId,
+  doubt,
+  grantTokens,
+  revealTokens,
+  scope,
+} from '../rows/schemas.ts';
 
 /** Grows when a copy can no longer be read by a Latchkey that knows the one before. */
-const FORMAT = 1;
+const FORMAT_VERSION = 1;
 
-const content = v.object({
-  format: v.literal(FORMAT),
+const backupSchema = v.object({
+  format: v.literal(FORMAT_VERSION),
   made: v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(8_640_000_000_000_000)),
   settings: v.record(v.string(), v.string()),
   appliances: v.array(
@@ -29,35 +37,35 @@ const content = v.object({
       generation: v.pipe(v.number(), v.integer(), v.minValue(1)),
       ...grantTokens,
       doubt: v.nullable(doubt),
-      refused: v.nullable(instant),
-      distrusted: v.nullable(instant),
-      misconfigured: v.nullable(instant),
+      refused: v.nullable(instantSchema),
+      distrusted: v.nullable(instantSchema),
+      misconfigured: v.nullable(instantSchema),
     }),
   ),
-  sessions: v.array(v.object({ hash: v.string(), appliance: v.string(), device: v.string(), begun: instant })),
+  sessions: v.array(v.object({ hash: v.string(), appliance: v.string(), device: v.string(), begun: instantSchema })),
 });
 
 /** The copy as JSON, with every secret in the clear: it is to be encrypted. */
 export function serializeBackup({ settings, grants, ...rest }: BackupState): string {
   return JSON.stringify({
-    format: FORMAT,
+    format: FORMAT_VERSION,
     settings: Object.fromEntries(settings),
-    grants: grants.map(revealed),
+    grants: grants.map(revealTokens),
     ...rest,
   });
 }
 
 /** @throws Failure `copy_unusable` */
 export function parseBackup(text: string): BackupState {
-  const raw = parseJson(text);
+  const raw = parseBackupJson(text);
   const { format } = v.parse(v.fallback(v.object({ format: v.number() }), { format: 0 }), raw);
-  if (format > FORMAT) {
+  if (format > FORMAT_VERSION) {
     throw new Failure(
       'copy_unusable',
-      `the copy has format ${format}, made by a newer Latchkey; this one knows formats up to ${FORMAT}: install the newer version`,
+      `the copy has format ${format}, made by a newer Latchkey; this one knows formats up to ${FORMAT_VERSION}: install the newer version`,
     );
   }
-  const parsed = v.safeParse(content, raw);
+  const parsed = v.safeParse(backupSchema, raw);
   if (!parsed.success)
     throw new Failure('copy_unusable', 'the copy was opened, and what is in it makes no sense: take another one');
   const { made, settings, appliances, grants, sessions } = parsed.output;
@@ -71,7 +79,7 @@ export function parseBackup(text: string): BackupState {
   };
 }
 
-function parseJson(text: string): unknown {
+function parseBackupJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
@@ -81,42 +89,42 @@ function parseJson(text: string): unknown {
 }
 
 /** RFC 7518 section 4.8: the key is made of the passphrase by PBKDF2 with SHA-512. */
-const ALGORITHM = 'PBES2-HS512+A256KW';
-const ENCRYPTION = 'A256GCM';
+const JWE_ALGORITHM = 'PBES2-HS512+A256KW';
+const JWE_ENCRYPTION = 'A256GCM';
 /** Rounds of PBKDF2: about a second on a Pi. OWASP asks for 210,000 with SHA-512. */
-const ROUNDS = 600_000;
+const PBKDF2_ITERATIONS = 600_000;
 /** A copy that wants more rounds was made to keep the hub busy. */
-const MAX_ROUNDS = 2_000_000;
+const MAX_PBKDF2_ITERATIONS = 2_000_000;
 
 /** Encrypts a text with a passphrase, as a JWE (RFC 7516, compact). */
-export function sealWithPassphrase(text: string, passphrase: Secret): Promise<string> {
+export function encryptWithPassphrase(text: string, passphrase: Secret): Promise<string> {
   return new CompactEncrypt(new TextEncoder().encode(text))
-    .setProtectedHeader({ alg: ALGORITHM, enc: ENCRYPTION, typ: 'latchkey-copy' })
-    .setKeyManagementParameters({ p2c: ROUNDS })
-    .encrypt(keyOf(passphrase));
+    .setProtectedHeader({ alg: JWE_ALGORITHM, enc: JWE_ENCRYPTION, typ: 'latchkey-copy' })
+    .setKeyManagementParameters({ p2c: PBKDF2_ITERATIONS })
+    .encrypt(passphraseBytes(passphrase));
 }
 
 /** @throws Failure `copy_unusable` */
-export async function openWithPassphrase(sealed: string, passphrase: Secret): Promise<string> {
-  const header = headerOf(sealed);
-  if (header['alg'] !== ALGORITHM || header['typ'] !== 'latchkey-copy') {
+export async function decryptWithPassphrase(sealed: string, passphrase: Secret): Promise<string> {
+  const header = readHeader(sealed);
+  if (header['alg'] !== JWE_ALGORITHM || header['typ'] !== 'latchkey-copy') {
     throw new Failure(
       'copy_unusable',
       'this is no copy that "latchkey backup" made, or it is damaged: name another file',
     );
   }
-  if (typeof header['p2c'] !== 'number' || header['p2c'] > MAX_ROUNDS) {
+  if (typeof header['p2c'] !== 'number' || header['p2c'] > MAX_PBKDF2_ITERATIONS) {
     throw new Failure(
       'copy_unusable',
-      `the copy asks for more than ${MAX_ROUNDS} rounds of key derivation: take one that "latchkey backup" made`,
+      `the copy asks for more than ${MAX_PBKDF2_ITERATIONS} rounds of key derivation: take one that "latchkey backup" made`,
     );
   }
   const options = {
-    keyManagementAlgorithms: [ALGORITHM],
-    contentEncryptionAlgorithms: [ENCRYPTION],
-    maxPBES2Count: MAX_ROUNDS,
+    keyManagementAlgorithms: [JWE_ALGORITHM],
+    contentEncryptionAlgorithms: [JWE_ENCRYPTION],
+    maxPBES2Count: MAX_PBKDF2_ITERATIONS,
   };
-  const opened = await compactDecrypt(sealed, keyOf(passphrase), options).catch(() => {
+  const opened = await compactDecrypt(sealed, passphraseBytes(passphrase), options).catch(() => {
     throw new Failure(
       'copy_unusable',
       'the passphrase is wrong, or the copy is damaged: try again, or take another copy',
@@ -125,7 +133,7 @@ export async function openWithPassphrase(sealed: string, passphrase: Secret): Pr
   return new TextDecoder().decode(opened.plaintext);
 }
 
-function headerOf(sealed: string): Record<string, unknown> {
+function readHeader(sealed: string): Record<string, unknown> {
   try {
     return { ...decodeProtectedHeader(sealed) };
   } catch {
@@ -133,6 +141,6 @@ function headerOf(sealed: string): Record<string, unknown> {
   }
 }
 
-function keyOf(passphrase: Secret): Uint8Array {
+function passphraseBytes(passphrase: Secret): Uint8Array {
   return new TextEncoder().encode(passphrase.reveal());
 }

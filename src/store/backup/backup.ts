@@ -1,6 +1,6 @@
 import type { Backup, RestoreReport } from '../../core/administration.ts';
 import type { Appliance } from '../../core/appliances/appliance.ts';
-import { type BackupState, isExcludedFromBackup, type Restoration } from '../../core/backup-state.ts';
+import { type BackupState, isExcludedFromBackup, type RestoredGrants } from '../../core/backup-state.ts';
 import { rfc3339 } from '../../core/clock.ts';
 import { Failure } from '../../core/failure.ts';
 import type { Grant } from '../../core/grants/grant.ts';
@@ -11,14 +11,14 @@ import { type ApplianceRow, readAppliance, unreadableAppliance } from '../rows/a
 import { type GrantRow, readGrant } from '../rows/grant-table.ts';
 import { readSession } from '../rows/session-table.ts';
 import { readSetting } from '../rows/setting-table.ts';
-import type { NewState, SqliteStore } from '../sqlite-store.ts';
-import { openWithPassphrase, parseBackup, sealWithPassphrase, serializeBackup } from './backup-file.ts';
+import type { RestoredState, SqliteStore } from '../sqlite-store.ts';
+import { decryptWithPassphrase, encryptWithPassphrase, parseBackup, serializeBackup } from './backup-file.ts';
 
 /** Copies the state and encrypts it. @param now ms since 1970 */
-export async function backUp(store: SqliteStore, passphrase: Secret, now: number): Promise<Backup> {
+export async function createBackup(store: SqliteStore, passphrase: Secret, now: number): Promise<Backup> {
   const state = await captureState(store, now);
   return {
-    copy: await sealWithPassphrase(serializeBackup(state), passphrase),
+    copy: await encryptWithPassphrase(serializeBackup(state), passphrase),
     made: rfc3339(now),
     appliances: state.appliances.length,
     grants: state.grants.length,
@@ -26,8 +26,8 @@ export async function backUp(store: SqliteStore, passphrase: Secret, now: number
 }
 
 /** Opens a backup and puts it in place. @throws Failure `copy_unusable`, or as {@link restoreState} */
-export async function restore(store: SqliteStore, copy: string, passphrase: Secret): Promise<RestoreReport> {
-  const state = parseBackup(await openWithPassphrase(copy.trim(), passphrase));
+export async function restoreBackup(store: SqliteStore, copy: string, passphrase: Secret): Promise<RestoreReport> {
+  const state = parseBackup(await decryptWithPassphrase(copy.trim(), passphrase));
   const restoration = await restoreState(store, state);
   return { made: rfc3339(state.made), hubId: state.settings.get('hub_id') ?? '', ...restoration };
 }
@@ -38,13 +38,13 @@ export async function restore(store: SqliteStore, copy: string, passphrase: Secr
  * @throws Failure `store_unreadable` where the hub's own settings are damaged
  */
 export async function captureState(store: SqliteStore, now: number): Promise<BackupState> {
-  const content = store.content();
+  const content = store.readAllRows();
   const settings = new Map<string, string>();
   for (const row of content.settings.values()) {
     if (!isExcludedFromBackup(row.name)) settings.set(row.name, readSetting(row, store.sealing));
   }
-  const grants = grantRows(content).map((row) => readGrant(row, store.sealing).grant);
-  const appliances = content.appliances.map((row) => applianceOf(row, content, store.sealing));
+  const grants = readableGrantRows(content).map((row) => readGrant(row, store.sealing).grant);
+  const appliances = content.appliances.map((row) => readApplianceRow(row, content, store.sealing));
   const sessions = content.sessions.map((row) => readSession(row, store.sealing));
   return { made: now, settings, appliances, grants, sessions };
 }
@@ -55,27 +55,27 @@ export async function captureState(store: SqliteStore, now: number): Promise<Bac
  * @throws Failure `appliance_exists` where a name or a client_id of the copy belongs to another appliance with a grant of
  *   its own, or as the store
  */
-export async function restoreState(store: SqliteStore, copy: BackupState): Promise<Restoration> {
+export async function restoreState(store: SqliteStore, copy: BackupState): Promise<RestoredGrants> {
   // Without a wait in between: no grant changes after it was looked at.
-  const { state, restored, kept } = planOf(copy, store.content());
-  store.putState(state);
+  const { state, restored, kept } = planRestore(copy, store.readAllRows());
+  store.applyRestoredState(state);
   return { restored, kept };
 }
 
-interface Plan extends Restoration {
-  readonly state: NewState;
+interface RestorePlan extends RestoredGrants {
+  readonly state: RestoredState;
 }
 
-function planOf(copy: BackupState, content: Salvage): Plan {
+function planRestore(copy: BackupState, content: Salvage): RestorePlan {
   const own = new Map(content.appliances.map((row) => [row.id, row]));
-  const atHand = new Set(grantRows(content).map(({ appliance }) => appliance));
+  const atHand = new Set(readableGrantRows(content).map(({ appliance }) => appliance));
   /** Appliances that were never paired, and whose name or client_id one of the copy has. */
   const removed = new Set<string>();
   for (const appliance of copy.appliances) {
     if (own.has(appliance.id)) continue;
     for (const other of content.appliances) {
       if (other.name !== appliance.name && other.client_id !== appliance.clientId) continue;
-      if (atHand.has(other.id)) throw twoOfAKind(appliance, other);
+      if (atHand.has(other.id)) throw duplicateAppliance(appliance, other);
       removed.add(other.id);
     }
   }
@@ -92,7 +92,7 @@ function planOf(copy: BackupState, content: Salvage): Plan {
       settings: copy.settings,
       appliances,
       removed,
-      grants: taken.map((grant) => fromCopy(grant, generationOf(grant.appliance), copy.made)),
+      grants: taken.map((grant) => fromBackup(grant, generationOf(grant.appliance), copy.made)),
       sessions: copy.sessions.filter(({ appliance }) => renewed.has(appliance)),
     },
     restored: taken.map(nameOf),
@@ -100,7 +100,7 @@ function planOf(copy: BackupState, content: Salvage): Plan {
   };
 }
 
-function twoOfAKind({ name, clientId }: Appliance, other: ApplianceRow): Failure {
+function duplicateAppliance({ name, clientId }: Appliance, other: ApplianceRow): Failure {
   const shared = other.name === name ? 'name' : `client_id (${clientId})`;
   return new Failure(
     'appliance_exists',
@@ -109,7 +109,7 @@ function twoOfAKind({ name, clientId }: Appliance, other: ApplianceRow): Failure
 }
 
 /** The grant may have been used since the copy was made, by this hub or another one. */
-function fromCopy(grant: Grant, generation: number, made: number): Grant {
+function fromBackup(grant: Grant, generation: number, made: number): Grant {
   const lostAt = { boot: '', uptime: 0, wall: made };
   return {
     ...grant,
@@ -118,10 +118,10 @@ function fromCopy(grant: Grant, generation: number, made: number): Grant {
   };
 }
 
-function grantRows({ grants, unreadable }: Salvage): GrantRow[] {
+function readableGrantRows({ grants, unreadable }: Salvage): GrantRow[] {
   return [...grants.values()].filter((row) => row.sealed !== null && !unreadable.has(`grants/${row.appliance}`));
 }
 
-function applianceOf(row: ApplianceRow, { unreadable }: Salvage, sealing: Sealing): Appliance {
+function readApplianceRow(row: ApplianceRow, { unreadable }: Salvage, sealing: Sealing): Appliance {
   return unreadable.has(`appliances/${row.id}`) ? unreadableAppliance(row) : readAppliance(row, sealing);
 }

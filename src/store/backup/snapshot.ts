@@ -1,7 +1,7 @@
 import { renameSync, rmSync, statfsSync, statSync, writeFileSync } from 'node:fs';
 import { Failure } from '../../core/failure.ts';
-import { asFailure, inMemory } from '../database/database.ts';
-import { BALLAST_SIZE, readWhole, sizeOf, sync } from '../database/store-files.ts';
+import { openInMemory, toStoreFailure } from '../database/database.ts';
+import { BALLAST_BYTES, fileSize, fsyncPath, readFileOrNull } from '../database/store-files.ts';
 import { salvage } from '../recovery/salvage.ts';
 import type { SqliteStore } from '../sqlite-store.ts';
 
@@ -15,33 +15,33 @@ export async function writeSnapshot(store: SqliteStore): Promise<void> {
   const { files } = store;
   const draft = `${files.snapshot}.new`;
   try {
-    checkRoom(store);
+    checkDiskSpace(store);
     // Made beforehand, because SQLite would let others read it.
     writeFileSync(draft, '', { mode: 0o600 });
     await store.copyDatabase(draft);
-    const snapshot = readWhole(draft);
+    const snapshot = readFileOrNull(draft);
     using stack = new DisposableStack();
-    const database = stack.adopt(inMemory(snapshot?.bytes ?? Buffer.alloc(0), draft), (open) => open.close());
+    const database = stack.adopt(openInMemory(snapshot?.bytes ?? Buffer.alloc(0), draft), (open) => open.close());
     const { damage, unreadable } = salvage(database, [store.sealing]);
     if (damage !== null || unreadable.size > 0) {
       const what = damage ?? `${unreadable.size} of its rows can't be read`;
       throw new Failure('store_unreadable', `no copy is made of the store ${files.database}: it is damaged (${what})`);
     }
     renameSync(draft, files.snapshot);
-    sync(files.directory);
+    fsyncPath(files.directory);
   } catch (error) {
-    throw asFailure(error, files.snapshot);
+    throw toStoreFailure(error, files.snapshot);
   } finally {
     rmSync(draft, { force: true });
   }
 }
 
 /** A copy must not take the room that answers of refreshes need: that of the ballast, and as much again. */
-function checkRoom({ files }: SqliteStore): void {
+function checkDiskSpace({ files }: SqliteStore): void {
   const { bavail, bsize } = statfsSync(files.directory);
-  const snapshot = (sizeOf(files.database) ?? 0) + (sizeOf(files.journal) ?? 0);
-  const ballast = sizeOf(files.ballast) === BALLAST_SIZE ? 0 : BALLAST_SIZE;
-  if (bavail * bsize >= snapshot + ballast + BALLAST_SIZE) return;
+  const snapshot = (fileSize(files.database) ?? 0) + (fileSize(files.wal) ?? 0);
+  const ballast = fileSize(files.ballast) === BALLAST_BYTES ? 0 : BALLAST_BYTES;
+  if (bavail * bsize >= snapshot + ballast + BALLAST_BYTES) return;
   throw new Failure(
     'store_unwritable',
     `the disk has no room for a daily copy of the store ${files.database}: make room`,
@@ -49,13 +49,13 @@ function checkRoom({ files }: SqliteStore): void {
 }
 
 /** Whether the copy opens with the store's present key; false where none can be read. */
-export function opensSnapshot({ files, sealing }: SqliteStore): boolean {
-  const snapshot = readWhole(files.snapshot);
+export function canOpenSnapshot({ files, sealing }: SqliteStore): boolean {
+  const snapshot = readFileOrNull(files.snapshot);
   if (snapshot === null) return false;
   try {
     using stack = new DisposableStack();
-    const database = stack.adopt(inMemory(snapshot.bytes, files.snapshot), (open) => open.close());
-    return salvage(database, [sealing]).opened > 0;
+    const database = stack.adopt(openInMemory(snapshot.bytes, files.snapshot), (open) => open.close());
+    return salvage(database, [sealing]).openedCount > 0;
   } catch (error) {
     if (error instanceof Failure) return false;
     throw error;

@@ -30,22 +30,22 @@ export class DatabaseFile implements Disposable {
   }
 
   /** Why nothing can be written, and all is served from memory; null where it can. */
-  get unwritable(): string | null {
-    return this.#opened.unwritable;
+  get writeProblem(): string | null {
+    return this.#opened.writeProblem;
   }
 
   /** What was put in place of a damaged database, in one sentence; null where nothing was. */
-  get recovered(): string | null {
-    return this.#opened.recovered;
+  get recoverySummary(): string | null {
+    return this.#opened.recoverySummary;
   }
 
   /** How many rows were changed since it was opened. */
-  get changes(): number {
+  get changeCount(): number {
     return this.sql.get<{ changes: number }>('SELECT total_changes() AS changes')?.changes ?? 0;
   }
 
   /** All rows as they are at one moment. */
-  content(): Salvage {
+  readAllRows(): Salvage {
     return salvage(this.#opened.database, [this.sealing]);
   }
 
@@ -55,7 +55,7 @@ export class DatabaseFile implements Disposable {
    */
   async copyDatabase(path: string): Promise<void> {
     await this.#opened.database.backup(path);
-    this.emptyJournal();
+    this.checkpoint();
   }
 
   /**
@@ -74,20 +74,20 @@ export class DatabaseFile implements Disposable {
           `the store ${path} is damaged (${content.damage}): start the hub again first`,
         );
       }
-      writeSealed(database, content);
+      updateSealedColumns(database, content);
     });
-    this.sql.use(database, sealing);
+    this.sql.switchTo(database, sealing);
   }
 
   /** Writes the database anew, so that nothing of before is left in room that it does not use. */
   compact(): void {
-    this.sql.guarded(() => this.#opened.database.exec('VACUUM'));
-    this.emptyJournal();
+    this.sql.wrapErrors(() => this.#opened.database.exec('VACUUM'));
+    this.checkpoint();
   }
 
   /** Moves the journal to the database: nothing that was written, or was to be, is left in it. */
-  emptyJournal(): void {
-    this.sql.guarded(() => this.#opened.database.pragma('wal_checkpoint(TRUNCATE)'));
+  checkpoint(): void {
+    this.sql.wrapErrors(() => this.#opened.database.pragma('wal_checkpoint(TRUNCATE)'));
   }
 
   /**
@@ -95,14 +95,14 @@ export class DatabaseFile implements Disposable {
    * @returns whether it can
    * @throws Failure as the store is opened
    */
-  async tryToWrite(): Promise<boolean> {
-    if (this.#opened.unwritable === null) return true;
+  async tryReopen(): Promise<boolean> {
+    if (this.#opened.writeProblem === null) return true;
     const before = this.#opened;
     const opened = await this.#reopen(this.sealing);
-    this.#opened = { ...opened, recovered: opened.recovered ?? before.recovered };
-    this.sql.use(opened.database, opened.sealing);
+    this.#opened = { ...opened, recoverySummary: opened.recoverySummary ?? before.recoverySummary };
+    this.sql.switchTo(opened.database, opened.sealing);
     before.database.close();
-    return opened.unwritable === null;
+    return opened.writeProblem === null;
   }
 
   [Symbol.dispose](): void {
@@ -121,7 +121,7 @@ const SEALED_TABLES = {
 } as const;
 
 /** Writes what is sealed of rows that are as they were read. */
-function writeSealed(database: Database.Database, content: Salvage): void {
+function updateSealedColumns(database: Database.Database, content: Salvage): void {
   for (const table of Object.keys(SEALED_TABLES) as (keyof typeof SEALED_TABLES)[]) {
     const key = SEALED_TABLES[table];
     const statement = database.prepare(`UPDATE ${table} SET sealed = ? WHERE ${key} = ?`);

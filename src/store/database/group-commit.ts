@@ -1,17 +1,17 @@
 import type { Timers } from '../../core/clock.ts';
-import type { HistoryLine, WaitingHistory } from '../../core/reports/history.ts';
+import type { PendingHistory, StoredHistoryEntry } from '../../core/reports/history.ts';
 import type { HistoryTable } from '../rows/history-table.ts';
 import type { Sql } from './sql.ts';
 
 /** While others are expected, a write waits for them so long at most, in ms. */
-const MAX_WAIT = 10;
+const MAX_BATCH_DELAY = 10;
 
-interface Waiting {
+interface QueuedWrite {
   readonly appliance: string;
   /** Does it in a transaction with others. @returns what settles its promise once that is on disk */
-  readonly together: () => () => void;
+  readonly writeInBatch: () => () => void;
   /** Does it in one of its own, and settles its promise. */
-  readonly alone: () => void;
+  readonly writeAlone: () => void;
 }
 
 /**
@@ -26,11 +26,11 @@ export class GroupCommit {
   readonly #history: HistoryTable;
   readonly #timers: Timers;
   /** Appliances whose answer is to be written. */
-  readonly #expected = new Set<string>();
-  #waiting: Waiting[] = [];
-  #disarm: () => void = () => undefined;
-  #isSoon = false;
-  #source: WaitingHistory | null = null;
+  readonly #expectedAppliances = new Set<string>();
+  #queue: QueuedWrite[] = [];
+  #cancelTimer: () => void = () => undefined;
+  #isImmediate = false;
+  #historySource: PendingHistory | null = null;
 
   constructor(sql: Sql, history: HistoryTable, timers: Timers) {
     this.#sql = sql;
@@ -39,41 +39,41 @@ export class GroupCommit {
   }
 
   /** From now on what waits to be written of an appliance's history goes with whatever else is written of it. */
-  takeHistoryFrom(source: WaitingHistory): void {
-    this.#source = source;
+  setHistorySource(source: PendingHistory): void {
+    this.#historySource = source;
   }
 
   /** Something of this appliance will be written soon. */
-  expect(appliance: string): void {
-    this.#expected.add(appliance);
+  expectWrite(appliance: string): void {
+    this.#expectedAppliances.add(appliance);
   }
 
   /** It was, or nothing more is to come. */
-  expectNoMore(appliance: string): void {
-    this.#expected.delete(appliance);
+  stopExpecting(appliance: string): void {
+    this.#expectedAppliances.delete(appliance);
   }
 
   /**
    * Writes something of an appliance together with what else is to be written now, and with what waits of its history. Where
    * that fails it is written by itself: see {@link write}.
    */
-  join<Result>(appliance: string, write: () => Result, alone: () => Result = write): Promise<Result> {
+  enqueue<Result>(appliance: string, write: () => Result, alone: () => Result = write): Promise<Result> {
     const { promise, resolve, reject } = Promise.withResolvers<Result>();
-    this.#waiting.push({
+    this.#queue.push({
       appliance,
-      together: () => {
+      writeInBatch: () => {
         const result = write();
         return () => resolve(result);
       },
-      alone: () => {
+      writeAlone: () => {
         try {
-          resolve(this.write(appliance, write, alone));
+          resolve(this.writeNow(appliance, write, alone));
         } catch (error) {
           reject(error);
         }
       },
     });
-    this.#arm();
+    this.#scheduleCommit();
     return promise;
   }
 
@@ -82,8 +82,8 @@ export class GroupCommit {
    * written without: a history is worth no grant.
    * @param alone writes it without the history
    */
-  write<Result>(appliance: string, write: () => Result, alone: () => Result = write): Result {
-    const lines = this.#linesOf(appliance);
+  writeNow<Result>(appliance: string, write: () => Result, alone: () => Result = write): Result {
+    const lines = this.#pendingHistory(appliance);
     if (lines.length === 0) return alone();
     let result: Result;
     try {
@@ -94,43 +94,43 @@ export class GroupCommit {
     } catch {
       return alone();
     }
-    this.#source?.written(appliance);
+    this.#historySource?.markWritten(appliance);
     return result;
   }
 
   /** Who comes later makes nobody wait longer. */
-  #arm(): void {
-    const isSoon = this.#expected.size === 0;
-    if (this.#waiting.length > 1 && (this.#isSoon || !isSoon)) return;
-    this.#isSoon = isSoon;
-    this.#disarm();
-    this.#disarm = this.#timers.after(isSoon ? 0 : MAX_WAIT, () => this.#commit());
+  #scheduleCommit(): void {
+    const isSoon = this.#expectedAppliances.size === 0;
+    if (this.#queue.length > 1 && (this.#isImmediate || !isSoon)) return;
+    this.#isImmediate = isSoon;
+    this.#cancelTimer();
+    this.#cancelTimer = this.#timers.after(isSoon ? 0 : MAX_BATCH_DELAY, () => this.#commit());
   }
 
   #commit(): void {
-    const waiting = this.#waiting;
-    this.#waiting = [];
+    const waiting = this.#queue;
+    this.#queue = [];
     const [one, ...others] = waiting;
     if (others.length === 0) {
-      one?.alone();
+      one?.writeAlone();
       return;
     }
-    const lines = new Map(waiting.map(({ appliance }) => [appliance, this.#linesOf(appliance)]));
+    const lines = new Map(waiting.map(({ appliance }) => [appliance, this.#pendingHistory(appliance)]));
     let settle: (() => void)[];
     try {
       settle = this.#sql.transaction(() => {
         for (const [appliance, added] of lines) this.#history.add(appliance, added);
-        return waiting.map(({ together }) => together());
+        return waiting.map(({ writeInBatch: together }) => together());
       });
     } catch {
-      for (const { alone } of waiting) alone();
+      for (const { writeAlone: alone } of waiting) alone();
       return;
     }
-    for (const [appliance, added] of lines) if (added.length > 0) this.#source?.written(appliance);
+    for (const [appliance, added] of lines) if (added.length > 0) this.#historySource?.markWritten(appliance);
     for (const written of settle) written();
   }
 
-  #linesOf(appliance: string): readonly HistoryLine[] {
-    return this.#source?.waiting(appliance) ?? [];
+  #pendingHistory(appliance: string): readonly StoredHistoryEntry[] {
+    return this.#historySource?.pending(appliance) ?? [];
   }
 }

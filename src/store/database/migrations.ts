@@ -67,15 +67,15 @@ export const MIGRATIONS: readonly string[] = [
 export const NEWEST_SCHEMA = MIGRATIONS.length;
 
 /** No Latchkey will come so far: a number beyond it is damage. */
-const MAX_SCHEMA = 9999;
+const MAX_SCHEMA_VERSION = 9999;
 
 /**
  * Brings a database, also an empty one, to the newest schema, each step whole or not at all.
  * @param steps all of them, from schema 0 on
- * @throws Failure as {@link schemaOf}, and SQLite's errors
+ * @throws Failure as {@link readSchemaVersion}, and SQLite's errors
  */
 export function migrate(database: Database, steps: readonly string[] = MIGRATIONS): void {
-  const version = schemaOf(database, steps.length);
+  const version = readSchemaVersion(database, steps.length);
   for (const [index, step] of steps.entries()) {
     if (index < version) continue;
     database.transaction(() => {
@@ -90,9 +90,9 @@ export function migrate(database: Database, steps: readonly string[] = MIGRATION
  * @param newest the newest that is known
  * @throws Failure `store_newer` where a newer Latchkey has written it, `store_unreadable` where it makes no sense
  */
-export function schemaOf(database: Database, newest: number): number {
+export function readSchemaVersion(database: Database, newest: number): number {
   const version = Number(database.pragma('user_version', { simple: true }));
-  if (version < 0 || version > MAX_SCHEMA) {
+  if (version < 0 || version > MAX_SCHEMA_VERSION) {
     throw new Failure(
       'store_unreadable',
       `the store has schema ${version}, which there is not: it is damaged, so put back a copy of the state directory`,

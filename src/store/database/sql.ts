@@ -1,7 +1,7 @@
 import type Database from 'better-sqlite3';
 import { Failure } from '../../core/failure.ts';
 import type { Sealing } from '../keys/sealing.ts';
-import { asFailure } from './database.ts';
+import { toStoreFailure } from './database.ts';
 
 /**
  * Statements on a database, each prepared once, and what its rows are sealed with.
@@ -26,7 +26,7 @@ export class Sql {
   }
 
   /** Goes on with another database, or one that is sealed anew. */
-  use(database: Database.Database, sealing: Sealing): void {
+  switchTo(database: Database.Database, sealing: Sealing): void {
     if (database !== this.#database) this.#statements.clear();
     this.#database = database;
     this.#sealing = sealing;
@@ -34,7 +34,7 @@ export class Sql {
 
   /** @returns whether a row was changed */
   run(sql: string, ...values: unknown[]): boolean {
-    return this.guarded(() => this.#prepared(sql).run(...values).changes > 0);
+    return this.wrapErrors(() => this.#prepare(sql).run(...values).changes > 0);
   }
 
   /** As {@link run}, where it can wait for a store that can be written. */
@@ -47,28 +47,28 @@ export class Sql {
   }
 
   get<Row>(sql: string, ...values: unknown[]): Row | undefined {
-    return this.guarded(() => this.#prepared(sql).get(...values) as Row | undefined);
+    return this.wrapErrors(() => this.#prepare(sql).get(...values) as Row | undefined);
   }
 
   all<Row>(sql: string, ...values: unknown[]): Row[] {
-    return this.guarded(() => this.#prepared(sql).all(...values) as Row[]);
+    return this.wrapErrors(() => this.#prepare(sql).all(...values) as Row[]);
   }
 
   /** Runs statements that are all done or none: where `work` throws, nothing was. */
   transaction<Result>(work: () => Result): Result {
-    return this.guarded(() => this.#database.transaction(work).immediate());
+    return this.wrapErrors(() => this.#database.transaction(work).immediate());
   }
 
   /** Runs what may throw an error of SQLite's or of the file system's. */
-  guarded<Result>(work: () => Result): Result {
+  wrapErrors<Result>(work: () => Result): Result {
     try {
       return work();
     } catch (error) {
-      throw asFailure(error, this.#path);
+      throw toStoreFailure(error, this.#path);
     }
   }
 
-  #prepared(sql: string): Database.Statement<unknown[]> {
+  #prepare(sql: string): Database.Statement<unknown[]> {
     const kept = this.#statements.get(sql);
     if (kept !== undefined) return kept;
     const statement = this.#database.prepare(sql);

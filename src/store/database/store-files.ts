@@ -20,12 +20,12 @@ export interface StoreFiles {
   readonly directory: string;
   readonly database: string;
   /** SQLite's write-ahead log: what was committed last may be nowhere else. */
-  readonly journal: string;
+  readonly wal: string;
   /** The daily copy of the database. */
   readonly snapshot: string;
   readonly ballast: string;
   /** A database that is whole and about to take the place of a damaged one. */
-  readonly successor: string;
+  readonly replacement: string;
 }
 
 export function storeFiles(directory: string): StoreFiles {
@@ -33,15 +33,15 @@ export function storeFiles(directory: string): StoreFiles {
   return {
     directory,
     database,
-    journal: `${database}-wal`,
+    wal: `${database}-wal`,
     snapshot: `${database}.copy`,
     ballast: join(directory, 'ballast'),
-    successor: `${database}.new`,
+    replacement: `${database}.new`,
   };
 }
 
 /** Bytes of a file; null where there is none. */
-export function sizeOf(path: string): number | null {
+export function fileSize(path: string): number | null {
   return statSync(path, { throwIfNoEntry: false })?.size ?? null;
 }
 
@@ -51,7 +51,7 @@ export function checkWritable({ directory }: StoreFiles): void {
 }
 
 /** Ends a {@link atomicReplace} that a crash cut short: it can be told by the database being gone. */
-export function finishReplacement({ database, journal, successor, directory }: StoreFiles): void {
+export function finishReplacement({ database, wal: journal, replacement: successor, directory }: StoreFiles): void {
   if (!existsSync(successor)) return;
   if (existsSync(database)) {
     rmSync(successor, { force: true });
@@ -59,7 +59,7 @@ export function finishReplacement({ database, journal, successor, directory }: S
   }
   rmSync(journal, { force: true });
   renameSync(successor, database);
-  sync(directory);
+  fsyncPath(directory);
 }
 
 /**
@@ -70,33 +70,33 @@ export function finishReplacement({ database, journal, successor, directory }: S
  * @throws the file system's error; then nothing has changed
  */
 export function atomicReplace(files: StoreFiles, bytes: Uint8Array, instant: string): string | null {
-  const { database, journal, successor, directory } = files;
+  const { database, wal: journal, replacement: successor, directory } = files;
   try {
     writeFileSync(successor, bytes, { mode: 0o600, flush: true });
   } catch (error) {
     rmSync(successor, { force: true });
     throw error;
   }
-  const aside = freeName(`${database}.damaged-${instant.replaceAll(/[:.]/g, '-')}`);
+  const aside = unusedName(`${database}.damaged-${instant.replaceAll(/[:.]/g, '-')}`);
   // SQLite finds a journal by its database's name, whatever that is.
-  keepAs(database, aside);
-  keepAs(journal, `${aside}-wal`);
+  linkIfExists(database, aside);
+  linkIfExists(journal, `${aside}-wal`);
   rmSync(database, { force: true });
   finishReplacement(files);
-  sync(directory);
+  fsyncPath(directory);
   return existsSync(aside) || existsSync(`${aside}-wal`) ? aside : null;
 }
 
 /** Copies the database and its journal to another directory. @throws the file system's error */
-export function copyTo(files: StoreFiles, directory: string): StoreFiles {
+export function copyStoreFiles(files: StoreFiles, directory: string): StoreFiles {
   const copies = storeFiles(directory);
   copyFileSync(files.database, copies.database);
-  if (existsSync(files.journal)) copyFileSync(files.journal, copies.journal);
+  if (existsSync(files.wal)) copyFileSync(files.wal, copies.wal);
   return copies;
 }
 
 /** The bytes of a file and when it was written, in ms since 1970; null where there is none that can be read. */
-export function readWhole(path: string): { readonly bytes: Buffer; readonly written: number } | null {
+export function readFileOrNull(path: string): { readonly bytes: Buffer; readonly written: number } | null {
   try {
     return { bytes: readFileSync(path), written: statSync(path).mtimeMs };
   } catch {
@@ -105,7 +105,7 @@ export function readWhole(path: string): { readonly bytes: Buffer; readonly writ
 }
 
 /** Makes the content of a file, or the names in a directory, outlive a power cut. */
-export function sync(path: string): void {
+export function fsyncPath(path: string): void {
   const opened = openSync(path, 'r');
   try {
     fsyncSync(opened);
@@ -114,11 +114,11 @@ export function sync(path: string): void {
   }
 }
 
-function keepAs(path: string, name: string): void {
+function linkIfExists(path: string, name: string): void {
   if (existsSync(path)) linkSync(path, name);
 }
 
-function freeName(name: string): string {
+function unusedName(name: string): string {
   for (let number = 1; ; number++) {
     const candidate = number === 1 ? name : `${name}.${number}`;
     if (!existsSync(candidate) && !existsSync(`${candidate}-wal`)) return candidate;
@@ -126,28 +126,28 @@ function freeName(name: string): string {
 }
 
 /** Bytes: room for the answers to some twenty refreshes that are under way when the disk fills up. */
-export const BALLAST_SIZE = 256 * 1024;
+export const BALLAST_BYTES = 256 * 1024;
 
 /** A file that only holds room on the disk: given up when the answer to a refresh finds no other. */
 export class Ballast {
   readonly #path: string;
-  #kept: boolean;
+  #isReserved: boolean;
 
   /** @param path the file; one that an earlier run left is taken over */
   constructor(path: string) {
     this.#path = path;
-    this.#kept = statSync(path, { throwIfNoEntry: false })?.size === BALLAST_SIZE;
+    this.#isReserved = statSync(path, { throwIfNoEntry: false })?.size === BALLAST_BYTES;
   }
 
   /**
    * Makes the file, where it is not there yet or was given up.
    * @throws the file system's error, where there is no room for it
    */
-  keep(): void {
-    if (this.#kept) return;
+  reserve(): void {
+    if (this.#isReserved) return;
     try {
-      writeFileSync(this.#path, Buffer.alloc(BALLAST_SIZE), { mode: 0o600, flush: true });
-      this.#kept = true;
+      writeFileSync(this.#path, Buffer.alloc(BALLAST_BYTES), { mode: 0o600, flush: true });
+      this.#isReserved = true;
     } catch (error) {
       this.release();
       throw error;
@@ -156,7 +156,7 @@ export class Ballast {
 
   /** Makes room. */
   release(): void {
-    this.#kept = false;
+    this.#isReserved = false;
     try {
       rmSync(this.#path, { force: true });
     } catch {

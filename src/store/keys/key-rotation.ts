@@ -2,16 +2,16 @@ import { existsSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node
 import { join } from 'node:path';
 import { Failure, messageOf } from '../../core/failure.ts';
 import { systemTimers } from '../../system/clock.ts';
-import { opensSnapshot } from '../backup/snapshot.ts';
-import { asFailure } from '../database/database.ts';
-import { sizeOf, sync } from '../database/store-files.ts';
+import { canOpenSnapshot } from '../backup/snapshot.ts';
+import { toStoreFailure } from '../database/database.ts';
+import { fileSize, fsyncPath } from '../database/store-files.ts';
 import { openStore } from '../open-store.ts';
 import type { SqliteStore } from '../sqlite-store.ts';
 import { jweSealing, type Sealing } from './sealing.ts';
-import { decoded, type NextKey, nextKeyFile, nextStoreKey, storeKey } from './store-key.ts';
+import { decodeKey, loadNextStoreKey, loadStoreKey, type NextKey, nextKeyPath } from './store-key.ts';
 
 /** A store with what puts another key in the place of its own. */
-interface KeyedStore {
+interface OpenedStore {
   readonly store: SqliteStore;
   readonly keyRotation: KeyRotation;
 }
@@ -19,15 +19,15 @@ interface KeyedStore {
 /**
  * Opens the store in a state directory with whichever of its keys opens it.
  * @param credentials systemd's `$CREDENTIALS_DIRECTORY`
- * @throws Failure as {@link storeKey}, {@link nextStoreKey} and {@link openStore}
+ * @throws Failure as {@link loadStoreKey}, {@link loadNextStoreKey} and {@link openStore}
  */
-export async function openWithKeys(
+export async function openStoreWithKeys(
   directory: string,
   credentials: string | undefined,
   { freshKey, wall }: { readonly freshKey: () => string; readonly wall: () => number },
-): Promise<KeyedStore> {
-  const key = await storeKey(directory, credentials, freshKey);
-  const next = await nextStoreKey(directory, credentials);
+): Promise<OpenedStore> {
+  const key = await loadStoreKey(directory, credentials, freshKey);
+  const next = await loadNextStoreKey(directory, credentials);
   const nextSealing = next.key && jweSealing(next.key);
   const others = nextSealing === null ? [] : [nextSealing];
   const store = await openStore(directory, jweSealing(key), wall, systemTimers, others);
@@ -35,7 +35,7 @@ export async function openWithKeys(
 }
 
 /** What came of a rotation. */
-export interface KeyRotated {
+export interface KeyRotationResult {
   /** Files in the state directory that only the key before opens: stores of before, kept for people. */
   readonly leftovers: readonly string[];
   /** Why the daily copy could not be made anew; null where it was. One that only the key before opens is gone then. */
@@ -52,25 +52,25 @@ export interface KeyRotated {
  */
 export class KeyRotation {
   readonly #store: SqliteStore;
-  readonly #next: NextKey;
-  readonly #freshKey: () => string;
+  readonly #nextKey: NextKey;
+  readonly #generateKey: () => string;
   readonly #nextSealing: Sealing | null;
   #isRunning = false;
 
   /**
-   * @param next as it was when the store was opened
+   * @param nextKey as it was when the store was opened
    * @param nextSealing what `next` seals with; null where there is none
    */
-  constructor(store: SqliteStore, next: NextKey, nextSealing: Sealing | null, freshKey: () => string) {
+  constructor(store: SqliteStore, nextKey: NextKey, nextSealing: Sealing | null, generateKey: () => string) {
     this.#store = store;
-    this.#next = next;
+    this.#nextKey = nextKey;
     this.#nextSealing = nextSealing;
-    this.#freshKey = freshKey;
+    this.#generateKey = generateKey;
   }
 
   /** Whether the store is sealed with the credential `store.key.next`, which is to become `store.key`. */
-  get awaitsOwner(): boolean {
-    return this.#next.isCredential && this.#store.sealing === this.#nextSealing;
+  get needsCredentialRename(): boolean {
+    return this.#nextKey.isCredential && this.#store.sealing === this.#nextSealing;
   }
 
   /**
@@ -79,12 +79,12 @@ export class KeyRotation {
    * @returns what came of it; null where the store's key is not another one by it
    * @throws Failure `store_unwritable`: the next start goes on
    */
-  async finish(makeSnapshot: () => Promise<void>): Promise<KeyRotated | null> {
-    if (this.#store.unwritable !== null) return null;
-    if (this.awaitsOwner) return { ...(await this.#remakeSnapshot(makeSnapshot)), isCredential: true };
-    if (this.#next.isCredential || !existsSync(this.#file)) return null;
-    if (this.#store.sealing === this.#nextSealing) return this.#conclude(makeSnapshot);
-    this.#forget();
+  async resumeInterrupted(makeSnapshot: () => Promise<void>): Promise<KeyRotationResult | null> {
+    if (this.#store.writeProblem !== null) return null;
+    if (this.needsCredentialRename) return { ...(await this.#replaceSnapshot(makeSnapshot)), isCredential: true };
+    if (this.#nextKey.isCredential || !existsSync(this.#nextKeyPath)) return null;
+    if (this.#store.sealing === this.#nextSealing) return this.#installNextKey(makeSnapshot);
+    this.#discardNextKey();
     return null;
   }
 
@@ -93,63 +93,65 @@ export class KeyRotation {
    * @throws Failure `not_allowed` where it can't be done, with what to do; `store_unwritable`, `store_unreadable`: then the key of
    *   before is the store's, unless the message says otherwise
    */
-  async rotate(makeSnapshot: () => Promise<void>): Promise<KeyRotated> {
+  async rotate(makeSnapshot: () => Promise<void>): Promise<KeyRotationResult> {
     if (this.#isRunning) throw new Failure('not_allowed', 'the store key is being rotated already: wait for that');
-    if (this.#store.unwritable !== null) {
+    if (this.#store.writeProblem !== null) {
       throw new Failure(
         'store_unwritable',
-        `the store can't be sealed anew: ${this.#store.unwritable}; see to the disk`,
+        `the store can't be sealed anew: ${this.#store.writeProblem}; see to the disk`,
       );
     }
     this.#isRunning = true;
     try {
-      return await (this.#next.isCredential ? this.#toCredential(makeSnapshot) : this.#toFile(makeSnapshot));
+      return await (this.#nextKey.isCredential
+        ? this.#rotateToCredential(makeSnapshot)
+        : this.#rotateKeyFile(makeSnapshot));
     } finally {
       this.#isRunning = false;
     }
   }
 
-  async #toFile(makeSnapshot: () => Promise<void>): Promise<KeyRotated> {
+  async #rotateKeyFile(makeSnapshot: () => Promise<void>): Promise<KeyRotationResult> {
     // One that an attempt has left may be on a card that was copied meanwhile, and may still be wanted until nothing is in the journal.
-    this.#forget();
-    const text = this.#freshKey();
-    const key = decoded(text);
+    this.#discardNextKey();
+    const text = this.#generateKey();
+    const key = decodeKey(text);
     if (key === null) throw new Failure('unexpected', 'the new store key is none');
     try {
-      writeFileSync(this.#file, `${text}\n`, { mode: 0o600, flush: true });
-      sync(this.#store.files.directory);
+      writeFileSync(this.#nextKeyPath, `${text}\n`, { mode: 0o600, flush: true });
+      fsyncPath(this.#store.files.directory);
       this.#store.reseal(jweSealing(key));
     } catch (error) {
-      this.#forgetIfPossible();
-      throw asFailure(error, this.#store.files.database);
+      this.#tryDiscardNextKey();
+      throw toStoreFailure(error, this.#store.files.database);
     }
-    return this.#conclude(makeSnapshot);
+    return this.#installNextKey(makeSnapshot);
   }
 
-  async #toCredential(makeSnapshot: () => Promise<void>): Promise<KeyRotated> {
-    if (this.#nextSealing === null || this.awaitsOwner) {
+  async #rotateToCredential(makeSnapshot: () => Promise<void>): Promise<KeyRotationResult> {
+    if (this.#nextSealing === null || this.needsCredentialRename) {
       throw new Failure(
         'not_allowed',
-        this.awaitsOwner
+        this.needsCredentialRename
           ? 'the store is sealed with the credential store.key.next already: put that file in the place of store.key'
           : 'the store key is a systemd credential, which the hub can\'t change: put a new one beside it as "store.key.next" (see docs/stolen-card.md), restart the service, and run this command again',
       );
     }
     this.#store.reseal(this.#nextSealing);
-    return { ...(await this.#remakeSnapshot(makeSnapshot)), isCredential: true };
+    return { ...(await this.#replaceSnapshot(makeSnapshot)), isCredential: true };
   }
 
-  async #conclude(makeSnapshot: () => Promise<void>): Promise<KeyRotated> {
+  async #installNextKey(makeSnapshot: () => Promise<void>): Promise<KeyRotationResult> {
     const { directory } = this.#store.files;
-    const made = await this.#remakeSnapshot(makeSnapshot);
+    const made = await this.#replaceSnapshot(makeSnapshot);
     try {
       // A hub that was started meanwhile may have done it.
-      if (existsSync(this.#file)) renameSync(this.#file, join(directory, 'store.key'));
-      sync(directory);
+      if (existsSync(this.#nextKeyPath)) renameSync(this.#nextKeyPath, join(directory, 'store.key'));
+      fsyncPath(directory);
     } catch (cause) {
       throw new Failure(
         'store_unwritable',
-        `the store is sealed with the new key, but that is still in ${this.#file}: see to the disk and restart the hub, which then puts it in place`,
+        `the store is sealed with the new key, but that is still in ${this.#nextKeyPath}: see to the disk and restart the hub, which then puts it in place`,
         { cause },
       );
     }
@@ -160,26 +162,26 @@ export class KeyRotation {
    * A copy that only the key before opens is of no use to anybody but a thief. One that the store's key opens was made by an
    * attempt before, after the database's file was written anew.
    */
-  async #remakeSnapshot(makeSnapshot: () => Promise<void>): Promise<Omit<KeyRotated, 'isCredential'>> {
-    if (opensSnapshot(this.#store)) return { leftovers: this.#leftovers(), snapshotProblem: null };
+  async #replaceSnapshot(makeSnapshot: () => Promise<void>): Promise<Omit<KeyRotationResult, 'isCredential'>> {
+    if (canOpenSnapshot(this.#store)) return { leftovers: this.#findLeftovers(), snapshotProblem: null };
     try {
       this.#store.compact();
       await makeSnapshot();
-      return { leftovers: this.#leftovers(), snapshotProblem: null };
+      return { leftovers: this.#findLeftovers(), snapshotProblem: null };
     } catch (error) {
       // It may be the new one already, where the disk failed only then.
-      if (!opensSnapshot(this.#store)) rmSync(this.#store.files.snapshot, { force: true });
-      return { leftovers: this.#leftovers(), snapshotProblem: messageOf(error) };
+      if (!canOpenSnapshot(this.#store)) rmSync(this.#store.files.snapshot, { force: true });
+      return { leftovers: this.#findLeftovers(), snapshotProblem: messageOf(error) };
     }
   }
 
-  #leftovers(): string[] {
+  #findLeftovers(): string[] {
     const { directory, database } = this.#store.files;
     const upgrades = join(directory, 'upgrades');
     const damaged = readdirSync(directory).map((name) => join(directory, name));
     return [
       ...damaged.filter((path) => path.startsWith(`${database}.damaged-`)),
-      ...(sizeOf(upgrades) === null ? [] : [upgrades]),
+      ...(fileSize(upgrades) === null ? [] : [upgrades]),
     ];
   }
 
@@ -187,25 +189,25 @@ export class KeyRotation {
    * Removes a key that was never used. A commit that failed may be in the journal all the same, where a crash would bring it to
    * life: the journal is emptied first.
    */
-  #forget(): void {
+  #discardNextKey(): void {
     try {
-      this.#store.emptyJournal();
-      rmSync(this.#file, { force: true });
-      sync(this.#store.files.directory);
+      this.#store.checkpoint();
+      rmSync(this.#nextKeyPath, { force: true });
+      fsyncPath(this.#store.files.directory);
     } catch (error) {
-      throw asFailure(error, this.#store.files.database);
+      throw toStoreFailure(error, this.#store.files.database);
     }
   }
 
-  #forgetIfPossible(): void {
+  #tryDiscardNextKey(): void {
     try {
-      this.#forget();
+      this.#discardNextKey();
     } catch {
       // The next attempt begins with this, and so does the next start.
     }
   }
 
-  get #file(): string {
-    return nextKeyFile(this.#store.files.directory);
+  get #nextKeyPath(): string {
+    return nextKeyPath(this.#store.files.directory);
   }
 }

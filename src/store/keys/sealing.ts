@@ -10,7 +10,7 @@ export interface Sealing {
 }
 
 /** Bytes of a store key, and of the key that is derived from it (A256GCM). */
-export const KEY_BYTES = 32;
+export const STORE_KEY_BYTES = 32;
 
 /** RFC 7518, 5.3: bytes of the initialization vector, and of the authentication tag. */
 const IV_BYTES = 12;
@@ -23,10 +23,10 @@ const TAG_BYTES = 16;
  *
  * By Node's own calls, since those of jose are asynchronous: a row has to be sealed in the turn in which it is written, so
  * that it is never written with a key that another has replaced meanwhile.
- * @param storeKey {@link KEY_BYTES} random bytes
+ * @param storeKey {@link STORE_KEY_BYTES} random bytes
  */
 export function jweSealing(storeKey: Uint8Array): Sealing {
-  const key = new Uint8Array(hkdfSync('sha256', storeKey, '', 'latchkey store: sealing', KEY_BYTES));
+  const key = new Uint8Array(hkdfSync('sha256', storeKey, '', 'latchkey store: sealing', STORE_KEY_BYTES));
   return {
     seal(row, text) {
       const header = Buffer.from(JSON.stringify({ alg: 'dir', enc: 'A256GCM', row })).toString('base64url');
@@ -36,7 +36,7 @@ export function jweSealing(storeKey: Uint8Array): Sealing {
       return [header, '', ...[iv, content, cipher.getAuthTag()].map((part) => part.toString('base64url'))].join('.');
     },
     open(row, sealed) {
-      const { header, text } = opened(key, row, sealed);
+      const { header, text } = decrypt(key, row, sealed);
       if (JSON.parse(header).row === row) return text;
       throw new Failure(
         'store_unreadable',
@@ -46,7 +46,7 @@ export function jweSealing(storeKey: Uint8Array): Sealing {
   };
 }
 
-function opened(key: Uint8Array, row: string, sealed: string): { readonly header: string; readonly text: string } {
+function decrypt(key: Uint8Array, row: string, sealed: string): { readonly header: string; readonly text: string } {
   try {
     const [header = '', , iv = '', content = '', tag = ''] = sealed.split('.');
     const decipher = createDecipheriv('aes-256-gcm', key, Buffer.from(iv, 'base64url'), { authTagLength: TAG_BYTES })

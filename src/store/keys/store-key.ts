@@ -1,9 +1,9 @@
 import { link, open, readFile, stat, unlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { Failure } from '../../core/failure.ts';
-import { credentialPaths } from '../../system/secret-file.ts';
-import { sizeOf, storeFiles } from '../database/store-files.ts';
-import { KEY_BYTES } from './sealing.ts';
+import { systemdCredentialPaths } from '../../system/secret-file.ts';
+import { fileSize, storeFiles } from '../database/store-files.ts';
+import { STORE_KEY_BYTES } from './sealing.ts';
 
 /**
  * The key that the store is sealed with: the systemd credential `store.key` where there is one, else the file of that
@@ -11,15 +11,15 @@ import { KEY_BYTES } from './sealing.ts';
  * @param credentials systemd's `$CREDENTIALS_DIRECTORY`
  * @throws Failure `store_key_wrong`
  */
-export async function storeKey(
+export async function loadStoreKey(
   stateDirectory: string,
   credentials: string | undefined,
   freshKey: () => string,
 ): Promise<Uint8Array> {
-  const credential = await firstKey(credentialPaths(credentials, 'store.key'));
+  const credential = await readFirstKey(systemdCredentialPaths(credentials, 'store.key'));
   if (credential !== null) return parseKey(credential.path, credential.text);
   const path = join(stateDirectory, 'store.key');
-  const kept = await readKey(path);
+  const kept = await readKeyFile(path);
   if (kept !== null) {
     const mode = (await stat(path)).mode & 0o777;
     if ((mode & 0o077) === 0) return parseKey(path, kept);
@@ -30,14 +30,14 @@ export async function storeKey(
   }
   const { database, snapshot } = storeFiles(stateDirectory);
   for (const sealed of [database, snapshot]) {
-    if (sizeOf(sealed) === null) continue;
+    if (fileSize(sealed) === null) continue;
     throw new Failure(
       'store_key_wrong',
       `the store key ${path} is missing, and ${sealed} can't be opened without it: put the key back, or put back a copy of the state directory`,
     );
   }
   const text = freshKey();
-  await writeWhole(path, `${text}\n`).catch((cause: unknown) => {
+  await writeNewFileAtomically(path, `${text}\n`).catch((cause: unknown) => {
     throw new Failure(
       'state_dir_unusable',
       `the store key ${path} can't be written: give its directory to the user that the hub runs as, and see that it has room`,
@@ -56,35 +56,37 @@ export interface NextKey {
 }
 
 /**
- * The key `store.key.next`, beside the one that {@link storeKey} gives: a file that a rotation has made and that was cut short
+ * The key `store.key.next`, beside the one that {@link loadStoreKey} gives: a file that a rotation has made and that was cut short
  * there, or a credential that its owner has put there. A file that is not whole was never used.
  * @throws Failure `store_key_wrong` where a credential is no key
  */
-export async function nextStoreKey(stateDirectory: string, credentials: string | undefined): Promise<NextKey> {
-  const credential = await firstKey(credentialPaths(credentials, 'store.key'));
+export async function loadNextStoreKey(stateDirectory: string, credentials: string | undefined): Promise<NextKey> {
+  const credential = await readFirstKey(systemdCredentialPaths(credentials, 'store.key'));
   if (credential === null) {
-    const text = await readKey(nextKeyFile(stateDirectory));
-    return { key: text === null ? null : decoded(text), isCredential: false };
+    const text = await readKeyFile(nextKeyPath(stateDirectory));
+    return { key: text === null ? null : decodeKey(text), isCredential: false };
   }
-  const next = await firstKey(credentialPaths(credentials, 'store.key.next'));
+  const next = await readFirstKey(systemdCredentialPaths(credentials, 'store.key.next'));
   return { key: next && parseKey(next.path, next.text), isCredential: true };
 }
 
 /** Where a rotation keeps the new key until it is the store's. */
-export function nextKeyFile(stateDirectory: string): string {
+export function nextKeyPath(stateDirectory: string): string {
   return join(stateDirectory, 'store.key.next');
 }
 
-async function firstKey(paths: readonly string[]): Promise<{ readonly path: string; readonly text: string } | null> {
+async function readFirstKey(
+  paths: readonly string[],
+): Promise<{ readonly path: string; readonly text: string } | null> {
   for (const path of paths) {
-    const text = await readKey(path);
+    const text = await readKeyFile(path);
     if (text !== null) return { path, text };
   }
   return null;
 }
 
 /** Writes a file that is there whole or not at all, also after a power cut, and never over another. */
-async function writeWhole(path: string, text: string): Promise<void> {
+async function writeNewFileAtomically(path: string, text: string): Promise<void> {
   const draft = `${path}.new`;
   await writeFile(draft, text, { mode: 0o600, flush: true });
   await link(draft, path);
@@ -94,7 +96,7 @@ async function writeWhole(path: string, text: string): Promise<void> {
 }
 
 /** Null where there is none. One that is there and can't be read must not be taken for none: another would be made. */
-async function readKey(path: string): Promise<string | null> {
+async function readKeyFile(path: string): Promise<string | null> {
   return readFile(path, 'utf8').catch((cause: NodeJS.ErrnoException) => {
     if (cause.code === 'ENOENT') return null;
     // Root has put it back by hand.
@@ -107,16 +109,16 @@ async function readKey(path: string): Promise<string | null> {
 }
 
 function parseKey(path: string, text: string): Uint8Array {
-  const key = decoded(text);
+  const key = decodeKey(text);
   if (key !== null) return key;
   throw new Failure(
     'store_key_wrong',
-    `the store key ${path} is not ${KEY_BYTES} bytes in base64url: put the right one back`,
+    `the store key ${path} is not ${STORE_KEY_BYTES} bytes in base64url: put the right one back`,
   );
 }
 
 /** Null where the text is no key. */
-export function decoded(text: string): Uint8Array | null {
+export function decodeKey(text: string): Uint8Array | null {
   const key = Buffer.from(text.trim(), 'base64url');
-  return key.length === KEY_BYTES ? key : null;
+  return key.length === STORE_KEY_BYTES ? key : null;
 }

@@ -1,32 +1,32 @@
 import type Database from 'better-sqlite3';
 import { isExcludedFromBackup } from '../../core/backup-state.ts';
-import { emptyStore } from '../database/database.ts';
+import { createInMemoryDatabase } from '../database/database.ts';
 import type { ApplianceRow } from '../rows/appliance-table.ts';
 import type { GrantRow } from '../rows/grant-table.ts';
 import type { SessionRow } from '../rows/session-table.ts';
-import { type SettingRow, settingPlace } from '../rows/setting-table.ts';
+import { type SettingRow, settingRowIdentity } from '../rows/setting-table.ts';
 import type { Salvage } from './salvage.ts';
 
 /** The daily copy, with when it was made, in ms since 1970. */
-export interface Snapshot {
+export interface SalvagedSnapshot {
   readonly salvage: Salvage;
-  readonly made: number;
+  readonly createdAt: number;
 }
 
 /** A database made from what is left of another, and of its daily copy. */
-export interface Rebuilt {
+export interface RebuiltDatabase {
   /** In memory. */
   readonly database: Database.Database;
   /** Names of the appliances whose grant is the copy's, and may be an older one. */
-  readonly fromSnapshot: readonly string[];
+  readonly appliancesFromSnapshot: readonly string[];
   /** How many rows can't be had from either. */
-  readonly lost: number;
+  readonly lostGrantCount: number;
 }
 
 /** What a row may be taken from: what is left of the database, and the daily copy. */
-interface Sources {
-  readonly left: Salvage | null;
-  readonly snapshot: Snapshot | null;
+interface RebuildSources {
+  readonly salvaged: Salvage | null;
+  readonly snapshot: SalvagedSnapshot | null;
 }
 
 /**
@@ -35,8 +35,8 @@ interface Sources {
  * is there at all, it is taken over as it is, so that nothing is thrown away. A grant of the copy is in doubt, unless it
  * is known to be the last one: its refresh token may be used up.
  */
-export function rebuild({ left, snapshot }: Sources): Rebuilt {
-  const database = emptyStore();
+export function rebuild({ salvaged: left, snapshot }: RebuildSources): RebuiltDatabase {
+  const database = createInMemoryDatabase();
   /** Of rows that exclude each other, as damage may leave them, the first one stays. */
   const insert = (table: string, rows: readonly object[]) => {
     for (const row of rows) {
@@ -45,9 +45,12 @@ export function rebuild({ left, snapshot }: Sources): Rebuilt {
       database.prepare(sql).run(...Object.values(row));
     }
   };
-  const grants = chosenGrants({ left, snapshot });
-  insert('settings', settingsByPreference({ left, snapshot }));
-  insert('appliances', appliancesByPreference({ left, snapshot }, new Set(grants.map(({ row }) => row.appliance))));
+  const grants = chooseGrants({ salvaged: left, snapshot });
+  insert('settings', settingsByPreference({ salvaged: left, snapshot }));
+  insert(
+    'appliances',
+    appliancesByPreference({ salvaged: left, snapshot }, new Set(grants.map(({ row }) => row.appliance))),
+  );
   const names = new Map(database.prepare<[], [string, string]>('SELECT id, name FROM appliances').raw().all());
   const isKnown = ({ appliance }: { readonly appliance: string }) => names.has(appliance);
   const kept = grants.filter(({ row }) => isKnown(row));
@@ -56,29 +59,29 @@ export function rebuild({ left, snapshot }: Sources): Rebuilt {
     kept.map(({ row }) => row),
   );
   insert('pairings', left?.pairings.filter(isKnown) ?? []);
-  insert('sessions', sessionsByPreference({ left, snapshot }).filter(isKnown));
+  insert('sessions', sessionsByPreference({ salvaged: left, snapshot }).filter(isKnown));
   // One of the copy may have been used since.
   insert('invites', left?.invites ?? []);
   insert('history', left?.history.filter(isKnown) ?? []);
   const fromSnapshot = kept.filter(({ older }) => older).map(({ row }) => names.get(row.appliance) ?? row.appliance);
-  return { database, fromSnapshot, lost: grants.length - kept.length };
+  return { database, appliancesFromSnapshot: fromSnapshot, lostGrantCount: grants.length - kept.length };
 }
 
 /** Whether a database that is sound has less in it than its copy: it was put back, or lost its journal. */
-export function isBehind(left: Salvage, snapshot: Salvage): boolean {
+export function isOlderThanSnapshot(left: Salvage, snapshot: Salvage): boolean {
   return (
     [...snapshot.settings.keys()].some((name) => !isExcludedFromBackup(name) && !left.settings.has(name)) ||
-    [...snapshot.grants.values()].some((row) => isNewer(row, left.grants.get(row.appliance)))
+    [...snapshot.grants.values()].some((row) => hasNewerGeneration(row, left.grants.get(row.appliance)))
   );
 }
 
 /** An appliance that was removed has no grant any more, which says nothing. */
-function isNewer(other: GrantRow, own: GrantRow | undefined): boolean {
+function hasNewerGeneration(other: GrantRow, own: GrantRow | undefined): boolean {
   return own !== undefined && other.generation > own.generation;
 }
 
 /** Whether the copy has a readable row in place of one that can't be read. */
-export function canMend(left: Salvage, snapshot: Salvage): boolean {
+export function canRepairFromSnapshot(left: Salvage, snapshot: Salvage): boolean {
   return [...left.unreadable].some((row) => {
     const [table, key = ''] = row.split('/');
     if (snapshot.unreadable.has(row)) return false;
@@ -88,7 +91,7 @@ export function canMend(left: Salvage, snapshot: Salvage): boolean {
   });
 }
 
-function chosenGrants({ left, snapshot }: Sources): { row: GrantRow; older: boolean }[] {
+function chooseGrants({ salvaged: left, snapshot }: RebuildSources): { row: GrantRow; older: boolean }[] {
   const appliances = new Set([
     ...(left?.grants.keys() ?? []),
     ...(isSound(left) ? [] : (snapshot?.salvage.grants.keys() ?? [])),
@@ -98,16 +101,16 @@ function chosenGrants({ left, snapshot }: Sources): { row: GrantRow; older: bool
     const own = left?.grants.get(appliance);
     const other = snapshot?.salvage.unreadable.has(key) ? undefined : snapshot?.salvage.grants.get(appliance);
     const ownCounts = own !== undefined && !left?.unreadable.has(key);
-    if (snapshot === null || other === undefined || (ownCounts && !isNewer(other, own))) {
+    if (snapshot === null || other === undefined || (ownCounts && !hasNewerGeneration(other, own))) {
       return own === undefined ? [] : [{ row: own, older: false }];
     }
     if (!hasTokens(other)) return [{ row: own ?? other, older: false }];
     const isLast = own?.generation === other.generation;
-    return [{ row: isLast ? other : doubted(other, snapshot.made), older: !isLast }];
+    return [{ row: isLast ? other : markInDoubt(other, snapshot.createdAt), older: !isLast }];
   });
 }
 
-function doubted(row: GrantRow, made: number): GrantRow {
+function markInDoubt(row: GrantRow, made: number): GrantRow {
   if (row.doubt !== null) return row;
   const lostAt = { boot: '', uptime: 0, wall: made };
   return { ...row, attempt: null, doubt: JSON.stringify({ kind: 'copy', lostAt, sends: 0 }) };
@@ -117,15 +120,18 @@ function doubted(row: GrantRow, made: number): GrantRow {
  * Of two appliances with one name or one client_id, as damage may leave them, the one that has a grant comes first; of two
  * rows of one appliance the one that can be read.
  */
-function appliancesByPreference({ left, snapshot }: Sources, granted: ReadonlySet<string>): ApplianceRow[] {
+function appliancesByPreference(
+  { salvaged: left, snapshot }: RebuildSources,
+  granted: ReadonlySet<string>,
+): ApplianceRow[] {
   const known = new Set(left?.appliances.map(({ id }) => id));
   const others = snapshot?.salvage.appliances.filter(({ id }) => !isSound(left) || known.has(id)) ?? [];
-  const readable = [...legible(left, left?.appliances), ...legible(snapshot?.salvage, others)];
+  const readable = [...readableAppliances(left, left?.appliances), ...readableAppliances(snapshot?.salvage, others)];
   const all = [...readable, ...(left?.appliances ?? []), ...others];
   return [...all.filter(({ id }) => granted.has(id)), ...all.filter(({ id }) => !granted.has(id))];
 }
 
-function legible(source: Salvage | null | undefined, rows: readonly ApplianceRow[] = []): ApplianceRow[] {
+function readableAppliances(source: Salvage | null | undefined, rows: readonly ApplianceRow[] = []): ApplianceRow[] {
   return rows.filter(({ id }) => !source?.unreadable.has(`appliances/${id}`));
 }
 
@@ -133,19 +139,19 @@ function legible(source: Salvage | null | undefined, rows: readonly ApplianceRow
  * The newest first. With its grant, an appliance's sessions were forgotten. Where another one has a session's number, that was
  * ended since the copy.
  */
-function sessionsByPreference({ left, snapshot }: Sources): SessionRow[] {
+function sessionsByPreference({ salvaged: left, snapshot }: RebuildSources): SessionRow[] {
   const forgotten = ({ appliance }: SessionRow) => left?.grants.get(appliance)?.sealed === null;
   const others = isSound(left) ? [] : (snapshot?.salvage.sessions.filter((row) => !forgotten(row)) ?? []);
   return [...(left?.sessions.toReversed() ?? []), ...others.toReversed()];
 }
 
 /** What can be read first. */
-function settingsByPreference({ left, snapshot }: Sources): SettingRow[] {
+function settingsByPreference({ salvaged: left, snapshot }: RebuildSources): SettingRow[] {
   const own = [...(left?.settings.values() ?? [])];
   const others = [...(snapshot?.salvage.settings.values() ?? [])].filter(({ name }) => !isExcludedFromBackup(name));
   return [
-    ...own.filter((row) => !left?.unreadable.has(settingPlace(row))),
-    ...others.filter((row) => !snapshot?.salvage.unreadable.has(settingPlace(row))),
+    ...own.filter((row) => !left?.unreadable.has(settingRowIdentity(row))),
+    ...others.filter((row) => !snapshot?.salvage.unreadable.has(settingRowIdentity(row))),
     ...own,
   ];
 }

@@ -2,14 +2,14 @@ import type Database from 'better-sqlite3';
 import * as v from 'valibot';
 import { Failure } from '../../core/failure.ts';
 import type { Sealing } from '../keys/sealing.ts';
-import { type ApplianceRow, appliancePlace, applianceRow, readAppliance } from '../rows/appliance-table.ts';
-import { type GrantRow, grantPlace, grantRow, readGrant } from '../rows/grant-table.ts';
+import { type ApplianceRow, applianceRow, applianceRowIdentity, readAppliance } from '../rows/appliance-table.ts';
+import { type GrantRow, grantRow, grantRowIdentity, readGrant } from '../rows/grant-table.ts';
 import { type HistoryRow, historyRow } from '../rows/history-table.ts';
-import { type InviteRow, invitePlace, inviteRow, readInvite } from '../rows/invite-table.ts';
-import { type PairingRow, pairingPlace, pairingRow, readPairing } from '../rows/pairing-table.ts';
-import { unlessDamaged } from '../rows/schemas.ts';
-import { readSession, type SessionRow, sessionPlace, sessionRow } from '../rows/session-table.ts';
-import { readSetting, type SettingRow, settingPlace, settingRow } from '../rows/setting-table.ts';
+import { type InviteRow, inviteRow, inviteRowIdentity, readInvite } from '../rows/invite-table.ts';
+import { type PairingRow, pairingRow, pairingRowIdentity, readPairing } from '../rows/pairing-table.ts';
+import { nullIfDamaged } from '../rows/schemas.ts';
+import { readSession, type SessionRow, sessionRow, sessionRowIdentity } from '../rows/session-table.ts';
+import { readSetting, type SettingRow, settingRow, settingRowIdentity } from '../rows/setting-table.ts';
 
 /** All that can be read of a database, damaged or not; sealed by {@link Salvage.sealing}. */
 export interface Salvage {
@@ -26,7 +26,7 @@ export interface Salvage {
   /** Rows that are there, and whose content can't be opened or makes no sense, such as `grants/<appliance>`. */
   readonly unreadable: ReadonlySet<string>;
   /** How many sealed values could be opened: none where the key is another one. */
-  readonly opened: number;
+  readonly openedCount: number;
   /** What is wrong with the file as such, null where it is sound. */
   readonly damage: string | null;
 }
@@ -38,7 +38,7 @@ export interface Salvage {
  */
 export function salvage(database: Database.Database, keys: readonly [Sealing, ...Sealing[]], to?: Sealing): Salvage {
   const unreadable = new Set<string>();
-  let damage = structuralDamage(database);
+  let damage = findStructuralDamage(database);
   let opened = 0;
 
   function table<Row>(name: string, schema: v.GenericSchema<unknown, Row>, key: string): Row[] {
@@ -52,7 +52,7 @@ export function salvage(database: Database.Database, keys: readonly [Sealing, ..
         }
         break;
       } catch (error) {
-        damage ??= codeOf(error);
+        damage ??= errorCode(error);
       }
     }
     return [...rows.values()];
@@ -67,12 +67,12 @@ export function salvage(database: Database.Database, keys: readonly [Sealing, ..
     invites: table('invites', inviteRow, 'hash'),
   };
   const places = [
-    ...rows.settings.map((row) => [settingPlace(row), row.sealed] as const),
-    ...rows.appliances.map((row) => [appliancePlace(row), row.sealed] as const),
-    ...rows.grants.map((row) => [grantPlace(row), row.sealed] as const),
-    ...rows.pairings.map((row) => [pairingPlace(row), row.sealed] as const),
+    ...rows.settings.map((row) => [settingRowIdentity(row), row.sealed] as const),
+    ...rows.appliances.map((row) => [applianceRowIdentity(row), row.sealed] as const),
+    ...rows.grants.map((row) => [grantRowIdentity(row), row.sealed] as const),
+    ...rows.pairings.map((row) => [pairingRowIdentity(row), row.sealed] as const),
   ];
-  const from = keys.find((key) => places.some(([place, sealed]) => opens(key, place, sealed))) ?? keys[0];
+  const from = keys.find((key) => places.some(([place, sealed]) => canOpen(key, place, sealed))) ?? keys[0];
   const sealing = to ?? from;
   const isResealed = from !== sealing;
 
@@ -88,7 +88,7 @@ export function salvage(database: Database.Database, keys: readonly [Sealing, ..
   ): Row[] {
     return found.flatMap((row) => {
       if (row.sealed === null) return [row];
-      if (unlessDamaged(() => read(row, from)) === null) {
+      if (nullIfDamaged(() => read(row, from)) === null) {
         if (name === null) return [];
         unreadable.add(name(row));
         return [row];
@@ -98,12 +98,12 @@ export function salvage(database: Database.Database, keys: readonly [Sealing, ..
     });
   }
 
-  const settings = checked(rows.settings, settingPlace, readSetting, settingPlace);
-  const appliances = checked(rows.appliances, appliancePlace, readAppliance, ({ id }) => `appliances/${id}`);
-  const grants = checked(rows.grants, grantPlace, readGrant, ({ appliance }) => `grants/${appliance}`);
-  const pairings = checked(rows.pairings, pairingPlace, readPairing, ({ id }) => `pairings/${id}`);
-  const sessions = checked(rows.sessions, sessionPlace, readSession, null);
-  const invites = checked(rows.invites, invitePlace, readInvite, null);
+  const settings = checked(rows.settings, settingRowIdentity, readSetting, settingRowIdentity);
+  const appliances = checked(rows.appliances, applianceRowIdentity, readAppliance, ({ id }) => `appliances/${id}`);
+  const grants = checked(rows.grants, grantRowIdentity, readGrant, ({ appliance }) => `grants/${appliance}`);
+  const pairings = checked(rows.pairings, pairingRowIdentity, readPairing, ({ id }) => `pairings/${id}`);
+  const sessions = checked(rows.sessions, sessionRowIdentity, readSession, null);
+  const invites = checked(rows.invites, inviteRowIdentity, readInvite, null);
   const isSound = damage === null && unreadable.size === 0;
   return {
     sealing,
@@ -113,15 +113,15 @@ export function salvage(database: Database.Database, keys: readonly [Sealing, ..
     pairings,
     sessions: sessions.sort((a, b) => a.number - b.number),
     invites,
-    history: isSound ? [] : historyLeft(database),
+    history: isSound ? [] : salvageHistory(database),
     unreadable,
-    opened,
+    openedCount: opened,
     damage,
   };
 }
 
 /** What can be read of the history from its beginning on; where there is none, or all is damaged, nothing is lost that counts. */
-function historyLeft(database: Database.Database): HistoryRow[] {
+function salvageHistory(database: Database.Database): HistoryRow[] {
   const rows: HistoryRow[] = [];
   try {
     for (const raw of database.prepare('SELECT * FROM history ORDER BY appliance, number').iterate()) {
@@ -134,8 +134,8 @@ function historyLeft(database: Database.Database): HistoryRow[] {
   return rows;
 }
 
-function opens(key: Sealing, row: string, sealed: string | null): boolean {
-  return sealed !== null && unlessDamaged(() => key.open(row, sealed)) !== null;
+function canOpen(key: Sealing, row: string, sealed: string | null): boolean {
+  return sealed !== null && nullIfDamaged(() => key.open(row, sealed)) !== null;
 }
 
 /**
@@ -146,23 +146,23 @@ export function checkKeys(database: Database.Database, keys: readonly Sealing[])
   const rows = database.prepare<[], SettingRow>('SELECT name, sealed FROM settings').all();
   if (
     rows.length === 0 ||
-    rows.some(({ name, sealed }) => keys.some((key) => opens(key, settingPlace({ name }), sealed)))
+    rows.some(({ name, sealed }) => keys.some((key) => canOpen(key, settingRowIdentity({ name }), sealed)))
   ) {
     return;
   }
   throw new Failure('store_key_wrong', 'no key opens what is in the store');
 }
 
-function structuralDamage(database: Database.Database): string | null {
+function findStructuralDamage(database: Database.Database): string | null {
   try {
     const [first] = database.pragma('integrity_check(1)') as { integrity_check: string }[];
     if (first?.integrity_check !== 'ok') return first?.integrity_check ?? 'it can not be checked';
     return (database.pragma('foreign_key_check') as unknown[]).length > 0 ? 'a row belongs to no appliance' : null;
   } catch (error) {
-    return codeOf(error);
+    return errorCode(error);
   }
 }
 
-function codeOf(error: unknown): string {
+function errorCode(error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : String(error);
 }

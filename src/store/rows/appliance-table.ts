@@ -2,9 +2,9 @@ import * as v from 'valibot';
 import type { Appliance } from '../../core/appliances/appliance.ts';
 import type { Sql } from '../database/sql.ts';
 import type { Sealing } from '../keys/sealing.ts';
-import { applianceAttributes, applianceName, parseJson, scope, sealed, unlessDamaged } from './schemas.ts';
+import { applianceAttributes, applianceName, nullIfDamaged, parseJson, scope, sealed } from './schemas.ts';
 
-const attributes = v.object(applianceAttributes);
+const sealedAttributes = v.object(applianceAttributes);
 
 /** A row of `appliances`. In the clear is what keeps its place and its grant where the rest can't be read. */
 export const applianceRow = v.object({
@@ -19,23 +19,23 @@ export const applianceRow = v.object({
 export type ApplianceRow = v.InferOutput<typeof applianceRow>;
 
 /** What a row is sealed for: these names, portal and scope, and no others. */
-export function appliancePlace({ id, name, client_id, portal, scope }: Omit<ApplianceRow, 'sealed'>): string {
+export function applianceRowIdentity({ id, name, client_id, portal, scope }: Omit<ApplianceRow, 'sealed'>): string {
   return JSON.stringify(['appliances', id, name, client_id, portal, scope]);
 }
 
 /** @throws Failure as {@link Sealing}, or `store_unreadable` where it makes no sense */
 export function readAppliance(row: ApplianceRow, sealing: Sealing): Appliance {
-  const where = appliancePlace(row);
-  return { ...legible(row), ...parseJson(attributes, where, sealing.open(where, row.sealed)) };
+  const where = applianceRowIdentity(row);
+  return { ...cleartextColumns(row), ...parseJson(sealedAttributes, where, sealing.open(where, row.sealed)) };
 }
 
 /** An appliance that can't be read: it keeps its place and its grant, and can't prove who it is. */
 export function unreadableAppliance(row: ApplianceRow): Appliance {
   const credentials = { kind: 'none', damaged: true } as const;
-  return { ...legible(row), credentials, origin: 'added', waitingSince: null, softwareId: null };
+  return { ...cleartextColumns(row), credentials, origin: 'added', waitingSince: null, softwareId: null };
 }
 
-function legible({ id, name, client_id, portal, scope }: ApplianceRow) {
+function cleartextColumns({ id, name, client_id, portal, scope }: ApplianceRow) {
   return { id, name, clientId: client_id, portal, scope };
 }
 
@@ -63,15 +63,15 @@ export class ApplianceTable {
     return this.#sql.run(
       `INSERT INTO appliances (id, name, client_id, portal, scope, sealed) VALUES (?, ?, ?, ?, ?, ?)
        ON CONFLICT DO NOTHING`,
-      ...this.#values(appliance),
+      ...this.#columnValues(appliance),
     );
   }
 
   /** One that was damaged or changed is so still: only removing it ends that. */
-  change(appliance: Appliance): boolean {
+  update(appliance: Appliance): boolean {
     return this.#sql.run(
       `UPDATE OR IGNORE appliances SET (id, name, client_id, portal, scope, sealed) = (?, ?, ?, ?, ?, ?) WHERE id = ?`,
-      ...this.#values(appliance),
+      ...this.#columnValues(appliance),
       appliance.id,
     );
   }
@@ -81,14 +81,14 @@ export class ApplianceTable {
     this.#damaged.delete(id);
   }
 
-  #values({ id, name, clientId, portal, scope, ...rest }: Appliance): unknown[] {
-    const place = appliancePlace({ id, name, client_id: clientId, portal, scope });
+  #columnValues({ id, name, clientId, portal, scope, ...rest }: Appliance): unknown[] {
+    const place = applianceRowIdentity({ id, name, client_id: clientId, portal, scope });
     const content = this.#damaged.has(id) ? '' : this.#sql.sealing.seal(place, JSON.stringify(rest));
     return [id, name, clientId, portal, scope, content];
   }
 
   #read(row: ApplianceRow): Appliance {
-    const appliance = unlessDamaged(() => readAppliance(row, this.#sql.sealing));
+    const appliance = nullIfDamaged(() => readAppliance(row, this.#sql.sealing));
     if (appliance === null) this.#damaged.add(row.id);
     return appliance ?? unreadableAppliance(row);
   }

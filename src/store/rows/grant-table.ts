@@ -1,34 +1,34 @@
 import * as v from 'valibot';
 import type { Instant } from '../../core/clock.ts';
 import type { Grant } from '../../core/grants/grant.ts';
-import type { Attempt, Store, StoredGrant } from '../../core/store.ts';
-import { instant } from '../../system/instant-schema.ts';
+import type { RefreshAttempt, Store, StoredGrant } from '../../core/store.ts';
+import { instantSchema } from '../../system/instant-schema.ts';
 import type { Sql } from '../database/sql.ts';
 import type { Sealing } from '../keys/sealing.ts';
-import { doubt, grantTokens, jsonOrNull, parseJson, revealed, sealed, unlessDamaged } from './schemas.ts';
+import { doubt, grantTokens, jsonOrNull, nullIfDamaged, parseJson, revealTokens, sealed } from './schemas.ts';
 
-const attempt = v.nullable(v.object({ token: v.string(), at: instant }));
+const attempt = v.nullable(v.object({ token: v.string(), at: instantSchema }));
 
 /** Sealed together, because a token of an unknown age is no better than none. */
 const tokens = v.object(grantTokens);
 
 /** An attempt takes some 130 characters, and its times have a digit more now and then. */
-const ATTEMPT_STEP = 160;
+const ATTEMPT_PADDING = 160;
 /** Times and tokens of one portal differ by a few characters from one refresh to the next. */
-const SECRETS_STEP = 64;
+const TOKENS_PADDING = 64;
 
-const optional = v.nullable(v.string());
+const nullableText = v.nullable(v.string());
 
 /** A row of `grants`; one that was forgotten has no tokens. */
 export const grantRow = v.object({
   appliance: v.string(),
   generation: v.pipe(v.number(), v.integer(), v.minValue(1)),
   sealed: v.nullable(sealed),
-  attempt: optional,
-  doubt: optional,
-  refused: optional,
-  distrusted: optional,
-  misconfigured: optional,
+  attempt: nullableText,
+  doubt: nullableText,
+  refused: nullableText,
+  distrusted: nullableText,
+  misconfigured: nullableText,
 });
 
 export type GrantRow = v.InferOutput<typeof grantRow>;
@@ -37,27 +37,27 @@ export type GrantRow = v.InferOutput<typeof grantRow>;
  * The refresh under way as a column. It is as long as none, so that SQLite writes the one page that it is on, and not the
  * row with all of its tokens.
  */
-function attemptColumn(attempt: Attempt | null): string {
-  return filled(JSON.stringify(attempt), ATTEMPT_STEP);
+function attemptColumn(attempt: RefreshAttempt | null): string {
+  return padJson(JSON.stringify(attempt), ATTEMPT_PADDING);
 }
 
 /** A JSON text, filled up with blanks to a multiple of so many characters: a row that keeps its length keeps its pages. */
-function filled(json: string, step: number): string {
+function padJson(json: string, step: number): string {
   return json.padEnd(step * Math.ceil(json.length / step));
 }
 
 /** What a grant's tokens are sealed for: no other appliance's, and no earlier ones. */
-export function grantPlace({ appliance, generation }: Pick<GrantRow, 'appliance' | 'generation'>): string {
+export function grantRowIdentity({ appliance, generation }: Pick<GrantRow, 'appliance' | 'generation'>): string {
   return `grants/${appliance}/${generation}`;
 }
 
 /** A grant as a row, its tokens sealed; a new grant has no attempt under way. */
-function rowOf(grant: Grant, sealing: Sealing): GrantRow {
+function toRow(grant: Grant, sealing: Sealing): GrantRow {
   const { appliance, generation, doubt, refused, distrusted, misconfigured, ...rest } = grant;
   return {
     appliance,
     generation,
-    sealed: sealing.seal(grantPlace(grant), filled(JSON.stringify(revealed(rest)), SECRETS_STEP)),
+    sealed: sealing.seal(grantRowIdentity(grant), padJson(JSON.stringify(revealTokens(rest)), TOKENS_PADDING)),
     attempt: attemptColumn(null),
     doubt: jsonOrNull(doubt),
     refused: jsonOrNull(refused),
@@ -71,16 +71,16 @@ function rowOf(grant: Grant, sealing: Sealing): GrantRow {
  * @throws Failure as {@link Sealing}, or `store_unreadable`
  */
 export function readGrant(row: GrantRow, sealing: Sealing): StoredGrant {
-  const where = grantPlace(row);
+  const where = grantRowIdentity(row);
   return {
     grant: {
       appliance: row.appliance,
       generation: row.generation,
       ...parseJson(tokens, where, sealing.open(where, row.sealed ?? '')),
       doubt: parseJson(v.nullable(doubt), where, row.doubt ?? 'null'),
-      refused: parseJson(v.nullable(instant), where, row.refused ?? 'null'),
-      distrusted: parseJson(v.nullable(instant), where, row.distrusted ?? 'null'),
-      misconfigured: parseJson(v.nullable(instant), where, row.misconfigured ?? 'null'),
+      refused: parseJson(v.nullable(instantSchema), where, row.refused ?? 'null'),
+      distrusted: parseJson(v.nullable(instantSchema), where, row.distrusted ?? 'null'),
+      misconfigured: parseJson(v.nullable(instantSchema), where, row.misconfigured ?? 'null'),
     },
     attempt: parseJson(attempt, where, row.attempt ?? 'null'),
   };
@@ -105,7 +105,7 @@ export class GrantTable {
     return rows.flatMap((row) => this.#read(row) ?? []);
   }
 
-  one(appliance: string): StoredGrant | null {
+  find(appliance: string): StoredGrant | null {
     const row = this.#sql.get<GrantRow>('SELECT * FROM grants WHERE appliance = ? AND sealed IS NOT NULL', appliance);
     return row === undefined ? null : this.#read(row);
   }
@@ -115,7 +115,10 @@ export class GrantTable {
     return row?.generation ?? 0;
   }
 
-  beginAttempt({ appliance, generation, doubt }: Parameters<Store['beginAttempt']>[0], attempt: Attempt): boolean {
+  beginAttempt(
+    { appliance, generation, doubt }: Parameters<Store['beginAttempt']>[0],
+    attempt: RefreshAttempt,
+  ): boolean {
     return this.#sql.run(
       'UPDATE grants SET attempt = ?, doubt = ? WHERE appliance = ? AND generation = ? AND sealed IS NOT NULL',
       ...[attemptColumn(attempt), jsonOrNull(doubt), appliance, generation],
@@ -131,7 +134,7 @@ export class GrantTable {
     );
   }
 
-  distrust(appliance: string, generation: number, at: Instant): boolean {
+  rejectAccessToken(appliance: string, generation: number, at: Instant): boolean {
     return this.#sql.run(
       'UPDATE grants SET distrusted = ? WHERE appliance = ? AND generation = ? AND sealed IS NOT NULL',
       ...[JSON.stringify(at), appliance, generation],
@@ -140,7 +143,7 @@ export class GrantTable {
 
   /** Puts a grant in the place of the one with the generation before. */
   replace(grant: Grant): boolean {
-    const row = rowOf(grant, this.#sql.sealing);
+    const row = toRow(grant, this.#sql.sealing);
     const { sealed, attempt, doubt, refused, distrusted, misconfigured, appliance } = row;
     const values = [sealed, attempt, doubt, refused, distrusted, misconfigured, appliance];
     const replaced = this.#sql.run(
@@ -159,8 +162,8 @@ export class GrantTable {
   }
 
   /** Puts a grant in place, whatever was there. */
-  put(grant: Grant): void {
-    const row = rowOf(grant, this.#sql.sealing);
+  overwrite(grant: Grant): void {
+    const row = toRow(grant, this.#sql.sealing);
     this.#sql.run(
       `INSERT OR REPLACE INTO grants
          (appliance, generation, sealed, attempt, doubt, refused, distrusted, misconfigured)
@@ -171,7 +174,7 @@ export class GrantTable {
   }
 
   /** Leaves nothing but the generation. */
-  forget(appliance: string, generation: number): boolean {
+  clear(appliance: string, generation: number): boolean {
     this.#damaged.delete(appliance);
     return this.#sql.run(
       `UPDATE grants SET generation = generation + 1,
@@ -183,7 +186,7 @@ export class GrantTable {
 
   /** A grant that can't be read costs its appliance a pairing, and no other appliance anything. */
   #read(row: GrantRow): StoredGrant | null {
-    const grant = unlessDamaged(() => readGrant(row, this.#sql.sealing));
+    const grant = nullIfDamaged(() => readGrant(row, this.#sql.sealing));
     if (grant === null) this.#damaged.add(row.appliance);
     else this.#damaged.delete(row.appliance);
     return grant;

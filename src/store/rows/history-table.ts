@@ -1,16 +1,16 @@
 import * as v from 'valibot';
-import { FAILURE_REASONS } from '../../core/pairings/pairing.ts';
-import { type HistoryLine, MAX_LINES, placed } from '../../core/reports/history.ts';
+import { PAIRING_FAILURE_REASONS } from '../../core/pairings/pairing.ts';
+import { MAX_HISTORY_ENTRIES, placeHistoryEntry, type StoredHistoryEntry } from '../../core/reports/history.ts';
 import { PROBLEM_CODES } from '../../core/reports/problem.ts';
 import type { Sql } from '../database/sql.ts';
 
 /** No appliance's lines come so far: a number from here on is damage, and none could be put behind it. */
-const BEYOND = 2 ** 40;
+const NUMBER_LIMIT = 2 ** 40;
 
 const time = v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(8.64e15));
-const entries = {
+const commonColumns = {
   appliance: v.string(),
-  number: v.pipe(v.number(), v.integer(), v.maxValue(BEYOND - 1)),
+  number: v.pipe(v.number(), v.integer(), v.maxValue(NUMBER_LIMIT - 1)),
   first: time,
   last: time,
   count: v.pipe(v.number(), v.safeInteger(), v.minValue(1)),
@@ -18,15 +18,15 @@ const entries = {
 
 /** A row of `history`: the lines of an appliance are numbered from its first on. */
 export const historyRow = v.variant('kind', [
-  v.object({ ...entries, kind: v.picklist(['paired', 'unpaired', 'refreshed', 'token_refused']), why: v.null() }),
-  v.object({ ...entries, kind: v.literal('pairing_failed'), why: v.picklist(FAILURE_REASONS) }),
-  v.object({ ...entries, kind: v.literal('refresh_failed'), why: v.picklist(PROBLEM_CODES) }),
+  v.object({ ...commonColumns, kind: v.picklist(['paired', 'unpaired', 'refreshed', 'token_refused']), why: v.null() }),
+  v.object({ ...commonColumns, kind: v.literal('pairing_failed'), why: v.picklist(PAIRING_FAILURE_REASONS) }),
+  v.object({ ...commonColumns, kind: v.literal('refresh_failed'), why: v.picklist(PROBLEM_CODES) }),
 ]);
 
 export type HistoryRow = v.InferOutput<typeof historyRow>;
 
 /** How far back it is looked for an alike line: of one day there are never so many. */
-const LOOKED_AT = 40;
+const MAX_MERGE_CANDIDATES = 40;
 
 /** What happened to the appliances, as rows. */
 export class HistoryTable {
@@ -37,20 +37,20 @@ export class HistoryTable {
   }
 
   /** The oldest first; rows that make no sense are left out. */
-  of(appliance: string): HistoryLine[] {
-    return this.#newest(appliance, MAX_LINES).map(({ kind, why, first, last, count }) => ({
+  list(appliance: string): StoredHistoryEntry[] {
+    return this.#readNewest(appliance, MAX_HISTORY_ENTRIES).map(({ kind, why, first, last, count }) => ({
       ...{ kind, why, first, last, count },
     }));
   }
 
   /** Several statements: to be called in a transaction. Of an appliance that is gone nothing is written. */
-  add(appliance: string, lines: readonly HistoryLine[]): void {
+  add(appliance: string, lines: readonly StoredHistoryEntry[]): void {
     for (const line of lines) this.#addOne(appliance, line);
   }
 
-  #addOne(appliance: string, next: HistoryLine): void {
-    const rows = this.#newest(appliance, LOOKED_AT);
-    const { index, line } = placed(rows, next);
+  #addOne(appliance: string, next: StoredHistoryEntry): void {
+    const rows = this.#readNewest(appliance, MAX_MERGE_CANDIDATES);
+    const { index, line } = placeHistoryEntry(rows, next);
     const row = rows[index];
     if (row !== undefined) {
       this.#sql.run(
@@ -59,7 +59,7 @@ export class HistoryTable {
       );
       return;
     }
-    this.#sql.run('DELETE FROM history WHERE appliance = ? AND number >= ?', appliance, BEYOND);
+    this.#sql.run('DELETE FROM history WHERE appliance = ? AND number >= ?', appliance, NUMBER_LIMIT);
     this.#sql.run(
       `INSERT INTO history (appliance, number, kind, why, first, last, count)
        SELECT id, (SELECT coalesce(max(number), 0) + 1 FROM history WHERE appliance = id), ?, ?, ?, ?, ?
@@ -69,11 +69,11 @@ export class HistoryTable {
     this.#sql.run(
       `DELETE FROM history WHERE appliance = ? AND number <=
        (SELECT number FROM history WHERE appliance = ? ORDER BY number DESC LIMIT 1 OFFSET ?)`,
-      ...[appliance, appliance, MAX_LINES],
+      ...[appliance, appliance, MAX_HISTORY_ENTRIES],
     );
   }
 
-  #newest(appliance: string, most: number): HistoryRow[] {
+  #readNewest(appliance: string, most: number): HistoryRow[] {
     return this.#sql
       .all<unknown>('SELECT * FROM history WHERE appliance = ? ORDER BY number DESC LIMIT ?', appliance, most)
       .flatMap((row) => {

@@ -1,15 +1,15 @@
 import * as v from 'valibot';
 import type { Invite } from '../../core/appliances/registration.ts';
-import { instant } from '../../system/instant-schema.ts';
+import { instantSchema } from '../../system/instant-schema.ts';
 import type { Sql } from '../database/sql.ts';
 import type { Sealing } from '../keys/sealing.ts';
-import { parseJson, scope, sealed, unlessDamaged } from './schemas.ts';
+import { nullIfDamaged, parseJson, scope, sealed } from './schemas.ts';
 
-const attributes = v.object({
+const sealedAttributes = v.object({
   name: v.nullable(v.string()),
   scope,
   portal: v.string(),
-  begun: instant,
+  begun: instantSchema,
   lifetime: v.number(),
 });
 
@@ -19,35 +19,35 @@ export const inviteRow = v.object({ hash: v.string(), sealed });
 export type InviteRow = v.InferOutput<typeof inviteRow>;
 
 /** What a row is sealed for. */
-export function invitePlace({ hash }: Pick<InviteRow, 'hash'>): string {
+export function inviteRowIdentity({ hash }: Pick<InviteRow, 'hash'>): string {
   return `invites/${hash}`;
 }
 
 /** @throws Failure as {@link Sealing}, or `store_unreadable` where it makes no sense */
 export function readInvite(row: InviteRow, sealing: Sealing): Invite {
-  const where = invitePlace(row);
-  return { hash: row.hash, ...parseJson(attributes, where, sealing.open(where, row.sealed)) };
+  const where = inviteRowIdentity(row);
+  return { hash: row.hash, ...parseJson(sealedAttributes, where, sealing.open(where, row.sealed)) };
 }
 
 /** The invites of appliances that are still to come. */
 export class InviteTable {
   readonly #sql: Sql;
-  #refused = false;
+  #hasRejected = false;
 
   constructor(sql: Sql) {
     this.#sql = sql;
   }
 
   /** Whether an invite was found that the hub has not made, and was forgotten. */
-  get refused(): boolean {
-    return this.#refused;
+  get hasRejected(): boolean {
+    return this.#hasRejected;
   }
 
   all(): Invite[] {
     return this.#sql.all<InviteRow>('SELECT * FROM invites').flatMap((row) => {
-      const invite = unlessDamaged(() => readInvite(row, this.#sql.sealing));
+      const invite = nullIfDamaged(() => readInvite(row, this.#sql.sealing));
       if (invite !== null) return [invite];
-      this.#refused = true;
+      this.#hasRejected = true;
       this.#sql.runIfWritable('DELETE FROM invites WHERE hash = ?', row.hash);
       return [];
     });
@@ -58,7 +58,7 @@ export class InviteTable {
   }
 
   save({ hash, ...rest }: Invite): void {
-    const content = this.#sql.sealing.seal(invitePlace({ hash }), JSON.stringify(rest));
+    const content = this.#sql.sealing.seal(inviteRowIdentity({ hash }), JSON.stringify(rest));
     this.#sql.run('INSERT OR REPLACE INTO invites (hash, sealed) VALUES (?, ?)', hash, content);
   }
 

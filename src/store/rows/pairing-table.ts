@@ -1,9 +1,9 @@
 import * as v from 'valibot';
-import { FAILURE_REASONS, type Pairing } from '../../core/pairings/pairing.ts';
-import { instant } from '../../system/instant-schema.ts';
+import { PAIRING_FAILURE_REASONS, type Pairing } from '../../core/pairings/pairing.ts';
+import { instantSchema } from '../../system/instant-schema.ts';
 import type { Sql } from '../database/sql.ts';
 import type { Sealing } from '../keys/sealing.ts';
-import { parseJson, scope, sealed, unlessDamaged } from './schemas.ts';
+import { nullIfDamaged, parseJson, scope, sealed } from './schemas.ts';
 
 const link = v.object({
   authorizeUrl: v.string(),
@@ -16,11 +16,11 @@ const codes = { codeHash: v.string(), userCode: v.string() };
 const links = { link, earlier: v.exactOptional(v.array(link)) };
 
 /** Sealed, because of what could plant or fetch a code. */
-const attributes = v.object({
+const sealedAttributes = v.object({
   portal: v.string(),
   scope,
   nonce: v.string(),
-  begun: instant,
+  begun: instantSchema,
   lifetime: v.number(),
   spentCodes: v.array(v.string()),
   setback: v.nullable(v.picklist(['answer_lost', 'code_refused', 'portal_rejected'])),
@@ -32,16 +32,16 @@ const attributes = v.object({
     }),
   ),
   round: v.exactOptional(v.string()),
-  failed: v.exactOptional(instant),
+  failed: v.exactOptional(instantSchema),
   step: v.variant('kind', [
     v.object({ kind: v.literal('asking'), earlier: links.earlier }),
     v.object({ kind: v.literal('waiting'), ...links }),
-    v.object({ kind: v.literal('exchanging'), ...links, since: instant }),
+    v.object({ kind: v.literal('exchanging'), ...links, since: instantSchema }),
     v.object({
       kind: v.literal('ended'),
       result: v.variant('kind', [
         v.object({ kind: v.literal('paired'), scope }),
-        v.object({ kind: v.literal('failed'), reason: v.picklist(FAILURE_REASONS) }),
+        v.object({ kind: v.literal('failed'), reason: v.picklist(PAIRING_FAILURE_REASONS) }),
       ]),
     }),
   ]),
@@ -60,22 +60,22 @@ export const pairingRow = v.object({
 export type PairingRow = v.InferOutput<typeof pairingRow>;
 
 /** What a row is sealed for: this pairing, of this appliance. */
-export function pairingPlace({ id, appliance }: Pick<PairingRow, 'id' | 'appliance'>): string {
+export function pairingRowIdentity({ id, appliance }: Pick<PairingRow, 'id' | 'appliance'>): string {
   return `pairings/${id}/${appliance}`;
 }
 
 /** @throws Failure as {@link Sealing}, or `store_unreadable` where it makes no sense */
 export function readPairing(row: Pick<PairingRow, 'id' | 'appliance' | 'sealed'>, sealing: Sealing): Pairing {
-  const where = pairingPlace(row);
+  const where = pairingRowIdentity(row);
   return {
     id: row.id,
     appliance: row.appliance,
-    ...parseJson(attributes, where, sealing.open(where, row.sealed)),
+    ...parseJson(sealedAttributes, where, sealing.open(where, row.sealed)),
   };
 }
 
 /** How many ended pairings of an appliance are kept, so that their result page can be shown again. */
-const ENDED_KEPT = 5;
+const MAX_ENDED_PAIRINGS = 5;
 
 /** The pairings as rows. */
 export class PairingTable {
@@ -88,13 +88,13 @@ export class PairingTable {
   /** One that can't be read is none: another is soon begun. */
   all(): Pairing[] {
     const rows = this.#sql.all<PairingRow>('SELECT * FROM pairings ORDER BY number');
-    return rows.flatMap((row) => unlessDamaged(() => readPairing(row, this.#sql.sealing)) ?? []);
+    return rows.flatMap((row) => nullIfDamaged(() => readPairing(row, this.#sql.sealing)) ?? []);
   }
 
   /** Two statements: to be called in a transaction. */
-  put(pairing: Pairing): void {
+  save(pairing: Pairing): void {
     const { id, appliance, ...rest } = pairing;
-    const content = this.#sql.sealing.seal(pairingPlace(pairing), JSON.stringify(rest));
+    const content = this.#sql.sealing.seal(pairingRowIdentity(pairing), JSON.stringify(rest));
     this.#sql.run(
       `INSERT INTO pairings (id, appliance, step, sealed) VALUES (?, ?, ?, ?)
        ON CONFLICT (id) DO UPDATE SET step = excluded.step, sealed = excluded.sealed`,
@@ -102,7 +102,7 @@ export class PairingTable {
     );
     this.#sql.run(
       `DELETE FROM pairings WHERE appliance = ? AND step = 'ended' AND number <=
-         (SELECT number FROM pairings WHERE appliance = ? ORDER BY number DESC LIMIT 1 OFFSET ${ENDED_KEPT})`,
+         (SELECT number FROM pairings WHERE appliance = ? ORDER BY number DESC LIMIT 1 OFFSET ${MAX_ENDED_PAIRINGS})`,
       ...[appliance, appliance],
     );
   }

@@ -1,29 +1,29 @@
 import * as v from 'valibot';
-import { checkClientId, checkName } from '../../core/appliances/appliance.ts';
+import { checkApplianceName, checkClientId } from '../../core/appliances/appliance.ts';
 import { Failure } from '../../core/failure.ts';
 import type { Grant } from '../../core/grants/grant.ts';
 import { Secret } from '../../core/secret.ts';
-import { instant } from '../../system/instant-schema.ts';
+import { instantSchema } from '../../system/instant-schema.ts';
 
 /** The values of a row as one sealed JSON text: nobody without the key reads or changes them, or takes them to another row. */
 export const sealed = v.string();
 
 export const scope = v.nullable(v.string());
 
-export const doubt = v.object({ kind: v.exactOptional(v.literal('copy')), lostAt: instant, sends: v.number() });
+export const doubt = v.object({ kind: v.exactOptional(v.literal('copy')), lostAt: instantSchema, sends: v.number() });
 
 const secret = v.pipe(
   v.string(),
   v.transform((value) => new Secret(value)),
 );
 
-/** A grant's tokens and what is known of them, as {@link revealed} gives them. */
+/** A grant's tokens and what is known of them, as {@link revealTokens} gives them. */
 export const grantTokens = {
   accessToken: secret,
   refreshToken: secret,
   scope,
   lifetime: v.number(),
-  obtained: instant,
+  obtained: instantSchema,
   portalTime: v.nullable(v.number()),
   asked: scope,
   account: v.exactOptional(v.string()),
@@ -31,13 +31,13 @@ export const grantTokens = {
 };
 
 /** A grant with its tokens in the clear: it is to be sealed or encrypted. */
-export function revealed<Part extends Pick<Grant, 'accessToken' | 'refreshToken'>>(grant: Part) {
+export function revealTokens<Part extends Pick<Grant, 'accessToken' | 'refreshToken'>>(grant: Part) {
   return { ...grant, accessToken: grant.accessToken.reveal(), refreshToken: grant.refreshToken.reveal() };
 }
 
-export const applianceName = v.pipe(v.string(), v.check(passes(checkName)));
+export const applianceName = v.pipe(v.string(), v.check(isAcceptedBy(checkApplianceName)));
 
-export const clientId = v.pipe(v.string(), v.check(passes(checkClientId)));
+export const clientId = v.pipe(v.string(), v.check(isAcceptedBy(checkClientId)));
 
 /** Public keys; a private or a symmetric one among them is damage, or worse. */
 const publicKeys = v.pipe(
@@ -58,7 +58,7 @@ export const applianceAttributes = {
     v.object({ kind: v.literal('none') }),
   ]),
   origin: v.picklist(['added', 'registered', 'declared']),
-  waitingSince: v.nullable(instant),
+  waitingSince: v.nullable(instantSchema),
   registeredFrom: v.exactOptional(v.object({ address: v.string(), shares: v.array(v.string()) })),
   softwareId: v.nullable(v.string()),
 };
@@ -81,7 +81,7 @@ export function parseJson<const Schema extends v.GenericSchema>(
 }
 
 /** What `read` makes of a row; null where it can't be read. */
-export function unlessDamaged<Value>(read: () => Value): Value | null {
+export function nullIfDamaged<Value>(read: () => Value): Value | null {
   try {
     return read();
   } catch (error) {
@@ -95,7 +95,7 @@ export function jsonOrNull(value: unknown): string | null {
   return value === null ? null : JSON.stringify(value);
 }
 
-function passes(check: (text: string) => string): (text: string) => boolean {
+function isAcceptedBy(check: (text: string) => string): (text: string) => boolean {
   return (text) => {
     try {
       return check(text) === text;

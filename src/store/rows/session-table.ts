@@ -1,11 +1,11 @@
 import * as v from 'valibot';
-import { MAX_SESSIONS, type Session } from '../../core/appliances/session.ts';
-import { instant } from '../../system/instant-schema.ts';
+import { MAX_SESSIONS_PER_APPLIANCE, type Session } from '../../core/appliances/session.ts';
+import { instantSchema } from '../../system/instant-schema.ts';
 import type { Sql } from '../database/sql.ts';
 import type { Sealing } from '../keys/sealing.ts';
-import { parseJson, sealed, unlessDamaged } from './schemas.ts';
+import { nullIfDamaged, parseJson, sealed } from './schemas.ts';
 
-const attributes = v.object({ begun: instant });
+const sealedAttributes = v.object({ begun: instantSchema });
 
 /** A row of `sessions`; `number` is the order in which they came. */
 export const sessionRow = v.object({
@@ -19,37 +19,41 @@ export const sessionRow = v.object({
 export type SessionRow = v.InferOutput<typeof sessionRow>;
 
 /** What a row is sealed for: this token, of this appliance. */
-export function sessionPlace({ hash, appliance, device }: Pick<Session, 'hash' | 'appliance' | 'device'>): string {
+export function sessionRowIdentity({
+  hash,
+  appliance,
+  device,
+}: Pick<Session, 'hash' | 'appliance' | 'device'>): string {
   return `sessions/${hash}/${appliance}/${device}`;
 }
 
 /** @throws Failure as {@link Sealing}, or `store_unreadable` where it makes no sense */
 export function readSession(row: SessionRow, sealing: Sealing): Session {
-  const where = sessionPlace(row);
+  const where = sessionRowIdentity(row);
   const { hash, appliance, device } = row;
-  return { hash, appliance, device, ...parseJson(attributes, where, sealing.open(where, row.sealed)) };
+  return { hash, appliance, device, ...parseJson(sealedAttributes, where, sealing.open(where, row.sealed)) };
 }
 
 /** The refresh tokens of the hub's own; their numbers are the order in which they came. */
 export class SessionTable {
   readonly #sql: Sql;
-  readonly #refused = new Set<string>();
+  readonly #rejected = new Set<string>();
 
   constructor(sql: Sql) {
     this.#sql = sql;
   }
 
   /** Ids of the appliances of which a session was found that the hub has not given; it is forgotten. */
-  get refused(): ReadonlySet<string> {
-    return this.#refused;
+  get rejected(): ReadonlySet<string> {
+    return this.#rejected;
   }
 
   /** Those that the hub has given, and no others. */
   all(): Session[] {
     return this.#sql.all<SessionRow>('SELECT * FROM sessions ORDER BY number').flatMap((row) => {
-      const session = unlessDamaged(() => readSession(row, this.#sql.sealing));
+      const session = nullIfDamaged(() => readSession(row, this.#sql.sealing));
       if (session !== null) return [session];
-      this.#refused.add(row.appliance);
+      this.#rejected.add(row.appliance);
       this.#sql.runIfWritable('DELETE FROM sessions WHERE hash = ?', row.hash);
       return [];
     });
@@ -90,13 +94,13 @@ export class SessionTable {
   }
 
   #seal({ begun, ...named }: Session): string {
-    return this.#sql.sealing.seal(sessionPlace(named), JSON.stringify({ begun }));
+    return this.#sql.sealing.seal(sessionRowIdentity(named), JSON.stringify({ begun }));
   }
 
   #dropOldest(appliance: string): void {
     this.#sql.run(
       `DELETE FROM sessions WHERE appliance = ? AND number <=
-         (SELECT number FROM sessions WHERE appliance = ? ORDER BY number DESC LIMIT 1 OFFSET ${MAX_SESSIONS})`,
+         (SELECT number FROM sessions WHERE appliance = ? ORDER BY number DESC LIMIT 1 OFFSET ${MAX_SESSIONS_PER_APPLIANCE})`,
       ...[appliance, appliance],
     );
   }

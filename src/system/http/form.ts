@@ -1,5 +1,5 @@
 /** The content type of RFC 6749's requests, and of a browser's. */
-export const FORM = 'application/x-www-form-urlencoded';
+export const FORM_MEDIA_TYPE = 'application/x-www-form-urlencoded';
 
 /**
  * Reads an `application/x-www-form-urlencoded` body. A parameter without a value counts as left out (RFC 6749, 3.2).
@@ -14,5 +14,5 @@ export function parseForm(body: string): ReadonlyMap<string, string> | null {
 
 /** The media type of a `Content-Type` in lower case, without its parameters; empty where there is none. */
 export function mediaTypeOf(contentType = ''): string {
-  return contentType === FORM ? FORM : (contentType.split(';')[0]?.trim().toLowerCase() ?? '');
+  return contentType === FORM_MEDIA_TYPE ? FORM_MEDIA_TYPE : (contentType.split(';')[0]?.trim().toLowerCase() ?? '');
 }

@@ -1,5 +1,5 @@
 import { isIP } from 'node:net';
-import { isSameAddress, withoutMapping } from '../addresses.ts';
+import { isSameAddress, unmapIpv4 } from '../addresses.ts';
 
 /**
  * Whether a request was meant for this hub. A page on the web can make a name of its own point to the hub (DNS
@@ -13,7 +13,7 @@ export function isOwnHost(host: string | undefined, names: readonly string[]): b
   const [, found, port] = /^(\[[0-9a-f:.]+\]|[^:]+)(?::([1-9]\d{0,4}))?$/i.exec(host) ?? [];
   const name = found?.toLowerCase();
   if (name === undefined || Number(port ?? 0) > 65_535) return false;
-  return name.startsWith('[') ? isIP(name.slice(1, -1)) === 6 : isIP(name) === 4 || isAmong(name, names);
+  return name.startsWith('[') ? isIP(name.slice(1, -1)) === 6 : isIP(name) === 4 || matchesAnyName(name, names);
 }
 
 /**
@@ -22,14 +22,14 @@ export function isOwnHost(host: string | undefined, names: readonly string[]): b
  * @param local the address that the connection came to
  * @param isLeafFor whether the hub's leaf is for an address
  */
-export function isOwnAlone(
+export function isVerifiedOwnHost(
   hostname: string,
   local: string | undefined,
   isLeafFor: (address: string) => boolean,
 ): boolean {
   const address = hostname.replace(/^\[(.*)\]$/, '$1');
   if (isIP(address) === 0) return true;
-  return (local !== undefined && isSameAddress(address, withoutMapping(local))) || isLeafFor(address);
+  return (local !== undefined && isSameAddress(address, unmapIpv4(local))) || isLeafFor(address);
 }
 
 /**
@@ -40,11 +40,11 @@ export function isOwnAlone(
 export function isOwnServerName(socket: object, names: readonly string[]): boolean {
   const name: unknown = 'servername' in socket ? socket.servername : undefined;
   if (typeof name !== 'string' || name === '') return true;
-  return isIP(name) !== 0 || isAmong(name.toLowerCase(), names);
+  return isIP(name) !== 0 || matchesAnyName(name.toLowerCase(), names);
 }
 
 /** A name of the user's own certificate may begin with `*.`, which stands for one label (RFC 9525, 6.3). */
-function isAmong(name: string, names: readonly string[]): boolean {
+function matchesAnyName(name: string, names: readonly string[]): boolean {
   const absolute = name.replace(/\.$/, '');
   return names.includes(absolute) || names.includes(absolute.replace(/^[^.]+/, '*'));
 }

@@ -2,10 +2,10 @@ import { toJsonSchema } from '@valibot/to-json-schema';
 import type { GenericSchema, ObjectEntries, StrictObjectSchema } from 'valibot';
 
 /** A JSON object of an OpenAPI document. */
-export type Json = Record<string, unknown>;
+export type JsonObject = Record<string, unknown>;
 
 /** One answer of an operation. Without `body` it has none that a program would read. */
-export interface Answer {
+export interface ResponseDescription {
   readonly description: string;
   /** A schema of the JSON body, or the media type of another one. */
   readonly body?: GenericSchema | `text/${string}` | 'application/x-pem-file';
@@ -14,10 +14,10 @@ export interface Answer {
 }
 
 /** Members by name: of a path, a query, a form or a JSON body. */
-type Members = StrictObjectSchema<ObjectEntries, undefined>;
+type ObjectSchema = StrictObjectSchema<ObjectEntries, undefined>;
 
 /** One method of one path. */
-export interface DescribedOperation {
+export interface OperationDescription {
   readonly method: 'get' | 'post' | 'patch' | 'delete';
   /** With its parameters in braces (RFC 6570): `/callback/{nonce}`. */
   readonly path: string;
@@ -25,20 +25,24 @@ export interface DescribedOperation {
   readonly id: string;
   readonly summary: string;
   readonly description?: string;
-  readonly params?: Members;
-  readonly query?: Members;
+  readonly params?: ObjectSchema;
+  readonly query?: ObjectSchema;
   readonly form?: GenericSchema;
   readonly json?: GenericSchema;
   /** By status. */
-  readonly answers: Readonly<Record<number, Answer>>;
+  readonly responses: Readonly<Record<number, ResponseDescription>>;
 }
 
 /**
  * The operation object of OpenAPI 3.1, made from the schemas that requests are checked with.
  * @param security names of security schemes, one of which a request needs; an empty object where it may have none
  */
-export function describeOperation(operation: DescribedOperation, tag: string, security?: readonly Json[]): Json {
-  const { id, summary, description, params, query, form, json, answers } = operation;
+export function describeOperation(
+  operation: OperationDescription,
+  tag: string,
+  security?: readonly JsonObject[],
+): JsonObject {
+  const { id, summary, description, params, query, form, json, responses: answers } = operation;
   const parameters = [...parametersOf('path', params), ...parametersOf('query', query)];
   const body = form ?? json;
   const content = body && {
@@ -52,13 +56,13 @@ export function describeOperation(operation: DescribedOperation, tag: string, se
     ...(parameters.length > 0 && { parameters }),
     ...(content && { requestBody: { required: true, content } }),
     ...(security && { security }),
-    responses: Object.fromEntries(Object.entries(answers).map(([status, answer]) => [status, response(answer)])),
+    responses: Object.fromEntries(Object.entries(answers).map(([status, answer]) => [status, responseObject(answer)])),
   };
 }
 
-function parametersOf(place: 'path' | 'query', members: DescribedOperation['query']): Json[] {
+function parametersOf(place: 'path' | 'query', members: OperationDescription['query']): JsonObject[] {
   if (members === undefined) return [];
-  const { properties = {}, required = [] } = toJsonSchema(members, WRITER);
+  const { properties = {}, required = [] } = toJsonSchema(members, JSON_SCHEMA_OPTIONS);
   return Object.entries(properties).map(([name, schema]) => {
     if (typeof schema === 'boolean') return { name, in: place };
     const { description, ...rest } = schema;
@@ -66,7 +70,7 @@ function parametersOf(place: 'path' | 'query', members: DescribedOperation['quer
   });
 }
 
-function response({ description, body, headers = {} }: Answer): Json {
+function responseObject({ description, body, headers = {} }: ResponseDescription): JsonObject {
   const header = Object.entries(headers).map(([name, says]) => [
     name,
     { description: says, schema: { type: 'string' } },
@@ -81,9 +85,9 @@ function response({ description, body, headers = {} }: Answer): Json {
 }
 
 /** What JSON Schema can't say (a predicate of ours) is left to the text. */
-const WRITER = { target: 'draft-2020-12', typeMode: 'input', errorMode: 'ignore' } as const;
+const JSON_SCHEMA_OPTIONS = { target: 'draft-2020-12', typeMode: 'input', errorMode: 'ignore' } as const;
 
-function jsonSchema(schema: GenericSchema): Json {
-  const { $schema: _, ...rest } = toJsonSchema(schema, WRITER);
+function jsonSchema(schema: GenericSchema): JsonObject {
+  const { $schema: _, ...rest } = toJsonSchema(schema, JSON_SCHEMA_OPTIONS);
   return rest;
 }

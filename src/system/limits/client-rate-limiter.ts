@@ -47,7 +47,7 @@ export class ClientRateLimiter {
   }
 
   /** Counts nothing: whether {@link take} would allow it. */
-  look(address: string): RateLimitResult {
+  peek(address: string): RateLimitResult {
     return this.#check(rateLimitKeys(address), 0);
   }
 
@@ -57,28 +57,28 @@ export class ClientRateLimiter {
     // The widest first: whoever has used that up is not remembered by one address after the other.
     for (const { key, weight } of keys) {
       const limit = { burst: weight * this.#limit.burst, interval: this.#limit.interval / weight };
-      const bucket = this.#buckets.filled(key, limit, now);
-      if (bucket.left >= limit.burst) {
+      const bucket = this.#buckets.refill(key, limit, now);
+      if (bucket.tokens >= limit.burst) {
         this.#logged.delete(bucket);
-        bucket.refused = 0;
+        bucket.rejected = 0;
       }
-      if (bucket.left < 1) {
-        this.#logRefusal(bucket, key, limit, now);
-        return { ok: false, retryAfter: Math.max(1, Math.ceil(((1 - bucket.left) * limit.interval) / 1000)) };
+      if (bucket.tokens < 1) {
+        this.#logRejection(bucket, key, limit, now);
+        return { ok: false, retryAfter: Math.max(1, Math.ceil(((1 - bucket.tokens) * limit.interval) / 1000)) };
       }
       buckets.push(bucket);
     }
-    for (const bucket of buckets) bucket.left -= count;
+    for (const bucket of buckets) bucket.tokens -= count;
     return { ok: true };
   }
 
-  #logRefusal(bucket: TokenBucket, address: string, { burst }: RateLimit, now: number): void {
-    bucket.refused += 1;
+  #logRejection(bucket: TokenBucket, address: string, { burst }: RateLimit, now: number): void {
+    bucket.rejected += 1;
     const logged = this.#logged.get(bucket);
     if (logged !== undefined && now - logged < LOG_INTERVAL) return;
-    const count = bucket.refused + (logged === undefined ? burst : 0);
+    const count = bucket.rejected + (logged === undefined ? burst : 0);
     this.#context.log.warn(this.#event, { address, count });
     this.#logged.set(bucket, now);
-    bucket.refused = 0;
+    bucket.rejected = 0;
   }
 }

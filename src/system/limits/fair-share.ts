@@ -5,7 +5,7 @@ export interface Quota {
 }
 
 /** One that holds a place, such as a connection. */
-export interface Holder {
+export interface QuotaHolder {
   /** What it is counted by, the widest first. */
   readonly keys: readonly string[];
 }
@@ -15,7 +15,7 @@ export type Admission<H> =
   | { readonly kind: 'free' }
   | { readonly kind: 'instead_of'; readonly holder: H }
   /** @param among all that count to the quota that is used up */
-  | { readonly kind: 'full'; readonly among: readonly H[] };
+  | { readonly kind: 'full'; readonly quotaHolders: readonly H[] };
 
 /**
  * Shares places fairly. If a quota is used up, a holder that counts to it gives way: one of those that have most, by their
@@ -24,7 +24,7 @@ export type Admission<H> =
  * @param newcomer its quotas, the widest first
  * @param holders of those that have equally many, the first one gives way
  */
-export function admit<H extends Holder>(newcomer: readonly Quota[], holders: readonly H[]): Admission<H> {
+export function admit<H extends QuotaHolder>(newcomer: readonly Quota[], holders: readonly H[]): Admission<H> {
   const counts = new Map<string, number>();
   for (const { keys } of holders) for (const key of keys) counts.set(key, (counts.get(key) ?? 0) + 1);
   const count = (key = '') => counts.get(key) ?? 0;
@@ -33,20 +33,20 @@ export function admit<H extends Holder>(newcomer: readonly Quota[], holders: rea
   const full = newcomer.findLast(({ key, limit }) => count(key) >= limit);
   if (full === undefined) return { kind: 'free' };
   const among = holders.filter(({ keys }) => keys.includes(full.key));
-  const hasMore = ({ keys }: Holder) => {
+  const hasMore = ({ keys }: QuotaHolder) => {
     const level = newcomer.findIndex(({ key }, index) => key !== keys[index]);
     return level !== -1 && count(keys[level]) >= count(newcomer[level]?.key) + 2;
   };
   const [holder] = among
     .filter(hasMore)
     .map((each) => ({ each, held: each.keys.map(count) }))
-    .toSorted((one, other) => compare(other.held, one.held))
+    .toSorted((one, other) => compareCounts(other.held, one.held))
     .map(({ each }) => each);
-  return holder === undefined ? { kind: 'full', among } : { kind: 'instead_of', holder };
+  return holder === undefined ? { kind: 'full', quotaHolders: among } : { kind: 'instead_of', holder };
 }
 
 /** Compares the widest ones first. */
-function compare(some: readonly number[], others: readonly number[]): number {
+function compareCounts(some: readonly number[], others: readonly number[]): number {
   const level = some.findIndex((held, index) => held !== others[index]);
   return level === -1 ? 0 : (some[level] ?? 0) - (others[level] ?? 0);
 }

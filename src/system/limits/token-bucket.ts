@@ -9,10 +9,10 @@ const MAX_KEYS = 20_000;
 
 /** What is left of a rate limit. */
 export interface TokenBucket {
-  left: number;
-  at: number;
+  tokens: number;
+  refilledAt: number;
   /** How often it was too much since the last time it was not. */
-  refused: number;
+  rejected: number;
 }
 
 /** Token buckets by key, in bounded memory. */
@@ -23,17 +23,17 @@ export class TokenBuckets {
    * What is left for this key, with what has come back since it was last asked for.
    * @param now milliseconds on any clock that does not go back
    */
-  filled(key: string, { burst, interval }: RateLimit, now: number): TokenBucket {
+  refill(key: string, { burst, interval }: RateLimit, now: number): TokenBucket {
     const known = this.#buckets.get(key);
     if (known === undefined) {
-      const bucket = { left: burst, at: now, refused: 0 };
+      const bucket = { tokens: burst, refilledAt: now, rejected: 0 };
       this.#buckets.set(key, bucket);
       const [first] = this.#buckets.keys();
       if (this.#buckets.size > MAX_KEYS && first !== undefined) this.#buckets.delete(first);
       return bucket;
     }
-    known.left = Math.min(burst, known.left + (now - known.at) / interval);
-    known.at = now;
+    known.tokens = Math.min(burst, known.tokens + (now - known.refilledAt) / interval);
+    known.refilledAt = now;
     return known;
   }
 }

@@ -17,13 +17,13 @@ export interface PermittedNames {
 }
 
 /** A CA that takes another one's place. */
-export interface Successor {
+export interface SuccessorAuthority {
   readonly authority: Authority;
   /**
    * Its public key, certified by the CA before it, PEM: it leads from a leaf of the new CA to the old one. Nothing else
    * needs the old CA's private key.
    */
-  readonly cross: string;
+  readonly crossCertificate: string;
 }
 
 /** What a leaf certificate is issued for. */
@@ -36,8 +36,8 @@ export interface LeafRequest {
   readonly now: number;
   /** Whose it is, for people who look at it. Default: `Latchkey hub`. */
   readonly owner?: string;
-  /** What goes behind the leaf in place of its CA, PEM: a {@link Successor.cross} and the CA that it leads to. */
-  readonly through?: string;
+  /** What goes behind the leaf in place of its CA, PEM: a {@link SuccessorAuthority.crossCertificate} and the CA that it leads to. */
+  readonly chain?: string;
 }
 
 /** A server certificate that an {@link Authority} issued. */
@@ -51,9 +51,9 @@ export interface Leaf {
 }
 
 /** A leaf that was issued just now. */
-export interface IssuedLeaf extends Leaf {
+export interface IssueLeafResult extends Leaf {
   /** Names and addresses that it is not for, because a CA above it has name constraints that do not permit them. */
-  readonly leftOut: readonly string[];
+  readonly omitted: readonly string[];
 }
 
 /**
@@ -61,7 +61,7 @@ export interface IssuedLeaf extends Leaf {
  * @param certificate PEM; of several certificates the first one counts
  * @throws Error where it is no certificate
  */
-export function pin(certificate: string): string {
+export function spkiFingerprint(certificate: string): string {
   const spki = new X509Certificate(certificate).publicKey.export({ type: 'spki', format: 'der' });
   return createHash('sha256').update(spki).digest('base64url');
 }

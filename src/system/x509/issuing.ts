@@ -14,24 +14,24 @@ import {
   X509Certificate,
   X509CertificateGenerator,
 } from '@peculiar/x509';
-import type { Authority, IssuedLeaf, LeafRequest, PermittedNames, Successor } from './certificates.ts';
-import { nameConstraints, permissionOf } from './name-constraints.ts';
+import type { Authority, IssueLeafResult, LeafRequest, PermittedNames, SuccessorAuthority } from './certificates.ts';
+import { nameConstraints, readNameConstraints } from './name-constraints.ts';
 
-const KEY = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
+const KEY_ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
 
 /** Before any hub was born: a hub may boot with a clock in the past, and its appliances with it. */
 const NOT_BEFORE = new Date('2000-01-01T00:00:00Z');
 
 /** RFC 5280 section 4.1.2.5: "no well-defined expiration date". */
-const END_OF_TIME = new Date('9999-12-31T23:59:59Z');
+const NO_EXPIRATION = new Date('9999-12-31T23:59:59Z');
 
 /** No hub of this version runs earlier, whatever its clock says: a leaf issued in "1970" would be dead on arrival. */
 const EARLIEST_ISSUE = Date.UTC(2026, 0, 1);
 
-const LEAF_YEARS = 10;
+const LEAF_LIFETIME_YEARS = 10;
 
 /**
- * One intermediate CA at most: another CA that takes this one's place is certified by it ({@link succeed}). Go, GnuTLS and
+ * One intermediate CA at most: another CA that takes this one's place is certified by it ({@link createSuccessorAuthority}). Go, GnuTLS and
  * Mbed TLS count that one also where both have one name, other than RFC 5280 section 6.1.4 (l) says.
  */
 const PATH_LENGTH = 1;
@@ -47,10 +47,14 @@ export async function createAuthority(owner = 'Latchkey hub', permitted?: Permit
 
 /**
  * Makes a CA that takes another one's place, so that clients who trust either verify its leaves while they are served
- * through {@link Successor.cross}.
+ * through {@link SuccessorAuthority.crossCertificate}.
  * @throws Error where the old authority's PEM is damaged
  */
-export async function succeed(old: Authority, permitted: PermittedNames, owner = 'Latchkey hub'): Promise<Successor> {
+export async function createSuccessorAuthority(
+  old: Authority,
+  permitted: PermittedNames,
+  owner = 'Latchkey hub',
+): Promise<SuccessorAuthority> {
   const before = new X509Certificate(old.certificate);
   const { authority, keys, certificate } = await createRoot(owner, permitted);
   const cross = await X509CertificateGenerator.create({
@@ -58,28 +62,28 @@ export async function succeed(old: Authority, permitted: PermittedNames, owner =
     subject: certificate.subjectName.toJSON(),
     issuer: before.subjectName.toJSON(),
     notBefore: NOT_BEFORE,
-    notAfter: END_OF_TIME,
+    notAfter: NO_EXPIRATION,
     publicKey: keys.publicKey,
     signingKey: await importKey(old.key),
-    signingAlgorithm: KEY,
+    signingAlgorithm: KEY_ALGORITHM,
     extensions: [
       ...(await authorityExtensions(keys.publicKey, 0, permitted)),
       await AuthorityKeyIdentifierExtension.create(before.publicKey, false),
     ],
   });
-  return { authority, cross: pem(cross) };
+  return { authority, crossCertificate: pem(cross) };
 }
 
 async function createRoot(owner: string, permitted: PermittedNames | undefined) {
-  const keys = await createKeys();
+  const keys = await createKeyPair();
   const serialNumber = createSerial();
   const certificate = await X509CertificateGenerator.createSelfSigned({
     serialNumber,
     // A name of its own: verifiers that know several hubs' CAs look an issuer up by its name.
     name: [{ CN: [`${owner} CA ${serialNumber.slice(0, 8)}`] }],
     notBefore: NOT_BEFORE,
-    notAfter: END_OF_TIME,
-    signingAlgorithm: KEY,
+    notAfter: NO_EXPIRATION,
+    signingAlgorithm: KEY_ALGORITHM,
     keys,
     extensions: await authorityExtensions(keys.publicKey, PATH_LENGTH, permitted),
   });
@@ -87,7 +91,11 @@ async function createRoot(owner: string, permitted: PermittedNames | undefined) 
   return { authority, keys, certificate };
 }
 
-async function authorityExtensions(key: Keys['publicKey'], pathLength: number, permitted: PermittedNames | undefined) {
+async function authorityExtensions(
+  key: KeyPair['publicKey'],
+  pathLength: number,
+  permitted: PermittedNames | undefined,
+) {
   return [
     new BasicConstraintsExtension(true, pathLength, true),
     new KeyUsagesExtension(KeyUsageFlags.keyCertSign | KeyUsageFlags.cRLSign, true),
@@ -103,13 +111,13 @@ async function authorityExtensions(key: Keys['publicKey'], pathLength: number, p
  */
 export async function issueLeaf(
   authority: Authority,
-  { names, addresses, now, owner = 'Latchkey hub', through }: LeafRequest,
-): Promise<IssuedLeaf> {
-  const keys = await createKeys();
+  { names, addresses, now, owner = 'Latchkey hub', chain: through }: LeafRequest,
+): Promise<IssueLeafResult> {
+  const keys = await createKeyPair();
   const issuer = new X509Certificate(authority.certificate);
   const behind = through === undefined ? [issuer] : PemConverter.decode(through).map((der) => new X509Certificate(der));
-  const { permitted, leftOut } = sortOut(alternativeNames(names, addresses), [issuer, ...behind]);
-  const notAfter = leafEnd(now);
+  const { permitted, leftOut } = partitionPermitted(subjectAlternativeNames(names, addresses), [issuer, ...behind]);
+  const notAfter = leafNotAfter(now);
   const certificate = await X509CertificateGenerator.create({
     serialNumber: createSerial(),
     subject: [{ CN: [owner] }],
@@ -118,7 +126,7 @@ export async function issueLeaf(
     notAfter,
     publicKey: keys.publicKey,
     signingKey: await importKey(authority.key),
-    signingAlgorithm: KEY,
+    signingAlgorithm: KEY_ALGORITHM,
     extensions: [
       new BasicConstraintsExtension(false, undefined, true),
       new KeyUsagesExtension(KeyUsageFlags.digitalSignature, true),
@@ -132,24 +140,26 @@ export async function issueLeaf(
     certificate: [certificate, ...behind].map(pem).join(''),
     key: await exportKey(keys.privateKey),
     notAfter: notAfter.getTime(),
-    leftOut,
+    omitted: leftOut,
   };
 }
 
-function sortOut(names: readonly JsonGeneralName[], authorities: readonly X509Certificate[]) {
-  const permissions = authorities.map(permissionOf);
+function partitionPermitted(names: readonly JsonGeneralName[], authorities: readonly X509Certificate[]) {
+  const permissions = authorities.map(readNameConstraints);
   const isPermitted = ({ type, value }: JsonGeneralName) =>
-    permissions.every((permission) => (type === 'dns' ? permission.name(value) : permission.address(value)));
+    permissions.every((permission) =>
+      type === 'dns' ? permission.permitsName(value) : permission.permitsAddress(value),
+    );
   const { permitted = [], leftOut = [] } = Object.groupBy(names, (name) =>
     isPermitted(name) ? 'permitted' : 'leftOut',
   );
   return { permitted, leftOut: leftOut.map(({ value }) => value) };
 }
 
-type Keys = Awaited<ReturnType<typeof createKeys>>;
+type KeyPair = Awaited<ReturnType<typeof createKeyPair>>;
 
-function createKeys() {
-  return crypto.subtle.generateKey(KEY, true, ['sign', 'verify']);
+function createKeyPair() {
+  return crypto.subtle.generateKey(KEY_ALGORITHM, true, ['sign', 'verify']);
 }
 
 /** 126 random bits below a fixed one: a positive INTEGER of at most 20 octets (RFC 5280 section 4.1.2.2). */
@@ -159,14 +169,14 @@ function createSerial(): string {
   return serial.toString('hex');
 }
 
-function leafEnd(now: number): Date {
+function leafNotAfter(now: number): Date {
   const end = new Date(Math.max(now, EARLIEST_ISSUE));
-  end.setUTCFullYear(end.getUTCFullYear() + LEAF_YEARS);
+  end.setUTCFullYear(end.getUTCFullYear() + LEAF_LIFETIME_YEARS);
   end.setUTCMilliseconds(0); // what the certificate can say
-  return end < END_OF_TIME ? end : END_OF_TIME;
+  return end < NO_EXPIRATION ? end : NO_EXPIRATION;
 }
 
-function alternativeNames(names: readonly string[], addresses: readonly string[]): JsonGeneralName[] {
+function subjectAlternativeNames(names: readonly string[], addresses: readonly string[]): JsonGeneralName[] {
   const unzoned = addresses.map((address) => address.replace(/%.*$/, ''));
   return [
     ...[...new Set(names)].map((value): JsonGeneralName => ({ type: 'dns', value })),
@@ -184,5 +194,5 @@ async function exportKey(key: Awaited<ReturnType<typeof importKey>>): Promise<st
 }
 
 function importKey(key: string) {
-  return crypto.subtle.importKey('pkcs8', PemConverter.decodeFirst(key), KEY, false, ['sign']);
+  return crypto.subtle.importKey('pkcs8', PemConverter.decodeFirst(key), KEY_ALGORITHM, false, ['sign']);
 }

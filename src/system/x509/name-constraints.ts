@@ -22,32 +22,32 @@ export function nameConstraints({ names, networks }: PermittedNames): Extension 
 }
 
 /** Whether certificates below a CA may have a name or an IP address. */
-export interface Permission {
-  name(name: string): boolean;
-  address(address: string): boolean;
+export interface NameConstraintChecker {
+  permitsName(name: string): boolean;
+  permitsAddress(address: string): boolean;
 }
 
 /**
  * Reads what a CA may issue certificates for; everything where its certificate has no name constraints. Only those that
  * {@link nameConstraints} makes are understood: permitted DNS names and networks.
  */
-export function permissionOf(authority: X509Certificate): Permission {
+export function readNameConstraints(authority: X509Certificate): NameConstraintChecker {
   const extension = authority.getExtension(id_ce_nameConstraints);
-  if (extension === null) return { name: () => true, address: () => true };
+  if (extension === null) return { permitsName: () => true, permitsAddress: () => true };
   const { permittedSubtrees = [] } = AsnConvert.parse(extension.value, NameConstraints);
   const names: string[] = [];
   const networks = new BlockList();
   for (const { base } of permittedSubtrees) {
     if (base.dNSName !== undefined) names.push(base.dNSName);
     const [address, bits] = base.iPAddress?.split('/') ?? [];
-    if (address !== undefined) networks.addSubnet(address, Number(bits), family(address));
+    if (address !== undefined) networks.addSubnet(address, Number(bits), addressFamily(address));
   }
   return {
-    name: (name) => names.some((base) => name === base || name.endsWith(`.${base}`)),
-    address: (address) => networks.check(address, family(address)),
+    permitsName: (name) => names.some((base) => name === base || name.endsWith(`.${base}`)),
+    permitsAddress: (address) => networks.check(address, addressFamily(address)),
   };
 }
 
-function family(address: string): 'ipv4' | 'ipv6' {
+function addressFamily(address: string): 'ipv4' | 'ipv6' {
   return isIP(address) === 6 ? 'ipv6' : 'ipv4';
 }

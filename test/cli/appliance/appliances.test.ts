@@ -1,8 +1,8 @@
 import { beforeEach, expect, test } from 'vitest';
-import { toWire } from '../../../src/control/administration.ts';
-import { sharedHousehold, shell } from '../command.ts';
+import { toWire } from '../../../src/control/route-handlers.ts';
+import { runShell, shareFakeAdministration } from '../command.ts';
 
-const hub = sharedHousehold();
+const hub = shareFakeAdministration();
 
 beforeEach(() => hub.household.appliances.clear());
 
@@ -25,7 +25,7 @@ test('appliance add shows a person the secret, and a curl command that is ready 
   expect(added).toMatchObject({ status: 0, stderr: '' });
   expect(added.stdout).toContain(`client_secret   ${secret}`);
   const example = added.stdout.slice(added.stdout.indexOf('  curl '));
-  const words = await shell(`curl() { printf '%s\\n' "$@"; echo; cat; }; ${example}`);
+  const words = await runShell(`curl() { printf '%s\\n' "$@"; echo; cat; }; ${example}`);
   const [typed = '', read] = words.stdout.split('\n\n');
   // What is among the arguments of a program, everybody on its machine can read.
   expect(read).toBe(`user = "${hub.household.appliances.get('wallbox')?.clientId}:${secret}"\n`);
@@ -43,7 +43,7 @@ test('appliance add shows a person the secret, and a curl command that is ready 
 test('appliance add shows a person the variables of the examples, as a line for a shell', async () => {
   const { stdout } = await hub.latchkey('appliance', 'add', 'wallbox');
   const [line = ''] = /^ {2}export .*$/m.exec(stdout) ?? [];
-  const said = await shell(`${line}; printf '%s\\n' "$HUB" "$HUB_HTTP" "$PIN" "$CLIENT_ID" "$CLIENT_SECRET"`);
+  const said = await runShell(`${line}; printf '%s\\n' "$HUB" "$HUB_HTTP" "$PIN" "$CLIENT_ID" "$CLIENT_SECRET"`);
   expect(said.stdout.trimEnd().split('\n')).toEqual([
     'https://192.168.1.7:8443',
     'http://192.168.1.7:8480',

@@ -1,9 +1,9 @@
 import { stripVTControlCharacters } from 'node:util';
 import { beforeEach, expect, test } from 'vitest';
 import type { HistoryEntry } from '../../../src/core/reports/history.ts';
-import { latchkey, sharedHousehold } from '../command.ts';
+import { runLatchkey, shareFakeAdministration } from '../command.ts';
 
-const hub = sharedHousehold();
+const hub = shareFakeAdministration();
 
 beforeEach(() => {
   hub.household.appliances.clear();
@@ -12,7 +12,7 @@ beforeEach(() => {
 });
 
 /** In a place where a day of the hub's reaches into the next. */
-const show = (...args: string[]) => latchkey(['history', ...args], { ...hub.env, TZ: 'Europe/Berlin' });
+const show = (...args: string[]) => runLatchkey(['history', ...args], { ...hub.env, TZ: 'Europe/Berlin' });
 
 const ENTRIES: HistoryEntry[] = [
   { kind: 'refreshed', why: null, first: '2031-05-05T22:10:00Z', last: '2031-05-06T21:50:00Z', count: 27 },

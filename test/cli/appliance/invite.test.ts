@@ -1,9 +1,9 @@
 import { beforeEach, expect, test } from 'vitest';
-import { toWire } from '../../../src/control/administration.ts';
-import { waitingForApproval } from '../../support/registrants.ts';
-import { sharedHousehold, shell } from '../command.ts';
+import { toWire } from '../../../src/control/route-handlers.ts';
+import { waitingForApproval } from '../../support/registration-samples.ts';
+import { runShell, shareFakeAdministration } from '../command.ts';
 
-const hub = sharedHousehold();
+const hub = shareFakeAdministration();
 
 beforeEach(() => hub.household.appliances.clear());
 
@@ -30,7 +30,7 @@ test('an invite for anybody is good for an hour, and a person gets a curl comman
   expect(made.stdout).toMatch(/^One appliance may register within 60 min, and needs no approval/);
   expect(made.stdout).toContain(`token                  ${token}   (shown this once)`);
   const example = made.stdout.slice(made.stdout.indexOf('  curl '));
-  const words = await shell(`curl() { printf '%s\\n' "$@"; echo; cat; }; ${example}`);
+  const words = await runShell(`curl() { printf '%s\\n' "$@"; echo; cat; }; ${example}`);
   const [typed = '', read] = words.stdout.split('\n\n');
   // What is among the arguments of a program, everybody on its machine can read.
   expect(read).toBe(`header = "Authorization: Bearer ${token}"\n`);

@@ -5,23 +5,23 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { MAIN } from '../../support/program.ts';
-import { latchkey, sharedHousehold, shell } from '../command.ts';
-import { everyHelp, type Help } from './help-texts.ts';
+import { runLatchkey, runShell, shareFakeAdministration } from '../command.ts';
+import { allHelpTexts, type CommandHelp } from './help-texts.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'lk-completion-'));
 const missing = (program: string) => !existsSync(`/usr/bin/${program}`);
 
-const hub = sharedHousehold();
-let helps: Help[];
+const hub = shareFakeAdministration();
+let helps: CommandHelp[];
 
 beforeAll(async () => {
   for (const name of ['wallbox', 'washer', 'heatpump']) hub.household.set({ name });
   writeFileSync(join(folder, 'latchkey'), `#!/bin/sh\nexec '${process.execPath}' '${MAIN}' "$@"\n`);
   chmodSync(join(folder, 'latchkey'), 0o755);
   writeFileSync(join(folder, 'a copy.latchkey'), '');
-  helps = everyHelp();
+  helps = allHelpTexts();
   for (const name of ['bash', 'zsh', 'fish']) {
-    const printed = await latchkey(['completion', name], { LATCHKEY_CONFIG: '/nowhere.toml' });
+    const printed = await runLatchkey(['completion', name], { LATCHKEY_CONFIG: '/nowhere.toml' });
     expect(printed).toMatchObject({ status: 0, stderr: '' });
     writeFileSync(join(folder, name), printed.stdout);
   }
@@ -34,7 +34,7 @@ function describeShell(name: string, offers: Offers): void {
   describe.skipIf(missing(name))(`the completion of ${name}`, () => {
     test('knows every command and option that help shows', async () => {
       const groups = helps.filter(({ commands }) => commands.length > 0);
-      const line = ({ path }: Help) => ['latchkey', ...path, ''].join(' ');
+      const line = ({ path }: CommandHelp) => ['latchkey', ...path, ''].join(' ');
       const offered = await offers([...groups.map(line), ...helps.map((help) => `${line(help)}--`)]);
       for (const help of groups)
         expect(offered.shift(), line(help)).toEqual(expect.arrayContaining([...help.commands]));
@@ -86,7 +86,7 @@ while IFS= read -r line; do
 done <<'END'
 ${lines.join('\n')}
 END`;
-  const { status, stdout, stderr } = await shell(script, environment(env));
+  const { status, stdout, stderr } = await runShell(script, environment(env));
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
   return cut(stdout);
 });
@@ -94,7 +94,7 @@ END`;
 describeShell('fish', async (lines, env) => {
   const asked = lines.map((line) => `complete -C '${line}'; echo ===`).join('\n');
   writeFileSync(join(folder, 'questions.fish'), `cd ${folder}; source ./fish\n${asked}\n`);
-  const { status, stdout, stderr } = await shell(
+  const { status, stdout, stderr } = await runShell(
     `fish --no-config ${join(folder, 'questions.fish')}`,
     environment(env),
   );

@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { createProgram } from '../../../src/cli/program.ts';
 
 /** What the help of one command shows. */
-export interface Help {
+export interface CommandHelp {
   /** Behind the program's name. */
   readonly path: readonly string[];
   readonly commands: readonly string[];
@@ -11,7 +11,7 @@ export interface Help {
 }
 
 /** What `--help` shows of every command that there is, the program itself first. */
-export function everyHelp(command: Command = createProgram(), path: readonly string[] = []): Help[] {
+export function allHelpTexts(command: Command = createProgram(), path: readonly string[] = []): CommandHelp[] {
   const help = command.helpInformation();
   const commands = termsOf(help, 'Commands').map((term) => term.split(' ')[0] ?? '');
   const options = [...termsOf(help, 'Options'), ...termsOf(help, 'Global Options')].flatMap(
@@ -19,7 +19,7 @@ export function everyHelp(command: Command = createProgram(), path: readonly str
   );
   // The help of help is that of its group.
   const further = command.commands.filter((child) => child.name() !== 'help' && commands.includes(child.name()));
-  return [{ path, commands, options }, ...further.flatMap((child) => everyHelp(child, [...path, child.name()]))];
+  return [{ path, commands, options }, ...further.flatMap((child) => allHelpTexts(child, [...path, child.name()]))];
 }
 
 /** The terms in one part of a help text: what is behind the indentation of two. */

@@ -4,15 +4,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { latchkey } from '../command.ts';
-import { everyHelp } from './help-texts.ts';
+import { runLatchkey } from '../command.ts';
+import { allHelpTexts } from './help-texts.ts';
 
 const run = promisify(execFile);
 const file = join(mkdtempSync(join(tmpdir(), 'lk-man-')), 'latchkey.1');
 let page: string;
 
 beforeAll(async () => {
-  const printed = await latchkey(['man'], { LATCHKEY_CONFIG: '/nowhere.toml', SOURCE_DATE_EPOCH: '1700000000' });
+  const printed = await runLatchkey(['man'], { LATCHKEY_CONFIG: '/nowhere.toml', SOURCE_DATE_EPOCH: '1700000000' });
   expect(printed).toMatchObject({ status: 0, stderr: '' });
   page = printed.stdout;
   writeFileSync(file, page);
@@ -29,7 +29,7 @@ describe('the manual page', () => {
 
   test.skipIf(!existsSync('/usr/bin/man'))('has every command and option that help shows', async () => {
     const text = await read();
-    const helps = everyHelp().filter(({ commands }) => commands.length === 0);
+    const helps = allHelpTexts().filter(({ commands }) => commands.length === 0);
     expect(helps.length).toBeGreaterThan(15);
     const general = text.slice(text.indexOf('\nOPTIONS'), text.indexOf('\nCOMMANDS'));
     for (const { path, options } of helps) {
@@ -62,6 +62,6 @@ describe('the manual page', () => {
   });
 
   test('is not among the commands of help', async () => {
-    expect((await latchkey(['--help'])).stdout).not.toMatch(/^ {2}man /m);
+    expect((await runLatchkey(['--help'])).stdout).not.toMatch(/^ {2}man /m);
   });
 });

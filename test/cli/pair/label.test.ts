@@ -4,10 +4,10 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { expect, type TestContext, test } from 'vitest';
 import { labelSvg } from '../../../src/system/label.ts';
-import { type Browser, startBrowser, whyNoBrowser } from '../../support/browser.ts';
-import { scan, whyNoScanner } from '../../support/qr-scanner.ts';
+import { type Browser, browserSkipReason, startBrowser } from '../../support/browser.ts';
+import { qrScannerSkipReason, scanQrCode } from '../../support/qr-scanner.ts';
 import { setUpOnce } from '../../support/set-up.ts';
-import { sharedHousehold, shell } from '../command.ts';
+import { runShell, shareFakeAdministration } from '../command.ts';
 
 const LINK = 'https://latchkey-1a2b3c.local:8443/p/wallbox';
 /** In mm: what a phone reads at a hand's breadth, on a door and by a weak printer. */
@@ -15,8 +15,8 @@ const SMALLEST_MODULE = 0.4;
 const BY_ADDRESS = 'https://192.168.1.7:8443/p/wallbox';
 const PX_PER_MM = 96 / 25.4;
 
-const hub = sharedHousehold();
-const missing = (await whyNoBrowser()) ?? whyNoScanner();
+const hub = shareFakeAdministration();
+const missing = (await browserSkipReason()) ?? qrScannerSkipReason();
 let browser: Browser;
 setUpOnce(async (parts) => {
   if (missing === null) browser = parts.use(await startBrowser());
@@ -57,7 +57,7 @@ async function drawn(file: string) {
         .map((text) => text.textContent),
     };
   });
-  return { ...measured, read: scan(await visit.page.screenshot()) };
+  return { ...measured, read: scanQrCode(await visit.page.screenshot()) };
 }
 
 function skipWithoutScanner(ctx: TestContext): void {
@@ -103,7 +103,7 @@ test('a file that is there is written over only with --yes', async () => {
 
 test('without --output it lands in the working directory, under the name of the appliance', async () => {
   const place = mkdtempSync(join(tmpdir(), 'lk-label-'));
-  const { status, stdout } = await shell(`cd ${place} && $LATCHKEY pair heat-pump --print --json`, hub.env);
+  const { status, stdout } = await runShell(`cd ${place} && $LATCHKEY pair heat-pump --print --json`, hub.env);
   expect(status).toBe(0);
   expect(JSON.parse(stdout)).toMatchObject({ name: 'heat-pump', file: 'latchkey-heat-pump.svg' });
   expect(existsSync(join(place, 'latchkey-heat-pump.svg'))).toBe(true);

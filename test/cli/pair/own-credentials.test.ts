@@ -1,8 +1,8 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import type { ApplianceAnswer } from '../../../src/control/messages.ts';
-import type { Finding } from '../../../src/doctor/check-result.ts';
+import type { ApplianceResponse } from '../../../src/control/messages.ts';
+import type { NamedCheckResult } from '../../../src/doctor/check-result.ts';
 import { logIn } from '../../reliability/fleet.ts';
 import { EmulatorProcess } from '../../support/emulator-process.ts';
 import { eventually, HubProcess } from '../../support/hub-process.ts';
@@ -22,7 +22,7 @@ async function misled(parts: AsyncDisposableStack, clientId: string, clientSecre
   return { emulator, hub };
 }
 
-function failureOf(hub: HubProcess): Promise<NonNullable<ApplianceAnswer['pairing_failed']>> {
+function failureOf(hub: HubProcess): Promise<NonNullable<ApplianceResponse['pairing_failed']>> {
   return eventually(async () => (await hub.appliance('wallbox')).pairing_failed);
 }
 
@@ -47,7 +47,7 @@ test('a client_id that the portal does not know is told as that, wherever one lo
     /The last pairing of wallbox failed: the portal does not know this client_id\. Noticed .*\. Correct portals\.home\.client_id/,
   );
   expect((await hub.cli('history', 'wallbox')).stdout).toContain('the portal does not know the hub');
-  const { checks } = JSON.parse((await hub.cli('doctor', '--json')).stdout) as { checks: Finding[] };
+  const { checks } = JSON.parse((await hub.cli('doctor', '--json')).stdout) as { checks: NamedCheckResult[] };
   expect(checks.find(({ name }) => name === 'appliance.wallbox')).toMatchObject({
     result: 'warn',
     detail: expect.stringMatching(/does not know this client_id\. Correct portals\.home\.client_id/),

@@ -3,7 +3,7 @@ import type { Emulator } from '../../../src/emulator/index.ts';
 import { eventually, HubProcess } from '../../support/hub-process.ts';
 import { startPortal } from '../../support/portal.ts';
 import { setUpOnce } from '../../support/set-up.ts';
-import { latchkey, type Running, start } from '../command.ts';
+import { type RunningCommand, runLatchkey, startLatchkey } from '../command.ts';
 
 const users = ['demo', 'guest'].map((name) => ({ name, password: name }));
 let emulator: Emulator;
@@ -14,8 +14,8 @@ setUpOnce(async (parts) => {
   hub = parts.use(await HubProcess.start({ emulator, portal: 'redirect = "off"' }));
 });
 
-function pairAll(...args: string[]): Running {
-  return start(['pair', '--all', ...args, '--config', `${hub.directory}/latchkey.toml`]);
+function pairAll(...args: string[]): RunningCommand {
+  return startLatchkey(['pair', '--all', ...args, '--config', `${hub.directory}/latchkey.toml`]);
 }
 
 function lines(text: string): Record<string, unknown>[] {
@@ -26,7 +26,7 @@ function lines(text: string): Record<string, unknown>[] {
 }
 
 /** Somebody logs in, or refuses, through the link that is shown of an appliance. */
-async function logIn(running: Running, appliance: string, deny = false, user = 'demo'): Promise<void> {
+async function logIn(running: RunningCommand, appliance: string, deny = false, user = 'demo'): Promise<void> {
   const shown = await running.stdout(new RegExp(`"waiting","appliance":"${appliance}".*\\n`));
   const waiting = lines(shown).findLast((line) => line['event'] === 'waiting' && line['appliance'] === appliance);
   const state = new URL(String(waiting?.['authorize_url'])).searchParams.get('state') ?? '';
@@ -97,7 +97,7 @@ test.each([
   [['pair', '--all', '--print'], /--print is for one appliance/],
   [['pair', 'wallbox', '--output', 'x.png'], /--output goes with --print/],
 ])('wrong usage is said in one line: %j', async (args, problem) => {
-  const { status, stderr } = await latchkey(args);
+  const { status, stderr } = await runLatchkey(args);
   expect({ status, stderr }).toEqual({ status: 2, stderr: expect.stringMatching(problem) });
 });
 

@@ -1,7 +1,7 @@
 import { beforeEach, expect, test } from 'vitest';
-import type { ScriptedPairing } from '../../control/household.ts';
+import type { ScriptedPairing } from '../../control/fake-administration.ts';
 import { waitFor } from '../../support/wait-for.ts';
-import { runHousehold, sharedHousehold } from '../command.ts';
+import { serveFakeAdministration, shareFakeAdministration } from '../command.ts';
 
 const url = 'https://portal.example/authorize?state=0123456789';
 const waiting = { event: 'waiting', authorizeUrl: url, expiresIn: 900 } as const;
@@ -9,7 +9,7 @@ const waiting = { event: 'waiting', authorizeUrl: url, expiresIn: 900 } as const
 const printed = { event: 'waiting', authorize_url: url, expires_in: 900 };
 const unreachable = { event: 'connecting', problem: 'connect ECONNREFUSED 10.0.0.1:443', expiresIn: 840 } as const;
 
-const hub = sharedHousehold();
+const hub = shareFakeAdministration();
 
 beforeEach(() => {
   hub.household.pairings.clear();
@@ -114,7 +114,7 @@ test.concurrent.each([
   ['with its problem', unreachable, /ECONNREFUSED/],
   ['that says nothing', { event: 'connecting', problem: null, expiresIn: 900 } as const, /no answer yet/],
 ])('--no-wait says after ten seconds that the portal is out of reach: one %s', async (_, report, words) => {
-  await using own = await runHousehold();
+  await using own = await serveFakeAdministration();
   own.household.set({ name: 'wallbox' });
   own.household.script = [report];
   const before = performance.now();
@@ -162,7 +162,7 @@ test.each([
 });
 
 test('a hub that goes in between is a failure', async () => {
-  const gone = await runHousehold();
+  const gone = await serveFakeAdministration();
   gone.household.set({ name: 'wallbox' });
   gone.household.script = [waiting];
   const pair = gone.start('pair', 'wallbox', '--json');

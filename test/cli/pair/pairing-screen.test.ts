@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { linkOnScreen } from '../../../src/cli/pair/text-display.ts';
+import { renderLink } from '../../../src/cli/pair/text-display.ts';
 
 const link = {
   authorizeUrl: `https://portal.example/authorize?state=${'x'.repeat(600)}`,
@@ -7,8 +7,8 @@ const link = {
 };
 const HINT = 'for a phone in this home network';
 
-const on = (columns: number, rows: number, shown: Parameters<typeof linkOnScreen>[1] = link) =>
-  linkOnScreen('Log in:', shown, { isTTY: true, columns, rows });
+const on = (columns: number, rows: number, shown: Parameters<typeof renderLink>[1] = link) =>
+  renderLink('Log in:', shown, { isTTY: true, columns, rows });
 
 test.each([
   [80, 24, true],
@@ -19,7 +19,7 @@ test.each([
   [34, 40, true],
 ])('on %d×%d the code is that of the short link: %s; both are below the link', (columns, rows, isShort) => {
   const shown = on(columns, rows);
-  expect(shown.isShort).toBe(isShort);
+  expect(shown.hasShortCode).toBe(isShort);
   expect(shown.text).toMatch(/^Log in:\n\n {2}https:\S+x\n\n█/);
   expect(shown.text.replaceAll('\n', ' ').includes(HINT)).toBe(isShort);
 });
@@ -42,7 +42,7 @@ test('where the short code does not fit either, a line says what that one takes'
     [80, 18, 'too low for the QR code: it takes 19 lines'],
     [32, 40, 'too narrow for the QR code: it takes 33 columns'],
   ] as const) {
-    const { text, isShort } = on(columns, rows);
+    const { text, hasShortCode: isShort } = on(columns, rows);
     expect(isShort).toBe(false);
     expect(text.replaceAll('\n', ' ')).toContain(why);
     expect(text).not.toContain('█');
@@ -51,7 +51,7 @@ test('where the short code does not fit either, a line says what that one takes'
 
 test('without a short link, and elsewhere than on a terminal, it is as if there were none', () => {
   expect(on(80, 24, { ...link, shortUrl: null }).text).toContain('too narrow for the QR code: it takes 89 columns');
-  const { text, isShort } = linkOnScreen('Log in:', link, {});
+  const { text, hasShortCode: isShort } = renderLink('Log in:', link, {});
   expect(isShort).toBe(false);
   expect(text).not.toContain(HINT);
 });
@@ -59,11 +59,11 @@ test('without a short link, and elsewhere than on a terminal, it is as if there 
 test('a link that no QR code has room for is shown all the same, with the code of the short link where there is one', () => {
   const long = { ...link, authorizeUrl: `https://portal.example/authorize?state=${'x'.repeat(3000)}` };
   for (const screen of [{ isTTY: true, columns: 80, rows: 24 }, { isTTY: true, columns: 300, rows: 300 }, {}]) {
-    const withShort = linkOnScreen('Log in:', long, screen);
+    const withShort = renderLink('Log in:', long, screen);
     expect(withShort.text).toContain(long.authorizeUrl);
     expect(withShort.text).toContain('█');
-    expect(withShort.isShort).toBe(true);
-    const alone = linkOnScreen('Log in:', { ...long, shortUrl: null }, screen);
+    expect(withShort.hasShortCode).toBe(true);
+    const alone = renderLink('Log in:', { ...long, shortUrl: null }, screen);
     expect(alone.text).toContain(long.authorizeUrl);
     expect(alone.text).toContain('(the link is too long for a QR code)');
     expect(alone.text).not.toContain('█');

@@ -1,14 +1,14 @@
 import { beforeEach, expect, test, vi } from 'vitest';
-import { serveControl } from '../../../src/control/server.ts';
+import { startControlServer } from '../../../src/control/server.ts';
 import { createLog } from '../../../src/system/log.ts';
 import { waitFor } from '../../support/wait-for.ts';
-import { onTerminal, runHousehold, sharedHousehold, start } from '../command.ts';
+import { serveFakeAdministration, shareFakeAdministration, startLatchkey, startOnTerminal } from '../command.ts';
 
 const ENTER = '\u001b[?1049h';
 const LEAVE = '\u001b[?1049l';
 const CURSOR = '\u001b[?25h';
 
-const hub = sharedHousehold();
+const hub = shareFakeAdministration();
 
 beforeEach(() => {
   hub.household.appliances.clear();
@@ -19,7 +19,7 @@ test.each([
   ['Ctrl-C', '\u0003'],
   ['SIGTERM', 'SIGTERM'],
 ])('--watch redraws on a terminal, and leaves it as it was at %s', async (_, end) => {
-  const running = onTerminal(['status', '--watch'], hub.env, 80);
+  const running = startOnTerminal(['status', '--watch'], hub.env, 80);
   await running.stdout(/wallbox +\S*pairing/);
   hub.household.set({ name: 'wallbox', state: 'active', scope: 'A', expiresIn: 740 });
   const seen = await running.stdout(/wallbox +\S*active/);
@@ -37,19 +37,19 @@ test.each([
 });
 
 test('--watch says when the hub is away, and comes back with it', async () => {
-  const passing = await runHousehold();
+  const passing = await serveFakeAdministration();
   passing.household.set({ name: 'wallbox', state: 'pairing' });
   const path = passing.env.LATCHKEY_HUB_CONTROL_SOCKET;
-  const screen = onTerminal(['status', '--watch'], passing.env, 80);
-  const lines = start(['status', '--watch'], passing.env);
-  const json = start(['status', '--watch', '--json'], passing.env);
+  const screen = startOnTerminal(['status', '--watch'], passing.env, 80);
+  const lines = startLatchkey(['status', '--watch'], passing.env);
+  const json = startLatchkey(['status', '--watch', '--json'], passing.env);
   await Promise.all([screen.stdout(/pairing/), lines.stdout(/pairing/), json.stdout(/pairing/)]);
   await passing[Symbol.asyncDispose]();
   const away = /the hub is away, trying again/;
   await Promise.all([screen.stdout(away), lines.stdout(away), json.stderr(away)]);
   const { household } = passing;
   household.set({ name: 'wallbox', state: 'active' });
-  await using _again = await serveControl({ path, administration: household, log: createLog('silent') });
+  await using _again = await startControlServer({ path, administration: household, log: createLog('silent') });
   await Promise.all([screen.stdout(/active/), lines.stdout(/back.*active/s), json.stdout(/active/)]);
   screen.process.stdin?.write('\u0003');
   for (const running of [lines, json]) running.process.kill('SIGINT');
@@ -60,9 +60,9 @@ test('--watch says when the hub is away, and comes back with it', async () => {
 
 test('--watch says a line for each change where nothing can be written over, and none where only time has passed', async () => {
   hub.household.set({ name: 'wallbox', state: 'active', scope: 'A', expiresIn: 740 });
-  const dumb = onTerminal(['status', '--watch'], { ...hub.env, TERM: 'dumb' }, 80);
-  const piped = start(['status', '--watch'], hub.env);
-  const json = start(['status', '--watch', '--json'], hub.env);
+  const dumb = startOnTerminal(['status', '--watch'], { ...hub.env, TERM: 'dumb' }, 80);
+  const piped = startLatchkey(['status', '--watch'], hub.env);
+  const json = startLatchkey(['status', '--watch', '--json'], hub.env);
   await Promise.all([dumb.stdout(/active/), piped.stdout(/active/), json.stdout(/active/)]);
   hub.household.set({ name: 'wallbox', state: 'active', scope: 'A', expiresIn: 739 });
   const asked = vi.spyOn(hub.household, 'status');
@@ -104,8 +104,9 @@ test('--watch says a line for each change where nothing can be written over, and
 });
 
 test('--watch without a hub fails as status does, and leaves the terminal alone', async () => {
-  const { status, stdout } = await onTerminal(['status', '--watch'], { LATCHKEY_HUB_CONTROL_SOCKET: '/nowhere.sock' })
-    .ended;
+  const { status, stdout } = await startOnTerminal(['status', '--watch'], {
+    LATCHKEY_HUB_CONTROL_SOCKET: '/nowhere.sock',
+  }).ended;
   expect(status).toBe(1);
   expect(stdout).toMatch(/^latchkey: no hub is running here .*\r\n$/);
 });

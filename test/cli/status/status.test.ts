@@ -1,9 +1,9 @@
 import { beforeEach, expect, test } from 'vitest';
-import { toWire } from '../../../src/control/administration.ts';
+import { toWire } from '../../../src/control/route-handlers.ts';
 import type { ProblemCode } from '../../../src/core/reports/problem.ts';
-import { onTerminal, sharedHousehold, shell } from '../command.ts';
+import { runShell, shareFakeAdministration, startOnTerminal } from '../command.ts';
 
-const hub = sharedHousehold();
+const hub = shareFakeAdministration();
 
 beforeEach(() => hub.household.appliances.clear());
 
@@ -103,7 +103,7 @@ car        active         A              in 116 min  in 100 min  100 min ago
 
 heat-pump is no longer connected: the portal refused the token. Noticed 10 min ago. Log in again to connect heat-pump: open https://192.168.1.7:8443/appliances/heat-pump or run "latchkey pair heat-pump".
 `);
-  const wide = await onTerminal(['appliance', 'list'], hub.env, 120).ended;
+  const wide = await startOnTerminal(['appliance', 'list'], hub.env, 120).ended;
   expect(wide.stdout).toContain(scope);
 });
 
@@ -125,7 +125,7 @@ test('states are coloured on a terminal, and only there', async () => {
   hub.household.set({ name: 'wallbox', state: 'active' });
   expect((await hub.onTerminal('appliance', 'list').ended).stdout).toContain(`${ESCAPE}32mactive${ESCAPE}39m`);
   expect((await hub.latchkey('appliance', 'list')).stdout).not.toContain(ESCAPE);
-  const plain = onTerminal(['appliance', 'list'], { ...hub.env, NO_COLOR: '1' });
+  const plain = startOnTerminal(['appliance', 'list'], { ...hub.env, NO_COLOR: '1' });
   expect((await plain.ended).stdout).not.toContain(ESCAPE);
 });
 
@@ -144,12 +144,12 @@ test('nothing that a portal says can steer the terminal', async () => {
 
 test('a reader that has seen enough is no failure', async () => {
   for (let index = 0; index < 500; index++) hub.household.set({ name: `appliance-${index}`, scope: 'S'.repeat(200) });
-  const piped = await shell('set -o pipefail; $LATCHKEY status | head -1', hub.env);
+  const piped = await runShell('set -o pipefail; $LATCHKEY status | head -1', hub.env);
   expect(piped).toMatchObject({ status: 0, stderr: '', stdout: expect.stringMatching(/^hub .*\n$/) });
 });
 
 test.skipIf(process.platform !== 'linux')('a result that can not be written is a failure', async () => {
-  const full = await shell('$LATCHKEY status --json > /dev/full', hub.env);
+  const full = await runShell('$LATCHKEY status --json > /dev/full', hub.env);
   expect(full).toMatchObject({ status: 1, stderr: expect.stringContaining("can't be written") });
 });
 

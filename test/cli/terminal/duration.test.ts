@@ -1,6 +1,12 @@
 import { InvalidArgumentError } from 'commander';
 import { expect, test } from 'vitest';
-import { ago, durationWithin, formatDuration, inTime, parseSeconds } from '../../../src/cli/terminal/duration.ts';
+import {
+  durationParser,
+  formatDuration,
+  formatTimeSince,
+  formatTimeUntil,
+  parseDurationSeconds,
+} from '../../../src/cli/terminal/duration.ts';
 
 test.each([
   ['45', 45],
@@ -10,18 +16,18 @@ test.each([
   ['2h', 7200],
   ['90d', 7_776_000],
 ])('%s is %d seconds', (text, seconds) => {
-  expect(parseSeconds(text)).toBe(seconds);
+  expect(parseDurationSeconds(text)).toBe(seconds);
 });
 
 test.each(['', '0', '0s', '-1', 's', '1w', '1 s', '1e3', '0x10', 'Infinity', '1.', '99999999999'])(
   '%j is no duration',
   (text) => {
-    expect(() => parseSeconds(text)).toThrow(InvalidArgumentError);
+    expect(() => parseDurationSeconds(text)).toThrow(InvalidArgumentError);
   },
 );
 
 test('a duration with bounds is whole seconds within them', () => {
-  const read = durationWithin('1s', '24h');
+  const read = durationParser('1s', '24h');
   expect([read('0.2s'), read('1'), read('90m'), read('1d')]).toEqual([1, 1, 5400, 86_400]);
   expect(() => read('86401')).toThrow('Allowed is 1s to 24h.');
 });
@@ -41,9 +47,14 @@ test.each([
 });
 
 test('what is due, unknown or never is said so', () => {
-  expect([inTime(null), inTime(0), inTime(-3), inTime(61)]).toEqual(['–', 'now', 'now', 'in 61 s']);
+  expect([formatTimeUntil(null), formatTimeUntil(0), formatTimeUntil(-3), formatTimeUntil(61)]).toEqual([
+    '–',
+    'now',
+    'now',
+    'in 61 s',
+  ]);
   const now = Date.parse('2026-01-01T12:00:00Z');
-  expect(ago(null, now)).toBe('–');
-  expect(ago('2026-01-01T09:00:00Z', now)).toBe('3 h ago');
-  expect(ago('2026-01-01T12:00:05Z', now)).toBe('just now');
+  expect(formatTimeSince(null, now)).toBe('–');
+  expect(formatTimeSince('2026-01-01T09:00:00Z', now)).toBe('3 h ago');
+  expect(formatTimeSince('2026-01-01T12:00:05Z', now)).toBe('just now');
 });

@@ -1,11 +1,11 @@
 import { stripVTControlCharacters } from 'node:util';
 import { encode } from 'uqr';
 import { expect, test } from 'vitest';
-import { qrCode, type Screen } from '../../../src/cli/terminal/qr-code.ts';
+import { renderQrCode, type TerminalCapabilities } from '../../../src/cli/terminal/qr-code.ts';
 
 const link = `https://portal.example/authorize?state=${'x'.repeat(200)}`;
-const colours: Screen = { isTTY: true, columns: 120, hasColors: () => true };
-const noColours: Screen = { isTTY: true, columns: 120, hasColors: () => false };
+const colours: TerminalCapabilities = { isTTY: true, columns: 120, hasColors: () => true };
+const noColours: TerminalCapabilities = { isTTY: true, columns: 120, hasColors: () => false };
 
 /** What an eye sees: true for light, row by row, two for each line of text. */
 function light(drawn: string, blocksAreLight: boolean): boolean[][] {
@@ -24,7 +24,7 @@ test.each([
   ['light blocks elsewhere than on a terminal', {}, true],
 ] as const)('is drawn in %s', (_, screen, blocksAreLight) => {
   const { data, size } = encode(link, { ecc: 'L', border: 4 });
-  const drawn = qrCode(link, screen) ?? '';
+  const drawn = renderQrCode(link, screen) ?? '';
   const seen = light(drawn, blocksAreLight);
   expect(seen.slice(0, size)).toEqual(data.map((row) => row.map((dark) => !dark)));
   for (const row of seen.slice(size)) expect(row).toEqual(row.map(() => true));
@@ -34,7 +34,7 @@ test.each([
 test('its quiet zone shrinks where the terminal is narrow, and there is none where it is too narrow', () => {
   const bare = encode(link, { ecc: 'L', border: 0 }).size;
   const width = (columns: number) => {
-    const drawn = qrCode(link, { ...noColours, columns });
+    const drawn = renderQrCode(link, { ...noColours, columns });
     return drawn === null ? null : [...(drawn.split('\n')[0] ?? '')].length;
   };
   expect(width(bare + 8)).toBe(bare + 8);

@@ -1,6 +1,6 @@
 import { beforeEach, expect, test } from 'vitest';
-import { qrCode } from '../../../src/cli/terminal/qr-code.ts';
-import { onTerminal, sharedHousehold } from '../command.ts';
+import { renderQrCode } from '../../../src/cli/terminal/qr-code.ts';
+import { shareFakeAdministration, startOnTerminal } from '../command.ts';
 
 const waiting = {
   event: 'waiting',
@@ -14,7 +14,7 @@ const CLEARED = '\r\u001b[J';
 /** The lines of a terminal, however long. */
 const lines = (written: string) => written.split('\r\n');
 
-const hub = sharedHousehold();
+const hub = shareFakeAdministration();
 
 beforeEach(() => {
   hub.household.set({ name: 'wallbox', state: 'active' });
@@ -36,28 +36,28 @@ test.each([
 
 test('a secret takes the place of a key only where somebody has said so', async () => {
   const { household } = hub;
-  household.keyed.add('wallbox');
+  household.appliancesWithKeys.add('wallbox');
   for (const [answer, status] of [
     ['n', 1],
     ['y', 0],
   ] as const) {
     const running = hub.onTerminal('appliance', 'rotate-secret', 'wallbox');
     await running.stdout(/proves itself by a key.*\[y\/N\] /);
-    expect(household.keyed.has('wallbox')).toBe(true);
+    expect(household.appliancesWithKeys.has('wallbox')).toBe(true);
     running.process.stdin?.write(`${answer}\r`);
     expect((await running.ended).status).toBe(status);
-    expect(household.keyed.has('wallbox')).toBe(status === 1);
+    expect(household.appliancesWithKeys.has('wallbox')).toBe(status === 1);
   }
-  household.keyed.add('wallbox');
+  household.appliancesWithKeys.add('wallbox');
   const refused = await hub.latchkey('appliance', 'rotate-secret', 'wallbox');
   expect(refused).toMatchObject({
     status: 1,
     stdout: '',
     stderr: expect.stringMatching(/by a key, and .*: add --yes where that is meant\n$/),
   });
-  expect(household.keyed.has('wallbox')).toBe(true);
+  expect(household.appliancesWithKeys.has('wallbox')).toBe(true);
   expect(await hub.latchkey('appliance', 'rotate-secret', 'wallbox', '--yes')).toMatchObject({ status: 0, stderr: '' });
-  expect(household.keyed.has('wallbox')).toBe(false);
+  expect(household.appliancesWithKeys.has('wallbox')).toBe(false);
 });
 
 test.each(['\u0003', '\u0004'])('Ctrl-C and Ctrl-D at the question are no', async (key) => {
@@ -101,7 +101,7 @@ test('after Ctrl-C the message has a line of its own', async () => {
 test('a code and its link are shown together, the link last where they do not fit, or the link alone', async () => {
   hub.household.script = [{ ...waiting, authorizeUrl: 'https://portal.example/authorize?state=short' }];
   const on = async (rows: number) =>
-    (await onTerminal(['pair', 'wallbox', '--no-wait'], { ...hub.env, NO_COLOR: '1' }, 80, rows).ended).stdout;
+    (await startOnTerminal(['pair', 'wallbox', '--no-wait'], { ...hub.env, NO_COLOR: '1' }, 80, rows).ended).stdout;
   const roomy = await on(40);
   expect(roomy).toMatch(/state=short\r\n.*█/s);
   const tight = await on(20);
@@ -117,12 +117,12 @@ test('on 80×24 the code of the short link is seen whole with what it is for and
   const shortUrl = 'http://192.168.178.123:8480/l/Zx3-Zx3-Zx3-Zx3-';
   hub.household.script = [{ ...waiting, authorizeUrl, shortUrl }];
   const env = { ...hub.env, NO_COLOR: '1' };
-  const running = onTerminal(['pair', 'wallbox'], env, 80, 24);
+  const running = startOnTerminal(['pair', 'wallbox'], env, 80, 24);
   const before = lines(await running.stdout(/waiting for login … expires in 15:00 min/));
   expect(before.slice(0, -24).join('\n')).toContain('Log in to connect wallbox:');
   expect(before).toContain(`  ${authorizeUrl}`);
   const seen = before.slice(-24);
-  const code = qrCode(shortUrl, { isTTY: true, columns: 80, rows: 23 })?.split('\n') ?? [];
+  const code = renderQrCode(shortUrl, { isTTY: true, columns: 80, rows: 23 })?.split('\n') ?? [];
   const from = seen.indexOf(code[0] ?? '');
   expect(seen.slice(from, from + code.length)).toEqual(code);
   expect(seen.slice(from + code.length)).toEqual([
@@ -142,7 +142,7 @@ test('on 80×24 the code of the short link is seen whole with what it is for and
 
 test('a terminal that can not go back gets the waiting said once, and no colours', async () => {
   hub.household.script = [{ ...waiting, authorizeUrl: 'https://portal.example/authorize?state=short' }];
-  const running = onTerminal(['pair', 'wallbox'], { ...hub.env, TERM: 'dumb' }, 80);
+  const running = startOnTerminal(['pair', 'wallbox'], { ...hub.env, TERM: 'dumb' }, 80);
   await running.stdout(/waiting for login, expires in 15 min\r\n/);
   [...hub.household.pairings.values()].at(-1)?.push({ event: 'paired', scope: null });
   const { status, stdout } = await running.ended;

@@ -2,14 +2,14 @@ import { expect } from 'vitest';
 import type { Emulator } from '../../../src/emulator/index.ts';
 import {
   ALICE,
-  config,
   get,
   HEATER,
-  location,
   obtainCode,
   PUMP,
   post,
-  start,
+  redirectLocation,
+  requestConfig,
+  startTestEmulator,
   stateOf,
   test,
 } from '../portal-client.ts';
@@ -20,7 +20,8 @@ const REFUSE = { action: 'refuse' };
 /** A state whose bytes a decoder and an encoder would change. */
 const RAW_STATE = 'state=a%2Bb+c%7e~%2F%3d';
 
-const withTool = (autoLogin = false) => start({ clients: [{ ...HEATER, redirectUris: [TOOL] }, PUMP], autoLogin });
+const withTool = (autoLogin = false) =>
+  startTestEmulator({ clients: [{ ...HEATER, redirectUris: [TOOL] }, PUMP], autoLogin });
 
 function ordinary(emulator: Emulator, more = RAW_STATE, responseType = 'response_type=code&'): string {
   const redirectUri = encodeURIComponent(TOOL);
@@ -30,34 +31,34 @@ function ordinary(emulator: Emulator, more = RAW_STATE, responseType = 'response
 test('RFC 6749, 3.1: a parameter that comes twice ends in a page', async () => {
   await using emulator = await withTool(true);
   const twice = await get(ordinary(emulator, `${RAW_STATE}&${RAW_STATE}`));
-  expect([twice.status, location(twice)]).toEqual([400, '']);
+  expect([twice.status, redirectLocation(twice)]).toEqual([400, '']);
 });
 
 test('RFC 6749, 3.1.2: the query of a redirect address is kept', async () => {
   await using emulator = await withTool(true);
-  expect(location(await get(ordinary(emulator)))).toMatch(
+  expect(redirectLocation(await get(ordinary(emulator)))).toMatch(
     /^http:\/\/127\.0\.0\.1:53682\/back\?keep=a%20b&code=[\w-]+&/,
   );
-  const urls = await config(emulator, TOOL);
-  const helper = await get(location(await get(urls.authorize_url)));
-  expect(location(helper)).toMatch(/^http:\/\/127\.0\.0\.1:53682\/back\?keep=a%20b&code=[\w-]+$/);
+  const urls = await requestConfig(emulator, TOOL);
+  const helper = await get(redirectLocation(await get(urls.authorize_url)));
+  expect(redirectLocation(helper)).toMatch(/^http:\/\/127\.0\.0\.1:53682\/back\?keep=a%20b&code=[\w-]+$/);
 });
 
 test('RFC 6749, 4.1.2: state comes back byte for byte, and is not made up where there was none', async () => {
   await using emulator = await withTool(true);
-  expect(location(await get(ordinary(emulator)))).toMatch(/&state=a%2Bb\+c%7e~%2F%3d$/);
-  expect(location(await get(ordinary(emulator, 'x=1')))).not.toContain('state');
+  expect(redirectLocation(await get(ordinary(emulator)))).toMatch(/&state=a%2Bb\+c%7e~%2F%3d$/);
+  expect(redirectLocation(await get(ordinary(emulator, 'x=1')))).not.toContain('state');
 });
 
 test('RFC 6749, 4.1.2.1: a refusal comes back as access_denied, with the state byte for byte', async () => {
   await using emulator = await withTool();
-  const refused = location(await post(ordinary(emulator), REFUSE));
+  const refused = redirectLocation(await post(ordinary(emulator), REFUSE));
   expect(refused).toBe(`${TOOL}&error=access_denied&${RAW_STATE}`);
 });
 
 test('RFC 6749, 4.1.2.1: other errors go to the registered redirect address, with the state', async () => {
   await using emulator = await withTool(true);
-  const sent = async (url: string) => location(await get(url));
+  const sent = async (url: string) => redirectLocation(await get(url));
   const token = ordinary(emulator, RAW_STATE, 'response_type=token&');
   expect(await sent(token)).toBe(`${TOOL}&error=unsupported_response_type&${RAW_STATE}`);
   expect(await sent(ordinary(emulator, RAW_STATE, ''))).toBe(`${TOOL}&error=invalid_request&${RAW_STATE}`);
@@ -77,7 +78,7 @@ test('RFC 6749, 4.1.2.1: a client or redirect address that is not registered sho
   ];
   for (const bad of cases) {
     for (const answer of [await get(bad), await post(bad, LOGIN), await post(bad, REFUSE)]) {
-      expect([answer.status, location(answer)], bad).toEqual([400, '']);
+      expect([answer.status, redirectLocation(answer)], bad).toEqual([400, '']);
       expect(answer.headers.get('content-type')).toMatch(/^text\/html/);
     }
   }
@@ -87,16 +88,18 @@ test('RFC 9700, 2.1: redirect addresses are compared as exact strings', async ()
   await using emulator = await withTool(true);
   for (const near of [`${TOOL}&`, TOOL.toUpperCase(), TOOL.replace('back', './back'), TOOL.slice(0, -1), `${TOOL}#x`]) {
     const answer = await get(ordinary(emulator).replace(encodeURIComponent(TOOL), encodeURIComponent(near)));
-    expect([answer.status, location(answer)], near).toEqual([400, '']);
+    expect([answer.status, redirectLocation(answer)], near).toEqual([400, '']);
   }
 });
 
 test('RFC 9700, 4.11.2: the helper’s redirect_url is bound inside the signed state, so that there is no open redirector', async () => {
-  await using emulator = await start({ autoLogin: true });
-  const urls = await config(emulator, 'http://192.168.1.7:8480/callback');
+  await using emulator = await startTestEmulator({ autoLogin: true });
+  const urls = await requestConfig(emulator, 'http://192.168.1.7:8480/callback');
   const evil = encodeURIComponent('http://evil.example/');
-  const set = location(await get(`${urls.authorize_url}&redirect_url=${evil}`));
-  expect(location(await get(`${set}&redirect_url=${evil}`))).toMatch(/^http:\/\/192\.168\.1\.7:8480\/callback\?code=/);
+  const set = redirectLocation(await get(`${urls.authorize_url}&redirect_url=${evil}`));
+  expect(redirectLocation(await get(`${set}&redirect_url=${evil}`))).toMatch(
+    /^http:\/\/192\.168\.1\.7:8480\/callback\?code=/,
+  );
   const [head = '', body = '', mac = ''] = stateOf(urls.code_url).split('.');
   const claims = JSON.parse(Buffer.from(body, 'base64url').toString()) as object;
   const changed = Buffer.from(JSON.stringify({ ...claims, redirect_url: 'http://evil.example/' }));
@@ -104,8 +107,8 @@ test('RFC 9700, 4.11.2: the helper’s redirect_url is bound inside the signed s
   for (const state of [forged, stateOf(urls.code_url).replace(/.$/, ''), 'x']) {
     const code = new URL(set).searchParams.get('code');
     const at = `${emulator.baseUrl}/external/oauth2helper/code/set/${HEATER.id}?state=${state}`;
-    expect(location(await get(`${at}&code=${code}`))).toBe('');
-    expect(location(await get(`${at}&error=access_denied`))).toBe('');
+    expect(redirectLocation(await get(`${at}&code=${code}`))).toBe('');
+    expect(redirectLocation(await get(`${at}&error=access_denied`))).toBe('');
   }
 });
 
@@ -116,12 +119,12 @@ test('RFC 9700, 4.12: after the login form the answer is 303, so that no passwor
 
 test('RFC 9700, 4.16: no page can be framed', async () => {
   await using emulator = await withTool();
-  const urls = await config(emulator);
+  const urls = await requestConfig(emulator);
   const pages = [
     await get(ordinary(emulator)),
     await get(ordinary(emulator).replace(HEATER.id, 'nobody')),
     await post(ordinary(emulator), { ...LOGIN, password: 'wrong' }),
-    await get(location(await post(urls.authorize_url, LOGIN))),
+    await get(redirectLocation(await post(urls.authorize_url, LOGIN))),
   ];
   for (const page of pages) {
     expect(page.headers.get('content-security-policy')).toContain("frame-ancestors 'none'");
@@ -131,17 +134,17 @@ test('RFC 9700, 4.16: no page can be framed', async () => {
 
 test('RFC 9700, 4.2.4: codes and states do not leak by the Referer header', async () => {
   await using emulator = await withTool();
-  const urls = await config(emulator);
-  const done = await get(location(await post(urls.authorize_url, LOGIN)));
+  const urls = await requestConfig(emulator);
+  const done = await get(redirectLocation(await post(urls.authorize_url, LOGIN)));
   for (const page of [await get(urls.authorize_url), done]) {
     expect(page.headers.get('referrer-policy')).toBe('no-referrer');
   }
 });
 
 test('RFC 9700, 4.7: nobody can plant a code: the helper takes one only with the state that it was issued for', async () => {
-  await using emulator = await start({ autoLogin: true });
-  const victim = await config(emulator);
-  const stranger = location(await get((await config(emulator)).authorize_url));
+  await using emulator = await startTestEmulator({ autoLogin: true });
+  const victim = await requestConfig(emulator);
+  const stranger = redirectLocation(await get((await requestConfig(emulator)).authorize_url));
   const planted = stranger.replace(/state=[^&]*/, `state=${stateOf(victim.code_url)}`);
   const pumps = await obtainCode(emulator, PUMP.id);
   for (const url of [
@@ -149,7 +152,7 @@ test('RFC 9700, 4.7: nobody can plant a code: the helper takes one only with the
     planted.replace(/code=[^&]*/, `code=${pumps}`),
     planted.replace(/code=[^&]*/, 'code=x'),
   ]) {
-    expect([(await get(url)).status, location(await get(url))], url).toEqual([400, '']);
+    expect([(await get(url)).status, redirectLocation(await get(url))], url).toEqual([400, '']);
   }
   for (const url of [`${planted}&code=x`, stranger.replace(/\?.*/, '')]) expect((await get(url)).status).toBe(400);
   expect((await get(stranger.replace(HEATER.id, 'nobody'))).status).toBe(404);

@@ -1,6 +1,16 @@
 import { SignJWT, UnsecuredJWT } from 'jose';
 import { expect } from 'vitest';
-import { ALICE, config, FakeClock, get, HEATER, PUMP, start, stateOf, test } from '../portal-client.ts';
+import {
+  ALICE,
+  FakeClock,
+  get,
+  HEATER,
+  PUMP,
+  requestConfig,
+  startTestEmulator,
+  stateOf,
+  test,
+} from '../portal-client.ts';
 
 test('Specification, endpoint 1: config takes POST only, and any body', async ({ emulator }) => {
   const url = `${emulator.baseUrl}/external/oauth2helper/config/${HEATER.id}`;
@@ -11,8 +21,8 @@ test('Specification, endpoint 1: config takes POST only, and any body', async ({
 });
 
 test('Specification, endpoint 1: each state is unique, signed and bound to its client', async () => {
-  await using emulator = await start({ autoLogin: true });
-  const [one, two] = [await config(emulator), await config(emulator)];
+  await using emulator = await startTestEmulator({ autoLogin: true });
+  const [one, two] = [await requestConfig(emulator), await requestConfig(emulator)];
   expect(stateOf(one.code_url)).not.toBe(stateOf(two.code_url));
   const answer = await get(one.authorize_url.replace(HEATER.id, PUMP.id));
   expect([answer.status, answer.headers.get('location')]).toEqual([400, null]);
@@ -20,8 +30,8 @@ test('Specification, endpoint 1: each state is unique, signed and bound to its c
 
 test('Specification, endpoint 2: the 404 is the same for a client or state that is unknown and for a login that has not happened', async () => {
   const clock = new FakeClock();
-  await using emulator = await start({ clock });
-  const [waiting, urls] = [await config(emulator), await config(emulator)];
+  await using emulator = await startTestEmulator({ clock });
+  const [waiting, urls] = [await requestConfig(emulator), await requestConfig(emulator)];
   const state = stateOf(urls.code_url);
   await emulator.login({ state, user: ALICE.name });
   const claims = { iss: 'latchkey-emulator', aud: HEATER.id, jti: 'x', exp: clock.wall / 1000 + 60 };

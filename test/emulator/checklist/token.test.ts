@@ -2,20 +2,20 @@ import { expect } from 'vitest';
 import type { Emulator } from '../../../src/emulator/index.ts';
 import {
   errorOf,
-  exchange,
+  exchangeCode,
   FakeClock,
   get,
   HEATER,
-  location,
   obtainCode,
   obtainTokens,
   PUMP,
+  parseTokens,
   post,
-  refresh,
+  redirectLocation,
+  refreshTokens,
   requestTokens,
-  start,
+  startTestEmulator,
   test,
-  tokens,
   whoami,
 } from '../portal-client.ts';
 
@@ -54,7 +54,7 @@ test('RFC 6749, 3.2: the token endpoint takes POST only, and answers 405 with Al
 });
 
 test('RFC 6749, 3.2: a parameter that comes twice is an invalid_request, and one without a value counts as left out', async () => {
-  await using emulator = await start();
+  await using emulator = await startTestEmulator();
   const form = new URLSearchParams({ ...credentials, ...unknown }).toString();
   expect(await errorOf(await post(url(emulator), `${form}&refresh_token=unknown`))).toEqual([400, 'invalid_request']);
   expect(await errorOf(await post(url(emulator), `${form}&scope=&scope=`))).toEqual([400, 'invalid_request']);
@@ -65,7 +65,7 @@ test('RFC 6749, 3.2: a parameter that comes twice is an invalid_request, and one
 
 test('RFC 6749, 3.2: parameters that are not known are ignored', async ({ emulator }) => {
   const more = { access_type: 'offline', resource: 'x', constructor: 'x' };
-  expect((await exchange(emulator, await obtainCode(emulator), more)).status).toBe(200);
+  expect((await exchangeCode(emulator, await obtainCode(emulator), more)).status).toBe(200);
 });
 
 test('RFC 6749, 4.1.3: the request is form-encoded, and nothing else is read', async ({ emulator }) => {
@@ -86,7 +86,7 @@ test('RFC 6749, 2.3.1: client credentials in the address are not accepted', asyn
 
 test('RFC 6749, 2.3.1: the credentials of HTTP Basic are form-decoded after Base64', async () => {
   const secret = 'a:b +%&=ü~';
-  await using emulator = await start({ clients: [{ ...HEATER, secret }] });
+  await using emulator = await startTestEmulator({ clients: [{ ...HEATER, secret }] });
   const plus = `${HEATER.id}:${encoded(secret)}`;
   const percent = `${HEATER.id}:${encodeURIComponent(secret)}`;
   expect(plus).not.toBe(percent);
@@ -107,43 +107,43 @@ test('RFC 6749, 2.3: two ways of client authentication at once are an invalid_re
 });
 
 test('RFC 6749, 4.1.2: a code serves once, and its second use revokes the tokens that the first one gave', async () => {
-  await using emulator = await start();
+  await using emulator = await startTestEmulator();
   const code = await obtainCode(emulator);
-  const first = await tokens(await exchange(emulator, code));
-  const second = await tokens(await refresh(emulator, first.refresh_token));
-  expect(await errorOf(await exchange(emulator, code))).toEqual([400, 'invalid_grant']);
+  const first = await parseTokens(await exchangeCode(emulator, code));
+  const second = await parseTokens(await refreshTokens(emulator, first.refresh_token));
+  expect(await errorOf(await exchangeCode(emulator, code))).toEqual([400, 'invalid_grant']);
   expect((await whoami(emulator, first.access_token)).status).toBe(401);
   expect((await whoami(emulator, second.access_token)).status).toBe(401);
-  expect((await refresh(emulator, second.refresh_token)).status).toBe(400);
+  expect((await refreshTokens(emulator, second.refresh_token)).status).toBe(400);
 });
 
 test('RFC 6749, 4.1.2: a code expires within minutes', async ({ emulator, clock }) => {
   const code = await obtainCode(emulator);
   clock.pass(45);
-  expect(await errorOf(await exchange(emulator, code))).toEqual([400, 'invalid_grant']);
+  expect(await errorOf(await exchangeCode(emulator, code))).toEqual([400, 'invalid_grant']);
 });
 
 test('RFC 6749, 4.1.3: a code is bound to its client, and another one’s try does not burn it', async ({ emulator }) => {
   const code = await obtainCode(emulator);
   const stolen = await requestTokens(emulator, { grant_type: 'authorization_code', code }, PUMP);
   expect(await errorOf(stolen)).toEqual([400, 'invalid_grant']);
-  expect((await exchange(emulator, code)).status).toBe(200);
+  expect((await exchangeCode(emulator, code)).status).toBe(200);
 });
 
 test('RFC 6749, 4.1.3: a redirect_uri that differs from the one of the authorization request is refused', async () => {
   const tool = 'http://127.0.0.1:53682/';
-  await using emulator = await start({ clients: [{ ...HEATER, redirectUris: [tool] }], autoLogin: true });
+  await using emulator = await startTestEmulator({ clients: [{ ...HEATER, redirectUris: [tool] }], autoLogin: true });
   const query = new URLSearchParams({ response_type: 'code', client_id: HEATER.id, redirect_uri: tool });
-  const landed = new URL(location(await get(`${emulator.frontendUrl}/sso/authorize?${query}`)));
+  const landed = new URL(redirectLocation(await get(`${emulator.frontendUrl}/sso/authorize?${query}`)));
   const code = landed.searchParams.get('code') ?? '';
   for (const redirect_uri of ['http://127.0.0.1:53682', `${tool}?`, 'http://127.0.0.1:1/']) {
-    expect(await errorOf(await exchange(emulator, code, { redirect_uri }))).toEqual([400, 'invalid_grant']);
+    expect(await errorOf(await exchangeCode(emulator, code, { redirect_uri }))).toEqual([400, 'invalid_grant']);
   }
-  expect((await exchange(emulator, code, { redirect_uri: tool })).status).toBe(200);
+  expect((await exchangeCode(emulator, code, { redirect_uri: tool })).status).toBe(200);
 });
 
 test('RFC 6749, 4.1.3: the client is authenticated first, so that a refused try burns neither code nor refresh token', async () => {
-  await using emulator = await start({ onReuse: 'revoke-family' });
+  await using emulator = await startTestEmulator({ onReuse: 'revoke-family' });
   const attempts: [Record<string, string>, Record<string, string>][] = [
     [{}, {}],
     [{ client_id: HEATER.id }, {}],
@@ -164,14 +164,14 @@ test('RFC 6749, 4.1.3: the client is authenticated first, so that a refused try 
   };
   const code = await obtainCode(emulator);
   await tryInVain({ grant_type: 'authorization_code', code });
-  const { refresh_token } = await tokens(await exchange(emulator, code));
+  const { refresh_token } = await parseTokens(await exchangeCode(emulator, code));
   await tryInVain({ grant_type: 'refresh_token', refresh_token });
-  expect((await refresh(emulator, refresh_token)).status).toBe(200);
+  expect((await refreshTokens(emulator, refresh_token)).status).toBe(200);
 });
 
 test('RFC 6749, 5.1: a token answer is JSON with access_token, token_type, expires_in and refresh_token', async () => {
-  await using emulator = await start();
-  const answer = await exchange(emulator, await obtainCode(emulator), { scope: 'Monitoring' });
+  await using emulator = await startTestEmulator();
+  const answer = await exchangeCode(emulator, await obtainCode(emulator), { scope: 'Monitoring' });
   expect([answer.status, answer.headers.get('content-type')]).toEqual([
     200,
     expect.stringMatching(/^application\/json\b/),
@@ -186,8 +186,8 @@ test('RFC 6749, 5.1: a token answer is JSON with access_token, token_type, expir
 });
 
 test('RFC 6749, 5.1: nothing may be kept: Cache-Control no-store and Pragma no-cache, on errors too', async () => {
-  await using emulator = await start();
-  const answers = [await exchange(emulator, await obtainCode(emulator)), ...(await failures(emulator))];
+  await using emulator = await startTestEmulator();
+  const answers = [await exchangeCode(emulator, await obtainCode(emulator)), ...(await failures(emulator))];
   for (const answer of answers) {
     const headers = [answer.headers.get('cache-control'), answer.headers.get('pragma')];
     expect(headers, String(answer.status)).toEqual(['no-store', 'no-cache']);
@@ -195,7 +195,7 @@ test('RFC 6749, 5.1: nothing may be kept: Cache-Control no-store and Pragma no-c
 });
 
 test('RFC 6749, 5.2: errors are 400 with JSON, except a client that is not authenticated: 401', async () => {
-  await using emulator = await start();
+  await using emulator = await startTestEmulator();
   const [, ...posted] = await failures(emulator);
   const errors = await Promise.all(posted.map(errorOf));
   expect(errors).toEqual([
@@ -217,7 +217,7 @@ test('RFC 6749, 5.2: errors are 400 with JSON, except a client that is not authe
 });
 
 test('RFC 6749, 5.2: WWW-Authenticate names the scheme where the client tried the Authorization header', async () => {
-  await using emulator = await start();
+  await using emulator = await startTestEmulator();
   const challenge = async (headers: Record<string, string>) =>
     (await post(url(emulator), unknown, headers)).headers.get('www-authenticate');
   expect(await challenge(basic('a:b'))).toMatch(/^Basic realm="/);
@@ -236,42 +236,42 @@ test('RFC 6749, 5.2: error_description keeps to its character set', async ({ emu
 });
 
 test('RFC 6749, 6: a refresh token is bound to its client', async () => {
-  await using emulator = await start({ onReuse: 'revoke-family' });
+  await using emulator = await startTestEmulator({ onReuse: 'revoke-family' });
   const first = await obtainTokens(emulator);
-  const second = await tokens(await refresh(emulator, first.refresh_token));
+  const second = await parseTokens(await refreshTokens(emulator, first.refresh_token));
   for (const { refresh_token } of [first, second]) {
-    expect(await errorOf(await refresh(emulator, refresh_token, PUMP))).toEqual([400, 'invalid_grant']);
+    expect(await errorOf(await refreshTokens(emulator, refresh_token, PUMP))).toEqual([400, 'invalid_grant']);
   }
-  expect((await refresh(emulator, second.refresh_token)).status).toBe(200);
+  expect((await refreshTokens(emulator, second.refresh_token)).status).toBe(200);
   expect(emulator.observations.refreshTokensRepeated).toBe(0);
 });
 
 test('RFC 6749, 6: a refresh never widens the scope', async ({ emulator }) => {
   const { refresh_token } = await obtainTokens(emulator, { scope: 'Monitoring' });
   const form = { grant_type: 'refresh_token', refresh_token, scope: 'Monitoring RemoteControl' };
-  expect((await tokens(await requestTokens(emulator, form))).scope).toBe('Monitoring');
+  expect((await parseTokens(await requestTokens(emulator, form))).scope).toBe('Monitoring');
 });
 
 test('RFC 9700, 4.14.2: refresh tokens rotate: each is replaced by its use and then refused', async ({ emulator }) => {
   const first = await obtainTokens(emulator);
-  const second = await tokens(await refresh(emulator, first.refresh_token));
+  const second = await parseTokens(await refreshTokens(emulator, first.refresh_token));
   expect(second.refresh_token).not.toBe(first.refresh_token);
-  expect(await errorOf(await refresh(emulator, first.refresh_token))).toEqual([400, 'invalid_grant']);
+  expect(await errorOf(await refreshTokens(emulator, first.refresh_token))).toEqual([400, 'invalid_grant']);
 });
 
 test('RFC 9700, 4.14.2: with revoke-family a used refresh token takes all tokens of its grant with it', async () => {
-  await using emulator = await start({ onReuse: 'revoke-family' });
+  await using emulator = await startTestEmulator({ onReuse: 'revoke-family' });
   const first = await obtainTokens(emulator);
-  const second = await tokens(await refresh(emulator, first.refresh_token));
-  await refresh(emulator, first.refresh_token);
-  expect(await errorOf(await refresh(emulator, second.refresh_token))).toEqual([400, 'invalid_grant']);
+  const second = await parseTokens(await refreshTokens(emulator, first.refresh_token));
+  await refreshTokens(emulator, first.refresh_token);
+  expect(await errorOf(await refreshTokens(emulator, second.refresh_token))).toEqual([400, 'invalid_grant']);
   expect((await whoami(emulator, second.access_token)).status).toBe(401);
 });
 
 test('RFC 9700, 4.14.2: refresh tokens expire when they are not used for a while', async () => {
   const clock = new FakeClock();
-  await using emulator = await start({ clock, refreshLifetime: 100 });
+  await using emulator = await startTestEmulator({ clock, refreshLifetime: 100 });
   const { refresh_token } = await obtainTokens(emulator);
   clock.pass(100);
-  expect(await errorOf(await refresh(emulator, refresh_token))).toEqual([400, 'invalid_grant']);
+  expect(await errorOf(await refreshTokens(emulator, refresh_token))).toEqual([400, 'invalid_grant']);
 });

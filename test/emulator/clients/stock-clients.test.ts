@@ -5,8 +5,16 @@ import { allowInsecureRequests, Configuration, refreshTokenGrant } from 'openid-
 import { AuthorizationCode } from 'simple-oauth2';
 import { beforeAll, expect, test } from 'vitest';
 import type { Emulator, FaultOptions } from '../../../src/emulator/index.ts';
-import { LONG } from '../../support/long.ts';
-import { get, HEATER, location, obtainCode, obtainTokens, start, whoami } from '../portal-client.ts';
+import { IS_LONG_FORM } from '../../support/long.ts';
+import {
+  get,
+  HEATER,
+  obtainCode,
+  obtainTokens,
+  redirectLocation,
+  startTestEmulator,
+  whoami,
+} from '../portal-client.ts';
 import { buildGoClient, GO_CLIENT, goOauth2, PYTHON_CLIENT, requestsOauthlib } from './programs.ts';
 
 const REFRESH = { endpoint: 'token', grantType: 'refresh_token' } as const;
@@ -76,13 +84,15 @@ async function simpleOauth2(emulator: Emulator, authorizationMethod: 'header' | 
     auth: { tokenHost: emulator.frontendUrl, tokenPath: '/sso/token', authorizePath: '/sso/authorize' },
     options: { authorizationMethod },
   });
-  const landed = new URL(location(await get(client.authorizeURL({ redirect_uri, scope: 'Monitoring', state: 'a b' }))));
+  const landed = new URL(
+    redirectLocation(await get(client.authorizeURL({ redirect_uri, scope: 'Monitoring', state: 'a b' }))),
+  );
   expect(landed.searchParams.get('state')).toBe('a b');
   return client.getToken({ code: landed.searchParams.get('code') ?? '', redirect_uri, scope: 'Monitoring' });
 }
 
 test.for(['header', 'body'] as const)('simple-oauth2, credentials in the %s', async (authorizationMethod) => {
-  await using emulator = await start({ autoLogin: true });
+  await using emulator = await startTestEmulator({ autoLogin: true });
   const first = await simpleOauth2(emulator, authorizationMethod);
   const second = await first.refresh({ scope: 'Monitoring' });
   expect(second.token).toMatchObject({ token_type: 'bearer', scope: 'Monitoring', expires_in: 3600 });
@@ -91,7 +101,7 @@ test.for(['header', 'body'] as const)('simple-oauth2, credentials in the %s', as
 });
 
 test.skipIf(!PYTHON_CLIENT)('requests-oauthlib', async () => {
-  await using emulator = await start({ autoLogin: true, clients: [{ ...HEATER, secret: 'plain-secret' }] });
+  await using emulator = await startTestEmulator({ autoLogin: true, clients: [{ ...HEATER, secret: 'plain-secret' }] });
   const answer = await requestsOauthlib(emulator, ['Monitoring', 'RemoteControl']);
   expect(answer).toEqual({ scope: ['Monitoring', 'RemoteControl'], expires_in: 3600, rotated: true, user: 'alice' });
 });
@@ -99,7 +109,7 @@ test.skipIf(!PYTHON_CLIENT)('requests-oauthlib', async () => {
 test.skipIf(!GO_CLIENT).for(['accept', 'refuse'] as const)(
   'golang.org/x/oauth2, which tries HTTP Basic first: %s',
   async (basic) => {
-    await using emulator = await start({ basic });
+    await using emulator = await startTestEmulator({ basic });
     const answer = await goOauth2(program, emulator, await obtainCode(emulator));
     expect(answer).toEqual({ token_type: 'bearer', rotated: true, status: 200 });
     const tries = emulator.requests.filter((entry) => entry.endpoint === 'token');
@@ -110,7 +120,7 @@ test.skipIf(!GO_CLIENT).for(['accept', 'refuse'] as const)(
 );
 
 test('simple-oauth2 meets every kind', async () => {
-  await using emulator = await start({ autoLogin: true, refreshGrace: 100 });
+  await using emulator = await startTestEmulator({ autoLogin: true, refreshGrace: 100 });
   const token = await simpleOauth2(emulator, 'body');
   expect(await outcomes(emulator, () => token.refresh(), chain)).toEqual({
     status: expect.stringMatching(/ 503 /),
@@ -125,7 +135,7 @@ test('simple-oauth2 meets every kind', async () => {
 });
 
 test('openid-client meets every kind', async () => {
-  await using emulator = await start({ refreshGrace: 100 });
+  await using emulator = await startTestEmulator({ refreshGrace: 100 });
   const { refresh_token } = await obtainTokens(emulator, { scope: 'Monitoring' });
   const metadata = { issuer: emulator.frontendUrl, token_endpoint: `${emulator.frontendUrl}/sso/token` };
   const portal = new Configuration(metadata, HEATER.id, HEATER.secret);
@@ -143,8 +153,8 @@ test('openid-client meets every kind', async () => {
 });
 
 test.skipIf(!PYTHON_CLIENT)('requests-oauthlib meets every kind', async () => {
-  await using emulator = await start({ autoLogin: true, clients: [{ ...HEATER, secret: 'plain-secret' }] });
-  const faults = LONG ? { ...FAULTS, ...HARMLESS } : FAULTS;
+  await using emulator = await startTestEmulator({ autoLogin: true, clients: [{ ...HEATER, secret: 'plain-secret' }] });
+  const faults = IS_LONG_FORM ? { ...FAULTS, ...HARMLESS } : FAULTS;
   expect(await outcomes(emulator, () => requestsOauthlib(emulator, ['Monitoring']), complaint, faults)).toEqual({
     status: expect.stringMatching(/TemporarilyUnavailable/),
     redirect: expect.stringMatching(/Connection refused/),
@@ -153,12 +163,12 @@ test.skipIf(!PYTHON_CLIENT)('requests-oauthlib meets every kind', async () => {
     commit_then_drop: expect.stringMatching(/Connection reset by peer/),
     truncate: expect.stringMatching(/MissingToken/),
     content_type: 'good',
-    ...(LONG ? UNNOTICED : {}),
+    ...(IS_LONG_FORM ? UNNOTICED : {}),
   });
 });
 
 test.skipIf(!GO_CLIENT)('golang.org/x/oauth2 meets every kind', async () => {
-  await using emulator = await start();
+  await using emulator = await startTestEmulator();
   expect(
     await outcomes(emulator, async () => goOauth2(program, emulator, await obtainCode(emulator)), complaint),
   ).toEqual({

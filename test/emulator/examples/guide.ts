@@ -7,7 +7,7 @@ import { root } from '../../project/checkout.ts';
  * @param page the guide's file, from the root of the checkout
  * @throws Error where there is none, or more than one
  */
-export function example(heading: string, language: string, page = 'docs/emulator.md'): string {
+export function readExample(heading: string, language: string, page = 'docs/emulator.md'): string {
   const guide = readFileSync(join(root, page), 'utf8');
   const [section, ...more] = guide.split(/^## /m).filter((one) => one.startsWith(`${heading}\n`));
   if (section === undefined || more.length > 0) throw new Error(`the guide has not one section ${heading}`);

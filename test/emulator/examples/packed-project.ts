@@ -1,6 +1,6 @@
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { root, run, temporaryFolder } from '../../project/checkout.ts';
+import { root, runCommand, temporaryFolder } from '../../project/checkout.ts';
 
 /** A project of somebody else's, in a folder of its own, with Latchkey installed from its packed tarball. */
 export interface PackedProject extends Disposable {
@@ -15,14 +15,16 @@ export interface PackedProject extends Disposable {
  * Packs the built Latchkey and unpacks it into a new project. Of the checkout's packages the project sees those that
  * Latchkey depends on, and `more`: what the project itself would ask for.
  */
-export async function packedProject(...more: readonly string[]): Promise<PackedProject> {
+export async function createPackedProject(...more: readonly string[]): Promise<PackedProject> {
   const folder = temporaryFolder();
   const path = folder.path;
-  const pack = await run('npm', ['pack', '--ignore-scripts', '--silent', '--pack-destination', path], { cwd: root });
+  const pack = await runCommand('npm', ['pack', '--ignore-scripts', '--silent', '--pack-destination', path], {
+    cwd: root,
+  });
   const tarball = join(path, pack.stdout.trim());
   const installed = join(path, 'node_modules/latchkey');
   mkdirSync(installed, { recursive: true });
-  const unpack = await run('tar', ['-xzf', tarball, '-C', installed, '--strip-components=1']);
+  const unpack = await runCommand('tar', ['-xzf', tarball, '-C', installed, '--strip-components=1']);
   if (pack.status !== 0 || unpack.status !== 0) throw new Error(`packing failed: ${pack.stderr}${unpack.stderr}`);
   const { dependencies } = JSON.parse(readFileSync(join(installed, 'package.json'), 'utf8')) as {
     readonly dependencies: Readonly<Record<string, string>>;

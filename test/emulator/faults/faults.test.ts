@@ -5,7 +5,17 @@ import { connect as connectTls } from 'node:tls';
 import { Agent, request } from 'undici';
 import { expect } from 'vitest';
 import type { Emulator } from '../../../src/emulator/index.ts';
-import { api, FakeClock, get, obtainTokens, refresh, start, test, tokens, whoami } from '../portal-client.ts';
+import {
+  FakeClock,
+  get,
+  obtainTokens,
+  parseTokens,
+  refreshTokens,
+  requestEmulatorApi,
+  startTestEmulator,
+  test,
+  whoami,
+} from '../portal-client.ts';
 
 /** What came over the wire until the connection ended, and how it ended. */
 interface Wire {
@@ -52,7 +62,7 @@ test('status: any status, headers and body, and nothing was done', async ({ emul
     headers: { 'Retry-After': '7', Date: 'never', 'content-type': 'text/html' },
     body: '<h1>Maintenance</h1>',
   });
-  const answer = await refresh(emulator, refresh_token);
+  const answer = await refreshTokens(emulator, refresh_token);
   expect([answer.status, await answer.text()]).toEqual([503, '<h1>Maintenance</h1>']);
   expect(['retry-after', 'date', 'content-type'].map((name) => answer.headers.get(name))).toEqual([
     '7',
@@ -60,14 +70,14 @@ test('status: any status, headers and body, and nothing was done', async ({ emul
     'text/html',
   ]);
   expect(emulator.grants()[0]?.generation).toBe(1);
-  expect((await refresh(emulator, refresh_token)).status).toBe(200);
+  expect((await refreshTokens(emulator, refresh_token)).status).toBe(200);
 });
 
 test('status with commit: the tokens are rotated, and a gateway answers in the portal’s place', async () => {
-  await using emulator = await start();
+  await using emulator = await startTestEmulator();
   const { refresh_token } = await obtainTokens(emulator);
   emulator.addFault({ endpoint: 'token', kind: 'status', status: 502, commit: true });
-  const answer = await refresh(emulator, refresh_token);
+  const answer = await refreshTokens(emulator, refresh_token);
   expect([answer.status, await answer.text()]).toEqual([502, '']);
   expect(emulator.grants()[0]?.generation).toBe(2);
   expect(emulator.requests.at(-1)).toMatchObject({ status: 502, fault: '1' });
@@ -78,7 +88,7 @@ test('delay: the answer comes late, whether the work is done before or after', a
     const { refresh_token } = await obtainTokens(emulator);
     emulator.addFault({ endpoint: 'token', kind: 'delay', seconds: 1, commit });
     const began = performance.now();
-    const answer = refresh(emulator, refresh_token);
+    const answer = refreshTokens(emulator, refresh_token);
     await expect.poll(() => emulator.faults.at(-1)?.hits).toBe(1);
     expect(emulator.grants().at(-1)?.generation).toBe(commit ? 2 : 1);
     expect((await answer).status).toBe(200);
@@ -87,7 +97,7 @@ test('delay: the answer comes late, whether the work is done before or after', a
 });
 
 test('hang: no answer comes, and the connection stays open until the emulator closes', async () => {
-  const emulator = await start();
+  const emulator = await startTestEmulator();
   const { refresh_token } = await obtainTokens(emulator);
   emulator.addFault({ ...WHOAMI, kind: 'hang' });
   emulator.addFault({ endpoint: 'token', kind: 'hang', commit: true });
@@ -96,7 +106,7 @@ test('hang: no answer comes, and the connection stays open until the emulator cl
     ended = true;
   });
   await expect.poll(() => emulator.faults[0]?.hits).toBe(1);
-  const lost = refresh(emulator, refresh_token).catch((error: Error) => error.message);
+  const lost = refreshTokens(emulator, refresh_token).catch((error: Error) => error.message);
   await expect.poll(() => emulator.grants()[0]?.generation).toBe(2);
   // It is asked and answers all the while.
   expect((await wire(emulator)).text).toContain(RIGHT);
@@ -110,12 +120,12 @@ test.for([
   ['reset_before', 'nothing was done', 1],
   ['commit_then_drop', 'everything was done', 2],
 ] as const)('%s: the connection is reset, and %s', async ([kind, , generation]) => {
-  await using emulator = await start();
+  await using emulator = await startTestEmulator();
   const { refresh_token } = await obtainTokens(emulator);
   emulator.addFault({ ...WHOAMI, kind });
   expect(await wire(emulator)).toMatchObject({ text: '', end: 'reset' });
   emulator.addFault({ endpoint: 'token', kind });
-  await expect(refresh(emulator, refresh_token)).rejects.toThrow();
+  await expect(refreshTokens(emulator, refresh_token)).rejects.toThrow();
   expect(emulator.grants()[0]?.generation).toBe(generation);
   expect(emulator.requests.at(-1)).toMatchObject({ status: null, fault: '2' });
 });
@@ -139,7 +149,7 @@ test('slow_body: the whole answer comes, at so many bytes a second', async ({ em
 });
 
 test('not_json, content_type, redirect and wrong_date change what they say, and no more', async () => {
-  await using emulator = await start({ clock: new FakeClock() });
+  await using emulator = await startTestEmulator({ clock: new FakeClock() });
   const seen = async () => {
     const answer = await get(`${emulator.baseUrl}/api/whoami`);
     const [type, where, date] = ['content-type', 'location', 'date'].map((name) => answer.headers.get(name));
@@ -165,7 +175,7 @@ test('not_json, content_type, redirect and wrong_date change what they say, and 
 test('oversize: the right answer, in as many bytes as were asked for', async ({ emulator }) => {
   const { refresh_token } = await obtainTokens(emulator);
   emulator.addFault({ endpoint: 'token', kind: 'oversize', bytes: 20_000_000 });
-  const answer = await refresh(emulator, refresh_token);
+  const answer = await refreshTokens(emulator, refresh_token);
   const body = await answer.text();
   expect([body.length, answer.headers.get('content-length')]).toEqual([20_000_000, '20000000']);
   expect(JSON.parse(body)).toMatchObject({ token_type: 'bearer' });
@@ -173,13 +183,13 @@ test('oversize: the right answer, in as many bytes as were asked for', async ({ 
 });
 
 test('origin_down: the port refuses connections until the fault is taken away, then it is the same port', async () => {
-  await using emulator = await start();
+  await using emulator = await startTestEmulator();
   const { access_token, refresh_token } = await obtainTokens(emulator);
   const { id, left } = emulator.addFault({ kind: 'origin_down', origin: 'frontend' });
   expect(left).toBe(1);
   const refused = async () => {
-    await expect(refresh(emulator, refresh_token)).rejects.toThrow();
-    return refresh(emulator, refresh_token).catch((error: Error) => error.cause);
+    await expect(refreshTokens(emulator, refresh_token)).rejects.toThrow();
+    return refreshTokens(emulator, refresh_token).catch((error: Error) => error.cause);
   };
   expect(await refused()).toMatchObject({ code: 'ECONNREFUSED' });
   expect((await whoami(emulator, access_token)).status).toBe(200);
@@ -187,13 +197,14 @@ test('origin_down: the port refuses connections until the fault is taken away, t
     /^origin: found one that is down/,
   );
   expect(await emulator.removeFault(id)).toBe(true);
-  expect((await refresh(emulator, refresh_token)).status).toBe(200);
+  expect((await refreshTokens(emulator, refresh_token)).status).toBe(200);
   expect(await emulator.removeFault(id)).toBe(false);
 });
 
 test('origin_down of the base origin by the API: it answers, goes down, and comes back in its time', async () => {
-  await using emulator = await start();
-  const post = (fault: object) => api(emulator, 'POST', 'faults', { kind: 'origin_down', origin: 'base', ...fault });
+  await using emulator = await startTestEmulator();
+  const post = (fault: object) =>
+    requestEmulatorApi(emulator, 'POST', 'faults', { kind: 'origin_down', origin: 'base', ...fault });
   const endless = await post({});
   expect([endless.status, ((await endless.json()) as { message: string }).message]).toEqual([
     400,
@@ -212,7 +223,7 @@ const IPV6 = networkInterfaces()['lo']?.some(({ address }) => address === '::1')
 test.skipIf(!IPV6).for([false, true])(
   'on localhost faults strike connections to both loopback addresses (TLS: %s)',
   async (tls) => {
-    await using emulator = await start({ host: 'localhost', tls });
+    await using emulator = await startTestEmulator({ host: 'localhost', tls });
     const { protocol, port } = new URL(emulator.baseUrl);
     const agent = new Agent({ connect: { ca: emulator.ca ?? undefined }, pipelining: 0 });
     await using _ = { [Symbol.asyncDispose]: () => agent.destroy() };
@@ -248,7 +259,7 @@ test.skipIf(!IPV6).for([false, true])(
 );
 
 test.skipIf(!IPV6)('an origin of localhost is up again only when both addresses are', async () => {
-  await using emulator = await start({ host: 'localhost' });
+  await using emulator = await startTestEmulator({ host: 'localhost' });
   const { port } = new URL(emulator.frontendUrl);
   const { id } = emulator.addFault({ kind: 'origin_down', origin: 'frontend' });
   const squatter = createServer((socket) => socket.destroy()).listen(Number(port), '::1');
@@ -272,7 +283,7 @@ test('an origin whose port another program took meanwhile comes back as soon as 
 });
 
 test('an emulator that is closed while an origin comes back stays closed', async () => {
-  const emulator = await start();
+  const emulator = await startTestEmulator();
   const { id } = emulator.addFault({ kind: 'origin_down', origin: 'base' });
   const back = emulator.removeFault(id);
   await emulator.close();
@@ -281,7 +292,7 @@ test('an emulator that is closed while an origin comes back stays closed', async
 });
 
 test('over TLS resets are resets, origins go down and come back, and handshakes can fail', async () => {
-  await using emulator = await start({ tls: true });
+  await using emulator = await startTestEmulator({ tls: true });
   const { port } = new URL(emulator.baseUrl);
   const ca = emulator.ca ?? '';
   const agent = new Agent({ connect: { ca }, pipelining: 0 });
@@ -313,7 +324,7 @@ test('over TLS resets are resets, origins go down and come back, and handshakes 
 });
 
 test('an emulator that is closed amid faults leaves no timer and no connection behind', async () => {
-  const emulator = await start();
+  const emulator = await startTestEmulator();
   emulator.addFault({ ...WHOAMI, kind: 'hang' });
   emulator.addFault({ ...WHOAMI, kind: 'delay', seconds: 3000 });
   emulator.addFault({ ...WHOAMI, kind: 'slow_body', bytesPerSecond: 1 });
@@ -353,5 +364,7 @@ test('a client that leaves amid a fault leaves nothing behind, and the grant is 
   leaving.abort();
   expect(await left).toBe('AbortError');
   await expect.poll(() => emulator.grants()[0]?.generation).toBe(2);
-  expect((await tokens(await refresh(emulator, (await obtainTokens(emulator)).refresh_token))).expires_in).toBe(3600);
+  expect(
+    (await parseTokens(await refreshTokens(emulator, (await obtainTokens(emulator)).refresh_token))).expires_in,
+  ).toBe(3600);
 });

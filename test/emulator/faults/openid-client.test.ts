@@ -2,7 +2,7 @@ import * as oauth from 'openid-client';
 import { Agent, fetch as fetchWith } from 'undici';
 import { expect, test } from 'vitest';
 import type { Emulator, EmulatorOptions, FaultOptions } from '../../../src/emulator/index.ts';
-import { ALICE, HEATER, start, stateOf } from '../portal-client.ts';
+import { ALICE, HEATER, startTestEmulator, stateOf } from '../portal-client.ts';
 
 const REFRESH = { endpoint: 'token', grantType: 'refresh_token' } as const;
 
@@ -57,7 +57,7 @@ test.for<[tls: boolean, faults: readonly (readonly [FaultOptions, RegExp])[]]>([
     ],
   ],
 ])('what strikes before anything was done costs no token (TLS: %s)', async ([tls, faults]) => {
-  await using emulator = await start({ tls });
+  await using emulator = await startTestEmulator({ tls });
   await using client = clientOf(emulator);
   let held = await client.pair();
   for (const [fault, reason] of faults) {
@@ -77,7 +77,7 @@ test.for<[EmulatorOptions, replay: 'refused' | 'the lost one' | 'a new one', ali
   [{ refreshGraceTime: 30 }, 'the lost one', true],
   [{ refreshGraceTime: 30, onReuse: 'revoke-family' }, 'the lost one', true],
 ])('a replay after a lost answer, with %j: %s', async ([options, wanted, alive]) => {
-  await using emulator = await start(options);
+  await using emulator = await startTestEmulator(options);
   await using client = clientOf(emulator);
   const held = await client.pair();
   emulator.addFault({ ...REFRESH, kind: 'commit_then_drop' });

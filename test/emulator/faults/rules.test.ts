@@ -5,18 +5,18 @@ import { FAULT_KINDS } from '../../../src/emulator/faults/kinds.ts';
 import type { Emulator, FaultOptions } from '../../../src/emulator/index.ts';
 import { root } from '../../project/checkout.ts';
 import {
-  api,
   errorOf,
-  exchange,
+  exchangeCode,
   get,
   HEATER,
   obtainCode,
   PUMP,
+  parseTokens,
   postConfig,
-  refresh,
-  start,
+  refreshTokens,
+  requestEmulatorApi,
+  startTestEmulator,
   test,
-  tokens,
   whoami,
 } from '../portal-client.ts';
 
@@ -61,7 +61,7 @@ test('every: only each so-manieth request is struck', async ({ emulator }) => {
 
 test('the same seed gives the same run, another one another, and chance is as asked for', async () => {
   const run = async (seed?: number) => {
-    await using emulator = await start({ seed });
+    await using emulator = await startTestEmulator({ seed });
     emulator.addFault({ ...BUSY, probability: 0.5, times: null });
     return await statuses(emulator, 100);
   };
@@ -92,13 +92,13 @@ test('client and grant type narrow a fault down', async ({ emulator }) => {
     200, 500,
   ]);
   emulator.addFault({ endpoint: 'token', grantType: 'refresh_token', kind: 'status', status: 500 });
-  const first = await tokens(await exchange(emulator, await obtainCode(emulator)));
-  expect((await refresh(emulator, first.refresh_token)).status).toBe(500);
-  expect((await refresh(emulator, first.refresh_token)).status).toBe(200);
+  const first = await parseTokens(await exchangeCode(emulator, await obtainCode(emulator)));
+  expect((await refreshTokens(emulator, first.refresh_token)).status).toBe(500);
+  expect((await refreshTokens(emulator, first.refresh_token)).status).toBe(200);
 });
 
 test('every endpoint can be struck alone, and `*` strikes all of them, but never the emulator’s own paths', async () => {
-  await using emulator = await start();
+  await using emulator = await startTestEmulator();
   const ask: [FaultOptions & { endpoint: string }, string, string][] = [
     [{ endpoint: 'config', kind: 'status', status: 507 }, 'POST', `/external/oauth2helper/config/${HEATER.id}`],
     [{ endpoint: 'code/get', kind: 'status', status: 507 }, 'GET', `/external/oauth2helper/code/get/${HEATER.id}`],
@@ -124,7 +124,7 @@ test('every endpoint can be struck alone, and `*` strikes all of them, but never
 });
 
 test('the API adds, lists, removes and clears faults, and says what became of them', async ({ emulator }) => {
-  const added = await api(emulator, 'POST', 'faults', {
+  const added = await requestEmulatorApi(emulator, 'POST', 'faults', {
     kind: 'slow_body',
     endpoint: 'token',
     grant_type: 'refresh_token',
@@ -144,16 +144,16 @@ test('the API adds, lists, removes and clears faults, and says what became of th
     left: null,
   };
   expect([added.status, await added.json()]).toEqual([201, fault]);
-  await api(emulator, 'POST', 'faults', { kind: 'status', endpoint: 'whoami', status: 500 });
+  await requestEmulatorApi(emulator, 'POST', 'faults', { kind: 'status', endpoint: 'whoami', status: 500 });
   await whoami(emulator, 'x');
-  expect(await (await api(emulator, 'GET', 'faults')).json()).toEqual({
+  expect(await (await requestEmulatorApi(emulator, 'GET', 'faults')).json()).toEqual({
     faults: [fault, expect.objectContaining({ id: '2', hits: 1, left: 0 })],
   });
   expect(emulator.faults[0]).toMatchObject({ grantType: 'refresh_token', bytesPerSecond: 9 });
-  const removed = await api(emulator, 'DELETE', 'faults/1');
+  const removed = await requestEmulatorApi(emulator, 'DELETE', 'faults/1');
   expect([removed.status, await removed.text()]).toEqual([204, '']);
-  expect(await errorOf(await api(emulator, 'DELETE', 'faults/1'))).toEqual([404, 'not_found']);
-  expect((await api(emulator, 'DELETE', 'faults')).status).toBe(204);
+  expect(await errorOf(await requestEmulatorApi(emulator, 'DELETE', 'faults/1'))).toEqual([404, 'not_found']);
+  expect((await requestEmulatorApi(emulator, 'DELETE', 'faults')).status).toBe(204);
   expect(emulator.faults).toEqual([]);
   const log = await (await get(`${emulator.baseUrl}/_emulator/requests`)).json();
   expect(log).toMatchObject({ requests: [{ endpoint: 'whoami', status: 500, fault: '2' }] });
@@ -196,8 +196,8 @@ test.for([
   ['null', 'body: found null; allowed is '],
   ['{', 'body: found no JSON; allowed is '],
 ] as const)('a fault that can not be is refused by name: %j', async ([fault, message]) => {
-  await using emulator = await start();
-  const answer = await api(emulator, 'POST', 'faults', fault);
+  await using emulator = await startTestEmulator();
+  const answer = await requestEmulatorApi(emulator, 'POST', 'faults', fault);
   const { error, message: said } = (await answer.json()) as { error: string; message: string };
   expect([answer.status, error, said.slice(0, message.length)]).toEqual([400, 'invalid_request', message]);
   expect(emulator.faults).toEqual([]);
@@ -205,12 +205,14 @@ test.for([
 
 test('the library refuses the same, and a start with such a fault fails', async ({ emulator }) => {
   expect(() => emulator.addFault({ ...BUSY, status: 99 })).toThrow(/^status: found 99; allowed is/);
-  await expect(start({ faults: [{ ...BUSY, every: 0 }] })).rejects.toThrow(/^faults: every: found 0; allowed is/);
-  await expect(start({ seed: -1 })).rejects.toThrow(/^seed: found -1; allowed is/);
+  await expect(startTestEmulator({ faults: [{ ...BUSY, every: 0 }] })).rejects.toThrow(
+    /^faults: every: found 0; allowed is/,
+  );
+  await expect(startTestEmulator({ seed: -1 })).rejects.toThrow(/^seed: found -1; allowed is/);
 });
 
 test('faults of the start are in force from the first request', async () => {
-  await using emulator = await start({ faults: [{ ...BUSY, times: 2 }] });
+  await using emulator = await startTestEmulator({ faults: [{ ...BUSY, times: 2 }] });
   expect(await statuses(emulator, 3)).toEqual([503, 503, 401]);
 });
 

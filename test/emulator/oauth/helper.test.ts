@@ -1,20 +1,20 @@
 import { expect } from 'vitest';
 import {
   ALICE,
-  config,
-  exchange,
+  exchangeCode,
   get,
   HEATER,
   obtainCode,
   PUMP,
   postConfig,
-  start,
+  requestConfig,
+  startTestEmulator,
   stateOf,
   test,
 } from '../portal-client.ts';
 
 test('config hands out the three URLs of the specification on their two origins', async ({ emulator }) => {
-  const urls = await config(emulator);
+  const urls = await requestConfig(emulator);
   const authorize = new URL(urls.authorize_url);
   const code = new URL(urls.code_url);
   expect(emulator.baseUrl).not.toBe(emulator.frontendUrl);
@@ -33,12 +33,12 @@ test('JSON strings carry \\/ and \\u0026 as the portal writes them', async ({ em
   expect(text).toContain('response_type=code\\u0026client_id=');
   expect(text.replaceAll('\\/', '')).not.toContain('/');
   expect(text).not.toContain('&');
-  const answer = await exchange(emulator, await obtainCode(emulator), { scope: 'a/b&c' });
+  const answer = await exchangeCode(emulator, await obtainCode(emulator), { scope: 'a/b&c' });
   expect(await answer.text()).toContain('"a\\/b\\u0026c"');
 });
 
 test('config answers 404 to an unknown client, and 400 to a redirect_url that is no http(s) URL', async () => {
-  await using emulator = await start();
+  await using emulator = await startTestEmulator();
   expect((await postConfig(emulator, undefined, PUMP.id.replace('02', '03'))).status).toBe(404);
   for (const bad of ['ftp://x/', 'javascript:alert(1)', '/callback', 'not a url', `http://x/${'y'.repeat(2000)}`]) {
     expect((await postConfig(emulator, bad)).status, bad.slice(0, 30)).toBe(400);
@@ -56,13 +56,13 @@ test('config answers 404 to an unknown client, and 400 to a redirect_url that is
 });
 
 test('a client can be set to have every redirect_url refused, and still polls', async () => {
-  await using emulator = await start({ clients: [{ ...HEATER, redirectUrl: 'refuse' }] });
+  await using emulator = await startTestEmulator({ clients: [{ ...HEATER, redirectUrl: 'refuse' }] });
   expect((await postConfig(emulator, 'http://192.168.1.7:8480/callback/x')).status).toBe(400);
   expect((await postConfig(emulator)).status).toBe(200);
 });
 
 test('code_url answers 404 until there is a code, then 200 with it until it expires', async ({ emulator, clock }) => {
-  const urls = await config(emulator);
+  const urls = await requestConfig(emulator);
   expect((await get(urls.code_url)).status).toBe(404);
   await emulator.login({ state: stateOf(urls.code_url), user: ALICE.name });
   const first = await get(urls.code_url);

@@ -1,12 +1,15 @@
 import { expect } from 'vitest';
-import { ALICE, api, config, get, start, stateOf, test } from '../portal-client.ts';
+import { ALICE, get, requestConfig, requestEmulatorApi, startTestEmulator, stateOf, test } from '../portal-client.ts';
 
 const CALLBACK = 'http://192.168.1.7:8480/callback/nonce';
 
 test('when a login by the API answers 200 the helper has the code, and location is where a browser would go next', async () => {
-  await using emulator = await start();
-  const urls = await config(emulator, CALLBACK);
-  const answer = await api(emulator, 'POST', 'login', { state: stateOf(urls.code_url), user: ALICE.name });
+  await using emulator = await startTestEmulator();
+  const urls = await requestConfig(emulator, CALLBACK);
+  const answer = await requestEmulatorApi(emulator, 'POST', 'login', {
+    state: stateOf(urls.code_url),
+    user: ALICE.name,
+  });
   expect(answer.status).toBe(200);
   const { location } = (await answer.json()) as { location: string };
   const { code } = (await (await get(urls.code_url)).json()) as { code: string };
@@ -14,15 +17,15 @@ test('when a login by the API answers 200 the helper has the code, and location 
 });
 
 test('without a redirect_url location is a page that can be opened, and says it can be closed', async () => {
-  await using emulator = await start();
-  const urls = await config(emulator);
+  await using emulator = await startTestEmulator();
+  const urls = await requestConfig(emulator);
   const { location } = await emulator.login({ state: stateOf(urls.code_url), user: ALICE.name });
   expect((await get(urls.code_url)).status).toBe(200);
   expect(await (await get(location)).text()).toContain('You can close this page');
 });
 
 test('a bad login request is answered 400 with the member and what is allowed', async ({ emulator }) => {
-  const state = stateOf((await config(emulator)).code_url);
+  const state = stateOf((await requestConfig(emulator)).code_url);
   const cases: [unknown, RegExp][] = [
     ['{', /^body: found no JSON; allowed is a JSON object$/],
     ['[]', /^body: found an array; allowed is an object$/],
@@ -35,10 +38,10 @@ test('a bad login request is answered 400 with the member and what is allowed', 
     [{ state: 'x', user: ALICE.name }, /^state: .*allowed/],
   ];
   for (const [body, message] of cases) {
-    const answer = await api(emulator, 'POST', 'login', body);
+    const answer = await requestEmulatorApi(emulator, 'POST', 'login', body);
     const said = (await answer.json()) as { message: string };
     expect([answer.status, said.message]).toEqual([400, expect.stringMatching(message)]);
   }
-  const answer = await api(emulator, 'POST', 'login', { state, user: ALICE.name }, 'text/plain');
+  const answer = await requestEmulatorApi(emulator, 'POST', 'login', { state, user: ALICE.name }, 'text/plain');
   expect(answer.status).toBe(400);
 });

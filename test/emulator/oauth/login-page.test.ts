@@ -1,8 +1,19 @@
 import { expect } from 'vitest';
-import { ALICE, config, FakeClock, get, HEATER, PUMP, post, start, stateOf, test } from '../portal-client.ts';
+import {
+  ALICE,
+  FakeClock,
+  get,
+  HEATER,
+  PUMP,
+  post,
+  requestConfig,
+  startTestEmulator,
+  stateOf,
+  test,
+} from '../portal-client.ts';
 
 test('the login page names the client, escaped, and suits a phone and a screen reader', async ({ emulator }) => {
-  const page = await get((await config(emulator)).authorize_url);
+  const page = await get((await requestConfig(emulator)).authorize_url);
   const html = await page.text();
   expect(page.status).toBe(200);
   expect(html).toContain('Heater &#60;7&#62;');
@@ -15,7 +26,7 @@ test('the login page names the client, escaped, and suits a phone and a screen r
 });
 
 test('pages can not be framed, kept or scripted, and their form may lead to the redirect_url', async ({ emulator }) => {
-  const page = await get((await config(emulator, 'http://192.168.1.7:8480/x')).authorize_url);
+  const page = await get((await requestConfig(emulator, 'http://192.168.1.7:8480/x')).authorize_url);
   const policy = page.headers.get('content-security-policy') ?? '';
   expect(policy).toContain("default-src 'none'");
   expect(policy).toContain("frame-ancestors 'none'");
@@ -27,13 +38,13 @@ test('pages can not be framed, kept or scripted, and their form may lead to the 
 
 test('a redirect_url can not smuggle anything into the policy', async ({ emulator }) => {
   for (const redirectUrl of ["http://x;script-src'unsafe-inline'/", 'http://[fd00::1]:8480/x']) {
-    const page = await get((await config(emulator, redirectUrl)).authorize_url);
+    const page = await get((await requestConfig(emulator, redirectUrl)).authorize_url);
     expect(page.headers.get('content-security-policy')).toMatch(/ http:$/);
   }
 });
 
 test('a wrong password or user name brings the page back with a plain message, and no code', async ({ emulator }) => {
-  const urls = await config(emulator);
+  const urls = await requestConfig(emulator);
   for (const form of [
     { username: ALICE.name, password: 'wrong' },
     { username: 'bob', password: ALICE.password },
@@ -47,8 +58,8 @@ test('a wrong password or user name brings the page back with a plain message, a
 });
 
 test('after a wrong password the user name need not be typed again, and nothing of the password comes back', async () => {
-  await using emulator = await start();
-  const { authorize_url } = await config(emulator);
+  await using emulator = await startTestEmulator();
+  const { authorize_url } = await requestConfig(emulator);
   const username = 'bob"><b>';
   const again = await (await post(authorize_url, { username, password: 'not-it', action: 'login' })).text();
   expect(again).toMatch(/<input id="username"[^>]* value="bob&#34;&#62;&#60;b&#62;"/);
@@ -58,8 +69,8 @@ test('after a wrong password the user name need not be typed again, and nothing 
 
 test('a bad client, redirect address, state or response type ends in a plain page and never in a redirect', async () => {
   const clock = new FakeClock();
-  await using emulator = await start({ clock, autoLogin: true });
-  const state = stateOf((await config(emulator)).code_url);
+  await using emulator = await startTestEmulator({ clock, autoLogin: true });
+  const state = stateOf((await requestConfig(emulator)).code_url);
   const evil = encodeURIComponent('http://evil.example/');
   const cases: [string, string][] = [
     [`response_type=code&client_id=nobody&state=${state}`, 'Unknown client'],
@@ -89,10 +100,10 @@ test('a bad client, redirect address, state or response type ends in a plain pag
 });
 
 test('only an emulator without users of its own tells how to log in', async () => {
-  await using ours = await start();
-  expect(await (await get((await config(ours)).authorize_url)).text()).not.toContain('emulated');
-  await using bare = await start({ users: undefined });
-  const urls = await config(bare);
+  await using ours = await startTestEmulator();
+  expect(await (await get((await requestConfig(ours)).authorize_url)).text()).not.toContain('emulated');
+  await using bare = await startTestEmulator({ users: undefined });
+  const urls = await requestConfig(bare);
   expect(await (await get(urls.authorize_url)).text()).toContain('log in as <b>demo</b>');
   expect((await post(urls.authorize_url, { username: 'demo', password: 'demo' })).status).toBe(303);
 });

@@ -1,14 +1,14 @@
 import { expect } from 'vitest';
 import {
   ALICE,
-  config,
-  exchange,
+  exchangeCode,
   FakeClock,
   get,
   HEATER,
-  location,
   post,
-  start,
+  redirectLocation,
+  requestConfig,
+  startTestEmulator,
   stateOf,
   test,
 } from '../portal-client.ts';
@@ -17,26 +17,26 @@ const CALLBACK = 'http://192.168.1.7:8480/callback/nonce?keep=a%20b';
 const CREDENTIALS = { username: ALICE.name, password: ALICE.password, action: 'login' };
 
 test('a login goes from the authorization page over code/set to the redirect_url, with nothing added but the code', async () => {
-  await using emulator = await start();
-  const urls = await config(emulator, CALLBACK);
+  await using emulator = await startTestEmulator();
+  const urls = await requestConfig(emulator, CALLBACK);
   const login = await post(urls.authorize_url, CREDENTIALS);
   expect(login.status).toBe(303);
-  const set = new URL(location(login));
+  const set = new URL(redirectLocation(login));
   expect(set.origin + set.pathname).toBe(`${emulator.baseUrl}/external/oauth2helper/code/set/${HEATER.id}`);
   expect([...set.searchParams.keys()].sort()).toEqual(['code', 'state']);
   expect((await get(urls.code_url)).status).toBe(404);
   const helper = await get(set.href);
   expect(helper.status).toBe(302);
-  expect(location(helper)).toBe(`${CALLBACK}&code=${set.searchParams.get('code')}`);
+  expect(redirectLocation(helper)).toBe(`${CALLBACK}&code=${set.searchParams.get('code')}`);
   const polled = (await (await get(urls.code_url)).json()) as { code: string };
   expect(polled.code).toBe(set.searchParams.get('code'));
-  expect((await exchange(emulator, polled.code)).status).toBe(200);
+  expect((await exchangeCode(emulator, polled.code)).status).toBe(200);
 });
 
 test('without a redirect_url code/set ends in a page that says it can be closed, and may be reloaded', async () => {
-  await using emulator = await start();
-  const urls = await config(emulator);
-  const set = location(await post(urls.authorize_url, CREDENTIALS));
+  await using emulator = await startTestEmulator();
+  const urls = await requestConfig(emulator);
+  const set = redirectLocation(await post(urls.authorize_url, CREDENTIALS));
   for (const _ of [1, 2]) {
     const page = await get(set);
     expect(page.status).toBe(200);
@@ -47,54 +47,59 @@ test('without a redirect_url code/set ends in a page that says it can be closed,
 
 test('a refusal is relayed to the redirect_url as error=access_denied, unless that is switched off', async () => {
   for (const relayRefusal of [true, false]) {
-    await using emulator = await start({ relayRefusal });
-    const urls = await config(emulator, 'http://192.168.1.7:8480/callback/nonce');
+    await using emulator = await startTestEmulator({ relayRefusal });
+    const urls = await requestConfig(emulator, 'http://192.168.1.7:8480/callback/nonce');
     const refused = await post(urls.authorize_url, { action: 'refuse' });
     expect(refused.status).toBe(303);
-    const helper = await get(location(refused));
-    if (relayRefusal) expect(location(helper)).toBe('http://192.168.1.7:8480/callback/nonce?error=access_denied');
+    const helper = await get(redirectLocation(refused));
+    if (relayRefusal)
+      expect(redirectLocation(helper)).toBe('http://192.168.1.7:8480/callback/nonce?error=access_denied');
     else expect([helper.status, await helper.text()]).toEqual([200, expect.stringContaining('Refused')]);
     expect((await get(urls.code_url)).status).toBe(404);
   }
 });
 
 test('a link is dead once its code was exchanged', async ({ emulator }) => {
-  const urls = await config(emulator);
+  const urls = await requestConfig(emulator);
   await emulator.login({ state: stateOf(urls.code_url), user: ALICE.name });
   const { code } = (await (await get(urls.code_url)).json()) as { code: string };
-  await exchange(emulator, code);
+  await exchangeCode(emulator, code);
   const page = await get(urls.authorize_url);
   expect([page.status, await page.text()]).toEqual([400, expect.stringContaining('used before')]);
 });
 
 test('the ordinary flow with the code/set address as redirect_uri ends on a page that shows the code', async () => {
-  await using emulator = await start({ autoLogin: true });
+  await using emulator = await startTestEmulator({ autoLogin: true });
   const set = `${emulator.baseUrl}/external/oauth2helper/code/set/${HEATER.id}`;
   const query = `response_type=code&client_id=${HEATER.id}&redirect_uri=${encodeURIComponent(set)}&state=of%20its%20own`;
-  const opened = location(await get(`${emulator.frontendUrl}/sso/authorize?${query}`));
+  const opened = redirectLocation(await get(`${emulator.frontendUrl}/sso/authorize?${query}`));
   expect(opened).toMatch(/&state=of%20its%20own$/);
   const page = await get(opened);
   const code = new URL(opened).searchParams.get('code') ?? '';
   expect([page.status, await page.text()]).toEqual([200, expect.stringContaining(`<code>${code}</code>`)]);
-  expect((await exchange(emulator, code, { redirect_uri: set })).status).toBe(200);
+  expect((await exchangeCode(emulator, code, { redirect_uri: set })).status).toBe(200);
 });
 
 test('code/set shows no code that was meant for another address, that is used, or that has expired', async () => {
   const clock = new FakeClock();
   const tool = 'http://127.0.0.1:53682/';
-  await using emulator = await start({ clients: [{ ...HEATER, redirectUris: [tool] }], autoLogin: true, clock });
+  await using emulator = await startTestEmulator({
+    clients: [{ ...HEATER, redirectUris: [tool] }],
+    autoLogin: true,
+    clock,
+  });
   const set = `${emulator.baseUrl}/external/oauth2helper/code/set/${HEATER.id}`;
   const codeFor = async (address: string) => {
     const query = `response_type=code&client_id=${HEATER.id}&redirect_uri=${encodeURIComponent(address)}`;
     const opened = await get(`${emulator.frontendUrl}/sso/authorize?${query}`);
-    return new URL(location(opened)).searchParams.get('code') ?? '';
+    return new URL(redirectLocation(opened)).searchParams.get('code') ?? '';
   };
   const [elsewhere, used, late] = [await codeFor(tool), await codeFor(set), await codeFor(set)];
-  await exchange(emulator, used);
+  await exchangeCode(emulator, used);
   expect((await get(`${set}?code=${elsewhere}`)).status).toBe(400);
   expect((await get(`${set}?code=${used}`)).status).toBe(400);
   expect((await get(`${set}?code=${late}`)).status).toBe(200);
-  const relayed = location(await get((await config(emulator, CALLBACK)).authorize_url));
+  const relayed = redirectLocation(await get((await requestConfig(emulator, CALLBACK)).authorize_url));
   clock.pass(46);
   expect((await get(`${set}?code=${late}`)).status).toBe(400);
   expect((await get(relayed)).status).toBe(400);

@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
 import { rememberSecrets } from '../../support/logs.ts';
-import { ALICE, config, get, PUMP, post, start, test } from '../portal-client.ts';
+import { ALICE, get, PUMP, post, requestConfig, startTestEmulator, test } from '../portal-client.ts';
 
 /** What the portal has set, as a browser sends it back. */
 function cookieOf(answer: Response): string {
@@ -18,12 +18,12 @@ async function logIn(url: string): Promise<{ answer: Response; cookie: string }>
 const withCookie = (cookie: string) => ({ cookie });
 
 test('who has logged in with a browser is only asked for a yes the next time, also for another client', async () => {
-  await using emulator = await start();
-  const { answer, cookie } = await logIn((await config(emulator)).authorize_url);
+  await using emulator = await startTestEmulator();
+  const { answer, cookie } = await logIn((await requestConfig(emulator)).authorize_url);
   expect(answer.status).toBe(303);
   expect(answer.headers.get('set-cookie')).toMatch(/^emulator_login=[\w-]{43}; Path=\/sso; HttpOnly; SameSite=Lax$/);
 
-  const next = await config(emulator, undefined, PUMP.id);
+  const next = await requestConfig(emulator, undefined, PUMP.id);
   const page = await get(next.authorize_url, withCookie(cookie));
   const html = await page.text();
   expect(html).toContain(`Continue as ${ALICE.name}`);
@@ -36,8 +36,8 @@ test('who has logged in with a browser is only asked for a yes the next time, al
 });
 
 test('somebody who is logged in can refuse, or be another user', async ({ emulator }) => {
-  const { cookie } = await logIn((await config(emulator)).authorize_url);
-  const next = await config(emulator);
+  const { cookie } = await logIn((await requestConfig(emulator)).authorize_url);
+  const next = await requestConfig(emulator);
   const other = await post(next.authorize_url, { action: 'other' }, withCookie(cookie));
   expect([other.status, await other.text()]).toEqual([200, expect.stringContaining('id="password"')]);
   const refused = await post(next.authorize_url, { action: 'refuse' }, withCookie(cookie));
@@ -45,31 +45,31 @@ test('somebody who is logged in can refuse, or be another user', async ({ emulat
 });
 
 test('without the cookie, with another one, or after a reset nobody is logged in', async ({ emulator }) => {
-  const { cookie } = await logIn((await config(emulator)).authorize_url);
+  const { cookie } = await logIn((await requestConfig(emulator)).authorize_url);
   for (const headers of [{ cookie: 'a=b' }, { cookie: `${cookie}x` }, { cookie: 'emulator_login=' }]) {
-    const { authorize_url } = await config(emulator);
+    const { authorize_url } = await requestConfig(emulator);
     expect(await (await get(authorize_url, headers)).text()).toContain('id="password"');
     expect((await post(authorize_url, { action: 'continue' }, headers)).status).toBe(403);
   }
   await emulator.reset();
-  const { authorize_url } = await config(emulator);
+  const { authorize_url } = await requestConfig(emulator);
   expect(await (await get(authorize_url, withCookie(cookie))).text()).toContain('id="password"');
 });
 
 test('a wrong password is remembered for nobody, and --forget-logins remembers nobody', async ({ emulator }) => {
-  const { authorize_url } = await config(emulator);
+  const { authorize_url } = await requestConfig(emulator);
   const wrong = await post(authorize_url, { username: ALICE.name, password: 'wrong', action: 'login' });
   expect(wrong.headers.get('set-cookie')).toBeNull();
   const { cookie } = await logIn(authorize_url);
   emulator.change({ forgetLogins: true });
-  const next = await config(emulator);
+  const next = await requestConfig(emulator);
   expect(await (await get(next.authorize_url, withCookie(cookie))).text()).toContain('id="password"');
   expect((await logIn(next.authorize_url)).cookie).toBe('');
 });
 
 test('the request log has the cookie nowhere, even where it shows secrets', async () => {
-  await using emulator = await start({ showSecrets: true });
-  const { cookie } = await logIn((await config(emulator)).authorize_url);
-  await get((await config(emulator)).authorize_url, withCookie(cookie));
+  await using emulator = await startTestEmulator({ showSecrets: true });
+  const { cookie } = await logIn((await requestConfig(emulator)).authorize_url);
+  await get((await requestConfig(emulator)).authorize_url, withCookie(cookie));
   expect(JSON.stringify(emulator.requests)).not.toContain(cookie.split('=')[1]);
 });

@@ -1,13 +1,23 @@
 import { expect } from 'vitest';
-import { errorOf, exchange, obtainCode, obtainTokens, refresh, start, test, tokens, whoami } from '../portal-client.ts';
+import {
+  errorOf,
+  exchangeCode,
+  obtainCode,
+  obtainTokens,
+  parseTokens,
+  refreshTokens,
+  startTestEmulator,
+  test,
+  whoami,
+} from '../portal-client.ts';
 
 test('a reused refresh token takes its family with it when told to, even hundreds of generations later', async () => {
-  await using emulator = await start({ onReuse: 'revoke-family' });
+  await using emulator = await startTestEmulator({ onReuse: 'revoke-family' });
   const first = await obtainTokens(emulator);
   let latest = first;
-  for (let i = 0; i < 200; i += 1) latest = await tokens(await refresh(emulator, latest.refresh_token));
-  expect((await refresh(emulator, first.refresh_token)).status).toBe(400);
-  expect((await refresh(emulator, latest.refresh_token)).status).toBe(400);
+  for (let i = 0; i < 200; i += 1) latest = await parseTokens(await refreshTokens(emulator, latest.refresh_token));
+  expect((await refreshTokens(emulator, first.refresh_token)).status).toBe(400);
+  expect((await refreshTokens(emulator, latest.refresh_token)).status).toBe(400);
   expect((await whoami(emulator, latest.access_token)).status).toBe(401);
   expect(emulator.grants()).toMatchObject([{ generation: 201, revoked: true }]);
   expect(emulator.observations.refreshTokensRepeated).toBe(1);
@@ -16,9 +26,9 @@ test('a reused refresh token takes its family with it when told to, even hundred
 test('access and refresh tokens are not interchangeable, nor can they be altered', async ({ emulator }) => {
   const { access_token, refresh_token } = await obtainTokens(emulator);
   expect((await whoami(emulator, refresh_token)).status).toBe(401);
-  expect((await refresh(emulator, access_token)).status).toBe(400);
-  expect((await refresh(emulator, refresh_token.replace('.1.', '.2.'))).status).toBe(400);
-  expect((await refresh(emulator, `${refresh_token}.`)).status).toBe(400);
+  expect((await refreshTokens(emulator, access_token)).status).toBe(400);
+  expect((await refreshTokens(emulator, refresh_token.replace('.1.', '.2.'))).status).toBe(400);
+  expect((await refreshTokens(emulator, `${refresh_token}.`)).status).toBe(400);
 });
 
 test('whoami says who a token is for', async ({ emulator }) => {
@@ -31,17 +41,17 @@ test('a test can revoke the access tokens of a grant, or all of it', async ({ em
   const id = emulator.grants()[0]?.id ?? '';
   expect(emulator.revoke(id, 'access_tokens')).toBe(true);
   expect((await whoami(emulator, first.access_token)).status).toBe(401);
-  const second = await tokens(await refresh(emulator, first.refresh_token));
+  const second = await parseTokens(await refreshTokens(emulator, first.refresh_token));
   expect((await whoami(emulator, second.access_token)).status).toBe(200);
   expect(emulator.revoke(id)).toBe(true);
-  expect((await refresh(emulator, second.refresh_token)).status).toBe(400);
+  expect((await refreshTokens(emulator, second.refresh_token)).status).toBe(400);
   expect(emulator.revoke('unknown')).toBe(false);
 });
 
 test('an ID token tells who has logged in where that is set, also after a refresh', async () => {
-  await using emulator = await start({ idToken: true });
-  const first = (await (await exchange(emulator, await obtainCode(emulator))).json()) as Record<string, string>;
-  const again = (await (await refresh(emulator, first['refresh_token'] ?? '')).json()) as Record<string, string>;
+  await using emulator = await startTestEmulator({ idToken: true });
+  const first = (await (await exchangeCode(emulator, await obtainCode(emulator))).json()) as Record<string, string>;
+  const again = (await (await refreshTokens(emulator, first['refresh_token'] ?? '')).json()) as Record<string, string>;
   const { user } = await (await whoami(emulator, first['access_token'] ?? '')).json();
   for (const { id_token } of [first, again]) {
     const [, claims = '', ...rest] = id_token?.split('.') ?? [];
@@ -54,18 +64,18 @@ test('an ID token tells who has logged in where that is set, also after a refres
 });
 
 test('a code whose exchange was lost is used up, and its second use takes back what the first one gave', async () => {
-  await using emulator = await start();
+  await using emulator = await startTestEmulator();
   const code = await obtainCode(emulator);
   emulator.addFault({ endpoint: 'token', grantType: 'authorization_code', kind: 'commit_then_drop' });
-  await expect(exchange(emulator, code)).rejects.toThrow();
+  await expect(exchangeCode(emulator, code)).rejects.toThrow();
   const [lost = ''] = emulator.secretsIssued('refresh_token');
-  expect(await errorOf(await exchange(emulator, code))).toEqual([400, 'invalid_grant']);
-  expect(await errorOf(await refresh(emulator, lost))).toEqual([400, 'invalid_grant']);
+  expect(await errorOf(await exchangeCode(emulator, code))).toEqual([400, 'invalid_grant']);
+  expect(await errorOf(await refreshTokens(emulator, lost))).toEqual([400, 'invalid_grant']);
 });
 
 test('a code whose exchange was reset before it was done is good for another one', async ({ emulator }) => {
   const code = await obtainCode(emulator);
   emulator.addFault({ endpoint: 'token', kind: 'reset_before' });
-  await expect(exchange(emulator, code)).rejects.toThrow();
-  expect((await exchange(emulator, code)).status).toBe(200);
+  await expect(exchangeCode(emulator, code)).rejects.toThrow();
+  expect((await exchangeCode(emulator, code)).status).toBe(200);
 });

@@ -4,14 +4,14 @@ import { expect } from 'vitest';
 import type { Emulator, EmulatorOptions } from '../../../src/emulator/index.ts';
 import {
   ALICE,
-  config,
   FakeClock,
   get,
   HEATER,
-  location,
   obtainCode,
   postConfig,
-  start,
+  redirectLocation,
+  requestConfig,
+  startTestEmulator,
   stateOf,
   test,
   whoami,
@@ -47,10 +47,10 @@ const refused = (status: number, error: string) => ({ name: 'ResponseBodyError',
 const dead = refused(400, 'invalid_grant');
 
 test('autoLogin: an ordinary authorization URL answers with the code at once, or with a login page', async () => {
-  await using emulator = await start({ autoLogin: true });
+  await using emulator = await startTestEmulator({ autoLogin: true });
   const redirect_uri = `${emulator.baseUrl}/external/oauth2helper/code/set/${HEATER.id}`;
   const url = oauth.buildAuthorizationUrl(stock(emulator), { redirect_uri, state: 's', scope: 'Monitoring' });
-  const landed = new URL(location(await get(url.href)));
+  const landed = new URL(redirectLocation(await get(url.href)));
   const tokens = await oauth.authorizationCodeGrant(stock(emulator), landed, { expectedState: 's' });
   expect(tokens.scope).toBe('Monitoring');
   emulator.change({ autoLogin: false });
@@ -59,8 +59,8 @@ test('autoLogin: an ordinary authorization URL answers with the code at once, or
 
 test('stateLifetime: a link works until its time is over', async () => {
   const clock = new FakeClock();
-  await using emulator = await start({ clock, stateLifetime: 60 });
-  const [inTime, late] = [await config(emulator), await config(emulator)];
+  await using emulator = await startTestEmulator({ clock, stateLifetime: 60 });
+  const [inTime, late] = [await requestConfig(emulator), await requestConfig(emulator)];
   clock.pass(59);
   await emulator.login({ state: stateOf(inTime.code_url), user: ALICE.name });
   const { code } = (await (await get(inTime.code_url)).json()) as { code: string };
@@ -71,7 +71,7 @@ test('stateLifetime: a link works until its time is over', async () => {
 
 test('codeLifetime: a code is good until its time is over', async () => {
   const clock = new FakeClock();
-  await using emulator = await start({ clock, codeLifetime: 30 });
+  await using emulator = await startTestEmulator({ clock, codeLifetime: 30 });
   const [inTime, late] = [await obtainCode(emulator), await obtainCode(emulator)];
   clock.pass(29);
   await exchange(stock(emulator), inTime);
@@ -81,7 +81,7 @@ test('codeLifetime: a code is good until its time is over', async () => {
 
 test('tokenLifetime: the client is told how long its access token serves', async () => {
   const clock = new FakeClock();
-  await using emulator = await start({ clock, tokenLifetime: 120 });
+  await using emulator = await startTestEmulator({ clock, tokenLifetime: 120 });
   const { first } = await loggedIn(emulator);
   expect([first.expires_in, first.expiresIn()]).toEqual([
     120,
@@ -93,7 +93,7 @@ test('tokenLifetime: the client is told how long its access token serves', async
 
 test('refreshLifetime: an unused refresh token dies, a used one is followed by one with its own time', async () => {
   const clock = new FakeClock();
-  await using emulator = await start({ clock, refreshLifetime: 100 });
+  await using emulator = await startTestEmulator({ clock, refreshLifetime: 100 });
   const { refresh } = await loggedIn(emulator);
   clock.pass(99);
   const second = await refresh();
@@ -105,7 +105,7 @@ test('refreshLifetime: an unused refresh token dies, a used one is followed by o
 
 test('grantLifetime: however often it was refreshed, a grant ends', async () => {
   const clock = new FakeClock();
-  await using emulator = await start({ clock, grantLifetime: 100 });
+  await using emulator = await startTestEmulator({ clock, grantLifetime: 100 });
   const { refresh } = await loggedIn(emulator);
   clock.pass(60);
   const second = await refresh();
@@ -117,7 +117,7 @@ test('grantLifetime: however often it was refreshed, a grant ends', async () => 
 });
 
 test('refreshGrace: a used refresh token gives new tokens for so many further generations', async () => {
-  await using emulator = await start({ refreshGrace: 1 });
+  await using emulator = await startTestEmulator({ refreshGrace: 1 });
   const { refresh } = await loggedIn(emulator);
   const [second, third] = [await refresh(), await refresh()];
   expect(third.refresh_token).not.toBe(second.refresh_token);
@@ -126,7 +126,7 @@ test('refreshGrace: a used refresh token gives new tokens for so many further ge
 
 test('refreshGraceTime: a used refresh token is answered with the same tokens again, and an honest expires_in', async () => {
   const clock = new FakeClock();
-  await using emulator = await start({ clock, refreshGraceTime: 30, onReuse: 'revoke-family' });
+  await using emulator = await startTestEmulator({ clock, refreshGraceTime: 30, onReuse: 'revoke-family' });
   const { refresh } = await loggedIn(emulator);
   const second = await refresh();
   clock.pass(29.5);
@@ -164,7 +164,7 @@ test.for<[string, EmulatorOptions, number, boolean]>([
       await gate.promise;
     },
   };
-  await using emulator = await start({ ...options, intercept });
+  await using emulator = await startTestEmulator({ ...options, intercept });
   const { refresh } = await loggedIn(emulator);
   const outcomes = await Promise.allSettled([refresh(), refresh()]);
   const won = outcomes.flatMap((outcome) => (outcome.status === 'fulfilled' ? [outcome.value.refresh_token] : []));
@@ -186,7 +186,7 @@ test('basic: HTTP Basic is accepted, or refused with a challenge that costs no c
 test('relayRefusal: a refused login comes to the redirect_url as an error, or not at all', async ({ emulator }) => {
   const callback = 'http://127.0.0.1:8480/callback';
   const deny = async () => {
-    const { code_url } = await config(emulator, callback);
+    const { code_url } = await requestConfig(emulator, callback);
     return (await emulator.login({ state: stateOf(code_url), deny: true })).location;
   };
   const landed = new URL(await deny());
@@ -196,8 +196,8 @@ test('relayRefusal: a refused login comes to the redirect_url as an error, or no
 });
 
 test('codeUrlAfterExchange: code_url answers 404 after the exchange, or serves a code that is no good any more', async () => {
-  await using emulator = await start({ codeUrlAfterExchange: 'served' });
-  const { code_url } = await config(emulator);
+  await using emulator = await startTestEmulator({ codeUrlAfterExchange: 'served' });
+  const { code_url } = await requestConfig(emulator);
   await emulator.login({ state: stateOf(code_url), user: ALICE.name });
   const poll = () => get(code_url);
   const { code } = (await (await poll()).json()) as { code: string };
@@ -209,14 +209,14 @@ test('codeUrlAfterExchange: code_url answers 404 after the exchange, or serves a
 });
 
 test('refuseRedirectUrls: config refuses the addresses that match, and the client can still poll', async () => {
-  await using emulator = await start({ refuseRedirectUrls: '^http://(10|192\\.168)\\.' });
+  await using emulator = await startTestEmulator({ refuseRedirectUrls: '^http://(10|192\\.168)\\.' });
   expect((await postConfig(emulator, 'http://192.168.1.7:8480/callback')).status).toBe(400);
   expect((await postConfig(emulator, 'http://hub.example/callback')).status).toBe(200);
   await exchange(stock(emulator), await obtainCode(emulator));
 });
 
 test.for(['json', 'html', 'empty'] as const)('errorBody: a refused refresh comes with %s', async (errorBody) => {
-  await using emulator = await start({ errorBody });
+  await using emulator = await startTestEmulator({ errorBody });
   const strict = oauth.refreshTokenGrant(stock(emulator), 'unknown');
   const notJson = { code: 'OAUTH_RESPONSE_IS_NOT_JSON' };
   await expect(strict).rejects.toMatchObject(errorBody === 'json' ? dead : notJson);
@@ -240,7 +240,7 @@ test.for(['json', 'html', 'empty'] as const)('errorBody: a refused refresh comes
 
 test('rateLimit: too many requests of one kind are answered 429 with Retry-After, and burn nothing', async () => {
   const clock = new FakeClock();
-  await using emulator = await start({ clock });
+  await using emulator = await startTestEmulator({ clock });
   const { refresh } = await loggedIn(emulator);
   emulator.change({ rateLimit: 2, rateLimitWindow: 10 });
   const second = await refresh();

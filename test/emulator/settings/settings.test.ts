@@ -2,9 +2,19 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'vitest';
 import { type EmulatorOptions, OptionError, startEmulator } from '../../../src/emulator/index.ts';
-import { SETTINGS, type Setting } from '../../../src/emulator/settings/settings.ts';
+import { SETTINGS, type SettingDefinition } from '../../../src/emulator/settings/settings.ts';
 import { root } from '../../project/checkout.ts';
-import { api, get, obtainTokens, postConfig, refresh, start, test, tokens, whoami } from '../portal-client.ts';
+import {
+  get,
+  obtainTokens,
+  parseTokens,
+  postConfig,
+  refreshTokens,
+  requestEmulatorApi,
+  startTestEmulator,
+  test,
+  whoami,
+} from '../portal-client.ts';
 
 test('the settings can be read, and say how an emulator without options behaves', async ({ emulator }) => {
   const answer = await get(`${emulator.baseUrl}/_emulator/settings`);
@@ -31,8 +41,8 @@ test('the settings can be read, and say how an emulator without options behaves'
 });
 
 test('a change names only what it changes, takes effect at once and is answered with all settings', async () => {
-  await using emulator = await start();
-  const answer = await api(emulator, 'PATCH', 'settings', {
+  await using emulator = await startTestEmulator();
+  const answer = await requestEmulatorApi(emulator, 'PATCH', 'settings', {
     token_lifetime: 60,
     on_reuse: 'revoke-family',
     refuse_redirect_urls: '^http:',
@@ -68,11 +78,11 @@ test('a change that is no good is refused by the name of its member, and changes
     ['', /^body: /],
   ];
   for (const [body, message] of cases) {
-    const answer = await api(emulator, 'PATCH', 'settings', body);
+    const answer = await requestEmulatorApi(emulator, 'PATCH', 'settings', body);
     const said = (await answer.json()) as { error: string; message: string };
     expect([answer.status, said.error, said.message]).toEqual([400, 'invalid_request', expect.stringMatching(message)]);
   }
-  expect((await api(emulator, 'PATCH', 'settings', { basic: 'refuse' }, 'text/plain')).status).toBe(400);
+  expect((await requestEmulatorApi(emulator, 'PATCH', 'settings', { basic: 'refuse' }, 'text/plain')).status).toBe(400);
   expect(emulator.settings).toEqual(before);
   expect(() => emulator.change({ codeLifetime: 0 })).toThrow(/^codeLifetime: found 0; allowed is/);
 });
@@ -99,7 +109,7 @@ test('an option that the library does not know is refused, and the nearest one i
     expect(failed).toMatchObject({ message: expect.stringMatching(message) });
     expect(String(failed)).not.toContain('hush-hush');
   }
-  await using emulator = await start();
+  await using emulator = await startTestEmulator();
   const change = { autologin: true } as object;
   expect(() => emulator.change(change)).toThrow(/^autologin: found an unknown option \(did you mean autoLogin\?\)/);
 });
@@ -108,7 +118,7 @@ test('a request under way keeps the settings that it began with', async () => {
   const arrived = Promise.withResolvers<void>();
   const gate = Promise.withResolvers<void>();
   let held = false;
-  await using emulator = await start({
+  await using emulator = await startTestEmulator({
     intercept: {
       async received() {
         if (!held) return;
@@ -119,14 +129,14 @@ test('a request under way keeps the settings that it began with', async () => {
   });
   const first = await obtainTokens(emulator);
   held = true;
-  const under = refresh(emulator, first.refresh_token);
+  const under = refreshTokens(emulator, first.refresh_token);
   await arrived.promise;
   held = false;
   emulator.change({ tokenLifetime: 60 });
   gate.resolve();
-  const second = await tokens(await under);
+  const second = await parseTokens(await under);
   expect(second.expires_in).toBe(3600);
-  expect((await tokens(await refresh(emulator, second.refresh_token))).expires_in).toBe(60);
+  expect((await parseTokens(await refreshTokens(emulator, second.refresh_token))).expires_in).toBe(60);
 });
 
 test('a shorter token lifetime leaves the tokens alone that were promised more', async ({ emulator, clock }) => {
@@ -141,7 +151,7 @@ test('the guide lists all settings as they are declared', () => {
   const spelled = (name: string, joint: string) =>
     name.replaceAll(/[A-Z]/g, (letter) => `${joint}${letter.toLowerCase()}`);
   const declared = Object.entries(SETTINGS).map(
-    ([name, { initial, nothing, description }]: [string, Setting<unknown>]) => [
+    ([name, { initial, nothing, description }]: [string, SettingDefinition<unknown>]) => [
       `--${initial === true ? 'no-' : ''}${spelled(name, '-')}`,
       spelled(name, '_'),
       nothing === undefined ? String(initial) : `${initial}: ${nothing}`,

@@ -1,9 +1,9 @@
 import { OAuth2Client, type OAuth2Token } from '@badgateway/oauth2-client';
-import { converse, type Given } from './conversation.ts';
+import { type CapabilityInput, serveTasks } from './client-protocol.ts';
 
 type Method = 'client_secret_basic' | 'client_secret_post';
 
-function client({ issuer, client_id, client_secret }: Given, authenticationMethod?: Method): OAuth2Client {
+function client({ issuer, client_id, client_secret }: CapabilityInput, authenticationMethod?: Method): OAuth2Client {
   return new OAuth2Client({
     server: issuer,
     clientId: client_id,
@@ -21,7 +21,7 @@ function answerOf({ accessToken, refreshToken, expiresAt, scope }: OAuth2Token) 
   };
 }
 
-await converse({
+await serveTasks({
   async discovery(given) {
     const hub = client(given);
     return {

@@ -1,4 +1,4 @@
-import type { Capability } from './conversation.ts';
+import type { Capability } from './client-protocol.ts';
 
 /** The columns, as the page for the developers of appliances calls them. */
 const CAPABILITIES: Readonly<Record<Capability, string>> = {
@@ -16,7 +16,7 @@ const ALL = Object.keys(CAPABILITIES) as Capability[];
 const SECRETS = ['client_secret_basic', 'client_secret_post'] as const;
 
 /** What every client can do with the hub, unmodified; of the rest its library has none. */
-export const MATRIX = {
+export const CLIENT_MATRIX = {
   'openid-client': ALL,
   oauth4webapi: ALL,
   'simple-oauth2': [...SECRETS, 'refresh_token', 'revocation'],
@@ -27,10 +27,10 @@ export const MATRIX = {
   curl: ALL.filter((capability) => capability !== 'private_key_jwt'),
 } as const satisfies Readonly<Record<string, readonly Capability[]>>;
 
-export type ClientName = keyof typeof MATRIX;
+export type ClientName = keyof typeof CLIENT_MATRIX;
 
 /** Clients and what they did, as a table of Markdown. */
-export function asTable(done: Readonly<Record<string, readonly Capability[]>>): string {
+export function matrixTable(done: Readonly<Record<string, readonly Capability[]>>): string {
   const row = (cells: readonly string[]) => `| ${cells.join(' | ')} |`;
   return [
     row(['', ...Object.values(CAPABILITIES)]),

@@ -1,20 +1,20 @@
 import * as oauth from 'oauth4webapi';
-import { converse, type Given, show } from './conversation.ts';
+import { type CapabilityInput, serveTasks, showUser } from './client-protocol.ts';
 
-async function discover({ issuer }: Given): Promise<oauth.AuthorizationServer> {
+async function discover({ issuer }: CapabilityInput): Promise<oauth.AuthorizationServer> {
   const url = new URL(issuer);
   return oauth.processDiscoveryResponse(url, await oauth.discoveryRequest(url, { algorithm: 'oauth2' }));
 }
 
-const clientOf = ({ client_id }: Given): oauth.Client => ({ client_id });
+const clientOf = ({ client_id }: CapabilityInput): oauth.Client => ({ client_id });
 
-async function token(given: Given, authentication: oauth.ClientAuth, parameters: Record<string, string>) {
+async function token(given: CapabilityInput, authentication: oauth.ClientAuth, parameters: Record<string, string>) {
   const server = await discover(given);
   const response = await oauth.clientCredentialsGrantRequest(server, clientOf(given), authentication, parameters);
   return oauth.processClientCredentialsResponse(server, clientOf(given), response);
 }
 
-await converse({
+await serveTasks({
   discovery: discover,
   client_secret_basic: (given) => token(given, oauth.ClientSecretBasic(given.client_secret), { scope: given.scope }),
   client_secret_post: (given) => token(given, oauth.ClientSecretPost(given.client_secret), { scope: given.scope }),
@@ -31,7 +31,7 @@ await converse({
       scope: given.scope,
     });
     const device = await oauth.processDeviceAuthorizationResponse(server, clientOf(given), begun);
-    show(device);
+    showUser(device);
     let interval = device.interval ?? 5;
     for (const end = Date.now() + device.expires_in * 1000; Date.now() < end; ) {
       await new Promise((resolve) => setTimeout(resolve, interval * 1000));

@@ -12,17 +12,17 @@ import {
   refreshTokenGrant,
   tokenRevocation,
 } from 'openid-client';
-import { converse, type Given, show } from './conversation.ts';
+import { type CapabilityInput, serveTasks, showUser } from './client-protocol.ts';
 
 const P256 = { name: 'ECDSA', namedCurve: 'P-256' };
 
-function hub({ issuer, client_id, client_secret }: Given, auth?: ClientAuth): Promise<Configuration> {
+function hub({ issuer, client_id, client_secret }: CapabilityInput, auth?: ClientAuth): Promise<Configuration> {
   return discovery(new URL(issuer), client_id, undefined, auth ?? ClientSecretBasic(client_secret), {
     algorithm: 'oauth2',
   });
 }
 
-await converse({
+await serveTasks({
   discovery: async (given) => (await hub(given)).serverMetadata(),
   client_secret_basic: async (given) => clientCredentialsGrant(await hub(given), { scope: given.scope }),
   client_secret_post: async (given) =>
@@ -34,7 +34,7 @@ await converse({
   async device_flow(given) {
     const known = await hub(given);
     const device = await initiateDeviceAuthorization(known, { scope: given.scope });
-    show(device);
+    showUser(device);
     return pollDeviceAuthorizationGrant(known, device);
   },
   refresh_token: async (given) => refreshTokenGrant(await hub(given), given.refresh_token),

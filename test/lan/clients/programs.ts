@@ -7,9 +7,9 @@ import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { GO_CACHE } from '../../support/program.ts';
-import type { Line, Task } from './conversation.ts';
+import type { ClientOutput, ClientTask } from './client-protocol.ts';
+import type { DeviceFlowPrompt } from './device-login.ts';
 import type { ClientName } from './matrix.ts';
-import type { Shown } from './person.ts';
 
 const PYTHON_PACKAGES = '/usr/lib/python3/dist-packages';
 const GO_PACKAGES = '/usr/share/gocode';
@@ -52,7 +52,7 @@ const PROGRAMS: Readonly<Record<ClientName, Program>> = {
 };
 
 /** The client's packages that this machine lacks: where there are any, its tests are skipped. */
-export function missing(client: ClientName): readonly string[] {
+export function missingPackages(client: ClientName): readonly string[] {
   return (PROGRAMS[client].needs ?? []).filter((path) => !existsSync(path));
 }
 
@@ -74,7 +74,7 @@ export class ClientPrograms {
   static async build(folder: string, ca: string): Promise<ClientPrograms> {
     const programs = new ClientPrograms(folder, join(folder, 'latchkey-ca.pem'));
     await writeFile(programs.#caFile, ca);
-    if (missing('golang.org/x/oauth2').length === 0) {
+    if (missingPackages('golang.org/x/oauth2').length === 0) {
       const go = { GO111MODULE: 'off', GOPATH: GO_PACKAGES, GOCACHE: GO_CACHE };
       const args = ['build', '-o', join(folder, 'go-oauth2'), file('go-oauth2/main.go')];
       await promisify(execFile)('go', args, { env: { ...process.env, ...go } });
@@ -115,17 +115,17 @@ export class RunningClient implements AsyncDisposable {
    * @throws Error with what the client wrote
    */
   async perform(
-    task: Task,
-    shown: (what: Shown) => Promise<void> = async () => {},
+    task: ClientTask,
+    shown: (what: DeviceFlowPrompt) => Promise<void> = async () => {},
   ): Promise<Readonly<Record<string, unknown>>> {
     this.#child.stdin.write(`${JSON.stringify(task)}\n`);
     for (;;) {
       const { done, value } = await this.#lines.next();
       if (done) throw new Error(`${this.#name}, ${task.capability}: ${await this.#complaints}`);
-      const line = JSON.parse(value) as Line;
+      const line = JSON.parse(value) as ClientOutput;
       if ('said' in line) return line.said;
       if ('failed' in line) throw new Error(`${this.#name}, ${task.capability}: ${line.failed}`);
-      await shown(line.shown as Shown);
+      await shown(line.shown as DeviceFlowPrompt);
     }
   }
 

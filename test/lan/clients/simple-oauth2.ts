@@ -1,8 +1,11 @@
 import { ClientCredentials } from 'simple-oauth2';
-import { converse, type Given } from './conversation.ts';
+import { type CapabilityInput, serveTasks } from './client-protocol.ts';
 
 /** The library knows no metadata: the addresses are set up in it. */
-function client({ issuer, client_id, client_secret }: Given, authorizationMethod: 'header' | 'body' = 'header') {
+function client(
+  { issuer, client_id, client_secret }: CapabilityInput,
+  authorizationMethod: 'header' | 'body' = 'header',
+) {
   return new ClientCredentials({
     client: { id: client_id, secret: client_secret },
     auth: { tokenHost: issuer, tokenPath: '/oauth/token', revokePath: '/oauth/revoke' },
@@ -10,7 +13,7 @@ function client({ issuer, client_id, client_secret }: Given, authorizationMethod
   });
 }
 
-await converse({
+await serveTasks({
   client_secret_basic: async (given) => (await client(given).getToken({ scope: given.scope })).token,
   client_secret_post: async (given) => (await client(given, 'body').getToken({ scope: given.scope })).token,
   async refresh_token(given) {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { isOwnAlone } from '../../../src/system/http/host-check.ts';
+import { isVerifiedOwnHost } from '../../../src/system/http/host-check.ts';
 
 const nowhere = () => false;
 
@@ -10,7 +10,7 @@ describe('an address that a request names', () => {
     ['[fd77::7]', 'fd77:0::7'],
     ['[fe80::7]', 'fe80::7%eth0'],
   ] as const)('%s can only mean the hub where the connection came to %s', ([hostname, local]) => {
-    expect(isOwnAlone(hostname, local, nowhere)).toBe(true);
+    expect(isVerifiedOwnHost(hostname, local, nowhere)).toBe(true);
   });
 
   it.for([
@@ -18,7 +18,7 @@ describe('an address that a request names', () => {
     ['192.168.1.7', '::ffff:192.168.1.8'],
     ['[fd77::7]', '::ffff:192.168.1.7'],
   ] as const)('%s may be another’s where it came to %s, and the leaf is not for it', ([hostname, local]) => {
-    expect(isOwnAlone(hostname, local, nowhere)).toBe(false);
-    expect(isOwnAlone(hostname, local, () => true)).toBe(true);
+    expect(isVerifiedOwnHost(hostname, local, nowhere)).toBe(false);
+    expect(isVerifiedOwnHost(hostname, local, () => true)).toBe(true);
   });
 });

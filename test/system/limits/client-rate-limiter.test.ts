@@ -34,10 +34,10 @@ describe('a limit by address', () => {
     take(3);
     expect(limit.take('10.0.0.1')).toEqual({ ok: false, retryAfter: 6 });
     time.skip(4500);
-    expect(limit.look('10.0.0.1')).toEqual({ ok: false, retryAfter: 2 });
+    expect(limit.peek('10.0.0.1')).toEqual({ ok: false, retryAfter: 2 });
     time.skip(1500);
-    expect(limit.look('10.0.0.1')).toEqual({ ok: true });
-    expect(limit.look('10.0.0.1')).toEqual({ ok: true });
+    expect(limit.peek('10.0.0.1')).toEqual({ ok: true });
+    expect(limit.peek('10.0.0.1')).toEqual({ ok: true });
   });
 
   it('is each device’s own, and the IPv6 network of a distant device is one', () => {
@@ -53,7 +53,7 @@ describe('a limit by address', () => {
     expect(take(4, 'fe80::1%eth0')).toEqual([true, true, true, false]);
     expect(lines.at(-1)?.fields).toEqual({ address: 'fe80::1%eth0', count: 4 });
     expect(take(4, 'fe80::2%eth0')).toEqual([true, true, true, false]);
-    expect(limit.look('fe80::3%eth0')).toEqual({ ok: true });
+    expect(limit.peek('fe80::3%eth0')).toEqual({ ok: true });
     expect([3, 4, 5, 6].map((last) => limit.take(`fe80::${last}%eth0`).ok)).toEqual([true, true, true, false]);
     expect(lines.at(-1)?.fields).toEqual({ address: 'fe80:0:0:0::/64', count: 10 });
     expect(limit.take('fe80::7%eth0')).toEqual({ ok: false, retryAfter: 2 });

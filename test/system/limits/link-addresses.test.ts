@@ -1,7 +1,7 @@
 import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { LinkAddresses } from '../../../src/system/limits/link-addresses.ts';
+import { NeighbourTable } from '../../../src/system/limits/neighbour-table.ts';
 import { stateFolder } from '../../support/state-folder.ts';
 
 const TABLE = [
@@ -23,22 +23,22 @@ function program(folder: string, stdout: string) {
 test('the link-layer address of a neighbour is found, on its own link', async () => {
   using folder = stateFolder();
   const ip = program(folder.path, JSON.stringify(TABLE));
-  const links = new LinkAddresses(ip.path);
-  expect(await links.find('fd00::7')).toBe('02:00:00:00:00:07');
-  expect(await links.find('fe80::1%eth0')).toBe('02:00:00:00:00:01');
-  expect(await links.find('fe80::1%wlan0')).toBe('02:00:00:00:00:02');
-  expect(await links.find('fe80::1%eth1')).toBe(null);
-  expect(await links.find('fd00::8')).toBe(null);
-  expect(await links.find('fd00::9')).toBe(null);
+  const links = new NeighbourTable(ip.path);
+  expect(await links.findLinkLayerAddress('fd00::7')).toBe('02:00:00:00:00:07');
+  expect(await links.findLinkLayerAddress('fe80::1%eth0')).toBe('02:00:00:00:00:01');
+  expect(await links.findLinkLayerAddress('fe80::1%wlan0')).toBe('02:00:00:00:00:02');
+  expect(await links.findLinkLayerAddress('fe80::1%eth1')).toBe(null);
+  expect(await links.findLinkLayerAddress('fd00::8')).toBe(null);
+  expect(await links.findLinkLayerAddress('fd00::9')).toBe(null);
 });
 
 test('many that ask at one time share two runs of the program', async () => {
   using folder = stateFolder();
   const ip = program(folder.path, JSON.stringify(TABLE));
-  const links = new LinkAddresses(ip.path);
-  const first = links.find('fd00::7');
+  const links = new NeighbourTable(ip.path);
+  const first = links.findLinkLayerAddress('fd00::7');
   await Promise.resolve();
-  const rest = await Promise.all(Array.from({ length: 50 }, () => links.find('fd00::7')));
+  const rest = await Promise.all(Array.from({ length: 50 }, () => links.findLinkLayerAddress('fd00::7')));
   expect(new Set([await first, ...rest])).toEqual(new Set(['02:00:00:00:00:07']));
   expect(ip.runs().length).toBeLessThanOrEqual(2);
 });
@@ -53,7 +53,7 @@ test.each([
   const path = join(folder.path, 'ip');
   if (stdout === null) writeFileSync(path, '#!/bin/sh\nexec sleep 60\n', { mode: 0o700 });
   else if (stdout !== undefined) program(folder.path, stdout);
-  const links = new LinkAddresses(path);
-  expect(await links.find('fd00::7')).toBe(null);
-  expect(await links.find('fd00::7')).toBe(null);
+  const links = new NeighbourTable(path);
+  expect(await links.findLinkLayerAddress('fd00::7')).toBe(null);
+  expect(await links.findLinkLayerAddress('fd00::7')).toBe(null);
 });

@@ -6,10 +6,10 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { permittedNames } from '../../../src/certificates/permitted-names.ts';
-import type { Authority, Successor } from '../../../src/system/x509/certificates.ts';
-import { createAuthority, issueLeaf, succeed } from '../../../src/system/x509/issuing.ts';
+import type { Authority, SuccessorAuthority } from '../../../src/system/x509/certificates.ts';
+import { createAuthority, createSuccessorAuthority, issueLeaf } from '../../../src/system/x509/issuing.ts';
 import { stateFolder } from '../../support/state-folder.ts';
-import { type TlsClient, tlsClients } from '../../support/tls-clients.ts';
+import { availableTlsClients, type TlsClient } from '../../support/tls-clients.ts';
 
 const NAMES = ['4f2a.local', 'pi', 'pi.fritz.example', 'localhost'];
 const ADDRESSES = ['127.0.0.1', '::1', '192.168.1.20', 'fd00::2', 'fe80::1%eth0', '2001:db8::1', '203.0.113.7'];
@@ -21,15 +21,15 @@ const folder = stateFolder();
 const path = (name: string) => join(folder.path, name);
 let clients: ReadonlyMap<string, TlsClient>;
 let authority: Authority;
-let next: Successor;
+let next: SuccessorAuthority;
 /** Verifies nothing of what it is not told to: Mbed TLS knows no name constraints. */
 let constrained: [string, TlsClient][];
 
 beforeAll(async () => {
-  clients = await tlsClients(folder.path);
+  clients = await availableTlsClients(folder.path);
   constrained = [...clients].filter(([name]) => name !== 'Mbed TLS');
   authority = await createAuthority('Latchkey hub', PERMITTED);
-  next = await succeed(authority, PERMITTED);
+  next = await createSuccessorAuthority(authority, PERMITTED);
   await writeFile(path('old.pem'), authority.certificate);
   await writeFile(path('new.pem'), next.authority.certificate);
   await writeFile(path('both.pem'), authority.certificate + next.authority.certificate);
@@ -80,7 +80,7 @@ async function stolen({ certificate, key }: Authority, names: string) {
 describe('a CA with name constraints', () => {
   it('is trusted by every client for all names and addresses of its hub', async () => {
     const leaf = await issueLeaf(authority, { names: NAMES, addresses: ADDRESSES, now: NOW });
-    expect(leaf.leftOut).toEqual([]);
+    expect(leaf.omitted).toEqual([]);
     for (const name of NAMES) expect(await trusting(leaf, 'old.pem', name), name).toEqual(all(true));
   });
 
@@ -104,13 +104,13 @@ describe('a CA with name constraints', () => {
   it('issues no leaf with what it does not permit: clients would reject all of it', async () => {
     const names = [...NAMES, 'cellar', 'xpi', 'cellar.local'];
     const leaf = await issueLeaf(authority, { names, addresses: [...ADDRESSES, '198.51.100.1'], now: NOW });
-    expect(leaf.leftOut).toEqual(['cellar', 'xpi', '198.51.100.1']);
+    expect(leaf.omitted).toEqual(['cellar', 'xpi', '198.51.100.1']);
     expect(await trusting(leaf, 'old.pem', 'cellar.local')).toEqual(all(true));
   });
 });
 
 describe('a CA that takes the place of another', () => {
-  const through = () => next.cross + authority.certificate;
+  const through = () => next.crossCertificate + authority.certificate;
 
   it('is trusted by every client that trusts the old one, the new one, or both', async () => {
     const request = { names: NAMES, addresses: ADDRESSES, now: NOW, through: through() };
@@ -128,19 +128,19 @@ describe('a CA that takes the place of another', () => {
   it('has no thief of the old key trusted by those who know the new one alone', async (ctx) => {
     if (!existsSync(OPENSSL)) return ctx.skip(`${OPENSSL} is missing`);
     const leaf = await stolen(authority, 'DNS:4f2a.local');
-    const chained = { ...leaf, certificate: leaf.certificate + next.cross };
+    const chained = { ...leaf, certificate: leaf.certificate + next.crossCertificate };
     expect(await trusting(chained, 'new.pem', '4f2a.local')).toEqual(all(false));
     expect(await trusting(chained, 'old.pem', '4f2a.local')).toEqual(all(true));
     return undefined;
   });
 
   it('issues leaves only for what the old one permits as well, while it leads to that', async () => {
-    const later = await succeed(authority, permittedNames([...NAMES, 'cellar'], ADDRESSES));
+    const later = await createSuccessorAuthority(authority, permittedNames([...NAMES, 'cellar'], ADDRESSES));
     const names = [...NAMES, 'cellar'];
-    const both = { names, addresses: ADDRESSES, now: NOW, through: later.cross + authority.certificate };
+    const both = { names, addresses: ADDRESSES, now: NOW, through: later.crossCertificate + authority.certificate };
     const leaf = await issueLeaf(later.authority, both);
-    expect(leaf.leftOut).toEqual(['cellar']);
+    expect(leaf.omitted).toEqual(['cellar']);
     expect(await trusting(leaf, 'old.pem', '4f2a.local')).toEqual(all(true));
-    expect((await issueLeaf(later.authority, { names, addresses: ADDRESSES, now: NOW })).leftOut).toEqual([]);
+    expect((await issueLeaf(later.authority, { names, addresses: ADDRESSES, now: NOW })).omitted).toEqual([]);
   });
 });

@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { Agent, request } from 'undici';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Authority, type Leaf, pin } from '../../../src/system/x509/certificates.ts';
+import { type Authority, type Leaf, spkiFingerprint } from '../../../src/system/x509/certificates.ts';
 import { createAuthority, issueLeaf } from '../../../src/system/x509/issuing.ts';
 
 const run = promisify(execFile);
@@ -56,7 +56,7 @@ describe('the authority', () => {
     const [one, two] = [new X509Certificate(authority.certificate), new X509Certificate(other.certificate)];
     expect(one.serialNumber).not.toBe(two.serialNumber);
     expect(one.subject).not.toBe(two.subject);
-    expect(pin(authority.certificate)).not.toBe(pin(other.certificate));
+    expect(spkiFingerprint(authority.certificate)).not.toBe(spkiFingerprint(other.certificate));
   });
 });
 
@@ -103,14 +103,14 @@ describe('the pin', () => {
       'openssl x509 -pubkey -noout | openssl pkey -pubin -outform DER | openssl dgst -sha256 -binary | basenc --base64url';
     const child = run('/bin/sh', ['-c', pipeline]);
     child.child.stdin?.end(authority.certificate);
-    expect(`${pin(authority.certificate)}=`).toBe((await child).stdout.trim());
+    expect(`${spkiFingerprint(authority.certificate)}=`).toBe((await child).stdout.trim());
     return undefined;
   });
 
   it("is the CA's also where the leaf's chain is searched for it", () => {
     const [, ca] = leaf.certificate.split(/(?<=-----END CERTIFICATE-----\n)/);
-    expect(pin(ca ?? '')).toBe(pin(authority.certificate));
-    expect(pin(leaf.certificate)).not.toBe(pin(authority.certificate));
+    expect(spkiFingerprint(ca ?? '')).toBe(spkiFingerprint(authority.certificate));
+    expect(spkiFingerprint(leaf.certificate)).not.toBe(spkiFingerprint(authority.certificate));
   });
 });
 

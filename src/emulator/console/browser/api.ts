@@ -1,20 +1,20 @@
-import { find } from './dom.ts';
+import { requireElement } from './dom.ts';
 
 /** What the API answers to a read. */
-export async function read<T>(path: string): Promise<T> {
+export async function fetchJson<T>(path: string): Promise<T> {
   const response = await fetch(`/_emulator/${path}`, { headers: { accept: 'application/json' } });
   if (!response.ok) throw new Error(`${path} was answered ${response.status}`);
   return (await response.json()) as T;
 }
 
 /** Happens to the document when this page has changed something, or tried to. */
-export const CHANGED = 'emulator-changed';
+export const CHANGED_EVENT = 'emulator-changed';
 
 /**
  * Changes something through the API and tells the person what came of it.
  * @returns whether it was done
  */
-export async function change(
+export async function callApi(
   method: 'POST' | 'PATCH' | 'DELETE',
   path: string,
   body: Readonly<Record<string, unknown>> | null,
@@ -25,36 +25,36 @@ export async function change(
       method,
       ...(body !== null && { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }),
     });
-    if (response.ok) notice(done, 'good');
-    else notice(await complaint(response), 'bad');
-    document.dispatchEvent(new Event(CHANGED));
+    if (response.ok) showMessage(done, 'good');
+    else showMessage(await errorMessage(response), 'bad');
+    document.dispatchEvent(new Event(CHANGED_EVENT));
     return response.ok;
   } catch {
-    notice('The emulator does not answer. Is it still running?', 'bad');
+    showMessage('The emulator does not answer. Is it still running?', 'bad');
     return false;
   }
 }
 
-async function complaint(response: Response): Promise<string> {
+async function errorMessage(response: Response): Promise<string> {
   const answer = (await response.json().catch(() => ({}))) as { readonly message?: string };
   return answer.message ?? `The emulator answered ${response.status}.`;
 }
 
-const bar = find('#notice', HTMLElement);
-const text = find('span', HTMLElement, bar);
+const messageBar = requireElement('#notice', HTMLElement);
+const messageText = requireElement('span', HTMLElement, messageBar);
 
-find('button', HTMLButtonElement, bar).addEventListener('click', () => {
-  bar.hidden = true;
+requireElement('button', HTMLButtonElement, messageBar).addEventListener('click', () => {
+  messageBar.hidden = true;
 });
 // The style fades good news out after a while; bad news stays until it was read.
-bar.addEventListener('animationend', () => {
-  bar.hidden = true;
+messageBar.addEventListener('animationend', () => {
+  messageBar.hidden = true;
 });
 
 /** Tells the person what came of what was asked for; screen readers say it aloud. */
-function notice(message: string, kind: 'good' | 'bad'): void {
-  bar.hidden = true;
-  text.textContent = message;
-  bar.className = kind;
-  bar.hidden = false;
+function showMessage(message: string, kind: 'good' | 'bad'): void {
+  messageBar.hidden = true;
+  messageText.textContent = message;
+  messageBar.className = kind;
+  messageBar.hidden = false;
 }

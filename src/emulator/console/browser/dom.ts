@@ -4,7 +4,7 @@
 type Child = Node | string | null;
 
 /** A new element with attributes and children; an attribute that is null is left out. */
-export function make<K extends keyof HTMLElementTagNameMap>(
+export function createElement<K extends keyof HTMLElementTagNameMap>(
   tag: K,
   attributes: Readonly<Record<string, string | null>> = {},
   ...children: readonly Child[]
@@ -16,8 +16,8 @@ export function make<K extends keyof HTMLElementTagNameMap>(
 }
 
 /** A button that does something. */
-export function button(label: string, action: () => unknown, attributes: Readonly<Record<string, string>> = {}) {
-  const element = make('button', { type: 'button', ...attributes }, label);
+export function createButton(label: string, action: () => unknown, attributes: Readonly<Record<string, string>> = {}) {
+  const element = createElement('button', { type: 'button', ...attributes }, label);
   element.addEventListener('click', () => void action());
   return element;
 }
@@ -26,14 +26,18 @@ export function button(label: string, action: () => unknown, attributes: Readonl
  * The element of the page that a selector finds.
  * @throws Error where the page has none: page and script don't belong together
  */
-export function find<E extends HTMLElement>(selector: string, type: new () => E, within: ParentNode = document): E {
+export function requireElement<E extends HTMLElement>(
+  selector: string,
+  type: new () => E,
+  within: ParentNode = document,
+): E {
   const element = within.querySelector(selector);
   if (element instanceof type) return element;
   throw new Error(`the page has no ${selector}`);
 }
 
 /** The elements a list shows, by key, each with the JSON it was made from. */
-const shown = new WeakMap<Element, Map<string, { readonly json: string; readonly element: HTMLElement }>>();
+const renderedEntries = new WeakMap<Element, Map<string, { readonly json: string; readonly element: HTMLElement }>>();
 
 /**
  * Makes a list show these entries in this order. An entry that did not change keeps its element, and with it focus and
@@ -45,18 +49,18 @@ export function showList<T>(
   keyOf: (entry: T) => string,
   render: (entry: T) => HTMLElement,
 ): void {
-  const before = shown.get(list) ?? new Map();
+  const before = renderedEntries.get(list) ?? new Map();
   const after = new Map(
     entries.map((entry) => {
       const json = JSON.stringify(entry);
       const known = before.get(keyOf(entry));
       return [
         keyOf(entry),
-        known?.json === json ? known : { json, element: replacement(known?.element, render(entry)) },
+        known?.json === json ? known : { json, element: replaceElement(known?.element, render(entry)) },
       ];
     }),
   );
-  shown.set(list, after);
+  renderedEntries.set(list, after);
   const wanted = [...after.values()].map(({ element }) => element);
   const hadFocus = list.contains(document.activeElement);
   for (const child of [...list.children]) if (!wanted.some((element) => element === child)) child.remove();
@@ -66,17 +70,17 @@ export function showList<T>(
   if (hadFocus && !list.contains(document.activeElement)) list.closest('section')?.querySelector('h2')?.focus();
 }
 
-const CONTROLS = 'button, input, select, summary';
+const CONTROL_SELECTOR = 'button, input, select, summary';
 
 /** Puts a new element where the old one is, with focus on the same control. */
-function replacement(old: HTMLElement | undefined, element: HTMLElement): HTMLElement {
+function replaceElement(old: HTMLElement | undefined, element: HTMLElement): HTMLElement {
   if (old === undefined) return element;
   const open = old.querySelector('details')?.open === true;
   const details = element.querySelector('details');
   if (open && details !== null) details.open = true;
-  const index = [...old.querySelectorAll(CONTROLS)].indexOf(document.activeElement ?? old);
+  const index = [...old.querySelectorAll(CONTROL_SELECTOR)].indexOf(document.activeElement ?? old);
   old.replaceWith(element);
-  const control = element.querySelectorAll(CONTROLS)[index];
+  const control = element.querySelectorAll(CONTROL_SELECTOR)[index];
   if (control instanceof HTMLElement) control.focus();
   return element;
 }

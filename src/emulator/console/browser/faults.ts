@@ -1,7 +1,7 @@
 import type { FaultControl } from '../page.ts';
-import { change } from './api.ts';
-import { button, find, make, showList } from './dom.ts';
-import { type Part, part, showEmpty, start } from './part.ts';
+import { callApi } from './api.ts';
+import { createButton, createElement, requireElement, showList } from './dom.ts';
+import { consoleData, createSection, type PageSection, setEmptyMessageVisible } from './section.ts';
 
 /** A fault as the API shows it; what goes with its kind is among the members. */
 interface Fault {
@@ -14,129 +14,158 @@ interface Fault {
 }
 
 /** Members that have a place of their own, or say nothing with the value that they mostly have. */
-const NOT_DETAILS = new Set(['id', 'kind', 'hits', 'left', 'endpoint', 'origin', 'times']);
-const USUAL: Readonly<Record<string, unknown>> = { probability: 1, every: 1, commit: false, body: '', seconds: null };
+const HIDDEN_MEMBERS = new Set(['id', 'kind', 'hits', 'left', 'endpoint', 'origin', 'times']);
+const DEFAULT_VALUES: Readonly<Record<string, unknown>> = {
+  probability: 1,
+  every: 1,
+  commit: false,
+  body: '',
+  seconds: null,
+};
 
-const list = find('#faults ul', HTMLElement);
-const clear = find('#clear-faults', HTMLButtonElement);
-clear.addEventListener('click', () => void change('DELETE', 'faults', null, 'There are no faults any more.'));
+const list = requireElement('#faults ul', HTMLElement);
+const clearButton = requireElement('#clear-faults', HTMLButtonElement);
+clearButton.addEventListener('click', () => void callApi('DELETE', 'faults', null, 'There are no faults any more.'));
 
 /** The faults, and what became of each. */
-export const faults: Part = part<{ readonly faults: readonly Fault[] }>('faults', (answer) => {
-  showList(list, answer.faults.toReversed(), ({ id }) => id, row);
-  showEmpty('faults', answer.faults.length === 0);
-  clear.hidden = answer.faults.length === 0;
+export const faultsSection: PageSection = createSection<{ readonly faults: readonly Fault[] }>('faults', (answer) => {
+  showList(list, answer.faults.toReversed(), ({ id }) => id, faultRow);
+  setEmptyMessageVisible('faults', answer.faults.length === 0);
+  clearButton.hidden = answer.faults.length === 0;
 });
 
-function row(fault: Fault): HTMLElement {
+function faultRow(fault: Fault): HTMLElement {
   const { id, kind, hits, left } = fault;
   const where = String(fault['endpoint'] ?? fault['origin'] ?? '');
-  const label = start.faultKinds.find(({ name }) => name === kind)?.label ?? kind;
+  const label = consoleData.faultKinds.find(({ name }) => name === kind)?.label ?? kind;
   const what = `${where === '*' ? 'any endpoint' : where}: ${label}`;
   const details = Object.entries(fault)
-    .filter(([name, value]) => !NOT_DETAILS.has(name) && value !== USUAL[name] && JSON.stringify(value) !== '{}')
+    .filter(
+      ([name, value]) => !HIDDEN_MEMBERS.has(name) && value !== DEFAULT_VALUES[name] && JSON.stringify(value) !== '{}',
+    )
     .map(([name, value]) => `${name} ${typeof value === 'string' ? value : JSON.stringify(value)}`);
   const count = `${hits} ${hits === 1 ? 'hit' : 'hits'}, ${left === null ? 'goes on' : left === 0 ? 'spent' : `${left} left`}`;
-  return make(
+  return createElement(
     'li',
     { class: 'entry' },
-    make('div', {}, make('b', {}, what), make('p', { class: 'quiet' }, [`fault ${id}`, count, ...details].join(' · '))),
-    button('Remove', () => change('DELETE', `faults/${encodeURIComponent(id)}`, null, 'The fault is removed.'), {
+    createElement(
+      'div',
+      {},
+      createElement('b', {}, what),
+      createElement('p', { class: 'quiet' }, [`fault ${id}`, count, ...details].join(' · ')),
+    ),
+    createButton('Remove', () => callApi('DELETE', `faults/${encodeURIComponent(id)}`, null, 'The fault is removed.'), {
       'aria-label': `Remove the fault ${what}`,
     }),
   );
 }
 
 /** A control of the form, and what it holds as the API takes it; undefined is left out. */
-interface Field {
+interface FormField {
   readonly name: string;
   readonly element: HTMLElement;
   value(): unknown;
 }
 
 /** Lets a person add a fault: what, where, how often, and what goes with it. */
-export function offerFaults(): void {
-  const form = find('#add-fault', HTMLFormElement);
-  const kind = choice(
+export function setUpFaultForm(): void {
+  const form = requireElement('#add-fault', HTMLFormElement);
+  const kind = choiceField(
     'kind',
     'What happens',
-    start.faultKinds.map(({ name, label }) => [name, label]),
+    consoleData.faultKinds.map(({ name, label }) => [name, label]),
   );
-  const rest = make('div', { class: 'fields' });
-  let fields: readonly Field[] = [];
+  const rest = createElement('div', { class: 'fields' });
+  let fields: readonly FormField[] = [];
   const showFields = () => {
-    const chosen = start.faultKinds.find(({ name }) => name === kind.value());
+    const chosen = consoleData.faultKinds.find(({ name }) => name === kind.value());
     if (chosen === undefined) return;
     fields = [
       ...(chosen.strikes === 'requests' ? requestFields() : [originField(chosen)]),
-      ...chosen.fields.map(field),
+      ...chosen.fields.map(createField),
     ];
     rest.replaceChildren(...fields.map(({ element }) => element));
   };
-  form.append(make('h3', {}, 'Add a fault'), kind.element, rest, make('button', { class: 'main' }, 'Add the fault'));
+  form.append(
+    createElement('h3', {}, 'Add a fault'),
+    kind.element,
+    rest,
+    createElement('button', { class: 'main' }, 'Add the fault'),
+  );
   kind.element.addEventListener('change', showFields);
   form.addEventListener('submit', (event) => {
     event.preventDefault();
     const filled = [kind, ...fields].filter(({ element }) => !element.hidden);
     const fault = Object.fromEntries(filled.map((one) => [one.name, one.value()]));
-    void change('POST', 'faults', fault, 'The fault is in force.');
+    void callApi('POST', 'faults', fault, 'The fault is in force.');
   });
   showFields();
 }
 
 /** The base origin is first where that is useful: it takes this page with it when it goes down. */
-function originField({ strikes }: FaultControl): Field {
+function originField({ strikes }: FaultControl): FormField {
   const origins = [
     ['base', 'base_url'],
     ['frontend', 'frontend_url'],
   ] as const;
-  return choice('origin', 'Origin', strikes === 'origin' ? origins.toReversed() : origins);
+  return choiceField('origin', 'Origin', strikes === 'origin' ? origins.toReversed() : origins);
 }
 
-function requestFields(): Field[] {
-  const endpoints = ['token', ...start.endpoints.filter((name) => name !== 'token')];
-  const endpoint = choice('endpoint', 'Endpoint', [...endpoints.map((name) => [name, name] as const), ['*', 'any']]);
+function requestFields(): FormField[] {
+  const endpoints = ['token', ...consoleData.endpoints.filter((name) => name !== 'token')];
+  const endpoint = choiceField('endpoint', 'Endpoint', [
+    ...endpoints.map((name) => [name, name] as const),
+    ['*', 'any'],
+  ]);
   const grantTypes = ['authorization_code', 'refresh_token'].map((name) => [name, name] as const);
-  const grantType = choice('grant_type', 'Grant type', [['', 'any'], ...grantTypes]);
+  const grantType = choiceField('grant_type', 'Grant type', [['', 'any'], ...grantTypes]);
   endpoint.element.addEventListener('change', () => {
     grantType.element.hidden = endpoint.value() !== 'token';
   });
-  const clients = start.clients.map(({ id, name }) => [id, name] as const);
-  return [endpoint, grantType, ...(clients.length < 2 ? [] : [choice('client', 'Client', [['', 'any'], ...clients])])];
+  const clients = consoleData.clients.map(({ id, name }) => [id, name] as const);
+  return [
+    endpoint,
+    grantType,
+    ...(clients.length < 2 ? [] : [choiceField('client', 'Client', [['', 'any'], ...clients])]),
+  ];
 }
 
 /** One of some values, each with the words for it; the empty one is left out. */
-function choice(name: string, label: string, options: readonly (readonly [string, string])[]): Field {
-  const control = make('select', { name }, ...options.map(([value, text]) => make('option', { value }, text)));
+function choiceField(name: string, label: string, options: readonly (readonly [string, string])[]): FormField {
+  const control = createElement(
+    'select',
+    { name },
+    ...options.map(([value, text]) => createElement('option', { value }, text)),
+  );
   return { name, element: labelled(label, control), value: () => control.value || undefined };
 }
 
-function field(declared: FaultControl['fields'][number]): Field {
+function createField(declared: FaultControl['fields'][number]): FormField {
   const { name, label, type } = declared;
   if (type === 'checkbox') {
-    const control = make('input', { name, type });
-    const element = make('label', { class: 'check' }, control, make('span', {}, label));
+    const control = createElement('input', { name, type });
+    const element = createElement('label', { class: 'check' }, control, createElement('span', {}, label));
     return { name, element, value: () => control.checked };
   }
   return type === 'lines' || type === 'headers' ? textField(declared) : inputField(declared);
 }
 
 /** Text of several lines, or headers, one a line. */
-function textField({ name, label, type, hint }: FaultControl['fields'][number]): Field {
+function textField({ name, label, type, hint }: FaultControl['fields'][number]): FormField {
   const attributes = { name, rows: '2', autocomplete: 'off', spellcheck: 'false', placeholder: hint ?? null };
-  const control = make('textarea', attributes);
+  const control = createElement('textarea', attributes);
   const element = labelled(label, control);
   element.className = 'wide';
   if (type === 'lines') return { name, element, value: () => control.value || undefined };
   control.addEventListener('input', () => {
-    const isGood = headersOf(control.value) !== null;
+    const isGood = parseHeaders(control.value) !== null;
     control.setCustomValidity(isGood ? '' : 'One header a line, as Name: value, and each name once');
   });
-  return { name, element, value: () => headersOf(control.value) ?? undefined };
+  return { name, element, value: () => parseHeaders(control.value) ?? undefined };
 }
 
-function inputField({ name, label, type, value, empty, min, max, hint }: FaultControl['fields'][number]): Field {
-  const control = make('input', {
+function inputField({ name, label, type, value, empty, min, max, hint }: FaultControl['fields'][number]): FormField {
+  const control = createElement('input', {
     name,
     type,
     autocomplete: 'off',
@@ -153,11 +182,11 @@ function inputField({ name, label, type, value, empty, min, max, hint }: FaultCo
 }
 
 function labelled(label: string, control: HTMLElement): HTMLElement {
-  return make('label', {}, make('span', {}, label), control);
+  return createElement('label', {}, createElement('span', {}, label), control);
 }
 
 /** Headers as a person writes them, one `Name: value` a line; null where a line is none, or a name comes twice. */
-function headersOf(text: string): Readonly<Record<string, string>> | null {
+function parseHeaders(text: string): Readonly<Record<string, string>> | null {
   const headers = new Map<string, string>();
   for (const line of text.split('\n').map((one) => one.trim())) {
     if (line === '') continue;

@@ -1,33 +1,44 @@
-import type { GrantAnswer } from '../../api/inspection.ts';
-import type { WaitingLogin } from '../../oauth/helper-runs.ts';
-import { change } from './api.ts';
-import { button, find, make, showList } from './dom.ts';
-import { clientName, clockTime, dateAndTime, type Part, part, showEmpty, start } from './part.ts';
+import type { GrantResponseBody } from '../../api/inspection.ts';
+import type { WaitingLogin } from '../../oauth/helper-flows.ts';
+import { callApi } from './api.ts';
+import { createButton, createElement, requireElement, showList } from './dom.ts';
+import {
+  clientName,
+  consoleData,
+  createSection,
+  formatDateTime,
+  formatTimeOfDay,
+  type PageSection,
+  setEmptyMessageVisible,
+} from './section.ts';
 
 /** The logins that nobody has done yet, and what a person can do about each. */
-export const logins: Part = part<{ readonly logins: readonly WaitingLogin[] }>('logins', (answer) => {
-  find('#logins', HTMLElement).hidden = answer.logins.length === 0;
-  showList(find('#logins ul', HTMLElement), answer.logins.toReversed(), ({ state }) => state, loginRow);
-});
+export const loginsSection: PageSection = createSection<{ readonly logins: readonly WaitingLogin[] }>(
+  'logins',
+  (answer) => {
+    requireElement('#logins', HTMLElement).hidden = answer.logins.length === 0;
+    showList(requireElement('#logins ul', HTMLElement), answer.logins.toReversed(), ({ state }) => state, loginRow);
+  },
+);
 
 function loginRow({ state, client, opened, expires }: WaitingLogin): HTMLElement {
   const name = clientName(client);
-  const logIn = (user: string) => change('POST', 'login', { state, user }, `${user} is logged in for ${name}.`);
-  const refuse = () => change('POST', 'login', { state, deny: true }, `The login for ${name} is refused.`);
-  return make(
+  const logIn = (user: string) => callApi('POST', 'login', { state, user }, `${user} is logged in for ${name}.`);
+  const refuse = () => callApi('POST', 'login', { state, deny: true }, `The login for ${name} is refused.`);
+  return createElement(
     'li',
     {},
-    make(
+    createElement(
       'p',
       { class: 'row' },
-      make('b', {}, name),
-      make('span', { class: 'quiet' }, `since ${clockTime(opened)}, until ${clockTime(expires)}`),
+      createElement('b', {}, name),
+      createElement('span', { class: 'quiet' }, `since ${formatTimeOfDay(opened)}, until ${formatTimeOfDay(expires)}`),
     ),
-    make(
+    createElement(
       'div',
       { class: 'buttons' },
-      ...start.users.map((user) => button(`Log in as ${user}`, () => logIn(user), { class: 'main' })),
-      button('Refuse', refuse),
+      ...consoleData.users.map((user) => createButton(`Log in as ${user}`, () => logIn(user), { class: 'main' })),
+      createButton('Refuse', refuse),
     ),
   );
 }
@@ -36,43 +47,50 @@ function loginRow({ state, client, opened, expires }: WaitingLogin): HTMLElement
 const MAX_GRANTS_SHOWN = 30;
 
 /** The grants, the one refreshed last first. */
-export const grants: Part = part<{ readonly grants: readonly GrantAnswer[] }>('grants', (answer) => {
-  showList(
-    find('#grants ul', HTMLElement),
-    answer.grants.slice(-MAX_GRANTS_SHOWN).toReversed(),
-    ({ id }) => id,
-    grantRow,
-  );
-  showEmpty('grants', answer.grants.length === 0);
-});
+export const grantsSection: PageSection = createSection<{ readonly grants: readonly GrantResponseBody[] }>(
+  'grants',
+  (answer) => {
+    showList(
+      requireElement('#grants ul', HTMLElement),
+      answer.grants.slice(-MAX_GRANTS_SHOWN).toReversed(),
+      ({ id }) => id,
+      grantRow,
+    );
+    setEmptyMessageVisible('grants', answer.grants.length === 0);
+  },
+);
 
-function grantRow({ id, client, user, scope, generation, issued, refreshed, revoked }: GrantAnswer): HTMLElement {
+function grantRow({ id, client, user, scope, generation, issued, refreshed, revoked }: GrantResponseBody): HTMLElement {
   const name = clientName(client);
-  const since = make('time', { datetime: refreshed, title: dateAndTime(refreshed) }, clockTime(refreshed));
+  const since = createElement(
+    'time',
+    { datetime: refreshed, title: formatDateTime(refreshed) },
+    formatTimeOfDay(refreshed),
+  );
   const verb = generation === 1 || issued === refreshed ? 'issued ' : 'refreshed ';
-  return make(
+  return createElement(
     'li',
     { class: 'entry' },
-    make(
+    createElement(
       'div',
       {},
-      make('b', {}, name),
-      make('p', {}, `${user}, ${scope === null || scope === '' ? 'no scope' : scope}`),
-      make('p', { class: 'quiet' }, `Generation ${generation}, ${verb}`, since),
+      createElement('b', {}, name),
+      createElement('p', {}, `${user}, ${scope === null || scope === '' ? 'no scope' : scope}`),
+      createElement('p', { class: 'quiet' }, `Generation ${generation}, ${verb}`, since),
     ),
     revoked
-      ? make('span', { class: 'status s5' }, 'revoked')
-      : make(
+      ? createElement('span', { class: 'status s5' }, 'revoked')
+      : createElement(
           'div',
           { class: 'buttons' },
-          revocation(id, 'access_tokens', 'Revoke access tokens', `The access tokens of ${name} are revoked.`),
-          revocation(id, 'grant', 'Revoke grant', `The grant of ${name} is revoked.`),
+          revokeButton(id, 'access_tokens', 'Revoke access tokens', `The access tokens of ${name} are revoked.`),
+          revokeButton(id, 'grant', 'Revoke grant', `The grant of ${name} is revoked.`),
         ),
   );
 }
 
-function revocation(id: string, what: 'grant' | 'access_tokens', label: string, done: string): HTMLElement {
-  return button(label, () => change('POST', `grants/${encodeURIComponent(id)}/revoke`, { what }, done), {
+function revokeButton(id: string, what: 'grant' | 'access_tokens', label: string, done: string): HTMLElement {
+  return createButton(label, () => callApi('POST', `grants/${encodeURIComponent(id)}/revoke`, { what }, done), {
     class: what === 'grant' ? 'danger' : '',
   });
 }
@@ -97,17 +115,25 @@ const HEADINGS: Readonly<Record<string, string>> = {
 const MAX_FINDINGS_SHOWN = 5;
 
 /** What the author of a client wants to know after a test. */
-export const findings: Part = part<Readonly<Record<string, readonly Finding[]>>>('findings', (answer) => {
-  const all = Object.entries(HEADINGS).flatMap(([kind, heading]) =>
-    (answer[kind] ?? [])
-      .slice(-MAX_FINDINGS_SHOWN)
-      .map((finding, index) => ({ ...finding, key: `${kind} ${index}`, kind, heading })),
-  );
-  showList(find('#findings ul', HTMLElement), all, ({ key }) => key, findingRow);
-  showEmpty('findings', all.length === 0);
-});
+export const findingsSection: PageSection = createSection<Readonly<Record<string, readonly Finding[]>>>(
+  'findings',
+  (answer) => {
+    const all = Object.entries(HEADINGS).flatMap(([kind, heading]) =>
+      (answer[kind] ?? [])
+        .slice(-MAX_FINDINGS_SHOWN)
+        .map((finding, index) => ({ ...finding, key: `${kind} ${index}`, kind, heading })),
+    );
+    showList(requireElement('#findings ul', HTMLElement), all, ({ key }) => key, findingRow);
+    setEmptyMessageVisible('findings', all.length === 0);
+  },
+);
 
 function findingRow({ client, message, kind, heading }: Finding & { readonly kind: string; readonly heading: string }) {
-  const badge = make('span', { class: kind === 'polls' ? 'status' : 'status s4' }, heading);
-  return make('li', {}, make('p', { class: 'row' }, badge, make('b', {}, clientName(client))), make('p', {}, message));
+  const badge = createElement('span', { class: kind === 'polls' ? 'status' : 'status s4' }, heading);
+  return createElement(
+    'li',
+    {},
+    createElement('p', { class: 'row' }, badge, createElement('b', {}, clientName(client))),
+    createElement('p', {}, message),
+  );
 }

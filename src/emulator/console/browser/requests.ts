@@ -1,40 +1,47 @@
 import type { LoggedRequest } from '../../http/logged-request.ts';
-import { find, make, showList } from './dom.ts';
-import { clientName, clockTime, type Part, part, showEmpty, start } from './part.ts';
+import { createElement, requireElement, showList } from './dom.ts';
+import {
+  clientName,
+  consoleData,
+  createSection,
+  formatTimeOfDay,
+  type PageSection,
+  setEmptyMessageVisible,
+} from './section.ts';
 
 /** Entries kept in the page, and shown at first and with every press of the button. */
 const MAX_ENTRIES = 1_000;
 const PAGE_SIZE = 20;
 
-const list = find('#requests ol', HTMLElement);
-const filter = find('#endpoint-filter', HTMLSelectElement);
-const older = find('#older', HTMLButtonElement);
+const list = requireElement('#requests ol', HTMLElement);
+const filter = requireElement('#endpoint-filter', HTMLSelectElement);
+const olderButton = requireElement('#older', HTMLButtonElement);
 let entries = new Map<number, LoggedRequest>();
 /** Those that came as events since the log was last asked for: its answer may be older than they are. */
 let since = new Map<number, LoggedRequest>();
 let limit = PAGE_SIZE;
 
-for (const endpoint of [...start.endpoints, 'unknown']) {
-  filter.append(make('option', { value: endpoint }, endpoint));
+for (const endpoint of [...consoleData.endpoints, 'unknown']) {
+  filter.append(createElement('option', { value: endpoint }, endpoint));
 }
 filter.addEventListener('change', () => {
   limit = PAGE_SIZE;
-  show();
+  showEntries();
 });
-older.addEventListener('click', () => {
+olderButton.addEventListener('click', () => {
   limit += PAGE_SIZE;
-  show();
+  showEntries();
 });
 
 /** The log: what clients sent and were answered, the newest first. */
-export const requests: Part = part<{ readonly requests: readonly LoggedRequest[] }>(
+export const requestsSection: PageSection = createSection<{ readonly requests: readonly LoggedRequest[] }>(
   'requests',
   (answer) => {
     entries = new Map([
       ...answer.requests.slice(-MAX_ENTRIES).map((entry) => [entry.number, entry] as const),
       ...since,
     ]);
-    show();
+    showEntries();
   },
   () => {
     since = new Map();
@@ -50,43 +57,43 @@ export function addRequest(entry: LoggedRequest): void {
       kept.delete(oldest);
     }
   }
-  show();
+  showEntries();
 }
 
-function show(): void {
+function showEntries(): void {
   const wanted = [...entries.values()]
     .filter(({ endpoint }) => filter.value === '' || endpoint === filter.value)
     .sort((one, other) => other.number - one.number);
-  showList(list, wanted.slice(0, limit), ({ number }) => String(number), row);
-  older.hidden = wanted.length <= limit;
-  showEmpty('requests', wanted.length === 0);
+  showList(list, wanted.slice(0, limit), ({ number }) => String(number), requestRow);
+  olderButton.hidden = wanted.length <= limit;
+  setEmptyMessageVisible('requests', wanted.length === 0);
 }
 
-function row(entry: LoggedRequest): HTMLElement {
+function requestRow(entry: LoggedRequest): HTMLElement {
   const { time, endpoint, client, method, url, query, form, authorization, status, fault, answer } = entry;
   const who = client === null ? null : clientName(client);
   const struck = fault === undefined ? null : `fault ${fault}`;
   const about = [endpoint === 'unknown' ? url : null, form['grant_type'], who, struck].filter(
     (one) => typeof one === 'string',
   );
-  const facts = make('dl', { class: 'facts' }, fact('path', url));
+  const facts = createElement('dl', { class: 'facts' }, fact('path', url));
   if (client !== null) facts.append(fact('client', client));
   if (authorization !== null) facts.append(fact('authorization', authorization));
   for (const [name, value] of Object.entries(query)) facts.append(fact(`query: ${name}`, value));
   for (const [name, value] of Object.entries(form)) facts.append(fact(`form: ${name}`, value));
   for (const [name, value] of Object.entries(answer)) facts.append(fact(`answer: ${name}`, String(value)));
-  return make(
+  return createElement(
     'li',
     {},
-    make(
+    createElement(
       'details',
       {},
-      make(
+      createElement(
         'summary',
         {},
-        make('time', { datetime: time, class: 'quiet' }, clockTime(time)),
-        make('span', { class: 'what' }, `${method} ${endpoint}`),
-        make('span', { class: 'about quiet' }, about.join(' · ')),
+        createElement('time', { datetime: time, class: 'quiet' }, formatTimeOfDay(time)),
+        createElement('span', { class: 'what' }, `${method} ${endpoint}`),
+        createElement('span', { class: 'about quiet' }, about.join(' · ')),
         statusBadge(status),
       ),
       facts,
@@ -95,12 +102,16 @@ function row(entry: LoggedRequest): HTMLElement {
 }
 
 function fact(name: string, value: string): HTMLElement {
-  return make('div', {}, make('dt', {}, name), make('dd', { class: 'value' }, value));
+  return createElement('div', {}, createElement('dt', {}, name), createElement('dd', { class: 'value' }, value));
 }
 
 /** An answer's status, coloured by its class and named. @param status null: no answer arrived whole */
 function statusBadge(status: number | null): HTMLElement {
-  if (status === null) return make('span', { class: 'status s0' }, 'no answer');
+  if (status === null) return createElement('span', { class: 'status s0' }, 'no answer');
   const kind = Math.floor(status / 100);
-  return make('span', { class: `status s${kind}` }, `${status} ${start.statusNames[status] ?? ''}`.trim());
+  return createElement(
+    'span',
+    { class: `status s${kind}` },
+    `${status} ${consoleData.statusNames[status] ?? ''}`.trim(),
+  );
 }

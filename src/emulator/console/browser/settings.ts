@@ -1,31 +1,31 @@
 import type { SettingControl } from '../page.ts';
-import { change } from './api.ts';
-import { find, make, showList } from './dom.ts';
-import { type Part, part, start } from './part.ts';
+import { callApi } from './api.ts';
+import { createElement, requireElement, showList } from './dom.ts';
+import { consoleData, createSection, type PageSection } from './section.ts';
 
 type Value = string | number | boolean | null;
 type Choices = readonly (readonly [Value, string])[];
 
-const form = find('#settings form', HTMLFormElement);
+const form = requireElement('#settings form', HTMLFormElement);
 form.addEventListener('submit', (event) => event.preventDefault());
 
 /** The settings, each changed as soon as another value is chosen. */
-export const settings: Part = part<Readonly<Record<string, Value>>>('settings', (answer) => {
-  const settings = start.settings.map((declared) => ({ ...declared, value: answer[declared.name] ?? null }));
-  showList(form, settings, ({ name }) => name, row);
+export const settingsSection: PageSection = createSection<Readonly<Record<string, Value>>>('settings', (answer) => {
+  const settings = consoleData.settings.map((declared) => ({ ...declared, value: answer[declared.name] ?? null }));
+  showList(form, settings, ({ name }) => name, settingRow);
 });
 
-function row({ name, label, values, nothing, value }: SettingControl & { readonly value: Value }) {
+function settingRow({ name, label, values, nothing, value }: SettingControl & { readonly value: Value }) {
   const choices = choicesOf(values);
   const control = choices === null ? input(values, nothing, value) : select(choices, value);
   control.name = name;
   control.addEventListener('change', () => {
-    const to = choices === null ? entered(values, control.value) : (choices[Number(control.value)]?.[0] ?? null);
-    void change('PATCH', 'settings', { [name]: to }, `${name} was changed.`).then((done) => {
+    const to = choices === null ? parseInput(values, control.value) : (choices[Number(control.value)]?.[0] ?? null);
+    void callApi('PATCH', 'settings', { [name]: to }, `${name} was changed.`).then((done) => {
       if (!done && control instanceof HTMLInputElement) control.value = control.defaultValue;
     });
   });
-  return make('label', { class: 'setting' }, make('span', {}, label, unit(values)), control);
+  return createElement('label', { class: 'setting' }, createElement('span', {}, label, unit(values)), control);
 }
 
 /** The values of a setting that has only a few, each with the words for it. */
@@ -42,19 +42,19 @@ function choicesOf(values: SettingControl['values']): Choices | null {
 function unit(values: SettingControl['values']): HTMLElement | null {
   if (values.kind === 'boolean' || values.kind === 'choice') return null;
   const text = values.kind === 'count' ? values.unit : values.kind === 'seconds' ? 'seconds' : 'a regular expression';
-  return make('small', {}, text);
+  return createElement('small', {}, text);
 }
 
 function select(choices: Choices, value: Value): HTMLSelectElement {
   const options = choices.map(([each, label], index) =>
-    make('option', { value: String(index), selected: each === value ? '' : null }, label),
+    createElement('option', { value: String(index), selected: each === value ? '' : null }, label),
   );
-  return make('select', {}, ...options);
+  return createElement('select', {}, ...options);
 }
 
 function input({ kind }: SettingControl['values'], nothing: string | undefined, value: Value): HTMLInputElement {
   const text = kind === 'regular expression';
-  return make('input', {
+  return createElement('input', {
     ...(text ? { type: 'text' } : { type: 'number', inputmode: 'numeric', min: '0', step: 'any' }),
     placeholder: nothing ?? null,
     autocomplete: 'off',
@@ -64,7 +64,7 @@ function input({ kind }: SettingControl['values'], nothing: string | undefined, 
 }
 
 /** What was typed, as the API wants it. */
-function entered({ kind }: SettingControl['values'], text: string): Value {
+function parseInput({ kind }: SettingControl['values'], text: string): Value {
   if (text === '') return null;
   return kind === 'regular expression' ? text : Number(text);
 }

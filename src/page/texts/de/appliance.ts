@@ -11,23 +11,23 @@ export const appliance: typeof english.appliance = {
   remove: 'Entfernen',
   declared:
     'Dieses Gerät steht in der Konfigurationsdatei des Hubs: Sein Geheimnis und ob es da ist, wird in dieser Datei geändert.',
-  rotateSure: (name) => `${name} ein neues Geheimnis geben?`,
+  rotateHeading: (name) => `${name} ein neues Geheimnis geben?`,
   rotateText:
     'Das alte Geheimnis gilt ab sofort nicht mehr. Das neue ist am Gerät einzutragen. Mit dem Portal bleibt es verbunden.',
   rotateKeys:
     'Es weist sich mit eigenen Schlüsseln aus. Ein Geheimnis würde sie ersetzen, und sie würden nicht mehr gelten.',
-  rotateKeysTick: 'Seine Schlüssel ersetzen',
+  rotateKeysLabel: 'Seine Schlüssel ersetzen',
   rotateKeysMissing: 'Hier ankreuzen, wenn seine Schlüssel ersetzt werden sollen.',
-  disconnectSure: (name) => `${name} trennen?`,
+  disconnectHeading: (name) => `${name} trennen?`,
   disconnectText:
     'Der Hub vergisst die Anmeldung und gibt dem Gerät keinen Zugang mehr. Um es wieder zu verbinden, muss sich jemand neu anmelden.',
-  removeSure: (name) => `${name} entfernen?`,
+  removeHeading: (name) => `${name} entfernen?`,
   removeText: 'Der Hub vergisst das Gerät, sein Geheimnis und seine Anmeldung. Das lässt sich nicht zurücknehmen.',
-  refuseSure: (name) => `${name} ablehnen?`,
-  refuseText:
+  rejectHeading: (name) => `${name} ablehnen?`,
+  rejectText:
     'Der Hub vergisst, dass es dazukommen wollte. Solange neue Geräte dazukommen dürfen, kann es wieder fragen.',
-  gone: 'Dieses Gerät gibt es nicht',
-  goneText: (name) => `Der Hub kennt ${name} nicht. Vielleicht wurde es inzwischen entfernt.`,
+  notFound: 'Dieses Gerät gibt es nicht',
+  notFoundText: (name) => `Der Hub kennt ${name} nicht. Vielleicht wurde es inzwischen entfernt.`,
   backToOverview: 'Zur Übersicht',
   backToAppliance: (name) => `Zu ${name}`,
   failures: {
@@ -39,10 +39,10 @@ export const appliance: typeof english.appliance = {
     hub_stopping: 'Der Hub wird gerade neu gestartet. Bitte gleich noch einmal versuchen.',
     other: 'Der Hub konnte es nicht tun. Sein Protokoll sagt mehr.',
   },
-  notDone: 'Es wurde nichts geändert',
+  nothingChanged: 'Es wurde nichts geändert',
 };
 
-export const adding: typeof english.adding = {
+export const addAppliance: typeof english.addAppliance = {
   title: 'Gerät hinzufügen',
   name: 'Name',
   nameHint: 'Kleinbuchstaben a–z, Ziffern und „-“, etwa „wallbox“ oder „waermepumpe-2“; höchstens 63.',
@@ -52,12 +52,12 @@ export const adding: typeof english.adding = {
   portal: 'Portal',
   add: 'Hinzufügen',
   nameMissing: 'Bitte einen Namen eingeben.',
-  nameWrong:
+  nameInvalid:
     'Das kann kein Name sein. Erlaubt sind Kleinbuchstaben a–z, Ziffern und „-“, am Anfang ein Buchstabe oder eine Ziffer; höchstens 63.',
   nameTaken: 'Ein Gerät mit diesem Namen gibt es schon. Bitte einen anderen wählen.',
-  scopeWrong:
+  scopeInvalid:
     'Hier steht ein Zeichen, das nicht vorkommen kann, oder es ist zu lang. Bitte Namen mit Leerzeichen dazwischen eingeben, ohne Anführungszeichen und Umlaute.',
-  portalWrong: 'Dieses Portal gibt es in der Konfiguration des Hubs nicht.',
+  portalUnknown: 'Dieses Portal gibt es in der Konfiguration des Hubs nicht.',
   credentials: {
     title: (appliance) => `Zugangsdaten von ${appliance}`,
     added: (appliance) => `${appliance} ist hinzugefügt.`,
@@ -80,8 +80,8 @@ export const adding: typeof english.adding = {
 
 export const history: typeof english.history = {
   heading: 'Verlauf',
-  nothing: 'Bisher ist nichts geschehen.',
-  older: 'Ältere Einträge',
+  empty: 'Bisher ist nichts geschehen.',
+  olderEntries: 'Ältere Einträge',
   days: 'Die letzten 14 Tage',
   connected: 'Verbunden',
   failing: 'Zeitweise gestört',
@@ -97,8 +97,8 @@ export const history: typeof english.history = {
     refresh_failed: 'Konnte nicht erneuert werden',
     token_refused: 'Die Cloud hat den Zugang abgelehnt, sagt das Gerät',
   },
-  times: (count) => (count === 1 ? '' : `${count}-mal`),
-  why: {
+  repeatCount: (count) => (count === 1 ? '' : `${count}-mal`),
+  failureReasons: {
     portal_unreachable: 'Das Portal war nicht erreichbar.',
     portal_deferred: 'Das Portal bat um Geduld.',
     portal_rejected: 'Das Portal hat den Hub abgewiesen.',

@@ -2,49 +2,49 @@ import type * as english from '../en/overview.ts';
 
 export const overview: typeof english.overview = {
   title: 'Übersicht',
-  none: 'Es gibt noch keine Geräte.',
-  one: (appliance) => `${appliance} ist verbunden.`,
-  all: (count) => (count === 2 ? 'Beide Geräte sind verbunden.' : `Alle ${count} Geräte sind verbunden.`),
+  noAppliances: 'Es gibt noch keine Geräte.',
+  oneConnected: (appliance) => `${appliance} ist verbunden.`,
+  allConnected: (count) => (count === 2 ? 'Beide Geräte sind verbunden.' : `Alle ${count} Geräte sind verbunden.`),
   needsLogin: (appliance) => `${appliance} braucht Ihre Hilfe: bitte neu anmelden.`,
   needsFirstLogin: (appliance) => `${appliance} ist noch nicht verbunden.`,
   needsApproval: (appliance) => `${appliance} wartet auf Ihre Freigabe.`,
-  needsSeeing: (appliance) => `${appliance} braucht Ihre Hilfe.`,
-  severalNeed: (count) => `${count} Geräte brauchen Ihre Hilfe.`,
+  needsAttention: (appliance) => `${appliance} braucht Ihre Hilfe.`,
+  severalNeedAttention: (count) => `${count} Geräte brauchen Ihre Hilfe.`,
   severalNotConnected: (count) => `${count} Geräte sind noch nicht verbunden.`,
-  waits: (appliance) => `${appliance} wartet auf die Anmeldung.`,
-  severalWait: (count) => `${count} Geräte warten auf die Anmeldung.`,
+  waitsForLogin: (appliance) => `${appliance} wartet auf die Anmeldung.`,
+  severalWaitForLogin: (count) => `${count} Geräte warten auf die Anmeldung.`,
   waitsForPortal: (appliance) => `${appliance} wartet auf das Portal.`,
   severalWaitForPortal: (count) => `${count} Geräte warten auf das Portal.`,
-  heldUp: (appliance) => `${appliance} konnte nicht erneuert werden; der Hub versucht es weiter.`,
-  severalHeldUp: (count) => `${count} Geräte konnten nicht erneuert werden; der Hub versucht es weiter.`,
-  hubNeeds: 'Der Hub selbst braucht Ihre Hilfe.',
-  hubWarns: 'Der Hub hat Ihnen etwas zu sagen.',
-  notices: 'Was zu tun ist',
+  notRefreshed: (appliance) => `${appliance} konnte nicht erneuert werden; der Hub versucht es weiter.`,
+  severalNotRefreshed: (count) => `${count} Geräte konnten nicht erneuert werden; der Hub versucht es weiter.`,
+  hubNeedsAttention: 'Der Hub selbst braucht Ihre Hilfe.',
+  hubWarning: 'Der Hub hat Ihnen etwas zu sagen.',
+  hubConditions: 'Was zu tun ist',
   appliances: 'Geräte',
-  firstOne: 'Fügen Sie das erste hinzu und verbinden Sie es dann.',
+  addFirst: 'Fügen Sie das erste hinzu und verbinden Sie es dann.',
   add: 'Gerät hinzufügen',
   connectAll: 'Alle verbinden',
   connectAllHint: 'Meist genügt eine Anmeldung für alle.',
-  code: 'Mit dem Code eines Geräts verbinden',
-  access: 'Berechtigungen',
-  accessByPortal: 'wie das Portal entscheidet',
+  connectByCode: 'Mit dem Code eines Geräts verbinden',
+  scope: 'Berechtigungen',
+  scopeByPortal: 'wie das Portal entscheidet',
   portal: 'Portal',
   account: 'Konto',
   lastRefresh: 'Zuletzt erneuert',
   nextRefresh: 'Nächste Erneuerung',
-  introduced: 'Möchte dazukommen seit',
+  registered: 'Möchte dazukommen seit',
   connect: 'Verbinden',
   connectAgain: 'Neu anmelden',
   showLink: 'Link zur Anmeldung zeigen',
   approve: 'Freigeben',
-  refuse: 'Ablehnen',
+  reject: 'Ablehnen',
   registration: 'Geräte, die dazukommen möchten',
   registrationHint:
     'Manche Geräte können den Hub selbst fragen, ob sie dazukommen dürfen. Das für zehn Minuten erlauben; jedes wartet dann hier, bis Sie es freigeben.',
   registrationOpen: 'Neue Geräte dürfen dazukommen. Das endet',
   registrationOpenHint:
     'Jetzt die Einrichtung am Gerät starten. Es erscheint dann hier und wartet, bis Sie es freigeben.',
-  severalAsked: (count) =>
+  severalRegistered: (count) =>
     `${count} Geräte wollten dazukommen, seit das erlaubt ist. Bitte die Codes vergleichen: ein Gerät nur freigeben, wenn es denselben Code zeigt wie diese Seite.`,
   openRegistration: 'Für 10 Minuten erlauben',
   closeRegistration: 'Jetzt beenden',
@@ -55,7 +55,7 @@ export const overview: typeof english.overview = {
   pin: 'Sicherheitscode',
 };
 
-export const states: typeof english.states = {
+export const health: typeof english.health = {
   kinds: {
     connected: 'Verbunden',
     held_up: 'Verbunden, aber nicht erneuert',
@@ -96,7 +96,7 @@ export const states: typeof english.states = {
     credentials_damaged: () =>
       'Sein Eintrag wurde auf dem Datenträger des Hubs beschädigt oder von jemandem geändert. Bitte entfernen, wieder hinzufügen und neu anmelden.',
   },
-  correct: {
+  corrections: {
     apply: {
       reload: '„latchkey reload“ ausführen',
       service_restart: 'den Hub neu starten („sudo systemctl restart latchkey“)',
@@ -110,11 +110,11 @@ export const states: typeof english.states = {
   lastPairing: 'Letzte Kopplung',
   newLoginOpen: 'Eine neue Anmeldung läuft; bis dahin bleibt alles, wie es ist.',
   comparisonCode: 'Code',
-  askedFrom: 'Seine Adresse',
-  calledItself: 'Nennt sich',
-  otherScope: 'Die Konfiguration verlangt inzwischen anderen Zugang. Neu anmelden, damit das gilt.',
-  troubleBegan: 'Störung begann',
-  serves: 'Zugang endet',
+  registrantAddress: 'Seine Adresse',
+  softwareId: 'Nennt sich',
+  scopeChanged: 'Die Konfiguration verlangt inzwischen anderen Zugang. Neu anmelden, damit das gilt.',
+  problemSince: 'Störung begann',
+  tokenExpires: 'Zugang endet',
   hub: {
     hub_id_taken:
       'Ein anderer Hub in diesem Netz gibt sich für diesen aus. Wurde eine Speicherkarte kopiert, bitte einen der beiden ausschalten.',

@@ -1,11 +1,11 @@
 import type * as english from '../en/pairing.ts';
-import { result } from './login.ts';
+import { loginResult } from './login.ts';
 
 export const pairing: typeof english.pairing = {
   title: (appliance) => `${appliance} verbinden`,
   connecting: 'Wartet auf das Portal',
   connectingText: 'Der Hub fragt das Portal nach einem Link. Er ist gleich da.',
-  outOfReach:
+  portalUnreachable:
     'Das Portal ist gerade nicht erreichbar. Bitte die Internetverbindung prüfen; der Hub versucht es von selbst weiter.',
   waiting: 'Wartet auf die Anmeldung',
   logIn: 'Beim Portal anmelden',
@@ -16,8 +16,8 @@ export const pairing: typeof english.pairing = {
     machine: 'Der QR-Code ist derselbe Link. Er funktioniert nur auf dem Rechner, auf dem der Hub läuft.',
   },
   qr: 'QR-Code des Links zur Anmeldung',
-  follows: 'Diese Seite zeigt von selbst, wie es weitergeht.',
-  ends: 'Der Link verfällt',
+  updatesItself: 'Diese Seite zeigt von selbst, wie es weitergeht.',
+  linkExpires: 'Der Link verfällt',
   unconfirmed: (address) => `Jemand an ${address} hat sich angemeldet. Waren Sie das?`,
   unconfirmedText:
     'Das Portal hat diese Anmeldung nicht bestätigt. Sagen Sie nur ja, wenn Sie wissen, wessen sie ist: Das Gerät wird mit dem Konto dieser Person verbunden.',
@@ -28,7 +28,7 @@ export const pairing: typeof english.pairing = {
   connectedText: 'Um alles Weitere kümmert sich der Hub. Es ist nichts mehr zu tun.',
   superseded: 'Diese Kopplung ist beendet',
   failed: (appliance) => `${appliance} ist nicht verbunden`,
-  next: {
+  nextSteps: {
     refused: 'War das ein Versehen, dann nehmen Sie einen neuen Link und erlauben diesmal den Zugang.',
     fresh: 'Nehmen Sie einen neuen Link und melden Sie sich noch einmal an.',
     newer: 'Es gilt eine andere Kopplung dieses Geräts.',
@@ -37,15 +37,15 @@ export const pairing: typeof english.pairing = {
       'Nehmen Sie einen neuen Link. Geschieht das wieder, dann prüfen Sie in der Konfiguration des Hubs die Adresse des Portals und den Scope.',
   },
   showNewer: 'Die neuere zeigen',
-  fresh: 'Neuen Link nehmen',
+  newLink: 'Neuen Link nehmen',
   cancel: 'Abbrechen',
   toOverview: 'Zur Übersicht',
-  unknown: 'Diese Kopplung kennt der Hub nicht mehr',
-  unknownText: 'Beginnen Sie auf der Seite des Geräts eine neue.',
+  notFound: 'Diese Kopplung kennt der Hub nicht mehr',
+  notFoundText: 'Beginnen Sie auf der Seite des Geräts eine neue.',
   notPossible: 'Das geht gerade nicht',
   tooMany:
     'Es sind zu viele Kopplungen offen, oder das Gerät ist noch nicht freigegeben. Klären Sie das zuerst und versuchen Sie es dann wieder.',
-  storeText:
+  storeUnwritable:
     'Der Hub kann nichts speichern. Schaffen Sie Platz auf dem Datenträger oder ersetzen Sie die Speicherkarte, und versuchen Sie es dann wieder.',
   label: {
     heading: (appliance) => `${appliance} neu verbinden?`,
@@ -60,34 +60,34 @@ export const pairing: typeof english.pairing = {
   },
 };
 
-export const round: typeof english.round = {
+export const pairingBatch: typeof english.pairingBatch = {
   title: 'Alle Geräte verbinden',
   progress: (connected, all) => `${connected} von ${all} verbunden`,
-  done: (count) =>
+  allConnected: (count) =>
     ['Ihr Gerät ist verbunden', 'Beide Geräte sind verbunden'][count - 1] ?? `Alle ${count} Geräte sind verbunden`,
-  notAll: (connected, all) => `${connected} von ${all} Geräten ${connected === 1 ? 'ist' : 'sind'} verbunden`,
-  none: 'Es gibt noch kein Gerät',
-  noneText: 'Fügen Sie zuerst auf der Übersicht eines hinzu.',
+  someConnected: (connected, all) => `${connected} von ${all} Geräten ${connected === 1 ? 'ist' : 'sind'} verbunden`,
+  noAppliances: 'Es gibt noch kein Gerät',
+  noAppliancesText: 'Fügen Sie zuerst auf der Übersicht eines hinzu.',
   connected: 'Verbunden',
-  open: 'Noch nicht verbunden',
+  notConnected: 'Noch nicht verbunden',
   more: (count) => (count === 1 ? 'und noch eines' : `und ${count} weitere`),
-  accounts:
+  differentAccounts:
     'Die Geräte wurden mit verschiedenen Konten verbunden. War das nicht gewollt, öffnen Sie das falsche und melden Sie sich dort noch einmal an.',
   next: (appliance) => `Weiter mit ${appliance}`,
   stop: 'Hier aufhören',
   skip: (appliance) => `${appliance} auslassen`,
-  again: (appliance) => `${appliance} noch einmal versuchen`,
-  others: 'Die übrigen noch einmal verbinden',
-  goOn: 'Mit den übrigen fortfahren',
-  closing: 'Das war das letzte. Sie können diese Seite schließen.',
-  toHub: 'Zur Seite des Hubs',
+  retry: (appliance) => `${appliance} noch einmal versuchen`,
+  retryOthers: 'Die übrigen noch einmal verbinden',
+  continueWithOthers: 'Mit den übrigen fortfahren',
+  mayClosePage: 'Das war das letzte. Sie können diese Seite schließen.',
+  openHubPage: 'Zur Seite des Hubs',
   unreachable: 'Das Portal ist nicht erreichbar',
   unreachableText: (appliance) =>
     `Der Hub bekommt gerade keinen Link für ${appliance}. Prüfen Sie, ob das Haus online ist, und versuchen Sie es noch einmal.`,
-  over: 'Dieser Durchgang ist beendet',
-  overText: 'Fahren Sie auf der Seite des Hubs fort, oder mit „latchkey pair --all“.',
+  ended: 'Dieser Durchgang ist beendet',
+  endedText: 'Fahren Sie auf der Seite des Hubs fort, oder mit „latchkey pair --all“.',
   reasons: {
-    ...result.reasons,
+    ...loginResult.reasons,
     waiting_for_approval: 'Es wartet auf Ihre Freigabe.',
     not_begun: 'Es war noch nicht an der Reihe.',
   },

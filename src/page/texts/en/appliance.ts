@@ -1,4 +1,4 @@
-import type { FailureReason } from '../../../core/pairings/pairing.ts';
+import type { PairingFailureReason } from '../../../core/pairings/pairing.ts';
 import type { ProblemCode } from '../../../core/reports/problem.ts';
 
 /** The page of one appliance, and what is asked back before something is lost. */
@@ -13,21 +13,21 @@ export const appliance = {
   remove: 'Remove',
   declared:
     'It is declared in the hub’s configuration file: its secret and whether it is there are changed in that file.',
-  rotateSure: (name: string) => `Give ${name} a new secret?`,
+  rotateHeading: (name: string) => `Give ${name} a new secret?`,
   rotateText:
     'The old secret stops working at once. The new one has to be put into the appliance. It stays connected to the portal.',
   rotateKeys: 'It proves itself by keys of its own. A secret would replace them, and they would stop working.',
-  rotateKeysTick: 'Replace its keys',
+  rotateKeysLabel: 'Replace its keys',
   rotateKeysMissing: 'Tick this if its keys are to be replaced.',
-  disconnectSure: (name: string) => `Disconnect ${name}?`,
+  disconnectHeading: (name: string) => `Disconnect ${name}?`,
   disconnectText:
     'The hub forgets the login and gives it no more access. To connect it again, somebody has to log in again.',
-  removeSure: (name: string) => `Remove ${name}?`,
+  removeHeading: (name: string) => `Remove ${name}?`,
   removeText: 'The hub forgets the appliance, its secret and its login. This cannot be taken back.',
-  refuseSure: (name: string) => `Refuse ${name}?`,
-  refuseText: 'The hub forgets that it asked to join. It may ask again while new appliances may join.',
-  gone: 'There is no such appliance',
-  goneText: (name: string) => `${name} is not known to the hub. Perhaps it has been removed meanwhile.`,
+  rejectHeading: (name: string) => `Refuse ${name}?`,
+  rejectText: 'The hub forgets that it asked to join. It may ask again while new appliances may join.',
+  notFound: 'There is no such appliance',
+  notFoundText: (name: string) => `${name} is not known to the hub. Perhaps it has been removed meanwhile.`,
   backToOverview: 'To the overview',
   backToAppliance: (name: string) => `To ${name}`,
   /** Why something was not done. */
@@ -39,11 +39,11 @@ export const appliance = {
     hub_stopping: 'The hub is being restarted. Try again in a moment.',
     other: 'The hub could not do it. Its log tells more.',
   },
-  notDone: 'Nothing was changed',
+  nothingChanged: 'Nothing was changed',
 };
 
 /** Adding an appliance, and the credentials that are shown then. */
-export const adding = {
+export const addAppliance = {
   title: 'Add an appliance',
   name: 'Name',
   nameHint: 'Small letters a–z, digits and “-”, such as “wallbox” or “heat-pump-2”; at most 63.',
@@ -53,12 +53,12 @@ export const adding = {
   portal: 'Portal',
   add: 'Add',
   nameMissing: 'Type a name.',
-  nameWrong:
+  nameInvalid:
     'This cannot be a name. Use small letters a–z, digits and “-”, beginning with a letter or digit; at most 63.',
   nameTaken: 'There is an appliance of this name already. Choose another name.',
-  scopeWrong:
+  scopeInvalid:
     'This has a character that cannot be in it, or is too long. Use names with spaces between them, without quotes or accents.',
-  portalWrong: 'There is no such portal in the hub’s configuration.',
+  portalUnknown: 'There is no such portal in the hub’s configuration.',
   credentials: {
     title: (appliance: string) => `Credentials of ${appliance}`,
     added: (appliance: string) => `${appliance} is added.`,
@@ -81,8 +81,8 @@ export const adding = {
 /** What has happened to an appliance. */
 export const history = {
   heading: 'History',
-  nothing: 'Nothing has happened yet.',
-  older: 'Older entries',
+  empty: 'Nothing has happened yet.',
+  olderEntries: 'Older entries',
   days: 'The last 14 days',
   connected: 'Connected',
   failing: 'Held up for a time',
@@ -99,14 +99,14 @@ export const history = {
     refresh_failed: 'Could not be refreshed',
     token_refused: 'The cloud turned its access down, the appliance says',
   },
-  times: (count: number) => (count === 1 ? '' : `${count} times`),
+  repeatCount: (count: number) => (count === 1 ? '' : `${count} times`),
   /** Why a refresh failed, where what is said of a failed login does not fit. */
-  why: {
+  failureReasons: {
     portal_unreachable: 'The portal could not be reached.',
     portal_deferred: 'The portal asked for patience.',
     portal_rejected: 'The portal turned the hub away.',
     clock_unknown: 'The hub did not know the time.',
     store_unwritable: 'The hub could not save it.',
     refused: 'The portal has ended the access.',
-  } satisfies Readonly<Record<Exclude<ProblemCode, FailureReason> | 'portal_rejected', string>>,
+  } satisfies Readonly<Record<Exclude<ProblemCode, PairingFailureReason> | 'portal_rejected', string>>,
 };

@@ -1,21 +1,21 @@
-import type { FailureReason } from '../../../core/pairings/pairing.ts';
+import type { PairingFailureReason } from '../../../core/pairings/pairing.ts';
 
 /** The page that takes the code which an appliance shows. */
-export const code = {
+export const userCode = {
   heading: 'Connect an appliance',
-  ask: 'Type the code that the appliance shows: eight letters.',
-  check: 'Continue only if your appliance shows this code.',
-  wrong: 'No appliance waits with this code.',
-  wrongNext:
+  enterCode: 'Type the code that the appliance shows: eight letters.',
+  checkCode: 'Continue only if your appliance shows this code.',
+  unknownCode: 'No appliance waits with this code.',
+  unknownCodeText:
     'Compare it with the appliance. If it has been there a while, start the pairing on the appliance once more.',
   label: 'Code',
-  go: 'Continue',
+  continueButton: 'Continue',
   confirm: (appliance: string) => `Connect ${appliance}?`,
-  again: 'Please log in once more.',
+  logInAgain: 'Please log in once more.',
   portalDecides: 'The portal says what it may do.',
   /** Around the names of what an appliance asks for, which are joined by the next two. */
-  asksBefore: 'It asks for access to ',
-  asksAfter: '.',
+  scopePrefix: 'It asks for access to ',
+  scopeSuffix: '.',
   comma: ', ',
   and: ' and ',
   compare: 'Go on only if the appliance, or its app, shows this code:',
@@ -24,32 +24,32 @@ export const code = {
   unreachable: 'The portal is out of reach',
   unreachableText: 'The hub cannot reach it just now. Check that this home is online; the code stays good.',
   tryAgain: 'Try again',
-  newer: (appliance: string) => `${appliance} shows another code by now`,
-  newerText:
+  codeReplaced: (appliance: string) => `${appliance} shows another code by now`,
+  codeReplacedText:
     'It has started its pairing once more. If you have logged in already, this page tells how that ended when you load it again.',
-  typeNew: 'Type the new code',
-  tooManyOpen: 'Too many pairings are open',
-  tooManyOpenText: 'Wait a few minutes, and then go back and try again; the code stays good.',
-  foreign: 'This came from another site',
-  foreignText: 'Open the link on the appliance, or type its code.',
-  notForm: 'This is not a form',
-  notFormText: 'Codes are taken as a form sends them.',
-  unreadable: 'This address is not right',
-  unreadableText: 'Open the link on the appliance once more, or type its code.',
+  typeNewCode: 'Type the new code',
+  tooManyPairings: 'Too many pairings are open',
+  tooManyPairingsText: 'Wait a few minutes, and then go back and try again; the code stays good.',
+  crossSite: 'This came from another site',
+  crossSiteText: 'Open the link on the appliance, or type its code.',
+  notAForm: 'This is not a form',
+  notAFormText: 'Codes are taken as a form sends them.',
+  malformedRequest: 'This address is not right',
+  malformedRequestText: 'Open the link on the appliance once more, or type its code.',
   typeCode: 'Type the code',
-  tooManyWrong: 'Too many wrong codes',
-  tooManyWrongText: (seconds: number) => `Wait ${seconds} s, and then type the code once more.`,
+  tooManyAttempts: 'Too many wrong codes',
+  tooManyAttemptsText: (seconds: number) => `Wait ${seconds} s, and then type the code once more.`,
 };
 
 const LOST = 'The portal’s answer was lost on the way.';
 
 /** What the last page of a login says: how a pairing stands, or ended. */
-export const result = {
+export const loginResult = {
   connected: (appliance: string) => `${appliance} is connected`,
   connectedText: 'You can close this page. The hub looks after the rest.',
   notConnectedYet: (appliance: string) => `${appliance} is not connected yet`,
   /** Between a login and the grant; told to who may log in once more. */
-  setbacks: {
+  loginFailures: {
     code_refused: 'The portal did not accept this login any more, perhaps because it took too long.',
     answer_lost: LOST,
   },
@@ -57,8 +57,8 @@ export const result = {
   unconfirmed:
     'The portal has not confirmed this login to the hub. Whoever looks after the hub can confirm it on the hub’s page within a minute. This page looks again by itself.',
   unconfirmedTooLate: 'Nobody has confirmed this login in time.',
-  sameLinkAgain: 'Open the pairing link once more and log in again.',
-  freshLink: 'The hub makes a fresh link: open that one and log in once more.',
+  reopenLink: 'Open the pairing link once more and log in again.',
+  useNewLink: 'The hub makes a fresh link: open that one and log in once more.',
   connecting: (appliance: string) => `${appliance} is being connected`,
   connectingText: 'The hub waits for the portal. This page looks again by itself.',
   notConnected: (appliance: string) => `${appliance} is not connected`,
@@ -73,9 +73,9 @@ export const result = {
     answer_lost: LOST,
     misconfigured: 'The portal does not accept the hub’s client_id and client secret.',
     client_unknown: 'The portal does not know this client_id.',
-  } satisfies Readonly<Record<FailureReason, string>>,
+  } satisfies Readonly<Record<PairingFailureReason, string>>,
   /** What to do next, for a pairing that its appliance began, and for one of the installer's. */
-  next: {
+  nextSteps: {
     startOnAppliance: 'Start the pairing once more on the appliance.',
     startAtHub: 'Start a new pairing at the hub.',
     ifAgain: 'If that happens again, check the hub’s configuration.',
@@ -86,6 +86,6 @@ export const result = {
   malformedText: 'It is not what the portal sends after a login. Open the pairing link once more and log in again.',
   noCode: 'The login is not finished',
   noCodeText: 'The portal sent no code along. Open the pairing link once more and log in.',
-  unknown: 'This link is no longer in use',
-  unknownText: 'The hub knows nothing of this pairing. Start a new one at the hub and open its link.',
+  unknownLink: 'This link is no longer in use',
+  unknownLinkText: 'The hub knows nothing of this pairing. Start a new one at the hub and open its link.',
 };

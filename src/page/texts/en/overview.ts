@@ -1,53 +1,54 @@
 import type { ApplianceConditionCode, HubConditionCode } from '../../../core/health/condition.ts';
-import type { AppliedBy } from '../../../core/portal.ts';
+import type { ApplyMethod } from '../../../core/portal.ts';
 import type { NoticeCode } from '../../../core/reports/notice.ts';
 
 /** The first page of the installer's. */
 export const overview = {
   title: 'Overview',
   /** The hub's health, in one sentence. */
-  none: 'There are no appliances yet.',
-  one: (appliance: string) => `The ${appliance} is connected.`,
-  all: (count: number) => (count === 2 ? 'Both appliances are connected.' : `All ${count} appliances are connected.`),
+  noAppliances: 'There are no appliances yet.',
+  oneConnected: (appliance: string) => `The ${appliance} is connected.`,
+  allConnected: (count: number) =>
+    count === 2 ? 'Both appliances are connected.' : `All ${count} appliances are connected.`,
   needsLogin: (appliance: string) => `The ${appliance} needs you: log in again.`,
   needsFirstLogin: (appliance: string) => `The ${appliance} is not connected yet.`,
   needsApproval: (appliance: string) => `The ${appliance} waits for your approval.`,
-  needsSeeing: (appliance: string) => `The ${appliance} needs you.`,
-  severalNeed: (count: number) => `${count} appliances need you.`,
+  needsAttention: (appliance: string) => `The ${appliance} needs you.`,
+  severalNeedAttention: (count: number) => `${count} appliances need you.`,
   severalNotConnected: (count: number) => `${count} appliances are not connected yet.`,
-  waits: (appliance: string) => `The ${appliance} waits for the login.`,
-  severalWait: (count: number) => `${count} appliances wait for the login.`,
+  waitsForLogin: (appliance: string) => `The ${appliance} waits for the login.`,
+  severalWaitForLogin: (count: number) => `${count} appliances wait for the login.`,
   waitsForPortal: (appliance: string) => `The ${appliance} waits for the portal.`,
   severalWaitForPortal: (count: number) => `${count} appliances wait for the portal.`,
-  heldUp: (appliance: string) => `The ${appliance} could not be refreshed; the hub goes on trying.`,
-  severalHeldUp: (count: number) => `${count} appliances could not be refreshed; the hub goes on trying.`,
-  hubNeeds: 'The hub itself needs you.',
-  hubWarns: 'The hub has something to tell you.',
-  notices: 'What to do',
+  notRefreshed: (appliance: string) => `The ${appliance} could not be refreshed; the hub goes on trying.`,
+  severalNotRefreshed: (count: number) => `${count} appliances could not be refreshed; the hub goes on trying.`,
+  hubNeedsAttention: 'The hub itself needs you.',
+  hubWarning: 'The hub has something to tell you.',
+  hubConditions: 'What to do',
   appliances: 'Appliances',
-  firstOne: 'Add the first one, then connect it.',
+  addFirst: 'Add the first one, then connect it.',
   add: 'Add an appliance',
   connectAll: 'Connect all',
   connectAllHint: 'One login is usually enough for all of them.',
-  code: 'Connect by an appliance’s code',
-  access: 'Permissions',
-  accessByPortal: 'as the portal decides',
+  connectByCode: 'Connect by an appliance’s code',
+  scope: 'Permissions',
+  scopeByPortal: 'as the portal decides',
   portal: 'Portal',
   account: 'Account',
   lastRefresh: 'Last refreshed',
   nextRefresh: 'Next refresh',
-  introduced: 'Asked to join',
+  registered: 'Asked to join',
   connect: 'Connect',
   connectAgain: 'Log in again',
   showLink: 'Show the login link',
   approve: 'Approve',
-  refuse: 'Refuse',
+  reject: 'Refuse',
   registration: 'Appliances that ask to join',
   registrationHint:
     'Some appliances can ask the hub to join. Let them do so for ten minutes; each of them then waits here until you approve it.',
   registrationOpen: 'New appliances may join. That ends',
   registrationOpenHint: 'Start the set-up on the appliance now. It appears here, and waits until you approve it.',
-  severalAsked: (count: number) =>
+  severalRegistered: (count: number) =>
     `${count} appliances asked to join since that is allowed. Compare the codes: approve an appliance only if it shows the same code as this page.`,
   openRegistration: 'Let appliances join for 10 minutes',
   closeRegistration: 'End this now',
@@ -59,7 +60,7 @@ export const overview = {
 };
 
 /** How appliances and the hub stand, and what to do. */
-export const states = {
+export const health = {
   kinds: {
     connected: 'Connected',
     held_up: 'Connected, but not refreshed',
@@ -101,12 +102,12 @@ export const states = {
       'Its entry was damaged on the hub’s disk, or changed there by someone. Remove it, add it again, and log in again.',
   } satisfies Readonly<Record<ApplianceConditionCode, (appliance: string) => string>>,
   /** What to correct where the portal does not take the hub’s own credentials. */
-  correct: {
+  corrections: {
     apply: {
       reload: 'run “latchkey reload”',
       service_restart: 'restart the hub (“sudo systemctl restart latchkey”)',
       new_start: 'end the hub and start it again',
-    } satisfies Readonly<Record<AppliedBy, string>>,
+    } satisfies Readonly<Record<ApplyMethod, string>>,
     clientId: (portal: string) =>
       `Correct portals.${portal}.client_id in the hub’s configuration, and run “latchkey reload”.`,
     credentials: (portal: string, secretFile: string | undefined, apply: string) =>
@@ -115,11 +116,11 @@ export const states = {
   lastPairing: 'Last pairing',
   newLoginOpen: 'A new login is under way; until then all stays as it is.',
   comparisonCode: 'Code',
-  askedFrom: 'Its address',
-  calledItself: 'Calls itself',
-  otherScope: 'The configuration asks for other access by now. Log in again to bring it into effect.',
-  troubleBegan: 'Trouble began',
-  serves: 'Access ends',
+  registrantAddress: 'Its address',
+  softwareId: 'Calls itself',
+  scopeChanged: 'The configuration asks for other access by now. Log in again to bring it into effect.',
+  problemSince: 'Trouble began',
+  tokenExpires: 'Access ends',
   /** Of the hub as a whole. */
   hub: {
     hub_id_taken:

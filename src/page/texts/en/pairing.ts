@@ -1,13 +1,13 @@
-import type { LeftOutReason } from '../../../core/pairings/round.ts';
-import type { LinkReach } from '../../../system/addresses.ts';
-import { result } from './login.ts';
+import type { SkipReason } from '../../../core/pairings/pairing-batch.ts';
+import type { UrlReach } from '../../../system/addresses.ts';
+import { loginResult } from './login.ts';
 
 /** Connecting an appliance, step by step. */
 export const pairing = {
   title: (appliance: string) => `Connect ${appliance}`,
   connecting: 'Waiting for the portal',
   connectingText: 'The hub asks the portal for a link. It is here in a moment.',
-  outOfReach:
+  portalUnreachable:
     'The portal cannot be reached just now. Check the internet connection of this home; the hub goes on trying by itself.',
   waiting: 'Waiting for the login',
   logIn: 'Log in at the portal',
@@ -16,11 +16,11 @@ export const pairing = {
     anywhere: 'Or scan this with another phone, and log in there. It may be anywhere, also outside this home.',
     home: 'Or scan this with another phone in this home network, and log in there.',
     machine: 'The QR code is the same link. It works only on the machine that the hub runs on.',
-  } satisfies Readonly<Record<LinkReach, string>>,
+  } satisfies Readonly<Record<UrlReach, string>>,
   qr: 'QR code of the link to log in at',
-  follows: 'This page follows by itself.',
+  updatesItself: 'This page follows by itself.',
   /** Before a time such as "in 14 minutes". */
-  ends: 'The link expires',
+  linkExpires: 'The link expires',
   /** The portal's redirect brought somebody, and the portal itself does not tell of that login. */
   unconfirmed: (address: string) => `Somebody at ${address} has logged in. Was that you?`,
   unconfirmedText:
@@ -33,7 +33,7 @@ export const pairing = {
   superseded: 'This pairing has ended',
   failed: (appliance: string) => `${appliance} is not connected`,
   /** What to do next. */
-  next: {
+  nextSteps: {
     refused: 'If that was a mistake, take a fresh link and allow the access this time.',
     fresh: 'Take a fresh link and log in once more.',
     newer: 'Another pairing of this appliance is the one that counts.',
@@ -42,14 +42,14 @@ export const pairing = {
       'Take a fresh link. If that happens again, check the portal’s address and the scope in the hub’s configuration.',
   },
   showNewer: 'Show the newer one',
-  fresh: 'Take a fresh link',
+  newLink: 'Take a fresh link',
   cancel: 'Cancel',
   toOverview: 'To the overview',
-  unknown: 'This pairing is not known any more',
-  unknownText: 'Begin a new one on the appliance’s page.',
+  notFound: 'This pairing is not known any more',
+  notFoundText: 'Begin a new one on the appliance’s page.',
   notPossible: 'That is not possible just now',
   tooMany: 'Too many pairings are open, or the appliance is not approved yet. See to that first, and try again.',
-  storeText: 'The hub cannot save anything. Make room on its disk, or replace its memory card, and try again.',
+  storeUnwritable: 'The hub cannot save anything. Make room on its disk, or replace its memory card, and try again.',
   label: {
     heading: (appliance: string) => `Connect ${appliance} again?`,
     text: 'Something else than the label’s own code has led you here. Go on only if you want to connect this appliance now.',
@@ -64,39 +64,39 @@ export const pairing = {
 };
 
 /** All appliances connected one after the other. */
-export const round = {
+export const pairingBatch = {
   title: 'Connect all appliances',
   progress: (connected: number, all: number) => `${connected} of ${all} connected`,
-  done: (count: number) =>
+  allConnected: (count: number) =>
     ['Your appliance is connected', 'Both appliances are connected'][count - 1] ??
     `All ${count} appliances are connected`,
-  notAll: (connected: number, all: number) =>
+  someConnected: (connected: number, all: number) =>
     `${connected} of ${all} appliances ${connected === 1 ? 'is' : 'are'} connected`,
-  none: 'There is no appliance yet',
-  noneText: 'Add one on the overview first.',
+  noAppliances: 'There is no appliance yet',
+  noAppliancesText: 'Add one on the overview first.',
   connected: 'Connected',
-  open: 'Not connected yet',
+  notConnected: 'Not connected yet',
   /** Below a list that does not show all. */
   more: (count: number) => (count === 1 ? 'and one more' : `and ${count} more`),
-  accounts:
+  differentAccounts:
     'The appliances were connected with different accounts. If that was not meant, open the wrong one and log in again.',
   next: (appliance: string) => `Next: ${appliance}`,
   stop: 'Stop here',
   skip: (appliance: string) => `Skip ${appliance}`,
-  again: (appliance: string) => `Try ${appliance} again`,
-  others: 'Connect the others again',
-  goOn: 'Go on with the others',
+  retry: (appliance: string) => `Try ${appliance} again`,
+  retryOthers: 'Connect the others again',
+  continueWithOthers: 'Go on with the others',
   /** On the phone that has logged in. */
-  closing: 'That was the last one. You can close this page.',
-  toHub: 'To the hub’s page',
+  mayClosePage: 'That was the last one. You can close this page.',
+  openHubPage: 'To the hub’s page',
   unreachable: 'The portal is out of reach',
   unreachableText: (appliance: string) =>
     `The hub cannot get the link for ${appliance} just now. Check that this home is online, and try again.`,
-  over: 'This round has ended',
-  overText: 'Go on at the hub’s page, or with “latchkey pair --all”.',
+  ended: 'This round has ended',
+  endedText: 'Go on at the hub’s page, or with “latchkey pair --all”.',
   reasons: {
-    ...result.reasons,
+    ...loginResult.reasons,
     waiting_for_approval: 'It waits for your approval.',
     not_begun: 'Its turn has not come yet.',
-  } satisfies Readonly<Record<LeftOutReason, string>>,
+  } satisfies Readonly<Record<SkipReason, string>>,
 };

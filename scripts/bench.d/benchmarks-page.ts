@@ -1,0 +1,105 @@
+import { execFileSync } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { cpus } from 'node:os';
+import { join } from 'node:path';
+import { formatRatio, formatSpread, ratioOf } from './statistics.ts';
+import type { Measurement, Report, Suite } from './suite.ts';
+
+const root = join(import.meta.dirname, '../..');
+
+/** When a suite ran, and what else the machine did. */
+export interface RunConditions {
+  readonly began: string;
+  readonly ended: string;
+  /** The machine's load average over a minute, before and after. */
+  readonly load: readonly [number, number];
+}
+
+/** Puts what a suite has measured into its section of docs/benchmarks.md. */
+export function writeSuiteSection(suite: Suite, run: RunConditions, report: Report): void {
+  writeSection(suite.name, suite.title, circumstances(suite, run), report);
+}
+
+/** Puts a report into its section of docs/benchmarks.md. @param how it came about */
+export function writeSection(name: string, title: string, how: string, { targets, tables }: Report): void {
+  const file = join(root, 'docs/benchmarks.md');
+  const page = readFileSync(file, 'utf8');
+  const [begin, end] = [`<!-- bench: ${name} -->`, `<!-- end of bench: ${name} -->`];
+  const [from, to] = [page.indexOf(begin), page.indexOf(end)];
+  if (from === -1 || to < from)
+    throw new Error(`docs/benchmarks.md has no place for it: put ${begin} and ${end} there`);
+  const section = [begin, `## ${title}`, how, targetTable(targets), ...tables, ''];
+  writeFileSync(file, page.slice(0, from) + section.filter((part) => part !== null).join('\n\n') + page.slice(to));
+}
+
+function circumstances({ name }: Suite, { began, ended, load }: RunConditions): string {
+  const [before, after] = load.map((value) => value.toFixed(1));
+  return `\`./scripts/bench ${name}\`, ${began.slice(0, 16)} to ${ended.slice(11, 16)} UTC: Node ${process.versions.node},
+Linux ${uname()}, ${cpus().length} × ${cpus()[0]?.model ?? 'unknown'}, load average ${before} before and ${after} after.`;
+}
+
+function targetTable(targets: Report['targets']): string | null {
+  if (targets.length === 0) return null;
+  const lines = targets.map(({ text, measured, verdict }) => {
+    return `| ${text} | ${measured} | ${verdict === 'met' ? 'met' : `**${verdict}**`} |`;
+  });
+  return ['| target | measured | |', '|---|---|---|', ...lines].join('\n');
+}
+
+/** A table of what was measured, with a row for each thing: median, lowest and highest. */
+export function measurementTable(
+  measured: readonly Measurement[],
+  whats: readonly string[],
+  ofs: readonly string[],
+): string {
+  const head = whats.map((what) => {
+    const unit = measured.find((one) => one.what === what)?.unit ?? '';
+    return unit === '' ? what : `${what}, ${unit}`;
+  });
+  const rows = ofs.map((of) => {
+    const cells = whats.map((what) => {
+      const one = measured.find((other) => other.what === what && other.of === of);
+      return one === undefined ? '' : formatSpread(one.values, digits(one.values));
+    });
+    return `| ${[of, ...cells].join(' | ')} |`;
+  });
+  return [`| ${['', ...head].join(' | ')} |`, `|${'---|'.repeat(head.length + 1)}`, ...rows].join('\n');
+}
+
+/** All figures as lines for a terminal. */
+export function measurementLines(measured: readonly Measurement[]): string {
+  return measured
+    .map(
+      ({ what, of, unit, values }) =>
+        `${what.padEnd(48)} ${of.padEnd(24)} ${formatSpread(values, digits(values))} ${unit}`,
+    )
+    .join('\n');
+}
+
+/** What this checkout measures beside another revision, in the same rounds. */
+export function comparisonLines(measured: readonly Measurement[], other: string): string {
+  const rows = measured
+    .filter(({ of }) => of === other)
+    .flatMap((then) => {
+      const now = measured.find(({ what, of }) => what === then.what && of === 'latchkey');
+      if (now === undefined) return [];
+      const compared = ratioOf(now, then);
+      const isBetter = compared.middle?.every((value) => (then.better === 'more' ? value > 1 : value < 1)) ?? false;
+      const here = `${formatRatio(compared)}${isBetter ? ', better' : ''}`;
+      return `| ${then.what}, ${then.unit} | ${cell(then)} | ${cell(now)} | ${here} |`;
+    });
+  return [`| | ${other} | here | here is |`, '|---|---|---|---|', ...rows].join('\n');
+}
+
+function cell({ values }: Measurement): string {
+  return formatSpread(values, digits(values));
+}
+
+function digits(values: readonly number[]): number {
+  const most = Math.max(...values.map(Math.abs));
+  return values.every(Number.isInteger) || most >= 100 ? 0 : most >= 10 ? 1 : 2;
+}
+
+function uname(): string {
+  return execFileSync('uname', ['-rm']).toString().trim();
+}

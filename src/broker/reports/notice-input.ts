@@ -1,0 +1,88 @@
+import type { ApplianceStatus } from '../../core/administration.ts';
+import type { Appliance } from '../../core/appliances/appliance.ts';
+import { type Instant, rfc3339 } from '../../core/clock.ts';
+import type { ApplianceCondition, Condition } from '../../core/health/condition.ts';
+import { deriveConditions, type HubConditionInput } from '../../core/health/derive-conditions.ts';
+import type { GrantNoticeInput } from '../../core/reports/notice-policy.ts';
+import type { Grants } from '../grants/grants.ts';
+import type { Broker } from '../open-broker.ts';
+import type { NoticeInput } from './notices.ts';
+
+/** A grant should have been refreshed when this part of its token's lifetime has passed: `nextRefreshAt`. */
+const REFRESH_DEADLINE_RATIO = 0.85;
+/** So many that wait for approval are told of at one time, the first ones: one device may register by many addresses. */
+const MAX_APPROVAL_NOTICES = 5;
+
+/** Of credentials that were damaged the hub has a notice; that they are gone the configuration says; who began a pairing sees it fail. */
+const CODES_WITHOUT_NOTICE: readonly Condition['code'][] = [
+  'credentials_damaged',
+  'without_credentials',
+  'pairing_failed',
+];
+
+/**
+ * How the hub and its appliances stand, judged once for all who show it, and what notices go by beside that.
+ * @param appliances each with its status
+ * @param page the address of the installer's page
+ */
+export function collectNoticeInput(
+  appliances: readonly (readonly [Pick<Appliance, 'id'>, ApplianceStatus])[],
+  problems: readonly HubConditionInput[],
+  { access, grants, environment }: Pick<Broker, 'access' | 'grants' | 'environment'>,
+  page: string,
+): NoticeInput {
+  const now = environment.clock.now();
+  const wrongCodes = access.failedLoginBurst();
+  const conditions = deriveConditions({
+    appliances: appliances.map(([, status]) => status),
+    problems: wrongCodes === null ? problems : [...problems, wrongSetupCodesFact(wrongCodes)],
+    pageUrl: page,
+    now: now.wall,
+  });
+  const worthNotice = noticeableConditions(conditions);
+  return {
+    conditions,
+    appliances: appliances.map(([{ id }, { name, state }]) => ({
+      ...{ name, state, grant: grantFacts(id, grants, now) },
+      condition: worthNotice.get(name) ?? null,
+    })),
+  };
+}
+
+/** The condition of each appliance that there may be a notice of, by its name. */
+function noticeableConditions(conditions: readonly Condition[]): ReadonlyMap<string, ApplianceCondition> {
+  const ofAppliances = conditions.filter((one): one is ApplianceCondition => one.appliance !== null);
+  const waiting = ofAppliances.filter(({ code }) => code === 'approval_needed');
+  const untold = new Set(waiting.sort((a, b) => startTime(a) - startTime(b)).slice(MAX_APPROVAL_NOTICES));
+  const told = ofAppliances.filter((one) => !untold.has(one) && !CODES_WITHOUT_NOTICE.includes(one.code));
+  return new Map(told.map((one) => [one.appliance, one]));
+}
+
+function startTime({ since }: ApplianceCondition): number {
+  return since === null ? 0 : Date.parse(since);
+}
+
+function grantFacts(appliance: string, grants: Grants, now: Instant): GrantNoticeInput | null {
+  const held = grants.get(appliance);
+  if (held === undefined) return null;
+  const { generation, lifetime } = held.grant;
+  const age = grants.schedule.age(held, now);
+  return {
+    generation,
+    lifetime,
+    isFailing: held.health.kind === 'failing',
+    remaining: grants.schedule.remaining(held, now),
+    overdue: age === null ? null : Math.max(0, age - REFRESH_DEADLINE_RATIO * lifetime),
+  };
+}
+
+function wrongSetupCodesFact({
+  address,
+  since,
+}: {
+  readonly address: string;
+  readonly since: number;
+}): HubConditionInput {
+  const message = `Too many wrong setup codes were typed at the hub's page, the last ones from ${address}`;
+  return { code: 'wrong_setup_codes', message, since: rfc3339(since) };
+}

@@ -1,0 +1,74 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Configuration, PortalConfiguration } from '../configuration/configuration.ts';
+import type { Log } from '../core/log.ts';
+import { Secret } from '../core/secret.ts';
+import { type Emulator, startEmulator, type UserOptions } from '../emulator/index.ts';
+import { lanAddress } from '../hub/hub-endpoints.ts';
+import { systemRandom } from '../system/random.ts';
+
+/** The default of `metrics.listen`. */
+const DEFAULT_METRICS_PORT = 9480;
+
+/** A portal of the configuration that is the emulator. */
+export function emulatorPortalConfiguration(
+  { baseUrl, frontendUrl }: Pick<Emulator, 'baseUrl' | 'frontendUrl'>,
+  {
+    name,
+    clientId,
+    clientSecret,
+    redirect = 'auto',
+  }: { name: string; clientId: string; clientSecret: string; redirect?: string },
+): PortalConfiguration {
+  const secret = new Secret(clientSecret);
+  const appliedBy = 'new_start';
+  return {
+    name,
+    baseUrl,
+    frontendUrl,
+    clientId,
+    clientSecret: secret,
+    ca: [],
+    retryLostAnswer: 'early',
+    redirect,
+    appliedBy,
+  };
+}
+
+/** A state directory that goes when the stack is disposed of. */
+export async function temporaryStateDirectory(parts: AsyncDisposableStack): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), 'latchkey-'));
+  parts.defer(() => rm(directory, { recursive: true, force: true }));
+  return directory;
+}
+
+/**
+ * Starts a portal emulator for a hub of its own, which browsers reach at the hub's address on the home network. Neither
+ * keeps anything: an emulator that was started anew knows no grant, so a hub must not either.
+ * @param parts what is started is disposed of with these
+ * @returns what the configuration becomes
+ */
+export async function startTestPortal(
+  parts: AsyncDisposableStack,
+  configuration: Configuration,
+  log: Log,
+): Promise<{ changed: Configuration; emulator: Emulator; user: UserOptions }> {
+  const stateDirectory = await temporaryStateDirectory(parts);
+  const user = { name: 'demo', password: 'demo' };
+  const host = lanAddress(configuration.lan.address) ?? '127.0.0.1';
+  const client = { id: systemRandom.uuid(), secret: systemRandom.token(24), name: `Latchkey on ${configuration.name}` };
+  const anyAddress = host.includes(':') ? '::' : '0.0.0.0';
+  const emulator = parts.use(await startEmulator({ host: anyAddress, publicHost: host, clients: [client] }));
+  const { clientId, clientSecret, baseUrl, frontendUrl } = emulator;
+  log.info('emulator_started', { base_url: baseUrl, frontend_url: frontendUrl });
+  const portals = [emulatorPortalConfiguration(emulator, { name: 'emulator', clientId, clientSecret })];
+  const appliances = configuration.appliances.map((declared) => ({ ...declared, portal: null }));
+  // A hub that is tried out leaves the usual port to the machine's own one.
+  const metrics = configuration.metrics && {
+    ...configuration.metrics,
+    port: configuration.metrics.port === DEFAULT_METRICS_PORT ? 0 : configuration.metrics.port,
+  };
+  const changed: Configuration = { ...configuration, stateDirectory, portals, appliances, metrics, testMode: true };
+  return { changed, emulator, user };
+}

@@ -1,0 +1,69 @@
+import { applianceSchema, portalSchema } from './schema.ts';
+
+/** A configuration as TOML gives it. */
+export type RawTable = Record<string, unknown>;
+
+const SECTIONS = ['hub', 'lan', 'pairing', 'notify', 'metrics'] as const;
+const LIST_KEYS: readonly string[] = ['lan.listen', 'notify.command'];
+const BOOLEAN_KEYS: readonly string[] = ['lan.mdns', 'pairing.on_start'];
+const NUMBER_KEYS: readonly string[] = ['lan.http_port', 'lan.https_port'];
+
+/**
+ * Puts the environment's overrides into a configuration: `LATCHKEY_LAN_HTTPS_PORT` is `lan.https_port`,
+ * `LATCHKEY_PORTALS_HOME_BASE_URL` is `portals.home.base_url`, `LATCHKEY_APPLIANCES_HEAT_PUMP_SCOPE` is
+ * `appliances.heat-pump.scope`. Numbers, booleans and comma-separated lists are taken
+ * where the key wants one.
+ */
+export function applyEnvironment(raw: RawTable, env: NodeJS.ProcessEnv): RawTable {
+  const result: RawTable = { ...raw };
+  for (const [variable, value] of Object.entries(env)) {
+    if (value === undefined) continue;
+    const path = keyPathOf(variable);
+    if (path === null) continue;
+    let table = result;
+    for (const name of path.slice(0, -1)) table = table[name] = isTable(table[name]) ? { ...table[name] } : {};
+    const key = path.at(-1) ?? '';
+    table[key] = parseOverrideValue(path, value);
+  }
+  return result;
+}
+
+/** The environment variable that sets this key, or the list or table that it is in. */
+export function overridingVariable(key: string, env: NodeJS.ProcessEnv): string | undefined {
+  return Object.keys(env).find((variable) => {
+    const own = keyPathOf(variable);
+    return own !== null && `${key}.`.startsWith(`${own.join('.')}.`);
+  });
+}
+
+function keyPathOf(variable: string): string[] | null {
+  const name = variable.startsWith('LATCHKEY_') ? variable.slice('LATCHKEY_'.length).toLowerCase() : '';
+  for (const section of SECTIONS) if (name.startsWith(`${section}_`)) return [section, name.slice(section.length + 1)];
+  if (name.startsWith('portals_'))
+    return ['portals', ...splitTableKey(name.slice('portals_'.length), portalSchema.entries)];
+  if (!name.startsWith('appliances_')) return null;
+  const [appliance = '', ...key] = splitTableKey(name.slice('appliances_'.length), applianceSchema.entries);
+  // An appliance's name has no "_", and a variable's has no "-".
+  return ['appliances', appliance.replaceAll('_', '-'), ...key];
+}
+
+/** The name of a table and the key in it; the longest key where several would do, the last word where none does. */
+function splitTableKey(rest: string, keys: object): string[] {
+  const fitting = Object.keys(keys).filter((candidate) => rest.endsWith(`_${candidate}`));
+  const [key] = fitting.sort((a, b) => b.length - a.length);
+  // What is no key is refused as one, with those that there are.
+  const cut = key === undefined ? rest.lastIndexOf('_') : rest.length - key.length - 1;
+  return cut < 1 ? [rest] : [rest.slice(0, cut), rest.slice(cut + 1)];
+}
+
+function parseOverrideValue(path: string[], value: string): unknown {
+  const key = path.join('.');
+  if (LIST_KEYS.includes(key)) return value.split(',').map((part) => part.trim());
+  if (BOOLEAN_KEYS.includes(key) && /^(true|false)$/.test(value)) return value === 'true';
+  return NUMBER_KEYS.includes(key) && /^\d+$/.test(value) ? Number(value) : value;
+}
+
+/** Whether a value of a configuration is a table. */
+export function isTable(value: unknown): value is RawTable {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

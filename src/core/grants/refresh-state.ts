@@ -1,0 +1,212 @@
+import { clockFaultMessage, elapsed, type Instant } from '../clock.ts';
+import type { Problem, ProblemCode } from '../reports/problem.ts';
+import { type Backoff, backoffDelay, deferredDelay, fastBackoff, onDemandBackoff, retryAfterDelay } from './backoff.ts';
+import { type Doubt, type Grant, remainingLifetime } from './grant.ts';
+import type { RefreshHealth, Rejections } from './refresh-health.ts';
+import {
+  backgroundRetryDelay,
+  equalDelays,
+  lostAnswerDelays,
+  type RetryContext,
+  type RetryDelays,
+  retryTimes,
+} from './retry-delays.ts';
+import type { TokenOutcome } from './token-outcome.ts';
+
+/** An outcome that left the hub with the tokens it had. */
+export type RefreshFailure =
+  | Exclude<TokenOutcome, { kind: 'granted' }>
+  | { readonly kind: 'store_unwritable'; readonly detail: string };
+
+/** How a grant stands after an attempt: `health` lives in memory, and the rest is kept with it. */
+export interface RefreshState extends Pick<Grant, 'doubt' | 'refused' | 'misconfigured'> {
+  readonly health: RefreshHealth;
+}
+
+/** What ends a grant's wait for its next attempt early: see {@link RefreshHealth}. */
+type RetryTriggers = Pick<
+  Extract<RefreshHealth, { kind: 'failing' }>,
+  'waitsForClock' | 'waitsForNetwork' | 'fastRetry'
+>;
+
+/** What is to be tried at once is tried within this, in ms: many grants may be. */
+const STARTUP_RETRY_WINDOW = 3000;
+const HOUR = 3_600_000;
+const DAY = 24 * HOUR;
+/** Slow: only a person can correct a wrong client_secret. */
+const MISCONFIGURED_BACKOFF: Backoff = { base: 60_000, cap: HOUR };
+
+/**
+ * What follows from an attempt that brought no new tokens (docs/decisions/outcomes-are-values.md).
+ */
+export function afterFailure(
+  grant: Grant,
+  health: RefreshHealth,
+  outcome: RefreshFailure,
+  context: RetryContext,
+): RefreshState {
+  const { now, confirmed, fraction } = context;
+  const failures = health.kind === 'good' ? 1 : health.failures + 1;
+  if (grant.refused !== null) return refusedState(grant, grant.refused, failures);
+
+  const rejections = countRejections(health, outcome, now);
+  const failing = (
+    code: ProblemCode,
+    message: string,
+    delays: RetryDelays,
+    { doubt = grant.doubt, ...waits }: { readonly doubt?: Doubt | null } & RetryTriggers = {},
+  ): RefreshState => {
+    const next = { failures, ...retryTimes(delays, now), ...waits, ...(rejections === null ? {} : { rejections }) };
+    if (health.kind === 'refused' && rejections !== null) {
+      const { problem } = health;
+      const { misconfigured } = grant;
+      return { doubt, refused: null, misconfigured, health: { kind: 'refused', problem, ...next } };
+    }
+    const shown = doubt === null ? ongoingProblem(health, code, message, now) : doubtProblem(doubt, message);
+    // Only new tokens say that the credentials are right: whatever else comes, they are tried at once after a start.
+    const misconfigured = shown.code === 'misconfigured' ? shown.since : grant.misconfigured;
+    return { doubt, refused: null, misconfigured, health: { kind: 'failing', problem: shown, ...next } };
+  };
+  const onDemand = backoffDelay(onDemandBackoff(grant.lifetime), failures, fraction);
+  const fastRetry = health.kind === 'failing' && health.fastRetry === true;
+  const background = fastRetry
+    ? backoffDelay(fastBackoff(grant.lifetime), failures, fraction)
+    : backgroundRetryDelay(grant, failures, context);
+  const backedOff = { background, onDemand };
+
+  switch (outcome.kind) {
+    case 'not_sent': {
+      const fault =
+        outcome.certificateError === undefined ? null : clockFaultMessage(outcome.certificateError, now, confirmed);
+      if (fault !== null) return failing('clock_unknown', fault, equalDelays(onDemand), { waitsForClock: true });
+      const waits = { waitsForNetwork: true, ...(fastRetry && { fastRetry }) } as const;
+      return failing('portal_unreachable', `The portal could not be reached: ${outcome.detail}`, backedOff, waits);
+    }
+    case 'deferred': {
+      // A portal that names the same short time again and again is backed off from all the same.
+      const asked = retryAfterDelay(outcome.retryAfter ?? 0, fraction);
+      const again =
+        outcome.retryAfter === null ? background : deferredDelay(grant.lifetime, deferredFor(health, now), fraction);
+      const delays = { background: Math.max(asked, again), onDemand: Math.max(asked, onDemand) };
+      return failing('portal_deferred', `The portal asks to come back later: ${outcome.detail}`, delays);
+    }
+    case 'ambiguous': {
+      const doubt = { ...grant.doubt, lostAt: grant.doubt?.lostAt ?? now, sends: (grant.doubt?.sends ?? 0) + 1 };
+      return failing('answer_lost', outcome.detail, lostAnswerDelays(grant, doubt, failures, context), { doubt });
+    }
+    case 'misconfigured':
+      return failing(
+        'misconfigured',
+        outcome.detail.charAt(0).toUpperCase() + outcome.detail.slice(1),
+        equalDelays(backoffDelay(MISCONFIGURED_BACKOFF, failures, fraction)),
+      );
+    case 'rejected': {
+      const delays = health.kind === 'refused' ? equalDelays(DAY) : backedOff;
+      const state = failing('portal_rejected', `The portal rejects the request: ${outcome.detail}`, delays);
+      return refusedAfterRejections(grant, state, context);
+    }
+    case 'store_unwritable':
+      return failing('store_unwritable', `The hub can't write its store: ${outcome.detail}`, equalDelays(onDemand));
+    case 'refused':
+      return refusedState(grant, now, failures);
+  }
+}
+
+/**
+ * How a grant stands right after the hub was started: what its last run left is all that is known.
+ * @param attempt when the last run sent a refresh of which it did not see the end; null where there is none
+ */
+export function stateAtStart(grant: Grant, attempt: Instant | null, context: RetryContext): RefreshState {
+  if (grant.refused !== null) return refusedState(grant, grant.refused, 1);
+  if (attempt !== null) {
+    const cutShort = { kind: 'ambiguous', detail: 'the hub was stopped while it waited for an answer' } as const;
+    const doubt = grant.doubt ?? { lostAt: attempt, sends: 0 };
+    return afterFailure({ ...grant, doubt }, { kind: 'good' }, cutShort, context);
+  }
+  const { misconfigured } = grant;
+  if (grant.doubt === null) {
+    return { doubt: null, refused: null, misconfigured, health: healthAtStart(misconfigured, context) };
+  }
+  const times = retryTimes(lostAnswerDelays(grant, grant.doubt, 1, context), context.now);
+  const known = doubtProblem(grant.doubt, null);
+  const health = { kind: 'failing', problem: known, failures: 1, ...times } as const;
+  return { doubt: grant.doubt, refused: null, misconfigured, health };
+}
+
+/** Credentials that the portal did not take may have been corrected, so they are tried within seconds. */
+function healthAtStart(misconfigured: Instant | null, { now, fraction }: RetryContext): RefreshHealth {
+  if (misconfigured === null) return { kind: 'good' };
+  const message =
+    "Before the last start or reload the portal did not accept the hub's own credentials; the hub tries them again now";
+  const problem = { code: 'misconfigured', message, since: misconfigured, isUntried: true } as const;
+  return { kind: 'failing', problem, failures: 1, retryAt: now.uptime + STARTUP_RETRY_WINDOW * fraction };
+}
+
+/** For how long the portal has been asking to come back later, in ms. */
+function deferredFor(health: RefreshHealth, now: Instant): number {
+  if (health.kind === 'good' || health.problem.code !== 'portal_deferred') return 0;
+  return elapsed(health.problem.since, now) ?? 0;
+}
+
+/** Rejected three times, over an hour or more, and the token at hand is dead: a person is needed, and one try a day. */
+function refusedAfterRejections(grant: Grant, state: RefreshState, { now, confirmed }: RetryContext): RefreshState {
+  const { health } = state;
+  if (health.kind !== 'failing' || health.rejections === undefined) return state;
+  const { count, since } = health.rejections;
+  if (count < 3 || now.uptime - since.uptime < HOUR || (remainingLifetime(grant, now, confirmed) ?? 0) > 0)
+    return state;
+  const refused = {
+    ...health.problem,
+    code: 'refused',
+    message: `${health.problem.message}, again and again`,
+  } as const;
+  return { ...state, health: { ...health, kind: 'refused', problem: refused, retryAt: now.uptime + DAY } };
+}
+
+/** The rejections in a row when this outcome has come, null where there is no row. */
+function countRejections(health: RefreshHealth, outcome: RefreshFailure, now: Instant): Rejections | null {
+  const before = health.kind === 'good' ? undefined : health.rejections;
+  switch (outcome.kind) {
+    case 'rejected':
+      return { count: (before?.count ?? 0) + 1, since: before?.since ?? now };
+    case 'not_sent':
+    case 'store_unwritable':
+      return before ?? null;
+    default:
+      return null;
+  }
+}
+
+function refusedState(grant: Grant, since: Instant, failures: number): RefreshState {
+  const refused = { code: 'refused', message: refusalMessage(grant.doubt), since } as const;
+  const health = { kind: 'refused', problem: refused, failures, retryAt: null } as const;
+  return { doubt: grant.doubt, refused: since, misconfigured: null, health };
+}
+
+function refusalMessage(doubt: Doubt | null): string {
+  if (doubt === null) return 'The portal refused the grant';
+  return doubt.kind === 'copy'
+    ? `${describeDoubt(doubt)}, and the portal no longer accepts its refresh token, which another hub, or this one since then, has used`
+    : `${describeDoubt(doubt)}, and the portal no longer accepts the token before it`;
+}
+
+function describeDoubt({ kind, lostAt }: Doubt): string {
+  const time = new Date(lostAt.wall).toISOString();
+  return kind === 'copy' ? `The grant was restored from a copy of ${time}` : `An answer was lost on ${time}`;
+}
+
+/** A problem of the same kind as before keeps the time when it began. */
+function ongoingProblem(health: RefreshHealth, code: ProblemCode, message: string, now: Instant): Problem {
+  const before = health.kind === 'good' ? null : health.problem;
+  return { code, message, since: before?.code === code ? before.since : now };
+}
+
+/** In doubt, that is the problem to show, whatever came after it. @param detail what the last attempt came to; null before there was one */
+function doubtProblem(doubt: Doubt, detail: string | null): Problem {
+  const last = detail === null ? '' : ` (${detail})`;
+  return {
+    code: 'answer_lost',
+    message: `${describeDoubt(doubt)}, so the refresh token at hand may be used up${last}`,
+    since: doubt.lostAt,
+  };
+}

@@ -1,0 +1,225 @@
+import * as v from 'valibot';
+import { systemRandom } from '../../system/random.ts';
+import type { ClientAudit } from '../audit/client-audit.ts';
+import { BoundedMap } from '../memory/bounded-collections.ts';
+import type { Settings } from '../settings/settings.ts';
+import type { BearerTokens, TokenClaims } from './bearer-tokens.ts';
+import type { IssuedSecrets } from './issued-secrets.ts';
+
+/** What a user allowed a client, and the family of tokens that came of it. */
+export interface IssuedGrant {
+  readonly id: string;
+  readonly clientId: string;
+  readonly user: string;
+  readonly scope: string | null;
+  /** Milliseconds since 1970. */
+  readonly createdAt: number;
+  /** When the newest tokens were issued, in milliseconds since 1970. */
+  refreshedAt: number;
+  /** The newest pair of tokens, from 1. */
+  generation: number;
+  revoked: boolean;
+  /** Access tokens of older generations than this one were revoked. */
+  accessFrom: number;
+  /** Refreshes being worked on right now. */
+  inFlight: number;
+  /** The newest generations whose refresh token was presented. */
+  readonly presented: number[];
+  /** What the newest used refresh tokens gave when they were first used. */
+  readonly successors: Successor[];
+}
+
+/** What the refresh token of a generation gave. */
+interface Successor {
+  readonly generation: number;
+  readonly claims: TokenClaims;
+}
+
+const text = (description: string) => v.pipe(v.string(), v.description(description));
+
+/** A token response (specification, "Token response"; RFC 6749, 5.1). */
+export const TokenResponseBody = v.strictObject({
+  access_token: text('Authenticates calls to the cloud API'),
+  /** Seconds. */
+  expires_in: v.pipe(v.number(), v.integer(), v.minValue(0), v.description('Lifetime of the access token')),
+  token_type: v.literal('bearer'),
+  scope: v.nullable(text('Space-separated names; null where none was asked for')),
+  refresh_token: text('Serves once, unless a grace was set'),
+  id_token: v.exactOptional(text('A JWT that tells who has logged in; with the setting `id_token` alone')),
+});
+export type TokenResponseBody = Readonly<v.InferOutput<typeof TokenResponseBody>>;
+
+/** A refresh token that is no good, and why. */
+export interface RefreshRejection {
+  readonly refused: string;
+}
+
+/** Remembered grants; past it the one refreshed longest ago is forgotten, and its tokens are dead. */
+const MAX_GRANTS = 100_000;
+/** Presented generations, and what they gave, remembered of each grant. */
+const MAX_PRESENTED = 64;
+
+/** What grants go by, and what hears of them. */
+interface GrantContext {
+  readonly tokens: BearerTokens;
+  readonly now: () => number;
+  readonly issued: IssuedSecrets;
+  readonly audit: ClientAudit;
+  readonly onChange: () => void;
+}
+
+/** The grants and their tokens: issue, refresh token rotation, reuse, revocation. */
+export class IssuedGrants {
+  readonly #grants = new BoundedMap<IssuedGrant>(MAX_GRANTS);
+  readonly #context: GrantContext;
+
+  /** @param kept the grants from before, the one that was refreshed longest ago first */
+  constructor(kept: readonly IssuedGrant[], context: GrantContext) {
+    this.#context = context;
+    for (const grant of kept) this.#grants.set(grant.id, { ...grant, inFlight: 0 });
+  }
+
+  /** A new grant, without tokens yet: {@link issueTokens} gives the first ones. */
+  create(clientId: string, user: string, scope: string | null): IssuedGrant {
+    const now = this.#context.now();
+    const grant: IssuedGrant = {
+      id: systemRandom.token(12),
+      clientId,
+      user,
+      scope,
+      createdAt: now,
+      refreshedAt: now,
+      generation: 0,
+      revoked: false,
+      accessFrom: 0,
+      inFlight: 0,
+      presented: [],
+      successors: [],
+    };
+    this.#grants.set(grant.id, grant);
+    return grant;
+  }
+
+  /** The first tokens of a grant. */
+  issueTokens(grant: IssuedGrant, settings: Settings): TokenResponseBody {
+    const claims = this.#startGeneration(grant, settings.tokenLifetime);
+    this.#context.onChange();
+    return this.#createResponse(grant, claims, settings);
+  }
+
+  /**
+   * Takes a refresh token from a client that has authenticated, and gives new tokens for it (RFC 6749, 6). It is decided
+   * at once, so of two requests with one token the second finds it used: that one is answered with the first one's
+   * tokens again while `refreshGraceTime` lasts, with tokens of its own within `refreshGrace` generations, or else it is
+   * refused and, with `onReuse: 'revoke-family'`, takes its grant with it (RFC 9700, 4.14.2). Access tokens given before
+   * stay valid to their end. Another client's token changes nothing.
+   * @param claims of the refresh token, from {@link open}
+   */
+  refresh(clientId: string, claims: TokenClaims | null, settings: Settings): TokenResponseBody | RefreshRejection {
+    const grant = this.findByRefreshToken(clientId, claims);
+    if (claims === null || grant === null) return { refused: 'unknown token' };
+    if (wasPresented(grant, claims.generation)) this.#context.audit.recordMisuse('reused', grant);
+    if (!grant.presented.includes(claims.generation)) appendBounded(grant.presented, claims.generation);
+    if (grant.revoked) return { refused: 'the grant was revoked' };
+    const now = this.#context.now();
+    if (isExpired(grant.createdAt, settings.grantLifetime, now)) return { refused: 'the grant has expired' };
+    const successor = grant.successors.find(({ generation }) => generation === claims.generation)?.claims;
+    if (successor !== undefined && now < successor.issuedAt + 1000 * settings.refreshGraceTime) {
+      return this.#createResponse(grant, successor, settings, now);
+    }
+    if (isExpired(claims.issuedAt, settings.refreshLifetime, now)) return { refused: 'the token has expired' };
+    if (grant.generation - claims.generation > settings.refreshGrace) {
+      if (settings.onReuse === 'revoke-family') this.revoke(grant, 'grant');
+      return { refused: 'the token was used before' };
+    }
+    if (claims.generation === grant.generation && claims.generation >= grant.accessFrom) {
+      this.#context.audit.recordRefresh(grant, (now - claims.issuedAt) / 1000, claims.lifetime);
+    }
+    const next = this.#startGeneration(grant, settings.tokenLifetime);
+    if (successor === undefined) appendBounded(grant.successors, { generation: claims.generation, claims: next });
+    this.#context.onChange();
+    return this.#createResponse(grant, next, settings);
+  }
+
+  /** What a refresh token says, expired and revoked ones too; null where it is none of ours. */
+  verifyRefreshToken(refreshToken: string): TokenClaims | null {
+    return this.#context.tokens.verify('refresh_token', refreshToken);
+  }
+
+  /** The grant that a refresh token of this client belongs to, whatever became of both; null where it is unknown. */
+  findByRefreshToken(clientId: string, claims: TokenClaims | null): IssuedGrant | null {
+    const grant = claims === null ? undefined : this.#grants.get(claims.grantId);
+    return grant?.clientId === clientId ? grant : null;
+  }
+
+  /** The grant behind an access token that is good right now, or null. */
+  authenticate(token: string): IssuedGrant | null {
+    const claims = this.#context.tokens.verify('access_token', token);
+    const grant = claims === null ? undefined : this.#grants.get(claims.grantId);
+    if (claims === null || grant === undefined || grant.revoked || claims.generation < grant.accessFrom) return null;
+    return isExpired(claims.issuedAt, claims.lifetime, this.#context.now()) ? null : grant;
+  }
+
+  /** Revokes a grant with all its tokens, or only the access tokens issued so far. */
+  revoke(grant: IssuedGrant, what: 'grant' | 'access_tokens'): void {
+    if (what === 'grant') grant.revoked = true;
+    else grant.accessFrom = grant.generation + 1;
+    this.#context.onChange();
+  }
+
+  find(id: string): IssuedGrant | undefined {
+    return this.#grants.get(id);
+  }
+
+  all(): IssuedGrant[] {
+    return this.#grants.values();
+  }
+
+  /** Forgets all grants: their tokens are dead. */
+  clear(): void {
+    this.#grants.clear();
+  }
+
+  #startGeneration(grant: IssuedGrant, lifetime: number): TokenClaims {
+    grant.generation += 1;
+    grant.refreshedAt = this.#context.now();
+    this.#grants.set(grant.id, grant);
+    const { tokens, issued } = this.#context;
+    const claims = { grantId: grant.id, generation: grant.generation, issuedAt: grant.refreshedAt, lifetime };
+    for (const kind of ['access_token', 'refresh_token'] as const) issued.record(kind, tokens.sign(kind, claims));
+    return claims;
+  }
+
+  /** The tokens with these claims, issued now or before: `expires_in` is what is left of the access token. */
+  #createResponse(
+    grant: IssuedGrant,
+    claims: TokenClaims,
+    { idToken }: Settings,
+    now = claims.issuedAt,
+  ): TokenResponseBody {
+    const age = Math.max(0, now - claims.issuedAt) / 1000;
+    return {
+      access_token: this.#context.tokens.sign('access_token', claims),
+      expires_in: Math.max(0, Math.floor(claims.lifetime - age)),
+      token_type: 'bearer',
+      scope: grant.scope,
+      refresh_token: this.#context.tokens.sign('refresh_token', claims),
+      ...(idToken && { id_token: this.#context.tokens.idToken(grant.clientId, grant.user) }),
+    };
+  }
+}
+
+/** Whether something with this lifetime, in seconds, is past it. */
+function isExpired(since: number, lifetime: number | null, now: number): boolean {
+  return lifetime !== null && now >= since + 1000 * lifetime;
+}
+
+function wasPresented(grant: IssuedGrant, generation: number): boolean {
+  return grant.presented.includes(generation) || generation + MAX_PRESENTED < grant.generation;
+}
+
+/** Adds what is to be remembered, and forgets what was remembered first, beyond the limit. */
+function appendBounded<T>(remembered: T[], one: T): void {
+  remembered.push(one);
+  if (remembered.length > MAX_PRESENTED) remembered.shift();
+}

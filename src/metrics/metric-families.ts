@@ -1,0 +1,102 @@
+import type { Registry } from 'prom-client';
+import { DURATION_BUCKETS_SECONDS } from './counters.ts';
+
+/**
+ * Makes all metrics, in a registry of their own; docs/metrics.md explains them to people. The library is loaded here, and so not
+ * before the first scrape: it takes memory that few hubs need to spend.
+ */
+export async function createMetricFamilies() {
+  const { Counter, Gauge, Histogram, Registry } = await import('prom-client').then((module) => module.default);
+  const registry: Registry = new Registry();
+  const registers = [registry];
+
+  function gauge<Label extends string = never>(name: string, help: string, ...labelNames: Label[]) {
+    return new Gauge<Label>({ name, help, labelNames, registers });
+  }
+
+  function counter<Label extends string = never>(name: string, help: string, ...labelNames: Label[]) {
+    return new Counter<Label>({ name, help, labelNames, registers });
+  }
+
+  return {
+    registry,
+    build: gauge('latchkey_build_info', 'Always 1; the label is the version of the daemon.', 'version'),
+    uptime: gauge('latchkey_hub_uptime_seconds', 'Seconds since the daemon started.'),
+    ready: gauge('latchkey_ready', '1 if every paired appliance can get a token now (as /readyz), else 0.'),
+    hubProblem: gauge('latchkey_hub_problem', '1 while the hub as a whole has this problem, else 0.', 'code'),
+    conditions: gauge(
+      'latchkey_condition',
+      '1 while this health condition is present. Without the label appliance it concerns the hub as a whole.',
+      'code',
+      'severity',
+      'appliance',
+    ),
+    notices: gauge(
+      'latchkey_notices',
+      'Open notices. Without the label appliance they concern the hub as a whole.',
+      'notice',
+      'severity',
+      'appliance',
+    ),
+    clockOffset: gauge(
+      'latchkey_clock_offset_seconds',
+      "Seconds by which the hub's clock is ahead of the time of NTP or a portal; absent while neither is known.",
+    ),
+    appliances: gauge('latchkey_appliances', 'Number of appliances in this state.', 'state'),
+    state: gauge(
+      'latchkey_appliance_state',
+      '1 for the current state of the appliance, 0 for all other states.',
+      'appliance',
+      'state',
+    ),
+    expires: gauge(
+      'latchkey_token_expires_in_seconds',
+      'Seconds until the current access token expires; absent if there is none or its age is unknown.',
+      'appliance',
+    ),
+    lastRefresh: gauge(
+      'latchkey_last_refresh_timestamp_seconds',
+      "Unix time at which the current access token was issued, by the hub's clock; absent if unknown.",
+      'appliance',
+    ),
+    refreshes: counter(
+      'latchkey_refreshes_total',
+      'Finished refreshes, by outcome: refreshed, or the code of the problem.',
+      'appliance',
+      'outcome',
+    ),
+    duration: new Histogram({
+      name: 'latchkey_refresh_duration_seconds',
+      help: 'Duration of refreshes, successful or not, from sending the request to the portal.',
+      buckets: DURATION_BUCKETS_SECONDS,
+      registers,
+    }),
+    tokensIssued: counter('latchkey_tokens_issued_total', 'Access tokens issued to the appliance.', 'appliance'),
+    failedTokenRequests: counter(
+      'latchkey_token_requests_failed_total',
+      'Token requests of the appliance that were answered with an error, by reason.',
+      'appliance',
+      'reason',
+    ),
+    pairings: counter(
+      'latchkey_pairings_total',
+      'Finished pairings, by outcome: paired, or the reason of the failure.',
+      'appliance',
+      'outcome',
+    ),
+    refusedTokens: counter(
+      'latchkey_tokens_refused_total',
+      'Access tokens that the cloud refused, as reported by the appliance.',
+      'appliance',
+    ),
+    written: counter(
+      'latchkey_store_written_bytes_total',
+      'Bytes that the daemon has written to disk; nearly all of them are the store.',
+    ),
+    cpu: counter('process_cpu_seconds_total', 'Total user and system CPU time of the daemon in seconds.'),
+    memory: gauge('process_resident_memory_bytes', 'Resident memory of the daemon in bytes.'),
+  };
+}
+
+/** All metrics. */
+export type MetricFamilies = Awaited<ReturnType<typeof createMetricFamilies>>;

@@ -1,0 +1,35 @@
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+const DAY_MS = 24 * HOUR_MS;
+
+/**
+ * How far off something is, in words such as "5 minutes ago" or "in 40 minutes"; less than a minute is "now".
+ * @param language BCP 47
+ * @param ms from now; below zero where it is past
+ */
+export function formatRelativeTime(language: string, ms: number): string {
+  const format = new Intl.RelativeTimeFormat(language, { numeric: 'auto' });
+  const size = Math.abs(ms);
+  if (size < MINUTE_MS) return format.format(0, 'second');
+  if (size < 90 * MINUTE_MS) return format.format(Math.trunc(ms / MINUTE_MS), 'minute');
+  if (size < 36 * HOUR_MS) return format.format(Math.round(ms / HOUR_MS), 'hour');
+  return format.format(Math.round(ms / DAY_MS), 'day');
+}
+
+/**
+ * A moment as date and time of day.
+ * @param language BCP 47
+ * @param wall ms since 1970
+ * @param zoned whether the time zone is told: the hub's may be another than that of who looks
+ */
+export function formatDateTime(language: string, wall: number, zoned: boolean): string {
+  // "en" alone is the American way.
+  return new Intl.DateTimeFormat(language === 'en' ? 'en-GB' : language, {
+    day: 'numeric',
+    month: 'short',
+    year: 'numeric',
+    hour: '2-digit',
+    minute: '2-digit',
+    ...(zoned && { timeZoneName: 'short' }),
+  }).format(wall);
+}

@@ -1,0 +1,74 @@
+import { html } from 'ghtml';
+import type { Clock } from '../../core/clock.ts';
+import type { PageSession, SetupAccess, SignedInBrowser } from '../../core/setup-access.ts';
+import { timeElement } from '../elements.ts';
+import { backLink, csrfForm, type InstallerPage, sendInstallerPage } from '../installer-page.ts';
+import type { PageContext } from '../page-context.ts';
+import type { Texts } from '../texts/en.ts';
+import type { AuthenticatedRoutes } from './authenticated-routes.ts';
+
+const BROWSERS_PATH = '/browsers';
+/** The command that makes another setup code. */
+const ROTATE_COMMAND = 'latchkey setup-code --rotate';
+
+/** The browsers that are signed in, and how they are signed out. */
+export function serveSignedInBrowsers(
+  guard: AuthenticatedRoutes,
+  { access, clock }: { readonly access: SetupAccess; readonly clock: Clock },
+): void {
+  guard.page(BROWSERS_PATH, async (asked) =>
+    sendInstallerPage(
+      asked,
+      200,
+      signedInBrowsersPage(access.listBrowsers(asked.session), asked.context, asked.session, clock.now().wall),
+    ),
+  );
+  guard.form(`${BROWSERS_PATH}/sign-out`, async ({ reply, form }) => {
+    await access.signOutBrowser(form.get('id') ?? '');
+    return reply.redirect(BROWSERS_PATH, 303);
+  });
+  guard.form(`${BROWSERS_PATH}/sign-out-others`, async ({ reply, session }) => {
+    await access.signOutOthers(session);
+    return reply.redirect(BROWSERS_PATH, 303);
+  });
+}
+
+function signedInBrowsersPage(
+  all: readonly SignedInBrowser[],
+  { texts }: PageContext,
+  session: PageSession,
+  now: number,
+): InstallerPage {
+  const { browsers, installer } = texts;
+  const others = html`<div class="actions">!${csrfForm(session, `${BROWSERS_PATH}/sign-out-others`, html`<button class="danger" id="sign-out-others">${browsers.signOutOthers}</button>`)}</div>`;
+  return {
+    title: browsers.heading,
+    now,
+    narrow: true,
+    body: html`!${backLink('/', installer.overview)}
+<h1>${browsers.heading}</h1>
+<ul class="cards">!${all.map((one, index) => renderBrowserCard(texts, session, one, index, now))}</ul>
+!${all.length > 1 ? others : ''}
+<p class="hint">${browsers.intro}</p>
+<p><code>${ROTATE_COMMAND}</code></p>`,
+  };
+}
+
+function renderBrowserCard(
+  texts: Texts,
+  session: PageSession,
+  one: SignedInBrowser,
+  index: number,
+  now: number,
+): string {
+  const { browsers } = texts;
+  const { id, browser, address, signedInAt: since, lastSeenAt: lastSeen, isCurrent: isThis } = one;
+  const seen = lastSeen === null ? html`${browsers.notSeenSinceStart}` : timeElement(texts, lastSeen, now);
+  const signOut = html`<input type="hidden" name="id" value="${id}"><button id="sign-out-${index}" aria-describedby="browser-${index}">${browsers.signOut}</button>`;
+  return html`<li class="card"><h2 id="browser-${index}">${browser ?? browsers.unknown}</h2>
+!${isThis ? html`<p><strong>${browsers.thisBrowser}</strong></p>` : ''}
+<dl class="facts"><div><dt>${browsers.since}</dt><dd>!${timeElement(texts, since, now)}</dd></div>
+<div><dt>${browsers.lastSeen}</dt><dd>!${seen}</dd></div>
+<div><dt>${browsers.address}</dt><dd>${address}</dd></div></dl>
+!${isThis ? '' : html`<div class="actions">!${csrfForm(session, `${BROWSERS_PATH}/sign-out`, signOut)}</div>`}</li>`;
+}

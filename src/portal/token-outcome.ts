@@ -1,0 +1,21 @@
+import type { TokenOutcome } from '../core/grants/token-outcome.ts';
+import type { PortalResponse } from './http.ts';
+import { parseErrorCode, parseTokenResponse } from './wire.ts';
+
+/** Puts an answer of the token endpoint into its row of the table of outcomes (DESIGN.md, "Refresh"). */
+export function classifyTokenResponse({ status, body, retryAfter, portalTime }: PortalResponse): TokenOutcome {
+  if (status >= 200 && status < 300) {
+    const tokens = parseTokenResponse(body);
+    if (tokens !== null) return { kind: 'granted', tokens, portalTime };
+    return { kind: 'ambiguous', detail: `HTTP ${status} without a token response` };
+  }
+  const error = parseErrorCode(body);
+  const detail = error === null ? `HTTP ${status}` : `HTTP ${status} ${error}`;
+  if (status === 429 || status === 503) return { kind: 'deferred', detail, retryAfter, portalTime };
+  if (status < 300 || status >= 500) return { kind: 'ambiguous', detail };
+  if (status >= 400 && error === 'invalid_grant') return { kind: 'refused', detail, portalTime };
+  if (status >= 400 && (error === 'invalid_client' || error === 'unauthorized_client')) {
+    return { kind: 'misconfigured', detail, portalTime };
+  }
+  return { kind: 'rejected', detail, portalTime };
+}

@@ -1,0 +1,40 @@
+/** So many letters may be wrong in a name, and at most this part of it. */
+const MAX_ERRORS = 3;
+const MAX_ERROR_RATIO = 0.35;
+/** Characters of a name that somebody may have meant to type. */
+const MAX_LENGTH = 100;
+
+/**
+ * The name that an unknown one may be meant for, as ` (did you mean NAME?)`; nothing where none is near. Case, `_` and `-`
+ * do not count: names are spelled in one way in files and in another in programs.
+ */
+export function didYouMean(unknown: string, names: readonly string[]): string {
+  const typed = normalizeName(unknown);
+  if (typed.length > MAX_LENGTH) return '';
+  const [nearest] = names
+    .map((name) => ({ name, errors: editDistance(typed, normalizeName(name)) }))
+    .filter(({ name, errors }) => errors <= Math.min(MAX_ERRORS, MAX_ERROR_RATIO * normalizeName(name).length))
+    .sort((a, b) => a.errors - b.errors);
+  return nearest === undefined ? '' : ` (did you mean ${nearest.name}?)`;
+}
+
+function normalizeName(name: string): string {
+  return name.toLowerCase().replaceAll(/[_-]/g, '');
+}
+
+/** How many letters are wrong, missing, too many, or swapped with their neighbour (optimal string alignment). */
+function editDistance(a: string, b: string): number {
+  const rows = [Array.from({ length: b.length + 1 }, (_, column) => column)];
+  const at = (row: number, column: number) => rows[row]?.[column] ?? Number.POSITIVE_INFINITY;
+  for (let i = 1; i <= a.length; i++) {
+    const row = [i];
+    rows.push(row);
+    for (let j = 1; j <= b.length; j++) {
+      const replaced = at(i - 1, j - 1) + (a[i - 1] === b[j - 1] ? 0 : 1);
+      const isSwap = a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1];
+      const swapped = isSwap ? at(i - 2, j - 2) + 1 : Number.POSITIVE_INFINITY;
+      row.push(Math.min(at(i - 1, j) + 1, at(i, j - 1) + 1, replaced, swapped));
+    }
+  }
+  return at(a.length, b.length);
+}

@@ -1,0 +1,57 @@
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import * as v from 'valibot';
+
+const run = promisify(execFile);
+
+/** ip-neighbour(8): what the kernel knows of the machines on its links. */
+const NEIGHBOUR_ARGUMENTS = ['-j', '-6', 'neigh', 'show'];
+/** In ms. */
+const PROGRAM_TIMEOUT = 2000;
+
+const neighboursSchema = v.array(v.object({ dst: v.string(), dev: v.string(), lladdr: v.exactOptional(v.string()) }));
+type Neighbours = v.InferOutput<typeof neighboursSchema>;
+
+/** The link-layer addresses of IPv6 neighbours: a device may take any number of IPv6 addresses, and has one of these. */
+export class NeighbourTable {
+  readonly #program: string;
+  #running: Promise<unknown> = Promise.resolve();
+  #next: Promise<Neighbours> | null = null;
+
+  constructor(program = 'ip') {
+    this.#program = program;
+  }
+
+  /**
+   * @param address of a peer that has a connection, as its socket has it
+   * @returns such as `02:42:ac:11:00:02`; null where the kernel does not know it, or can't be asked
+   */
+  async findLinkLayerAddress(address: string): Promise<string | null> {
+    const [plain, zone] = address.split('%');
+    const entries = await this.#read();
+    const found = entries.find(
+      ({ dst, dev, lladdr }) => dst === plain && (zone ?? dev) === dev && lladdr !== undefined,
+    );
+    return found?.lladdr ?? null;
+  }
+
+  /** All that ask while the program runs share its next run: never more than one runs, and none has begun before it was asked. */
+  #read(): Promise<Neighbours> {
+    this.#next ??= this.#running.then(() => {
+      this.#next = null;
+      const read = this.#runProgram();
+      this.#running = read;
+      return read;
+    });
+    return this.#next;
+  }
+
+  async #runProgram(): Promise<Neighbours> {
+    try {
+      const { stdout } = await run(this.#program, NEIGHBOUR_ARGUMENTS, { timeout: PROGRAM_TIMEOUT });
+      return v.parse(neighboursSchema, JSON.parse(stdout));
+    } catch {
+      return [];
+    }
+  }
+}

@@ -1,0 +1,56 @@
+import type { BrowserContextOptions, Page } from 'playwright-core';
+import type { Emulator, EmulatorOptions } from '../../src/emulator/index.ts';
+import type { Browser, Visit } from '../support/browser.ts';
+import { HubProcess, type HubProcessOptions } from '../support/hub-process.ts';
+import { rememberSecrets } from '../support/logs.ts';
+import { startPortal } from '../support/portal.ts';
+import { expectUsable } from '../support/usability.ts';
+
+/** What the portal's own pages call the hub. */
+const CLIENT = { id: '7d0f4c9e-2f6b-4f0e-9a53-0c5b8a5c2f77', secret: 'a-secret-for-the-browser', name: 'Latchkey' };
+rememberSecrets([CLIENT.secret]);
+
+/** A hub and its portal, for somebody with a browser. */
+export interface BrowserTestHub extends AsyncDisposable {
+  readonly emulator: Emulator;
+  readonly hub: HubProcess;
+  /** The hub's HTTPS origin. */
+  readonly origin: string;
+}
+
+export async function startBrowserTestHub(
+  portal: EmulatorOptions = {},
+  options: Omit<HubProcessOptions, 'emulator'> = {},
+): Promise<BrowserTestHub> {
+  await using starting = new AsyncDisposableStack();
+  const emulator = starting.use(await startPortal({ clients: [CLIENT], ...portal }));
+  const hub = starting.use(await HubProcess.start({ emulator, ...options }));
+  const parts = starting.move();
+  const origin = `https://127.0.0.1:${hub.httpsPort}`;
+  return { emulator, hub, origin, [Symbol.asyncDispose]: () => parts.disposeAsync() };
+}
+
+/** Removes all appliances of a hub, and has its portal as it was at the start: the next test begins as if with a new home. */
+export async function resetBrowserTestHub({ hub, emulator }: BrowserTestHub): Promise<void> {
+  const { appliances } = await hub.status();
+  for (const { name } of appliances) await hub.ask((control) => control.removeAppliance(name));
+  await emulator.reset();
+}
+
+/** A person who has clicked away the browser's warning of the hub's certificate. */
+export function openTrustingVisit(browser: Browser, options: BrowserContextOptions): Promise<Visit> {
+  return browser.visit({ ...options, ignoreHTTPSErrors: true });
+}
+
+/** Waits for a text, and finds the page usable. @param allowed as {@link expectUsable} has it */
+export async function expectPage(visit: Visit, name: string, text: string, allowed?: readonly string[]): Promise<void> {
+  await visit.page.getByText(text).first().waitFor();
+  await expectUsable(visit, name, allowed);
+}
+
+/** Fills in the portal's login page. */
+export async function logIn(page: Page, password = 'demo'): Promise<void> {
+  await page.getByLabel('User name').fill('demo');
+  await page.getByLabel('Password').fill(password);
+  await page.getByRole('button', { name: 'Log in' }).click();
+}

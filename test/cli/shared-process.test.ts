@@ -1,0 +1,47 @@
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { beforeAll, expect, test } from 'vitest';
+import { rememberSecrets } from '../support/logs.ts';
+import { runLatchkey, shareFakeAdministration, startLatchkey } from './command.ts';
+
+const PASSPHRASE = 'four words at random';
+const folder = mkdtempSync(join(tmpdir(), 'lk-kept-'));
+
+const hub = shareFakeAdministration();
+
+beforeAll(async () => {
+  rememberSecrets([PASSPHRASE]);
+  writeFileSync(join(folder, 'passphrase'), PASSPHRASE, { mode: 0o600 });
+  writeFileSync(join(folder, 'copy'), 'a.sealed.copy\n');
+  hub.household.set({ name: 'wallbox', state: 'active', scope: 'A', expiresIn: 3600 });
+  hub.household.script = [
+    { event: 'waiting', authorizeUrl: 'https://portal.example/authorize?state=0123456789', expiresIn: 900 },
+    { event: 'failed', reason: 'expired', message: 'nobody logged in' },
+  ];
+});
+
+test.each([
+  '',
+  '--help',
+  'completion bash',
+  'frobnicate',
+  'status',
+  'status --json',
+  'appliance add wallbox',
+  'appliance remove nobody',
+  'pair wallbox --json',
+  'setup-code --rotate',
+  'backup FOLDER/out --force --passphrase-file FOLDER/passphrase',
+  'restore FOLDER/copy --yes --passphrase-file FOLDER/passphrase',
+  'emulator --port http',
+  'serve --config /nowhere.toml',
+])('"%s" ends in a process that has run others as in one of its own', async (line) => {
+  const args = line.split(' ').flatMap((word) => (word === '' ? [] : word.replace('FOLDER', folder)));
+  const env = { ...hub.env, NO_COLOR: '1', TZ: 'Europe/Berlin' };
+  // What comes before differs in all that a command is given.
+  await runLatchkey(['token', 'nobody'], { ...hub.env, LATCHKEY_DEBUG: '1', TZ: 'Asia/Tokyo' });
+  const kept = await runLatchkey(args, env);
+  expect(kept).toEqual(await startLatchkey(args, env).ended);
+  expect(kept.stdout + kept.stderr).not.toBe('');
+});

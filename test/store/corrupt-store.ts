@@ -1,0 +1,21 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+
+/** Runs SQL on a store that no hub has open, as somebody does who can write its file. @param path the state directory */
+export function runSql(path: string, statements: string, file = 'latchkey.db'): void {
+  const database = new Database(join(path, file));
+  database.exec(statements);
+  database.close();
+}
+
+/** Fills the first page of a table with noise. */
+export function corruptTable(path: string, table: string): void {
+  const file = join(path, 'latchkey.db');
+  const database = new Database(file);
+  const root = database.prepare('SELECT rootpage FROM sqlite_schema WHERE name = ?').pluck().get(table);
+  const size = Number(database.pragma('page_size', { simple: true }));
+  database.close();
+  const end = Number(root) * size;
+  writeFileSync(file, readFileSync(file).fill(0xa5, end - size, end));
+}
