@@ -272,7 +272,7 @@ describe('a one-time address', () => {
     await using visitor = await newDevice();
     expect(await visitor.follow(sign_in)).toMatchObject({ status: 303 });
     const log = await readFile(hub.log, 'utf8');
-    const lines = log.split('\n').filter((line) => line.includes('"method":"one_time_address"'));
+    const lines = log.split('\n').filter((line) => line.includes('"by":"sign_in_link"'));
     expect(JSON.parse(lines.at(-1) ?? '')).toMatchObject({ event: 'signed_in', address: `127.0.0.${devices}` });
     expect(log).not.toContain(new URL(sign_in).pathname.split('/').at(-1));
   });

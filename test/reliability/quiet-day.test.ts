@@ -118,7 +118,7 @@ test('the first refresh after a start is told of each appliance', async () => {
   await home.stop();
   await home.start();
   await home.time.settle();
-  expect(told(await pass(2 * HOUR))).toMatchObject({ refreshed: 5 });
+  expect(told(await pass(2 * HOUR))).toMatchObject({ token_refreshed: 5 });
 });
 
 test('a portal that is out of reach for most of a day is told of once for all appliances, seldom in between, and once when it is over', async () => {
@@ -240,5 +240,5 @@ test('a portal that comes and goes while an appliance is paired is told of a few
   const lines = told(await pass(10 * MINUTE));
   expect(lines['portal_unreachable']).toBeLessThanOrEqual(3);
   await home.login(run);
-  expect(told(await pass(MINUTE))).toMatchObject({ paired: 1 });
+  expect(told(await pass(MINUTE))).toMatchObject({ appliance_paired: 1 });
 });

@@ -9,7 +9,7 @@ import type { Scheduler } from '../time/scheduler.ts';
 import type { Appliances } from './appliances.ts';
 
 /** One that waits for an installer's approval. */
-export interface PendingApproval {
+export interface WaitingAppliance {
   readonly appliance: Appliance;
   /** Milliseconds for which it still may. */
   readonly remainingMs: number;
@@ -43,7 +43,7 @@ export class PendingApprovals {
   }
 
   /** Those that wait, and for how long they still may. */
-  list(): PendingApproval[] {
+  list(): WaitingAppliance[] {
     const now = this.#environment.clock.now();
     return this.#appliances.list().flatMap((appliance) => {
       const { waitingSince: begun } = appliance;
@@ -91,8 +91,8 @@ export class PendingApprovals {
  */
 export function admitRegistrant(
   from: RegistrantAddress,
-  waiting: readonly PendingApproval[],
-): Admission<PendingApproval> {
+  waiting: readonly WaitingAppliance[],
+): Admission<WaitingAppliance> {
   const [protocol = '', ...shares] = quotaKeys(from);
   const quotas = shares.map((key, index) => ({
     key,

@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyReply } from 'fastify';
 import { Failure } from '../../core/failure.ts';
 import type { LanService } from '../../core/lan-service.ts';
 import { sendError, sendUnavailable, setNoStore } from './errors.ts';
-import { type AuthenticatedRequest, type FormEndpointContext, serveFormEndpoint } from './form-endpoint.ts';
+import { type AuthenticatedClientRequest, type FormEndpointContext, serveFormEndpoint } from './form-endpoint.ts';
 import { DeviceAuthorizationFormSchema, validateForm } from './request-schemas.ts';
 
 /** Seconds after which an appliance may ask again where the hub can't write its store. */
@@ -21,7 +21,7 @@ export function serveDeviceAuthorizationEndpoint(
 
 async function handleDeviceAuthorizationRequest(
   service: Pick<LanService, 'beginDeviceFlow'>,
-  { appliance, form, request, reply }: AuthenticatedRequest,
+  { appliance, form, request, reply }: AuthenticatedClientRequest,
 ): Promise<FastifyReply> {
   const read = validateForm(DeviceAuthorizationFormSchema, form);
   if (read.kind === 'malformed') return sendError(reply, 'invalid_request', read.description);

@@ -8,7 +8,7 @@ import type { ClientAuthenticationResult } from './client-authentication-result.
 import { createErrorHandler, sendError, sendUnavailable } from './errors.ts';
 
 /** A request whose sender has proved who it is. */
-export interface AuthenticatedRequest {
+export interface AuthenticatedClientRequest {
   readonly appliance: Appliance;
   readonly form: ReadonlyMap<string, string>;
   /** Milliseconds since the request was here whole. */
@@ -35,7 +35,7 @@ export function serveFormEndpoint(
   app: FastifyInstance,
   path: string,
   gate: FormEndpointContext,
-  answer: (request: AuthenticatedRequest) => FastifyReply | Promise<FastifyReply>,
+  answer: (request: AuthenticatedClientRequest) => FastifyReply | Promise<FastifyReply>,
 ): void {
   const { authenticate, onAuthenticated: heard, clock } = gate;
   app.post(path, {

@@ -3,7 +3,7 @@ import type { TokenResult, UnavailableReason, UnusableTokenReason } from '../../
 import type { PairingFailureReason } from '../../core/pairings/pairing.ts';
 import type { Secret } from '../../core/secret.ts';
 import { type OAuthErrorCode, sendError, sendUnavailable, setNoStore } from './errors.ts';
-import type { AuthenticatedRequest } from './form-endpoint.ts';
+import type { AuthenticatedClientRequest } from './form-endpoint.ts';
 
 const UNAVAILABLE_DESCRIPTIONS: Readonly<Record<UnavailableReason, string>> = {
   portal_unreachable: 'the portal is out of reach',
@@ -27,7 +27,7 @@ const NO_USABLE_TOKEN_DESCRIPTIONS: Readonly<Record<UnusableTokenReason, string>
  * @param refreshToken one of the hub's own
  */
 export function sendTokenResponse(
-  { appliance: { name }, request, reply }: AuthenticatedRequest,
+  { appliance: { name }, request, reply }: AuthenticatedClientRequest,
   result: TokenResult,
   refreshToken?: Secret,
 ): FastifyReply {
@@ -77,6 +77,6 @@ const DEVICE_FLOW_ERRORS: Readonly<
 };
 
 /** Answers the poll of a device flow that has failed. */
-export function sendDeviceFlowError({ reply }: AuthenticatedRequest, reason: PairingFailureReason): FastifyReply {
+export function sendDeviceFlowError({ reply }: AuthenticatedClientRequest, reason: PairingFailureReason): FastifyReply {
   return sendError(reply, ...DEVICE_FLOW_ERRORS[reason]);
 }

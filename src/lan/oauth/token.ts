@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyReply } from 'fastify';
 import type { LanService, TokenRequest } from '../../core/lan-service.ts';
 import { Secret } from '../../core/secret.ts';
 import { sendError } from './errors.ts';
-import { type AuthenticatedRequest, type FormEndpointContext, serveFormEndpoint } from './form-endpoint.ts';
+import { type AuthenticatedClientRequest, type FormEndpointContext, serveFormEndpoint } from './form-endpoint.ts';
 import { DEVICE_CODE_GRANT_TYPE, TOKEN_FORM_SCHEMAS, validateForm } from './request-schemas.ts';
 import { GRANT_TYPES } from './server-metadata.ts';
 import { sendDeviceFlowError, sendTokenResponse } from './token-responses.ts';
@@ -15,7 +15,7 @@ export function serveTokenEndpoint(app: FastifyInstance, service: LanService, ga
   serveFormEndpoint(app, '/oauth/token', gate, (request) => handleTokenRequest(service, request));
 }
 
-async function handleTokenRequest(service: LanService, request: AuthenticatedRequest): Promise<FastifyReply> {
+async function handleTokenRequest(service: LanService, request: AuthenticatedClientRequest): Promise<FastifyReply> {
   const { appliance, form, elapsed, reply } = request;
   const given = form.get('grant_type');
   if (given === undefined) return sendError(reply, 'invalid_request', 'grant_type is missing');
@@ -48,7 +48,7 @@ async function handleTokenRequest(service: LanService, request: AuthenticatedReq
 /** A poll of the device flow (RFC 8628, 3.4 and 3.5). */
 async function handleDeviceTokenRequest(
   service: LanService,
-  request: AuthenticatedRequest,
+  request: AuthenticatedClientRequest,
   deviceCode: string,
   wanted: TokenRequest,
 ): Promise<FastifyReply> {
