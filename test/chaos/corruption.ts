@@ -102,7 +102,7 @@ export async function runCorruptions(scale: ExperimentOptions, random: SeededRan
       await hub.launch();
       broken.push(...(await lost(hub, names)).map((sentence) => `${what}, after another start: ${sentence}`));
       const again = await stopAndReadLog(hub, 'SIGTERM');
-      if (again.includes('"store_recovered"')) broken.push(`${what}: the store was put right twice`);
+      if (again.includes('"event":"store_recovered"')) broken.push(`${what}: the store was put right twice`);
     } catch (error) {
       broken.push(`${what}: ${error instanceof Error ? error.message : String(error)}`);
       await hub.kill('SIGTERM');
@@ -114,7 +114,7 @@ export async function runCorruptions(scale: ExperimentOptions, random: SeededRan
 
 function outcomeOf(log: string): 'from the copy' | 'recovered' | 'nothing amiss' {
   if (log.includes('perhaps used up')) return 'from the copy';
-  return log.includes('"store_recovered"') ? 'recovered' : 'nothing amiss';
+  return log.includes('"event":"store_recovered"') ? 'recovered' : 'nothing amiss';
 }
 
 /** The appliances whose grant does not work any more, in a sentence each. */
