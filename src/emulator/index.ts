@@ -18,7 +18,7 @@ export type {
   ClientOptions,
   EmulatorClock,
   EmulatorOptions,
-  InterceptedRequest as Exchange,
+  InterceptedRequest,
   Interceptor,
   UserOptions,
 } from './settings/options.ts';

@@ -144,8 +144,8 @@ const CERTIFICATE_DATE_ERRORS: Readonly<Record<string, CertificateDateError>> = 
 
 function transportFailure(error: unknown): TransportFailure {
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
-  const certificate = CERTIFICATE_DATE_ERRORS[code];
-  return { detail: messageOf(error).slice(0, MAX_DETAIL_LENGTH), ...(certificate && { certificate }) };
+  const certificateError = CERTIFICATE_DATE_ERRORS[code];
+  return { detail: messageOf(error).slice(0, MAX_DETAIL_LENGTH), ...(certificateError && { certificateError }) };
 }
 
 async function sendRequest(

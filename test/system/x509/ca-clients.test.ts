@@ -113,7 +113,7 @@ describe('a CA that takes the place of another', () => {
   const through = () => next.crossCertificate + authority.certificate;
 
   it('is trusted by every client that trusts the old one, the new one, or both', async () => {
-    const request = { names: NAMES, addresses: ADDRESSES, now: NOW, through: through() };
+    const request = { names: NAMES, addresses: ADDRESSES, now: NOW, chain: through() };
     const leaf = await issueLeaf(next.authority, request);
     for (const ca of ['old.pem', 'new.pem', 'both.pem'])
       expect(await trusting(leaf, ca, '4f2a.local'), ca).toEqual(all(true));
@@ -137,7 +137,7 @@ describe('a CA that takes the place of another', () => {
   it('issues leaves only for what the old one permits as well, while it leads to that', async () => {
     const later = await createSuccessorAuthority(authority, permittedNames([...NAMES, 'cellar'], ADDRESSES));
     const names = [...NAMES, 'cellar'];
-    const both = { names, addresses: ADDRESSES, now: NOW, through: later.crossCertificate + authority.certificate };
+    const both = { names, addresses: ADDRESSES, now: NOW, chain: later.crossCertificate + authority.certificate };
     const leaf = await issueLeaf(later.authority, both);
     expect(leaf.omitted).toEqual(['cellar']);
     expect(await trusting(leaf, 'old.pem', '4f2a.local')).toEqual(all(true));
