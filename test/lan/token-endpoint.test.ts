@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { CredentialsResponse } from '../../src/control/messages.ts';
-import type { Emulator, Exchange } from '../../src/emulator/index.ts';
+import type { Emulator, InterceptedRequest } from '../../src/emulator/index.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { startPortal } from '../support/portal.ts';
@@ -25,7 +25,7 @@ let meter: CredentialsResponse;
 let fan: CredentialsResponse;
 
 const parts = setUpOnce(async (parts) => {
-  const answering = ({ endpoint }: Exchange, status: number | null) => {
+  const answering = ({ endpoint }: InterceptedRequest, status: number | null) => {
     if (endpoint === 'token' && status === 200) issued.push(performance.now());
   };
   emulator = parts.use(await startPortal({ intercept: { answering } }));

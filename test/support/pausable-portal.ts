@@ -1,4 +1,4 @@
-import type { EmulatorOptions, Exchange } from '../../src/emulator/index.ts';
+import type { EmulatorOptions, InterceptedRequest } from '../../src/emulator/index.ts';
 import { eventually } from './hub-process.ts';
 import { startPortal } from './portal.ts';
 
@@ -9,7 +9,7 @@ type Moment = 'received' | 'answering';
 export async function startPausablePortal(options: EmulatorOptions = {}) {
   const kept: ((isDropped: boolean) => void)[] = [];
   let held: Moment | null = null;
-  const keep = (moment: Moment) => async (exchange: Exchange) => {
+  const keep = (moment: Moment) => async (exchange: InterceptedRequest) => {
     if (exchange.endpoint !== 'token' || held !== moment) return;
     if (await new Promise<boolean>((resolve) => kept.push(resolve))) exchange.drop();
   };
