@@ -123,7 +123,7 @@ const alone = failed ? await againAlone(summary) : [];
 rmSync(session, { force: true });
 
 for (const done of [failed ? join(folder, 'secrets') : folder, scratch]) rmSync(done, { recursive: true, force: true });
-const leftOut = (process.env['LATCHKEY_TEST_LEFT_OUT'] ?? '').split('\n').filter((line) => line !== '');
+const skipped = (process.env['LATCHKEY_TEST_LEFT_OUT'] ?? '').split('\n').filter((line) => line !== '');
 if (failed) console.log(`\nThe logs of what the tests started: ${env.LATCHKEY_TEST_LOGS}`);
 console.log(`\n${timesTable([...times, ...timesOfFiles])}`);
 if (alone.length > 0) console.log(`\n${alone.join('\n')}`);
@@ -131,7 +131,7 @@ if (!withChecks) {
   const left = checks.map(([name]) => name).join('; ');
   console.log(`\nA FILTER leaves the checks out (${left}): --checks runs them too, and so does ./scripts/test alone.`);
 }
-console.log(summaryText(summary, leftOut));
+console.log(summaryText(summary, skipped));
 process.exitCode = stopped !== null ? 128 + constants.signals[stopped] : failed ? 1 : 0;
 
 function argumentsOf() {

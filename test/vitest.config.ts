@@ -34,13 +34,13 @@ const NOT_QUICK = [
   'systemd/**',
 ];
 
-const leftOut = process.env['LATCHKEY_TEST_QUICK'] === undefined ? [] : NOT_QUICK;
+const skipped = process.env['LATCHKEY_TEST_QUICK'] === undefined ? [] : NOT_QUICK;
 
 export default defineConfig({
   test: {
     root: import.meta.dirname,
     include: ['**/*.test.ts'],
-    exclude: ['after/**', ...leftOut],
+    exclude: ['after/**', ...skipped],
     sequence: { sequencer: LongestFirstSequencer },
     // Two thirds of a file's time are spent waiting, for programs, tokens to age and polls to come due.
     maxWorkers: 3 * availableParallelism() + 1,

@@ -145,8 +145,8 @@ export class Fleet {
     const grant = {
       ...{ appliance, generation: 1, accessToken: tokenOf(0), refreshToken: tokenOf(0), scope: null },
       ...{ lifetime: TOKEN_LIFETIME_MS, obtained: { ...now, uptime: now.uptime - age, wall: now.wall - age } },
-      ...{ portalTime: now.wall - age, doubt: null, refused: null, distrusted: null, misconfigured: null },
-      ...{ asked: null, givenBy: PORTAL },
+      ...{ portalTime: now.wall - age, doubt: null, refused: null, accessTokenRejectedAt: null, misconfigured: null },
+      ...{ requestedScope: null, issuer: PORTAL },
     };
     const none = { lastForcedRefresh: null, throttledUntil: Number.NEGATIVE_INFINITY, cutShort: null };
     return { grant, health: { kind: 'good' }, hub, number, jitterOffset, asksFrom, ...none };

@@ -26,14 +26,14 @@ export function addSummaries(summaries: readonly TestSummary[]): TestSummary {
  * The end of a test run's output: what failed, what was skipped, what the set-up left out, each with its reason on the
  * same line; and last `N passed, N failed, N skipped`.
  */
-export function summaryText(summary: TestSummary, leftOut: readonly string[]): string {
+export function summaryText(summary: TestSummary, skipped: readonly string[]): string {
   const list = (title: string, remarks: readonly string[]) =>
     remarks.length === 0 ? [] : ['', title, ...remarks.map((remark) => `  ${remark}`)];
   const lines = (remarks: readonly TestRemark[]) => remarks.map(({ name, reason }) => `${name}: ${firstLine(reason)}`);
   return [
     ...list('Failed:', lines(summary.failed)),
     ...list('Skipped:', lines(summary.skipped)),
-    ...list('Left out by the set-up:', leftOut),
+    ...list('Left out by the set-up:', skipped),
     '',
     `${summary.passed} passed, ${summary.failed.length} failed, ${summary.skipped.length} skipped`,
   ].join('\n');

@@ -27,11 +27,11 @@ export function validateConfiguration(raw: RawTable): ValidationResult {
       list === undefined
         ? issues.map((issue) => ({ path: issuePath(issue), problem: describeIssue(issue) }))
         : [{ path: list, problem: [list.join('.'), 'found a list; allowed is a table'] as const }];
-    const leftOut = new Set<string>();
+    const skipped = new Set<string>();
     for (const { path, problem } of found) {
       const [key, what] = problem;
-      if (leftOut.has(key)) continue;
-      leftOut.add(key);
+      if (skipped.has(key)) continue;
+      skipped.add(key);
       rest = omitPath(rest, path) ?? {};
       // A wrong key that its table needs is missing there by now.
       if (!problems.has(key)) problems.set(key, what);

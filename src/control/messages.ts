@@ -172,7 +172,7 @@ export const pairingBatchResponseSchema = v.object({
   current: v.nullable(v.object({ pairing: text, appliance: text })),
   next: textOrNull,
   connected: v.array(text),
-  leftOut: v.array(v.object({ name: text, pairing: textOrNull, reason: v.picklist(SKIP_REASONS) })),
+  skipped: v.array(v.object({ name: text, pairing: textOrNull, reason: v.picklist(SKIP_REASONS) })),
   differentAccounts: v.array(v.object({ appliance: text, account: text })),
 });
 

@@ -33,7 +33,7 @@ export interface TokenRequest {
 export type UnavailableReason = Exclude<ProblemCode, 'refused'> | 'no_answer_yet';
 
 /** Why the token at hand is not handed out; `age_unknown` after a boot, where it may have run out. */
-export type UnusableTokenReason = 'run_out' | 'distrusted' | 'age_unknown';
+export type UnusableTokenReason = 'expired' | 'rejected' | 'age_unknown';
 
 /** What an appliance is answered when it asks for its token. */
 export type TokenResult =

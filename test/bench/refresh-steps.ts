@@ -47,8 +47,8 @@ export async function measureRefreshSteps(grants: number, steps: number): Promis
     },
     store: storeOf(
       Array.from({ length: grants }, (_, index) => {
-        const given = { asked: null, givenBy: PORTAL };
-        const fate = { doubt: null, refused: null, distrusted: null, misconfigured: null, portalTime: null };
+        const given = { requestedScope: null, issuer: PORTAL };
+        const fate = { doubt: null, refused: null, accessTokenRejectedAt: null, misconfigured: null, portalTime: null };
         const obtained = { ...time.now(), uptime: -index * APART };
         return { appliance: `appliance-${index}`, generation: 1, obtained, ...tokens, ...fate, ...given };
       }),

@@ -56,7 +56,7 @@ describe('a token that the cloud refused', () => {
     const { id, token } = await paired(home);
     await home.portal.disconnect();
     await home.run.grants.reportRejectedToken(id, token);
-    const unreachable = { kind: 'unavailable', reason: 'portal_unreachable', unusableTokenReason: 'distrusted' };
+    const unreachable = { kind: 'unavailable', reason: 'portal_unreachable', unusableTokenReason: 'rejected' };
     expect(await home.run.tokenIssuer.issue(id, null)).toMatchObject(unreachable);
     await home.crash();
     await home.start();
@@ -89,7 +89,7 @@ describe('a token that the cloud refused', () => {
         expect(await home.run.tokenIssuer.issue(id, null)).toMatchObject({
           kind: 'unavailable',
           reason: why,
-          unusableTokenReason: 'distrusted',
+          unusableTokenReason: 'rejected',
         });
         await home.stop();
         await home.start();
@@ -108,7 +108,7 @@ describe('a token that the cloud refused', () => {
       await home.time.pass(SECOND);
       await grants.reportRejectedToken(id, last);
       const none = await tokenIssuer.issue(id, null);
-      expect(none).toMatchObject({ kind: 'unavailable', reason: 'no_answer_yet', unusableTokenReason: 'distrusted' });
+      expect(none).toMatchObject({ kind: 'unavailable', reason: 'no_answer_yet', unusableTokenReason: 'rejected' });
       expect(none.kind === 'unavailable' && none.retryAfter).toBe(59);
       for (let s = 0; s < 59; s += 1) {
         expect(await home.token(id)).toBe('unavailable');
@@ -146,7 +146,7 @@ describe('a token that the cloud refused', () => {
     await home.run.grants.reportRejectedToken(id, token);
     expect(await home.token(id)).toBe('unavailable');
     expect(await home.run.store.grant(id)).toMatchObject({
-      grant: { generation: 2, distrusted: { boot: 'boot-1' } },
+      grant: { generation: 2, accessTokenRejectedAt: { boot: 'boot-1' } },
     });
     await home.time.pass(MINUTE + SECOND);
     expect(home.refreshes).toBe(2);
@@ -177,7 +177,7 @@ describe('a refresh that is under way when its token is refused', () => {
     const next = await asked;
     expect(next).not.toBe(token);
     expect(await home.whoami(next)).toBe(200);
-    expect(await home.run.store.grant(id)).toMatchObject({ grant: { generation: 2, distrusted: null } });
+    expect(await home.run.store.grant(id)).toMatchObject({ grant: { generation: 2, accessTokenRejectedAt: null } });
     await home.time.pass(2 * MINUTE);
     expect(home.refreshes).toBe(1);
   });
@@ -194,7 +194,7 @@ describe('a refresh that is under way when its token is refused', () => {
     answer.resolve();
     await refreshing;
     expect(await home.token(id)).toBe('unavailable');
-    expect(await home.run.store.grant(id)).toMatchObject({ grant: { distrusted: { boot: 'boot-1' } } });
+    expect(await home.run.store.grant(id)).toMatchObject({ grant: { accessTokenRejectedAt: { boot: 'boot-1' } } });
     // The portal asked to be left alone for two minutes.
     expect(home.refreshes).toBe(1);
     await home.time.pass(6 * MINUTE);
@@ -263,7 +263,7 @@ describe('while the store can not be written', () => {
     home.portal.fail('token', { kind: 'answer', status: 503 });
     await home.time.pass(3 * SECOND);
     expect(home.refreshes).toBeGreaterThanOrEqual(1);
-    expect(await home.run.store.grant(id)).not.toMatchObject({ grant: { generation: 1, distrusted: null } });
+    expect(await home.run.store.grant(id)).not.toMatchObject({ grant: { generation: 1, accessTokenRejectedAt: null } });
     await home.time.pass(MINUTE);
     expect(await home.whoami(await home.token(id))).toBe(200);
   });

@@ -43,7 +43,7 @@ describe('a portal whose token would be more than a token', () => {
     home.portal.fail('token', tokens({ refresh_token: 'a\r\nb' }));
     await home.login(run);
     await home.time.pass(10 * SECOND);
-    expect(run.pairing.setback).toBe('answer_lost');
+    expect(run.pairing.lastFailure).toBe('answer_lost');
     expect(await home.token(appliance.id)).toBe('not_paired');
     await home.login(run);
     await home.time.pass(10 * SECOND);

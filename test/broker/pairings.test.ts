@@ -619,7 +619,7 @@ describe('a restart', () => {
     for (let start = 0; start < 3; start++) {
       await home.start();
       await home.time.pass(10 * SECOND);
-      expect(home.run.pairings.get(run.pairing.id).pairing).toMatchObject({ setback: 'answer_lost' });
+      expect(home.run.pairings.get(run.pairing.id).pairing).toMatchObject({ lastFailure: 'answer_lost' });
       await home.stop();
     }
     const told = home.events.filter(({ event }) => event === 'code_exchange_interrupted');

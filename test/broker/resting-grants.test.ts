@@ -58,7 +58,7 @@ test('a portal whose table has another address by now has moved: its grants go o
   expect(home.run.grants.getSuspended(id)).toBeUndefined();
   expect(await home.whoami(await home.token(id))).toBe(200);
   await home.untilRefreshed();
-  expect(await stored(home, id)).toMatchObject({ givenBy: { origin: OTHER.origin, name: 'home' } });
+  expect(await stored(home, id)).toMatchObject({ issuer: { origin: OTHER.origin, name: 'home' } });
 });
 
 test('a new pairing takes the place of a grant that rests, and unpairing forgets it', async () => {
@@ -67,10 +67,10 @@ test('a new pairing takes the place of a grant that rests, and unpairing forgets
   const { generation } = await stored(home, wallbox);
   await goTo(home, OTHER);
   await home.pairAgain('wallbox');
-  expect(await stored(home, wallbox)).toMatchObject({ generation: generation + 1, givenBy: OTHER });
+  expect(await stored(home, wallbox)).toMatchObject({ generation: generation + 1, issuer: OTHER });
   expect(await home.whoami(await home.token(wallbox))).toBe(200);
   await home.untilRefreshed();
-  expect(await stored(home, wallbox)).toMatchObject({ generation: generation + 2, givenBy: OTHER });
+  expect(await stored(home, wallbox)).toMatchObject({ generation: generation + 2, issuer: OTHER });
   await home.run.grants.delete(heater);
   expect(home.run.grants.getSuspended(heater)).toBeUndefined();
   expect(await home.run.store.grant(heater)).toBeNull();
@@ -80,7 +80,7 @@ test('a grant remembers the portal that gave it; its client_id in capitals is th
   await using home = await BrokerHarness.start();
   const id = await home.addPairedAppliance();
   const { origin, clientId } = { origin: home.portal.frontendUrl, clientId: home.emulator.clientId };
-  expect(await stored(home, id)).toMatchObject({ givenBy: { origin, clientId, name: 'home' } });
+  expect(await stored(home, id)).toMatchObject({ issuer: { origin, clientId, name: 'home' } });
   await goTo(home, { origin, clientId: clientId.toUpperCase() });
   expect(home.run.grants.getSuspended(id)).toBeUndefined();
 });

@@ -66,7 +66,7 @@ describe('a round', () => {
       current: null,
       next: null,
       connected: ['battery', 'heat-pump', 'wallbox'],
-      leftOut: [],
+      skipped: [],
       differentAccounts: [],
     });
   });
@@ -113,7 +113,7 @@ describe('a round', () => {
       current: null,
       next: null,
       connected: ['battery', 'heat-pump', 'zone-valve'],
-      leftOut: [{ name: 'wallbox', reason: 'expired' }],
+      skipped: [{ name: 'wallbox', reason: 'expired' }],
     });
     expect((await rounds.begin()).current?.appliance).toBe('wallbox');
   });
@@ -185,7 +185,7 @@ describe('a round', () => {
       current: { appliance: 'heat-pump' },
       next: null,
       connected: ['battery'],
-      leftOut: [{ name: 'wallbox', pairing: null, reason: 'waiting_for_approval' }],
+      skipped: [{ name: 'wallbox', pairing: null, reason: 'waiting_for_approval' }],
     });
     expect(rounds).not.toBe(home.run.pairingBatches);
   });

@@ -227,7 +227,7 @@ test('who will wait less is answered sooner', async () => {
   expect(await asked).toMatchObject({
     kind: 'unavailable',
     reason: 'no_answer_yet',
-    unusableTokenReason: 'run_out',
+    unusableTokenReason: 'expired',
     retryAfter: 1,
   });
   answer.resolve();

@@ -30,7 +30,7 @@ export const experiment: Experiment = {
 async function fillings(scale: ExperimentOptions, random: SeededRandom): Promise<ExperimentResult> {
   const rounds = scale.long ? 20 : 2;
   await using home = await smallHome('tmpfs', scale, 0);
-  if (home === null) return leftOut('full disk');
+  if (home === null) return skipped('full disk');
   const { hub, emulator, disk, names } = home;
   const broken: string[] = [];
   let noticed = 0;
@@ -62,7 +62,7 @@ async function readOnly(scale: ExperimentOptions, random: SeededRandom): Promise
   for (let round = 1; round <= rounds; round++) {
     scale.progress(`read-only, round ${round} of ${rounds}`);
     await using home = await smallHome('ext4', scale, 1000);
-    if (home === null) return leftOut('read-only');
+    if (home === null) return skipped('read-only');
     const { hub, disk, names } = home;
     await pause(random.whole(500, 6000));
     disk.breakDown();
@@ -113,7 +113,7 @@ async function notWell(hub: HubProcess, names: readonly string[], when: string):
   return broken;
 }
 
-function leftOut(part: string): ExperimentResult {
+function skipped(part: string): ExperimentResult {
   return { figures: { [part]: 'left out: needs root and a kernel that lets it mount' }, broken: [] };
 }
 

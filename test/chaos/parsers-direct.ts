@@ -129,7 +129,7 @@ const rows: ParserCase<{ secrets: string; more: string; sealed: string | null }>
           accessToken: [PLANTED, [PLANTED]],
           refreshToken: [PLANTED],
           ...{ scope: scopes, lifetime: [3600], obtained: [INSTANT], portalTime: [null], asked: [null] },
-          givenBy: [{ origin: 'https://portal.example', clientId: 'c', name: 'home' }, PLANTED],
+          issuer: [{ origin: 'https://portal.example', clientId: 'c', name: 'home' }, PLANTED],
           nonce: [PLANTED, { a: PLANTED }],
           device: [null],
           ...{ portal: ['home'], begun: [INSTANT], spentCodes: [[], ['a']], setback: [null] },

@@ -65,13 +65,19 @@ test('a successor takes the next generation, and nothing that was wrong with the
 });
 
 test('of a token that the cloud refused nothing is left, and the very same one is no better for being new', () => {
-  const distrusted = instantAt(MINUTE);
-  const grant = sampleGrant({ distrusted });
+  const accessTokenRejectedAt = instantAt(MINUTE);
+  const grant = sampleGrant({ accessTokenRejectedAt });
   expect(remainingLifetime(grant, instantAt(MINUTE), null)).toBe(0);
   expect(remainingLifetime(grant, instantAt(MINUTE, 'boot-2'), null)).toBe(0);
   const tokens = { accessToken: new Secret('new'), refreshToken: null, scope: null, lifetime: HOUR };
-  expect(grantFromTokenResponse(grant, grant.refreshToken, tokens, instantAt(HOUR), null).distrusted).toBeNull();
+  expect(
+    grantFromTokenResponse(grant, grant.refreshToken, tokens, instantAt(HOUR), null).accessTokenRejectedAt,
+  ).toBeNull();
   const same = { ...tokens, accessToken: new Secret(grant.accessToken.reveal()) };
-  expect(grantFromTokenResponse(grant, grant.refreshToken, same, instantAt(HOUR), null).distrusted).toEqual(distrusted);
-  expect(grantFromTokenResponse(sampleGrant(), grant.refreshToken, same, instantAt(HOUR), null).distrusted).toBeNull();
+  expect(grantFromTokenResponse(grant, grant.refreshToken, same, instantAt(HOUR), null).accessTokenRejectedAt).toEqual(
+    accessTokenRejectedAt,
+  );
+  expect(
+    grantFromTokenResponse(sampleGrant(), grant.refreshToken, same, instantAt(HOUR), null).accessTokenRejectedAt,
+  ).toBeNull();
 });

@@ -37,7 +37,7 @@ const events = {
   code: { kind: 'code', hash: 'hash-of-the-code', at: instantAt(2) },
   'spent code': { kind: 'code', hash: 'hash-of-a-spent-code', at: instantAt(2) },
   'not sent': { kind: 'not_sent' },
-  'code refused': { kind: 'code_refused', setback: 'code_refused' },
+  'code refused': { kind: 'code_refused', reason: 'code_refused' },
   'answer lost': { kind: 'answer_lost' },
   paired: { kind: 'paired', scope: 'Monitoring' },
   failed: { kind: 'failed', reason: 'refused_by_user' },
@@ -207,8 +207,8 @@ test('a code that was taken is not taken again through the fresh link after its 
 });
 
 test.each([
-  ['code_refused', { kind: 'code_refused', setback: 'code_refused' }],
-  ['portal_rejected', { kind: 'code_refused', setback: 'portal_rejected' }],
+  ['code_refused', { kind: 'code_refused', reason: 'code_refused' }],
+  ['portal_rejected', { kind: 'code_refused', reason: 'portal_rejected' }],
   ['answer_lost', { kind: 'answer_lost' }],
 ] as const)('the deadline names what went wrong before it: %s', (reason, event) => {
   const after = advance(advance(samplePairing(steps.exchanging), event), events.deadline);
@@ -217,7 +217,7 @@ test.each([
 
 test('a restart loses the answer of an exchange, and nothing else', () => {
   expect(resumeAfterRestart(samplePairing(steps.exchanging)).step).toEqual({ kind: 'asking' });
-  expect(resumeAfterRestart(samplePairing(steps.exchanging)).setback).toBe('answer_lost');
+  expect(resumeAfterRestart(samplePairing(steps.exchanging)).lastFailure).toBe('answer_lost');
   for (const step of ['asking', 'waiting', 'paired', 'failed'] as const) {
     const pairing = samplePairing(steps[step]);
     expect(resumeAfterRestart(pairing)).toBe(pairing);

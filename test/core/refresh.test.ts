@@ -478,7 +478,7 @@ describe('at start', () => {
 });
 
 describe('a token that the cloud refused', () => {
-  const grant = sampleGrant({ distrusted: instantAt(30 * MINUTE) });
+  const grant = sampleGrant({ accessTokenRejectedAt: instantAt(30 * MINUTE) });
   const now = instantAt(30 * MINUTE);
 
   test('is due at once, and for an appliance that waits as well; a minute after the last one that was refused', () => {

@@ -26,10 +26,10 @@ export function sampleGrant(changes: Partial<Grant> = {}): Grant {
     portalTime: Date.UTC(2031, 4, 5, 6),
     doubt: null,
     refused: null,
-    distrusted: null,
+    accessTokenRejectedAt: null,
     misconfigured: null,
-    asked: null,
-    givenBy: { origin: 'https://portal.example', clientId: 'a-client', name: 'home' },
+    requestedScope: null,
+    issuer: { origin: 'https://portal.example', clientId: 'a-client', name: 'home' },
     ...changes,
   };
 }
@@ -51,7 +51,7 @@ export function samplePairing(step: PairingStep, changes: Partial<Pairing> = {})
     begun: instantAt(0),
     lifetime: 15 * MINUTE,
     spentCodes: [],
-    setback: null,
+    lastFailure: null,
     device: null,
     step,
     ...changes,

@@ -71,12 +71,12 @@ test('a grant for another scope than is declared is asked for anew, and one for 
 });
 
 test.each([
-  ['declared', 'A', { asked: 'A' }, false],
-  ['declared', 'A', { asked: 'A B' }, true],
-  ['declared', null, { asked: null }, false],
-  ['declared', 'A', { asked: null }, true],
-  ['added', 'A', { asked: 'B' }, false],
-  ['registered', 'A', { asked: 'B' }, false],
+  ['declared', 'A', { requestedScope: 'A' }, false],
+  ['declared', 'A', { requestedScope: 'A B' }, true],
+  ['declared', null, { requestedScope: null }, false],
+  ['declared', 'A', { requestedScope: null }, true],
+  ['added', 'A', { requestedScope: 'B' }, false],
+  ['registered', 'A', { requestedScope: 'B' }, false],
   ['declared', 'A', undefined, false],
 ] as const)(
   'of one that was %s with scope %s a grant of %o wants another pairing: %s',

@@ -43,7 +43,7 @@ test('the ten seconds in which an appliance is answered count from when its requ
     {
       async issueToken(_appliance, wish) {
         wishes.push(wish);
-        return { kind: 'unavailable', retryAfter: 3, reason: 'no_answer_yet', unusableTokenReason: 'run_out' };
+        return { kind: 'unavailable', retryAfter: 3, reason: 'no_answer_yet', unusableTokenReason: 'expired' };
       },
     },
     4000,

@@ -38,7 +38,7 @@ describe('a pairing that failed', () => {
 });
 
 describe('an answer that was lost', () => {
-  const lost = { setback: 'answer_lost' } as const;
+  const lost = { lastFailure: 'answer_lost' } as const;
 
   test('is told while there is no link, with where the next one is', () => {
     expect(pairingMessage(samplePairing({ kind: 'asking' }, lost), 'wallbox', en).text).toContain(
@@ -59,8 +59,8 @@ describe('an answer that was lost', () => {
 });
 
 describe('the page that names an appliance', () => {
-  const body = (scope: string | null, setback: 'answer_lost' | 'code_refused' | null = null) =>
-    userCodeConfirmationPage(samplePairing(waiting, { device, scope, setback }), 'wallbox', en).body;
+  const body = (scope: string | null, lastFailure: 'answer_lost' | 'code_refused' | null = null) =>
+    userCodeConfirmationPage(samplePairing(waiting, { device, scope, lastFailure }), 'wallbox', en).body;
 
   test('says what it asks for in plain words', () => {
     expect(body('A')).toContain('access to <b>A</b>.');

@@ -18,7 +18,7 @@ function shown(texts: Texts, view: Partial<PairingView>): string {
     appliance: 'wallbox',
     scope: null,
     status: { event: 'connecting', problem: null, expiresIn: 900 },
-    setback: null,
+    lastFailure: null,
     credentialLocation: { portal: 'home', secretFile: '/x/home.secret' },
     unconfirmed: [],
     batch: null,
@@ -96,7 +96,7 @@ describe.each([
     expect(exchanging).toContain(texts.pairing.exchangingText);
     expect(exchanging).not.toContain('<button');
     const report = { event: 'waiting', authorizeUrl: 'https://portal.example/a?b=c&d=<e>', expiresIn: 840 } as const;
-    const again = shown(texts, { status: report, setback: 'answer_lost' });
+    const again = shown(texts, { status: report, lastFailure: 'answer_lost' });
     expect(again).toContain(texts.result.loginFailures.answer_lost);
     expect(again).toContain('href="https://portal.example/a?b&#61;c&#38;d&#61;&#60;e&#62;"');
     expect(again).toContain('2031-05-05T00:14:00.000Z');
@@ -109,7 +109,7 @@ it.each([
 ])('in %s a round whose appliances have different accounts warns, and says which has which', (_, texts) => {
   const session = { cookie: new Secret('a-cookie-of-nobody'), csrfToken: 'csrf', lifetime: 60 };
   const asked = { context: { hubName: 'Hub', texts }, session } as AuthenticatedRequest;
-  const round = { id: 'one', current: null, next: null, connected: ['battery', 'wallbox'], leftOut: [] };
+  const round = { id: 'one', current: null, next: null, connected: ['battery', 'wallbox'], skipped: [] };
   const differentAccounts = [
     { appliance: 'battery', account: 'anna' },
     { appliance: 'wallbox', account: '<b>guest</b>' },

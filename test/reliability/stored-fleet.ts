@@ -51,13 +51,13 @@ export async function storeFleet(
     ca: [],
   });
 
-  const givenBy = { name: PORTAL, origin: new URL(emulator.frontendUrl).origin, clientId: emulator.clientId };
+  const issuer = { name: PORTAL, origin: new URL(emulator.frontendUrl).origin, clientId: emulator.clientId };
   async function member(name: string): Promise<FleetMember> {
     const { appliance, secret } = await appliances.add(name, null, null);
     const outcome = await granted(emulator, portal);
     const now = clock.now();
     const obtained = { ...now, uptime: now.uptime - age, wall: now.wall - age };
-    const none = { appliance: appliance.id, generation: 0, scope: null, asked: null, givenBy };
+    const none = { appliance: appliance.id, generation: 0, scope: null, requestedScope: null, issuer };
     const { tokens } = outcome;
     const refreshToken = tokens.refreshToken ?? new Secret('');
     await store.replaceGrant(grantFromTokenResponse(none, refreshToken, tokens, obtained, obtained.wall));

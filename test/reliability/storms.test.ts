@@ -39,7 +39,7 @@ test.each<[string, (home: BrokerHarness) => Promise<void> | void]>([
     }
     expect(answers).toHaveLength(LASTS / EVERY);
     for (const answer of answers) {
-      expect(answer).toMatchObject({ kind: 'unavailable', unusableTokenReason: 'run_out' });
+      expect(answer).toMatchObject({ kind: 'unavailable', unusableTokenReason: 'expired' });
       if (answer.kind !== 'unavailable') continue;
       expect(answer.retryAfter).toBeGreaterThanOrEqual(1);
       expect(answer.retryAfter).toBeLessThanOrEqual(3600);

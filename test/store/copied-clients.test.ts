@@ -20,11 +20,11 @@ const DECLARED = {
 const wallboxGrant = sampleGrant({
   appliance: WALLBOX.id,
   generation: 2,
-  asked: 'Monitoring',
-  givenBy: { origin: 'https://portal.example', clientId: 'a-client', name: 'home' },
-  distrusted: instantAt(7),
+  requestedScope: 'Monitoring',
+  issuer: { origin: 'https://portal.example', clientId: 'a-client', name: 'home' },
+  accessTokenRejectedAt: instantAt(7),
 });
-const heaterGrant = sampleGrant({ appliance: DECLARED.id, asked: null });
+const heaterGrant = sampleGrant({ appliance: DECLARED.id, requestedScope: null });
 const SESSIONS = [sampleSession(WALLBOX, 'one'), sampleSession(DECLARED, 'two'), sampleSession(WALLBOX, 'three')];
 const COPY: BackupState = {
   made: MADE,

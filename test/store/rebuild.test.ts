@@ -8,8 +8,12 @@ import { memoryStateFolder } from '../support/state-folder.ts';
 import { corruptTable, runSql } from './corrupt-store.ts';
 import { FRIDGE, HEATER, open, openAsHub, sampleSession, WALLBOX } from './opened.ts';
 
-const wallboxGrant = sampleGrant({ appliance: WALLBOX.id, asked: 'Monitoring', distrusted: instantAt(7) });
-const heaterGrant = sampleGrant({ appliance: HEATER.id, distrusted: instantAt(8) });
+const wallboxGrant = sampleGrant({
+  appliance: WALLBOX.id,
+  requestedScope: 'Monitoring',
+  accessTokenRejectedAt: instantAt(7),
+});
+const heaterGrant = sampleGrant({ appliance: HEATER.id, accessTokenRejectedAt: instantAt(8) });
 const DECLARED = { ...HEATER, origin: 'declared' } as const;
 const SESSIONS = [sampleSession(WALLBOX, 'one'), sampleSession(DECLARED, 'two'), sampleSession(WALLBOX, 'three')];
 const INVITE = { hash: 'an-invite', name: null, scope: null, portal: 'home', begun: instantAt(3), lifetime: 1000 };

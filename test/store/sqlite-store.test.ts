@@ -42,9 +42,9 @@ describe('what was written is read again, also by the next run', () => {
     ['without scope and portal time', { scope: null, portalTime: null }],
     ['in doubt', { doubt: { lostAt: instantAt(5), sends: 2 } }],
     ['refused', { refused: instantAt(6) }],
-    ['distrusted', { distrusted: instantAt(7) }],
+    ['with a rejected access token', { accessTokenRejectedAt: instantAt(7) }],
     ['that the portal did not take', { misconfigured: instantAt(8) }],
-    ['that was asked for a scope', { asked: 'Monitoring' }],
+    ['that was asked for a scope', { requestedScope: 'Monitoring' }],
     ['with an account', { account: 'somebody@portal.example' }],
     ['with strange tokens', { accessToken: new Secret('ü"\\\u0000😀'), refreshToken: new Secret('x'.repeat(50_000)) }],
   ])('a grant %s', async (_, changes) => {
@@ -65,7 +65,7 @@ describe('what was written is read again, also by the next run', () => {
 
   test.each([
     samplePairing({ kind: 'asking' }, { scope: null }),
-    samplePairing({ kind: 'waiting', link: SAMPLE_LINK }, { spentCodes: ['a', 'b'], setback: 'code_refused' }),
+    samplePairing({ kind: 'waiting', link: SAMPLE_LINK }, { spentCodes: ['a', 'b'], lastFailure: 'code_refused' }),
     samplePairing({ kind: 'exchanging', link: SAMPLE_LINK, since: instantAt(4) }, { spentCodes: ['c'] }),
     samplePairing({ kind: 'asking' }, { device: DEVICE }),
     samplePairing({ kind: 'waiting', link: SAMPLE_LINK, earlier: [OTHER_LINK, SAMPLE_LINK] }, { device: DEVICE }),
@@ -75,7 +75,7 @@ describe('what was written is read again, also by the next run', () => {
     ),
     samplePairing({ kind: 'ended', result: { kind: 'paired', scope: null } }, { device: DEVICE }),
     samplePairing({ kind: 'ended', result: { kind: 'paired', scope: null } }),
-    samplePairing({ kind: 'ended', result: { kind: 'failed', reason: 'answer_lost' } }, { setback: 'answer_lost' }),
+    samplePairing({ kind: 'ended', result: { kind: 'failed', reason: 'answer_lost' } }, { lastFailure: 'answer_lost' }),
   ])('a pairing that is $step.kind', async (pairing) => {
     using folder = memoryStateFolder();
     {
@@ -130,17 +130,17 @@ describe('a write of a grant names the generation it replaces', () => {
     expect(await store.markTokenRejected(WALLBOX.id, 1, instantAt(9))).toBe(true);
     await store.beginAttempt(first, attemptAt(10));
     await store.endAttempt(first);
-    expect(await store.grants()).toEqual([{ grant: { ...first, distrusted: instantAt(9) }, attempt: null }]);
-    expect(await store.replaceGrant({ ...next(2), distrusted: instantAt(9) })).toBe(true);
-    expect(await store.grant(WALLBOX.id)).toMatchObject({ grant: { distrusted: instantAt(9) } });
+    expect(await store.grants()).toEqual([{ grant: { ...first, accessTokenRejectedAt: instantAt(9) }, attempt: null }]);
+    expect(await store.replaceGrant({ ...next(2), accessTokenRejectedAt: instantAt(9) })).toBe(true);
+    expect(await store.grant(WALLBOX.id)).toMatchObject({ grant: { accessTokenRejectedAt: instantAt(9) } });
     const ended = samplePairing({ kind: 'ended', result: { kind: 'paired', scope: null } });
     expect(await store.completePairing(ended, next(3))).toBe(true);
-    expect(await store.grant(WALLBOX.id)).toMatchObject({ grant: { distrusted: null } });
+    expect(await store.grant(WALLBOX.id)).toMatchObject({ grant: { accessTokenRejectedAt: null } });
     await store.markTokenRejected(WALLBOX.id, 3, instantAt(9));
     await store.forgetGrant(WALLBOX.id, 3);
     expect((await store.readAllRows()).grants.get(WALLBOX.id)).toMatchObject({ generation: 4, distrusted: null });
     await store.replaceGrant(next(5));
-    expect(await store.grant(WALLBOX.id)).toMatchObject({ grant: { generation: 5, distrusted: null } });
+    expect(await store.grant(WALLBOX.id)).toMatchObject({ grant: { generation: 5, accessTokenRejectedAt: null } });
   });
 
   test('a grant that is forgotten leaves its generation behind: no late answer can bring it back', async () => {

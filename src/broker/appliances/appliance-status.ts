@@ -160,8 +160,8 @@ function stateWithoutGrant(isPairing: boolean, hasResting: boolean): ApplianceSt
 }
 
 /** The configuration says another portal than the one that gave the grant. */
-function portalChangedProblem({ portal }: Appliance, { givenBy }: Grant, since: Instant): Problem {
-  const giver = `${givenBy.origin} (client_id ${givenBy.clientId})`;
+function portalChangedProblem({ portal }: Appliance, { issuer }: Grant, since: Instant): Problem {
+  const giver = `${issuer.origin} (client_id ${issuer.clientId})`;
   const message = `It was paired with ${giver}, which is not what the configuration has as its portal now, ${portal}: the grant is kept, and is at work again when the configuration is as it was; a new login takes its place`;
   return { code: 'refused', message, since };
 }
@@ -179,7 +179,7 @@ function problemOf(
   now: Instant,
 ): Problem | null {
   if (health.kind !== 'good') return health.problem;
-  if (grant.distrusted !== null) return rejectedTokenProblem(grant.distrusted, due, now);
+  if (grant.accessTokenRejectedAt !== null) return rejectedTokenProblem(grant.accessTokenRejectedAt, due, now);
   if (remaining === null) return unknownAgeProblem(grant, due, started, now);
   // Past its time, and still without an answer; before that, an appliance that asks has it refreshed.
   if (remaining > 0 || due === null || due > now.uptime) return null;

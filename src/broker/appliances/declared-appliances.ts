@@ -157,8 +157,8 @@ export async function migrateRenamedPortals(
   let kept: readonly Pairing[] | undefined;
   for (const appliance of appliances.list()) {
     if (appliances.hasPortal(appliance.portal)) continue;
-    const givenBy = (await store.grant(appliance.id))?.grant.givenBy;
-    const portal = givenBy && portals.nameOf(givenBy);
+    const issuer = (await store.grant(appliance.id))?.grant.issuer;
+    const portal = issuer && portals.nameOf(issuer);
     if (portal === undefined) continue;
     const renamed = { ...appliance, portal };
     kept ??= await store.pairings();

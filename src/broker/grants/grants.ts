@@ -236,7 +236,7 @@ export class Grants implements AsyncDisposable {
 
   #isActive({ grant }: ManagedGrant): boolean {
     const connection = this.#portalOf(grant.appliance);
-    return connection === undefined || isSameIssuer(grant.givenBy, connection.identity);
+    return connection === undefined || isSameIssuer(grant.issuer, connection.identity);
   }
 
   /** Plans the next refresh; a grant that another hub has forgotten is dropped. */

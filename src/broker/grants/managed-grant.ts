@@ -112,9 +112,10 @@ export class ManagedGrant {
     const isStored = (await save?.()) ?? true;
     // A refresh may have brought another one meanwhile that is not written either.
     if (this.#save === save) this.#save = null;
-    const { appliance, generation, distrusted } = this.#grant;
+    const { appliance, generation, accessTokenRejectedAt } = this.#grant;
     // The mark may be in memory alone, because it could not be written, or its grant could not.
-    if (isStored && distrusted !== null) await this.#context.store.markTokenRejected(appliance, generation, distrusted);
+    if (isStored && accessTokenRejectedAt !== null)
+      await this.#context.store.markTokenRejected(appliance, generation, accessTokenRejectedAt);
     return isStored;
   }
 
@@ -124,16 +125,17 @@ export class ManagedGrant {
    */
   async markTokenRejected(token: string): Promise<boolean> {
     const { environment, store, logger } = this.#context;
-    if (this.#grant.distrusted !== null || !timingSafeEqualText(token, this.#grant.accessToken.reveal())) return false;
-    const distrusted = environment.clock.now();
+    if (this.#grant.accessTokenRejectedAt !== null || !timingSafeEqualText(token, this.#grant.accessToken.reveal()))
+      return false;
+    const accessTokenRejectedAt = environment.clock.now();
     const { appliance, generation } = this.#grant;
-    this.#grant = { ...this.#grant, distrusted };
+    this.#grant = { ...this.#grant, accessTokenRejectedAt };
     logger.tokenRejected(this);
     // False means that the grant itself is not written yet: the mark goes with it.
     await store
-      .markTokenRejected(appliance, generation, distrusted)
+      .markTokenRejected(appliance, generation, accessTokenRejectedAt)
       .catch((error: unknown) => logger.storeUnwritable(this, error));
-    return !this.#hasEnded && this.#grant.distrusted !== null;
+    return !this.#hasEnded && this.#grant.accessTokenRejectedAt !== null;
   }
 
   /** Something has happened that an attempt may wait for. */
@@ -182,7 +184,7 @@ export class ManagedGrant {
     // A token's age counts from before the portal can have issued it: an answer may be long under way.
     const sent = environment.clock.now();
     this.#throttledUntil = throttledUntil(this.#throttledUntil, sent.uptime);
-    if (this.#grant.distrusted !== null) this.#lastForcedRefresh = sent.uptime;
+    if (this.#grant.accessTokenRejectedAt !== null) this.#lastForcedRefresh = sent.uptime;
     const outcome = await portal.refresh(refreshToken).catch((error: unknown): TokenOutcome => {
       logger.unexpectedError(appliance, error);
       return { kind: 'ambiguous', detail: messageOf(error) };
@@ -225,13 +227,13 @@ export class ManagedGrant {
     sent: Instant,
   ): Promise<'committed' | 'superseded'> {
     const { store, logger } = this.#context;
-    const previous = { ...this.#grant, givenBy: issuerOf(identity) };
+    const previous = { ...this.#grant, issuer: issuerOf(identity) };
     const refreshToken = tokens.refreshToken ?? previous.refreshToken;
     const successor = grantFromTokenResponse(previous, refreshToken, tokens, sent, portalTime);
     const written = await store.replaceGrant(successor).catch((error: unknown) => ({ error }));
     if (written === false) return 'superseded';
     // The token at hand may have been distrusted while a successor with the very same one was being written.
-    this.#grant = { ...successor, distrusted: carryOverRejection(successor.accessToken, this.#grant) };
+    this.#grant = { ...successor, accessTokenRejectedAt: carryOverRejection(successor.accessToken, this.#grant) };
     if (written === true) {
       this.#health = { kind: 'good' };
       logger.refreshed(successor, tokens.lifetime, sent);

@@ -20,12 +20,12 @@ const PORTAL_PROBLEMS: readonly ProblemCode[] = [
   'misconfigured',
 ];
 /** What goes wrong for one appliance. */
-const APPLIANCE_PROBLEMS: readonly (ProblemCode | 'distrusted' | 'unexpected')[] = [
+const APPLIANCE_PROBLEMS: readonly (ProblemCode | 'access_token_rejected' | 'unexpected')[] = [
   'portal_rejected',
   'answer_lost',
   'misconfigured',
   'refused',
-  'distrusted',
+  'access_token_rejected',
   'unexpected',
 ];
 /** The store can't be written, whoever's grant it is for. */
@@ -146,8 +146,8 @@ export class RefreshLogger {
     const appliance = this.nameOf(grant.appliance);
     this.#environment.log.warn('grant_suspended', {
       appliance,
-      issued_by: grant.givenBy.origin,
-      issued_to: grant.givenBy.clientId,
+      issued_by: grant.issuer.origin,
+      issued_to: grant.issuer.clientId,
       portal: present.origin,
       client_id: present.clientId,
       what_to_do: `put the portal back into the configuration, or latchkey pair ${appliance}`,

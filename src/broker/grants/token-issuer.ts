@@ -47,15 +47,15 @@ export class TokenIssuer {
   /** What there is to give now. */
   #result(managed: ManagedGrant | undefined, wanted: string | null, now = this.#environment.clock.now()): TokenResult {
     if (managed === undefined) return { kind: 'not_paired' };
-    const { accessToken, scope, distrusted } = managed.grant;
+    const { accessToken, scope, accessTokenRejectedAt } = managed.grant;
     if (!hasScope(managed, wanted)) return { kind: 'other_scope', scope };
     const { schedule } = this.#grants;
     const remaining = schedule.remaining(managed, now);
     const expiresIn = Math.floor((remaining ?? 0) / 1000);
     if (expiresIn >= 1) return { kind: 'token', accessToken, expiresIn, scope };
     if (managed.health.kind === 'refused') return { kind: 'needs_pairing' };
-    const known = remaining === null ? 'age_unknown' : 'run_out';
-    const atHand = distrusted === null ? known : 'distrusted';
+    const known = remaining === null ? 'age_unknown' : 'expired';
+    const atHand = accessTokenRejectedAt === null ? known : 'rejected';
     const wait = Math.ceil(((schedule.onDemandAt(managed) ?? 0) - now.uptime) / 1000);
     return {
       kind: 'unavailable',

@@ -24,7 +24,7 @@ export function createPairingAdministration(
   const nameOf = (id: string) => appliances.byId(id)?.name ?? '?';
 
   function view(run: PairingRun): PairingView {
-    const { id, appliance, scope, setback, round, step } = run.pairing;
+    const { id, appliance, scope, lastFailure, batch: round, step } = run.pairing;
     const newest = pairings.newestFor(appliance)?.pairing.id ?? id;
     const report = toReport(run, null);
     return {
@@ -35,7 +35,7 @@ export function createPairingAdministration(
         step.kind === 'exchanging' && report.event === 'waiting'
           ? { event: 'exchanging', expiresIn: report.expiresIn }
           : report,
-      setback,
+      lastFailure,
       credentialLocation: run.credentialLocation,
       unconfirmed: run.unconfirmed,
       batch: round === undefined ? null : rounds.view(round),
@@ -69,7 +69,13 @@ export function createPairingAdministration(
         .map(({ pairing, portalProblem: trouble, unconfirmed }) => {
           const [link] = linksOf(pairing.step);
           const logins = unconfirmed.map((login) => login.id);
-          const shown = [pairing.id, pairing.step.kind, trouble, pairing.setback, link && sha256(link.authorizeUrl)];
+          const shown = [
+            pairing.id,
+            pairing.step.kind,
+            trouble,
+            pairing.lastFailure,
+            link && sha256(link.authorizeUrl),
+          ];
           return [...shown, ...logins].join(' ');
         })
         .join('\n'),

@@ -62,7 +62,7 @@ export class PairingBatches {
   /** Takes up the rounds that the last run left; to be called when the pairings are loaded. */
   resume(): void {
     for (const run of this.#context.pairings.filter(
-      ({ isOpen: open, pairing }) => open && pairing.round !== undefined,
+      ({ isOpen: open, pairing }) => open && pairing.batch !== undefined,
     )) {
       this.#continueAfter(run);
     }
@@ -74,8 +74,8 @@ export class PairingBatches {
    */
   begin(): Promise<PairingBatch> {
     return this.#serialize(async () => {
-      const open = this.#context.pairings.find((run) => run.isOpen && run.pairing.round !== undefined);
-      const id = open?.pairing.round ?? this.#context.environment.random.uuid();
+      const open = this.#context.pairings.find((run) => run.isOpen && run.pairing.batch !== undefined);
+      const id = open?.pairing.batch ?? this.#context.environment.random.uuid();
       if (open === undefined) await this.#beginNext(id);
       return this.view(id);
     });
@@ -96,7 +96,7 @@ export class PairingBatches {
    * Another pairing of the same appliance, in the same round if it was in one.
    * @throws Failure as `Pairings.begin`
    */
-  async retry(appliance: Appliance, { round }: Pairing): Promise<PairingRun> {
+  async retry(appliance: Appliance, { batch: round }: Pairing): Promise<PairingRun> {
     const run = await this.#context.pairings.begin(appliance, round === undefined ? {} : { batch: round });
     if (round !== undefined) this.#continueAfter(run);
     return run;
@@ -106,17 +106,17 @@ export class PairingBatches {
   view(id: string): PairingBatch {
     const { appliances, needsPairing } = this.#context;
     const connected: string[] = [];
-    const leftOut: SkippedAppliance[] = [];
+    const skipped: SkippedAppliance[] = [];
     const open = this.#findOpen(id);
     for (const appliance of appliances.list()) {
       const { name } = appliance;
-      if (appliance.waitingSince !== null) leftOut.push({ name, pairing: null, reason: 'waiting_for_approval' });
+      if (appliance.waitingSince !== null) skipped.push({ name, pairing: null, reason: 'waiting_for_approval' });
       else if (!needsPairing(appliance)) connected.push(name);
       else {
         const tried = this.#findAttempt(id, appliance);
         const result = tried?.pairing.step.kind === 'ended' ? tried.pairing.step.result : null;
         const reason = result?.kind === 'failed' ? result.reason : 'not_begun';
-        leftOut.push({ name, pairing: tried?.pairing.id ?? null, reason });
+        skipped.push({ name, pairing: tried?.pairing.id ?? null, reason });
       }
     }
     const current = open && appliances.byId(open.pairing.appliance);
@@ -125,7 +125,7 @@ export class PairingBatches {
       current: open && current ? { pairing: open.pairing.id, appliance: current.name } : null,
       next: this.#findNext(id)?.name ?? null,
       connected,
-      leftOut: leftOut.filter(({ name }) => name !== current?.name),
+      skipped: skipped.filter(({ name }) => name !== current?.name),
       differentAccounts: this.#differentAccounts(id),
     };
   }
@@ -139,7 +139,7 @@ export class PairingBatches {
    */
   forBrowser(nonce: string, code: Secret | null, pass: string | null): BatchForBrowser | null {
     const run = this.#findByNonce(nonce);
-    const id = run?.pairing.round;
+    const id = run?.pairing.batch;
     if (run === undefined || id === undefined || this.#isExpired(run)) return null;
     if (this.#isValidPass(id, pass)) return { id, batch: this.view(id), batchToken: null };
     if (code === null || !isPairedByCode(run.pairing, sha256(code.reveal())))
@@ -156,7 +156,7 @@ export class PairingBatches {
    */
   async continueInBrowser(nonce: string, again: boolean, pass: string | null): Promise<BatchLoginLinkResult> {
     const run = this.#findByNonce(nonce);
-    const round = run?.pairing.round;
+    const round = run?.pairing.batch;
     if (run === undefined || round === undefined || this.#isExpired(run)) return { kind: 'over' };
     if (!this.#isValidPass(round, pass)) return { kind: 'not_proved', batch: round };
     const appliance = this.#context.appliances.byId(run.pairing.appliance);
@@ -172,7 +172,7 @@ export class PairingBatches {
   /** Two who try again at the same time get the same pairing; one that was begun since is the one. */
   async #retryInBrowser(appliance: Appliance, { pairing }: PairingRun): Promise<PairingRun | undefined> {
     if (!this.#context.needsPairing(appliance))
-      return pairing.round === undefined ? undefined : this.#findOpen(pairing.round);
+      return pairing.batch === undefined ? undefined : this.#findOpen(pairing.batch);
     const newest = this.#context.pairings.newestFor(appliance.id);
     if (newest?.isOpen === true && isInstallerInitiated(newest.pairing)) return newest;
     return this.#takeStartPermit() ? this.retry(appliance, pairing) : undefined;
@@ -244,11 +244,11 @@ export class PairingBatches {
   }
 
   #findAttempt(id: string, appliance: Appliance): PairingRun | undefined {
-    return this.#context.pairings.find(({ pairing }) => pairing.round === id && pairing.appliance === appliance.id);
+    return this.#context.pairings.find(({ pairing }) => pairing.batch === id && pairing.appliance === appliance.id);
   }
 
   #findOpen(id: string): PairingRun | undefined {
-    return this.#context.pairings.find((run) => run.isOpen && run.pairing.round === id);
+    return this.#context.pairings.find((run) => run.isOpen && run.pairing.batch === id);
   }
 
   #findByNonce(nonce: string): PairingRun | undefined {
@@ -263,7 +263,7 @@ export class PairingBatches {
 
   #continueAfter(run: PairingRun): void {
     const unwatch = run.watch(() => {
-      const { step, round } = run.pairing;
+      const { step, batch: round } = run.pairing;
       if (step.kind !== 'ended') return;
       unwatch();
       if (step.result.kind !== 'paired' || round === undefined) return;

@@ -99,7 +99,7 @@ export class PairingExchange {
     }
     this.#storingGrant = this.#storeGrant(appliance, (generation) =>
       grantFromTokenResponse(
-        { appliance, generation, scope, asked: scope, givenBy: issuerOf(portal) },
+        { appliance, generation, scope, requestedScope: scope, issuer: issuerOf(portal) },
         refreshToken,
         tokens,
         sent,
@@ -188,8 +188,8 @@ function exchangeFailureEvent({ kind }: TokenOutcome): PairingEvent {
     case 'ambiguous':
       return { kind: 'answer_lost' };
     case 'rejected':
-      return { kind: 'code_refused', setback: 'portal_rejected' };
+      return { kind: 'code_refused', reason: 'portal_rejected' };
     default:
-      return { kind: 'code_refused', setback: 'code_refused' };
+      return { kind: 'code_refused', reason: 'code_refused' };
   }
 }

@@ -194,7 +194,7 @@ export class PairingRun implements AsyncDisposable {
   async joinBatch(round: string): Promise<boolean> {
     await this.#exchange.whenGrantStored();
     await this.#state.saveThenDispatch({ kind: 'round', round });
-    return this.pairing.round === round && this.isOpen;
+    return this.pairing.batch === round && this.isOpen;
   }
 
   /**

@@ -142,9 +142,9 @@ export class Pairings implements AsyncDisposable {
       begun: clock.now(),
       lifetime: this.#context.times.lifetime,
       spentCodes: [],
-      setback: null,
+      lastFailure: null,
       device,
-      ...(round === undefined ? {} : { round }),
+      ...(round === undefined ? {} : { batch: round }),
       step: { kind: 'asking' },
     };
     await this.#context.store.savePairing(pairing);

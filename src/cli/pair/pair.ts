@@ -86,7 +86,7 @@ async function pairAll(hub: ControlClient, options: PairOptions): Promise<void> 
   reportPairAll(round, options.json === true);
 }
 
-function reportPairAll({ connected, leftOut, differentAccounts }: PairingBatch, json: boolean): void {
+function reportPairAll({ connected, skipped, differentAccounts }: PairingBatch, json: boolean): void {
   if (differentAccounts.length > 0) {
     const each = differentAccounts.map(({ appliance, account }) => `${appliance} (${printable(account)})`).join(', ');
     printStderr(
@@ -97,23 +97,23 @@ function reportPairAll({ connected, leftOut, differentAccounts }: PairingBatch, 
     printJson({
       event: 'done',
       connected,
-      left_out: leftOut.map(({ name, reason }) => ({ name, reason: publicReason(reason) })),
+      left_out: skipped.map(({ name, reason }) => ({ name, reason: publicReason(reason) })),
     });
   }
-  const all = connected.length + leftOut.length;
+  const all = connected.length + skipped.length;
   if (all === 0) {
     reportFailure('there is no appliance to pair yet: add one with "latchkey appliance add NAME"');
     return;
   }
-  if (leftOut.length === 0) {
+  if (skipped.length === 0) {
     const named = ['The one appliance is connected', 'Both appliances are connected'][all - 1];
     if (!json) print(named ?? `All ${all} appliances are connected`);
     return;
   }
-  const why = leftOut.map(({ name, reason }) => `${name} (${SHORT_REASONS[reason]})`).join(', ');
-  const approval = leftOut.find(({ reason }) => reason === 'waiting_for_approval');
+  const why = skipped.map(({ name, reason }) => `${name} (${SHORT_REASONS[reason]})`).join(', ');
+  const approval = skipped.find(({ reason }) => reason === 'waiting_for_approval');
   const next =
-    approval !== undefined && leftOut.every(({ reason }) => reason === 'waiting_for_approval')
+    approval !== undefined && skipped.every(({ reason }) => reason === 'waiting_for_approval')
       ? `"latchkey appliance approve ${approval.name}" approves one`
       : 'run "latchkey pair --all" again for those';
   reportFailure(`${connected.length} of ${all} appliances are connected; not ${why}: ${next}`);

@@ -22,15 +22,15 @@ export interface Grant {
   /** When the portal refused this refresh token for good. */
   readonly refused: Instant | null;
   /** When its appliance said that the cloud refuses this access token: it is never handed out again. */
-  readonly distrusted: Instant | null;
+  readonly accessTokenRejectedAt: Instant | null;
   /** Since when the portal has not taken the hub's own credentials for it. */
   readonly misconfigured: Instant | null;
   /** The scope that the portal was asked for. */
-  readonly asked: string | null;
+  readonly requestedScope: string | null;
   /** With which account of the portal somebody logged in, for display alone; left out if the portal does not tell. */
   readonly account?: string;
   /** The portal that gave it. */
-  readonly givenBy: PortalIdentity;
+  readonly issuer: PortalIdentity;
 }
 
 /**
@@ -53,8 +53,8 @@ const DATE_RESOLUTION = 1000;
 
 /** The grant that a token response makes, `previous` being the one it replaces. */
 export function grantFromTokenResponse(
-  previous: Pick<Grant, 'appliance' | 'generation' | 'scope' | 'asked' | 'account' | 'givenBy'> &
-    Partial<Pick<Grant, 'accessToken' | 'distrusted'>>,
+  previous: Pick<Grant, 'appliance' | 'generation' | 'scope' | 'requestedScope' | 'account' | 'issuer'> &
+    Partial<Pick<Grant, 'accessToken' | 'accessTokenRejectedAt'>>,
   refreshToken: Secret,
   tokens: TokenResponse,
   obtained: Instant,
@@ -73,19 +73,19 @@ export function grantFromTokenResponse(
     doubt: null,
     refused: null,
     misconfigured: null,
-    distrusted: carryOverRejection(tokens.accessToken, previous),
-    asked: previous.asked,
+    accessTokenRejectedAt: carryOverRejection(tokens.accessToken, previous),
+    requestedScope: previous.requestedScope,
     ...(account === undefined ? {} : { account }),
-    givenBy: previous.givenBy,
+    issuer: previous.issuer,
   };
 }
 
-/** Whether an access token is distrusted: a portal may give the very same one again, and then it is no better than before. */
+/** Whether an access token is rejected: a portal may give the very same one again, and then it is no better than before. */
 export function carryOverRejection(
   accessToken: Secret,
-  previous: Partial<Pick<Grant, 'accessToken' | 'distrusted'>>,
+  previous: Partial<Pick<Grant, 'accessToken' | 'accessTokenRejectedAt'>>,
 ): Instant | null {
-  return previous.accessToken?.reveal() === accessToken.reveal() ? (previous.distrusted ?? null) : null;
+  return previous.accessToken?.reveal() === accessToken.reveal() ? (previous.accessTokenRejectedAt ?? null) : null;
 }
 
 /**
@@ -93,7 +93,7 @@ export function carryOverRejection(
  * another boot and the clock is not confirmed yet.
  */
 export function remainingLifetime(grant: Grant, now: Instant, confirmed: ConfirmedTime | null): number | null {
-  if (grant.distrusted !== null) return 0;
+  if (grant.accessTokenRejectedAt !== null) return 0;
   const age = tokenAge(grant, now, confirmed);
   return age === null ? null : Math.max(0, grant.lifetime - age);
 }
@@ -119,8 +119,8 @@ export function minRemaining(grant: Grant): number {
 /** Whether the configuration has another scope by now than a grant was asked for, so that only another pairing brings it. */
 export function hasScopeChanged(
   { origin, scope }: Pick<Appliance, 'origin' | 'scope'>,
-  grant: Pick<Grant, 'asked'> | undefined,
+  grant: Pick<Grant, 'requestedScope'> | undefined,
 ): boolean {
   if (grant === undefined || origin !== 'declared') return false;
-  return !sameScope(scope, grant.asked);
+  return !sameScope(scope, grant.requestedScope);
 }

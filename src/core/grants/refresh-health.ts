@@ -54,7 +54,7 @@ export function nextAttemptAt(
   schedule: ScheduleInput & HoldOffInput,
 ): number | null {
   if (health.kind !== 'good') return withHoldOff(health.retryAt, grant, schedule);
-  return grant.distrusted === null ? nextRefreshAt(grant, schedule) : forcedRefreshAt(schedule);
+  return grant.accessTokenRejectedAt === null ? nextRefreshAt(grant, schedule) : forcedRefreshAt(schedule);
 }
 
 /** The earliest time, on the boot clock in ms, at which an appliance that waits for a token may have it refreshed. */
@@ -64,7 +64,7 @@ export function onDemandAttemptAt(
   timing: HoldOffInput & Pick<ScheduleInput, 'lastForcedRefresh'>,
 ): number | null {
   if (health.kind === 'good') {
-    return grant.distrusted === null ? onDemandRefreshAt(grant, timing.now) : forcedRefreshAt(timing);
+    return grant.accessTokenRejectedAt === null ? onDemandRefreshAt(grant, timing.now) : forcedRefreshAt(timing);
   }
   const retryAt = health.kind === 'failing' ? (health.onDemandAt ?? health.retryAt) : health.retryAt;
   return withHoldOff(retryAt, grant, timing);

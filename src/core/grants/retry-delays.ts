@@ -36,7 +36,8 @@ export function lostAnswerHoldOff(
   grant: Grant,
   { now, confirmed, retryLostAnswer }: Pick<RetryContext, 'now' | 'confirmed' | 'retryLostAnswer'>,
 ): number {
-  if (grant.doubt === null || grant.distrusted !== null || awaitsEarlyRetry(grant, { retryLostAnswer })) return 0;
+  if (grant.doubt === null || grant.accessTokenRejectedAt !== null || awaitsEarlyRetry(grant, { retryLostAnswer }))
+    return 0;
   const age = tokenAge(grant, now, confirmed);
   if (age === null) return 0;
   return Math.max(0, grant.lifetime - age + (retryLostAnswer === 'early' ? -minRemaining(grant) : EXPIRY_MARGIN));
@@ -67,7 +68,7 @@ export function backgroundRetryDelay(
   failures: number,
   { retryLostAnswer, fraction }: RetryContext,
 ): number {
-  return grant.distrusted !== null || awaitsEarlyRetry(grant, { retryLostAnswer })
+  return grant.accessTokenRejectedAt !== null || awaitsEarlyRetry(grant, { retryLostAnswer })
     ? backoffDelay(fastBackoff(grant.lifetime), failures, fraction)
     : backgroundDelay(grant.lifetime, failures, fraction);
 }

@@ -45,7 +45,7 @@ export interface PairingView {
   /** How it stands; `exchanging`: somebody has logged in, and the portal is asked for the grant. */
   readonly status: PairingStatus | { readonly event: 'exchanging'; readonly expiresIn: number };
   /** A login came to nothing, and another one may follow. */
-  readonly setback: 'answer_lost' | 'code_refused' | 'portal_rejected' | null;
+  readonly lastFailure: 'answer_lost' | 'code_refused' | 'portal_rejected' | null;
   /** Where the hub's client_id and client secret of its portal are to be corrected. */
   readonly credentialLocation: CredentialLocation;
   /** Logins that the portal does not tell of, for an installer to confirm. */

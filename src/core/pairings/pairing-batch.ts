@@ -30,7 +30,7 @@ export interface PairingBatch {
   readonly next: string | null;
   /** The names of all appliances that are connected, also of those that were before. */
   readonly connected: readonly string[];
-  readonly leftOut: readonly SkippedAppliance[];
+  readonly skipped: readonly SkippedAppliance[];
   /**
    * The accounts of the appliances that this round has connected, where one portal has told of several: a family may have two, or
    * somebody else has logged in. Empty where all have one.

@@ -59,11 +59,11 @@ export interface Pairing {
   /** Hashes of the codes that were exchanged, so that none ever is twice. */
   readonly spentCodes: readonly string[];
   /** The last thing that went wrong on the way; it names the failure if nothing better comes before the deadline. */
-  readonly setback: 'answer_lost' | 'code_refused' | 'portal_rejected' | null;
+  readonly lastFailure: 'answer_lost' | 'code_refused' | 'portal_rejected' | null;
   /** The device flow (RFC 8628) that its appliance has begun; null where only an installer has. */
   readonly device: DeviceFlow | null;
   /** The round of pairings that it is part of, see `PairingBatch`; left out where it stands alone. */
-  readonly round?: string;
+  readonly batch?: string;
   /** When it failed; left out of all others, of a device flow that lapsed because nobody opened it, and of one that concerns nobody any more. */
   readonly failed?: Instant;
   readonly step: PairingStep;
@@ -92,7 +92,7 @@ export type PairingEvent =
   /** The code never left the hub: it may come, and be taken, again. */
   | { readonly kind: 'not_sent' }
   /** The portal took no tokens out for the code; the login may be tried again through the same link. */
-  | { readonly kind: 'code_refused'; readonly setback: 'code_refused' | 'portal_rejected' }
+  | { readonly kind: 'code_refused'; readonly reason: 'code_refused' | 'portal_rejected' }
   /** The portal may have acted on the code: only a fresh link is safe, and those at hand are dropped. */
   | { readonly kind: 'answer_lost' }
   | { readonly kind: 'paired'; readonly scope: string | null }
@@ -141,10 +141,10 @@ export function advance(pairing: Pairing, event: PairingEvent): Pairing {
       return { ...pairing, spentCodes: pairing.spentCodes.slice(0, -1), step: backToWaiting(step) };
     case 'code_refused':
       if (step.kind !== 'exchanging') return pairing;
-      return { ...pairing, setback: event.setback, step: backToWaiting(step) };
+      return { ...pairing, lastFailure: event.reason, step: backToWaiting(step) };
     case 'answer_lost':
       if (step.kind !== 'exchanging') return pairing;
-      return { ...pairing, setback: 'answer_lost', step: { kind: 'asking' } };
+      return { ...pairing, lastFailure: 'answer_lost', step: { kind: 'asking' } };
     case 'paired':
       return step.kind === 'exchanging' ? endPairing(pairing, { kind: 'paired', scope: event.scope }) : pairing;
     case 'failed':
@@ -152,9 +152,9 @@ export function advance(pairing: Pairing, event: PairingEvent): Pairing {
     case 'deadline':
       // A code that was sent may still bring the grant.
       if (step.kind === 'exchanging') return pairing;
-      return endPairing(pairing, { kind: 'failed', reason: pairing.setback ?? 'expired' });
+      return endPairing(pairing, { kind: 'failed', reason: pairing.lastFailure ?? 'expired' });
     case 'round':
-      return pairing.round === event.round ? pairing : { ...pairing, round: event.round };
+      return pairing.batch === event.round ? pairing : { ...pairing, batch: event.round };
     case 'device':
       return withDeviceCodes(pairing, event.codes, event.at, event.lifetime);
     case 'installer': {

@@ -8,14 +8,14 @@ import type { PortalProbe } from '../portal-probe.ts';
 export async function checkPortals(context: DoctorContext): Promise<CheckResult[]> {
   const { probes, configuration, configurationFailures: faults, hub, env, wall } = context;
   if (isTestMode(hub)) return [ok('in test mode the portal is an emulator in the process of the hub')];
-  const leftOut = unprobedPortals(context);
-  if (configuration.portals.length + leftOut.length === 0) {
+  const skipped = unprobedPortals(context);
+  if (configuration.portals.length + skipped.length === 0) {
     if (faults.length > 0) return [configurationInvalid('the portals')];
     return [fail(`${configuration.file} names no portal: add a table such as [portals.home]`)];
   }
   const proxy = ['HTTPS_PROXY', 'https_proxy', 'HTTP_PROXY', 'http_proxy'].find((name) => env[name]);
   const note = proxy === undefined ? '' : ` (${proxy} is set, and the hub uses no proxy)`;
-  return [...(await probes).map((probe) => probeResult(probe, note, wall())), ...leftOut];
+  return [...(await probes).map((probe) => probeResult(probe, note, wall())), ...skipped];
 }
 
 /** What the running hub says of portals that can't be asked, because the configuration is wrong about them. */

@@ -17,8 +17,8 @@ const UNAVAILABLE_DESCRIPTIONS: Readonly<Record<UnavailableReason, string>> = {
 };
 
 const NO_USABLE_TOKEN_DESCRIPTIONS: Readonly<Record<UnusableTokenReason, string>> = {
-  run_out: 'the token at hand has run out',
-  distrusted: 'the cloud refused the token at hand',
+  expired: 'the token at hand has run out',
+  rejected: 'the cloud refused the token at hand',
   age_unknown: 'nobody knows how old the token at hand is',
 };
 

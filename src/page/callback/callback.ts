@@ -149,11 +149,11 @@ function batchResultPage(
   if (current !== null) {
     return { heading: result.connected(appliance), severity: 'good', hasForm: true, body: html`!${buttons}!${toHub}` };
   }
-  const all = round.connected.length + round.leftOut.length;
-  if (round.leftOut.length === 0) {
+  const all = round.connected.length + round.skipped.length;
+  if (round.skipped.length === 0) {
     return { heading: texts.allConnected(all), severity: 'good', body: html`<p>${texts.mayClosePage}</p>!${toHub}` };
   }
-  const left = round.leftOut.map(({ name, reason }) => html`<p><b>${name}</b>: ${texts.reasons[reason]}</p>`);
+  const left = round.skipped.map(({ name, reason }) => html`<p><b>${name}</b>: ${texts.reasons[reason]}</p>`);
   return {
     heading: texts.someConnected(round.connected.length, all),
     severity: 'neutral',

@@ -6,17 +6,17 @@ import type { Texts } from '../texts/en.ts';
 
 /** What a person is told of a pairing that has ended, or goes on without them. */
 export function pairingMessage(pairing: Pairing, appliance: string, { result: texts }: Texts): MessagePage {
-  const { step, setback } = pairing;
+  const { step, lastFailure } = pairing;
   if (step.kind === 'ended') {
     return step.result.kind === 'paired'
       ? { severity: 'good', heading: texts.connected(appliance), text: texts.connectedText }
       : failureMessage(step.result.reason, appliance, !isInstallerInitiated(pairing), texts);
   }
   const notYet = { severity: 'bad', heading: texts.notConnectedYet(appliance) } as const;
-  if (setback !== null && step.kind === 'waiting') {
+  if (lastFailure !== null && step.kind === 'waiting') {
     return { ...notYet, text: `${texts.loginFailures.code_refused} ${texts.reopenLink}` };
   }
-  if (setback === 'answer_lost' && step.kind === 'asking') {
+  if (lastFailure === 'answer_lost' && step.kind === 'asking') {
     const next = isInstallerInitiated(pairing) ? texts.useNewLink : texts.reopenLink;
     return { ...notYet, text: `${texts.loginFailures.answer_lost} ${next}` };
   }
@@ -37,11 +37,11 @@ export function loginMessage(
 
 /** What came between a person's login and the grant, for one who may log in once more; null where nothing did. */
 export function loginFailureText(
-  { setback }: Pick<Pairing, 'setback'>,
+  { lastFailure }: Pick<Pairing, 'lastFailure'>,
   { result: { loginFailures: setbacks } }: Texts,
 ): string | null {
-  if (setback === null) return null;
-  return setback === 'answer_lost' ? setbacks.answer_lost : setbacks.code_refused;
+  if (lastFailure === null) return null;
+  return lastFailure === 'answer_lost' ? setbacks.answer_lost : setbacks.code_refused;
 }
 
 /**

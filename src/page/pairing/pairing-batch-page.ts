@@ -22,8 +22,8 @@ export function pairingBatchPage(
   now: number,
 ): InstallerPage {
   const { round: texts, installer } = asked.context.texts;
-  const { connected, leftOut } = round;
-  const all = connected.length + leftOut.length + (current === null ? 0 : 1);
+  const { connected, skipped } = round;
+  const all = connected.length + skipped.length + (current === null ? 0 : 1);
   return {
     title: texts.title,
     now,
@@ -35,7 +35,7 @@ export function pairingBatchPage(
 !${renderAccounts(asked, round)}
 !${current === null ? renderSummary(asked, round, all) : renderCurrentPairing(asked, round, current, all, now)}
 !${renderList(asked, texts.connected, connected, (name) => renderItem(name, 'good', ''))}
-!${renderList(asked, texts.notConnected, failedFirst(leftOut), (left) =>
+!${renderList(asked, texts.notConnected, failedFirst(skipped), (left) =>
       renderItem(left.name, 'neutral', texts.reasons[left.reason], renderRetryForm(asked, left, current !== null)),
     )}`,
   };
@@ -75,15 +75,15 @@ function renderCurrentPairing(
 
 function renderSummary(
   asked: AuthenticatedRequest,
-  { id, connected, leftOut, next }: PairingBatch,
+  { id, connected, skipped, next }: PairingBatch,
   all: number,
 ): string {
   const { round: texts } = asked.context.texts;
   if (all === 0) return html`!${renderStatus('neutral', texts.noAppliances)}<p>${texts.noAppliancesText}</p>`;
-  if (leftOut.length === 0) return renderStatus('good', texts.allConnected(all));
+  if (skipped.length === 0) return renderStatus('good', texts.allConnected(all));
   const onward =
     next === null
-      ? leftOut.some(({ reason }) => reason !== 'waiting_for_approval') &&
+      ? skipped.some(({ reason }) => reason !== 'waiting_for_approval') &&
         csrfForm(asked.session, '/pair-all', html`<button class="primary" id="others">${texts.retryOthers}</button>`)
       : csrfForm(
           asked.session,
@@ -107,8 +107,8 @@ function renderRetryForm(
 }
 
 /** Those that came to nothing, where somebody can try again, before those whose turn has not come. */
-function failedFirst(leftOut: readonly SkippedAppliance[]): readonly SkippedAppliance[] {
-  return leftOut.toSorted((a, b) => Number(a.reason === 'not_begun') - Number(b.reason === 'not_begun'));
+function failedFirst(skipped: readonly SkippedAppliance[]): readonly SkippedAppliance[] {
+  return skipped.toSorted((a, b) => Number(a.reason === 'not_begun') - Number(b.reason === 'not_begun'));
 }
 
 function renderList<Each>(

@@ -40,8 +40,8 @@ export function userCodePage(typed: EnteredCode, { code: texts }: Texts): Public
 export function userCodeConfirmationPage(pairing: Pairing, appliance: string, texts: Texts): PublicPage {
   const { code } = texts;
   const userCode = pairing.device?.userCode ?? '';
-  const setback = loginFailureText(pairing, texts);
-  const before = setback === null ? '' : html`<p class="problem">${setback} ${code.logInAgain}</p>`;
+  const lastFailure = loginFailureText(pairing, texts);
+  const before = lastFailure === null ? '' : html`<p class="problem">${lastFailure} ${code.logInAgain}</p>`;
   return {
     heading: code.confirm(appliance),
     severity: null,

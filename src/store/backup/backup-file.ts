@@ -9,9 +9,10 @@ import {
   applianceName,
   clientId,
   doubt,
-  grantTokens,
-  revealTokens,
+  fromStoredGrant,
   scope,
+  storedTokens,
+  toStoredGrant,
 } from '../rows/schemas.ts';
 
 /** Grows when a copy can no longer be read by a Latchkey that knows the one before. */
@@ -35,7 +36,7 @@ const backupSchema = v.object({
     v.object({
       appliance: v.string(),
       generation: v.pipe(v.number(), v.integer(), v.minValue(1)),
-      ...grantTokens,
+      ...storedTokens,
       doubt: v.nullable(doubt),
       refused: v.nullable(instantSchema),
       distrusted: v.nullable(instantSchema),
@@ -50,7 +51,10 @@ export function serializeBackup({ settings, grants, ...rest }: BackupState): str
   return JSON.stringify({
     format: FORMAT_VERSION,
     settings: Object.fromEntries(settings),
-    grants: grants.map(revealTokens),
+    grants: grants.map(({ accessTokenRejectedAt, ...grant }) => ({
+      ...toStoredGrant(grant),
+      distrusted: accessTokenRejectedAt,
+    })),
     ...rest,
   });
 }
@@ -74,7 +78,9 @@ export function parseBackup(text: string): BackupState {
     made,
     settings: new Map(Object.entries(settings)),
     appliances,
-    grants: grants.filter(({ appliance }) => known.has(appliance)),
+    grants: grants
+      .filter(({ appliance }) => known.has(appliance))
+      .map(({ distrusted, ...grant }) => ({ ...fromStoredGrant(grant), accessTokenRejectedAt: distrusted })),
     sessions: sessions.filter(({ appliance }) => known.has(appliance)),
   };
 }

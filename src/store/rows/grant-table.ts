@@ -5,12 +5,21 @@ import type { RefreshAttempt, Store, StoredGrant } from '../../core/store.ts';
 import { instantSchema } from '../../system/instant-schema.ts';
 import type { Sql } from '../database/sql.ts';
 import type { Sealing } from '../keys/sealing.ts';
-import { doubt, grantTokens, jsonOrNull, nullIfDamaged, parseJson, revealTokens, sealed } from './schemas.ts';
+import {
+  doubt,
+  fromStoredGrant,
+  jsonOrNull,
+  nullIfDamaged,
+  parseJson,
+  sealed,
+  storedTokens,
+  toStoredGrant,
+} from './schemas.ts';
 
 const attempt = v.nullable(v.object({ token: v.string(), at: instantSchema }));
 
 /** Sealed together, because a token of an unknown age is no better than none. */
-const tokens = v.object(grantTokens);
+const tokens = v.object(storedTokens);
 
 /** An attempt takes some 130 characters, and its times have a digit more now and then. */
 const ATTEMPT_PADDING = 160;
@@ -53,11 +62,11 @@ export function grantRowIdentity({ appliance, generation }: Pick<GrantRow, 'appl
 
 /** A grant as a row, its tokens sealed; a new grant has no attempt under way. */
 function toRow(grant: Grant, sealing: Sealing): GrantRow {
-  const { appliance, generation, doubt, refused, distrusted, misconfigured, ...rest } = grant;
+  const { appliance, generation, doubt, refused, accessTokenRejectedAt: distrusted, misconfigured, ...rest } = grant;
   return {
     appliance,
     generation,
-    sealed: sealing.seal(grantRowIdentity(grant), padJson(JSON.stringify(revealTokens(rest)), TOKENS_PADDING)),
+    sealed: sealing.seal(grantRowIdentity(grant), padJson(JSON.stringify(toStoredGrant(rest)), TOKENS_PADDING)),
     attempt: attemptColumn(null),
     doubt: jsonOrNull(doubt),
     refused: jsonOrNull(refused),
@@ -76,10 +85,10 @@ export function readGrant(row: GrantRow, sealing: Sealing): StoredGrant {
     grant: {
       appliance: row.appliance,
       generation: row.generation,
-      ...parseJson(tokens, where, sealing.open(where, row.sealed ?? '')),
+      ...fromStoredGrant(parseJson(tokens, where, sealing.open(where, row.sealed ?? ''))),
       doubt: parseJson(v.nullable(doubt), where, row.doubt ?? 'null'),
       refused: parseJson(v.nullable(instantSchema), where, row.refused ?? 'null'),
-      distrusted: parseJson(v.nullable(instantSchema), where, row.distrusted ?? 'null'),
+      accessTokenRejectedAt: parseJson(v.nullable(instantSchema), where, row.distrusted ?? 'null'),
       misconfigured: parseJson(v.nullable(instantSchema), where, row.misconfigured ?? 'null'),
     },
     attempt: parseJson(attempt, where, row.attempt ?? 'null'),

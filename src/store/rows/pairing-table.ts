@@ -67,10 +67,13 @@ export function pairingRowIdentity({ id, appliance }: Pick<PairingRow, 'id' | 'a
 /** @throws Failure as {@link Sealing}, or `store_unreadable` where it makes no sense */
 export function readPairing(row: Pick<PairingRow, 'id' | 'appliance' | 'sealed'>, sealing: Sealing): Pairing {
   const where = pairingRowIdentity(row);
+  const { setback, round, ...rest } = parseJson(sealedAttributes, where, sealing.open(where, row.sealed));
   return {
     id: row.id,
     appliance: row.appliance,
-    ...parseJson(sealedAttributes, where, sealing.open(where, row.sealed)),
+    ...rest,
+    lastFailure: setback,
+    ...(round === undefined ? {} : { batch: round }),
   };
 }
 
@@ -93,8 +96,9 @@ export class PairingTable {
 
   /** Two statements: to be called in a transaction. */
   save(pairing: Pairing): void {
-    const { id, appliance, ...rest } = pairing;
-    const content = this.#sql.sealing.seal(pairingRowIdentity(pairing), JSON.stringify(rest));
+    const { id, appliance, lastFailure, batch, ...rest } = pairing;
+    const stored = { ...rest, setback: lastFailure, round: batch };
+    const content = this.#sql.sealing.seal(pairingRowIdentity(pairing), JSON.stringify(stored));
     this.#sql.run(
       `INSERT INTO pairings (id, appliance, step, sealed) VALUES (?, ?, ?, ?)
        ON CONFLICT (id) DO UPDATE SET step = excluded.step, sealed = excluded.sealed`,

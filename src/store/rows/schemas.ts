@@ -2,6 +2,7 @@ import * as v from 'valibot';
 import { checkApplianceName, checkClientId } from '../../core/appliances/appliance.ts';
 import { Failure } from '../../core/failure.ts';
 import type { Grant } from '../../core/grants/grant.ts';
+import type { PortalIdentity } from '../../core/portal.ts';
 import { Secret } from '../../core/secret.ts';
 import { instantSchema } from '../../system/instant-schema.ts';
 
@@ -17,8 +18,8 @@ const secret = v.pipe(
   v.transform((value) => new Secret(value)),
 );
 
-/** A grant's tokens and what is known of them, as {@link revealTokens} gives them. */
-export const grantTokens = {
+/** A grant's tokens and their attributes as stored, see {@link toStoredGrant}. */
+export const storedTokens = {
   accessToken: secret,
   refreshToken: secret,
   scope,
@@ -30,9 +31,21 @@ export const grantTokens = {
   givenBy: v.object({ origin: v.string(), clientId: v.string(), name: v.string() }),
 };
 
-/** A grant with its tokens in the clear: it is to be sealed or encrypted. */
-export function revealTokens<Part extends Pick<Grant, 'accessToken' | 'refreshToken'>>(grant: Part) {
-  return { ...grant, accessToken: grant.accessToken.reveal(), refreshToken: grant.refreshToken.reveal() };
+type TokenAttributes = Pick<Grant, 'accessToken' | 'refreshToken' | 'requestedScope' | 'issuer'>;
+
+/** A grant as it is stored, with its tokens in the clear: the caller must seal or encrypt the result. */
+export function toStoredGrant<Part extends TokenAttributes>({ requestedScope, issuer, ...rest }: Part) {
+  const tokens = { accessToken: rest.accessToken.reveal(), refreshToken: rest.refreshToken.reveal() };
+  return { ...rest, ...tokens, asked: requestedScope, givenBy: issuer };
+}
+
+/** The inverse of {@link toStoredGrant}. */
+export function fromStoredGrant<Part extends { asked: string | null; givenBy: PortalIdentity }>({
+  asked,
+  givenBy,
+  ...rest
+}: Part) {
+  return { ...rest, requestedScope: asked, issuer: givenBy };
 }
 
 export const applianceName = v.pipe(v.string(), v.check(isAcceptedBy(checkApplianceName)));

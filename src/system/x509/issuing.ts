@@ -116,7 +116,7 @@ export async function issueLeaf(
   const keys = await createKeyPair();
   const issuer = new X509Certificate(authority.certificate);
   const behind = through === undefined ? [issuer] : PemConverter.decode(through).map((der) => new X509Certificate(der));
-  const { permitted, leftOut } = partitionPermitted(subjectAlternativeNames(names, addresses), [issuer, ...behind]);
+  const { permitted, skipped } = partitionPermitted(subjectAlternativeNames(names, addresses), [issuer, ...behind]);
   const notAfter = leafNotAfter(now);
   const certificate = await X509CertificateGenerator.create({
     serialNumber: createSerial(),
@@ -140,7 +140,7 @@ export async function issueLeaf(
     certificate: [certificate, ...behind].map(pem).join(''),
     key: await exportKey(keys.privateKey),
     notAfter: notAfter.getTime(),
-    omitted: leftOut,
+    omitted: skipped,
   };
 }
 
@@ -150,10 +150,10 @@ function partitionPermitted(names: readonly JsonGeneralName[], authorities: read
     permissions.every((permission) =>
       type === 'dns' ? permission.permitsName(value) : permission.permitsAddress(value),
     );
-  const { permitted = [], leftOut = [] } = Object.groupBy(names, (name) =>
-    isPermitted(name) ? 'permitted' : 'leftOut',
+  const { permitted = [], skipped = [] } = Object.groupBy(names, (name) =>
+    isPermitted(name) ? 'permitted' : 'skipped',
   );
-  return { permitted, leftOut: leftOut.map(({ value }) => value) };
+  return { permitted, skipped: skipped.map(({ value }) => value) };
 }
 
 type KeyPair = Awaited<ReturnType<typeof createKeyPair>>;
