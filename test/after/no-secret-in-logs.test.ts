@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { logFile, logFolder, secretsFile } from '../support/logs.ts';
 import { findLeaks, listFiles, readRememberedSecrets } from './secret-search.ts';
 
-test('a secret planted in a log is found there', () => {
+test('the search finds a secret that was planted in a log', () => {
   const secret = randomBytes(24).toString('base64url');
   const file = logFile('planted');
   writeFileSync(file, `started\nrefreshed with ${secret}\n`);
@@ -17,7 +17,7 @@ test('a secret planted in a log is found there', () => {
   }
 });
 
-test('no log of what the tests started holds a secret', (ctx) => {
+test('the logs of all processes that the tests started contain no secret', (ctx) => {
   const logs = listFiles(logFolder());
   const secrets = readRememberedSecrets(secretsFile());
   if (process.env['LATCHKEY_TEST_FILTERED'] !== undefined && (logs.length === 0 || secrets.length === 0)) {

@@ -5,7 +5,7 @@ import { createSecretSearch } from './secret-search.ts';
 const secret = 'Zq3/x+9~vT5kLw8_rB2nD7cF';
 const search = createSecretSearch([secret]);
 
-describe('a secret is found', () => {
+describe('forms in which a secret is found', () => {
   test.each([
     ['as it is', `token=${secret}.`],
     ['within a longer word', `x${secret}x`],
@@ -20,24 +20,24 @@ describe('a secret is found', () => {
       `in base64 after ${before}`,
       Buffer.from(`${before}${secret}:etc`).toString('base64'),
     ]),
-  ])('%s', (_form, text) => {
+  ])('the search finds a secret %s', (_form, text) => {
     const leaks = search(Buffer.from(`one\ntwo\n${text}\n`));
     expect(leaks.map(({ line }) => line)).toContain(3);
     expect(JSON.stringify(leaks)).not.toContain(secret.slice(0, 8));
   });
 
-  test('when it is short, as a word of its own', () => {
+  test('the search finds a short secret as a separate word', () => {
     expect(createSecretSearch(['482913'])(Buffer.from('code 482913'))).toHaveLength(1);
   });
 
-  test('when it is a JWT, by its signature', () => {
+  test('the search finds a JWT by its signature', () => {
     const signature = randomBytes(32).toString('base64url');
     const find = createSecretSearch([`eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhIn0.${signature}`]);
     expect(find(Buffer.from(`… ${signature.slice(0, 20)}`))).toHaveLength(1);
     expect(find(Buffer.from('eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhIn0.'))).toEqual([]);
   });
 
-  test('when it is a private key, by any line of it', () => {
+  test('the search finds a private key by any of its lines', () => {
     const lines = [randomBytes(48), randomBytes(48), randomBytes(30)].map((line) => line.toString('base64'));
     const find = createSecretSearch([
       ['-----BEGIN PRIVATE KEY-----', ...lines, '-----END PRIVATE KEY-----', ''].join('\n'),
@@ -47,21 +47,21 @@ describe('a secret is found', () => {
   });
 });
 
-describe('no secret is found', () => {
+describe('texts without a secret', () => {
   test.each([
     ['in an empty log', ''],
-    ['in a log without any', 'refreshed the grant of wallbox\n'],
-    ['where less than 16 characters of it are', secret.slice(0, 15)],
-  ])('%s', (_what, text) => {
+    ['in a log without secrets', 'refreshed the grant of wallbox\n'],
+    ['if the text has fewer than 16 characters of it', secret.slice(0, 15)],
+  ])('the search finds no secret %s', (_what, text) => {
     expect(search(Buffer.from(text))).toEqual([]);
   });
 
-  test('where a short one is part of a longer number', () => {
+  test('the search does not find a short secret within a longer number', () => {
     expect(createSecretSearch(['482913'])(Buffer.from('time 1748291355'))).toEqual([]);
   });
 });
 
-test('ten thousand secrets are looked for in 100 MB within seconds', () => {
+test('the search looks for ten thousand secrets in 100 MB within seconds', () => {
   const secrets = Array.from({ length: 10_000 }, () => `lk_${randomBytes(32).toString('base64url')}`);
   const log = Buffer.from(`lk_${randomBytes(24).toString('base64url')} {"level":30,"msg":"ok"}\n`.repeat(1_600_000));
   const started = performance.now();

@@ -46,7 +46,7 @@ async function filesOf(debian: string): Promise<string[]> {
   return files.map((line) => line.replace(/^.* \.\//, '').replace(/(-(x64|arm64))?-[A-Z0-9]{8}(?=\.)/, '')).sort();
 }
 
-it('has the files of the package for this machine, and programs for arm64 alone', async () => {
+it("the arm64 package has the same files as this machine's package, and only arm64 programs", async () => {
   expect((await run('dpkg-deb', ['--field', file, 'Architecture'])).stdout).toBe('arm64\n');
   expect(await filesOf(file)).toEqual(await filesOf(await buildPackage()));
 
@@ -62,7 +62,7 @@ it('has the files of the package for this machine, and programs for arm64 alone'
   expect(Object.fromEntries(machines)).toEqual({ node: AARCH64, 'linux-arm64.node': AARCH64 });
 });
 
-it('starts in an emulated arm64 machine', async (ctx) => {
+it("the arm64 package's program starts in an emulated arm64 machine", async (ctx) => {
   const missing = await arm64SkipReason();
   if (missing !== null) ctx.skip(missing);
   const [qemu = '', ...args] = await latchkey();
@@ -70,7 +70,7 @@ it('starts in an emulated arm64 machine', async (ctx) => {
 });
 
 if (IS_LONG_FORM) {
-  it('runs the demo without a bad hand-out, and a hub with the pages of a Pi 5', async (ctx) => {
+  it('the arm64 package runs the demo without a bad token, and a hub with the page size of a Pi 5', async (ctx) => {
     const missing = await arm64SkipReason();
     if (missing !== null) ctx.skip(missing);
     const { status, stdout, stderr } = await demo(await latchkey(), folder);
@@ -83,7 +83,7 @@ if (IS_LONG_FORM) {
     await serves(await latchkey(LARGE_PAGES));
   });
 
-  it('is installed, replaced over a store that it can read and over no newer one, and purged by an arm64 Debian', async (ctx) => {
+  it('an arm64 Debian installs the package, upgrades it, refuses it over a newer store, and purges it', async (ctx) => {
     const missing = await arm64DebianSkipReason();
     if (missing !== null) ctx.skip(missing);
     await using debian = await Arm64Debian.start();

@@ -18,7 +18,7 @@ const HUBS_OF_A_DAY = IS_LONG_FORM ? 4000 : 1500;
 /** What only the long form judges: of the smaller fleet it is chance. */
 const BY_CHANCE = 'a normal day: the busiest minute, in times of the mean';
 
-test('a fleet reaches every target, in each scenario', () => {
+test('the simulated fleet reaches every target in each scenario', () => {
   const outcomes = SCENARIOS.map((scenario) => simulate(scenario, scenario.name === 'day' ? HUBS_OF_A_DAY : HUBS, 1));
   const { targets } = fleetReport(outcomes);
   expect(targets.map(({ text }) => text)).toContain(BY_CHANCE);
@@ -33,7 +33,7 @@ test('a fleet reaches every target, in each scenario', () => {
   expect(calm.map(({ longest }) => longest)).toEqual([0, 0]);
 });
 
-test('the same seed gives the same figures, another one others', () => {
+test('the fleet simulation gives the same figures for the same seed and others for another seed', () => {
   const peaks = [1, 1, 2].map((seed) => {
     const { rates, scenario } = simulate(scenarioOf('power-cut'), 100, seed);
     return rates.windows('all', 0, scenario.end, MINUTE).map(([, rate]) => rate);
@@ -43,7 +43,7 @@ test('the same seed gives the same figures, another one others', () => {
 });
 
 test.each([true, false])(
-  'a simulated hub asks the portal when a real one does, with an appliance that asks: %s',
+  'a simulated hub sends requests when a real one does, with an appliance that requests tokens: %s',
   async (asks) => {
     const [outage, end] = [{ from: 1.5 * HOUR, to: 4 * HOUR }, 7 * HOUR];
     const rates = new RequestRates(end);
@@ -74,7 +74,7 @@ test.each([true, false])(
 
 const WRONG = [['--hubs=0'], ['--hubs', 'many'], ['--seed', '1.5'], ['--slow'], ['nothing']];
 
-test.each(selectRows(WRONG, [['--hubs=0']]))('simulate-fleet %s is wrong usage', async (...args) => {
+test.each(selectRows(WRONG, [['--hubs=0']]))('simulate-fleet %s is refused as wrong usage', async (...args) => {
   const { status, stdout, stderr } = await runCommand(join(root, 'scripts/simulate-fleet'), args);
   expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
   expect(stderr).toMatch(/^scripts\/simulate-fleet: .*; allowed are --quick, --hubs N, --seed S$/m);

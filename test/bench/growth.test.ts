@@ -3,7 +3,7 @@ import { measureRefreshSteps } from './refresh-steps.ts';
 
 const STEPS = 500;
 
-test('a refresh arms as many timers and reads the clock as often, however many grants there are', async () => {
+test('a refresh arms as many timers and reads the clock as often with 2000 grants as with 10', async () => {
   const few = await measureRefreshSteps(10, STEPS);
   const many = await measureRefreshSteps(2000, STEPS);
   expect(many).toMatchObject({ armed: few.armed, readings: few.readings, timers: few.timers });

@@ -9,7 +9,7 @@ const HAND_OUTS = 200;
 /** What the hub does of its own accord, once a second or so, goes on meanwhile. */
 const BESIDE = HAND_OUTS / 10;
 
-it('hand-outs on a connection that stays take one handshake, and no file, no log line and no other system call than TLS needs', async (ctx) => {
+it('token requests on one connection take one handshake, and cause no file access and no log lines', async (ctx) => {
   if (!canTraceSystemCalls()) ctx.skip('needs strace, and the right to use it');
   await using emulator = await startPortal();
   await using hub = await HubProcess.start({ emulator });

@@ -5,7 +5,7 @@ import { stateFolder } from '../support/state-folder.ts';
 
 const LIFETIME = 5;
 
-test('a hub asks its portal for one link, one exchange and a poll in 5 s to pair, then once in three quarters of a token life, and nothing else', async () => {
+test('the hub sends the portal only one link request and exchange, a poll every 5 s and the due refreshes', async () => {
   using folder = stateFolder();
   await using home = await startPortalCostBench((options) => HubProcess.prepare(options), LIFETIME, folder.path);
   for (const way of ['redirect', 'polling'] as const) {

@@ -11,7 +11,7 @@ const [SHORT, LONGER] = [
   ['tokens of 1,800 characters', 1719],
 ] as const;
 
-describe.each(selectRows([SHORT, LONGER], [LONGER]))('with %s', (_, longer) => {
+describe.each(selectRows([SHORT, LONGER], [LONGER]))('disk writes with %s', (_, longer) => {
   let home: SdCardBench;
 
   beforeAll(async () => {
@@ -25,12 +25,12 @@ describe.each(selectRows([SHORT, LONGER], [LONGER]))('with %s', (_, longer) => {
     if (!canTraceSystemCalls()) ctx.skip('needs strace, and the right to use it');
   });
 
-  test('a hand-out writes nothing, and waits for no sync', async () => {
+  test('issuing a token writes nothing to the disk and waits for no sync', async () => {
     const { syncs, writes, bytes } = await home.watched(() => home.handOut(30));
     expect({ syncs, writes, bytes }).toEqual({ syncs: 0, writes: 0, bytes: 0 });
   });
 
-  test('a refresh is three syncs and 16 kB at most, the moves of the journal included', async () => {
+  test('a refresh takes at most three syncs and 16 kB on average, checkpoints of the WAL included', async () => {
     let refreshes = 0;
     const { syncs, bytes } = await home.watched(async () => {
       for (let time = 0; time < 5; time++) refreshes += await home.refreshEach();
@@ -40,7 +40,7 @@ describe.each(selectRows([SHORT, LONGER], [LONGER]))('with %s', (_, longer) => {
     expect(bytes / refreshes).toBeLessThanOrEqual(16_000);
   });
 
-  test('refreshes that are due together take fewer commits than there are of them', async () => {
+  test('refreshes that are due together take fewer commits than there are refreshes', async () => {
     // Where the machine is busy they come one after the other; it need not be so busy each time.
     let fewest = Infinity;
     for (let time = 0; time < 10 && fewest >= APPLIANCES; time++) {

@@ -27,7 +27,7 @@ registerHooks({ load(url, context, next) { files.push(url); return next(url, con
 process.on('exit', () => writeFileSync(process.env.TEST_LOADED, JSON.stringify({ files, own: process.moduleLoadList })));
 `;
 
-it('an idle hub wakes up less than 1.5 times a second, also when somebody was there before, and has nothing loaded that only some ask for', async () => {
+it('an idle hub wakes up less than 1.5 times a second and has not loaded modules that few requests need', async () => {
   await using emulator = await startPortal();
   using folder = stateFolder();
   const list = join(folder.path, 'loaded.json');

@@ -15,7 +15,7 @@ function refreshedAgo(home: BrokerHarness): number | null {
   return lastRefresh === null ? null : (home.time.wall - Date.parse(lastRefresh)) / MINUTE;
 }
 
-test('the last refresh lies in the past by a clock that is behind the portal’s', async () => {
+test("the last refresh of an appliance lies in the past by a hub clock that is behind the portal's clock", async () => {
   const portal = { wall: Date.UTC(2031, 4, 5, 8, 30) };
   await using home = await BrokerHarness.start({ emulator: { clock: { now: () => portal } } });
   await home.addPairedAppliance();
@@ -25,7 +25,7 @@ test('the last refresh lies in the past by a clock that is behind the portal’s
   expect(refreshedAgo(home)).toBeCloseTo(20, 0);
 });
 
-test('the last refresh stays where it was when the clock is set, and does not change with each look', async () => {
+test("the time of an appliance's last refresh stays the same when the clock is set and when status is read again", async () => {
   await using home = await BrokerHarness.start();
   await home.addPairedAppliance();
   await home.time.pass(20 * MINUTE);
@@ -39,7 +39,7 @@ test('the last refresh stays where it was when the clock is set, and does not ch
   expect(refreshedAgo(home)).toBeCloseTo(20, 0);
 });
 
-test('after a start with a clock that has not come so far yet nobody says when the last refresh was', async () => {
+test('an appliance has no time of the last refresh while the hub clock is earlier than that time after a reboot', async () => {
   await using home = await BrokerHarness.start();
   await home.addPairedAppliance();
   await home.stop();
@@ -48,7 +48,7 @@ test('after a start with a clock that has not come so far yet nobody says when t
   expect(statusOf(home).lastRefresh).toBeNull();
 });
 
-test('of a grant of another portal it is said without the name, which stands before it', async () => {
+test("the problem message of a grant that another portal issued does not repeat the appliance's name", async () => {
   await using home = await BrokerHarness.start();
   await home.addPairedAppliance();
   await home.stop();

@@ -10,7 +10,7 @@ function secretOf(appliance: Appliance | undefined): string {
   return appliance?.credentials.kind === 'secret' ? appliance.credentials.hash : 'none';
 }
 
-test('an appliance that is added is known by the hash of the secret that was shown once, also after a restart', async () => {
+test("the hub keeps only the hash of an appliance's secret, which it shows once, also after a restart", async () => {
   await using home = await BrokerHarness.start();
   const { appliance, secret } = await home.addAppliance('wallbox', ' RemoteControl  Monitoring ');
   expect(appliance).toMatchObject({
@@ -29,7 +29,7 @@ test('an appliance that is added is known by the hash of the secret that was sho
   expect(JSON.stringify(appliances.list())).not.toContain(secret.reveal());
 });
 
-test('a secret that was rotated takes the place of the one before, also after a restart', async () => {
+test("a rotated secret replaces the appliance's previous secret, also after a restart", async () => {
   await using home = await BrokerHarness.start();
   const { appliance, secret } = await home.addAppliance('wallbox');
   const rotated = await home.run.appliances.rotateSecret(appliance);
@@ -40,7 +40,7 @@ test('a secret that was rotated takes the place of the one before, also after a 
   expect(secretOf(appliances.byClientId(appliance.clientId))).toBe(sha256(rotated.secret.reveal()));
 });
 
-test('an appliance that is removed is gone, and its name is free for another', async () => {
+test('a removed appliance is unknown to the hub, and its name is free for another appliance', async () => {
   await using home = await BrokerHarness.start();
   const { appliance } = await home.addAppliance('wallbox');
   await home.run.appliances.remove(appliance);
@@ -56,14 +56,14 @@ test.each([
   ['Wallbox', null, null, 'name_invalid'],
   ['heater', 'a"b', null, 'scope_invalid'],
   ['heater', null, 'nowhere', 'portal_unknown'],
-])('%s with scope %s at portal %s can not be added: %s', async (name, scope, portal, code) => {
+])('the hub does not add appliance %s with scope %s at portal %s: %s', async (name, scope, portal, code) => {
   await using home = await BrokerHarness.start();
   await home.addAppliance('wallbox');
   await expect(home.run.appliances.add(name, scope, portal)).rejects.toMatchObject({ code });
   expect(home.run.appliances.list()).toHaveLength(1);
 });
 
-test('two that are added under one name at the same time are one', async () => {
+test('only one appliance is added when several are added under one name at the same time', async () => {
   await using home = await BrokerHarness.start();
   const results = await Promise.allSettled([
     home.addAppliance('wallbox'),
@@ -74,7 +74,7 @@ test('two that are added under one name at the same time are one', async () => {
   expect(home.run.appliances.list()).toHaveLength(1);
 });
 
-test('changes that are made at the same time are all made', async () => {
+test('two changes to one appliance at the same time both take effect', async () => {
   await using home = await BrokerHarness.start();
   const { appliance } = await home.addAppliance('wallbox');
   const { appliances } = home.run;
@@ -87,7 +87,7 @@ test('changes that are made at the same time are all made', async () => {
   expect(secretOf(now)).toBe(sha256(rotated.secret.reveal()));
 });
 
-test('one that took another client_id is known by that, and by the one before no more', async () => {
+test('the hub finds an appliance by its new client_id and no longer by the previous one', async () => {
   await using home = await BrokerHarness.start();
   const { appliance } = await home.addAppliance('wallbox');
   const { appliances } = home.run;
@@ -96,7 +96,7 @@ test('one that took another client_id is known by that, and by the one before no
   expect(appliances.byClientId(appliance.id)).toBeUndefined();
 });
 
-test('only the configuration takes a declared one away, or changes its secret', async () => {
+test('the hub refuses to remove a declared appliance or to rotate its secret', async () => {
   await using home = await BrokerHarness.start();
   const { appliance } = await home.addAppliance('wallbox');
   const { appliances } = home.run;
@@ -107,7 +107,7 @@ test('only the configuration takes a declared one away, or changes its secret', 
   expect(appliances.list()).toEqual([declared]);
 });
 
-test('one whose name the configuration has is not added, and who tries is told so', async () => {
+test('adding an appliance under the name of a declared one fails and names its configuration table', async () => {
   await using home = await BrokerHarness.start();
   const { appliance } = await home.addAppliance('wallbox');
   const { appliances } = home.run;
@@ -116,7 +116,7 @@ test('one whose name the configuration has is not added, and who tries is told s
   await expect(appliances.add('wallbox', null, null)).rejects.toMatchObject({ code: 'appliance_exists', message });
 });
 
-test('a secret takes the place of keys only where that is meant', async () => {
+test('rotating the secret of an appliance that has keys fails unless replacing the keys is allowed', async () => {
   await using home = await BrokerHarness.start();
   const { appliance } = await home.addAppliance('wallbox');
   const { appliances } = home.run;
@@ -129,7 +129,7 @@ test('a secret takes the place of keys only where that is meant', async () => {
   expect(secretOf(appliances.byId(keyed.id))).toBe(sha256(secret.reveal()));
 });
 
-test('one that waits for nothing can not be approved, and is told to ask only where it can', async () => {
+test('approving an appliance that waits for no approval fails, and says whether it can request tokens', async () => {
   await using home = await BrokerHarness.start();
   const { appliance } = await home.addAppliance('wallbox');
   const { appliances } = home.run;
@@ -139,7 +139,7 @@ test('one that waits for nothing can not be approved, and is told to ask only wh
   await expect(appliances.approve(appliance)).rejects.toMatchObject(refusal('nobody can ask'));
 });
 
-test('what can not be written is not there', async () => {
+test('the list of appliances stays as it was when the store cannot save a change', async () => {
   await using home = await BrokerHarness.start();
   const { appliance } = await home.addAppliance('wallbox');
   for (const write of ['addAppliance', 'updateAppliance', 'removeAppliance'] as const) home.failingWrites.add(write);
@@ -149,7 +149,7 @@ test('what can not be written is not there', async () => {
   expect(home.run.appliances.list()).toEqual([appliance]);
 });
 
-test('of ten thousand there is none more until one is gone', async () => {
+test('the hub holds at most 10,000 appliances', async () => {
   await using home = await BrokerHarness.start();
   const { appliance } = await home.addAppliance('wallbox');
   const ids = Array.from({ length: 10_000 }, (_, index) => `appliance-${index}`);
@@ -162,7 +162,7 @@ test('of ten thousand there is none more until one is gone', async () => {
   expect(appliances.list()).toHaveLength(10_000);
 });
 
-test('they are listed by name', async () => {
+test('the hub lists its appliances by name', async () => {
   await using home = await BrokerHarness.start();
   for (const name of ['wallbox', 'heater', 'pump-2', 'pump-10']) await home.addAppliance(name);
   expect(home.run.appliances.list().map(({ name }) => name)).toEqual(['heater', 'pump-10', 'pump-2', 'wallbox']);

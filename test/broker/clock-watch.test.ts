@@ -28,7 +28,7 @@ function start() {
   return { time, events, environment, seen, watch };
 }
 
-test('a clock that is set is noticed within seconds, once for each time, with how far it went', async () => {
+test('the clock watch reports each setting of the clock once, within 5 s, and logs the step', async () => {
   const { time, events, seen } = start();
   await time.pass(60_000);
   expect(seen.set).toBe(0);
@@ -43,7 +43,7 @@ test('a clock that is set is noticed within seconds, once for each time, with ho
   expect(seen).toMatchObject({ set: 2, askedAnew: 2 });
 });
 
-test('suspended time, and a clock that runs a little apart, are no setting', async () => {
+test('the clock watch does not take suspended time or clock drift for a setting of the clock', async () => {
   const { time, seen } = start();
   time.suspend(5 * 3_600_000);
   for (let i = 0; i < 100; i += 1) {
@@ -53,7 +53,7 @@ test('suspended time, and a clock that runs a little apart, are no setting', asy
   expect(seen.set).toBe(0);
 });
 
-test("NTP's word is asked for until it comes, and told once", async () => {
+test('the clock watch asks for NTP synchronization until it is confirmed, and reports it once', async () => {
   const { time, seen, watch } = start();
   await time.pass(20_000);
   expect(seen.synchronized).toBe(0);
@@ -64,7 +64,7 @@ test("NTP's word is asked for until it comes, and told once", async () => {
   expect(time.armed).toBe(0);
 });
 
-test("the first word that confirms the clock is logged with its source, and a portal's counts for more than NTP's", () => {
+test("the first source that confirms the clock is logged, and a portal's time takes precedence over NTP's", () => {
   const { time, events, environment } = start();
   const clock = new ReferenceClock(environment);
   let told = 0;
@@ -85,7 +85,7 @@ test("the first word that confirms the clock is logged with its source, and a po
   expect(events).toEqual([{ event: 'clock_confirmed', fields: confirmed }]);
 });
 
-test('one answer of the portal that does not agree with the one before does not count alone', async () => {
+test("the reference clock keeps two readings while the portal's time disagrees with the previous one", async () => {
   const { time, environment } = start();
   const clock = new ReferenceClock(environment);
   const told = () => clock.readings.map(({ wall, at }) => wall - at.wall);
@@ -104,7 +104,7 @@ test('one answer of the portal that does not agree with the one before does not 
   expect(told()).toEqual([0]);
 });
 
-test('a clock that the portal finds hours wrong is warned of', () => {
+test("the reference clock warns of a hub clock that is hours off the portal's time", () => {
   const { time, events, environment } = start();
   new ReferenceClock(environment).recordPortalTime(time.wall + 3 * 3_600_000);
   expect(events.map(({ event }) => event)).toEqual(['clock_confirmed', 'clock_wrong']);

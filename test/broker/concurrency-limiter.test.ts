@@ -20,7 +20,7 @@ function start(background: number, foreground = background, total = 1000) {
 
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 
-test('only so many run at once; each that ends lets the next one begin, in order', async () => {
+test('the concurrency limiter starts the next task in order each time a running one ends', async () => {
   const { order, run, end } = start(2);
   const all = ['a', 'b', 'c', 'd'].map((key) => run(key));
   await Promise.resolve();
@@ -33,7 +33,7 @@ test('only so many run at once; each that ends lets the next one begin, in order
   expect(order).toEqual(['a', 'b', 'c', 'd']);
 });
 
-test('what somebody waits for goes first, also where they came later than it', async () => {
+test('the concurrency limiter starts a foreground or promoted task before background tasks that came earlier', async () => {
   const { limiter, order, run, end } = start(1);
   const first = run('first');
   for (const key of ['a', 'b', 'c']) void run(key);
@@ -44,7 +44,7 @@ test('what somebody waits for goes first, also where they came later than it', a
   expect(order.at(-1)).toBe('b!');
 });
 
-test('what somebody waits for has more places, and what was waiting gets one as soon as somebody waits for it', async () => {
+test('the concurrency limiter runs more foreground than background tasks, and starts a task once it is promoted', async () => {
   const { limiter, order, run, end } = start(1, 3);
   for (const key of ['a', 'b', 'c']) void run(key);
   void run('d', true);
@@ -62,7 +62,7 @@ test('what somebody waits for has more places, and what was waiting gets one as 
   expect(order).toHaveLength(4);
 });
 
-test('those that hang hold up nobody who waits, until there are too many of them', async () => {
+test('hanging foreground tasks hold up another one only until the timeout, up to the total limit', async () => {
   const { time, order, run, end } = start(1, 2, 3);
   for (const key of ['a', 'b', 'c', 'd']) void run(key, true);
   await settled();
@@ -81,7 +81,7 @@ test('those that hang hold up nobody who waits, until there are too many of them
   expect(order).toEqual(['a!', 'b!', 'c!', 'd!']);
 });
 
-test('where all hang that nobody waits for, one more at a time finds out whether the next would', async () => {
+test('while all background tasks hang, the concurrency limiter starts one more at a time after each timeout', async () => {
   const { time, order, run, end } = start(2);
   for (const key of ['a', 'b', 'c', 'd', 'e']) void run(key);
   time.skip(TIMEOUT);
@@ -95,7 +95,7 @@ test('where all hang that nobody waits for, one more at a time finds out whether
   expect(order).toEqual(['a', 'b', 'c', 'd', 'e']);
 });
 
-test('one that fails gives its place back', async () => {
+test('the concurrency limiter starts the next task after one that failed', async () => {
   const limiter = new ConcurrencyLimiter({ background: 1, foreground: 1, total: 1, timeout: TIMEOUT }, new FakeTime());
   const failing = limiter.run('a', false, () => Promise.reject(new Error('no')));
   await expect(failing).rejects.toThrow('no');

@@ -44,7 +44,7 @@ async function restart(home: BrokerHarness): Promise<void> {
 
 const named = (home: BrokerHarness, name: string): Appliance => home.run.appliances.get(name);
 
-test('an appliance is declared once, and nothing is written while nothing changes', async () => {
+test('an appliance is declared once, and nothing is written while its declaration does not change', async () => {
   await using home = await BrokerHarness.start();
   await declare(home, WALLBOX);
   const declared = named(home, 'wallbox');
@@ -56,7 +56,7 @@ test('an appliance is declared once, and nothing is written while nothing change
   expect(home.run.store.changeCount).toBe(changes);
 });
 
-test('one that was added before is taken over with its grant', async () => {
+test('a declaration takes over an appliance that was added before, with its grant', async () => {
   await using home = await BrokerHarness.start();
   const id = await home.addPairedAppliance('wallbox');
   expect(await declare(home, WALLBOX)).toEqual([]);
@@ -66,7 +66,7 @@ test('one that was added before is taken over with its grant', async () => {
   expect(await home.whoami(await home.token(id))).toBe(200);
 });
 
-test('one that waited to be approved waits no more when it is declared', async () => {
+test('an appliance that waits for approval stops waiting when the configuration declares it', async () => {
   await using home = await BrokerHarness.start();
   const { registrations } = home.run;
   registrations.setOpenFor(60_000);
@@ -80,7 +80,7 @@ test('one that waited to be approved waits no more when it is declared', async (
   expect(named(home, 'wallbox')).toMatchObject({ waitingSince: null, credentials, scope, softwareId: 'w/1' });
 });
 
-test('two that are declared may change their client_ids, also those that three hand round', async () => {
+test('declared appliances may swap their client_ids, also three in a circle', async () => {
   await using home = await BrokerHarness.start();
   const called = (name: string, clientId: string): DeclaredAppliance => ({ ...WALLBOX, name, clientId });
   await declare(home, called('a', '1'), called('b', '2'), called('c', '3'));
@@ -90,7 +90,7 @@ test('two that are declared may change their client_ids, also those that three h
   expect(home.run.appliances.list().map(({ name, clientId }) => name + clientId)).toEqual(['a2', 'b3', 'c1']);
 });
 
-test('one that is renamed leaves the other behind, without its client_id and its credentials', async () => {
+test('an appliance whose declaration was renamed stays behind without its client_id and credentials', async () => {
   await using home = await BrokerHarness.start();
   await declare(home, { ...WALLBOX, clientId: 'the-box' });
   const before = named(home, 'wallbox');
@@ -105,7 +105,7 @@ test('one that is renamed leaves the other behind, without its client_id and its
   });
 });
 
-test('a client_id that an added appliance has is refused before anything is changed', async () => {
+test('a declared client_id that an added appliance has is refused before anything is changed', async () => {
   await using home = await BrokerHarness.start();
   const { appliance } = await home.addAppliance('heater');
   const declarations = [
@@ -119,7 +119,7 @@ test('a client_id that an added appliance has is refused before anything is chan
   expect(home.run.appliances.list()).toEqual([appliance]);
 });
 
-test('one that goes to another portal keeps its grant, and nothing moves where that is the same portal by another name', async () => {
+test('an appliance keeps its grant when it is declared for another portal, or for the same one by another name', async () => {
   await using home = await BrokerHarness.start();
   const id = await home.addPairedAppliance('wallbox');
   const before = await home.run.store.grant(id);
@@ -132,7 +132,7 @@ test('one that goes to another portal keeps its grant, and nothing moves where t
   expect(await home.run.store.grant(id)).toEqual(before);
 });
 
-test('a store that can not be written keeps no declared appliance from being served, and it is written when that can be', async () => {
+test('the hub serves declared appliances while the store is unwritable, and saves them at a later start', async () => {
   await using home = await BrokerHarness.start();
   await declare(home, WALLBOX, { ...WALLBOX, name: 'gone', clientId: 'gone' });
   home.failingWrites.add('addAppliance').add('updateAppliance');

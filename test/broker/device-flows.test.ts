@@ -71,8 +71,8 @@ const polled = (home: BrokerHarness, since: number) =>
       .map(({ query }) => query.get('state')),
   );
 
-describe('a device flow', () => {
-  test('is paired when its person has opened the link and logged in', async () => {
+describe('device flow', () => {
+  test('a device flow is paired when a person has opened the link and logged in', async () => {
     const { home, id, flow } = await begun();
     await using _ = home;
     expect(flow).toMatchObject({ expiresIn: 900, interval: 5 });
@@ -85,7 +85,7 @@ describe('a device flow', () => {
     expect(home.portal.requests('token')[0]?.form.get('scope')).toBe('Monitoring');
   });
 
-  test('asks the portal for nothing before somebody opens it', async () => {
+  test('a device flow sends the portal nothing before somebody opens it', async () => {
     const { home, id, flow } = await begun();
     await using _ = home;
     for (let minute = 0; minute < 14; minute++) {
@@ -99,7 +99,7 @@ describe('a device flow', () => {
     expect(home.portal.recordedRequests).toEqual([]);
   });
 
-  test('is not begun for another scope than the appliance’s own', async () => {
+  test("a device flow does not begin for another scope than the appliance's own", async () => {
     await using home = await BrokerHarness.start();
     await home.addAppliance('wallbox', 'Monitoring RemoteControl');
     await home.addAppliance('meter', null);
@@ -113,7 +113,7 @@ describe('a device flow', () => {
     expect(await kind('meter', null)).toMatchObject({ kind: 'begun' });
   });
 
-  test('can not be begun in a loop: ten at once, then one a minute, and all are one row; other appliances are not held up', async () => {
+  test('an appliance may begin ten device flows at once, then one a minute, and they share one stored pairing', async () => {
     await using home = await BrokerHarness.start();
     const { appliance } = await home.addAppliance('wallbox');
     const { appliance: other } = await home.addAppliance('meter');
@@ -133,7 +133,7 @@ describe('a device flow', () => {
     expect(home.portal.recordedRequests).toEqual([]);
   });
 
-  test('takes no room while nobody opens it; a hundred that are open, however, are enough for the portal', async () => {
+  test('only opened device flows count towards the limit of a hundred pairings at the portal', async () => {
     await using home = await BrokerHarness.start();
     const names = Array.from({ length: 102 }, (_, number) => `appliance-${number}`);
     for (const name of names) await home.addAppliance(name);
@@ -151,7 +151,7 @@ describe('a device flow', () => {
     expect(await home.run.deviceFlows.openLink(last.userCode)).toMatchObject({ kind: 'link' });
   });
 
-  test('that can not be written down is not begun, and replaces none', async () => {
+  test('a device flow that cannot be saved does not begin, and the previous one stays valid', async () => {
     const { home, appliance, id, flow } = await begun();
     await using _ = home;
     home.failingWrites.add('savePairing');
@@ -161,8 +161,8 @@ describe('a device flow', () => {
   });
 });
 
-describe('polling', () => {
-  test('every five seconds is right, and sooner asks for five seconds more each time', async () => {
+describe('device flow polling', () => {
+  test('a poll sooner than every 5 s gets slow_down and lengthens the interval by 5 s each time', async () => {
     const { home, id, flow } = await begun();
     await using _ = home;
     const pollAfter = async (seconds: number) => {
@@ -183,7 +183,7 @@ describe('polling', () => {
     expect(await pollAfter(1)).toBe('paired');
   });
 
-  test('a poll may be early by what a line and two clocks make of it', async () => {
+  test('a device flow accepts a poll that is 0.4 s early', async () => {
     const { home, id, flow } = await begun();
     await using _ = home;
     poll(home, id, flow);
@@ -191,7 +191,7 @@ describe('polling', () => {
     expect(poll(home, id, flow)).toBe('pending');
   });
 
-  test('one flow’s haste is not another’s', async () => {
+  test('a slow_down in one device flow does not affect the next one', async () => {
     const { home, id, flow } = await begun();
     await using _ = home;
     poll(home, id, flow);
@@ -200,7 +200,7 @@ describe('polling', () => {
     expect(poll(home, id, second)).toBe('pending');
   });
 
-  test('with a code of another appliance, or one never given, leads nowhere', async () => {
+  test("a poll with an unknown device code, or with another appliance's, is answered with unknown", async () => {
     const { home, id, flow } = await begun();
     await using _ = home;
     const { appliance: other } = await home.addAppliance('meter');
@@ -211,7 +211,7 @@ describe('polling', () => {
     expect(poll(home, id, flow)).toBe('pending');
   });
 
-  test('tells a result again, for an answer that was lost, until ten minutes after the pairing’s time', async () => {
+  test('a poll repeats the result, in case its response was lost, until ten minutes after the pairing expired', async () => {
     const { home, id, flow } = await begun();
     await using _ = home;
     await login(home, await open(home, flow));
@@ -224,8 +224,8 @@ describe('polling', () => {
   });
 });
 
-describe('a user code', () => {
-  test('is found however it is typed, and only it', async () => {
+describe('user code', () => {
+  test('a user code is found in any spelling, and a different code is not', async () => {
     const { home, flow } = await begun();
     await using _ = home;
     const { deviceFlows } = home.run;
@@ -240,7 +240,7 @@ describe('a user code', () => {
 });
 
 describe('opening the link', () => {
-  test('again and again, by anybody who has the code, loses nobody’s login', async () => {
+  test("opening the link again and again, by anybody with the code, keeps the first person's login valid", async () => {
     const { home, id, flow } = await begun();
     await using _ = home;
     const state = await open(home, flow);
@@ -253,7 +253,7 @@ describe('opening the link', () => {
     expect(poll(home, id, flow)).toBe('paired');
   });
 
-  test('makes a fresh one each time, so that the portal’s own may be short-lived', async () => {
+  test("opening the link again gets a fresh one, so that the portal's links may be short-lived", async () => {
     const { home, id, flow } = await begun({ emulator: { stateLifetime: 60 } });
     await using _ = home;
     const first = await open(home, flow);
@@ -266,7 +266,7 @@ describe('opening the link', () => {
     expect(poll(home, id, flow)).toBe('paired');
   });
 
-  test('twice at the same time, or shortly after one another, comes to one request', async () => {
+  test('opening the link several times within 5 s sends the portal one request', async () => {
     const { home, flow } = await begun();
     await using _ = home;
     const states = await Promise.all([1, 2, 3].map(() => open(home, flow)));
@@ -279,7 +279,7 @@ describe('opening the link', () => {
     expect(configs(home)).toBe(2);
   });
 
-  test('in a loop does not storm the portal', async () => {
+  test('opening the link in a loop sends the portal at most three requests a minute', async () => {
     const { home, flow } = await begun();
     await using _ = home;
     for (let tries = 0; tries < 120; tries++) {
@@ -290,7 +290,7 @@ describe('opening the link', () => {
   });
 
   test.each(['drop', 'answer'] as const)(
-    'says when the portal is out of reach (%s), and a later try helps',
+    'opening the link reports that the portal is unreachable (%s), and a later try succeeds',
     async (kind) => {
       const { home, id, flow } = await begun();
       await using _ = home;
@@ -306,7 +306,7 @@ describe('opening the link', () => {
     },
   );
 
-  test('waits no ten seconds for a portal that hangs, and gives what came meanwhile at the next try', async () => {
+  test('opening the link waits less than 10 s for a portal that hangs, and the next try gets its late response', async () => {
     const { home, flow } = await begun();
     await using _ = home;
     const answer = Promise.withResolvers<void>();
@@ -321,7 +321,7 @@ describe('opening the link', () => {
     expect(configs(home)).toBe(1);
   });
 
-  test('brings the code to the same place every time, where the portal takes a redirect address', async () => {
+  test('every opening of the link uses the same redirect address, if the portal accepts one', async () => {
     const { home, flow } = await begun(REDIRECT);
     await using _ = home;
     await open(home, flow);
@@ -332,8 +332,8 @@ describe('opening the link', () => {
   });
 });
 
-describe('of the links of one pairing', () => {
-  test('the newest three are polled, 5 to 10 s apart', async () => {
+describe('links of one pairing', () => {
+  test('the hub polls the newest three links of a pairing, 5 to 10 s apart', async () => {
     const { home, flow } = await begun();
     await using _ = home;
     const states: string[] = [await open(home, flow)];
@@ -349,20 +349,23 @@ describe('of the links of one pairing', () => {
     }
   });
 
-  test.each([0, 1, 2])('any may bring the code (number %d), and polling stops for all', async (number) => {
-    const { home, id, flow } = await begun();
-    await using _ = home;
-    const states = [await open(home, flow), await openAfresh(home, flow), await openAfresh(home, flow)];
-    await login(home, states[number] ?? '');
-    await home.time.pass(10 * SECOND);
-    expect(poll(home, id, flow)).toBe('paired');
-    expect(home.exchanges).toBe(1);
-    const polls = home.portal.requests('code').length;
-    await home.time.pass(5 * MINUTE);
-    expect(home.portal.requests('code')).toHaveLength(polls);
-  });
+  test.each([0, 1, 2])(
+    'any open link of a pairing may bring the code (number %d), and polling then stops for all links',
+    async (number) => {
+      const { home, id, flow } = await begun();
+      await using _ = home;
+      const states = [await open(home, flow), await openAfresh(home, flow), await openAfresh(home, flow)];
+      await login(home, states[number] ?? '');
+      await home.time.pass(10 * SECOND);
+      expect(poll(home, id, flow)).toBe('paired');
+      expect(home.exchanges).toBe(1);
+      const polls = home.portal.requests('code').length;
+      await home.time.pass(5 * MINUTE);
+      expect(home.portal.requests('code')).toHaveLength(polls);
+    },
+  );
 
-  test('a code is exchanged at the token URL of its own link, one that came by redirect at the newest’s', async () => {
+  test("a polled code is exchanged at the token URL of its own link, a redirected one at the newest link's", async () => {
     const { home, appliance, id } = await begun(REDIRECT);
     await using _ = home;
     const { run } = home;
@@ -386,7 +389,7 @@ describe('of the links of one pairing', () => {
     expect(await at('redirect')).toBe(true);
   });
 
-  test('all stay good after a code that the portal refused, and the next opening makes a fresh one at once', async () => {
+  test('all links stay valid after the portal refused a code, and the next opening gets a fresh link at once', async () => {
     const { home, id, flow } = await begun(REDIRECT);
     await using _ = home;
     const states = [await open(home, flow), await openAfresh(home, flow)];
@@ -401,7 +404,7 @@ describe('of the links of one pairing', () => {
     expect(home.emulator.observations.codesRepeated).toBe(0);
   });
 
-  test('none is good after an answer was lost: nothing is polled until the next opening makes a fresh one', async () => {
+  test('no link is polled after a lost answer until the next opening gets a fresh link', async () => {
     const { home, id, flow } = await begun({ ...REDIRECT, emulator: { codeUrlAfterExchange: 'served' } });
     await using _ = home;
     const states = [await open(home, flow), await openAfresh(home, flow)];
@@ -419,7 +422,7 @@ describe('of the links of one pairing', () => {
     expect(home.emulator.observations.codesRepeated).toBe(0);
   });
 
-  test('one that the portal has something against does not slow the polling of the others', async () => {
+  test("a link that the portal rejects does not slow the polling of the pairing's other links", async () => {
     const { home, id, flow } = await begun({ fraction: 0.999 });
     await using _ = home;
     const states = [await open(home, flow), await openAfresh(home, flow)];
@@ -438,9 +441,9 @@ describe('of the links of one pairing', () => {
   });
 });
 
-describe('a restart', () => {
+describe('restart with device flows', () => {
   test.each(['stop', 'crash'] as const)(
-    '(%s) before anybody opened the link: it goes on, and its codes are good',
+    '(%s) a device flow that nobody has opened continues after a restart, and its codes stay valid',
     async (end) => {
       const { home, id, flow } = await begun();
       await using _ = home;
@@ -455,20 +458,23 @@ describe('a restart', () => {
     },
   );
 
-  test.each(['stop', 'crash'] as const)('(%s) with links out: all of them are still good', async (end) => {
-    const { home, id, flow } = await begun(REDIRECT);
-    await using _ = home;
-    const states = [await open(home, flow), await openAfresh(home, flow), await openAfresh(home, flow)];
-    await home[end]();
-    await home.start();
-    await login(home, states[0] ?? '');
-    await home.time.pass(10 * SECOND);
-    expect(poll(home, id, flow)).toBe('paired');
-    expect(configs(home)).toBe(3);
-  });
+  test.each(['stop', 'crash'] as const)(
+    '(%s) all open links of a device flow stay valid after a restart',
+    async (end) => {
+      const { home, id, flow } = await begun(REDIRECT);
+      await using _ = home;
+      const states = [await open(home, flow), await openAfresh(home, flow), await openAfresh(home, flow)];
+      await home[end]();
+      await home.start();
+      await login(home, states[0] ?? '');
+      await home.time.pass(10 * SECOND);
+      expect(poll(home, id, flow)).toBe('paired');
+      expect(configs(home)).toBe(3);
+    },
+  );
 });
 
-test('no log names a user code', async () => {
+test('the log contains no user code and no device code', async () => {
   const { home, flow } = await begun(REDIRECT);
   await using _ = home;
   await follow(home, await login(home, await open(home, flow), true));

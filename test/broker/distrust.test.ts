@@ -11,8 +11,8 @@ async function paired(home: BrokerHarness) {
   return { id, token };
 }
 
-describe('a token that the cloud refused', () => {
-  test('is replaced at once, and who asks meanwhile waits for that, however often it is said and asked', async () => {
+describe('rejected access token', () => {
+  test('a rejected access token is replaced by one refresh, for which all token requests wait', async () => {
     await using home = await BrokerHarness.start();
     const { id, token } = await paired(home);
     const { grants, tokenIssuer } = home.run;
@@ -36,7 +36,7 @@ describe('a token that the cloud refused', () => {
   });
 
   test.each(['', 'nonsense', 'of another appliance', 'the refresh token'])(
-    'must be the one at hand: of another one (%s) nothing is believed',
+    'the hub ignores the rejection of any token but the current access token (%s)',
     async (which) => {
       await using home = await BrokerHarness.start();
       const { id, token } = await paired(home);
@@ -51,7 +51,7 @@ describe('a token that the cloud refused', () => {
     },
   );
 
-  test('is not handed out again while the portal is out of reach, restarts or not', async () => {
+  test('a rejected access token is not issued again while the portal is unreachable, also after restarts', async () => {
     await using home = await BrokerHarness.start();
     const { id, token } = await paired(home);
     await home.portal.disconnect();
@@ -77,7 +77,7 @@ describe('a token that the cloud refused', () => {
     [{ kind: 'answer', status: 400, body: '{"error":"invalid_scope"}' }, 'portal_rejected'],
     [{ kind: 'drop' }, 'answer_lost'],
   ] as const)(
-    'is said to be what it is after a restart too, and %o to be what keeps the next one away',
+    'a token request names the rejected token and %o as the cause of its failure, also after a restart',
     async (fault, why) => {
       await using home = await BrokerHarness.start();
       const { id, token } = await paired(home);
@@ -97,7 +97,7 @@ describe('a token that the cloud refused', () => {
     },
   );
 
-  test('is replaced once a minute, whatever the appliance says of each', async () => {
+  test('the hub replaces rejected access tokens at most once a minute, even if an appliance rejects each one', async () => {
     await using home = await BrokerHarness.start();
     const { id, token } = await paired(home);
     const { grants, tokenIssuer } = home.run;
@@ -125,7 +125,7 @@ describe('a token that the cloud refused', () => {
     expect(home.emulator.observations).toMatchObject({ overlappingRefreshes: 0, refreshTokensRepeated: 0 });
   });
 
-  test('leaves its grant with its usual times once there is another', async () => {
+  test('a grant returns to its usual refresh times once its rejected access token is replaced', async () => {
     await using home = await BrokerHarness.start();
     const { id, token } = await paired(home);
     await home.time.pass(10 * MINUTE);
@@ -138,7 +138,7 @@ describe('a token that the cloud refused', () => {
     expect(home.refreshes).toBe(2);
   });
 
-  test('stays so where the portal gives the very same one again, and is asked about once a minute', async () => {
+  test('an access token stays rejected when the portal issues the same one again, and is refreshed once a minute', async () => {
     await using home = await BrokerHarness.start();
     const { id, token } = await paired(home);
     const same = (body: string) => JSON.stringify({ ...JSON.parse(body), access_token: token });
@@ -157,7 +157,7 @@ describe('a token that the cloud refused', () => {
   });
 });
 
-describe('a refresh that is under way when its token is refused', () => {
+describe('refresh in progress when its access token is rejected', () => {
   async function withAnswerUnderWay(home: BrokerHarness, id: string) {
     const answer = Promise.withResolvers<void>();
     home.portal.fail('token', { kind: 'wait', until: answer.promise });
@@ -166,7 +166,7 @@ describe('a refresh that is under way when its token is refused', () => {
     return { answer, refreshing };
   }
 
-  test('brings the next one: its result is kept, and no other refresh is sent', async () => {
+  test('a refresh in progress replaces the rejected access token, and no other refresh is sent', async () => {
     await using home = await BrokerHarness.start();
     const { id, token } = await paired(home);
     const { answer, refreshing } = await withAnswerUnderWay(home, id);
@@ -182,7 +182,7 @@ describe('a refresh that is under way when its token is refused', () => {
     expect(home.refreshes).toBe(1);
   });
 
-  test('and is put off does not make it good again', async () => {
+  test('a refresh in progress that the portal defers leaves the access token rejected', async () => {
     await using home = await BrokerHarness.start();
     const { id, token } = await paired(home);
     const answer = Promise.withResolvers<void>();
@@ -202,7 +202,7 @@ describe('a refresh that is under way when its token is refused', () => {
     expect(await home.whoami(await home.token(id))).toBe(200);
   });
 
-  test('and whose successor is being written keeps it', async () => {
+  test('a rejection while the new access token is being saved does not affect the new one', async () => {
     await using home = await BrokerHarness.start();
     const { id, token } = await paired(home);
     const disk = Promise.withResolvers<void>();
@@ -218,7 +218,7 @@ describe('a refresh that is under way when its token is refused', () => {
 });
 
 test.each(['early', 'late'] as const)(
-  'in doubt (%s) the old refresh token need not rest for a token that is worth nothing',
+  'a grant in doubt (%s) is refreshed at once when its access token is rejected',
   async (retryLostAnswer) => {
     await using home = await BrokerHarness.start({ retryLostAnswer });
     const { id, token } = await paired(home);
@@ -235,7 +235,7 @@ test.each(['early', 'late'] as const)(
   },
 );
 
-test('after a final refusal it is not handed out either: a person is needed at once', async () => {
+test('after a final refusal, a rejected access token is not issued, and the appliance needs pairing at once', async () => {
   await using home = await BrokerHarness.start();
   const { id, token } = await paired(home);
   home.portal.fail('token', { kind: 'answer', status: 400, body: '{"error":"invalid_grant"}' });
@@ -248,8 +248,8 @@ test('after a final refusal it is not handed out either: a person is needed at o
   expect(await home.whoami(await home.token(id))).toBe(200);
 });
 
-describe('while the store can not be written', () => {
-  test('it is known all the same, that is told in the log, and it is written down with the next attempt', async () => {
+describe('rejected access token while the store is unwritable', () => {
+  test('the hub logs a rejection that it cannot save, stops issuing the token, and saves it with the next attempt', async () => {
     await using home = await BrokerHarness.start();
     const { id, token } = await paired(home);
     for (const name of ['markTokenRejected', 'beginAttempt'] as const) home.failingWrites.add(name);
@@ -268,7 +268,7 @@ describe('while the store can not be written', () => {
     expect(await home.whoami(await home.token(id))).toBe(200);
   });
 
-  test('a token of a grant that is only in memory is not handed out again, and that is saved with it', async () => {
+  test('the rejection of an access token that is only in memory is saved together with its grant', async () => {
     await using home = await BrokerHarness.start();
     const { id } = await paired(home);
     home.failingWrites.add('replaceGrant');

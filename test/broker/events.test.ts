@@ -14,7 +14,7 @@ function told(home: BrokerHarness) {
   return home.emittedEvents.splice(0).map(({ at: _, ...event }) => event);
 }
 
-test('a pairing, the refreshes after it and its end are each told of once, also over a restart', async () => {
+test('a pairing and each refresh are emitted as one event, and not again after a restart', async () => {
   await using home = await BrokerHarness.start();
   const appliance = await home.addPairedAppliance();
   expect(told(home)).toEqual([{ kind: 'paired', appliance, scope: 'Monitoring' }]);
@@ -33,8 +33,8 @@ test('a pairing, the refreshes after it and its end are each told of once, also 
   expect(told(home)).toEqual([]);
 });
 
-describe('a pairing that comes to nothing is told of once', () => {
-  test('where nobody logs in, also where the hub is started again', async () => {
+describe('failed pairing event', () => {
+  test('a pairing that expires emits one failure event, also over a restart', async () => {
     await using home = await BrokerHarness.start({ lifetime: 10 * MINUTE });
     const { appliance } = await home.addAppliance('wallbox');
     await home.beginPairing('wallbox');
@@ -48,7 +48,7 @@ describe('a pairing that comes to nothing is told of once', () => {
     expect(told(home)).toEqual([]);
   });
 
-  test('where another takes its place', async () => {
+  test('a replaced pairing emits one failure event', async () => {
     await using home = await BrokerHarness.start();
     const { appliance } = await home.addAppliance('wallbox');
     await home.beginPairing('wallbox');
@@ -56,7 +56,7 @@ describe('a pairing that comes to nothing is told of once', () => {
     expect(told(home)).toEqual([{ kind: 'pairing_failed', appliance: appliance.id, reason: 'replaced' }]);
   });
 
-  test('where the hub was cut short while another took its place', async () => {
+  test('a pairing that was being replaced when the hub crashed emits one failure event after the restart', async () => {
     await using home = await BrokerHarness.start();
     const { appliance } = await home.addAppliance('wallbox');
     await home.beginPairing('wallbox');
@@ -78,7 +78,7 @@ describe('a pairing that comes to nothing is told of once', () => {
     expect(told(home)).toEqual([]);
   });
 
-  test('but not where its appliance alone has begun it, and nobody has opened it', async () => {
+  test('a device flow that nobody has opened emits no failure event when it expires', async () => {
     await using home = await BrokerHarness.start({ lifetime: 5 * MINUTE });
     const { appliance } = await home.addAppliance('wallbox');
     const outcome = await home.run.deviceFlows.begin(appliance, null);
@@ -90,14 +90,18 @@ describe('a pairing that comes to nothing is told of once', () => {
   });
 });
 
-describe('an attempt that brings no new tokens is told of once, with why', () => {
+describe('failed refresh event', () => {
   test.each<[string, Fault, ProblemCode]>([
     ['is asked to wait', { kind: 'answer', status: 503 }, 'portal_deferred'],
     ['is refused', { kind: 'answer', status: 400, body: '{"error":"invalid_grant"}' }, 'refused'],
-    ['is not known', { kind: 'answer', status: 401, body: '{"error":"invalid_client"}' }, 'misconfigured'],
+    [
+      'sends unknown client credentials',
+      { kind: 'answer', status: 401, body: '{"error":"invalid_client"}' },
+      'misconfigured',
+    ],
     ['is rejected', { kind: 'answer', status: 403 }, 'portal_rejected'],
-    ['hears nothing', { kind: 'drop' }, 'answer_lost'],
-  ])('where the hub %s', async (_, fault, problem) => {
+    ['gets no response', { kind: 'drop' }, 'answer_lost'],
+  ])('a failed refresh emits one event with its problem if the hub %s', async (_, fault, problem) => {
     await using home = await BrokerHarness.start();
     const appliance = await home.addPairedAppliance();
     told(home);
@@ -106,7 +110,7 @@ describe('an attempt that brings no new tokens is told of once, with why', () =>
     expect(told(home)).toEqual([{ kind: 'refresh_failed', appliance, problem, took: expect.any(Number) }]);
   });
 
-  test('where nothing could be sent', async () => {
+  test('a refresh that could not be sent emits one failure event without a duration', async () => {
     await using home = await BrokerHarness.start();
     const appliance = await home.addPairedAppliance();
     told(home);
@@ -118,7 +122,7 @@ describe('an attempt that brings no new tokens is told of once, with why', () =>
     expect(told(home)).toEqual([{ kind: 'refresh_failed', appliance, problem: 'misconfigured', took: null }]);
   });
 
-  test('where it can not be written that it begins, or what it brought', async () => {
+  test('a refresh whose attempt or result cannot be saved emits one failure event', async () => {
     await using home = await BrokerHarness.start();
     const appliance = await home.addPairedAppliance();
     told(home);
@@ -133,7 +137,7 @@ describe('an attempt that brings no new tokens is told of once, with why', () =>
     home.failingWrites.clear();
   });
 
-  test('where a power cut came between, when the hub is there again', async () => {
+  test('a refresh that a power cut interrupted emits one failure event once a later start could save its end', async () => {
     await using home = await BrokerHarness.start({ retryLostAnswer: 'late' });
     const appliance = await home.addPairedAppliance();
     const answer = Promise.withResolvers<void>();
@@ -159,7 +163,7 @@ describe('an attempt that brings no new tokens is told of once, with why', () =>
   });
 });
 
-test('a token that the cloud refused is told of once, and then the refresh that it provokes', async () => {
+test('a rejected access token emits one event, followed by one for the refresh that replaces it', async () => {
   await using home = await BrokerHarness.start();
   const appliance = await home.addPairedAppliance();
   told(home);
@@ -172,7 +176,7 @@ test('a token that the cloud refused is told of once, and then the refresh that 
   ]);
 });
 
-test('who throws at an event hinders nobody', () => {
+test('an event handler that throws is logged and does not stop the other handlers', () => {
   const lines: string[] = [];
   const say = (event: string) => void lines.push(event);
   const events = new HubEvents(logTo(say));

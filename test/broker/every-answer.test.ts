@@ -21,7 +21,7 @@ const statuses = selectRows(
 );
 
 test.concurrent.each(Object.entries(bodies))(
-  'no answer with %s deletes a grant, whatever its status: the tokens stay until others are in their place',
+  'a refresh response with %s and any status keeps the grant, and only new tokens replace the old ones',
   async (name, body) => {
     await using home = await BrokerHarness.start({ retryLostAnswer: 'late' });
     const id = await home.addPairedAppliance();

@@ -9,7 +9,7 @@ function failureOf(home: BrokerHarness, name = 'wallbox') {
   return { state, reason: pairingFailed?.reason };
 }
 
-test('status has why the last pairing failed for a day, over a restart too', async () => {
+test('status shows why the last pairing failed for a day, also after a restart', async () => {
   await using home = await BrokerHarness.start();
   await home.addAppliance('wallbox');
   await home.beginPairing('wallbox');
@@ -24,7 +24,7 @@ test('status has why the last pairing failed for a day, over a restart too', asy
   expect(failureOf(home).reason).toBeUndefined();
 });
 
-test('what the configuration was to blame for is told until the hub is started with it anew', async () => {
+test('a pairing failure that the configuration caused is shown until the hub is restarted', async () => {
   await using home = await BrokerHarness.start();
   await home.addAppliance('wallbox');
   await home.beginPairing('wallbox');
@@ -38,7 +38,7 @@ test('what the configuration was to blame for is told until the hub is started w
   expect(failureOf(home)).toEqual({ state: 'unpaired', reason: undefined });
 });
 
-test('an appliance that is unpaired has no failed pairing any more, also after a restart', async () => {
+test('unpairing an appliance clears its failed pairings, also after a restart', async () => {
   await using home = await BrokerHarness.start();
   await home.addAppliance('wallbox');
   for (const _ of [1, 2]) {
@@ -53,7 +53,7 @@ test('an appliance that is unpaired has no failed pairing any more, also after a
   expect(failureOf(home)).toEqual({ state: 'unpaired', reason: undefined });
 });
 
-test('another pairing takes its place, and a device flow that nobody opens does not', async () => {
+test('a new pairing replaces the failed one in status, and a device flow that nobody opens does not', async () => {
   await using home = await BrokerHarness.start();
   const { appliance } = await home.addAppliance('wallbox');
   await home.beginPairing('wallbox');

@@ -13,8 +13,8 @@ const problemOf = (home: BrokerHarness, id: string) => {
   return health === undefined || health.kind === 'good' ? null : health.problem.code;
 };
 
-describe('a grant that is at work', () => {
-  test('is refreshed at 80 % of the life of its token, again and again, and no token is used twice', async () => {
+describe('active grant', () => {
+  test("a grant is refreshed at 80 % of each access token's lifetime, and no refresh token is sent twice", async () => {
     await using home = await BrokerHarness.start();
     const id = await home.addPairedAppliance();
     await home.time.pass(47 * MINUTE);
@@ -28,7 +28,7 @@ describe('a grant that is at work', () => {
     expect(home.emulator.grants()).toMatchObject([{ generation: 14, revoked: false }]);
   });
 
-  test('is refreshed when the machine wakes from sleep', async () => {
+  test('a grant is refreshed when the machine wakes from suspend', async () => {
     await using home = await BrokerHarness.start();
     const id = await home.addPairedAppliance();
     home.time.suspend(5 * HOUR);
@@ -37,7 +37,7 @@ describe('a grant that is at work', () => {
     expect(await home.whoami(await home.token(id))).toBe(200);
   });
 
-  test('does not care for jumps of the wall clock', async () => {
+  test('a grant is not affected by jumps of the wall clock', async () => {
     await using home = await BrokerHarness.start();
     const id = await home.addPairedAppliance();
     const token = await home.token(id);
@@ -51,7 +51,7 @@ describe('a grant that is at work', () => {
     expect(home.refreshes).toBe(0);
   });
 
-  test('goes on after a restart where it was', async () => {
+  test('a grant keeps its access token and refresh time over a restart', async () => {
     await using home = await BrokerHarness.start();
     const id = await home.addPairedAppliance();
     const token = await home.token(id);
@@ -66,7 +66,7 @@ describe('a grant that is at work', () => {
   });
 
   test.each([-5 * HOUR, 0, 5 * HOUR])(
-    'is refreshed after a boot before it is handed out, with the wall clock off by %d ms',
+    'a grant is refreshed after a reboot before its token is issued, with the wall clock off by %d ms',
     async (off) => {
       await using home = await BrokerHarness.start();
       const id = await home.addPairedAppliance();
@@ -79,7 +79,7 @@ describe('a grant that is at work', () => {
     },
   );
 
-  test('is refreshed within half a lifetime after a boot, where no appliance asks', async () => {
+  test('a grant is refreshed within half a lifetime after a reboot if no appliance requests its token', async () => {
     await using home = await BrokerHarness.start();
     await home.addPairedAppliance();
     await home.stop();
@@ -91,7 +91,7 @@ describe('a grant that is at work', () => {
     expect(home.refreshes).toBe(1);
   });
 
-  test('serves on after a boot as soon as the refresh of another one has told the time', async () => {
+  test("a grant's token is issued after a reboot once another grant's refresh has brought the portal's time", async () => {
     await using home = await BrokerHarness.start();
     const other = await home.addPairedAppliance('heater');
     const id = await home.addPairedAppliance();
@@ -106,7 +106,7 @@ describe('a grant that is at work', () => {
     expect(home.refreshes).toBe(1);
   });
 
-  test('of twelve that come due while the portal answers nobody eight are refreshed, and one that an appliance asks for does not wait for them', async () => {
+  test('only eight of twelve due refreshes are sent to a portal that hangs, and a forced one still goes out at once', async () => {
     await using home = await BrokerHarness.start();
     const ids: string[] = [];
     for (let i = 0; i < 12; i += 1) ids.push(await home.addPairedAppliance(`appliance-${i}`));
@@ -127,7 +127,7 @@ describe('a grant that is at work', () => {
     await expect.poll(() => home.refreshes).toBe(12);
   });
 
-  test('has the age of its token counted from when it was asked for, and not from when a slow answer came', async () => {
+  test("an access token's lifetime counts from when the hub requested it, not from when a slow response came", async () => {
     await using home = await BrokerHarness.start();
     const id = await home.addPairedAppliance();
     const answer = Promise.withResolvers<void>();
@@ -140,7 +140,7 @@ describe('a grant that is at work', () => {
     expect(await home.run.tokenIssuer.issue(id, null)).toMatchObject({ expiresIn: 3580 });
   });
 
-  test('keeps its refresh token where the answer brings none', async () => {
+  test('a grant keeps its refresh token if the refresh response has none', async () => {
     await using home = await BrokerHarness.start({ emulator: { refreshGrace: 9 } });
     const id = await home.addPairedAppliance();
     const before = home.run.grants.get(id)?.grant.refreshToken.reveal();
@@ -154,8 +154,8 @@ describe('a grant that is at work', () => {
   });
 });
 
-describe('when the answer to a refresh is lost', () => {
-  test('and the portal has a grace time: the old token is tried once more within seconds, and all is well', async () => {
+describe('lost answer to a refresh', () => {
+  test('a grant is refreshed again seconds after a lost answer, if the portal has a grace time', async () => {
     await using home = await BrokerHarness.start({ emulator: { refreshGrace: 1, onReuse: 'revoke-family' } });
     const id = await home.addPairedAppliance();
     home.portal.fail('token', { kind: 'commit then drop' });
@@ -169,7 +169,7 @@ describe('when the answer to a refresh is lost', () => {
   });
 
   test.each(['truncate', 'commit then drop'] as const)(
-    'twice (%s): then not again until shortly before the token at hand ends',
+    'after two lost answers (%s) a grant waits until shortly before its access token expires',
     async (kind) => {
       await using home = await BrokerHarness.start();
       const id = await home.addPairedAppliance();
@@ -191,7 +191,7 @@ describe('when the answer to a refresh is lost', () => {
     },
   );
 
-  test('with retry_lost_answer late the old token rests until the token at hand has ended, restarts or not', async () => {
+  test('with retry_lost_answer late a refresh waits until the access token has expired, also over a restart', async () => {
     await using home = await BrokerHarness.start({ retryLostAnswer: 'late' });
     const id = await home.addPairedAppliance();
     const token = await home.token(id);
@@ -215,7 +215,7 @@ describe('when the answer to a refresh is lost', () => {
     expect(await home.whoami(await home.token(id))).toBe(200);
   });
 
-  test('with retry_lost_answer late it rests after a boot, too, as soon as the true time is known', async () => {
+  test('with retry_lost_answer late a refresh waits after a reboot, too, once the true time is known', async () => {
     await using home = await BrokerHarness.start({ retryLostAnswer: 'late' });
     const id = await home.addPairedAppliance();
     const other = await home.addPairedAppliance('heatpump');
@@ -239,7 +239,7 @@ describe('when the answer to a refresh is lost', () => {
     expect(healthOf(home, id)).toEqual({ kind: 'good' });
   });
 
-  test('by a power cut: the next run knows of the attempt, and is in doubt', async () => {
+  test('a grant is in doubt after a power cut interrupted its refresh', async () => {
     await using home = await BrokerHarness.start({ emulator: { refreshGrace: 1 } });
     const id = await home.addPairedAppliance();
     const answer = Promise.withResolvers<void>();
@@ -259,10 +259,10 @@ describe('when the answer to a refresh is lost', () => {
   });
 });
 
-describe('a person is told once', () => {
+describe('one-time log entries about a grant', () => {
   const told = (home: BrokerHarness, event: string) => home.events.filter((one) => one.event === event);
 
-  test('that an answer was lost, however often that happens again and the hub is started', async () => {
+  test('a lost answer is logged once, even if more answers are lost and the hub restarts', async () => {
     await using home = await BrokerHarness.start({ retryLostAnswer: 'late' });
     const id = await home.addPairedAppliance();
     home.portal.fail('token', { kind: 'drop' }, { kind: 'drop' }, { kind: 'answer', status: 429 });
@@ -279,7 +279,7 @@ describe('a person is told once', () => {
     expect(told(home, 'answer_lost')).toHaveLength(1);
   });
 
-  test('that a person must log in, and which it was', async () => {
+  test('a refused grant is logged once as needing a pairing, also over a restart', async () => {
     await using home = await BrokerHarness.start();
     const id = await home.addPairedAppliance();
     home.portal.fail('token', { kind: 'answer', status: 400, body: '{"error":"invalid_grant"}' });
@@ -295,7 +295,7 @@ describe('a person is told once', () => {
   });
 });
 
-test('the attempt is written ahead with the token it was for: of another one it says nothing', async () => {
+test('an interrupted attempt for another refresh token than the stored one leaves the grant good', async () => {
   await using home = await BrokerHarness.start();
   const id = await home.addPairedAppliance();
   const stored = (await home.run.store.grant(id)) ?? expect.fail();
@@ -313,7 +313,7 @@ test('the attempt is written ahead with the token it was for: of another one it 
   expect(problemOf(home, id)).toBeNull();
 });
 
-test('a send that fails in an unheard-of way leaves a doubt: nobody knows what the portal has got', async () => {
+test('a grant is in doubt after its refresh failed with an unknown exception', async () => {
   await using home = await BrokerHarness.start({ retryLostAnswer: 'late' });
   const id = await home.addPairedAppliance();
   home.portalThrows = true;
@@ -324,7 +324,7 @@ test('a send that fails in an unheard-of way leaves a doubt: nobody knows what t
   expect(home.refreshes).toBe(0);
 });
 
-test('a doubt that could not be written down is with the next attempt, so that no crash makes it one send less', async () => {
+test('a lost answer that could not be saved is saved with the next attempt, so a crash does not lose it', async () => {
   await using home = await BrokerHarness.start({ emulator: { refreshGrace: 9 } });
   const id = await home.addPairedAppliance();
   home.failingWrites.add('endAttempt');
@@ -340,7 +340,7 @@ test('a doubt that could not be written down is with the next attempt, so that n
   expect(await home.run.store.grant(id)).toMatchObject({ attempt: null, grant: { doubt: { sends: 2 } } });
 });
 
-test('out of reach nothing is lost: it is refreshed when the portal is back', async () => {
+test('a grant survives two days of an unreachable portal and is refreshed when the portal is back', async () => {
   await using home = await BrokerHarness.start();
   const id = await home.addPairedAppliance();
   await home.portal.disconnect();
@@ -354,7 +354,7 @@ test('out of reach nothing is lost: it is refreshed when the portal is back', as
 });
 
 test.each(['early', 'late'] as const)(
-  'a person may have it refreshed at once, in doubt (%s) and when refused',
+  'a forced refresh is sent at once for a grant in doubt (%s) and for a refused one',
   async (retryLostAnswer) => {
     await using home = await BrokerHarness.start({ emulator: { refreshGrace: 9 }, retryLostAnswer });
     const id = await home.addPairedAppliance();
@@ -374,7 +374,7 @@ test.each(['early', 'late'] as const)(
   },
 );
 
-describe('an answer that comes late', () => {
+describe('late refresh response', () => {
   async function withAnswerUnderWay(home: BrokerHarness, id: string) {
     const answer = Promise.withResolvers<void>();
     home.portal.fail('token', { kind: 'wait', until: answer.promise });
@@ -383,7 +383,7 @@ describe('an answer that comes late', () => {
     return { refreshing, answer };
   }
 
-  test('for a grant that was forgotten is thrown away', async () => {
+  test('a late refresh response for a deleted grant is discarded', async () => {
     await using home = await BrokerHarness.start();
     const id = await home.addPairedAppliance();
     const { refreshing, answer } = await withAnswerUnderWay(home, id);
@@ -396,7 +396,7 @@ describe('an answer that comes late', () => {
     expect(await home.token(id)).toBe('not_paired');
   });
 
-  test('for a grant that was paired anew is thrown away', async () => {
+  test('a late refresh response for an appliance that was paired again is discarded', async () => {
     await using home = await BrokerHarness.start();
     const id = await home.addPairedAppliance();
     const { refreshing, answer } = await withAnswerUnderWay(home, id);
@@ -414,7 +414,7 @@ describe('an answer that comes late', () => {
     expect(await home.whoami(token)).toBe(200);
   });
 
-  test('is waited for when the hub is stopped, and saved', async () => {
+  test('a stopping hub waits for a late refresh response and saves it', async () => {
     await using home = await BrokerHarness.start();
     const id = await home.addPairedAppliance();
     const { answer } = await withAnswerUnderWay(home, id);
@@ -429,7 +429,7 @@ describe('an answer that comes late', () => {
   });
 });
 
-test('another hub on the same store is noticed: what it wrote is taken, and what this one got is not put over it', async () => {
+test('the hub adopts a grant that another hub wrote to the same store, and does not overwrite it', async () => {
   await using home = await BrokerHarness.start();
   const id = await home.addPairedAppliance();
   const stored = await home.run.store.grant(id);
@@ -441,7 +441,7 @@ test('another hub on the same store is noticed: what it wrote is taken, and what
   expect(home.run.grants.get(id)?.grant).toMatchObject({ generation: 2, scope: 'RemoteControl' });
 });
 
-test('tokens that come after another hub has written the grant are not put over what it wrote, nor served', async () => {
+test('new tokens neither replace a grant that another hub wrote meanwhile nor are they issued', async () => {
   await using home = await BrokerHarness.start();
   const id = await home.addPairedAppliance();
   const stored = (await home.run.store.grant(id)) ?? expect.fail();
@@ -457,7 +457,7 @@ test('tokens that come after another hub has written the grant are not put over 
   expect(await home.run.store.grant(id)).toMatchObject({ grant: { generation: 2, scope: 'RemoteControl' } });
 });
 
-test('a refusal of a token that is no longer the one stored condemns nothing', async () => {
+test('the refusal of a refresh token that is no longer the stored one does not affect the grant', async () => {
   await using home = await BrokerHarness.start();
   const id = await home.addPairedAppliance();
   const stored = (await home.run.store.grant(id)) ?? expect.fail();
@@ -475,8 +475,8 @@ test('a refusal of a token that is no longer the one stored condemns nothing', a
   expect(home.events.map(({ event }) => event)).not.toContain('pairing_needed');
 });
 
-describe('while the store can not be written', () => {
-  test('the successor is served from memory, and saved as soon as that goes', async () => {
+describe('grants while the store is unwritable', () => {
+  test('new tokens are served from memory while the store is unwritable, and saved when it is writable again', async () => {
     await using home = await BrokerHarness.start();
     const id = await home.addPairedAppliance();
     home.failingWrites.add('replaceGrant');
@@ -497,7 +497,7 @@ describe('while the store can not be written', () => {
     expect(home.emulator.observations.refreshTokensRepeated).toBe(0);
   });
 
-  test('a refresh that could not be written ahead is not sent, and the token at hand serves to its end', async () => {
+  test('a refresh that cannot be written ahead is not sent, and the current access token is issued until it expires', async () => {
     await using home = await BrokerHarness.start();
     const id = await home.addPairedAppliance();
     const token = await home.token(id);
@@ -512,7 +512,7 @@ describe('while the store can not be written', () => {
     expect(healthOf(home, id)).toEqual({ kind: 'good' });
   });
 
-  test('a doubt is known all the same, now and after the next start', async () => {
+  test('a lost answer is known while the store is unwritable, and still after the next start', async () => {
     await using home = await BrokerHarness.start({ retryLostAnswer: 'late' });
     const id = await home.addPairedAppliance();
     home.failingWrites.add('endAttempt');
@@ -526,7 +526,7 @@ describe('while the store can not be written', () => {
     expect(await home.run.store.grant(id)).toMatchObject({ attempt: null, grant: { doubt: { sends: 1 } } });
   });
 
-  test('a grant is kept when it should be forgotten, and that is said', async () => {
+  test('deleting a grant fails and keeps it while the store is unwritable', async () => {
     await using home = await BrokerHarness.start();
     const id = await home.addPairedAppliance();
     home.failingWrites.add('forgetGrant');
@@ -534,7 +534,7 @@ describe('while the store can not be written', () => {
     expect(await home.whoami(await home.token(id))).toBe(200);
   });
 
-  test('a grant that was only in memory does not come back after it was forgotten', async () => {
+  test('a deleted grant that was only in memory does not return after a restart', async () => {
     await using home = await BrokerHarness.start();
     const id = await home.addPairedAppliance();
     home.failingWrites.add('replaceGrant');
@@ -548,7 +548,7 @@ describe('while the store can not be written', () => {
   });
 });
 
-test('an appliance whose portal is no longer configured keeps its grant', async () => {
+test('an appliance keeps its grant when its portal is no longer configured', async () => {
   await using home = await BrokerHarness.start();
   const id = await home.addPairedAppliance();
   const token = await home.token(id);

@@ -46,7 +46,7 @@ async function withWrongSecret() {
   return home;
 }
 
-test('after a wrong secret was corrected and the hub started again, it is tried at once, and the alarm ends', async () => {
+test('a restart with a corrected client secret tries it at once and ends the misconfigured notices', async () => {
   await using home = await withWrongSecret();
   expect(codes(home)).toEqual(['error misconfigured heater', 'error misconfigured wallbox']);
   expect(judged(home).notices.map(({ code }) => code)).toEqual(['misconfigured', 'misconfigured']);
@@ -61,7 +61,7 @@ test('after a wrong secret was corrected and the hub started again, it is tried 
   expect(judged(home).notices).toEqual([]);
 });
 
-test('where the secret is still wrong the alarm goes on after a start, with the time when it began', async () => {
+test('the misconfigured notices keep the time when they began if the client secret is still wrong after a restart', async () => {
   await using home = await withWrongSecret();
   const before = judged(home).notices;
   await home.stop();
@@ -72,7 +72,7 @@ test('where the secret is still wrong the alarm goes on after a start, with the 
   );
 });
 
-test('what was told of too often to be told again is known after a start too', async () => {
+test('untried credentials are a condition after a restart, even if their failure was reported too often to repeat', async () => {
   await using home = await withWrongSecret();
   const refreshAll = async () => {
     for (const { id } of home.run.appliances.list()) await home.run.grants.refresh(id);
@@ -92,7 +92,7 @@ test('what was told of too often to be told again is known after a start too', a
   expect(codes(home)).toEqual(['error misconfigured heater', 'error misconfigured wallbox']);
 });
 
-test('a portal that answers one request is tried by all that could not reach it, and is in reach for all', async () => {
+test('one response of a portal makes all appliances that could not reach it try again at once', async () => {
   await using home = await BrokerHarness.start({ fraction: 0.999 });
   await home.addPairedAppliance('wallbox');
   await home.addPairedAppliance('heater');
@@ -106,7 +106,7 @@ test('a portal that answers one request is tried by all that could not reach it,
   expect(codes(home)).toEqual(['info login_open car']);
 });
 
-test('a pairing whose portal is away waits for the portal, and for the login when there is a link', async () => {
+test('a pairing waits for an unreachable portal, and for the login once it has a link', async () => {
   await using home = await BrokerHarness.start();
   await home.addAppliance('car');
   await home.portal.disconnect();
@@ -117,7 +117,7 @@ test('a pairing whose portal is away waits for the portal, and for the login whe
   expect(codes(home)).toEqual(['info login_open car']);
 });
 
-test('one that answers some requests, and is out of reach for others, is tried once a minute for that at most', async () => {
+test('an appliance retries at most once a minute while its portal answers other requests only', async () => {
   await using home = await BrokerHarness.start({ fraction: 0.999 });
   await home.addPairedAppliance('wallbox');
   await home.portal.disconnect();
@@ -131,7 +131,7 @@ test('one that answers some requests, and is out of reach for others, is tried o
   expect(home.refreshAttempts - before).toBeGreaterThan(50);
 });
 
-test('a full disk is an error of the hub and of the appliances that wait for it, and nothing is said of tokens that there are not', async () => {
+test('a full disk is an error of the hub and of its appliances, and no unsaved tokens are reported without any', async () => {
   await using home = await BrokerHarness.start();
   await home.addPairedAppliance('wallbox');
   home.failingWrites.add('beginAttempt');
@@ -145,7 +145,7 @@ test('a full disk is an error of the hub and of the appliances that wait for it,
   expect(codes(home)).toEqual([]);
 });
 
-test('tokens that came and could not be written are named, with what would end them', async () => {
+test("the hub's problem names the appliances whose new tokens are in memory only", async () => {
   await using home = await BrokerHarness.start();
   await home.addPairedAppliance('wallbox');
   home.failingWrites.add('replaceGrant');
@@ -160,7 +160,7 @@ test('tokens that came and could not be written are named, with what would end t
   home.failingWrites.clear();
 });
 
-test('a disk that was full for hours is written within seconds of there being room, and nobody is told of it any more', async () => {
+test('refreshes resume within seconds, and the store_unwritable errors end, once the disk has room again', async () => {
   await using home = await BrokerHarness.start();
   await home.addPairedAppliance('wallbox');
   home.failingWrites.add('beginAttempt');

@@ -28,7 +28,7 @@ async function written(home: BrokerHarness, id: string): Promise<string[]> {
   return texts(await home.run.store.history(id));
 }
 
-test('two days of refreshes are a line a day, written with what is written anyway', async () => {
+test('the history of two days of refreshes has one line a day, and causes no writes of its own', async () => {
   await using home = await BrokerHarness.start();
   const id = await home.addPairedAppliance();
   await home.time.pass(20 * MINUTE);
@@ -48,7 +48,7 @@ test('two days of refreshes are a line a day, written with what is written anywa
   expect(await written(home, id)).toHaveLength(3);
 });
 
-test('a power cut costs the last line, and no other', async () => {
+test('a power cut costs the history only its last line', async () => {
   await using home = await BrokerHarness.start();
   const id = await home.addPairedAppliance();
   keepBook(home);
@@ -60,7 +60,7 @@ test('a power cut costs the last line, and no other', async () => {
   expect(await written(home, id)).toEqual(['refreshed 2']);
 });
 
-test('what nothing else is written with is written after an hour, and at the end', async () => {
+test('the history is written after an hour if nothing else is written, and when the hub stops', async () => {
   await using home = await BrokerHarness.start({ emulator: { tokenLifetime: 10 * 3600 } });
   const id = await home.addPairedAppliance();
   const { book } = keepBook(home);
@@ -75,8 +75,8 @@ test('what nothing else is written with is written after an hour, and at the end
   expect(await written(home, id)).toEqual(['refreshed 1', 'token_refused 1']);
 });
 
-describe('while the clock is not confirmed', () => {
-  test('lines wait for it, and have the true time then', async () => {
+describe('history while the clock is not confirmed', () => {
+  test('history lines wait until the clock is confirmed, and then have the true time', async () => {
     await using home = await BrokerHarness.start({ emulator: { tokenLifetime: 10 * 3600 } });
     const id = await home.addPairedAppliance();
     const truth = home.time.wall;
@@ -96,7 +96,7 @@ describe('while the clock is not confirmed', () => {
     expect(await written(home, id)).toEqual(['refreshed 2']);
   });
 
-  test('they are written after an hour all the same', async () => {
+  test('history lines are written after an hour even if the clock is not confirmed', async () => {
     await using home = await BrokerHarness.start({ emulator: { tokenLifetime: 10 * 3600 } });
     const id = await home.addPairedAppliance();
     keepBook(home, false);
@@ -105,7 +105,7 @@ describe('while the clock is not confirmed', () => {
     expect(await written(home, id)).toEqual(['refreshed 1']);
   });
 
-  test('a clock of 1970 is no time: nothing is shown or written until it is another one', async () => {
+  test('the history shows and writes nothing while the clock is in 1970', async () => {
     await using home = await BrokerHarness.start({ emulator: { tokenLifetime: 10 * 3600 } });
     const id = await home.addPairedAppliance();
     home.time.wall = 7 * MINUTE;
@@ -124,7 +124,7 @@ describe('while the clock is not confirmed', () => {
   });
 });
 
-test('what happened in another boot has the time that it had there', async () => {
+test('a history line from another boot keeps the wall time that it was recorded with', async () => {
   await using home = await BrokerHarness.start();
   const id = await home.addPairedAppliance();
   const { book } = keepBook(home);
@@ -133,7 +133,7 @@ test('what happened in another boot has the time that it had there', async () =>
   expect((await book.historyOf(id)).map(({ first }) => Math.abs(first - wall) < 2 * SECOND)).toEqual([true]);
 });
 
-test('a store that can not be written for days costs old lines, and is told of once', async () => {
+test('the history drops old lines and logs one failure while the store cannot be written for days', async () => {
   await using home = await BrokerHarness.start({ emulator: { tokenLifetime: 10 * 3600 } });
   const id = await home.addPairedAppliance();
   const { book } = keepBook(home);
@@ -153,7 +153,7 @@ test('a store that can not be written for days costs old lines, and is told of o
   expect(await home.run.store.history(id)).toHaveLength(50);
 });
 
-test('what happens while lines are being written is a line of its own, and none is written twice', async () => {
+test('an event during a history write is kept and added once, and none is written twice', async () => {
   await using home = await BrokerHarness.start({ emulator: { tokenLifetime: 10 * 3600 } });
   const id = await home.addPairedAppliance();
   const { book } = keepBook(home);
@@ -171,7 +171,7 @@ test('what happens while lines are being written is a line of its own, and none 
   expect(await written(home, id)).toEqual(['token_refused 2']);
 });
 
-test('a history that can not be read is what waits', async () => {
+test('the history shows its pending lines when the stored ones cannot be read', async () => {
   await using home = await BrokerHarness.start();
   const id = await home.addPairedAppliance();
   const { book } = keepBook(home);

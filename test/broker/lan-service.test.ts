@@ -4,7 +4,7 @@ import { createLanService } from '../../src/broker/lan-service.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { BrokerHarness } from './broker-harness.ts';
 
-test('nothing is said of device flows and callbacks before the pairings of the last run are taken up', async () => {
+test('polls, user codes and callbacks wait until the pairings of the previous run are loaded', async () => {
   await using home = await BrokerHarness.start();
   const { appliance } = await home.addAppliance('wallbox');
   const outcome = await home.run.deviceFlows.begin(appliance, null);

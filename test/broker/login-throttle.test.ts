@@ -45,11 +45,11 @@ function* neighbours(many: number): Generator<string> {
   for (let index = 0; index < many; index++) yield `10.9.${index >> 8}.${index & 255}`;
 }
 
-describe('wrong codes of very many addresses', () => {
+describe('wrong codes from very many addresses', () => {
   const HOME = home('192.168.1.7/24');
   const limit = { ...GROUP_RATE_LIMIT, burst: BURST };
 
-  it('keep out neither the hub’s own IPv4 subnets, nor a browser that has signed in before', () => {
+  it("wrong codes from many addresses lock out neither the hub's own IPv4 subnets nor a browser that signed in before", () => {
     const codes = new LoginThrottle(limit);
     expect(flood(codes, strangers(2 * BURST), HOME)).toBe(BURST);
     for (const address of ['203.0.113.9', '2001:db8::9', 'fe80::9%eth0', '2001:db8:ffff::1']) {
@@ -61,7 +61,7 @@ describe('wrong codes of very many addresses', () => {
     expect(codes.remainingLockMs(loginSourceForBrowser('phone', '203.0.113.9'), 0)).toBe(0);
   });
 
-  it('are looked at fifty times a second from elsewhere, after a burst', () => {
+  it("codes from outside the hub's subnets are checked at most 50 times a second after a burst", () => {
     const codes = new LoginThrottle(limit);
     flood(codes, strangers(BURST), HOME);
     let now = 0;
@@ -76,7 +76,7 @@ describe('wrong codes of very many addresses', () => {
     expect(looked).toBeLessThanOrEqual(10 * PER_SECOND);
   });
 
-  it('are bounded where they come from a subnet of the hub’s own, too, and keep out nobody from elsewhere', () => {
+  it("the limit for one of the hub's own subnets locks out nobody from elsewhere", () => {
     const codes = new LoginThrottle(limit);
     const wide = home('10.0.0.7/8');
     expect(flood(codes, neighbours(2 * BURST), wide)).toBe(BURST);
@@ -84,7 +84,7 @@ describe('wrong codes of very many addresses', () => {
     expect(codes.remainingLockMs(loginSourceForAddress('203.0.113.9', wide), 0)).toBe(0);
   });
 
-  it('are remembered of 10,000 devices, and of more the first is forgotten', () => {
+  it('the login throttle remembers wrong codes of 10,000 devices, and then forgets the oldest', () => {
     const codes = new LoginThrottle();
     const first = loginSourceForAddress('192.168.1.20', HOME);
     for (let count = 0; count < 5; count++) codes.recordFailure(first, 0);
@@ -94,7 +94,7 @@ describe('wrong codes of very many addresses', () => {
     expect(codes.remainingLockMs(first, 0)).toBe(0);
   });
 
-  it('may be more than all that a subnet of 65,536 addresses may send in an hour', () => {
+  it('the group limit exceeds what a subnet of 65,536 addresses can send in an hour', () => {
     const [tries, locks] = [5, Math.log2(3_600_000 / 30_000)];
     expect(GROUP_RATE_LIMIT.burst).toBeGreaterThan(65_536 * (tries + locks));
     // And then each one an hour.
@@ -102,12 +102,12 @@ describe('wrong codes of very many addresses', () => {
   });
 });
 
-describe('a burst of wrong codes', () => {
+describe('burst of wrong codes', () => {
   const neighbour = loginSourceForAddress('192.168.1.66');
   const other = loginSourceForAddress('192.168.1.67');
   const HOUR = 3_600_000;
 
-  it('begins with the code that makes a device wait, and is over two hours after the last one of any device', () => {
+  it("a burst of wrong codes begins with the first lock and ends two hours after any device's last wrong code", () => {
     const codes = new LoginThrottle();
     for (let count = 0; count < 4; count++) codes.recordFailure(neighbour, count);
     expect(codes.burst(4)).toBeNull();
@@ -120,7 +120,7 @@ describe('a burst of wrong codes', () => {
     expect(codes.burst(4 * HOUR)).toMatchObject({ startedAt: 4 * HOUR });
   });
 
-  it('outlasts a device that tries again whenever it may', () => {
+  it('a burst of wrong codes lasts while a device keeps trying whenever it may', () => {
     const codes = new LoginThrottle();
     let now = 0;
     for (let count = 0; count < 30; count++) {

@@ -12,12 +12,12 @@ function tokens(changes: Record<string, unknown>) {
   return { kind: 'bytes', bytes: httpResponse(200, JSON.stringify({ ...good, ...changes })) } as const;
 }
 
-describe('a portal whose token would be more than a token', () => {
+describe('portal with invalid tokens', () => {
   test.each([
     ['a line break', 'a\r\nX-Injected: 1'],
     ['an escape sequence', 'a\u001b]0;title\u0007'],
     ['more than 16 KiB', 'a'.repeat(16_385)],
-  ])('with %s is in doubt: nobody gets it, and the tokens at hand stay', async (_, odd) => {
+  ])('a portal token with %s leaves the grant in doubt, and the current tokens stay', async (_, odd) => {
     await using home = await BrokerHarness.start();
     const id = await home.addPairedAppliance();
     const before = (await home.run.store.grant(id))?.grant ?? expect.fail('not paired');
@@ -36,7 +36,7 @@ describe('a portal whose token would be more than a token', () => {
     expect(await home.whoami(await home.token(id))).toBe(200);
   });
 
-  test('is asked for another login, and no grant is made of it', async () => {
+  test('an invalid refresh token in a code exchange creates no grant, and the pairing needs another login', async () => {
     await using home = await BrokerHarness.start();
     const { appliance } = await home.addAppliance('wallbox');
     const run = await home.beginPairing('wallbox');
@@ -51,20 +51,23 @@ describe('a portal whose token would be more than a token', () => {
   });
 });
 
-describe('a portal whose tokens live next to no time', () => {
+describe('portal with very short-lived tokens', () => {
   /** In an hour: sixty at once, and one more each half minute, at its end too. */
   const MOST = 61 + HOUR / (30 * SECOND);
 
-  test.each([1, 3, 10])('of %d s does not have the hub write its card every few seconds', async (tokenLifetime) => {
-    await using home = await BrokerHarness.start({ emulator: { tokenLifetime } });
-    await home.addPairedAppliance();
-    await home.time.pass(HOUR);
-    expect(home.refreshes).toBeLessThanOrEqual(MOST);
-    // The grant is looked after all the same.
-    expect(home.refreshes).toBeGreaterThan(HOUR / (40 * SECOND));
-  });
+  test.each([1, 3, 10])(
+    'a portal with tokens of %d s is asked for at most 61 refreshes and one each 30 s in an hour',
+    async (tokenLifetime) => {
+      await using home = await BrokerHarness.start({ emulator: { tokenLifetime } });
+      await home.addPairedAppliance();
+      await home.time.pass(HOUR);
+      expect(home.refreshes).toBeLessThanOrEqual(MOST);
+      // The grant is looked after all the same.
+      expect(home.refreshes).toBeGreaterThan(HOUR / (40 * SECOND));
+    },
+  );
 
-  test('and that answers with junk from then on is not asked every few seconds either', async () => {
+  test('a portal with tokens of 3 s that turns to invalid responses is not asked more often either', async () => {
     await using home = await BrokerHarness.start({ emulator: { tokenLifetime: 3 } });
     await home.addPairedAppliance();
     home.portal.fail('token', ...Array.from({ length: 2000 }, () => tokens({ access_token: '' })));
@@ -72,7 +75,7 @@ describe('a portal whose tokens live next to no time', () => {
     expect(home.refreshes).toBeLessThanOrEqual(MOST);
   });
 
-  test('has an appliance that asks served at any time, and told the truth of how long that lasts', async () => {
+  test('an appliance always gets a valid token of a portal with tokens of 3 s, with its true remaining lifetime', async () => {
     await using home = await BrokerHarness.start({ emulator: { tokenLifetime: 3 } });
     const id = await home.addPairedAppliance();
     await home.time.pass(HOUR);
@@ -85,7 +88,7 @@ describe('a portal whose tokens live next to no time', () => {
     }
   });
 
-  test('is asked for an appliance once in two seconds at most, however often that asks', async () => {
+  test('a portal with tokens of 1 s is asked for an appliance at most once every 2 s', async () => {
     await using home = await BrokerHarness.start({ emulator: { tokenLifetime: 1 } });
     const id = await home.addPairedAppliance();
     const before = home.refreshes;

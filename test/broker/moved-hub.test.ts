@@ -47,7 +47,7 @@ function followed(run: PairingRun, shortUrl?: () => string | null) {
   return { reports, ended, links: () => reports.filter((report) => report.event === 'waiting') };
 }
 
-test('when the address changes, the installer gets a fresh link that leads there, and a login through the old one goes on', async () => {
+test('a changed hub address brings the installer a fresh link, and a login through the old link still succeeds', async () => {
   await using place = await movingHome();
   const { home } = place;
   const run = await home.beginPairing('wallbox');
@@ -71,7 +71,7 @@ test('when the address changes, the installer gets a fresh link that leads there
   expect(place.asked()).toHaveLength(2);
 });
 
-test('nothing is asked while there is no address, nor when the same comes back, nor for one that a link leads to already', async () => {
+test('a pairing requests no fresh link while the hub has no address or one that a link leads to already', async () => {
   await using place = await movingHome();
   const { home } = place;
   const run = await home.beginPairing('wallbox');
@@ -96,7 +96,7 @@ test('nothing is asked while there is no address, nor when the same comes back, 
   expect(links().at(-1)?.authorizeUrl).toBe(first?.authorizeUrl);
 });
 
-test('a new address every few seconds brings one fresh link in ten, and the last one leads to where the hub is', async () => {
+test('frequent address changes bring at most one fresh link in 10 s, and the last one leads to the hub', async () => {
   await using place = await movingHome();
   const run = await place.home.beginPairing('wallbox');
   for (let number = 10; number < 30; number++) {
@@ -109,7 +109,7 @@ test('a new address every few seconds brings one fresh link in ten, and the last
   expect(linksOf(run.pairing.step)).toHaveLength(3);
 });
 
-test('a link that was made without an address serves on when one comes, and so does one for a fixed redirect', async () => {
+test("a link made without an address, or with a fixed redirect, stays in use when the hub's address changes", async () => {
   await using place = await movingHome(null);
   await place.home.beginPairing('wallbox');
   await place.moveTo('192.168.1.7');
@@ -124,7 +124,7 @@ test('a link that was made without an address serves on when one comes, and so d
   expect(fixed.portal.requests('config')).toHaveLength(1);
 });
 
-test('a portal that is out of reach when the address changes is asked again until the fresh link is there', async () => {
+test('the hub asks for a fresh link until the portal is reachable again after an address change', async () => {
   await using place = await movingHome();
   const { home } = place;
   const run = await home.beginPairing('wallbox');
@@ -138,7 +138,7 @@ test('a portal that is out of reach when the address changes is asked again unti
   expect(home.events.filter(({ event }) => event === 'portal_unreachable')).toEqual([]);
 });
 
-test('a portal that wants no link for the new address leaves the pairing with the one at hand, and is not asked again', async () => {
+test('a pairing keeps its link if the portal rejects one for the new address, and the hub does not ask again', async () => {
   await using place = await movingHome();
   const { home } = place;
   const run = await home.beginPairing('wallbox');
@@ -153,7 +153,7 @@ test('a portal that wants no link for the new address leaves the pairing with th
   expect(pairingResult(run.pairing.step)).toBe('paired');
 });
 
-test('a change while the hub was off is found out at its start', async () => {
+test('the hub notices at its start that its address changed while it was off', async () => {
   await using place = await movingHome();
   const { home } = place;
   await home.beginPairing('wallbox');
@@ -168,7 +168,7 @@ test('a change while the hub was off is found out at its start', async () => {
   expect(place.asked()).toHaveLength(2);
 });
 
-test("in a device flow the hub's page gives a fresh link, and the portal is asked for none before", async () => {
+test('a device flow gets a fresh link for a changed address only when somebody opens the page', async () => {
   await using place = await movingHome();
   const { home, appliance } = place;
   const flow = await home.run.deviceFlows.begin(appliance, null);
@@ -187,7 +187,7 @@ test("in a device flow the hub's page gives a fresh link, and the portal is aske
   expect(place.asked()).toEqual(['192.168.1.7', '192.168.1.8', '192.168.1.9']);
 });
 
-test('whoever waits is told the short link with the link, another one together with the fresh link, and none that is gone for a moment', async () => {
+test('a follower of a pairing gets the short link with each link, and a new one only with a fresh link', async () => {
   await using place = await movingHome();
   let address: string | null = '192.168.1.7';
   const run = await place.home.beginPairing('wallbox');
@@ -209,7 +209,7 @@ test('whoever waits is told the short link with the link, another one together w
   expect(links()[1]?.authorizeUrl).not.toBe(links()[0]?.authorizeUrl);
 });
 
-test('where the link is the same at every address, the short one is told again when the hub has moved', async () => {
+test('a follower of a pairing gets the new short link after an address change that leaves the link the same', async () => {
   await using home = await BrokerHarness.start();
   await home.addAppliance('wallbox');
   const run = await home.beginPairing('wallbox');

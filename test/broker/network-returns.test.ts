@@ -16,7 +16,7 @@ async function cutOff() {
 
 const states = (home: BrokerHarness, ids: readonly string[]) => ids.map((id) => home.run.grants.get(id)?.health.kind);
 
-test('when an address comes, what did not leave the hub is tried again within seconds', async () => {
+test('failed refreshes are sent again within seconds when the hub gets an address', async () => {
   const { home, ids } = await cutOff();
   await using _ = home;
   expect(states(home, ids)).toEqual(['failing', 'failing']);
@@ -26,7 +26,7 @@ test('when an address comes, what did not leave the hub is tried again within se
   expect(states(home, ids)).toEqual(['good', 'good']);
 });
 
-test('from there on it backs off anew: names may be known a little later than the address', async () => {
+test('backoff starts again when the hub gets an address, because name resolution may return later', async () => {
   const { home, ids } = await cutOff();
   await using _ = home;
   home.run.grants.onNetworkChanged();
@@ -36,7 +36,7 @@ test('from there on it backs off anew: names may be known a little later than th
   expect(states(home, ids)).toEqual(['good', 'good']);
 });
 
-test('a network that comes and goes all the time makes no storm of tries', async () => {
+test('a network that comes and goes all the time causes fewer than six refresh attempts a minute', async () => {
   const { home } = await cutOff();
   await using _ = home;
   const before = home.refreshAttempts;
@@ -49,7 +49,7 @@ test('a network that comes and goes all the time makes no storm of tries', async
   expect((home.refreshAttempts - before) / 2).toBeGreaterThan(60);
 });
 
-test('a portal that asked to come back later is left alone', async () => {
+test("the hub respects a portal's Retry-After when the network changes", async () => {
   await using home = await BrokerHarness.start();
   const id = await home.addPairedAppliance();
   home.portal.fail('token', { kind: 'answer', status: 503, headers: { 'retry-after': '1800' } });

@@ -163,7 +163,7 @@ async function start(): Promise<House> {
 
 afterEach(() => house[Symbol.asyncDispose]());
 
-test('a notice is told soon after something changed, each day while it stands, and once when it is over', async () => {
+test('a notice is sent soon after a change, repeated each day while it is active, and resolved once', async () => {
   await start();
   house.refused();
   house.changed();
@@ -184,7 +184,7 @@ test('a notice is told soon after something changed, each day while it stands, a
   expect(house.news()).toEqual([]);
 });
 
-test('what is told is in the log, with a level of its severity', async () => {
+test('each notice is logged with the level of its severity', async () => {
   await start();
   house.refused();
   await house.time.pass(MINUTE);
@@ -201,7 +201,7 @@ test('what is told is in the log, with a level of its severity', async () => {
   ]);
 });
 
-test('nothing is written but when something is told', async () => {
+test('notices are written to the store only when one is sent', async () => {
   await start();
   house.refused();
   await house.time.pass(HOUR);
@@ -210,7 +210,7 @@ test('nothing is written but when something is told', async () => {
   expect(house.writes).toBe(2);
 });
 
-test('before the token ends it is warned of, after an hour of failing, and the graver takes the place of the lesser', async () => {
+test('the hub warns of an expiring token while refreshes fail, and a graver notice replaces a lesser one', async () => {
   await start();
   house.failing('portal_unreachable', { remaining: 10 * DAY, lifetime: 20 * DAY });
   await house.time.pass(DAY - MINUTE);
@@ -226,7 +226,7 @@ test('before the token ends it is warned of, after an hour of failing, and the g
   expect(house.news()).toEqual(['raised pairing_needed wallbox']);
 });
 
-test('a lost answer is told once, and never again', async () => {
+test('a lost answer is notified once and not repeated', async () => {
   await start();
   house.failing('answer_lost', { remaining: HOUR });
   await house.time.pass(2 * MINUTE);
@@ -237,7 +237,7 @@ test('a lost answer is told once, and never again', async () => {
   expect(house.news()).toEqual([]);
 });
 
-test('a restart tells nothing twice, and repeats when a day is over', async () => {
+test('a restart repeats no notice early, and the daily repetition continues', async () => {
   await start();
   house.refused();
   await house.time.pass(20 * HOUR);
@@ -251,8 +251,8 @@ test('a restart tells nothing twice, and repeats when a day is over', async () =
 
 test.each([
   ['the true time is known', true, 5 * HOUR],
-  ['nobody knows the time', false, DAY],
-])('over a reboot with a wrong clock a day is a day: %s', async (_what, isKnown, wait) => {
+  ['the true time is unknown', false, DAY],
+])('a notice is repeated after a day over a reboot with a wrong clock: %s', async (_what, isKnown, wait) => {
   await start();
   const confirm = (wall: number) => {
     house.confirmed = isKnown ? { wall, at: house.time.now() } : null;
@@ -273,7 +273,7 @@ test.each([
   expect(house.news()).toEqual(['repeated pairing_needed wallbox']);
 });
 
-test('what was mended while the hub was off is told when it is on', async () => {
+test('a problem that was fixed while the hub was off is notified as resolved at its start', async () => {
   await start();
   house.refused();
   await house.time.pass(MINUTE);
@@ -285,7 +285,7 @@ test('what was mended while the hub was off is told when it is on', async () => 
   expect(house.news()).toEqual(['resolved pairing_needed wallbox']);
 });
 
-test('a hub that was started anew takes back nothing before new tokens are there', async () => {
+test('a restarted hub resolves a notice only when new tokens are there', async () => {
   await start();
   house.failing();
   await house.time.pass(2 * HOUR);
@@ -307,7 +307,7 @@ test('a hub that was started anew takes back nothing before new tokens are there
   expect(house.news()).toEqual(['resolved token_ending wallbox']);
 });
 
-test('an alarm ends in status with its cause, and for those who were told when there are new tokens', async () => {
+test('a notice leaves status when its cause ends, and is sent as resolved when there are new tokens', async () => {
   await start();
   house.failing('misconfigured', { remaining: HOUR });
   await house.time.pass(MINUTE);
@@ -322,7 +322,7 @@ test('an alarm ends in status with its cause, and for those who were told when t
   expect(house.news().at(-1)).toMatch(/^resolved \w+ wallbox$/);
 });
 
-test('a jump of the wall clock makes nothing due', async () => {
+test('a jump of the wall clock makes no notice due', async () => {
   await start();
   house.failing();
   await house.time.pass(30 * MINUTE);
@@ -336,7 +336,7 @@ test('a jump of the wall clock makes nothing due', async () => {
   expect(house.news()).toEqual(['raised pairing_needed wallbox']);
 });
 
-test('nor does a portal that takes its word for the time back', async () => {
+test('a portal that corrects its time makes no notice due', async () => {
   await start();
   house.confirmed = { wall: house.time.wall, at: house.time.now() };
   house.refused();
@@ -346,7 +346,7 @@ test('nor does a portal that takes its word for the time back', async () => {
   expect(house.news()).toEqual(['raised pairing_needed wallbox']);
 });
 
-test('suspended time counts', async () => {
+test('suspended time counts towards the daily repetition of a notice', async () => {
   await start();
   house.refused();
   await house.time.pass(MINUTE);
@@ -356,7 +356,7 @@ test('suspended time counts', async () => {
   expect(house.news()).toEqual(['repeated pairing_needed wallbox']);
 });
 
-test('what comes and goes is told three times a day, ends with their beginnings, and status has it all the same', async () => {
+test('a recurring notice is sent at most three times a day with its ends, and status always shows it', async () => {
   await start();
   for (let times = 1; times <= 50; times++) {
     house.refused('wallbox', times);
@@ -379,7 +379,7 @@ test('what comes and goes is told three times a day, ends with their beginnings,
   expect(house.news()).toEqual(['raised pairing_needed wallbox']);
 });
 
-test('an appliance that is removed is told to need nobody any more', async () => {
+test('the removal of an appliance resolves its notice', async () => {
   await start();
   house.refused();
   await house.time.pass(MINUTE);
@@ -389,7 +389,7 @@ test('an appliance that is removed is told to need nobody any more', async () =>
   expect(house.reports.at(-1)).toMatchObject({ message: 'wallbox was removed from the hub', what_to_do: 'Nothing' });
 });
 
-test('each appliance has its own, what needs a person first', async () => {
+test('each appliance has its own notice, and those that need a person come first', async () => {
   await start();
   house.failing('portal_unreachable', {}, 'car');
   house.refused();
@@ -398,7 +398,7 @@ test('each appliance has its own, what needs a person first', async () => {
   expect(house.news()).toEqual(['raised pairing_needed wallbox', 'raised token_ending car']);
 });
 
-test('problems of the hub are told when they last, and are not told to be over before a restarted hub knows', async () => {
+test('a hub problem is notified once it lasts, and a restarted hub waits some minutes before it resolves it', async () => {
   await start();
   const since = '2031-04-05T06:07:08Z';
   house.problems = [{ code: 'not_announced', message: 'No mDNS', since }];
@@ -415,7 +415,7 @@ test('problems of the hub are told when they last, and are not told to be over b
   expect(house.news()).toEqual(['resolved not_announced hub']);
 });
 
-test('a store that was put together again is told once, and no more after the next start', async () => {
+test('a recovered store is notified once, and resolved at the next start', async () => {
   await start();
   house.problems = [{ code: 'store_recovered', message: 'It was damaged', since: '2031-04-05T06:07:08Z' }];
   await house.time.pass(3 * DAY);
@@ -425,7 +425,7 @@ test('a store that was put together again is told once, and no more after the ne
   expect(house.news()).toEqual(['resolved store_recovered hub']);
 });
 
-test('while the disk is full it is told all the same, and written as soon as that goes', async () => {
+test('a notice is sent while the disk is full, and saved when the store is writable again', async () => {
   await start();
   house.unwritable = true;
   house.refused();
@@ -439,14 +439,14 @@ test('while the disk is full it is told all the same, and written as soon as tha
   expect(house.news()).toEqual([]);
 });
 
-test('what was told is in no backup: elsewhere, or later, it would be of things long over', async () => {
+test('a backup contains no record of sent notices', async () => {
   await start();
   house.refused();
   await house.time.pass(MINUTE);
   expect([...(await house.backup()).settings.keys()]).not.toContain('notices');
 });
 
-test('what was kept and can not be read is made anew', async () => {
+test('stored notices that cannot be read are discarded with an error in the log', async () => {
   await start();
   await house.stop();
   const half = { notice: { code: 'pairing_needed', appliance: 'wallbox' }, over: false };
@@ -477,7 +477,7 @@ test('what was kept and can not be read is made anew', async () => {
   }
 });
 
-test('a notice that a wrong clock told in the far future is repeated all the same', async () => {
+test('a notice recorded in the far future by a wrong clock is repeated after a day', async () => {
   await start();
   house.confirmed = { wall: house.time.wall + 4000 * DAY, at: house.time.now() };
   house.refused();
@@ -491,7 +491,7 @@ test('a notice that a wrong clock told in the far future is repeated all the sam
   expect(house.news()).toEqual(['repeated pairing_needed wallbox']);
 });
 
-test('what changes within half a second is told in one round, and written once', async () => {
+test('changes within half a second are notified in one round and written once', async () => {
   await start();
   for (let number = 0; number < 100; number++) {
     house.refused(`a${number}`);

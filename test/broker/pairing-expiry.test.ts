@@ -13,7 +13,7 @@ const HELD_UP_MS = 1000;
 const DOWN = Array(10_000).fill({ kind: 'answer', status: 500 } as const);
 
 test.each(selectRows([0, 20, 100, 300], [0, 300]))(
-  'pairings of every kind run out on a store that takes %d ms for each write, and the hub answers throughout',
+  'pairings of every kind expire with a store that takes %d ms a write, while the hub serves tokens',
   async (writeTime) => {
     await using home = await BrokerHarness.start({
       lifetime: LIFETIME,
@@ -41,7 +41,7 @@ test.each(selectRows([0, 20, 100, 300], [0, 300]))(
   },
 );
 
-test('a loop whose waits are all over at once is held up, and the hub goes on', async () => {
+test('the spin guard slows down a loop whose waits all end at once', async () => {
   await using home = await BrokerHarness.start();
   await home.addAppliance('wallbox');
   const { pairing } = await home.beginPairing('wallbox');

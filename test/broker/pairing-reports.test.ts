@@ -5,7 +5,7 @@ import { BrokerHarness } from './broker-harness.ts';
 
 const MINUTE = 60_000;
 
-test('who follows a pairing is told of a link as long as it is good, and not of those that others open meanwhile', async () => {
+test('a follower of a pairing gets a new link only when its link is dropped, not for links that others open', async () => {
   await using home = await BrokerHarness.start();
   const { appliance } = await home.addAppliance('wallbox');
   const flow = await home.run.deviceFlows.begin(appliance, null);

@@ -52,8 +52,8 @@ function expectNoCodeTwice(home: BrokerHarness): void {
   expect(home.emulator.observations.codesRepeated).toBe(0);
 }
 
-describe('by polling', () => {
-  test('a login is noticed, the code is exchanged once, and polling stops', async () => {
+describe('pairing by polling', () => {
+  test('polling notices a login, the hub exchanges the code once, and polling stops', async () => {
     const { home, id, run } = await begun();
     await using _ = home;
     expect(stateOf(run)).toBe('waiting');
@@ -69,7 +69,7 @@ describe('by polling', () => {
     expect(home.portal.requests('token')[0]?.form.get('scope')).toBe('Monitoring');
   });
 
-  test.each([0, 0.5, 0.999])('the polls are 5 to 10 s apart (jitter %d)', async (fraction) => {
+  test.each([0, 0.5, 0.999])('the polls of a pairing are 5 to 10 s apart (jitter %d)', async (fraction) => {
     const { home, run } = await begun({ fraction });
     await using _ = home;
     const { step } = run.pairing;
@@ -82,7 +82,7 @@ describe('by polling', () => {
     expect(Math.max(...gaps)).toBeLessThanOrEqual(10 * SECOND);
   });
 
-  test('a portal that is out of reach is asked less and less, and not so seldom that a code could be missed', async () => {
+  test('an unreachable portal is polled less often, but often enough not to miss a code', async () => {
     const { home, run } = await begun({ fraction: 0.999 });
     await using _ = home;
     home.portal.fail('code', ...Array(1000).fill({ kind: 'answer', status: 500 } as const));
@@ -93,7 +93,7 @@ describe('by polling', () => {
     expect(home.events.filter(({ event }) => event === 'portal_unreachable')).toHaveLength(1);
   });
 
-  test('a portal that says when to poll again gets that time', async () => {
+  test("polling waits as long as the portal's Retry-After says", async () => {
     const { home } = await begun();
     await using _ = home;
     home.portal.fail('code', { kind: 'answer', status: 429, headers: { 'retry-after': '60' } });
@@ -103,7 +103,7 @@ describe('by polling', () => {
     expect(home.portal.requests('code').length).toBeGreaterThan(1);
   });
 
-  test('a cut network does not end it', async () => {
+  test('a pairing survives a network outage of two minutes and succeeds by polling', async () => {
     const { home, run } = await begun();
     await using _ = home;
     await home.portal.disconnect();
@@ -116,8 +116,8 @@ describe('by polling', () => {
   });
 });
 
-describe('by redirect', () => {
-  test('the code that the browser brings is exchanged at once, and polling stops', async () => {
+describe('pairing by redirect', () => {
+  test('a code that the browser brings is exchanged at once, and polling stops', async () => {
     const { home, id, run } = await begun(REDIRECT);
     await using _ = home;
     expect(home.portal.requests('config')[0]?.query.get('redirect_url')).toBe(
@@ -131,7 +131,7 @@ describe('by redirect', () => {
     expect(await home.whoami(await home.token(id))).toBe(200);
   });
 
-  test('a browser that does not reach the hub is no loss: polling goes on beside it from the start', async () => {
+  test('polling completes a pairing with a redirect whose browser does not reach the hub', async () => {
     const { home, run } = await begun(REDIRECT);
     await using _ = home;
     await home.login(run);
@@ -139,7 +139,7 @@ describe('by redirect', () => {
     expect(stateOf(run)).toBe('paired');
   });
 
-  test('the result page may be reloaded, and the code is not sent again', async () => {
+  test('reloading the result page of a pairing does not send its code again', async () => {
     const { home, run } = await begun(REDIRECT);
     await using _ = home;
     const location = await home.login(run);
@@ -149,7 +149,7 @@ describe('by redirect', () => {
     expect(home.exchanges).toBe(1);
   });
 
-  test('both ways at the same moment come to one exchange', async () => {
+  test('a code that arrives by redirect and by polling at the same moment is exchanged once', async () => {
     const { home, run } = await begun(REDIRECT);
     await using _ = home;
     const location = await home.login(run);
@@ -158,7 +158,7 @@ describe('by redirect', () => {
     expect(home.exchanges).toBe(1);
   });
 
-  test('a nonce that the hub never gave out leads nowhere', async () => {
+  test('a callback with an unknown nonce is ignored', async () => {
     const { home, run } = await begun(REDIRECT);
     await using _ = home;
     const planted = new Secret('a-code-of-a-stranger');
@@ -178,7 +178,7 @@ describe('by redirect', () => {
     expect(stateOf(run)).toBe('waiting');
   });
 
-  test('a callback without code and error changes nothing', async () => {
+  test('a callback with neither code nor error changes nothing', async () => {
     const { home, run } = await begun(REDIRECT);
     await using _ = home;
     expect(await home.run.pairings.receiveCallback(run.pairing.nonce, { kind: 'nothing' }, UNKNOWN_BROWSER)).toBe(
@@ -187,7 +187,7 @@ describe('by redirect', () => {
     expect(stateOf(run)).toBe('waiting');
   });
 
-  test('a person who refuses ends it', async () => {
+  test('a pairing ends as refused_by_user when the person refuses at the portal', async () => {
     const { home, run } = await begun(REDIRECT);
     await using _ = home;
     await follow(home, await home.login(run, true));
@@ -195,7 +195,7 @@ describe('by redirect', () => {
     expect(await home.run.store.pairings()).toMatchObject([{ step: { result: { reason: 'refused_by_user' } } }]);
   });
 
-  test('a portal that refuses the redirect address is asked again without it, and polled', async () => {
+  test('a portal that rejects the redirect address is asked again without it, and polled', async () => {
     const id = '6a8f8d0e-3a34-4d6e-9d43-0b5d3c1f1a01';
     const clients = [{ id, secret: 'a-secret-that-no-log-may-hold', redirectUrl: 'refuse' as const }];
     const { home, run } = await begun({ ...REDIRECT, emulator: { clients } });
@@ -206,22 +206,25 @@ describe('by redirect', () => {
     expect(stateOf(run)).toBe('paired');
   });
 
-  test.each([408, 429, 503])('HTTP %d is no refusal of the redirect address: it is asked for again', async (status) => {
-    await using home = await BrokerHarness.start(REDIRECT);
-    await home.addAppliance('wallbox');
-    home.portal.fail('config', { kind: 'answer', status });
-    const run = await home.beginPairing('wallbox');
-    expect(stateOf(run)).toBe('asking');
-    expect(run.portalProblem).toBe(`HTTP ${status}`);
-    await home.time.pass(10 * SECOND);
-    expect(stateOf(run)).toBe('waiting');
-    expect(run.portalProblem).toBeNull();
-    expect(home.portal.requests('config').map(({ query }) => query.has('redirect_url'))).toEqual([true, true]);
-  });
+  test.each([408, 429, 503])(
+    'HTTP %d is not a rejection of the redirect address, and the hub asks for a link with it again',
+    async (status) => {
+      await using home = await BrokerHarness.start(REDIRECT);
+      await home.addAppliance('wallbox');
+      home.portal.fail('config', { kind: 'answer', status });
+      const run = await home.beginPairing('wallbox');
+      expect(stateOf(run)).toBe('asking');
+      expect(run.portalProblem).toBe(`HTTP ${status}`);
+      await home.time.pass(10 * SECOND);
+      expect(stateOf(run)).toBe('waiting');
+      expect(run.portalProblem).toBeNull();
+      expect(home.portal.requests('config').map(({ query }) => query.has('redirect_url'))).toEqual([true, true]);
+    },
+  );
 });
 
-describe('a pairing ends', () => {
-  test('when it is cancelled, and a login afterwards changes nothing', async () => {
+describe('end of a pairing', () => {
+  test('a cancelled pairing ends, and a later login changes nothing', async () => {
     const { home, id, run } = await begun(REDIRECT);
     await using _ = home;
     const location = await home.login(run);
@@ -232,7 +235,7 @@ describe('a pairing ends', () => {
     expect(await home.token(id)).toBe('not_paired');
   });
 
-  test('when another one is begun for its appliance', async () => {
+  test('a pairing ends as replaced when another one begins for its appliance', async () => {
     const { home, id, run } = await begun(REDIRECT);
     await using _ = home;
     const old = await home.login(run);
@@ -245,7 +248,7 @@ describe('a pairing ends', () => {
     expect(stateOf(second)).toBe('paired');
   });
 
-  test('but for one, when several are begun for its appliance at the same moment', async () => {
+  test('only one pairing stays open when several begin for one appliance at the same moment', async () => {
     await using home = await BrokerHarness.start();
     const { appliance } = await home.addAppliance('wallbox');
     const runs = await Promise.all([1, 2, 3].map(() => home.run.pairings.begin(appliance)));
@@ -254,7 +257,7 @@ describe('a pairing ends', () => {
     expect(stateOf(home.run.pairings.newestFor(appliance.id) ?? there())).toBe('waiting');
   });
 
-  test('not when another one can not be begun', async () => {
+  test('a pairing stays open when the next one for its appliance cannot be saved', async () => {
     const { home, run } = await begun();
     await using _ = home;
     home.failingWrites.add('savePairing');
@@ -265,21 +268,21 @@ describe('a pairing ends', () => {
     expect(stateOf(run)).toBe('paired');
   });
 
-  test('when the portal will not have it', async () => {
+  test('a pairing ends when the portal rejects it', async () => {
     await using home = await BrokerHarness.start();
     await home.addAppliance('wallbox');
     home.portal.fail('config', { kind: 'answer', status: 403 });
     expect(stateOf(await home.beginPairing('wallbox'))).toBe('portal_rejected');
   });
 
-  test('when the portal does not know the client_id', async () => {
+  test('a pairing ends when the portal does not know the client_id', async () => {
     await using home = await BrokerHarness.start();
     await home.addAppliance('wallbox');
     home.portal.fail('config', { kind: 'answer', status: 404 });
     expect(stateOf(await home.beginPairing('wallbox'))).toBe('client_unknown');
   });
 
-  test('when the portal names a foreign address, and nothing goes there', async () => {
+  test('a pairing ends when the portal names a token URL of another origin, and no request goes there', async () => {
     await using home = await BrokerHarness.start();
     await home.addAppliance('wallbox');
     const foreign = (body: string) => body.replace(/http:[^"]*sso\\?\/token/, 'https://evil.example/sso/token');
@@ -290,14 +293,14 @@ describe('a pairing ends', () => {
     expect(home.exchanges).toBe(0);
   });
 
-  test('when its portal is no longer configured', async () => {
+  test('a pairing ends when its portal is no longer configured', async () => {
     await using home = await BrokerHarness.start();
     await home.addAppliance('wallbox');
     home.configured = false;
     expect(stateOf(await home.beginPairing('wallbox'))).toBe('misconfigured');
   });
 
-  test('when the portal does not know the hub', async () => {
+  test("a pairing ends as misconfigured when the portal rejects the hub's client credentials", async () => {
     const { home, run } = await begun();
     await using _ = home;
     home.portal.fail('token', { kind: 'answer', status: 401, body: '{"error":"invalid_client"}' });
@@ -306,7 +309,7 @@ describe('a pairing ends', () => {
     expect(stateOf(run)).toBe('misconfigured');
   });
 
-  test('when the portal gives no refresh token: nothing could be kept fresh', async () => {
+  test('a pairing ends when the portal issues no refresh token', async () => {
     const { home, id, run } = await begun();
     await using _ = home;
     home.portal.fail('token', { kind: 'alter', with: (body) => body.replace('refresh_token', 'x') });
@@ -317,8 +320,8 @@ describe('a pairing ends', () => {
   });
 });
 
-describe('a code', () => {
-  test('that the portal refuses does not end the pairing: a good one may come after it', async () => {
+describe('authorization code', () => {
+  test('a pairing continues after the portal refused a code, and succeeds with the next one', async () => {
     const { home, run } = await begun(REDIRECT);
     await using _ = home;
     const code = new Secret('a-code-of-nobody');
@@ -333,7 +336,7 @@ describe('a code', () => {
     expectNoCodeTwice(home);
   });
 
-  test('that was refused is not sent again though the portal goes on serving it, and names the failure at the end', async () => {
+  test('a refused code is not sent again, and the expired pairing ends as code_refused', async () => {
     const { home, run } = await begun();
     await using _ = home;
     home.portal.fail('token', { kind: 'answer', status: 400, body: '{"error":"invalid_grant"}' });
@@ -347,7 +350,7 @@ describe('a code', () => {
   });
 
   test.each(['drop', 'commit then drop', 'truncate'] as const)(
-    'whose answer is lost (%s) leads to a fresh link, and is never sent again',
+    'a lost answer to a code exchange (%s) brings a fresh link, and the code is not sent again',
     async (kind) => {
       const { home, id, run } = await begun({ ...REDIRECT, emulator: { codeUrlAfterExchange: 'served' } });
       await using _ = home;
@@ -367,7 +370,7 @@ describe('a code', () => {
     },
   );
 
-  test('that could not be sent is sent again while it lives', async () => {
+  test('a code that could not be sent is sent again while it is valid', async () => {
     const { home, run } = await begun(REDIRECT);
     await using _ = home;
     const location = await home.login(run);
@@ -382,7 +385,7 @@ describe('a code', () => {
     expect(home.exchanges).toBe(1);
   });
 
-  test('that could not be sent in its time is given up, and the login may be tried again through the same link', async () => {
+  test('a code that could not be sent within its lifetime is dropped, and the same link can be used again', async () => {
     const { home, run } = await begun(REDIRECT);
     await using _ = home;
     const location = await home.login(run);
@@ -397,7 +400,7 @@ describe('a code', () => {
     expect(stateOf(run)).toBe('paired');
   });
 
-  test('that the portal will take later is sent again then', async () => {
+  test('a code exchange that the portal defers is sent again after the Retry-After time', async () => {
     const { home, run } = await begun(REDIRECT);
     await using _ = home;
     home.portal.fail('token', { kind: 'answer', status: 503, headers: { 'retry-after': '8' } });
@@ -410,7 +413,7 @@ describe('a code', () => {
     expect(home.exchanges).toBe(2);
   });
 
-  test('is not sent before it is written down', async () => {
+  test('a code is written ahead before it is sent', async () => {
     const { home, run } = await begun(REDIRECT);
     await using _ = home;
     const disk = Promise.withResolvers<void>();
@@ -424,7 +427,7 @@ describe('a code', () => {
     expect(stateOf(run)).toBe('paired');
   });
 
-  test('that can not be written down is not sent, and is tried again with the next poll', async () => {
+  test('a code that cannot be written ahead is not sent, and the next poll tries again', async () => {
     const { home, run } = await begun();
     await using _ = home;
     home.failingWrites.add('savePairing');
@@ -438,8 +441,8 @@ describe('a code', () => {
   });
 });
 
-describe('a pairing that ends while its code is on the way', () => {
-  test('while it is written down: the code is not sent, and the end stays the end, also on disk', async () => {
+describe('pairing that ends during its code exchange', () => {
+  test('a pairing that is cancelled while its code is written ahead stays cancelled, and the code is not sent', async () => {
     const { home, id, run } = await begun(REDIRECT);
     await using _ = home;
     const location = await home.login(run);
@@ -458,7 +461,7 @@ describe('a pairing that ends while its code is on the way', () => {
     expect(await home.run.store.pairings()).toMatchObject([{ step: { result: { reason: 'cancelled' } } }]);
   });
 
-  test('while the portal works on it: nobody gets its tokens', async () => {
+  test('the tokens of a pairing that was cancelled during its code exchange are discarded', async () => {
     const { home, id, run } = await begun(REDIRECT);
     await using _ = home;
     const answer = Promise.withResolvers<void>();
@@ -474,7 +477,7 @@ describe('a pairing that ends while its code is on the way', () => {
   });
 
   test.each(['generation', 'completePairing'] as const)(
-    'while its grant is put in place (%s): memory and disk say the same of both',
+    'memory and store agree when a pairing is cancelled while its grant is being saved (%s)',
     async (step) => {
       const { home, id, run } = await begun(REDIRECT);
       await using _ = home;
@@ -495,8 +498,8 @@ describe('a pairing that ends while its code is on the way', () => {
   );
 });
 
-describe('an appliance that is active', () => {
-  test('keeps its grant at work until a new pairing brings another', async () => {
+describe('new pairing of an active appliance', () => {
+  test('an active appliance keeps its grant until a new pairing brings another one', async () => {
     await using home = await BrokerHarness.start();
     const id = await home.addPairedAppliance();
     const token = await home.token(id);
@@ -512,7 +515,7 @@ describe('an appliance that is active', () => {
     expect(await home.run.store.generation(id)).toBe(2);
   });
 
-  test('gets its new grant also where the old one is refreshed in the same moment', async () => {
+  test('a new grant replaces the old one even if the old one is refreshed at the same moment', async () => {
     await using home = await BrokerHarness.start(REDIRECT);
     const id = await home.addPairedAppliance();
     const run = await home.beginPairing('wallbox');
@@ -532,7 +535,7 @@ describe('an appliance that is active', () => {
     expectNoCodeTwice(home);
   });
 
-  test('gets its new grant though it can not be written, and it is saved later', async () => {
+  test('a new grant that cannot be saved is used from memory and saved later', async () => {
     const { home, id, run } = await begun(REDIRECT);
     await using _ = home;
     home.failingWrites.add('completePairing');
@@ -548,8 +551,8 @@ describe('an appliance that is active', () => {
   });
 });
 
-describe('a restart', () => {
-  test('takes up a pairing that had no link yet', async () => {
+describe('restart with open pairings', () => {
+  test('a restart continues a pairing that had no link yet', async () => {
     await using home = await BrokerHarness.start();
     await home.addAppliance('wallbox');
     await home.portal.disconnect();
@@ -564,7 +567,7 @@ describe('a restart', () => {
   });
 
   test.each(['stop', 'crash'] as const)(
-    '(%s) takes up a pairing whose link is out: the same link serves, by either way',
+    '(%s) a restart keeps the link of a pairing, and a login through it succeeds by redirect or polling',
     async (end) => {
       const { home, run } = await begun(REDIRECT);
       await using _ = home;
@@ -580,7 +583,7 @@ describe('a restart', () => {
     },
   );
 
-  test('with a code on the way takes its answer for lost: a fresh link, and never the same code', async () => {
+  test('a restart during a code exchange counts it as a lost answer, gets a fresh link and never repeats the code', async () => {
     const { home, id, run } = await begun({ ...REDIRECT, emulator: { codeUrlAfterExchange: 'served' } });
     await using _ = home;
     const answer = Promise.withResolvers<void>();
@@ -606,7 +609,7 @@ describe('a restart', () => {
     expectNoCodeTwice(home);
   });
 
-  test('with a code on the way says once that its exchange was cut short, and sends nothing while the portal is away', async () => {
+  test('an interrupted code exchange is logged once over several restarts, and not repeated', async () => {
     const { home, run } = await begun(REDIRECT);
     await using _ = home;
     const answer = Promise.withResolvers<void>();
@@ -631,7 +634,7 @@ describe('a restart', () => {
     await home.start();
   });
 
-  test('remembers how a pairing ended', async () => {
+  test('a restarted hub still knows how a pairing ended', async () => {
     const { home, run } = await begun(REDIRECT);
     await using _ = home;
     const location = await home.login(run);
@@ -643,7 +646,7 @@ describe('a restart', () => {
     expect(home.run.pairings.newestFor(run.pairing.appliance)?.pairing.id).toBe(run.pairing.id);
   });
 
-  test('after its time ends a pairing that was open', async () => {
+  test('a pairing whose lifetime has passed expires at the restart', async () => {
     const { home, run } = await begun();
     await using _ = home;
     await home.stop();
@@ -653,7 +656,7 @@ describe('a restart', () => {
     expect(stateOf(home.run.pairings.get(run.pairing.id))).toBe('expired');
   });
 
-  test('goes on with the newest alone where two are open for one appliance', async () => {
+  test('only the newest of two open pairings of one appliance continues after a restart', async () => {
     const { home, run } = await begun();
     await using _ = home;
     const { store } = home.run;
@@ -665,7 +668,7 @@ describe('a restart', () => {
     expect(stateOf(home.run.pairings.newestFor(run.pairing.appliance) ?? there())).toBe('waiting');
   });
 
-  test('does not wait for a code that is not sent yet, which the next run finds again', async () => {
+  test('a stopping hub does not wait for a deferred code, and the next run gets it again by polling', async () => {
     const { home, run } = await begun(REDIRECT);
     await using _ = home;
     home.portal.fail('token', { kind: 'answer', status: 503, headers: { 'retry-after': '50' } });
@@ -679,7 +682,7 @@ describe('a restart', () => {
     expect(stateOf(home.run.pairings.get(run.pairing.id))).toBe('paired');
   });
 
-  test('waits for a code that was sent, and keeps what it brings', async () => {
+  test('a stopping hub waits for a code exchange in flight and keeps its grant', async () => {
     const { home, id, run } = await begun(REDIRECT);
     await using _ = home;
     const answer = Promise.withResolvers<void>();
@@ -694,7 +697,7 @@ describe('a restart', () => {
     expect(stateOf(home.run.pairings.get(run.pairing.id))).toBe('paired');
   });
 
-  test('leaves another pairing, which waits for that code, to the next run', async () => {
+  test("a pairing that waits for another one's code exchange continues in the next run", async () => {
     const { home, run } = await begun(REDIRECT);
     await using _ = home;
     const answer = Promise.withResolvers<void>();
@@ -718,7 +721,7 @@ describe('a restart', () => {
   });
 });
 
-test('an appliance that is removed takes its pairings with it', async () => {
+test('the removal of an appliance removes its pairings, and a later callback is ignored', async () => {
   const { home, id, run } = await begun(REDIRECT);
   await using _ = home;
   const location = await home.login(run);
@@ -730,7 +733,7 @@ test('an appliance that is removed takes its pairings with it', async () => {
   expect(home.exchanges).toBe(0);
 });
 
-test('who watches a pairing is told of every step, until the watch is ended', async () => {
+test('a watcher of a pairing is called for every step until it stops watching', async () => {
   await using home = await BrokerHarness.start(REDIRECT);
   const { appliance } = await home.addAppliance('wallbox');
   const run = await home.run.pairings.begin(appliance);
@@ -756,7 +759,7 @@ function there(): never {
   throw new Error('it is not there');
 }
 
-test('a short link leads to its pairing by a key that tells nothing of the nonce, also after a restart', async () => {
+test("a short link's key identifies its pairing, does not reveal the nonce, and survives a restart", async () => {
   const { home, run } = await begun(REDIRECT);
   await using _ = home;
   const { nonce } = run.pairing;

@@ -24,7 +24,7 @@ function start(...answers: Answer[]) {
 const nothing: Answer = async () => null;
 const never: Answer = () => new Promise(() => undefined);
 
-test('whoever needs the time has it asked for, once for all who come at the same time', async () => {
+test('simultaneous requests for the true time share one request to the portal', async () => {
   const { portalClock, asked, inquiry } = start(async () => 1_900_000_000_000);
   await Promise.all([inquiry.confirm(), inquiry.confirm(), inquiry.confirm()]);
   expect(portalClock.confirmed?.wall).toBe(1_900_000_000_000);
@@ -32,14 +32,14 @@ test('whoever needs the time has it asked for, once for all who come at the same
   expect(asked).toEqual([1]);
 });
 
-test('where the time is known nobody is asked', async () => {
+test('the portal time probe sends nothing while the time is confirmed', async () => {
   const { portalClock, asked, inquiry } = start(nothing);
   portalClock.recordNtpTime();
   await inquiry.confirm();
   expect(asked).toEqual([0]);
 });
 
-test('a portal that does not tell is asked again after half a minute, and not before', async () => {
+test('a portal that does not give the time is asked again after 30 s at the earliest', async () => {
   const { time, asked, inquiry } = start(nothing, () => Promise.reject(new Error('broken')));
   for (let passed = 0; passed < 60_000; passed += 1000) {
     await inquiry.confirm();
@@ -48,13 +48,13 @@ test('a portal that does not tell is asked again after half a minute, and not be
   expect(asked).toEqual([2, 2]);
 });
 
-test('one portal that tells is enough', async () => {
+test('the time of one portal confirms the clock, even if the others do not respond', async () => {
   const { portalClock, inquiry } = start(nothing, never, async () => 1_900_000_000_000);
   await inquiry.confirm();
   expect(portalClock.confirmed?.wall).toBe(1_900_000_000_000);
 });
 
-test('nobody waits longer than five seconds, and an answer that comes later serves the next', async () => {
+test('the portal time probe waits at most 5 s, and a later response serves the next caller', async () => {
   const late = Promise.withResolvers<number>();
   const { time, portalClock, asked, inquiry } = start(() => late.promise);
   let waited = false;
@@ -71,20 +71,20 @@ test('nobody waits longer than five seconds, and an answer that comes later serv
   expect(asked).toEqual([1]);
 });
 
-test('without any portal nobody waits', async () => {
+test('the portal time probe returns at once if no portal is configured', async () => {
   const { portalClock, inquiry } = start();
   await inquiry.confirm();
   expect(portalClock.confirmed).toBeNull();
 });
 
-test('a pairing that begins tells the time, long before anybody has logged in', async () => {
+test('the first request of a pairing confirms the clock, before anybody has logged in', async () => {
   await using home = await BrokerHarness.start();
   await home.addAppliance('wallbox');
   await home.beginPairing('wallbox');
   expect(home.events.filter(({ event }) => event === 'clock_confirmed')).toHaveLength(1);
 });
 
-test('so does a poll of a pairing that the hub found at its start', async () => {
+test("a poll of a pairing that was open at the hub's start confirms the clock", async () => {
   await using home = await BrokerHarness.start();
   await home.addAppliance('wallbox');
   await home.beginPairing('wallbox');

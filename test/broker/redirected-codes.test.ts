@@ -51,7 +51,7 @@ async function account(home: BrokerHarness, id: string): Promise<string> {
 const servesNone = (home: BrokerHarness) =>
   home.emulator.addFault({ kind: 'status', status: 404, endpoint: 'code/get', times: null });
 
-test('a foreign code that the portal would take is not exchanged, and the honest login after it connects the honest account', async () => {
+test('a foreign code that the portal would accept is not exchanged, and a later honest login connects its account', async () => {
   const { home, id, run } = await waiting();
   await using _ = home;
   await bring(home, run, await foreignCode(home));
@@ -64,7 +64,7 @@ test('a foreign code that the portal would take is not exchanged, and the honest
   expect(home.exchanges).toBe(1);
 });
 
-test('a foreign code that comes while the honest login is on its way loses, also where polling alone brings that', async () => {
+test('an honest login wins over a foreign code that arrives first, even if only polling brings its code', async () => {
   const { home, id, run } = await waiting();
   await using _ = home;
   const foreign = await foreignCode(home);
@@ -75,7 +75,7 @@ test('a foreign code that comes while the honest login is on its way loses, also
   expect(home.exchanges).toBe(1);
 });
 
-test('a flood of forged codes ends nothing, uses nothing up, and has the portal polled a little more often at most', async () => {
+test('a flood of forged codes ends no pairing, sends no code, and adds only a few polls', async () => {
   const { home, id, run } = await waiting();
   await using _ = home;
   const before = home.portal.requests('code').length;
@@ -101,7 +101,7 @@ test('a flood of forged codes ends nothing, uses nothing up, and has the portal 
   expect(await account(home, id)).toBe('demo');
 });
 
-test('a portal that asks for patience is not polled because of a redirect', async () => {
+test("a redirected code causes no poll while the portal's Retry-After lasts", async () => {
   const { home, run } = await waiting();
   await using _ = home;
   home.portal.fail('code', { kind: 'answer', status: 429, headers: { 'retry-after': '60' } });
@@ -111,7 +111,7 @@ test('a portal that asks for patience is not polled because of a redirect', asyn
   expect(home.portal.requests('code')).toHaveLength(before);
 });
 
-test('the browser that brings the code that the portal serves is told so, from wherever it comes', async () => {
+test('a redirected code that polling confirms is accepted from any browser', async () => {
   const { home, run } = await waiting();
   await using _ = home;
   const code = await honestCode(home, run);
@@ -121,7 +121,7 @@ test('the browser that brings the code that the portal serves is told so, from w
   expect(home.exchanges).toBe(1);
 });
 
-test('a portal that is a little behind its own redirect is asked again', async () => {
+test('the hub polls again if the portal serves a redirected code a little late', async () => {
   const { home, run } = await waiting();
   await using _ = home;
   home.emulator.addFault({ kind: 'status', status: 404, endpoint: 'code/get', times: 2 });
@@ -130,7 +130,7 @@ test('a portal that is a little behind its own redirect is asked again', async (
   expect(run.unconfirmed).toEqual([]);
 });
 
-test('where the portal serves none, the code of a browser that the hub sent there counts, and that of another pairing’s does not', async () => {
+test('if polling brings no code, only the browser that the hub sent for this pairing brings an accepted code', async () => {
   const { home, id, run } = await waiting();
   await using _ = home;
   servesNone(home);
@@ -146,7 +146,7 @@ test('where the portal serves none, the code of a browser that the hub sent ther
   expect(await account(home, id)).toBe('demo');
 });
 
-test('where the portal serves none, any other login counts once an installer has confirmed it', async () => {
+test('if polling brings no code, a login from any other browser counts once an installer confirms it', async () => {
   const { home, id, run } = await waiting();
   await using _ = home;
   servesNone(home);
@@ -169,7 +169,7 @@ test('where the portal serves none, any other login counts once an installer has
   expect(run.unconfirmed).toEqual([]);
 });
 
-test('a login that nobody confirms is dropped while its code may still live, and the pairing goes on', async () => {
+test('an unconfirmed login is dropped after a minute, and the pairing continues', async () => {
   const { home, run } = await waiting();
   await using _ = home;
   servesNone(home);
@@ -186,7 +186,7 @@ test('a login that nobody confirms is dropped while its code may still live, and
   expect(home.exchanges).toBe(0);
 });
 
-test('the mark of a browser that the hub sent follows from nothing that a link has in it, and ends with the hub’s run', async () => {
+test('the token of a browser that the hub sent is not derived from the link, and changes with each run of the hub', async () => {
   const { home, run } = await waiting();
   await using _ = home;
   const { id, nonce } = run.pairing;

@@ -51,7 +51,7 @@ const gone = (): never => {
 };
 const names = (home: BrokerHarness) => home.run.appliances.list().map(({ name }) => name);
 
-test('registration is closed until it is held open, and again when that is over, it is closed, or the hub is restarted', async () => {
+test('registration is closed unless it was opened, and closes on timeout, on request and at a restart', async () => {
   await using home = await BrokerHarness.start();
   expect(await register(home, null)).toEqual({ kind: 'closed' });
   home.run.registrations.setOpenFor(600_000);
@@ -71,7 +71,7 @@ test('registration is closed until it is held open, and again when that is over,
   expect(await register(home, null)).toEqual({ kind: 'closed' });
 });
 
-test('those that asked are counted from one opening to the next, whatever becomes of them', async () => {
+test('the count of registrations lasts from one opening to the next and includes removed appliances', async () => {
   await using home = await BrokerHarness.start();
   const { registrations } = home.run;
   registrations.setOpenFor(600_000);
@@ -89,7 +89,7 @@ test('those that asked are counted from one opening to the next, whatever become
   expect(registrations.registeredCount).toBe(0);
 });
 
-test('an appliance is approved by its code, and another that has come by its name is not', async () => {
+test("approval needs the appliance's own comparison code, so another one under its name is not approved", async () => {
   await using home = await BrokerHarness.start();
   home.run.registrations.setOpenFor(600_000);
   const honest = await register(home, null);
@@ -107,7 +107,7 @@ test('an appliance is approved by its code, and another that has come by its nam
   expect(home.run.appliances.get('wallbox')).not.toHaveProperty('registeredFrom');
 });
 
-test('where one that waits registered from is known also after a restart', async () => {
+test('the address that a waiting appliance registered from survives a restart', async () => {
   await using home = await BrokerHarness.start();
   home.run.registrations.setOpenFor(600_000);
   await register(home, null, {}, ['fe80::/64', 'fe80::7']);
@@ -119,7 +119,7 @@ test('where one that waits registered from is known also after a restart', async
   });
 });
 
-test('who registers while it is open waits, also after a restart, until somebody approves', async () => {
+test('an appliance that registers during an opening waits for approval, also after a restart', async () => {
   await using home = await BrokerHarness.start();
   home.run.registrations.setOpenFor(600_000);
   await register(home, null, { softwareId: 'charger/2', scope: 'Monitoring' });
@@ -136,7 +136,7 @@ test('who registers while it is open waits, also after a restart, until somebody
   expect(names(home)).toEqual(['wallbox']);
 });
 
-test('who is not approved within a day is removed, however often the hub was restarted', async () => {
+test('an appliance that is not approved within a day is removed, also over restarts', async () => {
   await using home = await BrokerHarness.start();
   home.run.registrations.setOpenFor(24 * HOUR);
   await register(home, null);
@@ -157,7 +157,7 @@ test('who is not approved within a day is removed, however often the hub was res
   expect(names(home)).toEqual([]);
 });
 
-test('one that can not be removed when its time is over is removed when that can be written', async () => {
+test('an expired registration that cannot be removed is removed once the store is writable', async () => {
   await using home = await BrokerHarness.start();
   home.run.registrations.setOpenFor(HOUR);
   await register(home, null);
@@ -169,8 +169,8 @@ test('one that can not be removed when its time is over is removed when that can
   expect(names(home)).toEqual([]);
 });
 
-describe('of the places of those that wait', () => {
-  test('each IPv4 address gets one, whatever a device with many addresses and names has taken before it and after it', async () => {
+describe('limits on waiting registrations', () => {
+  test('each IPv4 address can register an appliance, however many a device with many addresses has registered', async () => {
     await using home = await BrokerHarness.start();
     home.run.registrations.setOpenFor(24 * HOUR);
     const squat = async (network: number, addresses: number, each: number) => {
@@ -195,7 +195,7 @@ describe('of the places of those that wait', () => {
     expect(await register(home, null, {}, '192.168.1.254')).toMatchObject({ kind: 'full' });
   });
 
-  test('each IPv6 neighbour gets one, whatever others have taken by any number of addresses', async () => {
+  test('each IPv6 neighbour can register an appliance, however many other addresses have registered', async () => {
     await using home = await BrokerHarness.start();
     home.run.registrations.setOpenFor(HOUR);
     const neighbour = async (link: string, host: number) => {
@@ -214,7 +214,7 @@ describe('of the places of those that wait', () => {
     }
   });
 
-  test('no more than three hundred IPv4 addresses have one, which keeps out nobody else', async () => {
+  test('appliances from at most 300 IPv4 addresses wait for approval, and that does not block IPv6 or invites', async () => {
     await using home = await BrokerHarness.start();
     home.run.registrations.setOpenFor(HOUR);
     const from = (number: number) => register(home, null, {}, `10.0.${number >> 8}.${number & 255}`);
@@ -226,7 +226,7 @@ describe('of the places of those that wait', () => {
     expect(await from(301)).toMatchObject({ kind: 'registered' });
   });
 
-  test('no network gets more than fifteen, and within it whoever has most gives one up', async () => {
+  test('at most 15 appliances of one IPv6 network wait, and the address with the most gives way', async () => {
     await using home = await BrokerHarness.start();
     home.run.registrations.setOpenFor(HOUR);
     const neighbour = (address: string) => register(home, null, { clientName: address }, ['fe80::/64', address]);
@@ -242,7 +242,7 @@ describe('of the places of those that wait', () => {
     expect(names(home)).toHaveLength(16);
   });
 
-  test('a restart changes nothing of whom they count to', async () => {
+  test('the limits on waiting registrations count the same addresses after a restart', async () => {
     await using home = await BrokerHarness.start();
     home.run.registrations.setOpenFor(HOUR);
     for (let round = 0; round < 5; round++) await register(home, null, {}, 'one');
@@ -254,7 +254,7 @@ describe('of the places of those that wait', () => {
   });
 });
 
-test('an invite is good for one appliance, once, also when many come with it at the same time', async () => {
+test('an invite registers one appliance once, even if many use it at the same time', async () => {
   await using home = await BrokerHarness.start();
   const token = await invite(home);
   const results = await Promise.all(Array.from({ length: 10 }, () => register(home, token)));
@@ -275,8 +275,8 @@ const isGood = (home: BrokerHarness, registration: RegistrationResult) =>
     hash: sha256(registration.secret?.reveal() ?? ''),
   });
 
-describe('an appliance whose answer was lost', () => {
-  test('registers again with its invite: the same appliance, with another secret', async () => {
+describe('registration again after a lost answer', () => {
+  test('an appliance that registers again with its invite keeps its identity and gets a new secret', async () => {
     await using home = await BrokerHarness.start();
     const token = await invite(home, { name: 'heater' });
     const first = await register(home, token, {}, 'heater');
@@ -296,12 +296,12 @@ describe('an appliance whose answer was lost', () => {
   });
 
   test.each<[string, (home: BrokerHarness, id: string) => unknown]>([
-    ['it has proved who it is', (home, id) => home.run.registrations.markAuthenticated(id)],
+    ['it has authenticated', (home, id) => home.run.registrations.markAuthenticated(id)],
     ['an installer has rotated its secret', (home, id) => home.run.appliances.rotateSecret(appliance(home, id))],
     ['it was removed', (home, id) => home.run.appliances.remove(appliance(home, id))],
     ['ten minutes have passed', (home) => home.time.pass(600_001)],
-    ['the time of the invite is over', (home) => home.time.pass(120_000)],
-  ])('does not where %s', async (_, happens) => {
+    ['the invite has expired', (home) => home.time.pass(120_000)],
+  ])('an appliance cannot register again with its invite if %s', async (_, happens) => {
     await using home = await BrokerHarness.start();
     const token = await invite(home, { ttl: _.includes('invite') ? 100 : 3600 });
     const first = await register(home, token, {}, 'heater');
@@ -310,7 +310,7 @@ describe('an appliance whose answer was lost', () => {
     expect(await register(home, token, {}, 'heater')).toEqual({ kind: 'token_refused' });
   });
 
-  test('has ten minutes from the first time on, however often it comes back', async () => {
+  test('an appliance can register again for ten minutes from the first time, however often it does', async () => {
     await using home = await BrokerHarness.start();
     const token = await invite(home);
     await register(home, token, {}, 'heater');
@@ -338,7 +338,7 @@ describe('an appliance whose answer was lost', () => {
         home.run.registrations.markAuthenticated(id);
       },
     ],
-  ])('gets no other secret where %s before that one is made', async (what, happens) => {
+  ])('an appliance gets no new secret if %s before the new one is saved', async (what, happens) => {
     // Which of two writes is done first must not be left to chance here.
     await using home = await BrokerHarness.start({ writeTimes: [0, 0] });
     const token = await invite(home);
@@ -354,7 +354,7 @@ describe('an appliance whose answer was lost', () => {
     expect(await register(home, token, {}, 'heater')).toEqual({ kind: 'token_refused' });
   });
 
-  test('keeps its secret where it proves who it is by it while another is written', async () => {
+  test('an appliance keeps its secret if it authenticates with it while a new one is being saved', async () => {
     await using home = await BrokerHarness.start();
     const token = await invite(home);
     const first = await register(home, token, {}, 'heater');
@@ -371,7 +371,7 @@ describe('an appliance whose answer was lost', () => {
     expect(isGood(home, first)).toBe(true);
   });
 
-  test('is no other device, says of itself what it said, and comes one after the other', async () => {
+  test('a registration again is refused if it is simultaneous, from another device or with other metadata', async () => {
     await using home = await BrokerHarness.start();
     const token = await invite(home);
     const [first, ...others] = await Promise.all([1, 2, 3].map(() => register(home, token, {}, 'heater')));
@@ -383,7 +383,7 @@ describe('an appliance whose answer was lost', () => {
   });
 });
 
-test('an invite survives a restart, and runs out also across boots', async () => {
+test('an invite survives a restart, and expires also across reboots', async () => {
   await using home = await BrokerHarness.start();
   const [first, second] = [await invite(home), await invite(home)];
   await home.stop();
@@ -398,7 +398,7 @@ test('an invite survives a restart, and runs out also across boots', async () =>
   expect(await register(home, second)).toEqual({ kind: 'token_refused' });
 });
 
-test('what an invite says of the appliance counts, whatever the appliance says', async () => {
+test('the name, scope and portal of an invite override what the appliance registers', async () => {
   await using home = await BrokerHarness.start();
   const fixed = await invite(home, { name: 'garage', scope: 'RemoteControl', portal: 'other' });
   const registered = await register(home, fixed, { clientName: 'Something', scope: 'Everything' });
@@ -408,7 +408,7 @@ test('what an invite says of the appliance counts, whatever the appliance says',
   expect(free).toMatchObject({ name: 'garage-2', scope: 'Monitoring' });
 });
 
-test('a name that a stranger took first is the installer’s to give, and the stranger gets another', async () => {
+test('an appliance that waits for approval gives up its name to an added appliance or an invite', async () => {
   await using home = await BrokerHarness.start();
   home.run.registrations.setOpenFor(HOUR);
   await register(home, null, { clientName: 'Battery' });
@@ -428,7 +428,7 @@ test('a name that a stranger took first is the installer’s to give, and the st
   isNow('battery-2-2');
 });
 
-test('one that calls itself as an approved one does gets a name of its own, and the approved one stays as it is', async () => {
+test("an appliance that registers under an approved appliance's name gets another name", async () => {
   await using home = await BrokerHarness.start();
   home.run.registrations.setOpenFor(HOUR);
   await register(home, null, { clientName: 'Battery' });
@@ -440,7 +440,7 @@ test('one that calls itself as an approved one does gets a name of its own, and 
   expect(home.run.appliances.get('battery')).toEqual(approved);
 });
 
-test('the name of an invite is kept for it; one that was taken all the same is told, and the invite stays good', async () => {
+test('an invite reserves its name, and stays valid when an installer has given the name to another appliance', async () => {
   await using home = await BrokerHarness.start();
   const token = await invite(home, { name: 'wallbox' });
   expect(await register(home, await invite(home))).toMatchObject({ name: 'wallbox-2' });
@@ -465,7 +465,7 @@ test.each<[Partial<InviteRequest>, string]>([
   expect(await home.run.store.invites()).toEqual([]);
 });
 
-test('a hundred invites may be out, and those that ran out are dropped', async () => {
+test('the hub has at most 100 open invites and drops expired ones', async () => {
   await using home = await BrokerHarness.start();
   await invite(home, { ttl: 60 });
   for (let made = 1; made < 100; made++) await invite(home);
@@ -475,7 +475,7 @@ test('a hundred invites may be out, and those that ran out are dropped', async (
   expect(await home.run.store.invites()).toHaveLength(100);
 });
 
-test('the store has no token of an invite, and no secret of an appliance', async () => {
+test('the store contains neither invite tokens nor appliance secrets in plain text', async () => {
   await using home = await BrokerHarness.start();
   const token = await invite(home);
   expect(JSON.stringify(await home.run.store.invites())).not.toContain(token);
@@ -485,14 +485,14 @@ test('the store has no token of an invite, and no secret of an appliance', async
   expect(JSON.stringify(await home.run.store.appliances())).not.toContain(secret);
 });
 
-test('an appliance with keys of its own gets no secret', async () => {
+test('an appliance that registers with its own keys gets no secret', async () => {
   await using home = await BrokerHarness.start();
   const keys = [{ kty: 'OKP', crv: 'Ed25519', x: 'x' }];
   expect(await register(home, await invite(home), { keys })).toMatchObject({ kind: 'registered', secret: null });
   expect(home.run.appliances.get('wallbox').credentials).toEqual({ kind: 'keys', keys });
 });
 
-test('a registration that can not be written leaves the invite good', async () => {
+test('an invite stays valid if its registration cannot be saved', async () => {
   await using home = await BrokerHarness.start();
   const token = await invite(home);
   home.failingWrites.add('addAppliance');

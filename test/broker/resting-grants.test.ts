@@ -22,7 +22,7 @@ test.each([
     (home: BrokerHarness) => ({ origin: OTHER.origin, clientId: home.emulator.clientId, name: 'cloud' }),
   ],
   [
-    'origin, where its own is another table’s',
+    'origin, while its own one belongs to another table',
     (home: BrokerHarness) => ({
       origin: OTHER.origin,
       clientId: home.emulator.clientId,
@@ -30,28 +30,31 @@ test.each([
     }),
   ],
   ['client_id', (home: BrokerHarness) => ({ origin: home.portal.frontendUrl, clientId: OTHER.clientId })],
-])('a grant of a portal with another %s rests, whoever asks, and comes back to work as it was', async (_, other) => {
-  await using home = await BrokerHarness.start();
-  const id = await home.addPairedAppliance();
-  const before = await stored(home, id);
-  const token = await home.token(id);
-  await goTo(home, other(home));
-  expect(home.events.at(-1)).toMatchObject({ event: 'grant_suspended' });
-  expect(await home.token(id)).toBe('not_paired');
-  expect(home.run.grants.getSuspended(id)).toMatchObject({ generation: before.generation });
-  await home.run.grants.refresh(id);
-  await home.run.grants.reportRejectedToken(id, token);
-  home.run.grants.onClockSet();
-  await home.time.pass(3 * 3_600_000);
-  expect(await home.token(id)).toBe('not_paired');
-  expect(home.refreshes).toBe(0);
-  await goTo(home, null);
-  expect(home.run.grants.getSuspended(id)).toBeUndefined();
-  expect(await stored(home, id)).toEqual(before);
-  expect(await home.whoami(await home.token(id))).toBe(200);
-});
+])(
+  'a grant of a portal with another %s is suspended and works again once that portal is configured',
+  async (_, other) => {
+    await using home = await BrokerHarness.start();
+    const id = await home.addPairedAppliance();
+    const before = await stored(home, id);
+    const token = await home.token(id);
+    await goTo(home, other(home));
+    expect(home.events.at(-1)).toMatchObject({ event: 'grant_suspended' });
+    expect(await home.token(id)).toBe('not_paired');
+    expect(home.run.grants.getSuspended(id)).toMatchObject({ generation: before.generation });
+    await home.run.grants.refresh(id);
+    await home.run.grants.reportRejectedToken(id, token);
+    home.run.grants.onClockSet();
+    await home.time.pass(3 * 3_600_000);
+    expect(await home.token(id)).toBe('not_paired');
+    expect(home.refreshes).toBe(0);
+    await goTo(home, null);
+    expect(home.run.grants.getSuspended(id)).toBeUndefined();
+    expect(await stored(home, id)).toEqual(before);
+    expect(await home.whoami(await home.token(id))).toBe(200);
+  },
+);
 
-test('a portal whose table has another address by now has moved: its grants go on, and know it from the next refresh on', async () => {
+test("a grant stays in use when its portal's table has a new address, and adopts it at the next refresh", async () => {
   await using home = await BrokerHarness.start();
   const id = await home.addPairedAppliance();
   await goTo(home, { origin: OTHER.origin, clientId: home.emulator.clientId });
@@ -61,7 +64,7 @@ test('a portal whose table has another address by now has moved: its grants go o
   expect(await stored(home, id)).toMatchObject({ issuer: { origin: OTHER.origin, name: 'home' } });
 });
 
-test('a new pairing takes the place of a grant that rests, and unpairing forgets it', async () => {
+test('a new pairing replaces a suspended grant, and unpairing deletes one', async () => {
   await using home = await BrokerHarness.start();
   const [wallbox, heater] = [await home.addPairedAppliance('wallbox'), await home.addPairedAppliance('heater')];
   const { generation } = await stored(home, wallbox);
@@ -76,7 +79,7 @@ test('a new pairing takes the place of a grant that rests, and unpairing forgets
   expect(await home.run.store.grant(heater)).toBeNull();
 });
 
-test('a grant remembers the portal that gave it; its client_id in capitals is the same one', async () => {
+test('a grant stores its issuer, whose client_id is compared without regard to case', async () => {
   await using home = await BrokerHarness.start();
   const id = await home.addPairedAppliance();
   const { origin, clientId } = { origin: home.portal.frontendUrl, clientId: home.emulator.clientId };

@@ -44,8 +44,8 @@ async function bringCode(home: BrokerHarness, round: string): Promise<string> {
   return pass;
 }
 
-describe('a round', () => {
-  it('begins with the first appliance, and goes on by itself when that is connected', async () => {
+describe('pairing batch', () => {
+  it('a pairing batch begins with the first appliance and continues after each one that gets connected', async () => {
     await using home = await household();
     const round = await begin(home);
     expect(home.run.pairingBatches.view(round)).toMatchObject({
@@ -71,7 +71,7 @@ describe('a round', () => {
     });
   });
 
-  it('is one for all who begin it, and two who go on at the same time get the same pairing', async () => {
+  it('all who begin a pairing batch share it, and simultaneous requests for the next appliance get one pairing', async () => {
     await using home = await household();
     const { pairingBatches: rounds } = home.run;
     await home.addAppliance('zone-valve');
@@ -89,7 +89,7 @@ describe('a round', () => {
     expect(home.run.pairings.filter(({ isOpen: open }) => open)).toHaveLength(1);
   });
 
-  it('stops at a refusal until somebody says how to go on: the next, or the same once more', async () => {
+  it('a pairing batch stops at a refused login until somebody continues with the next or the same appliance', async () => {
     await using home = await household();
     const { pairingBatches: rounds } = home.run;
     await home.addAppliance('zone-valve');
@@ -118,7 +118,7 @@ describe('a round', () => {
     expect((await rounds.begin()).current?.appliance).toBe('wallbox');
   });
 
-  it('tells with which accounts its appliances were connected where they differ, also after a restart and a refresh', async () => {
+  it("a pairing batch shows each appliance's account if they differ, also after a refresh and a restart", async () => {
     const users = ['demo', 'guest'].map((name) => ({ name, password: name }));
     await using home = await BrokerHarness.start({ emulator: { users, idToken: true } });
     for (const name of ['battery', 'heat-pump', 'wallbox']) await home.addAppliance(name);
@@ -144,7 +144,7 @@ describe('a round', () => {
     expect(home.run.pairingBatches.view(round).differentAccounts).toEqual(accounts);
   });
 
-  it('goes on after a restart, where it was', async () => {
+  it('a pairing batch continues after a restart where it was', async () => {
     await using home = await household();
     const round = await begin(home);
     await logIn(home, round);
@@ -160,7 +160,7 @@ describe('a round', () => {
     expect((await home.run.pairingBatches.begin()).id).toBe(round);
   });
 
-  it('takes a pairing along that is under way, and leaves its link as it is', async () => {
+  it('a pairing batch adopts an open pairing and keeps its link', async () => {
     await using home = await household();
     const run = await home.beginPairing('battery');
     const { step } = run.pairing;
@@ -172,7 +172,7 @@ describe('a round', () => {
     expect(home.run.pairingBatches.view(round).current?.appliance).toBe('heat-pump');
   });
 
-  it('leaves alone who is connected, and says who waits for approval', async () => {
+  it('a pairing batch skips connected appliances and lists those that wait for approval', async () => {
     await using home = await household();
     const { appliances, pairingBatches: rounds } = home.run;
     await home.pairAgain('battery');
@@ -190,7 +190,7 @@ describe('a round', () => {
     expect(rounds).not.toBe(home.run.pairingBatches);
   });
 
-  it('is gone on with by the nonce of its own pairings alone, and for an hour at most', async () => {
+  it('a pairing batch is continued only with a nonce of its own pairings, and for at most an hour', async () => {
     await using home = await household();
     const { pairingBatches: rounds } = home.run;
     const alone = await home.beginPairing('wallbox');
@@ -207,7 +207,7 @@ describe('a round', () => {
     expect(home.run.pairings.filter(({ isOpen: open }) => open)).toHaveLength(0);
   });
 
-  it('tells and gives nothing to a browser that knows the nonce and has not brought the accepted code', async () => {
+  it('a browser that knows the nonce but did not bring the accepted code cannot see or continue the batch', async () => {
     await using home = await household();
     const { pairingBatches: rounds } = home.run;
     const round = await begin(home);
@@ -234,7 +234,7 @@ describe('a round', () => {
     expect(await rounds.continueInBrowser(next, false, pass)).toMatchObject({ kind: 'link' });
   });
 
-  it('is not begun again and again by a browser that refuses each login', async () => {
+  it('a browser that refuses every login can continue a pairing batch at most 30 times at once', async () => {
     await using home = await household();
     const { pairingBatches: rounds, pairings } = home.run;
     const round = await begin(home);
@@ -254,7 +254,7 @@ describe('a round', () => {
     expect(link.kind).toBe('link');
   });
 
-  it('tells whoever goes on that the portal is out of reach, and gives the link when it is there', async () => {
+  it('continuing a pairing batch reports an unreachable portal, and returns the link once it is reachable', async () => {
     await using home = await household();
     const { pairingBatches: rounds } = home.run;
     const round = await begin(home);

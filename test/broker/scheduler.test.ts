@@ -11,7 +11,7 @@ function start() {
   return { time, ran, scheduler, plan };
 }
 
-test('each thing runs once, when it is due, in order', async () => {
+test('the scheduler runs each task once when it is due, in order of time', async () => {
   const { time, ran, plan } = start();
   plan('c', 30_000);
   plan('a', 10_000);
@@ -25,7 +25,7 @@ test('each thing runs once, when it is due, in order', async () => {
   expect(time.armed).toBe(0);
 });
 
-test('there is one timer, and it never runs longer than a minute', async () => {
+test('the scheduler has one timer, which never exceeds a minute', async () => {
   const { time, plan, ran } = start();
   for (let i = 0; i < 1000; i += 1) plan(`thing ${i}`, 3_600_000 + i);
   expect(time.armed).toBe(1);
@@ -34,7 +34,7 @@ test('there is one timer, and it never runs longer than a minute', async () => {
   expect(ran).toHaveLength(1000);
 });
 
-test('what is planned anew runs at its new time only, be it sooner or later', async () => {
+test('a task that is planned again runs only at its new time, whether earlier or later', async () => {
   const { time, ran, plan } = start();
   plan('sooner', 50_000);
   plan('sooner', 5_000);
@@ -46,7 +46,7 @@ test('what is planned anew runs at its new time only, be it sooner or later', as
   expect(ran).toEqual(['sooner', 'later']);
 });
 
-test('what is cancelled does not run, and may be planned again', async () => {
+test('a cancelled task does not run, and can be planned again', async () => {
   const { time, ran, plan, scheduler } = start();
   plan('a', 1000);
   plan('b', 2000);
@@ -58,7 +58,7 @@ test('what is cancelled does not run, and may be planned again', async () => {
   expect(ran).toEqual(['b', 'a']);
 });
 
-test('what is due already runs at once, but never before plan has returned', async () => {
+test('a task that is already due runs at once, but only after plan has returned', async () => {
   const { time, ran, plan } = start();
   plan('late', -5000);
   expect(ran).toEqual([]);
@@ -66,7 +66,7 @@ test('what is due already runs at once, but never before plan has returned', asy
   expect(ran).toEqual(['late']);
 });
 
-test('what came due while the machine slept runs within a minute of its waking', async () => {
+test('a task that came due during suspend runs within a minute after the machine wakes', async () => {
   const { time, ran, plan } = start();
   plan('a', 3_600_000);
   time.suspend(10 * 3_600_000);
@@ -74,7 +74,7 @@ test('what came due while the machine slept runs within a minute of its waking',
   expect(ran).toEqual(['a']);
 });
 
-test('things may plan themselves again while they run', async () => {
+test('a running task can plan itself again', async () => {
   const { time, scheduler } = start();
   let runs = 0;
   const again = () => {
@@ -86,7 +86,7 @@ test('things may plan themselves again while they run', async () => {
   expect(runs).toBe(10);
 });
 
-test('after its end nothing runs', async () => {
+test('a disposed scheduler runs no task and has no timer', async () => {
   const { time, ran, plan, scheduler } = start();
   plan('a', 1000);
   scheduler[Symbol.dispose]();
@@ -95,7 +95,7 @@ test('after its end nothing runs', async () => {
   expect(time.armed).toBe(0);
 });
 
-test('whatever is planned, planned anew and cancelled, each thing runs exactly at the last time it was given', async () => {
+test('each task runs exactly at the last time it was planned for, after any sequence of plans and cancels', async () => {
   const delay = fc.integer({ min: 0, max: 300_000 });
   const key = fc.constantFrom('a', 'b', 'c', 'd');
   const step = fc.oneof(
@@ -131,7 +131,7 @@ test('whatever is planned, planned anew and cancelled, each thing runs exactly a
   );
 });
 
-test('it says for how long the next thing has been due', async () => {
+test('the scheduler reports for how long its next task has been overdue', async () => {
   const { time, plan, scheduler } = start();
   expect(scheduler.overdue).toBe(0);
   plan('a', 30_000);
@@ -147,7 +147,7 @@ test('it says for how long the next thing has been due', async () => {
   expect(scheduler.overdue).toBe(0);
 });
 
-test('what plans itself anew at once gives way to everything else in between', () => {
+test('a task that plans itself again at once lets other work run in between', () => {
   const due: (() => void)[] = [];
   const clock = { now: () => ({ boot: 'boot', uptime: 0, wall: 0 }) };
   const timers = {

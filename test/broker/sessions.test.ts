@@ -43,7 +43,7 @@ async function start() {
   return { home, wallbox, heater, errors, disk, load, begin };
 }
 
-test('a session is its appliance’s own, lasts across restarts, and ends when it is ended', async () => {
+test('a session belongs to one appliance, survives restarts, and ends when it is ended', async () => {
   const { home, wallbox, heater, load, begin } = await start();
   await using _ = home;
   const sessions = await load();
@@ -65,14 +65,14 @@ test('a session is its appliance’s own, lasts across restarts, and ends when i
   }
 });
 
-test('nothing in the store is a refresh token', async () => {
+test('the store contains no refresh token of a session', async () => {
   const { home, wallbox, load, begin } = await start();
   await using _ = home;
   const token = await begin(await load(), wallbox, 'flow-1');
   expect(JSON.stringify(await home.run.store.sessions())).not.toContain(token);
 });
 
-test('one device flow has one session: every answer to its poll repeats the token, until it has ended, or the hub is restarted', async () => {
+test("every poll of one device flow repeats its session's token until that session ends or the hub restarts", async () => {
   const { home, wallbox, heater, disk, load, begin } = await start();
   await using _ = home;
   const sessions = await load();
@@ -95,7 +95,7 @@ test('one device flow has one session: every answer to its poll repeats the toke
   expect([third, fourth].map((token) => unwritten.has(wallbox, token))).toEqual([false, true]);
 });
 
-test('of each appliance only the newest few are kept', async () => {
+test('only the newest few sessions of each appliance are kept', async () => {
   const { home, wallbox, heater, load, begin } = await start();
   await using _ = home;
   const sessions = await load();
@@ -123,7 +123,7 @@ test('all sessions of an appliance end together', async () => {
 });
 
 test.each(['by itself', 'with the next one', 'at the end of the run'])(
-  'while the store can not be written they begin and end in memory, and are written down later: %s',
+  'sessions begin and end in memory while the store is unwritable, and are saved later: %s',
   async (how) => {
     const { home, wallbox, heater, errors, disk, load, begin } = await start();
     await using _ = home;
@@ -152,7 +152,7 @@ test.each(['by itself', 'with the next one', 'at the end of the run'])(
   },
 );
 
-test('one whose appliance was removed, or that can not be written, keeps none of the others from it', async () => {
+test('a session that cannot be saved, or whose appliance was removed, does not keep others from being saved', async () => {
   const { home, wallbox, heater, disk, load, begin } = await start();
   await using _ = home;
   const sessions = await load();

@@ -101,15 +101,15 @@ function issue(): string {
 const isSignedIn = ({ cookie }: PageSession) => book.findSession(cookie.reveal()) !== null;
 const told = (name: string) => events.filter(({ event }) => event === name);
 
-describe('the setup code', () => {
-  it('is made once, and is in no log', async () => {
+describe('setup code', () => {
+  it('the setup code is created once and never logged', async () => {
     const code = book.code.reveal();
     await restart();
     expect(book.code.reveal()).toBe(code);
     expect(JSON.stringify(events)).not.toContain(code);
   });
 
-  it('was not found yet before somebody has signed in', async () => {
+  it('setup access records whether anybody has ever signed in, also after a restart', async () => {
     await restart();
     expect(book.hadSignIns).toBe(false);
     await book.signOut(await signIn());
@@ -117,13 +117,13 @@ describe('the setup code', () => {
     expect(book.hadSignIns).toBe(true);
   });
 
-  it('is taken however it is typed', async () => {
+  it('the setup code is accepted in any spelling', async () => {
     const typed = ` ${book.code.reveal().toLowerCase().replaceAll('-', ' ')} `;
     expect(await book.signIn(typed, at(PHONE))).toMatchObject({ kind: 'signed_in' });
     expect(await book.signIn(WRONG, at(PHONE))).toEqual({ kind: 'wrong' });
   });
 
-  it('that is rotated is another one, and ends all sessions and one-time addresses, also after a restart', async () => {
+  it('rotating the setup code ends all sessions and one-time addresses, also after a restart', async () => {
     const before = book.code.reveal();
     const session = await signIn();
     const token = issue();
@@ -138,14 +138,14 @@ describe('the setup code', () => {
     expect([isSignedIn(session), isSignedIn(later)]).toEqual([false, true]);
   });
 
-  it('that was written before a power cut in the middle of a rotation ends the sessions all the same', async () => {
+  it('a power cut in the middle of a rotation of the setup code still ends the sessions', async () => {
     const session = await signIn();
     await store.saveSetting('setup_code', 'BCDF-GHJK-LMNP');
     await restart();
     expect(isSignedIn(session)).toBe(false);
   });
 
-  it('stays where another one can not be written', async () => {
+  it('the setup code and the sessions stay if a rotated code cannot be saved', async () => {
     const before = book.code.reveal();
     const session = await signIn();
     unwritable = true;
@@ -153,7 +153,7 @@ describe('the setup code', () => {
     expect([book.code.reveal(), isSignedIn(session)]).toEqual([before, true]);
   });
 
-  it('is the one in the store after two rotations at once', async () => {
+  it('the setup code in the store is the current one after two simultaneous rotations', async () => {
     await Promise.all([book.rotate(), book.rotate()]);
     const code = book.code.reveal();
     await restart();
@@ -161,8 +161,8 @@ describe('the setup code', () => {
   });
 });
 
-describe('a session', () => {
-  it('survives a restart, with what its forms carry, and costs no write but at its beginning and its end', async () => {
+describe("session of the hub's page", () => {
+  it('a session of the page survives a restart, and is written only at its beginning and its end', async () => {
     const before = writes;
     const session = await signIn();
     for (let looks = 0; looks < 50; looks++) expect(isSignedIn(session)).toBe(true);
@@ -176,7 +176,7 @@ describe('a session', () => {
     expect(isSignedIn(session)).toBe(false);
   });
 
-  it('is in the store without what its browser proves itself by', async () => {
+  it('the store contains neither the cookie nor the CSRF token of a session in plain text', async () => {
     const session = await signIn();
     const kept = (await store.setting(PAGE_SESSIONS_SETTING)) ?? '';
     expect(kept).toContain('hash');
@@ -184,7 +184,7 @@ describe('a session', () => {
       expect(kept).not.toContain(secret);
   });
 
-  it('lasts twelve hours, whatever the wall clock does', async () => {
+  it('a session of the page lasts twelve hours, whatever the wall clock does', async () => {
     const session = await signIn();
     time.wall += 100 * HOUR;
     time.skip(12 * HOUR - 1000);
@@ -193,7 +193,7 @@ describe('a session', () => {
     expect(isSignedIn(session)).toBe(false);
   });
 
-  it('ages by the wall clock while the machine is off', async () => {
+  it('a session of the page ages by the wall clock while the machine is off', async () => {
     const session = await signIn();
     const { wall } = time;
     time.reboot(wall + 11 * HOUR);
@@ -204,7 +204,7 @@ describe('a session', () => {
     expect(isSignedIn(session)).toBe(false);
   });
 
-  it('lives no longer because the clock was years ahead when it began, or is back in 1970 after each boot', async () => {
+  it('a session of the page does not last longer because the clock was years ahead or is reset at each boot', async () => {
     time.wall += 14 * 365 * 24 * HOUR;
     const session = await signIn();
     const ahead = time.wall;
@@ -223,7 +223,7 @@ describe('a session', () => {
     expect(isSignedIn(session)).toBe(false);
   });
 
-  it('goes where twenty others have come after it', async () => {
+  it('the oldest session of the page ends when there are more than twenty', async () => {
     const first = await signIn();
     for (let others = 0; others < 19; others++) await signIn();
     expect(isSignedIn(first)).toBe(true);
@@ -235,7 +235,7 @@ describe('a session', () => {
     });
   });
 
-  it('begins and ends in memory alone where the store can not be written', async () => {
+  it('a session of the page begins and ends in memory while the store is unwritable', async () => {
     unwritable = true;
     const session = await signIn();
     expect(isSignedIn(session)).toBe(true);
@@ -244,13 +244,16 @@ describe('a session', () => {
     expect(told('store_unwritable')).not.toEqual([]);
   });
 
-  it.each(['', 'no JSON', '{}', '{"code":1,"sessions":[]}', '[]'])('is none where %j is kept', async (damaged) => {
-    await store.saveSetting(PAGE_SESSIONS_SETTING, damaged);
-    await restart();
-    await signIn();
-  });
+  it.each(['', 'no JSON', '{}', '{"code":1,"sessions":[]}', '[]'])(
+    'stored sessions of the form %j are ignored, and sign-in works',
+    async (damaged) => {
+      await store.saveSetting(PAGE_SESSIONS_SETTING, damaged);
+      await restart();
+      await signIn();
+    },
+  );
 
-  it('does not come back with a backup, and the setup code does', async () => {
+  it('a restored backup contains the setup code but no sessions of the page', async () => {
     const session = await signIn();
     const copy = await captureState(store, time.wall);
     expect(copy.settings.get('setup_code')).toBe(book.code.reveal());
@@ -268,8 +271,8 @@ describe('a session', () => {
   });
 });
 
-describe('the browsers that are signed in', () => {
-  it('are listed with the address and the browser of then, this one first, and when they came last', async () => {
+describe('signed-in browsers', () => {
+  it('signed-in browsers are listed with address, browser and last visit, the current one first', async () => {
     const old = remembered(
       (await book.redeemSignInToken(issue(), at(NEIGHBOUR, 'Firefox, Linux'))) ?? (await signIn()),
     );
@@ -300,7 +303,7 @@ describe('the browsers that are signed in', () => {
     expect(JSON.stringify([first, second, third])).not.toContain(own.cookie.reveal());
   });
 
-  it('are known after a restart, and nothing is written for a page that is looked at', async () => {
+  it('signed-in browsers are known after a restart, and viewing a page writes nothing', async () => {
     const own = remembered(
       (await book.redeemSignInToken(issue(), at(NEIGHBOUR, 'Safari, iPhone'))) ?? (await signIn()),
     );
@@ -313,8 +316,8 @@ describe('the browsers that are signed in', () => {
   });
 });
 
-describe('a one-time address', () => {
-  it('is good once, for ten minutes, whoever asks', async () => {
+describe('one-time address', () => {
+  it('a one-time address works once and expires after ten minutes', async () => {
     const [used, late] = [issue(), issue()];
     const results = await Promise.all([
       book.redeemSignInToken(used, at(PHONE)),
@@ -329,21 +332,21 @@ describe('a one-time address', () => {
     expect(await book.redeemSignInToken('', at(PHONE))).toBeNull();
   });
 
-  it('goes where five others have come after it, and with a restart', async () => {
+  it('a one-time address is dropped when five newer ones exist, and at a restart', async () => {
     const tokens = Array.from({ length: 6 }, issue);
     expect(await book.redeemSignInToken(tokens[0] ?? '', at(PHONE))).toBeNull();
     await restart();
     expect(await book.redeemSignInToken(tokens[5] ?? '', at(PHONE))).toBeNull();
   });
 
-  it('stays good where another hub takes this one’s place with a changed configuration', async () => {
+  it('a one-time address stays valid when the configuration is reloaded', async () => {
     const token = issue();
     book = await load(book.signInState);
     expect(await book.redeemSignInToken(token, at(PHONE))).not.toBeNull();
   });
 });
 
-describe('a browser that has signed in before', () => {
+describe('browser that has signed in before', () => {
   const cookie = (present: string | null = null) => {
     const made = book.browserCookie(present).reveal();
     rememberSecrets([made]);
@@ -354,7 +357,7 @@ describe('a browser that has signed in before', () => {
     expect(await book.signIn(book.code.reveal(), at(PHONE))).toMatchObject({ kind: 'locked' });
   }
 
-  it('has tries left where others have used up those of its address, also after a restart', async () => {
+  it('a known browser can sign in while its address is locked out, also after a restart', async () => {
     const known = cookie();
     expect(cookie(known)).toBe(known);
     await lockAddress();
@@ -366,7 +369,7 @@ describe('a browser that has signed in before', () => {
     expect(await book.signIn(book.code.reveal(), at(PHONE))).toMatchObject({ kind: 'locked' });
   });
 
-  it('has no more of them than a device, whatever its address', async () => {
+  it('a known browser is locked out after as many wrong codes as a device, whatever its address', async () => {
     const known = cookie();
     await lockAddress();
     const kinds = [];
@@ -378,7 +381,7 @@ describe('a browser that has signed in before', () => {
     expect(told('too_many_wrong_setup_codes').map(({ fields }) => fields['address'])).toEqual([PHONE, PHONE]);
   });
 
-  it('is not known any more after a rotation, nor by a cookie that somebody made up or changed', async () => {
+  it('a browser cookie that is forged, or older than a rotation of the setup code, does not count as known', async () => {
     const known = cookie();
     const [id = '', mac = ''] = known.split('.');
     await lockAddress();
@@ -392,17 +395,17 @@ describe('a browser that has signed in before', () => {
     expect(cookie(known)).not.toBe(known);
   });
 
-  it('costs no write', async () => {
+  it('a browser cookie causes no write to the store', async () => {
     const before = writes;
     for (let count = 0; count < 100; count++) cookie();
     expect(writes).toBe(before);
   });
 });
 
-describe('who types wrong codes', () => {
+describe('lockout after wrong setup codes', () => {
   const wrong = (from = NEIGHBOUR) => book.signIn(WRONG, at(from));
 
-  it('waits longer with each one after the fifth, up to an hour, and not even the right one is looked at', async () => {
+  it('each wrong code from the fifth on locks the address out longer, up to an hour, even for the right code', async () => {
     for (let count = 1; count < 5; count++) expect(await wrong()).toEqual({ kind: 'wrong' });
     for (const seconds of [30, 60, 120, 240, 480, 960, 1920, 3600, 3600]) {
       expect(await wrong()).toEqual({ kind: 'locked', retryAfter: seconds });
@@ -414,31 +417,31 @@ describe('who types wrong codes', () => {
     expect(await wrong()).toEqual({ kind: 'wrong' });
   });
 
-  it('is not counted further while nothing is looked at', async () => {
+  it('wrong codes during a lockout are not counted', async () => {
     for (let count = 0; count < 40; count++) await wrong();
     time.skip(30_000);
     expect(await wrong()).toEqual({ kind: 'locked', retryAfter: 60 });
   });
 
-  it('gets no more tries by asking at once', async () => {
+  it('simultaneous wrong codes give no extra tries', async () => {
     const kinds = (await Promise.all(Array.from({ length: 20 }, () => wrong()))).map(({ kind }) => kind);
     expect(kinds.filter((kind) => kind === 'wrong')).toHaveLength(4);
   });
 
-  it('keeps nobody else out', async () => {
+  it('a lockout of one address does not affect another one', async () => {
     for (let count = 0; count < 10; count++) await wrong();
     await signIn(PHONE);
     // An IPv6 socket has IPv4 devices so.
     expect(await book.signIn(book.code.reveal(), at(`::ffff:${NEIGHBOUR}`))).toMatchObject({ kind: 'locked' });
   });
 
-  it('waits on, where another hub takes this one’s place with a changed configuration', async () => {
+  it('a lockout lasts when the configuration is reloaded', async () => {
     for (let count = 0; count < 5; count++) await wrong();
     book = await load(book.signInState);
     expect(await wrong()).toMatchObject({ kind: 'locked' });
   });
 
-  it('is in the log once a burst, by the address, without what was typed', async () => {
+  it('a burst of wrong codes is logged once, with the address and without the codes', async () => {
     for (let count = 0; count < 7; count++) {
       await wrong();
       time.skip(60_000);
@@ -449,7 +452,7 @@ describe('who types wrong codes', () => {
     expect(JSON.stringify(events)).not.toContain(WRONG);
   });
 
-  it('is forgotten after a day', async () => {
+  it('wrong codes of an address are forgotten after a day', async () => {
     for (let count = 0; count < 6; count++) {
       await wrong();
       time.skip(30_000);
@@ -458,7 +461,7 @@ describe('who types wrong codes', () => {
     expect(await wrong()).toEqual({ kind: 'wrong' });
   });
 
-  it('keeps nobody else out with every address of the home network, however long', async () => {
+  it('wrong codes from all other addresses of the home network do not lock out a phone', async () => {
     for (let second = 0; second < 900; second++) {
       for (let device = 30; device < 254; device++) await wrong(`192.168.1.${device}`);
       if (second % 60 === 0) await signIn(PHONE);
@@ -468,7 +471,7 @@ describe('who types wrong codes', () => {
     expect(told('too_many_wrong_setup_codes').length).toBeLessThanOrEqual(25);
   });
 
-  it('with one IPv6 address after the other of the hub’s own network keeps nobody else there out', async () => {
+  it("wrong codes from 400 IPv6 addresses of the hub's own network lock out nobody else there", async () => {
     for (let device = 1; device <= 400; device++) {
       for (let count = 0; count < 5; count++) await wrong(`fe80::${device.toString(16)}%eth0`);
     }

@@ -74,8 +74,8 @@ async function exchanging(home: BrokerHarness, state: string) {
   return { answer, landing };
 }
 
-describe('a device flow that begins while an installer’s pairing is open', () => {
-  test('takes nothing from it: the installer’s link stays good, and brings the appliance its token', async () => {
+describe("device flow during an installer's pairing", () => {
+  test("a device flow joins an installer's open pairing, whose link stays valid and pairs the appliance", async () => {
     const { home, id } = await added();
     await using _ = home;
     const run = await home.beginPairing('wallbox');
@@ -91,7 +91,7 @@ describe('a device flow that begins while an installer’s pairing is open', () 
     expect(poll(home, id, flow)).toBe('paired');
   });
 
-  test('ends neither the follow of it nor its polls, however often the appliance begins', async () => {
+  test("repeated device flows neither end an installer's pairing nor stop its polls", async () => {
     const { home, id } = await added();
     await using _ = home;
     const run = await home.beginPairing('wallbox');
@@ -105,7 +105,7 @@ describe('a device flow that begins while an installer’s pairing is open', () 
     expect(home.portal.requests('config')).toHaveLength(1);
   });
 
-  test('prolongs it by its own time, but not for ever: its links are polled meanwhile', async () => {
+  test("a device flow prolongs an installer's pairing, but only up to a limit", async () => {
     const { home, id } = await added();
     await using _ = home;
     const run = await home.beginPairing('wallbox');
@@ -124,7 +124,7 @@ describe('a device flow that begins while an installer’s pairing is open', () 
     expect(home.portal.recordedRequests).toHaveLength(asked);
   });
 
-  test('but is for another scope takes its place', async () => {
+  test("a device flow for another scope replaces the installer's pairing", async () => {
     const { home, id } = await added();
     await using _ = home;
     const run = await home.beginPairing('wallbox');
@@ -134,8 +134,8 @@ describe('a device flow that begins while an installer’s pairing is open', () 
   });
 });
 
-describe('an installer who pairs an appliance that has a device flow open', () => {
-  test('gets a link at once, and the codes of the appliance stay good', async () => {
+describe("installer's pairing during a device flow", () => {
+  test("an installer who pairs during a device flow gets a link, and the device flow's codes stay valid", async () => {
     const { home, id } = await added();
     await using _ = home;
     const flow = await begin(home);
@@ -149,7 +149,7 @@ describe('an installer who pairs an appliance that has a device flow open', () =
     expect([pairingResult(run.pairing.step), poll(home, id, flow)]).toEqual(['paired', 'paired']);
   });
 
-  test('gets a link of their own, and who has opened the page is not lost', async () => {
+  test("an installer who pairs during a device flow gets a separate link, and the page's earlier link stays valid", async () => {
     const { home, id } = await added();
     await using _ = home;
     const flow = await begin(home);
@@ -162,7 +162,7 @@ describe('an installer who pairs an appliance that has a device flow open', () =
   });
 
   test.each(['by redirect', 'by polling'] as const)(
-    'while the portal gives no link: a login through the page comes to its end (%s)',
+    'a login through the page succeeds while the portal gives the installer no link (%s)',
     async (way) => {
       const { home, id } = await added(way === 'by redirect' ? REDIRECT : {});
       await using _ = home;
@@ -179,7 +179,7 @@ describe('an installer who pairs an appliance that has a device flow open', () =
   );
 
   test.each([1, 4, 10])(
-    'again and again, every %d s, does not push out the link that somebody logs in through, nor keeps it from being polled',
+    'pairing again every %d s keeps the link that a person logs in through, and its polling',
     async (seconds) => {
       const { home, id } = await added();
       await using _ = home;
@@ -201,7 +201,7 @@ describe('an installer who pairs an appliance that has a device flow open', () =
     },
   );
 
-  test('while the portal is being asked for somebody who opens the page: both get a link', async () => {
+  test('an installer and a person on the page both get a link when they ask the portal at the same time', async () => {
     const { home, appliance, id } = await added();
     await using _ = home;
     const flow = await begin(home);
@@ -222,8 +222,8 @@ describe('an installer who pairs an appliance that has a device flow open', () =
   });
 });
 
-describe('an appliance that begins its device flow anew', () => {
-  test('gets codes that take the place of those before, and the page’s links stay good', async () => {
+describe('repeated device flow of one appliance', () => {
+  test("a repeated device flow replaces the previous codes, and the page's links stay valid", async () => {
     const { home, id } = await added();
     await using _ = home;
     const first = await begin(home);
@@ -239,7 +239,7 @@ describe('an appliance that begins its device flow anew', () => {
     expect([poll(home, id, first), poll(home, id, second)]).toEqual(['replaced', 'paired']);
   });
 
-  test('at the same moment twice has one pairing, and one of the codes is good', async () => {
+  test('two simultaneous device flows of an appliance share one pairing, and one pair of codes is valid', async () => {
     const { home, id } = await added();
     await using _ = home;
     const flows = await Promise.all([begin(home), begin(home)]);
@@ -248,8 +248,8 @@ describe('an appliance that begins its device flow anew', () => {
   });
 });
 
-describe('while a code is being exchanged', () => {
-  test('an appliance that begins anew does not lose the grant', async () => {
+describe('new pairing during a code exchange', () => {
+  test('an appliance that begins a device flow during a code exchange gets the grant', async () => {
     const { home, id } = await added(REDIRECT);
     await using _ = home;
     const { answer, landing } = await exchanging(home, await open(home, await begin(home)));
@@ -265,7 +265,7 @@ describe('while a code is being exchanged', () => {
     expect(poll(home, id, second)).toBe('paired');
   });
 
-  test('codes that are just being written down when the answer comes undo nothing', async () => {
+  test("codes that are being saved when the exchange's response arrives do not undo the pairing", async () => {
     const { home, id } = await added(REDIRECT);
     await using _ = home;
     const { answer, landing } = await exchanging(home, await open(home, await begin(home)));
@@ -284,7 +284,7 @@ describe('while a code is being exchanged', () => {
     expect(poll(home, id, second)).toBe('paired');
   });
 
-  test('an installer who pairs once more does not lose it, and nor does one with a pairing of their own', async () => {
+  test('an installer who pairs again during a code exchange does not lose its grant', async () => {
     const { home, id } = await added(REDIRECT);
     await using _ = home;
     const run = await home.beginPairing('wallbox');
@@ -299,7 +299,7 @@ describe('while a code is being exchanged', () => {
     expect(await home.whoami(await home.token(id))).toBe(200);
   });
 
-  test('an answer that takes longer than anybody waits still brings the grant; unpairing alone drops it', async () => {
+  test('a code exchange slower than the next pairing waits still brings the grant, unless it was unpaired', async () => {
     const { home, id } = await added(REDIRECT);
     await using _ = home;
     for (const unpaired of [false, true]) {
@@ -321,7 +321,7 @@ describe('while a code is being exchanged', () => {
     }
   });
 
-  test('a refusal that comes by the redirect counts for less', async () => {
+  test('a refusal by redirect does not end a pairing whose code is being exchanged', async () => {
     const { home, id } = await added(REDIRECT);
     await using _ = home;
     const flow = await begin(home);
@@ -337,25 +337,28 @@ describe('while a code is being exchanged', () => {
   });
 });
 
-describe('a restart', () => {
-  test.each(['stop', 'crash'] as const)('(%s) forgets nothing of a pairing that is shared', async (end) => {
-    const { home, id } = await added();
-    await using _ = home;
-    await home.beginPairing('wallbox');
-    const state = newest(home, id);
-    const first = await begin(home);
-    const second = await begin(home);
-    await home[end]();
-    await home.start();
-    await home.time.settle();
-    expect([poll(home, id, first), poll(home, id, second)]).toEqual(['replaced', 'pending']);
-    await login(home, state);
-    await home.time.pass(10 * SECOND);
-    expect(poll(home, id, second)).toBe('paired');
-    expect(home.portal.requests('config')).toHaveLength(1);
-  });
+describe('restart with a shared pairing', () => {
+  test.each(['stop', 'crash'] as const)(
+    '(%s) a shared pairing keeps its link and all its codes after a restart',
+    async (end) => {
+      const { home, id } = await added();
+      await using _ = home;
+      await home.beginPairing('wallbox');
+      const state = newest(home, id);
+      const first = await begin(home);
+      const second = await begin(home);
+      await home[end]();
+      await home.start();
+      await home.time.settle();
+      expect([poll(home, id, first), poll(home, id, second)]).toEqual(['replaced', 'pending']);
+      await login(home, state);
+      await home.time.pass(10 * SECOND);
+      expect(poll(home, id, second)).toBe('paired');
+      expect(home.portal.requests('config')).toHaveLength(1);
+    },
+  );
 
-  test('goes on asking for an installer’s link, and with those that people have opened', async () => {
+  test("a restart continues to request the installer's link and keeps the links that people opened", async () => {
     const { home, id } = await added();
     await using _ = home;
     const flow = await begin(home);

@@ -5,7 +5,7 @@ import { BrokerHarness } from './broker-harness.ts';
 
 const MINUTE = 60_000;
 
-test('a hundred that ask at once get one token and cost one refresh', async () => {
+test('a hundred simultaneous token requests get one token and cause one refresh', async () => {
   await using home = await BrokerHarness.start();
   const id = await home.addPairedAppliance();
   await home.stop();
@@ -20,7 +20,7 @@ test('a hundred that ask at once get one token and cost one refresh', async () =
   expect(home.emulator.observations).toMatchObject({ overlappingRefreshes: 0, refreshTokensRepeated: 0 });
 });
 
-test('a token whose age nobody knows after a boot is not said to have run out', async () => {
+test('an access token of unknown age after a reboot is not reported as expired', async () => {
   await using home = await BrokerHarness.start();
   const id = await home.addPairedAppliance();
   await home.stop();
@@ -31,7 +31,7 @@ test('a token whose age nobody knows after a boot is not said to have run out', 
   expect(none).toMatchObject({ kind: 'unavailable', reason: 'portal_unreachable', unusableTokenReason: 'age_unknown' });
 });
 
-test('the token that is handed out is on disk before anybody sees it', async () => {
+test('an access token is saved to disk before it is issued', async () => {
   await using home = await BrokerHarness.start();
   const id = await home.addPairedAppliance();
   const first = await home.token(id);
@@ -54,7 +54,7 @@ test('the token that is handed out is on disk before anybody sees it', async () 
   expect(await home.whoami(second)).toBe(200);
 });
 
-test('a hand-out from memory writes nothing', async () => {
+test('issuing the current access token writes nothing to disk', async () => {
   await using home = await BrokerHarness.start();
   const id = await home.addPairedAppliance();
   const files = () =>
@@ -69,7 +69,7 @@ test('a hand-out from memory writes nothing', async () => {
   expect(home.refreshes).toBe(0);
 });
 
-test('a hand-out says what is left of the token, in whole seconds', async () => {
+test('an issued token states its remaining lifetime in whole seconds', async () => {
   await using home = await BrokerHarness.start();
   const id = await home.addPairedAppliance();
   await home.run.grants.refresh(id);
@@ -80,7 +80,7 @@ test('a hand-out says what is left of the token, in whole seconds', async () => 
   expect(await home.run.tokenIssuer.issue(id, null)).toMatchObject({ expiresIn: 2999 });
 });
 
-test('another scope than the grant has is refused and named; the order of its names does not matter', async () => {
+test("a token request for another scope is refused with the grant's scope, and the order of names does not matter", async () => {
   await using home = await BrokerHarness.start();
   const id = await home.addPairedAppliance('wallbox', 'Monitoring RemoteControl');
   const { tokenIssuer } = home.run;
@@ -90,7 +90,7 @@ test('another scope than the grant has is refused and named; the order of its na
   expect(await tokenIssuer.issue(id, 'RemoteControl Monitoring')).toMatchObject({ kind: 'token', scope: has });
 });
 
-test('a scope that a refresh has changed is looked at again before the token is handed out', async () => {
+test('a scope that the refresh has changed is checked before the token is issued', async () => {
   await using home = await BrokerHarness.start();
   const id = await home.addPairedAppliance('wallbox', 'Monitoring');
   home.time.suspend(59.5 * MINUTE);
@@ -98,7 +98,7 @@ test('a scope that a refresh has changed is looked at again before the token is 
   expect(await home.run.tokenIssuer.issue(id, 'Monitoring')).toEqual({ kind: 'other_scope', scope: 'RegisterDevice' });
 });
 
-test('with the portal out of reach the token at hand is served to its end, and then there is a time to come again', async () => {
+test('the current access token is issued until it expires while the portal is unreachable, then Retry-After is sent', async () => {
   await using home = await BrokerHarness.start();
   const id = await home.addPairedAppliance();
   const token = await home.token(id);
@@ -117,7 +117,7 @@ test('with the portal out of reach the token at hand is served to its end, and t
   expect(await home.whoami(await home.token(id))).toBe(200);
 });
 
-test('appliances that ask while the portal is out of reach do not storm it', async () => {
+test('token requests while the portal is unreachable cause at most one refresh', async () => {
   await using home = await BrokerHarness.start();
   const id = await home.addPairedAppliance();
   home.portal.fail('token', ...Array(50).fill({ kind: 'answer', status: 503 } as const));
@@ -128,7 +128,7 @@ test('appliances that ask while the portal is out of reach do not storm it', asy
   expect(home.refreshes).toBeLessThanOrEqual(before + 1);
 });
 
-test('after a final refusal the token at hand is served to its end, and then a person is needed', async () => {
+test('after a final refusal the current access token is issued until it expires, then the appliance needs pairing', async () => {
   await using home = await BrokerHarness.start();
   const id = await home.addPairedAppliance();
   const token = await home.token(id);
@@ -146,7 +146,7 @@ test('after a final refusal the token at hand is served to its end, and then a p
   expect(await home.whoami(await home.token(id))).toBe(200);
 });
 
-test('nobody waits longer than ten seconds for a portal that says nothing', async () => {
+test('a token request waits at most 10 s for a portal that does not respond', async () => {
   await using home = await BrokerHarness.start();
   const id = await home.addPairedAppliance();
   const answer = Promise.withResolvers<void>();
@@ -164,7 +164,7 @@ test('nobody waits longer than ten seconds for a portal that says nothing', asyn
   expect(await home.run.tokenIssuer.issue(id, null)).toMatchObject({ kind: 'token' });
 });
 
-test('of tokens that live a few seconds one is handed out whenever the portal answers', async () => {
+test('the hub issues tokens with a lifetime of 3 s whenever the portal responds', async () => {
   await using home = await BrokerHarness.start({ emulator: { tokenLifetime: 3 } });
   const id = await home.addPairedAppliance();
   for (let i = 0; i < 60; i += 1) {
@@ -173,13 +173,13 @@ test('of tokens that live a few seconds one is handed out whenever the portal an
   }
 });
 
-describe('an appliance that wants a token to last', () => {
+describe('token request with min_ttl', () => {
   const left = async (home: BrokerHarness, id: string, minTtl: number) => {
     const handOut = await home.run.tokenIssuer.issue(id, null, { minTtl });
     return handOut.kind === 'token' ? handOut.expiresIn : handOut.kind;
   };
 
-  test('gets the one at hand while that is enough, and another one when it is not', async () => {
+  test('a token request gets the current token if it lasts min_ttl, and otherwise a new one', async () => {
     await using home = await BrokerHarness.start();
     const id = await home.addPairedAppliance();
     await home.time.pass(30 * MINUTE);
@@ -189,7 +189,7 @@ describe('an appliance that wants a token to last', () => {
     expect(home.refreshes).toBe(1);
   });
 
-  test('gets what there is, honestly, where no token lasts so long, or the portal is out of reach', async () => {
+  test('a token request gets the longest available lifetime if no token lasts min_ttl or the portal is unreachable', async () => {
     await using home = await BrokerHarness.start();
     const id = await home.addPairedAppliance();
     await home.run.grants.refresh(id);
@@ -202,7 +202,7 @@ describe('an appliance that wants a token to last', () => {
     expect(home.run.grants.get(id)?.health).toMatchObject({ failures: 1 });
   });
 
-  test('in a loop costs the portal one refresh a minute at most', async () => {
+  test('token requests with a high min_ttl in a loop cause at most one refresh a minute', async () => {
     await using home = await BrokerHarness.start();
     const id = await home.addPairedAppliance();
     await home.run.grants.refresh(id);
@@ -215,7 +215,7 @@ describe('an appliance that wants a token to last', () => {
   });
 });
 
-test('who will wait less is answered sooner', async () => {
+test('a token request with a shorter timeout is answered sooner', async () => {
   await using home = await BrokerHarness.start();
   const id = await home.addPairedAppliance();
   const answer = Promise.withResolvers<void>();
@@ -233,7 +233,7 @@ test('who will wait less is answered sooner', async () => {
   answer.resolve();
 });
 
-test('of more that wait than the portal is sent at once, each is answered within ten seconds, and refreshed once', async () => {
+test('40 waiting token requests are answered within 10 s, at most 32 refreshes run, and each grant is refreshed once', async () => {
   await using home = await BrokerHarness.start();
   const ids: string[] = [];
   for (let i = 0; i < 40; i += 1) ids.push(await home.addPairedAppliance(`appliance-${i}`));

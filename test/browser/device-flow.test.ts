@@ -33,8 +33,8 @@ setUpOnce(
 );
 afterEach(() => resetBrowserTestHub(home));
 
-describe('a person with the code of an appliance', () => {
-  it('opens the link on its screen, goes on to the portal, and is told that the appliance is connected', async () => {
+describe('the browser of a person with a user code', () => {
+  it('a person opens the link of an appliance, logs in at the portal, and sees that the appliance is connected', async () => {
     await using visit = await openTrustingVisit(browser, PHONE);
     const { page } = visit;
     const { link, userCode } = await home.begin('wallbox');
@@ -56,7 +56,7 @@ describe('a person with the code of an appliance', () => {
     expect(visit.browserErrors).toEqual([]);
   });
 
-  it('types the code, after a mistake, without scripts', async () => {
+  it('a person can type the user code without scripts, also after a mistake', async () => {
     await using visit = await openTrustingVisit(browser, { ...PHONE, javaScriptEnabled: false });
     const { page } = visit;
     const { userCode } = await home.begin('wallbox');
@@ -76,7 +76,7 @@ describe('a person with the code of an appliance', () => {
     expect(visit.browserErrors).toEqual([]);
   });
 
-  it('goes through a portal that asks for nothing more: all its redirects follow from the button', async () => {
+  it('the button for the login works through all redirects of a portal that asks for nothing more', async () => {
     home.emulator.change({ autoLogin: true });
     await using visit = await openTrustingVisit(browser, PHONE);
     const { link } = await home.begin('wallbox');
@@ -86,7 +86,7 @@ describe('a person with the code of an appliance', () => {
     expect(visit.browserErrors).toEqual([]);
   });
 
-  it('comes back when the portal’s own link has run out, and gets a fresh one from the same page', async () => {
+  it("a person who comes back after the portal's link has expired gets a fresh link from the same page", async () => {
     await using other = await start({ stateLifetime: 60 });
     await using visit = await openTrustingVisit(browser, PHONE);
     const { page } = visit;
@@ -106,7 +106,7 @@ describe('a person with the code of an appliance', () => {
     expect(other.emulator.observations).toMatchObject({ codesRepeated: 0 });
   });
 
-  it('shares the link with another phone: the first login counts, and both see the result', async () => {
+  it('two phones with the same link both see the result of the first login', async () => {
     await using one = await openTrustingVisit(browser, PHONE);
     await using other = await openTrustingVisit(browser, SMALL_PHONE);
     const { link } = await home.begin('wallbox');
@@ -127,7 +127,7 @@ describe('a person with the code of an appliance', () => {
     expect(home.emulator.requests.filter(({ endpoint }) => endpoint === 'token')).toHaveLength(1);
   });
 
-  it('refuses at the portal, and is told to start again on the appliance', async () => {
+  it('a person who refuses at the portal reads that the pairing can be started again on the appliance', async () => {
     await using visit = await openTrustingVisit(browser, PHONE);
     const { page } = visit;
     const { link } = await home.begin('wallbox');
@@ -142,7 +142,7 @@ describe('a person with the code of an appliance', () => {
     expect(visit.browserErrors).toEqual([]);
   });
 
-  it('is told that the portal is out of reach, and tries again', async () => {
+  it('a person sees that the portal is unreachable, and can try again', async () => {
     await using visit = await openTrustingVisit(browser, PHONE);
     const { page } = visit;
     const { link } = await home.begin('wallbox');
@@ -160,7 +160,7 @@ describe('a person with the code of an appliance', () => {
     await page.getByText('wallbox is connected').waitFor();
   });
 
-  it('has all tries left, whatever another site’s page had the browser ask for', async () => {
+  it('a person keeps all attempts whatever another website makes the browser request', async () => {
     await using visit = await openTrustingVisit(browser, DESKTOP);
     const { page } = visit;
     const { link } = await home.begin('wallbox');
@@ -203,10 +203,10 @@ const WINDOWS: readonly [string, typeof PHONE][] = [
   ['on a small phone', SMALL_PHONE],
 ];
 
-describe('the pages are legible', () => {
+describe('the legibility of the pages for user codes', () => {
   // Every width and both colours; the phone in the light is that of the tests above.
   const short = ['on a desktop', 'on a phone in the dark', 'on a small phone'];
-  it.each(selectNamedRows(WINDOWS, short))('%s', async (title, options) => {
+  it.each(selectNamedRows(WINDOWS, short))('the pages for user codes are legible %s', async (title, options) => {
     const name = 'a-heat-pump-with-a-name-that-goes-on-and-on-to-the-end-of-it';
     await using visit = await openTrustingVisit(browser, options);
     const { page } = visit;

@@ -65,66 +65,69 @@ setUpOnce(
 );
 
 describe('the first hour of an installer', () => {
-  it.concurrent.each(selectNamedRows(HOURS, SHORT))('from an empty hub to three appliances (%s)', async (way, hour) => {
-    await using parts = new AsyncDisposableStack();
-    const portal = hour.redirect ? '' : 'redirect = "off"';
-    const { hub, origin } = parts.use(
-      await startBrowserTestHub({}, { portal, env: { LATCHKEY_HUB_NAME: 'Cellar hub' } }),
-    );
-    const used = hour.warned === true ? whole : browser;
-    const installer = parts.use(await used.visit({ ...hour.options, ignoreHTTPSErrors: hour.warned !== true }));
-    const user = parts.use(await browser.visit({ ...PHONE, locale: hour.options.locale ?? 'en-US' }));
-    const { page } = installer;
-    page.setDefaultTimeout(scaleDeadline(20_000));
-    const texts = textsFor(hour.options.locale);
-    const seen = (step: string) => look(installer, `${way}-${step}`);
+  it.concurrent.each(selectNamedRows(HOURS, SHORT))(
+    'an installer gets from an empty hub to three connected appliances (%s)',
+    async (way, hour) => {
+      await using parts = new AsyncDisposableStack();
+      const portal = hour.redirect ? '' : 'redirect = "off"';
+      const { hub, origin } = parts.use(
+        await startBrowserTestHub({}, { portal, env: { LATCHKEY_HUB_NAME: 'Cellar hub' } }),
+      );
+      const used = hour.warned === true ? whole : browser;
+      const installer = parts.use(await used.visit({ ...hour.options, ignoreHTTPSErrors: hour.warned !== true }));
+      const user = parts.use(await browser.visit({ ...PHONE, locale: hour.options.locale ?? 'en-US' }));
+      const { page } = installer;
+      page.setDefaultTimeout(scaleDeadline(20_000));
+      const texts = textsFor(hour.options.locale);
+      const seen = (step: string) => look(installer, `${way}-${step}`);
 
-    if (hour.warned === true) await passWarning(installer, `${origin}/`, way);
-    else await page.goto(`${origin}/`);
-    const { code } = await hub.setupCode();
-    await seen('sign-in');
-    await page.getByLabel(texts.signIn.label).fill(code.toLowerCase().replaceAll('-', ' '));
-    await page.getByRole('button', { name: texts.signIn.button }).click();
-    await page.getByText(texts.overview.noAppliances).waitFor();
-    await seen('empty');
-    rememberSecrets((await page.context().cookies(origin)).map(({ value }) => value));
+      if (hour.warned === true) await passWarning(installer, `${origin}/`, way);
+      else await page.goto(`${origin}/`);
+      const { code } = await hub.setupCode();
+      await seen('sign-in');
+      await page.getByLabel(texts.signIn.label).fill(code.toLowerCase().replaceAll('-', ' '));
+      await page.getByRole('button', { name: texts.signIn.button }).click();
+      await page.getByText(texts.overview.noAppliances).waitFor();
+      await seen('empty');
+      rememberSecrets((await page.context().cookies(origin)).map(({ value }) => value));
 
-    for (const name of NAMES) await add(page, texts, name, name === 'wallbox' ? seen : undefined);
-    await page.getByText(texts.overview.severalNotConnected(3)).waitFor();
-    await seen('not-connected');
+      for (const name of NAMES) await add(page, texts, name, name === 'wallbox' ? seen : undefined);
+      await page.getByText(texts.overview.severalNotConnected(3)).waitFor();
+      await seen('not-connected');
 
-    await page.getByRole('button', { name: texts.overview.connectAll, exact: true }).click();
-    for (const [index, name] of NAMES.entries()) {
-      await page.getByRole('heading', { name, exact: true }).waitFor();
-      await page.getByText(texts.round.progress(index, 3)).waitFor();
-      const link = page.getByRole('link', { name: texts.pairing.logIn });
-      const address = await link.getAttribute('href');
-      if (index === 0) await seen('waiting');
-      if (index === 0 || !hour.redirect) await user.page.goto(address ?? '');
-      // The portal's page is in English alone. It knows the browser from the second time on.
-      if (index === 0) await logIn(user.page);
-      else await user.page.getByRole('button', { name: 'Continue as demo' }).click();
-      if (!hour.redirect) await user.page.getByText('You can close this page').waitFor();
-      else if (index < 2) {
-        await user.page.getByText(texts.result.connected(name)).waitFor();
-        await user.page.getByRole('button', { name: texts.round.next(NAMES[index + 1] ?? '') }).click();
-      } else await user.page.getByText(texts.round.allConnected(3)).waitFor();
-    }
-    await user.takeScreenshot(`${way}-user-done`);
-    await page.getByText(texts.round.allConnected(3)).waitFor();
-    await seen('connected');
-    await page.getByRole('link', { name: texts.installer.overview }).click();
-    await page.getByText(texts.overview.allConnected(3)).waitFor();
-    await seen('overview');
+      await page.getByRole('button', { name: texts.overview.connectAll, exact: true }).click();
+      for (const [index, name] of NAMES.entries()) {
+        await page.getByRole('heading', { name, exact: true }).waitFor();
+        await page.getByText(texts.round.progress(index, 3)).waitFor();
+        const link = page.getByRole('link', { name: texts.pairing.logIn });
+        const address = await link.getAttribute('href');
+        if (index === 0) await seen('waiting');
+        if (index === 0 || !hour.redirect) await user.page.goto(address ?? '');
+        // The portal's page is in English alone. It knows the browser from the second time on.
+        if (index === 0) await logIn(user.page);
+        else await user.page.getByRole('button', { name: 'Continue as demo' }).click();
+        if (!hour.redirect) await user.page.getByText('You can close this page').waitFor();
+        else if (index < 2) {
+          await user.page.getByText(texts.result.connected(name)).waitFor();
+          await user.page.getByRole('button', { name: texts.round.next(NAMES[index + 1] ?? '') }).click();
+        } else await user.page.getByText(texts.round.allConnected(3)).waitFor();
+      }
+      await user.takeScreenshot(`${way}-user-done`);
+      await page.getByText(texts.round.allConnected(3)).waitFor();
+      await seen('connected');
+      await page.getByRole('link', { name: texts.installer.overview }).click();
+      await page.getByText(texts.overview.allConnected(3)).waitFor();
+      await seen('overview');
 
-    for (const { name, state, scope } of (await hub.status()).appliances) {
-      expect({ name, state, scope }).toEqual({ name, state: 'active', scope: SCOPES[name] || null });
-    }
-    expect(installer.browserErrors).toEqual([]);
-    expect(user.browserErrors).toEqual([]);
-    expect(installer.origins).toEqual([origin]);
-    await keepBundle(hub);
-  });
+      for (const { name, state, scope } of (await hub.status()).appliances) {
+        expect({ name, state, scope }).toEqual({ name, state: 'active', scope: SCOPES[name] || null });
+      }
+      expect(installer.browserErrors).toEqual([]);
+      expect(user.browserErrors).toEqual([]);
+      expect(installer.origins).toEqual([origin]);
+      await keepBundle(hub);
+    },
+  );
 });
 
 /** What Chromium shows before the hub's page: once for each browser, as docs/installer-page.md says. */

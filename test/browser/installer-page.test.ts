@@ -63,11 +63,11 @@ const LOOKS: readonly [string, BrowserContextOptions][] = [
 /** Between them are both widths, both colours, both languages, and scripts on and off; German is the longer one, for the phone. */
 const SHORT = ['phone-dark-german', 'desktop', 'phone-without-scripts'];
 
-describe.each(selectNamedRows(LOOKS, SHORT))('an installer (%s)', (look, options) => {
+describe.each(selectNamedRows(LOOKS, SHORT))("the hub's page for an installer (%s)", (look, options) => {
   const scripts = options.javaScriptEnabled !== false;
   const german = options.locale === 'de-DE';
 
-  it('sees which browsers are signed in, and signs another one out', async () => {
+  it('an installer sees which browsers are signed in, and signs another one out', async () => {
     await using other = await signedIn({ ...DESKTOP, javaScriptEnabled: false });
     await using visit = await signedIn(options);
     const { page } = visit;
@@ -84,7 +84,7 @@ describe.each(selectNamedRows(LOOKS, SHORT))('an installer (%s)', (look, options
     await other.page.locator('#code').waitFor();
   });
 
-  it('adds an appliance, sees its secret, gives it another, disconnects and removes it', async () => {
+  it('an installer adds an appliance, rotates its secret, disconnects it and removes it', async () => {
     await using visit = await signedIn(options);
     const { page } = visit;
     const name = `wallbox-${look}`;
@@ -149,7 +149,7 @@ describe.each(selectNamedRows(LOOKS, SHORT))('an installer (%s)', (look, options
     expect(visit.browserErrors).toEqual([]);
   });
 
-  it('opens the door, sees an appliance introduce itself, and approves it', async () => {
+  it('an installer opens registration, sees an appliance that asks to join, and approves it', async () => {
     await using visit = await signedIn(options);
     const { page } = visit;
     await page.locator('#registration-part summary').click();
@@ -188,8 +188,8 @@ async function introduce(client_name: string): Promise<{ readonly name: string; 
   return { name: String(told['client_name']), code: String(told['comparison_code']) };
 }
 
-describe('an open page', () => {
-  it('shows what changes, and keeps focus and what was opened', async () => {
+describe('an open page of the hub', () => {
+  it('an open page shows changes, and keeps the focus and the opened parts', async () => {
     await using visit = await signedIn();
     const { page } = visit;
     await hub.addAppliance('first');
@@ -208,7 +208,7 @@ describe('an open page', () => {
     expect(visit.browserErrors).toEqual([]);
   });
 
-  it('outlives a hub that is killed and started again', async () => {
+  it('an open page reconnects after the hub was killed and started again', async () => {
     await using visit = await signedIn();
     const { page } = visit;
     await hub.addAppliance('before-the-end');
@@ -222,7 +222,7 @@ describe('an open page', () => {
     await page.locator('#appliance-after-the-restart').waitFor();
   });
 
-  it('leads to the way in when the session has ended', async () => {
+  it('an open page shows the sign-in page when its session has ended', async () => {
     await using visit = await signedIn();
     await hub.setupCode({ rotate: true });
     await visit.page.locator('#code').waitFor();
@@ -230,7 +230,7 @@ describe('an open page', () => {
     expect(visit.browserErrors.filter((complaint) => complaint.includes('Content Security Policy'))).toEqual([]);
   });
 
-  it('weighs little, with all that it loads', async () => {
+  it('the overview and everything that it loads stay small', async () => {
     for (let count = 0; count < 10; count++) await hub.addAppliance(`appliance-${count}`, 'Monitoring RemoteControl');
     await using visit = await signedIn();
     const { page } = visit;
@@ -249,8 +249,8 @@ describe('an open page', () => {
   });
 });
 
-describe('two phones, and one in a hurry', () => {
-  it('add nothing twice, and are told what is gone', async () => {
+describe("two phones on the hub's page", () => {
+  it('two phones add nothing twice, and see that something is gone', async () => {
     await using one = await signedIn();
     await using other = await signedIn();
     await one.page.goto(`${origin}/appliances/add`);
@@ -286,7 +286,7 @@ describe('two phones, and one in a hurry', () => {
     expect([...one.browserErrors, ...other.browserErrors]).toEqual([]);
   });
 
-  it('are told why an appliance of the configuration stays', async () => {
+  it('the page explains why a declared appliance can not be removed', async () => {
     await using visit = await signedIn();
     const { page } = visit;
     await page.goto(`${origin}/appliances/declared`);
@@ -298,7 +298,7 @@ describe('two phones, and one in a hurry', () => {
   });
 });
 
-it('an appliance is added with the keyboard alone', async () => {
+it('an installer can add an appliance with the keyboard alone', async () => {
   await using visit = await signedIn(DESKTOP);
   const { page } = visit;
   const to = async (id: string) => {
@@ -322,7 +322,7 @@ it('an appliance is added with the keyboard alone', async () => {
   expect(visit.browserErrors).toEqual([]);
 });
 
-it('letters of twice their size leave words whole, and buttons of a finger’s size', async () => {
+it('text at twice its size keeps words whole and buttons large enough for a finger', async () => {
   await using visit = await signedIn({ ...PHONE, viewport: { width: 195, height: 422 } });
   await add(visit, 'magnified');
   const height = async (selector: string) => {
@@ -335,7 +335,7 @@ it('letters of twice their size leave words whole, and buttons of a finger’s s
   await expectUsable(visit, 'installer-magnified');
 });
 
-it('the secret is copied by a tap', async () => {
+it('a tap copies the new secret of an appliance', async () => {
   await using visit = await signedIn();
   const { page } = visit;
   await page.context().grantPermissions(['clipboard-read', 'clipboard-write'], { origin });

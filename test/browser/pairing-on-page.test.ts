@@ -27,8 +27,8 @@ setUpOnce(
 beforeEach(() => furnish(home));
 afterEach(() => resetBrowserTestHub(home));
 
-describe('an installer with a phone in the home network', () => {
-  it('connects three appliances with one password: the result page goes on with one tap', async () => {
+describe('an installer with a phone on the home network', () => {
+  it('an installer connects three appliances with one password, with one tap for each further appliance', async () => {
     await using visit = await home.signedIn(PHONE);
     const { page } = visit;
     await page.getByRole('button', { name: 'Connect all' }).click();
@@ -53,7 +53,7 @@ describe('an installer with a phone in the home network', () => {
     expect(visit.browserErrors).toEqual([]);
   });
 
-  it('takes up a refusal: tries that one again, and skips another', async () => {
+  it('an installer tries a refused appliance of a batch again, and skips another one', async () => {
     await using visit = await home.signedIn(PHONE);
     const { page } = visit;
     await page.getByRole('button', { name: 'Connect all' }).click();
@@ -81,8 +81,8 @@ describe('an installer with a phone in the home network', () => {
   });
 });
 
-describe('an installer whose phone is not the one that logs in', () => {
-  it('sees a refusal live, takes a fresh link, and the same pairing on two phones', async () => {
+describe('an installer whose login is on another phone', () => {
+  it('an installer sees a refusal, gets a fresh link, and sees the same pairing on two phones', async () => {
     await using visit = await home.signedIn(PHONE);
     await using second = await home.signedIn(PHONE);
     const { page } = visit;
@@ -111,7 +111,7 @@ describe('an installer whose phone is not the one that logs in', () => {
     expect(visit.browserErrors).toEqual([]);
   });
 
-  it('goes on after the hub was started anew, and cancels', async () => {
+  it('an installer can continue and cancel a pairing after a restart of the hub', async () => {
     await using visit = await home.signedIn(PHONE);
     const { page } = visit;
     const { link } = await home.begin(visit);
@@ -126,7 +126,7 @@ describe('an installer whose phone is not the one that logs in', () => {
   });
 });
 
-describe('where the hub polls for the code, the page', () => {
+describe('the page of a pairing while the hub polls for the code', () => {
   let polling: InstallersHome;
   setUpOnce(
     async (parts) => {
@@ -137,7 +137,7 @@ describe('where the hub polls for the code, the page', () => {
   beforeEach(() => furnish(polling));
   afterEach(() => resetBrowserTestHub(polling));
 
-  it('shows each login live, and the next link by itself', async () => {
+  it('the page of a batch shows each login live, and the next link automatically', async () => {
     await using visit = await polling.signedIn(DESKTOP);
     await using other = await browser.visit(PHONE);
     const { page } = visit;
@@ -157,7 +157,7 @@ describe('where the hub polls for the code, the page', () => {
     expect(visit.browserErrors).toEqual([]);
   });
 
-  it('is looked at again by a browser without scripts, and all of it works', async () => {
+  it('the page of a pairing reloads and works in a browser without scripts', async () => {
     await using visit = await polling.signedIn({ ...PHONE, javaScriptEnabled: false });
     const { page } = visit;
     const { link } = await polling.begin(visit);
@@ -169,7 +169,7 @@ describe('where the hub polls for the code, the page', () => {
   });
 });
 
-it('a printed label’s link asks for the setup code first, and then begins a pairing of its appliance', async () => {
+it('the link of a printed label asks for the setup code first, and then starts a pairing of its appliance', async () => {
   await using visit = await openTrustingVisit(browser, PHONE);
   const { page } = visit;
   await page.goto(`${home.origin}/p/wallbox`);
@@ -192,7 +192,7 @@ it('a printed label’s link asks for the setup code first, and then begins a pa
   await page.getByText('Waiting for the login').waitFor();
 });
 
-it('prints the label of an appliance, and nothing else', async (ctx) => {
+it('the page prints only the label of an appliance', async (ctx) => {
   const unread = qrScannerSkipReason();
   if (unread !== null) ctx.skip(unread);
   await using visit = await home.signedIn(PHONE);
@@ -217,7 +217,7 @@ it('prints the label of an appliance, and nothing else', async (ctx) => {
   expect(visit.browserErrors).toEqual([]);
 });
 
-it('in German', async () => {
+it('the page of a pairing is shown in German', async () => {
   await using visit = await home.signedIn({ ...PHONE, locale: 'de-DE' });
   const { page } = visit;
   await page.goto(`${home.origin}/p/wallbox`);

@@ -36,8 +36,8 @@ setUpOnce(
 );
 afterEach(() => resetBrowserTestHub(home));
 
-describe('a person with a phone', () => {
-  it('follows the printed link, logs in, and is told by the hub that the appliance is connected', async () => {
+describe('the browser of a person with a pairing link', () => {
+  it("a person opens the printed link, logs in, and sees on the hub's page that the appliance is connected", async () => {
     const { hub, emulator } = home;
     await using visit = await browser.visit(PHONE);
     const { page } = visit;
@@ -61,7 +61,7 @@ describe('a person with a phone', () => {
     expect(visit.browserErrors).toEqual([]);
   });
 
-  it('refuses, is told so by the hub, and the pairing ends as refused', async () => {
+  it("a person who refuses sees that on the hub's page, and the pairing ends as refused", async () => {
     await home.hub.addAppliance('wallbox');
     const watching = home.hub.cli('pair', 'wallbox', '--json');
     const url = await eventually(async () => (await home.hub.appliance('wallbox')).authorize_url);
@@ -82,7 +82,7 @@ describe('a person with a phone', () => {
     expect(visit.browserErrors).toEqual([]);
   });
 
-  it('comes back from a slow portal to a page that looks again by itself', async () => {
+  it('a person who comes back while the portal is slow sees a page that reloads automatically', async () => {
     const late = Promise.withResolvers<void>();
     const answering = ({ endpoint }: { endpoint: string }) => (endpoint === 'token' ? late.promise : undefined);
     await using slow = await startBrowserTestHub({ intercept: { answering } });
@@ -99,12 +99,12 @@ describe('a person with a phone', () => {
   });
 });
 
-describe('the pages are legible', () => {
+describe('the legibility of the pages of a pairing', () => {
   it.each([
     ['on a desktop', DESKTOP],
     ['on a phone in the dark', { ...PHONE, colorScheme: 'dark' as const }],
     ['on a small phone', SMALL_PHONE],
-  ])('%s', async (title, options) => {
+  ])('the pages of a pairing are legible %s', async (title, options) => {
     const name = 'a-heat-pump-with-a-name-that-goes-on-and-on-to-the-end-of-it';
     await using visit = await browser.visit(options);
     const { page } = visit;

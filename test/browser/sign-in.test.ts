@@ -51,7 +51,7 @@ describe.each([
     { ...DESKTOP, ignoreHTTPSErrors: true, locale: 'de-DE', colorScheme: 'dark' as const },
   ],
 ])('an installer with %s', (device, options) => {
-  it('types the code, is told beside the field where it is wrong, and lands on the page', async () => {
+  it('an installer types the setup code, sees a mistake beside the field, and gets to the page', async () => {
     const german = options.locale === 'de-DE';
     const { code } = await hub.setupCode();
     await using visit = await browser.visit(options);
@@ -85,7 +85,7 @@ describe.each([
 });
 
 describe('a one-time address', () => {
-  it('that a phone scans signs it in, once', async () => {
+  it('a one-time address that a phone scans signs it in once', async () => {
     const { sign_in } = await hub.setupCode();
     await using visit = await openTrustingVisit(browser, PHONE);
     await visit.page.goto(sign_in);
@@ -98,17 +98,20 @@ describe('a one-time address', () => {
     expect(await cookiesOf(late)).toEqual([]);
   });
 
-  it.each([true, false])('in a mail or a chat signs in too (scripts: %s)', async (javaScriptEnabled) => {
-    const { sign_in } = await hub.setupCode();
-    await using site = await startForeignSite(() => `<a href="${sign_in}">The hub</a>`);
-    await using visit = await openTrustingVisit(browser, { ...PHONE, javaScriptEnabled });
-    await visit.page.goto(site.url);
-    await visit.page.getByRole('link').click();
-    await expectSignedIn(visit);
-  });
+  it.each([true, false])(
+    'a one-time address in a mail or chat signs in too (scripts: %s)',
+    async (javaScriptEnabled) => {
+      const { sign_in } = await hub.setupCode();
+      await using site = await startForeignSite(() => `<a href="${sign_in}">The hub</a>`);
+      await using visit = await openTrustingVisit(browser, { ...PHONE, javaScriptEnabled });
+      await visit.page.goto(site.url);
+      await visit.page.getByRole('link').click();
+      await expectSignedIn(visit);
+    },
+  );
 });
 
-it('a link to the page on another site opens it for who is signed in, and asks others for the code', async () => {
+it("a link on another site opens the hub's page with a session, and otherwise asks for the setup code", async () => {
   await using site = await startForeignSite(() => `<a href="${origin}/?from=elsewhere">The hub</a>`);
   await using visit = await openTrustingVisit(browser, PHONE);
   await visit.page.goto(site.url);
@@ -122,8 +125,8 @@ it('a link to the page on another site opens it for who is signed in, and asks o
   expect(visit.page.url()).toBe(`${origin}/?from=elsewhere`);
 });
 
-describe('another site', () => {
-  it('gets nothing of the page into a frame, though somebody is signed in', async () => {
+describe('another site in the browser of an installer', () => {
+  it("another site can not show the hub's page in a frame, even with a session", async () => {
     await using site = await startForeignSite(
       () => `<iframe src="${origin}/"></iframe><iframe src="${origin}/sign-in"></iframe>`,
     );
@@ -140,7 +143,7 @@ describe('another site', () => {
     }
   });
 
-  it('loads nothing into itself, though it is another port of the hub’s machine, and gets the cookie', async () => {
+  it("another site on the hub's machine can not load the hub's page, although it receives the cookie", async () => {
     await hub.addAppliance('meter');
     const address = `${origin}/appliances/meter`;
     const leaf = await issueLeaf(await createAuthority(), { names: [], addresses: ['127.0.0.1'], now: Date.now() });
@@ -161,7 +164,7 @@ describe('another site', () => {
     await expectSignedIn(visit);
   });
 
-  it('can send no form that counts, even where it has come to know what the forms carry', async () => {
+  it('another site can not send a valid form, even if it knows the CSRF token', async () => {
     await using visit = await openTrustingVisit(browser, DESKTOP);
     await visit.page.goto((await hub.setupCode()).sign_in);
     await expectSignedIn(visit);
@@ -179,7 +182,7 @@ describe('another site', () => {
   });
 });
 
-it('a page whose form is on its way is left to it, though it hears meanwhile that the session is over', async () => {
+it('a page whose form is being sent does not leave it when it learns that the session has ended', async () => {
   await using visit = await openTrustingVisit(browser, PHONE);
   const { page } = visit;
   const listens = page.waitForResponse(`${origin}/live`);
@@ -195,7 +198,7 @@ it('a page whose form is on its way is left to it, though it hears meanwhile tha
   await page.getByText('You are signed out.').waitFor();
 });
 
-it('a session that ends in the middle is told in plain words, and leads back', async () => {
+it('a form of an ended session shows a message, and signing in leads back to its page', async () => {
   // With scripts the page would see it by itself.
   await using visit = await openTrustingVisit(browser, { ...PHONE, javaScriptEnabled: false });
   const { page } = visit;
@@ -212,7 +215,7 @@ it('a session that ends in the middle is told in plain words, and leads back', a
   expect(page.url()).toBe(`${origin}/?from=before`);
 });
 
-it('a page with a secret that comes back from the browser’s memory asks the hub whether it may still be seen', async () => {
+it('a page with a secret that the browser restores from memory asks the hub whether to show it', async () => {
   await using visit = await openTrustingVisit(browser, PHONE);
   const { page } = visit;
   await page.goto((await hub.setupCode()).sign_in);

@@ -52,8 +52,8 @@ async function running(options: { told?: number; ca?: HubAuthority; hasOwnCertif
   return { ca, rotation, portalClock, renewals: () => renewals };
 }
 
-describe('an old CA', () => {
-  it('is kept for its time by the confirmed clock, and then no longer', async () => {
+describe('old CA after a rotation', () => {
+  it('the hub serves the old CA until its time ends by the confirmed clock', async () => {
     const { ca, rotation, renewals } = await running({ told: TRUE_TIME });
     const { old } = await rotation.rotate(86_400);
     expect(old).toEqual({
@@ -71,7 +71,7 @@ describe('an old CA', () => {
     expect(rotation.report()).not.toHaveProperty('old');
   });
 
-  it('is not ended by a clock that nobody has confirmed, however far that goes', async () => {
+  it('an unconfirmed clock does not end the old CA, however far it jumps', async () => {
     const { ca, rotation, portalClock } = await running();
     expect((await rotation.rotate(2 * 86_400)).old?.until).toBeNull();
     time.wall += 4000 * DAY;
@@ -83,7 +83,7 @@ describe('an old CA', () => {
     expect(ca.old).toBeNull();
   });
 
-  it('is kept for all of its time where the clock is confirmed only after a restart', async () => {
+  it('the old CA is served for its full time if the clock is confirmed only after a restart', async () => {
     const { rotation } = await running();
     await rotation.rotate(30 * 86_400);
     time.boot = 'boot-2';
@@ -93,7 +93,7 @@ describe('an old CA', () => {
     expect(ca.old?.servedUntil).toBe(TRUE_TIME + 61_000 + 30 * DAY - 1000);
   });
 
-  it('ends at the start of a hub that was off for longer, once its clock is confirmed', async () => {
+  it('an old CA that expired while the hub was off ends once the clock is confirmed', async () => {
     const { rotation } = await running({ told: TRUE_TIME });
     await rotation.rotate(86_400);
     time.boot = 'boot-2';
@@ -105,7 +105,7 @@ describe('an old CA', () => {
     await expect.poll(() => ca.old).toBeNull();
   });
 
-  it('gets another end, and is ended at once', async () => {
+  it('the serving time of an old CA can be changed, and ended at once', async () => {
     const { ca, rotation } = await running({ told: TRUE_TIME });
     await expect(rotation.setOldServingTime(0)).rejects.toMatchObject({ code: 'not_allowed' });
     await rotation.rotate(86_400);
@@ -114,15 +114,15 @@ describe('an old CA', () => {
     expect([ca.old, (await load()).old]).toEqual([null, null]);
   });
 
-  it.each([-1, 365 * 86_400 + 1])('is not kept for %d s', async (keep) => {
+  it.each([-1, 365 * 86_400 + 1])('a rotation that keeps the old CA for %d s is refused', async (keep) => {
     const { ca, rotation } = await running();
     await expect(rotation.rotate(keep)).rejects.toThrow('0 to 31536000 seconds (365 d)');
     expect(ca.fingerprint).toBe(spkiFingerprint(first.certificate));
   });
 });
 
-describe('a CA that is replaced', () => {
-  it('is there whole at the next start, with what leads to the one before', async () => {
+describe('rotation of the CA', () => {
+  it('the new and the old CA with its cross-certificate are complete after a restart', async () => {
     const { ca, rotation } = await running();
     await rotation.rotate(60);
     const again = await load();
@@ -130,7 +130,7 @@ describe('a CA that is replaced', () => {
     expect([...settings.values()].join()).not.toContain(first.key);
   });
 
-  it('stays where the store can not be written', async () => {
+  it('the CA stays the same if the store cannot save the rotation', async () => {
     const store = memorySettingsStore(settings);
     const full = { ...store, saveSettings: () => Promise.reject(new Error('full')) };
     await hubAuthority(first, settings);
@@ -141,14 +141,14 @@ describe('a CA that is replaced', () => {
     expect(settings).toEqual(before);
   });
 
-  it('is replaced once where that is asked for twice at the same moment', async () => {
+  it('only one of two simultaneous rotations of the CA succeeds', async () => {
     const { ca, rotation } = await running();
     const [one, two] = await Promise.allSettled([rotation.rotate(60), rotation.rotate(60)]);
     expect([one.status, two.status]).toEqual(['fulfilled', 'rejected']);
     expect(ca.old?.fingerprint).toBe(spkiFingerprint(first.certificate));
   });
 
-  it('stays where the hub shows a certificate of its user', async () => {
+  it("the CA cannot be rotated while the hub serves the owner's certificate", async () => {
     const { ca, rotation } = await running({ hasOwnCertificate: true });
     await expect(rotation.rotate(60)).rejects.toThrow('lan.certificate_file');
     await expect(rotation.setOldServingTime(0)).rejects.toThrow('lan.certificate_file');
@@ -156,22 +156,22 @@ describe('a CA that is replaced', () => {
   });
 });
 
-describe('what is read from the store', () => {
-  it('has no old CA of another rotation, as after a copy from before it was restored', async () => {
+describe('CA in the store', () => {
+  it('an old CA in the store that belongs to another rotation is ignored', async () => {
     const { rotation } = await running();
     await rotation.rotate(60);
     settings.set('ca_key', first.key).set('ca_certificate', first.certificate);
     expect((await load()).old).toBeNull();
   });
 
-  it.each(['', '{', '{"for":1}', '[]'])('is a CA alone where the old one is %j', async (text) => {
+  it.each(['', '{', '{"for":1}', '[]'])('a CA in the store is used alone if the old one is %j', async (text) => {
     await hubAuthority(first, settings);
     settings.set('ca_old', text);
     const { authority, old } = await load();
     expect([authority, old]).toEqual([first, null]);
   });
 
-  it('is no CA where key and certificate do not belong together: the hub makes another one', async () => {
+  it('the hub creates a new CA if the stored key and certificate do not match', async () => {
     await hubAuthority(first, settings);
     settings.set('ca_key', other.key);
     const { authority } = await load();

@@ -7,7 +7,7 @@ import { startPortal } from '../support/portal.ts';
 
 const YEAR = 365 * 86_400_000;
 
-test('a hub whose clock was years behind renews its leaf when the portal tells the time, and drops nobody', async () => {
+test("a hub whose clock was years behind renews its server certificate at the portal's time and keeps connections", async () => {
   await using emulator = await startPortal();
   // Nobody else shall tell it the time: no timedatectl is found there.
   await using hub = await HubProcess.start({ emulator, env: { PATH: '/nonexistent' } });

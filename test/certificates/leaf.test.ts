@@ -45,7 +45,7 @@ function certificateOf({ pem }: ServedCertificate): X509Certificate {
   return new X509Certificate(pem.certificate);
 }
 
-test('a leaf is for the names of the hub, loopback and every address, and its CA is what is pinned', async () => {
+test("the server certificate covers the hub's names, loopback and every address, and its CA is the pinned one", async () => {
   const { leaf } = await open();
   const certificate = certificateOf(leaf.current);
   for (const name of ['latchkey-1.local', 'pi', 'localhost']) expect(certificate.checkHost(name)).toBe(name);
@@ -58,7 +58,7 @@ test('a leaf is for the names of the hub, loopback and every address, and its CA
   });
 });
 
-test('an address that comes later is in the next one', async () => {
+test('a reissued server certificate covers an address that was added later', async () => {
   const { leaf, addresses, shown } = await open();
   expect(certificateOf(leaf.current).checkIP('10.0.0.9')).toBeUndefined();
   addresses.push('10.0.0.9');
@@ -67,7 +67,7 @@ test('an address that comes later is in the next one', async () => {
   expect(shown).toEqual([leaf.current.pem]);
 });
 
-test('one that was issued by a clock far behind is issued anew when the clock is confirmed, and lasts for years', async () => {
+test('a server certificate issued by a clock far behind is reissued once the clock is confirmed', async () => {
   const { leaf, portalClock, time, shown } = await open({ wall: Date.UTC(2026, 5, 1) });
   expect(certificateOf(leaf.current).validToDate.getUTCFullYear()).toBe(2036);
   const before = leaf.current;
@@ -82,7 +82,7 @@ test('one that was issued by a clock far behind is issued anew when the clock is
   expect(leaf.current).toBe(renewed);
 });
 
-test('a start shows the leaf of the one before, unless it would say something else', async () => {
+test('a restart reuses the server certificate unless addresses, CA or expiry require another one', async () => {
   const { leaf, settings, addresses } = await open();
   const { current: before } = leaf;
   expect((await open({ settings })).leaf.current).toEqual(before);
@@ -99,13 +99,16 @@ test('a start shows the leaf of the one before, unless it would say something el
   expect(late.leaf.current.notAfter).toBeGreaterThanOrEqual(Date.UTC(2050, 0, 1));
 });
 
-test.each(['', '{', '{"for":{},"leaf":{}}', '[1]'])('a leaf that was kept as %j is issued anew', async (text) => {
-  const settings = new Map([['leaf', text]]);
-  expect(certificateOf((await open({ settings })).leaf.current).checkHost('pi')).toBe('pi');
-  expect(settings.get('leaf')).not.toBe(text);
-});
+test.each(['', '{', '{"for":{},"leaf":{}}', '[1]'])(
+  'the stored server certificate %j is replaced by a new one',
+  async (text) => {
+    const settings = new Map([['leaf', text]]);
+    expect(certificateOf((await open({ settings })).leaf.current).checkHost('pi')).toBe('pi');
+    expect(settings.get('leaf')).not.toBe(text);
+  },
+);
 
-test('the keys of TLS session tickets are replaced once a day, also where the machine sleeps', async () => {
+test('the TLS session ticket keys are replaced once a day, also during suspend', async () => {
   const { time, leaf, shown } = await open();
   await time.pass(DAY - 60_000);
   expect(shown).toEqual([]);

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { experiment } from './disk.experiment.ts';
 import { runShortForm } from './experiment.ts';
 
-it('no grant that was on a disk is lost to what happens to the disk', async (ctx) => {
+it('disk faults lose no grant that was on the disk', async (ctx) => {
   const { figures, broken } = await runShortForm(experiment);
   expect(broken).toEqual([]);
   for (const outcome of ['recovered', 'from the copy', 'nothing amiss']) {

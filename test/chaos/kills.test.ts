@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { runShortForm } from './experiment.ts';
 import { experiment } from './kills.experiment.ts';
 
-test('no kill costs a grant that the portal would still go on with', async () => {
+test('killing the hub loses no grant that the portal would still accept', async () => {
   const { figures, broken } = await runShortForm(experiment);
   expect(broken).toEqual([]);
   const events = [

@@ -57,8 +57,8 @@ async function answerOf(socket: Socket, path: string): Promise<string> {
   return received;
 }
 
-describe('connections', () => {
-  it('of all devices together: a further device gets the place of the oldest connection of the one that has most', async () => {
+describe('limit on connections', () => {
+  it('a new device gets a connection although four other devices hold all of them', async () => {
     const open = (localAddress: string) =>
       connectPlain({ host: '127.0.0.1', port: hub.httpPort, localAddress }).on('error', () => undefined);
     const sockets = [2, 3, 4, 5].flatMap((device) => Array.from({ length: 250 }, () => open(`127.0.0.${device}`)));
@@ -68,11 +68,11 @@ describe('connections', () => {
     await waitFor(expectAlive, 10_000);
   });
 
-  it('are kept for 65 s between two requests, and say so', async () => {
+  it('HTTP responses announce a keep-alive timeout of 65 s', async () => {
     expect((await client.http('/ca.pem')).headers['keep-alive']).toBe('timeout=65');
   });
 
-  it('to the control socket are a hundred at once', async () => {
+  it('the control socket accepts at most a hundred connections at once', async () => {
     const path = join(hub.directory, 'state/control.sock');
     const sockets = Array.from({ length: 100 }, () => connectPlain(path).resume());
     await Promise.all(sockets.map((socket) => once(socket, 'connect')));
@@ -83,8 +83,8 @@ describe('connections', () => {
   });
 });
 
-describe.concurrent('one connection', () => {
-  it('has no more than 32 requests under way: it is cut, and the hub works on', async () => {
+describe.concurrent('limits on one connection', () => {
+  it('a connection with more than 32 requests in flight is closed, and the hub continues', async () => {
     const lamp = await hub.ask((control) => control.addAppliance('lamp', null, null));
     const body = 'grant_type=client_credentials';
     const request = `POST /oauth/token HTTP/1.1\r\nhost: localhost\r\nauthorization: ${basicAuthorization(lamp)}\r\ncontent-type: ${FORM}\r\ncontent-length: ${body.length}\r\n\r\n${body}`;
@@ -95,7 +95,7 @@ describe.concurrent('one connection', () => {
     await expectAlive();
   });
 
-  it('that sends and never reads an answer is cut', async () => {
+  it('a connection that sends requests and never reads a response is closed', async () => {
     const socket = connectPlain({ host: '127.0.0.1', port: hub.httpPort }).pause();
     let gone = false;
     void cut(socket).then(() => {
@@ -115,7 +115,7 @@ describe.concurrent('one connection', () => {
     await expectAlive();
   });
 
-  it('to the control socket that never ends its head is cut', async () => {
+  it('a connection to the control socket that never ends its request head is closed', async () => {
     const socket = connectPlain(join(hub.directory, 'state/control.sock')).resume();
     socket.write('GET /v1/status HTTP/1.1\r\nhost: hub\r\nx: ');
     await cut(socket);
@@ -126,8 +126,8 @@ describe.concurrent('one connection', () => {
 /** Writes that take no time: there are thousands. */
 const QUICK = { writeTimes: [0, 0] } as const;
 
-describe('pairings', () => {
-  it('are open for a hundred appliances at once; when one has ended, there is room', async () => {
+describe('limit on open pairings', () => {
+  it('a hundred appliances can have an open pairing at once, and another one when one has ended', async () => {
     await using home = await BrokerHarness.start(QUICK);
     for (let i = 0; i <= 100; i++) await home.addAppliance(`appliance-${i}`);
     const runs = [];
@@ -148,8 +148,8 @@ function manyAppliances(count: number): string {
     FROM (SELECT i, printf('%08d-0000-4000-8000-000000000000', i) AS id FROM n)`;
 }
 
-describe('what is remembered', () => {
-  it('of appliances are ten thousand, and one more is refused', async () => {
+describe('limits on stored records', () => {
+  it('the hub has at most ten thousand appliances and refuses one more', async () => {
     await using home = await BrokerHarness.start(QUICK);
     await home.run.store.saveSetting('hub_id', 'the hub');
     await home.stop();
@@ -159,7 +159,7 @@ describe('what is remembered', () => {
     await expect(home.addAppliance('one-too-many')).rejects.toMatchObject({ code: 'not_allowed' });
   });
 
-  it('of pairings that have ended are the last thousand, and those that a device flow may still ask for', async () => {
+  it('the hub keeps the last thousand ended pairings and those that a device flow may still poll', async () => {
     await using home = await BrokerHarness.start(QUICK);
     const { appliance: wallbox } = await home.addAppliance('wallbox');
     const { appliance: heater } = await home.addAppliance('heater');
@@ -195,7 +195,7 @@ describe('what is remembered', () => {
     expect(() => pairings.get(flow)).toThrow(expect.objectContaining({ code: 'pairing_unknown' }));
   });
 
-  it('of pairings that have ended is not less where more than a thousand are open', async () => {
+  it('the hub keeps ended pairings even if more than a thousand are open', async () => {
     await using home = await BrokerHarness.start(QUICK);
     const { appliance } = await home.addAppliance('heater');
     const ended = await home.beginPairing('heater');
@@ -213,9 +213,9 @@ describe('what is remembered', () => {
   });
 });
 
-describe('files', () => {
+describe('limits on file sizes', () => {
   it.each(['/dev/zero', 'large'])(
-    'of a configuration that does not end, or is too large, are not read (%s)',
+    'a configuration file that is endless or too large is not read (%s)',
     async (name) => {
       using folder = temporaryFolder();
       const file = join(folder.path, 'large');
@@ -228,7 +228,7 @@ describe('files', () => {
     },
   );
 
-  it('of a secret and of a CA have a bound, too', async () => {
+  it('a secret file or CA file that is too large is not read', async () => {
     using folder = temporaryFolder();
     const file = join(folder.path, 'latchkey.toml');
     const portal =

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { runShortForm } from './experiment.ts';
 import { experiment } from './lost-answers.experiment.ts';
 
-test('an answer that is lost costs no more than the portal makes it cost', async () => {
+test('a lost answer loses a grant only if the portal makes that unavoidable', async () => {
   const { figures, broken } = await runShortForm(experiment);
   expect(broken).toEqual([]);
   expect(figures['grace time, early: answers lost']).toBeGreaterThanOrEqual(4);

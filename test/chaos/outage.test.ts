@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { runShortForm } from './experiment.ts';
 import { experiment } from './outage.experiment.ts';
 
-test('after a day without the portal every grant is fresh again by itself, and hubs come back spread out', async (context) => {
+test("all grants are fresh again after a day without the portal, and the hubs' requests are spread out", async (context) => {
   const { figures, broken } = await runShortForm(experiment);
   expect(broken).toEqual([]);
   for (const outage of ['refused', '503']) {

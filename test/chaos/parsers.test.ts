@@ -4,14 +4,14 @@ import { checkParser } from './parser-case.ts';
 import { experiment } from './parsers.experiment.ts';
 import { mutatedTexts } from './parsers-mutations.ts';
 
-test('no input from outside ends the hub, makes it hang or has it tell a secret', async () => {
+test('no external input ends or hangs the hub or makes it reveal a secret', async () => {
   const { figures, broken } = await runShortForm(experiment);
   expect(broken).toEqual([]);
   expect(Object.keys(figures).length).toBeGreaterThanOrEqual(9);
   for (const [name, runs] of Object.entries(figures)) expect(Number(runs), name).toBeGreaterThanOrEqual(60);
 });
 
-test('what goes wrong is found, made small and told with its input', async () => {
+test('the parser check finds a failing input, minimizes it and reports it', async () => {
   const trial = {
     name: 'a parser',
     inputs: mutatedTexts('abc'),

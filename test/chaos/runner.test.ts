@@ -80,7 +80,7 @@ function start(names: readonly (keyof typeof EXPERIMENTS)[], ...args: string[]) 
 }
 
 describe.concurrent('scripts/chaos', () => {
-  test('runs all of them, ends with 1 where a promise was broken, an experiment failed or a log tells a secret, and leaves no process behind', async () => {
+  test('scripts/chaos runs every experiment, exits with 1 after any failure, and leaves no process behind', async () => {
     using run = start(['broken', 'failing', 'good', 'leaving', 'telling'], '--seed', '5');
     expect(await run.ended).toBe(1);
     expect(run.said.stdout).toMatch(/broken +grants lost: 2 +BROKEN/);
@@ -105,7 +105,7 @@ describe.concurrent('scripts/chaos', () => {
   });
 
   test.each<[keyof typeof EXPERIMENTS]>([['broken'], ['failing'], ['telling']])(
-    'ends with 1 for one that is %s',
+    'scripts/chaos exits with 1 after an experiment that is %s',
     async (name) => {
       using run = start([name]);
       expect(await run.ended).toBe(1);
@@ -116,7 +116,7 @@ describe.concurrent('scripts/chaos', () => {
     [['--only', 'bad'], /^scripts\/chaos: --only: found bad; allowed are good$/],
     [['--seed', 'today'], /^scripts\/chaos: --seed: found today; allowed is a whole number/],
     [['--fast'], /^scripts\/chaos: Unknown option '--fast'.*; allowed are --short, --seed N/],
-  ])('ends with 2 and one line for %o', async (args, line) => {
+  ])('scripts/chaos exits with 2 and prints one line for %o', async (args, line) => {
     using run = start(['good'], ...args);
     expect(await run.ended).toBe(2);
     expect(run.said.stdout).toBe('');
@@ -124,13 +124,13 @@ describe.concurrent('scripts/chaos', () => {
     expect(run.said.stderr.trimEnd()).not.toContain('\n');
   });
 
-  test('lists', async () => {
+  test('scripts/chaos --list prints each experiment with its promise', async () => {
     using list = start(['good', 'broken'], '--list');
     expect(await list.ended).toBe(0);
     expect(list.said.stdout).toBe('broken: broken\n    It is broken.\ngood: good\n    It is good.\n');
   });
 
-  test('a Ctrl-C ends it with what was found so far', async () => {
+  test('scripts/chaos stops on Ctrl-C and prints what was found until then', async () => {
     using run = start(['endless', 'good'], '--only', 'endless');
     await run.says(/round 3/);
     run.child.kill('SIGINT');
@@ -143,7 +143,7 @@ describe.concurrent('scripts/chaos', () => {
     expect(half.said.stdout).toMatch(/half +rounds: 7 +kept/);
   });
 
-  test('a second Ctrl-C, or a kill, leaves nothing behind either', async () => {
+  test('scripts/chaos leaves no process behind after a second Ctrl-C or a kill', async () => {
     for (const signals of [['SIGINT', 'SIGINT'], ['SIGKILL']] as const) {
       using run = start(['deaf']);
       await run.says(/left \d+/);
@@ -159,7 +159,7 @@ describe.concurrent('scripts/chaos', () => {
   });
 });
 
-describe('the figures in the documentation', () => {
+describe('chaos figures in the documentation', () => {
   const result = (id: string, figures: Record<string, string | number>) => ({
     id,
     name: id,
@@ -168,7 +168,7 @@ describe('the figures in the documentation', () => {
   });
   const page = 'before\n<!-- figures: written by scripts/chaos -->\n<!-- end of figures -->\nafter\n';
 
-  test('stand between the markers, and stay where an experiment was not run again', () => {
+  test('chaos figures are written between the markers, and those of experiments that did not run are kept', () => {
     const first = updatePage(page, [result('kills', { lost: 0 }), result('soak', { slope: 1 })], '2031-01-01', './run');
     expect(first).toContain('| `kills` | lost: 0<br>took: 2 s | kept | 2031-01-01, `./run` |');
     const second = updatePage(first, [result('soak', { slope: 2 })], '2031-01-02', './run');
@@ -179,7 +179,7 @@ describe('the figures in the documentation', () => {
     expect(() => updatePage('nothing', [], '2031-01-01', '')).toThrow(/markers/);
   });
 
-  test('stay as they are if an experiment was left out, which counts as skipped', () => {
+  test('chaos figures stay unchanged for an experiment that was left out, which counts as skipped', () => {
     const first = updatePage(page, [result('kills', { lost: 0 })], '2031-01-01', './run');
     const skipped = result('kills', { 'left out': 'needs root' });
     expect(updatePage(first, [skipped], '2031-01-02', './run')).toBe(first);
@@ -187,7 +187,7 @@ describe('the figures in the documentation', () => {
     expect(summaryLine([skipped, result('soak', { slope: 1 })], false)).toBe('1 passed, 0 failed, 1 skipped');
   });
 
-  test('have a line each in the terminal', () => {
+  test('chaos figures have one line each in the terminal', () => {
     expect(
       resultsTable([result('kills', { 'grants lost': 0, kills: 200 })])
         .split('\n')

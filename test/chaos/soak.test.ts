@@ -10,7 +10,7 @@ const FAULTS = [
   ...['tls_failure (base)', 'tls_failure (frontend)', 'origin_down (base)', 'origin_down (frontend)'],
 ];
 
-test('under load and every fault every token is the right one, no grant is lost and nothing is left open', async () => {
+test('under load and every fault all issued tokens are right, no grant is lost and nothing stays open', async () => {
   const { figures, broken } = await runShortForm(experiment);
   expect(broken).toEqual([]);
   const count = (name: string) => Number.parseInt(String(figures[name]), 10);
@@ -21,7 +21,7 @@ test('under load and every fault every token is the right one, no grant is lost 
   expect(met.map((each) => each.replace(/ [1-9]\d*$/, '')).toSorted()).toEqual(FAULTS.toSorted());
 });
 
-test('a leak is seen beside bursts and noise, and a burst alone is none', () => {
+test('the leak check finds growth among noise and bursts, and does not report a burst alone', () => {
   const samples = (value: (second: number) => number) =>
     Array.from({ length: 300 }, (_, second) => ({ minutes: second / 60, value: value(second) }));
   const noise = (second: number) => ((second * 7919) % 13) - 6;

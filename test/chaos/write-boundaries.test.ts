@@ -4,7 +4,7 @@ import { canTraceSystemCalls } from './system-calls.ts';
 import { experiment } from './write-boundaries.experiment.ts';
 
 test.skipIf(!canTraceSystemCalls())(
-  'killed before a write, a sync, a connection or what is sent, the hub has the old generation or the new one',
+  'a hub killed before any write, sync, connection or send has either the old or the new generation',
   async () => {
     const { figures, broken } = await runShortForm(experiment);
     expect(broken).toEqual([]);

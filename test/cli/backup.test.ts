@@ -16,8 +16,8 @@ async function home() {
   return { folder, file: join(folder, 'hub.copy'), given: ['--passphrase-file', passphraseFile], passphraseFile };
 }
 
-describe('backup', () => {
-  it('writes a file closed to others, and does not say the passphrase', async () => {
+describe('latchkey backup', () => {
+  it('backup writes a private file, and does not print the passphrase', async () => {
     await using hub = await serveFakeAdministration();
     const { file, folder, given } = await home();
     const { status, stdout, stderr } = await hub.latchkey('backup', file, ...given);
@@ -29,14 +29,14 @@ describe('backup', () => {
     expect(hub.household.passphrases).toEqual([PASSPHRASE]);
   });
 
-  it('prints JSON', async () => {
+  it('backup --json prints a JSON object', async () => {
     await using hub = await serveFakeAdministration();
     const { file, given } = await home();
     const { stdout } = await hub.latchkey('backup', file, ...given, '--json');
     expect(JSON.parse(stdout)).toEqual({ file, made: '2031-05-05T06:00:00Z', appliances: 0, grants: 1 });
   });
 
-  it('replaces a file only with --force', async () => {
+  it('backup replaces an existing file only with --force', async () => {
     await using hub = await serveFakeAdministration();
     const { file, given } = await home();
     writeFileSync(file, 'something dear');
@@ -49,7 +49,7 @@ describe('backup', () => {
     expect(statSync(file).mode & 0o777).toBe(0o600);
   });
 
-  it('leaves nothing behind where there is no passphrase', async () => {
+  it('backup without a usable passphrase leaves no file behind', async () => {
     await using hub = await serveFakeAdministration();
     const { file, folder, passphraseFile } = await home();
     const unasked = await hub.latchkey('backup', file);
@@ -65,7 +65,7 @@ describe('backup', () => {
     expect(nowhere).toMatchObject({ status: 1, stderr: expect.stringContaining("can't be written") });
   });
 
-  it('asks twice on a terminal, and shows nothing of what is typed', async () => {
+  it('backup asks for the passphrase twice on a terminal, and does not show it', async () => {
     await using hub = await serveFakeAdministration();
     const { file } = await home();
     const asked = hub.onTerminal('backup', file);
@@ -87,8 +87,8 @@ describe('backup', () => {
   });
 });
 
-describe('restore', () => {
-  it('says what became of each grant, and the hub starts again', async () => {
+describe('latchkey restore', () => {
+  it('restore reports what happened to each grant, and restarts the hub', async () => {
     await using hub = await serveFakeAdministration();
     const { file, given } = await home();
     writeFileSync(file, 'a.sealed.copy\n');
@@ -106,7 +106,7 @@ describe('restore', () => {
     });
   });
 
-  it('warns of two hubs on one family of tokens, and wants a yes', async () => {
+  it('restore warns of two hubs with the same tokens, and needs a confirmation', async () => {
     await using hub = await serveFakeAdministration();
     const { file, given } = await home();
     writeFileSync(file, 'a.sealed.copy\n');
@@ -119,7 +119,7 @@ describe('restore', () => {
     expect(hub.household).toMatchObject({ passphrases: [], restarts: 0 });
   });
 
-  it('of a file that is none, or that the hub refuses, fails in one line and restarts nothing', async () => {
+  it('restore fails in one line and restarts nothing if the file is no backup or the hub refuses it', async () => {
     await using hub = await serveFakeAdministration();
     const { file, given } = await home();
     const missing = await hub.latchkey('restore', file, '--yes', ...given);

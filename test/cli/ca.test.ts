@@ -11,7 +11,7 @@ beforeEach(() => {
 const PEM = '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n';
 const OLD_PEM = '-----BEGIN CERTIFICATE-----\nOLD0\n-----END CERTIFICATE-----\n';
 
-test('the certificate stands alone on standard output, or its pin', async () => {
+test('ca prints only the certificate, or only the pin, on standard output', async () => {
   expect(await hub.latchkey('ca')).toMatchObject({ status: 0, stdout: PEM, stderr: '' });
   const { caFingerprint } = hub.household.hub;
   expect(await hub.latchkey('ca', '--fingerprint')).toMatchObject({ status: 0, stdout: `${caFingerprint}\n` });
@@ -19,7 +19,7 @@ test('the certificate stands alone on standard output, or its pin', async () => 
   expect(JSON.parse(stdout)).toEqual({ certificate: PEM, fingerprint: caFingerprint });
 });
 
-test('during a rotation the old one is named, and printed where it is asked for', async () => {
+test('ca names the old CA during a rotation, and ca --old prints it', async () => {
   hub.household.keptOldCa = 60;
   const { stdout, stderr } = await hub.latchkey('ca');
   expect(stdout).toBe(PEM);
@@ -31,7 +31,7 @@ test('during a rotation the old one is named, and printed where it is asked for'
   expect(JSON.parse((await hub.latchkey('ca', '--json')).stdout).old).toMatchObject({ certificate: OLD_PEM });
 });
 
-test('where there is no old one, there is nothing to print', async () => {
+test('ca --old fails if there is no old CA', async () => {
   expect(await hub.latchkey('ca', '--old')).toMatchObject({
     status: 1,
     stdout: '',
@@ -39,7 +39,7 @@ test('where there is no old one, there is nothing to print', async () => {
   });
 });
 
-test('without a terminal a rotation wants --yes, and changes nothing before', async () => {
+test('ca --rotate needs --yes without a terminal, and otherwise changes nothing', async () => {
   const refused = await hub.latchkey('ca', '--rotate');
   expect(refused).toMatchObject({ status: 1, stdout: '', stderr: expect.stringContaining('Say so with --yes') });
   expect(hub.household.rotations).toBe(0);
@@ -51,7 +51,7 @@ test('without a terminal a rotation wants --yes, and changes nothing before', as
   expect([hub.household.rotations, hub.household.keptOldCa]).toEqual([1, 30 * 86_400]);
 });
 
-test('a person at a terminal is asked back, and no is no', async () => {
+test('ca --rotate asks for a confirmation on a terminal, and "no" changes nothing', async () => {
   const asked = startOnTerminal(['ca', '--rotate', '--keep-old', '0'], hub.env);
   expect(await asked.stdout(/Go on\? \[y\/N\] /)).toContain('cut off');
   asked.process.stdin?.write('n\n');
@@ -65,12 +65,12 @@ test.each([
   ['90s', 90],
   ['7d', 7 * 86_400],
   ['365d', 365 * 86_400],
-] as const)('--keep-old %s is understood', async (text, seconds) => {
+] as const)('ca --rotate accepts --keep-old %s', async (text, seconds) => {
   expect((await hub.latchkey('ca', '--rotate', '--keep-old', text, '--yes')).status).toBe(0);
   expect(hub.household.keptOldCa).toBe(seconds);
 });
 
-test('--keep-old alone changes the end of a rotation, and makes no other CA', async () => {
+test('ca --keep-old without --rotate changes the end of a rotation, and creates no new CA', async () => {
   hub.household.keptOldCa = 60;
   expect((await hub.latchkey('ca', '--keep-old', '90d', '--yes')).status).toBe(0);
   expect([hub.household.rotations, hub.household.keptOldCa]).toEqual([0, 90 * 86_400]);
@@ -79,7 +79,7 @@ test('--keep-old alone changes the end of a rotation, and makes no other CA', as
   expect(hub.household.keptOldCa).toBeNull();
 });
 
-test.each(['366d', '-1', 'soon', ''])('--keep-old %j is wrong usage', async (text) => {
+test.each(['366d', '-1', 'soon', ''])('ca --rotate rejects --keep-old %j as wrong usage', async (text) => {
   const { status, stdout, stderr } = await hub.latchkey('ca', '--rotate', `--keep-old=${text}`, '--yes');
   expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
   expect(stderr).toContain('Allowed is 1s to 365d, or 0.');

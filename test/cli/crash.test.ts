@@ -4,28 +4,31 @@ import { startEmulator } from '../../src/emulator/index.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
 import { supervise, superviseUntilReady } from '../systemd/supervised.ts';
 
-describe.concurrent('what nobody has caught', () => {
+describe.concurrent('uncaught errors of the daemon', () => {
   test.each([
     ['unhandledRejection', "Promise.reject(new Error('planted'))"],
     ['uncaughtException', "throw new Error('planted')"],
-  ])('(%s) ends the daemon with status 1 and one event, for systemd to start it again', async (origin, onSignal) => {
-    await using emulator = await startEmulator();
-    await using hub = await HubProcess.prepare({ emulator });
-    await using daemon = await superviseUntilReady(hub, '', { onSignal });
-    daemon.child.kill('SIGUSR2');
-    expect(await daemon.ended).toEqual({ status: 1, signal: null });
-    expect(daemon.events().at(-1)).toMatchObject({
-      priority: 3,
-      level: 'error',
-      event: 'crashed',
-      origin,
-      error: 'planted',
-      at: expect.stringMatching(/^at /),
-    });
-  });
+  ])(
+    'an error that nothing catches (%s) ends the daemon with status 1 and one event, so that systemd restarts it',
+    async (origin, onSignal) => {
+      await using emulator = await startEmulator();
+      await using hub = await HubProcess.prepare({ emulator });
+      await using daemon = await superviseUntilReady(hub, '', { onSignal });
+      daemon.child.kill('SIGUSR2');
+      expect(await daemon.ended).toEqual({ status: 1, signal: null });
+      expect(daemon.events().at(-1)).toMatchObject({
+        priority: 3,
+        level: 'error',
+        event: 'crashed',
+        origin,
+        error: 'planted',
+        at: expect.stringMatching(/^at /),
+      });
+    },
+  );
 });
 
-test('a log that can not be written does not end the daemon', async () => {
+test('the daemon continues if its log can not be written', async () => {
   await using emulator = await startEmulator();
   await using hub = await HubProcess.prepare({ emulator });
   const within = ['/bin/sh', '-c', 'exec "$@" 2>/dev/full', 'sh'];

@@ -11,7 +11,7 @@ const faulty = (code: string) => ({
 });
 
 describe('LATCHKEY_DEBUG=1', () => {
-  test('shows the stacks of a failure and of its causes below its line', async () => {
+  test('LATCHKEY_DEBUG=1 shows the stacks of an error and of its causes below its line', async () => {
     const { status, stdout, stderr } = await runLatchkey(
       ['restore', '/nowhere', '--passphrase-file', '/nowhere', '--yes'],
       {
@@ -26,15 +26,15 @@ describe('LATCHKEY_DEBUG=1', () => {
     expect(stacks.some((one) => /^ {4}at .*\/cli\//.test(one))).toBe(true);
   });
 
-  test.each([undefined, '0', ''])('is what stacks are asked for by, and not %j', async (value) => {
+  test.each([undefined, '0', ''])('LATCHKEY_DEBUG=%j shows no stacks', async (value) => {
     const { stderr } = await runLatchkey(['status'], { ...away, LATCHKEY_DEBUG: value });
     expect(stderr).toMatch(/^latchkey: no hub is running here [^\n]*\n$/);
   });
 });
 
-describe('what nobody has foreseen', () => {
+describe('unexpected errors of a command', () => {
   test.each(["throw new Error('planted')", "Promise.reject(new TypeError('planted'))"])(
-    '(%s) ends a command with one line that says how more is learned of it',
+    'an unexpected error (%s) ends a command with one line that says how to get more details',
     async (code) => {
       const { status, stderr } = await startLatchkey(['status', '--watch', '--json'], { ...hub.env, ...faulty(code) })
         .ended;

@@ -49,7 +49,7 @@ async function unpacked(file: string): Promise<Map<string, string>> {
   return files;
 }
 
-it('keeps its columns on a terminal of 80 columns, and breaks lines between words', async () => {
+it('doctor keeps its columns on a terminal of 80 columns, and breaks lines between words', async () => {
   const { stdout } = await startOnTerminal(['doctor', '--config', join(hub.directory, 'latchkey.toml')], {}, 80).ended;
   const lines = stdout.trimEnd().split('\r\n');
   const checks = lines.filter((line) => /^(ok|warn|fail) /.test(line));
@@ -64,7 +64,7 @@ it('keeps its columns on a terminal of 80 columns, and breaks lines between word
   }
 });
 
-it('finds nothing wrong with a healthy hub, and says so in a line for each check', async () => {
+it('doctor finds nothing wrong with a healthy hub, and prints a line for each check', async () => {
   const { status, stdout, stderr } = await hub.cli('doctor', '--json');
   const { checks } = JSON.parse(stdout) as { checks: NamedCheckResult[] };
   expect(checks.filter(({ result }) => result !== 'ok')).toEqual([]);
@@ -83,7 +83,7 @@ it('finds nothing wrong with a healthy hub, and says so in a line for each check
   expect(text.stdout).toContain('appliance.wallbox');
 });
 
-it('changes nothing: neither the state nor what the portal was asked for with the client’s id', async () => {
+it('doctor changes nothing, and sends the portal no client_id', async () => {
   const before = emulator.requests.length;
   await hub.cli('doctor');
   for (const { method, url, query, form, authorization, client } of emulator.requests.slice(before)) {
@@ -93,7 +93,7 @@ it('changes nothing: neither the state nor what the portal was asked for with th
   expect(emulator.requests.length).toBeGreaterThan(before);
 });
 
-it('writes an archive that says all, and holds no secret', async () => {
+it('doctor --bundle writes an archive with all reports, and without secrets', async () => {
   const appliance = await hub.addAppliance('boiler');
   await hub.addAppliance('heat-pump');
   const link = await hub.beginPairing('boiler');
@@ -154,7 +154,7 @@ it('writes an archive that says all, and holds no secret', async () => {
   expect(files.get('journal.txt')).toContain(innocent);
 });
 
-it('never writes over a file that is there, unless it is told to', async () => {
+it('doctor --bundle replaces an existing file only with --yes', async () => {
   const file = join(folder, 'there');
   writeFileSync(file, 'mine');
   const refused = await hub.cli('doctor', '--bundle', file);

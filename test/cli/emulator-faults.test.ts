@@ -2,7 +2,7 @@ import { request } from 'undici';
 import { expect, test } from 'vitest';
 import { runLatchkey, startLatchkey } from './command.ts';
 
-test('faults from the command line are in force from the start, with the chance of their seed', async () => {
+test('emulator --fault adds faults that are in force from the start, with the probability of their seed', async () => {
   const run = async () => {
     const half = '{"kind":"status","endpoint":"whoami","status":503,"times":null,"probability":0.5}';
     const emulator = startLatchkey([
@@ -38,7 +38,7 @@ test.each([
   ['--fault', 'hang', /--fault: body: found no JSON; allowed is /],
   ['--fault', '{"kind":"tls_failure","origin":"base"}', /--fault: kind: found tls_failure .* plain HTTP/],
   ['--seed', 'luck', /--seed/],
-])('%s %s is wrong usage', async (flag, value, message) => {
+])('emulator %s %s is wrong usage', async (flag, value, message) => {
   const wrong = await runLatchkey(['emulator', flag, value]);
   expect(wrong).toMatchObject({ status: 2, stdout: '' });
   expect(wrong.stderr).toMatch(message);

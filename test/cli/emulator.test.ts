@@ -12,7 +12,7 @@ import { runLatchkey, startLatchkey } from './command.ts';
 const id = '0d9c3a52-6f2a-4f0e-9a51-0d1a7c9b5e11';
 
 test.each(['SIGINT', 'SIGTERM'] as const)(
-  'the first line says what it runs with; %s ends it with success',
+  'emulator --json prints its addresses and credentials in the first line, and %s ends it with success',
   async (signal) => {
     const emulator = startLatchkey(['emulator', '--json', '--client', `${id}:a:secret`]);
     const line = JSON.parse((await emulator.stdout(/\n/)).split('\n')[0] ?? '') as Record<string, string>;
@@ -24,7 +24,7 @@ test.each(['SIGINT', 'SIGTERM'] as const)(
   },
 );
 
-test('for people it says the same in lines of its own', async () => {
+test('emulator prints its addresses and credentials in separate lines for people', async () => {
   const emulator = startLatchkey(['emulator']);
   const text = await emulator.stdout(/console .*\n/);
   for (const word of ['base_url', 'frontend_url', 'client_id', 'client_secret']) expect(text).toContain(word);
@@ -33,7 +33,7 @@ test('for people it says the same in lines of its own', async () => {
   expect((await emulator.ended).status).toBe(0);
 });
 
-test('it does not say back a secret that it was given: its output may go to a journal', async () => {
+test('emulator does not print a secret that it was given, as its output may be logged', async () => {
   const emulator = startLatchkey(['emulator', '--client', `${id}:a-given-secret`]);
   const text = await emulator.stdout(/console .*\n/);
   expect(text).toMatch(/client_secret +as given\n/);
@@ -42,7 +42,7 @@ test('it does not say back a secret that it was given: its output may go to a jo
   expect((await emulator.ended).status).toBe(0);
 });
 
-test('the options reach the emulator', async () => {
+test('emulator passes its options to the emulator', async () => {
   const flags = `--host 127.0.0.1 --port 0 --frontend-port 0 --client ${id}:one-secret --user ann:pw --user bob:pw
     --auto-login --code-lifetime 30s --token-lifetime 10m --refresh-lifetime 2h --refresh-grace 1
     --on-reuse revoke-family --basic refuse --json`;
@@ -69,7 +69,7 @@ test('the options reach the emulator', async () => {
   expect((await emulator.ended).status).toBe(0);
 });
 
-test('options come from a file too, and flags win', async () => {
+test('emulator reads options from a file, and flags override them', async () => {
   await using folder = await mkdtempDisposable(join(tmpdir(), 'emulator-options-'));
   const file = join(folder.path, 'options.toml');
   await writeFile(
@@ -122,7 +122,7 @@ test.each([
   ['refuse_redirect_urls = "("', /--refuse-redirect-urls: found "\("; allowed is a JavaScript regular expression/],
   [`client = "${id}:hush-hush"`, /client: found a string; allowed is a list of texts/],
   ['basic = ', /line 1 is no TOML/],
-])('an options file with %j is wrong usage, in one line that names the key', async (text, problem) => {
+])('emulator rejects an options file with %j as wrong usage, in one line that names the key', async (text, problem) => {
   await using folder = await mkdtempDisposable(join(tmpdir(), 'emulator-options-'));
   const file = join(folder.path, 'options.toml');
   await writeFile(file, text);
@@ -132,7 +132,7 @@ test.each([
   expect(wrong.stderr).not.toContain('hush-hush');
 });
 
-test('an options file that is not there is named', async () => {
+test('emulator names an options file that does not exist', async () => {
   const wrong = await runLatchkey(['emulator', '--options', '/nonexistent.toml']);
   expect(wrong).toMatchObject({ status: 2, stderr: expect.stringContaining('/nonexistent.toml: ') });
 });
@@ -155,20 +155,20 @@ test.each([
   [['--ca-file', 'ca.pem'], /--ca-file: found ca.pem without tls/],
   [['--tls', '--ca-file', '/nowhere/ca.pem'], /--ca-file: found \/nowhere\/ca.pem, which can't be written \(ENOENT\)/],
   [['now'], /too many arguments/],
-])('%j is wrong usage', async (args, problem) => {
+])('emulator %j is wrong usage', async (args, problem) => {
   const wrong = await runLatchkey(['emulator', ...args]);
   expect(wrong).toMatchObject({ status: 2, stdout: '' });
   expect(wrong.stderr).toMatch(problem);
   expect(wrong.stderr).not.toContain('hush-hush');
 });
 
-test('a state file that can not be used is a failure in one line', async () => {
+test('emulator fails in one line if its state file can not be used', async () => {
   const failed = await startLatchkey(['emulator', '--state', '/dev/null/state']).ended;
   expect(failed).toMatchObject({ status: 1, stdout: '' });
   expect(failed.stderr).toMatch(/^latchkey: the state \/dev\/null\/state can't be opened \(ENOTDIR\): choose .*\n$/);
 });
 
-test('with TLS the first line names the file of the CA, which goes with the emulator', async () => {
+test('emulator --tls prints the CA file in its first line, and deletes the file at its end', async () => {
   const emulator = startLatchkey(['emulator', '--tls', '--json']);
   const line = JSON.parse(await emulator.stdout(/\n/)) as Record<string, string>;
   rememberSecrets([line['client_secret'] ?? '']);
@@ -180,7 +180,7 @@ test('with TLS the first line names the file of the CA, which goes with the emul
   expect(existsSync(line['ca_file'] ?? '')).toBe(false);
 });
 
-test('a port that is taken is a failure that names it, and the way out', async () => {
+test('emulator fails with the option and the port if the port is in use', async () => {
   const other = createServer();
   await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
   const address = other.address();
@@ -194,7 +194,7 @@ test('a port that is taken is a failure that names it, and the way out', async (
   }
 });
 
-test('it goes on when nobody reads its output any more', async () => {
+test('emulator continues when its standard output is closed', async () => {
   const emulator = startLatchkey(['emulator', '--json']);
   const line = JSON.parse(await emulator.stdout(/\n/)) as Record<string, string>;
   rememberSecrets([line['client_secret'] ?? '']);

@@ -44,7 +44,7 @@ function expectOneLine({ stdout, stderr }: CliResult, says: RegExp): void {
   );
 }
 
-describe('a command that fails says in one line what, where and what to do', () => {
+describe('failing commands', () => {
   test.each<[string, RegExp]>([
     ['pair nobody', /no appliance nobody.*"latchkey appliance list"/],
     ['unpair nobody --yes', /no appliance nobody.*"latchkey appliance list"/],
@@ -67,7 +67,7 @@ describe('a command that fails says in one line what, where and what to do', () 
     ['invite --scope "A', /scope .* has a character that scopes can't have/],
     ['invite --portal elsewhere', /no portal elsewhere: the configuration has home/],
     ['notify --test', /no hook is configured: set command or webhook in \[notify\]/],
-  ])('%s', async (args, says) => {
+  ])('latchkey %s fails with one line that says what is wrong and what to do', async (args, says) => {
     const failed = await runLatchkey([...args.split(' '), '--config', config]);
     expect(failed.status).toBe(1);
     expectOneLine(failed, says);
@@ -84,7 +84,7 @@ describe('a command that fails says in one line what, where and what to do', () 
       () => ['backup', file('there.not'), '--passphrase-file', file('weak.passphrase')],
       /passphrase is too weak: use at least/,
     ],
-  ])('%s', async (_, args, says) => {
+  ])('a command with %s fails with one line that says what is wrong and what to do', async (_, args, says) => {
     const failed = await runLatchkey([...args(), '--config', config]);
     expect(failed.status).toBe(1);
     expectOneLine(failed, says);

@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 import { spkiFingerprint } from '../../src/system/x509/certificates.ts';
 import { startLatchkey } from './command.ts';
 
-test('test mode says what to set for the examples of an appliance', async () => {
+test('serve --test-mode prints the variables for the appliance examples', async () => {
   const hub = startLatchkey(['serve', '--test-mode'], {
     XDG_STATE_HOME: mkdtempSync(join(tmpdir(), 'lk-')),
     LATCHKEY_LAN_ADDRESS: '127.0.0.1',

@@ -7,11 +7,11 @@ beforeEach(() => {
   hub.household.setup = { code: 'BCDF-GHJK-LMNP', page: 'https://192.168.1.7:8443/', rotations: 0 };
 });
 
-test('where nobody looks, the code stands alone on standard output', async () => {
+test('setup-code prints only the code on standard output without a terminal', async () => {
   expect(await hub.latchkey('setup-code')).toMatchObject({ status: 0, stdout: 'BCDF-GHJK-LMNP\n', stderr: '' });
 });
 
-test('a person at a terminal sees the page’s address too, and a QR code that signs a phone in once', async () => {
+test('setup-code on a terminal also shows the address of the page, and a QR code that signs a phone in once', async () => {
   const { status, stdout } = await startOnTerminal(['setup-code'], hub.env, 80).ended;
   expect(status).toBe(0);
   expect(stdout).toContain('Setup code   BCDF-GHJK-LMNP\r\n');
@@ -26,7 +26,7 @@ test('a person at a terminal sees the page’s address too, and a QR code that s
   expect(lines.slice(lines.findIndex((line) => /[▀▄█]/.test(line))).length).toBeLessThanOrEqual(24);
 });
 
-test('a terminal that is too narrow for the QR code gets the address all the same', async () => {
+test('setup-code shows the address without a QR code on a terminal that is too narrow', async () => {
   const { status, stdout } = await startOnTerminal(['setup-code'], hub.env, 30).ended;
   expect(status).toBe(0);
   expect(stdout).toMatch(/too narrow\s+for\s+the\s+QR\s+code/);
@@ -34,7 +34,7 @@ test('a terminal that is too narrow for the QR code gets the address all the sam
   expect(stdout).not.toMatch(/[▀▄█]/);
 });
 
-test('--json prints one object', async () => {
+test('setup-code --json prints one object', async () => {
   const { status, stdout, stderr } = await hub.latchkey('setup-code', '--json');
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
   expect(JSON.parse(stdout)).toEqual({
@@ -45,7 +45,7 @@ test('--json prints one object', async () => {
   });
 });
 
-test('--rotate makes another code, asks nothing, and says who is signed out', async () => {
+test('setup-code --rotate prints a new code without a question, and says that everybody is signed out', async () => {
   const { status, stdout, stderr } = await hub.latchkey('setup-code', '--rotate');
   expect({ status, stdout }).toEqual({ status: 0, stdout: 'QRST-VWXZ-BCDF\n' });
   expect(stderr).toBe('the setup code is another one now, and whoever was signed in to the page is signed out\n');
@@ -55,6 +55,6 @@ test('--rotate makes another code, asks nothing, and says who is signed out', as
   });
 });
 
-test('an argument is wrong usage', async () => {
+test('setup-code with an argument is wrong usage', async () => {
   expect(await hub.latchkey('setup-code', 'now')).toMatchObject({ status: 2, stdout: '' });
 });

@@ -36,7 +36,7 @@ test.each([
   'restore FOLDER/copy --yes --passphrase-file FOLDER/passphrase',
   'emulator --port http',
   'serve --config /nowhere.toml',
-])('"%s" ends in a process that has run others as in one of its own', async (line) => {
+])('"%s" has the same result in a process that has run other commands as in a new one', async (line) => {
   const args = line.split(' ').flatMap((word) => (word === '' ? [] : word.replace('FOLDER', folder)));
   const env = { ...hub.env, NO_COLOR: '1', TZ: 'Europe/Berlin' };
   // What comes before differs in all that a command is given.

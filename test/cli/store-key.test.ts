@@ -4,7 +4,7 @@ import { shareFakeAdministration } from './command.ts';
 
 const hub = shareFakeAdministration();
 
-test('another store key is said in one sentence, and as JSON', async () => {
+test('store-key --rotate reports the new store key in one sentence, or as JSON', async () => {
   expect(await hub.latchkey('store-key', '--rotate')).toMatchObject({
     status: 0,
     stdout: 'The store has another key, and everything in it is sealed anew: the key before opens nothing of it.\n',
@@ -14,7 +14,7 @@ test('another store key is said in one sentence, and as JSON', async () => {
   expect(JSON.parse(stdout)).toEqual(toWire(hub.household.rotation));
 });
 
-test('what is left to do is said after it', async () => {
+test('store-key --rotate says what is left to do', async () => {
   hub.household.rotation = {
     leftovers: ['/var/lib/latchkey/latchkey.db.damaged-1', '/var/lib/latchkey/upgrades'],
     copyProblem: 'the disk has no room',
@@ -26,7 +26,7 @@ test('what is left to do is said after it', async () => {
   expect(stdout).toContain('\n  /var/lib/latchkey/latchkey.db.damaged-1\n  /var/lib/latchkey/upgrades\n');
 });
 
-test('nothing is rotated by accident', async () => {
+test('store-key without --rotate changes nothing', async () => {
   const { status, stderr } = await hub.latchkey('store-key');
   expect(status).toBe(2);
   expect(stderr).toContain("required option '--rotate' not specified");

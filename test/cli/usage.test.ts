@@ -6,14 +6,14 @@ import { logFolder } from '../support/logs.ts';
 import { runLatchkey, runShell, serveFakeAdministration } from './command.ts';
 import { allHelpTexts } from './manual/help-texts.ts';
 
-test('--version needs no configuration', async () => {
+test('latchkey --version needs no configuration', async () => {
   const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string };
   const env = { LATCHKEY_CONFIG: '/nowhere.toml' };
   expect(await runLatchkey(['--version'], env)).toMatchObject({ status: 0, stdout: `${version}\n`, stderr: '' });
 });
 
 test.each(allHelpTexts().map(({ path }) => ['latchkey', ...path].join(' ')))(
-  '%s --help shows how to use it, without a configuration',
+  '%s --help shows its usage without a configuration',
   async (command) => {
     const args = [...command.split(' ').slice(1), '--help'];
     const helped = await runLatchkey(args, { LATCHKEY_CONFIG: '/nowhere.toml' });
@@ -26,7 +26,7 @@ test.each(allHelpTexts().map(({ path }) => ['latchkey', ...path].join(' ')))(
 test.each([
   ['invite', '1h'],
   ['registration open', '10m'],
-])('the help of %s says once what is the default', async (command, value) => {
+])('the help of %s states the default once', async (command, value) => {
   const { stdout } = await runLatchkey([...command.split(' '), '--help']);
   expect(stdout).toContain(`(default: ${value})`);
   expect(stdout).not.toMatch(/the default|default: \d{3}/);
@@ -37,7 +37,7 @@ test.each([
   ['help registration open', 'registration open'],
   ['help appliance', 'appliance'],
   ['help', ''],
-])('%s shows the help of that command', async (args, command) => {
+])('latchkey %s shows the help of that command', async (args, command) => {
   const helped = await runLatchkey(args.split(' '));
   expect(helped).toMatchObject({ status: 0, stderr: '' });
   expect(helped.stdout).toMatch(new RegExp(`^Usage: latchkey ${command} ?\\[options\\]`));
@@ -70,14 +70,14 @@ test.each([
   [['pair', 'a', '--timeout'], /--timeout.*argument missing/],
   [['status', '--config'], /--config.*argument missing/],
   [['--frobnicate'], /unknown option '--frobnicate'/],
-])('%j is wrong usage', async (args, problem) => {
+])('latchkey %j is wrong usage', async (args, problem) => {
   const wrong = await runLatchkey(args);
   expect(wrong).toMatchObject({ status: 2, stdout: '' });
   expect(wrong.stderr).toMatch(problem);
 });
 
 test.each(['status --json', 'pair a', 'appliance list'])(
-  'without a hub, %s fails with one line that says what to do',
+  '%s fails without a hub, with one line that says what to do',
   async (args) => {
     const failed = await runLatchkey(args.split(' '), { LATCHKEY_HUB_CONTROL_SOCKET: '/nowhere/control.sock' });
     expect(failed).toMatchObject({ status: 1, stdout: '' });
@@ -87,7 +87,7 @@ test.each(['status --json', 'pair a', 'appliance list'])(
   },
 );
 
-test('--config is taken before and after the name of a command, and instead of LATCHKEY_CONFIG', async () => {
+test('--config is accepted before and after the name of a command, and overrides LATCHKEY_CONFIG', async () => {
   await using hub = await serveFakeAdministration();
   hub.household.set({ name: 'wallbox' });
   const file = join(logFolder(), `config-${process.pid}.toml`);
@@ -108,7 +108,7 @@ test('--config is taken before and after the name of a command, and instead of L
   expect(missing).toMatchObject({ status: 1, stderr: expect.stringContaining('/nowhere.toml') });
 });
 
-test('a user who may not speak to the hub is told which group to join', async () => {
+test('a user without access to the control socket learns which group to join', async () => {
   await using hub = await serveFakeAdministration();
   chmodSync(hub.env.LATCHKEY_HUB_CONTROL_SOCKET, 0);
   // Also root is refused, once it has no capabilities.

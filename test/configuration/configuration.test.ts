@@ -81,7 +81,7 @@ async function complaint(toml: string, env: NodeJS.ProcessEnv = {}): Promise<str
   return message;
 }
 
-describe('a mistake is named by its key, with what was found and what is allowed', () => {
+describe('errors of the configuration file', () => {
   it.for<[toml: string, key: string, ...says: string[]]>([
     ['hub.nmae = "x"', 'hub.nmae', 'no key that Latchkey knows (did you mean name?); allowed are name, state_dir, '],
     ['[lann]', 'lann', '(did you mean lan?); allowed are hub, lan, portals, pairing, appliances'],
@@ -197,19 +197,22 @@ describe('a mistake is named by its key, with what was found and what is allowed
       `${folder.path}/private.json key 1 holds the private key`,
     ],
     [appliance({ secret_file: null, jwks_file: '"wallbox.secret"' }), 'appliances.wallbox.jwks_file', 'no JWK Set'],
-  ])('%j', async ([toml, key, ...says]) => {
-    const line = await complaint(toml);
-    expect(line.startsWith(`${file}: ${key}: `), line).toBe(true);
-    for (const words of says) expect(line).toContain(words);
-  });
+  ])(
+    'the configuration %j is rejected with its key, what was found and what is allowed',
+    async ([toml, key, ...says]) => {
+      const line = await complaint(toml);
+      expect(line.startsWith(`${file}: ${key}: `), line).toBe(true);
+      for (const words of says) expect(line).toContain(words);
+    },
+  );
 
-  it('or by its line, where it is no TOML', async () => {
+  it('a configuration that is not TOML is rejected with the line of the error', async () => {
     expect(await complaint('[hub]\nname = "x"\nstate_dir = /var/lib\n')).toMatch(`${file}, line 3: `);
     expect(await complaint(`[hub]\nname = "a"\nname = "b"\n`)).toMatch(`${file}, line 3: `);
     expect(await complaint(`client_secret = ${SECRET}\n`)).not.toContain(SECRET);
   });
 
-  it('or by the file, where that can not be read', async () => {
+  it('a configuration that can not be read is rejected with the path of its file', async () => {
     const missing = join(folder.path, 'missing.toml');
     await expect(loadConfiguration(missing, {})).rejects.toThrow(`the configuration ${missing} can't be read`);
     await expect(loadConfiguration(folder.path, {})).rejects.toThrow(`the configuration ${folder.path} can't be read`);
@@ -217,7 +220,7 @@ describe('a mistake is named by its key, with what was found and what is allowed
   });
 });
 
-describe('the secret of a portal', () => {
+describe('the client secret of a portal', () => {
   it.for<[content: string, mode: number, says: string]>([
     [SECRET, 0o640, 'is open to other users (mode 0640); allowed is 0600: chmod 600'],
     [SECRET, 0o604, 'is open to other users (mode 0604)'],
@@ -226,18 +229,18 @@ describe('the secret of a portal', () => {
     ['\n', 0o600, 'must hold the secret alone, on one line'],
     [`${SECRET}\nmore\n`, 0o600, 'must hold the secret alone, on one line'],
     [`${SECRET}\n\n`, 0o600, 'must hold the secret alone, on one line'],
-  ])('in a file with %j and mode %i is refused', async ([content, mode, says]) => {
+  ])('a client secret in a file with %j and mode %i is rejected', async ([content, mode, says]) => {
     write('portal.secret', content, mode);
     const line = await complaint(portal());
     expect(line).toContain(`${file}: portals.home.client_secret_file: ${folder.path}/portal.secret ${says}`);
     expect(line).not.toContain(SECRET);
   });
 
-  it('an unknown key of any length is told in one line of a fair length', async () => {
+  it('the error about an overlong unknown key is one line of limited length', async () => {
     expect((await complaint(`${'k'.repeat(100_000)} = 1`)).length).toBeLessThan(1000);
   });
 
-  it('must be there, and be a file', async () => {
+  it('a client secret file must exist and be a file, and its error does not repeat a secret pasted as its name', async () => {
     expect(await complaint(portal({ client_secret_file: '"gone.secret"' }))).toContain(
       'names a file that is not there',
     );
@@ -248,23 +251,26 @@ describe('the secret of a portal', () => {
     expect(await complaint(portal({ client_secret_file: '"."' }))).toContain(`${folder.path} is no file`);
   });
 
-  it.for([SECRET, `${SECRET}\n`, `${SECRET}\r\n`])('loses one trailing newline: %j', async (content) => {
-    write('portal.secret', content);
-    const { portals } = await load(portal());
-    expect(portals[0]?.clientSecret.reveal()).toBe(SECRET);
-  });
+  it.for([SECRET, `${SECRET}\n`, `${SECRET}\r\n`])(
+    'one trailing newline of a client secret is removed: %j',
+    async (content) => {
+      write('portal.secret', content);
+      const { portals } = await load(portal());
+      expect(portals[0]?.clientSecret.reveal()).toBe(SECRET);
+    },
+  );
 
-  it('keeps its blanks', async () => {
+  it('the blanks of a client secret are kept', async () => {
     write('portal.secret', ' a b \n');
     expect((await load(portal())).portals[0]?.clientSecret.reveal()).toBe(' a b ');
   });
 
-  it('may be anywhere, by an absolute path', async () => {
+  it('a client secret file can be named by an absolute path', async () => {
     const path = JSON.stringify(join(folder.path, 'portal.secret'));
     expect((await load(portal({ client_secret_file: path }))).portals[0]?.clientSecret.reveal()).toBe(SECRET);
   });
 
-  it('may be a systemd credential, whatever its mode; what is none is a file', async () => {
+  it('a client secret can be a systemd credential of any mode, and another name means a file', async () => {
     const credentials = join(folder.path, 'credentials');
     mkdirSync(credentials, { recursive: true });
     write('credentials/portal-home', `from-systemd\n`, 0o444);
@@ -282,7 +288,7 @@ describe('the secret of a portal', () => {
   it.for<[name: string, says: string]>([
     ['portal.secret', 'portal.secret is open to other users (mode 0644): put it'],
     ['/etc/latchkey/no/secret', 'names neither a credential of this service nor a file that is there: put it'],
-  ])('is wanted as a credential where systemd runs the hub, and not as %s', async ([name, says]) => {
+  ])('the error about a secret under systemd asks for a credential, and not for %s', async ([name, says]) => {
     write('portal.secret', SECRET, 0o644);
     const env = { CREDENTIALS_DIRECTORY: join(folder.path, 'credentials') };
     const line = await complaint(portal({ client_secret_file: `"${name}"` }), env);
@@ -306,13 +312,13 @@ describe('the secret of a portal', () => {
     ['in an argument', `notify.command = ["curl", ["${SECRET}"]]`],
     ['in the environment', portal(), { LATCHKEY_PORTALS_HOME_CLIENT_SECRET: SECRET }],
     ['in the environment, without a portal', portal(), { LATCHKEY_PORTALS_CLIENT_SECRET: SECRET }],
-  ])('put in the wrong place is not said back: %s', async ([, toml, env]) => {
+  ])('the error about a secret in the wrong place does not repeat it: %s', async ([, toml, env]) => {
     expect(await complaint(toml, env)).not.toContain(SECRET);
     expect((await reading(toml, env)).lines.join('\n')).not.toContain(SECRET);
   });
 });
 
-describe('a configuration that is wrong is read as far as it can be used, and each key that is wrong is named once', () => {
+describe('the usable part of an invalid configuration', () => {
   const other = portal().replace('home', 'other');
   it.for<[toml: string, keys: string[], read: object]>([
     [
@@ -345,7 +351,7 @@ describe('a configuration that is wrong is read as far as it can be used, and ea
       { portals: [], appliances: [{ name: 'wallbox', portal: 'home' }] },
     ],
     ['hub.name = "x"\nlan.mdns = no', ['the file'], { name: hostname(), lan: { mdns: true } }],
-  ])('%j', async ([toml, keys, read]) => {
+  ])('the doctor can use the valid part of %j, and each wrong key is named once', async ([toml, keys, read]) => {
     const { configuration, keys: found, lines } = await reading(toml);
     expect(found.toSorted(), lines.join('\n')).toEqual(keys.toSorted());
     expect(configuration).toMatchObject(read);
@@ -353,8 +359,8 @@ describe('a configuration that is wrong is read as far as it can be used, and ea
   });
 });
 
-describe('the environment', () => {
-  it('overrides single keys, as what they are', async () => {
+describe('environment variables of the configuration', () => {
+  it('environment variables override single keys with the type of the key', async () => {
     const configuration = await load(`[hub]\nname = "File"\n[lan]\nhttp_port = 1\nmdns = false\n${portal()}`, {
       LATCHKEY_HUB_NAME: 'true',
       LATCHKEY_LAN_HTTPS_PORT: '9443',
@@ -377,7 +383,7 @@ describe('the environment', () => {
     });
   });
 
-  it('says where notices go: a program by a path is beside the configuration, and arguments are separated by commas', async () => {
+  it('notify.command and notify.webhook come from the file or the environment, with a comma between arguments', async () => {
     const { notify } = await load('notify.command = ["./tell", "-v"]\nnotify.webhook = "http://127.0.0.1:1/a?b"', {});
     expect(notify.command).toEqual([`${folder.path}/tell`, '-v']);
     expect(notify.webhook?.reveal()).toBe('http://127.0.0.1:1/a?b');
@@ -388,7 +394,7 @@ describe('the environment', () => {
     expect((await load('', {})).notify).toEqual({ command: null, webhook: null });
   });
 
-  it('can make a portal of its own', async () => {
+  it('environment variables can define a portal', async () => {
     const env = {
       LATCHKEY_PORTALS_MY_HOME_BASE_URL: 'https://api.portal.example',
       LATCHKEY_PORTALS_MY_HOME_FRONTEND_URL: 'https://portal.example',
@@ -417,26 +423,26 @@ describe('the environment', () => {
       'no key that Latchkey knows; allowed are scope, portal, client_id, secret_file, jwks_file',
     ],
     ['LATCHKEY_APPLIANCES_EV', 'x', 'appliances.ev', 'found a string; allowed is a table'],
-  ])('is named where it is wrong: %s=%s', async ([variable, value, key, says]) => {
+  ])('the error about an invalid variable names it: %s=%s', async ([variable, value, key, says]) => {
     const line = await complaint(portal(), { [variable]: value });
     expect(line.startsWith(`${variable}: ${key}: `), line).toBe(true);
     expect(line).toContain(says);
   });
 });
 
-describe('where metrics are told', () => {
+describe('the address of the metrics', () => {
   it.each([
     ['127.0.0.1:0', { host: '127.0.0.1', port: 0 }],
     ['[::1]:9481', { host: '::1', port: 9481 }],
     ['', null],
-  ])('may be %j, in the file or the environment', async (text, listen) => {
+  ])('metrics.listen can be %j, in the file or the environment', async (text, listen) => {
     expect((await load(`metrics.listen = ${JSON.stringify(text)}`)).metrics).toEqual(listen);
     expect((await load('', { LATCHKEY_METRICS_LISTEN: text })).metrics).toEqual(listen);
   });
 });
 
-describe('what is left out', () => {
-  it('has a default', async () => {
+describe('the defaults of the configuration', () => {
+  it('every omitted key has a default', async () => {
     expect(await load('')).toEqual({
       file,
       name: hostname(),
@@ -462,7 +468,7 @@ describe('what is left out', () => {
     ]);
   });
 
-  it('comes from systemd, or from XDG, before that', async () => {
+  it('directories of systemd or XDG take precedence over the default directories', async () => {
     const directories = async (env: NodeJS.ProcessEnv) => {
       const { stateDirectory, controlSocket } = await load('', env);
       return [stateDirectory, controlSocket];
@@ -475,7 +481,7 @@ describe('what is left out', () => {
     expect((await load('hub.control_socket = "/own.sock"', systemd)).controlSocket).toBe('/own.sock');
   });
 
-  it('may be all of it but a portal', async () => {
+  it('only a portal is required in the configuration', async () => {
     expect(() => requirePortal({ file, portals: [] } as unknown as Configuration)).toThrow(
       /latchkey\.toml: portals: there is none; add a table such as \[portals\.home\]/,
     );
@@ -485,13 +491,13 @@ describe('what is left out', () => {
 });
 
 describe('a declared appliance', () => {
-  it('has its name for a client_id, the default portal and no scope, where nothing else is said', async () => {
+  it('a declared appliance defaults to its name as client_id, the default portal and no scope', async () => {
     const { appliances } = await load(`${portal()}[appliances.wallbox]\nsecret_file = "wallbox.secret"`);
     const credentials = { kind: 'secret', hash: sha256(WALLBOX_SECRET) };
     expect(appliances).toEqual([{ name: 'wallbox', clientId: 'wallbox', scope: null, portal: null, credentials }]);
   });
 
-  it('may have all that can be said, and its secret from systemd', async () => {
+  it('a declared appliance can have all its keys, and its secret from a systemd credential', async () => {
     mkdirSync(join(folder.path, 'credentials'), { recursive: true });
     write('credentials/wallbox', `${WALLBOX_SECRET}\n`, 0o444);
     const env = { CREDENTIALS_DIRECTORY: join(folder.path, 'credentials') };
@@ -502,7 +508,7 @@ describe('a declared appliance', () => {
     ]);
   });
 
-  it('may have public keys in place of a secret', async () => {
+  it('a declared appliance can have public keys instead of a secret', async () => {
     const key = generateKeyPairSync('ed25519').publicKey.export({ format: 'jwk' });
     write('keys.json', JSON.stringify({ keys: [key] }), 0o644);
     const { appliances } = await load(appliance({ secret_file: null, jwks_file: '"keys.json"' }));
@@ -514,12 +520,12 @@ it.for([
   ['90s', 90_000],
   ['2h', 7_200_000],
   ['1d', 86_400_000],
-] as const)('a pairing may take %s', async ([lifetime, ms]) => {
+] as const)('the lifetime of a pairing can be %s', async ([lifetime, ms]) => {
   expect((await load(`pairing.lifetime = "${lifetime}"`)).pairing.lifetime).toBe(ms);
 });
 
-describe('where things are', () => {
-  it('relative paths are relative to the file, for the daemon and for the command line', async () => {
+describe('paths and addresses in the configuration', () => {
+  it('relative paths are relative to the configuration file, for the daemon and for the command line', async () => {
     mkdirSync(join(folder.path, 'secrets'), { recursive: true });
     write('secrets/home', SECRET);
     const toml = `[hub]\nstate_dir = "state"\ncontrol_socket = "run/hub.sock"\n${portal({ client_secret_file: '"secrets/home"' })}`;
@@ -534,7 +540,7 @@ describe('where things are', () => {
     expect(await controlSocketCandidates(file, {})).toEqual([other.controlSocket]);
   });
 
-  it('LATCHKEY_CONFIG names the file, and an option goes before it', async () => {
+  it('LATCHKEY_CONFIG names the configuration file, and the option --config overrides it', async () => {
     write('other.toml', 'hub.name = "Other"');
     await load('hub.name = "This"');
     const env = { LATCHKEY_CONFIG: join(folder.path, 'other.toml') };
@@ -542,13 +548,13 @@ describe('where things are', () => {
     expect(await loadConfiguration(file, env)).toMatchObject({ name: 'This', file });
   });
 
-  it('portals keep the order of the file: the first is the default', async () => {
+  it('the first portal in the configuration file is the default, and the others keep their order', async () => {
     const { portals } = await load(portal().replace('home', 'zeta') + portal().replace('home', 'alpha'));
     expect(portals.map(({ name }) => name)).toEqual(['zeta', 'alpha']);
   });
 
   it.for(['http://127.0.0.1:8080', 'http://localhost:1', 'http://[::1]:2', 'https://api.portal.example:8443'])(
-    '%s may be a portal',
+    'the address of a portal can be %s',
     async (origin) => {
       expect((await load(portal({ base_url: `"${origin}/"` }))).portals[0]?.baseUrl).toBe(origin);
     },

@@ -57,7 +57,7 @@ function post(path: string, body: unknown) {
   return ask('POST', path, { body: JSON.stringify(body), headers: json });
 }
 
-test('everything a person may ask comes back as the command line prints it', async () => {
+test('every operation of the control API returns what the command line prints', async () => {
   expect(await ask('GET', '/v1/status')).toMatchObject({
     status: 200,
     answer: { hub: toWire(household.hub), appliances: [{ name: 'wallbox', state: 'active', last_refresh: null }] },
@@ -90,7 +90,7 @@ test('everything a person may ask comes back as the command line prints it', asy
   expect(household.appliances.has('wallbox')).toBe(false);
 });
 
-test('a token without a scope is answered without one', async () => {
+test('a token response of the control API has no scope if the grant has none', async () => {
   household.set({ name: 'wallbox', scope: null });
   expect((await ask('GET', '/v1/appliances/wallbox/token')).answer).not.toHaveProperty('scope');
 });
@@ -121,7 +121,7 @@ test.each([
   ['DELETE', '/v1/appliances/a%2Fgrant', {}, 400, 'name_invalid'],
   ['DELETE', `/v1/appliances/${'a'.repeat(5000)}`, {}, 400, 'name_invalid'],
   ['GET', '/v1/pairings/none/events', {}, 404, 'pairing_unknown'],
-])('%s %s %o is refused with %i %s', async (method, path, options, status, code) => {
+])('the control API answers %s %s %o with %i %s', async (method, path, options, status, code) => {
   const refused = await ask(method, path, options);
   expect(refused.status).toBe(status);
   if (code === null) return;
@@ -129,7 +129,7 @@ test.each([
   expect(refused.answer).toEqual({ code, message: expect.stringMatching(/./) });
 });
 
-test('what nobody expected is logged without the request, and not told', async () => {
+test('an unexpected error of the control API is logged without the request, and not returned', async () => {
   household.token = () => Promise.reject(new TypeError('x is not a function'));
   expect(await ask('GET', '/v1/appliances/wallbox/token')).toMatchObject({
     status: 500,
@@ -138,7 +138,7 @@ test('what nobody expected is logged without the request, and not told', async (
   expect(logged.join('')).toContain('x is not a function');
 });
 
-test('no secret gets into the log', async () => {
+test('the log of the control API contains no secret', async () => {
   await ask('POST', '/v1/appliances', { body: '{"name":"heatpump"}', headers: json });
   await ask('GET', '/v1/appliances/wallbox/token');
   await ask('POST', '/v1/invites', { body: '{"ttl":60}', headers: json });
@@ -148,7 +148,7 @@ test('no secret gets into the log', async () => {
   for (const secret of [household.accessToken, ...household.issued]) expect(logged.join('')).not.toContain(secret);
 });
 
-test('a pairing is followed live, from how it stands to its end', async () => {
+test('the control API streams the events of a pairing until it ends', async () => {
   household.script = [{ event: 'connecting', problem: null, expiresIn: 900 }];
   await using control = await connectControlClient([server.path]);
   const id = await control.pair('wallbox');
@@ -162,7 +162,7 @@ test('a pairing is followed live, from how it stands to its end', async () => {
   expect(seen).toEqual(['connecting', 'waiting', 'paired']);
 });
 
-test('an answer of a hub of another version is refused with what to look at', async () => {
+test('the control client rejects a response from a hub of another version, and says what to check', async () => {
   await using control = await connectControlClient([server.path]);
   const line = { kind: 'melted', why: null, first: '2031-05-05T22:10:00Z', last: '2031-05-05T22:10:00Z', count: 1 };
   household.history = async () => [line as unknown as HistoryEntry];
@@ -172,7 +172,7 @@ test('an answer of a hub of another version is refused with what to look at', as
   });
 });
 
-test('a follower that goes is let go, and ends without an error', async () => {
+test('a client that stops following a pairing is released without an error', async () => {
   household.script = [link];
   await using control = await connectControlClient([server.path]);
   const id = await control.pair('wallbox');
@@ -184,7 +184,7 @@ test('a follower that goes is let go, and ends without an error', async () => {
   await waitFor(() => expect(household.pairings.get(id)?.followers).toBe(0));
 });
 
-test('closing ends open event streams, idle connections and hanging requests at once', async () => {
+test('closing the control server ends event streams, idle connections and hanging requests at once', async () => {
   household.script = [link];
   household.portal = new Promise(() => {});
   await using control = await connectControlClient([server.path]);
@@ -205,13 +205,13 @@ test('closing ends open event streams, idle connections and hanging requests at 
   expect(household.pairings.get(id)?.followers).toBe(0);
 });
 
-test('a backup is given out', async () => {
+test('the control API returns a backup', async () => {
   const { status, answer } = await post('/v1/backup', { passphrase: PASSPHRASE });
   expect(status).toBe(200);
   expect(answer).toEqual({ copy: 'a.sealed.copy', made: '2031-05-05T06:00:00Z', appliances: 1, grants: 1 });
 });
 
-test('a copy is taken, and the hub starts again when the answer is out', async () => {
+test('the control API accepts a backup, and restarts the hub after its response', async () => {
   const { status, answer } = await post('/v1/restore', { copy: 'a.sealed.copy', passphrase: PASSPHRASE });
   expect({ status, answer }).toMatchObject({ status: 200, answer: { restored: ['wallbox'], kept: ['heater'] } });
   await waitFor(() => expect(household.restarts).toBe(1));
@@ -220,7 +220,7 @@ test('a copy is taken, and the hub starts again when the answer is out', async (
 test.each([
   { path: '/v1/restore', body: { copy: 'a.sealed.copy', passphrase: PASSPHRASE } },
   { path: '/v1/reload', body: {} },
-])('whoever asks $path and goes before the answer has asked all the same', async ({ path, body }) => {
+])('a request to $path is carried out even if its client disconnects before the response', async ({ path, body }) => {
   const portal = Promise.withResolvers<void>();
   household.portal = portal.promise;
   const gone = connect(server.path);
@@ -236,7 +236,7 @@ test.each([
   await waitFor(() => expect(household.restarts + household.reloads).toBe(1));
 });
 
-test('a copy of a large hub fits, and one beyond all bounds is refused', async () => {
+test('the control API accepts the backup of a large hub, and refuses an oversized one', async () => {
   const passphrase = PASSPHRASE;
   const large = await post('/v1/restore', { copy: 'a.sealed.copy'.padEnd(30_000_000), passphrase });
   expect(large.status).toBe(200);
@@ -254,7 +254,7 @@ test.each([
   ['/v1/restore', { passphrase: PASSPHRASE }],
   ['/v1/restore', { copy: 7, passphrase: PASSPHRASE }],
   ['/v1/restore', { copy: 'no copy', passphrase: PASSPHRASE }],
-])('%s refuses %j in one line, without its values', async (path, body) => {
+])('%s rejects %j in one line, without its values', async (path, body) => {
   const { status, answer } = await post(path, body);
   expect(status).toBe(400);
   expect(answer.message).toMatch(/^[^\n]+$/);

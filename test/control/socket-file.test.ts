@@ -55,7 +55,7 @@ function letsIn(path: string): boolean {
   return status === 0;
 }
 
-test('nothing is left beside the socket or after it', async () => {
+test('no other file is left beside the control socket, and none after it is closed', async () => {
   const path = newPath();
   const server = await serve(path);
   expect(readdirSync(dirname(path))).toEqual(['control.sock']);
@@ -63,14 +63,14 @@ test('nothing is left beside the socket or after it', async () => {
   expect(readdirSync(dirname(path))).toEqual([]);
 });
 
-test("without its group the socket is for its owner alone, also beside others of the process's group", async () => {
+test('the control socket is only for its owner if its group does not exist', async () => {
   const path = newPath();
   await using _ = await serve(path, 'no-such-group');
   if (process.getuid?.() === 0) expect(letsIn(path)).toBe(false);
   expect(statSync(path).mode & 0o777).toBe(0o600);
 });
 
-test('with its group the socket is for its owner and that group', async () => {
+test('the control socket is for its owner and its group if the group exists', async () => {
   const [name] = ownGroup();
   const path = newPath();
   await using _ = await serve(path, name);
@@ -79,13 +79,13 @@ test('with its group the socket is for its owner and that group', async () => {
   if (process.getuid?.() === 0) expect(letsIn(path)).toBe(true);
 });
 
-test('a missing directory is made for this user alone', async () => {
+test('a missing directory of the control socket is created for this user only', async () => {
   const path = join(dirname(newPath()), 'a', 'b', 'control.sock');
   await using _ = await serve(path);
   expect(statSync(dirname(path)).mode & 0o777).toBe(0o700);
 });
 
-test('the group gets the socket where there is one; where it may not, the log says so', async () => {
+test('the control socket gets its group if that exists, and the hub logs it if it may not set the group', async () => {
   const [name = '', , id] = readFileSync('/etc/group', 'utf8').split('\n').at(-2)?.split(':') ?? [];
   expect(await groupId(name)).toBe(Number(id));
   expect(await groupId('no-such-group')).toBeNull();
@@ -99,7 +99,7 @@ test('the group gets the socket where there is one; where it may not, the log sa
   if (gid !== Number(id)) expect(lines.join('')).toContain('control_socket_group_not_set');
 });
 
-test("a dead daemon's socket is taken over", async () => {
+test('the hub replaces the control socket of a dead daemon', async () => {
   const path = newPath();
   leaveDeadSocket(path);
   await using _ = await serve(path);
@@ -108,7 +108,7 @@ test("a dead daemon's socket is taken over", async () => {
   expect(readdirSync(dirname(path))).toEqual(['control.sock']);
 });
 
-test("a living daemon's socket is not, and it stays at work", async () => {
+test('the hub does not replace the control socket of a running daemon, which continues', async () => {
   const path = newPath();
   await using _ = await serve(path);
   await expect(serve(path)).rejects.toMatchObject({
@@ -120,7 +120,7 @@ test("a living daemon's socket is not, and it stays at work", async () => {
   expect(readdirSync(dirname(path))).toEqual(['control.sock']);
 });
 
-test('of eight daemons that start together one wins', async () => {
+test('one of eight daemons that start at once gets the control socket', async () => {
   const path = newPath();
   const all = await Promise.allSettled(Array.from({ length: 8 }, () => serve(path)));
   const winners = all.filter((one) => one.status === 'fulfilled');
@@ -134,7 +134,7 @@ test('of eight daemons that start together one wins', async () => {
   expect(readdirSync(dirname(path))).toEqual([]);
 });
 
-test("closing leaves a successor's socket alone", async () => {
+test('closing the control server leaves the socket of its successor alone', async () => {
   const path = newPath();
   const first = await serve(path);
   unlinkSync(path);
@@ -144,14 +144,14 @@ test("closing leaves a successor's socket alone", async () => {
   expect((await control.status()).hub.name).toBe('Cellar hub');
 });
 
-test('a file that is no socket is left alone', async () => {
+test('the hub does not replace a file that is not a socket', async () => {
   const path = newPath();
   writeFileSync(path, 'precious');
   await expect(serve(path)).rejects.toMatchObject({ code: 'control_socket_taken' });
   expect(readFileSync(path, 'utf8')).toBe('precious');
 });
 
-test('a path that no socket can have is refused by its length in bytes', async () => {
+test('a control socket path that is too long is rejected with its length in bytes', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'lk-'));
   const longest = join(directory, 'ä'.repeat(60)).slice(0, -60);
   const path = longest + 'x'.repeat(107 - Buffer.byteLength(longest));
@@ -163,7 +163,7 @@ test('a path that no socket can have is refused by its length in bytes', async (
   });
 });
 
-test('a directory that can not be written to is named, with the key', async () => {
+test('a directory that can not be written to is reported with the key of the control socket', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'lk-'));
   writeFileSync(join(directory, 'file'), '');
   await expect(serve(join(directory, 'file', 'control.sock'))).rejects.toMatchObject({
@@ -172,7 +172,7 @@ test('a directory that can not be written to is named, with the key', async () =
   });
 });
 
-test('without a hub the command line says where it looked, and what to do', async () => {
+test('the control client without a hub reports where it looked, and what to do', async () => {
   const dead = newPath();
   leaveDeadSocket(dead);
   await expect(connectControlClient(['/nowhere/control.sock', dead])).rejects.toMatchObject({
@@ -181,7 +181,7 @@ test('without a hub the command line says where it looked, and what to do', asyn
   });
 });
 
-test('the first socket that somebody listens on is taken', async () => {
+test('the control client uses the first socket with a listener', async () => {
   const dead = newPath();
   leaveDeadSocket(dead);
   const path = newPath();
@@ -190,7 +190,7 @@ test('the first socket that somebody listens on is taken', async () => {
   expect((await control.status()).hub.name).toBe('Cellar hub');
 });
 
-test('something that does not speak for a hub is no hub', async () => {
+test('the control client does not accept a server that is no hub', async () => {
   const path = newPath();
   const other = createServer((socket) => {
     socket.on('error', () => {}); // the first look at it is cut

@@ -2,12 +2,12 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { checkApplianceName, checkClientId, checkScope, sameScope } from '../../src/core/appliances/appliance.ts';
 
-test.each(['a', '7', 'wallbox', 'heat-pump-2', 'a-', '0-0', 'x'.repeat(63)])('%s can be an appliance name', (name) => {
+test.each(['a', '7', 'wallbox', 'heat-pump-2', 'a-', '0-0', 'x'.repeat(63)])('%s is a valid appliance name', (name) => {
   expect(checkApplianceName(name)).toBe(name);
 });
 
 test.each(['', '-a', 'A', 'wall box', 'wallbox\n', 'wärme', 'a_b', 'a.b', '../a', 'x'.repeat(64)])(
-  '%j can not be an appliance name, and the message says what can',
+  '%j is not a valid appliance name, and the message lists the allowed characters',
   (name) => {
     expect(() => checkApplianceName(name)).toThrow(
       expect.objectContaining({ code: 'name_invalid', message: expect.stringContaining('use 1 to 63 of a-z, 0-9') }),
@@ -15,7 +15,7 @@ test.each(['', '-a', 'A', 'wall box', 'wallbox\n', 'wärme', 'a_b', 'a.b', '../a
   },
 );
 
-test('a very long name is not repeated whole', () => {
+test('the error about an invalid appliance name quotes at most 300 characters', () => {
   expect(() => checkApplianceName('!'.repeat(100_000))).toThrow(/^.{0,300}$/);
 });
 
@@ -28,7 +28,7 @@ test.each([
   ['   ', null],
   [null, null],
   [undefined, null],
-])('the scope %j is taken as %j', (given, taken) => {
+])('the scope %j is normalized to %j', (given, taken) => {
   expect(checkScope(given)).toBe(taken);
 });
 
@@ -36,7 +36,7 @@ test.each(['"Monitoring"', 'a\\b', 'Überwachung', 'a\u0000', 'a\u007f'])('the s
   expect(() => checkScope(scope)).toThrow(expect.objectContaining({ code: 'scope_invalid' }));
 });
 
-test('two scopes are the same whatever their order and repetitions, and different in one name', () => {
+test('two scopes with the same names are equal in any order and with repetitions, and differ by any other name', () => {
   const names = fc.uniqueArray(fc.stringMatching(/^[A-Za-z:]{1,8}$/), { maxLength: 6 });
   fc.assert(
     fc.property(names, (all) => {
@@ -56,13 +56,13 @@ test('a scope has at most 1000 characters', () => {
 });
 
 test.each(['wallbox', '0f4b3c52-6a1e-4d9b-9d57-2c8f1e6a7b90', 'A.b_c~d-e', 'x'.repeat(100)])(
-  '%s can be a client_id',
+  '%s is a valid client_id',
   (clientId) => {
     expect(checkClientId(clientId)).toBe(clientId);
   },
 );
 
-test.each(['', 'a b', 'a:b', 'a/b', 'ä', 'a\n', '"', 'x'.repeat(101)])('%j can not be a client_id', (clientId) => {
+test.each(['', 'a b', 'a:b', 'a/b', 'ä', 'a\n', '"', 'x'.repeat(101)])('%j is not a valid client_id', (clientId) => {
   expect(() => checkClientId(clientId)).toThrow(
     expect.objectContaining({ code: 'name_invalid', message: expect.stringMatching(/^.{1,200}use 1 to 100 of/) }),
   );

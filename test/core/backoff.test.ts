@@ -5,7 +5,7 @@ import { DAY, HOUR, MINUTE, SECOND } from './samples.ts';
 
 const fraction = fc.double({ min: 0, max: 1, noNaN: true });
 
-test('a delay lies between one second and the bound that doubles with every failure up to the cap', () => {
+test('a backoff delay is between one second and a bound that doubles with every failure up to the cap', () => {
   const backoff = fc.record({ base: fc.integer({ min: 1000, max: HOUR }), cap: fc.integer({ min: 1000, max: HOUR }) });
   fc.assert(
     fc.property(backoff, fc.integer({ min: 1, max: 1_000_000 }), fraction, ({ base, cap }, failures, jitter) => {
@@ -16,7 +16,7 @@ test('a delay lies between one second and the bound that doubles with every fail
   );
 });
 
-test('the jitter is full: it reaches from a second to the bound', () => {
+test('the jitter of a backoff delay ranges from one second to the bound', () => {
   const backoff = { base: 2000, cap: 300_000 };
   expect([1, 2, 3, 8, 9, 100].map((failures) => backoffDelay(backoff, failures, 1))).toEqual([
     2000, 4000, 8000, 256_000, 300_000, 300_000,
@@ -25,7 +25,7 @@ test('the jitter is full: it reaches from a second to the bound', () => {
   expect(backoffDelay(backoff, 9, 0.5)).toBe(150_000);
 });
 
-test('a portal gets the time it asks for and up to a tenth more, at least a second and at most about an hour', () => {
+test('the delay after Retry-After is that time plus up to a tenth, at least a second and at most about an hour', () => {
   expect(retryAfterDelay(120 * SECOND, 0)).toBe(120 * SECOND);
   expect(retryAfterDelay(120 * SECOND, 1)).toBeCloseTo(132 * SECOND);
   expect(retryAfterDelay(0, 0)).toBe(SECOND);
@@ -33,7 +33,7 @@ test('a portal gets the time it asks for and up to a tenth more, at least a seco
   expect(retryAfterDelay(1e15, 1)).toBeCloseTo(1.1 * HOUR);
 });
 
-test('the hub tries again while the token at hand lives, then once in a lifetime; half of each delay is jitter', () => {
+test("the first retry comes within the token's lifetime and later ones once a lifetime, each half jitter", () => {
   const delays = (lifetime: number, failures: number) =>
     [0, 1].map((jitter) => backgroundDelay(lifetime, failures, jitter));
   expect(delays(HOUR, 1)).toEqual([3 * MINUTE, 6 * MINUTE]);
@@ -43,7 +43,7 @@ test('the hub tries again while the token at hand lives, then once in a lifetime
   expect([1, 2].map((failures) => backgroundDelay(365 * DAY, failures, 1))).toEqual([10 * MINUTE, DAY]);
 });
 
-test('a portal that names a time is asked again while the token at hand lives, and the later the longer that goes on', () => {
+test('a refresh that the portal defers is retried while the token lives, and later the longer that lasts', () => {
   const delays = (lasting: number) => [0, 1].map((jitter) => deferredDelay(HOUR, lasting, jitter));
   expect(delays(0)).toEqual([3 * MINUTE, 6 * MINUTE]);
   expect(delays(10 * MINUTE)).toEqual([10 * MINUTE, 20 * MINUTE]);

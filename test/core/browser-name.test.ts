@@ -29,6 +29,6 @@ test.each([
   ['<script>alert(1)</script>', null],
   ['', null],
   [undefined, null],
-])('of %j the name is %j', (userAgent, name) => {
+])('for the User-Agent %j the browser name is %j', (userAgent, name) => {
   expect(browserName(userAgent)).toBe(name);
 });

@@ -5,19 +5,19 @@ import { HOUR, instantAt, MINUTE, SECOND, sampleGrant } from './samples.ts';
 
 const in1970 = { ...instantAt(30 * SECOND), wall: 30 * SECOND };
 
-test('a clock that nothing has confirmed may be why a certificate is refused, and both are named', () => {
+test('an unconfirmed hub clock is named as a possible cause of a rejected portal certificate', () => {
   expect(clockFaultMessage('not_yet_valid', in1970, null)).toBe(
     "The hub's clock says 1970-01-01T00:00:30Z, and nothing has confirmed it yet: by it the portal's certificate is not valid yet. The hub goes on by itself as soon as the clock is set",
   );
   expect(clockFaultMessage('expired', instantAt(0), null)).toContain("the portal's certificate has expired");
 });
 
-test('a clock that was confirmed and has jumped since is named with the right time', () => {
+test('a clock that jumped after it was confirmed is named with the right time if a certificate is rejected', () => {
   const confirmed = { wall: instantAt(0).wall, at: instantAt(0) };
   expect(clockFaultMessage('not_yet_valid', in1970, confirmed)).toContain('but it is 2031-05-05T06:00:30Z');
 });
 
-test('with a clock that is right to five minutes it is the certificate that is at fault', () => {
+test('a certificate error does not blame the hub clock if it is less than five minutes off', () => {
   const fault = (off: number) =>
     clockFaultMessage('expired', instantAt(HOUR), { wall: instantAt(0).wall + off, at: instantAt(0) });
   expect([fault(0), fault(MINUTE), fault(5 * MINUTE - 1)]).toEqual([null, null, null]);
@@ -25,7 +25,7 @@ test('with a clock that is right to five minutes it is the certificate that is a
   expect(fault(-5 * MINUTE)).toContain('but it is 2031-05-05T06:55:00Z');
 });
 
-test('a refresh that fails so waits for the clock, and keeps grant, token and refresh token', () => {
+test('a refresh that fails by an unconfirmed clock waits for the clock and keeps the grant', () => {
   const context = { now: in1970, confirmed: null, retryLostAnswer: 'early', fraction: 1 } as const;
   const outcome = {
     kind: 'not_sent',

@@ -14,7 +14,7 @@ const when = (uptime: number, retryLostAnswer: 'early' | 'late'): RetryContext =
   fraction: 0.5,
 });
 
-test('a grant of a copy says which copy that is, and keeps saying so while the portal is out of reach', () => {
+test('the problem of a restored grant names the time of its copy, also while the portal is unreachable', () => {
   const { health, doubt: kept } = stateAtStart(grant, null, when(10 * MINUTE, 'early'));
   expect(kept).toEqual(doubt);
   expect(health).toMatchObject({
@@ -29,13 +29,13 @@ test('a grant of a copy says which copy that is, and keeps saying so while the p
   expect(next).toMatchObject({ doubt, health: { problem: { message: expect.stringContaining('copy of 2031') } } });
 });
 
-test('with retry_lost_answer late its refresh token rests until the token at hand has ended', () => {
+test('with retry_lost_answer late a restored grant waits until its access token has expired', () => {
   const { health } = stateAtStart(grant, null, when(10 * MINUTE, 'late'));
   const timing = { ...when(10 * MINUTE, 'late'), startedAt: 0, jitterOffset: 0, lastForcedRefresh: null };
   expect(nextAttemptAt(grant, health, timing)).toBe(instantAt(HOUR).uptime + 1000);
 });
 
-test('refused, it says what may have happened; an answer lost on the way does not hide that', () => {
+test('the refusal of a restored grant says that it came from a copy, even after a lost answer', () => {
   const lost = afterFailure(grant, { kind: 'good' }, { kind: 'ambiguous', detail: 'reset' }, when(HOUR, 'early'));
   expect(lost.doubt).toEqual({ ...doubt, sends: 1 });
   const refusal = { kind: 'refused', detail: 'invalid_grant', portalTime: null } as const;

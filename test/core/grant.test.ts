@@ -4,13 +4,13 @@ import { grantFromTokenResponse, minRemaining, remainingLifetime } from '../../s
 import { Secret } from '../../src/core/secret.ts';
 import { HOUR, instantAt, MINUTE, SECOND, sampleGrant } from './samples.ts';
 
-test('a token that is handed out has 60 s left, of short-lived ones a tenth of their life', () => {
+test('an access token needs 60 s left to be issued, or a tenth of its lifetime if that is less', () => {
   expect(minRemaining(sampleGrant({ lifetime: HOUR }))).toBe(MINUTE);
   expect(minRemaining(sampleGrant({ lifetime: 10 * MINUTE }))).toBe(MINUTE);
   expect(minRemaining(sampleGrant({ lifetime: 60 * SECOND }))).toBe(6 * SECOND);
 });
 
-test('within a boot the age of a token is measured on the boot clock, whatever the wall clock does', () => {
+test("an access token's age is measured on the boot clock within a boot, whatever the wall clock does", () => {
   fc.assert(
     fc.property(fc.integer({ min: 0, max: 2 * HOUR }), fc.integer(), (uptime, wall) => {
       const now = { boot: 'boot-1', uptime, wall };
@@ -20,11 +20,11 @@ test('within a boot the age of a token is measured on the boot clock, whatever t
   );
 });
 
-test('after a boot nobody knows how long a token lives until the time is confirmed', () => {
+test("an access token's remaining lifetime is unknown after a reboot until the time is confirmed", () => {
   expect(remainingLifetime(sampleGrant(), instantAt(5 * MINUTE, 'boot-2'), null)).toBeNull();
 });
 
-test('after a boot the age follows from the portal clock, now and when it gave the token', () => {
+test("an access token's age after a reboot follows from the portal's time now and when it issued the token", () => {
   const grant = sampleGrant();
   const told = { wall: (grant.portalTime ?? 0) + 20 * MINUTE, at: instantAt(MINUTE, 'boot-2') };
   expect(remainingLifetime(grant, instantAt(MINUTE, 'boot-2'), told)).toBe(40 * MINUTE - SECOND);
@@ -32,13 +32,13 @@ test('after a boot the age follows from the portal clock, now and when it gave t
   expect(remainingLifetime(grant, instantAt(10 * HOUR, 'boot-2'), told)).toBe(0);
 });
 
-test('a time confirmed in another boot, or tokens that came without one, leave the age unknown', () => {
+test("an access token's age is unknown after a reboot without a portal time of this boot and of the token", () => {
   const told = { wall: Date.UTC(2031, 4, 5, 6, 20), at: instantAt(MINUTE, 'boot-2') };
   expect(remainingLifetime(sampleGrant(), instantAt(MINUTE, 'boot-3'), told)).toBeNull();
   expect(remainingLifetime(sampleGrant({ portalTime: null }), instantAt(MINUTE, 'boot-2'), told)).toBeNull();
 });
 
-test('a clock that has gone back a little since a token was given makes it no older, and by more than a minute says nothing', () => {
+test("a portal time up to a minute before the token's issue makes it new, and an earlier one its age unknown", () => {
   const grant = sampleGrant();
   const told = (wall: number) => ({ wall, at: instantAt(MINUTE, 'boot-2') });
   expect(remainingLifetime(grant, instantAt(MINUTE, 'boot-2'), told((grant.portalTime ?? 0) - MINUTE))).toBe(
@@ -50,7 +50,7 @@ test('a clock that has gone back a little since a token was given makes it no ol
   expect(remainingLifetime(grant, instantAt(MINUTE, 'boot-2'), told(Date.UTC(2030, 0, 1)))).toBeNull();
 });
 
-test('a successor takes the next generation, and nothing that was wrong with the one before goes over to it', () => {
+test('new tokens get the next generation and clear doubt, refusal and misconfiguration', () => {
   const bad = { doubt: { lostAt: instantAt(1), sends: 2 }, refused: instantAt(2), misconfigured: instantAt(3) };
   const before = sampleGrant({ generation: 7, ...bad });
   const tokens = { accessToken: new Secret('new'), refreshToken: null, scope: null, lifetime: MINUTE };
@@ -64,7 +64,7 @@ test('a successor takes the next generation, and nothing that was wrong with the
   ).toBe('Monitoring');
 });
 
-test('of a token that the cloud refused nothing is left, and the very same one is no better for being new', () => {
+test('a rejected access token has no lifetime left, and stays rejected if the portal issues the same one again', () => {
   const accessTokenRejectedAt = instantAt(MINUTE);
   const grant = sampleGrant({ accessTokenRejectedAt });
   expect(remainingLifetime(grant, instantAt(MINUTE), null)).toBe(0);

@@ -201,7 +201,7 @@ const BY_SEVERITY = {
 const GRAVEST = ['fail', 'warn', 'ok'];
 
 describe.each(STATES)('$what', (state) => {
-  it('is as grave on every surface, with the same to do', async () => {
+  it('every surface shows the same severity and advice for the state', async () => {
     const shown = await rendered(state);
     const [gravest] = shown.conditions;
     const expected = BY_SEVERITY[gravest?.severity ?? 'well'];
@@ -231,7 +231,7 @@ describe.each(STATES)('$what', (state) => {
     expect(shown.metrics.match(/^latchkey_condition\{/gm)?.length ?? 0).toBe(shown.conditions.length);
   });
 
-  it('has no notice that says more, or something else; what needs a person has one at once', async () => {
+  it('a notice says the same as a condition of the state, and an error has a notice at once', async () => {
     const { conditions, notices, metrics } = await rendered(state);
     for (const { severity, appliance, what_to_do } of [...notices.now, ...notices.later]) {
       expect(conditions).toContainEqual(expect.objectContaining({ severity, appliance, what_to_do }));
@@ -245,7 +245,7 @@ describe.each(STATES)('$what', (state) => {
     }
   });
 
-  it('is in the line of systemd: well, retrying, or by name', async () => {
+  it("systemd's status line counts a warning or info state, and names the appliance with an error", async () => {
     const { conditions, line } = await rendered(state);
     const [gravest] = conditions;
     const own = conditions.find(({ appliance }) => appliance !== null);
@@ -269,7 +269,7 @@ describe.each([
   it.each([
     ['refresh', wallbox({ state: 'retrying', problem, credentialLocation })],
     ['pairing', wallbox({ state: 'unpaired', expiresIn: null, pairingFailed: failed, credentialLocation })],
-  ])('are told with that on every surface, where a %s failed', async (_, appliance) => {
+  ])('every surface says how corrected credentials take effect after a failed %s', async (_, appliance) => {
     const { text, page, findings: found, notices } = await rendered({ what: '', appliance });
     const doctor = found.find(({ name }) => name === '.wallbox')?.detail;
     const said = [text, doctor, ...notices.now.map(({ what_to_do }) => what_to_do)];
@@ -278,7 +278,7 @@ describe.each([
   });
 });
 
-it('covers every code of a condition', () => {
+it('the states of this test cover every condition code', () => {
   const found = STATES.flatMap(({ appliance, hub }) => {
     const problems = hub === undefined ? [] : [{ code: hub, message: '', since: SINCE }];
     return deriveConditions({ appliances: [appliance], problems, pageUrl: PAGE, now: NOW }).map(({ code }) => code);
@@ -286,7 +286,7 @@ it('covers every code of a condition', () => {
   expect(new Set(found)).toEqual(new Set([...HUB_CONDITION_CODES, ...APPLIANCE_CONDITION_CODES]));
 });
 
-it('is what docs/health.md shows', async () => {
+it('docs/health.md contains the table of all states', async () => {
   const rows = await Promise.all(
     STATES.map(async (state) => {
       const {

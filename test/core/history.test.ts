@@ -22,10 +22,10 @@ function historyOf(events: readonly What[]): string[] {
   return texts(lines.reduce<readonly StoredHistoryEntry[]>(addHistoryEntry, []));
 }
 
-describe('what happens becomes lines', () => {
+describe('history lines of events', () => {
   test.each<[string, What[], string[]]>([
     [
-      'refreshes of one day are one',
+      'refreshes of one day share a line',
       [
         ['refreshed', null, 1],
         ['refreshed', null, 2],
@@ -34,7 +34,7 @@ describe('what happens becomes lines', () => {
       ['refreshed 1-23 ×3'],
     ],
     [
-      'those of the next day are another',
+      'refreshes of the next day are another line',
       [
         ['refreshed', null, 23],
         ['refreshed', null, 24],
@@ -43,7 +43,7 @@ describe('what happens becomes lines', () => {
       ['refreshed 23-23 ×1', 'refreshed 24-25 ×2'],
     ],
     [
-      'failures are one where they have the same reason',
+      'failures with the same reason share a line',
       [
         ['refresh_failed', 'portal_deferred', 1],
         ['refresh_failed', 'answer_lost', 2],
@@ -52,7 +52,7 @@ describe('what happens becomes lines', () => {
       ['refresh_failed portal_deferred 1-3 ×2', 'refresh_failed answer_lost 2-2 ×1'],
     ],
     [
-      'a portal that answers every other time makes no line a try',
+      'alternating successes and failures share two lines',
       [
         ['refreshed', null, 1],
         ['refresh_failed', 'portal_deferred', 2],
@@ -62,7 +62,7 @@ describe('what happens becomes lines', () => {
       ['refreshed 1-3 ×2', 'refresh_failed portal_deferred 2-4 ×2'],
     ],
     [
-      'a refused pairing and a refused grant are two things, whatever their reason is called',
+      'a failed pairing and a failed refresh with the same reason have separate lines',
       [
         ['pairing_failed', 'misconfigured', 1],
         ['refresh_failed', 'misconfigured', 2],
@@ -71,7 +71,7 @@ describe('what happens becomes lines', () => {
       ['pairing_failed misconfigured 1-3 ×2', 'refresh_failed misconfigured 2-2 ×1'],
     ],
     [
-      'pairings and their ends stand alone, and nothing reaches over them',
+      'each pairing and unpairing is a line, and no other line spans it',
       [
         ['refreshed', null, 1],
         ['unpaired', null, 2],
@@ -82,30 +82,30 @@ describe('what happens becomes lines', () => {
       ['refreshed 1-1 ×1', 'unpaired 2-2 ×1', 'paired 3-3 ×1', 'paired 4-4 ×1', 'refreshed 5-5 ×1'],
     ],
     [
-      'a clock that was set back an hour widens a line, and never turns it round',
+      'a clock that was set back widens a line and never inverts its times',
       [
         ['refreshed', null, 5],
         ['refreshed', null, 4],
       ],
       ['refreshed 4-5 ×2'],
     ],
-  ])('%s', (_, events, expected) => {
+  ])('events become history lines by these rules: %s', (_, events, expected) => {
     expect(historyOf(events)).toEqual(expected);
   });
 });
 
-describe('the newest line is shown first', () => {
+describe('order of history lines', () => {
   const order = (...lines: [StoredHistoryEntry['kind'], number][]) =>
     newestFirst(lines.map(([kind, last]) => ({ kind, why: null, first: 0, last, count: 1 }))).map(
       ({ kind, last }) => `${kind} ${last}`,
     );
 
-  test('which is the one that last had something added, or was put last', () => {
+  test('the history shows the line that was extended or added last first', () => {
     const lines = order(['refreshed', 9], ['refresh_failed', 5], ['token_refused', 5], ['pairing_failed', 7]);
     expect(lines).toEqual(['refreshed 9', 'pairing_failed 7', 'token_refused 5', 'refresh_failed 5']);
   });
 
-  test('and no pairing changes places with what came before or after it, where their times say so', () => {
+  test('the order of pairings and neighbouring history lines is kept, even if their times disagree', () => {
     const lines = order(['refreshed', 8], ['unpaired', 2], ['paired', 9], ['refreshed', 6], ['refresh_failed', 7]);
     expect(lines).toEqual(['refresh_failed 7', 'refreshed 6', 'paired 9', 'unpaired 2', 'refreshed 8']);
     expect(order(['paired', 3], ['paired', 2])).toEqual(['paired 2', 'paired 3']);

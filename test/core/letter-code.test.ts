@@ -17,7 +17,7 @@ describe.each(KINDS)('$name', ({ kind, groups }) => {
   const between = fc.string({ unit: fc.constantFrom(' ', '-', '–', '\u00a0', '\u2011', '\t'), maxLength: 2 });
   const gapsOf = fc.array(between, { minLength: length + 1, maxLength: length + 1 });
 
-  test(`is ${groups} groups of four letters that make no word and are not taken for one another`, () => {
+  test(`a letter code of this kind is ${groups} groups of four letters without vowels or similar letters`, () => {
     const seen = new Set<string>();
     const shape = new RegExp(`^[BCDFGHJKLMNPQRSTVWXZ]{4}(?:-[BCDFGHJKLMNPQRSTVWXZ]{4}){${groups - 1}}$`);
     for (let count = 0; count < 1000; count++) {
@@ -29,7 +29,7 @@ describe.each(KINDS)('$name', ({ kind, groups }) => {
     expect(seen.size).toBeGreaterThanOrEqual(kind === SETUP_CODE_FORMAT ? 1000 : 999);
   });
 
-  test('is read however it was typed', () => {
+  test('a letter code is read in upper or lower case and with any gaps', () => {
     fc.assert(
       fc.property(codes, gapsOf, fc.boolean(), (code, gaps, small) => {
         const typed = [...(small ? code.toLowerCase() : code)].map((letter, index) => gaps[index] + letter).join('');
@@ -41,7 +41,7 @@ describe.each(KINDS)('$name', ({ kind, groups }) => {
   });
 });
 
-test('every letter is as likely as any other', () => {
+test('every letter of a generated code is equally likely', () => {
   const counts = new Map(LETTERS.map((letter) => [letter, 0]));
   for (let count = 0; count < 5000; count++) {
     for (const letter of USER_CODE_FORMAT.generate(systemRandom).replace('-', ''))
@@ -53,7 +53,7 @@ test('every letter is as likely as any other', () => {
 });
 
 test.each(['', 'BCDF', 'BCDFGHJKL', 'BCDFGHJA', 'BCDFGHJ1', 'BCDF_GHJK', 'ẞẞẞẞßßßß', `BCDFGHJK${' '.repeat(100)}`])(
-  '%j is no user code',
+  '%j is not a valid user code',
   (typed) => {
     expect(USER_CODE_FORMAT.parse(typed)).toBeNull();
   },
@@ -69,6 +69,6 @@ test.each([
   'BCDF-GHJK-LMN\0',
   '<b>F-GHJK-LMNP',
   `BCDFGHJKLMNP${' '.repeat(100)}`,
-])('%j is no setup code', (typed) => {
+])('%j is not a valid setup code', (typed) => {
   expect(SETUP_CODE_FORMAT.parse(typed)).toBeNull();
 });

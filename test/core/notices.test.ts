@@ -47,52 +47,62 @@ function notice(code: NoticeCode, severity: Notice['severity'] = 'warning'): Not
   return { code, severity, appliance: 'wallbox', message: 'm', what_to_do: 'w', since: '2030-01-01T00:00:00Z' };
 }
 
-describe('when an appliance has a notice', () => {
+describe('notice of an appliance', () => {
   test.each<[what: string, facts: ApplianceNoticeInput, lasting: number | null, code: NoticeCode | null]>([
     ['refused', facts('needs_pairing', 'refused'), null, 'pairing_needed'],
     [
-      'refused, with the token at hand still good',
+      'refused, with a valid access token',
       facts('needs_pairing', 'refused', { remaining: HOUR }),
       null,
       'pairing_needed',
     ],
-    ['its grant is of another portal, or was damaged', facts('needs_pairing', 'refused', null), null, 'pairing_needed'],
+    ['suspended or damaged grant', facts('needs_pairing', 'refused', null), null, 'pairing_needed'],
     ['misconfigured', facts('retrying', 'misconfigured', { remaining: HOUR }), 0, 'misconfigured'],
-    ['out of reach, just now', facts('retrying', 'portal_unreachable'), 0, null],
-    ['out of reach, less than an hour', facts('retrying', 'portal_unreachable'), HOUR - 1, null],
-    ['out of reach for an hour, the token ended', facts('retrying', 'portal_unreachable'), HOUR, 'token_ending'],
+    ['unreachable, just now', facts('retrying', 'portal_unreachable'), 0, null],
+    ['unreachable for less than an hour', facts('retrying', 'portal_unreachable'), HOUR - 1, null],
+    ['unreachable for an hour, access token expired', facts('retrying', 'portal_unreachable'), HOUR, 'token_ending'],
     [
-      '… the token of an age that nobody knows',
+      'unreachable for an hour, access token of unknown age',
       facts('retrying', 'portal_unreachable', { remaining: null }),
       HOUR,
       'token_ending',
     ],
-    ['… a tenth left', facts('retrying', 'portal_unreachable', { remaining: HOUR / 10 }), HOUR, 'token_ending'],
-    ['… more than a tenth left', facts('retrying', 'portal_unreachable', { remaining: HOUR / 10 + 1 }), HOUR, null],
     [
-      'less than a day, the token good',
+      'unreachable for an hour, a tenth of the lifetime left',
+      facts('retrying', 'portal_unreachable', { remaining: HOUR / 10 }),
+      HOUR,
+      'token_ending',
+    ],
+    [
+      'unreachable for an hour, more than a tenth of the lifetime left',
+      facts('retrying', 'portal_unreachable', { remaining: HOUR / 10 + 1 }),
+      HOUR,
+      null,
+    ],
+    [
+      'rejected for less than a day, access token valid',
       facts('retrying', 'portal_rejected', { remaining: DAY, lifetime: DAY }),
       DAY - 1,
       null,
     ],
     [
-      'for a day, the token good',
+      'rejected for a day, access token valid',
       facts('retrying', 'portal_rejected', { remaining: DAY, lifetime: DAY }),
       DAY,
       'refresh_failing',
     ],
-    ['for a day, the token ended', facts('retrying', 'portal_deferred'), DAY, 'token_ending'],
-    ['an answer lost, the early retry to come', facts('retrying', 'answer_lost', { remaining: HOUR }), 3000, null],
-    ['the store is full for a day: the hub has a notice of that', facts('retrying', 'store_unwritable'), DAY, null],
-    ['an answer lost a minute ago', facts('retrying', 'answer_lost', { remaining: HOUR }), MINUTE, 'answer_lost'],
+    ['deferred for a day, access token expired', facts('retrying', 'portal_deferred'), DAY, 'token_ending'],
+    ['answer just lost, early retry still to come', facts('retrying', 'answer_lost', { remaining: HOUR }), 3000, null],
+    ['store unwritable for a day, which is a notice of the hub', facts('retrying', 'store_unwritable'), DAY, null],
+    ['answer lost a minute ago', facts('retrying', 'answer_lost', { remaining: HOUR }), MINUTE, 'answer_lost'],
     [
-      'an answer lost a day ago',
+      'answer lost a day ago',
       facts('retrying', 'answer_lost', { remaining: DAY, lifetime: DAY }),
       DAY,
       'refresh_failing',
     ],
     [
-      'its age is not known, and no refresh failed',
+      'access token of unknown age, no failed refresh',
       facts('retrying', 'clock_unknown', { remaining: null }),
       null,
       null,
@@ -100,12 +110,12 @@ describe('when an appliance has a notice', () => {
     ['active', facts('active', null), null, null],
     ['unpaired', facts('unpaired', null, null), null, null],
     ['pairing', facts('pairing', null, null), null, null],
-  ])('%s', (_what, stands, lasting, code) => {
+  ])('an appliance has a notice depending on its problem and its duration: %s', (_what, stands, lasting, code) => {
     const found = applianceNotice(stands, lasting === null ? null : { duration: lasting, since });
     expect(found?.code ?? null).toBe(code);
   });
 
-  test('one that has introduced itself waits for approval', () => {
+  test('a registered appliance that waits for approval has a notice with its address and comparison code', () => {
     const waiting = waitingForApproval({ since });
     const stands = facts('unpaired', null, null, { waitingForApproval: waiting });
     expect(applianceNotice(stands, null)).toMatchObject({
@@ -120,14 +130,14 @@ describe('when an appliance has a notice', () => {
     [facts('retrying', 'misconfigured'), 0],
     [facts('retrying', 'portal_unreachable'), HOUR],
     [facts('retrying', 'answer_lost', { remaining: HOUR }), MINUTE],
-  ])('it names the appliance, what is wrong, and what its condition says is to be done', (stands, lasting) => {
+  ])('a notice names the appliance, its problem and the advice of its condition', (stands, lasting) => {
     const found = applianceNotice(stands, { duration: lasting, since });
     const { severity, what_to_do } = stands.condition ?? {};
     expect(found).toMatchObject({ appliance: 'wallbox', severity, what_to_do });
     expect(found?.message).toMatch(/^wallbox .*: something is wrong/);
   });
 
-  test('who must log in is told where', () => {
+  test("the notice of an appliance that needs pairing names the page's address and the command", () => {
     const found = applianceNotice(facts('needs_pairing', 'refused'), null);
     expect(found?.what_to_do).toContain('https://192.168.1.7:8443/appliances/wallbox or run "latchkey pair wallbox"');
   });
@@ -139,11 +149,11 @@ test.each([
   [10 * MINUTE, 30 * DAY, 30 * DAY],
   [3 * HOUR, HOUR, 3 * HOUR],
   [3 * HOUR, null, 3 * HOUR],
-])('seen to fail for %i ms, overdue by %s: it counts as %i', (observed, overdue, counted) => {
+])('a failure observed for %i ms with a refresh overdue by %s counts as lasting %i', (observed, overdue, counted) => {
   expect(failureDuration(observed, overdue)).toBe(counted);
 });
 
-describe('what stands, where a notice stood before', () => {
+describe('current notice after an earlier one', () => {
   const stood = (code: NoticeCode, generation: number | null = 3) => ({ notice: notice(code), generation });
   const failing = (code: ProblemCode = 'portal_unreachable') => facts('retrying', code);
   const idle = facts('active', null, { isFailing: false, remaining: HOUR });
@@ -158,53 +168,59 @@ describe('what stands, where a notice stood before', () => {
       stands: NoticeCode | null,
     ]
   >([
-    ['new tokens are there', stood('token_ending', 2), idle, null, null],
-    ['the hub was started, nothing is tried', stood('token_ending'), idle, null, 'token_ending'],
-    ['the first try has failed', stood('refresh_failing'), failing(), null, 'refresh_failing'],
-    ['the portal answers otherwise', stood('misconfigured'), failing('portal_deferred'), null, 'misconfigured'],
+    ['new tokens resolve it', stood('token_ending', 2), idle, null, null],
+    ['it stays after a restart without an attempt', stood('token_ending'), idle, null, 'token_ending'],
+    ['it stays after the first failed attempt', stood('refresh_failing'), failing(), null, 'refresh_failing'],
     [
-      'the lesser one does not take its place',
+      'it stays when the portal responds differently',
+      stood('misconfigured'),
+      failing('portal_deferred'),
+      null,
+      'misconfigured',
+    ],
+    [
+      'a lesser notice does not replace it',
       stood('token_ending'),
       failing('answer_lost'),
       'answer_lost',
       'token_ending',
     ],
-    ['the greater one does', stood('refresh_failing'), failing(), 'token_ending', 'token_ending'],
-    ['an error does', stood('token_ending'), failing('misconfigured'), 'misconfigured', 'misconfigured'],
+    ['a graver notice replaces it', stood('refresh_failing'), failing(), 'token_ending', 'token_ending'],
+    ['an error replaces a warning', stood('token_ending'), failing('misconfigured'), 'misconfigured', 'misconfigured'],
+    ['an hour of failures replaces misconfigured', stood('misconfigured'), failing(), 'token_ending', 'token_ending'],
     [
-      'what has stood for an hour takes the place of misconfigured',
-      stood('misconfigured'),
-      failing(),
-      'token_ending',
-      'token_ending',
-    ],
-    [
-      'refused takes the place of all',
+      'a refusal replaces any other',
       stood('token_ending'),
       facts('needs_pairing', 'refused'),
       'pairing_needed',
       'pairing_needed',
     ],
-    ['paired again', stood('pairing_needed', 2), idle, null, null],
-    ['rejected until a person comes, and the hub was started', stood('pairing_needed'), dead, null, 'pairing_needed'],
-    ['its grant is back at work, and good', stood('pairing_needed'), idle, null, null],
-    ['a pairing is open', stood('pairing_needed', null), facts('pairing', null, null), null, 'pairing_needed'],
+    ['a new pairing resolves it', stood('pairing_needed', 2), idle, null, null],
+    ['a rejected grant keeps it after a restart', stood('pairing_needed'), dead, null, 'pairing_needed'],
+    ['a good grant resolves it', stood('pairing_needed'), idle, null, null],
+    [
+      'it stays during an open pairing',
+      stood('pairing_needed', null),
+      facts('pairing', null, null),
+      null,
+      'pairing_needed',
+    ],
     ['unpaired', stood('pairing_needed'), facts('unpaired', null, null), null, null],
-    ['removed', stood('token_ending'), undefined, null, null],
-    ['approved', stood('approval_needed', null), facts('unpaired', null, null), null, null],
-  ])('%s', (_what, was, now, fresh, stands) => {
+    ['the removal of the appliance resolves it', stood('token_ending'), undefined, null, null],
+    ['approval resolves it', stood('approval_needed', null), facts('unpaired', null, null), null, null],
+  ])('the current notice follows from the earlier one and the new state: %s', (_what, was, now, fresh, stands) => {
     const severity = fresh === 'misconfigured' || fresh === 'pairing_needed' ? 'error' : 'warning';
     const found = currentNotice(was, { facts: now, notice: fresh && notice(fresh, severity) });
     expect(found?.code ?? null).toBe(stands);
   });
 
-  test('the same one keeps the time when it began', () => {
+  test('a notice of the same code keeps the time when it began', () => {
     const later = { ...notice('token_ending'), since, message: 'new' };
     const found = currentNotice(stood('token_ending'), { facts: failing(), notice: later });
     expect(found).toEqual({ ...later, since: '2030-01-01T00:00:00Z' });
   });
 
-  test('it says what is known now, where that is as grave; where it is not, it is no news any more', () => {
+  test('a notice is updated with the current problem, and does not match a condition of lesser severity', () => {
     const now = failing('portal_deferred');
     expect(currentNotice(stood('token_ending'), { facts: now, notice: null })).toMatchObject({
       ...{ code: 'token_ending', since: '2030-01-01T00:00:00Z', what_to_do: now.condition?.what_to_do },
@@ -222,7 +238,7 @@ function ofHub(fact: HubConditionInput): HubCondition {
   return condition;
 }
 
-describe('the hub as a whole', () => {
+describe('notice of the hub', () => {
   test.each([
     ['not_announced', 10 * MINUTE, 'warning'],
     ['hub_id_taken', 0, 'error'],
@@ -230,7 +246,7 @@ describe('the hub as a whole', () => {
     ['store_changed', 0, 'error'],
     ['store_recovered', 0, 'warning'],
     ['store_unwritable', 0, 'error'],
-  ] as const)('%s is a notice after %i ms', (code, after, severity) => {
+  ] as const)('the hub condition %s becomes a notice after %i ms', (code, after, severity) => {
     const problem = ofHub({ code, message: 'Why', since });
     expect(hubNotice(problem, after)).toMatchObject({ code, severity, appliance: null, message: 'Why', since });
     if (after > 0) expect(hubNotice(problem, after - 1)).toBeNull();
@@ -239,14 +255,14 @@ describe('the hub as a whole', () => {
   });
 });
 
-test('wrong setup codes are a warning at once, which a restart does not end', () => {
+test('wrong setup codes are a warning notice at once, and a restart does not resolve it', () => {
   const fact = ofHub({ code: 'wrong_setup_codes', message: 'Why', since });
   expect(hubNotice(fact, 0)).toMatchObject({ code: fact.code, severity: 'warning', appliance: null });
   expect(isKeptAfterRestart('wrong_setup_codes', 2 * HOUR - 1)).toBe(true);
   expect(isKeptAfterRestart('wrong_setup_codes', 2 * HOUR)).toBe(false);
 });
 
-test('only what is no emergency is told once', () => {
+test('only answer_lost, store_recovered and wrong_setup_codes are notified without repetition', () => {
   expect(NOTICE_CODES.filter(isNotRepeated)).toEqual(['answer_lost', 'store_recovered', 'wrong_setup_codes']);
 });
 
@@ -254,7 +270,7 @@ test.each<[facts: ApplianceNoticeInput | undefined, end: string]>([
   [facts('active', null), 'wallbox is connected again'],
   [facts('unpaired', null, null), 'wallbox needs nothing any more'],
   [undefined, 'wallbox was removed from the hub'],
-])('what is over is told in words', (now, end) => {
+])('the message of a resolved notice says how the problem ended', (now, end) => {
   expect(resolvedMessage(notice('pairing_needed'), now)).toBe(end);
   expect(resolvedMessage({ ...notice('not_announced'), appliance: null }, undefined)).toBe('This is over: m');
 });

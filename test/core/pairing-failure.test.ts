@@ -21,24 +21,24 @@ const reasons: Record<PairingFailureReason, RegExp> = {
   client_unknown: /does not know this client_id; correct portals\.home\.client_id .*latchkey pair wallbox/,
 };
 
-test.each(PAIRING_FAILURE_REASONS)('a pairing that failed as %s is told with why and what to do', (reason) => {
+test.each(PAIRING_FAILURE_REASONS)('a pairing failure %s is explained with its cause and what to do', (reason) => {
   const { cause: why, advice: next } = explainPairingFailure(reason, 'wallbox', { portal: 'home', secretFile: '/x' });
   expect(`${why}; ${next}`).toMatch(reasons[reason]);
 });
 
-test('no file is named for a secret that is in none', () => {
+test('the explanation of a misconfigured pairing names no file if the client secret is not in one', () => {
   expect(explainPairingFailure('misconfigured', 'wallbox', { portal: 'home' }).advice).toContain(
     'or the client secret, run "latchkey reload"',
   );
 });
 
-describe('why a pairing failed', () => {
+describe('recent pairing failure', () => {
   const failed = (reason: PairingFailureReason) => ({ kind: 'ended', result: { kind: 'failed', reason } }) as const;
   const waiting = samplePairing({ kind: 'waiting', link: SAMPLE_LINK });
   const paired = samplePairing({ kind: 'ended', result: { kind: 'paired', scope: null } });
   const refused = samplePairing(failed('refused_by_user'), { failed: instantAt(MINUTE) });
 
-  test('is told for a day from when it did, over a boot too', () => {
+  test('a pairing failure is reported for a day, also over a reboot', () => {
     const told = { reason: 'refused_by_user', at: instantAt(MINUTE) };
     expect(recentPairingFailure(refused, instantAt(MINUTE), 0)).toEqual(told);
     expect(recentPairingFailure(refused, instantAt(MINUTE + DAY - 1), 0)).toEqual(told);
@@ -47,7 +47,7 @@ describe('why a pairing failed', () => {
     expect(recentPairingFailure(refused, { ...instantAt(5, 'boot-2'), wall: instantAt(2 * DAY).wall }, 0)).toBeNull();
   });
 
-  test('is told until the hub is started anew where the configuration was to blame', () => {
+  test('a pairing failure that the configuration caused is reported until the hub is restarted', () => {
     const unknown = samplePairing(failed('client_unknown'), { failed: instantAt(MINUTE) });
     expect(recentPairingFailure(unknown, instantAt(2 * MINUTE), instantAt(MINUTE).uptime)).not.toBeNull();
     expect(recentPairingFailure(unknown, instantAt(2 * MINUTE), instantAt(MINUTE).uptime + 1)).toBeNull();
@@ -57,7 +57,7 @@ describe('why a pairing failed', () => {
     expect(recentPairingFailure(refused, instantAt(2 * MINUTE), instantAt(MINUTE).uptime + 1)).not.toBeNull();
   });
 
-  test('is nothing where it has not, or where nobody opened it', () => {
+  test('no pairing failure is reported for an open or successful pairing or an unopened device flow', () => {
     expect(recentPairingFailure(waiting, instantAt(1), 0)).toBeNull();
     expect(recentPairingFailure(paired, instantAt(1), 0)).toBeNull();
     expect(recentPairingFailure(samplePairing(failed('expired')), instantAt(1), 0)).toBeNull();

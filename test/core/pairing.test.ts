@@ -94,23 +94,26 @@ const table: Record<keyof typeof steps, Partial<Record<keyof typeof events, Pair
   failed: {},
 };
 
-describe.each(Object.keys(steps) as (keyof typeof steps)[])('a pairing that is %s', (from) => {
+describe.each(Object.keys(steps) as (keyof typeof steps)[])('pairing that is %s', (from) => {
   const pairing = samplePairing(steps[from], { spentCodes: ['hash-of-a-spent-code'] });
-  test.each(Object.keys(events) as (keyof typeof events)[])('on: %s', (on) => {
-    const next = advance(pairing, events[on]);
-    const expected = table[from][on];
-    if (expected === undefined) expect(next).toBe(pairing);
-    else expect(next.step).toEqual(expected);
-  });
+  test.each(Object.keys(events) as (keyof typeof events)[])(
+    "the transition table gives the pairing's next step on the event %s",
+    (on) => {
+      const next = advance(pairing, events[on]);
+      const expected = table[from][on];
+      if (expected === undefined) expect(next).toBe(pairing);
+      else expect(next.step).toEqual(expected);
+    },
+  );
 });
 
-describe('the codes of a device flow', () => {
+describe('device codes of a pairing', () => {
   const codes = (number: number) => ({ codeHash: `hash-${number}`, userCode: `WDJB-MJH${number}` });
   const begun = (number: number, minutes: number) =>
     ({ kind: 'device', codes: codes(number), at: instantAt(minutes * MINUTE), lifetime: 15 * MINUTE }) as const;
   const left = (pairing: Pairing, minutes: number) => timeLeft(pairing, instantAt(minutes * MINUTE)) / MINUTE;
 
-  test('come to whatever pairing is open, at whatever step, and to none that has ended', () => {
+  test('the codes of a device flow are attached to an open pairing in any step, and not to an ended one', () => {
     for (const [name, step] of Object.entries(steps)) {
       const pairing = samplePairing(step);
       const next = advance(pairing, begun(1, 1));
@@ -119,7 +122,7 @@ describe('the codes of a device flow', () => {
     }
   });
 
-  test('take the place of those before, of which the last few are remembered', () => {
+  test('new codes of a device flow replace the previous ones, of which the last five are remembered', () => {
     const flow = samplePairing(steps.asking, { device: codes(0) });
     const next = [1, 2, 3, 4, 5, 6].reduce((before, number) => advance(before, begun(number, 1)), flow);
     expect(next.device).toEqual({ ...codes(6), superseded: [5, 4, 3, 2, 1].map(codes) });
@@ -128,7 +131,7 @@ describe('the codes of a device flow', () => {
     expect(advance(shared, begun(7, 1)).device).toMatchObject({ ...codes(7), shared: true });
   });
 
-  test('give a pairing that nobody has opened its whole time again, each time', () => {
+  test('new codes of a device flow give an unopened pairing its whole lifetime again', () => {
     let flow = samplePairing(steps.asking, { device: codes(0) });
     for (let minute = 14; minute < 100; minute += 14) {
       flow = advance(flow, begun(minute, minute));
@@ -136,7 +139,7 @@ describe('the codes of a device flow', () => {
     }
   });
 
-  test('prolong one that polls to no more than twice the time of one, and are not taken where hardly any is left', () => {
+  test('new codes prolong a pairing to at most twice its lifetime, and are refused when little of it is left', () => {
     const flow = samplePairing(steps.waiting, { device: codes(0) });
     expect(left(advance(flow, begun(1, 10)), 10)).toBe(15);
     const prolonged = advance(advance(flow, begun(1, 14)), begun(2, 26));
@@ -146,7 +149,7 @@ describe('the codes of a device flow', () => {
     expect(advance(exchanging, begun(3, 27)).device).toMatchObject(codes(3));
   });
 
-  test('alone ask the portal for nothing; an installer does, and so does who has opened a link', () => {
+  test('a device flow uses the portal only when an installer joins it or somebody opens a link', () => {
     const flow = samplePairing(steps.asking, { device: codes(0) });
     const taken = advance(flow, { ...events.installer, at: instantAt(9 * MINUTE), lifetime: 15 * MINUTE });
     expect([isInstallerInitiated(flow), usesPortal(flow)]).toEqual([false, false]);
@@ -157,7 +160,7 @@ describe('the codes of a device flow', () => {
   });
 });
 
-test('an installer who waits already gets the newest link again while it serves; whoever is new gets one of their own', () => {
+test('an installer gets the newest link again while it is usable, and a new installer gets a separate one', () => {
   const flow = samplePairing(steps.waiting, { device: { codeHash: 'hash', userCode: 'WDJB-MJHT' } });
   const installer = { ...events.installer, at: instantAt(9 * MINUTE), lifetime: 15 * MINUTE, isLinkUsable: true };
   const taken = advance(flow, installer);
@@ -169,7 +172,7 @@ test('an installer who waits already gets the newest link again while it serves;
   expect(spent.step).toEqual({ kind: 'asking', earlier: [NEW_LINK, SAMPLE_LINK] });
 });
 
-test('the newest three links are good, and no more', () => {
+test('only the newest three links of a pairing are valid', () => {
   const links = [1, 2, 3, 4, 5].map(numbered);
   const pairing = links.reduce((before, link) => advance(before, { kind: 'link', link }), samplePairing(steps.asking));
   expect(linksOf(pairing.step)).toEqual([numbered(5), numbered(4), numbered(3)]);
@@ -177,7 +180,7 @@ test('the newest three links are good, and no more', () => {
   for (const step of ['asking', 'paired', 'failed'] as const) expect(linksOf(steps[step])).toEqual([]);
 });
 
-test('the codes of a device flow are known ten minutes longer than it lasts', () => {
+test('the codes of a device flow are known ten minutes longer than its pairing lasts', () => {
   const pairing = samplePairing(paired);
   expect(areDeviceCodesKnown(pairing, instantAt(25 * MINUTE - 1))).toBe(true);
   expect(areDeviceCodesKnown(pairing, instantAt(25 * MINUTE))).toBe(false);
@@ -186,7 +189,7 @@ test('the codes of a device flow are known ten minutes longer than it lasts', ()
   );
 });
 
-test('a code that was taken is remembered, and is not taken again after it was refused', () => {
+test('a code that was accepted once is not accepted again after the portal refused it', () => {
   const exchanging = advance(samplePairing(steps.waiting), events.code);
   expect(exchanging.spentCodes).toEqual(['hash-of-the-code']);
   const waiting = advance(exchanging, events['code refused']);
@@ -194,12 +197,12 @@ test('a code that was taken is remembered, and is not taken again after it was r
   expect(advance(waiting, { ...events.code, hash: 'another' }).step.kind).toBe('exchanging');
 });
 
-test('a code that was never sent may be taken again', () => {
+test('a code that was never sent is accepted again', () => {
   const waiting = samplePairing(steps.waiting, { spentCodes: ['another'] });
   expect(advance(advance(waiting, events.code), events['not sent'])).toEqual(waiting);
 });
 
-test('a code that was taken is not taken again through the fresh link after its answer was lost', () => {
+test('a code is not accepted again through the fresh link after a lost answer', () => {
   const asking = advance(advance(samplePairing(steps.waiting), events.code), events['answer lost']);
   const waiting = advance(asking, events.link);
   expect(waiting.step).toEqual({ kind: 'waiting', link: NEW_LINK });
@@ -210,12 +213,12 @@ test.each([
   ['code_refused', { kind: 'code_refused', reason: 'code_refused' }],
   ['portal_rejected', { kind: 'code_refused', reason: 'portal_rejected' }],
   ['answer_lost', { kind: 'answer_lost' }],
-] as const)('the deadline names what went wrong before it: %s', (reason, event) => {
+] as const)('a pairing that expires after a failure ends with that failure as its reason: %s', (reason, event) => {
   const after = advance(advance(samplePairing(steps.exchanging), event), events.deadline);
   expect(after.step).toEqual({ kind: 'ended', result: { kind: 'failed', reason } });
 });
 
-test('a restart loses the answer of an exchange, and nothing else', () => {
+test('a restart turns an unfinished code exchange into a lost answer and leaves other steps as they are', () => {
   expect(resumeAfterRestart(samplePairing(steps.exchanging)).step).toEqual({ kind: 'asking' });
   expect(resumeAfterRestart(samplePairing(steps.exchanging)).lastFailure).toBe('answer_lost');
   for (const step of ['asking', 'waiting', 'paired', 'failed'] as const) {
@@ -224,17 +227,17 @@ test('a restart loses the answer of an exchange, and nothing else', () => {
   }
 });
 
-describe('the time a pairing has left', () => {
+describe('remaining time of a pairing', () => {
   const pairing = samplePairing(steps.waiting);
 
-  test('is measured on the boot clock within a boot', () => {
+  test("a pairing's remaining time is measured on the boot clock within a boot", () => {
     expect(timeLeft(pairing, { ...instantAt(5 * MINUTE), wall: 0 })).toBe(10 * MINUTE);
     expect(timeLeft(pairing, { ...instantAt(5 * MINUTE), wall: 9e15 })).toBe(10 * MINUTE);
     expect(timeLeft(pairing, instantAt(15 * MINUTE))).toBe(0);
     expect(timeLeft(pairing, instantAt(99 * MINUTE))).toBe(0);
   });
 
-  test('is measured by the wall clock after a boot, and is never more than the lifetime', () => {
+  test("a pairing's remaining time after a reboot is measured by the wall clock, up to its lifetime", () => {
     const wall = pairing.begun.wall;
     expect(timeLeft(pairing, { boot: 'boot-2', uptime: 7, wall: wall + 5 * MINUTE })).toBe(10 * MINUTE);
     expect(timeLeft(pairing, { boot: 'boot-2', uptime: 7, wall: wall - 400 * MINUTE })).toBe(15 * MINUTE);
@@ -242,7 +245,7 @@ describe('the time a pairing has left', () => {
   });
 });
 
-test('polls are 5 to 10 s apart for every interval allowed, unless the portal asks for more', () => {
+test('polls are 5 to 10 s apart for every allowed interval, unless Retry-After is longer', () => {
   const interval = fc.integer({ min: 5 * SECOND, max: 10 * SECOND });
   const fraction = fc.double({ min: 0, max: 1, noNaN: true });
   const asked = fc.option(fc.integer({ min: 0, max: 100 * SECOND }));
@@ -256,7 +259,7 @@ test('polls are 5 to 10 s apart for every interval allowed, unless the portal as
   expect(pollDelay(5 * SECOND, null, 1)).toBeGreaterThan(pollDelay(5 * SECOND, null, 0));
 });
 
-test('a hundred codes are exchanged for one pairing, and no more', () => {
+test('at most a hundred codes are exchanged for one pairing', () => {
   const spent = (count: number) => Array.from({ length: count }, (_, i) => `hash-${i}`);
   expect(advance(samplePairing(steps.waiting, { spentCodes: spent(99) }), events.code).step.kind).toBe('exchanging');
   const full = samplePairing(steps.waiting, { spentCodes: spent(100) });

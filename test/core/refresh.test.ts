@@ -57,8 +57,8 @@ function triedAt(
   };
 }
 
-describe('a healthy grant', () => {
-  test('is due at 75 to 85 % of the lifetime of its token, spread over the fleet', () => {
+describe('refresh time of a healthy grant', () => {
+  test("a healthy grant is due at 75 to 85 % of its access token's lifetime, spread over the fleet", () => {
     fc.assert(
       fc.property(
         fc.double({ min: 0, max: 1, noNaN: true }),
@@ -75,11 +75,11 @@ describe('a healthy grant', () => {
     expect(nextAttemptAt(sampleGrant(), good, timetable(instantAt(1), 1))).toBe(51 * MINUTE);
   });
 
-  test('stays due at that time when the time has passed', () => {
+  test('the due time of a healthy grant stays the same after it has passed', () => {
     expect(nextAttemptAt(sampleGrant(), good, timetable(instantAt(9 * HOUR), 0))).toBe(45 * MINUTE);
   });
 
-  test('is no longer asked for when a person must log in, unless there is a time to try again', () => {
+  test('a refused grant is not retried automatically, unless it has a retry time', () => {
     const problem = { code: 'refused', message: '', since: instantAt(0) } as const;
     expect(
       nextAttemptAt(
@@ -94,7 +94,7 @@ describe('a healthy grant', () => {
   });
 });
 
-describe('what follows from an attempt without new tokens', () => {
+describe('state after a failed refresh', () => {
   const now = instantAt(48 * MINUTE);
   const doubt = { lostAt: instantAt(47 * MINUTE), sends: 1 };
   const shown = {
@@ -109,7 +109,7 @@ describe('what follows from an attempt without new tokens', () => {
   const every = Object.keys(outcomes) as (keyof typeof outcomes)[];
 
   describe.each(['early', 'late'] as const)('with retry_lost_answer %s', (retryLostAnswer) => {
-    test.each(every)('no doubt before, %s', (kind) => {
+    test.each(every)('a refresh failure of a grant without doubt gives its problem, doubt and refusal: %s', (kind) => {
       const standing = afterFailure(sampleGrant(), good, outcomes[kind], context(now, { retryLostAnswer }));
       expect(standing.doubt).toEqual(kind === 'ambiguous' ? { lostAt: now, sends: 1 } : null);
       expect(standing.refused).toEqual(kind === 'refused' ? now : null);
@@ -120,7 +120,7 @@ describe('what follows from an attempt without new tokens', () => {
       });
     });
 
-    test.each(every)('in doubt before, %s', (kind) => {
+    test.each(every)('a refresh failure of a grant in doubt keeps the doubt: %s', (kind) => {
       const standing = afterFailure(sampleGrant({ doubt }), good, outcomes[kind], context(now, { retryLostAnswer }));
       expect(standing.doubt).toEqual(kind === 'ambiguous' ? { ...doubt, sends: 2 } : doubt);
       expect(standing.refused).toEqual(kind === 'refused' ? now : null);
@@ -130,7 +130,7 @@ describe('what follows from an attempt without new tokens', () => {
       });
     });
 
-    test.each(every)('refused before, %s: refused it stays, and nothing is tried by itself', (kind) => {
+    test.each(every)('a refused grant stays refused and is not retried after the failure %s', (kind) => {
       const since = instantAt(MINUTE);
       const standing = afterFailure(
         sampleGrant({ refused: since }),
@@ -143,7 +143,7 @@ describe('what follows from an attempt without new tokens', () => {
     });
   });
 
-  test('out of reach, the first delay ends before the token at hand does, and every other one within 80 % of a lifetime; for an appliance that waits up to five minutes, and less for tokens that live shorter', () => {
+  test("retries while unreachable start within the token's lifetime and back off for appliances up to five minutes", () => {
     const delays = (grant: Grant, of: 'retryAt' | 'onDemandAt') => {
       let health: RefreshHealth = good;
       return Array.from({ length: 12 }, () => {
@@ -157,13 +157,13 @@ describe('what follows from an attempt without new tokens', () => {
     expect(delays(sampleGrant({ lifetime: SECOND }), 'retryAt').at(-1)).toBe(5);
   });
 
-  test('deferred, the portal gets the time it asked for', () => {
+  test('a deferred refresh is retried when the portal asked for it', () => {
     const outcome = { ...outcomes.deferred, retryAfter: 10 * MINUTE };
     const { health } = afterFailure(sampleGrant(), good, outcome, context(now, { fraction: 0 }));
     expect(health).toMatchObject({ retryAt: now.uptime + 10 * MINUTE });
   });
 
-  test('deferred by a portal that was away, it is tried sooner where the portal names a time, and as one that is away where not', () => {
+  test('the first deferral after an outage is retried sooner with Retry-After, and backed off from without', () => {
     const problem = { code: 'portal_unreachable', message: '', since: instantAt(0) } as const;
     const health: RefreshHealth = { kind: 'failing', problem, failures: 6, retryAt: 0 };
     const retryAt = (retryAfter: number | null) => {
@@ -174,7 +174,7 @@ describe('what follows from an attempt without new tokens', () => {
     expect(retryAt(null)).toMatchObject({ retryAt: now.uptime + 48 * MINUTE });
   });
 
-  test('deferred for the same short time again and again, it is backed off from all the same', () => {
+  test('backoff applies if the portal defers a refresh by the same short time again and again', () => {
     const health: RefreshHealth = {
       kind: 'failing',
       problem: { code: 'portal_deferred', message: '', since: instantAt(0) },
@@ -186,7 +186,7 @@ describe('what follows from an attempt without new tokens', () => {
     expect(next.health).toMatchObject({ retryAt: now.uptime + 48 * MINUTE, onDemandAt: now.uptime + 128 * SECOND });
   });
 
-  test('deferred until now, which a portal may say for ever, is backed off from', () => {
+  test('backoff applies if the portal defers a refresh with a Retry-After of zero', () => {
     const health: RefreshHealth = {
       kind: 'failing',
       problem: { code: 'portal_deferred', message: '', since: instantAt(0) },
@@ -202,7 +202,7 @@ describe('what follows from an attempt without new tokens', () => {
     expect(next.health).toMatchObject({ retryAt: now.uptime + 48 * MINUTE, onDemandAt: now.uptime + 256 * SECOND });
   });
 
-  test('misconfigured, it is tried seldom: in the end once an hour', () => {
+  test('a misconfigured grant is retried once an hour in the end', () => {
     const health: RefreshHealth = {
       kind: 'failing',
       problem: { code: 'misconfigured', message: '', since: instantAt(0) },
@@ -213,7 +213,7 @@ describe('what follows from an attempt without new tokens', () => {
     expect(next.health).toMatchObject({ retryAt: now.uptime + HOUR });
   });
 
-  test('that it was misconfigured is kept with the grant, whatever comes, until there are new tokens or it is refused', () => {
+  test('a grant remembers that it was misconfigured until there are new tokens or it is refused', () => {
     const first = afterFailure(sampleGrant(), good, outcomes.misconfigured, context(now));
     expect(first.misconfigured).toEqual(now);
     for (const [kind, outcome] of Object.entries(outcomes)) {
@@ -227,7 +227,7 @@ describe('what follows from an attempt without new tokens', () => {
     }
   });
 
-  test('a problem keeps the time when it began until another takes its place', () => {
+  test('a problem keeps its start time until another problem replaces it', () => {
     const first = afterFailure(sampleGrant(), good, outcomes.not_sent, context(now)).health;
     const later = instantAt(now.uptime + MINUTE);
     const second = afterFailure(sampleGrant(), first, outcomes.not_sent, context(later)).health;
@@ -236,7 +236,7 @@ describe('what follows from an attempt without new tokens', () => {
     expect(third).toMatchObject({ failures: 3, problem: { since: later } });
   });
 
-  test('a refusal says which it was: the grant, or what came of a lost answer, and when that was', () => {
+  test('the message of a refusal names the refused grant or, with its time, the lost answer', () => {
     const message = (grant: Grant) => {
       const { health } = afterFailure(grant, good, outcomes.refused, context(now));
       return health.kind === 'good' ? '' : health.problem.message;
@@ -248,7 +248,7 @@ describe('what follows from an attempt without new tokens', () => {
   });
 });
 
-describe('in doubt', () => {
+describe('retries of a grant in doubt', () => {
   const now = instantAt(48 * MINUTE);
 
   test.each([0, 0.5, 1])('retry_lost_answer early tries once more after 1 to 3 s (jitter %d)', (fraction) => {
@@ -256,7 +256,7 @@ describe('in doubt', () => {
     expect(health).toMatchObject({ retryAt: now.uptime + SECOND + 2 * SECOND * fraction });
   });
 
-  test('retry_lost_answer early then waits until shortly before the token at hand ends', () => {
+  test('after its early retry, retry_lost_answer early waits until shortly before the access token expires', () => {
     const first = afterFailure(sampleGrant(), good, outcomes.ambiguous, context(now));
     const later = instantAt(now.uptime + 2 * SECOND);
     const second = afterFailure(after(sampleGrant(), first), first.health, outcomes.ambiguous, context(later));
@@ -265,7 +265,7 @@ describe('in doubt', () => {
     expect(second.doubt).toEqual({ lostAt: now, sends: 2 });
   });
 
-  test('retry_lost_answer late waits until the token at hand has ended from the first loss on', () => {
+  test('retry_lost_answer late waits from the first lost answer until the access token has expired', () => {
     const lost = afterFailure(sampleGrant(), good, outcomes.ambiguous, context(now, { retryLostAnswer: 'late' }));
     const then = HOUR + SECOND;
     expect(triedAt(sampleGrant(), lost, now, 'late')).toEqual({ due: then, onDemand: then });
@@ -274,7 +274,7 @@ describe('in doubt', () => {
   const others = (Object.keys(outcomes) as (keyof typeof outcomes)[]).filter(
     (kind) => kind !== 'refused' && kind !== 'ambiguous',
   );
-  test.each(others)('%s gives no reason to use the old token sooner: a person may have asked for that try', (kind) => {
+  test.each(others)('the failure %s of a forced refresh does not shorten the wait of a grant in doubt', (kind) => {
     const once = sampleGrant({ doubt: { lostAt: now, sends: 1 } });
     const twice = sampleGrant({ doubt: { lostAt: now, sends: 2 } });
     const retryAt = (grant: Grant, retryLostAnswer: RetryLostAnswer) =>
@@ -290,7 +290,7 @@ describe('in doubt', () => {
     expect(retryAt(once, 'early')).toBe(now.uptime + SECOND);
   });
 
-  test('the old token rests until its time whatever is asked for, and no longer than that', () => {
+  test('the hold-off after a lost answer depends on the access token, the mode and the number of sends', () => {
     const rest = (uptime: number, retryLostAnswer: RetryLostAnswer, sends: number) =>
       lostAnswerHoldOff(sampleGrant({ doubt: { lostAt: now, sends } }), {
         now: instantAt(uptime),
@@ -307,7 +307,7 @@ describe('in doubt', () => {
   });
 
   test.each(['early', 'late'] as const)(
-    'with the token at hand dead, retry_lost_answer %s backs off',
+    'retry_lost_answer %s backs off once the access token has expired',
     (retryLostAnswer) => {
       const grant = sampleGrant({ doubt: { lostAt: instantAt(48 * MINUTE), sends: 3 } });
       const health: RefreshHealth = {
@@ -327,7 +327,7 @@ describe('in doubt', () => {
   );
 });
 
-describe('a portal that rejects', () => {
+describe('portal that rejects refreshes', () => {
   /** Rejections (or other outcomes) at these times, one after the other. */
   function series(
     grant: Grant,
@@ -343,7 +343,7 @@ describe('a portal that rejects', () => {
 
   const { rejected, not_sent, ambiguous } = outcomes;
 
-  test('three times over an hour, with the token at hand dead, needs a person, and is asked once a day', () => {
+  test('three rejections over an hour with an expired access token need a person, and are retried once a day', () => {
     const health = series(sampleGrant(), [
       [HOUR, rejected],
       [1.5 * HOUR, rejected],
@@ -352,7 +352,7 @@ describe('a portal that rejects', () => {
     expect(health).toMatchObject({ kind: 'refused', problem: { code: 'refused' }, retryAt: 2 * HOUR + DAY });
   });
 
-  test('is only tried again after fewer than three, within the hour, or while the token at hand lives', () => {
+  test('a rejected refresh is retried after fewer than three rejections, within the hour, or with a valid token', () => {
     const twice = series(sampleGrant(), [
       [HOUR, rejected],
       [2 * HOUR, rejected],
@@ -370,7 +370,7 @@ describe('a portal that rejects', () => {
     for (const health of [twice, quickly, alive]) expect(health).toMatchObject({ kind: 'failing' });
   });
 
-  test('goes on needing a person when it rejects again the next day: one try a day, not another hour of them', () => {
+  test('a grant that needs a person is retried once a day while the portal keeps rejecting it', () => {
     const health = series(sampleGrant(), [
       [HOUR, rejected],
       [1.5 * HOUR, rejected],
@@ -380,7 +380,7 @@ describe('a portal that rejects', () => {
     expect(health).toMatchObject({ kind: 'refused', problem: { since: instantAt(HOUR) }, retryAt: 2 * HOUR + 2 * DAY });
   });
 
-  test('goes on needing a person when the network is down at the next try', () => {
+  test('a grant that needs a person still does when the portal is unreachable at the next retry', () => {
     const health = series(sampleGrant(), [
       [HOUR, rejected],
       [1.5 * HOUR, rejected],
@@ -391,14 +391,14 @@ describe('a portal that rejects', () => {
     expect(health.kind === 'good' ? 0 : health.retryAt).toBeLessThan(2 * HOUR + DAY + 48 * MINUTE);
   });
 
-  test('is judged by its rejections alone: failures of another kind before them do not count', () => {
+  test('failures of other kinds before a rejection do not count towards needing a person', () => {
     const before = Array.from({ length: 20 }, (_, index): [number, RefreshFailure] => [index * MINUTE, not_sent]);
     expect(series(sampleGrant(), [...before, [HOUR, rejected], [2 * HOUR, rejected]])).toMatchObject({
       kind: 'failing',
     });
   });
 
-  test('is judged by its rejections alone in doubt, too: the time of the loss is not the time of the first', () => {
+  test('in doubt, the time of the lost answer does not count as the time of the first rejection', () => {
     const health = series(sampleGrant(), [
       [10 * MINUTE, ambiguous],
       [10 * MINUTE + 2000, ambiguous],
@@ -407,7 +407,7 @@ describe('a portal that rejects', () => {
     expect(health).toMatchObject({ kind: 'failing', problem: { code: 'answer_lost' } });
   });
 
-  test('is judged by what it says now: another answer in between begins the count anew', () => {
+  test('another response between two rejections starts their count again', () => {
     const health = series(sampleGrant(), [
       [HOUR, rejected],
       [1.5 * HOUR, rejected],
@@ -418,15 +418,15 @@ describe('a portal that rejects', () => {
   });
 });
 
-describe('at start', () => {
+describe("refresh state at the hub's start", () => {
   const now = instantAt(30 * SECOND, 'boot-2');
 
-  test('a grant without a past is good', () => {
+  test('a grant without problems is good at the start', () => {
     const standing = stateAtStart(sampleGrant(), null, context(now));
     expect(standing).toEqual({ doubt: null, refused: null, misconfigured: null, health: good });
   });
 
-  test('where the portal did not take the hub’s own credentials it is tried within seconds, and stays misconfigured until then', () => {
+  test('a misconfigured grant is retried within seconds of the start and stays misconfigured until then', () => {
     const since = instantAt(10 * MINUTE);
     const { health } = stateAtStart(sampleGrant({ misconfigured: since }), null, context(now, { fraction: 1 }));
     const retryAt = now.uptime + 3 * SECOND;
@@ -439,7 +439,7 @@ describe('at start', () => {
     expect(refused.health).toMatchObject({ kind: 'refused' });
   });
 
-  test('an attempt without an end is a lost answer, lost when it was begun', () => {
+  test('an attempt without an end counts as an answer lost when the attempt began', () => {
     const attempt = instantAt(46 * MINUTE);
     const standing = stateAtStart(sampleGrant(), attempt, context(now));
     expect(standing.doubt).toEqual({ lostAt: attempt, sends: 1 });
@@ -450,14 +450,14 @@ describe('at start', () => {
     });
   });
 
-  test('an attempt without an end in a grant that was in doubt is one more send', () => {
+  test('an attempt without an end adds a send to a grant in doubt', () => {
     const doubt = { lostAt: instantAt(MINUTE), sends: 1 };
     const standing = stateAtStart(sampleGrant({ doubt }), instantAt(46 * MINUTE), context(instantAt(47 * MINUTE)));
     expect(standing.doubt).toEqual({ ...doubt, sends: 2 });
     expect(triedAt(sampleGrant(), standing, instantAt(47 * MINUTE)).due).toBe(HOUR - MINUTE);
   });
 
-  test('a doubt goes on: retry_lost_answer late waits for the end of the token at hand, which the same boot knows', () => {
+  test('a grant stays in doubt over a restart, and retry_lost_answer late still waits for the token to expire', () => {
     const doubt = { lostAt: instantAt(46 * MINUTE), sends: 1 };
     const standing = stateAtStart(
       sampleGrant({ doubt }),
@@ -468,7 +468,7 @@ describe('at start', () => {
     expect(triedAt(sampleGrant(), standing, instantAt(47 * MINUTE), 'late').due).toBe(HOUR + SECOND);
   });
 
-  test('a refused grant stays refused, attempt or not', () => {
+  test('a refused grant stays refused at the start, with or without an open attempt', () => {
     for (const attempt of [null, instantAt(50 * MINUTE)]) {
       const refused = instantAt(MINUTE);
       const standing = stateAtStart(sampleGrant({ refused }), attempt, context(now));
@@ -477,11 +477,11 @@ describe('at start', () => {
   });
 });
 
-describe('a token that the cloud refused', () => {
+describe('refresh after a rejected access token', () => {
   const grant = sampleGrant({ accessTokenRejectedAt: instantAt(30 * MINUTE) });
   const now = instantAt(30 * MINUTE);
 
-  test('is due at once, and for an appliance that waits as well; a minute after the last one that was refused', () => {
+  test('a rejected access token is refreshed at once, or a minute after the previous forced refresh', () => {
     expect(nextAttemptAt(grant, good, timetable(now, 0.5))).toBe(now.uptime);
     expect(onDemandAttemptAt(grant, good, timetable(now, 0.5))).toBe(now.uptime);
     const justTried = { ...timetable(now, 0.5), lastForcedRefresh: now.uptime - SECOND };
@@ -490,7 +490,7 @@ describe('a token that the cloud refused', () => {
   });
 
   test.each(['early', 'late'] as const)(
-    'lets the old refresh token rest no more (retry_lost_answer %s)',
+    'a rejected access token ends the wait of a grant in doubt (retry_lost_answer %s)',
     (retryLostAnswer) => {
       const doubt = { lostAt: instantAt(29 * MINUTE), sends: 1 };
       const before = afterFailure(sampleGrant({ doubt }), good, outcomes.ambiguous, context(now, { retryLostAnswer }));
@@ -510,7 +510,7 @@ describe('a token that the cloud refused', () => {
     },
   );
 
-  test('is left alone as long as the portal asked for, in doubt or not', () => {
+  test("a rejected access token is not refreshed before the portal's Retry-After has passed", () => {
     const doubt = { lostAt: instantAt(29 * MINUTE), sends: 2 };
     const outcome = { ...outcomes.deferred, retryAfter: 5 * MINUTE };
     const deferred = afterFailure(sampleGrant({ doubt }), good, outcome, context(now, { fraction: 0 }));

@@ -24,18 +24,18 @@ test.each([
   ['x'.repeat(10_000), 'x'.repeat(63)],
   [`${'x'.repeat(62)} y`, 'x'.repeat(62)],
   ['__proto__', 'proto'],
-])('the client_name %j becomes %s', (clientName, name) => {
+])('the client_name %j becomes the appliance name %s', (clientName, name) => {
   expect(deriveApplianceName(clientName, free)).toBe(name);
 });
 
-test('a name that is taken gets the first free number', () => {
+test('an appliance name that is taken gets the first free number', () => {
   const taken = new Set(['wallbox', 'wallbox-2', 'wallbox-4']);
   expect(deriveApplianceName('Wallbox', (name) => taken.has(name))).toBe('wallbox-3');
   const long = 'x'.repeat(63);
   expect(deriveApplianceName(long, (name) => name === long)).toBe(`${'x'.repeat(61)}-2`);
 });
 
-test('whatever an appliance calls itself, its name can be one, and is free', () => {
+test('any client_name gives a valid and free appliance name', () => {
   fc.assert(
     fc.property(
       fc.string({ unit: 'binary', maxLength: 2000 }),

@@ -9,15 +9,15 @@ import { DAY, HOUR, instantAt, MINUTE, SECOND, sampleGrant } from './samples.ts'
 
 const running = { confirmed: null, startedAt: 0, lastForcedRefresh: null };
 
-describe('a token of a run that goes on', () => {
-  test('is refreshed between 75 and 85 % of its life', () => {
+describe('refresh time while the hub runs', () => {
+  test('a token is refreshed between 75 and 85 % of its lifetime', () => {
     const spreads = [0, 0.5, 1].map((jitterOffset) =>
       nextRefreshAt(sampleGrant(), { ...running, now: instantAt(MINUTE), jitterOffset }),
     );
     expect(spreads).toEqual([45 * MINUTE, 48 * MINUTE, 51 * MINUTE]);
   });
 
-  test('that is dead before it can be used is refreshed twice a minute, whatever its lifetime', () => {
+  test('a token with a lifetime under 3 s is refreshed every 30 s', () => {
     for (const lifetime of [0, 1, SECOND, 2999]) {
       expect(nextRefreshAt(sampleGrant({ lifetime }), { ...running, now: instantAt(1), jitterOffset: 0.5 })).toBe(
         30 * SECOND,
@@ -25,23 +25,23 @@ describe('a token of a run that goes on', () => {
     }
   });
 
-  test('is not refreshed for an appliance within two seconds of the last time', () => {
+  test('a token is not refreshed for an appliance within two seconds of the previous refresh', () => {
     expect(onDemandRefreshAt(sampleGrant(), instantAt(SECOND))).toBe(2 * SECOND);
   });
 });
 
-describe('after a start of the hub', () => {
+describe("refresh time after the hub's start", () => {
   const since = 20 * SECOND;
   const now = instantAt(since, 'boot-2');
 
-  test('tokens of unknown age come due at any time of half a lifetime, as their offset says', () => {
+  test('tokens of unknown age come due within half a lifetime after the start, by their jitter offset', () => {
     const due = (jitterOffset: number) =>
       nextRefreshAt(sampleGrant(), { now, confirmed: null, startedAt: since, jitterOffset, lastForcedRefresh: null });
     expect([0, 0.5, 1].map(due)).toEqual([since, since + 15 * MINUTE, since + 30 * MINUTE]);
     expect(onDemandRefreshAt(sampleGrant(), now)).toBe(now.uptime);
   });
 
-  test('a token whose age has become known keeps its usual time', () => {
+  test('a token whose age is known again after a reboot keeps its usual refresh time', () => {
     const confirmed = { wall: (sampleGrant().portalTime ?? 0) + 10 * MINUTE, at: now };
     const due = nextRefreshAt(sampleGrant(), {
       now,
@@ -53,7 +53,7 @@ describe('after a start of the hub', () => {
     expect(due).toBe(since + 35 * MINUTE - SECOND);
   });
 
-  test('what came due meanwhile is spread as well, in another boot as in the same one', () => {
+  test('refreshes that came due while the hub was off are spread over time, within a boot and after a reboot', () => {
     const confirmed = { wall: (sampleGrant().portalTime ?? 0) + DAY, at: now };
     expect(
       nextRefreshAt(sampleGrant(), { now, confirmed, startedAt: since, jitterOffset: 0.5, lastForcedRefresh: null }),
@@ -68,7 +68,7 @@ describe('after a start of the hub', () => {
     expect(nextRefreshAt(sampleGrant(), late)).toBe(9 * HOUR + 15 * MINUTE);
   });
 
-  test('no token with a tenth of its life left runs out because the hub was started again', () => {
+  test('no token with a tenth of its lifetime left expires because the hub was restarted', () => {
     for (const [age, last] of [
       [51.01, HOUR - MINUTE],
       [53.9, HOUR - MINUTE],
@@ -89,7 +89,7 @@ describe('after a start of the hub', () => {
     }
   });
 
-  test('a thousand hubs never make more than twice the usual requests, and all are done within a lifetime', () => {
+  test('a fleet of a thousand restarted hubs makes at most twice the usual requests, all within a lifetime', () => {
     const dues = Array.from({ length: 1000 }, (_, hub) =>
       nextRefreshAt(sampleGrant(), {
         now,
@@ -106,27 +106,27 @@ describe('after a start of the hub', () => {
   });
 });
 
-describe('a token that the cloud refused', () => {
-  test('is replaced at once, and then no sooner than a minute after the last one that was', () => {
+describe('refresh time of a rejected access token', () => {
+  test('a rejected access token is replaced at once, but at most once a minute', () => {
     expect(forcedRefreshAt({ now: instantAt(HOUR), lastForcedRefresh: null })).toBe(HOUR);
     expect(forcedRefreshAt({ now: instantAt(HOUR), lastForcedRefresh: HOUR - SECOND })).toBe(HOUR + 59 * SECOND);
   });
 });
 
-describe('a token that should last longer', () => {
+describe('refresh for min_ttl', () => {
   const cases: [string, number, number, boolean][] = [
-    ['as long as it does', 30 * MINUTE, 30 * MINUTE, false],
-    ['a little longer', 30 * MINUTE, 30 * MINUTE + 1, true],
-    ['a whole life', 30 * MINUTE, HOUR, true],
-    ['longer than any', 30 * MINUTE, HOUR + 1, false],
-    ['a whole life, and it is new', HOUR - MINUTE, HOUR, false],
-    ['a whole life, and it was new a moment ago', HOUR - MINUTE - 1, HOUR, true],
+    ['exactly its remaining lifetime', 30 * MINUTE, 30 * MINUTE, false],
+    ['1 ms more than its remaining lifetime', 30 * MINUTE, 30 * MINUTE + 1, true],
+    ['a whole lifetime', 30 * MINUTE, HOUR, true],
+    ['longer than a lifetime', 30 * MINUTE, HOUR + 1, false],
+    ['a whole lifetime, and the token is new', HOUR - MINUTE, HOUR, false],
+    ['a whole lifetime, and the token has just stopped counting as new', HOUR - MINUTE - 1, HOUR, true],
   ];
-  test.each(cases)('%s', (_, left, minTtl, helps) => {
+  test.each(cases)('a refresh for min_ttl is worthwhile or not: %s', (_, left, minTtl, helps) => {
     expect(wouldRefreshMeetMinTtl(sampleGrant(), left, minTtl)).toBe(helps);
   });
 
-  test('is new for a tenth of its life, where that is less than a minute', () => {
+  test('a token with a lifetime under ten minutes counts as new for a tenth of it', () => {
     const short = sampleGrant({ lifetime: 60 * SECOND });
     expect(wouldRefreshMeetMinTtl(short, 54 * SECOND, MINUTE)).toBe(false);
     expect(wouldRefreshMeetMinTtl(short, 54 * SECOND - 1, MINUTE)).toBe(true);

@@ -13,29 +13,29 @@ test.each<[string, (value: unknown) => string]>([
   ['JSON', (value) => JSON.stringify({ value })],
   ['JSON with indentation', (value) => JSON.stringify([value], null, 2)],
   ['util.inspect', (value) => inspect({ value })],
-  ['util.inspect with everything on', (value) => inspect(value, { showHidden: true, depth: 9, customInspect: false })],
+  ['util.inspect with all options', (value) => inspect(value, { showHidden: true, depth: 9, customInspect: false })],
   ['util.format', (value) => format('%s %o %O %j', value, value, value, value)],
   ['an error message', (value) => String(new Error(`it was ${value}`))],
-  ['an error that carries it', (value) => inspect(Object.assign(new Error('it failed'), { value }))],
+  ['an error with it as a member', (value) => inspect(Object.assign(new Error('it failed'), { value }))],
   ['the cause of an error', (value) => inspect(new Failure('unexpected', 'it failed', { cause: value }))],
   ['the message of a failure and its cause', (value) => messageOf(new Error('it failed', { cause: value }))],
   ['its entries', (value) => JSON.stringify([Object.entries(value as object), { ...(value as object) }])],
   ['a copy of it', (value) => inspect(structuredClone(value))],
-])('a secret does not show in %s', (_, show) => {
+])('a secret does not appear in %s', (_, show) => {
   expect(show(secret)).not.toContain('hunter2');
   expect(show(secret).length).toBeGreaterThan(0);
 });
 
-test('a secret deep inside other things does not show either', () => {
+test('a secret nested in other objects does not appear in their output', () => {
   expect(inspect({ held: [sampleGrant()] }, { depth: 9 })).not.toMatch(/the-(access|refresh)-token/);
   expect(JSON.stringify(new Map([['held', sampleGrant()]]).get('held'))).not.toMatch(/the-(access|refresh)-token/);
 });
 
-test('a secret gives its value only to who asks for it by name', () => {
+test('a secret gives its value only through reveal()', () => {
   expect(secret.reveal()).toBe('hunter2-hunter2');
 });
 
-test('a failure tells its own message and those of its causes', () => {
+test('the message of a failure contains the messages of its causes', () => {
   const cause = new Error('disk full', { cause: 'no space' });
   expect(messageOf(new Failure('store_unwritable', 'it was not written', { cause }))).toBe(
     'it was not written: disk full: no space',
@@ -44,7 +44,7 @@ test('a failure tells its own message and those of its causes', () => {
   expect(messageOf(new TypeError())).toBe('TypeError');
 });
 
-test('of a failure with several reasons at once each is told', () => {
+test('the message of an aggregate error contains each of its errors', () => {
   const both = new AggregateError([
     new Error('connect ECONNREFUSED ::1:80'),
     new Error('connect EHOSTUNREACH 10.0.0.1'),

@@ -72,7 +72,7 @@ test.each<[appliances: ApplianceStatus[], hub: ReturnType<typeof hub>, line: str
     hub('10.0.0.1', 'store_unwritable'),
     "1 active, 1 needs attention (wallbox); can't write its store",
   ],
-])('%#: %j', (appliances, { address, problems }, line) => {
+])('case %#: the status line sums up the appliances %j', (appliances, { address, problems }, line) => {
   const conditions = deriveConditions({ appliances, problems, pageUrl: PAGE, now: Date.parse(since) });
   expect(statusLine({ hub: { address }, appliances, conditions })).toBe(line);
 });

@@ -55,7 +55,7 @@ function daemon(watchdog: number | null = LIMIT) {
   };
 }
 
-test('a daemon that works feeds its watchdog three times as often as it must', async () => {
+test('a working daemon sends its watchdog keep-alives three times as often as required', async () => {
   const { time, fed, scheduler, longest, lines } = daemon();
   const again = () => scheduler.plan('again', time.uptime + 700, again);
   again();
@@ -65,7 +65,7 @@ test('a daemon that works feeds its watchdog three times as often as it must', a
   expect(lines).toEqual([]);
 });
 
-test('a suspended machine is no reason to let it go hungry, whatever came due meanwhile', async () => {
+test('a suspended machine does not stop the watchdog keep-alives, whatever has become due meanwhile', async () => {
   // Looked at more often than the scheduler looks at the boot clock.
   const hub = daemon(30_000);
   hub.scheduler.plan('a refresh', hub.time.uptime + 100_000, () => undefined);
@@ -79,7 +79,7 @@ test('a suspended machine is no reason to let it go hungry, whatever came due me
   expect(hub.lines).toEqual([]);
 });
 
-test('a scheduler that is stuck is not fed for, and the log says why, once, before systemd acts', async () => {
+test('a stuck scheduler stops the watchdog keep-alives, and the log says why once, before systemd acts', async () => {
   const hub = daemon();
   hub.stick();
   hub.scheduler.plan('a refresh', hub.time.uptime + 10_000, () => undefined);
@@ -96,7 +96,7 @@ test('a scheduler that is stuck is not fed for, and the log says why, once, befo
   ]);
 });
 
-test('a daemon whose next hub does not come up is not fed for, but one that takes its time is', async () => {
+test('watchdog keep-alives stop if the next hub does not start, but not if it only takes long', async () => {
   const hub = daemon();
   hub.be(false);
   await hub.time.pass(280_000);
@@ -116,7 +116,7 @@ test('a daemon whose next hub does not come up is not fed for, but one that take
   ]);
 });
 
-test('one that goes on after all is fed again', async () => {
+test('watchdog keep-alives continue when the daemon recovers', async () => {
   const hub = daemon();
   hub.stick();
   hub.scheduler.plan('a refresh', hub.time.uptime + 10_000, () => undefined);
@@ -128,7 +128,7 @@ test('one that goes on after all is fed again', async () => {
   expect(hub.lines.at(-1)).toMatchObject({ level: 'info', event: 'watchdog_recovered' });
 });
 
-test('an event loop that was blocked is worth a line', async () => {
+test('the daemon logs that its event loop was blocked', async () => {
   const hub = daemon();
   await hub.time.pass(45_000);
   hub.block(50_000);
@@ -136,7 +136,7 @@ test('an event loop that was blocked is worth a line', async () => {
   expect(hub.lines).toMatchObject([{ level: 'warn', event: 'event_loop_blocked', seconds: 50 }]);
 });
 
-test('without a watchdog nothing runs, and after its end nothing more', async () => {
+test('without a watchdog no timer runs, and none after the keep-alives have ended', async () => {
   expect(daemon(null).time.armed).toBe(0);
   const hub = daemon();
   hub.feeding[Symbol.dispose]();

@@ -28,7 +28,7 @@ const unit = (source: string, alone: string) =>
     `# /usr/lib/systemd/system/latchkey.service\n[Service]\nLoadCredential=secrets:${source}\nLoadCredential=alone:${alone}\n`,
   );
 
-test('a file that has another content than the service was started with is named', async () => {
+test('the doctor names a credential file whose content differs from what the service loaded', async () => {
   using folder = stateFolder();
   const { source, alone, loaded } = await service(folder.path);
   const look = () => findChangedCredentials(unit(source, alone), process.env, loaded);
@@ -39,7 +39,7 @@ test('a file that has another content than the service was started with is named
   expect((await look())?.sort()).toEqual([alone, join(source, 'home.secret')]);
 });
 
-test('one that is new, or gone, or the key of the store is no reason for a restart', async () => {
+test('a new or missing credential or a rotated store key does not count as changed for the doctor', async () => {
   using folder = stateFolder();
   const { source, alone, loaded } = await service(folder.path);
   await writeFile(join(source, 'new.secret'), 'new\n');
@@ -50,27 +50,30 @@ test('one that is new, or gone, or the key of the store is no reason for a resta
   expect(await findChangedCredentials(unit(source, alone), process.env, join(folder.path, 'nowhere'))).toEqual([]);
 });
 
-test('what can not be looked at is told from what is the same', async () => {
+test('the doctor distinguishes credentials that it can not read from unchanged ones', async () => {
   using folder = stateFolder();
   const { source, alone } = await service(folder.path);
   // No directory: as a closed one, it can't be listed.
   expect(await findChangedCredentials(unit(source, alone), process.env, alone)).toBeNull();
 });
 
-test.skipIf(!isRoot || !existsSync(SYSTEMD_CREDS))('one that is encrypted is compared with what is in it', async () => {
-  const { execFileSync } = await import('node:child_process');
-  using folder = stateFolder();
-  const { alone, loaded } = await service(folder.path);
-  const encrypt = (text: string) =>
-    execFileSync(SYSTEMD_CREDS, ['encrypt', '--with-key=host', '--name=alone', '-', alone], { input: text });
-  const sources = parseCredentialSources(`LoadCredentialEncrypted=alone:${alone}\n`);
-  encrypt('alone of before\n');
-  expect(await findChangedCredentials(sources, process.env, loaded)).toEqual([]);
-  encrypt('another\n');
-  expect(await findChangedCredentials(sources, process.env, loaded)).toEqual([alone]);
-});
+test.skipIf(!isRoot || !existsSync(SYSTEMD_CREDS))(
+  'the doctor compares the content of an encrypted credential',
+  async () => {
+    const { execFileSync } = await import('node:child_process');
+    using folder = stateFolder();
+    const { alone, loaded } = await service(folder.path);
+    const encrypt = (text: string) =>
+      execFileSync(SYSTEMD_CREDS, ['encrypt', '--with-key=host', '--name=alone', '-', alone], { input: text });
+    const sources = parseCredentialSources(`LoadCredentialEncrypted=alone:${alone}\n`);
+    encrypt('alone of before\n');
+    expect(await findChangedCredentials(sources, process.env, loaded)).toEqual([]);
+    encrypt('another\n');
+    expect(await findChangedCredentials(sources, process.env, loaded)).toEqual([alone]);
+  },
+);
 
-test('a drop-in takes the place of what the unit loads under the same name', () => {
+test('a drop-in replaces a credential of the unit with the same name', () => {
   const plain = { id: 'secrets', path: '/etc/latchkey/credentials', isEncrypted: false };
   const files = 'LoadCredential=secrets:/etc/latchkey/credentials\n';
   expect(parseCredentialSources(files)).toEqual([plain]);

@@ -71,7 +71,7 @@ function portalAt(origin: string, clientSecret = 'a-secret'): Parameters<typeof 
   return { emulator: { clientId: emulator.clientId, baseUrl: origin, frontendUrl: origin, clientSecret } };
 }
 
-it('says of a hub that is stopped that it is, and how to start it', async () => {
+it('the doctor says that the hub is stopped, and how to start it', async () => {
   await using hub = await HubProcess.prepare({ emulator });
   const { status, stdout } = await hub.cli('doctor', '--json');
   expect(status).toBe(1);
@@ -81,8 +81,8 @@ it('says of a hub that is stopped that it is, and how to start it', async () => 
   expect(checks.filter(({ result }) => result === 'fail').map(({ name }) => name)).toEqual(['hub']);
 });
 
-describe('configuration', () => {
-  it('names a key that nobody knows, and says that the running hub goes on', async () => {
+describe('the doctor and the configuration', () => {
+  it('the doctor names an unknown key, and says that the running hub continues', async () => {
     await using hub = await HubProcess.start({ emulator, here: true });
     appendFileSync(join(hub.directory, 'latchkey.toml'), '\n[hubb]\nname = "x"\n');
     const checks = await found(hub);
@@ -102,7 +102,7 @@ describe('configuration', () => {
     [/client_id = .*/, 'client_id = "wallbox"', ['portal.home']],
     [/portal\.secret/, 'no.secret', []],
     [/\[hub]/, '[hub', ['state', 'store', 'ports', 'mdns', 'portal', 'notify', 'metrics']],
-  ])('that is wrong at %s keeps nothing from being looked at but that', async ([words, others, names]) => {
+  ])('the doctor skips only the checks that need the wrong setting %s', async ([words, others, names]) => {
     await using hub = await HubProcess.prepare({ emulator });
     edit(hub, words, others);
     const checks = await found(hub);
@@ -110,14 +110,14 @@ describe('configuration', () => {
     expect(unseen(checks)).toEqual(names);
   });
 
-  it('names each key that is wrong', async () => {
+  it('the doctor names each wrong key', async () => {
     await using hub = await HubProcess.prepare({ emulator });
     edit(hub, /address = .*/, 'address = 7\nmdns = "yes"');
     const wrong = (await found(hub)).filter(({ name }) => name === 'configuration');
     expect(wrong.map(({ detail }) => /lan\.\w+/.exec(detail)?.[0])).toEqual(['lan.address', 'lan.mdns']);
   });
 
-  it('that is wrong about a portal leaves what the running hub says of that', async () => {
+  it("the doctor uses the running hub's information about a portal if the configuration of the portal is wrong", async () => {
     await using hub = await HubProcess.start({ emulator, metrics: '127.0.0.1:0', here: true });
     await hub.addAppliance('wallbox');
     await hub.pair('wallbox', emulator);
@@ -137,27 +137,24 @@ describe('configuration', () => {
     [/state_dir = .*/, 'state_dir = 7'],
     [/\[hub]/, '[hubb]'],
     [/\[hub]/, '[hub'],
-  ])(
-    'that says no longer where the hub is, at %s, is not taken for a hub that does not run',
-    async ([words, others]) => {
-      await using hub = await HubProcess.start({ emulator, here: true });
-      await using stopped = await HubProcess.prepare({ emulator });
-      edit(hub, words, others);
-      edit(stopped, words, others);
-      const checks = await found(hub);
-      expect(new Set(checks.filter(({ result }) => result === 'fail').map(({ name }) => name))).toEqual(
-        new Set(['configuration']),
-      );
-      expect(finding(checks, 'hub').detail).toMatch(/^Test hub \(.*\) runs, /);
-      expect(finding(checks, 'ports.http_port').result).toBe('ok');
-      expect(finding(await found(stopped), 'hub')).toMatchObject({
-        result: 'fail',
-        detail: expect.stringMatching(/^no hub is running here/),
-      });
-    },
-  );
+  ])('the doctor finds the running hub also if %s in the configuration is wrong', async ([words, others]) => {
+    await using hub = await HubProcess.start({ emulator, here: true });
+    await using stopped = await HubProcess.prepare({ emulator });
+    edit(hub, words, others);
+    edit(stopped, words, others);
+    const checks = await found(hub);
+    expect(new Set(checks.filter(({ result }) => result === 'fail').map(({ name }) => name))).toEqual(
+      new Set(['configuration']),
+    );
+    expect(finding(checks, 'hub').detail).toMatch(/^Test hub \(.*\) runs, /);
+    expect(finding(checks, 'ports.http_port').result).toBe('ok');
+    expect(finding(await found(stopped), 'hub')).toMatchObject({
+      result: 'fail',
+      detail: expect.stringMatching(/^no hub is running here/),
+    });
+  });
 
-  it('that does not lead to the hub that has its ports does not have that hub ended', async () => {
+  it('the doctor does not advise ending a hub that has the ports but another control socket', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'latchkey-socket-'));
     await using hub = await HubProcess.start({
       emulator,
@@ -169,7 +166,7 @@ describe('configuration', () => {
     rmSync(directory, { recursive: true });
   });
 
-  it('tells of a secret that others can read, and not the secret', async () => {
+  it('the doctor reports a secret file that others can read, without the secret', async () => {
     await using hub = await HubProcess.prepare({ emulator });
     chmodSync(join(hub.directory, 'portal.secret'), 0o644);
     const checks = await found(hub);
@@ -179,11 +176,11 @@ describe('configuration', () => {
   });
 });
 
-describe('the state directory', () => {
+describe('the doctor and the state directory', () => {
   it.each([
     ['latchkey.db', 0o644, /latchkey\.db is open to other users \(mode 0644\): sudo chmod go= /],
     ['.', 0o755, /state is open to other users \(mode 0755\): sudo chmod 700 /],
-  ])('must be closed: %s', async (name, mode, says) => {
+  ])('the doctor reports that %s in the state directory is open to others', async (name, mode, says) => {
     await using hub = await HubProcess.prepare({ emulator });
     writeFileSync(join(hub.directory, 'state/latchkey.db'), '', { mode: 0o600 });
     chmodSync(join(hub.directory, 'state', name), mode);
@@ -193,7 +190,7 @@ describe('the state directory', () => {
     });
   });
 
-  it('tells of files that a start by root left', async (ctx) => {
+  it('the doctor reports files that a start as root has left behind', async (ctx) => {
     if (process.getuid?.() !== 0) ctx.skip('giving files away needs root');
     await using hub = await HubProcess.prepare({ emulator });
     writeFileSync(join(hub.directory, 'state/store.key'), '', { mode: 0o600 });
@@ -204,7 +201,7 @@ describe('the state directory', () => {
     });
   });
 
-  it('holds a store that is whole, or it is said how it is damaged, and nothing is touched', async () => {
+  it('the doctor says whether the store is intact or how it is damaged, and changes nothing', async () => {
     await using hub = await HubProcess.start({ emulator, here: true });
     await hub.kill('SIGTERM');
     expect(finding(await found(hub), 'store')).toMatchObject({
@@ -219,8 +216,8 @@ describe('the state directory', () => {
   });
 });
 
-describe('the portal', () => {
-  it('is out of reach where nobody listens', async () => {
+describe('the doctor and the portal', () => {
+  it('the doctor reports a portal as unreachable if nothing listens at its address', async () => {
     await using hub = await HubProcess.prepare(portalAt('http://127.0.0.1:9'));
     const checks = await found(hub);
     expect(finding(checks, 'portal.home.base_url')).toMatchObject({
@@ -230,7 +227,7 @@ describe('the portal', () => {
     expect(finding(checks, 'clock').result).toBe('warn');
   });
 
-  it('is not waited for where it swallows what it is sent', async () => {
+  it('the doctor stops waiting for a portal that does not respond', async () => {
     await using silent = await startRawServer(() => undefined);
     await using hub = await HubProcess.prepare(portalAt(silent.origin));
     const { result, detail } = finding(await found(hub), 'portal.home.frontend_url');
@@ -241,7 +238,7 @@ describe('the portal', () => {
     ]);
   });
 
-  it('may be behind a captive portal', async () => {
+  it('the doctor recognises a captive portal', async () => {
     const location = 'http://login.hotel.example/';
     await using hotel = await startRawServer((socket) => socket.end(httpResponse(302, '', { location })));
     await using hub = await HubProcess.prepare(portalAt(hotel.origin));
@@ -251,7 +248,7 @@ describe('the portal', () => {
     });
   });
 
-  it('has a name that can’t be looked up', async () => {
+  it('the doctor reports a portal name that can not be resolved', async () => {
     await using hub = await HubProcess.prepare(portalAt('https://portal.invalid'));
     expect(finding(await found(hub), 'portal.home.base_url')).toMatchObject({
       result: 'fail',
@@ -259,7 +256,7 @@ describe('the portal', () => {
     });
   });
 
-  it('shows a certificate of a CA that nobody named', async () => {
+  it('the doctor reports a portal certificate of an untrusted CA', async () => {
     await using secure = await startEmulator({ tls: true });
     await using hub = await HubProcess.prepare({ emulator: secure });
     expect(finding(await found(hub), 'portal.home.base_url')).toMatchObject({
@@ -273,19 +270,24 @@ describe('the portal', () => {
     ['has NTP turned on', 'echo CanNTP=yes; echo NTP=yes', /NTP is turned on: .*UDP port 123/],
     ['has no NTP', 'echo CanNTP=no; echo NTP=no', /"sudo apt-get install systemd-timesyncd"\)$/],
     ['has no systemd', 'exit 1', /timedatectl knows of nothing$/],
-  ])('has told the time, and the clock of this machine is wrong, which %s', async (_, timedatectl, advice) => {
-    const date = new Date(Date.now() - 7_200_000).toUTCString();
-    await using late = await startRawServer((socket) => socket.end(httpResponse(200, '', { date })));
-    await using hub = await HubProcess.prepare(portalAt(late.origin));
-    const clock = finding(await found(hub, standIn(hub, 'timedatectl', timedatectl)), 'clock');
-    expect(clock).toMatchObject({ result: 'fail', detail: expect.stringMatching(/7\d\d\d s ahead of http/) });
-    expect(clock.detail).toMatch(advice);
-    expect(clock.detail.includes('set-ntp')).toBe(timedatectl.includes('NTP=no') && timedatectl.includes('CanNTP=yes'));
-  });
+  ])(
+    "the doctor compares the clock with the portal's time, and advises a machine that %s",
+    async (_, timedatectl, advice) => {
+      const date = new Date(Date.now() - 7_200_000).toUTCString();
+      await using late = await startRawServer((socket) => socket.end(httpResponse(200, '', { date })));
+      await using hub = await HubProcess.prepare(portalAt(late.origin));
+      const clock = finding(await found(hub, standIn(hub, 'timedatectl', timedatectl)), 'clock');
+      expect(clock).toMatchObject({ result: 'fail', detail: expect.stringMatching(/7\d\d\d s ahead of http/) });
+      expect(clock.detail).toMatch(advice);
+      expect(clock.detail.includes('set-ntp')).toBe(
+        timedatectl.includes('NTP=no') && timedatectl.includes('CanNTP=yes'),
+      );
+    },
+  );
 });
 
-describe('the machine', () => {
-  it('has another program on the hub’s port, which is named', async () => {
+describe('the doctor and the machine', () => {
+  it('the doctor names another program that has a port of the hub', async () => {
     await using hub = await HubProcess.prepare({ emulator });
     const stranger = createServer().listen(hub.httpsPort, '127.0.0.1');
     const checks = await found(hub);
@@ -295,7 +297,7 @@ describe('the machine', () => {
     stranger.close();
   });
 
-  it('of metrics has another program, and the hub goes on without', async () => {
+  it('the doctor reports that another program has the metrics port', async () => {
     const stranger = createServer().listen(0, '127.0.0.1');
     await once(stranger, 'listening');
     const { port } = stranger.address() as AddressInfo;
@@ -307,7 +309,7 @@ describe('the machine', () => {
     stranger.close();
   });
 
-  it('has no such address', async () => {
+  it('the doctor reports a configured address that the machine does not have', async () => {
     await using hub = await HubProcess.prepare({ emulator });
     const checks = await found(hub, { LATCHKEY_LAN_ADDRESS: '192.0.2.77' });
     expect(finding(checks, 'network')).toMatchObject({
@@ -321,7 +323,7 @@ describe('the machine', () => {
     ['/nowhere/notify', 'which is not there: put the program there, or correct notify.command'],
     ['/etc', 'which is no file: put the program there, or correct notify.command'],
     ['/etc/passwd', "which can't be run: sudo chmod 755 /etc/passwd"],
-  ])('has a hook %s that can’t be run', async (path, says) => {
+  ])('the doctor reports that the notice command %s can not be run', async (path, says) => {
     await using hub = await HubProcess.prepare({ emulator, toml: `[notify]\ncommand = ["${path}", "secret-word"]` });
     const checks = await found(hub);
     const detail = `notify.command names ${path}, ${says}`;
@@ -329,7 +331,7 @@ describe('the machine', () => {
     expect(JSON.stringify(checks)).not.toContain('secret-word');
   });
 
-  it('has a service that failed, or was started again, as systemd says', async () => {
+  it("the doctor reports a failed, disabled or restarted service from systemd's data", async () => {
     await using hub = await HubProcess.prepare({ emulator });
     let env: NodeJS.ProcessEnv = {};
     const say = (...lines: string[]) => {
@@ -352,7 +354,7 @@ describe('the machine', () => {
   });
 });
 
-it('has a hub that gives no answer started again as it was started: by systemd, or by hand', async () => {
+it('the doctor advises to restart an unresponsive hub in the way in which it was started', async () => {
   const silent = { kind: 'silent', detail: 'no answer' } as const;
   const unit = {
     activeState: 'active',
@@ -374,7 +376,7 @@ it('has a hub that gives no answer started again as it was started: by systemd, 
   }
 });
 
-it('says of a hub in test mode that it is one, and finds no fault with what it does not use', async () => {
+it('the doctor recognises a hub in test mode, and does not check what that hub does not use', async () => {
   await using hub = await HubProcess.start({ serve: ['--test-mode'] });
   const { status, stdout } = await hub.cli('doctor', '--json');
   const { checks } = JSON.parse(stdout) as { checks: NamedCheckResult[] };
@@ -393,7 +395,7 @@ it('says of a hub in test mode that it is one, and finds no fault with what it d
   expect(finding(await found(hub), 'configuration').result).toBe('warn');
 });
 
-it('tells of each appliance what to do', async () => {
+it('the doctor says for each appliance what to do', async () => {
   await using hub = await HubProcess.start({ emulator, here: true });
   await hub.addAppliance('boiler');
   await hub.addAppliance('wallbox');

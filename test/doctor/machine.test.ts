@@ -34,7 +34,7 @@ function within(
   });
 }
 
-it('tells a clock that is a year ahead by the portal’s time', async (ctx) => {
+it("the doctor recognises a clock that is a year ahead by the portal's time", async (ctx) => {
   if (!existsSync(FAKETIME)) ctx.skip('libfaketime is missing');
   await using emulator = await startEmulator();
   await using hub = await HubProcess.prepare({ emulator });
@@ -49,7 +49,7 @@ it('tells a clock that is a year ahead by the portal’s time', async (ctx) => {
   });
 });
 
-it('tells a portal’s certificate that has ended, by a clock that may be wrong', async (ctx) => {
+it('the doctor reports an expired portal certificate, and that the clock may be wrong', async (ctx) => {
   if (!existsSync(FAKETIME)) ctx.skip('libfaketime is missing');
   await using emulator = await startEmulator({ tls: true });
   await using hub = await HubProcess.prepare({ emulator });
@@ -63,7 +63,7 @@ it('tells a portal’s certificate that has ended, by a clock that may be wrong'
   });
 });
 
-it('tells a full disk, and one that is read-only', async (ctx) => {
+it('the doctor reports a full disk and a read-only one', async (ctx) => {
   if (!isRoot) ctx.skip('mounting needs root');
   await using emulator = await startEmulator();
   await using hub = await HubProcess.prepare({ emulator });
@@ -90,7 +90,7 @@ it('tells a full disk, and one that is read-only', async (ctx) => {
   });
 });
 
-it('says without root what it could not look at, and why', async (ctx) => {
+it('the doctor says what it could not check without root, and why', async (ctx) => {
   if (!isRoot) ctx.skip('only root can become another user');
   await using emulator = await startEmulator();
   await using hub = await HubProcess.start({ emulator, metrics: '127.0.0.1:0' });

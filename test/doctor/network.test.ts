@@ -24,7 +24,7 @@ async function examined(host: Host, home: string): Promise<{ checks: NamedCheckR
 
 const finding = (checks: readonly NamedCheckResult[], name: string) => checks.find((check) => check.name === name);
 
-it('finds the hub as its neighbours do, beside others, and another machine with its id', async () => {
+it('the doctor finds the hub over mDNS, and another machine with its hub id', async () => {
   using folder = stateFolder();
   await using lan = await createLan(['original', 'copy']);
   const [card, copied] = [join(folder.path, 'card'), join(folder.path, 'copied')];
@@ -56,7 +56,7 @@ it('finds the hub as its neighbours do, beside others, and another machine with 
   });
 });
 
-it('takes no machine for a copy of the hub that only announces its id', async () => {
+it('the doctor does not call a device a copy of the hub if it only announces its hub id', async () => {
   using folder = stateFolder();
   await using lan = await createLan(['hub', 'claimant']);
   const home = join(folder.path, 'hub');
@@ -78,7 +78,7 @@ it('takes no machine for a copy of the hub that only announces its id', async ()
   });
 });
 
-it('says that a hub hangs, and what of the network is missing', async () => {
+it('the doctor reports that the hub hangs, and what the network lacks', async () => {
   using folder = stateFolder();
   await using lan = await createLan(['hub']);
   const home = join(folder.path, 'hub');
@@ -106,7 +106,7 @@ it('says that a hub hangs, and what of the network is missing', async () => {
   daemon.child.kill('SIGCONT');
 });
 
-it('says that another program keeps the mDNS port to itself', async () => {
+it('the doctor reports that another program has the mDNS port', async () => {
   using folder = stateFolder();
   await using lan = await createLan(['hub']);
   const home = join(folder.path, 'hub');
@@ -119,7 +119,7 @@ it('says that another program keeps the mDNS port to itself', async () => {
   });
 });
 
-it('comes to an end where everything that is sent disappears', async () => {
+it('the doctor ends although the network drops everything', async () => {
   using folder = stateFolder();
   await using lan = await createLan(['hub']);
   const home = join(folder.path, 'hub');

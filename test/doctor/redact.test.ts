@@ -5,7 +5,7 @@ import { redactSecrets } from '../../src/doctor/bundle/redact.ts';
 const nothing: ReadonlySet<string> = new Set();
 const scrubbed = (text: string, known: string[] = []) => redactSecrets(text, known, nothing);
 
-it('takes random bytes out of a text, however they are written', () => {
+it('the archive of the doctor contains no random bytes in any encoding', () => {
   for (let round = 0; round < 1000; round++) {
     const bytes = createHash('shake256', { outputLength: 16 + (round % 48) })
       .update(String(round))
@@ -34,11 +34,11 @@ it.each([
   ['-----BEGIN PRIVATE KEY-----\nMIGH\n-----END PRIVATE KEY-----', '[removed]'],
   ['of a hook: --token=x1', 'of a hook: [removed]', ['--token=x1']],
   ['in base64 LS10b2tlbj14MQ==', 'in base64 [removed]', ['--token=x1']],
-])('takes out of %j what is secret', (text, left, known: string[] = []) => {
+])('the archive of the doctor removes the secret part of %j', (text, left, known: string[] = []) => {
   expect(scrubbed(text, known)).toBe(left);
 });
 
-it('leaves what people need to see', () => {
+it('the archive of the doctor keeps what people need to see', () => {
   const fingerprint = randomBytes(32).toString('base64url');
   const text = `{"id":"latchkey-5f0c9a1e","pin":"${fingerprint}","since":"2026-11-22T07:40:00Z"}
 NetworkManager-dispatcher.service: Deactivated successfully.
@@ -78,14 +78,14 @@ const FILL = [
   ...['-----BEGIN ', '-----BEGIN PRIVATE KEY', '-----BEGIN PRIVATE KEY-----', 'eyJaaaaaaaa', 'eyJaaaaaaaa-', 'eyJ'],
 ];
 
-it.each(FILL)('takes eight times as long for a journal that is eight times as full of %j, and not sixteen', (piece) => {
+it.each(FILL)('the redaction of a journal takes linear time for text full of %j', (piece) => {
   // The compiler and the garbage collector run in threads of their own, and count: one of some tries is without them.
   let least = growth(piece);
   for (let tries = 1; least >= 2 && tries < 5; tries++) least = Math.min(least, growth(piece));
   expect(least).toBeLessThan(2);
 });
 
-it('takes out of a path of any length what is behind it', () => {
+it('the archive of the doctor removes the query of a path of any length', () => {
   for (const path of [`https://host/${'a'.repeat(5000)}`, `/${'a/'.repeat(2500)}`])
     expect(scrubbed(`see ${path}?code=1 there`)).toBe(`see ${path}?[removed] there`);
 });

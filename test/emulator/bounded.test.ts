@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { BoundedMap, RingBuffer } from '../../src/emulator/memory/bounded-collections.ts';
 
-test('a bounded map forgets what was set longest ago', () => {
+test('a bounded map drops the entry that was set the longest time ago', () => {
   const map = new BoundedMap<number>(2);
   map.set('a', 1);
   map.set('b', 2);
@@ -11,7 +11,7 @@ test('a bounded map forgets what was set longest ago', () => {
   expect(map.values()).toEqual([3, 4]);
 });
 
-test('a log keeps its newest entries in order', () => {
+test('a ring buffer keeps the newest entries in order', () => {
   const log = new RingBuffer<number>(3);
   expect(log.values()).toEqual([]);
   for (const entry of [1, 2, 3, 4, 5]) log.push(entry);

@@ -15,7 +15,9 @@ import {
   whoami,
 } from './portal-client.ts';
 
-test('the request log shows endpoint, client and status, and no secret sent or issued', async ({ emulator }) => {
+test('the request log of the emulator shows endpoint, client and status, and no secret that was sent or issued', async ({
+  emulator,
+}) => {
   const first = await obtainTokens(emulator);
   await whoami(emulator, first.access_token);
   await requestTokens(emulator, {
@@ -45,7 +47,9 @@ test('the request log shows endpoint, client and status, and no secret sent or i
   expect(secrets.filter((secret) => log.includes(secret))).toEqual([]);
 });
 
-test('every state, code and token issued can be asked for, to search logs for it', async ({ emulator }) => {
+test('the emulator lists every state, code and token that it issued, so that logs can be searched for them', async ({
+  emulator,
+}) => {
   const first = await obtainTokens(emulator);
   const second = await parseTokens(await refreshTokens(emulator, first.refresh_token));
   expect(emulator.secretsIssued('access_token')).toEqual([first.access_token, second.access_token]);
@@ -54,7 +58,7 @@ test('every state, code and token issued can be asked for, to search logs for it
   expect(emulator.secretsIssued().length).toBe(6);
 });
 
-test('polls are counted by state, with their times', async ({ emulator, clock }) => {
+test('the emulator records the polls of each state with their times', async ({ emulator, clock }) => {
   const urls = await requestConfig(emulator);
   const state = stateOf(urls.code_url);
   const began = clock.wall;
@@ -69,7 +73,7 @@ test('polls are counted by state, with their times', async ({ emulator, clock })
   expect(emulator.polls(stateOf((await requestConfig(emulator)).code_url))).toEqual([]);
 });
 
-test('refreshes of one grant that overlap are counted, those of two grants are not', async () => {
+test('the emulator counts overlapping refreshes of one grant, and not those of two grants', async () => {
   const gate = Promise.withResolvers<void>();
   let held = 0;
   const intercept = {
@@ -88,7 +92,7 @@ test('refreshes of one grant that overlap are counted, those of two grants are n
   expect(emulator.observations).toEqual({ refreshTokensRepeated: 1, codesRepeated: 0, overlappingRefreshes: 1 });
 });
 
-test('an interceptor can lose a request before it is done, or its answer after', async () => {
+test('an interceptor can drop a request before the emulator handles it, or its response afterwards', async () => {
   let lose: 'received' | 'answering' | null = null;
   await using emulator = await startTestEmulator({
     intercept: {
@@ -109,14 +113,14 @@ test('an interceptor can lose a request before it is done, or its answer after',
   expect(emulator.requests.at(-2)?.answer).toMatchObject({ refresh_token: expect.any(String) });
 });
 
-test('the Date header follows the emulator’s clock, on errors too', async ({ emulator }) => {
+test("the Date header follows the emulator's clock, also in errors", async ({ emulator }) => {
   for (const path of ['/nowhere', '/%ff', '/api/whoami', '/_emulator/requests']) {
     expect((await get(emulator.baseUrl + path)).headers.get('date'), path).toBe('Mon, 05 May 2031 06:07:08 GMT');
   }
   expect((await refreshTokens(emulator, 'x')).headers.get('date')).toBe('Mon, 05 May 2031 06:07:08 GMT');
 });
 
-test('without options there is one client with a UUID, and both origins close when disposed', async () => {
+test('an emulator without options has one client with a UUID, and closes both origins when it is disposed', async () => {
   let base = '';
   {
     await using emulator = await startEmulator();
@@ -128,7 +132,7 @@ test('without options there is one client with a UUID, and both origins close wh
   await expect(get(base)).rejects.toThrow();
 });
 
-test('on a wildcard address the URLs handed out carry the public name', async () => {
+test('the URLs of an emulator on a wildcard address contain the public name', async () => {
   await using emulator = await startTestEmulator({ host: '0.0.0.0', publicHost: 'localhost' });
   const urls = await requestConfig(emulator);
   expect([emulator.baseUrl, emulator.frontendUrl, urls.code_url]).toEqual(
@@ -136,7 +140,7 @@ test('on a wildcard address the URLs handed out carry the public name', async ()
   );
 });
 
-test('options that can not be used are refused by name', async () => {
+test('the emulator rejects an unusable option and names it', async () => {
   await expect(startTestEmulator({ port: 70_000 })).rejects.toThrow(/^port: found 70000; allowed/);
   await expect(startTestEmulator({ port: 4711, frontendPort: 4711 })).rejects.toThrow(/^frontendPort: /);
   await expect(startTestEmulator({ users: [] })).rejects.toThrow(/^users: /);

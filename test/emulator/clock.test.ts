@@ -10,7 +10,9 @@ import {
   whoami,
 } from './portal-client.ts';
 
-test('tokens of 3600 seconds expire when they are told to, and refresh', async ({ emulator }) => {
+test("an access token expires when the emulator's clock is advanced by its lifetime, and can then be refreshed", async ({
+  emulator,
+}) => {
   const { access_token, refresh_token, expires_in } = await obtainTokens(emulator);
   emulator.advance(expires_in - 1);
   expect((await whoami(emulator, access_token)).status).toBe(200);
@@ -19,7 +21,10 @@ test('tokens of 3600 seconds expire when they are told to, and refresh', async (
   expect((await refreshTokens(emulator, refresh_token)).status).toBe(200);
 });
 
-test('the API puts the clock ahead, and Date header, log and grants follow', async ({ emulator, clock }) => {
+test("the emulator's Date header, log and grants follow its clock after the API has advanced it", async ({
+  emulator,
+  clock,
+}) => {
   expect(await (await get(`${emulator.baseUrl}/_emulator/clock`)).json()).toEqual({
     now: '2031-05-05T06:07:08.000Z',
     offset: 0,
@@ -36,7 +41,7 @@ test('the API puts the clock ahead, and Date header, log and grants follow', asy
   expect(emulator.grants()[0]?.createdAt).toBe(Date.UTC(2031, 4, 5, 7, 7, 9, 500));
 });
 
-test('an advance that is negative, endless or no number is refused by name, and changes nothing', async () => {
+test('the emulator rejects an invalid advance of its clock, names the member and changes nothing', async () => {
   await using emulator = await startTestEmulator({ clock: new FakeClock() });
   for (const [body, message] of [
     [{ advance: -1 }, /^advance: found -1; allowed is/],

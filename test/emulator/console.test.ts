@@ -31,7 +31,7 @@ const IMAGES =
 
 const JSON_TYPE = { 'content-type': 'application/json' };
 
-test('the page, its style and its modules come from the emulator alone, under a strict policy, and are not kept', async () => {
+test('the console loads its style and modules from the emulator only, under a strict policy, and is not cached', async () => {
   await using emulator = await startTestEmulator();
   const page = await get(emulator.consoleUrl);
   const html = await page.text();
@@ -51,7 +51,7 @@ test('the page, its style and its modules come from the emulator alone, under a 
   }
 });
 
-test('web pages of other origins can change nothing through the API, and programs without a browser can', async () => {
+test("the emulator's API refuses changes by web pages of other origins, and permits them to other programs", async () => {
   await using emulator = await startTestEmulator();
   const body = JSON.stringify({ state: stateOf((await requestConfig(emulator)).code_url), user: ALICE.name });
   const send = (headers: Record<string, string>) =>
@@ -69,7 +69,7 @@ test('web pages of other origins can change nothing through the API, and program
 
 const missing = await browserSkipReason();
 
-describe('a person with a browser', () => {
+describe("the emulator's console in a browser", () => {
   let browser: Browser;
   beforeAll(async () => {
     if (missing === null) browser = await startBrowser();
@@ -103,7 +103,7 @@ describe('a person with a browser', () => {
     };
   }
 
-  it('sees requests as they come, the newest first, with what was sent, and secrets masked', async () => {
+  it('the console shows requests as they arrive, newest first, with their parameters and with masked secrets', async () => {
     await using opened = await open();
     const { emulator, page, section } = opened;
     const log = section('Requests');
@@ -123,7 +123,7 @@ describe('a person with a browser', () => {
     }
   });
 
-  it('loses no request that comes while the log is read', async () => {
+  it('the console misses no request that arrives while it loads the log', async () => {
     await using opened = await open();
     const { emulator, page, section } = opened;
     const read = Promise.withResolvers<void>();
@@ -147,7 +147,7 @@ describe('a person with a browser', () => {
     await expect.poll(() => lines(log)).toHaveLength(2);
   });
 
-  it('logs a waiting user in with a button, and refuses another', async () => {
+  it('the console logs in one waiting user with a button, and refuses another', async () => {
     await using opened = await open({ users: [ALICE, { name: 'bob', password: 'builder' }] });
     const { emulator, section } = opened;
     const waiting = section('Waiting for a login');
@@ -169,7 +169,7 @@ describe('a person with a browser', () => {
     expect((await get(second.authorize_url)).status).toBe(200);
   });
 
-  it('revokes access tokens, then the whole grant', async () => {
+  it('the console revokes the access tokens of a grant, and then the whole grant', async () => {
     await using opened = await open();
     const { emulator, section } = opened;
     const { access_token, refresh_token } = await obtainTokens(emulator, { scope: 'Monitoring' });
@@ -187,7 +187,7 @@ describe('a person with a browser', () => {
     expect((await refreshTokens(emulator, next.refresh_token)).status).toBe(400);
   });
 
-  it('reads what a client does wrong', async () => {
+  it('the console shows what a client does wrong', async () => {
     await using opened = await open();
     const { emulator, section } = opened;
     const { refresh_token } = await obtainTokens(emulator);
@@ -197,7 +197,7 @@ describe('a person with a browser', () => {
     await section('Findings').getByText('Polling', { exact: true }).waitFor();
   });
 
-  it('resets the emulator, but only when asked back', async () => {
+  it('the console resets the emulator only after a confirmation', async () => {
     await using opened = await open();
     const { emulator, page, section } = opened;
     const { access_token } = await obtainTokens(emulator);
@@ -214,7 +214,7 @@ describe('a person with a browser', () => {
     expect((await whoami(emulator, access_token)).status).toBe(401);
   });
 
-  it('moves the clock on, and tokens expire', async () => {
+  it('the console advances the clock, and tokens expire', async () => {
     await using opened = await open();
     const { emulator, section } = opened;
     const { access_token } = await obtainTokens(emulator);
@@ -230,7 +230,7 @@ describe('a person with a browser', () => {
     await section('Requests').getByText('401 Unauthorized').waitFor();
   });
 
-  it('changes a setting, and the portal behaves so from then on', async () => {
+  it('the console changes a setting, and the emulator applies it from then on', async () => {
     await using opened = await open();
     const { emulator, section } = opened;
     const { refresh_token } = await obtainTokens(emulator);
@@ -247,7 +247,7 @@ describe('a person with a browser', () => {
     opened.expected.push('400 (Bad Request)');
   });
 
-  it('adds a fault, sees it hit, and takes it away', async () => {
+  it('the console adds a fault, counts its hits and removes it', async () => {
     await using opened = await open();
     const { emulator, section } = opened;
     const { refresh_token } = await obtainTokens(emulator);
@@ -266,7 +266,7 @@ describe('a person with a browser', () => {
     await parseTokens(await refreshTokens(emulator, refresh_token));
   });
 
-  it('says of a fault when it strikes, and with which headers and body', async () => {
+  it('the console adds a fault with its frequency, headers and body', async () => {
     await using opened = await open({ seed: 7 });
     const { emulator, section } = opened;
     const { refresh_token } = await obtainTokens(emulator);
@@ -322,7 +322,7 @@ describe('a person with a browser', () => {
     expect(emulator.faults).toMatchObject([{ every: 1, probability: 1, headers: {}, body: '' }]);
   });
 
-  it('can add a fault of every kind as the form has it', async () => {
+  it('the console can add a fault of each kind with the defaults of its form', async () => {
     await using opened = await open();
     const faults = opened.section('Faults');
     const kinds = Object.entries(FAULT_KINDS).filter(([kind]) => kind !== 'tls_failure');
@@ -340,7 +340,7 @@ describe('a person with a browser', () => {
     opened.expected.push('400 (Bad Request)');
   });
 
-  it('sees names and what clients send as text, whatever markup they hold', async () => {
+  it('the console shows names and client input as text, whatever markup they contain', async () => {
     const name = '<img src=x onerror=alert(1)>';
     const client = { ...HEATER, name };
     await using opened = await open({
@@ -372,7 +372,7 @@ describe('a person with a browser', () => {
   ] as const;
 
   it.each(selectRows(windows, windows.slice(0, 2)))(
-    '%s finds everything legible, in reach and within the window',
+    '%s everything on the console is legible, reachable and within the window',
     async (name, window) => {
       await using opened = await open({ clients: [{ ...HEATER, name: 'Heat pump' }, PUMP] }, window);
       const { emulator, page, section } = opened;

@@ -30,7 +30,7 @@ async function listen(emulator: Emulator) {
   };
 }
 
-test('requests and changes come as they happen, with the secrets masked', async ({ emulator }) => {
+test('the event stream reports requests and changes as they happen, with masked secrets', async ({ emulator }) => {
   const events = await listen(emulator);
   expect(events.response.headers.get('content-type')).toBe('text/event-stream; charset=utf-8');
   const urls = await requestConfig(emulator);
@@ -57,7 +57,7 @@ test('requests and changes come as they happen, with the secrets masked', async 
   expect(secrets).toEqual([]);
 });
 
-test('a quiet connection shows signs of life, until its listener leaves', async () => {
+test('the event stream sends keep-alives on a quiet connection until the listener disconnects', async () => {
   const beats: (() => void)[] = [];
   let cancelled = 0;
   const timers = {
@@ -87,14 +87,16 @@ test('a quiet connection shows signs of life, until its listener leaves', async 
   await app.close();
 });
 
-test('the events end with the emulator', async () => {
+test('the event stream ends when the emulator closes', async () => {
   const emulator = await startTestEmulator();
   const events = await listen(emulator);
   await emulator.close();
   await expect(events.next()).rejects.toThrow();
 });
 
-test('there are only so many listeners, and one that leaves makes room', async ({ emulator }) => {
+test('the emulator limits its event listeners, and accepts a new one when others have disconnected', async ({
+  emulator,
+}) => {
   const leave = new AbortController();
   const url = `${emulator.consoleUrl}events`;
   const listeners = await Promise.all(Array.from({ length: 32 }, () => fetch(url, { signal: leave.signal })));

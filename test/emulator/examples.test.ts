@@ -84,7 +84,7 @@ export const wrong: EmulatorOptions = { tokenLiftime: 10 };
 export const late: FaultOptions = { kind: 'delay', endpoint: 'token' };
 `;
 
-test('the package gives its library with types that hold under strict, also without skipLibCheck', async () => {
+test('the package exports the emulator library with types that pass strict checks, also without skipLibCheck', async () => {
   const exported = readFileSync(join(root, 'src/emulator/index.ts'), 'utf8').replaceAll(
     / from '.*?';|export|type/g,
     '',
@@ -119,7 +119,7 @@ test('the vitest test of the guide passes', async () => {
   expect(ran.status).toBe(0);
 });
 
-test('the options file of the guide is one', async () => {
+test('the options file of the guide is accepted by the emulator', async () => {
   project.write('emulator.toml', readExample('Start it', 'toml'));
   using emulator = await launch('--options', 'emulator.toml');
   const shown = async (what: string) => (await fetch(`${emulator.first.base_url}/_emulator/${what}`)).json();
@@ -128,7 +128,7 @@ test('the options file of the guide is one', async () => {
   expect(await shown('faults')).toMatchObject({ faults: [{ kind: 'commit_then_drop', left: 1 }] });
 });
 
-test('the shell script of the guide pairs, refreshes and is known to the cloud API', async () => {
+test('the shell script of the guide pairs, refreshes and gets its user from the cloud API', async () => {
   project.write('pair.sh', readExample('In a shell', 'sh'));
   using emulator = await launch();
   const ran = await runCommand('/bin/sh', ['-eu', 'pair.sh'], { cwd: project.path, env: emulator.env });
@@ -160,7 +160,7 @@ test('the Python appliance of the guide waits for a login, pairs and refreshes',
 const C_COMPILER = existsSync('/usr/bin/cc') && globSync('/usr/include/{*/,}curl/curl.h').length > 0;
 
 test.skipIf(!C_COMPILER)(
-  'the C appliance of the guide refreshes, over TLS too, and knows when it is in doubt',
+  'the C appliance of the guide refreshes, also over TLS, and reports when its grant is in doubt',
   async () => {
     project.write('refresh.c', readExample('An appliance in C', 'c'));
     const options = ['-std=c11', '-Wall', '-Wextra', '-Werror', '-o', 'refresh', 'refresh.c', '-lcurl'];

@@ -13,7 +13,7 @@ async function ask(url: string, host: string, method: 'GET' | 'POST' = 'GET') {
   return { status: statusCode, text: await body.text() };
 }
 
-test('a web page that points a name of its own at the emulator reads nothing of it', async () => {
+test('a web page whose own host name resolves to the emulator can read nothing from it', async () => {
   await using emulator = await startTestEmulator({ showSecrets: true });
   const { access_token } = await obtainTokens(emulator);
   const { code_url, authorize_url } = await requestConfig(emulator);
@@ -52,7 +52,7 @@ test('a web page that points a name of its own at the emulator reads nothing of 
 });
 
 test.each(['evil.example', 'localhost.evil.example', 'notlocalhost', '127.0.0.1.evil.example', 'localhost:0', ''])(
-  'a request for %j is told what is allowed, and how to allow more, whatever errors of the portal hold',
+  'the emulator answers a request for %j with the allowed hosts and how to add one, in JSON despite errorBody',
   async (host) => {
     await using emulator = await startTestEmulator({ errorBody: 'html' });
     const { status, text } = await ask(`${emulator.baseUrl}/api/whoami`, host);
@@ -63,7 +63,7 @@ test.each(['evil.example', 'localhost.evil.example', 'notlocalhost', '127.0.0.1.
   },
 );
 
-test('addresses, localhost and the names that it was started with are its own, in any case and with any port', async () => {
+test('the emulator accepts IP addresses, localhost and its configured names as Host, in any case and with any port', async () => {
   await using emulator = await startTestEmulator({
     publicHost: 'Portal.test',
     allowedHosts: ['Bench', 'emulator_1.example'],
@@ -77,7 +77,7 @@ test('addresses, localhost and the names that it was started with are its own, i
   expect((await ask(`http://127.0.0.1:${port(emulator)}/api/whoami`, 'a.bench')).status).toBe(421);
 });
 
-test('a name that can be none is refused at the start', async () => {
+test('the emulator rejects an invalid host name at its start', async () => {
   for (const name of ['', 'http://bench', 'bench:80', '*', 'a b', 'a..b', 'x'.repeat(254)]) {
     await expect(startTestEmulator({ allowedHosts: [name] }), name).rejects.toThrow(
       /^allowedHosts: found .*; allowed is a host name/,

@@ -17,7 +17,7 @@ rememberSecrets([...CLIENTS, ...USERS].map(({ secret }) => secret));
 /** In the long form so many that all members of all requests are sent. */
 const REQUESTS = IS_LONG_FORM ? 20_000 : 5000;
 
-test(`${REQUESTS} mutated requests neither stop the emulator nor get a 5xx or a secret out of it`, async () => {
+test(`${REQUESTS} mutated requests neither stop the emulator nor get a 5xx or a secret from it`, async () => {
   await using subject = await startEmulatorSubject();
   const heard: string[] = [];
   const found = await fuzz(subject, { requests: REQUESTS, seed: 1, said: (text) => heard.push(text) });
@@ -35,7 +35,7 @@ test(`${REQUESTS} mutated requests neither stop the emulator nor get a 5xx or a 
   expect(subject.complaints()).toBe('');
 });
 
-test('a 5xx is told as soon as it is seen, made as small as it gets, and seen again by its seed and path', async () => {
+test('the fuzzer reports a 5xx at once, shrinks it, and reproduces it from its seed and path', async () => {
   const clients = CLIENTS.map(({ id, secret }) => ({ id, secret }));
   const users = USERS.map(({ id, secret }) => ({ name: id, password: secret }));
   let spoil = false;
@@ -72,7 +72,7 @@ test('a 5xx is told as soon as it is seen, made as small as it gets, and seen ag
   expect((await fuzz(subject, { ...run, path, stopped: () => false })).problems).toEqual([]);
 });
 
-test('a seed gives the same requests again, another one others', () => {
+test('the fuzzer repeats the requests of a seed, and another seed changes them', () => {
   const facts = {
     baseUrl: 'http://127.0.0.1:1',
     clientId: 'a',
@@ -104,7 +104,7 @@ test.each([
   ['--target', 'portal'],
   ['--nonsense', '1'],
   ['10', '20'],
-])('scripts/fuzz says in one line what is wrong with %s %s', async (name, value) => {
+])('scripts/fuzz rejects %s %s in one line', async (name, value) => {
   const { status, stdout, stderr } = await run([name, value]);
   expect(status).toBe(2);
   expect(stdout).toBe('');
@@ -113,13 +113,13 @@ test.each([
   );
 });
 
-test('scripts/fuzz sends one batch of a run again', async () => {
+test('scripts/fuzz repeats one batch of a run', async () => {
   const { status, stdout } = await run(['--seed', '2', '--requests', '50', '--path', '0']);
   expect(stdout).toMatch(/^seed 2, path 0\n\n\d{1,3} requests in [\s\S]*no problem found\n$/);
   expect(status).toBe(0);
 });
 
-test('Ctrl-C ends it with the summary so far', async () => {
+test('scripts/fuzz prints the summary so far and ends on Ctrl-C', async () => {
   const fuzzing = program(['--requests', '20000', '--seed', '2']);
   await expect.poll(fuzzing.stdout).toMatch(/^seed 2, 20000 requests$/m);
   fuzzing.process.kill('SIGINT');

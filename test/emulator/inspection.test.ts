@@ -25,7 +25,7 @@ async function read(emulator: Emulator, path: string): Promise<Record<string, un
   return (await (await get(emulator.consoleUrl + path)).json()) as Record<string, unknown>;
 }
 
-test('requests carry growing numbers, and those after a number can be asked for', async ({ emulator }) => {
+test('the emulator numbers its requests, and lists those after a given number', async ({ emulator }) => {
   await obtainTokens(emulator);
   const numbers = emulator.requests.map((entry) => entry.number);
   expect(numbers).toEqual([1, 2, 3]);
@@ -40,7 +40,9 @@ test('requests carry growing numbers, and those after a number can be asked for'
   }
 });
 
-test('answers are shown beside the requests, with their secrets masked alike', async ({ emulator }) => {
+test('the request log of the emulator shows responses beside requests, with their secrets masked in the same way', async ({
+  emulator,
+}) => {
   const urls = await requestConfig(emulator, 'http://127.0.0.1:1/callback');
   await post(urls.authorize_url, { username: ALICE.name, password: ALICE.password });
   await exchangeCode(emulator, await obtainCode(emulator));
@@ -62,7 +64,7 @@ test('answers are shown beside the requests, with their secrets masked alike', a
   expect(polled?.answer).toEqual({ code: exchanged?.form['code'] });
 });
 
-test('a test may have the secrets shown as they are', async () => {
+test('the request log of the emulator shows secrets unmasked with showSecrets', async () => {
   await using emulator = await startTestEmulator({ showSecrets: true });
   const code = await obtainCode(emulator);
   const { access_token, refresh_token } = await parseTokens(await exchangeCode(emulator, code));
@@ -72,7 +74,9 @@ test('a test may have the secrets shown as they are', async () => {
   expect(exchanged?.answer).toMatchObject({ access_token, refresh_token });
 });
 
-test('a request of any length is shown alike, however often somebody looks', async ({ emulator }) => {
+test('the request log of the emulator shows a long value in the same masked form, however often it is read', async ({
+  emulator,
+}) => {
   for (const length of [10, 30_000]) {
     await requestTokens(emulator, { grant_type: 'refresh_token', refresh_token: 'x', padding: 'p'.repeat(length) });
   }
@@ -84,7 +88,7 @@ test('a request of any length is shown alike, however often somebody looks', asy
   expect(emulator.requests).toEqual([short, long]);
 });
 
-test('a login waits from the opening of its page until a user logs in or refuses, or the link ends', async () => {
+test('a login is listed as waiting from the opening of its page until it succeeds, is refused or the link expires', async () => {
   const clock = new FakeClock();
   await using emulator = await startTestEmulator({ clock });
   const [one, two, three] = [
@@ -112,7 +116,7 @@ test('a login waits from the opening of its page until a user logs in or refuses
   expect(emulator.logins()).toEqual([]);
 });
 
-test('grants are listed without tokens, and can be revoked over the API', async ({ emulator, clock }) => {
+test("the emulator's API lists grants without tokens, and can revoke them", async ({ emulator, clock }) => {
   const first = await obtainTokens(emulator, { scope: 'Monitoring' });
   clock.pass(60);
   const second = await parseTokens(await refreshTokens(emulator, first.refresh_token));
@@ -150,7 +154,7 @@ const NOTHING = {
   failedAuthentications: [],
 };
 
-test('nothing but its polls is found of a good client', async ({ emulator, clock }) => {
+test('the emulator finds only the polls of a client that does nothing wrong', async ({ emulator, clock }) => {
   const { code_url } = await requestConfig(emulator);
   for (const seconds of [5, 6, 10]) {
     expect((await get(code_url)).status).toBe(404);
@@ -180,7 +184,7 @@ test('nothing but its polls is found of a good client', async ({ emulator, clock
   ]);
 });
 
-test('what a client does wrong is found, counted by grant and client, and said in a sentence', async () => {
+test('the emulator counts what a client does wrong by grant and client, and describes it in a sentence', async () => {
   const clock = new FakeClock();
   await using emulator = await startTestEmulator({ clock });
   const code = await obtainCode(emulator);

@@ -18,7 +18,7 @@ import {
 
 const DOCUMENT = openApiDocument({ base: 'http://base', frontend: 'http://frontend' }, '0');
 
-test('the description tells a member missing, one too many, another type and another status from what it says', async () => {
+test('the OpenAPI check reports a missing member, an extra member, another type and another status', async () => {
   const description = new OpenApiConformance(DOCUMENT);
   const path = '/external/oauth2helper/code/get/{client_id}';
   expect(await description.differences(path, 'get', Response.json({ code: 'x' }))).toBe('');
@@ -33,7 +33,7 @@ test('the description tells a member missing, one too many, another type and ano
   expect(description.unseen()).not.toContain(`get ${path} 200`);
 });
 
-test('every answer that is described was really given, by every operation, and is as described', async () => {
+test("each response in the emulator's OpenAPI document was returned by its operation, as described", async () => {
   const description = new OpenApiConformance(DOCUMENT);
   await using emulator = await startTestEmulator({ onReuse: 'refuse' });
   const { baseUrl, frontendUrl, consoleUrl } = emulator;
@@ -177,7 +177,7 @@ test('every answer that is described was really given, by every operation, and i
   expect(description.unseen()).toEqual([]);
 });
 
-test('a fault of the TLS handshake is described too', async () => {
+test("the emulator's OpenAPI document also describes a fault of the TLS handshake", async () => {
   await using emulator = await startTestEmulator({ tls: true });
   const agent = new Agent({ connect: { ca: emulator.ca ?? '' } });
   await using _ = { [Symbol.asyncDispose]: () => agent.destroy() };

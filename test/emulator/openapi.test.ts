@@ -12,13 +12,13 @@ interface Document {
   readonly paths: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
 }
 
-test('docs/openapi-emulator.json is what the schemas give now (else: scripts/openapi)', () => {
+test('docs/openapi-emulator.json matches the schemas (otherwise run scripts/openapi)', () => {
   const origins = { base: 'http://127.0.0.1:8080', frontend: 'http://127.0.0.1:8081' };
   const written: unknown = JSON.parse(readFileSync(join(root, 'docs/openapi-emulator.json'), 'utf8'));
   expect(openApiDocument(origins, version())).toEqual(written);
 });
 
-test('every route of the running emulator is described, and nothing else', async () => {
+test("the emulator's OpenAPI document describes exactly its routes", async () => {
   const { started, routes } = await recordRoutes(() => startTestEmulator());
   await using emulator = started;
   const described = new Set(emulatorOperations.map(({ path }) => path));
@@ -35,7 +35,7 @@ test('every route of the running emulator is described, and nothing else', async
   }
 });
 
-test('the running emulator gives its description, with its own addresses', async ({ emulator }) => {
+test('a running emulator serves its OpenAPI document with its own addresses', async ({ emulator }) => {
   const answer = await get(`${emulator.consoleUrl}openapi.json`);
   expect(answer.headers.get('content-type')).toMatch(/^application\/json/);
   const document = (await answer.json()) as Document;

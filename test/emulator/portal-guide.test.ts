@@ -44,7 +44,7 @@ async function written(response: Response, { answer }: Example): Promise<string>
   return body === undefined ? lines : `${lines}\n\n${await response.text()}`;
 }
 
-test('the emulator answers the requests of docs/portal.md, one after the other, as it is written there', async () => {
+test('the emulator answers the requests of docs/portal.md in order, as the document says', async () => {
   await using emulator = await startTestEmulator({ clients: [CLIENT], users: [{ name: 'demo', password: 'demo' }] });
   const all = examples();
   /** What the guide writes, by what is really sent. */

@@ -14,7 +14,7 @@ import {
   whoami,
 } from './portal-client.ts';
 
-test('a reset forgets what was issued, the log, the findings, the clock and the settings, and keeps ports and clients', async () => {
+test('a reset clears tokens, log, findings, clock and settings of the emulator, and keeps its ports and clients', async () => {
   await using emulator = await startTestEmulator({ refreshGrace: 1 });
   const before = await obtainTokens(emulator);
   await refreshTokens(emulator, before.refresh_token);
@@ -44,7 +44,7 @@ test('a reset forgets what was issued, the log, the findings, the clock and the 
   expect(emulator.requests[0]?.number).toBeGreaterThan(5);
 });
 
-test('two emulators in one process share nothing, and a reset of one leaves the other as it is', async () => {
+test('two emulators in one process share nothing, and a reset of one does not change the other', async () => {
   await using one = await startTestEmulator();
   await using two = await startTestEmulator();
   const held = await obtainTokens(two);

@@ -88,12 +88,12 @@ test('no malformed request gets a 5xx or stops the emulator', async ({ emulator 
   expect((await whoami(emulator, (await obtainTokens(emulator)).access_token)).status).toBe(200);
 });
 
-test('a body that is too large is refused and costs nothing else', async ({ emulator }) => {
+test('the emulator answers 413 to a body that is too large', async ({ emulator }) => {
   const answer = await post(`${emulator.frontendUrl}/sso/token`, `code=${'x'.repeat(70_000)}`);
   expect(answer.status).toBe(413);
 });
 
-test('a flood of config requests displaces no login under way', async ({ emulator }) => {
+test('a flood of config requests displaces no login that has begun', async ({ emulator }) => {
   const urls = await requestConfig(emulator);
   await emulator.login({ state: stateOf(urls.code_url), user: ALICE.name });
   for (let i = 0; i < 20; i += 1) await Promise.all(Array.from({ length: 25 }, () => requestConfig(emulator)));
@@ -101,7 +101,7 @@ test('a flood of config requests displaces no login under way', async ({ emulato
   expect((await exchangeCode(emulator, code)).status).toBe(200);
 });
 
-test(`${10 * GRANTS} refreshes of ${GRANTS} grants at a time leave every grant good`, async ({ emulator }) => {
+test(`${10 * GRANTS} refreshes of ${GRANTS} grants at a time leave every grant valid`, async ({ emulator }) => {
   const grants = await Promise.all(Array.from({ length: GRANTS }, () => obtainTokens(emulator)));
   const last = await Promise.all(
     grants.map(async (grant) => {

@@ -58,7 +58,7 @@ async function obtainCode(emulator: EmulatorProcess, urls?: HelperConfig): Promi
   return polled(opened);
 }
 
-test('after a kill everything issued works on, at the same addresses: tokens, codes, links, keys and the client', async () => {
+test("after a kill the emulator's tokens, codes, links, keys, client and addresses are still valid", async () => {
   using folder = stateFolder();
   await using before = await launch(folder, null);
   const first = await issued(ask(before, 'authorization_code', await obtainCode(before)));
@@ -94,7 +94,7 @@ test('after a kill everything issued works on, at the same addresses: tokens, co
   ]);
 });
 
-test('a rotation is on disk before its answer goes out: kills at any time lose none', async () => {
+test('the emulator writes a rotation to disk before its response, and kills lose none', async () => {
   using folder = stateFolder();
   let before: EmulatorProcess | null = null;
   let held: Tokens | null = null;
@@ -107,7 +107,7 @@ test('a rotation is on disk before its answer goes out: kills at any time lose n
   }
 });
 
-test('the clock, and what clients did wrong, outlive a kill; settings, faults and the log are those of the new start', async () => {
+test("the emulator's clock and findings outlive a kill, and its settings, faults and log do not", async () => {
   using folder = stateFolder();
   await using before = await launch(folder, null, '--on-reuse', 'revoke-family');
   const shown = async (path: string) => (await before.ask('GET', `/_emulator/${path}`)).answer;
@@ -154,7 +154,7 @@ test('the clock, and what clients did wrong, outlive a kill; settings, faults an
   expect(Object.values((await shown('findings')) as object).flat()).toEqual([]);
 });
 
-test('the counts of the library go on after a restart, and a clock of its own is put ahead as before', async () => {
+test("the emulator's counts continue after a restart, and a clock of its own is advanced as before", async () => {
   using folder = stateFolder();
   const state = join(folder.path, 'emulator.db');
   const clock = new FakeClock();
@@ -170,7 +170,7 @@ test('the counts of the library go on after a restart, and a clock of its own is
   expect(emulator.observations).toEqual({ refreshTokensRepeated: 2, codesRepeated: 0, overlappingRefreshes: 0 });
 });
 
-test('the CA, waiting logins and revocations are kept, a reset empties the file, and it is closed to others', async () => {
+test("the emulator's CA, waiting logins and revocations outlive a restart, a reset clears the file, and it is private", async () => {
   using folder = stateFolder();
   const state = join(folder.path, 'emulator.db');
   let ca: string | null = null;
@@ -206,7 +206,7 @@ test('the CA, waiting logins and revocations are kept, a reset empties the file,
   expect([emulator.grants(), emulator.logins()]).toEqual([[], []]);
 });
 
-test('without a client of their own, emulators on one state have the same one', async () => {
+test('emulators without clients of their own that use one state file have the same client', async () => {
   using folder = stateFolder();
   const state = join(folder.path, 'emulator.db');
   const seen: string[][] = [];
@@ -217,7 +217,7 @@ test('without a client of their own, emulators on one state have the same one', 
   expect(seen[0]).toEqual(seen[1]);
 });
 
-test('what is no state file, or another version’s, is refused in one line and left as it is', async () => {
+test('the emulator rejects a file that is not its state, or of another version, in one line and leaves it unchanged', async () => {
   using folder = stateFolder();
   const at = (name: string) => join(folder.path, name);
   writeFileSync(at('text'), 'This is somebody’s diary and no database at all.\n'.repeat(50));
@@ -266,7 +266,7 @@ test.each([
   '{"runs":[{"state":null}]}',
   '{"notes":[7]}',
   '{"authentications":[{"client":7}]}',
-])('a state of another shape, %s, is refused in one line, and its file is open to others', async (json) => {
+])('the emulator rejects a state of another shape, %s, in one line, and releases the file', async (json) => {
   using folder = stateFolder();
   const state = join(folder.path, 'emulator.db');
   await (await startEmulator({ state })).close();
@@ -280,7 +280,7 @@ test.each([
   }
 });
 
-test('a start that fails after it has opened the file leaves it to the next one', async () => {
+test('a start that fails after it has opened the state file releases it for the next start', async () => {
   using folder = stateFolder();
   const state = join(folder.path, 'emulator.db');
   await (await startEmulator({ state })).close();
@@ -292,7 +292,7 @@ test('a start that fails after it has opened the file leaves it to the next one'
   await (await startEmulator({ state })).close();
 });
 
-test('what a full disk can not keep is answered with an error, and the emulator lives', async (ctx) => {
+test('the emulator answers an error to what a full disk can not store, and continues', async (ctx) => {
   using disk = mountSmallDisk(ctx, '512k');
   await using emulator = await launch(disk, null);
   const filler = join(disk.path, 'filler');

@@ -24,7 +24,7 @@ async function obtainCode(emulator: Emulator, get: ReturnType<typeof fetching>):
   return ((await (await get(code_url)).json()) as { code: string }).code;
 }
 
-test('a stock client that trusts the CA gets tokens and refreshes them over TLS, one that does not gets nothing', async () => {
+test("openid-client gets and refreshes tokens over TLS if it trusts the emulator's CA, and is refused otherwise", async () => {
   await using emulator = await startTestEmulator({ tls: true });
   expect([emulator.baseUrl, emulator.frontendUrl, emulator.consoleUrl]).toEqual(
     [1, 2, 3].map(() => expect.stringMatching(/^https:\/\/127\.0\.0\.1:\d+/)),
@@ -44,7 +44,7 @@ test('a stock client that trusts the CA gets tokens and refreshes them over TLS,
   expect((await get(`${emulator.baseUrl}/api/whoami`, { headers })).status).toBe(200);
 });
 
-test('the certificate is for loopback, the public name and the names allowed, and the CA is where the option says', async () => {
+test("the emulator's certificate covers loopback, its public name and allowed hosts, and caFile gets its CA", async () => {
   using folder = stateFolder();
   const caFile = join(folder.path, 'ca.pem');
   await using emulator = await startTestEmulator({
@@ -74,13 +74,13 @@ test('the certificate is for loopback, the public name and the names allowed, an
   }
 });
 
-test('without TLS there is no CA, and a file for it is refused', async ({ emulator }) => {
+test('an emulator without TLS has no CA, and rejects a caFile', async ({ emulator }) => {
   expect(emulator.ca).toBeNull();
   await expect(startTestEmulator({ caFile: 'ca.pem' })).rejects.toThrow(/^caFile: found ca.pem without tls; allowed/);
   await expect(startTestEmulator({ tls: true, caFile: '/nowhere/ca.pem' })).rejects.toThrow(/^caFile: found .*ENOENT/);
 });
 
-test('a hub that is given the CA pairs and refreshes over TLS', async () => {
+test("a hub that is given the emulator's CA pairs and refreshes over TLS", async () => {
   using folder = stateFolder();
   const caFile = join(folder.path, 'ca.pem');
   await using emulator = await startEmulator({ tls: true, caFile });

@@ -164,8 +164,8 @@ function inLoop(appliance: Appliance) {
   };
 }
 
-describe('while the CA is replaced', () => {
-  it('an appliance that has its PEM, one that has its pin, and one that follows are served without a gap', async () => {
+describe('a rotation of the CA', () => {
+  it('appliances that have the CA, its pin, or follow the rotation are served without a gap', async () => {
     const { pem, pin: pinned, follower } = await threeAppliances();
     const before = await hub.authority();
     const loops = [pem, pinned, follower].map(inLoop);
@@ -202,7 +202,7 @@ describe('while the CA is replaced', () => {
     expect((await chainNow()).slice(1)).toEqual([report.fingerprint]);
   });
 
-  it('the hub tells the new one everywhere, and how the old one is had', async () => {
+  it('the hub shows the new CA at every place, and how to get the old one', async () => {
     const before = await hub.authority();
     const report = await hub.ask((control) => control.rotateAuthority(30 * DAY));
     expect(spkiFingerprint(report.certificate)).toBe(report.fingerprint);
@@ -227,7 +227,7 @@ describe('while the CA is replaced', () => {
     expect(await hub.cli('ca', '--old')).toMatchObject({ status: 1, stdout: '' });
   });
 
-  it('both permit names and networks of a home alone', async (ctx) => {
+  it('the old and the new CA are constrained to the names and networks of a home', async (ctx) => {
     if (!existsSync(OPENSSL)) return ctx.skip(`${OPENSSL} is missing`);
     const first = await hub.authority();
     const next = await hub.ask((control) => control.rotateAuthority(30 * DAY));
@@ -240,7 +240,7 @@ describe('while the CA is replaced', () => {
     return undefined;
   });
 
-  it('its old private key is no longer in the store', async () => {
+  it('the private key of the old CA is no longer in the store after a rotation', async () => {
     const { pem } = await threeAppliances();
     const { fingerprint } = await hub.authority();
     await hub.ask((control) => control.rotateAuthority(30 * DAY));
@@ -260,7 +260,7 @@ describe('while the CA is replaced', () => {
     expect(pins).not.toContain(fingerprint);
   });
 
-  it('a backup has both, so that appliances of either are served by the hub that it is restored on', async () => {
+  it('a backup contains both CAs, and the restored hub serves appliances that trust either', async () => {
     const credentials = await paired('heater');
     const before = await hub.authority();
     const report = await hub.ask((control) => control.rotateAuthority(30 * DAY));
@@ -274,7 +274,7 @@ describe('while the CA is replaced', () => {
     for (const { certificate } of [before, report]) expect(await trusting(certificate, credentials)()).toBe(200);
   });
 
-  it('a store that is damaged afterwards comes back with the new one', async () => {
+  it('a store that is damaged after a rotation is salvaged with the new CA', async () => {
     const credentials = await paired('heater');
     const state = join(hub.directory, 'state');
     const copy = join(state, 'latchkey.db.copy');
@@ -294,7 +294,7 @@ describe('while the CA is replaced', () => {
     expect(await trusting(old?.certificate ?? '', credentials)()).toBe(200);
   });
 
-  it('an appliance moves as its developers are told', async () => {
+  it('an appliance gets the new CA with the example of the page for developers', async () => {
     using folder = stateFolder();
     const before = await hub.authority();
     const file = join(folder.path, 'latchkey-ca.pem');
@@ -313,7 +313,7 @@ describe('while the CA is replaced', () => {
     await move();
   });
 
-  it('it is not replaced once more, unless nothing old is to be kept', async () => {
+  it('the CA can not be rotated again while an old one is kept, unless the new rotation keeps none', async () => {
     const first = await hub.ask((control) => control.rotateAuthority(30 * DAY));
     const again = await hub.cli('ca', '--rotate', '--yes');
     expect(again).toMatchObject({ status: 1, stdout: '', stderr: expect.stringContaining('latchkey ca --keep-old 0') });
@@ -324,7 +324,7 @@ describe('while the CA is replaced', () => {
     expect((await chainNow()).slice(1)).toEqual([last.fingerprint]);
   });
 
-  it('a hub that is killed at any moment comes back with the one or the other, whole', async () => {
+  it('a hub that is killed during a rotation starts again with the old or the new CA, complete', async () => {
     await hub[Symbol.asyncDispose]();
     hub = await HubProcess.start({ emulator });
     const credentials = await paired('heater');
@@ -352,8 +352,8 @@ describe('while the CA is replaced', () => {
   });
 });
 
-describe('a program that fetches the CA at every start, as the guide has it,', () => {
-  it('is served with the old pin, while that is kept, and with the new one', async () => {
+describe('a program that fetches the CA at each start, as in the guide', () => {
+  it('a program that fetches the CA at each start is served with the old pin while it is kept, and with the new one', async () => {
     await using bench = await ApplianceTestBed.start();
     using place = bench.createWorkspace(null);
     const dryer = await bench.addAppliance('dryer');
@@ -379,8 +379,8 @@ describe('a program that fetches the CA at every start, as the guide has it,', (
   const guide = (language: string) => readExample('A token for a secret', language, 'docs/appliances.md');
 });
 
-describe('the new CA', () => {
-  it('is announced over mDNS at once', async (ctx) => {
+describe('the announcement of a new CA', () => {
+  it('the hub announces a new CA over mDNS at once', async (ctx) => {
     const reason = await lanSkipReason(OBSERVER_TOOLS);
     if (reason !== null) return ctx.skip(reason);
     await using lan = await createLan(['hub', 'observer']);

@@ -38,7 +38,7 @@ async function attack(statements: string, victim = hub): Promise<void> {
 const SWAPPED_SECRETS = `CREATE TEMP TABLE before AS SELECT id, sealed FROM appliances;
   UPDATE appliances SET sealed = (SELECT sealed FROM before WHERE before.id <> appliances.id)`;
 
-test('whoever swaps the secrets of two appliances in the database gets neither’s token, and it is named', async () => {
+test('secrets that were swapped between two appliances in the database get no token, and the hub reports it', async () => {
   expect((await hub.requestToken(wallbox)).status).toBe(200);
   await attack(SWAPPED_SECRETS);
   const stolen = { client_id: wallbox.client_id, client_secret: heater.client_secret };
@@ -56,7 +56,7 @@ test('whoever swaps the secrets of two appliances in the database gets neither�
   );
 });
 
-test('a changed appliance is shut out, and the others are served', async () => {
+test('the hub refuses an appliance whose row was changed, and serves the others', async () => {
   await hub.pair('heater', emulator);
   await attack("UPDATE appliances SET sealed = '' WHERE name = 'heater'");
   expect((await hub.requestToken(wallbox)).status).toBe(200);
@@ -72,7 +72,7 @@ test('a changed appliance is shut out, and the others are served', async () => {
   expect((await hub.status()).hub).not.toHaveProperty('problems');
 });
 
-test('whoever swaps the names of two declared appliances has the configuration give neither the other’s grant', async () => {
+test('the configuration gives two declared appliances no grant of each other if their names were swapped in the store', async () => {
   await using declared = await HubProcess.prepare({
     emulator,
     here: true,

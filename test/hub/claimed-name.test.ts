@@ -11,9 +11,9 @@ import { stateFolder } from '../support/state-folder.ts';
 
 skipIfUnavailable(() => lanSkipReason([...OBSERVER_TOOLS, '/usr/bin/curl']));
 
-describe('a hub whose host name is claimed by a device that has not its key', () => {
+describe("a hub whose host name another device claims without the hub's key", () => {
   it(
-    'is announced by another one, at which TLS works, and takes its own back when that is free',
+    'a hub whose host name is claimed uses another one with valid TLS, and takes its own back when it is free',
     async () => {
       await using lan = await createLan(['hub', 'claimant', 'observer']);
       const { claimant, observer } = lan.hosts;
@@ -42,7 +42,7 @@ describe('a hub whose host name is claimed by a device that has not its key', ()
   );
 
   it(
-    'is announced also where it comes later, and where each of its host names is claimed again and again',
+    'a hub is announced although another device was there first and claims each of its host names repeatedly',
     async () => {
       using folder = stateFolder();
       await using lan = await createLan(['hub', 'claimant', 'observer']);
@@ -77,7 +77,7 @@ describe('a hub whose host name is claimed by a device that has not its key', ()
     scaleDeadline(120_000),
   );
 
-  it('connects to no address that is not on its own network', async () => {
+  it('a hub whose host name is claimed connects to no address outside its own network', async () => {
     await using lan = await createLan(['hub', 'claimant', 'gateway']);
     const { hub: machine, claimant, gateway } = lan.hosts;
     await machine.run('ip', ['route', 'add', 'default', 'via', gateway.address]);

@@ -9,7 +9,7 @@ import { stateFolder } from '../support/state-folder.ts';
 
 skipIfUnavailable(() => lanSkipReason([]));
 
-it('a hub whose card was copied says so in status, and the older one is not disturbed', async () => {
+it('a hub on a copied SD card says so in status, and the original hub is not disturbed', async () => {
   using folder = stateFolder();
   await using lan = await createLan(['original', 'copy']);
   const [card, copy] = [join(folder.path, 'card'), join(folder.path, 'copied')];

@@ -55,7 +55,7 @@ function logged(event: string): Promise<Record<string, unknown>> {
   return eventually(async () => hub.events(event)[0]);
 }
 
-test('a declared appliance is there at the first start, with the secret of its maker, and only the configuration takes it away', async () => {
+test('a declared appliance exists from the first start with its configured secret, and only the file can remove it', async () => {
   await startWith(WALLBOX);
   expect(await hub.appliance('wallbox')).toMatchObject({
     client_id: 'wallbox',
@@ -80,7 +80,7 @@ test('a declared appliance is there at the first start, with the secret of its m
   expect(await says('wallbox', encodeURIComponent(SECRETS.wallbox))).toBe('200 Monitoring RemoteControl');
 });
 
-test('one that is declared no longer keeps its grant, and nobody can ask for it until it is declared again, or given a secret', async () => {
+test('an appliance that is no longer declared keeps its grant, but gets no tokens until it has credentials again', async () => {
   await startWith(WALLBOX);
   await hub.pair('wallbox', emulator);
   await startWith('');
@@ -103,7 +103,7 @@ test('one that is declared no longer keeps its grant, and nobody can ask for it 
   expect((await hub.status()).appliances).toEqual([]);
 });
 
-test('a changed secret and client_id count from the next start on; a changed scope asks for another pairing, and the grant stays at work', async () => {
+test('a changed secret and client_id apply from the next start, and a changed scope only needs another pairing', async () => {
   await startWith(WALLBOX);
   await hub.pair('wallbox', emulator);
   await startWith(`${OTHER_SCOPE.replace('wallbox.secret', 'other.secret')}\nclient_id = "charger.1"`);
@@ -125,7 +125,7 @@ test('a changed secret and client_id count from the next start on; a changed sco
   expect(await says('charger.1', SECRETS.other)).toBe('200 Monitoring');
 });
 
-test('with on_start an unpaired appliance and one of a changed scope are paired, with the link in the log', async () => {
+test('with on_start the hub pairs an unpaired appliance and one with a changed scope, and logs the link', async () => {
   const onStart = '[pairing]\non_start = true\n';
   const login = async () => {
     const { authorize_url } = await logged('login_link_created');
@@ -155,7 +155,7 @@ async function startWithPortals(tables: string): Promise<void> {
   configuration = before;
 }
 
-test('one that goes to another portal keeps its grant, which no other portal sees, and the pairing that is open ends', async () => {
+test('a declared appliance that moves to another portal gets a suspended grant, and its open pairing ends', async () => {
   await using bench = await startPortal();
   await startWithPortals(table('home', emulator));
   await hub.pair('wallbox', emulator);
@@ -182,7 +182,7 @@ test('one that goes to another portal keeps its grant, which no other portal see
   expect(await says('wallbox', SECRETS.wallbox)).toBe('200 Monitoring RemoteControl');
 });
 
-test('an added appliance goes along with its portal where that has another name, and rests where that is another portal', async () => {
+test('an added appliance follows a renamed portal, and has a suspended grant if its portal becomes another one', async () => {
   await using bench = await startPortal();
   await startWithPortals(table('home', emulator));
   const added = await hub.addAppliance('heater', 'Monitoring');
@@ -200,7 +200,7 @@ test('an added appliance goes along with its portal where that has another name,
   }
 });
 
-test('a pairing that is open goes along with its portal, and a login through its link is not lost', async () => {
+test('an open pairing follows a renamed portal, and a login through its link still counts', async () => {
   await startWithPortals(table('home', emulator));
   rememberSecrets([(await hub.addAppliance('heater', 'Monitoring')).client_secret]);
   await hub.pair('heater', emulator);
@@ -213,7 +213,7 @@ test('a pairing that is open goes along with its portal, and a login through its
   expect(await hub.appliance('heater')).toMatchObject({ portal: 'renamed' });
 });
 
-test('a client_id that an added appliance has keeps the hub from starting, and changes nothing', async () => {
+test('the hub does not start if a declared client_id belongs to an added appliance, and changes nothing', async () => {
   await startWith('');
   const added = await hub.addAppliance('heater');
   await expect(startWith(`${WALLBOX}\nclient_id = "${added.client_id}"`)).rejects.toThrow(

@@ -11,7 +11,7 @@ import { MAIN, SHARED_CACHE } from '../support/program.ts';
 const ENV = { PATH: process.env['PATH'], HOME: '/nonexistent', XDG_CACHE_HOME: SHARED_CACHE };
 
 describe.concurrent('latchkey demo', () => {
-  it('pairs three appliances by itself, refreshes their tokens, and has no bad hand-out', async () => {
+  it('latchkey demo --auto pairs three appliances, refreshes their tokens, and issues no invalid token', async () => {
     const { status, stdout, stderr } = await runLatchkey(['demo', '--auto', '--for', '30s', '--json'], ENV);
     writeFileSync(logFile('demo-auto'), stdout + stderr);
     expect(status, stderr).toBe(0);
@@ -24,7 +24,7 @@ describe.concurrent('latchkey demo', () => {
       expect(stderr).toMatch(new RegExp(`${name} +✓ is connected`));
   });
 
-  it('waits for a person, who logs in at the printed links with a browser', async (ctx) => {
+  it('latchkey demo waits for a person to log in with a browser at the printed links', async (ctx) => {
     const missing = await browserSkipReason();
     if (missing !== null) ctx.skip(missing);
     const child = spawn(process.execPath, [MAIN, 'demo'], { env: ENV, stdio: ['ignore', 'pipe', 'inherit'] });
@@ -66,13 +66,13 @@ describe.concurrent('latchkey demo', () => {
     expect(after).toMatch(/heat-pump +✓ is connected \(the phone is not at home: the hub has polled for the code\)/);
   });
 
-  it('goes on beyond its time until each appliance has used a token, as on a slow machine', async () => {
+  it('latchkey demo runs longer than its time until each appliance has used a token, as on a slow machine', async () => {
     const { status, stdout, stderr } = await runLatchkey(['demo', '--auto', '--for', '1s', '--json'], ENV);
     expect(status, stderr).toBe(0);
     expect(JSON.parse(stdout)).toMatchObject({ appliances: 3, bad_hand_outs: 0 });
   });
 
-  it('takes only a duration for --for', async () => {
+  it('latchkey demo accepts only a duration for --for', async () => {
     const { status, stderr } = await runLatchkey(['demo', '--for', 'soon'], ENV);
     expect(status).toBe(2);
     expect(stderr).toContain('Allowed are seconds');

@@ -14,7 +14,7 @@ import { skipIfUnavailable } from '../support/set-up.ts';
 skipIfUnavailable(() => lanSkipReason([...OBSERVER_TOOLS, '/usr/bin/curl']));
 
 describe('a hub on a home network', () => {
-  it('is found, resolved and reached as soon as it has asked three times for its name, with its pin, and says goodbye', async () => {
+  it('the hub is found and reached as soon as it has probed three times, shows its pin, and sends a goodbye', async () => {
     await using lan = await createLan(['hub', 'observer']);
     const { observer } = lan.hosts;
     await using avahi = await startAvahi(observer);
@@ -47,7 +47,7 @@ describe('a hub on a home network', () => {
     await Promise.all(observers.map(({ by }) => by.gone(told.name)));
   });
 
-  it('is found at its new address, and no more at the old one', async () => {
+  it('the hub is found at its new address, and no longer at the old one', async () => {
     await using lan = await createLan(['hub', 'appliance']);
     const { hub: machine, appliance } = lan.hosts;
     await using hub = await startTestModeHub(machine);

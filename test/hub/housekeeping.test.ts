@@ -47,7 +47,7 @@ function pair(store: SqliteStore, generation: number): Promise<boolean> {
   return store.completePairing(paired, sampleGrant({ appliance: WALLBOX.id, generation }));
 }
 
-test('a young hub has a copy at once, closed to others, and it is the whole store', async () => {
+test('a new hub makes a snapshot at once, which is private and contains the whole store', async () => {
   using at = await home();
   await at.keepHouse();
   expect(statSync(at.copy).mode & 0o777).toBe(0o600);
@@ -58,7 +58,7 @@ test.each([
   ['of the last hours', -5 * 3_600_000, false],
   ['of yesterday', -DAY, true],
   ['from the future', 3_600_000, true],
-])('at the start a copy %s is replaced or not', async (_, age, replaced) => {
+])('at its start the hub replaces a snapshot %s or keeps it', async (_, age, replaced) => {
   using at = await home();
   await at.keepHouse();
   date(at.copy, at.time.wall + age);
@@ -67,7 +67,7 @@ test.each([
   expect(statSync(at.copy).ino !== before).toBe(replaced);
 });
 
-test('a pairing is copied at once, and nothing is copied twice', async () => {
+test('a pairing leads to a snapshot at once, and an unchanged store to none', async () => {
   using at = await home();
   await at.keepHouse();
   date(at.copy, at.time.wall);
@@ -84,7 +84,7 @@ test('a pairing is copied at once, and nothing is copied twice', async () => {
   expect(statSync(at.copy).mtimeMs).toBe(at.time.wall - DAY);
 });
 
-test('a clock that was put ahead by a day finds the copy old', async () => {
+test('the hub makes a new snapshot after the clock was set ahead by a day', async () => {
   using at = await home();
   await at.keepHouse();
   date(at.copy, at.time.wall);

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { jitterOffsetFor } from '../../src/hub/identity.ts';
 
-test('the grants of many hubs lie evenly from 0 to 1, each always at the same place', () => {
+test('the jitter offsets of many hubs are spread evenly from 0 to 1, and each is constant', () => {
   const tenths = new Array<number>(10).fill(0);
   for (let hub = 0; hub < 1000; hub += 1) {
     const offset = jitterOffsetFor(`latchkey-${hub}`, 'wallbox');

@@ -7,7 +7,7 @@ import { rememberSecrets } from '../support/logs.ts';
 import { startPortal } from '../support/portal.ts';
 
 describe('the main job', () => {
-  it('by the command line pairs an appliance, hands out its token, refreshes it, and forgets it', async () => {
+  it('the command line pairs an appliance, and the hub issues its token, refreshes it and forgets it', async () => {
     await using emulator = await startPortal();
     await using hub = await HubProcess.start({ emulator });
     const scope = ['--scope', 'Monitoring RemoteControl'];

@@ -9,8 +9,8 @@ import { skipIfUnavailable } from '../support/set-up.ts';
 
 skipIfUnavailable(() => lanSkipReason(OBSERVER_TOOLS));
 
-describe('a hub whose neighbour speaks mDNS badly', () => {
-  it('answers as before after thousands of packets that are nearly right, and says at most that its name is claimed', async () => {
+describe('a hub beside a device with faulty mDNS', () => {
+  it('the hub still responds after thousands of malformed packets, and reports at most that its name is claimed', async () => {
     await using lan = await createLan(['hub', 'neighbour', 'observer']);
     const { neighbour, observer } = lan.hosts;
     const noise = run(neighbour, 'mdns-fuzz.ts', [neighbour.address, '20261122', '5000']);
@@ -29,7 +29,7 @@ describe('a hub whose neighbour speaks mDNS badly', () => {
     expect(await hub.process.stop('SIGTERM')).toBe(0);
   });
 
-  it('stays announced, with few words, whatever name is claimed of it', async () => {
+  it('the hub stays announced with few log lines, whichever of its names another device claims', async () => {
     await using lan = await createLan(['hub', 'neighbour', 'observer']);
     const { neighbour, observer } = lan.hosts;
     await using hub = await startTestModeHub(lan.hosts.hub);

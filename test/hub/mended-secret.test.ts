@@ -5,7 +5,7 @@ import { eventually, HubProcess } from '../support/hub-process.ts';
 import { startPortal } from '../support/portal.ts';
 
 test.each(['a reload', 'a restart'])(
-  'a client secret that was corrected is tried at once after %s, and every alarm ends',
+  'the hub tries a corrected client secret at once after %s, and every problem ends',
   async (how) => {
     await using emulator = await startPortal();
     await using hub = await HubProcess.start({ emulator, here: how === 'a reload' });

@@ -8,7 +8,7 @@ import { skipIfUnavailable } from '../support/set-up.ts';
 
 skipIfUnavailable(() => lanSkipReason(['/usr/bin/curl']));
 
-it('gives whoever waits in "latchkey pair" a fresh link when its address changes, and a login through either is noticed', async () => {
+it('pair gets a fresh link when the address of the hub changes, and a login through either link counts', async () => {
   await using lan = await createLan(['hub']);
   const machine = lan.hosts.hub;
   await using hub = await hubOn(machine);

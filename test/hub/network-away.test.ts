@@ -7,8 +7,8 @@ import { skipIfUnavailable } from '../support/set-up.ts';
 
 skipIfUnavailable(() => lanSkipReason([...OBSERVER_TOOLS, '/usr/bin/curl']));
 
-describe('a hub whose cable was out', () => {
-  it('asks whether its name is free where it is now, and is found there', async () => {
+describe('a hub whose network cable was unplugged', () => {
+  it('a hub whose cable was unplugged probes for its name again, and is found', async () => {
     await using lan = await createLan(['hub', 'appliance']);
     const { hub: machine, appliance } = lan.hosts;
     await using hub = await startTestModeHub(machine);
@@ -36,8 +36,8 @@ describe('a hub whose cable was out', () => {
   });
 });
 
-describe('a hub that starts without any network', () => {
-  it('pairs by polling, and is announced and reached over TLS as soon as there is an address', async () => {
+describe('a hub that starts without a network', () => {
+  it('a hub without a network pairs by polling, and is announced and reached over TLS when it gets an address', async () => {
     await using lan = await createLan(['hub', 'appliance']);
     const { appliance } = lan.hosts;
     const machine = lan.hosts.hub;

@@ -59,12 +59,12 @@ async function byCommand(): Promise<NoticeMessage[]> {
     .map((line) => JSON.parse(line) as NoticeMessage);
 }
 
-test('while nothing is wrong nothing is told', async () => {
+test('the hub sends no notice while nothing is wrong', async () => {
   expect((await hub.status()).notices).toEqual([]);
   expect(posted).toEqual([]);
 });
 
-test('a grant that was revoked at the portal is told everywhere within one refresh, with the appliance and what to do', async () => {
+test('a revoked grant is reported on every surface after one refresh, with the appliance and what to do', async () => {
   for (const { id } of emulator.grants()) emulator.revoke(id);
   expect(await hub.ask((control) => control.refresh('wallbox'))).toMatchObject({ state: 'needs_pairing' });
   const page = `https://127.0.0.1:${hub.httpsPort}/`;
@@ -89,7 +89,7 @@ test('a grant that was revoked at the portal is told everywhere within one refre
   expect(hub.events('notice')).toMatchObject([{ ...told, level: 'error' }]);
 });
 
-test('a restart tells nothing twice', async () => {
+test('a restart of the hub repeats no notice', async () => {
   await hub.kill('SIGTERM');
   await hub.launch();
   expect((await hub.status()).notices).toMatchObject([{ code: 'pairing_needed', appliance: 'wallbox' }]);
@@ -98,7 +98,7 @@ test('a restart tells nothing twice', async () => {
   expect(hub.events('notice')).toEqual([]);
 });
 
-test('notify --test says of each hook how it went', async () => {
+test('notify --test reports the result of each hook', async () => {
   const { status, stdout } = await hub.cli('notify', '--test');
   expect(stdout).toMatch(/^command sh: ok \(done\)\nwebhook http:\/\/127\.0\.0\.1:\d+: ok \(answered 204\)\n$/);
   expect(status).toBe(0);
@@ -106,7 +106,7 @@ test('notify --test says of each hook how it went', async () => {
   expect(await hub.cli('notify')).toMatchObject({ status: 2, stderr: expect.stringContaining('--test') });
 });
 
-test('pairing again keeps the appliance, and the notice is withdrawn everywhere', async () => {
+test('another pairing keeps the appliance, and its notice is resolved on every surface', async () => {
   await hub.pair('wallbox', emulator);
   const { appliances, notices } = await hub.status();
   expect(notices).toEqual([]);
@@ -119,7 +119,7 @@ test('pairing again keeps the appliance, and the notice is withdrawn everywhere'
   expect(hub.events('notice')).toMatchObject([{ status: 'resolved', appliance: 'wallbox', level: 'info' }]);
 });
 
-test('a reload takes other hooks over', async () => {
+test('a reload applies changed hooks for notices', async () => {
   const file = join(hub.directory, 'latchkey.toml');
   const text = await readFile(file, 'utf8');
   await writeFile(file, text.replace(/^command = .*$/m, `command = ["sh", "-c", "echo no such user >&2; exit 7"]`));
@@ -135,7 +135,7 @@ test('a reload takes other hooks over', async () => {
   });
 });
 
-test('an appliance that introduces itself is told at once', async () => {
+test('the hub sends a notice at once when an appliance asks to join', async () => {
   await hub.ask((control) => control.openRegistration(600));
   await using client = await HubClient.of(hub);
   await client.register({ client_name: 'lamp' });
@@ -143,7 +143,7 @@ test('an appliance that introduces itself is told at once', async () => {
   expect(told).toMatchObject({ appliance: 'lamp', status: 'raised', severity: 'warning' });
 });
 
-test('somebody who types wrong setup codes is told everywhere once, by the address, and status ends with 0', async () => {
+test('wrong setup codes lead to one notice with the address, and status ends with 0', async () => {
   await using stranger = await PageVisitor.open(hub, '127.0.0.66');
   for (let count = 0; count < 8; count++) await stranger.signIn('BBBB-BBBB-BBBB');
   const { status, stdout } = await hub.cli('status', '--json');

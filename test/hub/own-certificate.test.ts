@@ -61,7 +61,7 @@ function first(pem: string): string {
   return `${pem.split('-----END CERTIFICATE-----')[0]}-----END CERTIFICATE-----\n`;
 }
 
-describe('a mistake is told in one line at the start, by the key that it is in', () => {
+describe('invalid settings of an own certificate', () => {
   const TOML = 'lan.certificate_file = "hub.pem"\nlan.key_file = "hub.key"\n';
   const config = join(folder.path, 'latchkey.toml');
 
@@ -78,7 +78,7 @@ describe('a mistake is told in one line at the start, by the key that it is in',
     return message;
   }
 
-  it('a good pair is none', async () => {
+  it('the hub accepts a valid pair of certificate and key', async () => {
     writeFileSync(config, TOML);
     const { lan } = await loadConfiguration(config, { HOME: folder.path });
     expect(lan.certificate?.leaf.anchor.fingerprint).toBe(spkiFingerprint(authority.certificate));
@@ -94,7 +94,7 @@ describe('a mistake is told in one line at the start, by the key that it is in',
     [TOML.replace('hub.pem', 'hub.key'), 'lan.certificate_file', 'holds no PEM certificate'],
     [TOML.replace('hub.key', 'latchkey.toml'), 'lan.key_file', 'is open to other users'],
     ['lan.certificate_file = 7\n', 'lan.certificate_file', 'found 7; allowed is a path'],
-  ])('%j', async ([toml, key, says]) => {
+  ])('the hub rejects %j at its start, in one line with the key', async ([toml, key, says]) => {
     chmodSync(config, 0o644);
     const line = await complaint(toml);
     expect(line).toContain(`: ${key}: `);
@@ -130,7 +130,7 @@ describe('a mistake is told in one line at the start, by the key that it is in',
       'damaged',
     ],
     ['a key that is too short', () => weak(), 'certificate_file', 'is not fit for TLS'],
-  ])('%s', async ([, prepare, key, says]) => {
+  ])('the hub rejects %s at its start, in one line with the key', async ([, prepare, key, says]) => {
     prepare();
     const line = await complaint();
     expect(line).toContain(`: lan.${key}: `);
@@ -153,8 +153,8 @@ describe('a mistake is told in one line at the start, by the key that it is in',
   }
 });
 
-describe('the pair that is read', () => {
-  it('gives the names of the leaf, and the last certificate as the one to pin', async () => {
+describe('the loaded pair of certificate and key', () => {
+  it('an own certificate provides its names, and its last certificate is the one to pin', async () => {
     const own = await readCustomCertificate(files());
     expect(own.names).toEqual(NAMES);
     expect(own.notAfter).toBe(leaf.notAfter);
@@ -164,7 +164,7 @@ describe('the pair that is read', () => {
     expect((await readCustomCertificate(files())).anchor.fingerprint).toBe(spkiFingerprint(leaf.certificate));
   });
 
-  it('may have words between its certificates, and its key in a systemd credential', async () => {
+  it('an own certificate may have text between its PEM blocks, and its key in a systemd credential', async () => {
     const credentials = join(folder.path, 'credentials');
     mkdirSync(credentials, { recursive: true });
     writeFileSync(join(credentials, 'hub.key'), leaf.key, { mode: 0o440 });
@@ -173,7 +173,7 @@ describe('the pair that is read', () => {
   });
 });
 
-describe('what appliances will stumble over is told, and shown all the same', () => {
+describe('the warnings about an own certificate', () => {
   async function told(clock = NOW): Promise<string[]> {
     const events: string[] = [];
     const warn = (event: string, fields: LogFields = {}) =>
@@ -187,23 +187,23 @@ describe('what appliances will stumble over is told, and shown all the same', ()
     return events;
   }
 
-  it('not with a root at the end, in its time', async () => {
+  it('the hub does not warn of a valid own certificate with its root', async () => {
     expect(await told()).toEqual([]);
     expect(await told(leaf.notAfter - 1)).toEqual([]);
   });
 
-  it('a leaf alone', async () => {
+  it('the hub warns of an own certificate without a chain', async () => {
     write(first(leaf.certificate), leaf.key);
     expect(await told()).toEqual(['certificate_chain_missing']);
   });
 
-  it('a chain without its root', async () => {
+  it('the hub warns of a chain without its root', async () => {
     const { chain, key } = chainWithoutRoot();
     write(chain, key);
     expect(await told(Date.now())).toEqual(['certificate_root_missing']);
   });
 
-  it('one that has ended, by the machine’s own clock', async () => {
+  it("the hub warns of an own certificate that has expired by the machine's clock", async () => {
     const ended = new Date(leaf.notAfter).toISOString();
     expect(await told(leaf.notAfter + 1)).toEqual([`certificate_expired ${ended}`]);
   });
@@ -224,8 +224,8 @@ describe('what appliances will stumble over is told, and shown all the same', ()
   }
 });
 
-describe('a hub with the user’s own certificate', () => {
-  it('shows it, goes by its names, and has its last one pinned everywhere', async () => {
+describe('a hub with an own certificate', () => {
+  it('a hub with an own certificate serves it, uses its names, and shows the pin of its last certificate', async () => {
     await using emulator = await startPortal();
     const lan = `certificate_file = "${folder.path}/hub.pem"\nkey_file = "${folder.path}/hub.key"`;
     await using hub = await HubProcess.start({ emulator, lan, here: true });
@@ -266,8 +266,8 @@ describe('a hub with the user’s own certificate', () => {
   });
 });
 
-describe('a hub that is announced with the user’s own certificate', () => {
-  it('says the pin of that, and of the next one when there is another', async (ctx) => {
+describe('the announcement of an own certificate', () => {
+  it('a hub with an own certificate announces its pin, and the pin of the next one after a change', async (ctx) => {
     const reason = await lanSkipReason(OBSERVER_TOOLS);
     if (reason !== null) return ctx.skip(reason);
     await using lan = await createLan(['hub', 'observer']);
@@ -287,8 +287,8 @@ describe('a hub that is announced with the user’s own certificate', () => {
   });
 });
 
-describe('a certificate that is not for the address of the hub', () => {
-  it('has appliances told a name that it is for', async () => {
+describe('an own certificate without the address of the hub', () => {
+  it('a hub gives appliances a name of its own certificate if that does not contain its address', async () => {
     const named = await issueLeaf(authority, { names: ['*.example', ...NAMES], addresses: [], now: NOW });
     write(named.certificate, named.key);
     const lan = `certificate_file = "${folder.path}/hub.pem"\nkey_file = "${folder.path}/hub.key"`;
@@ -300,7 +300,7 @@ describe('a certificate that is not for the address of the hub', () => {
   });
 });
 
-describe('a certificate that is renewed on disk', () => {
+describe('the renewal of an own certificate on disk', () => {
   async function running() {
     const parts = new AsyncDisposableStack();
     const side = parts.use(await LanServerHarness.start());
@@ -350,7 +350,7 @@ describe('a certificate that is renewed on disk', () => {
 
   const serialOf = (pem: string) => new X509Certificate(pem).serialNumber;
 
-  it('is taken over without a restart', async () => {
+  it('the hub loads a renewed own certificate without a restart', async () => {
     await using hub = await running();
     expect(await hub.seen()).toBe(serialOf(leaf.certificate));
     await hub.time.pass(120_000);
@@ -361,7 +361,7 @@ describe('a certificate that is renewed on disk', () => {
     expect(hub.anchors()).toBe(0);
   });
 
-  it('is refused where it is no good: the old one stays, and the log is told once', async () => {
+  it('the hub keeps the old own certificate if the new one is invalid, and logs that once', async () => {
     await using hub = await running();
     write(other.certificate, leaf.key);
     const told = ['certificate_rejected'];
@@ -373,7 +373,7 @@ describe('a certificate that is renewed on disk', () => {
     expect(await hub.seen()).toBe(serialOf(other.certificate));
   });
 
-  it('brings another pin where its last certificate is another one: that is warned of', async () => {
+  it('the hub warns if a renewed own certificate changes the pin', async () => {
     await using hub = await running();
     const elsewhere = await createAuthority();
     const moved = await issueLeaf(elsewhere, { names: NAMES, addresses: [], now: NOW });
@@ -383,7 +383,7 @@ describe('a certificate that is renewed on disk', () => {
     expect(hub.anchors()).toBe(1);
   });
 
-  it('is missed in its last two weeks, once a day, by the true time', async () => {
+  it('the hub warns once a day in the last two weeks of an own certificate, by the confirmed clock', async () => {
     await using hub = await running();
     await hub.time.pass(3 * 60_000);
     expect(hub.events()).toEqual([]);

@@ -17,7 +17,7 @@ async function start(home: BrokerHarness): Promise<Record<string, string>> {
   return links;
 }
 
-test('every appliance that is not paired is, but for one that waits to be approved', async () => {
+test('at its start the hub pairs each unpaired appliance, except one that waits for approval', async () => {
   await using home = await BrokerHarness.start();
   await home.addPairedAppliance('paired');
   await home.addAppliance('wallbox');
@@ -33,7 +33,7 @@ test('every appliance that is not paired is, but for one that waits to be approv
   expect(home.run.pairings.newestFor(home.run.appliances.get('lamp').id)).toBeUndefined();
 });
 
-test('a grant that rests is left alone: a slip of the configuration is to be mended, and not logged in over', async () => {
+test('at its start the hub does not pair an appliance with a suspended grant', async () => {
   await using home = await BrokerHarness.start();
   const id = await home.addPairedAppliance('wallbox');
   await home.stop();
@@ -43,7 +43,7 @@ test('a grant that rests is left alone: a slip of the configuration is to be men
   expect(await start(home)).toEqual({});
 });
 
-test('a pairing that is open goes on, unless another scope is declared by now', async () => {
+test('at its start the hub continues an open pairing, unless another scope is declared now', async () => {
   await using home = await BrokerHarness.start();
   const { appliance } = await home.addAppliance('wallbox', 'Monitoring');
   const before = await home.beginPairing('wallbox');
@@ -58,7 +58,7 @@ test('a pairing that is open goes on, unless another scope is declared by now', 
   expect(before.pairing.step).toMatchObject({ result: { reason: 'replaced' } });
 });
 
-test('a grant for another scope than is declared is asked for anew, and one for the same is not', async () => {
+test('at its start the hub pairs again if the declared scope differs from that of the grant', async () => {
   await using home = await BrokerHarness.start();
   const id = await home.addPairedAppliance('wallbox', 'A B');
   const declare = (scope: string) =>
@@ -79,7 +79,7 @@ test.each([
   ['registered', 'A', { requestedScope: 'B' }, false],
   ['declared', 'A', undefined, false],
 ] as const)(
-  'of one that was %s with scope %s a grant of %o wants another pairing: %s',
+  'an appliance that was %s with scope %s and has a grant of %o needs another pairing: %s',
   (origin, scope, grant, wanted) => {
     expect(hasScopeChanged({ origin, scope }, grant)).toBe(wanted);
   },

@@ -10,7 +10,7 @@ import { slowStoreEnv } from '../support/slow-store.ts';
 
 skipIfUnavailable(() => lanSkipReason([...OBSERVER_TOOLS, '/usr/bin/curl']));
 
-it('says goodbye where it is told to stop while a reload waits for the portal', async () => {
+it('the hub sends a goodbye if it is stopped while a reload waits for the portal', async () => {
   await using lan = await createLan(['hub', 'neighbour']);
   const machine = lan.hosts.hub;
   const emulator = await PortalOnHost.start(machine);

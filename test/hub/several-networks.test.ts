@@ -13,7 +13,7 @@ const MDNS_SENDER = join(import.meta.dirname, '../netns/mdns-sender.ts');
 skipIfUnavailable(() => lanSkipReason(OBSERVER_TOOLS));
 
 describe('a hub with two interfaces', () => {
-  it('is found in both networks, in each at the address that it has there, and one does not disturb the other', async () => {
+  it('a hub with two networks is found in each at its address there, and one does not disturb the other', async () => {
     await using home = await createLan(['hub', 'near']);
     await using other = await createLan(['far'], 78);
     const { hub: machine, near } = home.hosts;
@@ -39,7 +39,7 @@ describe('a hub with two interfaces', () => {
     await Promise.all(watching.map((one) => one.gone(moved.instanceName)));
   });
 
-  it('on one network is found at both addresses, and at the one that is left when the other is unplugged', async () => {
+  it('a hub with two interfaces on one network is found at both addresses, and at one if the other is unplugged', async () => {
     await using lan = await createLan(['hub', 'appliance']);
     const { hub: machine, appliance } = lan.hosts;
     const wireless = await lan.attach(machine, 'wlan0');
@@ -85,7 +85,7 @@ describe('a hub with two interfaces', () => {
     expect(warningsOf(hub.process)).toEqual([]);
   });
 
-  it('is announced only where lan.address says', async () => {
+  it('a hub is announced only on the network of lan.address', async () => {
     await using home = await createLan(['hub', 'near']);
     await using other = await createLan(['far'], 78);
     const { hub: machine, near } = home.hosts;
@@ -100,8 +100,8 @@ describe('a hub with two interfaces', () => {
   });
 });
 
-describe('a hub that takes another configuration over', () => {
-  it('is never lost where only its port changed, and leaves under a name that it had before', async () => {
+describe('the announcement across a reload', () => {
+  it('a hub stays found if a reload changes only its port, and takes an old name back with a goodbye', async () => {
     await using lan = await createLan(['hub', 'appliance']);
     using folder = stateFolder();
     const watching = await observeWithZeroconf(lan.hosts.appliance);
@@ -123,8 +123,8 @@ describe('a hub that takes another configuration over', () => {
   });
 });
 
-describe('where another program keeps the mDNS port to itself, a hub', () => {
-  it('says so, and is announced when the port is free', async () => {
+describe('the mDNS port in use by another program', () => {
+  it('the hub logs that another program has the mDNS port, and is announced when the port is free', async () => {
     await using lan = await createLan(['hub', 'appliance']);
     const { hub: machine, appliance } = lan.hosts;
     await machine.run('ip', ['-6', 'addr', 'flush', 'dev', 'eth0']);

@@ -6,8 +6,8 @@ import { runSql } from '../store/corrupt-store.ts';
 import { eventually, HubProcess, reservePort } from '../support/hub-process.ts';
 import { startPortal } from '../support/portal.ts';
 
-describe('status while the portal hangs', () => {
-  it('calls an appliance active as long as its token lives, and then says since when the portal does not answer', async () => {
+describe('the status while the portal hangs', () => {
+  it('status shows an appliance as active until its token expires, and then since when the portal is unreachable', async () => {
     await using emulator = await startPortal({ tokenLifetime: 4 });
     await using hub = await HubProcess.start({ emulator });
     await hub.addAppliance('wallbox');
@@ -30,8 +30,8 @@ describe('status while the portal hangs', () => {
   });
 });
 
-describe('status of an appliance whose credentials were damaged on disk', () => {
-  it('tells that from one that is declared no longer, until it was removed and added again', async () => {
+describe('the status of an appliance with damaged credentials', () => {
+  it('status distinguishes damaged credentials from an appliance that is no longer declared', async () => {
     await using emulator = await startPortal();
     await using hub = await HubProcess.start({ emulator, here: true });
     // With the appliance in the daily copy, its credentials would be mended from there.
@@ -52,8 +52,8 @@ describe('status of an appliance whose credentials were damaged on disk', () => 
   });
 });
 
-describe('a portal that is down', () => {
-  it('while pairing: says so, goes on, and connects when the portal is back', async () => {
+describe('a pairing while the portal is down', () => {
+  it('pair reports that the portal is down, and the pairing succeeds when the portal is back', async () => {
     const before = await startPortal({ port: await reservePort(), frontendPort: await reservePort() });
     await using hub = await HubProcess.start({ emulator: before, here: true });
     await before.close();

@@ -23,7 +23,7 @@ afterEach(() => hub[Symbol.asyncDispose]());
 
 const keyFile = () => join(hub.directory, 'state/store.key');
 
-test('a running hub gets another store key, hands out tokens meanwhile, and keeps its grants over restarts', async () => {
+test('a running hub rotates its store key, issues tokens meanwhile, and keeps its grants over restarts', async () => {
   const wallbox = await hub.addAppliance('wallbox');
   await hub.pair('wallbox', emulator);
   const before = readFileSync(keyFile(), 'utf8');
@@ -59,7 +59,7 @@ test('a running hub gets another store key, hands out tokens meanwhile, and keep
   expect((await hub.status()).hub).not.toHaveProperty('problems');
 });
 
-test('killed at any moment of a rotation, the hub starts again with its grant', async () => {
+test('a hub that is killed during a rotation of the store key starts again with its grant', async () => {
   const wallbox = await hub.addAppliance('wallbox');
   await hub.pair('wallbox', emulator);
   for (const delay of [0, 5, 20]) {
@@ -74,7 +74,7 @@ test('killed at any moment of a rotation, the hub starts again with its grant', 
   }
 });
 
-test('whoever has stolen the key and gets a later image of the card opens nothing of it', async () => {
+test('a stolen store key does not open a store that has another key now', async () => {
   await hub.addAppliance('wallbox');
   await hub.pair('wallbox', emulator);
   await eventually(async () => readFileSync(hub.log, 'utf8').includes('snapshot_written'));

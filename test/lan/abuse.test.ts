@@ -69,8 +69,8 @@ function hammer(times: number, once: (index: number) => Promise<Reply>): Promise
   return Promise.all(Array.from({ length: times }, (_, index) => once(index)));
 }
 
-describe('secrets that are guessed by the hundred', () => {
-  it('come to nothing, and nobody else notices', async () => {
+describe('guessed client secrets', () => {
+  it('hundreds of wrong secrets from one device are refused and throttled, and other appliances are served as usual', async () => {
     await using attacker = new Device(ATTACKER);
     await using appliance = new Device(APPLIANCE);
     const before = asked;
@@ -94,7 +94,7 @@ describe('secrets that are guessed by the hundred', () => {
       .toEqual([expect.objectContaining({ level: 'warn', address: ATTACKER, count: 11 })]);
   });
 
-  it('from elsewhere have an allowance of their own', async () => {
+  it('wrong secrets from another device have a limit of their own', async () => {
     await using other = new Device('127.0.0.4');
     let count = 0;
     while (count < 30 && (await other.ask({ ...heater, client_secret: 'wrong' })).status === 401) count++;
@@ -102,7 +102,7 @@ describe('secrets that are guessed by the hundred', () => {
     expect((await other.ask(heater)).status).toBe(200);
   });
 
-  it('at one endpoint count at every other', async () => {
+  it('wrong secrets at one endpoint count at every other endpoint of the hub', async () => {
     await using other = new Device('127.0.0.4');
     const wrong = { authorization: basicAuthorization({ ...heater, client_secret: 'wrong' }) };
     for (const path of ['/oauth/device_authorization', '/oauth/revoke']) {
@@ -110,14 +110,14 @@ describe('secrets that are guessed by the hundred', () => {
     }
   });
 
-  it('never get into the log, and neither do the right ones', () => {
+  it("neither a guessed nor a right client secret appears in the hub's log", () => {
     const log = readFileSync(hub.log, 'utf8');
     for (const secret of ['guess-', heater.client_secret, pump.client_secret]) expect(log).not.toContain(secret);
   });
 });
 
 describe('an unknown client_id', () => {
-  it('is answered as a wrong secret is, word by word', async () => {
+  it('an unknown client_id gets exactly the same response as a wrong secret', async () => {
     await using device = new Device('127.0.0.5');
     const wrong = await device.ask({ ...heater, client_secret: 'wrong' });
     const unknown = await device.ask({ client_id: crypto.randomUUID(), client_secret: 'wrong' });

@@ -57,110 +57,124 @@ async function curl(...args: string[]): Promise<string> {
 
 const reason = whyNot();
 
-describe.skipIf(reason !== null)(`sockets that systemd has opened${reason === null ? '' : ` (${reason})`}`, () => {
-  it('are served, at both ports and both families, also for who came before the daemon was up', async () => {
-    const { hub, activate } = await prepare();
-    await using _ = hub;
-    const { httpPort, httpsPort } = hub;
-    for (const port of [httpPort, httpsPort]) activate.push('-l', `127.0.0.1:${port}`, '-l', `[::1]:${port}`);
-    let up = false;
-    const launched = hub.launch().then(() => {
-      up = true;
+describe.skipIf(reason !== null)(
+  `sockets that systemd passes to the hub${reason === null ? '' : ` (${reason})`}`,
+  () => {
+    it("the hub serves systemd's sockets on both ports over IPv4 and IPv6, also clients from before its start", async () => {
+      const { hub, activate } = await prepare();
+      await using _ = hub;
+      const { httpPort, httpsPort } = hub;
+      for (const port of [httpPort, httpsPort]) activate.push('-l', `127.0.0.1:${port}`, '-l', `[::1]:${port}`);
+      let up = false;
+      const launched = hub.launch().then(() => {
+        up = true;
+      });
+      await eventually(() => knock(httpsPort).catch(() => null));
+      const early = curl(`http://127.0.0.1:${httpPort}/ca.pem`, `http://[::1]:${httpPort}/ca.pem`);
+      await knock(httpPort, '::1');
+      expect(up).toBe(false);
+      const [ca] = await Promise.all([early, launched]);
+      expect(ca.match(/BEGIN CERTIFICATE/g)).toHaveLength(2);
+      await writeFile(join(hub.directory, 'ca.pem'), ca);
+      const secure = ['127.0.0.1', '[::1]'].map((host) => `https://${host}:${httpsPort}/ca.pem`);
+      expect(await curl('--cacert', join(hub.directory, 'ca.pem'), ...secure)).toBe(ca);
+      expect((await hub.status()).hub).toMatchObject({ http_port: httpPort, https_port: httpsPort });
     });
-    await eventually(() => knock(httpsPort).catch(() => null));
-    const early = curl(`http://127.0.0.1:${httpPort}/ca.pem`, `http://[::1]:${httpPort}/ca.pem`);
-    await knock(httpPort, '::1');
-    expect(up).toBe(false);
-    const [ca] = await Promise.all([early, launched]);
-    expect(ca.match(/BEGIN CERTIFICATE/g)).toHaveLength(2);
-    await writeFile(join(hub.directory, 'ca.pem'), ca);
-    const secure = ['127.0.0.1', '[::1]'].map((host) => `https://${host}:${httpsPort}/ca.pem`);
-    expect(await curl('--cacert', join(hub.directory, 'ca.pem'), ...secure)).toBe(ca);
-    expect((await hub.status()).hub).toMatchObject({ http_port: httpPort, https_port: httpsPort });
-  });
 
-  it('may each be for both families', async () => {
-    const { hub, activate } = await prepare('["0.0.0.0", "::"]');
-    await using _ = hub;
-    activate.push('-l', String(hub.httpPort), '-l', String(hub.httpsPort));
-    const launched = hub.launch();
-    await eventually(() => knock(hub.httpPort).catch(() => null));
-    await launched;
-    for (const host of ['127.0.0.1', '[::1]']) {
-      expect(await curl(`http://${host}:${hub.httpPort}/ca.pem`)).toContain('BEGIN CERTIFICATE');
-      expect(await curl('--insecure', `https://${host}:${hub.httpsPort}/ca.pem`)).toContain('BEGIN CERTIFICATE');
-    }
-  });
-
-  it('are for what their names say, whatever their ports', async () => {
-    const { hub, activate } = await prepare();
-    await using _ = hub;
-    const { httpPort, httpsPort } = hub;
-    activate.push('-l', `127.0.0.1:${httpsPort}`, '-l', `127.0.0.1:${httpPort}`, '--fdname=http:https');
-    const launched = hub.launch();
-    await eventually(() => knock(httpsPort).catch(() => null));
-    await launched;
-    expect(await curl(`http://127.0.0.1:${httpsPort}/ca.pem`)).toContain('BEGIN CERTIFICATE');
-    expect(await curl('--insecure', `https://127.0.0.1:${httpPort}/ca.pem`)).toContain('BEGIN CERTIFICATE');
-    expect((await hub.status()).hub).toMatchObject({ http_port: httpsPort, https_port: httpPort });
-  });
-
-  it('stay over a reload, and a configuration that they are not for is refused', async () => {
-    const { hub, activate } = await prepare();
-    await using _ = hub;
-    const { httpPort, httpsPort } = hub;
-    for (const port of [httpPort, httpsPort]) activate.push('-l', `127.0.0.1:${port}`);
-    const launched = hub.launch();
-    await eventually(() => knock(httpsPort).catch(() => null));
-    await launched;
-    const file = join(hub.directory, 'latchkey.toml');
-    const toml = await readFile(file, 'utf8');
-    await writeFile(file, toml.replace('Test hub', 'Renamed hub'));
-    expect(await hub.cli('reload')).toMatchObject({ status: 0 });
-    expect((await hub.status()).hub).toMatchObject({ name: 'Renamed hub', http_port: httpPort, https_port: httpsPort });
-    const ca = await curl(`http://127.0.0.1:${httpPort}/ca.pem`);
-    expect(await curl('--insecure', `https://127.0.0.1:${httpsPort}/ca.pem`)).toBe(ca);
-    await writeFile(file, toml.replace(String(httpPort), '9'));
-    const refused = await hub.cli('reload');
-    expect(refused).toMatchObject({
-      status: 1,
-      stderr: expect.stringContaining('which is neither lan.http_port (9) nor'),
+    it('the hub serves one systemd socket for both IPv4 and IPv6', async () => {
+      const { hub, activate } = await prepare('["0.0.0.0", "::"]');
+      await using _ = hub;
+      activate.push('-l', String(hub.httpPort), '-l', String(hub.httpsPort));
+      const launched = hub.launch();
+      await eventually(() => knock(hub.httpPort).catch(() => null));
+      await launched;
+      for (const host of ['127.0.0.1', '[::1]']) {
+        expect(await curl(`http://${host}:${hub.httpPort}/ca.pem`)).toContain('BEGIN CERTIFICATE');
+        expect(await curl('--insecure', `https://${host}:${hub.httpsPort}/ca.pem`)).toContain('BEGIN CERTIFICATE');
+      }
     });
-    expect((await hub.status()).hub).toMatchObject({ name: 'Renamed hub', http_port: httpPort, https_port: httpsPort });
-    expect(await curl(`http://127.0.0.1:${httpPort}/ca.pem`)).toBe(ca);
-  });
 
-  it.for([
-    ['only one of two', ['-l', 'HTTP'], 'lan.https_port: systemd listens for the hub, but not on port'],
-    ['one for datagrams', ['--datagram', '-l', 'HTTP'], 'number 1 of its sockets is none that listens for TCP'],
-    ['one of a file', ['-l', 'HTTP', '-l', 'FILE'], 'number 2 of its sockets is none that listens for TCP'],
-  ] as const)('%s: the daemon says what is wrong, and ends', async ([, sockets, says]) => {
-    const { hub, activate } = await prepare();
-    await using _ = hub;
-    const places: Readonly<Record<string, string>> = {
-      HTTP: `127.0.0.1:${hub.httpPort}`,
-      FILE: join(hub.directory, 'a.sock'),
-    };
-    activate.push(...sockets.map((word) => places[word] ?? word));
-    const daemon = [process.execPath, MAIN, 'serve', '--config', join(hub.directory, 'latchkey.toml')];
-    const child = spawn(ACTIVATE, [...activate.slice(1), ...daemon], { stdio: ['ignore', 'ignore', 'pipe'] });
-    const said = text(child.stderr);
-    const ended = once(child, 'exit');
-    const packets = createSocket('udp4');
-    await eventually(async () => {
-      if (child.exitCode !== null) return true;
-      packets.send('knock', hub.httpPort, '127.0.0.1');
-      await knock(hub.httpPort).catch(() => null);
-      return null;
+    it("the names of systemd's sockets decide which serves HTTP and which HTTPS, whatever their ports", async () => {
+      const { hub, activate } = await prepare();
+      await using _ = hub;
+      const { httpPort, httpsPort } = hub;
+      activate.push('-l', `127.0.0.1:${httpsPort}`, '-l', `127.0.0.1:${httpPort}`, '--fdname=http:https');
+      const launched = hub.launch();
+      await eventually(() => knock(httpsPort).catch(() => null));
+      await launched;
+      expect(await curl(`http://127.0.0.1:${httpsPort}/ca.pem`)).toContain('BEGIN CERTIFICATE');
+      expect(await curl('--insecure', `https://127.0.0.1:${httpPort}/ca.pem`)).toContain('BEGIN CERTIFICATE');
+      expect((await hub.status()).hub).toMatchObject({ http_port: httpsPort, https_port: httpPort });
     });
-    packets.close();
-    expect((await ended)[0]).toBe(1);
-    const lines = (await said).split('\n').filter((line) => line.startsWith('latchkey: '));
-    expect(lines).toEqual([expect.stringContaining(says)]);
-  });
-});
 
-describe('for a hub, the sockets that somebody else has opened', () => {
+    it("systemd's sockets stay open over a reload, and a configuration that does not match them is rejected", async () => {
+      const { hub, activate } = await prepare();
+      await using _ = hub;
+      const { httpPort, httpsPort } = hub;
+      for (const port of [httpPort, httpsPort]) activate.push('-l', `127.0.0.1:${port}`);
+      const launched = hub.launch();
+      await eventually(() => knock(httpsPort).catch(() => null));
+      await launched;
+      const file = join(hub.directory, 'latchkey.toml');
+      const toml = await readFile(file, 'utf8');
+      await writeFile(file, toml.replace('Test hub', 'Renamed hub'));
+      expect(await hub.cli('reload')).toMatchObject({ status: 0 });
+      expect((await hub.status()).hub).toMatchObject({
+        name: 'Renamed hub',
+        http_port: httpPort,
+        https_port: httpsPort,
+      });
+      const ca = await curl(`http://127.0.0.1:${httpPort}/ca.pem`);
+      expect(await curl('--insecure', `https://127.0.0.1:${httpsPort}/ca.pem`)).toBe(ca);
+      await writeFile(file, toml.replace(String(httpPort), '9'));
+      const refused = await hub.cli('reload');
+      expect(refused).toMatchObject({
+        status: 1,
+        stderr: expect.stringContaining('which is neither lan.http_port (9) nor'),
+      });
+      expect((await hub.status()).hub).toMatchObject({
+        name: 'Renamed hub',
+        http_port: httpPort,
+        https_port: httpsPort,
+      });
+      expect(await curl(`http://127.0.0.1:${httpPort}/ca.pem`)).toBe(ca);
+    });
+
+    it.for([
+      ['only one of two', ['-l', 'HTTP'], 'lan.https_port: systemd listens for the hub, but not on port'],
+      ['one for datagrams', ['--datagram', '-l', 'HTTP'], 'number 1 of its sockets is none that listens for TCP'],
+      ['one of a file', ['-l', 'HTTP', '-l', 'FILE'], 'number 2 of its sockets is none that listens for TCP'],
+    ] as const)(
+      '%s: a daemon started by systemd with such sockets reports the error and exits',
+      async ([, sockets, says]) => {
+        const { hub, activate } = await prepare();
+        await using _ = hub;
+        const places: Readonly<Record<string, string>> = {
+          HTTP: `127.0.0.1:${hub.httpPort}`,
+          FILE: join(hub.directory, 'a.sock'),
+        };
+        activate.push(...sockets.map((word) => places[word] ?? word));
+        const daemon = [process.execPath, MAIN, 'serve', '--config', join(hub.directory, 'latchkey.toml')];
+        const child = spawn(ACTIVATE, [...activate.slice(1), ...daemon], { stdio: ['ignore', 'ignore', 'pipe'] });
+        const said = text(child.stderr);
+        const ended = once(child, 'exit');
+        const packets = createSocket('udp4');
+        await eventually(async () => {
+          if (child.exitCode !== null) return true;
+          packets.send('knock', hub.httpPort, '127.0.0.1');
+          await knock(hub.httpPort).catch(() => null);
+          return null;
+        });
+        packets.close();
+        expect((await ended)[0]).toBe(1);
+        const lines = (await said).split('\n').filter((line) => line.startsWith('latchkey: '));
+        expect(lines).toEqual([expect.stringContaining(says)]);
+      },
+    );
+  },
+);
+
+describe('sockets that the hub is passed', () => {
   const opened: ListeningSocket[] = [];
   afterEach(() => {
     for (const socket of opened.splice(0)) socket.close();
@@ -177,7 +191,7 @@ describe('for a hub, the sockets that somebody else has opened', () => {
     return { addresses, ports: { https: https.socket.port, http: http.socket.port } };
   }
 
-  it('are all that it has, and stay for the next one', async () => {
+  it('the hub listens only on the sockets that it was passed, and the next hub in the process reuses them', async () => {
     const activated = [await passOn('127.0.0.1'), await passOn('127.0.0.1')] as const;
     using sockets = new ListeningSocketPool(activated);
     const [https, http] = activated.map(({ socket }) => socket.port);
@@ -191,7 +205,7 @@ describe('for a hub, the sockets that somebody else has opened', () => {
     }
   });
 
-  it('must be for one of its ports', async () => {
+  it('the hub rejects a passed socket whose port is neither lan.http_port nor lan.https_port', async () => {
     const activated = [await passOn('127.0.0.1'), await passOn('127.0.0.1'), await passOn('127.0.0.1')] as const;
     const [https, http, other] = activated;
     using sockets = new ListeningSocketPool(activated);
@@ -201,7 +215,7 @@ describe('for a hub, the sockets that somebody else has opened', () => {
     });
   });
 
-  it('have one port under one name', async () => {
+  it('the hub rejects passed sockets of two ports under one name', async () => {
     const activated = [
       await passOn('127.0.0.1'),
       await passOn('127.0.0.1', 'http'),
@@ -219,7 +233,7 @@ describe('for a hub, the sockets that somebody else has opened', () => {
     ['127.0.0.1', ['::', '127.0.0.1']],
     ['::1', ['0.0.0.0', '::']],
     ['::1', ['0:0::1']],
-  ] as const)('may be at %s where lan.listen is %j', async ([host, listen]) => {
+  ] as const)('the hub accepts a passed socket at %s if lan.listen is %j', async ([host, listen]) => {
     const activated = [await passOn(host), await passOn(host)] as const;
     using sockets = new ListeningSocketPool(activated);
     await sockets.claim(wanted(...activated, listen));
@@ -231,7 +245,7 @@ describe('for a hub, the sockets that somebody else has opened', () => {
     ['0.0.0.0', ['127.0.0.1']],
     ['::', ['0.0.0.0']],
     ['::', ['::1', '127.0.0.1']],
-  ] as const)('may not be at %s where lan.listen is %j', async ([host, listen]) => {
+  ] as const)('the hub rejects a passed socket at %s if lan.listen is %j', async ([host, listen]) => {
     const activated = [await passOn(host), await passOn(host)] as const;
     using sockets = new ListeningSocketPool(activated);
     await expect(sockets.claim(wanted(...activated, listen))).rejects.toMatchObject({
@@ -241,21 +255,21 @@ describe('for a hub, the sockets that somebody else has opened', () => {
   });
 });
 
-describe('what tells of opened sockets', () => {
-  it('is another process’s where it names another, and is not passed on', async () => {
+describe('the LISTEN_* environment variables', () => {
+  it('the hub ignores sockets if LISTEN_PID names another process, and removes the variables', async () => {
     const env = { LISTEN_PID: '1', LISTEN_FDS: '2', LISTEN_FDNAMES: 'http:https', LISTEN_PIDFDID: '7', OTHER: 'x' };
     expect(await activatedSockets(env, process.pid)).toEqual([]);
     expect(env).toEqual({ OTHER: 'x' });
   });
 
-  it('says nothing where the number is 0, or there is none', async () => {
+  it('the hub finds no passed sockets if LISTEN_FDS is 0, or if LISTEN_FDS or LISTEN_PID is missing', async () => {
     const LISTEN_PID = String(process.pid);
     expect(await activatedSockets({ LISTEN_PID, LISTEN_FDS: '0' }, process.pid)).toEqual([]);
     expect(await activatedSockets({ LISTEN_PID }, process.pid)).toEqual([]);
     expect(await activatedSockets({ LISTEN_FDS: '3' }, process.pid)).toEqual([]);
   });
 
-  it.for(['two', '-1', '1e3', ''])('is refused where the number is "%s"', async (count) => {
+  it.for(['two', '-1', '1e3', ''])('the hub rejects LISTEN_FDS="%s"', async (count) => {
     const env = { LISTEN_PID: String(process.pid), LISTEN_FDS: count };
     await expect(activatedSockets(env, process.pid)).rejects.toMatchObject({
       code: 'config_invalid',

@@ -32,17 +32,17 @@ beforeAll(async () => {
 });
 afterAll(() => bench?.[Symbol.asyncDispose]());
 
-test('the page turns verification off nowhere', () => {
+test('no example of the page for appliance developers turns certificate verification off', () => {
   expect(readFileSync(join(root, PAGE), 'utf8')).not.toMatch(
     /verify ?= ?False|--insecure|curl [^\n]*-\w*k\b|rejectUnauthorized|InsecureSkipVerify|VERIFYPEER|VERIFYHOST|VERIFY_NONE|NODE_TLS/,
   );
 });
 
-describe.concurrent('Trust it', () => {
+describe.concurrent('the examples that trust the CA of a hub', () => {
   test.for([
     ['sh', false],
     ['python', noPython],
-  ] as const)('%s: leaves the CA that has the pin, and no other', async ([language, lacking], { skip }) => {
+  ] as const)('the %s example saves only the CA that matches the pin', async ([language, lacking], { skip }) => {
     skip(lacking, 'without its packages');
     using place = bench.createWorkspace(null);
     const script = readExample('Trust it', language, PAGE);
@@ -60,10 +60,10 @@ describe.concurrent('Trust it', () => {
   });
 });
 
-describe.concurrent('A token for a secret', () => {
+describe.concurrent('the examples of a token for a secret', () => {
   const at = (language: string) => readExample('A token for a secret', language, PAGE);
 
-  test('curl', async () => {
+  test('the curl example gets a token for a secret, and rejects another CA', async () => {
     using place = bench.createWorkspace();
     const heater = await bench.addAppliance('heater');
     const { stdout } = await place.sh(at('sh'), heater);
@@ -72,7 +72,7 @@ describe.concurrent('A token for a secret', () => {
     expect(await place.sh(at('sh'), heater)).toMatchObject({ status: 60, stdout: '' });
   });
 
-  test.skipIf(noPython)('Python', async () => {
+  test.skipIf(noPython)('the Python example gets a token for a secret, and rejects another CA', async () => {
     using place = bench.createWorkspace();
     const cooler = await bench.addAppliance('cooler');
     expect(await place.python(at('python'), cooler)).toMatchObject(GREETED);
@@ -81,7 +81,7 @@ describe.concurrent('A token for a secret', () => {
     expect(await place.python(at('python'), cooler)).toEqual(refused);
   });
 
-  test('Node', async () => {
+  test('the Node example gets a token for a secret, and rejects a hub whose CA does not match the pin', async () => {
     using place = bench.createWorkspace(null);
     const dryer = await bench.addAppliance('dryer');
     expect(await place.js(at('js'), dryer)).toMatchObject(GREETED);
@@ -89,26 +89,29 @@ describe.concurrent('A token for a secret', () => {
     expect(await place.js(at('js'), { ...dryer, PIN: 'wrong' })).toEqual(refused);
   });
 
-  test.skipIf(noGo)('Go', async () => {
-    using place = bench.createWorkspace(null);
-    place.write('example.go', at('go'));
-    expect(await place.run('go', ['build', '-o', 'example', 'example.go'], GO)).toEqual(BUILT);
-    const washer = await bench.addAppliance('washer');
-    expect(await place.run('./example', [], washer)).toMatchObject(GREETED);
-    const refused = { status: 1, stdout: '', stderr: expect.stringContaining('This is not our hub') };
-    expect(await place.run('./example', [], { ...washer, PIN: 'wrong' })).toEqual(refused);
-  });
+  test.skipIf(noGo)(
+    'the Go example gets a token for a secret, and rejects a hub whose CA does not match the pin',
+    async () => {
+      using place = bench.createWorkspace(null);
+      place.write('example.go', at('go'));
+      expect(await place.run('go', ['build', '-o', 'example', 'example.go'], GO)).toEqual(BUILT);
+      const washer = await bench.addAppliance('washer');
+      expect(await place.run('./example', [], washer)).toMatchObject(GREETED);
+      const refused = { status: 1, stdout: '', stderr: expect.stringContaining('This is not our hub') };
+      expect(await place.run('./example', [], { ...washer, PIN: 'wrong' })).toEqual(refused);
+    },
+  );
 });
 
-describe.concurrent('Pairing by itself', () => {
+describe.concurrent('the examples of the device flow', () => {
   const at = (language: string) => readExample('Pairing by itself', language, PAGE);
 
-  test.skipIf(noPython)('Python', async () => {
+  test.skipIf(noPython)('the Python example of the device flow pairs and uses its token', async () => {
     using place = bench.createWorkspace();
     expect(await place.python(at('python'), await bench.addAppliance('pump', false))).toMatchObject(GREETED);
   });
 
-  test('Node', async () => {
+  test('the Node example of the device flow pairs and gets a token', async () => {
     using place = bench.createWorkspace();
     const [before] = readExample('A token for a secret', 'js', PAGE).split('const { access_token }');
     const script = `${before}${at('js')}\nconsole.log(access_token);`;
@@ -116,7 +119,7 @@ describe.concurrent('Pairing by itself', () => {
     expect(await bench.userOf(stdout.trim())).toBe('demo');
   });
 
-  test.skipIf(noJq)('curl', async () => {
+  test.skipIf(noJq)('the curl example of the device flow pairs and gets a token', async () => {
     using place = bench.createWorkspace();
     const { status, stdout } = await place.sh(at('sh'), await bench.addAppliance('car', false));
     expect(status).toBe(0);
@@ -126,36 +129,42 @@ describe.concurrent('Pairing by itself', () => {
   test.for([
     ['sh', noJq],
     ['python', noPython],
-  ] as const)('%s shows an error and stops', async ([language, lacking], { skip }) => {
-    skip(lacking, 'without its packages');
-    using place = bench.createWorkspace();
-    const wrong = { ...(await bench.addAppliance(`toaster-${language}`, false)), CLIENT_SECRET: 'wrong' };
-    const refused = { status: 1, stdout: '', stderr: expect.stringMatching(/invalid_client.*error_description/) };
-    expect(await place[language](at(language), wrong)).toEqual(refused);
-  });
+  ] as const)(
+    'the %s example of the device flow shows an error of the hub and stops',
+    async ([language, lacking], { skip }) => {
+      skip(lacking, 'without its packages');
+      using place = bench.createWorkspace();
+      const wrong = { ...(await bench.addAppliance(`toaster-${language}`, false)), CLIENT_SECRET: 'wrong' };
+      const refused = { status: 1, stdout: '', stderr: expect.stringMatching(/invalid_client.*error_description/) };
+      expect(await place[language](at(language), wrong)).toEqual(refused);
+    },
+  );
 
   test.for([
     ['sh', noJq],
     ['python', noPython],
-  ] as const)('%s shows that the pairing has failed, and stops', async ([language, lacking], { skip }) => {
-    skip(lacking, 'without its packages');
-    using place = bench.createWorkspace();
-    const name = `kettle-${language}`;
-    // Nobody logs in where nothing is to be opened.
-    const script = at(language).replace('"Open', '"Visit');
-    const running = place[language](script, await bench.addAppliance(name, false));
-    await eventually(async () => (await bench.hub.appliance(name)).state === 'pairing');
-    await bench.hub.ask((control) => control.unpair(name));
-    const { status, stderr } = await running;
-    expect(status).toBe(1);
-    expect(stderr).toMatch(/expired_token.*the pairing was called off at the hub/);
-  });
+  ] as const)(
+    'the %s example of the device flow shows that the pairing has failed, and stops',
+    async ([language, lacking], { skip }) => {
+      skip(lacking, 'without its packages');
+      using place = bench.createWorkspace();
+      const name = `kettle-${language}`;
+      // Nobody logs in where nothing is to be opened.
+      const script = at(language).replace('"Open', '"Visit');
+      const running = place[language](script, await bench.addAppliance(name, false));
+      await eventually(async () => (await bench.hub.appliance(name)).state === 'pairing');
+      await bench.hub.ask((control) => control.unpair(name));
+      const { status, stderr } = await running;
+      expect(status).toBe(1);
+      expect(stderr).toMatch(/expired_token.*the pairing was called off at the hub/);
+    },
+  );
 });
 
-describe.concurrent('Introducing itself', () => {
+describe.concurrent('the examples of registration', () => {
   const at = (language: string) => readExample('Introducing itself', language, PAGE);
 
-  test('curl', async () => {
+  test('the curl example of registration adds an appliance with an invite', async () => {
     using place = bench.createWorkspace();
     const { stdout } = await place.sh(at('sh'), { INVITE: await bench.invite('boiler') });
     const said = JSON.parse(stdout) as Record<string, string>;
@@ -164,7 +173,7 @@ describe.concurrent('Introducing itself', () => {
     expect(await bench.hub.appliance('boiler')).toMatchObject({ client_id: said['client_id'], state: 'unpaired' });
   });
 
-  test('Node, from the pin and the invite to the token', async () => {
+  test('the Node example of registration gets from the pin and the invite to an access token', async () => {
     using place = bench.createWorkspace(null);
     const script = `${at('js')}\nconsole.log(JSON.stringify({ client_secret, client_id, access_token, expires_in }));`;
     const { status, stdout, stderr } = await place.js(script, { INVITE: await bench.invite('wallbox') });
@@ -176,10 +185,10 @@ describe.concurrent('Introducing itself', () => {
   });
 });
 
-describe.concurrent('A key instead of a secret', () => {
+describe.concurrent('the examples with a key instead of a secret', () => {
   const at = (language: string) => readExample('A key instead of a secret', language, PAGE);
 
-  test('Node, with a key that a shell has made and registered', async () => {
+  test('the Node example gets a token with a key that the shell example created and registered', async () => {
     using place = bench.createWorkspace();
     const registered = await place.sh(at('sh'), { INVITE: await bench.invite('solar') });
     expect(registered).toMatchObject({ status: 0, stderr: '' });
@@ -192,7 +201,7 @@ describe.concurrent('A key instead of a secret', () => {
     expect(await bench.userOf(stdout.trim())).toBe('demo');
   });
 
-  test.skipIf(noAuthlib)('Python', async () => {
+  test.skipIf(noAuthlib)('the Python example gets a token with a registered key', async () => {
     using place = bench.createWorkspace();
     const { pem, env } = await bench.addApplianceWithKey('battery');
     place.write('key.pem', pem);
@@ -200,52 +209,61 @@ describe.concurrent('A key instead of a secret', () => {
   });
 });
 
-describe.concurrent('Small devices', () => {
-  test.skipIf(without('curl/curl.h', 'cjson/cJSON.h'))('C with libcurl pairs itself, once', async () => {
-    using place = bench.createWorkspace();
-    place.write('example.c', readExample('Small devices', 'c', PAGE));
-    expect(await place.run('/usr/bin/cc', [...CC, '-lcurl', '-lcjson'])).toEqual(BUILT);
-    const lamp = await bench.addAppliance('lamp', false);
-    for (const time of ['first', 'second']) {
-      const { stdout, ...ended } = await place.run('./example', [], lamp);
-      expect({ time, ...ended }).toEqual({ time, status: 0, stderr: '' });
-      expect(await bench.userOf(stdout.trim())).toBe('demo');
-    }
-    place.write('latchkey-ca.pem', otherCa);
-    expect(await place.run('./example', [], lamp)).toMatchObject({ status: 1, stderr: expect.stringMatching(/SSL/) });
-  });
+describe.concurrent('the examples for small devices', () => {
+  test.skipIf(without('curl/curl.h', 'cjson/cJSON.h'))(
+    'the C example with libcurl pairs once, gets a token on each run, and rejects another CA',
+    async () => {
+      using place = bench.createWorkspace();
+      place.write('example.c', readExample('Small devices', 'c', PAGE));
+      expect(await place.run('/usr/bin/cc', [...CC, '-lcurl', '-lcjson'])).toEqual(BUILT);
+      const lamp = await bench.addAppliance('lamp', false);
+      for (const time of ['first', 'second']) {
+        const { stdout, ...ended } = await place.run('./example', [], lamp);
+        expect({ time, ...ended }).toEqual({ time, status: 0, stderr: '' });
+        expect(await bench.userOf(stdout.trim())).toBe('demo');
+      }
+      place.write('latchkey-ca.pem', otherCa);
+      expect(await place.run('./example', [], lamp)).toMatchObject({ status: 1, stderr: expect.stringMatching(/SSL/) });
+    },
+  );
 
-  test.skipIf(without('mbedtls/ssl.h'))('C with mbedTLS', async () => {
-    using place = bench.createWorkspace(null);
-    place.write('example.c', readExample('Smaller still', 'c', PAGE));
-    expect(await place.run('/usr/bin/cc', [...CC, '-lmbedtls', '-lmbedx509', '-lmbedcrypto'])).toEqual(BUILT);
-    const address = { HUB_ADDRESS: '127.0.0.1', HUB_PORT: String(bench.hub.httpsPort) };
-    const name = `${(await bench.hub.status()).hub.id}.local`;
-    const sensor = { ...(await bench.addAppliance('sensor')), ...address, HUB_NAME: name };
-    place.write('ca.pem', bench.wire.ca);
-    const { stdout } = await place.run('./example', [], sensor);
-    expect(await bench.userOf(JSON.parse(stdout).access_token)).toBe('demo');
-    const refused = { status: 1, stdout: '', stderr: expect.stringContaining('no handshake') };
-    expect(await place.run('./example', [], { ...sensor, HUB_NAME: 'other.local' })).toEqual(refused);
-    for (const ca of [otherCa, bench.wire.ca + otherCa]) {
-      place.write('ca.pem', ca);
-      expect(await place.run('./example', [], sensor)).toMatchObject({ status: 2, stdout: '' });
-    }
-  });
+  test.skipIf(without('mbedtls/ssl.h'))(
+    'the C example with mbedTLS gets a token, and rejects another host name and another CA',
+    async () => {
+      using place = bench.createWorkspace(null);
+      place.write('example.c', readExample('Smaller still', 'c', PAGE));
+      expect(await place.run('/usr/bin/cc', [...CC, '-lmbedtls', '-lmbedx509', '-lmbedcrypto'])).toEqual(BUILT);
+      const address = { HUB_ADDRESS: '127.0.0.1', HUB_PORT: String(bench.hub.httpsPort) };
+      const name = `${(await bench.hub.status()).hub.id}.local`;
+      const sensor = { ...(await bench.addAppliance('sensor')), ...address, HUB_NAME: name };
+      place.write('ca.pem', bench.wire.ca);
+      const { stdout } = await place.run('./example', [], sensor);
+      expect(await bench.userOf(JSON.parse(stdout).access_token)).toBe('demo');
+      const refused = { status: 1, stdout: '', stderr: expect.stringContaining('no handshake') };
+      expect(await place.run('./example', [], { ...sensor, HUB_NAME: 'other.local' })).toEqual(refused);
+      for (const ca of [otherCa, bench.wire.ca + otherCa]) {
+        place.write('ca.pem', ca);
+        expect(await place.run('./example', [], sensor)).toMatchObject({ status: 2, stdout: '' });
+      }
+    },
+  );
 });
 
-describe('When the cloud says 401', () => {
+describe('the examples for a token that the cloud API rejects', () => {
   const at = (language: string) => readExample('When the cloud says 401', language, PAGE);
 
-  test.skipIf(noPython)('Python gets a token that is good', async () => {
-    using place = bench.createWorkspace();
-    const fridge = await bench.addAppliance('fridge');
-    for (const { id } of bench.emulator.grants()) bench.emulator.revoke(id, 'access_tokens');
-    const { status, stdout } = await place.python(at('python'), fridge);
-    expect({ status, stdout }).toMatchObject({ status: 0, stdout: expect.stringMatching(/^200 .*"user":"demo"/) });
-  });
+  test.skipIf(noPython)(
+    'the Python example gets a valid token after the cloud API has rejected its token',
+    async () => {
+      using place = bench.createWorkspace();
+      const fridge = await bench.addAppliance('fridge');
+      for (const { id } of bench.emulator.grants()) bench.emulator.revoke(id, 'access_tokens');
+      const { status, stdout } = await place.python(at('python'), fridge);
+      expect({ status, stdout }).toMatchObject({ status: 0, stdout: expect.stringMatching(/^200 .*"user":"demo"/) });
+    },
+  );
 
-  test('curl', async () => {
+  test('the curl example reports a rejected token, and the next token is a new, valid one', async () => {
     using place = bench.createWorkspace();
     const oven = await bench.addAppliance('oven');
     const token = async () => {

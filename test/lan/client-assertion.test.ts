@@ -96,8 +96,8 @@ function expectRefused(reply: Reply, says = /./): void {
   expect(reply.headers['www-authenticate']).toMatch(/^Basic realm="latchkey"/);
 }
 
-describe('a signed assertion authenticates', () => {
-  it.for(ALGORITHMS)('by %s', async (alg) => {
+describe('accepted assertions', () => {
+  it.for(ALGORITHMS)('the token endpoint accepts an assertion signed with %s', async (alg) => {
     const keys = await generateKeyPair(alg);
     side.home.add('mixer', { kind: 'keys', keys: [{ ...(await exportJWK(keys.publicKey)) }] });
     const assertion = await new SignJWT(claims({ iss: 'mixer', sub: 'mixer' }))
@@ -106,20 +106,20 @@ describe('a signed assertion authenticates', () => {
     expect(await assert(assertion)).toMatchObject({ status: 200 });
   });
 
-  it('meant for the issuer, the token endpoint, or one of several', async () => {
+  it('the token endpoint accepts the issuer, its own address, or a list with one of them as the audience', async () => {
     for (const aud of [issuer, `${issuer}/oauth/token`, ['https://other.example', issuer]]) {
       expect(await assert(await sign(claims({ aud })))).toMatchObject({ status: 200 });
     }
   });
 
-  it('meant for the hub by the name that was asked', async () => {
+  it('the token endpoint accepts an assertion for the host name that the request used', async () => {
     const host = `${HUB_NAME}:1234`;
     const assertion = await sign(claims({ aud: `https://${host}` }));
     const form = { client_assertion_type: TYPE, client_assertion: assertion };
     expect(await ask(form, { host })).toMatchObject({ status: 200 });
   });
 
-  it('beside its own client_id, with a kid or with several keys and none, with a fraction of a second', async () => {
+  it('the token endpoint accepts an assertion with a client_id, a kid, one of several keys, or fractions of a second', async () => {
     expect(await assert(await sign(), { client_id: ID })).toMatchObject({ status: 200 });
     const second = { ...(await exportJWK(other.publicKey)) };
     side.home.add(ID, { kind: 'keys', keys: [jwk, second] });
@@ -138,20 +138,20 @@ describe('a signed assertion authenticates', () => {
     expect(await assert(await sign(claims({ iat: now() + 0.25, exp: now() + 59.5 })))).toMatchObject({ status: 200 });
   });
 
-  it('of a clock that is off by half a minute either way', async () => {
+  it('the token endpoint accepts an assertion from a clock that is off by up to 29 seconds', async () => {
     for (const off of [-29, 29]) {
       const times = { iat: now() + off, nbf: now() + off, exp: now() + off + 60 };
       expect(await assert(await sign(claims(times)))).toMatchObject({ status: 200 });
     }
   });
 
-  it('without an iat, which nobody must give', async () => {
+  it('the token endpoint accepts an assertion without an iat', async () => {
     expect(await assert(await sign(claims({ iat: undefined })))).toMatchObject({ status: 200 });
     expect(await assert(await sign(claims({ iat: undefined, exp: now() + 89 })))).toMatchObject({ status: 200 });
   });
 });
 
-describe('an assertion is refused', () => {
+describe('refused assertions', () => {
   it.for<[string, () => Record<string, unknown>, RegExp]>([
     ['that has expired', () => ({ iat: now() - 91, exp: now() - 31 }), /expired/],
     ['without an exp', () => ({ exp: undefined }), /exp/],
@@ -172,11 +172,11 @@ describe('an assertion is refused', () => {
     ['without a subject', () => ({ sub: undefined }), /no signed JWT/],
     ['whose exp is a text', () => ({ exp: '2999' }), /exp/],
     ['whose iat is a text', () => ({ iat: 'now' }), /iat/],
-  ])('%s', async ([, changes, says]) => {
+  ])('the token endpoint refuses an assertion %s', async ([, changes, says]) => {
     expectRefused(await assert(await sign(claims(changes()))), says);
   });
 
-  it('signed with another key, in the same words as of an unknown appliance and one with a secret', async () => {
+  it('a wrong signature, an unknown appliance and an appliance with a secret get the same error description', async () => {
     side.home.add('lamp', { kind: 'secret', hash: sha256('the-secret') });
     side.home.add('rsa', { kind: 'keys', keys: [{ ...(await exportJWK(rsa.publicKey)), alg: 'RS512' }] });
     const replies = [
@@ -189,13 +189,13 @@ describe('an assertion is refused', () => {
     expect(new Set(replies.map(({ description }) => description)).size).toBe(1);
   });
 
-  it('whose claims were changed after it was signed', async () => {
+  it('the token endpoint refuses an assertion whose claims were changed after signing', async () => {
     const [header, , signature] = (await sign()).split('.');
     const changed = base64url.encode(JSON.stringify(claims({ exp: now() + 50 })));
     expectRefused(await assert(`${header}.${changed}.${signature}`), /not signed with the key/);
   });
 
-  it('with no signature at all (alg none)', async () => {
+  it('the token endpoint refuses an unsigned assertion (alg none)', async () => {
     const none = [{ alg: 'none' }, { alg: 'None' }, { alg: 'NONE' }].map((header) =>
       base64url.encode(JSON.stringify(header)),
     );
@@ -204,7 +204,7 @@ describe('an assertion is refused', () => {
     }
   });
 
-  it('with an HMAC made with a public key', async () => {
+  it("the token endpoint refuses an assertion whose HMAC is made with the appliance's public key", async () => {
     const rsaJwk = { ...(await exportJWK(rsa.publicKey)) };
     side.home.add('pump', { kind: 'keys', keys: [rsaJwk] });
     const publicKey = createPublicKey({ key: rsaJwk as JsonWebKey, format: 'jwk' });
@@ -217,16 +217,19 @@ describe('an assertion is refused', () => {
     }
   });
 
-  it.for(['RS512', 'ES384'])('with %s, which is not offered, though the key would do', async (alg) => {
-    const keys = await generateKeyPair(alg);
-    side.home.add('pump', { kind: 'keys', keys: [{ ...(await exportJWK(keys.publicKey)) }] });
-    const assertion = await new SignJWT(claims({ iss: 'pump', sub: 'pump' }))
-      .setProtectedHeader({ alg })
-      .sign(keys.privateKey);
-    expectRefused(await assert(assertion), /sign the/);
-  });
+  it.for(['RS512', 'ES384'])(
+    'the token endpoint refuses an assertion signed with %s, which it does not offer, although the key would fit',
+    async (alg) => {
+      const keys = await generateKeyPair(alg);
+      side.home.add('pump', { kind: 'keys', keys: [{ ...(await exportJWK(keys.publicKey)) }] });
+      const assertion = await new SignJWT(claims({ iss: 'pump', sub: 'pump' }))
+        .setProtectedHeader({ alg })
+        .sign(keys.privateKey);
+      expectRefused(await assert(assertion), /sign the/);
+    },
+  );
 
-  it('with a header that asks for what the hub does not know', async () => {
+  it('the token endpoint refuses an assertion with a critical header parameter that it does not know', async () => {
     const header = { alg: 'ES256', crit: ['exp'], exp: 1 };
     const assertion = await new SignJWT(claims())
       .setProtectedHeader(header)
@@ -234,7 +237,7 @@ describe('an assertion is refused', () => {
     expectRefused(await assert(assertion));
   });
 
-  it('that is none', async () => {
+  it('the token endpoint refuses an assertion that is not a signed JWT', async () => {
     const list = ['eyJhbGciOiJFUzI1NiJ9.W10.AA', '{"alg":"ES256"}', 'e30.e30.', `${'x'.repeat(9000)}.e30.e30`];
     for (const assertion of ['x', 'a.b.c', '..', ...list]) {
       side.home.uptime += 6000;
@@ -242,14 +245,14 @@ describe('an assertion is refused', () => {
     }
   });
 
-  it('of another type', async () => {
+  it('the token endpoint refuses another client_assertion_type', async () => {
     const form = { client_assertion_type: 'urn:ietf:params:oauth:client-assertion-type:saml2-bearer' };
     expectRefused(await ask({ ...form, client_assertion: await sign() }), /client_assertion_type/);
   });
 });
 
-describe('an assertion is good for one request', () => {
-  it('and not for a second, until nobody would take it anyway', async () => {
+describe('the replay protection of assertions', () => {
+  it('the token endpoint refuses an assertion that was used before, until it has expired', async () => {
     const assertion = await sign();
     expect(await assert(assertion)).toMatchObject({ status: 200 });
     expectRefused(await assert(assertion), /used before/);
@@ -259,20 +262,20 @@ describe('an assertion is good for one request', () => {
     expectRefused(await assert(assertion), /expired/);
   });
 
-  it('of twenty at once one is', async () => {
+  it('the token endpoint accepts one of twenty requests that arrive at once with the same assertion', async () => {
     const assertion = await sign();
     const replies = await Promise.all(Array.from({ length: 20 }, () => assert(assertion)));
     expect(replies.filter(({ status }) => status === 200)).toHaveLength(1);
   });
 
-  it('but another appliance may have the same jti', async () => {
+  it('the token endpoint accepts the same jti from two appliances', async () => {
     side.home.add('mixer', { kind: 'keys', keys: [jwk] });
     for (const sub of [ID, 'mixer']) {
       expect(await assert(await sign(claims({ iss: sub, sub, jti: 'same' })))).toMatchObject({ status: 200 });
     }
   });
 
-  it('not again after a restart: what may be from before it is to be made anew, by a clock that is ahead too', async () => {
+  it('after a restart the token endpoint answers 503 to an assertion that may date from before, even one dated ahead', async () => {
     side.home.started = side.home.now ?? 0;
     const ahead = await sign(claims({ iat: now() + 28, exp: now() + 88 }));
     for (const passed of [0, 5000, 24_000]) {
@@ -289,13 +292,13 @@ describe('an assertion is good for one request', () => {
     expect(await assert(await sign())).toMatchObject({ status: 200 });
   });
 
-  it('and an appliance that no earlier run knew need not wait', async () => {
+  it('after a restart the token endpoint accepts an assertion from an appliance that registered after it', async () => {
     side.home.started = side.home.now ?? 0;
     side.home.newcomers.add(ID);
     expect(await assert(await sign())).toMatchObject({ status: 200 });
   });
 
-  it('an appliance that sends more than can be remembered waits, and nobody else does', async () => {
+  it('an appliance that sends more assertions than the hub can remember gets 503, and other appliances are served', async () => {
     const busy = side.home.add('busy', { kind: 'keys', keys: [jwk] });
     side.home.add('mixer', { kind: 'keys', keys: [jwk] });
     const own = (sub: string) => sign(claims({ iss: sub, sub }));
@@ -310,7 +313,7 @@ describe('an assertion is good for one request', () => {
     expect(await assert(await own('busy'))).toMatchObject({ status: 200 });
   });
 
-  it('50,000 are remembered, and of each appliance ten beside them', () => {
+  it('the replay cache remembers 50,000 assertions, and ten more for each appliance', () => {
     const all = new AssertionReplayCache();
     for (let appliance = 0; appliance < 50; appliance++) {
       for (let count = 0; count < 1000; count++) all.recordUse(`${appliance}`, `${count}`, NOW + 1000, NOW);
@@ -322,28 +325,31 @@ describe('an assertion is good for one request', () => {
   });
 });
 
-describe('with two clocks that differ', () => {
-  it.for([150_000, -150_000])('by %i ms: what is good by either is good, once', async (off) => {
-    side.home.other = (side.home.now ?? 0) + off;
-    const byOther = claims({ iat: now() + off / 1000, exp: now() + off / 1000 + 60 });
-    for (const payload of [claims(), byOther, claims({ iat: undefined }), claims({ ...byOther, iat: undefined })]) {
-      const assertion = await sign({ ...payload, jti: crypto.randomUUID() });
-      expect(await assert(assertion)).toMatchObject({ status: 200 });
-      expectRefused(await assert(assertion), /used before/);
-    }
-    expectRefused(await assert(await sign(claims({ iat: now() - 400, exp: now() - 350 }))), /expired/);
-    expectRefused(await assert(await sign(claims({ iat: now() + 400, exp: now() + 450 }))), /ahead/);
-  });
+describe('assertions and two clocks that differ', () => {
+  it.for([150_000, -150_000])(
+    'the token endpoint accepts an assertion once if either of two clocks that differ by %i ms permits it',
+    async (off) => {
+      side.home.other = (side.home.now ?? 0) + off;
+      const byOther = claims({ iat: now() + off / 1000, exp: now() + off / 1000 + 60 });
+      for (const payload of [claims(), byOther, claims({ iat: undefined }), claims({ ...byOther, iat: undefined })]) {
+        const assertion = await sign({ ...payload, jti: crypto.randomUUID() });
+        expect(await assert(assertion)).toMatchObject({ status: 200 });
+        expectRefused(await assert(assertion), /used before/);
+      }
+      expectRefused(await assert(await sign(claims({ iat: now() - 400, exp: now() - 350 }))), /expired/);
+      expectRefused(await assert(await sign(claims({ iat: now() + 400, exp: now() + 450 }))), /ahead/);
+    },
+  );
 });
 
-describe('asked by an address', () => {
+describe('assertions in requests to an IP address', () => {
   const asked = async (host: string) => {
     const assertion = await sign(claims({ aud: `https://${host}/oauth/token` }));
     return ask({ client_assertion_type: TYPE, client_assertion: assertion }, { host });
   };
 
   it.for(['203.0.113.9:9999', '[2001:db8::1]', '10.0.0.1'])(
-    'that may be another’s (%s), it is refused',
+    "the token endpoint refuses an assertion in a request to an address that may not be the hub's (%s)",
     async (host) => {
       expectRefused(await asked(host), /address that it does not know.*by its name/);
       expectRefused(
@@ -353,7 +359,7 @@ describe('asked by an address', () => {
     },
   );
 
-  it('that is on the leaf, or that the connection came to, it is taken', async () => {
+  it('the token endpoint accepts an assertion for an address of the certificate or of the connection', async () => {
     expect(await asked('127.0.0.2:9999')).toMatchObject({ status: 200 });
     await using elsewhere = await LanServerHarness.start(['127.0.0.9']);
     elsewhere.home.add(ID, { kind: 'keys', keys: [jwk] });
@@ -372,15 +378,15 @@ describe('asked by an address', () => {
   });
 });
 
-describe('without a clock', () => {
-  it('nobody can say whether an assertion is good: 503', async () => {
+describe('assertions without a confirmed clock', () => {
+  it('the token endpoint answers 503 to an assertion while the hub does not know the time', async () => {
     const assertion = await sign();
     side.home.now = null;
     const reply = await assert(assertion);
     expect(reply).toMatchObject({ status: 503, error: 'temporarily_unavailable', headers: { 'retry-after': '30' } });
   });
 
-  it('the time is asked for, and one that comes serves at once', async () => {
+  it('the token endpoint asks for the time, and accepts the assertion at once if it becomes known', async () => {
     const [assertion, time] = [await sign(), side.home.now];
     side.home.now = null;
     side.home.whenAsked = () => {
@@ -389,16 +395,16 @@ describe('without a clock', () => {
     expect(await assert(assertion)).toMatchObject({ status: 200 });
   });
 
-  it('secrets are as good as ever', async () => {
+  it('the token endpoint accepts client secrets while the hub does not know the time', async () => {
     side.home.now = null;
     side.home.add('lamp', { kind: 'secret', hash: sha256('the-secret') });
     expect(await ask({ client_id: 'lamp', client_secret: 'the-secret' })).toMatchObject({ status: 200 });
   });
 });
 
-describe('one way of authenticating', () => {
+describe('requests with several credentials or with none', () => {
   it.for(['header and secret', 'header and assertion', 'secret and assertion', 'all three', 'bearer and assertion'])(
-    '%s at once is 400 invalid_request',
+    'the token endpoint answers 400 invalid_request to %s at once',
     async (what) => {
       side.home.add('lamp', { kind: 'secret', hash: sha256('the-secret') });
       const assertion = { client_assertion_type: TYPE, client_assertion: await sign() };
@@ -416,7 +422,7 @@ describe('one way of authenticating', () => {
     },
   );
 
-  it('half an assertion, or one that is not the client_id’s, is 400', async () => {
+  it('the token endpoint answers 400 to an incomplete assertion and to one of another client_id', async () => {
     const assertion = await sign();
     for (const form of [
       { client_assertion: assertion },
@@ -426,7 +432,7 @@ describe('one way of authenticating', () => {
       expect(await ask(form)).toMatchObject({ status: 400, error: 'invalid_request' });
   });
 
-  it('an appliance with keys has no secret, not even one that it could guess', async () => {
+  it('the token endpoint accepts no secret for an appliance with keys, not even its public key', async () => {
     for (const secret of ['', JSON.stringify(jwk), 'undefined', 'null']) {
       expect(await ask({ client_id: ID, client_secret: secret })).toMatchObject({
         status: 401,
@@ -435,7 +441,7 @@ describe('one way of authenticating', () => {
     }
   });
 
-  it('an appliance without credentials gets nowhere', async () => {
+  it('the token endpoint accepts neither a secret nor an assertion for an appliance without credentials', async () => {
     side.home.add('old', { kind: 'none' });
     expect(await ask({ client_id: 'old', client_secret: 'x' })).toMatchObject({ status: 401 });
     expectRefused(await assert(await sign(claims({ iss: 'old', sub: 'old' }))));

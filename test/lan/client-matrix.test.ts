@@ -38,46 +38,49 @@ setUpOnce(async (parts) => {
   await hub.ask((control) => control.openRegistration(600));
 });
 
-describe('given the address of the hub and its CA, and nothing else of ours', () => {
+describe('OAuth clients with only the address of the hub and its CA', () => {
   for (const client of CLIENTS) {
-    it.skipIf(missingPackages(client).length > 0).concurrent(`${client} does all that its library has`, async () => {
-      const can: readonly Capability[] = CLIENT_MATRIX[client];
-      await using program = programs.start(client);
-      const does = async (
-        capability: Capability,
-        given: Partial<CapabilityInput>,
-        shown?: (what: DeviceFlowPrompt) => Promise<void>,
-      ) => {
-        const answer = await program.perform(task(capability, given), shown);
-        keep(client, capability);
-        return answer;
-      };
-      const name = client
-        .replaceAll(/[^a-z0-9]+/gi, '-')
-        .toLowerCase()
-        .replace(/^-/, '');
-      const me = can.includes('registration')
-        ? await registersByInvite(does, name)
-        : await hub.addAppliance(name, SCOPE);
-      if (can.includes('registration')) await registersWhileOpen(does, `${name}-2`);
-      if (can.includes('discovery')) {
-        expect(await does('discovery', me)).toMatchObject({ issuer, token_endpoint: `${issuer}/oauth/token` });
-      }
+    it.skipIf(missingPackages(client).length > 0).concurrent(
+      `${client} uses each capability of its library against the hub`,
+      async () => {
+        const can: readonly Capability[] = CLIENT_MATRIX[client];
+        await using program = programs.start(client);
+        const does = async (
+          capability: Capability,
+          given: Partial<CapabilityInput>,
+          shown?: (what: DeviceFlowPrompt) => Promise<void>,
+        ) => {
+          const answer = await program.perform(task(capability, given), shown);
+          keep(client, capability);
+          return answer;
+        };
+        const name = client
+          .replaceAll(/[^a-z0-9]+/gi, '-')
+          .toLowerCase()
+          .replace(/^-/, '');
+        const me = can.includes('registration')
+          ? await registersByInvite(does, name)
+          : await hub.addAppliance(name, SCOPE);
+        if (can.includes('registration')) await registersWhileOpen(does, `${name}-2`);
+        if (can.includes('discovery')) {
+          expect(await does('discovery', me)).toMatchObject({ issuer, token_endpoint: `${issuer}/oauth/token` });
+        }
 
-      const flow = await pairsByDeviceFlow(can.includes('device_flow') ? does : asCurl, me);
-      for (const method of ['client_secret_basic', 'client_secret_post'] as const) {
-        await expectGood(await does(method, me));
-      }
-      const { access_token, refresh_token } = flow;
-      if (can.includes('refresh_token')) {
-        const refreshed = await does('refresh_token', { ...me, access_token, refresh_token });
-        await expectGood(refreshed);
-        // It does not rotate; libraries that forget the old one are told it again.
-        expect(refreshed['refresh_token']).toBe(refresh_token);
-      }
-      if (can.includes('revocation')) await revokesWhatTheCloudRefused(does, me, access_token);
-      if (can.includes('private_key_jwt')) await authenticatesByKey(does, `${name}-key`);
-    });
+        const flow = await pairsByDeviceFlow(can.includes('device_flow') ? does : asCurl, me);
+        for (const method of ['client_secret_basic', 'client_secret_post'] as const) {
+          await expectGood(await does(method, me));
+        }
+        const { access_token, refresh_token } = flow;
+        if (can.includes('refresh_token')) {
+          const refreshed = await does('refresh_token', { ...me, access_token, refresh_token });
+          await expectGood(refreshed);
+          // It does not rotate; libraries that forget the old one are told it again.
+          expect(refreshed['refresh_token']).toBe(refresh_token);
+        }
+        if (can.includes('revocation')) await revokesWhatTheCloudRefused(does, me, access_token);
+        if (can.includes('private_key_jwt')) await authenticatesByKey(does, `${name}-key`);
+      },
+    );
   }
 
   it.for(CLIENTS)('%s refuses a hub whose CA it was not given', async (client, { skip }) => {
@@ -88,13 +91,16 @@ describe('given the address of the hub and its CA, and nothing else of ours', ()
   });
 });
 
-describe('the matrix of clients', () => {
-  it.for(CLIENTS)('claims of %s what was seen, and nothing else', (client, { skip }) => {
-    skip(missingPackages(client).length > 0, `without ${missingPackages(client).join(', ')}`);
-    expect(done.get(client)?.toSorted()).toEqual([...CLIENT_MATRIX[client]].sort());
-  });
+describe('the client matrix', () => {
+  it.for(CLIENTS)(
+    'the client matrix lists exactly the capabilities of %s that its test has used',
+    (client, { skip }) => {
+      skip(missingPackages(client).length > 0, `without ${missingPackages(client).join(', ')}`);
+      expect(done.get(client)?.toSorted()).toEqual([...CLIENT_MATRIX[client]].sort());
+    },
+  );
 
-  it('is the table of the page for the developers of appliances', () => {
+  it('the page for appliance developers contains the client matrix', () => {
     expect(readFileSync(join(root, 'docs/appliances.md'), 'utf8')).toContain(`\n${matrixTable(CLIENT_MATRIX)}\n`);
   });
 });

@@ -79,7 +79,7 @@ describe.for(['http', 'https'] as const)('connections over %s', (name) => {
     return sockets;
   }
 
-  it('of greedy devices give way to honest ones, the oldest first, until each has its share', async () => {
+  it('the hub closes the oldest connection of a greedy device for a new device, until all have an equal share', async () => {
     const { listener, port } = await serve(create);
     const greedy = await fill(port, [2, 3, 4, 5]);
     expect((await come(port, 9)).text).toMatch(/^HTTP\/1.1 200 /);
@@ -95,7 +95,7 @@ describe.for(['http', 'https'] as const)('connections over %s', (name) => {
     expect(greedy.filter(({ destroyed }) => !destroyed)).toHaveLength(4);
   });
 
-  it('are a few for each device, as many at all times', async () => {
+  it('the hub limits the connections of each device, and accepts a new one when an old one has closed', async () => {
     const { listener, port } = await serve(create);
     const [first] = await fill(port, [2]);
     expect((await come(port, 2)).text).toBe('');
@@ -104,7 +104,7 @@ describe.for(['http', 'https'] as const)('connections over %s', (name) => {
     expect((await come(port, 2)).text).toMatch(/^HTTP\/1.1 200 /);
   });
 
-  it('are not lost to clients that are gone before the server looks', async () => {
+  it('connections that clients reset before the hub accepts them do not use up the limit', async () => {
     const { listener, port } = await serve(create);
     const reset = `
       const { connect } = require('node:net');

@@ -35,7 +35,7 @@ async function connect(port: number): Promise<Socket> {
 }
 
 it.for(['http', 'https'] as const)(
-  'a device that sends no HTTP over %s is told so, and a second later cut off',
+  'the hub answers 400 to a device that sends no HTTP over %s, and closes the connection a second later',
   async (scheme) => {
     const raw = await connect(scheme === 'http' ? side.server.httpPort : side.server.httpsPort);
     const device = scheme === 'http' ? raw : connectSecure({ socket: raw, ca: side.ca });
@@ -49,7 +49,7 @@ it.for(['http', 'https'] as const)(
   },
 );
 
-it('a device that asks and does not read the answer is cut off after 15 seconds in which nothing moves', async () => {
+it('the hub closes the connection of a device that does not read its response after 15 seconds without progress', async () => {
   side.home.padding = 'x'.repeat(LARGE);
   const device = await connect(side.server.httpPort);
   device.pause().write('GET /ca.pem HTTP/1.1\r\nhost: localhost\r\n\r\n');

@@ -96,7 +96,7 @@ function expectPage(answer: HubResponse, status: number, text: string): void {
 const configs = () => emulator.requests.filter(({ endpoint }) => endpoint === 'config').length;
 
 describe('the device authorization endpoint', () => {
-  it('answers with two codes and the page for a person, at the address that was asked', async () => {
+  it('the hub returns two codes and the address of its page at the host that the appliance used', async () => {
     const credentials = await hub.addAppliance('heater', SCOPE);
     const answer = await authorize(credentials);
     const page = `https://127.0.0.1:${hub.httpsPort}/pair`;
@@ -125,7 +125,7 @@ describe('the device authorization endpoint', () => {
     rememberSecrets([String(parseJsonBody(byName)['device_code'])]);
   });
 
-  it('takes the appliance’s own scope in any order, and names it to who asks for another', async () => {
+  it("the hub accepts the appliance's own scope in any order, and names it when another scope is requested", async () => {
     const { credentials } = await begin();
     expect((await authorize(credentials, 'scope=RemoteControl+Monitoring')).status).toBe(200);
     const narrower = await authorize(credentials, 'scope=Monitoring');
@@ -142,7 +142,7 @@ describe('the device authorization endpoint', () => {
     });
   });
 
-  it('slows an appliance in a loop down, and bothers the portal with none of it', async () => {
+  it('the hub throttles an appliance that starts device flows in a loop, and sends no requests to the portal', async () => {
     const before = configs();
     const { credentials } = await begin();
     const answers: HubResponse[] = [];
@@ -165,7 +165,7 @@ describe('the device authorization endpoint', () => {
 it.each([
   ['that can not be written', 'store_unwritable', 503],
   ['that can not be read', 'store_unreadable', 500],
-] as const)('a store %s is not taken for the appliance’s fault', async (_, code, status) => {
+] as const)('a store %s is reported as an error of the hub and not of the appliance', async (_, code, status) => {
   const app = fastify();
   app.addContentTypeParser(FORM, { parseAs: 'string' }, (_request, body, done) => done(null, body));
   const clock = new FakeTime();
@@ -193,8 +193,8 @@ it.each([
   }
 });
 
-describe('the page', () => {
-  it('asks for a code where there is none', async () => {
+describe('the page for user codes', () => {
+  it('the page asks for a code if its address has none', async () => {
     const answer = await client.https('/pair');
     expectPage(answer, 200, 'Type the code');
     const field = /<input id="user_code"[^>]*>/.exec(answer.text)?.[0] ?? '';
@@ -212,7 +212,7 @@ describe('the page', () => {
     expect({ status: put.status, allow: put.headers['allow'] }).toEqual({ status: 405, allow: 'GET, HEAD, POST' });
   });
 
-  it('names the appliance, its scope and the code, and touches nothing before its button is used', async () => {
+  it('the page shows the appliance, its scope and its code, and changes nothing before its button is used', async () => {
     const before = configs();
     const { path, name, userCode, deviceCode } = await begin();
     for (const typed of [path, `/pair?user_code=${userCode.toLowerCase().replace('-', '+')}`]) {
@@ -230,7 +230,7 @@ describe('the page', () => {
     });
   });
 
-  it('goes on to the portal, and shows how it ended', async () => {
+  it('the page redirects to the portal, and shows the result of the login', async () => {
     const { path, name, userCode, deviceCode, credentials } = await begin();
     const poll = (code: unknown) =>
       client.token(
@@ -256,7 +256,7 @@ describe('the page', () => {
     expect(parseJsonBody(await poll(device_code))).toMatchObject({ error: 'slow_down' });
   });
 
-  it('says that the appliance shows a newer code, and loses nobody who is about to log in', async () => {
+  it('the page says that the appliance shows a newer code, and a login that has begun still succeeds', async () => {
     const { path, name, userCode, credentials, deviceCode } = await begin();
     const state = await goOn(userCode);
     const second = parseJsonBody(await authorize(credentials));
@@ -274,7 +274,7 @@ describe('the page', () => {
     expectPage(await client.https(path), 200, `${name} is connected`);
   });
 
-  it('and an installer’s link lead to the same pairing, whoever began it first and however often', async () => {
+  it("the page and an installer's link lead to the same pairing, in any order and when repeated", async () => {
     const { name, userCode, credentials } = await begin();
     const state = await goOn(userCode);
     const { searchParams } = await hub.beginPairing(name);
@@ -294,7 +294,7 @@ describe('the page', () => {
     rememberSecrets([String(parseJsonBody(poll)['refresh_token'])]);
   });
 
-  it('sends a browser where an odd address of the portal leads, and no error of a library ever', async () => {
+  it("the page redirects the browser to the portal's unusual address in encoded form", async () => {
     const { userCode, name } = await begin();
     const odd = `${emulator.frontendUrl}/sso/authorize?x=é\r\nSet-Cookie: a=b`;
     const body = JSON.stringify({
@@ -312,7 +312,7 @@ describe('the page', () => {
     await hub.ask((control) => control.unpair(name));
   });
 
-  it('refuses what another site sends, and what is no form', async () => {
+  it('the page refuses forms that another website sends, and bodies that are not forms', async () => {
     const before = configs();
     const { userCode } = await begin();
     const body = `user_code=${userCode}`;
@@ -331,7 +331,7 @@ describe('the page', () => {
     expect((await post('/pair', body, own)).status).toBe(303);
   });
 
-  it('says that the portal is out of reach, and the code stays good', async () => {
+  it('the page reports that the portal is unreachable, and the code stays valid', async () => {
     const { userCode, name } = await begin();
     const away = emulator.addFault({ kind: 'status', status: 502, endpoint: 'config', times: null });
     const answer = await post('/pair', `user_code=${userCode}`);
@@ -346,7 +346,7 @@ describe('the page', () => {
     expectPage(await logIn(state), 200, `${name} is connected`);
   });
 
-  it('works with an appliance and a person on two sides of a restart', async () => {
+  it("a device flow succeeds when the hub restarts between the person's steps", async () => {
     const { path, name, userCode, credentials } = await begin();
     const state = await goOn(userCode);
     await hub.kill();
@@ -358,7 +358,7 @@ describe('the page', () => {
   });
 });
 
-describe('another site’s page', () => {
+describe('the page for user codes, opened by another website', () => {
   const LOADED = [
     { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'no-cors', 'sec-fetch-dest': 'image' },
     { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'iframe' },
@@ -366,7 +366,7 @@ describe('another site’s page', () => {
   ];
   const LED = { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document' };
 
-  it('uses up no tries of its visitor, and is told of no code', async () => {
+  it('another website uses up no attempts of its visitor, and learns nothing about a code', async () => {
     await using visitor = client.from('127.0.0.2');
     const { path, name, userCode } = await begin();
     for (let tries = 0; tries < 12; tries++) {
@@ -388,11 +388,11 @@ describe('another site’s page', () => {
   });
 });
 
-describe('who guesses codes', () => {
+describe('guessed user codes', () => {
   /** Of the hub's form; it has hardly given one of them to anybody. */
   const WRONG_CODES = ['BBBBBB', 'BBBBCC'].flatMap((begin) => [...'BCDFGHJKLM'].map((letter) => `${begin}B${letter}`));
 
-  it('is no longer listened to after ten, is told when to come back, and the log is told once', async () => {
+  it('the page refuses a device after ten wrong codes with a Retry-After, and the hub logs it once', async () => {
     await using guesser = client.from('127.0.0.3');
     const { path, name, credentials } = await begin();
     const before = configs();
@@ -433,7 +433,7 @@ describe('who guesses codes', () => {
     expectPage(next, 200, `Connect ${name}?`);
   });
 
-  it('is shown what was typed without any of it becoming markup', async () => {
+  it('the page escapes a typed code that contains markup', async () => {
     const answer = await client.https(`/pair?user_code=${encodeURIComponent('"><script>x')}`);
     expectPage(answer, 404, 'No appliance waits with this code');
     expect(answer.text).not.toContain('<script');
@@ -441,7 +441,7 @@ describe('who guesses codes', () => {
   });
 });
 
-it('a hub that pairs at its start takes open device flows over, and leaves appliances that wait to be approved alone', async () => {
+it('a hub that pairs at its start continues open device flows and skips appliances that are waiting for approval', async () => {
   await using other = await HubProcess.start({ emulator, toml: '[pairing]\non_start = true' });
   await using its = await HubClient.of(other);
   const { name, path, userCode } = await begin({ hub: other, client: its });
@@ -466,7 +466,7 @@ it('a hub that pairs at its start takes open device flows over, and leaves appli
   expectPage(await its.http(pathname + search), 200, `${name} is connected`);
 });
 
-it('no log of a hub holds a code', () => {
+it('the logs of the hub contain no user code or device code', () => {
   const logs = readdirSync(logFolder()).filter((file) => file.startsWith(`hub.${process.pid}.`));
   const told = logs.map((file) => readFileSync(join(logFolder(), file), 'utf8')).join('\n');
   expect(told).toContain('pairing_started');

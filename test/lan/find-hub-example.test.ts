@@ -11,7 +11,7 @@ const PAGE = 'docs/appliances.md';
 const TOOLS = ['/usr/bin/python3', '/usr/bin/curl', '/usr/bin/openssl'];
 const ZEROCONF = '/usr/lib/python3/dist-packages/zeroconf';
 
-it('an appliance finds the hub by the lines of the page, takes its CA and asks for its endpoints', async ({ skip }) => {
+it('the examples of the page find the hub, save its CA and get its endpoints', async ({ skip }) => {
   const reason = existsSync(ZEROCONF) ? await lanSkipReason(TOOLS) : 'without python3-zeroconf';
   skip(reason !== null, reason ?? '');
   await using lan = await createLan(['hub', 'appliance']);

@@ -28,7 +28,7 @@ afterAll(async () => {
   await home[Symbol.asyncDispose]();
 });
 
-test('some 5,000 mutated requests get no 5xx, no secret and nothing that is not theirs out of a hub, and storm no portal', async () => {
+test('some 5,000 mutated requests get no 5xx, secret or data of others from a hub, and do not flood the portal', async () => {
   const found = await fuzz(subject, { requests: REQUESTS, seed: 1 });
   expect(found.problems).toEqual([]);
   expect(found.sent).toBeGreaterThan(REQUESTS / 2);
@@ -44,7 +44,7 @@ test('some 5,000 mutated requests get no 5xx, no secret and nothing that is not 
   expect(subject.complaints()).toBe('');
 });
 
-test('a sender who is gone before its request is worked on makes nothing fail', async () => {
+test('a client that disconnects before the hub handles its request causes no error', async () => {
   const body = '{"client_name":"gone"}';
   const head = `POST /oauth/register HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: ${body.length}`;
   const request: FuzzRequest = {
@@ -72,7 +72,7 @@ test('a sender who is gone before its request is worked on makes nothing fail', 
   expect(subject.complaints()).toBe('');
 });
 
-test('the judge knows a 5xx, a secret, a forgery that was taken and an error that is none', () => {
+test('the fuzzer recognises a 5xx, a leaked secret, an accepted forgery and a malformed error', () => {
   const request: FuzzRequest = {
     origin: 'https',
     method: 'POST',
@@ -108,7 +108,7 @@ test('the judge knows a 5xx, a secret, a forgery that was taken and an error tha
   expect(judged(200, `${noStore}\r\nX-Header: a`, '{}')).toEqual(['has a header that the request put there']);
 });
 
-test('a heap or a resident memory that grows is a problem, one that is full is none', () => {
+test('the fuzzer reports memory that keeps growing, and not memory that is high but constant', () => {
   const parts = Array.from({ length: 60 }, (_, index) => index);
   const flat = parts.map((index) => ({ resident: 400 + (index % 7), heap: 80 + (index % 3) / 10 }));
   expect(memoryProblem(flat)).toBeNull();
@@ -121,7 +121,7 @@ test('a heap or a resident memory that grows is a problem, one that is full is n
   expect(memoryProblem(parts.slice(0, 10).map((index) => ({ resident: 100 * index, heap: index })))).toBeNull();
 });
 
-test('scripts/fuzz --target hub sums a run up', async () => {
+test('scripts/fuzz --target hub prints a summary of its run', async () => {
   const command = [join(root, 'scripts/fuzz.ts'), '--target', 'hub', '--requests', '100', '--seed', '2'];
   const { stdout } = await promisify(execFile)(process.execPath, command);
   expect(stdout).toMatch(/^seed 2, 100 requests\n/);

@@ -9,7 +9,7 @@ import { ListeningSocket } from '../../src/lan/listening-socket.ts';
 import { systemTimers } from '../../src/system/clock.ts';
 import { createAuthority, issueLeaf } from '../../src/system/x509/issuing.ts';
 
-it('tells a client whose handshake came too late that it took too long, and not that its request is wrong', async () => {
+it('the hub tells a client with a late handshake that it took too long, and not that its request is invalid', async () => {
   const authority = await createAuthority();
   const { key, certificate } = await issueLeaf(authority, { names: [], addresses: ['127.0.0.1'], now: Date.now() });
   const server = createServer({ key, cert: certificate, handshakeTimeout: 50 });

@@ -39,17 +39,17 @@ function shakeHands(options: ConnectionOptions): Promise<string> {
   });
 }
 
-describe('TLS', () => {
-  it.for(['TLSv1.2', 'TLSv1.3'] as const)('%s is spoken', async (version) => {
+describe('TLS of the hub', () => {
+  it.for(['TLSv1.2', 'TLSv1.3'] as const)('the hub accepts %s', async (version) => {
     expect(await shakeHands({ minVersion: version, maxVersion: version })).toBe(version);
   });
 
-  it.for(['TLSv1', 'TLSv1.1'] as const)('%s is refused', async (version) => {
+  it.for(['TLSv1', 'TLSv1.1'] as const)('the hub refuses %s', async (version) => {
     const old = { minVersion: version, maxVersion: version, ciphers: 'DEFAULT:@SECLEVEL=0' };
     expect(await shakeHands(old)).toBe('ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION');
   });
 
-  it('has a certificate for the hub’s names and addresses, and for no other', async () => {
+  it('the server certificate is valid for the names and addresses of the hub only', async () => {
     for (const servername of ['localhost', `${id}.local`]) {
       expect(await shakeHands({ servername }), servername).toBe('TLSv1.3');
     }
@@ -57,7 +57,7 @@ describe('TLS', () => {
     expect(await shakeHands({ servername: 'portal.example' })).toBe('ERR_TLS_CERT_ALTNAME_INVALID');
   });
 
-  it('shows one CA and one pin everywhere', async () => {
+  it('the hub shows the same CA and the same CA pin at every place', async () => {
     const ca = (await hub.authority()).certificate;
     for (const answer of [await client.http('/ca.pem'), await client.https('/ca.pem')]) {
       expect(answer.headers['content-type']).toBe('application/x-pem-file');
@@ -81,12 +81,12 @@ describe('the Host of a request', () => {
     'LOCALHOST:1',
     'localhost.',
     'localhost.:9',
-  ])('%s is the hub’s', async (host) => {
+  ])('the hub accepts the Host %s', async (host) => {
     expect((await client.http('/ca.pem', { headers: { host } })).status).toBe(200);
     expect((await client.https('/ca.pem', { headers: { host } })).status).toBe(200);
   });
 
-  it('may be the hub’s mDNS name, with or without port and trailing dot', async () => {
+  it('the hub accepts its mDNS name as the Host, with or without port and trailing dot', async () => {
     for (const host of [`${id}.local`, `${id}.local:8443`, `${id}.local.`, `${id.toUpperCase()}.LOCAL.:8443`])
       expect((await client.https('/ca.pem', { headers: { host } })).status, host).toBe(200);
   });
@@ -109,7 +109,7 @@ describe('the Host of a request', () => {
     'user@localhost',
     'localhost,rebind.example',
     '',
-  ])('"%s" is not: 421 on both ports, on every path', async (host) => {
+  ])('the hub answers 421 to the Host "%s" on both ports and on every path', async (host) => {
     for (const path of ['/', '/ca.pem', '/callback/x?code=y', '/nowhere']) {
       const answer = await client.rawHttp(`GET ${path} HTTP/1.1\r\nhost: ${host}\r\nconnection: close\r\n\r\n`);
       expect(answer, path).toMatch(/^HTTP\/1.1 421 /);
@@ -123,13 +123,13 @@ describe('the Host of a request', () => {
     expect(answer).not.toContain('invalid_grant');
   });
 
-  it('must be there', async () => {
+  it('the hub refuses a request without a Host', async () => {
     expect(await client.rawHttp('GET /ca.pem HTTP/1.1\r\nconnection: close\r\n\r\n')).toMatch(/^HTTP\/1.1 400 /);
     expect(await client.rawHttp('GET /ca.pem HTTP/1.0\r\n\r\n')).toMatch(/^HTTP\/1.1 421 /);
   });
 });
 
-describe('clients that do not speak HTTP well', () => {
+describe('malformed HTTP requests', () => {
   it.for([
     ['noise', '\x16\x03\x01\xff\xfe\x00garbage\r\n\r\n', 400],
     ['no HTTP version', 'GET / FTP/1.1\r\n\r\n', 400],
@@ -148,7 +148,7 @@ describe('clients that do not speak HTTP well', () => {
     ['an address that can not be decoded', 'GET /%zz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n', 400],
     ['headers without end', `GET / HTTP/1.1\r\nhost: localhost\r\nx: ${'x'.repeat(20_000)}\r\n\r\n`, 431],
     ['an address without end', `GET /${'x'.repeat(100_000)} HTTP/1.1\r\nhost: localhost\r\n\r\n`, 431],
-  ] as const)('%s', async ([, bytes, status]) => {
+  ] as const)('the hub answers an HTTP error to %s and stays available', async ([, bytes, status]) => {
     for (const answer of [await client.rawHttp(bytes), await client.rawHttps(bytes)]) {
       expect(answer).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
       expect(answer).toMatch(/\r\nThe .+\.(\r?\n|$)/);
@@ -156,7 +156,7 @@ describe('clients that do not speak HTTP well', () => {
     await expectAlive();
   });
 
-  it('noise, or plain HTTP, on the TLS port ends the connection', async () => {
+  it('the hub closes a connection that sends noise or plain HTTP to the HTTPS port', async () => {
     for (const bytes of ['GET / HTTP/1.1\r\nhost: localhost\r\n\r\n', '\0\0\0\0\0\0\0\0']) {
       const socket = connectPlain({ host: '127.0.0.1', port: hub.httpsPort });
       socket.on('error', () => undefined);
@@ -166,7 +166,7 @@ describe('clients that do not speak HTTP well', () => {
     await expectAlive();
   });
 
-  it('CONNECT gets no tunnel, and an upgrade none either', async () => {
+  it('the hub refuses CONNECT and ignores an upgrade', async () => {
     expect(await client.rawHttp('CONNECT 127.0.0.1:22 HTTP/1.1\r\nhost: localhost\r\n\r\n')).toBe('');
     const upgrade =
       'GET /ca.pem HTTP/1.1\r\nhost: localhost\r\nconnection: upgrade, close\r\nupgrade: websocket\r\n\r\n';
@@ -174,7 +174,7 @@ describe('clients that do not speak HTTP well', () => {
     await expectAlive();
   });
 
-  it('twenty requests in one go are all answered, in order', async () => {
+  it('the hub answers twenty pipelined requests in order', async () => {
     const body = 'grant_type=client_credentials';
     const requests = Array.from({ length: 20 }, (_, i) =>
       i % 2 === 0
@@ -189,7 +189,7 @@ describe('clients that do not speak HTTP well', () => {
     ]);
   });
 
-  it('are cut off when they take too long: before their headers are whole sooner than in their body', async () => {
+  it('the hub disconnects slow clients, and sooner during the headers than during the body', async () => {
     const answers = new Map<string, string>();
     const watch = (name: string, socket: Socket) => {
       let answer = '';
@@ -228,8 +228,8 @@ describe('clients that do not speak HTTP well', () => {
   });
 });
 
-describe('one device that opens connection after connection', () => {
-  it('gets its part of them, and the others are served all the while', async () => {
+describe('one device with very many connections', () => {
+  it('the hub limits the connections of one device, and serves other devices meanwhile', async () => {
     const sockets = Array.from({ length: 400 }, () =>
       connectPlain({ host: '127.0.0.1', port: hub.httpsPort, localAddress: '127.0.0.2' }),
     );
@@ -241,7 +241,7 @@ describe('one device that opens connection after connection', () => {
   });
 });
 
-describe('HEAD', () => {
+describe('HEAD requests', () => {
   it.for([
     ['http', '/'],
     ['http', '/ca.pem'],
@@ -250,7 +250,7 @@ describe('HEAD', () => {
     ['https', '/pair'],
     ['https', '/openapi.json'],
     ['https', '/.well-known/oauth-authorization-server'],
-  ] as const)('is answered over %s at %s as GET is, without a body', async ([port, path]) => {
+  ] as const)('HEAD over %s at %s gets the same headers as GET, and no body', async ([port, path]) => {
     const [head, get] = [await client[port](path, { method: 'HEAD' }), await client[port](path)];
     // The installer's page asks for the setup code first.
     const status = port === 'https' && path === '/' ? 401 : 200;
@@ -265,7 +265,7 @@ describe('HEAD', () => {
     });
   });
 
-  it('spends no code', async () => {
+  it('HEAD at the callback is refused and uses up no authorization code', async () => {
     const { status, headers } = await client.http('/callback/x?code=y', { method: 'HEAD' });
     expect({ status, allow: headers['allow'] }).toEqual({ status: 405, allow: 'GET' });
   });
@@ -275,7 +275,7 @@ describe('a request that names two hosts', () => {
   it.for([
     ['in two headers', 'GET /ca.pem HTTP/1.1\r\nhost: localhost\r\nhost: evil.example\r\nconnection: close\r\n\r\n'],
     ['in its target', 'GET http://evil.example/ca.pem HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n'],
-  ] as const)('%s is refused', async ([, bytes]) => {
+  ] as const)('the hub refuses a request that names a second host %s', async ([, bytes]) => {
     expect(await client.rawHttp(bytes, 10_000)).toMatch(/^HTTP\/1.1 400 /);
   });
 });

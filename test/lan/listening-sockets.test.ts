@@ -72,8 +72,8 @@ async function replace(
   sockets.closeUnclaimed();
 }
 
-describe.for(SCHEMES)('%s: while one hub follows another', (scheme) => {
-  it('whoever comes in between waits, and is served by the next one', async () => {
+describe.for(SCHEMES)('%s while one hub replaces another', (scheme) => {
+  it('clients that connect between two hubs wait, and the next hub serves them', async () => {
     const port = portOf(side, scheme);
     const before = side.ca;
     expect(await ask(scheme, port)).toBe(before);
@@ -89,7 +89,7 @@ describe.for(SCHEMES)('%s: while one hub follows another', (scheme) => {
     expect(await Promise.all(waiting)).toEqual(waiting.map(() => side.ca));
   });
 
-  it('nobody who comes all the while is refused', async () => {
+  it('no client is refused while hubs are replaced repeatedly', async () => {
     const port = portOf(side, scheme);
     const known = new Set([side.ca]);
     const answers: string[] = [];
@@ -111,8 +111,8 @@ describe.for(SCHEMES)('%s: while one hub follows another', (scheme) => {
   });
 });
 
-describe('a hub that ends', () => {
-  it('answers who is in the middle of a request, and keeps nobody afterwards', async () => {
+describe('a hub that stops', () => {
+  it('a stopping hub answers a request that has begun, and then closes its connection', async () => {
     const { socket, text: answer } = await open(side.server.httpPort);
     socket.write('GET /ca.pem HTTP/1.1\r\nhost: local');
     await ask('http', side.server.httpPort);
@@ -122,7 +122,7 @@ describe('a hub that ends', () => {
     await ended;
   });
 
-  it('closes a connection that is idle at once, and one that is silent when the grace is over', async () => {
+  it('a stopping hub closes idle connections at once, and silent connections after 3 seconds', async () => {
     using accepted = new AcceptedSockets();
     const time = new FakeTime();
     await replace(['127.0.0.1'], { timers: time });
@@ -140,7 +140,7 @@ describe('a hub that ends', () => {
     await replaced;
   });
 
-  it('for good refuses who comes, also while a request is under way', async () => {
+  it('a hub that stops for good refuses new connections, also while it is still answering a request', async () => {
     const port = side.server.httpPort;
     const { socket, text: answer } = await open(port);
     socket.write('GET /ca.pem HTTP/1.1\r\nhost: local');
@@ -153,7 +153,7 @@ describe('a hub that ends', () => {
     await ended;
   });
 
-  it('with sockets of its own closes them', async () => {
+  it('a stopping hub closes its sockets if it opened them for itself', async () => {
     const alone = await LanServerHarness.start();
     const { httpPort, httpsPort } = alone.server;
     const { socket } = await open(httpPort);
@@ -166,8 +166,8 @@ describe('a hub that ends', () => {
   });
 });
 
-describe('the sockets', () => {
-  it('of a changed port are opened, and the former ones closed when the hub is up', async () => {
+describe('the pool of listening sockets', () => {
+  it('the hub opens a socket for a changed port, and the former one closes when the hub is up', async () => {
     const { httpPort, httpsPort } = side.server;
     const other = await LanServerHarness.start();
     const free = other.server.httpPort;
@@ -184,7 +184,7 @@ describe('the sockets', () => {
     expect(await ask('https', httpsPort)).toBe(side.ca);
   });
 
-  it('stay where the next hub does not come to be, for the one after it', async () => {
+  it('the sockets stay open for the next hub if a hub fails to start', async () => {
     const { httpPort, httpsPort } = side.server;
     const other = await LanServerHarness.start();
     await side[Symbol.asyncDispose]();
@@ -196,14 +196,14 @@ describe('the sockets', () => {
     await other[Symbol.asyncDispose]();
   });
 
-  it('may change their places: http and https, and a free port that is given its number', async () => {
+  it('the HTTP and HTTPS ports of the hub can be swapped', async () => {
     const { httpPort, httpsPort } = side.server;
     await replace(['127.0.0.1'], { httpPort: httpsPort, httpsPort: httpPort });
     expect(await ask('http', httpsPort)).toBe(side.ca);
     expect(await ask('https', httpPort)).toBe(side.ca);
   });
 
-  it('of all addresses make way for one address, and back', async () => {
+  it('a socket for all addresses can be replaced by a socket for one address', async () => {
     const { httpPort, httpsPort } = side.server;
     await replace(['0.0.0.0'], { httpPort, httpsPort });
     expect(await ask('http', httpPort, '127.0.0.2')).toBe(side.ca);
@@ -212,7 +212,7 @@ describe('the sockets', () => {
     expect(await ask('http', httpPort, '127.0.0.2')).toBe('ECONNREFUSED');
   });
 
-  it('are none at an address that the machine does not have, as long as there is another', async () => {
+  it('the hub skips an address that the machine does not have if lan.listen names another one', async () => {
     const ports = { http: 0, https: 0 };
     const { http, https } = await sockets.claim({ addresses: ['192.0.2.1', '127.0.0.1'], ports });
     expect([...http.sockets, ...https.sockets].map(({ address }) => address)).toEqual(['127.0.0.1', '127.0.0.1']);
@@ -222,7 +222,7 @@ describe('the sockets', () => {
     });
   });
 
-  it('let a thousand wait, and no more', async () => {
+  it('up to 1,000 connections wait between two hubs, and further ones are closed', async () => {
     const port = side.server.httpPort;
     await side[Symbol.asyncDispose]();
     const come: Socket[] = [];
@@ -241,7 +241,7 @@ describe('the sockets', () => {
   });
 });
 
-test('a daemon that takes a changed configuration over refuses nobody', async () => {
+test('a daemon refuses no connection while it reloads a changed configuration', async () => {
   await using emulator = await startEmulator();
   await using hub = await HubProcess.start({ emulator });
   const ca = (await hub.authority()).certificate;

@@ -8,13 +8,13 @@ import { root } from '../project/checkout.ts';
 import { LanServerHarness } from '../support/lan-server-harness.ts';
 import { recordRoutes } from '../support/openapi-conformance.ts';
 
-test('docs/openapi-hub.json is what the schemas give now (else: scripts/openapi)', () => {
+test('docs/openapi-hub.json matches the schemas (otherwise run scripts/openapi)', () => {
   const origins = { http: 'http://192.168.1.10:8480', https: 'https://192.168.1.10:8443' };
   const written: unknown = JSON.parse(readFileSync(join(root, 'docs/openapi-hub.json'), 'utf8'));
   expect(openApiDocument(origins, version())).toEqual(written);
 });
 
-test('every route of both ports is described but those for people alone, and nothing else', async () => {
+test("the hub's OpenAPI document describes exactly the routes of both ports that are not only for people", async () => {
   // The secure one is made first.
   const { started, routes: made } = await recordRoutes(() => LanServerHarness.start());
   await using lan = started;
@@ -39,7 +39,7 @@ test('every route of both ports is described but those for people alone, and not
   }
 });
 
-test('a running hub gives its description, with the addresses that it was asked by', async () => {
+test('a running hub serves its OpenAPI document with the host that the request used', async () => {
   await using lan = await LanServerHarness.start();
   const { httpsPort, httpPort } = lan.server;
   const { headers, body } = await request(`https://localhost:${httpsPort}/openapi.json`, { dispatcher: lan.agent });

@@ -21,7 +21,7 @@ setUpOnce(async (parts) => {
   hub = parts.use(await HubProcess.start({ emulator }));
 });
 
-it('curl gets a token that the cloud API takes, with the very lines that "appliance add" prints', async () => {
+it('the curl commands that "latchkey appliance add" prints get a token that the cloud API accepts', async () => {
   const { stdout } = await hub.cli('appliance', 'add', 'car', '--scope', 'Monitoring');
   rememberSecrets([/client_secret +(\S+)/.exec(stdout)?.[1] ?? '']);
   await hub.pair('car', emulator);
@@ -33,7 +33,7 @@ it('curl gets a token that the cloud API takes, with the very lines that "applia
   expect(await whoami.json()).toMatchObject({ user: 'demo' });
 });
 
-it('curl registers an appliance, with the very lines that "invite" prints', async () => {
+it('the curl commands that "latchkey invite" prints register an appliance', async () => {
   const { stdout } = await hub.cli('invite', '--for', 'boat', '--scope', 'Monitoring');
   rememberSecrets([/token +(\S+)/.exec(stdout)?.[1] ?? '']);
   const { client_id, client_secret } = await printed(stdout);

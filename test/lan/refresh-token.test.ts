@@ -78,8 +78,8 @@ async function pairedByItself(name: string) {
   return { appliance, poll, refresh, refreshToken: String(refresh_token) };
 }
 
-describe('a device code', () => {
-  it('brings a token and a refresh token of the hub’s own, when somebody has logged in and not before', async () => {
+describe('a device code at the token endpoint', () => {
+  it('a device code gets a token and a refresh token of the hub after somebody has logged in, and not before', async () => {
     const { appliance, poll, userCode } = await begun('oven');
     expectError(await poll(), 400, 'authorization_pending');
     expectError(await poll(), 400, 'slow_down');
@@ -111,13 +111,13 @@ describe('a device code', () => {
     rememberSecrets([String(again)]);
   });
 
-  it('is denied where the person refused', async () => {
+  it('a device code gets access_denied if the person has refused', async () => {
     const { poll, userCode } = await begun('fan');
     await logIn(userCode, true);
     expectError(await over(poll), 400, 'access_denied');
   });
 
-  it('is expired where another pairing took its place, or it was called off', async () => {
+  it('a device code gets expired_token if a newer device flow replaced it or the pairing was cancelled', async () => {
     const first = await begun('pump');
     const second = await begin(first.appliance);
     expectError(await over(first.poll), 400, 'expired_token');
@@ -125,7 +125,7 @@ describe('a device code', () => {
     expectError(await over(second.poll), 400, 'expired_token');
   });
 
-  it('is not used up by an answer without a token', async () => {
+  it('a device code stays valid after a response without a token', async () => {
     const { poll, userCode } = await begun('lamp');
     await logIn(userCode);
     await eventually(async () => (await hub.appliance('lamp')).state === 'active');
@@ -146,8 +146,8 @@ describe('a device code', () => {
   });
 });
 
-describe('a refresh token of the hub’s own', () => {
-  it('brings tokens again and again, stays the same, and outlives a crash of the hub', async () => {
+describe('a refresh token of the hub', () => {
+  it('a refresh token of the hub gets tokens repeatedly, stays the same, and outlives a crash of the hub', async () => {
     const { refresh, refreshToken } = await pairedByItself('heater');
     const expectToken = (answer: HubResponse) => {
       expect(answer.status).toBe(200);
@@ -168,7 +168,7 @@ describe('a refresh token of the hub’s own', () => {
     expectError(await refresh({ scope: 'RemoteControl' }), 400, 'invalid_scope');
   });
 
-  it('is good for the appliance that was given it, and to the letter', async () => {
+  it('a refresh token of the hub is valid only for its own appliance and only if it is sent exactly', async () => {
     const { refresh, refreshToken } = await pairedByItself('dryer');
     const other = await pairedByItself('washer');
     expectError(await refresh({}, other.appliance), 400, 'invalid_grant');
@@ -181,7 +181,7 @@ describe('a refresh token of the hub’s own', () => {
   });
 
   it.for(['refresh_token', 'access_token', 'nonsense'])(
-    'ends when its appliance says so (token_type_hint %s), and nobody else can say so',
+    'a refresh token of the hub ends when its own appliance revokes it (token_type_hint %s), and no other can',
     async (token_type_hint) => {
       const { appliance, poll, refresh, refreshToken } = await pairedByItself(`fridge-${token_type_hint.slice(0, 3)}`);
       const stranger = await hub.addAppliance(`stranger-${token_type_hint.slice(0, 3)}`);
@@ -203,7 +203,7 @@ describe('a refresh token of the hub’s own', () => {
     },
   );
 
-  it('ends when a person forgets the grant', async () => {
+  it('a refresh token of the hub ends when a person disconnects the appliance', async () => {
     const { poll, refresh } = await pairedByItself('boiler');
     expect((await refresh()).status).toBe(200);
     await hub.ask((control) => control.unpair('boiler'));

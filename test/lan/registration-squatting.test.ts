@@ -25,7 +25,7 @@ async function register(host: Host, attempts: readonly Attempt[]): Promise<Recor
   });
 }
 
-it('a neighbour with many addresses keeps no other out, and pushes no other out', async (ctx) => {
+it('a device with many addresses neither blocks nor displaces the registration of other appliances', async (ctx) => {
   const why = await lanSkipReason(['/usr/bin/curl']);
   if (why !== null) return ctx.skip(why);
   await using lan = await createLan(['hub', 'early', 'late', 'attacker']);

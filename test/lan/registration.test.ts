@@ -84,8 +84,8 @@ function expectError(answer: HubResponse, status: number, error: string, says: R
   expect(String(answer.headers['www-authenticate'] ?? '')).toMatch(status === 401 ? /^Bearer realm="latchkey"/ : /^$/);
 }
 
-describe('while registration is closed', () => {
-  it('an appliance is told how to get in', async () => {
+describe('closed registration', () => {
+  it('the hub tells an uninvited appliance how it can be registered while registration is closed', async () => {
     const answer = await register({ client_name: 'Wallbox' });
     expectError(answer, 401, 'invalid_token', /latchkey invite.*latchkey registration open/);
     expect(answer.headers['www-authenticate']).toBe('Bearer realm="latchkey"');
@@ -97,15 +97,18 @@ describe('while registration is closed', () => {
     ['a client authentication', { headers: { authorization: 'Basic eDp5' } }],
     ['10,000 characters long', { token: 'x'.repeat(10_000) }],
     ['not a token', { headers: { authorization: 'Bearer a b "c' } }],
-  ] satisfies [string, Attempt][])('an initial access token that is %s is refused', async ([, attempt]) => {
-    const answer = await register({ client_name: 'Wallbox' }, attempt);
-    expectError(answer, 401, 'invalid_token', /wrong, used up or too old.*latchkey invite/);
-    expect(answer.headers['www-authenticate']).toContain('error="invalid_token"');
-  });
+  ] satisfies [string, Attempt][])(
+    'the hub refuses an initial access token that is %s while registration is closed',
+    async ([, attempt]) => {
+      const answer = await register({ client_name: 'Wallbox' }, attempt);
+      expectError(answer, 401, 'invalid_token', /wrong, used up or too old.*latchkey invite/);
+      expect(answer.headers['www-authenticate']).toContain('error="invalid_token"');
+    },
+  );
 });
 
-describe('an invited appliance', () => {
-  it('is there at once, with a secret, the pin and what the hub grants', async () => {
+describe('registration with an invite', () => {
+  it('an invited appliance is registered at once, with a secret, the CA pin and the granted scope', async () => {
     const { token, ca_fingerprint, registration_endpoint, ...rest } = await invite();
     expect(rest).toEqual({ name: null, scope: null, expires_in: 3600 });
     expect(registration_endpoint).toBe(`https://127.0.0.1:${hub.httpsPort}/oauth/register`);
@@ -137,7 +140,7 @@ describe('an invited appliance', () => {
     expect(parseJsonBody(paired)).toMatchObject({ scope: 'Monitoring', token_type: 'Bearer' });
   });
 
-  it('may bring keys in place of a secret, and is told when, once the hub knows the time', async () => {
+  it('an invited appliance can register keys, and gets the time of its registration if the hub knows it', async () => {
     const { token } = await invite({ name: 'meter' });
     const answer = await register({ client_name: 'Meter', jwks: { keys: [publicKey] } }, { token });
     expect(answer.status).toBe(201);
@@ -170,7 +173,7 @@ describe('an invited appliance', () => {
     });
   });
 
-  it('has proved who it is by its credentials, also where the request is not in order', async () => {
+  it('an invite is used up when its appliance authenticates, even with an invalid request', async () => {
     const { token } = await invite();
     const from = anotherDevice();
     const { client_id, client_secret } = parseJsonBody(await register({ client_name: 'Hasty' }, { token, from }));
@@ -179,13 +182,13 @@ describe('an invited appliance', () => {
     expectError(await register({ client_name: 'Hasty' }, { token, from }), 401, 'invalid_token', /used up/);
   });
 
-  it('shares its name with no other that comes at the same time', async () => {
+  it('appliances that register at the same time with the same name get different names', async () => {
     const tokens = await Promise.all([invite(), invite(), invite()]);
     const answers = await Promise.all(tokens.map(({ token }) => register({ client_name: 'Twin' }, { token })));
     expect(answers.map((answer) => parseJsonBody(answer)['client_name']).sort()).toEqual(['twin', 'twin-2', 'twin-3']);
   });
 
-  it('comes in also when its address has been turned away before', async () => {
+  it('an invited appliance can register from an address that has just been throttled', async () => {
     const from = anotherDevice();
     const { token } = await invite();
     const attempts = await Promise.all(Array.from({ length: 12 }, () => register({}, { from })));
@@ -202,8 +205,8 @@ describe('an invited appliance', () => {
   });
 });
 
-describe('while an installer holds registration open', () => {
-  it('an appliance introduces itself, can do nothing until it is approved, and is refused by removing it', async () => {
+describe('open registration', () => {
+  it('an appliance that registers without an invite gets no token until it is approved, and removal rejects it', async () => {
     await hub.ask((control) => control.openRegistration(120));
     expect((await hub.status()).hub.registration_open_for).toBeGreaterThan(60);
     const [lamp, stranger] = [
@@ -280,7 +283,7 @@ describe('while an installer holds registration open', () => {
     expect(await ask('/oauth/token', { grant_type: 'client_credentials' })).toMatchObject({ status: 200 });
   });
 
-  it('five of one device may wait, and a restart closes it', async () => {
+  it('five appliances from one device can wait for approval, and a restart of the hub closes registration', async () => {
     await hub.ask((control) => control.openRegistration(600));
     const from = anotherDevice();
     const answers = [];
@@ -326,22 +329,22 @@ const REFUSED: readonly (readonly [metadata: unknown, says: RegExp])[] = [
   [{ jwks: { keys: [{ kty: 'EC', crv: 'P-256', x: 'x', y: 'y', d: 'd' }] } }, /^jwks: key 1 holds the private key/],
 ];
 
-describe('what can not be client metadata is refused, with what to do', () => {
+describe('invalid client metadata', () => {
   it.for(REFUSED.map((row) => [JSON.stringify(row[0]).slice(0, 60), ...row] as const))(
-    '%s',
+    'the hub refuses the client metadata %s and says what to change',
     async ([, metadata, says]) => {
       const { token } = await sharedInvite();
       expectError(await register(metadata, { token }), 400, 'invalid_client_metadata', says);
     },
   );
 
-  it('keys beside a secret', async () => {
+  it('the hub refuses client metadata with keys and a method for a secret', async () => {
     const metadata = { jwks: { keys: [publicKey] }, token_endpoint_auth_method: 'client_secret_basic' };
     const { token } = await sharedInvite();
     expectError(await register(metadata, { token }), 400, 'invalid_client_metadata', /^jwks: keys do not go with/);
   });
 
-  it('and the invite is as good as before', async () => {
+  it('an invite stays valid after requests with invalid client metadata', async () => {
     const { token } = await sharedInvite();
     const metadata = { client_name: `${'Very long '.repeat(1000)}\r\nSet-Cookie: a=b`, scope: null, jwks: null };
     const answer = await register(metadata, { token });
@@ -361,7 +364,7 @@ function sharedInvite(): Promise<InviteResponse> {
   return shared;
 }
 
-describe('what is no such request', () => {
+describe('malformed registration requests', () => {
   it.for<[what: string, body: string, type: string, status: number, says: RegExp]>([
     ['a form', 'client_name=x', 'application/x-www-form-urlencoded', 400, /application\/json/],
     ['text', '{}', 'text/plain', 400, /application\/json/],
@@ -371,16 +374,16 @@ describe('what is no such request', () => {
     ['nothing', '', JSON_TYPE, 400, /no JSON/],
     ['17 kB', JSON.stringify({ client_name: 'x'.repeat(17_000) }), JSON_TYPE, 413, /too large/],
     ['nesting without end', '['.repeat(8000), JSON_TYPE, 400, /no JSON/],
-  ])('%s', async ([, body, type, status, says]) => {
+  ])('the registration endpoint refuses %s as a request body', async ([, body, type, status, says]) => {
     expectError(await register(body, { headers: { 'content-type': type } }), status, 'invalid_request', says);
   });
 
-  it('JSON with a charset is one', async () => {
+  it('the registration endpoint accepts JSON with a charset', async () => {
     const answer = await register({}, { headers: { 'content-type': 'Application/JSON; charset=utf-8' } });
     expect(answer.status).toBe(401);
   });
 
-  it('another method is told which there is; over plain HTTP there is none', async () => {
+  it('the registration endpoint answers 405 to another method, and does not exist over plain HTTP', async () => {
     const wrong = await client.https('/oauth/register');
     expect({ status: wrong.status, allow: wrong.headers['allow'] }).toEqual({ status: 405, allow: 'POST' });
     const body = '{}';

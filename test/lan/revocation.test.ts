@@ -43,8 +43,8 @@ function expectTaken(answer: HubResponse): void {
   expect(answer).toMatchObject({ status: 200, text: '{}', headers: { 'cache-control': 'no-store' } });
 }
 
-describe('a token that the cloud refuses', () => {
-  it('is replaced by one that it takes, with one refresh for each, however many appliances ask at once', async () => {
+describe('an access token that the cloud API rejects', () => {
+  it('the hub replaces each rejected token with one refresh, however many appliances revoke and ask at once', async () => {
     const fleet: CredentialsResponse[] = [];
     for (const name of ['heater', 'meter', 'boiler', 'fridge']) fleet.push(await paired(name));
     const before = await Promise.all(fleet.map(tokenOf));
@@ -72,7 +72,7 @@ describe('a token that the cloud refuses', () => {
     expect(await tokenOf(spared)).toBe(others);
   });
 
-  it('so soon again is not handed out, and the portal has a minute’s rest; a person does not wait', async () => {
+  it('a token that is rejected soon after a refresh is not issued or refreshed for a minute, except by a person', async () => {
     const oven = await paired('oven');
     expectTaken(await revoke(oven, { token: await tokenOf(oven) }));
     const second = await tokenOf(oven);
@@ -91,7 +91,7 @@ describe('a token that the cloud refuses', () => {
     expect(refreshes()).toBe(at + 1);
   });
 
-  it('is not handed out after a crash either', async () => {
+  it('a token that the cloud API rejected is not issued after a crash of the hub', async () => {
     const pump = await paired('pump');
     const token = await tokenOf(pump);
     const fault = emulator.addFault({ kind: 'status', endpoint: 'token', status: 503, times: null });
@@ -107,8 +107,8 @@ describe('a token that the cloud refuses', () => {
   });
 });
 
-describe('whatever else is revoked', () => {
-  it('the answer is the same, and nothing happens', async () => {
+describe('other revocation requests', () => {
+  it('the revocation endpoint answers 200 and changes nothing if the token is unknown or belongs to another appliance', async () => {
     const lamp = await paired('lamp');
     const fan = await hub.addAppliance('fan');
     const token = await tokenOf(lamp);
@@ -129,7 +129,7 @@ describe('whatever else is revoked', () => {
     expect(refreshes()).toBe(at);
   });
 
-  it('it must be said who says so, and of what', async () => {
+  it('the revocation endpoint requires client authentication and a token', async () => {
     const kettle = await paired('kettle');
     const token = await tokenOf(kettle);
     expectError(await revoke(null, { token }), 401, 'invalid_client');

@@ -52,7 +52,7 @@ async function scan(port: number): Promise<readonly Finding[]> {
 }
 
 describe.skipIf(!existsSync(TESTSSL))('testssl.sh', () => {
-  it('finds nothing above "low" but what a private CA brings', async () => {
+  it('testssl.sh finds nothing above "low" except what a private CA causes', async () => {
     await using emulator = await startEmulator();
     await using hub = await HubProcess.start({ emulator });
     const findings = await scan(hub.httpsPort);

@@ -5,7 +5,7 @@ import { HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { FORM, HubClient, parseJsonBody } from './hub-client.ts';
 
-test('an appliance with a key of its own, the first of a new hub, begins its device flow at once', async () => {
+test('the first appliance of a new hub can start its device flow at once with a key instead of a secret', async () => {
   await using emulator = await startEmulator();
   await using hub = await HubProcess.start({ emulator });
   await using client = await HubClient.of(hub);

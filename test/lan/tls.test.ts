@@ -59,16 +59,16 @@ async function serial(options: ConnectionOptions = {}): Promise<string> {
   return new X509Certificate(raw).serialNumber;
 }
 
-describe.for(VERSIONS)('a device that comes back over %s', (version) => {
+describe.for(VERSIONS)('TLS sessions over %s', (version) => {
   const only: ConnectionOptions = { minVersion: version, maxVersion: version };
 
-  it('need not shake hands again', async () => {
+  it('a device can resume its TLS session', async () => {
     const given = await session(only);
     expect(await isReused(only)).toBe(false);
     expect(await isReused({ ...only, session: given })).toBe(true);
   });
 
-  it('but after the leaf was shown anew it must, the same one too', async () => {
+  it('a device can not resume its TLS session after the server certificate was set again', async () => {
     const leaf = await side.renewLeaf();
     const given = await session(only);
     side.server.renewLeaf(leaf);
@@ -77,8 +77,8 @@ describe.for(VERSIONS)('a device that comes back over %s', (version) => {
   });
 });
 
-describe('a new leaf', () => {
-  it('is shown to those who come, and those who are there stay', async () => {
+describe('a new server certificate', () => {
+  it('new connections get a new server certificate, and open connections stay open', async () => {
     const standing = await open();
     expect(await status(standing)).toBe(200);
     const before = await serial();
@@ -90,7 +90,7 @@ describe('a new leaf', () => {
     standing.destroy();
   });
 
-  it('that is no good changes nothing', async () => {
+  it('a server certificate with another key is rejected and the old one stays in use', async () => {
     const before = await serial();
     const other = await LanServerHarness.start();
     const { key } = await other.renewLeaf();
@@ -99,7 +99,7 @@ describe('a new leaf', () => {
     expect(await serial()).toBe(before);
   });
 
-  it('is served as strictly as the first one', async () => {
+  it('the hub refuses old TLS versions and weak ciphers also with a new server certificate', async () => {
     await side.renewLeaf();
     const old = { maxVersion: 'TLSv1.1', minVersion: 'TLSv1', ciphers: 'DEFAULT:@SECLEVEL=0' } as const;
     await expect(open(old)).rejects.toThrow(/protocol version/);
@@ -109,15 +109,15 @@ describe('a new leaf', () => {
   });
 });
 
-describe('the name in a handshake', () => {
-  it.for(['localhost', HUB_NAME, HUB_NAME.toUpperCase()])('%s is the hub’s', async (servername) => {
+describe('the server name (SNI) of a TLS handshake', () => {
+  it.for(['localhost', HUB_NAME, HUB_NAME.toUpperCase()])('the hub accepts the server name %s', async (servername) => {
     const socket = await open({ servername, checkServerIdentity: () => undefined });
     expect(await status(socket)).toBe(200);
     socket.destroy();
   });
 
   it.for(['rebind.example', 'localhost.example', 'other.local', '*'])(
-    '%s is not: 421, though the Host is right',
+    'the hub answers 421 to the server name %s, even if the Host is valid',
     async (servername) => {
       const socket = await open({ servername, checkServerIdentity: () => undefined });
       expect(await status(socket)).toBe(421);
@@ -126,7 +126,7 @@ describe('the name in a handshake', () => {
     },
   );
 
-  it('is not needed, and an address in its place means nothing', async () => {
+  it('the hub accepts a handshake without a server name or with an IP address as the name', async () => {
     for (const servername of ['', '10.0.0.7']) {
       const socket = await open({ servername, checkServerIdentity: () => undefined });
       expect(await status(socket, '127.0.0.1')).toBe(200);
@@ -135,7 +135,7 @@ describe('the name in a handshake', () => {
   });
 });
 
-describe('what is asked for over TLS 1.2', () => {
+describe('TLS 1.2 ciphers', () => {
   const only = { maxVersion: 'TLSv1.2', minVersion: 'TLSv1.2' } as const;
 
   it.for([
@@ -143,26 +143,26 @@ describe('what is asked for over TLS 1.2', () => {
     'ECDHE-ECDSA-AES256-GCM-SHA384',
     'ECDHE-ECDSA-CHACHA20-POLY1305',
     'ECDHE-ECDSA-AES128-CCM',
-  ])('%s is spoken', async (ciphers) => {
+  ])('the hub accepts %s over TLS 1.2', async (ciphers) => {
     const socket = await open({ ...only, ciphers });
     expect(socket.getCipher().name).toBe(ciphers);
     socket.destroy();
   });
 
   it.for(['ECDHE-ECDSA-AES128-SHA256', 'ECDHE-ECDSA-AES256-SHA', 'AES128-GCM-SHA256', 'DHE-RSA-AES128-GCM-SHA256'])(
-    '%s is not',
+    'the hub refuses %s over TLS 1.2',
     async (ciphers) => {
       await expect(open({ ...only, ciphers })).rejects.toThrow(/handshake failure/);
     },
   );
 
-  it('the hub chooses among what a device offers', async () => {
+  it('the hub chooses the TLS 1.2 cipher among those that a device offers', async () => {
     const socket = await open({ ...only, ciphers: 'ECDHE-ECDSA-AES256-GCM-SHA384:ECDHE-ECDSA-AES128-GCM-SHA256' });
     expect(socket.getCipher().name).toBe('ECDHE-ECDSA-AES128-GCM-SHA256');
     socket.destroy();
   });
 
-  it('renegotiation is refused', async () => {
+  it('the hub refuses TLS renegotiation', async () => {
     const socket = await open(only);
     socket.on('error', () => undefined);
     const outcome = await new Promise<Error | null>((resolve) => {

@@ -38,26 +38,29 @@ const parts = setUpOnce(async (parts) => {
   await hub.pair('meter', emulator);
 });
 
-describe('a token', () => {
-  it.for(['basic', 'post'])('is given to an appliance that authenticates by client_secret_%s', async (method) => {
-    const { client_id, client_secret } = heater;
-    const answer = await (method === 'basic'
-      ? client.token(GRANT, { authorization: basicAuthorization(heater) })
-      : client.token({ ...GRANT, client_id, client_secret }));
-    expect(answer.status).toBe(200);
-    expectNoStore(answer);
-    const body = parseJsonBody(answer);
-    expect(body).toEqual({
-      access_token: expect.any(String),
-      token_type: 'Bearer',
-      expires_in: expect.any(Number),
-      scope: SCOPE,
-    });
-    expect(emulator.secretsIssued('access_token')).toContain(body['access_token']);
-    expect(emulator.secretsIssued('refresh_token').some((secret) => answer.text.includes(secret))).toBe(false);
-  });
+describe('an issued token', () => {
+  it.for(['basic', 'post'])(
+    'the hub issues a token to an appliance that authenticates by client_secret_%s',
+    async (method) => {
+      const { client_id, client_secret } = heater;
+      const answer = await (method === 'basic'
+        ? client.token(GRANT, { authorization: basicAuthorization(heater) })
+        : client.token({ ...GRANT, client_id, client_secret }));
+      expect(answer.status).toBe(200);
+      expectNoStore(answer);
+      const body = parseJsonBody(answer);
+      expect(body).toEqual({
+        access_token: expect.any(String),
+        token_type: 'Bearer',
+        expires_in: expect.any(Number),
+        scope: SCOPE,
+      });
+      expect(emulator.secretsIssued('access_token')).toContain(body['access_token']);
+      expect(emulator.secretsIssued('refresh_token').some((secret) => answer.text.includes(secret))).toBe(false);
+    },
+  );
 
-  it('is the same for the grant’s own scope in any order', async () => {
+  it('the hub issues a token for the scopes of the grant in any order', async () => {
     const answer = await client.token(
       { ...GRANT, scope: 'RemoteControl Monitoring' },
       { authorization: basicAuthorization(heater) },
@@ -65,26 +68,26 @@ describe('a token', () => {
     expect({ status: answer.status, ...parseJsonBody(answer) }).toMatchObject({ status: 200, scope: SCOPE });
   });
 
-  it('comes without a scope where the grant has none', async () => {
+  it('the token response has no scope if the grant has none', async () => {
     const answer = await client.token(GRANT, { authorization: basicAuthorization(meter) });
     expect(answer.status).toBe(200);
     expect(parseJsonBody(answer)).not.toHaveProperty('scope');
   });
 
   it.for(['Monitoring', `${SCOPE} Everything`, 'monitoring remotecontrol'])(
-    'is refused for the other scope "%s", naming the grant’s own',
+    'the hub refuses a token for the other scope "%s" and names the scope of the grant',
     async (scope) => {
       const answer = await client.token({ ...GRANT, scope }, { authorization: basicAuthorization(heater) });
       expect(expectError(answer, 400, 'invalid_scope')['error_description']).toContain(SCOPE);
     },
   );
 
-  it('is refused for any scope where the grant has none', async () => {
+  it('the hub refuses a token for any scope if the grant has none', async () => {
     const answer = await client.token({ ...GRANT, scope: 'Monitoring' }, { authorization: basicAuthorization(meter) });
     expect(expectError(answer, 400, 'invalid_scope')['error_description']).toContain('no scope');
   });
 
-  it('may be asked to last: what is there says honestly how long it does', async () => {
+  it('the hub issues the current token for a min_ttl beyond its lifetime, with its true expires_in', async () => {
     for (const min_ttl of ['1', '3600', '86400']) {
       const answer = await client.token({ ...GRANT, min_ttl }, { authorization: basicAuthorization(heater) });
       expect(answer.status).toBe(200);
@@ -92,7 +95,7 @@ describe('a token', () => {
     }
   });
 
-  it('is refused before the appliance is paired, with the page where that can be seen', async () => {
+  it('the hub refuses a token before the appliance is paired, and names its page in error_uri', async () => {
     const body = expectError(
       await client.token(GRANT, { authorization: basicAuthorization(fan) }),
       400,
@@ -104,7 +107,7 @@ describe('a token', () => {
   });
 });
 
-describe('who is not authenticated gets 401 invalid_client', () => {
+describe('failed client authentication', () => {
   let strangers = 1;
   /** A device that has not failed before: one that has too often is slowed down. */
   const stranger = () => {
@@ -134,7 +137,7 @@ describe('who is not authenticated gets 401 invalid_client', () => {
       () => [GRANT, basicAuthorization({ ...heater, client_secret: 'x\r\nx-injected: 1' })],
     ],
   ];
-  it.for(cases)('%s', async ([, make]) => {
+  it.for(cases)('the token endpoint answers 401 invalid_client to %s', async ([, make]) => {
     const [form, authorization] = make();
     const headers = authorization === undefined ? {} : { authorization: Buffer.from(authorization).toString('latin1') };
     const answer = await stranger().token(form, headers);
@@ -143,7 +146,7 @@ describe('who is not authenticated gets 401 invalid_client', () => {
     expect(answer.headers).not.toHaveProperty('x-injected');
   });
 
-  it('a secret that was replaced, at once; the new one is good', async () => {
+  it('an old secret is invalid at once when it is replaced, and the new secret is valid', async () => {
     const old = await hub.addAppliance('pump');
     expectError(await client.token(GRANT, { authorization: basicAuthorization(old) }), 400, 'invalid_grant');
     const fresh = await hub.ask((control) => control.rotateSecret('pump', false));
@@ -153,7 +156,7 @@ describe('who is not authenticated gets 401 invalid_client', () => {
     expectError(await client.token(GRANT, { authorization: basicAuthorization(fresh) }), 400, 'invalid_grant');
   });
 
-  it('an appliance that was removed, though it was paired', async () => {
+  it('the token endpoint answers 401 invalid_client to a paired appliance that was removed', async () => {
     const lamp = await hub.addAppliance('lamp');
     await hub.pair('lamp', emulator);
     expect((await client.token(GRANT, { authorization: basicAuthorization(lamp) })).status).toBe(200);
@@ -162,7 +165,7 @@ describe('who is not authenticated gets 401 invalid_client', () => {
   });
 });
 
-describe('a request that breaks the rules', () => {
+describe('invalid token requests', () => {
   it.for([
     ['no grant type', '', 'invalid_request'],
     ['an empty grant type', 'grant_type=', 'invalid_request'],
@@ -186,13 +189,13 @@ describe('a request that breaks the rules', () => {
     ['a scope that injects a header', 'grant_type=client_credentials&scope=a%0d%0ax-injected:%201', 'invalid_scope'],
     ['another client_id in the form', 'grant_type=client_credentials&client_id=somebody', 'invalid_request'],
     ['a second secret in the form', 'grant_type=client_credentials&client_secret=more', 'invalid_request'],
-  ] as const)('%s', async ([, form, error]) => {
+  ] as const)('the token endpoint answers an OAuth error to %s', async ([, form, error]) => {
     const answer = await client.token(form, { authorization: basicAuthorization(heater) });
     expectError(answer, 400, error);
     expect(answer.headers).not.toHaveProperty('x-injected');
   });
 
-  it('may say its own client_id in the form beside the header', async () => {
+  it('a token request may repeat its own client_id in the form beside the Authorization header', async () => {
     const form = { ...GRANT, client_id: heater.client_id, client_secret: '', resource: 'ignored' };
     expect((await client.token(form, { authorization: basicAuthorization(heater) })).status).toBe(200);
   });
@@ -203,7 +206,7 @@ describe('a request that breaks the rules', () => {
     [{ 'content-type': ';;;' }, 'grant_type=client_credentials'],
     [{ 'content-type': `${FORM}-not` }, 'grant_type=client_credentials'],
     [{}, 'grant_type=client_credentials'],
-  ] as const)('is told the content type: %j', async ([headers, body]) => {
+  ] as const)('the token endpoint names the required content type if the headers are %j', async ([headers, body]) => {
     const answer = await client.https('/oauth/token', {
       method: 'POST',
       headers: { authorization: basicAuthorization(heater), ...headers },
@@ -212,7 +215,7 @@ describe('a request that breaks the rules', () => {
     expect(expectError(answer, 400, 'invalid_request')['error_description']).toContain(FORM);
   });
 
-  it('may write the content type in any case, and with a charset', async () => {
+  it('a token request may write the content type in any case and with a charset', async () => {
     const headers = {
       authorization: basicAuthorization(heater),
       'content-type': 'Application/X-WWW-Form-URLencoded; charset=UTF-8',
@@ -220,25 +223,31 @@ describe('a request that breaks the rules', () => {
     expect((await client.token(GRANT, headers)).status).toBe(200);
   });
 
-  it.for(['content-length', 'chunked'])('is too large (%s): 413', async (framing) => {
-    const body = `grant_type=client_credentials&x=${'x'.repeat(17_000)}`;
-    const head = ['POST /oauth/token HTTP/1.1', 'host: localhost', `content-type: ${FORM}`];
-    const answer = await client.rawHttps(
-      framing === 'chunked'
-        ? `${[...head, 'transfer-encoding: chunked'].join('\r\n')}\r\n\r\n${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`
-        : `${[...head, `content-length: ${body.length}`].join('\r\n')}\r\n\r\n${body}`,
-    );
-    expect(answer).toMatch(/^HTTP\/1.1 413 /);
-    expect(answer).toContain('"invalid_request"');
-    expect(answer).toContain('cache-control: no-store');
-  });
+  it.for(['content-length', 'chunked'])(
+    'the token endpoint answers 413 to a body that is too large (%s)',
+    async (framing) => {
+      const body = `grant_type=client_credentials&x=${'x'.repeat(17_000)}`;
+      const head = ['POST /oauth/token HTTP/1.1', 'host: localhost', `content-type: ${FORM}`];
+      const answer = await client.rawHttps(
+        framing === 'chunked'
+          ? `${[...head, 'transfer-encoding: chunked'].join('\r\n')}\r\n\r\n${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`
+          : `${[...head, `content-length: ${body.length}`].join('\r\n')}\r\n\r\n${body}`,
+      );
+      expect(answer).toMatch(/^HTTP\/1.1 413 /);
+      expect(answer).toContain('"invalid_request"');
+      expect(answer).toContain('cache-control: no-store');
+    },
+  );
 
-  it.for(['GET', 'HEAD', 'PUT', 'DELETE', 'OPTIONS'] as const)('%s is not allowed', async (method) => {
-    const answer = await client.https('/oauth/token?grant_type=client_credentials', { method });
-    expect(answer).toMatchObject({ status: 405, headers: { allow: 'POST' }, text: '' });
-  });
+  it.for(['GET', 'HEAD', 'PUT', 'DELETE', 'OPTIONS'] as const)(
+    'the token endpoint answers 405 to %s',
+    async (method) => {
+      const answer = await client.https('/oauth/token?grant_type=client_credentials', { method });
+      expect(answer).toMatchObject({ status: 405, headers: { allow: 'POST' }, text: '' });
+    },
+  );
 
-  it('asks at an unknown path, or over plain HTTP: 404', async () => {
+  it('the token endpoint exists only at its exact path and only over HTTPS', async () => {
     const question = {
       method: 'POST',
       headers: { authorization: basicAuthorization(heater), 'content-type': FORM },
@@ -252,11 +261,11 @@ describe('a request that breaks the rules', () => {
   });
 });
 
-describe('the metadata (RFC 8414)', () => {
+describe('the authorization server metadata (RFC 8414)', () => {
   const METHODS = ['client_secret_basic', 'client_secret_post', 'private_key_jwt'];
   const ALGORITHMS = ['ES256', 'EdDSA', 'Ed25519', 'PS256', 'RS256'];
 
-  it('names only what is there', async () => {
+  it('the metadata names only endpoints and grant types that exist', async () => {
     const path = '/.well-known/oauth-authorization-server';
     const metadata = parseJsonBody(await client.https(path));
     for (const [name, value] of Object.entries(metadata)) {
@@ -272,7 +281,7 @@ describe('the metadata (RFC 8414)', () => {
     expect(await client.https(path, { method: 'HEAD' })).toMatchObject({ status: 200, text: '' });
   });
 
-  it('names the issuer and the endpoint as they were asked for', async () => {
+  it('the metadata names the issuer and the endpoints with the host that the request used', async () => {
     const { id } = (await hub.status()).hub;
     for (const host of [`127.0.0.1:${hub.httpsPort}`, `${id}.local:${hub.httpsPort}`, '[fd00::7]:1', 'localhost']) {
       const answer = await client.https('/.well-known/oauth-authorization-server', { headers: { host } });
@@ -293,7 +302,7 @@ describe('the metadata (RFC 8414)', () => {
   });
 });
 
-describe('a token that runs out', () => {
+describe('an access token that expires', () => {
   afterEach(() => emulator.change({ tokenLifetime: 3600 }));
 
   /** A paired appliance whose tokens live for so many seconds. @returns what it asks with */
@@ -312,7 +321,7 @@ describe('a token that runs out', () => {
     });
   }
 
-  it('is served to its end though a person must log in again, and then no more', async () => {
+  it('an access token is issued until it expires although a new login is needed, and then no longer', async () => {
     const ask = await paired('oven', 8);
     const before = parseJsonBody(await ask())['access_token'];
     emulator.revoke(emulator.grants().at(-1)?.id ?? '');
@@ -326,7 +335,7 @@ describe('a token that runs out', () => {
     });
   });
 
-  it('is a 503 with Retry-After while the portal is out of reach', async () => {
+  it('the token endpoint answers 503 with Retry-After when the token has expired and the portal is unreachable', async () => {
     const ask = await paired('stove', 4);
     expect((await ask()).status).toBe(200);
     const away = emulator.addFault({ kind: 'origin_down', origin: 'frontend' });
@@ -341,7 +350,7 @@ describe('a token that runs out', () => {
     await hub.ask((control) => control.removeAppliance('stove'));
   });
 
-  it('never claims to live longer than the portal says', async () => {
+  it('expires_in never exceeds the lifetime that the portal has given the token', async () => {
     const before = issued.length;
     const ask = await paired('grill', 5);
     const seen: unknown[] = [];

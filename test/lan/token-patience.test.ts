@@ -37,7 +37,7 @@ function ask(app: FastifyInstance, form: Record<string, string>) {
   return app.inject({ method: 'POST', url: '/oauth/token', headers: { 'content-type': FORM_MEDIA_TYPE }, payload });
 }
 
-test('the ten seconds in which an appliance is answered count from when its request came', async () => {
+test('the ten seconds for a token response count from the arrival of the request', async () => {
   const wishes: TokenRequest[] = [];
   await using app = endpoint(
     {
@@ -53,7 +53,7 @@ test('the ten seconds in which an appliance is answered count from when its requ
   expect(wishes).toEqual([{ scope: null, minTtl: 60_000, timeout: 5500 }]);
 });
 
-test('a device code that is redeemed is waited for once, and not again for what is left of the token', async () => {
+test('a device code request waits once, and does not wait again for a token with a longer lifetime', async () => {
   const wishes: TokenRequest[] = [];
   await using app = endpoint(
     {

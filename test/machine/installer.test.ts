@@ -38,7 +38,7 @@ setUpMachine(['/usr/bin/curl'], async (parts) => {
 });
 
 describe('the setup code of an installed hub', () => {
-  it('is told to root and the members of latchkey-admin, and in the log only where to find it', async () => {
+  it('root and latchkey-admin can read the setup code of an installed hub, and the log only says where to find it', async () => {
     const { status, stdout: code } = await hub.latchkey('setup-code');
     expect({ status, code }).toEqual({ status: 0, code: expect.stringMatching(/^(-?[A-Z]{4}){3}\n$/) });
     rememberSecrets([code.trim()]);
@@ -54,7 +54,7 @@ describe('the setup code of an installed hub', () => {
     expect((await hub.machine.journal('latchkey')).join('\n')).not.toContain(code.trim());
   });
 
-  it('opens the page to a phone of the home network, and so does what a terminal shows, once', async () => {
+  it('the setup code signs in a phone on the home network, and the address shown on a terminal does so once', async () => {
     const code = (await hub.latchkey('setup-code')).stdout.trim();
     using phone = await ScriptlessBrowser.open(hub);
     expect((await phone.get('/')).status).toBe(401);
@@ -86,7 +86,7 @@ describe('the doctor of an installed hub', () => {
     return { status, lines, notOk: lines.filter((line) => !line.startsWith('ok ')) };
   }
 
-  it('finds nothing wrong, whoever asks', async () => {
+  it('the doctor finds nothing wrong with an installed hub, whichever user runs it', async () => {
     await hub.addAppliance('wallbox');
     await hub.pair('wallbox');
     const [root, installer, guest] = await Promise.all(['root', 'installer', 'guest'].map(examination));
@@ -102,7 +102,7 @@ describe('the doctor of an installed hub', () => {
     );
   });
 
-  it('puts the journal into its archive', async () => {
+  it('the doctor includes the journal in its archive', async () => {
     expect((await hub.latchkey('doctor --bundle /root/diagnostics.tar.gz')).status).toBe(0);
     const read = (file: string) => hub.machine.sh(`tar -xzOf /root/diagnostics.tar.gz latchkey-diagnostics/${file}`);
     expect(await read('journal.txt')).toContain('hub_started');
@@ -111,7 +111,7 @@ describe('the doctor of an installed hub', () => {
   });
 });
 
-it('runs a hook within the sandbox of its service', async () => {
+it('an installed hub runs a notice command inside the sandbox of its service', async () => {
   expect(await hub.latchkey('notify --test')).toMatchObject({ status: 0, stdout: 'command notify: ok (done)\n' });
   const [message = '', ...told] = (await hub.machine.sh('cat /var/lib/private/latchkey/told')).split('\n');
   expect(JSON.parse(message)).toMatchObject({ notice: 'test', hub: { name: 'Cellar hub' } });
@@ -124,7 +124,7 @@ it('runs a hook within the sandbox of its service', async () => {
   ]);
 });
 
-it('tells metrics from within the sandbox, also those that the kernel counts', async () => {
+it('an installed hub serves its metrics inside its sandbox, including those that the kernel counts', async () => {
   const metrics = await hub.machine.sh(`curl -sf ${METRICS}/metrics`);
   const value = (name: string) => Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(metrics)?.[1]);
   // Nothing of this machine's is on a disk.
@@ -134,7 +134,7 @@ it('tells metrics from within the sandbox, also those that the kernel counts', a
   expect(JSON.parse(await hub.machine.sh(`curl -sf ${METRICS}/readyz`))).toEqual({ ready: true, appliances: [] });
 });
 
-it('says by the exit status, on a watched screen and to its hook that an appliance needs a person', async () => {
+it('an installed hub reports an appliance that needs a person by exit status, watched status and notice command', async () => {
   const { grants } = await hub.emulator<{ grants: readonly { id: string }[] }>('GET', 'grants');
   for (const { id } of grants) await hub.emulator('POST', `grants/${id}/revoke`, { what: 'grant' });
   expect((await hub.latchkey('refresh wallbox')).status).toBe(1);

@@ -18,7 +18,7 @@ const [WITHOUT_NETWORK, WITHOUT_DNS, TOKEN_LIFETIME] = [60, 20, 40];
 const QUIET = 10;
 
 describe('a hub that boots before its network', () => {
-  it('runs on without network and without DNS, says little, and refreshes when both are there', async (ctx) => {
+  it('a hub that boots without network and DNS runs with few log lines, and refreshes when both are there', async (ctx) => {
     const reason = await machineSkipReason([DNSMASQ, '/usr/bin/curl']);
     if (reason !== null) ctx.skip(reason);
     await using hub = await InstalledHub.boot();

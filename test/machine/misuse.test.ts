@@ -11,13 +11,13 @@ setUpMachine([], async (parts) => {
   await hub.machine.sh('useradd --no-create-home guest');
 });
 
-describe('the service, where a start would not mend it', () => {
-  it('is not started by the installation of the package, which has no portal yet, and then says so', async () => {
+describe('a service that a restart can not fix', () => {
+  it('the installed service does not start without a portal, and says so when it is started', async () => {
     expect(await hub.machine.journal('latchkey')).toEqual([]);
     expect(await refusal()).toMatch(/\/etc\/latchkey\/latchkey\.toml: .*portals/);
   });
 
-  it('is refused by systemd where the directory of credentials is missing, and not started again', async () => {
+  it('systemd refuses a service without its credentials directory, and does not restart it', async () => {
     await hub.configure();
     await hub.machine.sh('mv /etc/latchkey/credentials /root/credentials');
     expect((await hub.machine.run('systemctl start latchkey')).status).toBe(1);
@@ -27,7 +27,7 @@ describe('the service, where a start would not mend it', () => {
 });
 
 describe('a hub that is started by hand', () => {
-  it('ends with one line beside the service', async () => {
+  it('a hub that is started by hand beside the service ends with one line', async () => {
     await hub.machine.sh('systemctl start latchkey', { seconds: 30 });
     const asRoot = (more: string) =>
       hub.machine.run(`CREDENTIALS_DIRECTORY=/etc/latchkey/credentials ${more} latchkey serve`);
@@ -42,7 +42,7 @@ describe('a hub that is started by hand', () => {
     await hub.machine.sh('systemctl stop latchkey');
   });
 
-  it('ends with one line as a user who may read neither the secret nor the state', async () => {
+  it('a hub that is started by a user without access to the secret and the state ends with one line', async () => {
     const asGuest = (more: string) => hub.machine.run(`runuser -u guest -- env ${more} latchkey serve`);
     expect(await asGuest('HOME=/tmp')).toMatchObject({
       status: 1,

@@ -25,7 +25,7 @@ setUpMachine([], async (parts) => {
   surfaces = await Surfaces.open(hub);
 });
 
-it('says the same on every surface of a wrong secret, from the change of its file to ten seconds after it is mended', async () => {
+it('all surfaces agree about a wrong client secret, from its change until ten seconds after its repair', async () => {
   const right = await hub.machine.sh(`cat ${SECRET_FILE}`);
   const changed = await surfaces.during('a file of credentials was changed', () =>
     hub.machine.write(SECRET_FILE, 'another-secret\n', '600'),
@@ -54,7 +54,7 @@ it('says the same on every surface of a wrong secret, from the change of its fil
   expectWell(mended);
 });
 
-it('says the same on every surface of a full disk, until there is room', async () => {
+it('all surfaces agree about a full disk, until there is space again', async () => {
   const full = await surfaces.during('a full disk', () =>
     eventually(async () => {
       await hub.machine.run(`dd if=/dev/zero of=${DISK}/filler bs=1M; dd if=/dev/zero of=${DISK}/rest bs=512`);
@@ -76,7 +76,7 @@ it('says the same on every surface of a full disk, until there is room', async (
   expectWell(mended);
 });
 
-it('says the same on every surface of a portal that is away, and is back for all when one has reached it', async () => {
+it('all surfaces agree about an unreachable portal, and recover when one appliance has reached it', async () => {
   await hub.addAppliance('heat-pump');
   await hub.pair('heat-pump');
   const away = await surfaces.during('the portal is away', async () => {
@@ -100,7 +100,7 @@ it('says the same on every surface of a portal that is away, and is back for all
   await hub.machine.sh('latchkey appliance remove heat-pump --yes');
 });
 
-it('says the same on every surface of a wrong client_id, until a reload mends it', async () => {
+it('all surfaces agree about a wrong client_id, until a reload of the corrected one', async () => {
   const wrong = await surfaces.during('a wrong client_id', async () => {
     await hub.machine.sh(
       `cp ${CONFIGURATION_FILE} /root/right.toml; sed -i 's/^client_id = .*/client_id = "${OTHER_CLIENT}"/' ${CONFIGURATION_FILE}`,
@@ -118,7 +118,7 @@ it('says the same on every surface of a wrong client_id, until a reload mends it
   expectWell(mended);
 });
 
-it('says the same on every surface of a restored backup whose refresh token was used since', async () => {
+it('all surfaces agree about a restored backup whose refresh token has been used since', async () => {
   await hub.machine.write('/root/passphrase', 'a passphrase for nobody\n', '600');
   await hub.machine.sh('latchkey backup /root/backup --passphrase-file /root/passphrase');
   // A grant that the hub still has is kept as it is.

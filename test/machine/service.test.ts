@@ -15,18 +15,18 @@ setUpMachine([...OBSERVER_TOOLS, '/usr/bin/curl'], async (parts) => {
   wallbox = await hub.startWith('wallbox');
 });
 
-describe('a hub as a service', () => {
-  it('hands a token that the portal takes to curl on another host', async () => {
+describe('a hub as a systemd service', () => {
+  it('an installed hub issues a token that the cloud API accepts to curl on another host', async () => {
     const token = await hub.token(wallbox);
     expect(token).toMatchObject({ token_type: 'Bearer', scope: 'Monitoring' });
     expect(await hub.whoami(String(token['access_token']))).toBe('200');
   });
 
-  it('says in its status line how its appliances are', async () => {
+  it("an installed hub shows the states of its appliances in systemd's status line", async () => {
     await expect.poll(() => hub.machine.property('latchkey', 'StatusText')).toBe('1 active');
   });
 
-  it('has no capability, no way to gain one, and can write to nothing but its own', async () => {
+  it('an installed hub has no capability, can not gain one, and can write only to its own directories', async () => {
     const pid = await hub.machine.property('latchkey', 'MainPID');
     const status = await hub.machine.sh(`cat /proc/${pid}/status`);
     const field = (name: string) => new RegExp(`^${name}:\\s*(\\S+)`, 'm').exec(status)?.[1];
@@ -46,7 +46,7 @@ describe('a hub as a service', () => {
     expect(await hub.machine.sh(`stat -c '%a' /var/lib/private/latchkey`)).toBe('700');
   });
 
-  it('is back with all its grants when it was killed', async () => {
+  it('an installed hub has all its grants after it was killed', async () => {
     const before = await hub.token(wallbox);
     const restarts = Number(await hub.machine.property('latchkey', 'NRestarts'));
     await hub.machine.sh('systemctl kill --kill-whom=main --signal=KILL latchkey');
@@ -58,7 +58,7 @@ describe('a hub as a service', () => {
     expect(after['access_token']).toBe(before['access_token']);
   });
 
-  it('is started again when its event loop is blocked, and the journal says why', async () => {
+  it('systemd restarts an installed hub whose event loop is blocked, and the journal says why', async () => {
     await hub.machine.write('/run/systemd/system/latchkey.service.d/watchdog.conf', '[Service]\nWatchdogSec=3\n');
     await hub.machine.sh('systemctl daemon-reload; systemctl restart latchkey');
     const pid = await hub.machine.property('latchkey', 'MainPID');
@@ -74,7 +74,7 @@ describe('a hub as a service', () => {
     );
   });
 
-  it('takes a changed configuration without dropping a pairing', async () => {
+  it('an installed hub reloads a changed configuration without dropping a pairing', async () => {
     await hub.addAppliance('heat-pump');
     const link = await hub.beginPairing('heat-pump');
     const pid = await hub.machine.property('latchkey', 'MainPID');
@@ -88,7 +88,7 @@ describe('a hub as a service', () => {
     expect(await hub.token(wallbox)).toHaveProperty('access_token');
   });
 
-  it('refuses a wrong one in one line, and keeps the one before', async () => {
+  it('an installed hub rejects a wrong configuration in one line, and keeps the old one', async () => {
     await hub.machine.sh(
       `cp ${CONFIGURATION_FILE} /root/right.toml; sed -i 's/^name = .*/nmae = "Attic hub"/' ${CONFIGURATION_FILE}`,
     );
@@ -101,7 +101,7 @@ describe('a hub as a service', () => {
     await hub.machine.sh(`cp /root/right.toml ${CONFIGURATION_FILE}; systemctl reload latchkey`);
   });
 
-  it('reloads nothing while a secret is another than systemd has loaded, and says which, and what to do', async () => {
+  it('an installed hub rejects a reload after a credential file has changed, and says that it needs a restart', async () => {
     const right = await hub.machine.sh(`cat ${SECRET_FILE}`);
     await hub.machine.write(SECRET_FILE, 'another-secret\n', '600');
     await hub.machine.sh(
@@ -131,13 +131,13 @@ describe('a hub as a service', () => {
     expect(await hub.machine.sh('find /var/cache/private/latchkey -user root')).toBe('');
   });
 
-  it('tells a member of latchkey-admin who reloads that a changed secret takes a restart', async () => {
+  it('reload tells a member of latchkey-admin that a changed secret needs a restart', async () => {
     await hub.machine.sh('useradd householder --groups latchkey-admin');
     const reload = await hub.latchkey('reload', 'householder');
     expect(reload).toMatchObject({ status: 0, stderr: lineMatching(/only root can see .* restart/) });
   });
 
-  it('says goodbye when it is stopped, and ends the refresh under way', async () => {
+  it('an installed hub sends a goodbye when it is stopped, and completes a refresh that has begun', async () => {
     const observer = await observeWithZeroconf(hub.neighbour);
     const { instanceName } = await observer.found();
     const { access_token: before } = await hub.token(wallbox);

@@ -15,8 +15,8 @@ setUpMachine(['/usr/bin/curl'], async (parts) => {
   wallbox = await hub.startWith('wallbox');
 });
 
-describe('the service with systemd', () => {
-  it('takes the secret and the store key as encrypted credentials', async () => {
+describe('set-ups of the systemd service', () => {
+  it('the service accepts the client secret and the store key as encrypted credentials', async () => {
     const encrypt = (name: string, from: string) =>
       hub.machine.sh(`systemd-creds encrypt --with-key=host --name=${name} ${from} /etc/latchkey/${name}.cred`);
     await hub.machine.sh('systemctl stop latchkey');
@@ -36,7 +36,7 @@ describe('the service with systemd', () => {
     expect(await hub.machine.sh('ls /var/lib/latchkey')).not.toContain('store.key');
   });
 
-  it('takes a store key from the directory of credentials', async () => {
+  it('the service accepts a store key from the credentials directory', async () => {
     const decrypt = (name: string) =>
       hub.machine.sh(
         `umask 077; systemd-creds decrypt --name=${name} /etc/latchkey/${name}.cred /etc/latchkey/credentials/${name}`,
@@ -49,7 +49,7 @@ describe('the service with systemd', () => {
     expect(await hub.machine.sh('ls /var/lib/latchkey')).not.toContain('store.key');
   });
 
-  it('is started by the first connection where systemd has its ports, and a restart refuses none', async () => {
+  it('the first connection starts the service if systemd holds its ports, and a restart refuses none', async () => {
     await hub.machine.sh('systemctl stop latchkey; systemctl start latchkey.socket');
     expect(await hub.machine.property('latchkey', 'ActiveState')).toBe('inactive');
     expect(await hub.token(wallbox)).toHaveProperty('access_token');

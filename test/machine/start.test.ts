@@ -15,15 +15,15 @@ setUpMachine([], async (parts) => {
   hub = parts.use(await InstalledHub.bootInstalled(await buildPackage()));
 });
 
-describe('the service', () => {
-  it('is ready soon, at its first start and at every other', async () => {
+describe('the start of the service', () => {
+  it('the service is ready soon at its first start and at later ones', async () => {
     await hub.start();
     expect(await fewestStarts(() => hub.machine.sh(`${FORGET} && systemctl start latchkey`))).toBeLessThan(MAX_STARTS);
     await hub.machine.sh('systemctl restart latchkey');
     expect(await fewestStarts(() => hub.machine.sh('systemctl restart latchkey'))).toBeLessThan(MAX_STARTS);
   });
 
-  it('comes up with the machine, with all its grants', async () => {
+  it('the service starts when the machine boots, with all its grants', async () => {
     const wallbox = await hub.addAppliance('wallbox');
     await hub.pair('wallbox');
     const { id } = (await hub.status()).hub;

@@ -28,8 +28,8 @@ setUpMachine(['/usr/bin/curl'], async (parts) => {
   wallbox = await hub.startWith('wallbox');
 });
 
-describe('the package', () => {
-  it('is updated without losing a grant, a pairing under way, a secret, the hub id or the CA', async () => {
+describe('updates and removal of the package', () => {
+  it('an update of the package keeps grants, an open pairing, secrets, the hub id and the CA', async () => {
     await hub.machine.sh(`echo '# a note of the installer' >>${CONFIGURATION_FILE}`);
     await hub.addAppliance('heat-pump');
     const link = await hub.beginPairing('heat-pump');
@@ -57,7 +57,7 @@ describe('the package', () => {
     expect(await hub.machine.sh('ls /var/lib/latchkey/upgrades')).toContain(packages.from.version);
   });
 
-  it('leaves configuration, secrets and state where it is removed, for the day it comes back', async () => {
+  it('removing the package keeps configuration, secrets and state for a later installation', async () => {
     const { access_token: token } = await hub.token(wallbox);
     // The hub and what feeds its watchdog; a command may not have ended yet.
     await eventually(async () => (await hub.machine.run(OUR_PROCESSES)).stdout.trim().split('\n').length === 2);
@@ -69,7 +69,7 @@ describe('the package', () => {
     expect((await hub.token(wallbox))['access_token']).toBe(token);
   });
 
-  it('leaves nothing where it is purged', async () => {
+  it('purging the package leaves nothing behind', async () => {
     await hub.machine.sh('systemctl enable latchkey.socket latchkey-emulator; dpkg --purge latchkey', { seconds: 60 });
     const left = [...(await files())].filter((path) => !filesBefore.has(path));
     expect(left.filter((path) => !NOT_OURS.some((place) => place.test(path)))).toEqual([]);

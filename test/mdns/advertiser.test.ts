@@ -20,7 +20,7 @@ const DEAF: LanState = {
 };
 const AWAY: LanState = { address: null, addresses: [], segments: [], interfaceCidrs: [] };
 
-it('says once what keeps the hub from being announced, and tries again quietly, until the network is another', async () => {
+it('the hub logs once why it can not be announced, and retries without a log line until the network changes', async () => {
   const { announcing, lines, time } = begun();
   expect(announcing.announcementProblem).toBe('no address on the home network yet');
   await announcing.update(DEAF);
@@ -38,7 +38,7 @@ it('says once what keeps the hub from being announced, and tries again quietly, 
   expect(lines).toHaveLength(1);
 });
 
-it('has nobody to tell on loopback, and says where no interface has a configured address', async () => {
+it('the hub reports no problem on loopback, and reports a configured address that no interface has', async () => {
   const { announcing, lines } = begun();
   const address = { address: '127.0.0.1', family: 'IPv4', interface: 'lo', loopback: true } as const;
   await announcing.update({ ...AWAY, address });
@@ -52,7 +52,7 @@ it('has nobody to tell on loopback, and says where no interface has a configured
   expect(lines).toEqual([]);
 });
 
-it('writes no more than ten lines an hour, however often the network is another', async () => {
+it('the hub logs at most ten failed announcements an hour, however often the network changes', async () => {
   const { announcing, lines, time } = begun();
   for (let number = 1; number <= 20; number++) {
     const ipv4 = `198.51.100.${number}`;

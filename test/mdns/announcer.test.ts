@@ -25,8 +25,8 @@ const BROWSED = { ...SEEN, addresses: ['10.77.0.1'] };
 
 skipIfUnavailable(() => lanSkipReason(OBSERVER_TOOLS));
 
-describe('on a network with other hosts, the hub', () => {
-  it('is found and resolved over IPv4 and IPv6 by who was already looking, and leaves with a goodbye', async () => {
+describe('the announcement on a network with other hosts', () => {
+  it('hosts that browse find and resolve the hub over IPv4 and IPv6, and get its goodbye', async () => {
     await using lan = await createLan(['hub', 'observer']);
     const { hub, observer } = lan.hosts;
     await using avahi = await startAvahi(observer);
@@ -47,7 +47,7 @@ describe('on a network with other hosts, the hub', () => {
     await Promise.all(observers.map(({ by }) => by.gone('Cellar hub')));
   });
 
-  it('answers who comes later and asks, and nobody on networks that lead elsewhere', async () => {
+  it('the hub responds to later queries, and does not speak mDNS on container and tunnel interfaces', async () => {
     await using lan = await createLan(['hub', 'observer']);
     const { hub, observer } = lan.hosts;
     await addInterface(hub, 'docker0', '172.17.0.1/16');
@@ -63,7 +63,7 @@ describe('on a network with other hosts, the hub', () => {
   it.each([
     ['IPv4', 'address', '224.0.0.251'],
     ['IPv6', 'address6', 'ff02::fb'],
-  ] as const)('answers a simple resolver over %s, which asks from a port of its own', async (_, family, group) => {
+  ] as const)('the hub responds over %s to a simple resolver that uses a port of its own', async (_, family, group) => {
     await using lan = await createLan(['hub', 'observer']);
     const { hub, observer } = lan.hosts;
     await waitForAnnouncerEvent(announceOn(hub, { repeats: false }), 'ready');
@@ -77,7 +77,7 @@ describe('on a network with other hosts, the hub', () => {
     });
   });
 
-  it('is found over IPv6 where there is no IPv4', async () => {
+  it('the hub is found over IPv6 if it has no IPv4 address', async () => {
     await using lan = await createLan(['hub', 'observer']);
     const { hub, observer } = lan.hosts;
     await hub.run('ip', ['-4', 'addr', 'flush', 'dev', 'eth0']);
@@ -90,8 +90,8 @@ describe('on a network with other hosts, the hub', () => {
   });
 });
 
-describe('when things change, the hub', () => {
-  it('says goodbye also where it is told to stop while it probes anew, and says none where nobody knows it yet', async () => {
+describe('the goodbye of the hub', () => {
+  it('the hub sends a goodbye if it is stopped while it probes again, and none before its first announcement', async () => {
     await using lan = await createLan(['hub', 'other', 'observer']);
     const { hub, other, observer } = lan.hosts;
     const watching = await observeWithZeroconf(observer);
@@ -110,8 +110,8 @@ describe('when things change, the hub', () => {
   });
 });
 
-describe('where there is no mDNS, the hub', () => {
-  it('says which program port 5353 is kept from, and is announced over the other protocol', async () => {
+describe('the announcement without mDNS on one protocol', () => {
+  it('the hub reports that port 5353 is in use, and is announced over the other protocol', async () => {
     await using lan = await createLan(['hub', 'observer']);
     const { hub, observer } = lan.hosts;
     await occupyMdnsPort(hub);

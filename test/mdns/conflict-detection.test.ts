@@ -17,7 +17,7 @@ const OWN = uniqueRecords({
 });
 const INSTANCE = 'Cellar hub._latchkey._tcp.local';
 
-describe('a response that is heard while the hub is announced', () => {
+describe('conflicts with responses of other hosts', () => {
   it.each<[what: string, records: ReceivedRecord[], expected: 'won' | 'lost' | null]>([
     ['is its own', [...OWN], null],
     ['is its own, in part', OWN.slice(3), null],
@@ -36,20 +36,20 @@ describe('a response that is heard while the hub is announced', () => {
     ['has its host at its own IPv6 address, written otherwise', [host('FD00:0::0:5')], null],
     ['has its host at an address that can not be read', [{ ...host('10.0.0.7'), data: 7 }], null],
     ['has only another text', [{ name: INSTANCE, type: 'TXT', ttl: 120, data: [Buffer.from('id=zz')] }], null],
-  ])('%s', (_, records, expected) => {
+  ])('the hub finds a conflict, or none, in a response that %s', (_, records, expected) => {
     const conflict = detectConflict(OWN, records, 'response', () => false);
     expect(conflict && (conflict.lost ? 'lost' : 'won')).toBe(expected);
   });
 
-  it('tells where the other one says that the host is, and nothing of what is this machine’s', () => {
+  it('a conflict names the addresses that the other host announces, without those of this machine', () => {
     const records = [host('10.0.0.5'), host('10.0.0.7'), host('10.0.0.8'), host('fd00::9'), srv(8443, 'aa11.local')];
     const conflict = detectConflict(OWN, records, 'response', ({ data }) => data === '10.0.0.8');
     expect(conflict).toMatchObject({ name: 'aa11.local', addresses: ['10.0.0.7', 'fd00::9'] });
   });
 });
 
-describe('what two hosts say of one name is compared', () => {
-  it('by type first, and by data then, and the longer list is greater', () => {
+describe('the comparison of two record sets', () => {
+  it('record sets are compared by type and then by data, and the longer set is greater', () => {
     const [first, second, third] = [host('10.0.0.5'), host('10.0.0.6'), host('fd00::1')];
     const mine = uniqueRecords({ ...SERVICE, addresses: [{ family: 'IPv4', address: '10.0.0.6' }] }).slice(2);
     expect(compareRecordSets([first], mine)).toBeLessThan(0);
@@ -58,7 +58,7 @@ describe('what two hosts say of one name is compared', () => {
     expect(compareRecordSets([third, second], mine)).toBeGreaterThan(0);
   });
 
-  it('as bytes, in which letters are small ones', () => {
+  it('record data is compared as bytes, with names in lower case', () => {
     expect(sameData(srv(8443, 'AA11.local'), srv(8443, 'aa11.local'))).toBe(true);
     expect(sameData({ type: 'A', data: '10.0.0.1' }, { type: 'TXT', data: Buffer.from([10, 0, 0, 1]) })).toBe(false);
   });
@@ -66,7 +66,7 @@ describe('what two hosts say of one name is compared', () => {
 
 const SERVICE = { instanceName: 'Cellar hub', id: 'aa11', host: 'aa11.local', httpsPort: 8443, txt: {} };
 
-it('the port of a service is that of an SRV record for the host', () => {
+it('the port of a service is taken from an SRV record for its host', () => {
   expect(servicePort([host('10.0.0.7'), srv(9000, 'aa22.local'), srv(9443, 'AA11.local')], 'aa11.local')).toBe(9443);
   expect(servicePort([host('10.0.0.7'), { name: INSTANCE, type: 'SRV', data: null }], 'aa11.local')).toBeNull();
 });

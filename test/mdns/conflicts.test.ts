@@ -15,8 +15,8 @@ const OTHER = { id: 'bbbb11' };
 
 skipIfUnavailable(() => lanSkipReason(OBSERVER_TOOLS));
 
-describe('where a neighbour has its name, the hub', () => {
-  it('adds a part of its id, and the neighbour stays', async () => {
+describe('a name that another hub has', () => {
+  it('a hub adds a part of its id to a name that another hub has, and the other one keeps its name', async () => {
     await using lan = await createLan(['neighbour', 'hub', 'observer']);
     const { neighbour, hub, observer } = lan.hosts;
     const watching = await observeWithZeroconf(observer);
@@ -35,7 +35,7 @@ describe('where a neighbour has its name, the hub', () => {
     expect(watching.losses()).toEqual(['Cellar hub (4f2a)']);
   });
 
-  it('agrees with it who gets the name, also when both come at once', async () => {
+  it('two hubs that start at once with the same name agree who gets it', async () => {
     await using lan = await createLan(['neighbour', 'hub', 'observer']);
     const { neighbour, hub, observer } = lan.hosts;
     const watching = await observeWithZeroconf(observer);
@@ -46,7 +46,7 @@ describe('where a neighbour has its name, the hub', () => {
     expect(watching.losses()).toEqual([]);
   });
 
-  it('does not take the neighbour’s record away, where it comes into its network and is told to stop at once', async () => {
+  it('a hub that joins the network of another one and stops at once does not remove its record', async () => {
     await using lan = await createLan(['neighbour', 'hub', 'observer']);
     const { neighbour, hub, observer } = lan.hosts;
     await neighbour.isolate('on');
@@ -67,7 +67,7 @@ describe('where a neighbour has its name, the hub', () => {
     expect(watching.losses()).not.toContain('Cellar hub');
   });
 
-  it('takes its name back at once after a restart', async () => {
+  it('a restarted hub gets its name again at once', async () => {
     await using lan = await createLan(['hub']);
     const first = announceOn(lan.hosts.hub);
     await waitForAnnouncerEvent(first, 'ready');
@@ -76,8 +76,8 @@ describe('where a neighbour has its name, the hub', () => {
   });
 });
 
-describe('when two networks become one, on which two hubs have one name,', () => {
-  it('exactly one takes another, and none of their records is ever taken back', async () => {
+describe('two joined networks with the same name on both', () => {
+  it('one of two hubs with the same name takes another name when their networks join, and no record is removed', async () => {
     await using lan = await createLan(['lesser', 'greater', 'observer']);
     const { lesser, greater, observer } = lan.hosts;
     await lesser.isolate('on');
@@ -112,7 +112,7 @@ describe('when two networks become one, on which two hubs have one name,', () =>
     expect(announcerEvents(winner).map(({ event }) => event)).toEqual(['started', 'ready']);
   });
 
-  it('and one of them is no hub, but avahi’s, which has lesser data, that one takes another', async () => {
+  it('avahi takes another name when the networks join, if its data is the lesser one', async () => {
     await using lan = await createLan(['hub', 'other', 'observer']);
     const { hub, other, observer } = lan.hosts;
     await hub.isolate('on');
@@ -134,7 +134,7 @@ describe('when two networks become one, on which two hubs have one name,', () =>
     expect(watching.losses()).toEqual([]);
   });
 
-  it('one that is a copy of the other one’s card says so, and is not announced', async () => {
+  it("a hub that is a copy of the other one's SD card reports that, and is not announced", async () => {
     await using lan = await createLan(['original', 'copy', 'observer']);
     const { original, copy, observer } = lan.hosts;
     await original.isolate('on');
@@ -152,7 +152,7 @@ describe('when two networks become one, on which two hubs have one name,', () =>
     expect((await waitForAnnouncerEvent(announceOn(original), 'ready')).name).toBe('Cellar hub');
   });
 
-  it('one that claims the other one’s host without its key does not silence it, and is looked at where it says', async () => {
+  it('a device that claims the host of a hub without its key does not silence it, and the hub checks the device', async () => {
     await using lan = await createLan(['hub', 'other', 'observer']);
     const { hub, other, observer } = lan.hosts;
     await hub.isolate('on');
@@ -197,8 +197,8 @@ describe('when two networks become one, on which two hubs have one name,', () =>
   });
 });
 
-describe('beside the machine’s own avahi-daemon, the hub', () => {
-  it('is found as it is, and so is what avahi announces', async () => {
+describe('the hub beside avahi-daemon on the same machine', () => {
+  it('the hub and the names of avahi-daemon on the same machine are all found', async () => {
     await using lan = await createLan(['hub', 'observer']);
     const { hub, observer } = lan.hosts;
     await using onHub = await startAvahi(hub, 'cellarpi');

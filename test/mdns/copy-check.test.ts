@@ -35,7 +35,7 @@ beforeEach(() => {
 });
 afterEach(() => open.disposeAsync());
 
-it('a server that claims the hub’s name is a copy where it has a leaf for its address that the hub’s CA key has signed', async () => {
+it("a server with a certificate for its own address from the hub's CA counts as a copy of the hub", async () => {
   const { check } = begun();
   const port = await serve(copied, OTHER);
   expect(await check(OTHER, port)).toBe(true);
@@ -43,7 +43,7 @@ it('a server that claims the hub’s name is a copy where it has a leaf for its 
   expect(await check(OTHER, port)).toBe(true);
 });
 
-it('a server is not told whom the hub looks for', async () => {
+it('the hub sends no server name when it checks another server', async () => {
   const names: string[] = [];
   const server = createTlsServer({
     cert: copied.certificate,
@@ -57,13 +57,13 @@ it('a server is not told whom the hub looks for', async () => {
   expect(names).toEqual([]);
 });
 
-describe('a server that claims the hub’s name proves nothing', () => {
-  it('with a leaf of another CA', async () => {
+describe('servers that are no copy of the hub', () => {
+  it('a server with a certificate of another CA is no copy of the hub', async () => {
     const { check } = begun();
     expect(await check(OTHER, await serve(strange, OTHER))).toBe(false);
   });
 
-  it('with a leaf of the hub’s CA for another address', async () => {
+  it("a server with a certificate of the hub's CA for another address is no copy of the hub", async () => {
     const { check } = begun();
     const elsewhere = await issueLeaf(authority, { names: NAMES, addresses: [TRANSLATED], now: NOW });
     expect(await check(OTHER, await serve(elsewhere, OTHER))).toBe(false);
@@ -72,7 +72,7 @@ describe('a server that claims the hub’s name proves nothing', () => {
   it.each([
     ['its own address', OTHER],
     ['one that the hub’s leaf is for', TRANSLATED],
-  ])('where it passes the connection at %s on to the hub itself', async (_, address) => {
+  ])('a server that forwards the connection at %s to the hub itself is no copy', async (_, address) => {
     const hub = await serve(own, OWN);
     const relay = createServer((from) => {
       const to = connect(hub, OWN);
@@ -83,14 +83,14 @@ describe('a server that claims the hub’s name proves nothing', () => {
     expect(await check(address, await listen(relay, address))).toBe(false);
   });
 
-  it('where nobody listens, or what listens does not speak TLS', async () => {
+  it('an address without a server, or with one that does not speak TLS, is no copy of the hub', async () => {
     const server = createServer((socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'));
     const port = await listen(server, OTHER);
     expect(await begun().check(OTHER, port)).toBe(false);
     expect(await begun().check(TRANSLATED, port)).toBe(false);
   });
 
-  it('where it does not answer within three seconds, or the hub stops meanwhile', async () => {
+  it('a server without a response within three seconds is no copy of the hub, and a stop of the hub ends the check', async () => {
     const port = await listen(createServer(), OTHER);
     const { check, time } = begun();
     const waiting = check(OTHER, port);
@@ -105,7 +105,7 @@ describe('a server that claims the hub’s name proves nothing', () => {
   });
 });
 
-it('looks at one server at a time, and after one that proves nothing waits 10 s, then twice as long up to 10 min', async () => {
+it('the hub checks one server at a time, and waits 10 s to 10 min after one that is no copy', async () => {
   const port = await listen(createServer(), OTHER);
   const { check, time } = begun();
   const look = async () => {

@@ -17,7 +17,7 @@ it.each([
   ],
   ['half of the internet through a tunnel', 'tun0\t00000000\t0101A8C0\t0003\t0\t0\t0\t00000080\t0\t0\t0\n', []],
   ['a route that refuses', 'lo\t00000000\t00000000\t0201\t0\t0\t0\t00000000\t0\t0\t0\n', []],
-])('reads %s', async (_, lines, expected) => {
+])("the hub reads %s from the kernel's routes", async (_, lines, expected) => {
   const directory = await mkdtemp(join(tmpdir(), 'latchkey-route-'));
   onTestFinished(() => rm(directory, { recursive: true }));
   const file = join(directory, 'route');
@@ -25,6 +25,6 @@ it.each([
   expect(readDefaultRoutes(file)).toEqual(expected);
 });
 
-it('knows no route where the kernel tells none', () => {
+it('the hub finds no default route if the kernel has no table', () => {
   expect(readDefaultRoutes('/nonexistent/route')).toEqual([]);
 });

@@ -7,7 +7,7 @@ import { stateFolder } from '../support/state-folder.ts';
 
 const [STABLE, TEMPORARY, OLD, OLD_TEMPORARY, TENTATIVE, DUPLICATE] = ['80', '01', '20', '21', '41', 'c8'];
 
-describe('the IPv6 addresses at which a hub is looked for', () => {
+describe('the IPv6 addresses that the hub uses', () => {
   it.each<[what: string, flags: Readonly<Record<string, string | undefined>>, left: readonly string[]]>([
     ['are all that last', { 'fd00::1': STABLE, '2001:db8::1': '00' }, ['fd00::1', '2001:db8::1']],
     [
@@ -20,16 +20,16 @@ describe('the IPv6 addresses at which a hub is looked for', () => {
     ['are temporary ones where there is nothing better', { 'fd00::1': TEMPORARY, 'fd00::2': OLD }, ['fd00::1']],
     ['are old ones where there is nothing better', { 'fd00::1': OLD, 'fe80::1': STABLE }, ['fd00::1', 'fe80::1']],
     ['are all where the kernel says nothing', { 'fd00::1': undefined }, ['fd00::1']],
-  ])('%s', (_, flags, left) => {
+  ])('the IPv6 addresses of a hub %s', (_, flags, left) => {
     expect(steady(flags)).toEqual(left);
   });
 
-  it('are the one that a person chose, whatever it is', () => {
+  it('the IPv6 addresses of a hub include a configured one, whatever its flags', () => {
     expect(steady({ 'fd00::1': STABLE, 'fd00::2': TEMPORARY }, 'fd00::2')).toEqual(['fd00::1', 'fd00::2']);
   });
 });
 
-it('nothing is known of flags where the kernel has no such table', () => {
+it('the hub knows no IPv6 flags if the kernel has no table', () => {
   expect(readIpv6Flags('/proc/no-such-table').size).toBe(0);
 });
 

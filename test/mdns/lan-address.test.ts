@@ -4,7 +4,7 @@ import { chooseLanAddress, lanAddresses, type NetworkInterfaces } from '../../sr
 
 const LOOPBACK: NetworkInterfaces = { lo: [on('127.0.0.1/8', { internal: true }), on('::1/128', { internal: true })] };
 
-describe('the address the hub is reached at', () => {
+describe('the address of the hub', () => {
   it.each<[what: string, interfaces: NetworkInterfaces, defaultRoutes: string[], expected: string | null]>([
     ['no network', LOOPBACK, [], null],
     ['one wired network', { eth0: [on('192.168.1.20/24')] }, ['eth0'], '192.168.1.20 on eth0'],
@@ -43,7 +43,7 @@ describe('the address the hub is reached at', () => {
     ['a tunnel with a name of its own', { office: [on('10.8.0.2/24', { mac: '00:00:00:00:00:00' })] }, [], null],
     ["the home's own bridge", { br0: [on('10.0.0.1/24')] }, [], '10.0.0.1 on br0'],
     ["a router's bridge", { 'br-lan': [on('10.0.0.1/24')] }, ['br-lan'], '10.0.0.1 on br-lan'],
-  ])('with %s', (_, interfaces, defaultRoutes, expected) => {
+  ])('the hub chooses its address with %s', (_, interfaces, defaultRoutes, expected) => {
     const chosen = chooseLanAddress({ ...LOOPBACK, ...interfaces }, { setting: 'auto', defaultRoutes });
     expect(chosen && `${chosen.address} on ${chosen.interface}`).toBe(expected);
   });
@@ -75,20 +75,20 @@ describe('the address the hub is reached at', () => {
     'macvtap0',
     'ipvl0',
     'p2p-wlan0-0',
-  ])('is never on %s', (name) => {
+  ])('the hub never chooses an address on %s', (name) => {
     const interfaces = { [name]: [on('172.17.0.1/16'), on('fd00::1/64')] };
     expect(chooseLanAddress(interfaces, { setting: 'auto' })).toBeNull();
     expect(lanAddresses(interfaces, { setting: 'auto' })).toEqual([]);
   });
 
   it.each(['br0', 'vmbr0', 'bond0', 'eth0.10', 'wlan0', 'wlx00c0ca', 'enp3s0', 'uap0', 'end0'])(
-    'may be on %s',
+    'the hub may choose an address on %s',
     (name) => {
       expect(chooseLanAddress({ [name]: [on('192.168.1.20/24')] }, { setting: 'auto' })?.interface).toBe(name);
     },
   );
 
-  it('does not depend on the order in which the interfaces are listed', () => {
+  it('the address of the hub does not depend on the order of the interfaces', () => {
     const listed = Object.entries({ wlan0: [on('10.0.0.1/8')], eth1: [on('10.0.1.1/8')], eth0: [on('10.0.2.1/8')] });
     for (const order of [listed, listed.toReversed()]) {
       expect(chooseLanAddress(Object.fromEntries(order), { setting: 'auto' })?.interface).toBe('eth0');
@@ -96,7 +96,7 @@ describe('the address the hub is reached at', () => {
   });
 });
 
-describe('a configured address', () => {
+describe('a configured address of the hub', () => {
   const interfaces = { ...LOOPBACK, eth0: [on('10.0.0.1/24')], wg0: [on('10.9.0.2/32'), on('fd00:9::2/128')] };
 
   it.each([
@@ -108,12 +108,12 @@ describe('a configured address', () => {
     ['lo', { address: '127.0.0.1', family: 'IPv4', interface: 'lo', loopback: true }],
     ['wg0', { address: '10.9.0.2', family: 'IPv4', interface: 'wg0', loopback: false }],
     ['wlan0', null],
-  ])('%s is taken as it is', (setting, expected) => {
+  ])('the hub uses the configured address %s unchanged', (setting, expected) => {
     expect(chooseLanAddress(interfaces, { setting })).toEqual(expected);
   });
 });
 
-describe("the addresses in the hub's certificate", () => {
+describe('the addresses in the server certificate', () => {
   const interfaces = {
     ...LOOPBACK,
     wlan0: [on('192.168.1.21/24'), on('fe80::21/64')],
@@ -121,7 +121,7 @@ describe("the addresses in the hub's certificate", () => {
     docker0: [on('172.17.0.1/16')],
   };
 
-  it('are all that the home network can use, the chosen one first', () => {
+  it('the server certificate contains all addresses that the home network can use, the chosen one first', () => {
     expect(lanAddresses(interfaces, { setting: 'auto', defaultRoutes: ['wlan0'] })).toEqual([
       '192.168.1.21',
       '192.168.1.20',
@@ -130,11 +130,11 @@ describe("the addresses in the hub's certificate", () => {
     ]);
   });
 
-  it('have a configured one among them, also one that only the router has', () => {
+  it('the server certificate contains a configured address, even one that only the router has', () => {
     expect(lanAddresses(interfaces, { setting: '203.0.113.9' })[0]).toBe('203.0.113.9');
   });
 
-  it('leave loopback to the caller', () => {
+  it('the addresses for the server certificate contain no loopback address', () => {
     expect(lanAddresses(LOOPBACK, { setting: '127.0.0.1' })).toEqual([]);
   });
 });

@@ -47,7 +47,7 @@ function follower() {
   };
 }
 
-test('changes are followed one after the other, and of several that come meanwhile only the last', async () => {
+test('the hub follows changes of its addresses in order, and skips to the last of several', async () => {
   const { seen, told, moveTo, finish } = follower();
   await moveTo('192.168.1.8');
   await moveTo(null);
@@ -60,7 +60,7 @@ test('changes are followed one after the other, and of several that come meanwhi
   expect(told).toEqual(['address_changed 192.168.1.8', 'address_changed 192.168.1.9']);
 });
 
-test('where only another address of the hub changes, that is followed and not told', async () => {
+test('the hub follows a change of a further address without a log line', async () => {
   const { seen, told, moveTo, finish } = follower();
   await moveTo('192.168.1.7');
   await finish();
@@ -68,7 +68,7 @@ test('where only another address of the hub changes, that is followed and not to
   expect(told).toEqual([]);
 });
 
-test('a step that fails keeps neither the others nor the next change from being followed', async () => {
+test('a step that fails does not stop the other steps or the next change', async () => {
   const { seen, told, moveTo, fail } = follower();
   fail();
   await moveTo('192.168.1.8');
@@ -77,7 +77,7 @@ test('a step that fails keeps neither the others nor the next change from being 
   expect(told.filter((line) => line === 'address_change_failed no certificate')).toHaveLength(2);
 });
 
-test('nothing is followed once the hub stops, not even what is under way', async () => {
+test('the hub follows no change after it was stopped', async () => {
   const { following, seen, moveTo, finish } = follower();
   await moveTo('192.168.1.8');
   following[Symbol.dispose]();

@@ -6,7 +6,7 @@ const AWAY: LanState = { address: null, addresses: [], segments: [], interfaceCi
 const HOME = lan('192.168.1.20');
 const MOVED = lan('192.168.1.77');
 
-it('tells of each change of the network, and only of changes', () => {
+it('the watch of the network reports each change, and nothing else', () => {
   const readings = [AWAY, AWAY, HOME, HOME, 'failed', HOME, MOVED] as const;
   const { heard, ticks, watch } = watched(readings);
   expect(watch.current).toEqual(AWAY);
@@ -18,7 +18,7 @@ it('tells of each change of the network, and only of changes', () => {
   expect(watch.current).toEqual(MOVED);
 });
 
-it('tells apart that only the network behind an address was away for a moment', () => {
+it('the watch of the network reports separately that a network with the same address was away briefly', () => {
   const replugged = lan('192.168.1.20', '2/3');
   const { heard, unrest, ticks } = watched([HOME, replugged, replugged, MOVED]);
   ticks(3);
@@ -26,14 +26,14 @@ it('tells apart that only the network behind an address was away for a moment', 
   expect(heard).toEqual([[MOVED, replugged]]);
 });
 
-it('looks no more once it is disposed of', () => {
+it('the watch of the network stops when it is disposed', () => {
   const { heard, ticks, watch } = watched([AWAY, HOME]);
   watch[Symbol.dispose]();
   ticks(1);
   expect(heard).toEqual([]);
 });
 
-it('fails at once where the first look fails', () => {
+it('the watch of the network fails at once if its first reading fails', () => {
   expect(() => watched(['failed'])).toThrow('no interfaces');
 });
 

@@ -7,8 +7,8 @@ import { skipIfUnavailable } from '../support/set-up.ts';
 
 skipIfUnavailable(() => lanSkipReason(OBSERVER_TOOLS));
 
-describe('among neighbours that do it harm, the hub', () => {
-  it('contradicts at once who takes its service back', async () => {
+describe('the hub beside misbehaving devices', () => {
+  it('the hub announces its service again at once when another device sends a goodbye for it', async () => {
     await using lan = await createLan(['hub', 'neighbour', 'observer']);
     const { hub, neighbour, observer } = lan.hosts;
     // It repeats nothing, and nobody asks: whatever it says later is said because of the goodbye, and by no timer of a second or
@@ -20,7 +20,7 @@ describe('among neighbours that do it harm, the hub', () => {
     await expect.poll(from).toMatchObject({ kind: 'response', text: expect.stringContaining('capk=') });
   });
 
-  it('answers a thousand questions for all neighbours at once, and whoever asks afterwards too', async () => {
+  it('the hub groups its responses to a thousand queries, and still responds to later ones', async () => {
     await using lan = await createLan(['hub', 'neighbour', 'observer']);
     const { hub, neighbour, observer } = lan.hosts;
     await waitForAnnouncerEvent(announceOn(hub, { repeats: false }), 'ready');
@@ -32,7 +32,7 @@ describe('among neighbours that do it harm, the hub', () => {
     expect(answers().length).toBeLessThan(10);
   });
 
-  it('does not read a packet that is larger than mDNS allows', async () => {
+  it('the hub ignores a packet that is larger than mDNS permits', async () => {
     await using lan = await createLan(['hub', 'neighbour', 'observer']);
     const { hub, neighbour, observer } = lan.hosts;
     await waitForAnnouncerEvent(announceOn(hub, { repeats: false }), 'ready');
@@ -58,7 +58,7 @@ describe('among neighbours that do it harm, the hub', () => {
   });
 });
 
-it('a hub sends with the hop limit of 255, which tells that nobody beyond the link has sent it', async () => {
+it('the hub sends mDNS with hop limit 255, which shows that it comes from the same link', async () => {
   await using lan = await createLan(['hub', 'observer']);
   const limits = lan.hosts.observer.spawn('/usr/bin/python3', [join(import.meta.dirname, '../netns/hop-limits.py')]);
   await limits.line((line) => line === 'listening' || undefined);
@@ -68,7 +68,7 @@ it('a hub sends with the hop limit of 255, which tells that nobody beyond the li
   }
 });
 
-it('a hub keeps its name beside one whose name differs by a letter that is no ASCII letter', async () => {
+it('the hub keeps a name that differs from another one only in the case of a non-ASCII letter', async () => {
   await using lan = await createLan(['hub', 'neighbour', 'observer']);
   const { hub, neighbour, observer } = lan.hosts;
   const names = ['KÜCHE', 'Küche'] as const;
@@ -83,17 +83,20 @@ it('a hub keeps its name beside one whose name differs by a letter that is no AS
   for (const one of hubs) expect(announcerEvents(one).map(({ event }) => event)).toEqual(['started', 'ready']);
 });
 
-it.each(['lan_home', 'wläñ', 'a@b'])('a hub is found over IPv6 too on an interface that is called %s', async (name) => {
-  await using lan = await createLan(['hub', 'observer']);
-  const { hub, observer } = lan.hosts;
-  await hub.run('ip', ['link', 'set', 'eth0', 'down']);
-  await hub.run('ip', ['link', 'set', 'eth0', 'name', name]);
-  await hub.run('ip', ['link', 'set', name, 'up']);
-  await hub.run('ip', ['addr', 'add', `${hub.address6}/64`, 'dev', name, 'nodad']);
-  const watching = await observeWithZeroconf(observer, observer.address6);
-  expect((await waitForAnnouncerEvent(announceOn(hub), 'ready')).missing).toBeNull();
-  expect((await watching.found()).addresses).toEqual([hub.address, hub.address6]);
-});
+it.each(['lan_home', 'wläñ', 'a@b'])(
+  'the hub is also found over IPv6 on an interface with the name %s',
+  async (name) => {
+    await using lan = await createLan(['hub', 'observer']);
+    const { hub, observer } = lan.hosts;
+    await hub.run('ip', ['link', 'set', 'eth0', 'down']);
+    await hub.run('ip', ['link', 'set', 'eth0', 'name', name]);
+    await hub.run('ip', ['link', 'set', name, 'up']);
+    await hub.run('ip', ['addr', 'add', `${hub.address6}/64`, 'dev', name, 'nodad']);
+    const watching = await observeWithZeroconf(observer, observer.address6);
+    expect((await waitForAnnouncerEvent(announceOn(hub), 'ready')).missing).toBeNull();
+    expect((await watching.found()).addresses).toEqual([hub.address, hub.address6]);
+  },
+);
 
 async function send(host: Host, times: number, ...what: readonly string[]): Promise<void> {
   const script = join(import.meta.dirname, '../netns/mdns-sender.ts');

@@ -16,7 +16,7 @@ const OWN = uniqueRecords({
 const INSTANCE = 'cellar hub._latchkey._tcp.local';
 const HOST = 'aa11.local';
 
-describe('who claims what during a probe:', () => {
+describe('records that are heard during a probe', () => {
   it.each<[what: string, how: RecordSource, record: ReceivedRecord, taken: string | null]>([
     ['nothing of ours', 'response', srv('aa22.local', 8443, 'Attic hub._latchkey._tcp.local'), null],
     ['our name', 'response', srv('aa22.local', 8443), INSTANCE],
@@ -36,26 +36,29 @@ describe('who claims what during a probe:', () => {
       { name: INSTANCE, type: 'SRV', ttl: 120, data: null },
       null,
     ],
-  ])('%s', async (_, how, record, taken) => {
+  ])('a probe decides whether the name is taken by a record with %s', async (_, how, record, taken) => {
     const { link } = linkOn({ hears: [record], how, at: 2 });
     expect((await run(link))?.name ?? null).toBe(taken);
   });
 });
 
-describe('where somebody with greater data probes at the same time,', () => {
+describe('simultaneous probes', () => {
   it.each([
     ['a name', INSTANCE, srv('aa00.local', 8444)],
     ['a host', HOST, address('10.0.0.6')],
-  ])('%s is left to it when it still does a second later, and once more', async (_, name, record) => {
-    const { link, probes } = linkOn({ hears: [record], how: 'probe', at: 'each' });
-    const waited: number[] = [];
-    expect((await run(link, { waited }))?.name).toBe(name);
-    expect(probes()).toBe(3);
-    expect(waited.filter((delay) => delay === 1000)).toHaveLength(2);
-  });
+  ])(
+    'the hub gives up %s if a host with greater data still probes for it after two waits of a second',
+    async (_, name, record) => {
+      const { link, probes } = linkOn({ hears: [record], how: 'probe', at: 'each' });
+      const waited: number[] = [];
+      expect((await run(link, { waited }))?.name).toBe(name);
+      expect(probes()).toBe(3);
+      expect(waited.filter((delay) => delay === 1000)).toHaveLength(2);
+    },
+  );
 });
 
-it('probes three times, a quarter of a second apart, after a random wait', async () => {
+it('the hub probes three times, a quarter of a second apart, after a random wait', async () => {
   const { link, probes } = linkOn();
   const waited: number[] = [];
   expect(await run(link, { waited })).toBeNull();
@@ -63,20 +66,20 @@ it('probes three times, a quarter of a second apart, after a random wait', async
   expect(waited).toEqual([125, 250, 250, 250]);
 });
 
-it('stops probing at the first answer, and listens no more', async () => {
+it('a probe ends at the first response, and stops listening', async () => {
   const { link, probes, listeners } = linkOn({ hears: [srv('aa22.local', 8443)], how: 'response', at: 1 });
   await run(link);
   expect(probes()).toBe(1);
   expect(listeners()).toBe(0);
 });
 
-it('ends early when it is told to', async () => {
+it('a probe ends early when it is cancelled', async () => {
   const { link, probes } = linkOn();
   expect(await run(link, { signal: AbortSignal.abort() })).toBeNull();
   expect(probes()).toBe(0);
 });
 
-it('passes on that the network is away', async () => {
+it('a probe fails if the network is unreachable', async () => {
   const { link, listeners } = linkOn({ fails: true });
   await expect(run(link)).rejects.toThrow('ENETUNREACH');
   expect(listeners()).toBe(0);

@@ -21,7 +21,7 @@ const named = (host: string): ServiceDescription => ({
   addresses: [],
 });
 
-it('knows again what the hub said before it took another name, for a while: own packets may come back late', async () => {
+it('the hub recognises its own records for ten seconds after it has taken another name', async () => {
   const time = new FakeTime();
   const publication = new Publication(time, () => undefined);
   const [before, after] = [named('aa11.local'), named('aa11-2.local')];
@@ -37,7 +37,7 @@ it('knows again what the hub said before it took another name, for a while: own 
   expect([hasAnnounced(before), hasAnnounced(after)]).toEqual([false, true]);
 });
 
-it('knows again an address that the hub had a moment ago', async () => {
+it('the hub recognises an address that it had a moment ago', async () => {
   const time = new FakeTime();
   const publication = new Publication(time, () => undefined);
   const at = (...addresses: readonly string[]): ServiceDescription => ({
@@ -55,7 +55,7 @@ it('knows again an address that the hub had a moment ago', async () => {
   expect(publication.hasAnnounced(record)).toBe(false);
 });
 
-it('forgets what it said before when it falls silent', async () => {
+it('the hub forgets its earlier records when it stops its announcement', async () => {
   const publication = new Publication(new FakeTime(), () => undefined);
   const [before, after] = [named('aa11.local'), named('aa11-2.local')];
   await publication.announce(LINK, before);

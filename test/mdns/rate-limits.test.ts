@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { Throttle } from '../../src/mdns/sockets/rate-limits.ts';
 import { FakeTime } from '../support/fake-time.ts';
 
-it('runs the first task at once, and of those that come within the interval the last one, at its end', async () => {
+it('a throttle runs the first task at once, and then only the last task of each interval, at its end', async () => {
   const time = new FakeTime();
   const throttle = new Throttle(time, 500);
   const done: number[] = [];
@@ -20,7 +20,7 @@ it('runs the first task at once, and of those that come within the interval the 
   expect(done).toEqual([1, 3, 4, 5]);
 });
 
-it('drops what waits when it is reset, and runs the next at once', async () => {
+it('a throttle drops its waiting task when it is reset, and runs the next one at once', async () => {
   const time = new FakeTime();
   const throttle = new Throttle(time, 500);
   const done: number[] = [];
@@ -32,7 +32,7 @@ it('drops what waits when it is reset, and runs the next at once', async () => {
   expect(done).toEqual([1, 3]);
 });
 
-it('waits twice as long after each task where it is to back off, and forgets that after the longest wait', async () => {
+it('a throttle with backoff doubles its interval after each task, and resets it after the longest interval', async () => {
   const time = new FakeTime();
   const throttle = new Throttle(time, 1000, 60_000);
   const ran: number[] = [];

@@ -11,16 +11,16 @@ describe('an instance name', () => {
     ['h'.repeat(80), 'h'.repeat(63)],
     ['☀'.repeat(30), '☀'.repeat(21)],
     ['🏠'.repeat(30), '🏠'.repeat(15)],
-  ])('of %j is %j', (name, expected) => {
+  ])('the name %j becomes the instance name %j', (name, expected) => {
     expect(toInstanceName(name)).toBe(expected);
   });
 
-  it('keeps its suffix where the name has to be cut', () => {
+  it('an instance name keeps its suffix if it has to be cut', () => {
     expect(toInstanceName('h'.repeat(80), ' (4f2a)')).toBe(`${'h'.repeat(56)} (4f2a)`);
   });
 });
 
-describe("the hub's records", () => {
+describe('the records of the hub', () => {
   const service = {
     instanceName: 'Cellar hub',
     id: '4f2a9c',
@@ -29,7 +29,7 @@ describe("the hub's records", () => {
     txt: { v: '1', http: '8480' },
   };
 
-  it('are its service and its addresses, which nobody shares: they replace what was cached', () => {
+  it('the records of the service and its addresses are unique, and replace cached ones', () => {
     expect(uniqueRecords({ ...service, addresses: [{ family: 'IPv4', address: '10.0.0.1' }] })).toEqual([
       {
         name: 'Cellar hub._latchkey._tcp.local',
@@ -49,7 +49,7 @@ describe("the hub's records", () => {
     ]);
   });
 
-  it('have the id in the text also where the host has another name', () => {
+  it('the TXT record contains the hub id also if the host has another name', () => {
     const [srv, txt, a] = uniqueRecords({
       ...service,
       host: '4f2a9c-2.local',
@@ -60,7 +60,7 @@ describe("the hub's records", () => {
     expect(a?.name).toBe('4f2a9c-2.local');
   });
 
-  it('have a record for each address, of its own type', () => {
+  it('the hub has one record of the right type for each address', () => {
     const addresses = [
       { family: 'IPv4', address: '10.0.0.1' },
       { family: 'IPv4', address: '10.0.0.2' },
@@ -70,7 +70,7 @@ describe("the hub's records", () => {
     expect(records.map(({ type, data }) => `${type} ${data}`)).toEqual(['A 10.0.0.1', 'A 10.0.0.2', 'AAAA fd00::1']);
   });
 
-  it('are joined to their service type by a pointer, which does not replace those of other hubs', () => {
+  it('the pointer from the service type to the hub does not replace those of other hubs', () => {
     expect(instancePointer('Cellar hub')).toEqual({
       name: '_latchkey._tcp.local',
       type: 'PTR',

@@ -16,8 +16,8 @@ const [srv, txt, ...addresses] = uniqueRecords({
 const pointer = instancePointer('Cellar hub');
 const records = [pointer, srv, txt, ...addresses].filter((record) => record !== undefined);
 
-describe('a question', () => {
-  it('for the service is answered by its pointer, with all that is needed to reach it', () => {
+describe('responses to queries', () => {
+  it('a query for the service gets the pointer and all records that are needed to reach the hub', () => {
     expect(responseTo({ name: '_latchkey._tcp.local', type: 'PTR' }, records)).toEqual({
       answers: [pointer],
       additionals: [srv, txt, ...addresses],
@@ -29,11 +29,11 @@ describe('a question', () => {
     ['SRV', 'Cellar hub._latchkey._tcp.local', [srv]],
     ['A', '4F2A9C.local', addresses.slice(0, 1)],
     ['AAAA', '4f2a9c.local', addresses.slice(1)],
-  ])('of type %s is answered in whatever case it is asked (%s)', (type, name, answers) => {
+  ])('a query of type %s is answered in any letter case (%s)', (type, name, answers) => {
     expect(responseTo({ name, type }, records)?.answers).toEqual(answers);
   });
 
-  it('for everything under a name is answered by all of it, and nothing else', () => {
+  it('a query for everything under a name gets all records of that name, and nothing else', () => {
     expect(responseTo({ name: '4f2a9c.local', type: 'ANY' }, records)).toEqual({ answers: addresses });
   });
 
@@ -42,7 +42,7 @@ describe('a question', () => {
     ['ANY', 'other.local'],
     ['SRV', '4f2a9c.local'],
     ['UNKNOWN_65280', '4f2a9c.local'],
-  ])('that no record answers gets no response (%s of %s)', (type, name) => {
+  ])('a query that no record matches gets no response (%s of %s)', (type, name) => {
     expect(responseTo({ name, type }, records)).toBe(null);
   });
 });

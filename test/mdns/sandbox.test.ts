@@ -5,7 +5,7 @@ import { skipIfUnavailable } from '../support/set-up.ts';
 
 skipIfUnavailable(() => lanSkipReason(['/usr/bin/unshare']));
 
-it('in the sandbox of its unit, the hub knows the default route and its IPv6 addresses’ flags, and notices that a cable was out', async () => {
+it('in its systemd sandbox the hub can read default route and IPv6 flags, and notices an unplugged cable', async () => {
   await using lan = await createLan(['hub']);
   const { hub } = lan.hosts;
   await hub.run('ip', ['route', 'add', 'default', 'via', '10.77.0.9']);

@@ -40,11 +40,11 @@ describe('the segments of a hub', () => {
     ],
     ['containers and tunnels', { ...ETHERNET, ...DOCKER, wg0: [on('10.9.0.1/24')] }, ['eth0: 192.168.1.20']],
     ["the home's own bridge", { vmbr0: [on('192.168.1.20/24')] }, ['vmbr0: 192.168.1.20']],
-  ])('with %s', (_, interfaces, expected) => {
+  ])('the hub finds its segments with %s', (_, interfaces, expected) => {
     expect(told(interfaces)).toEqual(expected);
   });
 
-  it('are those of a configured address or interface alone', () => {
+  it('a configured address or interface restricts the segments of the hub', () => {
     const both = { ...ETHERNET, wlan0: [on('10.0.0.7/24'), on('10.0.1.7/24')], ...DOCKER };
     expect(told(both, { setting: 'wlan0' })).toEqual(['wlan0: 10.0.0.7 10.0.1.7']);
     expect(told(both, { setting: '10.0.1.7' })).toEqual(['wlan0: 10.0.1.7']);
@@ -53,7 +53,7 @@ describe('the segments of a hub', () => {
     expect(told({ lo: [on('127.0.0.1/8', true)] }, { setting: '127.0.0.1' })).toEqual([]);
   });
 
-  it('have no address that nobody listens on', () => {
+  it('the segments of the hub contain only addresses on which it listens', () => {
     const both = { eth0: [on('192.168.1.20/24'), on('fd00::20/64')] };
     expect(told(both, { listen: ['0.0.0.0'] })).toEqual(['eth0: 192.168.1.20']);
     expect(told(both, { listen: ['fd00::20'] })).toEqual(['eth0: fd00::20']);
@@ -61,7 +61,7 @@ describe('the segments of a hub', () => {
   });
 });
 
-describe('a packet', () => {
+describe('received mDNS packets', () => {
   const own = new OwnNetworks(interfaceCidrs({ ...ETHERNET, wlan0: [on('10.0.0.7/24')], ...DOCKER }));
 
   it.each([
@@ -70,11 +70,11 @@ describe('a packet', () => {
     ['of another network', '10.0.0.9', false],
     ['of a container', '172.17.0.2', false],
     ['of a host without an address of this network', '169.254.3.4', true],
-  ])('%s is heard on eth0: %s %s', (_, source, heard) => {
+  ])('a packet %s is accepted on eth0 or not: %s %s', (_, source, heard) => {
     expect(own.acceptsSource(source, ['eth0'])).toBe(heard);
   });
 
-  it('of a network with two interfaces is heard on both', () => {
+  it('a packet of a network with two interfaces is accepted on both', () => {
     const joined = new OwnNetworks(interfaceCidrs({ ...ETHERNET, wlan0: [on('192.168.1.21/24')] }));
     expect(joined.acceptsSource('192.168.1.77', ['wlan0'])).toBe(true);
     expect(joined.hasAddress('192.168.1.21')).toBe(true);

@@ -35,12 +35,12 @@ async function aHubsMetrics(): Promise<ScrapedMetrics> {
   return await scrapeMetrics((await hub.status()).hub.metrics_port);
 }
 
-describe.skipIf(!existsSync(PROMTOOL))('promtool', () => {
-  it('finds no fault with the rules', async () => {
+describe.skipIf(!existsSync(PROMTOOL))('promtool and the alert rules', () => {
+  it('promtool accepts the alert rules', async () => {
     expect(await promtool(['check', 'rules', RULES])).toContain('SUCCESS: 8 rules found');
   });
 
-  it('sees every alert fire when it is to, and stay quiet else', async () => {
+  it('promtool confirms that each alert fires when it should, and not otherwise', async () => {
     expect(await promtool(['test', 'rules', CASES])).toContain('SUCCESS');
     const alerts = [...readFileSync(RULES, 'utf8').matchAll(/alert: (\w+)/g)].map(([, name]) => name);
     const cases = readFileSync(CASES, 'utf8').split(/(?=alertname: )/);
@@ -57,14 +57,14 @@ describe.skipIf(!existsSync(PROMTOOL))('promtool', () => {
     }
   });
 
-  it('finds no fault with what a hub tells', async () => {
+  it('promtool accepts the metrics of a hub', async () => {
     const { text } = await aHubsMetrics();
     expect(text).toContain('latchkey_appliance_state{appliance="pump",state="needs_pairing"} 1');
     expect(await promtool(['check', 'metrics'], text)).toBe('');
   });
 });
 
-it('the rules and docs/metrics.md speak of the metrics that a hub really tells, and the page of all of them', async () => {
+it('the alert rules and docs/metrics.md name only metrics of a hub, and the document lists all of them', async () => {
   const { families } = await aHubsMetrics();
   const page = readFileSync(join(root, 'docs/metrics.md'), 'utf8');
   const rows = [...page.matchAll(/^\| `(latchkey_\w+|process_\w+)` \| (\w+) \| (.*?) \|/gm)].map(

@@ -18,7 +18,7 @@ function histogram(seconds: readonly number[]): { counts: number[]; sum: number 
   };
 }
 
-it('gives durations in the buckets that they belong to, with their sum, to each reader once', () => {
+it('a duration histogram passes its values in the right buckets and with the right sum to each reader once', () => {
   const durations = new DurationHistogram();
   const early = durations.createReader();
   const taken = (read: ReturnType<DurationHistogram['createReader']>) => {
@@ -40,7 +40,7 @@ it('gives durations in the buckets that they belong to, with their sum, to each 
   );
 });
 
-it('counts what ended without a request, and not how long that took', () => {
+it('the counters count what ended without a request, but not its duration', () => {
   const counters = new Counters();
   counters.record({ kind: 'refresh_failed', appliance: 'a', at, problem: 'store_unwritable', took: null });
   counters.record({ kind: 'refresh_failed', appliance: 'a', at, problem: 'portal_unreachable', took: 30_000 });
@@ -56,7 +56,7 @@ it('counts what ended without a request, and not how long that took', () => {
   expect(seconds).toEqual([30]);
 });
 
-it('keeps counts of ten thousand appliances and no more, and of those that are there alone when somebody asks', () => {
+it('the counters hold at most ten thousand appliances, and only existing ones after retainOnly', () => {
   const counters = new Counters();
   for (let index = 0; index < 10_001; index++) counters.record(refreshed(`a${index}`, 1));
   expect(counters.forAppliance('a0').refreshes).toEqual({});

@@ -43,7 +43,7 @@ function countsOf(metrics: ScrapedMetrics, appliance: string): Record<string, nu
 }
 
 describe('the metrics of a hub', () => {
-  it('count pairings, refreshes and token requests, each by its outcome', async () => {
+  it('the metrics count pairings, refreshes and token requests by their outcomes', async () => {
     const wallbox = await hub.addAppliance('wallbox', 'Monitoring');
     expect((await hub.requestToken(wallbox)).status).toBe(400);
     expect(countsOf(await scraped(), 'wallbox')).toEqual({ refreshed: 0, tokens: 0, notPaired: 1, refusedTokens: 0 });
@@ -72,7 +72,7 @@ describe('the metrics of a hub', () => {
     expect(after.value('latchkey_refresh_duration_seconds_count')).toBe(4);
   });
 
-  it('say how every appliance stands, and what its token has left', async () => {
+  it('the metrics show the state of each appliance and the remaining lifetime of its token', async () => {
     await hub.addAppliance('heater');
     const { version } = (await hub.status()).hub;
     const metrics = await scraped();
@@ -96,7 +96,7 @@ describe('the metrics of a hub', () => {
     expect(metrics.value('latchkey_ready')).toBe(1);
   });
 
-  it('tell of a grant that the portal has revoked, and of its return', async () => {
+  it('the metrics show a grant that the portal has revoked, and its return', async () => {
     const pump = await hub.addAppliance('pump');
     await hub.pair('pump', emulator);
     const [grant] = emulator.grants().slice(-1);
@@ -116,7 +116,7 @@ describe('the metrics of a hub', () => {
     expect(back.value('latchkey_notices', notice)).toBeUndefined();
   });
 
-  it('hold nothing that is secret, and forget an appliance that was removed', async () => {
+  it('the metrics contain no secrets, and no appliance that was removed', async () => {
     const { client_id, client_secret } = await hub.addAppliance('guest');
     await hub.pair('guest', emulator);
     const { text, value } = await scraped();
@@ -132,7 +132,7 @@ describe('the metrics of a hub', () => {
     expect(countsOf(await scraped(), 'guest')).toEqual({ refreshed: 0, tokens: 0, refusedTokens: 0 });
   });
 
-  it('go on from what was counted when the configuration is reloaded, at another port', async () => {
+  it('the metrics continue their counts after a reload, also on another port', async () => {
     const before = await scraped();
     const port = (await hub.status()).hub.metrics_port;
     await reloaded(hub, 'listen = "127.0.0.1:0"', `listen = "127.0.0.1:${await freePort()}"`);
@@ -151,7 +151,7 @@ describe('the metrics of a hub', () => {
   });
 });
 
-it('readiness ends when a token has run out and the portal is gone, and comes back with it', async () => {
+it('the hub is not ready while a token has expired and the portal is unreachable', async () => {
   // The hub refreshes such tokens every 30 s on its own: no refresh is under way when the portal goes.
   await using portal = await startPortal({ tokenLifetime: 1 });
   await using small = await HubProcess.start({ emulator: portal, metrics: '127.0.0.1:0', here: true });

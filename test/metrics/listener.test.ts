@@ -54,7 +54,7 @@ async function occupy(host = '127.0.0.1'): Promise<{ server: Server; port: numbe
 const get = (listener: MetricsListener, path: string, init: RequestInit = {}, host = '127.0.0.1') =>
   fetch(`http://${host}:${listener.port}${path}`, init);
 
-describe('the listener', () => {
+describe('the metrics listener', () => {
   let overdue = 0;
   let failing = false;
   let appliances: ApplianceStatus[] = [];
@@ -74,7 +74,7 @@ describe('the listener', () => {
 
   afterAll(() => listener[Symbol.asyncDispose]());
 
-  it('tells the metrics as Prometheus wants them', async () => {
+  it('the metrics listener serves the metrics in the format of Prometheus', async () => {
     const answer = await get(listener, '/metrics?x=1');
     expect(answer.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8');
     expect(answer.headers.get('cache-control')).toBe('no-store');
@@ -84,7 +84,7 @@ describe('the listener', () => {
     expect(value('latchkey_clock_offset_seconds')).toBeUndefined();
   });
 
-  it('is healthy while what is planned is run, and not when it has been due for long', async () => {
+  it('the hub is healthy while its scheduler runs, and unhealthy if a task has been due for more than 90 s', async () => {
     const health = async () => {
       const answer = await get(listener, '/healthz');
       return { status: answer.status, body: await answer.json() };
@@ -98,7 +98,7 @@ describe('the listener', () => {
     overdue = 0;
   });
 
-  it('answers what it does not have, and what went wrong, with no more than that', async () => {
+  it('the metrics listener answers unknown paths, methods and errors without further details', async () => {
     for (const path of ['/', '/metrics/', '/constructor', '/%zz', '//metrics']) {
       expect((await get(listener, path)).status, path).toBe(404);
     }
@@ -128,7 +128,7 @@ describe('the listener', () => {
     ['[::1]:9480', 200],
     ['192.168.1.7', 200],
     ['cellar.local:9480', 200],
-  ])('asked as %s answers %i: a page on the web can make its own name point here', async (host, status) => {
+  ])('the metrics listener asked as %s answers %i, so that DNS rebinding by a website fails', async (host, status) => {
     for (const path of ['/metrics', '/healthz', '/readyz']) {
       const answer = await sendRaw(listener.port, `GET ${path} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`);
       expect(answer).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
@@ -142,17 +142,17 @@ describe('the listener', () => {
     ['another in the address', 'GET http://localhost/metrics HTTP/1.1\r\nHost: localhost\r\n\r\n'],
     ['no HTTP', '\x16\x03\x01\r\n\r\n'],
     ['more headers than anybody needs', `GET /metrics HTTP/1.1\r\nHost: localhost\r\nX: ${'x'.repeat(9000)}\r\n\r\n`],
-  ])('refuses a request with %s', async (_what, bytes) => {
+  ])('the metrics listener refuses a request with %s', async (_what, bytes) => {
     expect(await sendRaw(listener.port, bytes)).toMatch(/^HTTP\/1\.1 400 /);
     expect((await get(listener, '/healthz')).status).toBe(200);
   });
 
-  it('does not wait for the body that a request announces', async () => {
+  it('the metrics listener does not wait for an announced request body', async () => {
     const head = 'GET /healthz HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4294967296\r\n\r\n';
     expect(await sendRaw(listener.port, head, (answer) => answer.includes('healthy'))).toMatch(/^HTTP\/1\.1 200 /);
   });
 
-  it('takes no more connections than it can do with, and serves whoever comes when they are gone', async () => {
+  it('the metrics listener limits its connections, and serves new clients when others have disconnected', async () => {
     const crowd = await Promise.all(Array.from({ length: 60 }, () => openIdleConnection(listener.port)));
     expect(crowd.filter((socket) => !socket.destroyed).length).toBeLessThanOrEqual(32);
     for (const socket of crowd) socket.destroy();
@@ -163,7 +163,7 @@ describe('the listener', () => {
     throw new Error('nobody is served any more');
   });
 
-  it('tells of ten thousand appliances and no more', async () => {
+  it('the metrics contain at most ten thousand appliances', async () => {
     appliances = Array.from({ length: 10_050 }, (_, index) => applianceStatus({ name: `a${index}` }));
     const { value, text } = await scrapeMetrics(listener.port ?? undefined);
     expect(value('latchkey_appliances', { state: 'unpaired' })).toBe(10_000);
@@ -174,12 +174,12 @@ describe('the listener', () => {
   });
 });
 
-it('listens on IPv6 too', async () => {
+it('the metrics listener can listen on IPv6', async () => {
   await using listener = await MetricsListener.open(options({ host: '::1' }));
   expect((await get(listener, '/healthz', {}, '[::1]')).status).toBe(200);
 });
 
-it('where its port is taken it says so once, tries every half minute, and tells when it has it', async () => {
+it('the metrics listener logs once that its port is taken, retries every 30 s, and gets the port when it is free', async () => {
   lines.length = 0;
   const { server, port } = await occupy();
   const time = new FakeTime();
@@ -199,7 +199,7 @@ it('where its port is taken it says so once, tries every half minute, and tells 
   expect(lines.at(-1)).toEqual({ level: 'info', event: 'metrics_listening', fields: { host: '127.0.0.1', port } });
 });
 
-it('closed while it waits for its port, it does not come back', async () => {
+it('a metrics listener that is closed while its port is taken does not open it later', async () => {
   const { server, port } = await occupy();
   const time = new FakeTime();
   const listener = await MetricsListener.open(options({ port, timers: time }));

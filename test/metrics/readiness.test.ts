@@ -23,11 +23,11 @@ it.for<[what: string, appliance: ApplianceStatus, ready: boolean]>([
   ['in need of pairing, with a token that lives', appliance('needs_pairing', 1, 'refused'), true],
   ['in need of pairing, with one that has run out', appliance('needs_pairing', 0, 'refused'), false],
   ['in need of pairing, with none', appliance('needs_pairing', null, 'refused'), false],
-])('an appliance that is %s: ready %s', ([, one, ready]) => {
+])('an appliance that is %s makes the hub ready or not: %s', ([, one, ready]) => {
   expect(readiness([appliance('active', 3000), one]).ready).toBe(ready);
 });
 
-it('says which appliances are not served and why, and nothing of what only the installer may know', () => {
+it('readiness names the appliances without a token and the reason, and nothing that only an installer may know', () => {
   const { name, state } = appliance('needs_pairing', null);
   expect(readiness([appliance('active', 1), appliance('needs_pairing', null, 'refused')])).toEqual({
     ready: false,

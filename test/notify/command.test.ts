@@ -39,14 +39,14 @@ async function gone(path: string): Promise<void> {
   await eventually(async () => !isRunning(pid), 5);
 }
 
-describe('a command', () => {
-  test('has the message on its standard input, runs in / and gets its arguments as they are', async () => {
+describe('the notice command', () => {
+  test('the notice command gets the message on standard input, runs in / and gets its arguments unchanged', async () => {
     const path = file();
     expect(await shell('{ cat; pwd; echo "$2"; } > "$1"', path, 'a b; $(c) "')).toMatchObject({ ok: true });
     expect(readFileSync(path, 'utf8')).toBe(`${MESSAGE}/\na b; $(c) "\n`);
   });
 
-  test('gets little of the environment', async () => {
+  test('the notice command gets only a few environment variables', async () => {
     const path = file();
     const env = {
       PATH: process.env['PATH'],
@@ -65,7 +65,7 @@ describe('a command', () => {
     ]);
   });
 
-  test('that fails is told by its status and the last line that it said', async () => {
+  test('a failed notice command is reported with its status and its last line of output', async () => {
     expect(await shell('echo one >&2; printf "two \\033[31m\\n\\n" >&2; exit 3')).toEqual({
       ok: false,
       detail: 'ended with status 3: two \u{fffd}[31m',
@@ -73,12 +73,12 @@ describe('a command', () => {
     });
   });
 
-  test('of a long line no more is told than fits', async () => {
+  test('an overlong line of a notice command is cut in the report', async () => {
     const { detail } = await shell('head -c 100000 /dev/zero | tr "\\0" x >&2; exit 1');
     expect(detail).toBe(`ended with status 1: ${'x'.repeat(200)}`);
   });
 
-  test('that does not read its input is no failure, whatever there is of it', async () => {
+  test('a notice command that does not read its input succeeds, whatever the size of the message', async () => {
     const long = commandHook(['true'], systemTimers, { run: 5000, term: 300 });
     expect(await long.deliver('x'.repeat(1_000_000), never)).toMatchObject({ ok: true });
   });
@@ -87,17 +87,17 @@ describe('a command', () => {
     ['that is not there', ['/nowhere/hook', SECRET], 'could not be run: there is no such program'],
     ['that may not be run', [folder, SECRET], 'could not be run: this user may not run it'],
     ['that was killed', ['sh', '-c', 'kill -9 $$', SECRET], 'was ended by SIGKILL'],
-  ])('%s is told so, without its arguments', async (_what, command, detail) => {
+  ])('a notice command %s is reported without its arguments', async (_what, command, detail) => {
     expect(await hook(command)).toEqual({ ok: false, detail, retryable: true });
   });
 
-  test('is called by its program alone', () => {
+  test('the notice command is named by its program only', () => {
     expect(commandHook(['/usr/local/bin/tell', SECRET], systemTimers).target).toBe('tell');
   });
 });
 
-describe('a command that hangs', () => {
-  test('is ended', async () => {
+describe('a hanging notice command', () => {
+  test('a notice command that hangs is ended', async () => {
     expect(await shell('echo waiting >&2; sleep 60')).toEqual({
       ok: false,
       detail: 'did not end within 0.7 s: waiting',
@@ -105,7 +105,7 @@ describe('a command that hangs', () => {
     });
   });
 
-  test('is killed where it ignores SIGTERM, with all its children', async () => {
+  test('a notice command that ignores SIGTERM is killed with all its children', async () => {
     const [own, child] = [file(), file()];
     const script =
       'trap "" TERM; echo $$ > "$1"; sh -c "trap \\"\\" TERM; echo \\$\\$ > $2; while :; do sleep 1; done" & while :; do sleep 1; done';
@@ -114,7 +114,7 @@ describe('a command that hangs', () => {
     await gone(child);
   });
 
-  test('is ended when the hub ends', async () => {
+  test('a notice command is ended when the hub ends', async () => {
     const ending = new AbortController();
     const path = file();
     const delivered = hook(['sh', '-c', 'echo $$ > "$0"; exec sleep 60', path], ending.signal);
@@ -124,7 +124,7 @@ describe('a command that hangs', () => {
     await gone(path);
   });
 
-  test('is killed by no timer that is left over, when its number may be that of another', async () => {
+  test('no remaining timer kills a notice command after its process id may be reused', async () => {
     const ending = new AbortController();
     const armed = new Set<object>();
     const timers: Timers = {
@@ -149,7 +149,7 @@ describe('a command that hangs', () => {
     expect(armed.size).toBe(0);
   });
 
-  test('does not outlive its end by a child that holds its pipes', async () => {
+  test('a child that holds the pipes of a notice command is ended with the command', async () => {
     const path = file();
     const delivered = await shell('sleep 60 & echo $! > "$1"; exit 0', path);
     expect(delivered).toMatchObject({ ok: true });
@@ -157,7 +157,7 @@ describe('a command that hangs', () => {
   });
 });
 
-test('a command that floods its output is no burden', async () => {
+test('a notice command that floods its output does not use much memory', async () => {
   const before = process.memoryUsage().rss;
   const flood = 'head -c 300000000 /dev/zero';
   const hooked = commandHook(['sh', '-c', `${flood}; ${flood} >&2; echo >&2; echo the end >&2; exit 1`], systemTimers, {

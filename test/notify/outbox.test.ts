@@ -34,7 +34,7 @@ function open(answers: DeliveryResult[], otherwise: DeliveryResult | Promise<Del
   return { outbox: new Outbox(hook, { timers: time, log }), time, delivered, logged };
 }
 
-test('what fails is tried again, later each time, and those behind it wait', async () => {
+test('the outbox retries a failed notice with growing delays, and later notices wait', async () => {
   const { outbox, time, delivered, logged } = open([FAILED, FAILED, FAILED]);
   const began = time.uptime;
   outbox.enqueue(message('car'));
@@ -55,7 +55,7 @@ test('what fails is tried again, later each time, and those behind it wait', asy
   expect(logged).toHaveLength(3);
 });
 
-test('what fails again and again is given up, and told in the log', async () => {
+test('the outbox drops a notice that fails repeatedly, and logs that', async () => {
   const { outbox, time, delivered, logged } = open([], FAILED);
   outbox.enqueue(message('car'));
   await time.pass(100 * MINUTE);
@@ -64,7 +64,7 @@ test('what fails again and again is given up, and told in the log', async () => 
   expect(time.armed).toBe(0);
 });
 
-test('what can not pass is not tried again', async () => {
+test('the outbox does not retry a notice that can not be delivered', async () => {
   const { outbox, time, delivered, logged } = open([{ ...FAILED, retryable: false }]);
   outbox.enqueue(message('car'));
   outbox.enqueue(message('wallbox'));
@@ -73,7 +73,7 @@ test('what can not pass is not tried again', async () => {
   expect(logged.map(({ event }) => event)).toEqual(['notice_dropped']);
 });
 
-test('one at a time, and no more wait than fit: the oldest are given up', async () => {
+test('the outbox delivers one notice at a time, and drops the oldest ones if too many wait', async () => {
   const first = Promise.withResolvers<DeliveryResult>();
   const { outbox, time, delivered, logged } = open([], first.promise);
   for (let number = 0; number < 1101; number++) outbox.enqueue(message(`a${number}`));
@@ -87,7 +87,7 @@ test('one at a time, and no more wait than fit: the oldest are given up', async 
   expect(delivered).toHaveLength(1001);
 });
 
-test('the hub that ends waits for no further try', async () => {
+test('the outbox makes no further attempt when the hub ends', async () => {
   const { outbox, time, delivered } = open([], FAILED);
   outbox.enqueue(message('car'));
   outbox.enqueue(message('wallbox'));
@@ -99,7 +99,7 @@ test('the hub that ends waits for no further try', async () => {
   expect(time.armed).toBe(0);
 });
 
-test('what waits when the hub ends is told as one number', async () => {
+test('the outbox logs the notices that wait when the hub ends as one number', async () => {
   const first = Promise.withResolvers<DeliveryResult>();
   const { outbox, time, logged } = open([], first.promise);
   for (let number = 0; number < 500; number++) outbox.enqueue(message(`a${number}`));
@@ -113,14 +113,14 @@ test('what waits when the hub ends is told as one number', async () => {
   ]);
 });
 
-test('a message is one line of ASCII that is JSON again', () => {
+test('a notice message is one line of ASCII that parses as the same JSON', () => {
   const told = { ...message('wallbox'), message: 'Größe 🔑\n"\u2028' };
   const text = serializeMessage(told);
   expect(text).toMatch(/^[ -~]+\n$/);
   expect(JSON.parse(text)).toEqual(told);
 });
 
-test('a message names commands as its reader types them', () => {
+test('a notice message names commands as its reader types them', () => {
   const told = { ...message('wallbox'), what_to_do: 'Run "latchkey pair wallbox"' };
   const text = serializeMessage(told, { program: 'a"b', usesSudo: true });
   expect(JSON.parse(text)).toEqual({ ...told, what_to_do: 'Run "sudo a"b pair wallbox"' });

@@ -49,7 +49,7 @@ function deliver(url = address(), signal = never) {
 }
 
 describe('a webhook', () => {
-  test('gets the message as JSON', async () => {
+  test('a webhook gets the notice as JSON', async () => {
     answer = (response) => response.writeHead(200).end('thank you');
     expect(await deliver()).toEqual({ ok: true, detail: 'answered 200', retryable: false });
     expect(taken).toMatchObject([{ method: 'POST', url: `/hook/${SECRET}?a=b`, body: '{"status":"raised"}\n' }]);
@@ -57,7 +57,7 @@ describe('a webhook', () => {
     expect(taken[0]?.headers.authorization).toBeUndefined();
   });
 
-  test('a user and a password in its address are sent as Basic', async () => {
+  test('the user and the password in the address of a webhook are sent as HTTP Basic', async () => {
     await deliver(address('me:p%40ss@'));
     expect(taken[0]?.headers.authorization).toBe(`Basic ${Buffer.from('me:p@ss').toString('base64')}`);
   });
@@ -70,18 +70,18 @@ describe('a webhook', () => {
     [429, true, 'answered 429'],
     [500, true, 'answered 500'],
     [503, true, 'answered 503'],
-  ])('that answers %i may pass: %s', async (status, retryable, detail) => {
+  ])('a delivery to a webhook that answers %i can be retried: %s', async (status, retryable, detail) => {
     answer = (response) => response.writeHead(status, { location: address() }).end();
     expect(await deliver()).toEqual({ ok: false, detail, retryable });
     expect(taken).toHaveLength(1);
   });
 
-  test('that does not answer is given up in time', async () => {
+  test('a webhook that does not respond times out', async () => {
     answer = () => undefined;
     expect(await deliver()).toEqual({ ok: false, detail: 'did not answer within 0.5 s', retryable: true });
   });
 
-  test('that never comes to an end with its answer has taken the message', async () => {
+  test('a webhook whose response never ends counts as delivered', async () => {
     answer = (response) => {
       const flood = setInterval(() => response.write('x'.repeat(65_536)), 5);
       response.once('close', () => clearInterval(flood));
@@ -90,12 +90,12 @@ describe('a webhook', () => {
     expect(await deliver()).toMatchObject({ ok: true });
   });
 
-  test('that goes away in the middle may pass', async () => {
+  test('a delivery to a webhook that closes the connection can be retried', async () => {
     answer = (response) => response.destroy();
     expect(await deliver()).toEqual({ ok: false, detail: 'was not reached: UND_ERR_SOCKET', retryable: true });
   });
 
-  test('the hub that ends does not wait for it', async () => {
+  test('the hub does not wait for a webhook when it ends', async () => {
     answer = () => undefined;
     const ending = new AbortController();
     const delivered = webhookHook(new Secret(address()), 60_000).deliver('{}', ending.signal);
@@ -109,7 +109,7 @@ test.each([
   `http://user:${SECRET}@127.0.0.1:1/`,
   `https://127.0.0.1:1/?${SECRET}`,
   `https://nowhere.invalid/${SECRET}`,
-])('nothing but its origin is told of %#', async (url) => {
+])('case %#: only the origin of a webhook is reported', async (url) => {
   const hook = webhookHook(new Secret(url), 5000);
   expect(hook.target).toMatch(/^https?:\/\/(127\.0\.0\.1:1|nowhere\.invalid)$/);
   const delivered = await hook.deliver('{}', never);

@@ -46,15 +46,15 @@ const productSchema = v.object({ metadata: v.object({ component: v.object({ lice
 const components = async () =>
   v.parse(bomSchema, JSON.parse(await text('usr/share/doc/latchkey/sbom.cdx.json'))).components;
 
-describe('the list of parts', () => {
-  it('is CycloneDX, as its own validator sees it', async () => {
+describe('the SBOM of the package', () => {
+  it('the SBOM is valid CycloneDX according to its official validator', async () => {
     const validator = new Validation.JsonStrictValidator(Spec.Version.v1dot6);
     const document = await text('usr/share/doc/latchkey/sbom.cdx.json');
     expect(await validator.validate(document)).toBeNull();
     expect(await validator.validate(document.replace('"type": "platform"', '"type": "island"'))).not.toBeNull();
   });
 
-  it('has Node.js with what is inside it, SQLite, and every package that the bundle has something of', async () => {
+  it('the SBOM lists Node.js with its parts, SQLite, and each package of which the bundle contains something', async () => {
     const inside = await components();
     const node = inside.find(({ name }) => name === 'node');
     const binary = await readFile(join(unpacked, 'usr/lib/latchkey/bin/node'));
@@ -66,14 +66,14 @@ describe('the list of parts', () => {
     expect((await readdir(join(unpacked, 'usr/lib/latchkey'))).sort()).toEqual(['bin', 'dist', 'package.json']);
   });
 
-  it('lies beside the package, too', async () => {
+  it('the SBOM is also a file beside the package', async () => {
     const beside = await readFile(debian.replace(/\.deb$/, '.cdx.json'), 'utf8');
     expect(beside).toBe(await text('usr/share/doc/latchkey/sbom.cdx.json'));
   });
 });
 
-describe('the licences', () => {
-  it('name MIT for Latchkey itself, with the whole text, in the copyright file, the list of parts and package.json', async () => {
+describe('the licences in the package', () => {
+  it('the copyright file, the SBOM and package.json name MIT for Latchkey, with the whole text', async () => {
     const licence = await readFile(join(ROOT, 'LICENSE'), 'utf8');
     const [, own] = (await text('usr/share/doc/latchkey/copyright')).split('\n\n');
     expect(own).toMatch(/^Files: \*\nCopyright: \(c\) \d{4} The authors of Latchkey\nLicense: MIT\n MIT License\n/);
@@ -83,7 +83,7 @@ describe('the licences', () => {
     expect(JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8'))).toMatchObject({ license: 'MIT' });
   });
 
-  it('are all there, one text and one copyright for each part of the list', async () => {
+  it('the copyright file has a licence text and a copyright for each part of the SBOM', async () => {
     const file = await text('usr/share/doc/latchkey/copyright');
     const stanzas = file
       .split('\n\n')
@@ -102,7 +102,7 @@ describe('the licences', () => {
     }
   });
 
-  it('are asked for: a package without the text of its licence can not be inside', async () => {
+  it('the build rejects a package without the text of its licence', async () => {
     using scratch = stateFolder();
     const lone = join(scratch.path, 'node_modules/lone');
     await mkdir(lone, { recursive: true });
@@ -116,8 +116,8 @@ describe('the licences', () => {
   });
 });
 
-describe('the package', () => {
-  it('knows nothing of the machine that it was built on', async () => {
+describe('the contents of the package', () => {
+  it('the package contains no path of the machine that built it', async () => {
     const places = [ROOT, '/tmp/', `${process.env['HOME'] ?? '/root'}/`].flatMap((place) => ['-e', place]);
     const found = await run('grep', [
       '-rlF',
@@ -135,7 +135,7 @@ describe('the package', () => {
   });
 
   it.each(['etc/latchkey/latchkey.toml', 'usr/share/doc/latchkey/examples/latchkey.toml'])(
-    'brings a configuration whose comments are what the hub allows: %s',
+    'the commented settings of the shipped configuration are valid: %s',
     async (file) => {
       const shipped = await text(file);
       expect(parse(shipped)).toEqual({});
@@ -146,7 +146,7 @@ describe('the package', () => {
     },
   );
 
-  it('has every key in its example', async () => {
+  it('the example configuration contains every key', async () => {
     const example = await text('usr/share/doc/latchkey/examples/latchkey.toml');
     const sections = ['hub', 'lan', 'portals', 'pairing', 'appliances', 'notify', 'metrics'];
     const keys = sections.flatMap((section) => Object.keys(sectionEntries(section)));
@@ -155,7 +155,7 @@ describe('the package', () => {
     expect(left).toEqual(['state_dir', 'control_socket']);
   });
 
-  it('brings the manual page and the completions of three shells to where these look for them', async () => {
+  it('the package installs the manual page and the completions where the shells look for them', async () => {
     const share = join(unpacked, 'usr/share');
     const files = (await readdir(share, { recursive: true, withFileTypes: true }))
       .filter((entry) => entry.isFile())
@@ -178,7 +178,7 @@ describe('the package', () => {
     expect(await text('usr/share/zsh/vendor-completions/_latchkey')).toMatch(/^#compdef latchkey\n/);
   });
 
-  it('is what lintian expects of one, but for what the overrides give a reason for', async (ctx) => {
+  it('the package passes lintian, except for overrides with a reason', async (ctx) => {
     const lintian = '/usr/bin/lintian';
     const missing = await access(lintian).then(
       () => false,
@@ -202,7 +202,7 @@ describe('the package', () => {
     expect(stdout).toBe('');
   });
 
-  it('asks for the libraries that its binaries were linked with', async () => {
+  it('the package depends on the libraries with which its binaries are linked', async () => {
     const control = await text('DEBIAN/control');
     const needed = new Set<string>();
     let newest = [0, 0];

@@ -78,8 +78,8 @@ function unescaped(text: string): string {
   return text.replaceAll(/&#(\d+);/g, (_all, code: string) => String.fromCodePoint(Number(code)));
 }
 
-describe('docs/deploy.md', () => {
-  it('leads from a fresh machine to a paired appliance', async () => {
+describe('the commands of docs/deploy.md', () => {
+  it('the commands of docs/deploy.md lead from a fresh machine to a paired appliance', async () => {
     const [install, secret, start, code, doctor, terminal, ...more] = blocks(
       'From a fresh Raspberry Pi OS to a paired appliance',
     );
@@ -108,18 +108,18 @@ describe('docs/deploy.md', () => {
     expect(await type(status)).toMatch(/wallbox +active/);
   });
 
-  it('says what to type when something is wrong', async () => {
+  it('the commands of docs/deploy.md for troubleshooting work', async () => {
     await typeAll('When something is wrong');
     expect(await hub.machine.sh(`tar -tzf ${HOME}/first/diagnostics.tar.gz`)).toContain('journal.txt');
   });
 
-  it('lets the members of a group use the command line', async () => {
+  it('the commands of docs/deploy.md let members of a group use the command line', async () => {
     expect((await hub.latchkey('status', 'installer')).status).toBe(1);
     await typeAll('The command line without root');
     expect((await hub.latchkey('status', 'installer')).stdout).toMatch(/wallbox +active/);
   });
 
-  it('takes a changed configuration, and shows how little the sandbox may', async () => {
+  it('the commands of docs/deploy.md apply a changed configuration and show the limits of the sandbox', async () => {
     await typeAll('After a change');
     const [score = '', credentials = '', key = '', socket = '', ...more] = blocks('What is open, and what is not');
     expect(more).toEqual([]);
@@ -132,7 +132,7 @@ describe('docs/deploy.md', () => {
     expect(await hub.machine.property('latchkey.socket', 'ActiveState')).toBe('active');
   });
 
-  it('makes a backup, updates, and goes back in both ways', async () => {
+  it('the commands of docs/deploy.md make a backup, update the package, and go back in both ways', async () => {
     await typeAll('Backup');
     await typeAll('Updating', 'second');
     expect((await hub.status()).hub.version).toBe('99.0.0');
@@ -147,7 +147,7 @@ describe('docs/deploy.md', () => {
     expect((await hub.appliance('wallbox')).state).toBe('active');
   });
 
-  it('removes and purges', async () => {
+  it('the commands of docs/deploy.md remove and purge the package', async () => {
     const [remove = '', purge = ''] = blocks('Removing');
     await type(remove);
     expect(await hub.machine.sh('ls /var/lib/latchkey/latchkey.db /etc/latchkey/latchkey.toml')).not.toBe('');

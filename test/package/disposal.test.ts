@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { bundle } from '../../scripts/deb.d/bundle.ts';
 
-it('the packages’ program has `using` as it was written: esbuild’s own way remembers an error from one round of a loop to the next', async (ctx) => {
+it("the packaged program keeps `using` natively, as esbuild's version carries an error into the next loop round", async (ctx) => {
   const folder = await mkdtemp(join(tmpdir(), 'latchkey-bundle-'));
   ctx.onTestFinished(() => rm(folder, { recursive: true, force: true }));
   await bundle(join(import.meta.dirname, '../..'), 'x64', folder);

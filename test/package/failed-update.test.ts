@@ -22,8 +22,8 @@ setUpMachine(['/usr/bin/curl'], async (parts) => {
   await hub.startWith('wallbox');
 });
 
-describe('an update', () => {
-  it('that can not be unpacked leaves the hub at work, its state and the version of before', async () => {
+describe('failed updates of the package', () => {
+  it('an update that can not be unpacked leaves the hub running with its state and version', async () => {
     // A file that is another package's.
     const broken = await changed('conflict', async (tree) => {
       await run('cp', ['/bin/true', join(tree, 'usr/bin/curl')]);
@@ -38,7 +38,7 @@ describe('an update', () => {
     expect((await hub.machine.run('ls /run/latchkey.upgrade')).stdout).toBe('');
   });
 
-  it('that could not read the store is refused before the hub is stopped', async () => {
+  it('an update that could not read the store is refused before the hub stops', async () => {
     const older = await changed('older', async (tree) => {
       await run('sed', ['-i', 's/^NEWEST_SCHEMA=.*/NEWEST_SCHEMA=0/', join(tree, 'DEBIAN/preinst')]);
     });
@@ -50,7 +50,7 @@ describe('an update', () => {
     expect((await hub.appliance('wallbox')).state).toBe('active');
   });
 
-  it('leaves what was stopped as it is', async () => {
+  it('an update leaves a stopped hub stopped', async () => {
     await hub.machine.sh('systemctl stop latchkey');
     await hub.dpkg(await changed('good', async () => undefined));
     expect(await hub.machine.property('latchkey', 'ActiveState')).toBe('inactive');

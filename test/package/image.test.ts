@@ -24,8 +24,8 @@ setUpOnce(
   { skipReason: chrootSkipReason, timeout: scaleDeadline(120_000) },
 );
 
-describe('the package in an image that is being made', () => {
-  it('is installed, enabled for the first boot, and says what to do', async () => {
+describe('the package in an image that is being built', () => {
+  it('the package in an image is installed, enabled for the first boot, and says what to do', async () => {
     const said = await tree.sh('dpkg -i /mnt/0', [own]);
     expect(said).toMatch(/latchkey: to begin, name a portal in \/etc\/latchkey\/latchkey\.toml/);
     expect(said.match(/^latchkey:/gm)).toHaveLength(1);
@@ -42,7 +42,7 @@ describe('the package in an image that is being made', () => {
     expect(await tree.sh('dpkg --verify latchkey')).toBe('');
   });
 
-  it('runs the demonstration, and serves the page of the emulator', async () => {
+  it('the package in an image runs the demo, and serves the console of the emulator', async () => {
     const play = 'latchkey demo --auto --for 15s --json 2>/dev/null | tail -n 1';
     expect(JSON.parse(await tree.sh(play))).toMatchObject({ appliances: 3, bad_hand_outs: 0 });
     const page = `latchkey emulator --json >/tmp/said & emulator=$!
@@ -53,14 +53,14 @@ describe('the package in an image that is being made', () => {
   });
 });
 
-describe('before another version takes its place', () => {
+describe('the preparation of an update', () => {
   const preinst = (action: string) =>
     tree.run(
       `dpkg-deb -e /mnt/0 /tmp/control && sh /tmp/control/preinst ${action}; status=$?; rm -r /tmp/control; exit $status`,
       [own],
     );
 
-  it('the store is copied, with what only its journal has, as a file that opens and is closed to others', async () => {
+  it('an update first copies the store with its WAL to a private database file', async () => {
     putStore(NEWEST_SCHEMA);
     expect(await preinst('upgrade 0.0.9')).toEqual({ status: 0, output: '' });
     const copies = tree.path(`${STATE}/upgrades`);
@@ -72,13 +72,13 @@ describe('before another version takes its place', () => {
     database.close();
   });
 
-  it('no more than three copies are kept, whatever the clock says', async () => {
+  it('updates keep at most three copies of the store, whatever the clock says', async () => {
     for (const version of ['0.1.0', '0.1.1', '0.1.2', '0.1.10']) await preinst(`upgrade ${version}`);
     const kept = await tree.sh(`ls /${STATE}/upgrades | grep -v wal`);
     expect(kept.split('\n')).toEqual(['0003-0.1.1.db', '0004-0.1.2.db', '0005-0.1.10.db']);
   });
 
-  it('nothing is replaced where the store can not be copied', async () => {
+  it('an update replaces nothing if the store can not be copied', async () => {
     rmSync(tree.path(`${STATE}/upgrades`), { recursive: true });
     writeFileSync(tree.path(`${STATE}/upgrades`), '');
     const { status, output } = await preinst('upgrade 0.1.0');
@@ -87,7 +87,7 @@ describe('before another version takes its place', () => {
     rmSync(tree.path(`${STATE}/upgrades`));
   });
 
-  it('what the daemon might have put there instead is not followed with more rights than its own', async () => {
+  it('an update does not follow a link that the daemon might have put in place of the store', async () => {
     await tree.sh(
       `rm -r /${STATE}/*; echo secret >/root/secret; chmod 600 /root/secret; ln -s /root/secret /${STATE}/latchkey.db`,
     );
@@ -97,19 +97,22 @@ describe('before another version takes its place', () => {
     await tree.sh(`rm -r /root/secret /${STATE}/*`);
   });
 
-  it.for(['database', 'journal'])('a store of a newer schema refuses it, told by its %s', async (place) => {
-    putStore(NEWEST_SCHEMA + 1, place === 'journal');
-    const { status, output } = await tree.run('dpkg -i /mnt/0', [await buildPackage()]);
-    expect(status).not.toBe(0);
-    const line = output.split('\n').filter((text) => text.startsWith('latchkey: '));
-    expect(line).toEqual([
-      expect.stringMatching(
-        `^latchkey: the store has schema ${NEWEST_SCHEMA + 1}, and .* knows schemas up to ${NEWEST_SCHEMA}: nothing was changed`,
-      ),
-    ]);
-    expect(await tree.sh('dpkg -s latchkey | grep ^Status:')).toBe('Status: install ok installed');
-    expect(await tree.sh(`ls /${STATE}`)).not.toContain('upgrades');
-  });
+  it.for(['database', 'journal'])(
+    'an update is refused if the store has a newer schema, according to its %s',
+    async (place) => {
+      putStore(NEWEST_SCHEMA + 1, place === 'journal');
+      const { status, output } = await tree.run('dpkg -i /mnt/0', [await buildPackage()]);
+      expect(status).not.toBe(0);
+      const line = output.split('\n').filter((text) => text.startsWith('latchkey: '));
+      expect(line).toEqual([
+        expect.stringMatching(
+          `^latchkey: the store has schema ${NEWEST_SCHEMA + 1}, and .* knows schemas up to ${NEWEST_SCHEMA}: nothing was changed`,
+        ),
+      ]);
+      expect(await tree.sh('dpkg -s latchkey | grep ^Status:')).toBe('Status: install ok installed');
+      expect(await tree.sh(`ls /${STATE}`)).not.toContain('upgrades');
+    },
+  );
 });
 
 /** The store as a daemon that was cut off leaves it; its word, and perhaps its schema, are in the journal alone. */

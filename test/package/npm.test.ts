@@ -53,13 +53,13 @@ async function olderNode(): Promise<string | null> {
   return null;
 }
 
-describe('the npm package, installed globally', () => {
-  it('is the command', async () => {
+describe('the globally installed npm package', () => {
+  it('the npm package provides the command latchkey', async () => {
     const { version } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8')) as { version: string };
     expect((await latchkey('--version')).stdout).toBe(`${version}\n`);
   });
 
-  it('could be published as it is, with its licence', async () => {
+  it('the npm package can be published as it is, with its licence', async () => {
     const installed = join(folder.path, 'prefix/lib/node_modules/latchkey');
     const manifest = JSON.parse(await readFile(join(installed, 'package.json'), 'utf8')) as Record<string, unknown>;
     expect(manifest).toMatchObject({ license: 'MIT', author: expect.any(String), description: expect.any(String) });
@@ -71,7 +71,7 @@ describe('the npm package, installed globally', () => {
     await npm(ROOT, 'publish', '--dry-run', '--ignore-scripts', '--pack-destination', folder.path);
   });
 
-  it('says in one line which Node.js it needs', async (ctx) => {
+  it('the npm package says in one line which Node.js it needs', async (ctx) => {
     const node = await olderNode();
     if (node === null) return ctx.skip('no Node.js before 24 is on this machine');
     const entry = join(folder.path, 'prefix/lib/node_modules/latchkey/dist/main.js');
@@ -79,18 +79,18 @@ describe('the npm package, installed globally', () => {
     expect(failed).toMatchObject({ code: 1, stderr: expect.stringMatching(/^latchkey: .* it takes 24 or later.*\n$/) });
   });
 
-  it('brings the manual page, and prints what shells complete commands with', async () => {
+  it('the npm package contains the manual page and prints shell completions', async () => {
     const page = await readFile(join(folder.path, 'prefix/share/man/man1/latchkey.1'), 'utf8');
     expect(page).toMatch(/^\.TH LATCHKEY 1 /);
     expect((await latchkey('completion', 'bash')).stdout).toContain('complete -F _latchkey latchkey\n');
   });
 
-  it('runs the demonstration', async () => {
+  it('the npm package runs the demo', async () => {
     const { stdout } = await latchkey('demo', '--auto', '--for', '12s', '--json');
     expect(JSON.parse(stdout.trim().split('\n').at(-1) ?? '')).toMatchObject({ appliances: 3, bad_hand_outs: 0 });
   });
 
-  it('is the emulator as a library, with its types', async () => {
+  it('the npm package exports the emulator as a library with types', async () => {
     const user = join(folder.path, 'user');
     await mkdir(join(user, 'node_modules'), { recursive: true });
     await symlink(join(folder.path, 'prefix/lib/node_modules/latchkey'), join(user, 'node_modules/latchkey'));

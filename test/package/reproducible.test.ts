@@ -12,7 +12,7 @@ const ROOT = join(import.meta.dirname, '../..');
 const TREE = ['src', 'systemd', 'docs', 'scripts', 'node_modules', 'README.md', 'CHANGELOG.md', 'LICENSE', '.npmrc'];
 const TREE_FILES = ['package.json', 'package-lock.json', 'tsconfig.json'];
 
-it('a package is the same wherever it is built', async () => {
+it('a package is identical wherever it is built', async () => {
   using folder = stateFolder();
   const own = await buildPackage();
   const bytes = await readFile(own);

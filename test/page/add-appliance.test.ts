@@ -12,7 +12,7 @@ const SESSION = { cookie: new Secret('a-cookie-of-adding'), csrfToken: 'the-csrf
 const SCRIPT = '"><script>alert(1)</script>';
 
 describe('the form that adds an appliance', () => {
-  it('asks for the portal only where there are several, and keeps what was chosen', () => {
+  it('the form for a new appliance asks for the portal only if there are several, and keeps the choice', () => {
     const typed = { name: '', scope: '', portal: 'garden' };
     expect(addAppliancePage(FRAME, SESSION, 'token', ['home'], typed, {}).body).not.toContain('<select');
     const { body } = addAppliancePage(FRAME, SESSION, 'token', ['home', 'garden'], typed, {});
@@ -20,7 +20,7 @@ describe('the form that adds an appliance', () => {
     expect(body).not.toContain('<option value="home" selected>');
   });
 
-  it('says what is wrong beside the field, and keeps what was typed as text', () => {
+  it('the form for a new appliance shows a problem beside its field, and escapes what was typed', () => {
     const typed = { name: SCRIPT, scope: SCRIPT, portal: SCRIPT };
     const { body } = addAppliancePage(FRAME, SESSION, 'token', [SCRIPT, 'home'], typed, { scope: 'Not so.' });
     expect(body).toMatch(
@@ -32,8 +32,8 @@ describe('the form that adds an appliance', () => {
   });
 });
 
-describe('the credentials', () => {
-  it('are there as text, and as a QR code of what the command line prints as JSON', () => {
+describe('the page with new credentials', () => {
+  it('the page shows new credentials as text, and as a QR code of the JSON that the command line prints', () => {
     const issued = {
       name: 'wallbox',
       clientId: 'the-client-id',
@@ -52,18 +52,18 @@ describe('the credentials', () => {
   });
 });
 
-describe('the question before a new secret', () => {
+describe('the confirmation of a new secret', () => {
   const ask = (keys: 'none' | 'asked' | 'missing') =>
     confirmationPage(secretRotationConfirmation(en, 'wallbox', 'token', keys), FRAME, SESSION).body;
 
-  it('asks for a tick only where the appliance has keys of its own, and never ticks it', () => {
+  it('the confirmation of a new secret has a checkbox only for an appliance with keys, and leaves it unchecked', () => {
     expect(ask('none')).not.toContain('checkbox');
     expect(ask('asked')).toContain('name="replace_keys"');
     expect(ask('asked')).not.toContain('checked');
     expect(ask('asked')).not.toContain('aria-invalid');
   });
 
-  it('says so where the tick is missing', () => {
+  it('the confirmation of a new secret reports that its checkbox is not checked', () => {
     expect(ask('missing')).toContain('aria-invalid="true" aria-describedby="keys-problem"');
   });
 });

@@ -35,11 +35,11 @@ async function tapRefresh(refresh: () => Promise<unknown>): Promise<{ to: string
   return { to, isPatienceOver };
 }
 
-test('a refresh that is quick leaves no timer behind that would hold up the end of the hub', async () => {
+test('a quick refresh on the appliance page leaves no timer behind that delays the stop of the hub', async () => {
   expect(await tapRefresh(async () => undefined)).toEqual({ to: '/appliances/wallbox', isPatienceOver: true });
 });
 
-test('one that takes long goes on behind the page that follows', async () => {
+test('a slow refresh on the appliance page continues after the redirect', async () => {
   expect(await tapRefresh(() => new Promise(() => undefined))).toEqual({
     to: '/appliances/wallbox',
     isPatienceOver: true,

@@ -27,7 +27,7 @@ async function signedIn(from: string, userAgent?: string): Promise<PageVisitor> 
 const idsOn = (text: string) => [...text.matchAll(/name="id" value="([^"]+)"/g)].map(([, id]) => id ?? '');
 const addressesOn = (text: string) => [...text.matchAll(/<dd>(127[^<]+)<\/dd>/g)].map(([, address]) => address);
 
-it('lists who is signed in, and signs out one, or all others, at once and for good', async () => {
+it('the page lists the browsers that are signed in, and signs out one or all others at once', async () => {
   await using own = await signedIn('127.0.0.2');
   await using phone = await signedIn('127.0.0.3', 'Mozilla/5.0 (Android 15; Mobile; rv:140.0) Firefox/140.0');
   await using laptop = await signedIn('127.0.0.4', '"><script>alert(1)</script>');

@@ -74,8 +74,8 @@ function expectPage(answer: HubResponse, status: number, text: string): void {
   expect(answer.text).not.toContain('<b>');
 }
 
-describe('a login that comes back', () => {
-  it('pairs, and shows the same result again: on a reload, for another code, and after a restart', async () => {
+describe('a login that the portal redirects to the hub', () => {
+  it('a redirect pairs, and the page shows the same result on a reload, for another code and after a restart', async () => {
     const { name, path, login, state } = await openPairing();
     const landed = await login();
     expectPage(await client.http(landed), 200, `${name} is connected`);
@@ -90,7 +90,7 @@ describe('a login that comes back', () => {
     expect(await state()).toBe('active');
   });
 
-  it('is not used up by HEAD, POST or another method', async () => {
+  it('HEAD, POST and other methods do not use up the code of a redirect', async () => {
     const { name, login, state } = await openPairing();
     const landed = await login();
     const count = exchanges();
@@ -103,7 +103,7 @@ describe('a login that comes back', () => {
     expectPage(await client.http(landed), 200, `${name} is connected`);
   });
 
-  it('as a refusal ends the pairing, and the page says so', async () => {
+  it('a redirect with access_denied ends the pairing, and the page says so', async () => {
     const { path, login, state } = await openPairing();
     const landed = await login(true);
     expect(landed).toBe(`${path}?error=access_denied`);
@@ -112,7 +112,7 @@ describe('a login that comes back', () => {
     expect(await state()).toBe('unpaired');
   });
 
-  it('at a link that a newer pairing has replaced says so, and leaves the newer one alone', async () => {
+  it('a redirect to a replaced pairing link shows that, and does not affect the newer pairing', async () => {
     const { name, path, login, state } = await openPairing();
     const landed = await login();
     const newer = await hub.beginPairing(name);
@@ -124,15 +124,15 @@ describe('a login that comes back', () => {
     expect((await hub.appliance(name)).authorize_url).toBe(newer.href);
   });
 
-  it('with another error ends the pairing as rejected', async () => {
+  it('a redirect with another error ends the pairing as rejected', async () => {
     const { path, state } = await openPairing();
     expectPage(await client.http(`${path}?error=server_error`), 200, 'The portal rejected the pairing');
     expect(await state()).toBe('unpaired');
   });
 });
 
-describe('what is no login', () => {
-  it('changes nothing: the pairing stays open, and completes', async () => {
+describe('redirects without a valid login', () => {
+  it('a redirect without a valid code changes nothing, and the pairing can still succeed', async () => {
     const { name, path, login, state } = await openPairing();
     const count = exchanges();
     const [one, two] = [plant('planted-code-one'), plant('planted-code-two')];
@@ -155,7 +155,7 @@ describe('what is no login', () => {
     expect(await state()).toBe('active');
   });
 
-  it('as a code that the portal never gave is not tried, and the real one still pairs', async () => {
+  it('a redirect with a code that the portal did not issue is not tried, and the true code still pairs', async () => {
     const { name, path, login, state } = await openPairing();
     const count = exchanges();
     const stranger = `${path}?code=${plant('a-strangers-code')}`;
@@ -169,7 +169,7 @@ describe('what is no login', () => {
     expectPage(await client.http(await login()), 200, `${name} is connected`);
   });
 
-  it('from a stranger who guesses nonces gets nowhere', async () => {
+  it('a redirect with a guessed nonce has no effect', async () => {
     const { path, state } = await openPairing();
     const count = exchanges();
     const code = plant('a-guessers-code');
@@ -198,14 +198,14 @@ describe('what is no login', () => {
   });
 });
 
-it('no code shows up in the hub’s log', () => {
+it('the logs of the hub contain no authorization code', () => {
   const mine = readdirSync(logFolder()).filter((file) => file.startsWith(`hub.${process.pid}.`));
   const log = mine.map((file) => readFileSync(join(logFolder(), file), 'utf8')).join('');
   expect(log).toContain('pairing_started');
   for (const code of [...planted, ...emulator.secretsIssued('code')]) expect(log).not.toContain(code);
 });
 
-it('a code is taken to the letter, whatever is in it', async () => {
+it('the hub takes a code from a redirect unchanged, whatever characters it has', async () => {
   const codes: unknown[] = [];
   const app = fastify();
   serveCallback(

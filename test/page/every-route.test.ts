@@ -113,7 +113,7 @@ async function ask(
 /** A page without the one thing on it that depends on what was asked for. */
 const withoutNext = (text: string) => text.replace(/name="next" value="[^"]*"/, 'name="next"');
 
-it('nothing is there for all but what is named, and all of that is there', () => {
+it('the routes that need no session are exactly those that the test lists', () => {
   const found = routes.filter(isForAll).map((route) => `${route.port} ${nameOf(route)}`);
   const named = (['https', 'http'] as const).flatMap((port) => FOR_ALL[port].map((name) => `${port} ${name}`));
   expect([...new Set(found)].sort()).toEqual(named.sort());
@@ -124,9 +124,9 @@ it('nothing is there for all but what is named, and all of that is there', () =>
   expect(guarded('GET', 'POST', 'HEAD')).toHaveLength(routes.filter((route) => !isForAll(route)).length);
 });
 
-describe('whoever has no session', () => {
+describe('requests without a session', () => {
   // Behind the guard of this hub there is nothing at all: whatever gets past it is answered with a 500.
-  it('gets the same page everywhere, whatever is asked for', async () => {
+  it('every page shows the same sign-in page without a session', async () => {
     const { text: page } = await ask({ port: 'https', method: 'GET', path: '/sign-in' });
     expect(page).toContain('Test hub');
     for (const route of guarded('GET')) {
@@ -136,7 +136,7 @@ describe('whoever has no session', () => {
     for (const route of guarded('HEAD')) expect((await ask(route)).status, nameOf(route)).toBe(401);
   });
 
-  it('changes nothing by any form, with a cookie that is none, and with what forms carry', async () => {
+  it('no form changes anything without a valid session cookie, even with a CSRF token', async () => {
     for (const cookie of ['', '__Host-latchkey=bad', 'latchkey=good', '__Host-latchkey="good"']) {
       for (const route of guarded('POST')) {
         const { status, text } = await ask(route, { cookie }, { csrf: CSRF });
@@ -147,7 +147,7 @@ describe('whoever has no session', () => {
   });
 });
 
-describe('a home', () => {
+describe('the privacy of a home', () => {
   const name = 'xylophone';
   let emulator: Emulator;
   let home: HubProcess;
@@ -164,7 +164,7 @@ describe('a home', () => {
     );
   });
 
-  it('is not told of by what is there for all, not even to who knows its names', async () => {
+  it('routes that need no session reveal nothing about an appliance, even to a client that knows its names', async () => {
     for (const route of routes.filter((one) => isForAll(one) && one.method !== 'HEAD')) {
       for (const value of [name, clientId, 'page.ts', '..%2f..']) {
         const form = { client_id: clientId, user_code: value, code: value, token: value, again: '1' };
@@ -176,7 +176,7 @@ describe('a home', () => {
     }
   });
 
-  it('is changed by no page that somebody is led to who is signed in', async () => {
+  it('no page changes anything when it is opened by a link while signed in', async () => {
     await using visitor = await PageVisitor.open(home);
     const { code } = await home.ask((control) => control.setupCode());
     rememberSecrets([code]);
@@ -199,10 +199,10 @@ describe('a home', () => {
   });
 });
 
-describe('a page of somebody who is signed in', () => {
+describe('a page with a session', () => {
   // Two clicks are meant for that site's page, and the second one meets the hub's: it would be a yes.
   it.each(['remove', 'unpair', 'rotate-secret?x=1'])(
-    'that asks something is not where another site leads: %s',
+    'a link on another site to a confirmation leads to the page above it: %s',
     async (below) => {
       const route = { port: 'https', method: 'GET', path: `/appliances/remove/${below}` } as const;
       for (const site of ['cross-site', 'same-site']) {
@@ -214,29 +214,32 @@ describe('a page of somebody who is signed in', () => {
     },
   );
 
-  it.each(['image', 'iframe', 'empty', 'script'])('is not loaded by another site as %s', async (destination) => {
-    for (const site of ['cross-site', 'same-site']) {
-      const headers = { cookie: COOKIE, 'sec-fetch-site': site, 'sec-fetch-dest': destination };
-      for (const route of guarded('GET', 'HEAD')) expect((await ask(route, headers)).status, nameOf(route)).toBe(403);
-    }
-  });
+  it.each(['image', 'iframe', 'empty', 'script'])(
+    'another site can not load a page with a session as %s',
+    async (destination) => {
+      for (const site of ['cross-site', 'same-site']) {
+        const headers = { cookie: COOKIE, 'sec-fetch-site': site, 'sec-fetch-dest': destination };
+        for (const route of guarded('GET', 'HEAD')) expect((await ask(route, headers)).status, nameOf(route)).toBe(403);
+      }
+    },
+  );
 });
 
-describe('a form of somebody who is signed in', () => {
+describe('a form with a session', () => {
   it.each([
     [{ origin: 'https://evil.example' }, { csrf: CSRF }],
     [{ 'sec-fetch-site': 'cross-site' }, { csrf: CSRF }],
     [{ 'sec-fetch-site': 'same-site' }, { csrf: CSRF }],
     [{}, {}],
     [{}, { csrf: `${CSRF}x` }],
-  ])('does nothing with %j and %j', async (headers, form) => {
+  ])('a form with the headers %j and the fields %j changes nothing', async (headers, form) => {
     for (const route of guarded('POST')) {
       const { status } = await ask(route, { cookie: COOKIE, ...headers }, form);
       expect(status, nameOf(route)).toBe(403);
     }
   });
 
-  it('needs what forms carry also where the browser is too old to say where it comes from', async () => {
+  it('a form needs its CSRF token also if the browser sends no origin', async () => {
     for (const route of guarded('POST')) {
       const old = { cookie: COOKIE, origin: undefined, 'sec-fetch-site': undefined };
       expect((await ask(route, old)).status, nameOf(route)).toBe(403);

@@ -12,12 +12,12 @@ function entry(kind: HistoryEntry['kind'], day: number, why: HistoryEntry['why']
 
 const states = (entries: HistoryEntry[], count: number) => lastDays(entries, NOW, count).map(({ state }) => state);
 
-describe('the picture of the last days', () => {
-  it('knows nothing of the days before the first login', () => {
+describe('the chart of the last days', () => {
+  it('the chart shows the days before the first login as unknown', () => {
     expect(states([entry('paired', 13)], 4)).toEqual(['unknown', 'unknown', 'connected', 'connected']);
   });
 
-  it('shows the worst of a day, and goes on with how it ended', () => {
+  it('the chart shows the worst state of a day, and continues with the last one', () => {
     const entries = [
       entry('refreshed', 13, null, 11),
       entry('refresh_failed', 13, 'portal_unreachable', 9),
@@ -26,19 +26,19 @@ describe('the picture of the last days', () => {
     expect(states(entries, 3)).toEqual(['connected', 'failing', 'connected']);
   });
 
-  it('shows that a login was needed until there was one', () => {
+  it('the chart shows that a login was needed until there was one', () => {
     const entries = [entry('paired', 13, null, 18), entry('refresh_failed', 11, 'refused'), entry('refreshed', 10)];
     expect(states(entries, 5)).toEqual(['connected', 'needs_pairing', 'needs_pairing', 'needs_pairing', 'connected']);
   });
 
-  it('takes what happened before its first day into account, and a login that came to nothing for nothing', () => {
+  it('the chart considers events before its first day, and ignores a failed pairing', () => {
     const entries = [entry('pairing_failed', 13, 'expired'), entry('paired', 1), entry('unpaired', 12)];
     expect(states(entries, 4)).toEqual(['connected', 'connected', 'unknown', 'unknown']);
   });
 });
 
-describe('the history', () => {
-  it('says what happened, why and how often, and the picture in words too', () => {
+describe('the history of an appliance', () => {
+  it('the history says what happened, why and how often, and describes the chart in words', () => {
     const failed = { ...entry('refresh_failed', 14, 'portal_unreachable'), count: 3 };
     const html = renderHistory(en, [failed, entry('paired', 12)], NOW);
     expect(html).toContain('Could not be refreshed, 3 times: The portal could not be reached.');
@@ -46,11 +46,11 @@ describe('the history', () => {
     expect(html).toContain('<time class="exact" datetime="2031-05-14T09:00:00.000Z">14 May 2031, ');
   });
 
-  it('of an appliance to which nothing has happened is no picture', () => {
+  it('the history of an appliance without events has no chart', () => {
     expect(renderHistory(en, [], NOW)).not.toContain('<svg');
   });
 
-  it('of half a year does not make the page heavy', () => {
+  it('the history of half a year keeps the page small', () => {
     const many = Array.from({ length: 200 }, () => entry('refreshed', 1));
     expect(renderHistory(en, many, NOW).length).toBeLessThan(40_000);
   });

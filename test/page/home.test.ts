@@ -10,8 +10,8 @@ setUpOnce(async (parts) => {
   side = parts.use(await LanServerHarness.start());
 });
 
-describe('a person who opens the hub’s address', () => {
-  it.for(['/pair', '/pair?user_code=WDJB-MJHT'])('without TLS (%s) is sent to where there is some', async (path) => {
+describe("the hub's address in a browser", () => {
+  it.for(['/pair', '/pair?user_code=WDJB-MJHT'])('the hub redirects %s from HTTP to HTTPS', async (path) => {
     for (const host of ['127.0.0.1', 'localhost']) {
       const plain = await request(`http://127.0.0.1:${side.server.httpPort}${path}`, { headers: { host } });
       await plain.body.dump();
@@ -20,7 +20,7 @@ describe('a person who opens the hub’s address', () => {
     }
   });
 
-  it('of nothing, or of a form, is told where to go', async () => {
+  it("a page that does not exist or a method that is not allowed leads a browser to the hub's page", async () => {
     const ask = (path: string, accept: string) =>
       request(`https://127.0.0.1:${side.server.httpsPort}${path}`, { dispatcher: side.agent, headers: { accept } });
     for (const [path, status] of [
@@ -39,7 +39,7 @@ describe('a person who opens the hub’s address', () => {
     });
   });
 
-  it('and speaks HTTP to the port for HTTPS is told so', async () => {
+  it('the hub tells a browser that sends HTTP to the HTTPS port to use https', async () => {
     const socket = connect(side.server.httpsPort, '127.0.0.1').setEncoding('latin1');
     await once(socket, 'connect');
     socket.write(`GET / HTTP/1.1\r\nhost: 127.0.0.1:${side.server.httpsPort}\r\n\r\n`);

@@ -35,7 +35,7 @@ describe('the language of a page', () => {
     [',,;;=,', 'en'],
     ['deutsch', 'en'],
     ['toString,__proto__,constructor', 'en'],
-  ])('that a browser asks for by %j is %s', async (header, language) => {
+  ])('the page is shown for Accept-Language %j in %s', async (header, language) => {
     expect(await languageFor(header)).toBe(language);
   });
 });

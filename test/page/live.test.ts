@@ -69,8 +69,8 @@ async function follow({ origin, cookie }: PageVisitor): Promise<Follower> {
   };
 }
 
-describe('a page that is open', () => {
-  it('is told when anything has changed, and is not cut off where nothing has for long', async () => {
+describe('the live updates of an open page', () => {
+  it('an open page is notified of a change, and its connection is kept alive while nothing changes', async () => {
     await using visitor = await PageVisitor.signedIn(hub);
     await using quiet = await follow(visitor);
     // A comment, so that something moves on the connection.
@@ -79,7 +79,7 @@ describe('a page that is open', () => {
     await quiet.told('event: changed\ndata:\n\n');
   });
 
-  it('is told when the door is opened for appliances, and when a login is waited for', async () => {
+  it('an open page is notified when registration opens and when a pairing waits for its login', async () => {
     await using visitor = await PageVisitor.signedIn(hub);
     await using follower = await follow(visitor);
     await hub.ask((control) => control.openRegistration(600));
@@ -93,7 +93,7 @@ describe('a page that is open', () => {
     await last.told('event: changed');
   });
 
-  it('is told no longer when its session has ended', async () => {
+  it('an open page gets no more updates when its session has ended', async () => {
     await using visitor = await PageVisitor.signedIn(hub);
     await using other = await PageVisitor.signedIn(hub);
     await using follower = await follow(visitor);
@@ -104,7 +104,7 @@ describe('a page that is open', () => {
     expect((await visitor.get('/live')).status).toBe(401);
   });
 
-  it('gives way to a newer one where too many are open', async () => {
+  it('the oldest open page loses its updates when too many pages are open', async () => {
     await using visitor = await PageVisitor.signedIn(hub);
     await using all = new AsyncDisposableStack();
     const followers: Follower[] = [];
@@ -115,7 +115,7 @@ describe('a page that is open', () => {
     expect(followers.filter((one) => one.isOpen())).toHaveLength(MOST);
   });
 
-  it('is asked for what it is without taking a place', async () => {
+  it('HEAD on the live updates does not count as an open page', async () => {
     await using visitor = await PageVisitor.signedIn(hub);
     await using first = await follow(visitor);
     for (let count = 0; count < MOST; count++) {
@@ -130,7 +130,7 @@ describe('a page that is open', () => {
     await first.told('changed');
   });
 
-  it('does not keep the hub from stopping', async () => {
+  it('an open page does not delay the stop of the hub', async () => {
     await using visitor = await PageVisitor.signedIn(hub);
     await using follower = await follow(visitor);
     await follower.told('retry');

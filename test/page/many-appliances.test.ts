@@ -6,7 +6,7 @@ import { startPortal } from '../support/portal.ts';
 /** A page and all that it loads; style and scripts take half of that. */
 const MAX_BYTES = 100_000;
 
-test('of more appliances than a page has room for, the overview and a round through them show what fits', async () => {
+test('the overview and the page of a pairing batch show as many of 130 appliances as fit', async () => {
   await using emulator = await startPortal();
   await using hub = await HubProcess.start({ emulator });
   for (let count = 0; count < 130; count++) await hub.addAppliance(`car-${count}`);

@@ -60,7 +60,7 @@ function page(
 
 const health = (html: string) => /<h1 id="health">([^<]*)<\/h1>/.exec(html)?.[1];
 
-describe('the hub’s health is one sentence', () => {
+describe("the hub's health on the overview", () => {
   it.for<[string, ApplianceStatus[], string]>([
     ['nothing is there', [], 'There are no appliances yet.'],
     ['one is connected', [appliance('car')], 'The car is connected.'],
@@ -94,11 +94,11 @@ describe('the hub’s health is one sentence', () => {
       [appliance('car', { state: 'retrying', problem: problem('misconfigured') })],
       'The car needs you.',
     ],
-  ])('where %s', ([, appliances, sentence]) => {
+  ])("the overview states the hub's health in one sentence if %s", ([, appliances, sentence]) => {
     expect(health(page(appliances))).toBe(sentence);
   });
 
-  it('is about the hub where only that has a problem', () => {
+  it('the overview states that the hub needs a person if only the hub has a problem', () => {
     const problems = [{ code: 'hub_id_taken' as const, message: 'In English', since: '2031-05-05T06:00:00Z' }];
     const html = page([appliance('car')], { hub: { problems } });
     expect(health(html)).toBe('The hub itself needs you.');
@@ -107,27 +107,30 @@ describe('the hub’s health is one sentence', () => {
   });
 });
 
-describe('an appliance’s card', () => {
-  it('tells the last refresh and the next, to people and to machines', () => {
+describe('the card of an appliance on the overview', () => {
+  it('the card of an appliance shows the last and the next refresh, in words and as machine-readable times', () => {
     const html = page([appliance('car')]);
     expect(html).toContain('<time datetime="2031-05-05T06:02:08.000Z">5 minutes ago</time>');
     expect(html).toContain('<time datetime="2031-05-05T06:47:08.000Z">in 40 minutes</time>');
   });
 
-  it.for(PROBLEM_CODES)('says what to do about %s in the reader’s language, and never what the log says', (code) => {
-    const ill = [
-      appliance('wallbox', { state: code === 'refused' ? 'needs_pairing' : 'retrying', problem: problem(code) }),
-    ];
-    expect(page(ill).replaceAll('&#39;', "'")).toContain(en.states.conditions[code]('wallbox'));
-    const german = page(ill, { texts: de });
-    expect(german).toContain(de.states.conditions[code]('wallbox'));
-    expect(german).not.toContain('In English');
-  });
+  it.for(PROBLEM_CODES)(
+    "the card explains %s and what to do in the reader's language, without the text of the log",
+    (code) => {
+      const ill = [
+        appliance('wallbox', { state: code === 'refused' ? 'needs_pairing' : 'retrying', problem: problem(code) }),
+      ];
+      expect(page(ill).replaceAll('&#39;', "'")).toContain(en.states.conditions[code]('wallbox'));
+      const german = page(ill, { texts: de });
+      expect(german).toContain(de.states.conditions[code]('wallbox'));
+      expect(german).not.toContain('In English');
+    },
+  );
 
   it.each([
     [en, ['The portal does not accept', 'systemctl restart latchkey']],
     [de, ['Das Portal nimmt client_id', 'systemctl restart latchkey']],
-  ])('names the file of the client secret that the portal does not accept', (texts, words) => {
+  ])('the card names the file of the client secret that the portal does not accept', (texts, words) => {
     const secretFile = '/etc/latchkey/credentials/home.secret';
     const credentialLocation = { portal: 'home', secretFile, appliedBy: 'service_restart' } as const;
     const ill = appliance('car', { state: 'retrying', problem: problem('misconfigured'), credentialLocation });
@@ -139,7 +142,7 @@ describe('an appliance’s card', () => {
   it.each([
     [en, 'The last pairing of the car failed. The portal does not know this client_id.'],
     [de, 'Die letzte Kopplung von car ist gescheitert. Das Portal kennt diese client_id nicht.'],
-  ])('says why the last pairing of an appliance that is not connected failed, and when', (texts, words) => {
+  ])('the card of an unpaired appliance shows why and when its last pairing failed', (texts, words) => {
     const pairingFailed = { reason: 'client_unknown', message: 'In English', at: '2031-05-05T06:02:08Z' } as const;
     const html = page([appliance('car', { state: 'unpaired', pairingFailed })], { texts });
     for (const word of [words, 'portals.home.client_id', texts.states.lastPairing]) expect(html).toContain(word);
@@ -147,7 +150,7 @@ describe('an appliance’s card', () => {
     expect(html).not.toContain('In English');
   });
 
-  it('offers the one thing to do, and nothing where all is well', () => {
+  it('the card of an appliance offers the one action that is needed, and none if all is well', () => {
     const actions = (one: ApplianceStatus) =>
       [...page([one]).matchAll(/action="(\/appliances[^"]*)"/g)].map(([, to]) => to);
     expect(actions(appliance('car'))).toEqual([]);
@@ -158,7 +161,7 @@ describe('an appliance’s card', () => {
     ]);
   });
 
-  it('shows the code and the address of one that waits for approval', () => {
+  it('the card shows the comparison code and the address of an appliance that waits for approval', () => {
     const card = (changes = {}) =>
       page([appliance('car', { state: 'unpaired', waitingForApproval: waitingForApproval(changes) })]);
     expect(card()).toContain('<code class="compare">KFD-WQX</code>');
@@ -167,7 +170,7 @@ describe('an appliance’s card', () => {
     expect(card({ address: SCRIPT })).not.toContain('<script');
   });
 
-  it('warns of an access that is about to end', () => {
+  it('the card warns that an appliance is about to lose its access', () => {
     const notice: Notice = {
       code: 'token_ending',
       severity: 'error',
@@ -186,26 +189,26 @@ describe('an appliance’s card', () => {
     expect(html).not.toContain('In English');
   });
 
-  it('stands first where it needs a person', () => {
+  it('the card of an appliance that needs a person comes first', () => {
     const html = page([appliance('car'), refused('wallbox')]);
     expect(html.indexOf('id="appliance-wallbox"')).toBeLessThan(html.indexOf('id="appliance-car"'));
   });
 });
 
-describe('what the overview offers', () => {
-  it('is to connect all where two or more are not connected', () => {
+describe('actions on the overview', () => {
+  it('the overview offers to connect all if two or more appliances are not connected', () => {
     expect(page([appliance('car', { state: 'unpaired' })])).not.toContain('/pair-all');
     expect(page([appliance('car', { state: 'unpaired' }), refused('b')])).toContain('/pair-all');
   });
 
-  it('is to open the door for appliances, and to close it', () => {
+  it('the overview offers to open registration, and to close it if it is open', () => {
     expect(page([])).toContain('action="/registration/open"');
     const open = page([], { hub: { registrationOpenFor: 300 } });
     expect(open).toContain('action="/registration/close"');
     expect(open).toContain('>in 5 minutes</time>');
   });
 
-  it('has the session’s proof in every form', () => {
+  it('every form on the overview contains the CSRF token of the session', () => {
     const html = page([appliance('car', { state: 'unpaired' }), appliance('b', { state: 'unpaired' })]);
     const forms = html.match(/<form /g)?.length ?? 0;
     expect(forms).toBeGreaterThan(3);
@@ -213,7 +216,7 @@ describe('what the overview offers', () => {
   });
 });
 
-describe('what others have written', () => {
+describe('text from appliances and portals', () => {
   const hostile = appliance(SCRIPT, {
     clientId: SCRIPT,
     scope: SCRIPT,
@@ -223,20 +226,20 @@ describe('what others have written', () => {
     waitingForApproval: waitingForApproval({ softwareId: SCRIPT }),
   });
 
-  it('stays text on the overview', () => {
+  it('the overview escapes text from appliances and portals', () => {
     const html = page([hostile], { hub: { version: SCRIPT, address: SCRIPT, caFingerprint: SCRIPT } });
     expect(html).not.toContain('<script');
     expect(html).toContain('&#60;script&#62;');
   });
 
-  it('stays text on the appliance’s page', () => {
+  it('the page of an appliance escapes text from appliances and portals', () => {
     const shown = { appliance: hostile, conditions: [], notices: [], history: [], now: NOW };
     const { body } = appliancePage(shown, { hubName: SCRIPT, texts: en }, SESSION);
     expect(body).not.toContain('<script');
   });
 });
 
-describe('an appliance’s page', () => {
+describe('the page of an appliance', () => {
   const show = (one: ApplianceStatus) =>
     appliancePage(
       { appliance: one, conditions: hubStatusReport(HUB, [one]).conditions, notices: [], history: [], now: NOW },
@@ -244,7 +247,7 @@ describe('an appliance’s page', () => {
       SESSION,
     ).body;
 
-  it('says of a declared one where it is changed, and offers no way to remove it', () => {
+  it('the page of a declared appliance says where to change it, and offers no removal and no new secret', () => {
     const html = show(appliance('car', { declared: true }));
     expect(html).toContain('It is declared in the hub');
     expect(html).not.toContain('/appliances/car/remove');
@@ -252,24 +255,24 @@ describe('an appliance’s page', () => {
     expect(html).toContain('/appliances/car/unpair');
   });
 
-  it('says of one whose entry was changed that it is to be removed, and offers no secret for it', () => {
+  it('the page of an appliance with a changed row says that it must be removed, and offers no new secret', () => {
     const html = show(appliance('car', { withoutCredentials: true, credentialsDamaged: true }));
     expect(html).toContain('changed there by someone. Remove it');
     expect(html).toContain('/appliances/car/remove');
     expect(html).not.toContain('/appliances/car/rotate-secret');
   });
 
-  it('leads nowhere else where the appliance is called "add"', () => {
+  it('the page of an appliance with the name "add" has its own address', () => {
     expect(page([appliance('add')])).toContain('href="/appliances/add/"');
     expect(show(appliance('add'))).toContain('href="/appliances/add/remove"');
   });
 });
 
-describe('of a thousand appliances', () => {
+describe('the overview with a thousand appliances', () => {
   const many = Array.from({ length: 1000 }, (_, number) => appliance(`car-${number}`));
   many[990] = refused('car-990');
 
-  it('the page shows as many as a phone can take, what needs a person first, and how many more there are', () => {
+  it('the overview shows 60 of 1,000 appliances, the ones that need a person first, and the number of the others', () => {
     const html = page(many);
     expect(health(html)).toBe('The car-990 needs you: log in again.');
     const shown = [...html.matchAll(/id="open-([^"]+)"/g)].map(([, name]) => name);
@@ -280,16 +283,16 @@ describe('of a thousand appliances', () => {
   });
 });
 
-describe('where several appliances asked to join', () => {
+describe('several appliances that asked to join', () => {
   const waiting = appliance('car', { state: 'unpaired', waitingForApproval: waitingForApproval() });
 
-  it('the page says how many, and that codes are to be compared', () => {
+  it('the overview says how many appliances asked to join, and that their codes must be compared', () => {
     const several = (texts: Texts, registrationAsked: number) => page([waiting], { texts, hub: { registrationAsked } });
     expect(several(en, 7)).toMatch(/7 appliances asked to join.*Compare the codes/);
     expect(several(de, 7)).toMatch(/7 Geräte wollten dazukommen.*Codes vergleichen/);
   });
 
-  it('the page says nothing of it where one asked, or none', () => {
+  it('the overview does not mention registrations if one appliance or none asked to join', () => {
     expect(page([waiting], { hub: { registrationAsked: 1 } })).not.toContain('asked to join');
     expect(page([waiting])).not.toContain('asked to join');
   });
@@ -298,13 +301,13 @@ describe('where several appliances asked to join', () => {
 it.each([
   ['English', en, 'Account'],
   ['German', de, 'Konto'],
-])('says in %s with which account an appliance is connected, where the portal tells', (_, texts, label) => {
+])('the overview shows in %s the account of an appliance if the portal names it', (_, texts, label) => {
   const html = page([appliance('wallbox', { account: '<b>anna</b>' })], { texts });
   expect(html).toContain(`<dt>${label}</dt><dd>&#60;b&#62;anna&#60;/b&#62;</dd>`);
   expect(page([appliance('wallbox')], { texts })).not.toContain(`<dt>${label}</dt>`);
 });
 
-it('shows all that wait for approval, however many ask: none hides the one that an installer is to find', () => {
+it('the overview shows every appliance that waits for approval, however many there are', () => {
   const unpaired = { state: 'unpaired', expiresIn: null, refreshIn: null } as const;
   const others = Array.from({ length: 80 }, (_, index) =>
     appliance(`a-${index}`, { ...unpaired, waitingForApproval: waitingForApproval() }),

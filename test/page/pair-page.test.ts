@@ -33,14 +33,14 @@ async function goOn() {
   return { statusCode, headers, text: await body.text() };
 }
 
-it('asks a person to wait where too many pairings are open', async () => {
+it('the page for user codes asks a person to wait if too many pairings are open', async () => {
   opening = async () => ({ kind: 'too_many' });
   const answer = await goOn();
   expect(answer).toMatchObject({ statusCode: 503, headers: { 'retry-after': '60' } });
   expect(answer.text).toContain('Too many pairings are open');
 });
 
-describe('an error that nobody foresaw is answered by the hub and not by a library', () => {
+describe('unexpected errors on the page for user codes', () => {
   const thrown = (error: unknown) => async () => Promise.reject(error);
 
   it.for<[string, () => Promise<LoginLinkResult>]>([
@@ -50,7 +50,7 @@ describe('an error that nobody foresaw is answered by the hub and not by a libra
     ['an error with a status of success', thrown(Object.assign(new Error('unheard of'), { statusCode: 200 }))],
     ['what is no error at all', thrown('unheard of')],
     ['nothing', thrown(undefined)],
-  ])('%s', async ([, broken]) => {
+  ])('the page for user codes answers a plain 500 of the hub after %s', async ([, broken]) => {
     opening = broken;
     const { statusCode, headers, text } = await goOn();
     expect({ statusCode, type: headers['content-type'], location: headers['location'], text }).toEqual({

@@ -9,26 +9,29 @@ const device = { codeHash: 'a-hash', userCode: 'WDJB-MJHT' };
 const waiting = { kind: 'waiting', link: SAMPLE_LINK } as const;
 const failed = (reason: PairingFailureReason) => ({ kind: 'ended', result: { kind: 'failed', reason } }) as const;
 
-describe('a pairing that failed', () => {
+describe('the message of a failed pairing', () => {
   test.each([
     ['refused_by_user', 'Access was refused at the portal. Start'],
     ['expired', 'The time for this pairing ran out. Start'],
     ['portal_rejected', 'If that happens again, check the hub’s configuration.'],
-  ] as const)('(%s) is started again where it was started', (reason, text) => {
-    const ofInstaller = pairingMessage(samplePairing(failed(reason)), 'wallbox', en);
-    expect(ofInstaller.text).toContain(text);
-    expect(ofInstaller).toMatchObject({
-      text: expect.stringContaining('at the hub'),
-      command: 'latchkey pair wallbox',
-    });
-    const ofAppliance = pairingMessage(samplePairing(failed(reason), { device }), 'wallbox', en);
-    expect(ofAppliance.text).toContain(text);
-    expect(ofAppliance.text).toContain('on the appliance');
-    expect(ofAppliance).not.toHaveProperty('command');
-  });
+  ] as const)(
+    'the message of a pairing that failed as %s says to start again at the hub or on the appliance',
+    (reason, text) => {
+      const ofInstaller = pairingMessage(samplePairing(failed(reason)), 'wallbox', en);
+      expect(ofInstaller.text).toContain(text);
+      expect(ofInstaller).toMatchObject({
+        text: expect.stringContaining('at the hub'),
+        command: 'latchkey pair wallbox',
+      });
+      const ofAppliance = pairingMessage(samplePairing(failed(reason), { device }), 'wallbox', en);
+      expect(ofAppliance.text).toContain(text);
+      expect(ofAppliance.text).toContain('on the appliance');
+      expect(ofAppliance).not.toHaveProperty('command');
+    },
+  );
 
   test.each(['replaced', 'misconfigured', 'client_unknown', 'foreign_origin'] as const)(
-    '(%s) is not started again at once',
+    'the message of a pairing that failed as %s does not suggest to start again',
     (reason) => {
       const notice = pairingMessage(samplePairing(failed(reason)), 'wallbox', en);
       expect(notice).not.toHaveProperty('command');
@@ -37,10 +40,10 @@ describe('a pairing that failed', () => {
   );
 });
 
-describe('an answer that was lost', () => {
+describe('the message of a lost answer', () => {
   const lost = { lastFailure: 'answer_lost' } as const;
 
-  test('is told while there is no link, with where the next one is', () => {
+  test('the message reports a lost answer while there is no link, and where to find the next one', () => {
     expect(pairingMessage(samplePairing({ kind: 'asking' }, lost), 'wallbox', en).text).toContain(
       'The hub makes a fresh link',
     );
@@ -49,7 +52,7 @@ describe('an answer that was lost', () => {
     expect(text).not.toContain('fresh link');
   });
 
-  test('is of no interest while the next code is exchanged', () => {
+  test('the message does not mention a lost answer while the next code is exchanged', () => {
     const exchanging = { kind: 'exchanging', link: SAMPLE_LINK, since: instantAt(1) } as const;
     expect(pairingMessage(samplePairing(exchanging, lost), 'wallbox', en)).toMatchObject({
       severity: 'waiting',
@@ -58,18 +61,18 @@ describe('an answer that was lost', () => {
   });
 });
 
-describe('the page that names an appliance', () => {
+describe('the confirmation page for a user code', () => {
   const body = (scope: string | null, lastFailure: 'answer_lost' | 'code_refused' | null = null) =>
     userCodeConfirmationPage(samplePairing(waiting, { device, scope, lastFailure }), 'wallbox', en).body;
 
-  test('says what it asks for in plain words', () => {
+  test('the confirmation page for a user code names the requested permissions in plain words', () => {
     expect(body('A')).toContain('access to <b>A</b>.');
     expect(body('A B')).toContain('access to <b>A</b> and <b>B</b>.');
     expect(body('A B <i>')).toContain('access to <b>A</b>, <b>B</b> and <b>&#60;i&#62;</b>.');
     expect(body(null)).toContain('The portal says what it may do.');
   });
 
-  test('tells who logged in already why they have to do it again', () => {
+  test('the confirmation page for a user code explains why another login is needed', () => {
     expect(body('A')).not.toContain('class="problem"');
     expect(body('A', 'code_refused')).toContain('did not accept this login');
     expect(body('A', 'answer_lost')).toContain('answer was lost');

@@ -33,42 +33,45 @@ const reasons = Object.keys(en.result.reasons) as PairingFailureReason[];
 describe.each([
   ['English', en],
   ['German', de],
-])('in %s', (_, texts) => {
-  it.each(reasons)('a pairing that failed as %s says why, what to do, and offers a fresh link', (reason) => {
-    const html = shown(texts, { status: { event: 'failed', reason, message: 'In English' } });
-    expect(html).toContain(texts.result.reasons[reason]);
-    expect(Object.values(texts.pairing.nextSteps).some((next) => html.includes(next))).toBe(true);
-    expect(html).not.toContain('In English');
-    expect(html).toContain('action="/pairings/one/fresh"');
-    expect(html).not.toContain('class="qr"');
-  });
+])('the page of a pairing in %s', (_, texts) => {
+  it.each(reasons)(
+    'the page of a pairing that failed as %s says why and what to do, and offers a fresh link',
+    (reason) => {
+      const html = shown(texts, { status: { event: 'failed', reason, message: 'In English' } });
+      expect(html).toContain(texts.result.reasons[reason]);
+      expect(Object.values(texts.pairing.nextSteps).some((next) => html.includes(next))).toBe(true);
+      expect(html).not.toContain('In English');
+      expect(html).toContain('action="/pairings/one/fresh"');
+      expect(html).not.toContain('class="qr"');
+    },
+  );
 
   it.each([
     ['misconfigured', 'portals.home.client_id', '/x/home.secret', 'latchkey reload'],
     ['client_unknown', 'portals.home.client_id', 'latchkey reload', 'client_id'],
   ] as const)(
-    'of one that failed as %s it names what has to be corrected, and how it takes effect',
+    'the page of a pairing that failed as %s names what to correct, and how the change takes effect',
     (reason, ...named) => {
       const html = shown(texts, { status: { event: 'failed', reason, message: 'In English' } });
       for (const words of named) expect(html).toContain(words);
     },
   );
 
-  it('one that another took the place of leads there, and offers no link of its own', () => {
+  it('the page of a replaced pairing leads to the newer one, and offers no link of its own', () => {
     const report = { event: 'failed', reason: 'replaced', message: 'In English' } as const;
     const html = shown(texts, { status: report, newestPairing: 'two' });
     expect(html).toContain('href="/pairings/two"');
     expect(html).not.toContain('action=');
   });
 
-  it('a portal out of reach is told from one that is just being asked', () => {
+  it('the page of a pairing distinguishes an unreachable portal from one that is being asked', () => {
     expect(shown(texts, {})).toContain(texts.pairing.connectingText);
     const away = shown(texts, { status: { event: 'connecting', problem: 'connect ECONNREFUSED', expiresIn: 1 } });
     expect(away).toContain(texts.pairing.portalUnreachable);
     expect(away).not.toContain('ECONNREFUSED');
   });
 
-  it('a link that no QR code has room for is a button, and nothing is said of scanning', () => {
+  it('the page of a pairing shows a button and no QR code if the login link is too long for one', () => {
     const link = (length: number) => 'https://portal.example/a?b'.padEnd(length, 'x');
     const of = (length: number) =>
       shown(texts, { status: { event: 'waiting', authorizeUrl: link(length), expiresIn: 840 } });
@@ -84,14 +87,14 @@ describe.each([
     ['https://portal.example/a', 'anywhere'],
     ['http://10.77.0.1:8491/a', 'home'],
     ['http://127.0.0.1:8491/a', 'machine'],
-  ] as const)('beside the QR code of %s it is said from where it can be opened', (authorizeUrl, reach) => {
+  ] as const)('the page of a pairing says beside the QR code of %s where it can be opened', (authorizeUrl, reach) => {
     const html = shown(texts, { status: { event: 'waiting', authorizeUrl, expiresIn: 840 } });
     expect(Object.values(texts.pairing.scan).filter((text) => html.includes(text))).toEqual([
       texts.pairing.scan[reach],
     ]);
   });
 
-  it('while the code is exchanged nothing can be pressed, and a login that came to nothing is told', () => {
+  it('the page of a pairing has no buttons during the code exchange, and reports a lost answer', () => {
     const exchanging = shown(texts, { status: { event: 'exchanging', expiresIn: 1 } });
     expect(exchanging).toContain(texts.pairing.exchangingText);
     expect(exchanging).not.toContain('<button');
@@ -106,7 +109,7 @@ describe.each([
 it.each([
   ['English', en],
   ['German', de],
-])('in %s a round whose appliances have different accounts warns, and says which has which', (_, texts) => {
+])('in %s the page of a pairing batch warns of different accounts, and shows which appliance has which', (_, texts) => {
   const session = { cookie: new Secret('a-cookie-of-nobody'), csrfToken: 'csrf', lifetime: 60 };
   const asked = { context: { hubName: 'Hub', texts }, session } as AuthenticatedRequest;
   const round = { id: 'one', current: null, next: null, connected: ['battery', 'wallbox'], skipped: [] };

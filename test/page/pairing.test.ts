@@ -48,7 +48,7 @@ async function withLink(path: string): Promise<{ text: string; link: string }> {
 
 const stateOf = (link: string) => new URL(link).searchParams.get('state') ?? '';
 
-it('shows link, QR code and time left, and a second start shows the same pairing', async () => {
+it('the page of a pairing shows link, QR code and time left, and a second start leads to the same pairing', async () => {
   const path = target(await send(`/appliances/${name}/pair`));
   expect(path).toMatch(/^\/pairings\/[\w-]+$/);
   const { text, link } = await withLink(path);
@@ -61,7 +61,7 @@ it('shows link, QR code and time left, and a second start shows the same pairing
   expect((await hub.appliance(name)).authorize_url).toBe(link);
 });
 
-it('shows a link that no QR code has room for without one, and the short link leads there too', async () => {
+it('the page of a pairing shows a long login link without a QR code, and the short link leads to it too', async () => {
   const link = `${emulator.frontendUrl}/sso/authorize?state=${'x'.repeat(3000)}`;
   const urls = {
     code_url: `${emulator.baseUrl}/code/get/x?state=x`,
@@ -87,7 +87,7 @@ it('shows a link that no QR code has room for without one, and the short link le
   expect([statusCode, headers['location']]).toEqual([303, link]);
 });
 
-it('follows to the end, refused or connected, and the QR code is gone then', async () => {
+it('the page of a pairing shows its refusal or success, and then has no QR code', async () => {
   const path = target(await send(`/appliances/${name}/pair`));
   const { location } = await emulator.login({ state: stateOf((await withLink(path)).link), deny: true });
   await (await request(location)).body.dump();
@@ -105,7 +105,7 @@ it('follows to the end, refused or connected, and the QR code is gone then', asy
   expect((await visitor.get(path)).text).toContain(`href="${fresh}"`);
 });
 
-it('is cancelled, and what has ended stays as it is', async () => {
+it('the page cancels a pairing, and a pairing that has ended stays as it is', async () => {
   const path = target(await send(`/appliances/${name}/pair`));
   expect(target(await send(`${path}/cancel`))).toBe(`/appliances/${name}`);
   expect((await visitor.get(path)).text).toContain('The pairing was cancelled at the hub.');
@@ -113,7 +113,7 @@ it('is cancelled, and what has ended stays as it is', async () => {
   expect((await hub.appliance(name)).state).toBe('unpaired');
 });
 
-it('says of what does not exist that it does not, in words', async () => {
+it('the page says that a pairing or an appliance does not exist', async () => {
   for (const path of ['/pairings/nobody-knows', '/p/nobody', '/p/%3Cb%3E', '/appliances/nobody/label']) {
     const { status, text } = await visitor.get(path);
     expect({ path, status }).toEqual({ path, status: 404 });
@@ -124,7 +124,7 @@ it('says of what does not exist that it does not, in words', async () => {
   expect((await send('/pairings/nobody-knows/fresh')).status).toBe(404);
 });
 
-it('a label’s link begins nothing for another site, a prefetch or a HEAD; it asks first', async () => {
+it('the link of a label asks first if another site, a prefetch or HEAD opens it', async () => {
   const asked = [
     { 'sec-fetch-site': 'cross-site' },
     { 'sec-fetch-site': 'same-site' },
@@ -144,7 +144,7 @@ it('a label’s link begins nothing for another site, a prefetch or a HEAD; it a
   expect(target(await visitor.get(`/p/${name}`, own))).toMatch(/^\/pairings\//);
 });
 
-it('approves the appliance that was shown, and no other that has come by its name since', async () => {
+it('the page approves only the appliance that it showed, and not a later one with the same name', async () => {
   await hub.ask((control) => control.openRegistration(60));
   const introduce = async () => {
     const body = JSON.stringify({ client_name: 'stove' });
@@ -167,7 +167,7 @@ it('approves the appliance that was shown, and no other that has come by its nam
   await hub.ask((control) => control.removeAppliance('stove'));
 });
 
-it('shows the label, with the link that lasts', async () => {
+it('the page shows the label with the lasting link of the appliance', async () => {
   const { status, text } = await visitor.get(`/appliances/${name}/label`);
   const { id } = (await hub.ask((control) => control.status())).hub;
   expect(status).toBe(200);
@@ -176,7 +176,7 @@ it('shows the label, with the link that lasts', async () => {
   expect(written).toContain(`https://${id}.local:${hub.httpsPort}/p/${name}`);
 });
 
-it('the result page goes on to the next of a round for the browser that brought the accepted code alone, and ends it', async () => {
+it('the result page offers the next pairing of a batch only to the browser that brought the accepted code', async () => {
   const round = target(await send('/pair-all'));
   expect(target(await send('/pair-all'))).toBe(round);
   const { link } = await withLink(round);

@@ -74,7 +74,7 @@ function kept({ headers }: { readonly headers: Readonly<Record<string, unknown>>
 
 const exchanges = () => emulator.requests.filter(({ endpoint }) => endpoint === 'token').length;
 
-test('a code of an attacker’s own account that is brought to a callback connects nothing, and the honest login does', async () => {
+test("a code from an attacker's account at the callback connects nothing, and the true login still does", async () => {
   await hub.addAppliance(name);
   const { href } = await hub.beginPairing(name);
   const before = exchanges();
@@ -88,7 +88,7 @@ test('a code of an attacker’s own account that is brought to a callback connec
   expect(exchanges()).toBe(before + 1);
 });
 
-test('of two browsers that bring codes at the same time the portal says whose counts', async () => {
+test('the portal decides which of two codes counts if two browsers bring them at the same time', async () => {
   await hub.addAppliance(name);
   const { href } = await hub.beginPairing(name);
   const first = await forged(href);
@@ -98,13 +98,13 @@ test('of two browsers that bring codes at the same time the portal says whose co
   expect(await account()).toBe('demo');
 });
 
-test('a phone elsewhere that never reaches the hub is noticed by polling', async () => {
+test('polling completes a login on a phone that never reaches the hub', async () => {
   await hub.addAppliance(name);
   await logIn((await hub.beginPairing(name)).href);
   await eventually(async () => (await hub.appliance(name)).state === 'active');
 });
 
-test('where the portal serves no code, the short link’s browser brings it, and nobody else does', async () => {
+test('only the browser of the short link can complete a login if the portal does not serve the code', async () => {
   servesNone();
   await hub.addAppliance(name);
   const short = await hub.ask(async (control) => {
@@ -123,7 +123,7 @@ test('where the portal serves no code, the short link’s browser brings it, and
   expect(await account()).toBe('demo');
 });
 
-test('where the portal serves no code, the browser that /pair has sent brings it', async () => {
+test('the browser that /pair redirected completes the login if the portal does not serve the code', async () => {
   servesNone();
   const credentials = await hub.addAppliance(name);
   const post = (path: string, form: Record<string, string>, headers: Record<string, string> = {}) =>
@@ -143,7 +143,7 @@ test('where the portal serves no code, the browser that /pair has sent brings it
   expect(await account()).toBe('demo');
 });
 
-test('where the portal serves no code, a browser that the installer’s page has shown the link to brings it', async () => {
+test("a browser that was shown the link on the hub's page completes the login if the portal serves no code", async () => {
   servesNone();
   await hub.addAppliance(name);
   const begun = await visitor.post(`/appliances/${name}/pair`, { csrf });
@@ -153,7 +153,7 @@ test('where the portal serves no code, a browser that the installer’s page has
   expect((await client.http(await logIn(link), { headers: { cookie } })).text).toContain(`${name} is connected`);
 });
 
-test('where the portal serves no code, an installer confirms any other login, and is told of it by the command line too', async () => {
+test("an installer confirms another browser's login if the portal serves no code, and pair reports it too", async () => {
   servesNone();
   await hub.addAppliance(name);
   const watching = hub.cli('pair', name, '--json');

@@ -66,7 +66,7 @@ async function expectPage(path: string, status: number, text: string, language =
   expect(answer.headers).toMatchObject({ 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' });
 }
 
-test('leads to the link of its pairing until that has ended, and says then how: in both languages, after a restart too', async () => {
+test('a short link leads to its pairing link, and later shows the result, in both languages and after a restart', async () => {
   const open = await begin('heat-pump');
   const { link, path } = await begin('wallbox');
   await expectRedirect(path, link);
@@ -81,7 +81,7 @@ test('leads to the link of its pairing until that has ended, and says then how: 
   }
 });
 
-test('of a pairing that another has replaced, or that was refused, says so', async () => {
+test('a short link shows that its pairing was replaced or refused', async () => {
   const old = await begin('heater');
   const newer = await begin('heater');
   expect(newer.path).not.toBe(old.path);
@@ -93,7 +93,7 @@ test('of a pairing that another has replaced, or that was refused, says so', asy
   await expectPage(newer.path, 200, 'Access was refused at the portal');
 });
 
-test('is there on the plain port alone, and nothing is changed by whoever fetches it ahead', async () => {
+test('a short link exists only on the HTTP port, and fetching it in advance changes nothing', async () => {
   const { link, path } = await begin('battery');
   const before = emulator.requests.filter(({ endpoint }) => endpoint === 'config').length;
   const ahead = { 'sec-purpose': 'prefetch', purpose: 'prefetch' };
@@ -107,7 +107,7 @@ test('is there on the plain port alone, and nothing is changed by whoever fetche
   await expectRedirect(path, link);
 });
 
-test('waits with a page for a link that the portal has not given yet, and goes on by itself', async () => {
+test('a short link shows a page that waits while the portal has not given the pairing link, and then redirects', async () => {
   const { link, path } = await begin('meter');
   emulator.addFault({ endpoint: 'token', kind: 'commit_then_drop' });
   emulator.addFault({ endpoint: 'config', kind: 'delay', seconds: 2 });
@@ -123,7 +123,7 @@ test('waits with a page for a link that the portal has not given yet, and goes o
   await expectRedirect(path, new URL(fresh));
 });
 
-test('guessed or mistyped is unknown, and however many were, the right one leads on', async () => {
+test('a guessed short link is unknown, and the right one works after any number of guesses', async () => {
   const { link, path } = await begin('fridge');
   await expectRedirect(path, link);
   const key = path.slice('/l/'.length);
@@ -135,7 +135,7 @@ test('guessed or mistyped is unknown, and however many were, the right one leads
   await expectRedirect(path, link);
 });
 
-test('leads to a fresh link after the hub has got another address', async () => {
+test('a short link leads to a fresh pairing link after the address of the hub has changed', async () => {
   const { link, path } = await begin('boiler');
   await hub.kill('SIGTERM');
   const file = join(hub.directory, 'latchkey.toml');
@@ -152,7 +152,7 @@ test('leads to a fresh link after the hub has got another address', async () => 
   expect((await begin('dryer', '127.0.0.2')).path).not.toBe(path);
 });
 
-test('neither nonces nor keys are in the log, nor in any answer in the clear', () => {
+test('neither the log nor a plain response contains a nonce or the key of a short link', () => {
   const mine = readdirSync(logFolder()).filter((file) => file.startsWith(`hub.${process.pid}.`));
   const log = mine.map((file) => readFileSync(join(logFolder(), file), 'utf8')).join('');
   expect(log).toContain('pairing_started');

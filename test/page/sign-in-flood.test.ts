@@ -19,7 +19,7 @@ const ADDRESSES = IS_LONG_FORM ? 450 : 40;
 const SIGN_INS = 10;
 const SCRIPTS = join(import.meta.dirname, '../netns');
 
-describe('an installer who knows the setup code gets in', () => {
+describe('sign-in during a flood of wrong setup codes', () => {
   let hub: HubProcess;
 
   setUpOnce(async (parts) => {
@@ -36,7 +36,7 @@ describe('an installer who knows the setup code gets in', () => {
     return statuses;
   }
 
-  it('while many other addresses send all the wrong codes that they may', async () => {
+  it('an installer can sign in while many other addresses send as many wrong setup codes as they may', async () => {
     const code = await setupCode();
     const addresses = Array.from({ length: ADDRESSES }, (_, index) => `127.7.${1 + (index >> 8)}.${index & 255}`);
     for (let first = 0; first < addresses.length; first += 10) {
@@ -48,7 +48,7 @@ describe('an installer who knows the setup code gets in', () => {
     }
   });
 
-  it('from an address that is locked, with a browser that has signed in before, until the code is rotated', async () => {
+  it('a browser that signed in before can sign in from a locked address until the setup code is rotated', async () => {
     const address = '127.9.0.1';
     await using installer = await PageVisitor.open(hub, address);
     expect(await installer.signIn(await setupCode())).toMatchObject({ status: 303 });
@@ -61,7 +61,7 @@ describe('an installer who knows the setup code gets in', () => {
     expect(await installer.signIn(rotated)).toMatchObject({ status: 429 });
   });
 
-  it('and its browser keeps what it is known by for long, where no script and no other site has it', async () => {
+  it('a browser gets a long-lived cookie that no script and no other site can read, and that grants no access', async () => {
     await using installer = await PageVisitor.open(hub, '127.9.0.2');
     const { headers } = await installer.signIn(await setupCode());
     expect([headers['set-cookie'] ?? []].flat()[1]).toMatch(
@@ -76,7 +76,7 @@ describe('an installer who knows the setup code gets in', () => {
   });
 });
 
-it('an installer at an IPv4 address gets in after a neighbour has made itself the IPv6 router, and so has every address', async (ctx) => {
+it('an installer at an IPv4 address can sign in while an attacker with every IPv6 address sends wrong codes', async (ctx) => {
   const why = await lanSkipReason(['/usr/bin/python3']);
   if (why !== null) return ctx.skip(why);
   await using lan = await createLan(['hub', 'phone', 'attacker']);

@@ -39,15 +39,15 @@ async function signedIn(): Promise<PageVisitor> {
 const nextOf = (text: string) => /name="next" value="([^"]*)"/.exec(text)?.[1]?.replaceAll('&#61;', '=');
 const setCookie = ({ headers }: PageResponse) => [headers['set-cookie'] ?? []].flat();
 
-describe('whoever is not signed in', () => {
-  it('is told by the first start’s log where the code is to be found, and not what it is', async () => {
+describe('a browser that is not signed in', () => {
+  it('the log of the first start says where to find the setup code, and does not contain it', async () => {
     const log = await readFile(hub.log, 'utf8');
     expect(log.match(/page_never_opened/g)).toHaveLength(1);
     expect(log).toContain('latchkey setup-code');
     expect(log).not.toContain(setup.code);
   });
 
-  it('sees the hub’s name and the way in, and nothing of the home', async () => {
+  it('the sign-in page shows the name of the hub and where to find the code, and nothing about the home', async () => {
     await hub.addAppliance('secret-wallbox');
     await using visitor = await newDevice();
     for (const path of ['/', '/sign-in', '/live']) {
@@ -60,21 +60,21 @@ describe('whoever is not signed in', () => {
     }
   });
 
-  it('is answered in the language of the browser', async () => {
+  it('the sign-in page is shown in the language of the browser', async () => {
     await using visitor = await newDevice();
     const { text } = await visitor.get('/', { 'accept-language': 'de-AT,de;q=0.9' });
     expect(text).toContain('<html lang="de">');
     expect(text).toContain('Einrichtungscode');
   });
 
-  it('goes on to the page that was asked for', async () => {
+  it('signing in leads to the page that was requested', async () => {
     await using visitor = await newDevice();
     const { text } = await visitor.get('/?view=1');
     expect(nextOf(text)).toBe('/?view=1');
     expect((await visitor.signIn(setup.code, '/?view=1')).headers['location']).toBe('/?view=1');
   });
 
-  it('with a form of an expired session is told so, and led back to the page that the form was on', async () => {
+  it('a form of an expired session is refused, and signing in leads back to its page', async () => {
     await using visitor = await newDevice();
     const form = { csrf: 'of-an-earlier-session' };
     for (const [referer, next] of [
@@ -89,7 +89,7 @@ describe('whoever is not signed in', () => {
     }
   });
 
-  it('is asked again where the code is left out, and nothing is counted', async () => {
+  it('signing in without a code shows a message and does not count as an attempt', async () => {
     await using visitor = await newDevice();
     for (let count = 0; count < 8; count++) {
       const { status, text } = await visitor.post('/sign-in', 'code=&next=%2F');
@@ -99,7 +99,7 @@ describe('whoever is not signed in', () => {
     expect(await visitor.signIn(setup.code)).toMatchObject({ status: 303 });
   });
 
-  it('sees the message beside the field, tied to it', async () => {
+  it('the sign-in page ties the message about a wrong code to its field', async () => {
     await using visitor = await newDevice();
     const { status, text } = await visitor.post('/sign-in', { code: WRONG });
     expect(status).toBe(401);
@@ -109,8 +109,8 @@ describe('whoever is not signed in', () => {
   });
 });
 
-describe('a session', () => {
-  it('is a cookie that no script and no other site has, for twelve hours', async () => {
+describe("a session on the hub's page", () => {
+  it('a session is a cookie for twelve hours that no script and no other site can read', async () => {
     await using visitor = await newDevice();
     const [cookie, known, ...others] = setCookie(await visitor.signIn(setup.code));
     expect([known?.split('=')[0], others]).toEqual(['__Host-latchkey-known', []]);
@@ -119,7 +119,7 @@ describe('a session', () => {
     expect(setCookie(again)[0]).not.toBe(cookie);
   });
 
-  it('is good until somebody signs out, and a stolen cookie is nothing then', async () => {
+  it('a session ends when its browser signs out, also for a copy of its cookie', async () => {
     await using visitor = await signedIn();
     await using thief = await newDevice();
     thief.cookie = visitor.cookie;
@@ -132,7 +132,7 @@ describe('a session', () => {
     expect((await thief.get('/')).text).toContain('You are no longer signed in.');
   });
 
-  it('survives that the hub is killed, and ends where the setup code is rotated', async () => {
+  it('a session survives a kill of the hub, and ends when the setup code is rotated', async () => {
     await using visitor = await signedIn();
     const csrf = await visitor.csrf();
     await hub.kill('SIGKILL');
@@ -155,7 +155,7 @@ describe('a session', () => {
     expect(await visitor.signIn(setup.code)).toMatchObject({ status: 303 });
   });
 
-  it('and a one-time address outlive a reload of the configuration, and so does the wait of who typed wrong codes', async () => {
+  it('sessions, one-time addresses and the wait after wrong codes survive a reload of the configuration', async () => {
     await using visitor = await signedIn();
     await using guesser = await newDevice();
     for (let count = 0; count < 5; count++) await guesser.signIn(WRONG);
@@ -174,7 +174,7 @@ describe('a session', () => {
   });
 });
 
-describe('a form counts only where', () => {
+describe('the checks of a form with a session', () => {
   let visitor: PageVisitor;
   let csrf: string;
   beforeAll(async () => {
@@ -183,7 +183,7 @@ describe('a form counts only where', () => {
   });
   afterAll(() => visitor[Symbol.asyncDispose]());
 
-  it('it carries what the session’s own forms do', async () => {
+  it('the page accepts a form only with the CSRF token of its session', async () => {
     await using other = await signedIn();
     const others = await other.csrf();
     const wrong = ['', `csrf=`, `csrf=${others}`, `csrf=${csrf}x`, `csrf=%00`, `csrf=${SCRIPT}`, `_=${csrf}`];
@@ -196,7 +196,7 @@ describe('a form counts only where', () => {
     expect(await visitor.isSignedIn()).toBe(true);
   });
 
-  it('it is a form', async () => {
+  it('the page accepts only a well-formed form', async () => {
     const path = '/sign-out';
     expect(await visitor.post(path, `csrf=${csrf}&csrf=${csrf}`)).toMatchObject({ status: 400 });
     expect(await visitor.post('/sign-in', `code=${setup.code}&code=${setup.code}`)).toMatchObject({ status: 400 });
@@ -209,8 +209,8 @@ describe('a form counts only where', () => {
   });
 });
 
-describe('a setup code is not found by trying', () => {
-  it('since the sixth one waits, longer each time, and the right one is not looked at meanwhile', async () => {
+describe('guessed setup codes', () => {
+  it('after five wrong setup codes an address must wait, and even the right code is not checked meanwhile', async () => {
     await using guesser = await newDevice();
     for (let count = 0; count < 4; count++) expect(await guesser.signIn(WRONG)).toMatchObject({ status: 401 });
     const locked = await guesser.signIn(WRONG);
@@ -226,14 +226,14 @@ describe('a setup code is not found by trying', () => {
     expect(await guesser.isSignedIn()).toBe(true);
   });
 
-  it('nor at once', async () => {
+  it('wrong setup codes that are sent at once count in the same way', async () => {
     await using guesser = await newDevice();
     const all = await Promise.all(Array.from({ length: 25 }, () => guesser.post('/sign-in', { code: WRONG })));
     expect(all.filter(({ status }) => status === 401)).toHaveLength(4);
     expect(all.filter(({ status }) => status === 429)).toHaveLength(21);
   });
 
-  it('and no other site can make an installer’s device wait', async () => {
+  it('another site can not make the device of an installer wait', async () => {
     await using installer = await newDevice();
     const foreign = { origin: 'https://evil.example', 'sec-fetch-site': 'cross-site' };
     for (let count = 0; count < 8; count++) {
@@ -242,7 +242,7 @@ describe('a setup code is not found by trying', () => {
     expect(await installer.signIn(setup.code)).toMatchObject({ status: 303 });
   });
 
-  it('and the log names the device once, and nothing that was typed', async () => {
+  it('the log names a device with wrong setup codes once, and nothing that was typed', async () => {
     const log = await readFile(hub.log, 'utf8');
     const lines = log.split('\n').filter((line) => line.includes('too_many_wrong_setup_codes'));
     expect(new Set(lines.map((line) => /127\.0\.0\.\d+/.exec(line)?.[0])).size).toBe(lines.length);
@@ -251,8 +251,8 @@ describe('a setup code is not found by trying', () => {
   });
 });
 
-describe('a one-time address', () => {
-  it('signs in who opens it first, and nobody after', async () => {
+describe("a one-time address of the hub's page", () => {
+  it('a one-time address signs in the first browser that opens it, and no other', async () => {
     const { sign_in } = await hub.setupCode();
     const visitors = await Promise.all([newDevice(), newDevice(), newDevice()]);
     const seen = await Promise.all(visitors.map((visitor) => visitor.follow(sign_in)));
@@ -267,7 +267,7 @@ describe('a one-time address', () => {
     expect(setCookie(late ?? { status: 0, headers: {}, text: '' })).toEqual([]);
   });
 
-  it('is logged with the address of the device that used it, and not with its token', async () => {
+  it('the use of a one-time address is logged with the address of the device, and without the token', async () => {
     const { sign_in } = await hub.setupCode();
     await using visitor = await newDevice();
     expect(await visitor.follow(sign_in)).toMatchObject({ status: 303 });
@@ -277,7 +277,7 @@ describe('a one-time address', () => {
     expect(log).not.toContain(new URL(sign_in).pathname.split('/').at(-1));
   });
 
-  it('is not used up by what only looks ahead', async () => {
+  it('a prefetch or HEAD does not use up a one-time address', async () => {
     const { sign_in } = await hub.setupCode();
     const { pathname } = new URL(sign_in);
     await using visitor = await newDevice();
@@ -287,7 +287,7 @@ describe('a one-time address', () => {
     expect(await visitor.follow(sign_in)).toMatchObject({ status: 303, headers: { location: '/' } });
   });
 
-  it('from a mail or a chat ends signed in: the page goes on from the hub’s own', async () => {
+  it('a one-time address from a mail or chat signs in although the browser withholds the cookie at first', async () => {
     await using visitor = await newDevice();
     const led = { 'sec-fetch-site': 'cross-site', 'sec-fetch-dest': 'document', 'sec-fetch-mode': 'navigate' };
     const { headers } = await visitor.follow((await hub.setupCode()).sign_in, led);
@@ -304,7 +304,7 @@ describe('a one-time address', () => {
   });
 
   it.each(['/sign-in/', '/sign-in/x', `/sign-in/${encodeURIComponent(SCRIPT)}`, '/sign-in/%00', '/sign-in/..%2f..%2f'])(
-    'is none of this hub’s: %s',
+    'the address %s is not a one-time address of this hub',
     async (path) => {
       await using visitor = await newDevice();
       const { status, text } = await visitor.get(path);
@@ -314,7 +314,7 @@ describe('a one-time address', () => {
   );
 });
 
-describe('after signing in nobody is led to another site', () => {
+describe('the redirect after signing in', () => {
   it.each([
     '//evil.example',
     '//evil.example/appliances',
@@ -334,7 +334,7 @@ describe('after signing in nobody is led to another site', () => {
     `/${'a'.repeat(3000)}`,
     '/sign-out',
     '/sign-in/x',
-  ])('by %j', async (next) => {
+  ])('signing in does not redirect to another site for next=%j', async (next) => {
     await using visitor = await newDevice();
     expect((await visitor.signIn(setup.code, next)).headers['location']).toBe('/');
     const query = await visitor.get(`/sign-in?next=${encodeURIComponent(next)}`);
@@ -345,7 +345,7 @@ describe('after signing in nobody is led to another site', () => {
   });
 
   it.each(['/%2Fevil.example', '/?next=//evil.example', '/%2f%2fevil.example', '/?a=%27'])(
-    'and %j is a page of the hub’s own',
+    "signing in redirects to the hub's own path for next=%j",
     async (next) => {
       await using visitor = await newDevice();
       const { headers } = await visitor.signIn(setup.code, next);
@@ -355,7 +355,7 @@ describe('after signing in nobody is led to another site', () => {
   );
 });
 
-it('script in a field stays text', async () => {
+it('the sign-in page escapes script in every field', async () => {
   await using visitor = await newDevice();
   const answers = [
     await visitor.post('/sign-in', { code: SCRIPT, next: `/${SCRIPT}` }),
@@ -368,7 +368,7 @@ it('script in a field stays text', async () => {
   expect(answers[0]?.text).toContain('value="&#34;&#62;&#60;script&#62;');
 });
 
-it('no page of the hub’s can be framed, kept or guessed at', async () => {
+it('no page of the hub can be framed, cached or loaded with another content type', async () => {
   await using visitor = await newDevice();
   await using inside = await signedIn();
   for (const seen of [

@@ -42,7 +42,7 @@ const english = flat(en);
 const german = flat(de);
 
 describe('the texts of the pages', () => {
-  test('are the same ones in every language, and none is empty', () => {
+  test('the texts of all languages have the same keys, and none is empty', () => {
     expect([...german.keys()].toSorted()).toEqual([...english.keys()].toSorted());
     expect(english.size).toBeGreaterThan(60);
     for (const texts of [english, german]) {
@@ -50,12 +50,12 @@ describe('the texts of the pages', () => {
     }
   });
 
-  test('are not left in English by mistake', () => {
+  test('no German text is left in English by mistake', () => {
     const left = [...german].filter(([path, text]) => text === english.get(path) && !SAME_IN_BOTH.has(text));
     expect(left).toEqual([]);
   });
 
-  test('have the quotation marks and apostrophes of their language', () => {
+  test('the texts use the quotation marks and apostrophes of their language', () => {
     for (const [path, text] of [...english, ...german]) expect(text, path).not.toMatch(/["']/);
     for (const [path, text] of german) {
       // “ ends a quotation in German, and ” is in none.
@@ -64,7 +64,7 @@ describe('the texts of the pages', () => {
     }
   });
 
-  test('speak German to people in one way', () => {
+  test('the German texts use the formal address', () => {
     for (const [path, text] of german) expect(text, path).not.toMatch(/\b(du|dir|dich|dein\w*|euch)\b/i);
   });
 });
@@ -103,7 +103,7 @@ async function takenTexts(): Promise<Set<string>> {
   );
 }
 
-test('every text is told somewhere', async () => {
+test('every text is used in a source', async () => {
   const taken = await takenTexts();
   const paths = [...english.keys()].map((path) => path.replace('()', '')).filter((path) => path !== 'language');
   const untold = paths.filter((path) => !taken.has(path) && !taken.has(`${path.slice(0, path.lastIndexOf('.'))}.`));
@@ -117,7 +117,7 @@ describe('the sources of the pages', () => {
     (file) => file.endsWith('.ts') && !file.startsWith('texts/'),
   );
 
-  test.each(files)('%s holds no words of its own', (file) => {
+  test.each(files)('the page source %s contains no text of its own', (file) => {
     expect(wordsIn(readFileSync(join(folder, file), 'utf8'))).toEqual([]);
   });
 
@@ -133,7 +133,7 @@ describe('the sources of the pages', () => {
     ],
     // biome-ignore lint/suspicious/noTemplateCurlyInString: a source
     ['nowhere', 'html`<p class="quiet" id="it">${texts.x} – !${y}</p>`', []],
-  ])('words are found %s', (_, source, found) => {
+  ])('the check of the page sources finds text %s', (_, source, found) => {
     expect(wordsIn(source)).toEqual(found);
   });
 });
@@ -201,12 +201,12 @@ test.each([
   [de, 1, 3, 'Ihr Gerät ist verbunden', '1 von 3 Geräten ist verbunden'],
   [de, 2, 3, 'Beide Geräte sind verbunden', '2 von 3 Geräten sind verbunden'],
   [de, 3, 4, 'Alle 3 Geräte sind verbunden', '3 von 4 Geräten sind verbunden'],
-])('%$: numbers are told as people tell them', ({ round }, count, all, done, notAll) => {
+])('case %$: the texts of pairing batches express numbers as people do', ({ round }, count, all, done, notAll) => {
   expect(round.allConnected(count)).toBe(done);
   expect(round.someConnected(count, all)).toBe(notAll);
 });
 
-test('one word is used for one thing', () => {
+test('the texts use one word for one thing', () => {
   const german = [...flat(de).values()].join('\n');
   // "Geräte brauchen Sie" would be read as "you need appliances".
   expect(german).not.toMatch(/Zugriff|Platte\b|brauch(t|en) Sie\b/);

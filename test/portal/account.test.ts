@@ -9,27 +9,31 @@ function jwt(claims: unknown): string {
 
 test.each<[string, Record<string, unknown>, string | null]>([
   [
-    'the user name, before all others',
+    'the user name takes precedence',
     { sub: '1', name: 'Anna', email: 'a@b.example', preferred_username: 'anna' },
     'anna',
   ],
-  ['the e-mail address', { sub: '1', name: 'Anna', email: 'a@b.example' }, 'a@b.example'],
-  ['the name', { sub: '1', name: 'Änne Öztürk' }, 'Änne Öztürk'],
-  ['the subject, where there is nothing else', { sub: 'u-17' }, 'u-17'],
-  ['no claim of another name', { jti: 'a-secret', access_token: 'a-secret', client: 'hub' }, null],
-  ['nothing that is no text', { preferred_username: 7, email: ['x'], name: { x: 1 }, sub: null }, null],
-  ['nothing empty, but what comes after it', { preferred_username: ' ', email: '', name: 'Anna' }, 'Anna'],
+  ['the e-mail address comes next', { sub: '1', name: 'Anna', email: 'a@b.example' }, 'a@b.example'],
+  ['the name comes next', { sub: '1', name: 'Änne Öztürk' }, 'Änne Öztürk'],
+  ['the subject comes last', { sub: 'u-17' }, 'u-17'],
+  ['other claims are ignored', { jti: 'a-secret', access_token: 'a-secret', client: 'hub' }, null],
+  ['claims that are not text are ignored', { preferred_username: 7, email: ['x'], name: { x: 1 }, sub: null }, null],
+  ['an empty claim is skipped', { preferred_username: ' ', email: '', name: 'Anna' }, 'Anna'],
   [
-    'nothing with control characters',
+    'claims with control characters are ignored',
     { preferred_username: '\u001b[2Jroot', email: 'a\nb', name: 'a\u202eb', sub: 'a\u2028b' },
     null,
   ],
-  ['nothing that is too long', { preferred_username: 'x'.repeat(129), sub: 'y'.repeat(128) }, 'y'.repeat(128)],
-])('tells %s', (_, claims, account) => {
+  [
+    'a claim that is too long is skipped',
+    { preferred_username: 'x'.repeat(129), sub: 'y'.repeat(128) },
+    'y'.repeat(128),
+  ],
+])('the account is taken from the claims of an access token: %s', (_, claims, account) => {
   expect(accountFromTokens(jwt(claims))).toBe(account);
 });
 
-test('an ID token counts before the access token, and what is no JWT tells nothing', () => {
+test("the ID token's account takes precedence over the access token's, and a text that is no JWT has none", () => {
   expect(accountFromTokens(jwt({ name: 'Anna' }), jwt({ sub: 'u-17' }))).toBe('Anna');
   expect(accountFromTokens(undefined, jwt({ sub: 'u-17' }))).toBe('u-17');
   expect(accountFromTokens(jwt({ jti: 'x' }), jwt({ sub: 'u-17' }))).toBe('u-17');
@@ -49,7 +53,7 @@ test('an ID token counts before the access token, and what is no JWT tells nothi
     expect(accountFromTokens(odd), String(odd)).toBeNull();
 });
 
-test('a token response tells of it, and one with an odd ID token is taken all the same', () => {
+test('a token response includes the account, and is accepted if its ID token is invalid', () => {
   const tokens = { access_token: 'a', refresh_token: 'b', expires_in: 60 };
   expect(parseTokenResponse(JSON.stringify({ ...tokens, id_token: jwt({ sub: 'u-17' }) }))?.account).toBe('u-17');
   expect(parseTokenResponse(JSON.stringify({ ...tokens, access_token: jwt({ email: 'a@b.example' }) }))?.account).toBe(

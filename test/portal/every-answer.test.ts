@@ -72,8 +72,8 @@ async function refreshAt(server: RawServer): Promise<TokenOutcome> {
   return portal.refresh(new Secret('the-refresh-token'));
 }
 
-describe.each(Object.keys(bodies) as Body[])('%s', (body) => {
-  test('is in its row of the table with every status from 100 to 599', () => {
+describe.each(Object.keys(bodies) as Body[])('token response with %s', (body) => {
+  test('the response is classified as the table says for every status from 100 to 599', () => {
     const rows = STATUSES.map((status) => {
       const text = hasNoBody(status) ? '' : bodies[body];
       return `${status} ${classifyTokenResponse({ status, body: text, retryAfter: null, portalTime: null }).kind}`;
@@ -81,7 +81,7 @@ describe.each(Object.keys(bodies) as Body[])('%s', (body) => {
     expect(rows).toEqual(STATUSES.map((status) => `${status} ${rowOf(status, body)}`));
   });
 
-  test('is there too when it comes over the wire', async () => {
+  test('the response is classified the same way when it comes over the wire', async () => {
     const statuses = selectRows(STATUSES, SAMPLE);
     let answered = 0;
     await using server = await startRawServer((socket) => socket.end(httpResponse(answered, bodies[body])));
@@ -96,31 +96,31 @@ describe.each(Object.keys(bodies) as Body[])('%s', (body) => {
   });
 });
 
-test('what is tried over the wire comes to every row of the table', () => {
+test('the responses that are sent over the wire cover every row of the table', () => {
   const tried = SAMPLE.flatMap((status) => (Object.keys(bodies) as Body[]).map((body) => rowOf(status, body)));
   const rows = table.flatMap(([, , row, exceptions]) => [row, ...Object.values(exceptions)]);
   expect(new Set(tried)).toEqual(new Set(rows));
   for (const [from, to] of table) expect(SAMPLE).toEqual(expect.arrayContaining([from, to]));
 });
 
-describe('Retry-After, as it comes over the wire', () => {
+describe('Retry-After over the wire', () => {
   const date = 'Mon, 05 May 2031 06:07:08 GMT';
   test.each<[string, string, number | null]>([
     ['seconds', '120', 120_000],
-    ['seconds that are gone at once', '0', 0],
-    ['a great many seconds', '999999999', 999_999_999_000],
-    ['more digits than make sense', '1'.repeat(400), null],
+    ['zero seconds', '0', 0],
+    ['very many seconds', '999999999', 999_999_999_000],
+    ['too many digits', '1'.repeat(400), null],
     ['a date', 'Mon, 05 May 2031 06:09:08 GMT', 120_000],
     ['a date in the form of RFC 850', 'Monday, 05-May-31 06:09:08 GMT', 120_000],
     ['a date in the form of asctime', 'Mon May  5 06:09:08 2031', 120_000],
-    ['a date that is past', 'Sun, 04 May 2031 06:07:08 GMT', 0],
-    ['a date before there was a portal', 'Thu, 01 Jan 1970 00:00:00 GMT', 0],
+    ['a past date', 'Sun, 04 May 2031 06:07:08 GMT', 0],
+    ['a date in 1970', 'Thu, 01 Jan 1970 00:00:00 GMT', 0],
     [
       'a date far ahead',
       'Fri, 31 Dec 9999 23:59:59 GMT',
       Date.UTC(9999, 11, 31, 23, 59, 59) - Date.UTC(2031, 4, 5, 6, 7, 8),
     ],
-    ['a date that there is not', 'Mon, 99 Foo 2031 06:09:08 GMT', null],
+    ['an invalid date', 'Mon, 99 Foo 2031 06:09:08 GMT', null],
     ['a negative number', '-120', null],
     ['a fraction', '1.5', null],
     ['words', 'in a while', null],
@@ -128,7 +128,7 @@ describe('Retry-After, as it comes over the wire', () => {
     ['a number of base 16', '0x10', null],
     ['seconds with their unit', '5 minutes', null],
     ['nothing', '', null],
-  ])('%s', async (_, header, expected) => {
+  ])('the hub parses a Retry-After header with %s', async (_, header, expected) => {
     for (const status of [429, 503]) {
       const headers = { date, 'retry-after': header };
       await using server = await startRawServer((socket) => socket.end(httpResponse(status, '', headers)));
@@ -136,7 +136,7 @@ describe('Retry-After, as it comes over the wire', () => {
     }
   });
 
-  test('twice counts as absent, and so does a date without the Date of the same answer', async () => {
+  test('a Retry-After header that is repeated, or a date without a Date header, counts as absent', async () => {
     const twice = httpResponse(429, '', { date, 'retry-after': '5\r\nretry-after: 600' });
     await using first = await startRawServer((socket) => socket.end(twice));
     expect(await refreshAt(first)).toMatchObject({ kind: 'deferred', retryAfter: null });

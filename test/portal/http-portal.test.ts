@@ -54,7 +54,7 @@ async function selfSigned(notBefore: Date, notAfter: Date): Promise<{ certificat
   return { certificate: certificate.toString('pem'), key: PemConverter.encode(key, PemConverter.PrivateKeyTag) };
 }
 
-describe('a refresh that the portal can know nothing of was not sent', () => {
+describe('refresh that was not sent', () => {
   let authority: Authority;
   let leaf: Leaf;
   let foreign: Leaf;
@@ -65,21 +65,21 @@ describe('a refresh that the portal can know nothing of was not sent', () => {
     foreign = await issueLeaf(authority, { names: ['elsewhere.example'], addresses: [], now: Date.now() });
   });
 
-  test('connection refused', async () => {
+  test('a refresh counts as not sent if the connection is refused', async () => {
     const gone = await startRawServer(() => undefined);
     await gone[Symbol.asyncDispose]();
     await using portal = portalAt(gone.origin);
     expect(await refresh(portal)).toMatchObject({ kind: 'not_sent', detail: expect.stringContaining('ECONNREFUSED') });
   });
 
-  test('connection refused on every address of a name: the detail says so', async () => {
+  test('a refresh counts as not sent if every address of a name refuses, and the detail says so', async () => {
     const gone = await startRawServer(() => undefined);
     await gone[Symbol.asyncDispose]();
     await using portal = portalAt(`http://localhost:${gone.port}`);
     expect(await refresh(portal)).toMatchObject({ kind: 'not_sent', detail: expect.stringContaining('ECONNREFUSED') });
   });
 
-  test('a name that nobody knows', async () => {
+  test('a refresh counts as not sent if the name does not resolve', async () => {
     await using portal = portalAt('https://no-such-portal.invalid');
     expect(await refresh(portal)).toMatchObject({
       kind: 'not_sent',
@@ -87,7 +87,7 @@ describe('a refresh that the portal can know nothing of was not sent', () => {
     });
   });
 
-  test('a certificate of an unknown CA: nothing was written', async () => {
+  test('a refresh is not sent to a server with a certificate of an unknown CA', async () => {
     const tls = { key: leaf.key, cert: leaf.certificate };
     await using server = await startRawServer((socket) => socket.end(httpResponse(200, TOKENS)), tls);
     await using portal = portalAt(server.origin);
@@ -98,23 +98,26 @@ describe('a refresh that the portal can know nothing of was not sent', () => {
   test.each([
     ['not_yet_valid', '2090-01-01', '2091-01-01'],
     ['expired', '2001-01-01', '2002-01-01'],
-  ] as const)('a certificate that is %s: the outcome says so, for refreshes as for polls', async (dates, from, to) => {
-    const { certificate, key } = await selfSigned(new Date(from), new Date(to));
-    await using server = await startRawServer((socket) => socket.end(httpResponse(200, TOKENS)), {
-      key,
-      cert: certificate,
-    });
-    await using portal = portalAt(server.origin, server.origin, { ca: [certificate] });
-    expect(await refresh(portal)).toMatchObject({ kind: 'not_sent', certificateError: dates });
-    expect(await portal.pollCode(`${server.origin}/code`, never)).toMatchObject({
-      kind: 'unreachable',
-      certificateError: dates,
-    });
-    expect(await portal.requestLink(null, never)).toMatchObject({ kind: 'unreachable', certificateError: dates });
-    expect(server.requests).toEqual([]);
-  });
+  ] as const)(
+    'refreshes, polls and link requests report a certificate that is %s, and are not sent',
+    async (dates, from, to) => {
+      const { certificate, key } = await selfSigned(new Date(from), new Date(to));
+      await using server = await startRawServer((socket) => socket.end(httpResponse(200, TOKENS)), {
+        key,
+        cert: certificate,
+      });
+      await using portal = portalAt(server.origin, server.origin, { ca: [certificate] });
+      expect(await refresh(portal)).toMatchObject({ kind: 'not_sent', certificateError: dates });
+      expect(await portal.pollCode(`${server.origin}/code`, never)).toMatchObject({
+        kind: 'unreachable',
+        certificateError: dates,
+      });
+      expect(await portal.requestLink(null, never)).toMatchObject({ kind: 'unreachable', certificateError: dates });
+      expect(server.requests).toEqual([]);
+    },
+  );
 
-  test('a certificate for another name: nothing was written', async () => {
+  test('a refresh is not sent to a server with a certificate for another name', async () => {
     const tls = { key: foreign.key, cert: foreign.certificate };
     await using server = await startRawServer((socket) => socket.end(httpResponse(200, TOKENS)), tls);
     await using portal = portalAt(server.origin, server.origin, { ca: [authority.certificate] });
@@ -122,14 +125,14 @@ describe('a refresh that the portal can know nothing of was not sent', () => {
     expect(server.requests).toEqual([]);
   });
 
-  test('a server that speaks no TLS', async () => {
+  test('a refresh is not sent to a server without TLS', async () => {
     await using server = await startRawServer((socket) => socket.end(httpResponse(200, TOKENS)));
     await using portal = portalAt(server.origin.replace('http:', 'https:'));
     expect(await refresh(portal)).toMatchObject({ kind: 'not_sent' });
     expect(server.requests).toEqual([]);
   });
 
-  test('with the CA of ca_file trusted, it is sent and answered', async () => {
+  test('a refresh is sent to a server whose CA is in ca_file', async () => {
     const tls = { key: leaf.key, cert: leaf.certificate };
     await using server = await startRawServer((socket) => socket.end(httpResponse(200, TOKENS)), tls);
     await using portal = portalAt(server.origin, server.origin, { ca: [authority.certificate] });
@@ -138,18 +141,18 @@ describe('a refresh that the portal can know nothing of was not sent', () => {
   });
 });
 
-describe('a refresh that was sent and has no whole answer is ambiguous, and is sent once', () => {
+describe('refresh without a complete response', () => {
   const head = 'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n';
   test.each<[string, Answer]>([
     ['the server closes instead of answering', (socket) => socket.end()],
     ['the server resets the connection', (socket) => socket.resetAndDestroy()],
-    ['the server says nothing', () => undefined],
+    ['the server sends nothing', () => undefined],
     ['the headers break off', (socket) => socket.end('HTTP/1.1 200 OK\r\ncontent-ty')],
     ['the body does not come', (socket) => socket.end(`${head}content-length: 100\r\n\r\n`)],
     ['the body breaks off', (socket) => socket.end(`${head}content-length: 900\r\n\r\n${TOKENS}`)],
     ['a chunked body breaks off', (socket) => socket.end(`${head}transfer-encoding: chunked\r\n\r\n5\r\n{"acc\r\n`)],
     ['the body stops coming', (socket) => socket.write(`${head}content-length: 900\r\n\r\n{`)],
-    ['the answer is no HTTP', (socket) => socket.end('SSH-2.0-OpenSSH_9.2p1\r\n')],
+    ['the response is not HTTP', (socket) => socket.end('SSH-2.0-OpenSSH_9.2p1\r\n')],
     ['the headers are too large', (socket) => socket.end(`${head}x: ${'x'.repeat(200_000)}\r\n\r\n{}`)],
     ['the body is whole and too large', (socket) => socket.end(httpResponse(200, TOKENS.padEnd(20_000)))],
     [
@@ -157,14 +160,14 @@ describe('a refresh that was sent and has no whole answer is ambiguous, and is s
       (socket) => socket.end(`${head}transfer-encoding: chunked\r\n\r\n4e20\r\n${TOKENS.padEnd(20_000)}\r\n0\r\n\r\n`),
     ],
     [
-      'the body drips for ever',
+      'the body drips endlessly',
       (socket) => {
         socket.write(`${head}content-length: 5000\r\n\r\n`);
         const drip = setInterval(() => socket.write(' '), 50);
         socket.on('close', () => clearInterval(drip));
       },
     ],
-  ])('%s', async (_, answer) => {
+  ])('a refresh is ambiguous and sent only once if %s', async (_, answer) => {
     await using server = await startRawServer(answer);
     await using portal = portalAt(server.origin);
     const outcome = await refresh(portal);
@@ -174,8 +177,8 @@ describe('a refresh that was sent and has no whole answer is ambiguous, and is s
   });
 });
 
-describe('a token request', () => {
-  test('carries the credentials in its form and nowhere else', async () => {
+describe('requests to the token endpoint', () => {
+  test('a token request carries the credentials in its form and nowhere else', async () => {
     await using server = await startRawServer((socket) => socket.end(httpResponse(200, TOKENS)));
     await using portal = portalAt(server.origin);
     await refresh(portal);
@@ -200,7 +203,7 @@ describe('a token request', () => {
     }
   });
 
-  test('has a connection of its own every time, which is closed afterwards', async () => {
+  test('each token request uses a new connection, which is closed afterwards', async () => {
     const open = new Set<Socket>();
     await using server = await startRawServer((socket) => {
       open.add(socket);
@@ -213,7 +216,7 @@ describe('a token request', () => {
     await expect.poll(() => open.size).toBe(0);
   });
 
-  test.each([301, 302, 303, 307, 308])('is not sent on where HTTP %d points', async (status) => {
+  test.each([301, 302, 303, 307, 308])('a token request does not follow the redirect of HTTP %d', async (status) => {
     await using elsewhere = await startRawServer((socket) => socket.end(httpResponse(200, TOKENS)));
     const location = { location: `${elsewhere.origin}/sso/token` };
     await using server = await startRawServer((socket) => socket.end(httpResponse(status, '', location)));
@@ -223,7 +226,7 @@ describe('a token request', () => {
     expect(server.requests).toHaveLength(1);
   });
 
-  test('brings the clock of the portal and the time it asks for', async () => {
+  test("the outcome of a token request has the portal's time and its Retry-After", async () => {
     const date = 'Mon, 05 May 2031 06:07:08 GMT';
     await using server = await startRawServer((socket) => {
       socket.end(httpResponse(503, '', { date, 'retry-after': 'Mon, 05 May 2031 06:08:08 GMT' }));
@@ -236,7 +239,7 @@ describe('a token request', () => {
     });
   });
 
-  test('to an address that a link of an earlier configuration names is not sent', async () => {
+  test('codes and polls are not sent to an address of an earlier configuration', async () => {
     await using old = await startRawServer((socket) => socket.end(httpResponse(200, TOKENS)));
     await using server = await startRawServer((socket) => socket.end(httpResponse(200, TOKENS)));
     await using portal = portalAt(server.origin);
@@ -247,7 +250,7 @@ describe('a token request', () => {
   });
 });
 
-test('a portal that does not accept the client: the detail names the key and the file', async () => {
+test("the detail of a rejected client names the configuration key and the secret's file", async () => {
   await using server = await startRawServer((socket) => socket.end(httpResponse(401, '{"error":"invalid_client"}')));
   await using portal = portalAt(server.origin);
   expect(await refresh(portal)).toMatchObject({
@@ -257,7 +260,7 @@ test('a portal that does not accept the client: the detail names the key and the
   });
 });
 
-describe('asking for a link', () => {
+describe('link requests', () => {
   const link = (base: string, frontend: string, changes: Record<string, string> = {}) =>
     JSON.stringify({
       authorize_url: `${frontend}/sso/authorize?response_type=code&client_id=${CLIENT}&state=s`,
@@ -266,7 +269,7 @@ describe('asking for a link', () => {
       ...changes,
     });
 
-  test('names the client and the redirect_url, and has no body and no secret', async () => {
+  test('a link request names the client and the redirect_url, and has neither body nor secret', async () => {
     await using server = await startRawServer((socket) =>
       socket.end(httpResponse(200, link(server.origin, server.origin))),
     );
@@ -281,7 +284,7 @@ describe('asking for a link', () => {
     expect(server.requests.map(({ method, body }) => method + body)).toEqual(['POST', 'POST']);
   });
 
-  test('a client_id that the portal does not know is told from any other refusal, and its key is named', async () => {
+  test('a link request tells an unknown client_id from other rejections and names its configuration key', async () => {
     let status = 404;
     await using server = await startRawServer((socket) => socket.end(httpResponse(status, '{}')));
     await using portal = portalAt(server.origin);
@@ -293,7 +296,7 @@ describe('asking for a link', () => {
     expect(await portal.requestLink(null, never)).not.toHaveProperty('clientUnknown');
   });
 
-  test('two origins are as good as one', async () => {
+  test('a link may use both the base_url and the frontend_url origin', async () => {
     await using frontend = await startRawServer(() => undefined);
     await using base = await startRawServer((socket) =>
       socket.end(httpResponse(200, link(base.origin, frontend.origin))),
@@ -309,25 +312,28 @@ describe('asking for a link', () => {
     ['/sso/a b?x=a\r\nSet-Cookie: a=b', '/sso/a%20b?x=aSet-Cookie:%20a=b'],
     ['/sso/authorize?x=a\u0000b', '/sso/authorize?x=a%00b'],
     ['\\@evil.example/', '/@evil.example/'],
-  ])('takes %j as any header and browser can, and to the letter where it is a URI', async (path, written) => {
-    const changes = (origin: string) => ({
-      authorize_url: origin + path,
-      code_url: origin + path,
-      accesstoken_request_url: origin + path,
-    });
-    await using server = await startRawServer((socket) =>
-      socket.end(httpResponse(200, link(server.origin, server.origin, changes(server.origin)))),
-    );
-    await using portal = portalAt(server.origin);
-    const address = server.origin + (written ?? path);
-    expect(await portal.requestLink(null, never)).toMatchObject({
-      kind: 'link',
-      link: { authorizeUrl: address, codeUrl: address, tokenUrl: address },
-    });
-  });
+  ])(
+    'a link with the path %j is normalized to a valid header value, and a valid URI stays unchanged',
+    async (path, written) => {
+      const changes = (origin: string) => ({
+        authorize_url: origin + path,
+        code_url: origin + path,
+        accesstoken_request_url: origin + path,
+      });
+      await using server = await startRawServer((socket) =>
+        socket.end(httpResponse(200, link(server.origin, server.origin, changes(server.origin)))),
+      );
+      await using portal = portalAt(server.origin);
+      const address = server.origin + (written ?? path);
+      expect(await portal.requestLink(null, never)).toMatchObject({
+        kind: 'link',
+        link: { authorizeUrl: address, codeUrl: address, tokenUrl: address },
+      });
+    },
+  );
 
   const members = ['authorize_url', 'code_url', 'accesstoken_request_url'];
-  describe.each(members)('a foreign address in %s', (member) => {
+  describe.each(members)('foreign address in %s', (member) => {
     test.each<[string, (ours: URL) => string]>([
       ['another host', () => 'http://evil.example/sso/token'],
       ['another host that begins alike', (ours) => `http://127.0.0.1.evil.example:${ours.port}/`],
@@ -347,7 +353,7 @@ describe('asking for a link', () => {
       ['a relative address', () => '/sso/token'],
       ['an address without a scheme', (ours) => `//${ours.host}/sso/token`],
       ['nothing', () => ''],
-    ])('%s: the pairing is told so, and nothing is sent there', async (_, address) => {
+    ])('a link with %s as an address is reported as foreign_origin, and nothing is sent there', async (_, address) => {
       await using server = await startRawServer((socket) => {
         const changes = { [member]: address(new URL(server.origin)) };
         socket.end(httpResponse(200, link(server.origin, server.origin, changes)));
@@ -369,7 +375,7 @@ describe('asking for a link', () => {
     [429, 'unreachable'],
     [500, 'unreachable'],
     [503, 'unreachable'],
-  ])('HTTP %d is: %s', async (status, kind) => {
+  ])('HTTP %d in response to a link request counts as %s', async (status, kind) => {
     await using elsewhere = await startRawServer(() => undefined);
     const headers = { location: elsewhere.origin, 'retry-after': '7' };
     await using server = await startRawServer((socket) => socket.end(httpResponse(status, '', headers)));
@@ -379,13 +385,13 @@ describe('asking for a link', () => {
     expect(elsewhere.connections).toBe(0);
   });
 
-  test('an answer that is no configuration counts as no answer', async () => {
+  test('a link response that is not a configuration counts as unreachable', async () => {
     await using server = await startRawServer((socket) => socket.end(httpResponse(200, '<html>')));
     await using portal = portalAt(server.origin);
     expect(await portal.requestLink(null, never)).toMatchObject({ kind: 'unreachable', retryAfter: null });
   });
 
-  test('can be given up at any time', async () => {
+  test('a link request can be aborted at any time', async () => {
     await using server = await startRawServer(() => given.abort());
     const given = new AbortController();
     await using portal = portalAt(server.origin);
@@ -393,11 +399,11 @@ describe('asking for a link', () => {
   });
 });
 
-describe('the time of the portal', () => {
+describe("portal's time", () => {
   const DATE = { date: 'Thu, 06 May 2027 07:08:09 GMT' };
   const TIME = Date.UTC(2027, 4, 6, 7, 8, 9);
 
-  test('is in whatever it answers to a link or a poll', async () => {
+  test("the portal's time is taken from any response to a link request or poll", async () => {
     await using server = await startRawServer((socket, { target }) =>
       socket.end(httpResponse(Number(target.match(/\d{3}$/)?.[0]), '', DATE)),
     );
@@ -410,7 +416,7 @@ describe('the time of the portal', () => {
     }
   });
 
-  test('can be asked for without a secret, whatever the answer is', async () => {
+  test("the portal's time can be requested without a secret, and any status will do", async () => {
     const answers = [
       httpResponse(200, '', DATE),
       httpResponse(405, '', DATE),
@@ -430,8 +436,8 @@ describe('the time of the portal', () => {
   });
 });
 
-describe('a poll', () => {
-  test('tells a code, not yet, and everything else apart', async () => {
+describe('polls', () => {
+  test('a poll distinguishes a code, a code that is not there yet, and any other response', async () => {
     const answers = [
       httpResponse(404, 'whatever'),
       httpResponse(200, '{"code":"the-code"}'),
@@ -455,14 +461,14 @@ describe('a poll', () => {
     );
   });
 
-  test('takes the connection of the poll before it where that still stands', async () => {
+  test('a poll reuses the connection of the previous one', async () => {
     await using server = await startRawServer((socket) => socket.write(httpResponse(404, '')));
     await using portal = portalAt(server.origin);
     for (let i = 0; i < 5; i += 1) await portal.pollCode(`${server.origin}/code`, never);
     expect(server.connections).toBeLessThan(3);
   });
 
-  test('finds a portal that came back', async () => {
+  test('a poll opens a new connection after the portal closed the previous one', async () => {
     await using server = await startRawServer((socket) => socket.end());
     await using portal = portalAt(server.origin);
     expect(await portal.pollCode(`${server.origin}/code`, never)).toMatchObject({ kind: 'unreachable' });

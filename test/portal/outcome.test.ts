@@ -1,19 +1,19 @@
 import { expect, test } from 'vitest';
 import { classifyTokenResponse } from '../../src/portal/token-outcome.ts';
 
-test('what comes of an answer says its status, and what the portal said of time', () => {
+test("the outcome of a token response has its status, Retry-After and the portal's time", () => {
   const outcome = classifyTokenResponse({ status: 503, body: '', retryAfter: 7000, portalTime: 42 });
   expect(outcome).toEqual({ kind: 'deferred', detail: 'HTTP 503', retryAfter: 7000, portalTime: 42 });
 });
 
-test('a refusal counts whatever else its answer holds', () => {
+test('an invalid_grant error is a refusal, whatever else the response contains', () => {
   const body = '{"error":"invalid_grant","error_description":{"text":"expired"},"error_uri":7,"status":400}';
   expect(classifyTokenResponse({ status: 400, body, retryAfter: null, portalTime: null })).toMatchObject({
     kind: 'refused',
   });
 });
 
-test('an error is named in the detail only where it can be a name: an echoed token stays out of it', () => {
+test('the detail names the error only if it can be an error code, so an echoed token stays out of it', () => {
   const detail = (error: string) => {
     const outcome = classifyTokenResponse({
       status: 400,

@@ -6,8 +6,8 @@ const tokens = (changes: Record<string, unknown>) => parseTokenResponse(JSON.str
 const longLink = JSON.stringify({ authorize_url: 'a'.repeat(8193), code_url: 'b', accesstoken_request_url: 'c' });
 const nested = (depth: number) => `${'['.repeat(depth)}${']'.repeat(depth)}`;
 
-describe('a token response', () => {
-  test('gives both tokens, the scope and the lifetime in ms', () => {
+describe('token response', () => {
+  test('a token response gives both tokens, the scope and the lifetime in ms', () => {
     const parsed = tokens({});
     expect(parsed).toMatchObject({ scope: 'A B', lifetime: 3_600_000 });
     expect(parsed?.accessToken.reveal()).toBe('aaa');
@@ -17,7 +17,7 @@ describe('a token response', () => {
   test.each([
     ...[null, undefined, '', ' ', [['A']], 7, 'A'.repeat(4097)],
     ...['A\r\nB', 'A\u001b[2J', 'A\tB', 'A"B', 'A\\B', 'A\u009b', 'Wärme'],
-  ])('has no scope where it says %j', (scope) => {
+  ])('a token response with the scope %j has no scope', (scope) => {
     expect(tokens({ scope })).toMatchObject({ scope: null });
   });
 
@@ -32,12 +32,12 @@ describe('a token response', () => {
     [0, 0.999],
     ['0', 0.999],
     [0.5, 0.999],
-  ])('that expires in %j lives %d s', (expires_in, seconds) => {
+  ])('a token response with expires_in %j has a lifetime of %d s', (expires_in, seconds) => {
     expect(tokens({ expires_in })).toMatchObject({ lifetime: 1000 * seconds });
   });
 
   test.each([undefined, null, -1, '-1', '', 'soon', '3600 s', true, [[]], {}, '99999999999'])(
-    'lives the usual hour where expires_in is %j, and its tokens are not thrown away for that',
+    'a token response with expires_in %j has a lifetime of one hour, and keeps its tokens',
     (expires_in) => {
       const parsed = tokens({ expires_in });
       expect(parsed).toMatchObject({ lifetime: 3_600_000 });
@@ -45,13 +45,19 @@ describe('a token response', () => {
     },
   );
 
-  test.each([undefined, null, '', 7, {}])('has no refresh token where it says %j', (refresh_token) => {
-    expect(tokens({ refresh_token })).toMatchObject({ refreshToken: null });
-  });
+  test.each([undefined, null, '', 7, {}])(
+    'a token response with the refresh_token %j has no refresh token',
+    (refresh_token) => {
+      expect(tokens({ refresh_token })).toMatchObject({ refreshToken: null });
+    },
+  );
 
-  test.each([undefined, null, '', 7, {}, [['aaa']]])('is none where the access token is %j', (access_token) => {
-    expect(tokens({ access_token })).toBeNull();
-  });
+  test.each([undefined, null, '', 7, {}, [['aaa']]])(
+    'a token response with the access_token %j is invalid',
+    (access_token) => {
+      expect(tokens({ access_token })).toBeNull();
+    },
+  );
 
   // RFC 6749, appendix A.12 and A.17: 1*VSCHAR. Such a text would be a line of its own in an appliance's header.
   test.each([
@@ -65,12 +71,12 @@ describe('a token response', () => {
     ['a letter beyond ASCII', 'aé'],
     ['a line separator', 'a\u2028'],
     ['more than 16 KiB', 'a'.repeat(16_385)],
-  ])('can not be read where one of its tokens has %s', (_, odd) => {
+  ])('a token response with %s in one of its tokens is invalid', (_, odd) => {
     expect(tokens({ access_token: odd })).toBeNull();
     expect(tokens({ refresh_token: odd })).toBeNull();
   });
 
-  test('may have tokens of 16 KiB, of all characters that tokens can have', () => {
+  test('a token response may have tokens of 16 KiB with all permitted characters', () => {
     const all = String.fromCharCode(...Array.from({ length: 95 }, (_, index) => 0x20 + index));
     const long = all.repeat(200).slice(0, 16_384);
     const parsed = tokens({ access_token: long, refresh_token: long });
@@ -78,17 +84,17 @@ describe('a token response', () => {
     expect(parsed?.refreshToken?.reveal()).toBe(long);
   });
 
-  test('may hold more than is known', () => {
+  test('a token response may have unknown members', () => {
     expect(tokens({ id_token: 'x', foo: { bar: [1, 2, 3] }, token_type: 'Bearer' })).not.toBeNull();
   });
 
-  test('may escape what JSON lets it escape', () => {
+  test('a token response may use JSON escapes in its tokens', () => {
     const parsed = parseTokenResponse('{"access_token":"a\\/b\\u0026c\\u007e","refresh_token":"r\\u002Fr"}');
     expect(parsed?.accessToken.reveal()).toBe('a/b&c~');
     expect(parsed?.refreshToken?.reveal()).toBe('r/r');
   });
 
-  test('can not reach a prototype', () => {
+  test('a token response cannot reach a prototype', () => {
     const sly = '{"__proto__":{"access_token":"evil","polluted":1},"constructor":{"prototype":{"polluted":1}}}';
     expect(parseTokenResponse(sly)).toBeNull();
     expect(parseTokenResponse(`{"access_token":"aaa","__proto__":{"refresh_token":"evil"}}`)).toMatchObject({
@@ -98,15 +104,15 @@ describe('a token response', () => {
   });
 
   test.each(['', 'null', '7', '"text"', '[]', '{', '<html>', nested(100_000), `{"access_token":${nested(100_000)}}`])(
-    'is not found in %.30s',
+    'the text %.30s is not a token response',
     (body) => {
       expect(parseTokenResponse(body)).toBeNull();
     },
   );
 });
 
-describe('a helper configuration', () => {
-  test('is understood with its slashes and ampersands escaped', () => {
+describe('helper configuration', () => {
+  test('a helper configuration may have escaped slashes and ampersands', () => {
     const body = String.raw`{"authorize_url":"https:\/\/portal.example\/sso\/authorize?response_type=code\u0026client_id=c\u0026state=s",
       "code_url":"https:\/\/api.portal.example\/code\/get\/c?state=s","accesstoken_request_url":"https:\/\/portal.example\/sso\/token","more":1}`;
     expect(parseHelperConfiguration(body)).toEqual({
@@ -117,14 +123,14 @@ describe('a helper configuration', () => {
   });
 
   test.each(['', '{}', 'null', '[]', '{"authorize_url":"a","code_url":"b"}', nested(100_000), longLink])(
-    'is not found in %.30s',
+    'the text %.30s is not a helper configuration',
     (body) => {
       expect(parseHelperConfiguration(body)).toBeNull();
     },
   );
 });
 
-test('a code is a text of 1 to 4096 characters that codes can have', () => {
+test('an authorization code is a text of 1 to 4096 permitted characters', () => {
   expect(parseAuthorizationCode('{"code":"c\\/1","more":1}')?.reveal()).toBe('c/1');
   for (const code of ['', null, 7, ['c'], 'c'.repeat(4097), 'c\r\n', 'c\u001b[2J', 'é'])
     expect(parseAuthorizationCode(JSON.stringify({ code }))).toBeNull();

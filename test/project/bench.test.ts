@@ -16,7 +16,7 @@ const names = SUITES.map(({ name }) => name);
 const CHEAPEST = 'portal-cost';
 
 test.for(selectRows(names, [CHEAPEST]))(
-  'a quick bench of %s runs through, says nothing of what one round can not tell, and writes nothing',
+  'a quick bench of %s runs, shows only what one round can measure, and writes nothing',
   async (name, ctx) => {
     if (name !== CHEAPEST && availableParallelism() < 2) ctx.skip('server and load have a core each');
     const needs = missingPrograms(SUITES.filter((suite) => suite.name === name));
@@ -35,14 +35,14 @@ test.each([
   [[2, 2.1, 2.2], 'not met', '2.10 × (2.00–2.20)'],
   [[1, 2, 4], 'not measured', '– (the machine was too busy: half of the rounds say 1.00 to 4.00)'],
   [[1, 1], 'not measured', '– (fewer than 3 rounds)'],
-])('rounds of %j times as much, where 1.5 times is allowed, are %s', (values, verdict, measured) => {
+])('bench compares ratios of %j with a limit of 1.5 times, and reports that it is %s', (values, verdict, measured) => {
   const beside = { values: values.map(() => 1) };
   expect(ratioTarget('', ratioOf({ values }, beside), { atMost: 1.5 })).toEqual({ text: '', measured, verdict });
 });
 
 const WRONG = [['nothing'], ['--slow'], ['--quick=x'], ['small', 'hub'], ['--against='], ['--against']];
 
-test.each(selectRows(WRONG, [['small', 'hub']]))('bench %s is wrong usage', async (...args) => {
+test.each(selectRows(WRONG, [['small', 'hub']]))('scripts/bench %s is wrong usage', async (...args) => {
   const { status, stdout, stderr } = await runCommand(bench, args, { timeout: scaleDeadline(60_000) });
   expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
   expect(stderr).toMatch(/^scripts\/bench: .+; allowed are --quick, --against REVISION and hand-out, .*portal-cost$/m);

@@ -6,7 +6,7 @@ import { root, runCommand, temporaryFolder } from './checkout.ts';
 /** The sources that run in a browser: their types of the DOM reach everything that is compiled together with them. */
 const BROWSER = ['src/emulator/console/browser', 'src/page/browser'];
 
-test('without the sources that run in a browser, no other needs what only a browser has', async () => {
+test('only the sources that run in a browser need the types of a browser', async () => {
   using folder = temporaryFolder();
   const project = {
     extends: join(root, 'tsconfig.json'),

@@ -18,7 +18,7 @@ function linesWithOwnTime(source: string): number[] {
 /** Where the machine's own time is taken; what runs in a browser has that one's. */
 const TAKES_TIME = ['src/system/', 'src/page/browser/'];
 
-test('time and randomness come from src/system alone', () => {
+test('only src/system reads clocks, timers and randomness', () => {
   const files = globSync('src/**/*.ts', { cwd: root }).filter((file) => !TAKES_TIME.some((of) => file.startsWith(of)));
   expect(files).not.toEqual([]);
   const found = files.flatMap((file) =>
@@ -37,10 +37,10 @@ test.each([
   'const now = performance.now();',
   'const now = process.hrtime.bigint();',
   "import { setTimeout as sleep } from 'node:timers/promises';",
-])('%s outside src/system would be seen', (line) => {
+])('the check of clocks and randomness finds %s', (line) => {
   expect(linesWithOwnTime(`/*\n*/ ${line}\n// ${line}\n/** ${line} */\n`)).toEqual([2]);
 });
 
-test('a date that is made from a given time is no clock', () => {
+test('the check of clocks and randomness permits a date that is made from a given time', () => {
   expect(linesWithOwnTime('new Date(instant.wall).toISOString();')).toEqual([]);
 });

@@ -46,10 +46,10 @@ function missingIn(command: string): string | null {
   return words.find((filter) => !tests.some((file) => file.includes(filter))) ?? null;
 }
 
-describe.each(PAGES)('%s', (page) => {
+describe.each(PAGES)('the page %s', (page) => {
   const text = read(page);
 
-  test('names files and commands of the checkout that are there', () => {
+  test('the page names only files and commands that exist in the checkout', () => {
     const paths = codeIn(text).filter((code) => /^\.?\/?(test|scripts|src|docs)\/[\w./*-]+$/.test(code));
     const gone = paths.filter((path) => globSync(path, { cwd: root }).length === 0);
     expect(gone).toEqual([]);
@@ -60,7 +60,7 @@ describe.each(PAGES)('%s', (page) => {
     ).toEqual([]);
   });
 
-  test('links to pages and headings that are there', () => {
+  test('the page links only to pages and headings that exist', () => {
     const links = [...text.matchAll(/\]\((?![a-z]+:)([^)\s]*)\)/g)].map(([, link = '']) => link);
     const broken = links.filter((link) => {
       const [path = '', anchor] = link.split('#');
@@ -72,7 +72,7 @@ describe.each(PAGES)('%s', (page) => {
   });
 });
 
-test('docs/reliability.md names for each promise a test of the suite, and how its long form is run', () => {
+test('docs/reliability.md names a test and the command of its long form for each promise', () => {
   const [, section = ''] = read('docs/reliability.md').split('## The promises\n');
   const [table = ''] = section.trim().split('\n\n');
   const rows = table

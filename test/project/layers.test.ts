@@ -88,7 +88,7 @@ describe('the layers of src', () => {
     found = await findings(files);
   });
 
-  test.each(layers)('%s is refused an import of any other layer, in every form', (from) => {
+  test.each(layers)('Biome rejects an import of a forbidden layer in %s, in every form', (from) => {
     for (const to of [...layers, 'main'].filter((to) => to !== from && !may[from]?.includes(to))) {
       for (const form of Object.keys(forms)) {
         expect(found.get(planted(from, to, form)), `${form} ${to}`).toContain(`src/${from} may import only`);
@@ -96,27 +96,27 @@ describe('the layers of src', () => {
     }
   });
 
-  test.each(layers)('%s may import what its place allows', (from) => {
+  test.each(layers)('Biome permits the imports that %s may have', (from) => {
     for (const to of may[from] ?? []) {
       for (const form of Object.keys(forms))
         expect(found.get(planted(from, to, form)), `${form} ${to}`).toBeUndefined();
     }
   });
 
-  test.each(['node', 'package'])('core is refused any %s module', (what) => {
+  test.each(['node', 'package'])('Biome rejects any %s module in core', (what) => {
     for (const form of Object.keys(forms)) {
       expect(found.get(planted('core', what, form)), form).toContain('src/core is pure');
     }
   });
 });
 
-test('the picture in docs/architecture.md is that of the sources', async () => {
+test('the diagram in docs/architecture.md matches the sources', async () => {
   const { stdout } = await runCommand(process.execPath, [join(root, 'scripts/architecture.ts')]);
   const [drawn = 'none'] = /```mermaid\n.*?```/s.exec(stdout) ?? [];
   expect(readFileSync(join(root, 'docs/architecture.md'), 'utf8')).toContain(drawn);
 });
 
-test('no folder of the sources has more than 20 files side by side', () => {
+test('no source folder contains more than 20 files', () => {
   const files = globSync('src/**/*.*', { cwd: root });
   const crowded = [...Map.groupBy(files, (file) => dirname(file))].filter(([, some]) => some.length > 20);
   expect(Object.fromEntries(crowded)).toEqual({});
@@ -133,7 +133,7 @@ test.each([
     "import type { B } from './b.ts';\nexport type A = B[];\n",
     "import type { A } from './a.ts';\nexport type B = A[];\n",
   ],
-])('an import cycle of %s is refused', async (_what, a, b) => {
+])('Biome rejects an import cycle of %s', async (_what, a, b) => {
   const found = await findings({ 'src/broker/a.ts': a, 'src/broker/b.ts': b });
   expect([...found.keys()].sort()).toEqual(['src/broker/a.ts', 'src/broker/b.ts']);
 });

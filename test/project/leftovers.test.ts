@@ -21,7 +21,7 @@ const RUN = `
     console.log(shell.pid + ' ' + text);
   });`;
 
-test('what a killed test run left is ended by the next one, and what belongs to a run that goes on is left alone', async () => {
+test('a test run ends the processes of a killed run, and leaves those of a running one alone', async () => {
   using folder = temporaryFolder();
   const session = join(folder.path, 'session.json');
   const script = join(root, 'scripts/test.d/leftovers.ts');

@@ -8,11 +8,11 @@ import { root } from './checkout.ts';
 
 const events = Object.values(eventsBySubject).flatMap((subject) => Object.entries(subject));
 
-test('docs/log-events.md is what the table gives now (else: scripts/log-events)', () => {
+test('docs/log-events.md matches the table (otherwise run scripts/log-events)', () => {
   expect(readFileSync(join(root, 'docs/log-events.md'), 'utf8')).toBe(logEventsPage());
 });
 
-test('every event and every member of the log is in snake_case, and no event is there twice', () => {
+test('every log event and member is in snake_case, and no event is listed twice', () => {
   const names = events.map(([name]) => name);
   for (const name of [...names, ...events.flatMap(([, { members }]) => Object.keys(members))]) {
     expect(name).toMatch(/^[a-z]+(_[a-z]+)*$/);
@@ -20,7 +20,7 @@ test('every event and every member of the log is in snake_case, and no event is 
   expect(new Set(names).size).toBe(names.length);
 });
 
-test('every event of the table is named where src/ logs it', () => {
+test('every log event of the table is used in src/', () => {
   const files = readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' }).filter((file) =>
     file.endsWith('.ts'),
   );
@@ -28,7 +28,7 @@ test('every event of the table is named where src/ logs it', () => {
   for (const [name] of events) expect(text.includes(`'${name}'`), name).toBe(true);
 });
 
-test('the compiler refuses what the table does not have', () => {
+test('the compiler rejects log events and members that are not in the table', () => {
   const lines: string[] = [];
   const log = logTo((event) => lines.push(event));
   // @ts-expect-error: there is no such event

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { longForms, runLongForms } from '../../scripts/test.d/long.ts';
 import { root, runCommand, temporaryFolder } from './checkout.ts';
 
-test('the list of long forms has the programs and every test file that has one, and each command is there', async () => {
+test('scripts/test --list names the programs and test files with a long form, and each command exists', async () => {
   const { status, stdout } = await runCommand(join(root, 'scripts/test'), ['--list']);
   expect(status).toBe(0);
   const commands = [...stdout.matchAll(/^ {4}((?:LATCHKEY_TEST_LONG=1 )?)(\.\/scripts\/\S+)(.*)$/gm)];
@@ -24,14 +24,14 @@ test('the list of long forms has the programs and every test file that has one, 
   expect(long.filter((file) => !filters.some((filter) => file.includes(filter)))).toEqual([]);
 });
 
-test('a long form that nobody knows is one error that names those that there are', async () => {
+test('scripts/test --long rejects an unknown long form and lists the known ones', async () => {
   const { status, stdout, stderr } = await runCommand(join(root, 'scripts/test'), ['--long', 'chaos', 'nothing']);
   expect({ status, stdout }).toEqual({ status: 2, stdout: '0 passed, 1 failed, 0 skipped\n' });
   const known = longForms().map(({ name }) => name);
   expect(stderr).toBe(`scripts/test --long: found nothing; allowed are ${known.join(', ')}\n`);
 });
 
-test('a run of long forms is written down with the commit, the day and what came of it, and counted', async () => {
+test('a run of long forms is recorded with commit, date and result, and its tests are counted', async () => {
   using folder = temporaryFolder();
   const record = join(folder.path, 'long-runs.json');
   const before = { commit: '0123abc', date: '2026-01-01', result: '1 passed, 0 failed, 0 skipped' };
@@ -58,7 +58,7 @@ test('a run of long forms is written down with the commit, the day and what came
   });
 });
 
-test('a long form that was stopped is not written down', async () => {
+test('a long form that was stopped is not recorded', async () => {
   using folder = temporaryFolder();
   const record = join(folder.path, 'long-runs.json');
   writeFileSync(record, '{}');

@@ -51,7 +51,7 @@ function wordsOf(name: string): string[] {
     .map((word) => word.charAt(0).toUpperCase() + word.slice(1));
 }
 
-test('no two files of src export a type of one name', () => {
+test('no two files of src export types with the same name', () => {
   const files = new Map<string, string[]>();
   for (const { kind, name, file } of exportsBelow('src'))
     if (kind !== 'const' && kind !== 'function') files.set(name, [...(files.get(name) ?? []), file]);
@@ -59,7 +59,7 @@ test('no two files of src export a type of one name', () => {
   expect([...files].filter(([, all]) => all.length > 1)).toEqual([]);
 });
 
-test('no exported name has a retired word', () => {
+test('no exported name contains a retired word', () => {
   const names = ['src', 'test', 'scripts'].flatMap(exportsBelow);
   expect(names.length).toBeGreaterThan(1500);
   const odd = names.flatMap(({ file, name }) => {

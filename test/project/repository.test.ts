@@ -12,7 +12,7 @@ function manifest(file: string): Record<string, unknown> {
 }
 
 describe.each(['.', 'scripts/runtime'])('the packages of %s', (folder) => {
-  test('are locked by hash, and the lock file names no registry', () => {
+  test('the packages are locked by hash, and the lock file names no registry', () => {
     const all = Object.entries(packages(`${folder}/package-lock.json`));
     expect(all.length).toBeGreaterThan(2);
     for (const [path, locked] of all) {
@@ -22,7 +22,7 @@ describe.each(['.', 'scripts/runtime'])('the packages of %s', (folder) => {
     expect(read(`${folder}/package-lock.json`)).not.toContain('"resolved"');
   });
 
-  test('are asked for by exact versions', () => {
+  test('the packages are required in exact versions', () => {
     const { dependencies, devDependencies, optionalDependencies } = manifest(`${folder}/package.json`);
     const versions = Object.entries({ ...as(dependencies), ...as(devDependencies), ...as(optionalDependencies) });
     expect(versions).not.toEqual([]);
@@ -30,7 +30,7 @@ describe.each(['.', 'scripts/runtime'])('the packages of %s', (folder) => {
   });
 });
 
-test('the packages installed are those of the lock file', () => {
+test('the installed packages are those of the lock file', () => {
   const locked = packages('package-lock.json');
   const { dependencies, devDependencies } = manifest('package.json');
   expect(locked['']).toMatchObject({ dependencies, devDependencies });
@@ -39,7 +39,7 @@ test('the packages installed are those of the lock file', () => {
   }
 });
 
-test('every lock file of the checkout is one of these', () => {
+test('the checkout has no other lock file than the two that are checked', () => {
   const locks = globSync('**/package-lock.json', { cwd: root, exclude: ['**/node_modules', '**/.cache'] });
   expect(locks.sort()).toEqual(['package-lock.json', 'scripts/runtime/package-lock.json']);
 });
@@ -58,7 +58,7 @@ function as(dependencies: unknown): Record<string, string> {
   return (dependencies ?? {}) as Record<string, string>;
 }
 
-test('the scripts can be run, and say what runs them', () => {
+test('every script is executable and starts with bash in strict mode', () => {
   const scripts = globSync(['scripts/*', '.ci/*'], { cwd: root, exclude: ['**/*.*', '**/runtime'] });
   expect(scripts).toEqual(expect.arrayContaining(['scripts/demo', 'scripts/test', 'scripts/latchkey', '.ci/run']));
   for (const script of scripts) {
@@ -68,12 +68,12 @@ test('the scripts can be run, and say what runs them', () => {
   }
 });
 
-test('the version is the newest in CHANGELOG.md', () => {
+test('the version in package.json is the newest in CHANGELOG.md', () => {
   const newest = /^## \[(\d+\.\d+\.\d+[^\]]*)\]/m.exec(read('CHANGELOG.md'))?.[1];
   expect(manifest('package.json')['version']).toBe(newest);
 });
 
-test('git ignores what README has a reader make in the checkout', async (ctx) => {
+test('git ignores the files that the commands of README.md create', async (ctx) => {
   if (!existsSync(join(root, '.git'))) ctx.skip('this checkout is no git repository');
   const shell = [...read('README.md').matchAll(/^```sh\n(.*?)^```/gms)].map(([, block]) => block).join('');
   const redirected = [...shell.matchAll(/ > ([\w.-]+)$/gm)].map(([, file = '']) => file);

@@ -49,7 +49,7 @@ function quickNpm(bin: string): void {
   writeProgram(join(bin, 'npm'), script.join('\n'));
 }
 
-test('a fresh clone sets itself up on a machine with an older node', async (ctx) => {
+test('a fresh clone sets itself up on a machine with an older Node.js', async (ctx) => {
   if (!existsSync(join(root, '.git'))) ctx.skip('this checkout is no git repository to clone');
   using folder = temporaryFolder(join(root, '.cache'));
   const clone = join(folder.path, 'a clone');
@@ -93,7 +93,7 @@ test.each([
   ['the disk is full', 'ENOSPC', 'the disk is full. Free some space'],
   ["npm's cache belongs to somebody else", 'EACCES', 'may not be written. Run this as the owner'],
   ['there is no Node 24 for the machine', 'uname', 'none to bring for Linux armv7l: install Node.js 24'],
-])('where %s, the last line says so and what to do', async (_what, code, line) => {
+])('if %s, the last line of the setup says so and what to do', async (_what, code, line) => {
   using folder = temporaryFolder();
   const bin = olderNode(folder.path);
   for (const name of [

@@ -17,8 +17,8 @@ const NAMES = ['cellar', 'roof', 'garage'];
 const unwritable = { state: 'retrying', problem: { code: 'store_unwritable' } };
 const well = { state: 'active', problem: null };
 
-describe.concurrent('a disk', () => {
-  it('that fills up while answers are under way has room for them; without any room they are kept in memory until there is', async (ctx) => {
+describe.concurrent('hub on a failing disk', () => {
+  it('the hub saves responses in flight while the disk fills up, and keeps them in memory when there is no room', async (ctx) => {
     await using home = await smallHome(ctx, 'tmpfs');
     const { hub, emulator, disk } = home;
     // A journal that was begun again from its front has room for writes, full disk or not; that of a fresh start has none.
@@ -55,7 +55,7 @@ describe.concurrent('a disk', () => {
     expect(load.refusals).toEqual([]);
   });
 
-  it('that turns read-only starts no refresh, and what came before it did is served from memory', async (ctx) => {
+  it('the hub starts no refresh on a disk that turned read-only, and serves the last result from memory', async (ctx) => {
     await using home = await smallHome(ctx, 'ext4');
     const { hub, emulator, disk } = home;
     await using load = await home.startLoad();
@@ -85,7 +85,7 @@ describe.concurrent('a disk', () => {
   });
 });
 
-it.concurrent('a hub that was started on a read-only disk goes on by itself when that can be written', async (ctx) => {
+it.concurrent('a hub that was started on a read-only disk resumes in full once the disk is writable', async (ctx) => {
   await using home = await smallHome(ctx, 'tmpfs');
   const { hub, emulator, disk } = home;
   await using load = await home.startLoad();
@@ -106,7 +106,7 @@ it.concurrent('a hub that was started on a read-only disk goes on by itself when
   expect(countRefreshSends(emulator).every(({ sends }) => sends === 1)).toBe(true);
 });
 
-it.concurrent('a refresh token of the hub’s own that is revoked on a full disk is told to be revoked again, and stays so after a restart', async (ctx) => {
+it.concurrent('a refresh token of the hub that is revoked on a full disk gets 503, and stays revoked after a restart', async (ctx) => {
   await using home = await smallHome(ctx, 'tmpfs');
   const { hub, emulator, disk } = home;
   await using client = await HubClient.of(hub);

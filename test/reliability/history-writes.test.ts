@@ -18,7 +18,7 @@ function work(calls: readonly SystemCall[]) {
   };
 }
 
-it('a refresh is synced to the disk twice, history or not, which takes a page more at most and is there after a kill', async (ctx) => {
+it('a refresh takes two syncs with or without history, which adds at most one page and survives a kill', async (ctx) => {
   if (!canTraceSystemCalls()) ctx.skip('needs strace, and the right to use it');
   await using emulator = await startPortal();
   await using hub = await HubProcess.start({ emulator });

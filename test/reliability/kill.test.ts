@@ -4,7 +4,7 @@ import { startPausablePortal } from '../support/pausable-portal.ts';
 import { countCodeSends, countRefreshSends, fetchPage, logIn, pairFleet, startRefresh } from './fleet.ts';
 import { whoami } from './load.ts';
 
-it('kill -9 at a strict portal keeps open pairings and the grants that were not used, and says what was lost', async () => {
+it('kill -9 at a strict portal keeps open pairings and unused grants, and reports lost answers', async () => {
   await using portal = await startPausablePortal();
   const { emulator } = portal;
   await using hub = await HubProcess.start({ emulator });

@@ -13,8 +13,8 @@ async function linkUnderWay(home: BrokerHarness) {
   return { appliance, run, written: () => disk.resolve() };
 }
 
-describe('a link', () => {
-  test('is not seen before it is written down, so that a power cut leaves the one that was seen', async () => {
+describe('saving a pairing link', () => {
+  test('a pairing link is shown only after it was saved, so a power cut does not lose a link that was shown', async () => {
     await using home = await BrokerHarness.start();
     const { run, written } = await linkUnderWay(home);
     expect(run.pairing.step.kind).toBe('asking');
@@ -24,7 +24,7 @@ describe('a link', () => {
     expect(await home.run.store.pairings()).toMatchObject([{ step: { kind: 'waiting' } }]);
   });
 
-  test('that comes to a pairing that is being cancelled is left', async () => {
+  test('a link that arrives while its pairing is being cancelled is discarded', async () => {
     await using home = await BrokerHarness.start();
     const { appliance, run, written } = await linkUnderWay(home);
     const ended = home.run.pairings.end(appliance.id, 'cancelled');

@@ -36,8 +36,8 @@ async function preparedWith(toml: string, options: HubProcessOptions = {}): Prom
   return hub;
 }
 
-describe('the page and its company under faults', () => {
-  it('on a full disk people sign in, see how it stands, and are told what can not be done; nothing is lost of it', async (ctx) => {
+describe("hub's page and notices under faults", () => {
+  it('the page works on a full disk, reports what cannot be done, and no data is lost', async (ctx) => {
     await using emulator = await startPortal();
     await using hub = await HubProcess.prepare({ emulator });
     await using disk = SmallDisk.mount(hub, 'tmpfs');
@@ -85,7 +85,7 @@ describe('the page and its company under faults', () => {
     expect([...hub.events('crashed'), ...hub.events('request failed')]).toEqual([]);
   });
 
-  it('while the portal says nothing at all, every page answers', async () => {
+  it('every page responds while the portal sends no response', async () => {
     await using portal = await startRawServer(() => undefined);
     const { origin } = portal;
     await using hub = await HubProcess.start({ emulator: { ...NOBODY, baseUrl: origin, frontendUrl: origin } });
@@ -103,7 +103,7 @@ describe('the page and its company under faults', () => {
     expect(portal.connections).toBeGreaterThan(0);
   });
 
-  it('when all grants of thirty appliances are revoked, each is told of once, and nothing runs away', async () => {
+  it('the revocation of thirty grants raises one notice and one log event for each appliance', async () => {
     const names = Array.from({ length: 30 }, (_, index) => `appliance-${index}`);
     await using emulator = await startPortal();
     const told: string[] = [];
@@ -135,7 +135,7 @@ describe('the page and its company under faults', () => {
     webhook.close();
   });
 
-  it('neither a hook that hangs nor every stream that there may be keeps the hub from its end', async () => {
+  it('neither a hanging notify command nor open page streams prevent the hub from stopping', async () => {
     await using hub = await preparedWith(HANGING, { emulator: NOBODY });
     await hub.launch();
     const agent = new Agent({ connect: { ca: (await hub.authority()).certificate } });
@@ -163,7 +163,7 @@ describe('the page and its company under faults', () => {
     expect(hub.events().at(-1)).toMatchObject({ event: 'hub_stopped' });
   });
 
-  it('a reload goes on handing tokens out while it waits for a hook that hangs', async () => {
+  it('the hub keeps issuing tokens while a reload waits for a hanging notify command', async () => {
     await using hub = await preparedWith(HANGING, { emulator: NOBODY });
     await hub.launch();
     const credentials = await hub.addAppliance('wallbox');

@@ -29,7 +29,7 @@ it.each<[string, (home: BrokerHarness, run: PairingRun) => Promise<unknown>]>([
   ['replaced', async (home) => (await home.beginPairing('wallbox')).fail('cancelled')],
   ['refused_by_user', async (home, run) => follow(home, await home.login(run, true))],
   ['paired', async (home, run) => follow(home, await home.login(run))],
-])('of a pairing that is %s the portal is polled no more', async (result, end) => {
+])('the portal is not polled any more after a pairing ended as %s', async (result, end) => {
   await using home = await BrokerHarness.start({
     emulator: { codeUrlAfterExchange: 'served' },
     redirect: (nonce) => `http://192.168.1.7:8480/callback/${nonce}`,
@@ -48,7 +48,7 @@ it.each<[string, (home: BrokerHarness, run: PairingRun) => Promise<unknown>]>([
   expect(home.emulator.polls(state)).toHaveLength(polls);
 });
 
-it('a poll and the redirect may bring a code at the same moment: it is exchanged once', async () => {
+it('a code that arrives by polling and by redirect at the same moment is exchanged once', async () => {
   const secret = systemRandom.token(24);
   // A client for each appliance: by it a poll tells whose it is.
   const clients = Array.from({ length: 9 }, () => ({ id: systemRandom.uuid(), secret }));

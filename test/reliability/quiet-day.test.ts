@@ -98,7 +98,7 @@ function fail(home: BrokerHarness, fault: Fault, everyOther = false): void {
   home.portal.fail('token', ...(everyOther ? faults.flatMap((one) => [one, PASSED]) : faults));
 }
 
-test('a day without faults is a handful of lines, one of which says how much there was to do', async () => {
+test('the log of a day without faults has a handful of lines, including one daily summary', async () => {
   const { home, pass, moveTo } = await household();
   home.journal.length = 0;
   const before = home.refreshes;
@@ -113,7 +113,7 @@ test('a day without faults is a handful of lines, one of which says how much the
   expect(home.journal.map((line) => JSON.parse(line).event)).toEqual(lines.map(({ event }) => event));
 });
 
-test('the first refresh after a start is told of each appliance', async () => {
+test('the log has the first refresh of each appliance after a start', async () => {
   const { home, pass } = await household();
   await home.stop();
   await home.start();
@@ -121,7 +121,7 @@ test('the first refresh after a start is told of each appliance', async () => {
   expect(told(await pass(2 * HOUR))).toMatchObject({ token_refreshed: 5 });
 });
 
-test('a portal that is out of reach for most of a day is told of once for all appliances, seldom in between, and once when it is over', async () => {
+test('a portal outage of 16 hours is logged for all appliances together, ever more rarely, and once when it ends', async () => {
   const { home, pass } = await household();
   const tries = home.refreshAttempts;
   await home.portal.disconnect();
@@ -145,8 +145,8 @@ test('a portal that is out of reach for most of a day is told of once for all ap
 
 test.each([
   ['answers 503 every other time', { kind: 'answer', status: 503 }],
-  ['loses every other answer', { kind: 'commit then drop' }],
-] as const)('a portal that %s for hours makes no line a try', async (_, fault) => {
+  ['drops every other response', { kind: 'commit then drop' }],
+] as const)('a portal that %s for hours does not cause a log line for each attempt', async (_, fault) => {
   const { home, pass } = await household({ emulator: { refreshGrace: 100 } });
   fail(home, fault, true);
   expect((await pass(6 * HOUR)).length).toBeLessThan(60);
@@ -155,13 +155,13 @@ test.each([
 
 test.each<[string, number, (home: BrokerHarness) => void]>([
   [
-    'does not accept the hub',
+    "rejects the hub's client credentials",
     5,
     (home) => fail(home, { kind: 'answer', status: 401, body: '{"error":"invalid_client"}' }),
   ],
   ['rejects everything', 10, (home) => fail(home, { kind: 'answer', status: 403 })],
   ['refuses the grants', 5, (home) => fail(home, { kind: 'answer', status: 400, body: '{"error":"invalid_grant"}' })],
-])('a portal that %s is told of in %i lines at most, and not at each try', async (_, most, begin) => {
+])('a portal that %s causes at most %i log lines, not one for each attempt', async (_, most, begin) => {
   const { home, pass } = await household();
   begin(home);
   const before = home.refreshAttempts;
@@ -171,7 +171,7 @@ test.each<[string, number, (home: BrokerHarness) => void]>([
   expect(home.refreshAttempts - before).toBeGreaterThanOrEqual(most);
 });
 
-test('a portal that answers nothing for hours is told of in a few lines an appliance', async () => {
+test('a portal that drops every connection for hours causes a few log lines for each appliance', async () => {
   const { home, pass } = await household({ emulator: { refreshGrace: 100 } });
   fail(home, { kind: 'drop' });
   const before = home.refreshAttempts;
@@ -181,7 +181,7 @@ test('a portal that answers nothing for hours is told of in a few lines an appli
   expect(lines['refresh_failed']).toBeLessThanOrEqual(2 * 5);
 });
 
-test('a disk that is full for hours is told of as seldom, and when it is over', async () => {
+test('a disk that is full for hours is logged rarely, and once when it is writable again', async () => {
   const { home, pass } = await household();
   for (const write of ['beginAttempt', 'endAttempt', 'replaceGrant'] as const) home.failingWrites.add(write);
   const lines = await pass(6 * HOUR);
@@ -196,7 +196,7 @@ test('a disk that is full for hours is told of as seldom, and when it is over', 
   expect(told(after)).toEqual({ store_writable: 1 });
 });
 
-test('an appliance whose device flow nobody opens, and which begins it again and again, is told of seldom', async () => {
+test('a device flow that nobody opens and that its appliance keeps repeating is logged rarely', async () => {
   const { home, pass } = await household();
   const { appliance } = await home.addAppliance('shy');
   const { deviceFlows } = home.run;
@@ -213,7 +213,7 @@ test('an appliance whose device flow nobody opens, and which begins it again and
   expect(told(lines)).toEqual({ pairing_started: 3 });
 });
 
-test('an appliance that refuses every token it is given is told of seldom', async () => {
+test('an appliance that rejects every token it gets is logged rarely', async () => {
   const { home, ids, pass } = await household();
   const [id = ''] = ids;
   const refuse = async () => {
@@ -226,7 +226,7 @@ test('an appliance that refuses every token it is given is told of seldom', asyn
   expect(home.refreshes - before).toBeGreaterThan(60);
 });
 
-test('a portal that comes and goes while an appliance is paired is told of a few times', async () => {
+test('a portal that comes and goes during a pairing is logged at most three times', async () => {
   const { home, pass } = await household();
   await home.addAppliance('car');
   const run = await home.beginPairing('car');

@@ -25,7 +25,7 @@ async function startedAgain(hub: HubProcess, id: string): Promise<void> {
   await eventually(async () => (await hub.status().catch(() => null))?.hub.id === id);
 }
 
-it('a hub whose card died lives on in another one, and says of a grant that was used since the copy which copy it was', async () => {
+it('a backup restored on a new hub continues the old one, and a refused grant names the time of the copy', async () => {
   await using emulator = await startPortal({ tokenLifetime: 3600 });
   await using old = await HubProcess.start({ emulator });
   const [wallbox = expect.fail()] = await pairFleet(old, emulator, ['wallbox', 'heater']);
@@ -53,7 +53,7 @@ it('a hub whose card died lives on in another one, and says of a grant that was 
   expect(status.problem?.message).toContain(`copy of ${report.made.slice(0, -1)}`);
 });
 
-it('restoring on the hub itself keeps grants that are newer than the copy, and goes on', async () => {
+it('a backup restored on the same hub keeps newer grants, and the hub continues with its id and CA', async () => {
   await using emulator = await startPortal({ tokenLifetime: 3600 });
   await using hub = await HubProcess.start({ emulator });
   await pairFleet(hub, emulator, ['wallbox', 'heater']);

@@ -17,8 +17,8 @@ const [SENT_AT_ONCE, MAX_SENT] = [32, 64];
 /** Of an access token, in ms. */
 const LIFETIME = 10_000;
 
-describe.concurrent('a hub that is told to end', () => {
-  it('by SIGTERM waits for what was sent, refreshes and a code, keeps what comes of it, sends nothing more and ends with 0', async () => {
+describe.concurrent('hub that is told to stop', () => {
+  it('a hub that gets SIGTERM waits for requests in flight, saves their results, sends nothing new and exits with 0', async () => {
     await using portal = await startPausablePortal();
     const { emulator } = portal;
     await using hub = await HubProcess.prepare({ emulator });
@@ -59,7 +59,7 @@ describe.concurrent('a hub that is told to end', () => {
     expect(countCodeSends(emulator).every((sends) => sends === 1)).toBe(true);
   });
 
-  it('is not held up by connections that say nothing, and leaves no socket', async () => {
+  it('silent connections do not prevent a hub from stopping, and its control socket is removed', async () => {
     await using emulator = await startPortal();
     await using hub = await HubProcess.prepare({ emulator });
     await using daemon = await superviseUntilReady(hub);
@@ -84,7 +84,7 @@ describe.concurrent('a hub that is told to end', () => {
     expect(answers).toEqual([]);
   });
 
-  it('by SIGINT sends no refresh that comes due while it waits for the exchange of a code', async () => {
+  it('a hub that gets SIGINT sends no refresh that comes due while it waits for a code exchange', async () => {
     await using portal = await startPausablePortal({ tokenLifetime: LIFETIME / 1000 });
     const { emulator } = portal;
     await using hub = await HubProcess.prepare({ emulator });
@@ -110,7 +110,7 @@ describe.concurrent('a hub that is told to end', () => {
     await hub.until('heatpump', ({ state }) => state === 'active');
   });
 
-  it('twice ends at once; the next run knows that an answer was lost', async () => {
+  it('a hub that gets a second signal exits at once, and its next run knows of the lost answer', async () => {
     await using portal = await startPausablePortal({ refreshGrace: 1 });
     const { emulator } = portal;
     await using hub = await HubProcess.prepare({ emulator });

@@ -10,7 +10,7 @@ import { TokenLoad } from './load.ts';
 /** How long each sync of the disk takes, in ms: a card that is about to die. */
 const SYNC = 500;
 
-it('a disk that takes half a second for every sync costs time, and no token', async (ctx) => {
+it('a disk that takes half a second for every sync delays the hub, but costs no token', async (ctx) => {
   if (!canTraceSystemCalls()) ctx.skip('needs strace, and the right to use it');
   await using emulator = await startPortal({ tokenLifetime: 8 });
   const inject = `inject=fsync,fdatasync:delay_exit=${SYNC * 1000}`;

@@ -15,15 +15,15 @@ function fail(home: BrokerHarness, fault: Fault): void {
 }
 
 test.each<[string, (home: BrokerHarness) => Promise<void> | void]>([
-  ['is out of reach', (home) => home.portal.disconnect()],
-  ['loses every answer', (home) => fail(home, { kind: 'commit then drop' })],
+  ['is unreachable', (home) => home.portal.disconnect()],
+  ['drops every response', (home) => fail(home, { kind: 'commit then drop' })],
   ['answers 503', (home) => fail(home, { kind: 'answer', status: 503 })],
   [
-    'does not take the secret of the hub',
+    "rejects the hub's client secret",
     (home) => fail(home, { kind: 'answer', status: 401, body: '{"error":"invalid_client"}' }),
   ],
 ])(
-  'a portal that %s is not stormed by an appliance that asks four times a second, and serves it when that is over',
+  'a portal that %s gets few refreshes from frequent token requests, and tokens are issued again afterwards',
   async (_, begin) => {
     await using home = await BrokerHarness.start({ emulator: { refreshGrace: 1000 } });
     const id = await home.addPairedAppliance();

@@ -14,8 +14,8 @@ const STEP = 10;
 /** Refreshes that each appliance is to see, however slow the machine is. */
 const REFRESHES = 2;
 
-describe('ten appliances that ask twice a second', () => {
-  it('get tokens that the portal takes as long as these live, from refreshes that come one after the other', async () => {
+describe('ten appliances that request tokens twice a second', () => {
+  it('ten appliances that request tokens twice a second always get valid ones, from sequential refreshes', async () => {
     let asked = 0;
     await using emulator = await startPortal({
       tokenLifetime: LIFETIME / 1000,

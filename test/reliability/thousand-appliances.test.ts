@@ -23,7 +23,7 @@ interface Served {
   readonly expiresIn: number;
 }
 
-test(`${APPLIANCES} appliances that ask at once, their tokens having just run out, are all served, with one refresh each`, async () => {
+test(`${APPLIANCES} appliances with expired tokens that request new ones at once all get them, with one refresh each`, async () => {
   let refreshes = 0;
   await using emulator = await startPortal({
     tokenLifetime: LIFETIME / 1000,

@@ -67,7 +67,7 @@ async function grantsOf(store: SqliteStore) {
   return (await store.grants()).map(({ grant }) => grant);
 }
 
-test('a copy holds what makes the hub this hub, its appliances and their grants, and no pairings', async () => {
+test('a backup contains the settings, the appliances and their grants, and no pairings', async () => {
   expect(await copyOfTwo()).toEqual({
     made: MADE,
     settings: new Map([
@@ -80,7 +80,7 @@ test('a copy holds what makes the hub this hub, its appliances and their grants,
   });
 });
 
-test('a copy read again is the same, and tells nothing without its passphrase', async () => {
+test('a backup decrypts to the same state, and reveals nothing without its passphrase', async () => {
   const copy = await copyOfTwo();
   const sealed = await encryptWithPassphrase(serializeBackup(copy), PASSPHRASE);
   expect(parseBackup(await decryptWithPassphrase(sealed, PASSPHRASE))).toEqual(copy);
@@ -89,7 +89,7 @@ test('a copy read again is the same, and tells nothing without its passphrase', 
   expect(Buffer.from(sealed, 'base64url').toString('latin1')).not.toContain(WALLBOX.id);
 });
 
-test('a grant that is in doubt when it is copied stays in that doubt', async () => {
+test('a grant that was in doubt in the backup is restored with that doubt', async () => {
   using at = home();
   const inDoubt = sampleGrant({ appliance: WALLBOX.id, doubt: { lostAt: wallboxGrant.obtained, sends: 2 } });
   await at.store.addAppliance(WALLBOX);
@@ -100,8 +100,8 @@ test('a grant that is in doubt when it is copied stays in that doubt', async () 
   expect(await grantsOf(other.store)).toEqual([inDoubt]);
 });
 
-describe('restoring', () => {
-  test('an empty hub makes it the one that was copied, its grants in doubt, sealed with its own key', async () => {
+describe('restoring a backup', () => {
+  test('a backup restored on an empty hub makes it the same hub, with all grants in doubt and sealed with its own key', async () => {
     using at = home();
     await at.store.saveSetting('hub_id', 'a young hub');
     expect(await restoreState(at.store, await copyOfTwo())).toEqual({ restored: ['wallbox', 'heater'], kept: [] });
@@ -116,9 +116,9 @@ describe('restoring', () => {
   });
 
   test.each([
-    ['newer', 6],
-    ['the same', 5],
-  ])('a grant at hand that is %s is kept, and said so', async (_, generation) => {
+    ['newer than in the backup', 6],
+    ['the same as in the backup', 5],
+  ])('restoring a backup keeps and reports a grant whose generation on the hub is %s', async (_, generation) => {
     using at = home();
     const rotated = { ...WALLBOX, credentials: { kind: 'secret', hash: 'rotated since' } } as const;
     await at.store.addAppliance(rotated);
@@ -129,7 +129,7 @@ describe('restoring', () => {
     expect((await at.store.appliances())[1]).toEqual(rotated);
   });
 
-  test('a grant at hand that is older is replaced, and an answer that comes for it finds another generation', async () => {
+  test('restoring a backup replaces an older grant, and a late refresh response for the old one is discarded', async () => {
     using at = home();
     await at.store.addAppliance(WALLBOX);
     await put(at.store, sampleGrant({ appliance: WALLBOX.id, generation: 3 }));
@@ -138,7 +138,7 @@ describe('restoring', () => {
     expect(await at.store.replaceGrant(sampleGrant({ appliance: WALLBOX.id, generation: 4 }))).toBe(false);
   });
 
-  test('a grant that was forgotten since comes back, and no late answer is taken for its successor', async () => {
+  test('restoring a backup brings back a deleted grant, with a generation that no late response matches', async () => {
     using at = home();
     await at.store.addAppliance(WALLBOX);
     await put(at.store, sampleGrant({ appliance: WALLBOX.id, generation: 7 }));
@@ -147,7 +147,7 @@ describe('restoring', () => {
     expect(await at.store.grant(WALLBOX.id)).toMatchObject({ grant: { generation: 9, doubt } });
   });
 
-  test('leaves appliances alone that the copy does not have', async () => {
+  test('restoring a backup leaves appliances unchanged that it does not contain', async () => {
     using at = home();
     const id = '44444444-4444-4444-8444-444444444444';
     const own = { ...HEATER, id, clientId: id, name: 'sauna' };
@@ -158,7 +158,7 @@ describe('restoring', () => {
     expect(await grantsOf(at.store)).toHaveLength(3);
   });
 
-  test('takes a name from an appliance that was never paired, and from no other', async () => {
+  test('restoring a backup takes over the name of an appliance without a grant, and fails if it has one', async () => {
     using at = home();
     const own = { ...WALLBOX, id: '44444444-4444-4444-8444-444444444444', clientId: 'another' };
     await at.store.addAppliance(own);
@@ -177,7 +177,7 @@ describe('restoring', () => {
     expect(await other.store.setting('hub_id')).toBeNull();
   });
 
-  test('is done whole or not at all', async () => {
+  test('restoring a backup changes everything or nothing', async () => {
     using at = home();
     const copy = await copyOfTwo();
     const twice = { ...copy, appliances: [...copy.appliances, { ...WALLBOX, id: HEATER.id }] };
@@ -187,7 +187,7 @@ describe('restoring', () => {
   });
 });
 
-describe('a copy that can not be used is refused in one line that repeats nothing of it', () => {
+describe('unusable backup', () => {
   const sealed = copyOfTwo().then((copy) => sealQuickly(serializeBackup(copy)));
 
   /** As the hub seals, with a key that is derived in a thousandth of the rounds: a copy says itself how many there are. */
@@ -208,11 +208,11 @@ describe('a copy that can not be used is refused in one line that repeats nothin
     return message;
   }
 
-  test('with another passphrase', async () => {
+  test('a backup is refused if the passphrase is wrong', async () => {
     expect(await refused(await sealed, new Secret('correct horse battery stable'))).toMatch(/passphrase is wrong/);
   });
 
-  test('with a changed byte, anywhere', async () => {
+  test('a backup with any changed byte is refused', async () => {
     const whole = await sealed;
     for (const at of [30, 150, whole.length >> 1, whole.length - 3]) {
       const changed = whole.slice(0, at) + (whole[at] === 'A' ? 'B' : 'A') + whole.slice(at + 1);
@@ -221,22 +221,25 @@ describe('a copy that can not be used is refused in one line that repeats nothin
     expect(await refused(whole.slice(0, -100))).toMatch(/damaged/);
   });
 
-  test.each([[''], ['not a copy'], ['a.b.c.d.e'], ['eyJhbGciOiJkaXIifQ....']])('%j', async (copy) => {
-    expect(await refused(copy)).toMatch(/no copy that "latchkey backup" made/);
-  });
+  test.each([[''], ['not a copy'], ['a.b.c.d.e'], ['eyJhbGciOiJkaXIifQ....']])(
+    'the text %j is refused as a backup',
+    async (copy) => {
+      expect(await refused(copy)).toMatch(/no copy that "latchkey backup" made/);
+    },
+  );
 
-  test('of a newer format', async () => {
+  test('a backup of a newer format is refused', async () => {
     expect(await refused(await sealQuickly('{"format":2}'))).toMatch(/format 2.*newer Latchkey/);
   });
 
   test.each([['no JSON'], ['{"format":1}'], ['{"format":1,"made":0,"settings":{},"appliances":[{}],"grants":[]}']])(
-    'that holds %s',
+    'a backup whose content is %s is refused',
     async (text) => {
       expect(await refused(await sealQuickly(text))).toMatch(/makes no sense|no JSON/);
     },
   );
 
-  test('that wants the hub to count for hours', async () => {
+  test('a backup that asks for too many rounds of key derivation is refused', async () => {
     const header = {
       alg: 'PBES2-HS512+A256KW',
       enc: 'A256GCM',
@@ -248,13 +251,13 @@ describe('a copy that can not be used is refused in one line that repeats nothin
     expect(await refused(`${encoded}.AAAA.AAAA.AAAA.AAAA`)).toMatch(/rounds of key derivation/);
   });
 
-  test('of another kind', async () => {
+  test('a JWE of another kind is refused as a backup', async () => {
     const jwe = new CompactEncrypt(Buffer.from('{}')).setProtectedHeader({ alg: 'PBES2-HS256+A128KW', enc: 'A128GCM' });
     expect(await refused(await jwe.encrypt(Buffer.from('a long passphrase')))).toMatch(/no copy that/);
   });
 });
 
-test('a backup of a hub with a damaged grant holds the others', async () => {
+test('a backup of a hub with a damaged grant contains the other grants', async () => {
   using folder = memoryStateFolder();
   {
     using store = open(folder.path);

@@ -62,13 +62,13 @@ const swap = (columns: string) => `PRAGMA foreign_keys = OFF;
   DELETE FROM appliances;
   INSERT INTO appliances SELECT * FROM changed;`;
 
-describe('whoever can write the database, but does not have its key', () => {
+describe('changes to the database without the store key', () => {
   test.each([
-    ['swaps what is sealed of two, their secrets with it', swap('sealed')],
+    ['swaps the sealed columns of two appliances', swap('sealed')],
     ['swaps two names', swap('name')],
     ['swaps two client_ids', swap('client_id')],
     ['swaps all but the ids', swap('name, client_id, portal, scope, sealed')],
-  ])('and %s gets no tokens by it', async (_, attack) => {
+  ])('the store drops the credentials of both appliances if somebody without the key %s', async (_, attack) => {
     using folder = memoryStateFolder();
     await filled(folder.path);
     runSql(folder.path, attack);
@@ -80,15 +80,15 @@ describe('whoever can write the database, but does not have its key', () => {
   });
 
   test.each([
-    ['seals a secret of its own by another key', `UPDATE appliances SET sealed = '${MINE}' WHERE name = 'wallbox'`],
-    ['sends it to another portal', "UPDATE appliances SET portal = 'another' WHERE name = 'wallbox'"],
-    ['widens what it asks for', "UPDATE appliances SET scope = 'Everything' WHERE name = 'wallbox'"],
+    ['seals a secret with another key', `UPDATE appliances SET sealed = '${MINE}' WHERE name = 'wallbox'`],
+    ['changes its portal', "UPDATE appliances SET portal = 'another' WHERE name = 'wallbox'"],
+    ['widens its scope', "UPDATE appliances SET scope = 'Everything' WHERE name = 'wallbox'"],
     [
-      'puts in what was sealed for a setting',
+      'copies the sealed text of a setting into it',
       "UPDATE appliances SET sealed = (SELECT sealed FROM settings) WHERE name = 'wallbox'",
     ],
-    ['empties it', "UPDATE appliances SET sealed = '' WHERE name = 'wallbox'"],
-  ])('and %s shuts out that appliance and no other', async (_, attack) => {
+    ['empties its sealed column', "UPDATE appliances SET sealed = '' WHERE name = 'wallbox'"],
+  ])('the store drops the credentials of only that appliance if somebody without the key %s', async (_, attack) => {
     using folder = memoryStateFolder();
     await filled(folder.path);
     runSql(folder.path, attack);
@@ -99,7 +99,7 @@ describe('whoever can write the database, but does not have its key', () => {
     });
   });
 
-  test('and adds a row, or puts one in the place of another, has added nobody', async () => {
+  test('an appliance row that is added or replaced without the store key has no credentials', async () => {
     using folder = memoryStateFolder();
     await filled(folder.path);
     const stranger = '99999999-9999-4999-8999-999999999999';
@@ -115,7 +115,7 @@ describe('whoever can write the database, but does not have its key', () => {
     });
   });
 
-  test('and plants a session, an invite or a pairing has planted none, and is told of', async () => {
+  test('sessions, invites and pairings that are added without the store key are dropped and reported once', async () => {
     using folder = memoryStateFolder();
     await filled(folder.path);
     runSql(
@@ -136,7 +136,7 @@ describe('whoever can write the database, but does not have its key', () => {
   });
 });
 
-test('a changed row is had from the daily copy, and named', async () => {
+test('a changed row is restored from the snapshot, and the summary names its appliance', async () => {
   using folder = memoryStateFolder();
   await filled(folder.path);
   {

@@ -26,14 +26,14 @@ async function withWallbox(path: string) {
 
 const hashesOf = async (store: ReturnType<typeof open>) => (await store.sessions()).map(({ hash }) => hash);
 
-describe('an appliance is read as it was written, also by the next run', () => {
+describe('appliance rows', () => {
   test.each<[string, Partial<Appliance>]>([
     ['with a secret', {}],
     ['with keys', { credentials: FRIDGE.credentials }],
     ['without credentials', { credentials: { kind: 'none' }, origin: 'declared' }],
-    ['that waits', { origin: 'registered', waitingSince: instantAt(7), softwareId: 'fridge-ü/2.0' }],
-    ['with a client_id of its maker', { clientId: 'A-._~9' }],
-  ])('%s', async (_, changes) => {
+    ['that waits for approval', { origin: 'registered', waitingSince: instantAt(7), softwareId: 'fridge-ü/2.0' }],
+    ["with its maker's client_id", { clientId: 'A-._~9' }],
+  ])('an appliance %s is read back as it was written after the store is reopened', async (_, changes) => {
     using folder = memoryStateFolder();
     const appliance = { ...WALLBOX, ...changes };
     {
@@ -45,7 +45,7 @@ describe('an appliance is read as it was written, also by the next run', () => {
     expect(store.damagedAppliances.size).toBe(0);
   });
 
-  test('after all of it was changed, and it keeps its grant', async () => {
+  test('an appliance is read back after all its members have changed, and keeps its grant', async () => {
     using folder = memoryStateFolder();
     using store = await withWallbox(folder.path);
     const grant = sampleGrant({ appliance: WALLBOX.id });
@@ -59,7 +59,7 @@ describe('an appliance is read as it was written, also by the next run', () => {
   });
 });
 
-test('a change that would take what is another’s changes nothing, nor does one of nobody', async () => {
+test("an appliance cannot be changed to another one's name or client_id, and an unknown one not at all", async () => {
   using folder = memoryStateFolder();
   using store = await withWallbox(folder.path);
   await store.addAppliance(HEATER);
@@ -69,13 +69,13 @@ test('a change that would take what is another’s changes nothing, nor does one
   expect(await store.appliances()).toEqual([HEATER, WALLBOX]);
 });
 
-describe('an appliance whose row makes no sense can prove nothing, and stops nobody', () => {
+describe('invalid appliance row', () => {
   test.each([
-    ['text that is no JSON', 'not json'],
-    ['keys that are none', JSON.stringify({ ...WALLBOX, credentials: { kind: 'keys', keys: 7 } })],
-    ['a moment that is none', JSON.stringify({ ...WALLBOX, waitingSince: 'once' })],
-    ['an origin that there is not', JSON.stringify({ ...WALLBOX, origin: 'found' })],
-  ])('%s', async (_, text) => {
+    ['invalid JSON', 'not json'],
+    ['invalid keys', JSON.stringify({ ...WALLBOX, credentials: { kind: 'keys', keys: 7 } })],
+    ['an invalid time', JSON.stringify({ ...WALLBOX, waitingSince: 'once' })],
+    ['an unknown origin', JSON.stringify({ ...WALLBOX, origin: 'found' })],
+  ])('an appliance whose row contains %s loses its credentials and does not affect others', async (_, text) => {
     using folder = memoryStateFolder();
     const grant = sampleGrant({ appliance: WALLBOX.id });
     {
@@ -105,8 +105,8 @@ describe('an appliance whose row makes no sense can prove nothing, and stops nob
   });
 });
 
-describe('an invite', () => {
-  test('is read as it was written, until it is removed', async () => {
+describe('invites', () => {
+  test('an invite is read back as it was written until it is removed', async () => {
     using folder = memoryStateFolder();
     const open_ = { ...INVITE, hash: 'another', name: null, scope: null };
     {
@@ -121,7 +121,7 @@ describe('an invite', () => {
     expect(await store.invites()).toEqual([open_]);
   });
 
-  test('is used up by one appliance, also where two come with it at once', async () => {
+  test('an invite is used up by one appliance, even if two use it at the same time', async () => {
     using folder = memoryStateFolder();
     using store = open(folder.path);
     await store.saveInvite(INVITE);
@@ -131,7 +131,7 @@ describe('an invite', () => {
     expect(await store.invites()).toEqual([]);
   });
 
-  test('is kept where the appliance could not be added', async () => {
+  test('an invite is kept if its appliance cannot be added', async () => {
     using folder = memoryStateFolder();
     using store = await withWallbox(folder.path);
     await store.saveInvite(INVITE);
@@ -143,8 +143,8 @@ describe('an invite', () => {
   });
 });
 
-describe('a session', () => {
-  test('is read as it was written, until it is ended', async () => {
+describe('sessions', () => {
+  test('a session is read back as it was written until it is ended', async () => {
     using folder = memoryStateFolder();
     const [one, two] = [sampleSession(WALLBOX, 'one'), sampleSession(WALLBOX, 'two')];
     {
@@ -159,7 +159,7 @@ describe('a session', () => {
     expect(await store.sessions()).toEqual([one]);
   });
 
-  test('takes the place of the one of the same device flow', async () => {
+  test('a session replaces the one of the same device flow', async () => {
     using folder = memoryStateFolder();
     using store = await withWallbox(folder.path);
     const first = sampleSession(WALLBOX, 'one');
@@ -169,7 +169,7 @@ describe('a session', () => {
     expect(await hashesOf(store)).toEqual(['hash-two', 'hash-of-another']);
   });
 
-  test('makes place for the newest of its appliance, and for nobody else’s', async () => {
+  test('a new session replaces the oldest of its appliance beyond the limit, and none of another appliance', async () => {
     using folder = memoryStateFolder();
     using store = await withWallbox(folder.path);
     await store.addAppliance(HEATER);
@@ -180,7 +180,7 @@ describe('a session', () => {
     expect(await hashesOf(store)).toEqual(['hash-heater', ...newest, 'hash-another']);
   });
 
-  test('ends with its grant, and with its appliance', async () => {
+  test('the sessions of an appliance end with its grant, and when it is removed', async () => {
     using folder = memoryStateFolder();
     using store = await withWallbox(folder.path);
     await store.addAppliance(HEATER);

@@ -37,7 +37,7 @@ const OTHER_ID = '44444444-4444-4444-8444-444444444444';
 
 const hashesOf = async (store: SqliteStore) => (await store.sessions()).map(({ hash }) => hash);
 
-test('a backup brings keys, declared and waiting appliances, distrust and sessions to another hub, and no invite', async () => {
+test('a backup restores keys, declared and waiting appliances, token rejections and sessions, and no invite', async () => {
   using first = memoryStateFolder();
   using second = memoryStateFolder();
   const passphrase = new Secret('correct horse battery staple');
@@ -70,19 +70,19 @@ test('a backup brings keys, declared and waiting appliances, distrust and sessio
 });
 
 test.each([
-  ['a client_id that can be none', { clientId: 'a b' }],
+  ['an invalid client_id', { clientId: 'a b' }],
   ['a private key', { credentials: { kind: 'keys', keys: [{ kty: 'EC', d: 'secret' }] } }],
   ['a symmetric key', { credentials: { kind: 'keys', keys: [{ kty: 'oct', x: 'secret' }] } }],
   ['no key', { credentials: { kind: 'keys', keys: [] } }],
-  ['an origin that there is not', { origin: 'found' }],
-])('a copy with %s is refused', (_, changes) => {
+  ['an unknown origin', { origin: 'found' }],
+])('a backup that contains an appliance with %s is refused', (_, changes) => {
   const document = JSON.parse(serializeBackup(COPY));
   Object.assign(document.appliances[0], changes);
   expect(() => parseBackup(JSON.stringify(document))).toThrow(expect.objectContaining({ code: 'copy_unusable' }));
 });
 
-describe('restoring', () => {
-  test('brings back no session of an appliance whose grant at hand is kept: it was ended since', async () => {
+describe('restoring clients from a backup', () => {
+  test('restoring a backup restores no sessions of an appliance whose newer grant is kept', async () => {
     using folder = memoryStateFolder();
     using store = open(folder.path);
     for (const appliance of [WALLBOX, DECLARED]) await store.addAppliance(appliance);
@@ -92,7 +92,7 @@ describe('restoring', () => {
     expect(await hashesOf(store)).toEqual(['hash-two', 'hash-own']);
   });
 
-  test('keeps the sessions at hand of an appliance whose grant is restored, as the newest of them', async () => {
+  test("restoring a backup with an appliance's grant keeps its current sessions as the newest ones", async () => {
     using folder = memoryStateFolder();
     using store = open(folder.path);
     await store.addAppliance(WALLBOX);
@@ -115,7 +115,7 @@ describe('restoring', () => {
     expect(await hashesOf(store)).not.toContain('hash-one');
   });
 
-  test('takes a client_id from an appliance that was never paired, and from no other', async () => {
+  test('restoring a backup takes over the client_id of an appliance without a grant, and fails if it has one', async () => {
     using folder = memoryStateFolder();
     const own = { ...DECLARED, id: OTHER_ID, name: 'heating' };
     {
@@ -137,7 +137,7 @@ describe('restoring', () => {
     expect(await store.appliances()).toEqual([own]);
   });
 
-  test('puts an appliance back as the copy has it where its client_id has gone to another since', async () => {
+  test('restoring a backup gives an appliance back a client_id that another appliance has since taken', async () => {
     using folder = memoryStateFolder();
     using store = open(folder.path);
     await store.addAppliance({ ...WALLBOX, clientId: DECLARED.clientId });

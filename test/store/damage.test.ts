@@ -41,7 +41,7 @@ async function readAll(path: string, key?: Uint8Array) {
   };
 }
 
-describe('one damaged row costs what it held, and nothing else', () => {
+describe('damage to one row', () => {
   test.each([
     [
       'the tokens of another appliance',
@@ -50,8 +50,8 @@ describe('one damaged row costs what it held, and nothing else', () => {
     ],
     ['older tokens of the same appliance', `UPDATE grants SET generation = 2 WHERE appliance = '${HEATER.id}'`],
     ['changed bytes', `UPDATE grants SET sealed = substr(sealed, 1, 99) || 'AAAA' WHERE appliance = '${HEATER.id}'`],
-    ['a doubt that makes no sense', `UPDATE grants SET doubt = 'not json' WHERE appliance = '${HEATER.id}'`],
-  ])('a grant with %s', async (_, statement) => {
+    ['an invalid doubt', `UPDATE grants SET doubt = 'not json' WHERE appliance = '${HEATER.id}'`],
+  ])('a grant with %s is lost alone, and its appliance can get a new one', async (_, statement) => {
     using folder = await filled();
     runSql(folder.path, statement);
     expect(await readAll(folder.path)).toMatchObject({
@@ -71,16 +71,16 @@ describe('one damaged row costs what it held, and nothing else', () => {
   });
 
   test.each([
-    ['what another was sealed for', `UPDATE pairings SET id = 'another'`],
+    ['a row sealed for another id', `UPDATE pairings SET id = 'another'`],
     ['changed bytes', `UPDATE pairings SET sealed = substr(sealed, 1, 99) || 'AAAA'`],
-    ['nothing in it', `UPDATE pairings SET sealed = ''`],
-  ])('a pairing with %s', async (_, statement) => {
+    ['an empty sealed text', `UPDATE pairings SET sealed = ''`],
+  ])('a pairing with %s is lost alone', async (_, statement) => {
     using folder = await filled();
     runSql(folder.path, statement);
     expect(await readAll(folder.path)).toMatchObject({ hub: 'the hub', grants: [{}, {}], pairings: [], damaged: [] });
   });
 
-  test('a setting, until another takes its place', async () => {
+  test('a damaged setting is lost alone, and can be written again', async () => {
     using folder = await filled();
     runSql(folder.path, `UPDATE settings SET sealed = (SELECT sealed FROM settings WHERE name = 'setup_code')`);
     expect(await readAll(folder.path)).toMatchObject({ hub: null, grants: [{}, {}] });
@@ -90,7 +90,7 @@ describe('one damaged row costs what it held, and nothing else', () => {
   });
 });
 
-test('with another key nothing is opened, nothing is changed, and the message says so', async () => {
+test('a store opened with another key is refused with a clear message, and nothing is changed', async () => {
   using folder = await filled();
   const before = hashFiles(folder.path);
   await expect(readAll(folder.path, new Uint8Array(STORE_KEY_BYTES).fill(8))).rejects.toMatchObject({
@@ -113,21 +113,24 @@ const WRECKS: [string, (file: string) => void][] = [
   ['noise behind its header', (file) => writeFileSync(file, readFileSync(file).fill(0xa5, 100, 4096))],
 ];
 
-describe('without a daily copy a database that is beyond help is refused with a clear message and left as it is', () => {
-  test.each(WRECKS)('%s', async (_, damage) => {
-    using folder = await filled();
-    damage(join(folder.path, 'latchkey.db'));
-    const before = hashFiles(folder.path);
-    const error: unknown = await readAll(folder.path).catch((thrown: unknown) => thrown);
-    expect(error).toBeInstanceOf(Failure);
-    expect(error).toMatchObject({
-      code: 'store_unreadable',
-      message: expect.stringMatching(/latchkey\.db is beyond help .*put back a copy of the state directory/),
-    });
-    expect(hashFiles(folder.path)).toEqual(before);
-  });
+describe('damaged database without a snapshot', () => {
+  test.each(WRECKS)(
+    'a database with %s is refused with a clear message and left as it is if there is no snapshot',
+    async (_, damage) => {
+      using folder = await filled();
+      damage(join(folder.path, 'latchkey.db'));
+      const before = hashFiles(folder.path);
+      const error: unknown = await readAll(folder.path).catch((thrown: unknown) => thrown);
+      expect(error).toBeInstanceOf(Failure);
+      expect(error).toMatchObject({
+        code: 'store_unreadable',
+        message: expect.stringMatching(/latchkey\.db is beyond help .*put back a copy of the state directory/),
+      });
+      expect(hashFiles(folder.path)).toEqual(before);
+    },
+  );
 
-  test('the schema of a newer Latchkey', async () => {
+  test('a store with the schema of a newer Latchkey is refused and left as it is', async () => {
     using folder = await filled();
     runSql(folder.path, 'PRAGMA user_version = 999');
     const before = hashFiles(folder.path);
@@ -153,9 +156,9 @@ function damagedFiles(path: string): string[] {
   return readdirSync(path).filter((name) => name.startsWith('latchkey.db.damaged-2031-05-05T06-00-00'));
 }
 
-describe('with a daily copy', () => {
+describe('damaged database with a snapshot', () => {
   test.each([...WRECKS, ['no file', (file: string) => rmSync(file)] as const])(
-    'a database with %s is kept aside, and the copy takes its place',
+    'a database with %s is moved aside, and the snapshot replaces it',
     async (_, damage) => {
       using folder = await copied();
       const file = join(folder.path, 'latchkey.db');
@@ -180,7 +183,7 @@ describe('with a daily copy', () => {
     },
   );
 
-  test('a grant that is damaged is had from there, in doubt where it is an older one', async () => {
+  test("a damaged grant is restored from the snapshot, in doubt if the snapshot's is older", async () => {
     using folder = await copied();
     runSql(folder.path, `UPDATE grants SET sealed = substr(sealed, 1, 99) || 'AAAA'`);
     expect(await readAll(folder.path)).toMatchObject({
@@ -195,7 +198,7 @@ describe('with a daily copy', () => {
     expect(damagedFiles(folder.path)).toHaveLength(1);
   });
 
-  test('an appliance that was removed since the copy stays removed when only rows are damaged', async () => {
+  test('an appliance that was removed after the snapshot stays removed if only rows are damaged', async () => {
     using folder = await copied();
     {
       using store = await openAsHub(folder.path);
@@ -206,9 +209,9 @@ describe('with a daily copy', () => {
   });
 
   test.each([
-    ['an older one was put in its place', (_folder: string, older: Buffer) => older],
-    ['it was started anew', () => null],
-  ])('a database that is behind its copy, because %s, is put right from it', async (_, other) => {
+    ['an older one replaced it', (_folder: string, older: Buffer) => older],
+    ['it was created again', () => null],
+  ])('a database older than its snapshot, because %s, is restored from it', async (_, other) => {
     using folder = await filled();
     const file = join(folder.path, 'latchkey.db');
     const older = readFileSync(file);
@@ -235,7 +238,7 @@ describe('with a daily copy', () => {
     expect(damagedFiles(folder.path)).toHaveLength(1);
   });
 
-  test('what can be read of a damaged database counts more than the copy', async () => {
+  test('the readable parts of a damaged database take precedence over the snapshot', async () => {
     using folder = await copied();
     corruptTable(folder.path, 'settings');
     expect(await readAll(folder.path)).toMatchObject({
@@ -249,16 +252,16 @@ describe('with a daily copy', () => {
   });
 
   test.each([
-    ['before the damaged one was moved away', (path: string) => writeFileSync(`${path}.new`, 'half of it')],
-    ['after that', (path: string) => renameSync(path, `${path}.new`)],
-  ])('a replacement that was cut short %s is put right', async (_, cutShort) => {
+    ['before the damaged one was moved aside', (path: string) => writeFileSync(`${path}.new`, 'half of it')],
+    ['after the damaged one was moved aside', (path: string) => renameSync(path, `${path}.new`)],
+  ])('a replacement of the database that was interrupted %s is completed at the next start', async (_, cutShort) => {
     using folder = await copied();
     cutShort(join(folder.path, 'latchkey.db'));
     expect(await readAll(folder.path)).toMatchObject({ grants: [{ doubt: null }, { generation: 2, doubt: null }] });
     expect(readdirSync(folder.path)).not.toContain('latchkey.db.new');
   });
 
-  test('a copy is not made of a store in which something is damaged', async () => {
+  test('no snapshot is made of a store with a damaged row', async () => {
     using folder = await copied();
     const before = hashFiles(folder.path)['latchkey.db.copy'];
     runSql(folder.path, `UPDATE grants SET sealed = 'not sealed'`);
@@ -269,7 +272,7 @@ describe('with a daily copy', () => {
   });
 });
 
-test('a second one that opens the store is refused, and the first is not disturbed', async () => {
+test('opening a store that is already open fails and does not affect the first process', async () => {
   using folder = await filled();
   using first = open(folder.path);
   expect(() => open(folder.path)).toThrow(
@@ -279,7 +282,7 @@ test('a second one that opens the store is refused, and the first is not disturb
   expect(await first.setting('hub_id')).toBe('still the hub');
 });
 
-test('after the first one was closed or killed the next one may open it, with all that was committed', async () => {
+test('a store can be opened after its process was closed or killed, with everything that was committed', async () => {
   using folder = stateFolder();
   const script = `
     import { open, WALLBOX } from ${JSON.stringify(join(import.meta.dirname, 'opened.ts'))};
@@ -296,7 +299,7 @@ test('after the first one was closed or killed the next one may open it, with al
   expect(await store.appliances()).toEqual([WALLBOX]);
 });
 
-test('one that can not be written is served from memory, and written again as soon as it can be', async (ctx) => {
+test('a store on a read-only disk is served from memory, and becomes writable again with the disk', async (ctx) => {
   using folder = mountSmallDisk(ctx, '1m');
   const disk = folder.path;
   await expect(withReadOnly(disk, () => openAsHub(disk))).rejects.toMatchObject({ code: 'state_dir_unusable' });
@@ -338,7 +341,7 @@ async function withReadOnly<Result>(disk: string, work: () => Promise<Result>): 
   }
 }
 
-test('on a full disk a write fails with a clear message, what was there is still read, and with room it goes on', async (ctx) => {
+test('a write to a full disk fails with a clear message, reads continue, and writes resume once there is room', async (ctx) => {
   using folder = mountSmallDisk(ctx, '512k');
   const disk = folder.path;
   using store = open(disk);
@@ -362,14 +365,14 @@ test.each([
   ['SQLITE_FULL', 'database or disk is full', 'the store /db: the disk is full: make room'],
   ['SQLITE_IOERR', 'disk I/O error', "the store /db: it can't be written (SQLITE_IOERR): see to the disk"],
   ['SQLITE_BUSY', 'database is locked', 'another Latchkey has the store /db open: stop it first'],
-])('%s is told once, in words for people', (code, message, told) => {
+])('the error for %s is stated once, in plain words', (code, message, told) => {
   const failure = toStoreFailure(Object.assign(new Error(message), { code }), '/db');
   expect(messageOf(failure)).toBe(told);
   expect(messageWithoutAdvice(failure)).toBe(told.replace(/: (make room|see to the disk)$/, ''));
   expect(failure.cause).toMatchObject({ code });
 });
 
-test('a first start on a full disk does not stand in the way of the next one', async (ctx) => {
+test('a first start on a full disk leaves nothing that prevents the next start', async (ctx) => {
   using folder = mountSmallDisk(ctx, '256k');
   const disk = folder.path;
   for (const room of [0, 4096, 8192, 16_384]) {
@@ -381,7 +384,7 @@ test('a first start on a full disk does not stand in the way of the next one', a
   }
 });
 
-test('a database that is gone while its journal is there is not started anew over it', async () => {
+test('a store whose database is missing while its WAL exists is not created again', async () => {
   using folder = stateFolder();
   using store = open(folder.path);
   await store.addAppliance(WALLBOX);

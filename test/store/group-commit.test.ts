@@ -72,8 +72,8 @@ async function sealed(time: FakeTime, timers: number): Promise<void> {
   await time.settle();
 }
 
-describe('refreshes that are due together', () => {
-  test('are written ahead in one commit, and their answers in another', async () => {
+describe('group commit of refreshes', () => {
+  test('refreshes that are due together are written ahead in one commit, and their results in another', async () => {
     using home = await paired();
     const { store, time, commits } = home;
     const before = commits();
@@ -92,7 +92,7 @@ describe('refreshes that are due together', () => {
     );
   });
 
-  test('are told only when all of it is on disk', async () => {
+  test('attempts resolve only once all of their group are on disk', async () => {
     using home = await paired();
     const { store, time, path } = home;
     const seen: unknown[] = [];
@@ -109,7 +109,7 @@ describe('refreshes that are due together', () => {
     expect(seen).toEqual([4, 4, 4, 4]);
   });
 
-  test('do not wait for an answer that does not come, and the others share what they can', async () => {
+  test('results of refreshes wait at most 10 ms for missing ones, and then share one commit', async () => {
     using home = await paired();
     const { store, time, commits } = home;
     const begun = FIRST.map((grant) => store.beginAttempt(grant, attempt));
@@ -125,7 +125,7 @@ describe('refreshes that are due together', () => {
     expect(commits()).toBe(before + 1);
   });
 
-  test('wait for no answer of an appliance that is gone', async () => {
+  test('the results of refreshes do not wait for an appliance that was removed or unpaired', async () => {
     using home = await paired();
     const { store, time } = home;
     const begun = FIRST.map((grant) => store.beginAttempt(grant, attempt));
@@ -138,7 +138,7 @@ describe('refreshes that are due together', () => {
     expect(known).toEqual([true, true]);
   });
 
-  test('are not held up by those that come after them', async () => {
+  test('the result of a refresh is not delayed by later ones', async () => {
     using home = await paired();
     const { store, time } = home;
     const first = store.beginAttempt(heater, attempt);
@@ -154,8 +154,8 @@ describe('refreshes that are due together', () => {
   });
 });
 
-describe('of writes that go together', () => {
-  test('one that finds another generation changes nothing, and the others are done', async () => {
+describe('independence of writes in one group', () => {
+  test('a write in a group that finds another generation changes nothing, and the others succeed', async () => {
     using home = await paired();
     const { store, time, commits } = home;
     const before = commits();
@@ -168,7 +168,7 @@ describe('of writes that go together', () => {
     expect(commits()).toBe(before + 1);
   });
 
-  test('one that fails fails alone', async () => {
+  test('a write that fails does not affect the others of its group', async () => {
     using home = await paired();
     const { store, time, path } = home;
     store[Symbol.dispose]();
@@ -186,7 +186,7 @@ describe('of writes that go together', () => {
     expect(marked).toHaveLength(3);
   });
 
-  test('each takes its history along, once', async () => {
+  test("each write of a group includes its appliance's pending history, once", async () => {
     using home = await paired();
     const { store, time } = home;
     const line: StoredHistoryEntry = { kind: 'refreshed', why: null, first: 1.95e12, last: 1.95e12, count: 1 };
@@ -209,7 +209,7 @@ describe('of writes that go together', () => {
     expect(await store.history(heater.appliance)).toEqual([]);
   });
 
-  test('none is told to be on disk where the disk is full, and nothing has changed', async (ctx) => {
+  test('no write of a group is reported as saved on a full disk, and none has changed anything', async (ctx) => {
     using home = await paired();
     const { store, time, path } = home;
     store[Symbol.dispose]();
@@ -223,7 +223,7 @@ describe('of writes that go together', () => {
     expect((await full.grants()).map(({ grant }) => grant.refused)).toEqual(Array(4).fill(null));
   });
 
-  test('none is told to be on disk where the store was closed before', async () => {
+  test('no write of a group is reported as saved if the store was closed before its commit', async () => {
     using home = await paired();
     const { store, time } = home;
     const known = followed(FIRST.map((grant) => store.beginAttempt(grant, attempt)));
@@ -233,9 +233,9 @@ describe('of writes that go together', () => {
   });
 });
 
-describe('a refresh', () => {
+describe('disk pages of a refresh', () => {
   test.each([20, 700, 3000])(
-    'with tokens of %i characters writes the pages that change, and no others',
+    'a refresh with tokens of %i characters writes only the pages that change',
     async (length) => {
       using home = await paired();
       const { store, time, path } = home;

@@ -43,15 +43,15 @@ const REFRESHED = line('refreshed', START);
 const attempt = { token: 'hash', at: instantAt(1) };
 const exchanging = samplePairing({ kind: 'exchanging', link: SAMPLE_LINK, since: instantAt(4) });
 
-describe('what waits is written along', () => {
+describe('pending history', () => {
   test.each<[string, (store: ReturnType<typeof open>) => Promise<unknown>]>([
     ['with the beginning of a refresh', (store) => store.beginAttempt(sampleGrant(), attempt)],
     ['with its end', (store) => store.endAttempt(sampleGrant())],
-    ['with its successor', (store) => store.replaceGrant(sampleGrant({ generation: 2 }))],
+    ['with new tokens', (store) => store.replaceGrant(sampleGrant({ generation: 2 }))],
     ['with a pairing', (store) => store.savePairing(exchanging)],
     ['with the end of a pairing', (store) => store.completePairing(exchanging, sampleGrant({ generation: 2 }))],
-    ['by itself', (store) => store.addHistory(new Map([[id, [REFRESHED]]]))],
-  ])('%s, and outlives a crash', async (_, write) => {
+    ['alone', (store) => store.addHistory(new Map([[id, [REFRESHED]]]))],
+  ])('pending history is written %s, and survives a crash', async (_, write) => {
     using folder = memoryStateFolder();
     {
       using store = await withWallbox(folder.path);
@@ -65,7 +65,7 @@ describe('what waits is written along', () => {
     expect(store.recoverySummary).toBeNull();
   });
 
-  test('once, and alike ones of a day in one line', async () => {
+  test('pending history is written once, and equal events of a day share one line', async () => {
     using folder = memoryStateFolder();
     using store = await withWallbox(folder.path);
     const lines = waiting(REFRESHED);
@@ -81,7 +81,7 @@ describe('what waits is written along', () => {
   });
 });
 
-test('of each appliance two hundred lines are kept, and the oldest go', async () => {
+test('the store keeps the newest 200 history lines of each appliance', async () => {
   using folder = memoryStateFolder();
   using store = await withWallbox(folder.path);
   await store.addAppliance(HEATER);
@@ -98,7 +98,7 @@ test('of each appliance two hundred lines are kept, and the oldest go', async ()
   database.close();
 });
 
-test('an appliance that is removed takes its history along, and one that is gone gets none', async () => {
+test('the removal of an appliance deletes its history, and a removed appliance gets no new lines', async () => {
   using folder = memoryStateFolder();
   using store = await withWallbox(folder.path);
   await store.addHistory(new Map([[id, [REFRESHED]]]));
@@ -108,7 +108,7 @@ test('an appliance that is removed takes its history along, and one that is gone
   expect(await store.history(id)).toEqual([]);
 });
 
-test('another name or portal changes nothing of it', async () => {
+test('a new name or portal of an appliance does not change its history', async () => {
   using folder = memoryStateFolder();
   using store = await withWallbox(folder.path);
   await store.addHistory(new Map([[id, [REFRESHED]]]));
@@ -116,7 +116,7 @@ test('another name or portal changes nothing of it', async () => {
   expect(await store.history(id)).toEqual([REFRESHED]);
 });
 
-test('a restored backup has none of it, and takes none away', async () => {
+test('restoring a backup keeps the history of appliances that stay, and deletes that of removed ones', async () => {
   using folder = memoryStateFolder();
   using store = await withWallbox(folder.path);
   await store.addHistory(new Map([[id, [REFRESHED]]]));
@@ -127,8 +127,8 @@ test('a restored backup has none of it, and takes none away', async () => {
   expect(await store.history(id)).toEqual([]);
 });
 
-describe('damage', () => {
-  test('of lines costs those lines', async () => {
+describe('damaged history', () => {
+  test('damaged history lines are skipped, and the other lines are kept', async () => {
     using folder = memoryStateFolder();
     {
       using store = await withWallbox(folder.path);
@@ -146,7 +146,7 @@ describe('damage', () => {
     expect(await store.history(id)).toMatchObject([{ count: 1 }, { count: 2 }]);
   });
 
-  test('of the whole table costs the history, and no grant', async () => {
+  test('a damaged history table loses the history, and no grant', async () => {
     using folder = memoryStateFolder();
     {
       using store = await withWallbox(folder.path);
@@ -161,7 +161,7 @@ describe('damage', () => {
     expect(await store.history(id)).toEqual([REFRESHED]);
   });
 
-  test('of something else keeps the history', async () => {
+  test('damage to another table keeps the history', async () => {
     using folder = memoryStateFolder();
     {
       using store = await withWallbox(folder.path);
@@ -173,7 +173,7 @@ describe('damage', () => {
     expect(await store.history(id)).toEqual([REFRESHED, line('unpaired', START + 1)]);
   });
 
-  test('that comes while the hub runs hinders no refresh', async () => {
+  test('a history line that cannot be written does not prevent a refresh from being saved', async () => {
     using folder = memoryStateFolder();
     using store = await withWallbox(folder.path);
     const lines = waiting({ ...REFRESHED, count: 0.5 });
@@ -186,7 +186,7 @@ describe('damage', () => {
   });
 });
 
-test('on a full disk the history waits, and the grant is written where that still goes', async (ctx) => {
+test('history waits while the disk is full, and a grant is still written with the help of the ballast', async (ctx) => {
   using folder = mountSmallDisk(ctx, '512k');
   const disk = folder.path;
   using store = await withWallbox(disk);
@@ -217,7 +217,7 @@ test.each([
   ['number', '-5'],
   ['count', '9223372036854775807'],
   ['last', '-1'],
-])('a line whose %s was damaged to %s costs itself alone: what follows is kept', async (column, value) => {
+])('a history line whose %s was damaged to %s does not affect the lines after it', async (column, value) => {
   using folder = memoryStateFolder();
   {
     using store = await withWallbox(folder.path);

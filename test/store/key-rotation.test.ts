@@ -158,7 +158,7 @@ function pieces(path: string, texts: readonly string[]): string[] {
   });
 }
 
-test('another key takes the place of the one before, which opens nothing any more, in the copy neither', async () => {
+test('a rotation of the store key reseals the store and its snapshot, and the old key opens nothing', async () => {
   using folder = memoryStateFolder();
   await filled(folder.path);
   const before = keyOf(folder.path);
@@ -176,7 +176,7 @@ test('another key takes the place of the one before, which opens nothing any mor
   await expect(start(folder.path)).rejects.toMatchObject({ code: 'store_key_wrong' });
 });
 
-test('what is written while the key is rotated, and after, is sealed with the new one', async () => {
+test('writes during and after a rotation of the store key are sealed with the new key', async () => {
   using folder = memoryStateFolder();
   await filled(folder.path);
   const before = keyOf(folder.path);
@@ -204,7 +204,7 @@ test('what is written while the key is rotated, and after, is sealed with the ne
   });
 });
 
-test('rows that somebody else has changed are not sealed by it', async () => {
+test('a rotation of the store key does not reseal rows that were changed without the key', async () => {
   using folder = memoryStateFolder();
   await filled(folder.path);
   runSql(
@@ -217,7 +217,7 @@ test('rows that somebody else has changed are not sealed by it', async () => {
   expect(await start(folder.path)).toMatchObject({ damaged: [WALLBOX.id], sessions: ['hash-wallbox'] });
 });
 
-test('files that only the key before opens are named', async () => {
+test('a rotation of the store key lists the files that only the old key opens', async () => {
   using folder = memoryStateFolder();
   await filled(folder.path);
   const damaged = join(folder.path, 'latchkey.db.damaged-2031-05-05T06-00-00');
@@ -227,7 +227,7 @@ test('files that only the key before opens are named', async () => {
   expect(leftovers).toEqual([damaged, join(folder.path, 'upgrades')]);
 });
 
-test.each(['', 'half of a k', 'A'.repeat(43)])('a new key that was never used (%j) is forgotten', async (text) => {
+test.each(['', 'half of a k', 'A'.repeat(43)])('an unused new store key (%j) is deleted', async (text) => {
   using folder = memoryStateFolder();
   await filled(folder.path);
   writeFileSync(join(folder.path, 'store.key.next'), text, { mode: 0o600 });
@@ -257,8 +257,8 @@ async function reseal(state: string, credentials: string, key: string): Promise<
   store.reseal(jweSealing(Buffer.from(key, 'base64url')));
 }
 
-describe('where the key is a systemd credential', () => {
-  test('the new one is taken from beside it, and its owner puts it in its place', async () => {
+describe('store key as a systemd credential', () => {
+  test('a rotation takes the new store key from the credential beside the old one, which its owner then replaces', async () => {
     using folder = memoryStateFolder();
     const { state, credentials, file, before, after } = await withCredential(folder.path);
     await expect(rotate(state, credentials)).rejects.toMatchObject({
@@ -280,7 +280,7 @@ describe('where the key is a systemd credential', () => {
     expect(readdirSync(state).toSorted()).toEqual(['latchkey.db', 'latchkey.db.copy']);
   });
 
-  test('a start makes the copy anew that a rotation which was cut short has left', async () => {
+  test('a start makes the snapshot again that an interrupted rotation left sealed with the old key', async () => {
     using folder = memoryStateFolder();
     const { state, credentials, file, before, after } = await withCredential(folder.path);
     writeFileSync(file('store.key.next'), after);
@@ -291,7 +291,7 @@ describe('where the key is a systemd credential', () => {
   });
 });
 
-describe('a start that can not make the copy anew', () => {
+describe('start that cannot make a snapshot', () => {
   const NO_COPY = 'there is no room';
 
   async function startWithoutCopy(path: string, credentials?: string) {
@@ -302,7 +302,7 @@ describe('a start that can not make the copy anew', () => {
 
   const copyIn = (path: string) => existsSync(join(path, 'latchkey.db.copy'));
 
-  test('keeps one that the new key opens, for as long as that waits for its owner', async () => {
+  test('a start keeps a snapshot that the new key opens while the owner has not replaced the credential', async () => {
     using folder = memoryStateFolder();
     const { state, credentials, file, after } = await withCredential(folder.path);
     writeFileSync(file('store.key.next'), after);
@@ -311,7 +311,7 @@ describe('a start that can not make the copy anew', () => {
     expect(opens(state, Buffer.from(after, 'base64url'))).toEqual(SEALED);
   });
 
-  test('keeps one that the new key opens, where only its name was not yet changed', async () => {
+  test('a start keeps a snapshot that the new key opens if only the key file was not yet renamed', async () => {
     using folder = memoryStateFolder();
     await filled(folder.path);
     const before = keyOf(folder.path).toString('base64url');
@@ -322,7 +322,7 @@ describe('a start that can not make the copy anew', () => {
     expect(opens(folder.path, keyOf(folder.path))).toEqual(SEALED);
   });
 
-  test('removes one that only the key before opens, and says why there is none', async () => {
+  test('a start removes a snapshot that only the old key opens, and says why there is no new one', async () => {
     using folder = memoryStateFolder();
     const { state, credentials, file, after } = await withCredential(folder.path);
     writeFileSync(file('store.key.next'), after);
@@ -333,8 +333,8 @@ describe('a start that can not make the copy anew', () => {
   });
 });
 
-describe('a disk that can not be written', () => {
-  test('leaves the key as it was, and all that is sealed with it', async (ctx) => {
+describe('rotation on an unwritable disk', () => {
+  test('a rotation on a full or read-only disk leaves the store whole, and succeeds once the disk is writable', async (ctx) => {
     using folder = mountSmallDisk(ctx, '1m');
     const disk = folder.path;
     await filled(disk);
@@ -436,15 +436,18 @@ async function keysAfter(calls: readonly string[], step: number): Promise<{ befo
   return kept;
 }
 
-describe.skipIf(!canTraceSystemCalls())('killed as it enters a system call', () => {
-  test.each(CALLS)('of $calls, the store is whole, with one of the two keys', async ({ calls, step }) => {
-    const { before, after } = await keysAfter(calls, step);
-    expect(before + after).toBeGreaterThanOrEqual(4);
-    expect(before).toBeGreaterThan(0);
-    expect(after).toBeGreaterThan(0);
-  });
+describe.skipIf(!canTraceSystemCalls())('rotation killed at a system call', () => {
+  test.each(CALLS)(
+    'a rotation killed at any of $calls leaves the store whole, with the old or the new key',
+    async ({ calls, step }) => {
+      const { before, after } = await keysAfter(calls, step);
+      expect(before + after).toBeGreaterThanOrEqual(4);
+      expect(before).toBeGreaterThan(0);
+      expect(after).toBeGreaterThan(0);
+    },
+  );
 
-  test('that writes the new key, the store is whole, with the key before', async () => {
+  test('a rotation killed while it writes the new key leaves the store whole, with the old key', async () => {
     expect(await keysAfter(['write'], 1)).toEqual({ before: 1, after: 0 });
   });
 });

@@ -14,7 +14,7 @@ const tablesOf = (database: Database.Database) =>
   database.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").pluck().all();
 const versionOf = (database: Database.Database) => database.pragma('user_version', { simple: true });
 
-test('a new store has the newest schema, small pages, and no file beside it when it is closed', () => {
+test('a new store has the newest schema and small pages, and only one file after it is closed', () => {
   using folder = memoryStateFolder();
   const database = openDatabase(storeFiles(folder.path));
   expect(versionOf(database)).toBe(NEWEST_SCHEMA);
@@ -23,7 +23,7 @@ test('a new store has the newest schema, small pages, and no file beside it when
   expect(readdirSync(folder.path)).toEqual(['latchkey.db']);
 });
 
-test('a step that fails leaves nothing of itself behind, and is tried again at the next start', () => {
+test('a migration that fails leaves no trace and runs again at the next start', () => {
   using folder = memoryStateFolder();
   const database = new Database(join(folder.path, 'latchkey.db'));
   // The first step makes it last.
@@ -37,7 +37,7 @@ test('a step that fails leaves nothing of itself behind, and is tried again at t
   database.close();
 });
 
-test('a store of an older schema stays as it is until a key has opened it', async () => {
+test('a store of an older schema is migrated only after its key was verified', async () => {
   using folder = memoryStateFolder();
   {
     using store = open(folder.path);
@@ -59,7 +59,7 @@ test.each([
   [NEWEST_SCHEMA + 1, { code: 'store_newer', message: expect.stringMatching(/written by a newer Latchkey/) }],
   [-1, { code: 'store_unreadable' }],
   [10_000, { code: 'store_unreadable' }],
-])('a schema %i is refused, and stays as it is', (schema, failure) => {
+])('a store with schema %i is refused and left as it is', (schema, failure) => {
   using folder = memoryStateFolder();
   const database = new Database(join(folder.path, 'latchkey.db'));
   database.pragma(`user_version = ${schema}`);

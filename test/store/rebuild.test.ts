@@ -48,8 +48,8 @@ async function readAll(path: string) {
   };
 }
 
-describe('a store that is put together again', () => {
-  test('from its copy has what the appliances are and their sessions, and no invite that may be used up', async () => {
+describe('rebuilt store', () => {
+  test('a store rebuilt from its snapshot has the appliances and their sessions, and no invites', async () => {
     using folder = await copied();
     rmSync(join(folder.path, 'latchkey.db'));
     expect(await readAll(folder.path)).toMatchObject({
@@ -62,7 +62,7 @@ describe('a store that is put together again', () => {
     });
   });
 
-  test('signs nobody in to the page who was when its copy was made, and says what it is once', async () => {
+  test('a rebuilt store signs in no browser, and reports the recovery once', async () => {
     using folder = await copied();
     const settings = async () => {
       using store = await openAsHub(folder.path);
@@ -88,7 +88,7 @@ describe('a store that is put together again', () => {
     }
   });
 
-  test('from what is left of it has also what came since', async () => {
+  test('a store rebuilt from a damaged database includes what was written after the snapshot', async () => {
     using folder = await copied();
     corruptTable(folder.path, 'settings');
     expect(await readAll(folder.path)).toMatchObject({
@@ -100,7 +100,7 @@ describe('a store that is put together again', () => {
     });
   });
 
-  test('has the sessions of the copy where its own can not be read', async () => {
+  test('a rebuilt store takes the sessions of the snapshot if its own cannot be read', async () => {
     using folder = await copied();
     corruptTable(folder.path, 'sessions');
     const found = await readAll(folder.path);
@@ -108,7 +108,7 @@ describe('a store that is put together again', () => {
     expect(await readAll(folder.path)).toEqual({ ...found, recovered: null });
   });
 
-  test('has the session of the copy where its own belongs to nobody', async () => {
+  test('a rebuilt store takes a session from the snapshot if its own belongs to no appliance', async () => {
     using folder = await copied();
     runSql(folder.path, "PRAGMA foreign_keys = OFF; UPDATE sessions SET appliance = 'nobody' WHERE hash = 'hash-two'");
     expect((await readAll(folder.path)).sessions.map(({ hash }) => hash).toSorted()).toEqual(
@@ -116,7 +116,7 @@ describe('a store that is put together again', () => {
     );
   });
 
-  test('does not bring back the sessions of an appliance whose grant was forgotten since', async () => {
+  test('a rebuilt store does not restore the sessions of an appliance that was unpaired after the snapshot', async () => {
     using folder = await copied();
     {
       using store = await openAsHub(folder.path);
@@ -126,7 +126,7 @@ describe('a store that is put together again', () => {
     expect(await readAll(folder.path)).toMatchObject({ sessions: [sampleSession(DECLARED, 'two')] });
   });
 
-  test('does not bring back an ended session where only a row is damaged', async () => {
+  test('a rebuilt store does not restore an ended session if only a row is damaged', async () => {
     using folder = await copied();
     {
       using store = await openAsHub(folder.path);
@@ -138,7 +138,7 @@ describe('a store that is put together again', () => {
     expect(sessions.map(({ hash }) => hash)).toEqual(['hash-two', 'hash-three', 'hash-since']);
   });
 
-  test('has an appliance that can not be read from the copy, and all else as it is', async () => {
+  test('a rebuilt store takes an unreadable appliance from the snapshot and leaves the rest as it is', async () => {
     using folder = await copied();
     runSql(folder.path, "UPDATE appliances SET sealed = 'damaged' WHERE name = 'fridge'");
     expect(await readAll(folder.path)).toMatchObject({
@@ -149,7 +149,7 @@ describe('a store that is put together again', () => {
     });
   });
 
-  test('has one appliance of each client_id, and of two the one with a grant', async () => {
+  test('a rebuilt store has one appliance for each client_id, preferring the one with a grant', async () => {
     using folder = await copied();
     const file = join(folder.path, 'latchkey.db');
     {

@@ -23,8 +23,8 @@ async function refreshToken(store: ReturnType<typeof open>): Promise<string | un
   return (await store.grant(WALLBOX.id))?.grant.refreshToken.reveal();
 }
 
-describe('what was written is read again, also by the next run', () => {
-  test('settings', async () => {
+describe('reading back after a restart', () => {
+  test('a setting is read back after the store is reopened', async () => {
     using folder = memoryStateFolder();
     {
       using store = open(folder.path);
@@ -43,11 +43,11 @@ describe('what was written is read again, also by the next run', () => {
     ['in doubt', { doubt: { lostAt: instantAt(5), sends: 2 } }],
     ['refused', { refused: instantAt(6) }],
     ['with a rejected access token', { accessTokenRejectedAt: instantAt(7) }],
-    ['that the portal did not take', { misconfigured: instantAt(8) }],
-    ['that was asked for a scope', { requestedScope: 'Monitoring' }],
+    ['that is misconfigured', { misconfigured: instantAt(8) }],
+    ['with a requested scope', { requestedScope: 'Monitoring' }],
     ['with an account', { account: 'somebody@portal.example' }],
     ['with strange tokens', { accessToken: new Secret('ü"\\\u0000😀'), refreshToken: new Secret('x'.repeat(50_000)) }],
-  ])('a grant %s', async (_, changes) => {
+  ])('a grant %s is read back after the store is reopened', async (_, changes) => {
     using folder = memoryStateFolder();
     const grant = { ...first, ...changes };
     {
@@ -76,7 +76,7 @@ describe('what was written is read again, also by the next run', () => {
     samplePairing({ kind: 'ended', result: { kind: 'paired', scope: null } }, { device: DEVICE }),
     samplePairing({ kind: 'ended', result: { kind: 'paired', scope: null } }),
     samplePairing({ kind: 'ended', result: { kind: 'failed', reason: 'answer_lost' } }, { lastFailure: 'answer_lost' }),
-  ])('a pairing that is $step.kind', async (pairing) => {
+  ])('a pairing in step $step.kind is read back after the store is reopened', async (pairing) => {
     using folder = memoryStateFolder();
     {
       using store = await withWallbox(folder.path);
@@ -88,8 +88,8 @@ describe('what was written is read again, also by the next run', () => {
   });
 });
 
-describe('a write of a grant names the generation it replaces', () => {
-  test('and changes nothing where another one is stored', async () => {
+describe('generation check of grant writes', () => {
+  test('a write of a grant changes nothing if another generation is stored', async () => {
     using folder = memoryStateFolder();
     using store = await withWallbox(folder.path);
     expect(await store.replaceGrant(next(2))).toBe(false);
@@ -108,7 +108,7 @@ describe('a write of a grant names the generation it replaces', () => {
     expect(await store.generation(WALLBOX.id)).toBe(2);
   });
 
-  test('a successor ends the attempt, and a setback does and says what it means', async () => {
+  test('new tokens end the attempt, and so does a failure, which is stored with its meaning', async () => {
     using folder = memoryStateFolder();
     using store = await withWallbox(folder.path);
     await store.replaceGrant(first);
@@ -123,7 +123,7 @@ describe('a write of a grant names the generation it replaces', () => {
     expect(await store.grant(WALLBOX.id)).toMatchObject({ attempt: null, grant: { doubt: null, generation: 2 } });
   });
 
-  test('a token that is distrusted stays so until another takes its place', async () => {
+  test('a rejected access token stays rejected until another one replaces it', async () => {
     using folder = memoryStateFolder();
     using store = await withWallbox(folder.path);
     await store.replaceGrant(first);
@@ -143,7 +143,7 @@ describe('a write of a grant names the generation it replaces', () => {
     expect(await store.grant(WALLBOX.id)).toMatchObject({ grant: { generation: 5, accessTokenRejectedAt: null } });
   });
 
-  test('a grant that is forgotten leaves its generation behind: no late answer can bring it back', async () => {
+  test('a deleted grant leaves its generation, so no late response can bring it back', async () => {
     using folder = memoryStateFolder();
     using store = await withWallbox(folder.path);
     await store.replaceGrant(first);
@@ -161,7 +161,7 @@ describe('a write of a grant names the generation it replaces', () => {
     expect(await refreshToken(store)).toBe('paired anew');
   });
 
-  test('there is no grant without its appliance', async () => {
+  test('a grant without its appliance cannot be written', async () => {
     using folder = memoryStateFolder();
     using store = open(folder.path);
     await expect(store.replaceGrant(first)).rejects.toMatchObject({ code: 'store_unwritable' });
@@ -169,11 +169,11 @@ describe('a write of a grant names the generation it replaces', () => {
   });
 });
 
-describe('the end of a pairing', () => {
+describe('end of a pairing with its grant', () => {
   const open1 = samplePairing({ kind: 'waiting', link: SAMPLE_LINK });
   const ended = samplePairing({ kind: 'ended', result: { kind: 'paired', scope: null } });
 
-  test('comes with its grant', async () => {
+  test('the end of a pairing and its grant are written together', async () => {
     using folder = memoryStateFolder();
     using store = await withWallbox(folder.path);
     await store.savePairing(open1);
@@ -182,7 +182,7 @@ describe('the end of a pairing', () => {
     expect(await store.grants()).toEqual([{ grant: first, attempt: null }]);
   });
 
-  test('does not come where the grant does not: both or none', async () => {
+  test('neither the end of a pairing nor its grant is written if one of them fails', async () => {
     using folder = memoryStateFolder();
     using store = await withWallbox(folder.path);
     await store.replaceGrant(first);
@@ -197,7 +197,7 @@ describe('the end of a pairing', () => {
   });
 });
 
-test('an appliance that is removed takes its grant and its pairings with it, and nobody else’s', async () => {
+test('the removal of an appliance deletes its grant and pairings, and no others', async () => {
   using folder = memoryStateFolder();
   using store = await withWallbox(folder.path);
   await store.addAppliance(HEATER);
@@ -214,7 +214,7 @@ test('an appliance that is removed takes its grant and its pairings with it, and
   expect(await store.generation(WALLBOX.id)).toBe(0);
 });
 
-test('of the pairings that ended the last few are kept, and all that are open', async () => {
+test('the store keeps all open pairings and the last five that ended', async () => {
   using folder = memoryStateFolder();
   using store = await withWallbox(folder.path);
   const open2 = { ...samplePairing({ kind: 'waiting', link: SAMPLE_LINK }), id: 'open' };
@@ -229,7 +229,7 @@ test('of the pairings that ended the last few are kept, and all that are open', 
   ]);
 });
 
-test('no secret can be read in the bytes on disk, neither in the database nor in its log', async () => {
+test('the files of the store contain no secret in plain text, neither in the database nor in the WAL', async () => {
   using folder = memoryStateFolder();
   {
     using store = await withWallbox(folder.path);

@@ -20,7 +20,7 @@ const noKey = () => {
   throw new Error('a key was made');
 };
 
-test('a state directory that is missing is made, closed to others', async () => {
+test('a missing state directory is created with mode 0700', async () => {
   using folder = stateFolder();
   const path = join(folder.path, 'a', 'b');
   await ensureStateDirectory(path);
@@ -29,7 +29,7 @@ test('a state directory that is missing is made, closed to others', async () => 
 });
 
 test.each([0o755, 0o750, 0o701, 0o770])(
-  'a state directory with mode %o is refused, and the message says how to close it',
+  'a state directory with mode %o is refused, and the message names the chmod command',
   async (mode) => {
     using folder = stateFolder();
     chmodSync(folder.path, mode);
@@ -48,7 +48,7 @@ test('a state directory that is a file is refused', async () => {
   await expect(ensureStateDirectory(join(path, 'below'))).rejects.toMatchObject({ code: 'state_dir_unusable' });
 });
 
-test('a state directory of another user is refused, also for root, and so is one that another user leads to', async (ctx) => {
+test('a state directory that another user owns, or reaches by a symlink of that user, is refused, also for root', async (ctx) => {
   if (process.getuid?.() !== 0) ctx.skip('giving files away needs root');
   using folder = stateFolder();
   const theirs = join(folder.path, 'theirs');
@@ -67,7 +67,7 @@ test('a state directory of another user is refused, also for root, and so is one
   await expect(ensureStateDirectory(link)).rejects.toMatchObject(refusal);
 });
 
-test('the first start makes a key that only its user can read, and the next ones use it', async () => {
+test('the first start creates a store key that only its user can read, and later starts use it', async () => {
   using folder = stateFolder();
   const made = await loadStoreKey(folder.path, undefined, freshKey);
   expect(made).toHaveLength(32);
@@ -75,7 +75,7 @@ test('the first start makes a key that only its user can read, and the next ones
   expect(Buffer.from(await loadStoreKey(folder.path, undefined, noKey))).toEqual(Buffer.from(made));
 });
 
-test('a key that others can read is refused', async () => {
+test('a store key that others can read is refused', async () => {
   using folder = stateFolder();
   await loadStoreKey(folder.path, undefined, freshKey);
   chmodSync(join(folder.path, 'store.key'), 0o640);
@@ -85,17 +85,20 @@ test('a key that others can read is refused', async () => {
   });
 });
 
-test.each(['latchkey.db', 'latchkey.db.copy'])('a key that is missing beside %s is not made anew', async (store) => {
-  using folder = stateFolder();
-  writeFileSync(join(folder.path, store), 'grants');
-  await expect(loadStoreKey(folder.path, undefined, noKey)).rejects.toMatchObject({
-    code: 'store_key_wrong',
-    message: expect.stringMatching(/is missing.*put the key back/),
-  });
-});
+test.each(['latchkey.db', 'latchkey.db.copy'])(
+  'a store key that is missing beside %s is not created again',
+  async (store) => {
+    using folder = stateFolder();
+    writeFileSync(join(folder.path, store), 'grants');
+    await expect(loadStoreKey(folder.path, undefined, noKey)).rejects.toMatchObject({
+      code: 'store_key_wrong',
+      message: expect.stringMatching(/is missing.*put the key back/),
+    });
+  },
+);
 
 test.each(['', 'c2hvcnQ', `${'A'.repeat(43)}AAAA`, '!'.repeat(43), '\u0000'.repeat(32)])(
-  'a key that is %j is refused and left as it is',
+  'the store key %j is refused and left as it is',
   async (text) => {
     using folder = stateFolder();
     const path = join(folder.path, 'store.key');
@@ -105,7 +108,7 @@ test.each(['', 'c2hvcnQ', `${'A'.repeat(43)}AAAA`, '!'.repeat(43), '\u0000'.repe
   },
 );
 
-test('a systemd credential comes before the file, and nothing is written then', async () => {
+test('a store key from a systemd credential takes precedence over the file, and nothing is written', async () => {
   using folder = stateFolder();
   const credentials = join(folder.path, 'credentials');
   mkdirSync(credentials);
@@ -116,7 +119,7 @@ test('a systemd credential comes before the file, and nothing is written then', 
   expect(() => statSync(join(folder.path, 'store.key'))).toThrow(/ENOENT/);
 });
 
-test('without that credential the file is used; one that can not be read is no reason to make another key', async () => {
+test('the key file is used without a credential, and an unreadable credential creates no other key', async () => {
   using folder = stateFolder();
   const credentials = join(folder.path, 'credentials');
   mkdirSync(credentials);

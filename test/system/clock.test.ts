@@ -37,7 +37,7 @@ class Machine {
   }
 }
 
-test('the boot clock is read once for many times that the time is told, and once a second', () => {
+test('the system clock reads the boot clock at most once a second, however often the time is asked for', () => {
   const machine = new Machine();
   for (let i = 0; i < 1000; i += 1) machine.clock.now();
   expect(machine.readings).toBe(1);
@@ -48,7 +48,7 @@ test('the boot clock is read once for many times that the time is told, and once
   expect(machine.readings).toBe(11);
 });
 
-test('the time that the machine has slept counts at once', () => {
+test('the system clock counts suspended time at once', () => {
   const machine = new Machine();
   const before = machine.clock.now().uptime;
   machine.sleeps(8 * 3_600_000);
@@ -58,7 +58,7 @@ test('the time that the machine has slept counts at once', () => {
   expect(Math.abs(machine.error)).toBeLessThanOrEqual(20);
 });
 
-test('a wall clock that is set moves nothing but itself, also back by as much as the machine then sleeps', () => {
+test('setting the wall clock does not move the boot clock, even if the machine then sleeps for as long', () => {
   const machine = new Machine();
   const { wall } = machine.clock.now();
   machine.clockSet(-86_400_000);
@@ -70,7 +70,7 @@ test('a wall clock that is set moves nothing but itself, also back by as much as
   expect(Math.abs(machine.error)).toBeLessThanOrEqual(10);
 });
 
-test('it never goes back, whatever hundredth of a second is read', () => {
+test("the boot clock never goes back, although the machine's uptime is rounded down", () => {
   const machine = new Machine();
   let last = 0;
   for (let i = 0; i < 5000; i += 1) {
@@ -83,7 +83,7 @@ test('it never goes back, whatever hundredth of a second is read', () => {
   expect(Math.abs(machine.error)).toBeLessThanOrEqual(10);
 });
 
-test('it tells what the machine tells', () => {
+test("the system clock agrees with the machine's uptime and wall clock", () => {
   const told = systemClock('one').now();
   expect(Math.abs(told.uptime - uptime() * 1000)).toBeLessThan(1000);
   expect(Math.abs(told.wall - Date.now())).toBeLessThan(1000);

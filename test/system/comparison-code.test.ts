@@ -3,7 +3,7 @@ import { comparisonCode, isComparisonCode } from '../../src/system/comparison-co
 
 const ID = '6f9619ff-8b86-4011-b42d-00c04fc964ff';
 
-test('a code has six letters of those that nobody takes for another, in two groups, and each appliance has its own', () => {
+test('a comparison code has six unambiguous letters in two groups and differs between appliances', () => {
   const codes = Array.from({ length: 2000 }, (_, number) => comparisonCode(`${ID}-${number}`));
   for (const code of codes) expect(code).toMatch(/^[BCDFGHJKLMNPQRSTVWXZ]{3}-[BCDFGHJKLMNPQRSTVWXZ]{3}$/);
   expect(new Set(codes).size).toBeGreaterThan(1990);
@@ -12,7 +12,7 @@ test('a code has six letters of those that nobody takes for another, in two grou
   expect(comparisonCode(ID)).toBe(comparisonCode(ID));
 });
 
-test('a code is taken as a person types it, and no other one is', () => {
+test('a comparison code is accepted in any spelling, and no other code is', () => {
   const code = comparisonCode(ID);
   const plain = code.replace('-', '');
   for (const typed of [

@@ -8,8 +8,8 @@ function logAt(level: 'debug' | 'info' = 'info') {
   return { log, lines, time };
 }
 
-describe('an event that comes again and again', () => {
-  test('is told twenty times, then twice a minute, and with how many were suppressed', () => {
+describe('suppression of repeated events', () => {
+  test('the log writes a repeated event twenty times, then twice a minute with the count of suppressed lines', () => {
     const { log, lines, time } = logAt();
     for (let i = 0; i < 1000; i++) log.warn('grant_changed_elsewhere', { appliance: 'wallbox' });
     expect(lines).toHaveLength(20);
@@ -29,7 +29,7 @@ describe('an event that comes again and again', () => {
     expect(lines[22]).not.toHaveProperty('suppressed');
   });
 
-  test('leaves other events and other appliances their lines', () => {
+  test('the suppression of a repeated event does not affect other events and appliances', () => {
     const { log, lines } = logAt();
     for (let i = 0; i < 100; i++) log.info('secret_rotated', { appliance: 'wallbox' });
     log.info('secret_rotated', { appliance: 'heat-pump' });
@@ -37,7 +37,7 @@ describe('an event that comes again and again', () => {
     expect(lines.slice(20)).toMatchObject([{ appliance: 'heat-pump' }, { event: 'grant_damaged' }]);
   });
 
-  test('has a bound over all appliances, one a second in the end', () => {
+  test('the log writes at most one line a second of an event over all appliances, after a burst', () => {
     const { log, lines, time } = logAt();
     for (let i = 0; i < 10_000; i++) log.info('secret_rotated', { appliance: `appliance-${i}` });
     expect(lines).toHaveLength(500);
@@ -46,20 +46,20 @@ describe('an event that comes again and again', () => {
     expect(lines).toHaveLength(510);
   });
 
-  test('is told whole to who asked for every detail', () => {
+  test('the log suppresses nothing at level debug', () => {
     const { log, lines } = logAt('debug');
     for (let i = 0; i < 100; i++) log.debug('snapshot_schedule', { message: 'x' });
     expect(lines).toHaveLength(100);
   });
 });
 
-test('a long field is cut', () => {
+test('the log truncates a long field to 8192 characters', () => {
   const { log, lines } = logAt();
   log.warn('too_many_registrations', { address: 'x'.repeat(100_000), count: 7 });
   expect(lines).toMatchObject([{ address: `${'x'.repeat(8192)}…`, count: 7 }]);
 });
 
-test('for the journal every line begins with its priority, and the JSON is as ever', () => {
+test('each log line for the journal begins with its priority, followed by the usual JSON', () => {
   const lines: string[] = [];
   const log = createLog('debug', withPriorities({ write: (line) => lines.push(line) }));
   log.debug('snapshot_schedule', { message: 'x' });

@@ -12,11 +12,14 @@ test.each([
   ['hots', 'host'],
   ['prot', 'port'],
   ['onStart', 'on_start'],
-])('%s is taken for %s', (typed, name) => {
+])('an error about the unknown name %s suggests %s', (typed, name) => {
   expect(didYouMean(typed, NAMES)).toBe(` (did you mean ${name}?)`);
 });
 
-test.each(['colour', 'ssl', 'nope', 'a', '', 'x'.repeat(1_000_000)])('%.10s is taken for none', (typed) => {
-  expect(didYouMean(typed, NAMES)).toBe('');
-  expect(didYouMean(typed, [])).toBe('');
-});
+test.each(['colour', 'ssl', 'nope', 'a', '', 'x'.repeat(1_000_000)])(
+  'an error about the unknown name %.10s suggests no other name',
+  (typed) => {
+    expect(didYouMean(typed, NAMES)).toBe('');
+    expect(didYouMean(typed, [])).toBe('');
+  },
+);

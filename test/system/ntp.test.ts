@@ -22,7 +22,7 @@ function touched(folder: string, at: number): string {
   return file;
 }
 
-test("systemd-timesyncd's word counts when it is of this boot, by a clock that may have said 1970 before", async () => {
+test('systemd-timesyncd confirms the clock if it synchronized in this boot, even if the clock was in 1970 before', async () => {
   using folder = stateFolder();
   const ask = (at: number) => createNtpCheck(touched(folder.path, at), '/nonexistent')(now);
   expect(await ask(NOON - 10_000)).toBe(true);
@@ -32,13 +32,13 @@ test("systemd-timesyncd's word counts when it is of this boot, by a clock that m
   expect(await createNtpCheck(join(folder.path, 'absent'), '/nonexistent')(now)).toBe(false);
 });
 
-test('a clock before the time of this program is not right, whoever says so', async () => {
+test("a clock before this program's build time is never confirmed", async () => {
   using folder = stateFolder();
   const file = touched(folder.path, 60_000);
   expect(await createNtpCheck(file, '/bin/true')({ boot: 'b', uptime: HOUR, wall: 120_000 })).toBe(false);
 });
 
-test("the kernel's word is asked for after a minute, then after twice as long each time, and every ten minutes at last", async () => {
+test('the NTP check asks timedatectl at doubling intervals, at most every ten minutes', async () => {
   using folder = stateFolder();
   const said = join(folder.path, 'said');
   const program = join(folder.path, 'timedatectl');
@@ -58,7 +58,7 @@ test("the kernel's word is asked for after a minute, then after twice as long ea
   expect(await ask(after(45))).toBe(true);
 });
 
-test("the kernel's word is asked for at once where the clock was set", async () => {
+test('the NTP check asks timedatectl at once after the clock was set', async () => {
   using folder = stateFolder();
   const program = join(folder.path, 'timedatectl');
   writeFileSync(program, '#!/bin/sh\necho no\n', { mode: 0o755 });

@@ -21,29 +21,29 @@ const why = (value: unknown) => {
 };
 const whyKey = (key: unknown) => why({ keys: [key] });
 
-describe('a JWK Set', () => {
+describe('JWK Set of an appliance', () => {
   it.for([
     ['P-256', p256.publicKey],
     ['Ed25519', ed25519.publicKey],
     ['RSA', rsa2048.publicKey],
-  ] as const)('of a public %s key is taken as it is', ([, key]) => {
+  ] as const)('a JWK Set with a public %s key is accepted unchanged', ([, key]) => {
     expect(parseJwkSet({ keys: [key] })).toEqual({ kind: 'keys', keys: [key] });
   });
 
-  it('keeps of a key what makes it, its alg and its kid, and nothing else', () => {
+  it('a JWK Set keeps only the key material, alg and kid of a key', () => {
     const key = { ...p256.publicKey, alg: 'ES256', kid: 'one', use: 'sig', key_ops: ['verify'], x5c: ['…'], more: {} };
     const kept = { ...p256.publicKey, alg: 'ES256', kid: 'one' };
     expect(parseJwkSet({ keys: [key], more: 1 })).toEqual({ kind: 'keys', keys: [kept] });
   });
 
-  it('may hold five keys', () => {
+  it('a JWK Set has at most five keys', () => {
     const five = [p256, ed25519, rsa2048, p256, ed25519].map(({ publicKey }) => publicKey);
     expect(parseJwkSet({ keys: five })).toMatchObject({ kind: 'keys' });
     expect(why({ keys: [...five, p256.publicKey] })).toMatch(/6 keys: send at most 5/);
   });
 
   it.for([null, undefined, 7, '{"keys":[]}', [], [p256.publicKey], p256.publicKey, { keys: {} }, { keys: null }])(
-    'is not %j',
+    '%j is not a JWK Set',
     (value) => {
       expect(why(value)).toMatch(/is no JWK Set: send \{"keys":\[\.\.\.\]\}/);
     },
@@ -88,12 +88,12 @@ describe('a JWK Set', () => {
     ['an RSA key for HS256', { ...rsa2048.publicKey, alg: 'HS256' }, /alg.*must be RS256 or PS256/],
     ['a kid of 10,000 characters', { ...p256.publicKey, kid: 'k'.repeat(10_000) }, /kid.*at most 200/],
     ['a kid that is a number', { ...p256.publicKey, kid: 7 }, /kid/],
-  ])('with %s is refused, and says why', ([, key, says]) => {
+  ])('a JWK Set with %s is refused with the reason', ([, key, says]) => {
     expect(whyKey(key)).toMatch(says);
     expect(whyKey(key).length).toBeLessThan(200);
   });
 
-  it('says of several which one is wrong, and nothing of what it holds', () => {
+  it('the error about a JWK Set names the wrong key by number and reveals nothing of it', () => {
     const { d, x } = p256.privateKey;
     const said = why({ keys: [p256.publicKey, p256.privateKey] });
     expect(said).toMatch(/^key 2 /);

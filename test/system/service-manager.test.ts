@@ -15,30 +15,33 @@ function program(folder: string, script: string): string {
   return path;
 }
 
-describe('what is told to systemd', () => {
-  test.skipIf(systemdSkipReason)('comes in order, and of many status lines the newest', async () => {
-    await using socket = await NotifySocket.listen();
-    const service = new SystemdNotifier({ env: { NOTIFY_SOCKET: socket.path } });
-    service.ready('up');
-    for (let i = 1; i <= 50; i++) service.status(`line ${i}`);
-    for (let i = 1; i <= 50; i++) service.feedWatchdog();
-    service.reloading();
-    service.ready('two\nlines');
-    service.stopping();
-    await socket.waitForAssignment('STOPPING=1');
-    expect(socket.messages).toEqual([
-      ['READY=1', 'STATUS=up'],
-      ['STATUS=line 50'],
-      ['WATCHDOG=1'],
-      ['RELOADING=1', expect.stringMatching(/^MONOTONIC_USEC=\d+$/)],
-      ['READY=1', 'STATUS=two lines'],
-      ['STOPPING=1', 'STATUS=Stopping'],
-    ]);
-    const [monotonic] = socket.valuesOf('MONOTONIC_USEC').map(Number);
-    expect(Math.abs(Number(process.hrtime.bigint() / 1000n) - (monotonic ?? 0))).toBeLessThan(60_000_000);
-  });
+describe('notifications to systemd', () => {
+  test.skipIf(systemdSkipReason)(
+    'notifications to systemd are sent in order, and only the newest of many status lines',
+    async () => {
+      await using socket = await NotifySocket.listen();
+      const service = new SystemdNotifier({ env: { NOTIFY_SOCKET: socket.path } });
+      service.ready('up');
+      for (let i = 1; i <= 50; i++) service.status(`line ${i}`);
+      for (let i = 1; i <= 50; i++) service.feedWatchdog();
+      service.reloading();
+      service.ready('two\nlines');
+      service.stopping();
+      await socket.waitForAssignment('STOPPING=1');
+      expect(socket.messages).toEqual([
+        ['READY=1', 'STATUS=up'],
+        ['STATUS=line 50'],
+        ['WATCHDOG=1'],
+        ['RELOADING=1', expect.stringMatching(/^MONOTONIC_USEC=\d+$/)],
+        ['READY=1', 'STATUS=two lines'],
+        ['STOPPING=1', 'STATUS=Stopping'],
+      ]);
+      const [monotonic] = socket.valuesOf('MONOTONIC_USEC').map(Number);
+      expect(Math.abs(Number(process.hrtime.bigint() / 1000n) - (monotonic ?? 0))).toBeLessThan(60_000_000);
+    },
+  );
 
-  test('is nothing where nobody listens', async () => {
+  test('nothing is sent to systemd if there is no notify socket', async () => {
     using folder = stateFolder();
     const said = join(folder.path, 'said');
     const service = new SystemdNotifier({ env: {}, program: program(folder.path, `touch ${said}`) });
@@ -47,7 +50,7 @@ describe('what is told to systemd', () => {
     expect({ listens: service.isAvailable, said: existsSync(said) }).toEqual({ listens: false, said: false });
   });
 
-  test('comes from nobody else: the programs that the daemon runs know no socket', () => {
+  test('programs that the daemon starts do not inherit the notify socket', () => {
     const env: NodeJS.ProcessEnv = { NOTIFY_SOCKET: '/run/systemd/notify', PATH: '/usr/bin' };
     expect(new SystemdNotifier({ env }).isAvailable).toBe(true);
     expect(env).toEqual({ PATH: '/usr/bin' });
@@ -55,9 +58,9 @@ describe('what is told to systemd', () => {
 
   test.each([
     ['fails', (folder: string) => program(folder, 'echo "$@" >>"$0.said"; exit 1')],
-    ['is not there', () => '/nowhere/systemd-notify'],
-    ['can not be run', () => '/etc/hostname'],
-  ])('is lost where the program %s, and harms nobody', async (_, make) => {
+    ['is missing', () => '/nowhere/systemd-notify'],
+    ['cannot be run', () => '/etc/hostname'],
+  ])('a notification is lost without effect if systemd-notify %s', async (_, make) => {
     using folder = stateFolder();
     const path = make(folder.path);
     const service = new SystemdNotifier({ env: { NOTIFY_SOCKET: '/nowhere' }, program: path });
@@ -67,7 +70,7 @@ describe('what is told to systemd', () => {
     if (path.startsWith(folder.path)) expect(readFileSync(`${path}.said`, 'utf8')).toMatch(/READY=1.*\nSTOPPING=1/);
   });
 
-  test('does not wait for a program that hangs', async () => {
+  test('the next notification is sent after a timeout if systemd-notify hangs', async () => {
     using folder = stateFolder();
     const time = new FakeTime();
     const path = program(folder.path, 'echo "$@" >>"$0.said"; case $1 in READY=1) exec sleep 30;; esac');
@@ -88,7 +91,7 @@ test.each([
   [{ WATCHDOG_USEC: '90000000', WATCHDOG_PID: '1' }, null],
   [{ WATCHDOG_USEC: 'often' }, null],
   [{}, null],
-])('the watchdog of %j is %s', (env, watchdog) => {
+])('the watchdog interval for the environment %j is %s', (env, watchdog) => {
   expect(new SystemdNotifier({ env: { NOTIFY_SOCKET: '/nowhere', ...env } }).watchdogInterval).toBe(watchdog);
   expect(new SystemdNotifier({ env }).watchdogInterval).toBe(null);
 });

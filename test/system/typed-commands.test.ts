@@ -10,7 +10,7 @@ import { startPortal } from '../support/portal.ts';
 const CHECKOUT: CommandInvocation = { program: './scripts/latchkey', usesSudo: false };
 const BY_SUDO: CommandInvocation = { program: 'latchkey', usesSudo: true };
 
-test('commands are typed as the program was started, and with sudo for root’s hub and a service of the machine', () => {
+test('commands are shown as the program was started, with sudo for a hub of root or a system service', () => {
   expect(detectInvocation({}, true)).toEqual({ program: 'latchkey', usesSudo: false });
   expect(detectInvocation({ LATCHKEY_PROGRAM: './scripts/latchkey' }, false)).toEqual(CHECKOUT);
   expect(detectInvocation({ SUDO_UID: '1000' }, true)).toEqual(BY_SUDO);
@@ -19,21 +19,21 @@ test('commands are typed as the program was started, and with sudo for root’s 
   expect(detectInvocation({ RUNTIME_DIRECTORY: '/run/user/1000/latchkey' }, false).usesSudo).toBe(false);
 });
 
-describe('in a text for people', () => {
+describe('commands in text for people', () => {
   test.each(createProgram().commands.map((command) => command.name()))(
-    'latchkey %s is what its reader types',
+    "the command latchkey %s in a text is rewritten to the program's name as typed",
     (name) => {
       expect(rewriteCommands(`run "latchkey ${name}"`, CHECKOUT)).toBe(`run "./scripts/latchkey ${name}"`);
     },
   );
 
-  test('sudo goes before the commands of a hub, and not before others', () => {
+  test('sudo is added to commands that talk to a hub, and not to others', () => {
     const text = 'latchkey pair a: "latchkey status", else “latchkey serve --test-mode”, "latchkey --help"';
     const typed = 'sudo latchkey pair a: "sudo latchkey status", else “latchkey serve --test-mode”, "latchkey --help"';
     expect(rewriteCommands(text, BY_SUDO)).toBe(typed);
   });
 
-  test('sudo is written once, and left out if the reader has a hub of their own; only doctor is asked as root', () => {
+  test("sudo is written once, and left out for a user's own hub except with doctor", () => {
     expect(rewriteCommands('"sudo latchkey reload"', BY_SUDO)).toBe('"sudo latchkey reload"');
     expect(rewriteCommands('"sudo latchkey reload"', CHECKOUT)).toBe('"./scripts/latchkey reload"');
     expect(rewriteCommands('"sudo latchkey doctor"', CHECKOUT)).toBe('"sudo ./scripts/latchkey doctor"');
@@ -41,14 +41,14 @@ describe('in a text for people', () => {
     expect(rewriteCommands(rewriteCommands('latchkey pair a', CHECKOUT), CHECKOUT)).toBe('./scripts/latchkey pair a');
   });
 
-  test('whatever else has the name in it stays', () => {
+  test("other text that contains the program's name stays unchanged", () => {
     const text =
       'latchkey: /usr/bin/latchkey status, sudo systemctl start latchkey, my-latchkey pair, latchkey statuses';
     expect(rewriteCommands(text, { program: 'x', usesSudo: true })).toBe(text);
   });
 });
 
-test('a hub that was started from a checkout names commands so in its log, on its pages and in the terminal', async () => {
+test('a hub that was started from a checkout names that program in its log, on its page and in the terminal', async () => {
   await using emulator = await startPortal();
   await using hub = await HubProcess.start({ emulator, env: { LATCHKEY_PROGRAM: 'a"<b>' } });
   const [told] = await eventually(async () => {
@@ -66,7 +66,7 @@ test('a hub that was started from a checkout names commands so in its log, on it
   expect((await hub.cli('completion', 'bash')).stdout).not.toContain('a"<b>');
 });
 
-test('./scripts/latchkey names commands as it was typed', async () => {
+test('./scripts/latchkey names itself in messages by the path that was typed', async () => {
   const env = { ...process.env, LATCHKEY_HUB_CONTROL_SOCKET: '/nowhere/control.sock', LATCHKEY_CONFIG: '/dev/null' };
   const typed = await runCommand('./scripts/latchkey', ['status'], { env });
   expect(typed).toMatchObject({ status: 1, stderr: expect.stringContaining('else "./scripts/latchkey serve"') });

@@ -12,29 +12,32 @@ import { startPortal } from '../support/portal.ts';
 import { stateFolder } from '../support/state-folder.ts';
 import { supervise, superviseUntilReady } from './supervised.ts';
 
-test.each(['', 'secrets_'])('secrets come as credentials, which systemd calls %j and the name', async (prefix) => {
-  await using emulator = await startPortal();
-  await using hub = await HubProcess.prepare({ emulator });
-  const credentials = join(hub.directory, 'credentials');
-  await mkdir(credentials);
-  await rename(join(hub.directory, 'portal.secret'), join(credentials, `${prefix}portal.secret`));
-  const key = randomBytes(32).toString('base64url');
-  rememberSecrets([key]);
-  await writeFile(join(credentials, `${prefix}store.key`), `${key}\n`);
-  const env = { CREDENTIALS_DIRECTORY: credentials };
-  {
-    await using daemon = await superviseUntilReady(hub, '', { env });
-    await pairFleet(hub, emulator, ['wallbox']);
-    daemon.child.kill('SIGTERM');
-    await daemon.ended;
-  }
-  expect(existsSync(join(hub.directory, 'state/store.key'))).toBe(false);
-  // Without its key the store can't be opened.
-  await using keyless = supervise(hub, '/nowhere', { env: { ...env, CREDENTIALS_DIRECTORY: hub.directory } });
-  expect((await keyless.ended).status).toBe(78);
-});
+test.each(['', 'secrets_'])(
+  'the hub reads secrets from credentials that systemd names with the prefix %j',
+  async (prefix) => {
+    await using emulator = await startPortal();
+    await using hub = await HubProcess.prepare({ emulator });
+    const credentials = join(hub.directory, 'credentials');
+    await mkdir(credentials);
+    await rename(join(hub.directory, 'portal.secret'), join(credentials, `${prefix}portal.secret`));
+    const key = randomBytes(32).toString('base64url');
+    rememberSecrets([key]);
+    await writeFile(join(credentials, `${prefix}store.key`), `${key}\n`);
+    const env = { CREDENTIALS_DIRECTORY: credentials };
+    {
+      await using daemon = await superviseUntilReady(hub, '', { env });
+      await pairFleet(hub, emulator, ['wallbox']);
+      daemon.child.kill('SIGTERM');
+      await daemon.ended;
+    }
+    expect(existsSync(join(hub.directory, 'state/store.key'))).toBe(false);
+    // Without its key the store can't be opened.
+    await using keyless = supervise(hub, '/nowhere', { env: { ...env, CREDENTIALS_DIRECTORY: hub.directory } });
+    expect((await keyless.ended).status).toBe(78);
+  },
+);
 
-test("a secret of the unit's directory that the portal does not accept is named as the file in that directory", async () => {
+test('a client secret of the credentials directory that the portal rejects is reported with its file there', async () => {
   await using emulator = await startPortal();
   const { baseUrl, frontendUrl, clientId } = emulator;
   const portal = { baseUrl, frontendUrl, clientId, clientSecret: 'a-secret-of-before' };
@@ -52,15 +55,18 @@ test("a secret of the unit's directory that the portal does not accept is named 
   await daemon.ended;
 });
 
-test.each(['', 'secrets_'])("the user's own certificate and its key too, as %j and the name", async (prefix) => {
-  using folder = stateFolder();
-  const authority = await createAuthority();
-  const { certificate, key } = await issueLeaf(authority, { names: ['hub.example'], addresses: [], now: Date.now() });
-  await writeFile(join(folder.path, `${prefix}hub.pem`), certificate);
-  await writeFile(join(folder.path, `${prefix}hub.key`), key);
-  const files = { certificate: 'hub.pem', key: 'hub.key', directory: '/nowhere', credentials: folder.path };
-  expect((await readCustomCertificate(files)).names).toEqual(['hub.example']);
-  await expect(readCustomCertificate({ ...files, certificate: 'other.pem' })).rejects.toThrow(
-    '/etc/latchkey/credentials',
-  );
-});
+test.each(['', 'secrets_'])(
+  'the hub reads its own certificate and key from credentials with the prefix %j',
+  async (prefix) => {
+    using folder = stateFolder();
+    const authority = await createAuthority();
+    const { certificate, key } = await issueLeaf(authority, { names: ['hub.example'], addresses: [], now: Date.now() });
+    await writeFile(join(folder.path, `${prefix}hub.pem`), certificate);
+    await writeFile(join(folder.path, `${prefix}hub.key`), key);
+    const files = { certificate: 'hub.pem', key: 'hub.key', directory: '/nowhere', credentials: folder.path };
+    expect((await readCustomCertificate(files)).names).toEqual(['hub.example']);
+    await expect(readCustomCertificate({ ...files, certificate: 'other.pem' })).rejects.toThrow(
+      '/etc/latchkey/credentials',
+    );
+  },
+);

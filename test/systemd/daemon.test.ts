@@ -10,7 +10,7 @@ import { startPortal } from '../support/portal.ts';
 import { supervise } from './supervised.ts';
 
 describe.skipIf(systemdSkipReason)('a daemon under systemd', () => {
-  test('says when it is up, how it stands, that it lives and that it goes, and nothing else', async () => {
+  test('a daemon tells systemd that it is ready, its status, that it is alive and that it stops, and nothing else', async () => {
     await using socket = await NotifySocket.listen();
     await using emulator = await startPortal();
     await using hub = await HubProcess.prepare({ emulator });
@@ -46,7 +46,7 @@ describe.skipIf(systemdSkipReason)('a daemon under systemd', () => {
     expect(daemon.events().find(({ event }) => event === 'appliance_paired')).toMatchObject({ priority: 6 });
   });
 
-  test('does not feed its watchdog while its event loop is blocked, and tells of it when that is over', async () => {
+  test('a daemon sends no watchdog keep-alives while its event loop is blocked, and logs that afterwards', async () => {
     await using socket = await NotifySocket.listen();
     await using emulator = await startPortal();
     await using hub = await HubProcess.prepare({ emulator });
@@ -77,7 +77,7 @@ describe.skipIf(systemdSkipReason)('a daemon under systemd', () => {
     await daemon.ended;
   });
 
-  test('goes on where the machine lets it open nothing more', async () => {
+  test('a daemon continues when it can not open any more files', async () => {
     await using socket = await NotifySocket.listen();
     await using emulator = await startPortal();
     await using hub = await HubProcess.prepare({ emulator });

@@ -34,12 +34,12 @@ async function expectEnd(hub: HubProcess, status: number, says: readonly string[
   for (const words of says) expect(daemon.log()[0]).toContain(words);
 }
 
-test('a wrong configuration is not started again', async () => {
+test('a wrong configuration ends the daemon with status 78, so that systemd does not restart it', async () => {
   await using hub = await prepared({ lan: 'port = 80' });
   await expectEnd(hub, 78, ['lan.port', 'http_port']);
 });
 
-test('the retired key replay is refused with the name of the new one, and the grant is there once it is corrected', async () => {
+test('the retired key replay ends the daemon with the name of the new key, and the grant is there after a correction', async () => {
   await using hub = await HubProcess.start({ emulator, portal: 'retry_lost_answer = "late"' });
   await hub.cli('appliance', 'add', 'heater');
   await hub.pair('heater', emulator);
@@ -58,7 +58,7 @@ test('the retired key replay is refused with the name of the new one, and the gr
   expect(refreshed).toMatchObject({ state: 'active', problem: null });
 });
 
-test('a credential that is missing is named, with where it belongs', async () => {
+test('a missing credential ends the daemon with status 78 and a line that says where it belongs', async () => {
   await using hub = await prepared();
   await rm(join(hub.directory, 'portal.secret'));
   const credentials = join(hub.directory, 'credentials');
@@ -67,29 +67,35 @@ test('a credential that is missing is named, with where it belongs', async () =>
   await expectEnd(hub, 78, ['portals.home.client_secret_file', '/etc/latchkey/credentials', 'restart'], { env });
 });
 
-test.each(['http', 'https'] as const)('a port that is taken, of %s', async (kind) => {
-  await using hub = await prepared();
-  const port = kind === 'http' ? hub.httpPort : hub.httpsPort;
-  await using _other = createServer().listen(port, '127.0.0.1');
-  await expectEnd(hub, 78, [`lan.${kind}_port`, `port ${port} on 127.0.0.1`, 'another program has it']);
-});
+test.each(['http', 'https'] as const)(
+  'a taken %s port ends the daemon with status 78 and a line that names it',
+  async (kind) => {
+    await using hub = await prepared();
+    const port = kind === 'http' ? hub.httpPort : hub.httpsPort;
+    await using _other = createServer().listen(port, '127.0.0.1');
+    await expectEnd(hub, 78, [`lan.${kind}_port`, `port ${port} on 127.0.0.1`, 'another program has it']);
+  },
+);
 
-test('an address that is not there yet may come: it is tried again', async () => {
+test('an address that the machine does not have yet ends the daemon with status 1, so that systemd restarts it', async () => {
   await using hub = await prepared();
   await expectEnd(hub, 1, ['lan.listen: 192.0.2.1'], { env: { LATCHKEY_LAN_LISTEN: '192.0.2.1' } });
 });
 
 // It would follow what that user put there, and leave files behind that the user can't read.
-test.skipIf(process.getuid?.() !== 0)('a state directory of another user, also for root', async () => {
-  await using hub = await prepared();
-  const state = join(hub.directory, 'state');
-  chownSync(state, 65_534, 65_534);
-  await expectEnd(hub, 78, [`${state} (hub.state_dir) belongs to another user (uid 65534): `]);
-  expect(readdirSync(state)).toEqual([]);
-});
+test.skipIf(process.getuid?.() !== 0)(
+  'a state directory of another user ends the daemon with status 78, also as root',
+  async () => {
+    await using hub = await prepared();
+    const state = join(hub.directory, 'state');
+    chownSync(state, 65_534, 65_534);
+    await expectEnd(hub, 78, [`${state} (hub.state_dir) belongs to another user (uid 65534): `]);
+    expect(readdirSync(state)).toEqual([]);
+  },
+);
 
 test.skipIf(process.getuid?.() !== 0 || !existsSync('/usr/bin/setpriv'))(
-  'a state directory of another user',
+  'a state directory of another user ends the daemon with status 78 as an ordinary user',
   async () => {
     await using hub = await prepared();
     const within = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups'];
@@ -113,7 +119,7 @@ test.skipIf(process.getuid?.() !== 0 || !existsSync('/usr/bin/setpriv'))(
   },
 );
 
-test('a store that a newer hub has written', async () => {
+test('a store of a newer version ends the daemon with status 78', async () => {
   await using hub = await prepared();
   const database = new Database(join(hub.directory, 'state/latchkey.db'));
   database.pragma('user_version = 9999');
@@ -123,13 +129,13 @@ test('a store that a newer hub has written', async () => {
   await expectEnd(hub, 78, ['schema 9999', 'newer']);
 });
 
-test('a store key that is none', async () => {
+test('an invalid store key ends the daemon with status 78', async () => {
   await using hub = await prepared();
   writeFileSync(join(hub.directory, 'state/store.key'), 'too-short', { mode: 0o600 });
   await expectEnd(hub, 78, ['store.key', '32 bytes']);
 });
 
-test('beside a running hub: the same state, the same control socket, the same ports', async () => {
+test('a second daemon with the state, control socket or ports of a running hub ends with status 78', async () => {
   await using hub = await HubProcess.start({ emulator });
   await expectEnd(hub, 78, [hub.directory]);
   const ownSocket = { LATCHKEY_HUB_CONTROL_SOCKET: 'own.sock' };
@@ -148,7 +154,7 @@ test('beside a running hub: the same state, the same control socket, the same po
   expect((await hub.status()).hub.https_port).toBe(hub.httpsPort);
 });
 
-test('without systemd it is 1, and the line has no priority', async () => {
+test('without systemd a permanent error ends the daemon with status 1 and a line without a priority', async () => {
   await using hub = await prepared({ lan: 'port = 80' });
   await using daemon = supervise(hub, '', { env: { JOURNAL_STREAM: '1:2' } });
   expect({ ...(await daemon.ended), log: daemon.log() }).toEqual({

@@ -37,8 +37,8 @@ async function end(daemon: SupervisedDaemon): Promise<void> {
   expect(await daemon.ended).toEqual({ status: 0, signal: null });
 }
 
-describe.concurrent('a reload', () => {
-  test('takes a changed configuration over: name, port and portal', async () => {
+describe.concurrent('a reload of the configuration', () => {
+  test('a reload applies a changed name, port and portal', async () => {
     await using emulator = await startPortal();
     await using hub = await HubProcess.prepare({ emulator });
     await using daemon = await started(hub);
@@ -57,7 +57,7 @@ describe.concurrent('a reload', () => {
     await end(daemon);
   });
 
-  test.skipIf(systemdSkipReason)('tells systemd when it begins and when it has ended', async () => {
+  test.skipIf(systemdSkipReason)('a reload tells systemd when it begins and when it has ended', async () => {
     await using socket = await NotifySocket.listen();
     await using emulator = await startPortal();
     await using hub = await HubProcess.prepare({ emulator });
@@ -72,7 +72,7 @@ describe.concurrent('a reload', () => {
     await end(daemon);
   });
 
-  test('of a wrong configuration is refused in one line, and the old one stays', async () => {
+  test('a reload rejects a wrong configuration in one line, and the old one stays in force', async () => {
     await using emulator = await startPortal();
     await using hub = await HubProcess.prepare({ emulator });
     await using daemon = await started(hub);
@@ -102,7 +102,7 @@ describe.concurrent('a reload', () => {
     await end(daemon);
   });
 
-  test('that can not start goes back to the configuration before, and says so', async () => {
+  test('a reload returns to the old configuration if the hub can not start with the new one, and says so', async () => {
     await using emulator = await startPortal();
     await using hub = await HubProcess.prepare({ emulator });
     await using other = createServer().listen(0, '127.0.0.1');
@@ -116,7 +116,7 @@ describe.concurrent('a reload', () => {
     await end(daemon);
   });
 
-  test('waits for a refresh that was sent, hands out tokens meanwhile, and lets no other one begin', async () => {
+  test('a reload waits for a refresh that was sent, and the hub issues tokens but starts no refresh meanwhile', async () => {
     await using portal = await startPausablePortal();
     const { emulator } = portal;
     await using hub = await HubProcess.prepare({ emulator });
@@ -142,7 +142,7 @@ describe.concurrent('a reload', () => {
     await end(daemon);
   });
 
-  test('does not end the pairing that somebody waits for', async () => {
+  test('a reload does not end an open pairing', async () => {
     await using emulator = await startPortal();
     await using hub = await HubProcess.prepare({ emulator });
     await using daemon = await started(hub);
@@ -166,7 +166,7 @@ describe.concurrent('a reload', () => {
     await end(daemon);
   });
 
-  test('waits for the exchange of a code', async () => {
+  test('a reload waits for a code exchange that was sent', async () => {
     await using portal = await startPausablePortal();
     const { emulator } = portal;
     await using hub = await HubProcess.prepare({ emulator });
@@ -190,7 +190,7 @@ describe.concurrent('a reload', () => {
     await end(daemon);
   });
 
-  test('by SIGHUP, during the start, during another one and during the stop', async () => {
+  test('the daemon handles SIGHUP during the start, another reload and the stop', async () => {
     await using emulator = await startPortal();
     await using hub = await HubProcess.prepare({ emulator });
     // One after the other, whatever else this machine has to do: after its end nobody would hear the second.
@@ -212,7 +212,7 @@ describe.concurrent('a reload', () => {
     await end(early);
   });
 
-  test('is refused while what is in memory alone would be lost', async (ctx) => {
+  test('a reload is refused while something would be lost that is only in memory', async (ctx) => {
     await using emulator = await startPortal();
     await using hub = await HubProcess.prepare({ emulator });
     await using disk = SmallDisk.mount(hub, 'tmpfs') ?? ctx.skip('needs root and a kernel that lets it mount');
@@ -232,7 +232,7 @@ describe.concurrent('a reload', () => {
     await end(daemon);
   });
 
-  test('waits until the answer to a refresh is written, also on a disk that fills up meanwhile', async (ctx) => {
+  test('a reload waits until the response to a refresh is stored, also if the disk fills up meanwhile', async (ctx) => {
     await using portal = await startPausablePortal();
     const { emulator } = portal;
     await using hub = await HubProcess.prepare({ emulator });
@@ -262,7 +262,7 @@ describe.concurrent('a reload', () => {
     await end(daemon);
   });
 
-  test('remembers the assertions that were used, and takes new ones at once', async () => {
+  test('the hub still remembers used assertions after a reload, and accepts new ones at once', async () => {
     await using emulator = await startPortal();
     await using hub = await HubProcess.prepare({ emulator, toml: '[appliances.boiler]\njwks_file = "boiler.jwks"' });
     const { privateKey, publicKey } = await generateKeyPair('ES256');
@@ -300,7 +300,7 @@ describe.concurrent('a reload', () => {
     await end(daemon);
   });
 
-  test('leaves nothing of the hub before in memory', async () => {
+  test('a reload leaves nothing of the old hub in memory', async () => {
     await using emulator = await startPortal();
     await using hub = await HubProcess.prepare({ emulator });
     const count = `process.getBuiltinModule('node:v8').queryObjects(require('better-sqlite3'))`;
@@ -319,7 +319,7 @@ describe.concurrent('a reload', () => {
     await end(daemon);
   });
 
-  test('keeps registration open, and the hub has run since the daemon was started', async () => {
+  test('a reload keeps registration open and the uptime of the daemon', async () => {
     await using emulator = await startPortal();
     await using hub = await HubProcess.prepare({ emulator });
     await using daemon = await started(hub);
@@ -340,7 +340,7 @@ describe.concurrent('a reload', () => {
 });
 
 test.skipIf(systemdSkipReason)(
-  'SIGHUP reloads a hub on a terminal too, and ends it when the terminal is gone',
+  'SIGHUP also reloads a hub on a terminal, and ends it when the terminal is gone',
   async () => {
     await using emulator = await startPortal();
     await using hub = await HubProcess.prepare({ emulator });
@@ -354,7 +354,7 @@ test.skipIf(systemdSkipReason)(
   },
 );
 
-test('test mode has nothing to reload', async () => {
+test('a hub in test mode has nothing to reload', async () => {
   await using hub = await HubProcess.prepare();
   await using daemon = await started(hub, '', { args: ['--test-mode'] });
   daemon.child.kill('SIGHUP');

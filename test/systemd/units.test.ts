@@ -44,8 +44,8 @@ async function verify(folder: string): Promise<string> {
   return stdout + stderr;
 }
 
-describe.skipIf(whyNot)('systemd', () => {
-  test('finds no fault with the units, and would find one', async () => {
+describe.skipIf(whyNot)('the systemd units', () => {
+  test('systemd accepts the units, and would report a mistake', async () => {
     using sound = stateFolder();
     expect(await verify(machine(sound.path))).toBe('');
     using wrong = stateFolder();
@@ -55,7 +55,7 @@ describe.skipIf(whyNot)('systemd', () => {
   });
 
   test.each(units.filter((unit) => unit.endsWith('.service')))(
-    'rates the exposure of %s at 1.3 or less',
+    'systemd rates the exposure of %s at 1.3 or less',
     async (unit) => {
       // The threshold counts tenths; above it the program fails.
       const { stdout } = await run('systemd-analyze', [
@@ -69,7 +69,7 @@ describe.skipIf(whyNot)('systemd', () => {
   );
 });
 
-test("the socket's ports are the hub's own by default, for IPv4 and IPv6", () => {
+test('the default ports of the hub are those of its socket unit, for IPv4 and IPv6', () => {
   const schema = readFileSync(join(root, 'docs/configuration.md'), 'utf8');
   const ports = ['http_port', 'https_port'].map((key) => new RegExp(`lan\\.${key}\` \\| (\\d+)`).exec(schema)?.[1]);
   expect(directives('latchkey.socket', 'ListenStream')).toEqual(
@@ -77,11 +77,14 @@ test("the socket's ports are the hub's own by default, for IPv4 and IPv6", () =>
   );
 });
 
-test.each(units.filter((unit) => unit.endsWith('.service')))('%s is up when it says so itself', (unit) => {
-  expect([directives(unit, 'Type'), directives(unit, 'NotifyAccess')]).toEqual([['notify'], ['all']]);
-});
+test.each(units.filter((unit) => unit.endsWith('.service')))(
+  'the unit %s is ready when its program reports that',
+  (unit) => {
+    expect([directives(unit, 'Type'), directives(unit, 'NotifyAccess')]).toEqual([['notify'], ['all']]);
+  },
+);
 
-test('the daemon ends in order before systemd loses its patience', () => {
+test('the daemon can stop in order before the timeouts of its unit', () => {
   expect(Number(directives('latchkey.service', 'TimeoutStopSec')[0])).toBeGreaterThan(120);
   expect(Number(directives('latchkey.service', 'TimeoutStartSec')[0])).toBeGreaterThan(120);
 });

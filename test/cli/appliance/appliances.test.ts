@@ -6,7 +6,7 @@ const hub = shareFakeAdministration();
 
 beforeEach(() => hub.household.appliances.clear());
 
-test('appliance add --json shows the credentials once, under the names of the contract', async () => {
+test('appliance add --json shows the credentials once, under the documented member names', async () => {
   const added = await hub.latchkey('appliance', 'add', 'wallbox', '--scope', 'A B', '--portal', 'home', '--json');
   expect(added).toMatchObject({ status: 0, stderr: '' });
   expect(JSON.parse(added.stdout)).toEqual({
@@ -19,7 +19,7 @@ test('appliance add --json shows the credentials once, under the names of the co
   expect(hub.household.appliances.get('wallbox')?.scope).toBe('A B');
 });
 
-test('appliance add shows a person the secret, and a curl command that is ready to copy', async () => {
+test('appliance add shows the secret and a curl command that can be pasted into a shell', async () => {
   const added = await hub.latchkey('appliance', 'add', 'wallbox');
   const secret = hub.household.issued.at(-1);
   expect(added).toMatchObject({ status: 0, stderr: '' });
@@ -40,7 +40,7 @@ test('appliance add shows a person the secret, and a curl command that is ready 
   ]);
 });
 
-test('appliance add shows a person the variables of the examples, as a line for a shell', async () => {
+test('appliance add shows the variables of the examples as a line for a shell', async () => {
   const { stdout } = await hub.latchkey('appliance', 'add', 'wallbox');
   const [line = ''] = /^ {2}export .*$/m.exec(stdout) ?? [];
   const said = await runShell(`${line}; printf '%s\\n' "$HUB" "$HUB_HTTP" "$PIN" "$CLIENT_ID" "$CLIENT_SECRET"`);
@@ -53,7 +53,7 @@ test('appliance add shows a person the variables of the examples, as a line for 
   ]);
 });
 
-test('rotate-secret shows another secret, under the same names', async () => {
+test('rotate-secret --json shows a new secret under the same member names', async () => {
   hub.household.set({ name: 'wallbox' });
   const rotated = await hub.latchkey('appliance', 'rotate-secret', 'wallbox', '--json');
   expect(Object.keys(JSON.parse(rotated.stdout))).toEqual([
@@ -65,7 +65,7 @@ test('rotate-secret shows another secret, under the same names', async () => {
   ]);
 });
 
-test('remove and unpair do as a script says', async () => {
+test('appliance remove and unpair act without a question if there is no terminal', async () => {
   hub.household.set({ name: 'wallbox', state: 'active' });
   expect(await hub.latchkey('unpair', 'wallbox')).toMatchObject({ status: 0, stdout: '' });
   expect(hub.household.appliances.get('wallbox')?.state).toBe('unpaired');
@@ -73,7 +73,7 @@ test('remove and unpair do as a script says', async () => {
   expect(hub.household.appliances.size).toBe(0);
 });
 
-test('token prints the token and nothing else; --json a token response', async () => {
+test('token prints only the token, and with --json a token response', async () => {
   hub.household.set({ name: 'wallbox', state: 'active', scope: 'A' });
   expect(await hub.latchkey('token', 'wallbox')).toMatchObject({ status: 0, stdout: `${hub.household.accessToken}\n` });
   expect(JSON.parse((await hub.latchkey('token', 'wallbox', '--json')).stdout)).toEqual({
@@ -84,7 +84,7 @@ test('token prints the token and nothing else; --json a token response', async (
   });
 });
 
-test('refresh says how long the new token lives', async () => {
+test('refresh says how long the new token is valid', async () => {
   const wallbox = hub.household.set({ name: 'wallbox', state: 'active', expiresIn: 3600 });
   expect(await hub.latchkey('refresh', 'wallbox')).toMatchObject({
     status: 0,
@@ -93,7 +93,7 @@ test('refresh says how long the new token lives', async () => {
   expect(JSON.parse((await hub.latchkey('refresh', 'wallbox', '--json')).stdout)).toEqual(toWire(wallbox));
 });
 
-test('a refresh that leaves a problem is a failure, with the reason and what to do', async () => {
+test('refresh fails with the reason and what to do if the appliance still has a problem', async () => {
   const problem = { code: 'refused', message: 'the portal refused the token', since: '2026-01-01T00:00:00Z' } as const;
   const wallbox = hub.household.set({ name: 'wallbox', state: 'needs_pairing', problem });
   const reason = expect.stringMatching(
@@ -113,14 +113,14 @@ test.each([
   [['appliance', 'remove', 'a?b#c%2f'], /"a\?b#c%2f" can't be/],
   [['appliance', 'remove', '--', '-x'], /"-x" can't be/],
   [['token', 'ä\n\u001b[31m'], /can't be/],
-])('%j fails with one clear line', async (args, problem) => {
+])('the command %j fails with one clear line', async (args, problem) => {
   const failed = await hub.latchkey(...args);
   expect(failed).toMatchObject({ status: 1, stdout: '' });
   expect(failed.stderr).toMatch(problem);
   expect(failed.stderr).toMatch(/^latchkey: [\P{Cc}]{1,400}\n$/u);
 });
 
-test('a name longer than any request may be fails like any other', async () => {
+test('a command with an overlong name fails with one line', async () => {
   const failed = await hub.latchkey('token', 'a'.repeat(20_000));
   expect(failed).toMatchObject({ status: 1, stdout: '', stderr: expect.stringMatching(/^latchkey: .{1,400}\n$/) });
 });

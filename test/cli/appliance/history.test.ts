@@ -35,7 +35,7 @@ const ENTRIES: HistoryEntry[] = [
   { kind: 'unpaired', why: null, first: '2031-01-05T07:00:00Z', last: '2031-01-05T07:00:00Z', count: 1 },
 ];
 
-test('history is a table of 80 columns in plain words and local time, the newest first', async () => {
+test('history prints a table of 80 columns in plain words and local time, newest first', async () => {
   hub.household.events = ENTRIES;
   const { status, stdout, stderr } = await show('wallbox');
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
@@ -50,7 +50,7 @@ test('history is a table of 80 columns in plain words and local time, the newest
   ]);
 });
 
-test('every reason has words, none of them longer than the line', async () => {
+test('history describes every reason in words that fit into the line', async () => {
   const pairing = ['refused_by_user', 'expired', 'replaced', 'cancelled', 'portal_rejected', 'foreign_origin'] as const;
   const more = ['code_refused', 'answer_lost', 'misconfigured', 'client_unknown'] as const;
   const refresh = ['portal_unreachable', 'portal_deferred', 'portal_rejected', 'answer_lost', 'misconfigured'] as const;
@@ -69,14 +69,14 @@ test('every reason has words, none of them longer than the line', async () => {
   }
 });
 
-test('history --json is an array of what there is', async () => {
+test('history --json prints an array of the entries', async () => {
   hub.household.events = ENTRIES;
   const { status, stdout } = await show('wallbox', '--json');
   expect(status).toBe(0);
   expect(JSON.parse(stdout)).toEqual(ENTRIES);
 });
 
-test('where nothing has happened yet, it says what to do', async () => {
+test('history says what to do if nothing has happened yet', async () => {
   expect(await show('wallbox')).toMatchObject({
     status: 0,
     stdout: 'Nothing is remembered of wallbox yet. If it is not paired: latchkey pair wallbox\n',
@@ -84,7 +84,7 @@ test('where nothing has happened yet, it says what to do', async () => {
   expect((await show('wallbox', '--json')).stdout).toBe('[]\n');
 });
 
-test('an unknown appliance is a failure with the next step', async () => {
+test('history of an unknown appliance fails with the next step', async () => {
   expect(await show('nobody')).toMatchObject({
     status: 1,
     stdout: '',

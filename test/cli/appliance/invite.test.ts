@@ -7,7 +7,7 @@ const hub = shareFakeAdministration();
 
 beforeEach(() => hub.household.appliances.clear());
 
-test('invite --json shows the token once, under the names of the contract', async () => {
+test('invite --json shows the token once, under the documented member names', async () => {
   const args = ['invite', '--for', 'wallbox', '--scope', 'A B', '--portal', 'home', '--ttl', '90m', '--json'];
   const made = await hub.latchkey(...args);
   expect(made).toMatchObject({ status: 0, stderr: '' });
@@ -22,7 +22,7 @@ test('invite --json shows the token once, under the names of the contract', asyn
   expect(hub.household.invites.at(-1)).toEqual({ name: 'wallbox', scope: 'A B', portal: 'home', ttl: 5400 });
 });
 
-test('an invite for anybody is good for an hour, and a person gets a curl command that is ready to copy', async () => {
+test('invite for any appliance is valid for an hour and prints a curl command that can be pasted into a shell', async () => {
   const made = await hub.latchkey('invite');
   const token = hub.household.issued.at(-1);
   expect(hub.household.invites.at(-1)).toEqual({ name: null, scope: null, portal: null, ttl: 3600 });
@@ -47,7 +47,7 @@ test('an invite for anybody is good for an hour, and a person gets a curl comman
   ]);
 });
 
-test('registration is opened for ten minutes, or as long as is said, shown by status, and closed', async () => {
+test('registration opens for ten minutes or the given time, appears in status, and can be closed', async () => {
   const opened = await hub.latchkey('registration', 'open');
   expect(opened).toMatchObject({ status: 0, stderr: '' });
   expect(opened.stdout).toMatch(/^Registration is open for 10 min/);
@@ -63,13 +63,13 @@ test('registration is opened for ten minutes, or as long as is said, shown by st
   expect((await hub.latchkey('status')).stdout).not.toMatch(/^registration/m);
 });
 
-test('registration --json says for how many seconds it is open', async () => {
+test('registration --json prints for how many seconds registration is open', async () => {
   const json = async (...args: string[]) => JSON.parse((await hub.latchkey('registration', ...args, '--json')).stdout);
   expect(await json('open', '--for', '90s')).toEqual({ open_for: 90 });
   expect(await json('close')).toEqual({ open_for: 0 });
 });
 
-test('an invite is a QR code too on a terminal, and nowhere else', async () => {
+test('invite draws a QR code only on a terminal', async () => {
   const { stdout } = await hub.onTerminal('invite').ended;
   expect(stdout).toContain(`token                  ${hub.household.issued.at(-1)}`);
   expect(stdout).toContain('█');
@@ -77,7 +77,7 @@ test('an invite is a QR code too on a terminal, and nowhere else', async () => {
   expect((await hub.onTerminal('invite', '--json').ended).stdout).not.toContain('█');
 });
 
-test('who waits for approval stands out in the list, with what to type, and can move no cursor', async () => {
+test('appliance list shows an appliance that waits for approval with the commands to type, and escapes its text', async () => {
   const since = new Date(Date.now() - 300_000).toISOString();
   const waiting = waitingForApproval({ since, softwareId: 'acme\u001b[2J/1' });
   const { clientId } = hub.household.set({ name: 'wallbox', waitingForApproval: waiting });
@@ -93,7 +93,7 @@ test('who waits for approval stands out in the list, with what to type, and can 
   expect(stdout).not.toContain('latchkey pair wallbox');
 });
 
-test('approve says what is next, or prints the status', async () => {
+test('appliance approve prints the next step, or with --json the status', async () => {
   const waiting = waitingForApproval();
   hub.household.set({ name: 'wallbox', waitingForApproval: waiting });
   expect(await hub.latchkey('appliance', 'approve', 'wallbox')).toMatchObject({
@@ -107,7 +107,7 @@ test('approve says what is next, or prints the status', async () => {
   expect(approved).not.toHaveProperty('waiting_for_approval');
 });
 
-test('approve says which code and which address the appliance has, and refuses one with another code', async () => {
+test('appliance approve prints code and address of the appliance, and refuses it with another --code', async () => {
   hub.household.set({ name: 'wallbox', waitingForApproval: waitingForApproval() });
   expect(await hub.latchkey('appliance', 'approve', 'wallbox', '--code', 'KFD-WQZ')).toMatchObject({
     status: 1,
@@ -123,7 +123,7 @@ test('approve says which code and which address the appliance has, and refuses o
   expect(hub.household.appliances.get('wallbox')).not.toHaveProperty('waitingForApproval');
 });
 
-test('where several asked the list says so, and a person is asked for the code before one is approved', async () => {
+test('appliance list counts the appliances that asked to join, and approve asks about the code if there are several', async () => {
   hub.household.set({ name: 'wallbox', waitingForApproval: waitingForApproval() });
   expect((await hub.latchkey('appliance', 'list')).stdout).not.toContain('asked to join');
   using _ = hub.household.askedToJoin(7);
@@ -143,7 +143,7 @@ test('where several asked the list says so, and a person is asked for the code b
   expect(await approve('--code', 'KFD-WQX')).toBe(0);
 });
 
-test('what nobody can ask for, and what is configured with another scope by now, is said with what to do', async () => {
+test('appliance list says what to do about missing credentials and about a changed scope', async () => {
   hub.household.set({ name: 'gone', state: 'active', withoutCredentials: true });
   hub.household.set({ name: 'broken', state: 'active', withoutCredentials: true, credentialsDamaged: true });
   hub.household.set({ name: 'moved', state: 'active', scope: 'A', wantedScope: 'B' });
@@ -161,7 +161,7 @@ going: log in at https://portal.example/a
 `);
 });
 
-test('a person is asked whether to refuse one that waits, and not about one that is not there', async () => {
+test('appliance remove asks whether to refuse an appliance that waits, and not about an unknown one', async () => {
   hub.household.set({ name: 'wallbox', waitingForApproval: waitingForApproval() });
   const running = hub.onTerminal('appliance', 'remove', 'wallbox');
   await running.stdout(/Refuse wallbox, which waits for approval\? \[y\/N\] /);

@@ -32,7 +32,7 @@ type Offers = (lines: readonly string[], env?: NodeJS.ProcessEnv) => Promise<str
 
 function describeShell(name: string, offers: Offers): void {
   describe.skipIf(missing(name))(`the completion of ${name}`, () => {
-    test('knows every command and option that help shows', async () => {
+    test('the completion knows every command and option that the help shows', async () => {
       const groups = helps.filter(({ commands }) => commands.length > 0);
       const line = ({ path }: CommandHelp) => ['latchkey', ...path, ''].join(' ');
       const offered = await offers([...groups.map(line), ...helps.map((help) => `${line(help)}--`)]);
@@ -41,7 +41,7 @@ function describeShell(name: string, offers: Offers): void {
       for (const help of helps) expect(offered.shift()?.toSorted(), line(help)).toEqual(help.options.toSorted());
     });
 
-    test('completes commands, those of a group, choices, files and the names of appliances', async () => {
+    test('the completion offers commands, subcommands, choices, files and appliance names', async () => {
       const expected: Record<string, string[]> = {
         'latchkey unp': ['unpair'],
         'latchkey appliance r': ['remove', 'rotate-secret'],
@@ -60,7 +60,7 @@ function describeShell(name: string, offers: Offers): void {
       expect(Object.fromEntries(Object.keys(expected).map((line, index) => [line, found[index]]))).toEqual(expected);
     });
 
-    test('says nothing where there is no hub to ask for names', async () => {
+    test('the completion offers no names if there is no hub', async () => {
       const nowhere = { LATCHKEY_HUB_CONTROL_SOCKET: '/nowhere.sock' };
       expect(await offers(['latchkey pair '], nowhere)).toEqual([[]]);
     });

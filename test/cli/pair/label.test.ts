@@ -64,10 +64,10 @@ function skipWithoutScanner(ctx: TestContext): void {
   if (missing !== null) ctx.skip(missing);
 }
 
-test('the label is 60 by 40 mm, black on white alone, and a scanner reads the lasting link', (ctx) =>
+test('pair --print writes a label of 60 by 40 mm in black and white whose QR code is the lasting link', (ctx) =>
   label(ctx, 'name.svg', [], LINK));
 
-test('--by-address puts the address of today into the QR code', (ctx) =>
+test('pair --print --by-address puts the current address into the QR code', (ctx) =>
   label(ctx, 'address.svg', ['--by-address'], BY_ADDRESS));
 
 async function label(ctx: TestContext, name: string, args: string[], link: string): Promise<void> {
@@ -84,14 +84,14 @@ async function label(ctx: TestContext, name: string, args: string[], link: strin
   expect(new Set(colours)).toEqual(new Set(['rgb(0, 0, 0)', 'rgb(255, 255, 255)']));
 }
 
-test('the text has a QR code for paper: dark modules are drawn', async () => {
+test('pair --print prints a QR code for paper on standard output, with the dark modules drawn', async () => {
   const { stdout } = await hub.latchkey('pair', 'wallbox', '--print', '--output', join(folder, 'text.svg'));
   const block = stdout.split('\n').filter((line) => /[█▀▄]/.test(line));
   // The finder's upper edge, after a quiet zone of two modules.
   expect(block[0]).toMatch(/^ {2}█▀▀▀▀▀█ .* █▀▀▀▀▀█/);
 });
 
-test('a file that is there is written over only with --yes', async () => {
+test('pair --print replaces an existing file only with --yes', async () => {
   const file = join(folder, 'kept.svg');
   writeFileSync(file, 'precious');
   const refused = await hub.latchkey('pair', 'wallbox', '--print', '--output', file);
@@ -101,7 +101,7 @@ test('a file that is there is written over only with --yes', async () => {
   expect(readFileSync(file, 'utf8')).toMatch(/^<svg xmlns="http:\/\/www\.w3\.org\/2000\/svg" /);
 });
 
-test('without --output it lands in the working directory, under the name of the appliance', async () => {
+test('pair --print without --output writes into the working directory, under the name of the appliance', async () => {
   const place = mkdtempSync(join(tmpdir(), 'lk-label-'));
   const { status, stdout } = await runShell(`cd ${place} && $LATCHKEY pair heat-pump --print --json`, hub.env);
   expect(status).toBe(0);
@@ -109,12 +109,12 @@ test('without --output it lands in the working directory, under the name of the 
   expect(existsSync(join(place, 'latchkey-heat-pump.svg'))).toBe(true);
 });
 
-test('a place that can not be written to is said in one line', async () => {
+test('pair --print fails in one line if the file can not be written', async () => {
   const { status, stderr } = await hub.latchkey('pair', 'wallbox', '--print', '--output', join(folder, 'no', 'x.svg'));
   expect({ status, stderr }).toEqual({ status: 1, stderr: expect.stringMatching(/^latchkey: .*--output\n$/) });
 });
 
-test('names of any length and letter fit on it', async (ctx) => {
+test('pair --print fits names of any length and with any letters on the label', async (ctx) => {
   skipWithoutScanner(ctx);
   hub.household.hub = {
     ...hub.household.hub,
@@ -129,7 +129,7 @@ test('names of any length and letter fit on it', async (ctx) => {
   expect(module / PX_PER_MM).toBeGreaterThanOrEqual(SMALLEST_MODULE);
 });
 
-test('a control character in the name of the hub leaves it a file that a browser can read', async (ctx) => {
+test('a label is a valid file if the name of the hub contains a control character', async (ctx) => {
   skipWithoutScanner(ctx);
   const file = join(folder, 'control.svg');
   const content = { name: 'wallbox', caption: 'Scan to connect', link: LINK, otherLink: null };

@@ -26,7 +26,7 @@ function failureOf(hub: HubProcess): Promise<NonNullable<ApplianceResponse['pair
   return eventually(async () => (await hub.appliance('wallbox')).pairing_failed);
 }
 
-test('a client_id that the portal does not know is told as that, wherever one looks, until the hub is reloaded', async () => {
+test('an unknown client_id is reported at every place until a reload of the corrected configuration', async () => {
   await using parts = new AsyncDisposableStack();
   const { hub } = await misled(parts, OTHER, SECRET);
   const words = /the portal does not know this client_id; correct portals\.home\.client_id/;
@@ -61,7 +61,7 @@ test('a client_id that the portal does not know is told as that, wherever one lo
   expect((await hub.cli('pair', 'wallbox', '--no-wait')).status).toBe(0);
 });
 
-test('a client secret that the portal does not accept is told with the file that holds it', async () => {
+test('a client secret that the portal does not accept is reported with the file that contains it', async () => {
   await using parts = new AsyncDisposableStack();
   const { emulator, hub } = await misled(parts, ID, 'another-secret-of-before');
   const file = join(hub.directory, 'portal.secret');

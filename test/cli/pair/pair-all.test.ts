@@ -33,12 +33,12 @@ async function logIn(running: RunningCommand, appliance: string, deny = false, u
   await emulator.login({ state, user, deny });
 }
 
-test('without an appliance there is nothing to pair, and it says what to do', async () => {
+test('pair --all fails and says what to do if there is no appliance', async () => {
   const { status, stderr } = await pairAll().ended;
   expect({ status, stderr }).toEqual({ status: 1, stderr: expect.stringContaining('latchkey appliance add NAME') });
 });
 
-test('one link after the other is shown, and the events name the appliance', async () => {
+test('pair --all shows one link after another, and its events name the appliance', async () => {
   await hub.addAppliance('battery', 'Monitoring');
   await hub.addAppliance('wallbox', 'Monitoring');
   const running = pairAll('--json');
@@ -55,12 +55,12 @@ test('one link after the other is shown, and the events name the appliance', asy
   ]);
 });
 
-test('where all are connected there is nothing to do', async () => {
+test('pair --all has nothing to do if all appliances are connected', async () => {
   const { status, stdout } = await pairAll().ended;
   expect({ status, stdout }).toEqual({ status: 0, stdout: 'Both appliances are connected\n' });
 });
 
-test('one that comes to nothing is left out, and named at the end with the reason', async () => {
+test('pair --all skips an appliance whose pairing fails, and names it with the reason at the end', async () => {
   await hub.addAppliance('heat-pump', 'Monitoring');
   await hub.addAppliance('meter', 'Monitoring');
   const running = pairAll('--json');
@@ -79,7 +79,7 @@ test('one that comes to nothing is left out, and named at the end with the reaso
   );
 });
 
-test('--timeout ends the watching and not the round; who begins it again sees the same link', async () => {
+test('pair --all --timeout ends only the command, and the next pair --all shows the same link', async () => {
   const first = await pairAll('--json', '--timeout', '3').ended;
   expect(first.status).toBe(1);
   expect(first.stderr).toContain('heat-pump is not connected yet');
@@ -96,12 +96,12 @@ test.each([
   [['pair', 'wallbox', '--all'], /not both/],
   [['pair', '--all', '--print'], /--print is for one appliance/],
   [['pair', 'wallbox', '--output', 'x.png'], /--output goes with --print/],
-])('wrong usage is said in one line: %j', async (args, problem) => {
+])('pair reports wrong usage in one line: %j', async (args, problem) => {
   const { status, stderr } = await runLatchkey(args);
   expect({ status, stderr }).toEqual({ status: 2, stderr: expect.stringMatching(problem) });
 });
 
-test('two accounts in one round are a warning and no failure, and status says which is whose', async () => {
+test('pair --all warns of two accounts and succeeds, and status shows the account of each appliance', async () => {
   emulator.change({ idToken: true });
   for (const { name } of (await hub.status()).appliances) await hub.ask((control) => control.removeAppliance(name));
   await hub.addAppliance('battery', 'Monitoring');

@@ -32,7 +32,7 @@ function lines(text: string): unknown[] {
     .map((line): unknown => JSON.parse(line));
 }
 
-test('--json is one object a line: the link, then how it ended', async () => {
+test('pair --json prints one object per line, the link first and then the result', async () => {
   hub.household.script = [{ event: 'connecting', problem: null, expiresIn: 900 }, waiting];
   const pair = hub.start('pair', 'wallbox', '--json');
   expect(lines(await pair.stdout(/\n/))).toEqual([printed]);
@@ -42,14 +42,14 @@ test('--json is one object a line: the link, then how it ended', async () => {
   expect(lines(stdout)).toEqual([printed, { event: 'paired', scope: 'A B' }]);
 });
 
-test('--json of a pairing without a scope says null', async () => {
+test('pair --json prints null for a pairing without a scope', async () => {
   hub.household.script = [waiting, { event: 'paired', scope: null }];
   expect(lines((await hub.latchkey('pair', 'wallbox', '--json')).stdout)[1]).toEqual({ event: 'paired', scope: null });
 });
 
 const lost = { event: 'failed', reason: 'answer_lost', message: 'its answer was lost\u001b[2J; try again' } as const;
 
-test('a pairing that fails says why and what to do, as the hub does', async () => {
+test("pair of a failed pairing reports the hub's reason and what to do", async () => {
   hub.household.script = [waiting, lost];
   const told = await hub.latchkey('pair', 'wallbox', '--json');
   expect(told.status).toBe(1);
@@ -58,13 +58,13 @@ test('a pairing that fails says why and what to do, as the hub does', async () =
   expect(told.stderr).not.toContain('\u001b');
 });
 
-test('a client_id that the portal does not know is one of the reasons that programs know', async () => {
+test('pair --json reports an unknown client_id under a reason of its documented list', async () => {
   hub.household.script = [{ event: 'failed', reason: 'client_unknown', message: 'the portal does not know it' }];
   const { stdout } = await hub.latchkey('pair', 'wallbox', '--json');
   expect(lines(stdout)).toEqual([{ event: 'failed', reason: 'misconfigured' }]);
 });
 
-test('for people: the link, its QR code, and how it ended', async () => {
+test('pair prints the link, its QR code and the result for a person', async () => {
   hub.household.script = [waiting, { event: 'paired', scope: 'A B' }];
   const { status, stdout, stderr } = await hub.latchkey('pair', 'wallbox');
   expect(status).toBe(0);
@@ -75,12 +75,12 @@ test('for people: the link, its QR code, and how it ended', async () => {
   expect(stderr).toBe('waiting for login, expires in 15 min\n');
 });
 
-test('a failure for people is only on standard error', async () => {
+test('pair prints a failure only on standard error', async () => {
   hub.household.script = [lost];
   expect(await hub.latchkey('pair', 'wallbox')).toMatchObject({ status: 1, stdout: '' });
 });
 
-test('a portal out of reach is a notice, once for each problem, and never a result', async () => {
+test('pair reports an unreachable portal once for each problem, and never as a result', async () => {
   const other = { ...unreachable, problem: 'getaddrinfo EAI_AGAIN' };
   hub.household.script = [unreachable, { ...unreachable, expiresIn: 830 }, other, unreachable, waiting];
   const pair = hub.start('pair', 'wallbox', '--json');
@@ -92,14 +92,14 @@ test('a portal out of reach is a notice, once for each problem, and never a resu
   );
 });
 
-test('--no-wait does not say that it waits', async () => {
+test('pair --no-wait does not say that it is waiting', async () => {
   hub.household.script = [waiting];
   const { stderr } = await hub.latchkey('pair', 'wallbox', '--no-wait');
   expect(stderr).toContain('the link is good for 15 min');
   expect(stderr).not.toContain('waiting');
 });
 
-test('--no-wait ends with the link', async () => {
+test('pair --no-wait ends when it has printed the link', async () => {
   hub.household.script = [{ event: 'connecting', problem: null, expiresIn: 900 }];
   const pair = hub.start('pair', 'wallbox', '--no-wait', '--json');
   const started = await pairing();
@@ -113,7 +113,7 @@ test('--no-wait ends with the link', async () => {
 test.concurrent.each([
   ['with its problem', unreachable, /ECONNREFUSED/],
   ['that says nothing', { event: 'connecting', problem: null, expiresIn: 900 } as const, /no answer yet/],
-])('--no-wait says after ten seconds that the portal is out of reach: one %s', async (_, report, words) => {
+])('pair --no-wait reports an unreachable portal after ten seconds: one %s', async (_, report, words) => {
   await using own = await serveFakeAdministration();
   own.household.set({ name: 'wallbox' });
   own.household.script = [report];
@@ -125,7 +125,7 @@ test.concurrent.each([
   expect(stderr).toMatch(/latchkey: the portal can't be reached .*the pairing goes on: .* its link once there is one/);
 });
 
-test('--timeout stops the waiting, not the pairing', async () => {
+test('pair --timeout ends the command and not the pairing', async () => {
   hub.household.script = [waiting];
   const { status, stdout, stderr } = await hub.latchkey('pair', 'wallbox', '--timeout', '1', '--json');
   expect(status).toBe(1);
@@ -133,7 +133,7 @@ test('--timeout stops the waiting, not the pairing', async () => {
   expect(stderr).toMatch(/^latchkey: wallbox was not paired within 1 s; the pairing goes on.*\n$/);
 });
 
-test('Ctrl-C stops the watching, not the pairing', async () => {
+test('Ctrl-C ends pair and not the pairing', async () => {
   hub.household.script = [waiting];
   const pair = hub.start('pair', 'wallbox', '--json');
   await pair.stdout(/\n/);
@@ -149,7 +149,7 @@ test('Ctrl-C stops the watching, not the pairing', async () => {
 test.each([
   ['link_ended', /fresh link .*no longer good.*\n\n.*-fresh\n/],
   ['address_changed', /fresh link \(the hub's address has changed; .* the last one can go on\):\n\n.*-fresh\n/],
-] as const)('a fresh link is shown below the one before, with the reason: %s', async (reason, words) => {
+] as const)('pair shows a fresh link below the old one, with the reason: %s', async (reason, words) => {
   const fresh = { ...waiting, authorizeUrl: `${url}-fresh`, reason };
   hub.household.script = [waiting, fresh, { event: 'paired', scope: null }];
   const { stdout } = await hub.latchkey('pair', 'wallbox');
@@ -161,7 +161,7 @@ test.each([
   ]);
 });
 
-test('a hub that goes in between is a failure', async () => {
+test('pair fails if the hub stops meanwhile', async () => {
   const gone = await serveFakeAdministration();
   gone.household.set({ name: 'wallbox' });
   gone.household.script = [waiting];

@@ -17,7 +17,7 @@ test.each([
   [110, 50, true],
   [110, 70, false],
   [34, 40, true],
-])('on %d×%d the code is that of the short link: %s; both are below the link', (columns, rows, isShort) => {
+])('on a terminal of %d×%d pair shows the QR code of the short link below the link: %s', (columns, rows, isShort) => {
   const shown = on(columns, rows);
   expect(shown.hasShortCode).toBe(isShort);
   expect(shown.text).toMatch(/^Log in:\n\n {2}https:\S+x\n\n█/);
@@ -32,12 +32,12 @@ test.each([
   ['http://[fd77::1]:8491/', 'The link and the code are for this home network.'],
   ['https://203.0.113.7/', 'the link works from anywhere.'],
   ['https://127.portal.example/', 'the link works from anywhere.'],
-])('below a link to %s it is said from where it can be opened', (origin, hint) => {
+])('pair says below a link to %s where it can be opened', (origin, hint) => {
   const { text } = on(80, 24, { ...link, authorizeUrl: `${origin}authorize?state=${'x'.repeat(600)}` });
   expect(text.endsWith(hint)).toBe(true);
 });
 
-test('where the short code does not fit either, a line says what that one takes', () => {
+test('pair says which size the QR code needs if even the one of the short link does not fit', () => {
   for (const [columns, rows, why] of [
     [80, 18, 'too low for the QR code: it takes 19 lines'],
     [32, 40, 'too narrow for the QR code: it takes 33 columns'],
@@ -49,14 +49,14 @@ test('where the short code does not fit either, a line says what that one takes'
   }
 });
 
-test('without a short link, and elsewhere than on a terminal, it is as if there were none', () => {
+test('pair shows the QR code of the link itself if there is no short link or no terminal', () => {
   expect(on(80, 24, { ...link, shortUrl: null }).text).toContain('too narrow for the QR code: it takes 89 columns');
   const { text, hasShortCode: isShort } = renderLink('Log in:', link, {});
   expect(isShort).toBe(false);
   expect(text).not.toContain(HINT);
 });
 
-test('a link that no QR code has room for is shown all the same, with the code of the short link where there is one', () => {
+test('pair shows a link that is too long for a QR code, with the QR code of the short link if there is one', () => {
   const long = { ...link, authorizeUrl: `https://portal.example/authorize?state=${'x'.repeat(3000)}` };
   for (const screen of [{ isTTY: true, columns: 80, rows: 24 }, { isTTY: true, columns: 300, rows: 300 }, {}]) {
     const withShort = renderLink('Log in:', long, screen);

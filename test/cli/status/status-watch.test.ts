@@ -18,7 +18,7 @@ beforeEach(() => {
 test.each([
   ['Ctrl-C', '\u0003'],
   ['SIGTERM', 'SIGTERM'],
-])('--watch redraws on a terminal, and leaves it as it was at %s', async (_, end) => {
+])('status --watch redraws on a terminal, and restores it at %s', async (_, end) => {
   const running = startOnTerminal(['status', '--watch'], hub.env, 80);
   await running.stdout(/wallbox +\S*pairing/);
   hub.household.set({ name: 'wallbox', state: 'active', scope: 'A', expiresIn: 740 });
@@ -36,7 +36,7 @@ test.each([
   expect(stdout.split(ENTER)).toHaveLength(2);
 });
 
-test('--watch says when the hub is away, and comes back with it', async () => {
+test('status --watch says that the hub is unreachable, and continues when it is back', async () => {
   const passing = await serveFakeAdministration();
   passing.household.set({ name: 'wallbox', state: 'pairing' });
   const path = passing.env.LATCHKEY_HUB_CONTROL_SOCKET;
@@ -58,7 +58,7 @@ test('--watch says when the hub is away, and comes back with it', async () => {
   expect((await json.ended).stderr).toBe('the hub is away, trying again\n');
 });
 
-test('--watch says a line for each change where nothing can be written over, and none where only time has passed', async () => {
+test('status --watch prints a line for each change without a screen, and none if only time has passed', async () => {
   hub.household.set({ name: 'wallbox', state: 'active', scope: 'A', expiresIn: 740 });
   const dumb = startOnTerminal(['status', '--watch'], { ...hub.env, TERM: 'dumb' }, 80);
   const piped = startLatchkey(['status', '--watch'], hub.env);
@@ -103,7 +103,7 @@ test('--watch says a line for each change where nothing can be written over, and
   expect(Object.keys(objects[0])).toEqual(expect.arrayContaining(['hub', 'appliances', 'notices']));
 });
 
-test('--watch without a hub fails as status does, and leaves the terminal alone', async () => {
+test('status --watch without a hub fails like status, and does not touch the terminal', async () => {
   const { status, stdout } = await startOnTerminal(['status', '--watch'], {
     LATCHKEY_HUB_CONTROL_SOCKET: '/nowhere.sock',
   }).ended;

@@ -14,7 +14,7 @@ function ago(seconds: number): string {
 /** Where colours and cursor movements begin. */
 const ESCAPE = '\u001b[';
 
-test('status --json has the members of the contract, and list --json its appliances', async () => {
+test('status --json prints the documented members, and appliance list --json its appliances', async () => {
   const wallbox = hub.household.set({ name: 'wallbox', state: 'pairing', authorizeUrl: 'https://portal.example/a' });
   const status = await hub.latchkey('status', '--json');
   expect(status).toMatchObject({ status: 0, stderr: '' });
@@ -22,7 +22,7 @@ test('status --json has the members of the contract, and list --json its applian
   expect(JSON.parse((await hub.latchkey('appliance', 'list', '--json')).stdout)).toEqual([toWire(wallbox)]);
 });
 
-test('status shows a person the hub, a table, and below it what needs somebody', async () => {
+test('status shows a person the hub, a table, and below it what needs action', async () => {
   hub.household.set({
     name: 'wallbox',
     state: 'active',
@@ -59,7 +59,7 @@ fridge is not paired yet. Log in once to connect it: open https://192.168.1.7:84
 `);
 });
 
-test('what needs a person ends with 3, what may pass does not; notices are at the top, and not below once more', async () => {
+test('status ends with 3 if a person is needed, and shows each notice only once, at the top', async () => {
   const since = ago(5);
   const what = { appliance: 'wallbox', since, what_to_do: 'Log in again' };
   const problem = (code: ProblemCode) => ({ code, message: 'Something is wrong', since });
@@ -88,7 +88,7 @@ test('what needs a person ends with 3, what may pass does not; notices are at th
   hub.household.notices = [];
 });
 
-test('a table that is too wide has a line for each name of a scope, and all of it stays', async () => {
+test('appliance list puts each scope name on its own line if the table is too wide', async () => {
   const times = { expiresIn: 7000, refreshIn: 6000, lastRefresh: ago(100 * 60) };
   const scope = 'Monitoring RemoteControl';
   const problem = { code: 'refused', message: 'The portal refused the token', since: ago(605) } as const;
@@ -107,7 +107,7 @@ heat-pump is no longer connected: the portal refused the token. Noticed 10 min a
   expect(wide.stdout).toContain(scope);
 });
 
-test('portals are told where appliances have several', async () => {
+test('appliance list shows the portals if appliances have different ones', async () => {
   hub.household.set({ name: 'wallbox', portal: 'home' });
   expect((await hub.latchkey('appliance', 'list')).stdout).not.toContain('home');
   hub.household.set({ name: 'car', portal: 'garage' });
@@ -117,11 +117,11 @@ test('portals are told where appliances have several', async () => {
   expect(stdout).toMatch(/^car .* garage$/m);
 });
 
-test('without appliances it says how to register one', async () => {
+test('appliance list says how to add an appliance if there is none', async () => {
   expect((await hub.latchkey('appliance', 'list')).stdout).toContain('latchkey appliance add NAME');
 });
 
-test('states are coloured on a terminal, and only there', async () => {
+test('appliance list colours states only on a terminal', async () => {
   hub.household.set({ name: 'wallbox', state: 'active' });
   expect((await hub.onTerminal('appliance', 'list').ended).stdout).toContain(`${ESCAPE}32mactive${ESCAPE}39m`);
   expect((await hub.latchkey('appliance', 'list')).stdout).not.toContain(ESCAPE);
@@ -129,7 +129,7 @@ test('states are coloured on a terminal, and only there', async () => {
   expect((await plain.ended).stdout).not.toContain(ESCAPE);
 });
 
-test('nothing that a portal says can steer the terminal', async () => {
+test('status escapes control characters in text of a portal', async () => {
   hub.household.set({
     name: 'wallbox',
     state: 'retrying',
@@ -142,18 +142,18 @@ test('nothing that a portal says can steer the terminal', async () => {
   expect(stdout).toContain('owned');
 });
 
-test('a reader that has seen enough is no failure', async () => {
+test('status succeeds if its reader closes the pipe early', async () => {
   for (let index = 0; index < 500; index++) hub.household.set({ name: `appliance-${index}`, scope: 'S'.repeat(200) });
   const piped = await runShell('set -o pipefail; $LATCHKEY status | head -1', hub.env);
   expect(piped).toMatchObject({ status: 0, stderr: '', stdout: expect.stringMatching(/^hub .*\n$/) });
 });
 
-test.skipIf(process.platform !== 'linux')('a result that can not be written is a failure', async () => {
+test.skipIf(process.platform !== 'linux')('status fails if its output can not be written', async () => {
   const full = await runShell('$LATCHKEY status --json > /dev/full', hub.env);
   expect(full).toMatchObject({ status: 1, stderr: expect.stringContaining("can't be written") });
 });
 
-test('why the last pairing of an appliance failed is told with what to do, in place of a bare command', async () => {
+test('appliance list says why the last pairing failed and what to do, instead of only a command', async () => {
   const message = 'nobody logged in before the pairing expired; run "latchkey pair fridge" again';
   hub.household.set({ name: 'fridge', pairingFailed: { reason: 'expired', message, at: ago(605) } });
   const { stdout } = await hub.latchkey('appliance', 'list');

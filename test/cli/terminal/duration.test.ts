@@ -15,18 +15,18 @@ test.each([
   ['10m', 600],
   ['2h', 7200],
   ['90d', 7_776_000],
-])('%s is %d seconds', (text, seconds) => {
+])('the duration %s is parsed as %d seconds', (text, seconds) => {
   expect(parseDurationSeconds(text)).toBe(seconds);
 });
 
 test.each(['', '0', '0s', '-1', 's', '1w', '1 s', '1e3', '0x10', 'Infinity', '1.', '99999999999'])(
-  '%j is no duration',
+  '%j is not accepted as a duration',
   (text) => {
     expect(() => parseDurationSeconds(text)).toThrow(InvalidArgumentError);
   },
 );
 
-test('a duration with bounds is whole seconds within them', () => {
+test('a duration with bounds is parsed to whole seconds within them', () => {
   const read = durationParser('1s', '24h');
   expect([read('0.2s'), read('1'), read('90m'), read('1d')]).toEqual([1, 1, 5400, 86_400]);
   expect(() => read('86401')).toThrow('Allowed is 1s to 24h.');
@@ -42,11 +42,11 @@ test.each([
   [7200, '2 h'],
   [172_799, '47 h'],
   [172_800, '2 d'],
-])('%d seconds are %s', (seconds, text) => {
+])('%d seconds are shown as %s', (seconds, text) => {
   expect(formatDuration(seconds)).toBe(text);
 });
 
-test('what is due, unknown or never is said so', () => {
+test('a time that is due, unknown or never is shown in words', () => {
   expect([formatTimeUntil(null), formatTimeUntil(0), formatTimeUntil(-3), formatTimeUntil(61)]).toEqual([
     '–',
     'now',

@@ -22,7 +22,7 @@ test.each([
   ['black on white, whatever the colours of the terminal', colours, false],
   ['light blocks without colours', noColours, true],
   ['light blocks elsewhere than on a terminal', {}, true],
-] as const)('is drawn in %s', (_, screen, blocksAreLight) => {
+] as const)('a QR code is drawn in %s', (_, screen, blocksAreLight) => {
   const { data, size } = encode(link, { ecc: 'L', border: 4 });
   const drawn = renderQrCode(link, screen) ?? '';
   const seen = light(drawn, blocksAreLight);
@@ -31,7 +31,7 @@ test.each([
   for (const line of drawn.split('\n')) expect(line.startsWith('\u001b[38;5;16;48;5;231m')).toBe(!blocksAreLight);
 });
 
-test('its quiet zone shrinks where the terminal is narrow, and there is none where it is too narrow', () => {
+test('a QR code gets a smaller quiet zone on a narrow terminal, and is left out if it does not fit', () => {
   const bare = encode(link, { ecc: 'L', border: 0 }).size;
   const width = (columns: number) => {
     const drawn = renderQrCode(link, { ...noColours, columns });

@@ -25,7 +25,7 @@ test.each([
   ['unpair', 'n', false],
   ['appliance remove', 'YES', true],
   ['appliance remove', '', false],
-])('%s asks a person back, and %j is taken for what it is', async (command, answer, done) => {
+])('%s asks for a confirmation, and acts on the answer %j', async (command, answer, done) => {
   const running = hub.onTerminal(...command.split(' '), 'wallbox');
   await running.stdout(/\[y\/N\] /);
   running.process.stdin?.write(`${answer}\r`);
@@ -34,7 +34,7 @@ test.each([
   expect(hub.household.appliances.get('wallbox')?.state === 'active').toBe(!done);
 });
 
-test('a secret takes the place of a key only where somebody has said so', async () => {
+test('rotate-secret replaces a key only after a confirmation', async () => {
   const { household } = hub;
   household.appliancesWithKeys.add('wallbox');
   for (const [answer, status] of [
@@ -60,7 +60,7 @@ test('a secret takes the place of a key only where somebody has said so', async 
   expect(household.appliancesWithKeys.has('wallbox')).toBe(false);
 });
 
-test.each(['\u0003', '\u0004'])('Ctrl-C and Ctrl-D at the question are no', async (key) => {
+test.each(['\u0003', '\u0004'])('Ctrl-C and Ctrl-D at a confirmation count as "no"', async (key) => {
   const running = hub.onTerminal('appliance', 'remove', 'wallbox');
   await running.stdout(/\[y\/N\] /);
   running.process.stdin?.write(key);
@@ -70,13 +70,13 @@ test.each(['\u0003', '\u0004'])('Ctrl-C and Ctrl-D at the question are no', asyn
   expect(hub.household.appliances.has('wallbox')).toBe(true);
 });
 
-test('--yes asks nothing', async () => {
+test('appliance remove --yes asks nothing', async () => {
   const { status, stdout } = await hub.onTerminal('appliance', 'remove', 'wallbox', '--yes').ended;
   expect(status).toBe(0);
   expect(stdout).not.toContain('[y/N]');
 });
 
-test('the time that is left is kept up to date in one line, and gone at the end', async () => {
+test('pair updates the remaining time in one line, and removes it at the end', async () => {
   hub.household.script = [{ ...waiting, expiresIn: 90 }];
   const running = hub.onTerminal('pair', 'wallbox');
   const seen = await running.stdout(/expires in 90 s.*expires in 8[789] s/s);
@@ -88,7 +88,7 @@ test('the time that is left is kept up to date in one line, and gone at the end'
   expect(stdout).toContain(`${CLEARED}wallbox is connected`);
 });
 
-test('after Ctrl-C the message has a line of its own', async () => {
+test('pair prints its message on a new line after Ctrl-C', async () => {
   hub.household.script = [waiting];
   const running = hub.onTerminal('pair', 'wallbox');
   await running.stdout(/waiting for login/);
@@ -98,7 +98,7 @@ test('after Ctrl-C the message has a line of its own', async () => {
   expect(stdout).toContain(`${CLEARED}latchkey: stopped watching`);
 });
 
-test('a code and its link are shown together, the link last where they do not fit, or the link alone', async () => {
+test('pair shows the link after its QR code on a low terminal, and only the link on a very low one', async () => {
   hub.household.script = [{ ...waiting, authorizeUrl: 'https://portal.example/authorize?state=short' }];
   const on = async (rows: number) =>
     (await startOnTerminal(['pair', 'wallbox', '--no-wait'], { ...hub.env, NO_COLOR: '1' }, 80, rows).ended).stdout;
@@ -112,7 +112,7 @@ test('a code and its link are shown together, the link last where they do not fi
   expect(low).not.toContain('█');
 });
 
-test('on 80×24 the code of the short link is seen whole with what it is for and the time that is left; the full link can be copied', async () => {
+test('on a terminal of 80×24 the whole QR code of the short link is visible with its hint and the remaining time', async () => {
   const authorizeUrl = `https://portal.example/authorize?state=${'x'.repeat(600)}`;
   const shortUrl = 'http://192.168.178.123:8480/l/Zx3-Zx3-Zx3-Zx3-';
   hub.household.script = [{ ...waiting, authorizeUrl, shortUrl }];
@@ -140,7 +140,7 @@ test('on 80×24 the code of the short link is seen whole with what it is for and
   expect(stdout).toContain("with this fresh link (the hub's address has changed");
 });
 
-test('a terminal that can not go back gets the waiting said once, and no colours', async () => {
+test('pair on a dumb terminal says once that it waits, and uses no colours', async () => {
   hub.household.script = [{ ...waiting, authorizeUrl: 'https://portal.example/authorize?state=short' }];
   const running = startOnTerminal(['pair', 'wallbox'], { ...hub.env, TERM: 'dumb' }, 80);
   await running.stdout(/waiting for login, expires in 15 min\r\n/);

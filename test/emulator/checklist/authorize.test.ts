@@ -28,7 +28,7 @@ function ordinary(emulator: Emulator, more = RAW_STATE, responseType = 'response
   return `${emulator.frontendUrl}/sso/authorize?${responseType}client_id=${HEATER.id}&redirect_uri=${redirectUri}&${more}`;
 }
 
-test('RFC 6749, 3.1: a parameter that comes twice ends in a page', async () => {
+test('RFC 6749, 3.1: a repeated parameter leads to an error page', async () => {
   await using emulator = await withTool(true);
   const twice = await get(ordinary(emulator, `${RAW_STATE}&${RAW_STATE}`));
   expect([twice.status, redirectLocation(twice)]).toEqual([400, '']);
@@ -44,13 +44,13 @@ test('RFC 6749, 3.1.2: the query of a redirect address is kept', async () => {
   expect(redirectLocation(helper)).toMatch(/^http:\/\/127\.0\.0\.1:53682\/back\?keep=a%20b&code=[\w-]+$/);
 });
 
-test('RFC 6749, 4.1.2: state comes back byte for byte, and is not made up where there was none', async () => {
+test('RFC 6749, 4.1.2: state comes back byte for byte, and none is added to a request without one', async () => {
   await using emulator = await withTool(true);
   expect(redirectLocation(await get(ordinary(emulator)))).toMatch(/&state=a%2Bb\+c%7e~%2F%3d$/);
   expect(redirectLocation(await get(ordinary(emulator, 'x=1')))).not.toContain('state');
 });
 
-test('RFC 6749, 4.1.2.1: a refusal comes back as access_denied, with the state byte for byte', async () => {
+test('RFC 6749, 4.1.2.1: a refused login comes back as access_denied, with the state byte for byte', async () => {
   await using emulator = await withTool();
   const refused = redirectLocation(await post(ordinary(emulator), REFUSE));
   expect(refused).toBe(`${TOOL}&error=access_denied&${RAW_STATE}`);
@@ -66,7 +66,7 @@ test('RFC 6749, 4.1.2.1: other errors go to the registered redirect address, wit
   expect(await sent(scope)).toBe(`${TOOL}&error=invalid_scope&${RAW_STATE}`);
 });
 
-test('RFC 6749, 4.1.2.1: a client or redirect address that is not registered shows a page and never redirects', async () => {
+test('RFC 6749, 4.1.2.1: an unregistered client or redirect address leads to an error page and never to a redirect', async () => {
   await using emulator = await withTool(true);
   const url = ordinary(emulator);
   const evil = encodeURIComponent('http://evil.example/');
@@ -92,7 +92,7 @@ test('RFC 9700, 2.1: redirect addresses are compared as exact strings', async ()
   }
 });
 
-test('RFC 9700, 4.11.2: the helper’s redirect_url is bound inside the signed state, so that there is no open redirector', async () => {
+test('RFC 9700, 4.11.2: the signed state contains the redirect_url, so that the helper is no open redirector', async () => {
   await using emulator = await startTestEmulator({ autoLogin: true });
   const urls = await requestConfig(emulator, 'http://192.168.1.7:8480/callback');
   const evil = encodeURIComponent('http://evil.example/');
@@ -112,7 +112,7 @@ test('RFC 9700, 4.11.2: the helper’s redirect_url is bound inside the signed s
   }
 });
 
-test('RFC 9700, 4.12: after the login form the answer is 303, so that no password is posted on', async () => {
+test('RFC 9700, 4.12: the response to the login form is 303, so that the browser does not post the password on', async () => {
   await using emulator = await withTool();
   for (const form of [LOGIN, REFUSE]) expect((await post(ordinary(emulator), form)).status).toBe(303);
 });
@@ -141,7 +141,7 @@ test('RFC 9700, 4.2.4: codes and states do not leak by the Referer header', asyn
   }
 });
 
-test('RFC 9700, 4.7: nobody can plant a code: the helper takes one only with the state that it was issued for', async () => {
+test('RFC 9700, 4.7: the helper accepts a code only with the state that it was issued for', async () => {
   await using emulator = await startTestEmulator({ autoLogin: true });
   const victim = await requestConfig(emulator);
   const stranger = redirectLocation(await get((await requestConfig(emulator)).authorize_url));

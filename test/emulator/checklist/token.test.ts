@@ -46,14 +46,16 @@ async function failures(emulator: Emulator): Promise<Response[]> {
   ];
 }
 
-test('RFC 6749, 3.2: the token endpoint takes POST only, and answers 405 with Allow', async ({ emulator }) => {
+test('RFC 6749, 3.2: the token endpoint accepts POST only, and answers 405 with Allow to other methods', async ({
+  emulator,
+}) => {
   for (const method of ['GET', 'HEAD', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']) {
     const answer = await fetch(url(emulator), { method });
     expect([answer.status, answer.headers.get('allow')], method).toEqual([405, 'POST']);
   }
 });
 
-test('RFC 6749, 3.2: a parameter that comes twice is an invalid_request, and one without a value counts as left out', async () => {
+test('RFC 6749, 3.2: a repeated parameter is an invalid_request, and a parameter without a value counts as omitted', async () => {
   await using emulator = await startTestEmulator();
   const form = new URLSearchParams({ ...credentials, ...unknown }).toString();
   expect(await errorOf(await post(url(emulator), `${form}&refresh_token=unknown`))).toEqual([400, 'invalid_request']);
@@ -63,12 +65,12 @@ test('RFC 6749, 3.2: a parameter that comes twice is an invalid_request, and one
   expect(await errorOf(empty)).toEqual([400, 'invalid_request']);
 });
 
-test('RFC 6749, 3.2: parameters that are not known are ignored', async ({ emulator }) => {
+test('RFC 6749, 3.2: unknown parameters are ignored', async ({ emulator }) => {
   const more = { access_type: 'offline', resource: 'x', constructor: 'x' };
   expect((await exchangeCode(emulator, await obtainCode(emulator), more)).status).toBe(200);
 });
 
-test('RFC 6749, 4.1.3: the request is form-encoded, and nothing else is read', async ({ emulator }) => {
+test('RFC 6749, 4.1.3: the token endpoint accepts form-encoded requests only', async ({ emulator }) => {
   const form = { ...credentials, ...unknown };
   for (const type of ['application/json', 'text/plain', 'multipart/form-data', '']) {
     const body = type === 'application/json' ? JSON.stringify(form) : new URLSearchParams(form).toString();
@@ -79,7 +81,7 @@ test('RFC 6749, 4.1.3: the request is form-encoded, and nothing else is read', a
   expect(await errorOf(await post(url(emulator), form, { 'content-type': type }))).toEqual([400, 'invalid_grant']);
 });
 
-test('RFC 6749, 2.3.1: client credentials in the address are not accepted', async ({ emulator }) => {
+test('RFC 6749, 2.3.1: client credentials in the request address are not accepted', async ({ emulator }) => {
   const answer = await post(`${url(emulator)}?${new URLSearchParams(credentials)}`, unknown);
   expect(await errorOf(answer)).toEqual([401, 'invalid_client']);
 });
@@ -97,7 +99,7 @@ test('RFC 6749, 2.3.1: the credentials of HTTP Basic are form-decoded after Base
   expect(await errorOf(raw)).toEqual([401, 'invalid_client']);
 });
 
-test('RFC 6749, 2.3: two ways of client authentication at once are an invalid_request', async ({ emulator }) => {
+test('RFC 6749, 2.3: two methods of client authentication at once are an invalid_request', async ({ emulator }) => {
   const both = await post(url(emulator), { ...unknown, ...credentials }, good);
   expect(await errorOf(both)).toEqual([400, 'invalid_request']);
   const otherId = await post(url(emulator), { ...unknown, client_id: PUMP.id }, good);
@@ -106,7 +108,7 @@ test('RFC 6749, 2.3: two ways of client authentication at once are an invalid_re
   expect(await errorOf(sameId)).toEqual([400, 'invalid_grant']);
 });
 
-test('RFC 6749, 4.1.2: a code serves once, and its second use revokes the tokens that the first one gave', async () => {
+test('RFC 6749, 4.1.2: a code is valid once, and its second use revokes the tokens issued for the first', async () => {
   await using emulator = await startTestEmulator();
   const code = await obtainCode(emulator);
   const first = await parseTokens(await exchangeCode(emulator, code));
@@ -123,14 +125,16 @@ test('RFC 6749, 4.1.2: a code expires within minutes', async ({ emulator, clock 
   expect(await errorOf(await exchangeCode(emulator, code))).toEqual([400, 'invalid_grant']);
 });
 
-test('RFC 6749, 4.1.3: a code is bound to its client, and another one’s try does not burn it', async ({ emulator }) => {
+test('RFC 6749, 4.1.3: a code is bound to its client, and an attempt by another client does not use it up', async ({
+  emulator,
+}) => {
   const code = await obtainCode(emulator);
   const stolen = await requestTokens(emulator, { grant_type: 'authorization_code', code }, PUMP);
   expect(await errorOf(stolen)).toEqual([400, 'invalid_grant']);
   expect((await exchangeCode(emulator, code)).status).toBe(200);
 });
 
-test('RFC 6749, 4.1.3: a redirect_uri that differs from the one of the authorization request is refused', async () => {
+test('RFC 6749, 4.1.3: a redirect_uri that differs from the one in the authorization request is refused', async () => {
   const tool = 'http://127.0.0.1:53682/';
   await using emulator = await startTestEmulator({ clients: [{ ...HEATER, redirectUris: [tool] }], autoLogin: true });
   const query = new URLSearchParams({ response_type: 'code', client_id: HEATER.id, redirect_uri: tool });
@@ -142,7 +146,7 @@ test('RFC 6749, 4.1.3: a redirect_uri that differs from the one of the authoriza
   expect((await exchangeCode(emulator, code, { redirect_uri: tool })).status).toBe(200);
 });
 
-test('RFC 6749, 4.1.3: the client is authenticated first, so that a refused try burns neither code nor refresh token', async () => {
+test('RFC 6749, 4.1.3: the client is authenticated first, so that a refused attempt uses up no code or refresh token', async () => {
   await using emulator = await startTestEmulator({ onReuse: 'revoke-family' });
   const attempts: [Record<string, string>, Record<string, string>][] = [
     [{}, {}],
@@ -169,7 +173,7 @@ test('RFC 6749, 4.1.3: the client is authenticated first, so that a refused try 
   expect((await refreshTokens(emulator, refresh_token)).status).toBe(200);
 });
 
-test('RFC 6749, 5.1: a token answer is JSON with access_token, token_type, expires_in and refresh_token', async () => {
+test('RFC 6749, 5.1: a token response is JSON with access_token, token_type, expires_in and refresh_token', async () => {
   await using emulator = await startTestEmulator();
   const answer = await exchangeCode(emulator, await obtainCode(emulator), { scope: 'Monitoring' });
   expect([answer.status, answer.headers.get('content-type')]).toEqual([
@@ -185,7 +189,7 @@ test('RFC 6749, 5.1: a token answer is JSON with access_token, token_type, expir
   });
 });
 
-test('RFC 6749, 5.1: nothing may be kept: Cache-Control no-store and Pragma no-cache, on errors too', async () => {
+test('RFC 6749, 5.1: responses and errors carry Cache-Control no-store and Pragma no-cache', async () => {
   await using emulator = await startTestEmulator();
   const answers = [await exchangeCode(emulator, await obtainCode(emulator)), ...(await failures(emulator))];
   for (const answer of answers) {
@@ -194,7 +198,7 @@ test('RFC 6749, 5.1: nothing may be kept: Cache-Control no-store and Pragma no-c
   }
 });
 
-test('RFC 6749, 5.2: errors are 400 with JSON, except a client that is not authenticated: 401', async () => {
+test('RFC 6749, 5.2: errors are 400 with JSON, except for a client that is not authenticated, which gets 401', async () => {
   await using emulator = await startTestEmulator();
   const [, ...posted] = await failures(emulator);
   const errors = await Promise.all(posted.map(errorOf));
@@ -216,7 +220,7 @@ test('RFC 6749, 5.2: errors are 400 with JSON, except a client that is not authe
   for (const answer of posted) expect(answer.headers.get('content-type')).toMatch(/^application\/json\b/);
 });
 
-test('RFC 6749, 5.2: WWW-Authenticate names the scheme where the client tried the Authorization header', async () => {
+test('RFC 6749, 5.2: WWW-Authenticate names the scheme if the client used the Authorization header', async () => {
   await using emulator = await startTestEmulator();
   const challenge = async (headers: Record<string, string>) =>
     (await post(url(emulator), unknown, headers)).headers.get('www-authenticate');
@@ -227,7 +231,7 @@ test('RFC 6749, 5.2: WWW-Authenticate names the scheme where the client tried th
   expect((await post(url(emulator), unknown, good)).status).toBe(401);
 });
 
-test('RFC 6749, 5.2: error_description keeps to its character set', async ({ emulator }) => {
+test('RFC 6749, 5.2: error_description contains only the permitted characters', async ({ emulator }) => {
   const described = (await failures(emulator)).filter((answer) => answer.status !== 405);
   for (const answer of described) {
     const { error_description } = (await answer.json()) as { error_description: unknown };
@@ -252,14 +256,14 @@ test('RFC 6749, 6: a refresh never widens the scope', async ({ emulator }) => {
   expect((await parseTokens(await requestTokens(emulator, form))).scope).toBe('Monitoring');
 });
 
-test('RFC 9700, 4.14.2: refresh tokens rotate: each is replaced by its use and then refused', async ({ emulator }) => {
+test('RFC 9700, 4.14.2: each refresh replaces the refresh token, and the old one is refused', async ({ emulator }) => {
   const first = await obtainTokens(emulator);
   const second = await parseTokens(await refreshTokens(emulator, first.refresh_token));
   expect(second.refresh_token).not.toBe(first.refresh_token);
   expect(await errorOf(await refreshTokens(emulator, first.refresh_token))).toEqual([400, 'invalid_grant']);
 });
 
-test('RFC 9700, 4.14.2: with revoke-family a used refresh token takes all tokens of its grant with it', async () => {
+test('RFC 9700, 4.14.2: with revoke-family the reuse of a refresh token revokes all tokens of its grant', async () => {
   await using emulator = await startTestEmulator({ onReuse: 'revoke-family' });
   const first = await obtainTokens(emulator);
   const second = await parseTokens(await refreshTokens(emulator, first.refresh_token));
@@ -268,7 +272,7 @@ test('RFC 9700, 4.14.2: with revoke-family a used refresh token takes all tokens
   expect((await whoami(emulator, second.access_token)).status).toBe(401);
 });
 
-test('RFC 9700, 4.14.2: refresh tokens expire when they are not used for a while', async () => {
+test('RFC 9700, 4.14.2: refresh tokens expire if they are not used for a while', async () => {
   const clock = new FakeClock();
   await using emulator = await startTestEmulator({ clock, refreshLifetime: 100 });
   const { refresh_token } = await obtainTokens(emulator);

@@ -8,14 +8,16 @@ async function challenged(emulator: Emulator, authorization?: string): Promise<[
   return [answer.status, answer.headers.get('www-authenticate')];
 }
 
-test('RFC 6750, 2.1: the token comes in the Authorization header, its scheme in any case', async ({ emulator }) => {
+test('RFC 6750, 2.1: the token is accepted in the Authorization header, with the scheme in any case', async ({
+  emulator,
+}) => {
   const { access_token } = await obtainTokens(emulator);
   for (const scheme of ['Bearer', 'bearer', 'BEARER']) {
     expect(await challenged(emulator, `${scheme} ${access_token}`), scheme).toEqual([200, null]);
   }
 });
 
-test('RFC 6750, 2.3: a token in the address is not accepted', async ({ emulator }) => {
+test('RFC 6750, 2.3: a token in the request address is not accepted', async ({ emulator }) => {
   const { access_token } = await obtainTokens(emulator);
   const answer = await get(`${emulator.baseUrl}/api/whoami?access_token=${access_token}`);
   expect([answer.status, answer.headers.get('www-authenticate')]).toEqual([401, 'Bearer realm="portal"']);
@@ -26,7 +28,7 @@ test('RFC 6750, 3: without a token the challenge names no error', async ({ emula
   expect(await challenged(emulator, 'Basic eDp5')).toEqual([401, 'Bearer realm="portal"']);
 });
 
-test('RFC 6750, 3.1: a token that is unknown, expired or revoked is an invalid_token', async ({ emulator, clock }) => {
+test('RFC 6750, 3.1: an unknown, expired or revoked token is an invalid_token', async ({ emulator, clock }) => {
   const expected = [401, 'Bearer realm="portal", error="invalid_token"'];
   const [late, revoked] = [await obtainTokens(emulator), await obtainTokens(emulator)];
   expect((await whoami(emulator, revoked.access_token)).status).toBe(200);
@@ -38,14 +40,14 @@ test('RFC 6750, 3.1: a token that is unknown, expired or revoked is an invalid_t
   expect(await challenged(emulator, `Bearer ${late.access_token}`)).toEqual(expected);
 });
 
-test('RFC 6750, 3.1: a damaged bearer header is an invalid_request with status 400', async ({ emulator }) => {
+test('RFC 6750, 3.1: a malformed Bearer header is an invalid_request with status 400', async ({ emulator }) => {
   for (const header of ['Bearer', 'Bearer a b', 'Bearer "a"', 'Bearer a,b', 'Bearer =a']) {
     const expected = [400, 'Bearer realm="portal", error="invalid_request"'];
     expect(await challenged(emulator, header), header).toEqual(expected);
   }
 });
 
-test('RFC 6750, 5.3: what a token gives may not be kept: Cache-Control no-store', async ({ emulator }) => {
+test('RFC 6750, 5.3: responses to a token carry Cache-Control no-store', async ({ emulator }) => {
   const { access_token } = await obtainTokens(emulator);
   for (const token of [access_token, 'unknown']) {
     expect((await whoami(emulator, token)).headers.get('cache-control')).toBe('no-store');

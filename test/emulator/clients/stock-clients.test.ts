@@ -91,23 +91,26 @@ async function simpleOauth2(emulator: Emulator, authorizationMethod: 'header' | 
   return client.getToken({ code: landed.searchParams.get('code') ?? '', redirect_uri, scope: 'Monitoring' });
 }
 
-test.for(['header', 'body'] as const)('simple-oauth2, credentials in the %s', async (authorizationMethod) => {
-  await using emulator = await startTestEmulator({ autoLogin: true });
-  const first = await simpleOauth2(emulator, authorizationMethod);
-  const second = await first.refresh({ scope: 'Monitoring' });
-  expect(second.token).toMatchObject({ token_type: 'bearer', scope: 'Monitoring', expires_in: 3600 });
-  expect(second.token['refresh_token']).not.toBe(first.token['refresh_token']);
-  expect((await whoami(emulator, String(second.token['access_token']))).status).toBe(200);
-});
+test.for(['header', 'body'] as const)(
+  'simple-oauth2 gets and refreshes tokens at the emulator, with its credentials in the %s',
+  async (authorizationMethod) => {
+    await using emulator = await startTestEmulator({ autoLogin: true });
+    const first = await simpleOauth2(emulator, authorizationMethod);
+    const second = await first.refresh({ scope: 'Monitoring' });
+    expect(second.token).toMatchObject({ token_type: 'bearer', scope: 'Monitoring', expires_in: 3600 });
+    expect(second.token['refresh_token']).not.toBe(first.token['refresh_token']);
+    expect((await whoami(emulator, String(second.token['access_token']))).status).toBe(200);
+  },
+);
 
-test.skipIf(!PYTHON_CLIENT)('requests-oauthlib', async () => {
+test.skipIf(!PYTHON_CLIENT)('requests-oauthlib gets and refreshes tokens at the emulator', async () => {
   await using emulator = await startTestEmulator({ autoLogin: true, clients: [{ ...HEATER, secret: 'plain-secret' }] });
   const answer = await requestsOauthlib(emulator, ['Monitoring', 'RemoteControl']);
   expect(answer).toEqual({ scope: ['Monitoring', 'RemoteControl'], expires_in: 3600, rotated: true, user: 'alice' });
 });
 
 test.skipIf(!GO_CLIENT).for(['accept', 'refuse'] as const)(
-  'golang.org/x/oauth2, which tries HTTP Basic first: %s',
+  "golang.org/x/oauth2 tries HTTP Basic first and gets tokens if the emulator's setting basic is %s",
   async (basic) => {
     await using emulator = await startTestEmulator({ basic });
     const answer = await goOauth2(program, emulator, await obtainCode(emulator));
@@ -119,7 +122,7 @@ test.skipIf(!GO_CLIENT).for(['accept', 'refuse'] as const)(
   },
 );
 
-test('simple-oauth2 meets every kind', async () => {
+test('simple-oauth2 reports or survives each kind of fault', async () => {
   await using emulator = await startTestEmulator({ autoLogin: true, refreshGrace: 100 });
   const token = await simpleOauth2(emulator, 'body');
   expect(await outcomes(emulator, () => token.refresh(), chain)).toEqual({
@@ -134,7 +137,7 @@ test('simple-oauth2 meets every kind', async () => {
   });
 });
 
-test('openid-client meets every kind', async () => {
+test('openid-client reports or survives each kind of fault', async () => {
   await using emulator = await startTestEmulator({ refreshGrace: 100 });
   const { refresh_token } = await obtainTokens(emulator, { scope: 'Monitoring' });
   const metadata = { issuer: emulator.frontendUrl, token_endpoint: `${emulator.frontendUrl}/sso/token` };
@@ -152,7 +155,7 @@ test('openid-client meets every kind', async () => {
   });
 });
 
-test.skipIf(!PYTHON_CLIENT)('requests-oauthlib meets every kind', async () => {
+test.skipIf(!PYTHON_CLIENT)('requests-oauthlib reports or survives each kind of fault', async () => {
   await using emulator = await startTestEmulator({ autoLogin: true, clients: [{ ...HEATER, secret: 'plain-secret' }] });
   const faults = IS_LONG_FORM ? { ...FAULTS, ...HARMLESS } : FAULTS;
   expect(await outcomes(emulator, () => requestsOauthlib(emulator, ['Monitoring']), complaint, faults)).toEqual({
@@ -167,7 +170,7 @@ test.skipIf(!PYTHON_CLIENT)('requests-oauthlib meets every kind', async () => {
   });
 });
 
-test.skipIf(!GO_CLIENT)('golang.org/x/oauth2 meets every kind', async () => {
+test.skipIf(!GO_CLIENT)('golang.org/x/oauth2 reports or survives each kind of fault', async () => {
   await using emulator = await startTestEmulator();
   expect(
     await outcomes(emulator, async () => goOauth2(program, emulator, await obtainCode(emulator)), complaint),

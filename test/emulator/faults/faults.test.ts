@@ -53,7 +53,9 @@ function wire(emulator: Emulator): Promise<Wire> {
 const RIGHT = '{"error":"unauthorized"}';
 const WHOAMI = { endpoint: 'whoami' } as const;
 
-test('status: any status, headers and body, and nothing was done', async ({ emulator }) => {
+test('a status fault answers with any status, headers and body, and the request has no effect', async ({
+  emulator,
+}) => {
   const { refresh_token } = await obtainTokens(emulator);
   emulator.addFault({
     endpoint: 'token',
@@ -73,7 +75,7 @@ test('status: any status, headers and body, and nothing was done', async ({ emul
   expect((await refreshTokens(emulator, refresh_token)).status).toBe(200);
 });
 
-test('status with commit: the tokens are rotated, and a gateway answers in the portal’s place', async () => {
+test('a status fault with commit rotates the tokens and answers with its status instead', async () => {
   await using emulator = await startTestEmulator();
   const { refresh_token } = await obtainTokens(emulator);
   emulator.addFault({ endpoint: 'token', kind: 'status', status: 502, commit: true });
@@ -83,7 +85,7 @@ test('status with commit: the tokens are rotated, and a gateway answers in the p
   expect(emulator.requests.at(-1)).toMatchObject({ status: 502, fault: '1' });
 });
 
-test('delay: the answer comes late, whether the work is done before or after', async ({ emulator }) => {
+test('a delay fault answers late, whether the request takes effect before or after the delay', async ({ emulator }) => {
   for (const commit of [false, true]) {
     const { refresh_token } = await obtainTokens(emulator);
     emulator.addFault({ endpoint: 'token', kind: 'delay', seconds: 1, commit });
@@ -96,7 +98,7 @@ test('delay: the answer comes late, whether the work is done before or after', a
   }
 });
 
-test('hang: no answer comes, and the connection stays open until the emulator closes', async () => {
+test('a hang fault sends no response and keeps the connection open until the emulator closes', async () => {
   const emulator = await startTestEmulator();
   const { refresh_token } = await obtainTokens(emulator);
   emulator.addFault({ ...WHOAMI, kind: 'hang' });
@@ -119,7 +121,7 @@ test('hang: no answer comes, and the connection stays open until the emulator cl
 test.for([
   ['reset_before', 'nothing was done', 1],
   ['commit_then_drop', 'everything was done', 2],
-] as const)('%s: the connection is reset, and %s', async ([kind, , generation]) => {
+] as const)('a %s fault resets the connection, and %s', async ([kind, , generation]) => {
   await using emulator = await startTestEmulator();
   const { refresh_token } = await obtainTokens(emulator);
   emulator.addFault({ ...WHOAMI, kind });
@@ -130,7 +132,9 @@ test.for([
   expect(emulator.requests.at(-1)).toMatchObject({ status: null, fault: '2' });
 });
 
-test('truncate: the length of the whole, a part of the body, then the end of the connection', async ({ emulator }) => {
+test('a truncate fault sends the full content length and a part of the body, and closes the connection', async ({
+  emulator,
+}) => {
   for (const bytes of [0, 5]) {
     emulator.addFault({ ...WHOAMI, kind: 'truncate', bytes });
     const { text, end } = await wire(emulator);
@@ -140,7 +144,7 @@ test('truncate: the length of the whole, a part of the body, then the end of the
   }
 });
 
-test('slow_body: the whole answer comes, at so many bytes a second', async ({ emulator }) => {
+test('a slow_body fault sends the whole response at the given bytes per second', async ({ emulator }) => {
   emulator.addFault({ ...WHOAMI, kind: 'slow_body', bytesPerSecond: 60 });
   const { text, took } = await wire(emulator);
   expect(text.split('\r\n\r\n')[1]).toBe(RIGHT);
@@ -148,7 +152,7 @@ test('slow_body: the whole answer comes, at so many bytes a second', async ({ em
   expect(emulator.requests.at(-1)?.status).toBe(401);
 });
 
-test('not_json, content_type, redirect and wrong_date change what they say, and no more', async () => {
+test('not_json, content_type, redirect and wrong_date faults change only what they name', async () => {
   await using emulator = await startTestEmulator({ clock: new FakeClock() });
   const seen = async () => {
     const answer = await get(`${emulator.baseUrl}/api/whoami`);
@@ -172,7 +176,7 @@ test('not_json, content_type, redirect and wrong_date change what they say, and 
   expect(await seen()).toEqual(right);
 });
 
-test('oversize: the right answer, in as many bytes as were asked for', async ({ emulator }) => {
+test('an oversize fault sends the right response in the given number of bytes', async ({ emulator }) => {
   const { refresh_token } = await obtainTokens(emulator);
   emulator.addFault({ endpoint: 'token', kind: 'oversize', bytes: 20_000_000 });
   const answer = await refreshTokens(emulator, refresh_token);
@@ -182,7 +186,7 @@ test('oversize: the right answer, in as many bytes as were asked for', async ({ 
   expect(emulator.requests.at(-1)?.status).toBe(200);
 });
 
-test('origin_down: the port refuses connections until the fault is taken away, then it is the same port', async () => {
+test('an origin_down fault refuses connections until it is removed, and then the same port is open again', async () => {
   await using emulator = await startTestEmulator();
   const { access_token, refresh_token } = await obtainTokens(emulator);
   const { id, left } = emulator.addFault({ kind: 'origin_down', origin: 'frontend' });
@@ -201,7 +205,7 @@ test('origin_down: the port refuses connections until the fault is taken away, t
   expect(await emulator.removeFault(id)).toBe(false);
 });
 
-test('origin_down of the base origin by the API: it answers, goes down, and comes back in its time', async () => {
+test('an origin_down fault of the base origin ends after the given seconds', async () => {
   await using emulator = await startTestEmulator();
   const post = (fault: object) =>
     requestEmulatorApi(emulator, 'POST', 'faults', { kind: 'origin_down', origin: 'base', ...fault });
@@ -221,7 +225,7 @@ test('origin_down of the base origin by the API: it answers, goes down, and come
 const IPV6 = networkInterfaces()['lo']?.some(({ address }) => address === '::1') === true;
 
 test.skipIf(!IPV6).for([false, true])(
-  'on localhost faults strike connections to both loopback addresses (TLS: %s)',
+  'faults of an emulator on localhost affect both loopback addresses (TLS: %s)',
   async (tls) => {
     await using emulator = await startTestEmulator({ host: 'localhost', tls });
     const { protocol, port } = new URL(emulator.baseUrl);
@@ -258,7 +262,7 @@ test.skipIf(!IPV6).for([false, true])(
   },
 );
 
-test.skipIf(!IPV6)('an origin of localhost is up again only when both addresses are', async () => {
+test.skipIf(!IPV6)('an origin of localhost is up again only when both addresses are up', async () => {
   await using emulator = await startTestEmulator({ host: 'localhost' });
   const { port } = new URL(emulator.frontendUrl);
   const { id } = emulator.addFault({ kind: 'origin_down', origin: 'frontend' });
@@ -271,7 +275,7 @@ test.skipIf(!IPV6)('an origin of localhost is up again only when both addresses 
   await expect.poll(() => get(`http://[::1]:${port}/`).then(({ status }) => status, String)).toBe(404);
 });
 
-test('an origin whose port another program took meanwhile comes back as soon as that is gone', async ({ emulator }) => {
+test('an origin whose port another program has taken comes up again when that program ends', async ({ emulator }) => {
   const { id } = emulator.addFault({ kind: 'origin_down', origin: 'base' });
   const { hostname, port } = new URL(emulator.baseUrl);
   const squatter = createServer((socket) => socket.destroy()).listen(Number(port), hostname);
@@ -282,7 +286,7 @@ test('an origin whose port another program took meanwhile comes back as soon as 
   await expect.poll(() => get(emulator.baseUrl).then(({ status }) => status, String)).toBe(404);
 });
 
-test('an emulator that is closed while an origin comes back stays closed', async () => {
+test('an emulator that closes while an origin comes up stays closed', async () => {
   const emulator = await startTestEmulator();
   const { id } = emulator.addFault({ kind: 'origin_down', origin: 'base' });
   const back = emulator.removeFault(id);
@@ -291,7 +295,7 @@ test('an emulator that is closed while an origin comes back stays closed', async
   await expect(get(emulator.baseUrl)).rejects.toMatchObject({ cause: { code: 'ECONNREFUSED' } });
 });
 
-test('over TLS resets are resets, origins go down and come back, and handshakes can fail', async () => {
+test('over TLS the emulator resets connections, takes origins down and fails handshakes', async () => {
   await using emulator = await startTestEmulator({ tls: true });
   const { port } = new URL(emulator.baseUrl);
   const ca = emulator.ca ?? '';
@@ -323,7 +327,7 @@ test('over TLS resets are resets, origins go down and come back, and handshakes 
   expect(await ask()).toBe(401);
 });
 
-test('an emulator that is closed amid faults leaves no timer and no connection behind', async () => {
+test('an emulator that closes during faults leaves no timer and no connection behind', async () => {
   const emulator = await startTestEmulator();
   emulator.addFault({ ...WHOAMI, kind: 'hang' });
   emulator.addFault({ ...WHOAMI, kind: 'delay', seconds: 3000 });
@@ -346,7 +350,9 @@ test('an emulator that is closed amid faults leaves no timer and no connection b
   expect(timers()).toBeLessThanOrEqual(before - 3);
 });
 
-test('a client that leaves amid a fault leaves nothing behind, and the grant is good', async ({ emulator }) => {
+test('a client that disconnects during a fault leaves nothing behind, and its grant stays valid', async ({
+  emulator,
+}) => {
   const { refresh_token } = await obtainTokens(emulator);
   emulator.addFault({ endpoint: 'token', kind: 'delay', seconds: 3000 });
   const leaving = new AbortController();

@@ -56,7 +56,7 @@ test.for<[tls: boolean, faults: readonly (readonly [FaultOptions, RegExp])[]]>([
       [{ ...REFRESH, kind: 'reset_before' }, /ECONNRESET/],
     ],
   ],
-])('what strikes before anything was done costs no token (TLS: %s)', async ([tls, faults]) => {
+])('a fault before the request takes effect costs openid-client no token (TLS: %s)', async ([tls, faults]) => {
   await using emulator = await startTestEmulator({ tls });
   await using client = clientOf(emulator);
   let held = await client.pair();
@@ -76,20 +76,23 @@ test.for<[EmulatorOptions, replay: 'refused' | 'the lost one' | 'a new one', ali
   [{ refreshGrace: 1, onReuse: 'revoke-family' }, 'a new one', true],
   [{ refreshGraceTime: 30 }, 'the lost one', true],
   [{ refreshGraceTime: 30, onReuse: 'revoke-family' }, 'the lost one', true],
-])('a replay after a lost answer, with %j: %s', async ([options, wanted, alive]) => {
-  await using emulator = await startTestEmulator(options);
-  await using client = clientOf(emulator);
-  const held = await client.pair();
-  emulator.addFault({ ...REFRESH, kind: 'commit_then_drop' });
-  expect(await client.refresh(held).catch(why)).toMatch(/ECONNRESET/);
-  const lost = emulator.secretsIssued('refresh_token').at(-1) ?? '';
-  const replayed = await client.refresh(held).catch((error: oauth.ResponseBodyError) => error.error);
-  expect(replayed === 'invalid_grant' ? 'refused' : replayed === lost ? 'the lost one' : 'a new one').toBe(wanted);
-  const next = wanted === 'refused' ? lost : replayed;
-  expect(
-    await client.refresh(next).then(
-      () => true,
-      () => false,
-    ),
-  ).toBe(alive);
-});
+])(
+  'after a lost answer the settings %j lead to this outcome of a replayed refresh token: %s',
+  async ([options, wanted, alive]) => {
+    await using emulator = await startTestEmulator(options);
+    await using client = clientOf(emulator);
+    const held = await client.pair();
+    emulator.addFault({ ...REFRESH, kind: 'commit_then_drop' });
+    expect(await client.refresh(held).catch(why)).toMatch(/ECONNRESET/);
+    const lost = emulator.secretsIssued('refresh_token').at(-1) ?? '';
+    const replayed = await client.refresh(held).catch((error: oauth.ResponseBodyError) => error.error);
+    expect(replayed === 'invalid_grant' ? 'refused' : replayed === lost ? 'the lost one' : 'a new one').toBe(wanted);
+    const next = wanted === 'refused' ? lost : replayed;
+    expect(
+      await client.refresh(next).then(
+        () => true,
+        () => false,
+      ),
+    ).toBe(alive);
+  },
+);

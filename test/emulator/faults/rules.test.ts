@@ -29,7 +29,7 @@ async function statuses(emulator: Emulator, count: number): Promise<number[]> {
   return all;
 }
 
-test('a fault strikes once, so many times, or until it is taken away', async ({ emulator }) => {
+test('a fault hits once, as often as its times say, or until it is removed', async ({ emulator }) => {
   emulator.addFault(BUSY);
   expect(await statuses(emulator, 2)).toEqual([503, 401]);
   emulator.addFault({ ...BUSY, times: 2 });
@@ -47,19 +47,19 @@ test('a fault strikes once, so many times, or until it is taken away', async ({ 
   expect(emulator.faults).toEqual([]);
 });
 
-test('faults for the same endpoint strike in the order they were added, one a request', async ({ emulator }) => {
+test('faults of the same endpoint hit in the order in which they were added, one per request', async ({ emulator }) => {
   emulator.addFault({ ...BUSY, status: 500, times: 2 });
   emulator.addFault({ ...BUSY, status: 501 });
   emulator.addFault({ endpoint: '*', kind: 'status', status: 502 });
   expect(await statuses(emulator, 5)).toEqual([500, 500, 501, 502, 401]);
 });
 
-test('every: only each so-manieth request is struck', async ({ emulator }) => {
+test('a fault with every: N hits only each Nth request', async ({ emulator }) => {
   emulator.addFault({ ...BUSY, every: 3, times: 2 });
   expect(await statuses(emulator, 10)).toEqual([401, 401, 503, 401, 401, 503, 401, 401, 401, 401]);
 });
 
-test('the same seed gives the same run, another one another, and chance is as asked for', async () => {
+test('the same seed repeats the hits of a fault, another seed changes them, and the probability is met', async () => {
   const run = async (seed?: number) => {
     await using emulator = await startTestEmulator({ seed });
     emulator.addFault({ ...BUSY, probability: 0.5, times: null });
@@ -80,13 +80,13 @@ test('the same seed gives the same run, another one another, and chance is as as
   expect(struck).toBeLessThan(70);
 });
 
-test('a probability of 0 never strikes, and the times are not used up', async ({ emulator }) => {
+test('a fault with probability 0 never hits, and its times are not used up', async ({ emulator }) => {
   emulator.addFault({ ...BUSY, probability: 0 });
   expect(await statuses(emulator, 20)).toEqual(Array.from({ length: 20 }, () => 401));
   expect(emulator.faults).toMatchObject([{ hits: 0, left: 1 }]);
 });
 
-test('client and grant type narrow a fault down', async ({ emulator }) => {
+test('client and grant_type restrict a fault', async ({ emulator }) => {
   emulator.addFault({ endpoint: 'config', kind: 'status', status: 500, client: PUMP.id, times: null });
   expect([(await postConfig(emulator)).status, (await postConfig(emulator, undefined, PUMP.id)).status]).toEqual([
     200, 500,
@@ -97,7 +97,7 @@ test('client and grant type narrow a fault down', async ({ emulator }) => {
   expect((await refreshTokens(emulator, first.refresh_token)).status).toBe(200);
 });
 
-test('every endpoint can be struck alone, and `*` strikes all of them, but never the emulator’s own paths', async () => {
+test("a fault hits one endpoint, or all of them with `*`, but never the emulator's own paths", async () => {
   await using emulator = await startTestEmulator();
   const ask: [FaultOptions & { endpoint: string }, string, string][] = [
     [{ endpoint: 'config', kind: 'status', status: 507 }, 'POST', `/external/oauth2helper/config/${HEATER.id}`],
@@ -123,7 +123,7 @@ test('every endpoint can be struck alone, and `*` strikes all of them, but never
   );
 });
 
-test('the API adds, lists, removes and clears faults, and says what became of them', async ({ emulator }) => {
+test("the emulator's API adds, lists, removes and clears faults, and shows their hits", async ({ emulator }) => {
   const added = await requestEmulatorApi(emulator, 'POST', 'faults', {
     kind: 'slow_body',
     endpoint: 'token',
@@ -195,7 +195,7 @@ test.for([
   [[], 'body: found an array; allowed is '],
   ['null', 'body: found null; allowed is '],
   ['{', 'body: found no JSON; allowed is '],
-] as const)('a fault that can not be is refused by name: %j', async ([fault, message]) => {
+] as const)("the emulator's API rejects an invalid fault and names the member: %j", async ([fault, message]) => {
   await using emulator = await startTestEmulator();
   const answer = await requestEmulatorApi(emulator, 'POST', 'faults', fault);
   const { error, message: said } = (await answer.json()) as { error: string; message: string };
@@ -203,7 +203,7 @@ test.for([
   expect(emulator.faults).toEqual([]);
 });
 
-test('the library refuses the same, and a start with such a fault fails', async ({ emulator }) => {
+test('the emulator library rejects an invalid fault, and a start with one fails', async ({ emulator }) => {
   expect(() => emulator.addFault({ ...BUSY, status: 99 })).toThrow(/^status: found 99; allowed is/);
   await expect(startTestEmulator({ faults: [{ ...BUSY, every: 0 }] })).rejects.toThrow(
     /^faults: every: found 0; allowed is/,
@@ -211,12 +211,12 @@ test('the library refuses the same, and a start with such a fault fails', async 
   await expect(startTestEmulator({ seed: -1 })).rejects.toThrow(/^seed: found -1; allowed is/);
 });
 
-test('faults of the start are in force from the first request', async () => {
+test("faults of the emulator's start are in force from the first request", async () => {
   await using emulator = await startTestEmulator({ faults: [{ ...BUSY, times: 2 }] });
   expect(await statuses(emulator, 3)).toEqual([503, 503, 401]);
 });
 
-test('the guide lists all kinds of faults as they are declared', () => {
+test('the guide lists all kinds of faults as the code declares them', () => {
   const spelled = (name: string) => `\`${name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)}\``;
   const declared = Object.entries(FAULT_KINDS).map(([kind, { strikes, own, effect }]) => {
     const members = [...(strikes === 'requests' ? [] : ['origin']), ...Object.keys(own)];

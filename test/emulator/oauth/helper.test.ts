@@ -13,7 +13,7 @@ import {
   test,
 } from '../portal-client.ts';
 
-test('config hands out the three URLs of the specification on their two origins', async ({ emulator }) => {
+test('config returns the three URLs of the specification with their two origins', async ({ emulator }) => {
   const urls = await requestConfig(emulator);
   const authorize = new URL(urls.authorize_url);
   const code = new URL(urls.code_url);
@@ -27,7 +27,9 @@ test('config hands out the three URLs of the specification on their two origins'
   expect(stateOf(urls.code_url)).toBe(stateOf(urls.authorize_url));
 });
 
-test('JSON strings carry \\/ and \\u0026 as the portal writes them', async ({ emulator }) => {
+test('config and the token endpoint write \\/ and \\u0026 in JSON strings, as the portal does', async ({
+  emulator,
+}) => {
   const text = await (await postConfig(emulator)).text();
   expect(text).toContain('http:\\/\\/127.0.0.1');
   expect(text).toContain('response_type=code\\u0026client_id=');
@@ -37,7 +39,7 @@ test('JSON strings carry \\/ and \\u0026 as the portal writes them', async ({ em
   expect(await answer.text()).toContain('"a\\/b\\u0026c"');
 });
 
-test('config answers 404 to an unknown client, and 400 to a redirect_url that is no http(s) URL', async () => {
+test('config answers 404 to an unknown client, and 400 to a redirect_url that is not an http or https URL', async () => {
   await using emulator = await startTestEmulator();
   expect((await postConfig(emulator, undefined, PUMP.id.replace('02', '03'))).status).toBe(404);
   for (const bad of ['ftp://x/', 'javascript:alert(1)', '/callback', 'not a url', `http://x/${'y'.repeat(2000)}`]) {
@@ -55,13 +57,16 @@ test('config answers 404 to an unknown client, and 400 to a redirect_url that is
   }
 });
 
-test('a client can be set to have every redirect_url refused, and still polls', async () => {
+test('config refuses every redirect_url of a client with that option, and the client can still poll', async () => {
   await using emulator = await startTestEmulator({ clients: [{ ...HEATER, redirectUrl: 'refuse' }] });
   expect((await postConfig(emulator, 'http://192.168.1.7:8480/callback/x')).status).toBe(400);
   expect((await postConfig(emulator)).status).toBe(200);
 });
 
-test('code_url answers 404 until there is a code, then 200 with it until it expires', async ({ emulator, clock }) => {
+test('code_url answers 404 until there is a code, and then returns it until it expires', async ({
+  emulator,
+  clock,
+}) => {
   const urls = await requestConfig(emulator);
   expect((await get(urls.code_url)).status).toBe(404);
   await emulator.login({ state: stateOf(urls.code_url), user: ALICE.name });

@@ -3,7 +3,7 @@ import { ALICE, get, requestConfig, requestEmulatorApi, startTestEmulator, state
 
 const CALLBACK = 'http://192.168.1.7:8480/callback/nonce';
 
-test('when a login by the API answers 200 the helper has the code, and location is where a browser would go next', async () => {
+test("a login by the emulator's API stores the code, and its location is the next address of a browser", async () => {
   await using emulator = await startTestEmulator();
   const urls = await requestConfig(emulator, CALLBACK);
   const answer = await requestEmulatorApi(emulator, 'POST', 'login', {
@@ -16,7 +16,7 @@ test('when a login by the API answers 200 the helper has the code, and location 
   expect(location).toBe(`${CALLBACK}?code=${code}`);
 });
 
-test('without a redirect_url location is a page that can be opened, and says it can be closed', async () => {
+test('the location of an API login without a redirect_url is a page that says that it can be closed', async () => {
   await using emulator = await startTestEmulator();
   const urls = await requestConfig(emulator);
   const { location } = await emulator.login({ state: stateOf(urls.code_url), user: ALICE.name });
@@ -24,7 +24,9 @@ test('without a redirect_url location is a page that can be opened, and says it 
   expect(await (await get(location)).text()).toContain('You can close this page');
 });
 
-test('a bad login request is answered 400 with the member and what is allowed', async ({ emulator }) => {
+test("the emulator's API answers 400 to an invalid login, and names the member and what is allowed", async ({
+  emulator,
+}) => {
   const state = stateOf((await requestConfig(emulator)).code_url);
   const cases: [unknown, RegExp][] = [
     ['{', /^body: found no JSON; allowed is a JSON object$/],

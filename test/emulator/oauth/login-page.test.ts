@@ -12,7 +12,9 @@ import {
   test,
 } from '../portal-client.ts';
 
-test('the login page names the client, escaped, and suits a phone and a screen reader', async ({ emulator }) => {
+test('the login page shows the escaped client name, and is usable on a phone and with a screen reader', async ({
+  emulator,
+}) => {
   const page = await get((await requestConfig(emulator)).authorize_url);
   const html = await page.text();
   expect(page.status).toBe(200);
@@ -25,7 +27,9 @@ test('the login page names the client, escaped, and suits a phone and a screen r
   expect(html).toContain('>Refuse</button>');
 });
 
-test('pages can not be framed, kept or scripted, and their form may lead to the redirect_url', async ({ emulator }) => {
+test('the login page can not be framed, cached or scripted, and its form may lead to the redirect_url', async ({
+  emulator,
+}) => {
   const page = await get((await requestConfig(emulator, 'http://192.168.1.7:8480/x')).authorize_url);
   const policy = page.headers.get('content-security-policy') ?? '';
   expect(policy).toContain("default-src 'none'");
@@ -36,14 +40,16 @@ test('pages can not be framed, kept or scripted, and their form may lead to the 
   expect(page.headers.get('referrer-policy')).toBe('no-referrer');
 });
 
-test('a redirect_url can not smuggle anything into the policy', async ({ emulator }) => {
+test('a redirect_url can not inject anything into the policy of the login page', async ({ emulator }) => {
   for (const redirectUrl of ["http://x;script-src'unsafe-inline'/", 'http://[fd00::1]:8480/x']) {
     const page = await get((await requestConfig(emulator, redirectUrl)).authorize_url);
     expect(page.headers.get('content-security-policy')).toMatch(/ http:$/);
   }
 });
 
-test('a wrong password or user name brings the page back with a plain message, and no code', async ({ emulator }) => {
+test('a wrong user name or password shows the login page again with a message, and issues no code', async ({
+  emulator,
+}) => {
   const urls = await requestConfig(emulator);
   for (const form of [
     { username: ALICE.name, password: 'wrong' },
@@ -57,7 +63,7 @@ test('a wrong password or user name brings the page back with a plain message, a
   expect((await get(urls.code_url)).status).toBe(404);
 });
 
-test('after a wrong password the user name need not be typed again, and nothing of the password comes back', async () => {
+test('after a wrong password the login page keeps the user name and drops the password', async () => {
   await using emulator = await startTestEmulator();
   const { authorize_url } = await requestConfig(emulator);
   const username = 'bob"><b>';
@@ -67,7 +73,7 @@ test('after a wrong password the user name need not be typed again, and nothing 
   expect(again).not.toContain('not-it');
 });
 
-test('a bad client, redirect address, state or response type ends in a plain page and never in a redirect', async () => {
+test('an invalid client, redirect address, state or response type leads to a plain page and never to a redirect', async () => {
   const clock = new FakeClock();
   await using emulator = await startTestEmulator({ clock, autoLogin: true });
   const state = stateOf((await requestConfig(emulator)).code_url);
@@ -99,7 +105,7 @@ test('a bad client, redirect address, state or response type ends in a plain pag
   expect([late.status, await late.text()]).toEqual([400, expect.stringContaining('This link has expired')]);
 });
 
-test('only an emulator without users of its own tells how to log in', async () => {
+test('the login page shows how to log in only if the emulator was given no users', async () => {
   await using ours = await startTestEmulator();
   expect(await (await get((await requestConfig(ours)).authorize_url)).text()).not.toContain('emulated');
   await using bare = await startTestEmulator({ users: undefined });

@@ -16,7 +16,7 @@ import {
 const CALLBACK = 'http://192.168.1.7:8480/callback/nonce?keep=a%20b';
 const CREDENTIALS = { username: ALICE.name, password: ALICE.password, action: 'login' };
 
-test('a login goes from the authorization page over code/set to the redirect_url, with nothing added but the code', async () => {
+test('a login redirects over code/set to the redirect_url and adds only the code', async () => {
   await using emulator = await startTestEmulator();
   const urls = await requestConfig(emulator, CALLBACK);
   const login = await post(urls.authorize_url, CREDENTIALS);
@@ -33,7 +33,7 @@ test('a login goes from the authorization page over code/set to the redirect_url
   expect((await exchangeCode(emulator, polled.code)).status).toBe(200);
 });
 
-test('without a redirect_url code/set ends in a page that says it can be closed, and may be reloaded', async () => {
+test('without a redirect_url a login ends on a page that can be closed and reloaded', async () => {
   await using emulator = await startTestEmulator();
   const urls = await requestConfig(emulator);
   const set = redirectLocation(await post(urls.authorize_url, CREDENTIALS));
@@ -45,7 +45,7 @@ test('without a redirect_url code/set ends in a page that says it can be closed,
   expect((await get(urls.code_url)).status).toBe(200);
 });
 
-test('a refusal is relayed to the redirect_url as error=access_denied, unless that is switched off', async () => {
+test('a refused login redirects to the redirect_url with error=access_denied unless relayRefusal is off', async () => {
   for (const relayRefusal of [true, false]) {
     await using emulator = await startTestEmulator({ relayRefusal });
     const urls = await requestConfig(emulator, 'http://192.168.1.7:8480/callback/nonce');
@@ -59,7 +59,7 @@ test('a refusal is relayed to the redirect_url as error=access_denied, unless th
   }
 });
 
-test('a link is dead once its code was exchanged', async ({ emulator }) => {
+test('an authorize_url is invalid after its code was exchanged', async ({ emulator }) => {
   const urls = await requestConfig(emulator);
   await emulator.login({ state: stateOf(urls.code_url), user: ALICE.name });
   const { code } = (await (await get(urls.code_url)).json()) as { code: string };
@@ -68,7 +68,7 @@ test('a link is dead once its code was exchanged', async ({ emulator }) => {
   expect([page.status, await page.text()]).toEqual([400, expect.stringContaining('used before')]);
 });
 
-test('the ordinary flow with the code/set address as redirect_uri ends on a page that shows the code', async () => {
+test('an ordinary authorization with code/set as the redirect_uri ends on a page that shows the code', async () => {
   await using emulator = await startTestEmulator({ autoLogin: true });
   const set = `${emulator.baseUrl}/external/oauth2helper/code/set/${HEATER.id}`;
   const query = `response_type=code&client_id=${HEATER.id}&redirect_uri=${encodeURIComponent(set)}&state=of%20its%20own`;
@@ -80,7 +80,7 @@ test('the ordinary flow with the code/set address as redirect_uri ends on a page
   expect((await exchangeCode(emulator, code, { redirect_uri: set })).status).toBe(200);
 });
 
-test('code/set shows no code that was meant for another address, that is used, or that has expired', async () => {
+test('code/set does not show a code that is for another address, that is used or that has expired', async () => {
   const clock = new FakeClock();
   const tool = 'http://127.0.0.1:53682/';
   await using emulator = await startTestEmulator({

@@ -17,7 +17,7 @@ async function logIn(url: string): Promise<{ answer: Response; cookie: string }>
 
 const withCookie = (cookie: string) => ({ cookie });
 
-test('who has logged in with a browser is only asked for a yes the next time, also for another client', async () => {
+test('after a login in a browser the login page asks only for a confirmation, also for another client', async () => {
   await using emulator = await startTestEmulator();
   const { answer, cookie } = await logIn((await requestConfig(emulator)).authorize_url);
   expect(answer.status).toBe(303);
@@ -35,7 +35,7 @@ test('who has logged in with a browser is only asked for a yes the next time, al
   expect((await get(next.code_url)).status).toBe(200);
 });
 
-test('somebody who is logged in can refuse, or be another user', async ({ emulator }) => {
+test('a person who is logged in can refuse, or log in as another user', async ({ emulator }) => {
   const { cookie } = await logIn((await requestConfig(emulator)).authorize_url);
   const next = await requestConfig(emulator);
   const other = await post(next.authorize_url, { action: 'other' }, withCookie(cookie));
@@ -44,7 +44,9 @@ test('somebody who is logged in can refuse, or be another user', async ({ emulat
   expect(refused.headers.get('location')).toContain('error=access_denied');
 });
 
-test('without the cookie, with another one, or after a reset nobody is logged in', async ({ emulator }) => {
+test('the login page asks for a password without its cookie, with a wrong cookie, and after a reset', async ({
+  emulator,
+}) => {
   const { cookie } = await logIn((await requestConfig(emulator)).authorize_url);
   for (const headers of [{ cookie: 'a=b' }, { cookie: `${cookie}x` }, { cookie: 'emulator_login=' }]) {
     const { authorize_url } = await requestConfig(emulator);
@@ -56,7 +58,7 @@ test('without the cookie, with another one, or after a reset nobody is logged in
   expect(await (await get(authorize_url, withCookie(cookie))).text()).toContain('id="password"');
 });
 
-test('a wrong password is remembered for nobody, and --forget-logins remembers nobody', async ({ emulator }) => {
+test('the emulator remembers no login after a wrong password or with forgetLogins', async ({ emulator }) => {
   const { authorize_url } = await requestConfig(emulator);
   const wrong = await post(authorize_url, { username: ALICE.name, password: 'wrong', action: 'login' });
   expect(wrong.headers.get('set-cookie')).toBeNull();
@@ -67,7 +69,7 @@ test('a wrong password is remembered for nobody, and --forget-logins remembers n
   expect((await logIn(next.authorize_url)).cookie).toBe('');
 });
 
-test('the request log has the cookie nowhere, even where it shows secrets', async () => {
+test('the request log of the emulator never contains the login cookie, even if it shows secrets', async () => {
   await using emulator = await startTestEmulator({ showSecrets: true });
   const { cookie } = await logIn((await requestConfig(emulator)).authorize_url);
   await get((await requestConfig(emulator)).authorize_url, withCookie(cookie));

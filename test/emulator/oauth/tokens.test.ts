@@ -11,7 +11,7 @@ import {
   whoami,
 } from '../portal-client.ts';
 
-test('a reused refresh token takes its family with it when told to, even hundreds of generations later', async () => {
+test('with revoke-family a reused refresh token revokes its grant, even hundreds of generations later', async () => {
   await using emulator = await startTestEmulator({ onReuse: 'revoke-family' });
   const first = await obtainTokens(emulator);
   let latest = first;
@@ -23,7 +23,9 @@ test('a reused refresh token takes its family with it when told to, even hundred
   expect(emulator.observations.refreshTokensRepeated).toBe(1);
 });
 
-test('access and refresh tokens are not interchangeable, nor can they be altered', async ({ emulator }) => {
+test('access tokens and refresh tokens are not interchangeable, and altered tokens are refused', async ({
+  emulator,
+}) => {
   const { access_token, refresh_token } = await obtainTokens(emulator);
   expect((await whoami(emulator, refresh_token)).status).toBe(401);
   expect((await refreshTokens(emulator, access_token)).status).toBe(400);
@@ -31,12 +33,12 @@ test('access and refresh tokens are not interchangeable, nor can they be altered
   expect((await refreshTokens(emulator, `${refresh_token}.`)).status).toBe(400);
 });
 
-test('whoami says who a token is for', async ({ emulator }) => {
+test('whoami returns the user and the scope of a token', async ({ emulator }) => {
   const { access_token } = await obtainTokens(emulator, { scope: 'Monitoring' });
   expect(await (await whoami(emulator, access_token)).json()).toEqual({ user: 'alice', scope: 'Monitoring' });
 });
 
-test('a test can revoke the access tokens of a grant, or all of it', async ({ emulator }) => {
+test('a test can revoke the access tokens of a grant, or the whole grant', async ({ emulator }) => {
   const first = await obtainTokens(emulator);
   const id = emulator.grants()[0]?.id ?? '';
   expect(emulator.revoke(id, 'access_tokens')).toBe(true);
@@ -48,7 +50,7 @@ test('a test can revoke the access tokens of a grant, or all of it', async ({ em
   expect(emulator.revoke('unknown')).toBe(false);
 });
 
-test('an ID token tells who has logged in where that is set, also after a refresh', async () => {
+test('an ID token names the user if the emulator is set to issue it, also after a refresh', async () => {
   await using emulator = await startTestEmulator({ idToken: true });
   const first = (await (await exchangeCode(emulator, await obtainCode(emulator))).json()) as Record<string, string>;
   const again = (await (await refreshTokens(emulator, first['refresh_token'] ?? '')).json()) as Record<string, string>;
@@ -63,7 +65,7 @@ test('an ID token tells who has logged in where that is set, also after a refres
   }
 });
 
-test('a code whose exchange was lost is used up, and its second use takes back what the first one gave', async () => {
+test('a code whose exchange had a lost answer is used up, and its second use revokes the tokens of the first', async () => {
   await using emulator = await startTestEmulator();
   const code = await obtainCode(emulator);
   emulator.addFault({ endpoint: 'token', grantType: 'authorization_code', kind: 'commit_then_drop' });
@@ -73,7 +75,7 @@ test('a code whose exchange was lost is used up, and its second use takes back w
   expect(await errorOf(await refreshTokens(emulator, lost))).toEqual([400, 'invalid_grant']);
 });
 
-test('a code whose exchange was reset before it was done is good for another one', async ({ emulator }) => {
+test('a code whose exchange was reset before it took effect can be exchanged again', async ({ emulator }) => {
   const code = await obtainCode(emulator);
   emulator.addFault({ endpoint: 'token', kind: 'reset_before' });
   await expect(exchangeCode(emulator, code)).rejects.toThrow();

@@ -46,7 +46,7 @@ async function loggedIn(emulator: Emulator) {
 const refused = (status: number, error: string) => ({ name: 'ResponseBodyError', status, error });
 const dead = refused(400, 'invalid_grant');
 
-test('autoLogin: an ordinary authorization URL answers with the code at once, or with a login page', async () => {
+test('autoLogin: an ordinary authorization URL returns the code at once, or shows a login page if it is off', async () => {
   await using emulator = await startTestEmulator({ autoLogin: true });
   const redirect_uri = `${emulator.baseUrl}/external/oauth2helper/code/set/${HEATER.id}`;
   const url = oauth.buildAuthorizationUrl(stock(emulator), { redirect_uri, state: 's', scope: 'Monitoring' });
@@ -57,7 +57,7 @@ test('autoLogin: an ordinary authorization URL answers with the code at once, or
   expect((await get(url.href)).status).toBe(200);
 });
 
-test('stateLifetime: a link works until its time is over', async () => {
+test('stateLifetime: a link is valid until its lifetime is over', async () => {
   const clock = new FakeClock();
   await using emulator = await startTestEmulator({ clock, stateLifetime: 60 });
   const [inTime, late] = [await requestConfig(emulator), await requestConfig(emulator)];
@@ -69,7 +69,7 @@ test('stateLifetime: a link works until its time is over', async () => {
   expect((await get(late.authorize_url)).status).toBe(400);
 });
 
-test('codeLifetime: a code is good until its time is over', async () => {
+test('codeLifetime: a code is valid until its lifetime is over', async () => {
   const clock = new FakeClock();
   await using emulator = await startTestEmulator({ clock, codeLifetime: 30 });
   const [inTime, late] = [await obtainCode(emulator), await obtainCode(emulator)];
@@ -79,7 +79,7 @@ test('codeLifetime: a code is good until its time is over', async () => {
   await expect(exchange(stock(emulator), late)).rejects.toMatchObject(dead);
 });
 
-test('tokenLifetime: the client is told how long its access token serves', async () => {
+test('tokenLifetime: the token response gives the lifetime of its access token', async () => {
   const clock = new FakeClock();
   await using emulator = await startTestEmulator({ clock, tokenLifetime: 120 });
   const { first } = await loggedIn(emulator);
@@ -91,7 +91,7 @@ test('tokenLifetime: the client is told how long its access token serves', async
   expect((await whoami(emulator, first.access_token)).status).toBe(401);
 });
 
-test('refreshLifetime: an unused refresh token dies, a used one is followed by one with its own time', async () => {
+test('refreshLifetime: an unused refresh token expires, and each new one has its own lifetime', async () => {
   const clock = new FakeClock();
   await using emulator = await startTestEmulator({ clock, refreshLifetime: 100 });
   const { refresh } = await loggedIn(emulator);
@@ -103,7 +103,7 @@ test('refreshLifetime: an unused refresh token dies, a used one is followed by o
   await expect(refresh(third.refresh_token)).rejects.toMatchObject(dead);
 });
 
-test('grantLifetime: however often it was refreshed, a grant ends', async () => {
+test('grantLifetime: a grant ends when its lifetime is over, however often it was refreshed', async () => {
   const clock = new FakeClock();
   await using emulator = await startTestEmulator({ clock, grantLifetime: 100 });
   const { refresh } = await loggedIn(emulator);
@@ -116,7 +116,7 @@ test('grantLifetime: however often it was refreshed, a grant ends', async () => 
   expect((await whoami(emulator, third.access_token)).status).toBe(200);
 });
 
-test('refreshGrace: a used refresh token gives new tokens for so many further generations', async () => {
+test('refreshGrace: a used refresh token gets new tokens for the given number of further generations', async () => {
   await using emulator = await startTestEmulator({ refreshGrace: 1 });
   const { refresh } = await loggedIn(emulator);
   const [second, third] = [await refresh(), await refresh()];
@@ -124,7 +124,7 @@ test('refreshGrace: a used refresh token gives new tokens for so many further ge
   await expect(refresh()).rejects.toMatchObject(dead);
 });
 
-test('refreshGraceTime: a used refresh token is answered with the same tokens again, and an honest expires_in', async () => {
+test('refreshGraceTime: a used refresh token gets the same tokens again, with the true expires_in', async () => {
   const clock = new FakeClock();
   await using emulator = await startTestEmulator({ clock, refreshGraceTime: 30, onReuse: 'revoke-family' });
   const { refresh } = await loggedIn(emulator);
@@ -139,7 +139,7 @@ test('refreshGraceTime: a used refresh token is answered with the same tokens ag
   await expect(refresh(second.refresh_token)).rejects.toMatchObject(dead);
 });
 
-test('onReuse: a used refresh token is only refused, or takes its grant with it', async ({ emulator }) => {
+test('onReuse: a used refresh token is refused, or also revokes its grant', async ({ emulator }) => {
   const { refresh } = await loggedIn(emulator);
   const second = await refresh();
   await expect(refresh()).rejects.toMatchObject(dead);
@@ -153,7 +153,7 @@ test.for<[string, EmulatorOptions, number, boolean]>([
   ['and the other is answered the same', { refreshGraceTime: 10 }, 2, false],
   ['and the other is refused', {}, 1, false],
   ['and the other revokes the family', { onReuse: 'revoke-family' }, 1, true],
-])('of two refreshes with one token at the same moment one wins, %s', async ([, options, winners, revoked]) => {
+])('one of two simultaneous refreshes with one token wins, %s', async ([, options, winners, revoked]) => {
   const gate = Promise.withResolvers<void>();
   let refreshing = 0;
   const intercept = {
@@ -174,7 +174,7 @@ test.for<[string, EmulatorOptions, number, boolean]>([
   expect(emulator.grants()).toMatchObject([{ generation: 2, revoked }]);
 });
 
-test('basic: HTTP Basic is accepted, or refused with a challenge that costs no code', async ({ emulator }) => {
+test('basic: HTTP Basic is accepted, or refused with a challenge that uses up no code', async ({ emulator }) => {
   const byHeader = stock(emulator, oauth.ClientSecretBasic(HEATER.secret));
   await exchange(byHeader, await obtainCode(emulator));
   emulator.change({ basic: 'refuse' });
@@ -183,7 +183,9 @@ test('basic: HTTP Basic is accepted, or refused with a challenge that costs no c
   await exchange(stock(emulator), code);
 });
 
-test('relayRefusal: a refused login comes to the redirect_url as an error, or not at all', async ({ emulator }) => {
+test('relayRefusal: a refused login redirects to the redirect_url with an error, or does not redirect to it', async ({
+  emulator,
+}) => {
   const callback = 'http://127.0.0.1:8480/callback';
   const deny = async () => {
     const { code_url } = await requestConfig(emulator, callback);
@@ -195,7 +197,7 @@ test('relayRefusal: a refused login comes to the redirect_url as an error, or no
   expect(await deny()).not.toContain(callback);
 });
 
-test('codeUrlAfterExchange: code_url answers 404 after the exchange, or serves a code that is no good any more', async () => {
+test('codeUrlAfterExchange: after the exchange code_url answers 404, or returns the code that is no longer valid', async () => {
   await using emulator = await startTestEmulator({ codeUrlAfterExchange: 'served' });
   const { code_url } = await requestConfig(emulator);
   await emulator.login({ state: stateOf(code_url), user: ALICE.name });
@@ -208,37 +210,40 @@ test('codeUrlAfterExchange: code_url answers 404 after the exchange, or serves a
   expect((await poll()).status).toBe(404);
 });
 
-test('refuseRedirectUrls: config refuses the addresses that match, and the client can still poll', async () => {
+test('refuseRedirectUrls: config refuses matching addresses, and the client can still poll', async () => {
   await using emulator = await startTestEmulator({ refuseRedirectUrls: '^http://(10|192\\.168)\\.' });
   expect((await postConfig(emulator, 'http://192.168.1.7:8480/callback')).status).toBe(400);
   expect((await postConfig(emulator, 'http://hub.example/callback')).status).toBe(200);
   await exchange(stock(emulator), await obtainCode(emulator));
 });
 
-test.for(['json', 'html', 'empty'] as const)('errorBody: a refused refresh comes with %s', async (errorBody) => {
-  await using emulator = await startTestEmulator({ errorBody });
-  const strict = oauth.refreshTokenGrant(stock(emulator), 'unknown');
-  const notJson = { code: 'OAUTH_RESPONSE_IS_NOT_JSON' };
-  await expect(strict).rejects.toMatchObject(errorBody === 'json' ? dead : notJson);
-  const simple = new AuthorizationCode({
-    client: { id: HEATER.id, secret: HEATER.secret },
-    auth: { tokenHost: emulator.frontendUrl, tokenPath: '/sso/token', authorizePath: '/sso/authorize' },
-  });
-  const failed = simple.getToken({ code: 'unknown', redirect_uri: emulator.baseUrl });
-  // It makes 406 of what is no JSON, whatever the status was.
-  await expect(failed).rejects.toMatchObject({ output: { statusCode: errorBody === 'json' ? 400 : 406 } });
-  const types = { json: /^application\/json/, html: /^text\/html/, empty: /^$/ };
-  for (const url of [`${emulator.baseUrl}/nowhere`, `${emulator.baseUrl}/%ff`, `${emulator.baseUrl}/api/whoami`]) {
-    const answer = await get(url);
-    expect(answer.headers.get('content-type') ?? '', url).toMatch(types[errorBody]);
-    if (errorBody === 'empty') expect(await answer.text()).toBe('');
-    expect((await fetch(url, { method: 'HEAD' })).status, `HEAD ${url}`).toBe(answer.status);
-  }
-  expect((await get(`${emulator.frontendUrl}/sso/authorize`)).headers.get('content-type')).toMatch(types.html);
-  expect((await get(`${emulator.consoleUrl}settings`)).headers.get('content-type')).toMatch(types.json);
-});
+test.for(['json', 'html', 'empty'] as const)(
+  'errorBody: the response to a refused refresh has the body type %s',
+  async (errorBody) => {
+    await using emulator = await startTestEmulator({ errorBody });
+    const strict = oauth.refreshTokenGrant(stock(emulator), 'unknown');
+    const notJson = { code: 'OAUTH_RESPONSE_IS_NOT_JSON' };
+    await expect(strict).rejects.toMatchObject(errorBody === 'json' ? dead : notJson);
+    const simple = new AuthorizationCode({
+      client: { id: HEATER.id, secret: HEATER.secret },
+      auth: { tokenHost: emulator.frontendUrl, tokenPath: '/sso/token', authorizePath: '/sso/authorize' },
+    });
+    const failed = simple.getToken({ code: 'unknown', redirect_uri: emulator.baseUrl });
+    // It makes 406 of what is no JSON, whatever the status was.
+    await expect(failed).rejects.toMatchObject({ output: { statusCode: errorBody === 'json' ? 400 : 406 } });
+    const types = { json: /^application\/json/, html: /^text\/html/, empty: /^$/ };
+    for (const url of [`${emulator.baseUrl}/nowhere`, `${emulator.baseUrl}/%ff`, `${emulator.baseUrl}/api/whoami`]) {
+      const answer = await get(url);
+      expect(answer.headers.get('content-type') ?? '', url).toMatch(types[errorBody]);
+      if (errorBody === 'empty') expect(await answer.text()).toBe('');
+      expect((await fetch(url, { method: 'HEAD' })).status, `HEAD ${url}`).toBe(answer.status);
+    }
+    expect((await get(`${emulator.frontendUrl}/sso/authorize`)).headers.get('content-type')).toMatch(types.html);
+    expect((await get(`${emulator.consoleUrl}settings`)).headers.get('content-type')).toMatch(types.json);
+  },
+);
 
-test('rateLimit: too many requests of one kind are answered 429 with Retry-After, and burn nothing', async () => {
+test('rateLimit: too many requests of one kind get 429 with Retry-After, and use up no token', async () => {
   const clock = new FakeClock();
   await using emulator = await startTestEmulator({ clock });
   const { refresh } = await loggedIn(emulator);

@@ -16,7 +16,9 @@ import {
   whoami,
 } from '../portal-client.ts';
 
-test('the settings can be read, and say how an emulator without options behaves', async ({ emulator }) => {
+test('the settings of an emulator without options can be read and have the documented defaults', async ({
+  emulator,
+}) => {
   const answer = await get(`${emulator.baseUrl}/_emulator/settings`);
   expect(await answer.json()).toEqual({
     auto_login: false,
@@ -40,7 +42,7 @@ test('the settings can be read, and say how an emulator without options behaves'
   });
 });
 
-test('a change names only what it changes, takes effect at once and is answered with all settings', async () => {
+test('a change of settings needs only the changed members, takes effect at once and returns all settings', async () => {
   await using emulator = await startTestEmulator();
   const answer = await requestEmulatorApi(emulator, 'PATCH', 'settings', {
     token_lifetime: 60,
@@ -55,7 +57,9 @@ test('a change names only what it changes, takes effect at once and is answered 
   expect(emulator.settings).toMatchObject({ tokenLifetime: 60, onReuse: 'revoke-family', refuseRedirectUrls: null });
 });
 
-test('a change that is no good is refused by the name of its member, and changes nothing', async ({ emulator }) => {
+test('the emulator rejects an invalid change of settings, names the member and changes nothing', async ({
+  emulator,
+}) => {
   const before = emulator.settings;
   const cases: [unknown, RegExp][] = [
     [{ refresh_grace: -1 }, /^refresh_grace: found -1; allowed is a whole number from 0/],
@@ -87,7 +91,7 @@ test('a change that is no good is refused by the name of its member, and changes
   expect(() => emulator.change({ codeLifetime: 0 })).toThrow(/^codeLifetime: found 0; allowed is/);
 });
 
-test('an option that the library does not know is refused, and the nearest one is named', async () => {
+test('the emulator library rejects an unknown option and suggests the nearest one', async () => {
   const id = '0d9c3a52-6f2a-4f0e-9a51-0d1a7c9b5e11';
   const cases: [object, RegExp][] = [
     [
@@ -114,7 +118,7 @@ test('an option that the library does not know is refused, and the nearest one i
   expect(() => emulator.change(change)).toThrow(/^autologin: found an unknown option \(did you mean autoLogin\?\)/);
 });
 
-test('a request under way keeps the settings that it began with', async () => {
+test('a request that has begun keeps the settings that it began with', async () => {
   const arrived = Promise.withResolvers<void>();
   const gate = Promise.withResolvers<void>();
   let held = false;
@@ -139,7 +143,7 @@ test('a request under way keeps the settings that it began with', async () => {
   expect((await parseTokens(await refreshTokens(emulator, second.refresh_token))).expires_in).toBe(60);
 });
 
-test('a shorter token lifetime leaves the tokens alone that were promised more', async ({ emulator, clock }) => {
+test('a shorter token lifetime does not affect tokens that were issued before', async ({ emulator, clock }) => {
   const { access_token } = await obtainTokens(emulator);
   emulator.change({ tokenLifetime: 1 });
   clock.pass(100);
@@ -147,7 +151,7 @@ test('a shorter token lifetime leaves the tokens alone that were promised more',
   expect((await whoami(emulator, (await obtainTokens(emulator)).access_token)).status).toBe(200);
 });
 
-test('the guide lists all settings as they are declared', () => {
+test('the guide lists all settings as the code declares them', () => {
   const spelled = (name: string, joint: string) =>
     name.replaceAll(/[A-Z]/g, (letter) => `${joint}${letter.toLowerCase()}`);
   const declared = Object.entries(SETTINGS).map(

@@ -3,13 +3,13 @@ import { isVerifiedOwnHost } from '../../../src/system/http/host-check.ts';
 
 const nowhere = () => false;
 
-describe('an address that a request names', () => {
+describe('host of a request', () => {
   it.for([
     ['192.168.1.7', '192.168.1.7'],
     ['192.168.1.7', '::ffff:192.168.1.7'],
     ['[fd77::7]', 'fd77:0::7'],
     ['[fe80::7]', 'fe80::7%eth0'],
-  ] as const)('%s can only mean the hub where the connection came to %s', ([hostname, local]) => {
+  ] as const)("the host %s is the hub's own for a connection to the address %s", ([hostname, local]) => {
     expect(isVerifiedOwnHost(hostname, local, nowhere)).toBe(true);
   });
 
@@ -17,8 +17,11 @@ describe('an address that a request names', () => {
     ['192.168.1.7', '192.168.1.8'],
     ['192.168.1.7', '::ffff:192.168.1.8'],
     ['[fd77::7]', '::ffff:192.168.1.7'],
-  ] as const)('%s may be another’s where it came to %s, and the leaf is not for it', ([hostname, local]) => {
-    expect(isVerifiedOwnHost(hostname, local, nowhere)).toBe(false);
-    expect(isVerifiedOwnHost(hostname, local, () => true)).toBe(true);
-  });
+  ] as const)(
+    "the host %s is not the hub's own for a connection to %s unless the server certificate covers it",
+    ([hostname, local]) => {
+      expect(isVerifiedOwnHost(hostname, local, nowhere)).toBe(false);
+      expect(isVerifiedOwnHost(hostname, local, () => true)).toBe(true);
+    },
+  );
 });

@@ -6,8 +6,8 @@ import { limitInFlightRequests } from '../../../src/system/http/in-flight-reques
 
 const REQUEST = 'GET / HTTP/1.1\r\nhost: localhost\r\n\r\n';
 
-describe('requests in flight', () => {
-  it('are bounded for one connection', async () => {
+describe('limit on requests in flight', () => {
+  it('a connection with more requests in flight than allowed is closed', async () => {
     await using server = await silentServer({ perConnection: 3, total: 100 });
     const greedy = await server.connect();
     greedy.write(REQUEST.repeat(3));
@@ -18,7 +18,7 @@ describe('requests in flight', () => {
     await server.reached(0);
   });
 
-  it('beyond the bound come on a connection that is closed', async () => {
+  it('a flood of requests on one connection is cut off at the limit, and the connection is closed', async () => {
     await using server = await silentServer({ perConnection: 3, total: 100 });
     const flood = await server.connect();
     flood.write(REQUEST.repeat(1000));
@@ -27,7 +27,7 @@ describe('requests in flight', () => {
     expect(server.requests).toBe(3);
   });
 
-  it('are one a connection where there are many, and more again afterwards', async () => {
+  it('each connection gets one request in flight while the total limit is reached, and more again afterwards', async () => {
     await using server = await silentServer({ perConnection: 3, total: 4 });
     const [one, two, three] = [await server.connect(), await server.connect(), await server.connect()];
     one.write(REQUEST.repeat(3));

@@ -21,8 +21,8 @@ function take(times: number, address = '10.0.0.1'): boolean[] {
   return Array.from({ length: times }, () => limit.take(address).ok);
 }
 
-describe('a limit by address', () => {
-  it('allows a few at once, then one after another', () => {
+describe('rate limit by client address', () => {
+  it('the rate limiter allows a burst of requests, then one in each interval', () => {
     expect(take(5)).toEqual([true, true, true, false, false]);
     time.skip(6000);
     expect(take(2)).toEqual([true, false]);
@@ -30,7 +30,7 @@ describe('a limit by address', () => {
     expect(take(4)).toEqual([true, true, true, false]);
   });
 
-  it('says when to come again, in whole seconds', () => {
+  it('the rate limiter returns the time until the next allowed request, in whole seconds', () => {
     take(3);
     expect(limit.take('10.0.0.1')).toEqual({ ok: false, retryAfter: 6 });
     time.skip(4500);
@@ -40,7 +40,7 @@ describe('a limit by address', () => {
     expect(limit.peek('10.0.0.1')).toEqual({ ok: true });
   });
 
-  it('is each device’s own, and the IPv6 network of a distant device is one', () => {
+  it('each IPv4 address has its own rate limit, and a remote IPv6 network of 64 bits has one', () => {
     expect(take(4, '10.0.0.1')[3]).toBe(false);
     expect(take(1, '10.0.0.2')).toEqual([true]);
     take(2, '2001:db8::1:2');
@@ -49,7 +49,7 @@ describe('a limit by address', () => {
     expect(lines.at(-1)?.fields).toEqual({ address: '2001:db8:0:0::/64', count: 4 });
   });
 
-  it('is each IPv6 neighbour’s own, and three times as large for all addresses that one may take', () => {
+  it('each IPv6 neighbour has its own rate limit, and all of its network share one that is three times as large', () => {
     expect(take(4, 'fe80::1%eth0')).toEqual([true, true, true, false]);
     expect(lines.at(-1)?.fields).toEqual({ address: 'fe80::1%eth0', count: 4 });
     expect(take(4, 'fe80::2%eth0')).toEqual([true, true, true, false]);
@@ -60,7 +60,7 @@ describe('a limit by address', () => {
     expect(take(1, '10.0.0.1')).toEqual([true]);
   });
 
-  it('tells the log once a burst, with the address and how often', () => {
+  it('the rate limiter logs a burst once, with the address and the count', () => {
     take(1000);
     expect(lines).toEqual([{ event: EVENT, fields: { address: '10.0.0.1', count: 4 } }]);
     // Not over: it has never been quiet for as long as it takes to forget it.
@@ -73,7 +73,7 @@ describe('a limit by address', () => {
     expect(lines[1]?.fields).toEqual({ address: '10.0.0.1', count: 4 });
   });
 
-  it('tells of a burst that does not end once an hour', () => {
+  it('the rate limiter logs a burst that does not end once an hour', () => {
     for (let passed = 0; passed < 125 * 60_000; passed += 12_000) {
       take(20);
       time.skip(12_000);

@@ -31,14 +31,14 @@ class Pool {
   }
 }
 
-describe('places', () => {
-  it('are a few for each device, and its next one gets none', () => {
+describe('fair share of a limited number of places', () => {
+  it('each device gets at most its own limit of places', () => {
     const pool = new Pool();
     expect([1, 2, 3, 4].map(() => pool.come('a'))).toEqual([true, true, true, false]);
     expect(pool.come('b')).toBe(true);
   });
 
-  it('that are all taken go from those that have most to those that have less, the oldest first', () => {
+  it('if all places are taken, the oldest place of the device with the most goes to a new device', () => {
     const pool = new Pool();
     pool.fill('a', 'b', 'c', 'd');
     expect(pool.come('honest')).toBe(true);
@@ -48,7 +48,7 @@ describe('places', () => {
     expect(pool.names).toHaveLength(12);
   });
 
-  it('do not come back to whoever gave one up, and nobody loses an only one', () => {
+  it('a device that lost a place does not get it back from one with fewer, and none loses its only place', () => {
     const pool = new Pool();
     pool.fill('a', 'b', 'c', 'd');
     for (let device = 0; device < 8; device++) expect(pool.come(`honest-${device}`)).toBe(true);
@@ -56,7 +56,7 @@ describe('places', () => {
     for (const device of ['a', 'b', 'honest-1', 'late']) expect(pool.come(device), device).toBe(false);
   });
 
-  it('of a network go from one of its devices to another, and no other network loses any', () => {
+  it('a full network gives a place to a new device from its own devices, not from another network', () => {
     const pool = new Pool();
     pool.fill('net/a', 'net/b', 'else');
     expect(pool.come('net/honest')).toBe(true);
@@ -65,7 +65,7 @@ describe('places', () => {
     expect(pool.names.filter((name) => name.startsWith('else'))).toHaveLength(3);
   });
 
-  it('that a network has by many addresses go to other networks', () => {
+  it('a network that holds places with many addresses loses one to another network', () => {
     const pool = new Pool();
     for (let address = 0; address < 6; address++) pool.come(`net/${address}`);
     pool.fill('a', 'b');
@@ -75,7 +75,7 @@ describe('places', () => {
     expect(pool.come('net/6')).toBe(false);
   });
 
-  it('are kept by every honest device, whatever one with many addresses does', () => {
+  it('honest devices keep their places, whatever a device with many addresses does', () => {
     const pool = new Pool();
     for (const device of ['x', 'y', 'net/z']) pool.come(device);
     for (let turn = 0; turn < 300; turn++) pool.come(`net/${(turn * 7) % 50}`, 'greedy');

@@ -20,7 +20,7 @@ function program(folder: string, stdout: string) {
   return { path, runs: () => readFileSync(runs, 'utf8').split('\n').filter(Boolean) };
 }
 
-test('the link-layer address of a neighbour is found, on its own link', async () => {
+test("the neighbour table finds a neighbour's link-layer address on its own interface", async () => {
   using folder = stateFolder();
   const ip = program(folder.path, JSON.stringify(TABLE));
   const links = new NeighbourTable(ip.path);
@@ -32,7 +32,7 @@ test('the link-layer address of a neighbour is found, on its own link', async ()
   expect(await links.findLinkLayerAddress('fd00::9')).toBe(null);
 });
 
-test('many that ask at one time share two runs of the program', async () => {
+test('many simultaneous look-ups of link-layer addresses share two runs of the program', async () => {
   using folder = stateFolder();
   const ip = program(folder.path, JSON.stringify(TABLE));
   const links = new NeighbourTable(ip.path);
@@ -44,11 +44,11 @@ test('many that ask at one time share two runs of the program', async () => {
 });
 
 test.each([
-  ['says nothing', ''],
-  ['says something else', '{"dst":"fd00::7"}'],
-  ['does not end', null],
-  ['is not there', undefined],
-])('nothing is known where the program %s', async (_, stdout) => {
+  ['prints nothing', ''],
+  ['prints something else', '{"dst":"fd00::7"}'],
+  ['does not exit', null],
+  ['is missing', undefined],
+])('no link-layer address is found if the program %s', async (_, stdout) => {
   using folder = stateFolder();
   const path = join(folder.path, 'ip');
   if (stdout === null) writeFileSync(path, '#!/bin/sh\nexec sleep 60\n', { mode: 0o700 });

@@ -77,14 +77,14 @@ async function stolen({ certificate, key }: Authority, names: string) {
   return { certificate: leaf + certificate, key: await readFile(path('thief.key'), 'utf8') };
 }
 
-describe('a CA with name constraints', () => {
-  it('is trusted by every client for all names and addresses of its hub', async () => {
+describe('CA with name constraints', () => {
+  it("every client trusts the hub's CA for all names and addresses of its hub", async () => {
     const leaf = await issueLeaf(authority, { names: NAMES, addresses: ADDRESSES, now: NOW });
     expect(leaf.omitted).toEqual([]);
     for (const name of NAMES) expect(await trusting(leaf, 'old.pem', name), name).toEqual(all(true));
   });
 
-  it('is of no use for another name or address, whoever has its key', async (ctx) => {
+  it('no client trusts a leaf certificate from a stolen CA key for another name or address', async (ctx) => {
     if (!existsSync(OPENSSL)) return ctx.skip(`${OPENSSL} is missing`);
     for (const names of ['DNS:bank.example', 'DNS:bank.example, DNS:4f2a.local', 'DNS:pi.bank.example']) {
       const [name = ''] = names.replace('DNS:', '').split(',');
@@ -101,7 +101,7 @@ describe('a CA with name constraints', () => {
     return undefined;
   });
 
-  it('issues no leaf with what it does not permit: clients would reject all of it', async () => {
+  it("the hub's CA omits names from a leaf certificate that its constraints do not permit", async () => {
     const names = [...NAMES, 'cellar', 'xpi', 'cellar.local'];
     const leaf = await issueLeaf(authority, { names, addresses: [...ADDRESSES, '198.51.100.1'], now: NOW });
     expect(leaf.omitted).toEqual(['cellar', 'xpi', '198.51.100.1']);
@@ -109,23 +109,23 @@ describe('a CA with name constraints', () => {
   });
 });
 
-describe('a CA that takes the place of another', () => {
+describe('CA rotation', () => {
   const through = () => next.crossCertificate + authority.certificate;
 
-  it('is trusted by every client that trusts the old one, the new one, or both', async () => {
+  it('clients that trust the old CA, the new one or both trust a leaf certificate with the cross-certificate', async () => {
     const request = { names: NAMES, addresses: ADDRESSES, now: NOW, chain: through() };
     const leaf = await issueLeaf(next.authority, request);
     for (const ca of ['old.pem', 'new.pem', 'both.pem'])
       expect(await trusting(leaf, ca, '4f2a.local'), ca).toEqual(all(true));
   });
 
-  it('is not trusted by those of the old one without the certificate that leads to it', async () => {
+  it("clients of the old CA do not trust the new CA's leaf certificate without the cross-certificate", async () => {
     const leaf = await issueLeaf(next.authority, { names: NAMES, addresses: ADDRESSES, now: NOW });
     expect(await trusting(leaf, 'old.pem', '4f2a.local')).toEqual(all(false));
     expect(await trusting(leaf, 'new.pem', '4f2a.local')).toEqual(all(true));
   });
 
-  it('has no thief of the old key trusted by those who know the new one alone', async (ctx) => {
+  it('clients that trust only the new CA do not trust a leaf certificate from the stolen old key', async (ctx) => {
     if (!existsSync(OPENSSL)) return ctx.skip(`${OPENSSL} is missing`);
     const leaf = await stolen(authority, 'DNS:4f2a.local');
     const chained = { ...leaf, certificate: leaf.certificate + next.crossCertificate };
@@ -134,7 +134,7 @@ describe('a CA that takes the place of another', () => {
     return undefined;
   });
 
-  it('issues leaves only for what the old one permits as well, while it leads to that', async () => {
+  it('a leaf certificate with a chain to the old CA has only names that both CAs permit', async () => {
     const later = await createSuccessorAuthority(authority, permittedNames([...NAMES, 'cellar'], ADDRESSES));
     const names = [...NAMES, 'cellar'];
     const both = { names, addresses: ADDRESSES, now: NOW, chain: later.crossCertificate + authority.certificate };

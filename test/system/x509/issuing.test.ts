@@ -43,8 +43,8 @@ beforeAll(async () => {
   leaf = await issueLeaf(authority, { names: NAMES, addresses: ADDRESSES, now: TODAY });
 });
 
-describe('the authority', () => {
-  it('is valid from 2000 to 9999 and signs itself', () => {
+describe('certificate authority', () => {
+  it("the CA's certificate is valid from 2000 to 9999 and self-signed", () => {
     const certificate = new X509Certificate(authority.certificate);
     expect(certificate.validFromDate.toISOString()).toBe('2000-01-01T00:00:00.000Z');
     expect(certificate.validToDate.toISOString()).toBe('9999-12-31T23:59:59.000Z');
@@ -52,7 +52,7 @@ describe('the authority', () => {
     expect(certificate.verify(certificate.publicKey)).toBe(true);
   });
 
-  it('has a key, a serial number and a name that no other hub has', () => {
+  it('each CA has its own key, serial number and name', () => {
     const [one, two] = [new X509Certificate(authority.certificate), new X509Certificate(other.certificate)];
     expect(one.serialNumber).not.toBe(two.serialNumber);
     expect(one.subject).not.toBe(two.subject);
@@ -60,8 +60,8 @@ describe('the authority', () => {
   });
 });
 
-describe('a leaf', () => {
-  it('is issued by the authority for the names and addresses asked for, without zones', () => {
+describe('leaf certificate', () => {
+  it('a leaf certificate has the requested names and addresses without zones, signed by the CA', () => {
     const certificate = new X509Certificate(leaf.certificate);
     const issuer = new X509Certificate(authority.certificate);
     expect(certificate.checkIssued(issuer)).toBe(true);
@@ -74,7 +74,7 @@ describe('a leaf', () => {
     expect(certificate.checkIP('192.168.1.21')).toBeUndefined();
   });
 
-  it('lives from 2000 until ten years after it was issued', () => {
+  it('a leaf certificate is valid from 2000 until ten years after it was issued', () => {
     const certificate = new X509Certificate(leaf.certificate);
     expect(certificate.validFromDate.toISOString()).toBe('2000-01-01T00:00:00.000Z');
     expect(certificate.validToDate.toISOString()).toBe('2037-05-06T07:08:09.000Z');
@@ -84,19 +84,19 @@ describe('a leaf', () => {
   it.each([
     ['a clock in 1970 gives one that lives today', 0, '2036-01-01T00:00:00.000Z'],
     ['a clock in the year 9995 gives one that the authority outlives', Date.UTC(9995, 0), '9999-12-31T23:59:59.000Z'],
-  ])('%s', async (_, now, end) => {
+  ])('a leaf certificate of a wrong clock is valid today and not longer than its CA: %s', async (_, now, end) => {
     const { certificate, notAfter } = await issueLeaf(authority, { names: NAMES, addresses: [], now });
     expect(new X509Certificate(certificate).validToDate.toISOString()).toBe(end);
     expect(new Date(notAfter).toISOString()).toBe(end);
   });
 
-  it('is refused for what is no address', async () => {
+  it('issuing a leaf certificate for an invalid address fails', async () => {
     await expect(issueLeaf(authority, { names: [], addresses: ['eth0'], now: TODAY })).rejects.toThrow();
   });
 });
 
-describe('the pin', () => {
-  it('is the base64url SHA-256 of the public key, as openssl computes it', async (ctx) => {
+describe('CA pin', () => {
+  it('the CA pin is the base64url SHA-256 of the public key, as openssl computes it', async (ctx) => {
     const openssl = '/usr/bin/openssl';
     if (!existsSync(openssl)) return ctx.skip(`${openssl} is missing`);
     const pipeline =
@@ -107,14 +107,14 @@ describe('the pin', () => {
     return undefined;
   });
 
-  it("is the CA's also where the leaf's chain is searched for it", () => {
+  it('the CA pin matches the second certificate of the served chain and not the leaf', () => {
     const [, ca] = leaf.certificate.split(/(?<=-----END CERTIFICATE-----\n)/);
     expect(spkiFingerprint(ca ?? '')).toBe(spkiFingerprint(authority.certificate));
     expect(spkiFingerprint(leaf.certificate)).not.toBe(spkiFingerprint(authority.certificate));
   });
 });
 
-describe('over TLS, whoever trusts the authority and nobody else is served:', () => {
+describe('TLS clients that trust the CA', () => {
   let directory: string;
   let ca: string;
   let wrongCa: string;
@@ -137,7 +137,7 @@ describe('over TLS, whoever trusts the authority and nobody else is served:', ()
     await rm(directory, { recursive: true });
   });
 
-  it('curl, by IPv4 address, IPv6 address and name', async (ctx) => {
+  it('curl trusts the leaf certificate by IPv4 address, IPv6 address and name only with the right CA', async (ctx) => {
     if (!existsSync(CURL)) return ctx.skip(`${CURL} is missing`);
     const curl = async (host: string, trusted: string) => {
       const resolve = `4f2a.local:${port}:127.0.0.1`;
@@ -151,7 +151,7 @@ describe('over TLS, whoever trusts the authority and nobody else is served:', ()
     return undefined;
   });
 
-  it('undici', async () => {
+  it('undici trusts the leaf certificate only with the right CA', async () => {
     const fetchAt = async (trusted: string) => {
       const dispatcher = new Agent({ connect: { ca: trusted } });
       try {
@@ -164,7 +164,7 @@ describe('over TLS, whoever trusts the authority and nobody else is served:', ()
     await expect(fetchAt(other.certificate)).rejects.toThrow(/certificate|signature/);
   });
 
-  it('Python requests', async (ctx) => {
+  it('Python requests trusts the leaf certificate only with the right CA', async (ctx) => {
     const missing = await pythonLacks('requests');
     if (missing) return ctx.skip(missing);
     const python = async (trusted: string) =>
@@ -174,7 +174,7 @@ describe('over TLS, whoever trusts the authority and nobody else is served:', ()
     return undefined;
   });
 
-  it('strict Python verification', async (ctx) => {
+  it('strict Python verification trusts the leaf certificate only with the right CA and name', async (ctx) => {
     const missing = await pythonLacks('ssl');
     if (missing) return ctx.skip(missing);
     const python = async (trusted: string, name: string) =>
