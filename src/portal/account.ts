@@ -1,16 +1,16 @@
 import * as v from 'valibot';
 
-/** The claims by which a person knows an account (OpenID Connect Core, 5.1), the most telling first. */
+/** The claims by which a person recognises an account (OpenID Connect Core, 5.1), in order of preference. */
 const ACCOUNT_CLAIMS = ['preferred_username', 'email', 'name', 'sub'] as const;
 
-/** It is shown on pages and terminals: nothing invisible, nothing that turns the writing around, no line breaks. */
+/** Shown on pages and terminals: no invisible characters, no changes of the writing direction, no line breaks. */
 const displayText = v.pipe(v.string(), v.maxLength(128), v.regex(/^[^\p{C}\p{Zl}\p{Zp}]*$/u), v.trim(), v.minLength(1));
 
 /**
- * With which account of the portal somebody has logged in, as far as one of these tokens tells. It is for display alone, so nothing
- * is verified, and nothing may be decided by it. Nothing of a token is told but such a claim.
- * @param tokens an ID token and an access token, JWTs (RFC 7519) or anything else
- * @returns at most 128 characters; null if none tells
+ * The portal account with which a person logged in, read from the claims of these tokens. For display only: signatures are
+ * not verified, so no decision may depend on it.
+ * @param tokens an ID token and an access token; each may be a JWT (RFC 7519) or anything else
+ * @returns at most 128 characters; null if no token names the account
  */
 export function accountFromTokens(...tokens: readonly unknown[]): string | null {
   for (const token of tokens) {
@@ -23,7 +23,7 @@ export function accountFromTokens(...tokens: readonly unknown[]): string | null 
   return null;
 }
 
-/** The payload of a JWT; null if it is none. */
+/** The payload of a JWT; null if the token is not a JWT. */
 function decodeJwtPayload(token: unknown): unknown {
   const [, payload, signature, ...rest] = typeof token === 'string' ? token.split('.') : [];
   if (payload === undefined || signature === undefined || rest.length > 0) return null;

@@ -20,7 +20,7 @@ import {
 import { classifyTokenResponse } from './token-outcome.ts';
 import { parseAuthorizationCode, parseHelperConfiguration } from './wire.ts';
 
-/** What the hub must know of a portal. */
+/** How the hub reaches a portal and authenticates there. */
 export interface HttpPortalOptions {
   /** The API's origin, without a path. */
   readonly baseUrl: string;
@@ -28,17 +28,17 @@ export interface HttpPortalOptions {
   readonly frontendUrl: string;
   readonly clientId: string;
   readonly clientSecret: Secret;
-  /** Where these two are corrected, for messages. */
+  /** Where a person corrects the client ID and secret, for error messages. */
   readonly credentialLocation: CredentialLocation;
-  /** Further CAs to trust, PEM. Node's own are trusted too. */
+  /** Additional CAs to trust, PEM. Node's default CAs are trusted too. */
   readonly ca: string[];
   readonly limits?: RequestLimits;
 }
 
-/** A link outlives a restart, and with it perhaps the configuration that it was asked for with. */
+/** A pairing link survives a restart, and the configuration may have changed meanwhile. */
 const FOREIGN_LINK_DETAIL = 'the link of this login is not on the configured origins';
 
-/** The portal of the specification, over HTTP. Redirects are never followed: one could carry the secret elsewhere. */
+/** A portal with helper endpoints (docs/portal.md). Redirects are not followed: they could send the secret to another host. */
 export class HttpPortal implements Portal, AsyncDisposable {
   readonly #options: HttpPortalOptions;
   readonly #requests: PooledHttpClient;
@@ -57,30 +57,30 @@ export class HttpPortal implements Portal, AsyncDisposable {
     if (redirectUrl !== null) url.searchParams.set('redirect_url', redirectUrl);
     const exchange = await this.#requests.send('POST', url, signal);
     if (exchange.kind === 'no_answer') return noResponse(exchange);
-    const { response: answer } = exchange;
-    const { status, portalTime } = answer;
+    const { response } = exchange;
+    const { status, portalTime } = response;
     if (status >= 300 && status < 500 && status !== 408 && status !== 429) {
-      const detail = `the config endpoint answered HTTP ${status}`;
+      const detail = `the config endpoint responded with HTTP ${status}`;
       if (status !== 404) return { kind: 'rejected', detail, portalTime };
       const unknown = `the portal does not know this client_id: check portals.${this.#options.credentialLocation.portal}.client_id (${detail})`;
       return { kind: 'rejected', detail: unknown, clientUnknown: true, portalTime };
     }
-    const link = status === 200 ? parseHelperConfiguration(answer.body) : null;
-    if (link === null) return unusableResponse(answer);
+    const link = status === 200 ? parseHelperConfiguration(response.body) : null;
+    if (link === null) return unusableResponse(response);
     const foreign = Object.values(link).find((address: string) => !this.#isOnConfiguredOrigin(address));
     if (foreign === undefined) return { kind: 'link', link: normalizeLink(link), portalTime };
-    return { kind: 'foreign_origin', detail: `the portal named an address on ${originOf(foreign)}`, portalTime };
+    return { kind: 'foreign_origin', detail: `the portal sent a URL on ${originOf(foreign)}`, portalTime };
   }
 
   async pollCode(codeUrl: string, signal: AbortSignal): Promise<PollOutcome> {
     if (!this.#isOnConfiguredOrigin(codeUrl)) return noResponse({ detail: FOREIGN_LINK_DETAIL });
     const exchange = await this.#requests.send('GET', new URL(codeUrl), signal);
     if (exchange.kind === 'no_answer') return noResponse(exchange);
-    const { response: answer } = exchange;
-    const { status, portalTime } = answer;
+    const { response } = exchange;
+    const { status, portalTime } = response;
     if (status === 404) return { kind: 'not_yet', portalTime };
-    const code = status === 200 ? parseAuthorizationCode(answer.body) : null;
-    return code === null ? unusableResponse(answer) : { kind: 'code', code, portalTime };
+    const code = status === 200 ? parseAuthorizationCode(response.body) : null;
+    return code === null ? unusableResponse(response) : { kind: 'code', code, portalTime };
   }
 
   async fetchTime(): Promise<number | null> {
@@ -114,7 +114,7 @@ export class HttpPortal implements Portal, AsyncDisposable {
     }
   }
 
-  /** What a person has to check is named with what the portal answered. */
+  /** Adds to the portal's error which settings a person has to check. */
   #withCredentialHint(outcome: TokenOutcome): TokenOutcome {
     if (outcome.kind !== 'misconfigured') return outcome;
     const check = describeCredentials(this.#options.credentialLocation, 'and');
@@ -122,28 +122,28 @@ export class HttpPortal implements Portal, AsyncDisposable {
     return { ...outcome, detail };
   }
 
-  /** Only the two configured origins may be sent a person, a poll or the secret. */
+  /** People, polls and the secret are only sent to the two configured origins. */
   #isOnConfiguredOrigin(address: string): boolean {
     const origin = originOf(address);
     return origin === new URL(this.#options.baseUrl).origin || origin === new URL(this.#options.frontendUrl).origin;
   }
 }
 
-/** What RFC 3986 has characters for (2.2 and 2.3). */
+/** Reserved and unreserved characters (RFC 3986, 2.2 and 2.3). */
 const URI_PATTERN = /^[\w.~:/?#[\]@!$&'()*+,;=%-]+$/;
 
 /**
- * Links as any header, browser or QR code takes them. What is a URI stays as it is, to the letter: clients of the portal use
- * its links so. Anything else is written as a browser would read it (WHATWG URL), on the origin that was looked at.
+ * Makes the links valid in headers, browsers and QR codes. A valid URI stays unchanged, because the portal may compare it.
+ * Anything else is serialized as a browser parses it (WHATWG URL), so that its origin is the one that was checked.
  */
 function normalizeLink({ authorizeUrl, codeUrl, tokenUrl }: LoginEndpoints): LoginEndpoints {
-  const written = (address: string) => (URI_PATTERN.test(address) ? address : new URL(address).href);
-  return { authorizeUrl: written(authorizeUrl), codeUrl: written(codeUrl), tokenUrl: written(tokenUrl) };
+  const normalize = (address: string) => (URI_PATTERN.test(address) ? address : new URL(address).href);
+  return { authorizeUrl: normalize(authorizeUrl), codeUrl: normalize(codeUrl), tokenUrl: normalize(tokenUrl) };
 }
 
 function originOf(address: string): string {
   const url = URL.parse(address);
-  // A blob: URL has the origin of the page that made it.
+  // A blob: URL has the origin of the page that created it.
   const usable = url !== null && /^https?:$/.test(url.protocol) && url.username === '' && url.password === '';
   return usable ? url.origin : 'no usable address';
 }
@@ -151,10 +151,10 @@ function originOf(address: string): string {
 type UnreachableOutcome = Unreachable & Pick<PortalResponse, 'portalTime'>;
 
 function unusableResponse({ status, retryAfter, portalTime }: PortalResponse): UnreachableOutcome {
-  const detail = status === 200 ? 'an answer that is not what the specification says' : `HTTP ${status}`;
+  const detail = status === 200 ? 'a response that does not match docs/portal.md' : `HTTP ${status}`;
   return { kind: 'unreachable', detail, retryAfter, portalTime };
 }
 
-function noResponse(trouble: Pick<Unreachable, 'detail' | 'certificateError'>): UnreachableOutcome {
-  return { ...trouble, kind: 'unreachable', retryAfter: null, portalTime: null };
+function noResponse(failure: Pick<Unreachable, 'detail' | 'certificateError'>): UnreachableOutcome {
+  return { ...failure, kind: 'unreachable', retryAfter: null, portalTime: null };
 }

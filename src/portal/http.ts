@@ -4,43 +4,43 @@ import type { CertificateDateError } from '../core/clock.ts';
 import { messageOf } from '../core/failure.ts';
 import { parseHttpDate, parseRetryAfter } from './retry-after.ts';
 
-/** A whole answer of the portal. */
+/** A complete response of the portal. */
 export interface PortalResponse {
   readonly status: number;
   readonly body: string;
-  /** What `Retry-After` asks for, in ms; null where it is absent or makes no sense. */
+  /** The delay of `Retry-After`, in ms; null if the header is absent or invalid. */
   readonly retryAfter: number | null;
-  /** The portal's clock by its `Date`, in ms since 1970; null where it is absent. */
+  /** The portal's time from its `Date` header, in ms since 1970; null if the header is absent. */
   readonly portalTime: number | null;
 }
 
-/** What became of a request: whether anything was sent decides what a failure means. */
+/** The outcome of a request. After `not_sent` a retry is safe; after `no_answer` the portal may have acted. */
 export type RequestOutcome =
   | { readonly kind: 'answer'; readonly response: PortalResponse }
   | ({ readonly kind: 'not_sent' } & TransportFailure)
   | ({ readonly kind: 'no_answer' } & TransportFailure);
 
-/** Characters of what went wrong: a certificate's names in it may be many. */
+/** Characters of an error message, which may list all names of a certificate. */
 const MAX_DETAIL_LENGTH = 300;
 
-/** Why there is no whole answer. */
+/** Why there is no complete response. */
 interface TransportFailure {
   readonly detail: string;
   readonly certificate?: CertificateDateError;
 }
 
-/** Milliseconds and bytes that a request to the portal may take. */
+/** Limits of a request to the portal, in milliseconds and bytes. */
 export interface RequestLimits {
   readonly connectTimeout: number;
   readonly headersTimeout: number;
-  /** Between two pieces of the body. */
+  /** Between two chunks of the body. */
   readonly bodyTimeout: number;
-  /** Of all together, once connected; a body that drips in forever ends here. */
+  /** Of the whole exchange after connecting, so that a slow body cannot last forever. */
   readonly totalTimeout: number;
   readonly maxResponseBytes: number;
 }
 
-/** A refresh is sent once and waited for long: a lost answer costs more than a minute. */
+/** Long timeouts, because a refresh is sent only once, and a lost answer costs more than a minute of waiting. */
 export const TOKEN_REQUEST_LIMITS: RequestLimits = {
   connectTimeout: 10_000,
   headersTimeout: 60_000,
@@ -49,7 +49,7 @@ export const TOKEN_REQUEST_LIMITS: RequestLimits = {
   maxResponseBytes: 256 * 1024,
 };
 
-/** Polls and config requests may be given up sooner: they are asked again. */
+/** Shorter timeouts, because polls and config requests are repeated. */
 const POOLED_REQUEST_LIMITS: RequestLimits = {
   ...TOKEN_REQUEST_LIMITS,
   headersTimeout: 15_000,
@@ -57,13 +57,13 @@ const POOLED_REQUEST_LIMITS: RequestLimits = {
   totalTimeout: 30_000,
 };
 
-/** What a connection that has done its work is closed with: undici makes an error for each otherwise, with its stack. */
+/** The reason for closing a used connection. Without one, undici creates an error with a stack for each. */
 const CLIENT_CLOSED = new Error('the exchange has ended');
 
 /**
- * Sends a form on a connection of its own. A reused connection that breaks would leave open whether the portal acted
- * on what was sent; on a fresh one, whatever fails before the connection stands was certainly not sent.
- * @param ca further CAs to trust, PEM; the usual ones are trusted too
+ * Sends a form on a new connection. If a reused connection breaks, nobody can know whether the portal got the request; on a
+ * new one, a failure before the connection is established proves that nothing was sent.
+ * @param ca additional CAs to trust, PEM; Node's default CAs are trusted too
  */
 export async function postForm(
   url: URL,
@@ -82,13 +82,13 @@ export async function postForm(
     ...clientOptions(limits),
   });
   try {
-    const answer = await sendRequest(client, limits, {
+    const response = await sendRequest(client, limits, {
       method: 'POST',
       path: url.pathname + url.search,
       headers: { 'content-type': 'application/x-www-form-urlencoded', accept: 'application/json' },
       body: new URLSearchParams(form).toString(),
     });
-    return { kind: 'answer', response: answer };
+    return { kind: 'answer', response };
   } catch (error) {
     return { kind: connected ? 'no_answer' : 'not_sent', ...transportFailure(error) };
   } finally {
@@ -96,7 +96,7 @@ export async function postForm(
   }
 }
 
-/** The connections for requests that can be repeated: config, polls, and asking for the time. */
+/** Pooled connections for requests that may be repeated: config, polls and the portal's time. */
 export class PooledHttpClient implements AsyncDisposable {
   readonly #pools = new Map<string, Pool>();
   readonly #ca: string[];
@@ -117,8 +117,8 @@ export class PooledHttpClient implements AsyncDisposable {
     };
     try {
       const options = { method, path: url.pathname + url.search, headers, ...(signal && { signal }) };
-      const answer = await sendRequest(pool, POOLED_REQUEST_LIMITS, options);
-      return { kind: 'answer', response: answer };
+      const response = await sendRequest(pool, POOLED_REQUEST_LIMITS, options);
+      return { kind: 'answer', response };
     } catch (error) {
       return { kind: 'no_answer', ...transportFailure(error) };
     }
@@ -136,7 +136,7 @@ export class PooledHttpClient implements AsyncDisposable {
   }
 }
 
-/** The errors of a certificate whose dates are at fault, by their names in OpenSSL. */
+/** OpenSSL's error codes for a certificate that is outside its validity period. */
 const CERTIFICATE_DATE_ERRORS: Readonly<Record<string, CertificateDateError>> = {
   CERT_NOT_YET_VALID: 'not_yet_valid',
   CERT_HAS_EXPIRED: 'expired',
@@ -154,8 +154,8 @@ async function sendRequest(
   { signal, ...options }: Dispatcher.RequestOptions & { signal?: AbortSignal },
 ): Promise<PortalResponse> {
   const deadline = AbortSignal.timeout(limits.totalTimeout);
-  const either = signal === undefined ? deadline : AbortSignal.any([deadline, signal]);
-  const { statusCode, headers, body } = await dispatcher.request({ ...options, signal: either });
+  const anySignal = signal === undefined ? deadline : AbortSignal.any([deadline, signal]);
+  const { statusCode, headers, body } = await dispatcher.request({ ...options, signal: anySignal });
   const portalTime = portalTimeFrom(headers);
   return {
     status: statusCode,
@@ -165,13 +165,13 @@ async function sendRequest(
   };
 }
 
-/** What comes from a cache was dated when it was put there (RFC 9110, 6.6.1; RFC 9111, 5.1). */
+/** A cached response keeps the `Date` of its origin; `Age` is the time since then (RFC 9110, 6.6.1; RFC 9111, 5.1). */
 function portalTimeFrom({ date, age }: Dispatcher.ResponseData['headers']): number | null {
   const time = parseHttpDate(String(date ?? ''));
   return time === null ? null : time + (/^\d{1,9}$/.test(String(age)) ? Number(age) * 1000 : 0);
 }
 
-/** HTTP/1.1: of several requests at a time on a connection there are none. */
+/** HTTP/1.1 with one request at a time on each connection. */
 function clientOptions({
   headersTimeout: headers,
   bodyTimeout: body,
@@ -180,10 +180,10 @@ function clientOptions({
   return { headersTimeout: headers, bodyTimeout: body, maxResponseSize: bytes, pipelining: 1, allowH2: false };
 }
 
-/** What was made of a portal's CAs: parsing them anew for each of many connections takes time and scatters memory. */
+/** Parsed CAs of each portal. Parsing them again for every connection costs time and fragments memory. */
 const secureContexts = new WeakMap<string[], SecureContext>();
 
-/** Node's own CAs fall away as soon as any is named. */
+/** Includes the default CAs, because Node drops them as soon as `ca` is given. */
 function trustOptions(ca: string[]): { secureContext?: SecureContext } {
   if (ca.length === 0) return {};
   let secureContext = secureContexts.get(ca);

@@ -2,7 +2,7 @@ import type { TokenOutcome } from '../core/grants/token-outcome.ts';
 import type { PortalResponse } from './http.ts';
 import { parseErrorCode, parseTokenResponse } from './wire.ts';
 
-/** Puts an answer of the token endpoint into its row of the table of outcomes (DESIGN.md, "Refresh"). */
+/** Maps a response of the token endpoint to its outcome (docs/portal.md). */
 export function classifyTokenResponse({ status, body, retryAfter, portalTime }: PortalResponse): TokenOutcome {
   if (status >= 200 && status < 300) {
     const tokens = parseTokenResponse(body);

@@ -4,12 +4,12 @@ import type { LoginEndpoints } from '../core/portal.ts';
 import { Secret } from '../core/secret.ts';
 import { accountFromTokens } from './account.ts';
 
-/** The value of `expires_in` where the portal leaves it out (specification, part "Limits"), in seconds. */
+/** Seconds that an access token lives if the response has no `expires_in` (docs/portal.md). */
 const DEFAULT_LIFETIME = 3600;
-/** A token that claims to live longer than this is looked after as if it lived this long, in seconds. */
+/** Upper limit of `expires_in`, in seconds. A longer value is treated as this one. */
 const MAX_LIFETIME = 365 * 86_400;
 
-/** A person's browser must take it, and a QR code has less room yet. */
+/** A length that browsers accept; a QR code holds even less. */
 const linkAddress = v.pipe(v.string(), v.maxLength(8192));
 
 const helperConfiguration = v.object({
@@ -22,8 +22,8 @@ const helperConfiguration = v.object({
 const codeResponse = v.object({ code: v.pipe(v.string(), v.regex(/^[\x20-\x7e]{1,4096}$/)) });
 
 /**
- * A token that has ended, as in the answer to a retry that came late: it is refreshed within the second and, as there
- * is no whole second left of it, never handed out.
+ * Lifetime of a token that has already expired, as in the response to a late retry, in seconds. The hub refreshes it within a
+ * second, and never issues it, because less than a whole second is left.
  */
 const EXPIRED_LIFETIME = 0.999;
 
@@ -35,23 +35,23 @@ const seconds = v.pipe(
 );
 
 /**
- * Characters of a token: RFC 6749, appendix A.12 and A.17. It is handed out to appliances, which put it into a header, and
- * printed by `latchkey token`. It is written at each refresh, so its length has a bound too.
+ * Characters of a token (RFC 6749, appendix A.12 and A.17). Appliances put it into a header, and `latchkey token` prints it.
+ * Its length is limited because each refresh writes it to disk.
  */
 const token = v.pipe(v.string(), v.regex(/^[\x20-\x7e]{1,16384}$/));
-/** Absent, empty or no text at all: the portal gave no other refresh token. A text that can't be a token is no such thing. */
+/** Absent, empty or not a string: the portal kept the refresh token. A string with invalid characters does not count as absent. */
 const absentToken = v.pipe(
   v.unknown(),
   v.check((value) => typeof value !== 'string' || value === ''),
   v.transform(() => null),
 );
-/** It is shown in `status` and in every hand-out. Its characters: RFC 6749, appendix A.4. */
+/** Shown in `status` and in token responses. Characters: RFC 6749, appendix A.4. */
 const scope = v.pipe(v.string(), v.maxLength(4096), v.regex(/^[\x20\x21\x23-\x5b\x5d-\x7e]*$/), v.regex(/[^ ]/));
 
 /**
- * A portal that answers has spent the refresh token it was sent, so an odd member beside the tokens is left out, and not
- * the whole answer with the successor in it. A refresh token that can't be taken makes the answer unreadable: it may be
- * the successor, and then the one at hand is spent (docs/decisions/junk-answers.md).
+ * A portal that responds has used up the refresh token that it got. So an invalid member beside the tokens is ignored, and not
+ * the whole response, which contains the successor. An invalid refresh token makes the response unusable: it may be the
+ * successor, and then the current one is used up (docs/decisions/junk-answers.md).
  */
 const tokenResponse = v.object({
   access_token: token,
@@ -63,10 +63,10 @@ const tokenResponse = v.object({
 
 const errorResponse = v.object({ error: v.string() });
 
-/** An error's name has no digits (RFC 6749, 5.2), unlike a token that a portal puts there. */
+/** Error codes have no digits (RFC 6749, 5.2), so a token that a portal puts there by mistake is not shown. */
 const ERROR_CODE_PATTERN = /^[A-Za-z][A-Za-z_. -]{0,39}$/;
 
-/** Parses the config endpoint's answer; null where it is none. */
+/** Parses the response of the config endpoint; null if it is invalid. */
 export function parseHelperConfiguration(body: string): LoginEndpoints | null {
   const parsed = parse(helperConfiguration, body);
   if (parsed === null) return null;
@@ -74,13 +74,13 @@ export function parseHelperConfiguration(body: string): LoginEndpoints | null {
   return { authorizeUrl: authorize_url, codeUrl: code_url, tokenUrl: accesstoken_request_url };
 }
 
-/** Parses what polling gives once there is a code; null where it is none. */
+/** Parses the response to a poll once there is a code; null if it is invalid. */
 export function parseAuthorizationCode(body: string): Secret | null {
   const parsed = parse(codeResponse, body);
   return parsed === null ? null : new Secret(parsed.code);
 }
 
-/** Parses a token response; null where it is none. What is empty or makes no sense beside the access token counts as left out. */
+/** Parses a token response; null if it is invalid. Empty or invalid members other than the tokens count as absent. */
 export function parseTokenResponse(body: string): TokenResponse | null {
   const parsed = parse(tokenResponse, body);
   if (parsed === null) return null;
@@ -94,7 +94,7 @@ export function parseTokenResponse(body: string): TokenResponse | null {
   };
 }
 
-/** The `error` of an OAuth error answer (RFC 6749, 5.2), null where the body is none. */
+/** The `error` of an OAuth error response (RFC 6749, 5.2); null if the body is not one. */
 export function parseErrorCode(body: string): string | null {
   const error = parse(errorResponse, body)?.error;
   return error !== undefined && ERROR_CODE_PATTERN.test(error) ? error : null;
