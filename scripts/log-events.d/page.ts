@@ -3,19 +3,20 @@ import type { EventEntry, Members } from '../../src/core/log/table.ts';
 
 const INTRODUCTION = `# Log events
 
-What the hub logs, by subject. This page is made from the table in \`src/core/log/\`; \`scripts/log-events\` writes it.
+All events that the hub logs, by subject. \`scripts/log-events\` generates this page from the table in \`src/core/log/\`.
 
 - **A line** is one JSON object, on standard error or in the journal (\`journalctl -u latchkey -o cat\`). It has \`time\` (RFC 3339, UTC),
   \`level\` (\`debug\`, \`info\`, \`warn\` or \`error\`), \`event\`, and the members of the event.
-- **Events and members are stable**: alert on \`event\` and on members, not on the words in \`message\`, \`error\` or \`detail\`. An event or a
-  member that is renamed or removed is named in the changelog. New events and new members may come; ignore those you do not know.
+- **Events and members are stable**: alert on \`event\` and on members, not on the words in \`message\`, \`error\` or \`detail\`. The
+  changelog lists renamed and removed events and members. New ones may be added; ignore those that you do not know.
 - **Levels**: \`error\` needs a person, \`warn\` may need one, \`info\` is for the record, and \`debug\` appears only with
-  \`--log-level debug\`. An event of several levels has \`debug\` for repetitions, and the higher level when it is news.
+  \`--log-level debug\`. An event with several levels is logged at \`debug\` if it only repeats, and at a higher level if it is news.
 - **Times** that are not RFC 3339 are seconds. Optional members may be missing or null. No member ever contains a secret.
-- **Rate limit**: of one event about one appliance, 20 lines are logged at once, then two a minute; of one event in all, 500 at once, then one a second. More are
-  suppressed, and the next line says how many in \`suppressed\`. \`debug\` is not limited. Texts longer than 8,192 characters are cut.
-- A problem that occurs at every attempt is logged when it begins, seldom while it lasts, and when it is over
-  ([reliability.md](reliability.md#what-the-log-tells)).
+- **Rate limit**: for each event and appliance, up to 20 lines at once, then two a minute; for each event in total, up to 500 at once, then one a
+  second. Further lines are suppressed; the next line has their number in \`suppressed\`. \`debug\` is not limited. Texts longer than 8,192 characters
+  are cut.
+- A problem that occurs at every attempt is logged when it begins, occasionally while it lasts, and when it ends
+  ([reliability.md](reliability.md#what-is-logged)).
 `;
 
 /** The text of docs/log-events.md. */
