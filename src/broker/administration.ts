@@ -15,22 +15,25 @@ import { assertNotDeclared, type Credentials } from './appliances/appliances.ts'
 import type { Broker } from './open-broker.ts';
 import { createPairingAdministration, followPairing } from './pairings/pairing-administration.ts';
 
-/** Registration is held open for so long at most, in seconds. */
+/** The longest time for which registration can be opened, in seconds. */
 const MAX_OPEN_SECONDS = 86_400;
-/** An invite is good for so long at most, in seconds. */
+/** The longest lifetime of an invite, in seconds. */
 const MAX_INVITE_SECONDS = 30 * 86_400;
 
-/** How the hub can be reached and recognized, as it is now. */
+/** The hub's current addresses and CA pin. */
 export interface HubLinks {
-  /** An endpoint's address on the home network. */
+  /** The URL of an endpoint on the home network. */
   endpoint(path: string): string;
-  /** Where a phone in the home network goes on to a pairing's link, by its short key; null while the hub has no address there. */
+  /**
+   * The URL of a pairing's short link for phones on the home network, by its key; null while the hub has no address
+   * there.
+   */
   shortLink(key: string): string | null;
-  /** The pin of the certificate that appliances pin. */
+  /** The pin of the CA. */
   fingerprint(): string;
 }
 
-/** What people may ask of the broker; the rest of {@link Administration} is the hub's own. */
+/** The part of {@link Administration} that the broker provides; the hub provides the rest. */
 export type BrokerAdministration = Omit<
   Administration,
   | 'status'
@@ -48,35 +51,35 @@ export type BrokerAdministration = Omit<
   statusOf(appliance: Appliance): ApplianceStatus;
 };
 
-/** Serves people at the hub: what the control socket and the installer's page ask of the broker. */
-export function createBrokerAdministration(broker: Broker, address: HubLinks): BrokerAdministration {
+/** Creates the administration service behind the control socket and the installer's page. */
+export function createBrokerAdministration(broker: Broker, links: HubLinks): BrokerAdministration {
   const { appliances, grants, pairings, sessions, registrations, access, notices, store } = broker;
   const { clock, log, emit } = broker.environment;
 
   function statusOf(appliance: Appliance): ApplianceStatus {
-    return applianceStatus(appliance, broker, (userCode) => address.endpoint(`/pair?user_code=${userCode}`));
+    return applianceStatus(appliance, broker, (userCode) => links.endpoint(`/pair?user_code=${userCode}`));
   }
 
-  function issued({ appliance, secret }: Credentials): IssuedCredentials {
+  function toIssuedCredentials({ appliance, secret }: Credentials): IssuedCredentials {
     return {
       name: appliance.name,
       clientId: appliance.clientId,
       clientSecret: secret,
-      tokenEndpoint: address.endpoint('/oauth/token'),
-      caFingerprint: address.fingerprint(),
+      tokenEndpoint: links.endpoint('/oauth/token'),
+      caFingerprint: links.fingerprint(),
     };
   }
 
-  function registrationPlace(): RegistrationEndpoint {
-    return { registrationEndpoint: address.endpoint('/oauth/register'), caFingerprint: address.fingerprint() };
+  function registrationEndpoint(): RegistrationEndpoint {
+    return { registrationEndpoint: links.endpoint('/oauth/register'), caFingerprint: links.fingerprint() };
   }
 
   function setupCode(): SetupCode {
     const { token, lifetime } = access.issueSignInToken();
     return {
       code: access.code,
-      pageUrl: address.endpoint('/'),
-      signInUrl: new Secret(address.endpoint(`/sign-in/${token.reveal()}`)),
+      pageUrl: links.endpoint('/'),
+      signInUrl: new Secret(links.endpoint(`/sign-in/${token.reveal()}`)),
       signInExpiresIn: Math.floor(lifetime / 1000),
     };
   }
@@ -87,7 +90,7 @@ export function createBrokerAdministration(broker: Broker, address: HubLinks): B
     async addAppliance(name, scope, portal) {
       const credentials = await appliances.add(name, scope, portal);
       log.info('appliance_added', { appliance: name, portal: credentials.appliance.portal });
-      return issued(credentials);
+      return toIssuedCredentials(credentials);
     },
     async removeAppliance(name) {
       const appliance = appliances.get(name);
@@ -102,7 +105,7 @@ export function createBrokerAdministration(broker: Broker, address: HubLinks): B
     async rotateSecret(name, replaceKeys) {
       const credentials = await appliances.rotateSecret(appliances.get(name), replaceKeys);
       log.info('secret_rotated', { appliance: name });
-      return issued(credentials);
+      return toIssuedCredentials(credentials);
     },
     async approveAppliance(name, code) {
       const appliance = await registrations.approve(appliances.get(name), code);
@@ -114,14 +117,14 @@ export function createBrokerAdministration(broker: Broker, address: HubLinks): B
       checkSeconds(request.ttl, 1, MAX_INVITE_SECONDS);
       const { invite, token } = await registrations.createInvite(request);
       log.info('invite_created', { appliance: invite.name ?? undefined, expires_in: request.ttl });
-      return { token, name: invite.name, scope: invite.scope, expiresIn: request.ttl, ...registrationPlace() };
+      return { token, name: invite.name, scope: invite.scope, expiresIn: request.ttl, ...registrationEndpoint() };
     },
     async openRegistration(seconds) {
       checkSeconds(seconds, 0, MAX_OPEN_SECONDS);
       registrations.setOpenFor(seconds * 1000);
       if (seconds > 0) log.warn('registration_opened', { expires_in: seconds });
       else log.info('registration_closed');
-      return registrationPlace();
+      return registrationEndpoint();
     },
     async pair(name) {
       await broker.ready;
@@ -130,10 +133,10 @@ export function createBrokerAdministration(broker: Broker, address: HubLinks): B
       return run.pairing.id;
     },
     async *followPairing(id, signal) {
-      // Who has followed it over a restart would be told that it is not known.
+      // A client that follows a pairing across a restart would get an unknown-pairing error otherwise.
       await broker.ready;
       const run = pairings.get(id);
-      yield* followPairing(run, signal, () => address.shortLink(run.shortKey));
+      yield* followPairing(run, signal, () => links.shortLink(run.shortKey));
     },
     ...createPairingAdministration(broker, requireApproved),
     async unpair(name) {
@@ -182,13 +185,13 @@ export function createBrokerAdministration(broker: Broker, address: HubLinks): B
   };
 }
 
-/** @throws Failure `hub_stopping` where another hub is about to take this one's place, so that no refresh is started any more */
+/** @throws Failure `hub_stopping` if another hub is about to replace this one, so that no further refresh is started */
 export function assertNotStopping({ grants }: Pick<Broker, 'grants'>): void {
   if (!grants.isStopping) return;
-  throw new Failure('hub_stopping', 'the hub is taking a changed configuration over: try again in a moment');
+  throw new Failure('hub_stopping', 'the hub is applying a changed configuration: try again in a moment');
 }
 
-/** @throws Failure `not_allowed` where it waits to be approved */
+/** @throws Failure `not_allowed` if the appliance waits for approval */
 function requireApproved(appliance: Appliance): Appliance {
   if (appliance.waitingSince === null) return appliance;
   const { name } = appliance;
@@ -200,10 +203,7 @@ function toHistoryEntry({ kind, why, first, last, count }: StoredHistoryEntry): 
 }
 
 /** @throws Failure `not_allowed` */
-function checkSeconds(seconds: number, least: number, most: number): void {
-  if (seconds >= least && seconds <= most) return;
-  throw new Failure(
-    'not_allowed',
-    `${seconds} s is not allowed: give ${least} to ${most} seconds (${most / 86_400} d)`,
-  );
+function checkSeconds(seconds: number, min: number, max: number): void {
+  if (seconds >= min && seconds <= max) return;
+  throw new Failure('not_allowed', `${seconds} s is out of range: use ${min} to ${max} seconds (${max / 86_400} d)`);
 }

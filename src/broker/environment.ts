@@ -3,12 +3,12 @@ import type { Log } from '../core/log.ts';
 import type { Random } from '../core/random.ts';
 import type { EmitEvent } from '../core/reports/appliance-event.ts';
 
-/** What the broker needs of what is around it, passed in so that tests can hold it. */
+/** The environment of the broker, passed in so that tests can replace it. */
 export interface Environment {
   readonly clock: Clock;
   readonly timers: Timers;
   readonly random: Random;
   readonly log: Log;
-  /** Reports what happens to an appliance: to its history, the metrics and the notices. */
+  /** Emits what happens to an appliance, for its history, the metrics and the notices. */
   readonly emit: EmitEvent;
 }

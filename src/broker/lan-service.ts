@@ -4,33 +4,33 @@ import { preferredLink } from '../core/pairings/pairing.ts';
 import { sha256 } from '../system/secret-hash.ts';
 import type { Broker } from './open-broker.ts';
 
-/** What of the hub appliances see beside the broker. */
+/** What the LAN service needs besides the broker. */
 interface LanServiceContext {
   /** When the daemon was started. */
   readonly started: Instant;
-  /** The pin of the certificate that appliances pin, as it is now. */
+  /** The current CA pin. */
   caFingerprint(): string;
-  /** Counts what appliances were answered. */
+  /** Counts the results of token requests. */
   tokenRequested(appliance: string, kind: TokenResult['kind']): void;
 }
 
-/** How long an appliance is to wait while the hub can't write its store, in seconds. */
+/** How long an appliance waits before it retries while the store can't be written, in seconds. */
 const STORE_RETRY_SECONDS = 60;
 
-/** Serves the home network: what the OAuth endpoints and the pages on it offer. */
+/** Creates the service behind the OAuth endpoints and the pages on the LAN. */
 export function createLanService(
   broker: Broker,
   { started, caFingerprint, tokenRequested }: LanServiceContext,
 ): LanService {
-  const { appliances, grants, pairings, pairingBatches: rounds, deviceFlows, sessions, registrations, ready } = broker;
+  const { appliances, grants, pairings, pairingBatches, deviceFlows, sessions, registrations, ready } = broker;
   const { clock } = broker.environment;
   const nameOf = (id: string) => appliances.byId(id)?.name ?? 'The appliance';
 
   return {
     findClient: (clientId) => appliances.byClientId(clientId),
     timeReadings: () =>
-      broker.referenceClock.readings.flatMap((told) => {
-        const [now, since] = [confirmedTimeAt(told, clock.now()), confirmedTimeAt(told, started)];
+      broker.referenceClock.readings.flatMap((reading) => {
+        const [now, since] = [confirmedTimeAt(reading, clock.now()), confirmedTimeAt(reading, started)];
         return now === null || since === null ? [] : [{ now, startedAt: since }];
       }),
     confirmTime: () => broker.portalTimeProbe.confirm(),
@@ -92,12 +92,17 @@ export function createLanService(
       if (pairing === null) return null;
       const code = callback.kind === 'code' ? callback.code : null;
       const login = code && pairings.get(pairing.id).confirmationStatus(code);
-      return { pairing, appliance: nameOf(pairing.appliance), login, batch: rounds.forBrowser(nonce, code, pass) };
+      return {
+        pairing,
+        appliance: nameOf(pairing.appliance),
+        login,
+        batch: pairingBatches.forBrowser(nonce, code, pass),
+      };
     },
     browserBinding: (pairing) => pairings.browserToken(pairing),
-    async continueBatch(nonce, again, pass) {
+    async continueBatch(nonce, retry, pass) {
       await ready;
-      return rounds.continueInBrowser(nonce, again, pass);
+      return pairingBatches.continueInBrowser(nonce, retry, pass);
     },
   };
 }

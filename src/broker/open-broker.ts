@@ -24,7 +24,7 @@ import { Notices } from './reports/notices.ts';
 import { PortalTimeProbe, ReferenceClock } from './time/reference-clock.ts';
 import { Scheduler } from './time/scheduler.ts';
 
-/** Everything that the broker needs of the world, so that tests can hold it. */
+/** What the broker depends on, passed in so that tests can replace it. */
 export interface BrokerOptions {
   readonly environment: Environment;
   readonly store: BrokerStore;
@@ -32,28 +32,34 @@ export interface BrokerOptions {
   readonly pairingTimes: PairingTimes;
   /** The appliances that the configuration declares. */
   readonly declarations: ApplianceDeclarations;
-  /** Where the refreshes of an appliance's grant lie among those of all hubs: from 0 to 1, always the same (see `ScheduleInput`). */
+  /**
+   * Where an appliance's refreshes lie in the fleet's schedule: from 0 to 1, always the same for an appliance (see
+   * `ScheduleInput`).
+   */
   readonly jitterOffset: (appliance: string) => number;
   readonly predecessor?: BrokerHandover | undefined;
 }
 
-/** What a broker hands to the one that takes its place in the same process; all else is in the store. */
+/** What a broker hands over to its successor in the same process; everything else is in the store. */
 export interface BrokerHandover {
-  /** The ids of the appliances that the run before had left: see `LanService.knewBefore`. */
+  /** The ids of the appliances that the store held when the process started: see `LanService.existedBeforeStart`. */
   readonly previouslyKnown: ReadonlySet<string>;
-  /** Who has told the true time. */
+  /** The clock with the confirmed time. */
   readonly referenceClock: ReferenceClock;
-  /** Milliseconds for which any appliance may still introduce itself; 0 if registration is closed. */
+  /** For how many more ms any appliance may register; 0 if registration is closed. */
   readonly registrationOpenMs: number;
-  /** How many have registered since it was opened. */
+  /** How many appliances have registered since it was opened. */
   readonly registeredCount: number;
-  /** One-time sign-in addresses, and who waits because of wrong setup codes. */
+  /** One-time addresses, and the throttle for wrong setup codes. */
   readonly signInState: SignInState;
 }
 
-/** The appliances, their grants, and what looks after them. Disposing of it lets what was sent end, and writes it. */
+/**
+ * The appliances, their grants and everything that manages them. Disposal waits for requests under way and stores their
+ * results.
+ */
 export interface Broker extends AsyncDisposable {
-  /** What its parts work with; the histories are told of each event too. */
+  /** The environment of all parts; its `emit` also records each event in the history. */
   readonly environment: Environment;
   readonly store: BrokerStore;
   readonly appliances: Appliances;
@@ -70,32 +76,32 @@ export interface Broker extends AsyncDisposable {
   readonly registrations: Registrations;
   readonly access: StoredSetupAccess;
   readonly notices: Notices;
-  /** The ids of the appliances that the run before has left. */
+  /** The ids of the appliances that the store held when the process started. */
   readonly previouslyKnown: ReadonlySet<string>;
-  /** Where the hub's credentials at a portal are corrected. @param portal its name */
+  /** Where to correct the hub's credentials at a portal. @param portal its name */
   credentialLocationAt(portal: string): CredentialLocation;
-  /** Resolves when the pairings of the last run are gone on with. */
+  /** Resolves when the pairings of the last run have resumed. */
   readonly ready: Promise<void>;
-  /** Goes on with the pairings that the last run left: to be called when the hub can be reached. */
+  /** Resumes the pairings of the last run; call it when the hub is reachable. */
   resumePairings(): Promise<void>;
-  /** What the next one in the same process is to know. */
+  /** The handover for the next broker in the same process. */
   handoverState(): BrokerHandover;
 }
 
 /**
- * Puts the broker together, on what the last run has left in the store. Nothing else does.
- * @throws Failure as the store; `config_invalid` for a declared appliance whose client_id is another's
+ * Creates the broker from what the last run left in the store. This is its only composition root.
+ * @throws Failure as the store; `config_invalid` if a declared appliance has the client_id of another one
  */
 export async function openBroker(ports: BrokerOptions): Promise<Broker> {
-  const { store, predecessor: before } = ports;
+  const { store, predecessor } = ports;
   const portals = withAvailabilityListener(ports.portals, (portal) => grants.onPortalAvailable(portal));
   const { clock, timers, random, log, emit } = ports.environment;
   await using parts = new AsyncDisposableStack();
   const appliances = await Appliances.load(store, random, [...portals.names]);
   const nameOf = (id: string) => appliances.byId(id)?.name ?? id;
-  const knownBefore = before?.previouslyKnown ?? new Set(appliances.list().map(({ id }) => id));
+  const previouslyKnown = predecessor?.previouslyKnown ?? new Set(appliances.list().map(({ id }) => id));
   await migrateRenamedPortals(appliances, portals, store, log);
-  const moved = await reconcileAppliances(ports.declarations, {
+  const reassignedIds = await reconcileAppliances(ports.declarations, {
     appliances,
     identityOf: (portal) => portals.get(portal)?.identity,
     random,
@@ -103,13 +109,13 @@ export async function openBroker(ports: BrokerOptions): Promise<Broker> {
   });
 
   const scheduler = parts.use(new Scheduler({ clock, timers }));
-  const portalClock = new ReferenceClock({ clock, log }, before?.referenceClock);
-  const histories = parts.use(new HistoryRecorder({ clock, log }, store, scheduler, portalClock));
-  store.setHistorySource(histories);
+  const referenceClock = new ReferenceClock({ clock, log }, predecessor?.referenceClock);
+  const historyRecorder = parts.use(new HistoryRecorder({ clock, log }, store, scheduler, referenceClock));
+  store.setHistorySource(historyRecorder);
   const environment: Environment = {
     ...ports.environment,
     emit(event: ApplianceEvent) {
-      histories.record(event);
+      historyRecorder.record(event);
       emit(event);
     },
   };
@@ -118,40 +124,40 @@ export async function openBroker(ports: BrokerOptions): Promise<Broker> {
     const portal = appliance && portals.get(appliance.portal);
     return appliance && portal && { name: appliance.name, ...portal };
   };
-  const grants = parts.use(new Grants(environment, store, scheduler, portalClock, connectionOf, ports.jitterOffset));
+  const grants = parts.use(new Grants(environment, store, scheduler, referenceClock, connectionOf, ports.jitterOffset));
   const pairings = parts.use(
     new Pairings({
-      ...{ environment, store, grants, referenceClock: portalClock, nameOf },
+      ...{ environment, store, grants, referenceClock, nameOf },
       times: ports.pairingTimes,
       portalOf: (portal) => portals.get(portal),
     }),
   );
-  const rounds = new PairingBatches({
+  const pairingBatches = new PairingBatches({
     ...{ environment, appliances, pairings },
     needsPairing: (appliance) => grants.needsPairing(appliance),
     accountOf: ({ id }) => grants.get(id)?.grant.account ?? null,
   });
-  const notices = parts.use(await Notices.load({ environment, store, portalClock }));
+  const notices = parts.use(await Notices.load({ environment, store, referenceClock }));
   await grants.load();
   warnAboutChangedScopes(appliances, grants, log);
   const sessions = parts.use(await Sessions.load(store, scheduler, environment));
   const registrations = await Registrations.load({ environment, store, appliances, scheduler });
-  if (before !== undefined) registrations.resume(before.registrationOpenMs, before.registeredCount);
-  const access = await StoredSetupAccess.load(store, environment, before?.signInState);
+  if (predecessor !== undefined) registrations.resume(predecessor.registrationOpenMs, predecessor.registeredCount);
+  const access = await StoredSetupAccess.load(store, environment, predecessor?.signInState);
   reportDamage(store, nameOf, log);
 
   const ready = Promise.withResolvers<void>();
   const owned = parts.move();
   return {
-    ...{ environment, store, previouslyKnown: knownBefore, ready: ready.promise },
+    ...{ environment, store, previouslyKnown, ready: ready.promise },
     ...{
       appliances,
       scheduler,
-      referenceClock: portalClock,
-      historyRecorder: histories,
+      referenceClock,
+      historyRecorder,
       grants,
       pairings,
-      pairingBatches: rounds,
+      pairingBatches,
       sessions,
       registrations,
       access,
@@ -160,33 +166,33 @@ export async function openBroker(ports: BrokerOptions): Promise<Broker> {
     credentialLocationAt: (portal) => portals.get(portal)?.credentialLocation ?? { portal },
     tokenIssuer: new TokenIssuer(grants, environment),
     deviceFlows: new DeviceFlows(pairings, environment),
-    portalTimeProbe: new PortalTimeProbe(environment, portalClock, () =>
+    portalTimeProbe: new PortalTimeProbe(environment, referenceClock, () =>
       portals.names.flatMap((name) => portals.get(name)?.portal ?? []),
     ),
     async resumePairings() {
       await pairings.load();
-      rounds.resume();
-      for (const id of moved) {
+      pairingBatches.resume();
+      for (const id of reassignedIds) {
         await pairings.end(id, 'cancelled');
         await pairings.clearFailures(id);
       }
       ready.resolve();
     },
     handoverState: () => ({
-      ...{ previouslyKnown: knownBefore, referenceClock: portalClock },
+      ...{ previouslyKnown, referenceClock },
       registrationOpenMs: registrations.remainingOpenMs,
       registeredCount: registrations.registeredCount,
       signInState: access.signInState,
     }),
     async [Symbol.asyncDispose]() {
-      // A refresh that was sent while an exchange is waited for would have to be waited for after that.
+      // Stop refreshes first: one that started while disposal waits for a code exchange would have to be awaited too.
       grants.stop();
       await owned.disposeAsync();
     },
   };
 }
 
-/** Says what of the store can't be used. */
+/** Logs which parts of the store are damaged. */
 function reportDamage(store: BrokerStore, nameOf: (id: string) => string, log: Log): void {
   for (const id of store.damagedGrants) log.error('grant_damaged', { appliance: nameOf(id) });
   for (const id of store.damagedAppliances) {

@@ -4,7 +4,7 @@ import type { ConnectedPortal, ConnectedPortals } from './ports.ts';
 
 type PortalOutcome = LoginLinkOutcome | PollOutcome | TokenOutcome;
 
-/** What a portal answers when it serves; a firewall, or one that has no room, answers otherwise. */
+/** Outcomes of a portal in normal service; a firewall or an overloaded portal responds differently. */
 const AVAILABLE_OUTCOMES: ReadonlySet<PortalOutcome['kind']> = new Set([
   'link',
   'code',
@@ -14,39 +14,39 @@ const AVAILABLE_OUTCOMES: ReadonlySet<PortalOutcome['kind']> = new Set([
   'misconfigured',
 ]);
 
-/** The same portals; `onAnswer` hears the name of one each time it has answered a request as it does when it serves. */
+/** The same portals; calls `onAvailable` with a portal's name each time it responds as in normal service. */
 export function withAvailabilityListener(
   portals: ConnectedPortals,
-  onAnswer: (portal: string) => void,
+  onAvailable: (portal: string) => void,
 ): ConnectedPortals {
-  const heard = new WeakMap<ConnectedPortal, ConnectedPortal>();
+  const observed = new WeakMap<ConnectedPortal, ConnectedPortal>();
   return {
     names: portals.names,
     nameOf: (identity) => portals.nameOf(identity),
     get(name) {
       const connected = portals.get(name);
       if (connected === undefined) return undefined;
-      const known = heard.get(connected) ?? {
+      const wrapped = observed.get(connected) ?? {
         ...connected,
-        portal: observePortal(connected.portal, () => onAnswer(name)),
+        portal: observePortal(connected.portal, () => onAvailable(name)),
       };
-      heard.set(connected, known);
-      return known;
+      observed.set(connected, wrapped);
+      return wrapped;
     },
   };
 }
 
-function observePortal(portal: Portal, onAnswer: () => void): Portal {
-  async function heard<Of extends PortalOutcome>(request: Promise<Of>): Promise<Of> {
+function observePortal(portal: Portal, onAvailable: () => void): Portal {
+  async function observe<Outcome extends PortalOutcome>(request: Promise<Outcome>): Promise<Outcome> {
     const outcome = await request;
-    if (AVAILABLE_OUTCOMES.has(outcome.kind)) onAnswer();
+    if (AVAILABLE_OUTCOMES.has(outcome.kind)) onAvailable();
     return outcome;
   }
   return {
-    requestLink: (...of) => heard(portal.requestLink(...of)),
-    pollCode: (...of) => heard(portal.pollCode(...of)),
-    exchangeCode: (...of) => heard(portal.exchangeCode(...of)),
-    refresh: (...of) => heard(portal.refresh(...of)),
+    requestLink: (...args) => observe(portal.requestLink(...args)),
+    pollCode: (...args) => observe(portal.pollCode(...args)),
+    exchangeCode: (...args) => observe(portal.exchangeCode(...args)),
+    refresh: (...args) => observe(portal.refresh(...args)),
     fetchTime: () => portal.fetchTime(),
   };
 }

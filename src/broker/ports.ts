@@ -1,21 +1,23 @@
-import type { RetryLostAnswer } from '../core/grants/retry-delays.ts';
+import type { LostAnswerRetry } from '../core/grants/retry-delays.ts';
 import type { ConfiguredPortal, CredentialLocation, Portal, PortalIdentity } from '../core/portal.ts';
 import type { HistoryStore, PendingHistory } from '../core/reports/history.ts';
 import type { Store } from '../core/store.ts';
 
-/** A store that also says what it has found damaged or changed. */
+/** A store that also reports what it found damaged or changed. */
 export interface BrokerStore extends Store, HistoryStore {
   /** Ids of appliances whose grant, or whose own entry, can't be used. */
   readonly damagedGrants: ReadonlySet<string>;
   readonly damagedAppliances: ReadonlySet<string>;
-  /** Why nothing can be written, and all is served from memory; null where it can. */
+  /** Why nothing can be written and everything is served from memory; null if the store can be written. */
   readonly writeProblem: string | null;
-  /** What was put in place of a damaged database, in one sentence; null where nothing was. */
+  /** What replaced a damaged database, in one sentence; null if nothing did. */
   readonly recoverySummary: string | null;
-  /** Ids of appliances of which a session was forgotten that the hub has not given, and whether an invite was. */
+  /**
+   * Ids of appliances with a discarded session that the hub had not issued, and whether such an invite was discarded.
+   */
   readonly rejectedSessions: ReadonlySet<string>;
   readonly hasRejectedInvites: boolean;
-  /** From now on what waits to be written of an appliance's history goes with whatever else is written of it. */
+  /** From now on every write for an appliance also writes its pending history. */
   setHistorySource(waiting: PendingHistory): void;
 }
 
@@ -24,30 +26,30 @@ export interface ConnectedPortal {
   readonly portal: Portal;
   readonly identity: ConfiguredPortal;
   readonly credentialLocation: CredentialLocation;
-  readonly retryLostAnswer: RetryLostAnswer;
+  readonly retryLostAnswer: LostAnswerRetry;
   /**
-   * Where the portal shall bring the code, for a nonce; null while there is no address to be reached at, or where the
-   * configuration wants none. Without the nonce (`''`) it says where a link leads, see `LoginLink`.
+   * The redirect URL for a nonce; null while the hub has no address, or if the configuration has redirects turned off.
+   * With an empty nonce (`''`) it identifies the address that a link redirects to, see `LoginLink`.
    */
   redirectUrl(nonce: string): string | null;
 }
 
-/** An appliance by its name, and its portal. */
+/** The portal of an appliance, with the appliance's name. */
 export interface AppliancePortal extends ConnectedPortal {
   readonly name: string;
 }
 
-/** The portals that there are. */
+/** The configured portals. */
 export interface ConnectedPortals {
   /** Their names, the default one first. */
   readonly names: readonly string[];
-  /** Always the same object for a name. */
+  /** Returns the same object for a name each time. */
   get(name: string): ConnectedPortal | undefined;
-  /** The name of the one with this identity; undefined if none has it. */
+  /** The name of the portal with this identity; undefined if there is none. */
   nameOf(identity: PortalIdentity): string | undefined;
 }
 
-/** Times of pairings, in ms. */
+/** Durations for pairings, in ms. */
 export interface PairingTimes {
   readonly lifetime: number;
   readonly pollInterval: number;

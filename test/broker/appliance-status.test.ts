@@ -56,6 +56,6 @@ test("the problem message of a grant that another portal issued does not repeat 
   await home.start();
   expect(statusOf(home).problem).toMatchObject({
     code: 'refused',
-    message: expect.stringMatching(/^It was paired with http:.* \(client_id .*a new login takes its place$/),
+    message: expect.stringMatching(/^It was paired with http:.* \(client_id .*a new login replaces it$/),
   });
 });

@@ -112,7 +112,7 @@ test('adding an appliance under the name of a declared one fails and names its c
   const { appliance } = await home.addAppliance('wallbox');
   const { appliances } = home.run;
   await appliances.update(appliance.id, (current) => ({ ...current, origin: 'declared' }));
-  const message = expect.stringMatching(/configuration has it, in the table \[appliances\.wallbox\]/);
+  const message = expect.stringMatching(/declared in the hub.s configuration, in the table \[appliances\.wallbox\]/);
   await expect(appliances.add('wallbox', null, null)).rejects.toMatchObject({ code: 'appliance_exists', message });
 });
 
@@ -122,7 +122,7 @@ test('rotating the secret of an appliance that has keys fails unless replacing t
   const { appliances } = home.run;
   const credentials = { kind: 'keys', keys: [{ kty: 'EC' }] } as const;
   const keyed = await appliances.update(appliance.id, (current) => ({ ...current, credentials }));
-  const refusal = { code: 'appliance_has_keys', message: expect.stringContaining('proves itself by a key') };
+  const refusal = { code: 'appliance_has_keys', message: expect.stringContaining('authenticates with a key') };
   await expect(appliances.rotateSecret(keyed)).rejects.toMatchObject(refusal);
   expect(appliances.byId(keyed.id)?.credentials).toEqual(credentials);
   const { secret } = await appliances.rotateSecret(keyed, true);
@@ -134,9 +134,9 @@ test('approving an appliance that waits for no approval fails, and says whether 
   const { appliance } = await home.addAppliance('wallbox');
   const { appliances } = home.run;
   const refusal = (text: string) => ({ code: 'not_allowed', message: expect.stringContaining(text) });
-  await expect(appliances.approve(appliance)).rejects.toMatchObject(refusal('may ask for tokens'));
+  await expect(appliances.approve(appliance)).rejects.toMatchObject(refusal('may already request tokens'));
   await appliances.update(appliance.id, (current) => ({ ...current, credentials: { kind: 'none' } }));
-  await expect(appliances.approve(appliance)).rejects.toMatchObject(refusal('nobody can ask'));
+  await expect(appliances.approve(appliance)).rejects.toMatchObject(refusal("token can't be requested"));
 });
 
 test('the list of appliances stays as it was when the store cannot save a change', async () => {

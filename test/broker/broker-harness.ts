@@ -7,7 +7,7 @@ import type { PairingRun } from '../../src/broker/pairings/pairing-run.ts';
 import type { BrokerStore, ConnectedPortal } from '../../src/broker/ports.ts';
 import type { DeclaredAppliance } from '../../src/core/appliances/appliance.ts';
 import { Failure } from '../../src/core/failure.ts';
-import type { RetryLostAnswer } from '../../src/core/grants/retry-delays.ts';
+import type { LostAnswerRetry } from '../../src/core/grants/retry-delays.ts';
 import type { CallbackBrowser } from '../../src/core/lan-service.ts';
 import type { LogFields } from '../../src/core/log.ts';
 import type { PairingStep } from '../../src/core/pairings/pairing.ts';
@@ -30,22 +30,22 @@ import { SeededRandom } from '../support/seeded-random.ts';
 import { delayWrites, MAX_WRITE_DELAY_MS, storeSeed } from '../support/slow-store.ts';
 import { memoryStateFolder } from '../support/state-folder.ts';
 
-/** Turns of the event loop that a write takes at the most while a test waits for it and lets no time pass. */
+/** The most turns of the event loop that a write takes if a test waits for it without letting time pass. */
 const MAX_TURNS = 10;
 
 export interface BrokerHarnessOptions {
   readonly emulator?: EmulatorOptions;
-  readonly retryLostAnswer?: RetryLostAnswer;
+  readonly retryLostAnswer?: LostAnswerRetry;
   readonly fraction?: number;
-  /** Where the portal shall bring the code; default: nowhere. */
+  /** The redirect URL for a nonce; default: none. */
   readonly redirect?: (nonce: string) => string | null;
   readonly lifetime?: number;
   readonly pollInterval?: number;
-  /** How long the writes of the store take, in ms, from the one to the other; default: up to what a worn card takes. */
+  /** The shortest and longest time of a store write, in ms; default: up to the time of a worn SD card. */
   readonly writeTimes?: readonly [least: number, most: number];
 }
 
-/** A browser that the hub has not sent to the portal. */
+/** A browser that the hub did not send to the portal. */
 export const UNKNOWN_BROWSER: CallbackBrowser = { address: '192.168.1.23', browserBinding: null };
 
 /** One run of the broker on the state folder. */
@@ -53,31 +53,31 @@ export interface RunningBroker extends Broker {
   readonly store: SqliteStore;
 }
 
-/** A home: the parts of a hub in virtual time, on a real store, with a way to a real emulator. */
+/** The broker in virtual time, on a real store, connected to a real emulator. */
 export class BrokerHarness implements AsyncDisposable {
   readonly #activity = new PendingWork();
   readonly time = new FakeTime(this.#activity);
-  /** Writes of the store with these names fail, as on a full disk. */
+  /** Store writes with these names fail, as on a full disk. */
   readonly failingWrites = new Set<keyof Store>();
-  /** Writes of the store with these names begin only when this resolves. */
+  /** Store writes with these names begin only when the promise resolves. */
   readonly delayedWrites = new Map<keyof Store, Promise<void>>();
-  /** False: the configuration has no portal. */
+  /** False: no portal is configured. */
   configured = true;
-  /** The appliances that the configuration declares, from the next start on. */
+  /** The appliances that the configuration declares from the next start on. */
   declared: readonly DeclaredAppliance[] = [];
-  /** Which portal the configuration says; by default the one that is there. */
+  /** The identity of the configured portal; null for the emulator's. */
   identity: (Omit<PortalIdentity, 'name'> & Partial<ConfiguredPortal>) | null = null;
-  /** The portal's client breaks in a way that none of its outcomes names. */
+  /** The portal's client fails in a way that none of its outcomes covers. */
   portalThrows = false;
-  /** How many refreshes were tried, those that never left the hub too. */
+  /** The number of refresh attempts, including those that never left the hub. */
   refreshAttempts = 0;
   /** The events that were logged. */
   readonly events: { readonly level: string; readonly event: string; readonly fields: LogFields }[] = [];
-  /** What the journal has of it: the lines of the hub's own log, as it is by default. */
+  /** The log lines at the default level, as the journal has them. */
   readonly journal: string[] = [];
-  /** What was told to whoever keeps books. */
+  /** The emitted events. */
   readonly emittedEvents: ApplianceEvent[] = [];
-  /** Beside `told`, who hears of it. */
+  /** Also receives the emitted events. */
   listener: EmitEvent = () => undefined;
   readonly #emit: EmitEvent = (event) => {
     this.emittedEvents.push(event);
@@ -100,35 +100,35 @@ export class BrokerHarness implements AsyncDisposable {
   }
 
   static async start(options: BrokerHarnessOptions = {}): Promise<BrokerHarness> {
-    const home = new BrokerHarness(options);
-    home.#emulator = await startEmulator({ clock: home.time, ...options.emulator });
-    home.#portal = await FaultyPortal.start(home.#emulator);
-    await home.start();
-    return home;
+    const harness = new BrokerHarness(options);
+    harness.#emulator = await startEmulator({ clock: harness.time, ...options.emulator });
+    harness.#portal = await FaultyPortal.start(harness.#emulator);
+    await harness.start();
+    return harness;
   }
 
   get emulator(): Emulator {
-    return there(this.#emulator);
+    return started(this.#emulator);
   }
 
   get portal(): FaultyPortal {
-    return there(this.#portal);
+    return started(this.#portal);
   }
 
-  /** What the parts that run have been given. */
+  /** The environment of the current run. */
   get environment(): Environment {
-    return there(this.#environment);
+    return started(this.#environment);
   }
 
   get run(): RunningBroker {
-    return there(this.#run);
+    return started(this.#run);
   }
 
   get folder(): string {
     return this.#folder.path;
   }
 
-  /** Starts the hub on what the run before has left. */
+  /** Starts the broker on the state that the last run left. */
   async start(): Promise<RunningBroker> {
     const random = { ...systemRandom, fraction: () => this.#options.fraction ?? 0.5 };
     const environment = { clock: this.time, timers: this.time, random, log: this.#logger(), emit: this.#emit };
@@ -146,19 +146,19 @@ export class BrokerHarness implements AsyncDisposable {
     });
     const client = this.#client;
     const portal: Portal = this.#activity.track({
-      requestLink: (...of) => client.requestLink(...of),
-      pollCode: (...of) => client.pollCode(...of),
+      requestLink: (...args) => client.requestLink(...args),
+      pollCode: (...args) => client.pollCode(...args),
       fetchTime: () => client.fetchTime(),
-      exchangeCode: (...of) => client.exchangeCode(...of),
+      exchangeCode: (...args) => client.exchangeCode(...args),
       refresh: async (token) => {
         this.refreshAttempts += 1;
-        if (this.portalThrows) throw new Error('unheard of');
+        if (this.portalThrows) throw new Error('unexpected failure');
         return client.refresh(token);
       },
     } satisfies Portal);
     const { frontendUrl: origin } = this.portal;
-    const given = this.identity ?? { origin, clientId: this.emulator.clientId };
-    const identity = { name: 'home', otherOrigins: [], ...given };
+    const configuredIdentity = this.identity ?? { origin, clientId: this.emulator.clientId };
+    const identity = { name: 'home', otherOrigins: [], ...configuredIdentity };
     const connected: ConnectedPortal = {
       ...{
         portal,
@@ -188,7 +188,7 @@ export class BrokerHarness implements AsyncDisposable {
     return this.#run;
   }
 
-  /** Stops the hub in good order. */
+  /** Stops the broker gracefully. */
   async stop(): Promise<void> {
     const { run } = this;
     await run[Symbol.asyncDispose]();
@@ -197,7 +197,7 @@ export class BrokerHarness implements AsyncDisposable {
     this.#run = undefined;
   }
 
-  /** Power is cut: nothing that runs may write any more. */
+  /** Simulates a power cut: no running part may write any more. */
   async crash(): Promise<void> {
     const { run } = this;
     run.store[Symbol.dispose]();
@@ -212,14 +212,14 @@ export class BrokerHarness implements AsyncDisposable {
     return credentials;
   }
 
-  /** Begins a pairing, and comes back when a person may log in. */
+  /** Begins a pairing; resolves when a person may log in. */
   async beginPairing(name: string): Promise<PairingRun> {
     const run = await this.run.pairings.begin(this.run.appliances.get(name));
     await this.time.settle();
     return run;
   }
 
-  /** Somebody logs in, or refuses, through the link of this pairing. */
+  /** Logs in, or refuses to, through the link of this pairing. */
   async login(run: PairingRun, deny = false): Promise<string> {
     const { step } = run.pairing;
     if (step.kind !== 'waiting') throw new Error(`nobody can log in: the pairing is ${step.kind}`);
@@ -228,7 +228,7 @@ export class BrokerHarness implements AsyncDisposable {
     return location;
   }
 
-  /** An appliance with a grant; gives its id. */
+  /** Adds an appliance and pairs it. @returns its id */
   async addPairedAppliance(name = 'wallbox', scope: string | null = 'Monitoring'): Promise<string> {
     const { appliance } = await this.addAppliance(name, scope);
     await this.pairAgain(name);
@@ -242,13 +242,13 @@ export class BrokerHarness implements AsyncDisposable {
     if (pairingResult(run.pairing.step) !== 'paired') throw new Error(`not paired: ${pairingResult(run.pairing.step)}`);
   }
 
-  /** The token that is handed out, or what is instead of it. */
+  /** The issued token, or the kind of result if there is none. */
   async token(appliance: string): Promise<string> {
-    const handOut = await this.run.tokenIssuer.issue(appliance, null);
-    return handOut.kind === 'token' ? handOut.accessToken.reveal() : handOut.kind;
+    const result = await this.run.tokenIssuer.issue(appliance, null);
+    return result.kind === 'token' ? result.accessToken.reveal() : result.kind;
   }
 
-  /** What the portal says to a token: HTTP 200 or 401. */
+  /** The HTTP status of a request to the portal with this token: 200 or 401. */
   async whoami(token: string): Promise<number> {
     const headers = { authorization: `Bearer ${token}` };
     const { statusCode, body } = await request(`${this.emulator.baseUrl}/api/whoami`, { headers });
@@ -256,17 +256,17 @@ export class BrokerHarness implements AsyncDisposable {
     return statusCode;
   }
 
-  /** How many refreshes the way to the portal has seen. */
+  /** The number of refreshes that reached the faulty portal. */
   get refreshes(): number {
     return this.portal.requests('token').filter(({ form }) => form.get('grant_type') === 'refresh_token').length;
   }
 
-  /** How many exchanges of a code. */
+  /** The number of code exchanges. */
   get exchanges(): number {
     return this.portal.requests('token').length - this.refreshes;
   }
 
-  /** Lets ms pass until the next refresh is over. */
+  /** Lets time pass, at most `longest` ms, until the next refresh has ended. */
   async untilRefreshed(longest = 3_600_000): Promise<void> {
     const before = this.refreshes;
     for (let passed = 0; this.refreshes === before && passed < longest; passed += 1000) await this.time.pass(1000);
@@ -284,18 +284,18 @@ export class BrokerHarness implements AsyncDisposable {
   #logger() {
     return logTo((event, fields, level) => {
       this.events.push({ level, event, fields });
-      // @ts-expect-error: the table has checked it where it was logged
+      // @ts-expect-error: the call that logged it was checked already
       this.#journal.at(level, event, fields);
       appendFileSync(this.#log, `${JSON.stringify({ level, event, ...fields })}\n`);
     });
   }
 
-  /** A write takes as long as the seed says, so that writes end in any order. */
+  /** The seed decides how long each write takes, so writes may end in any order. */
   #slow(store: BrokerStore): BrokerStore {
-    const [least, most] = this.#options.writeTimes ?? [0, MAX_WRITE_DELAY_MS];
-    const dice = this.#random;
+    const [min, max] = this.#options.writeTimes ?? [0, MAX_WRITE_DELAY_MS];
+    const random = this.#random;
     return delayWrites(store, () =>
-      this.time.lapse(dice.whole(least, most), most === 0 ? 0 : dice.whole(0, MAX_TURNS)),
+      this.time.lapse(random.whole(min, max), max === 0 ? 0 : random.whole(0, MAX_TURNS)),
     );
   }
 
@@ -314,13 +314,13 @@ export class BrokerHarness implements AsyncDisposable {
   }
 }
 
-/** `paired`, the reason why not, or how far it has come. */
+/** `paired`, the failure reason, or the current step. */
 export function pairingResult(step: PairingStep): string {
   if (step.kind !== 'ended') return step.kind;
   return step.result.kind === 'failed' ? step.result.reason : step.result.kind;
 }
 
-function there<T>(value: T | undefined): T {
-  if (value === undefined) throw new Error('the home is not started');
+function started<T>(value: T | undefined): T {
+  if (value === undefined) throw new Error('the harness is not started');
   return value;
 }

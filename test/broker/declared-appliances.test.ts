@@ -114,7 +114,7 @@ test('a declared client_id that an added appliance has is refused before anythin
   ];
   await expect(declare(home, ...declarations)).rejects.toMatchObject({
     code: 'config_invalid',
-    message: expect.stringMatching(/^\/etc\/l\.toml: appliances\.wallbox\.client_id: .* the appliance heater; allowed/),
+    message: expect.stringMatching(/^\/etc\/l\.toml: appliances\.wallbox\.client_id: .* the appliance heater; use another one/),
   });
   expect(home.run.appliances.list()).toEqual([appliance]);
 });

@@ -35,6 +35,20 @@ describe('rejected access token', () => {
     expect(home.refreshes).toBe(1);
   });
 
+  test('the log reports a rejected access token, and the refresh that replaces it, each time', async () => {
+    await using home = await BrokerHarness.start();
+    const { id } = await paired(home);
+    await home.run.grants.refresh(id);
+    for (const minute of [1, 2]) {
+      await home.time.pass(2 * MINUTE);
+      await home.run.grants.reportRejectedToken(id, await home.token(id));
+      await home.run.grants.refresh(id);
+      const logged = home.events.filter(({ level }) => level !== 'debug').map(({ event }) => event);
+      expect(logged.filter((event) => event === 'access_token_rejected')).toHaveLength(minute);
+      expect(logged.filter((event) => event === 'token_refreshed')).toHaveLength(1 + minute);
+    }
+  });
+
   test.each(['', 'nonsense', 'of another appliance', 'the refresh token'])(
     'the hub ignores the rejection of any token but the current access token (%s)',
     async (which) => {

@@ -56,7 +56,7 @@ class House implements AsyncDisposable {
     this.#notices = await Notices.load({
       environment: { clock: this.time, timers: this.time, log },
       store: this.#activity.track(kept),
-      portalClock: {
+      referenceClock: {
         get confirmed() {
           return house.confirmed;
         },
@@ -469,7 +469,7 @@ test('stored notices that cannot be read are discarded with an error in the log'
     const told: string[] = [];
     const carry = ({ status }: NoticeReport) => void told.push(status);
     house.refused();
-    await using notices = await Notices.load({ environment, store: kept, portalClock: house });
+    await using notices = await Notices.load({ environment, store: kept, referenceClock: house });
     notices.start(() => house.facts, carry);
     await time.pass(0);
     expect(told, text).toEqual(['raised']);

@@ -99,7 +99,7 @@ test("approval needs the appliance's own comparison code, so another one under i
   const other = home.run.appliances.get('wallbox');
   await expect(home.run.registrations.approve(other, code)).rejects.toMatchObject({
     code: 'not_allowed',
-    message: expect.stringContaining('another code'),
+    message: expect.stringContaining('the code of wallbox differs'),
   });
   expect(home.run.appliances.get('wallbox').waitingSince).not.toBeNull();
   await home.run.registrations.approve(other, comparisonCode(other.clientId).toLowerCase());
@@ -447,7 +447,7 @@ test('an invite reserves its name, and stays valid when an installer has given t
   await home.addAppliance('wallbox');
   expect(await register(home, token)).toMatchObject({
     kind: 'invalid',
-    description: expect.stringContaining('there is an appliance wallbox on this hub'),
+    description: expect.stringContaining('this hub already has an appliance wallbox'),
   });
   await home.run.appliances.remove(home.run.appliances.get('wallbox'));
   expect(await register(home, token)).toMatchObject({ kind: 'registered', name: 'wallbox' });

@@ -4,10 +4,17 @@ import { expect, test } from 'vitest';
 import { root } from './checkout.ts';
 
 const EXPORT = /^export (?:declare )?(?:abstract )?(?:async )?(const|function|class|interface|type) (\w+)/gm;
+const MEMBER = /^ +(?:readonly (\w+)\??:|(?:async |get |static )*#?(\w+)\([^)]*\)(?:: [^;]+)? \{$)/gm;
 
-/** Words that names had before, and the field's term for each. */
+/** Words that docs/glossary.md and the field's standards replace, and the term to use instead. */
 const RETIRED: ReadonlyMap<string, string> = new Map([
+  ['Anew', 'again'],
+  ['Book', '…Recorder or …Store'],
+  ['Carried', 'delivered'],
   ['Desk', 'Administration'],
+  ['Distrusted', 'accessTokenRejectedAt'],
+  ['Door', 'InterfaceSockets'],
+  ['Doors', 'InterfaceSockets'],
   ['Giver', 'Issuer (RFC 8414)'],
   ['Household', 'DemoEnvironment or Fake…'],
   ['Judge', 'derive… or …Audit'],
@@ -15,14 +22,23 @@ const RETIRED: ReadonlyMap<string, string> = new Map([
   ['Mood', 'Severity'],
   ['Most', 'MAX_…'],
   ['Neighbourhood', 'Segment'],
+  ['Pace', 'Throttle'],
   ['Places', '…Limiter or …Quota'],
+  ['Presence', 'Advertiser'],
+  ['Rests', 'Backoff'],
   ['Round', 'PairingBatch'],
   ['Setback', 'RefreshFailure'],
   ['Standing', 'RefreshState'],
+  ['Street', 'Fleet'],
+  ['Struck', 'FaultMatch'],
   ['Surroundings', 'Environment'],
+  ['Switchboard', 'Settings'],
+  ['Switches', 'Settings'],
   ['Tally', 'Counters'],
+  ['Told', 'reported, logged or notified'],
   ['Troubles', 'LogDeduplicator'],
   ['Turns', 'ConcurrencyLimiter'],
+  ['Unrest', 'topology change'],
   ['Wish', 'Request'],
 ]);
 
@@ -38,6 +54,15 @@ function exportsBelow(folder: string): ExportedName[] {
       file,
       kind,
       name,
+    })),
+  );
+}
+
+function membersBelow(folder: string): Pick<ExportedName, 'file' | 'name'>[] {
+  return globSync(`${folder}/**/*.ts`, { cwd: root }).flatMap((file) =>
+    [...readFileSync(join(root, file), 'utf8').matchAll(MEMBER)].map(([, property = '', method = '']) => ({
+      file,
+      name: property || method,
     })),
   );
 }
@@ -59,12 +84,25 @@ test('no two files of src export types with the same name', () => {
   expect([...files].filter(([, all]) => all.length > 1)).toEqual([]);
 });
 
-test('no exported name contains a retired word', () => {
-  const names = ['src', 'test', 'scripts'].flatMap(exportsBelow);
-  expect(names.length).toBeGreaterThan(1500);
+test('no exported name and no member contains a retired word', () => {
+  const names = [...['src', 'test', 'scripts'].flatMap(exportsBelow), ...membersBelow('src')];
+  expect(names.length).toBeGreaterThan(3000);
   const odd = names.flatMap(({ file, name }) => {
     const word = wordsOf(name).find((each) => RETIRED.has(each));
     return word === undefined ? [] : [`${file}: ${name}: for "${word}" say ${RETIRED.get(word)}`];
   });
   expect(odd).toEqual([]);
+});
+
+const TEST_TITLE = /^ *(?:it|test)(?:\.\w+)*\((?:\n *)?(['"`])(.+?)\1,/gm;
+/** A sentence that begins so continues the title of its describe block, and says nothing alone. */
+const NO_SUBJECT = /^(?:is|are|was|has|have|does|do|can|may|says|shows|gives|takes|goes|and|or|but|not|so) /;
+
+test('every test title is a sentence with a subject', () => {
+  const files = globSync('test/**/*.test.ts', { cwd: root, exclude: ['**/node_modules/**'] });
+  const titles = files.flatMap((file) =>
+    [...readFileSync(join(root, file), 'utf8').matchAll(TEST_TITLE)].map(([, , title = '']) => ({ file, title })),
+  );
+  expect(titles.length).toBeGreaterThan(1000);
+  expect(titles.filter(({ title }) => NO_SUBJECT.test(title))).toEqual([]);
 });

@@ -13,13 +13,16 @@ const run = promisify(execFile);
 const checkout = join(import.meta.dirname, '../..');
 
 const QEMU = '/usr/bin/qemu-aarch64-static';
-/** How the kernel knows an arm64 program and what runs it, in the words of binfmt_misc; from Debian's qemu-user-static. */
+/**
+ * How the kernel recognizes an arm64 program and what runs it, in the format of binfmt_misc; from Debian's
+ * qemu-user-static.
+ */
 const FORMAT = '/usr/lib/binfmt.d/qemu-aarch64.conf';
 const TOOLS = [QEMU, '/usr/sbin/debootstrap'];
 
-/** Says why no arm64 program can be run here, or null where one can. Tests pass it to `ctx.skip`, so that it is seen. */
+/** Why no arm64 program can run here; null if one can. Tests pass it to `ctx.skip`, so that it is reported. */
 export async function arm64SkipReason(): Promise<string | null> {
-  if (process.getuid?.() !== 0) return "an arm64 Debian's files are fetched by root only";
+  if (process.getuid?.() !== 0) return 'fetching an arm64 Debian needs root';
   for (const tool of TOOLS) {
     if (await isMissing(tool)) return `${tool} is missing`;
   }
@@ -31,36 +34,36 @@ export async function arm64SkipReason(): Promise<string | null> {
   }
 }
 
-/** The same for a whole arm64 Debian: since Linux 6.7 a namespace can have program formats of its own. */
+/** The same for a whole arm64 Debian: since Linux 6.7 a namespace can have its own program formats. */
 export async function arm64DebianSkipReason(): Promise<string | null> {
   const [major = 0, minor = 0] = release().split('.').map(Number);
-  if (major < 6 || (major === 6 && minor < 7)) return 'program formats of a namespace of its own need Linux 6.7';
+  if (major < 6 || (major === 6 && minor < 7)) return 'program formats per namespace need Linux 6.7';
   if (await isMissing(FORMAT, constants.R_OK)) return `${FORMAT} is missing`;
   return await arm64SkipReason();
 }
 
-/** The folder of an arm64 Debian whose packages are unpacked, none of them configured. Only to be read. */
+/** The folder of an arm64 Debian with its packages unpacked but not configured. Read-only. */
 export async function arm64Root(): Promise<string> {
   try {
     return (
       await run(join(checkout, 'scripts/test-machine'), ['arm64'], { timeout: scaleDeadline(280_000) })
     ).stdout.trim();
   } catch (error) {
-    const said = (error as { stderr?: string }).stderr?.trim().split('\n').at(-1);
-    throw new Error(`there is no arm64 Debian: ${said ?? error}`, { cause: error });
+    const lastLine = (error as { stderr?: string }).stderr?.trim().split('\n').at(-1);
+    throw new Error(`can't get an arm64 Debian: ${lastLine ?? error}`, { cause: error });
   }
 }
 
 /**
- * How to run one arm64 program from anywhere: it sees this machine's files, and its libraries in `root`. What it starts
- * itself has to be of this machine's own kind.
- * @param pageSize of the kernel, in bytes, as far as a program is told of it: a Raspberry Pi 5 has 16 KiB
+ * The command that runs one arm64 program from anywhere: it sees this machine's files, and its libraries in `root`.
+ * Programs that it starts must be of this machine's architecture.
+ * @param pageSize the kernel's page size that the program sees, in bytes: a Raspberry Pi 5 has 16 KiB
  */
 export function arm64Command(root: string, program: string, pageSize = 4096): readonly [command: string, ...string[]] {
   return [QEMU, '-p', String(pageSize), '-L', root, program];
 }
 
-/** An arm64 Debian in namespaces of its own, over files that go away with it; the network is this machine's. */
+/** An arm64 Debian in its own namespaces, on files that are deleted with it; it shares this machine's network. */
 export class Arm64Debian implements AsyncDisposable {
   readonly #holder: ChildProcess;
   readonly #folder: string;
@@ -73,7 +76,7 @@ export class Arm64Debian implements AsyncDisposable {
   static async start(): Promise<Arm64Debian> {
     const root = await arm64Root();
     const folder = await mkdtemp(join(tmpdir(), 'latchkey-arm64-'));
-    // In a user namespace of its own, all of this can be mounted without anyone else seeing it.
+    // In its own user namespace, all of this can be mounted without affecting other processes.
     const holder = spawn('unshare', ['--user', '--mount', 'sh', '-euc', HOLD, 'sh', folder, root, FORMAT], {
       stdio: ['pipe', 'pipe', 'pipe'],
     });
@@ -89,22 +92,22 @@ export class Arm64Debian implements AsyncDisposable {
 
   async #settle(): Promise<void> {
     const { pid, stdin, stdout, stderr } = this.#holder;
-    let said = '';
+    let errorOutput = '';
     stderr?.on('data', (chunk) => {
-      said += chunk;
+      errorOutput += chunk;
     });
     if (pid === undefined || stdin === null || stdout === null) throw new Error('unshare did not start');
     const lines = createInterface({ input: stdout })[Symbol.asyncIterator]();
-    const heard = async (line: string) => {
-      if ((await lines.next()).value !== line) throw new Error(`no arm64 Debian could be set up: ${said}`);
+    const expectLine = async (line: string) => {
+      if ((await lines.next()).value !== line) throw new Error(`can't set up an arm64 Debian: ${errorOutput}`);
     };
-    await heard('born');
+    await expectLine('born');
     for (const map of ['uid_map', 'gid_map']) await writeFile(`/proc/${pid}/${map}`, '0 0 65536\n');
     stdin.write('go\n');
-    await heard('up');
+    await expectLine('up');
   }
 
-  /** Its root directory, as programs of this machine see it that are run `beside` it. */
+  /** Its root directory, as programs of this machine see it if they are run by `beside`. */
   get root(): string {
     return `${this.#folder}/root`;
   }
@@ -137,7 +140,7 @@ export class Arm64Debian implements AsyncDisposable {
   }
 }
 
-/** Mounts the files over a memory file system and tells the kernel, for this namespace alone, what arm64 programs are run by. */
+/** Mounts the files on a memory file system and registers, only for this namespace, what runs arm64 programs. */
 const HOLD = `
 folder=$1 lower=$2 format=$3
 echo born

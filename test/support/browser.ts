@@ -8,7 +8,7 @@ import { logFile } from './logs.ts';
 import { IS_LONG_FORM } from './long.ts';
 
 const CHROMIUM = '/usr/bin/chromium';
-/** Chromium without its own windows: it takes a third of the processor time for each page. */
+/** Chromium without its own windows: each page needs a third of the processor time. */
 const HEADLESS_SHELL = '/usr/bin/chromium-headless-shell';
 
 /** A phone of the usual size. */
@@ -21,10 +21,10 @@ export const PHONE: BrowserContextOptions = {
 export const SMALL_PHONE: BrowserContextOptions = { ...PHONE, viewport: { width: 320, height: 568 } };
 export const DESKTOP: BrowserContextOptions = { viewport: { width: 1280, height: 800 } };
 
-/** What a page loads beside itself, as Playwright names it. */
-const LET_GO = ['eventsource', 'xhr', 'script'];
+/** Requests that a page cancels when it is left, by Playwright's names. */
+const CANCELLED_ON_LEAVE = ['eventsource', 'xhr', 'script'];
 
-/** Chromium's own services stay off. */
+/** Disables Chromium's own services. */
 const FLAGS = [
   '--no-sandbox',
   '--disable-dev-shm-usage',
@@ -36,10 +36,10 @@ const FLAGS = [
   '--disable-sync',
 ];
 
-/** For a browser that shares the machine's own network: nothing but loopback can be reached. */
+/** For a browser that shares the machine's network: only loopback can be reached. */
 const LOOPBACK_ONLY = '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1';
 
-/** Says why no browser can be started here, or null where it can. */
+/** Why no browser can be started here; null if one can. */
 export async function browserSkipReason(): Promise<string | null> {
   return (await isProgram(CHROMIUM)) ? null : `${CHROMIUM} is missing`;
 }
@@ -51,36 +51,36 @@ function isProgram(file: string): Promise<boolean> {
   );
 }
 
-/** A browser; every visit has cookies and history of its own. */
+/** A browser; every visit has its own cookies and history. */
 export interface Browser extends AsyncDisposable {
   visit(options?: BrowserContextOptions): Promise<Visit>;
 }
 
-/** One person's window. */
+/** One browser window. */
 export interface Visit extends AsyncDisposable {
   readonly page: Page;
   /** Whether pages may run scripts. */
   readonly scripts: boolean;
-  /** The origins that it sent requests to, in the order of the first one. */
+  /** The origins that it sent requests to, in the order of their first requests. */
   readonly origins: readonly string[];
   /**
-   * What the console, the pages' policies and the network complained about. That a page itself came with a status of 400
-   * or more is none of it.
+   * The errors of the console, the pages' policies and the network. A page that itself has a status of 400 or more is
+   * not included.
    */
   readonly browserErrors: readonly string[];
-  /** Forgets what was complained about until now. */
+  /** Discards the errors so far. */
   clearBrowserErrors(): void;
   /**
-   * Keeps a picture of the page among the logs.
-   * @param isNeeded whether it does; by default in the long form of the tests alone
+   * Saves a screenshot of the page among the logs.
+   * @param isNeeded whether to take it; by default only in the long form of the tests
    */
   takeScreenshot(name: string, isNeeded?: boolean): Promise<void>;
 }
 
 export interface BrowserOptions {
-  /** The network namespace that it runs in. */
+  /** The network namespace to run in. */
   readonly namespace?: string;
-  /** Whether it has what Chromium shows by itself, as its warnings of certificates. */
+  /** Whether to use the full Chromium, with its own pages such as certificate warnings. */
   readonly whole?: boolean;
 }
 
@@ -97,36 +97,36 @@ export async function startBrowser({ namespace, whole = false }: BrowserOptions 
     async visit(options = PHONE) {
       const context = await browser.newContext(options);
       const origins = new Set<string>();
-      const complaints: string[] = [];
+      const browserErrors: string[] = [];
       context.on('request', (request) => origins.add(new URL(request.url()).origin));
       context.on('requestfailed', (request) => {
         const error = request.failure()?.errorText;
-        // A page that is left lets go of what it follows, and of what it has not got yet.
-        const isLeft = error === 'net::ERR_ABORTED' && LET_GO.includes(request.resourceType());
-        if (!isLeft) complaints.push(`${request.url()}: ${error}`);
+        // Leaving a page cancels its event stream and unfinished downloads.
+        const isLeft = error === 'net::ERR_ABORTED' && CANCELLED_ON_LEAVE.includes(request.resourceType());
+        if (!isLeft) browserErrors.push(`${request.url()}: ${error}`);
       });
-      context.on('weberror', (error) => complaints.push(String(error.error())));
+      context.on('weberror', (error) => browserErrors.push(String(error.error())));
       context.on('console', (message) => {
         const ofThePage = message.location().url === message.page()?.url();
         const status = /^Failed to load resource: the server responded with a status of/.test(message.text());
-        // A field was filled in before the page had put the cursor there: nobody types as fast.
+        // A field was filled in before the page had focused it: no person types that fast.
         const late = message.text().startsWith('Autofocus processing was blocked');
-        if (!(status && ofThePage) && !late) complaints.push(`${message.type()}: ${message.text()}`);
+        if (!(status && ofThePage) && !late) browserErrors.push(`${message.type()}: ${message.text()}`);
       });
       const page = await context.newPage();
       page.setDefaultTimeout(scaleDeadline(10_000));
       return {
         page,
         scripts: options.javaScriptEnabled !== false,
-        browserErrors: complaints,
-        clearBrowserErrors: () => void complaints.splice(0),
+        browserErrors,
+        clearBrowserErrors: () => void browserErrors.splice(0),
         get origins() {
           return [...origins];
         },
         async takeScreenshot(name, isNeeded = IS_LONG_FORM) {
           if (!isNeeded) return;
           const path = logFile(name).replace(/\.log$/, '.png');
-          // Chromium on a busy machine now and then has no frame to give.
+          // On a busy machine Chromium sometimes has no frame to capture.
           const shoot = () => page.screenshot({ path });
           await shoot().catch(shoot);
         },
@@ -137,7 +137,7 @@ export async function startBrowser({ namespace, whole = false }: BrowserOptions 
   };
 }
 
-/** A program that is Chromium in a namespace: playwright starts one file, without arguments of its own before it. */
+/** A script that runs Chromium in a namespace: Playwright starts a single file and can't put arguments before it. */
 async function wrapper(resources: AsyncDisposableStack, program: string, namespace: string): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'latchkey-chromium-'));
   resources.defer(() => rm(folder, { recursive: true, force: true }));

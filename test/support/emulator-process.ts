@@ -6,31 +6,31 @@ import { Agent, request } from 'undici';
 import { logFile, rememberSecrets } from './logs.ts';
 import { MAIN, SHARED_CACHE } from './program.ts';
 
-/** The portal emulator in a process of its own, spoken to over its API below `/_emulator/`. */
+/** The portal emulator in its own process, controlled by its API below `/_emulator/`. */
 export class EmulatorProcess implements AsyncDisposable {
   readonly baseUrl: string;
   readonly frontendUrl: string;
   readonly clientId: string;
   readonly clientSecret: string;
-  /** The CA's file, where it speaks TLS. */
+  /** The CA's file, if it uses TLS. */
   readonly caFile: string | undefined;
-  /** The CA's certificate, PEM; null where it speaks no TLS. */
+  /** The CA's certificate, PEM; null if it does not use TLS. */
   readonly ca: string | null;
   readonly #child: ChildProcess;
   readonly #agent: Agent;
 
-  private constructor(child: ChildProcess, said: Started) {
+  private constructor(child: ChildProcess, startup: Started) {
     this.#child = child;
-    this.baseUrl = said.base_url;
-    this.frontendUrl = said.frontend_url;
-    this.clientId = said.client_id;
-    this.clientSecret = said.client_secret;
-    this.caFile = said.ca_file;
-    this.ca = said.ca_file === undefined ? null : readFileSync(said.ca_file, 'utf8');
+    this.baseUrl = startup.base_url;
+    this.frontendUrl = startup.frontend_url;
+    this.clientId = startup.client_id;
+    this.clientSecret = startup.client_secret;
+    this.caFile = startup.ca_file;
+    this.ca = startup.ca_file === undefined ? null : readFileSync(startup.ca_file, 'utf8');
     this.#agent = new Agent({ connections: 16, connect: { ca: this.ca ?? [] } });
   }
 
-  /** @param flags as `latchkey emulator` takes them */
+  /** @param flags of `latchkey emulator` */
   static async start(...flags: string[]): Promise<EmulatorProcess> {
     const child = spawn(process.execPath, [MAIN, 'emulator', '--json', ...flags], {
       env: { PATH: process.env['PATH'], HOME: '/nonexistent', XDG_CACHE_HOME: SHARED_CACHE },
@@ -42,7 +42,7 @@ export class EmulatorProcess implements AsyncDisposable {
       rememberSecrets([emulator.clientSecret]);
       return emulator;
     }
-    throw new Error(`the emulator ended: ${child.exitCode ?? child.signalCode}`);
+    throw new Error(`the emulator exited: ${child.exitCode ?? child.signalCode}`);
   }
 
   get pid(): number {
@@ -50,7 +50,8 @@ export class EmulatorProcess implements AsyncDisposable {
   }
 
   /**
-   * Asks the base origin; where no connection stands, as with a fault at the TLS handshake, a few times.
+   * Sends a request to the base origin. Retries a few times if no connection can be made, as with a fault at the TLS
+   * handshake.
    * @param body sent as JSON
    */
   async ask(
@@ -74,20 +75,20 @@ export class EmulatorProcess implements AsyncDisposable {
     }
   }
 
-  /** A user logs in without a browser. @returns where a browser would go next */
+  /** Logs a user in without a browser. @returns where a browser would be redirected */
   async login(body: { readonly state: string; readonly user: string }): Promise<{ readonly location: string }> {
     const { status, answer } = await this.ask('POST', '/_emulator/login', { body });
-    if (status !== 200) throw new Error(`the login was answered ${status}`);
+    if (status !== 200) throw new Error(`the login got HTTP ${status}`);
     return answer as { location: string };
   }
 
-  /** @param fault as the API takes it */
+  /** @param fault in the format of the API */
   async addFault(fault: Readonly<Record<string, unknown>>): Promise<void> {
     const { status, answer } = await this.ask('POST', '/_emulator/faults', { body: fault });
-    if (status !== 201) throw new Error(`the fault was answered ${status} ${JSON.stringify(answer)}`);
+    if (status !== 201) throw new Error(`the fault got HTTP ${status}: ${JSON.stringify(answer)}`);
   }
 
-  /** Ends it at once, as a power cut does. */
+  /** Kills it at once, as a power cut does. */
   async kill(): Promise<void> {
     const child = this.#child;
     if (child.exitCode !== null || child.signalCode !== null) return;

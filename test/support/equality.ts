@@ -1,5 +1,5 @@
-// Has a regular expression equal no text: in `toMatchObject` vitest takes it for an object without members, which matches
-// whatever was found. `expect.stringMatching` is what was meant.
+// Makes a regular expression equal to no text: in `toMatchObject` vitest treats it as an object without members, which
+// matches any value. Use `expect.stringMatching`.
 import { expect } from 'vitest';
 
 const ADDED = Symbol.for('latchkey.test.equality');

@@ -2,13 +2,13 @@ import { setImmediate as turn } from 'node:timers/promises';
 import type { Clock, Instant, Timers } from '../../src/core/clock.ts';
 
 interface Timer {
-  /** On the clock that stands still while the machine is suspended. */
+  /** On the clock that stops while the machine is suspended. */
   readonly at: number;
   readonly number: number;
   readonly run: () => void;
 }
 
-/** Counts what is under way outside of virtual time (requests, writes), so that time stands still meanwhile. */
+/** Counts the work outside of virtual time (requests, writes), so that time does not advance meanwhile. */
 export class PendingWork {
   #pending = 0;
 
@@ -16,7 +16,7 @@ export class PendingWork {
     return this.#pending === 0;
   }
 
-  /** The same object; while a promise that it gave is open, there is activity. */
+  /** The same object; each unsettled promise that it returns counts as pending work. */
   track<T extends object>(target: T): T {
     return new Proxy(target, {
       get: (object, name) => {
@@ -26,10 +26,10 @@ export class PendingWork {
           const result: unknown = Reflect.apply(member, object, args);
           if (result instanceof Promise) {
             this.#pending += 1;
-            const over = () => {
+            const settled = () => {
               this.#pending -= 1;
             };
-            result.then(over, over);
+            result.then(settled, settled);
           }
           return result;
         };
@@ -38,20 +38,20 @@ export class PendingWork {
   }
 }
 
-/** A machine's time, moved by hand: the boot clock, the wall clock and the timers go together. */
+/** A machine's time, advanced manually: the boot clock, the wall clock and the timers move together. */
 export class FakeTime implements Clock, Timers {
   boot = 'boot-1';
   uptime = 100_000;
   wall = Date.UTC(2031, 4, 5, 6, 7, 8);
-  /** The delays that were asked for, in order. */
+  /** The requested delays, in order. */
   readonly delays: number[] = [];
   readonly #activity: PendingWork;
   readonly #timers = new Set<Timer>();
   #running = 0;
   #numbers = 0;
-  /** Somebody lets time pass. */
+  /** Whether {@link pass} is running. */
   #passing = false;
-  /** How much {@link lapse} waits for. */
+  /** The number of pending {@link lapse} calls. */
   #lapses = 0;
 
   constructor(activity = new PendingWork()) {
@@ -68,7 +68,7 @@ export class FakeTime implements Clock, Timers {
   }
 
   #arm(delay: number, run: () => void): () => void {
-    // Whole milliseconds, as real timers and clocks have them.
+    // Whole milliseconds, like real timers and clocks.
     const timer = { at: this.#running + Math.ceil(delay), number: this.#numbers++, run };
     this.#timers.add(timer);
     return () => this.#timers.delete(timer);
@@ -86,8 +86,8 @@ export class FakeTime implements Clock, Timers {
   }
 
   /**
-   * Waits for something that takes so many ms beside everything else, such as a write on a slow card. Where nobody lets time
-   * pass, a test would wait for itself: then it takes some turns of the event loop.
+   * Waits for something that takes `ms` in parallel to everything else, such as a write on a slow SD card. If nothing
+   * lets time pass, the test would wait for itself: then it takes `turns` turns of the event loop.
    */
   async lapse(ms: number, turns: number): Promise<void> {
     let isOver = ms <= 0;
@@ -100,19 +100,19 @@ export class FakeTime implements Clock, Timers {
     disarm();
   }
 
-  /** How many timers run. */
+  /** The number of running timers. */
   get armed(): number {
     return this.#timers.size;
   }
 
-  /** Lets so many ms pass, however much is under way. */
+  /** Lets `ms` pass, whatever is pending. */
   skip(ms: number): void {
     const end = this.#running + ms;
     for (let next = this.#next(end); next !== undefined; next = this.#next(end)) this.#fire(next);
     this.#move(end - this.#running);
   }
 
-  /** Lets so many ms pass, and what is due happen; requests and writes that begin meanwhile take no time. */
+  /** Lets `ms` pass and runs what is due; requests and writes that begin meanwhile take no time. */
   async pass(ms: number): Promise<void> {
     const end = this.#running + ms;
     await this.settle();
@@ -126,13 +126,13 @@ export class FakeTime implements Clock, Timers {
     if (this.#lapses > 0) await this.settle();
   }
 
-  /** The machine is suspended: the boot clock and the wall clock go on, the timers stand still. */
+  /** Suspends the machine: the boot clock and the wall clock continue, the timers stop. */
   suspend(ms: number): void {
     this.uptime += ms;
     this.wall += ms;
   }
 
-  /** The machine was off for so long, and comes up with its wall clock at `wall`. Nothing that ran goes on. */
+  /** The machine was off and boots with its wall clock at `wall`. No timer survives. */
   reboot(wall: number): void {
     this.boot = `boot-${Number(this.boot.slice(5)) + 1}`;
     this.uptime = 20_000;
@@ -140,7 +140,7 @@ export class FakeTime implements Clock, Timers {
     this.#timers.clear();
   }
 
-  /** Waits, in real time, until nothing is under way; while time passes, a lapse may be. */
+  /** Waits, in real time, until nothing is pending; while time passes, lapses may be. */
   async settle(): Promise<void> {
     for (let quiet = 0; quiet < 3; quiet = this.#isQuiet ? quiet + 1 : 0) await turn();
   }

@@ -1,27 +1,27 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import { request as passOn } from 'undici';
+import { request as forward } from 'undici';
 import type { Emulator } from '../../src/emulator/index.ts';
 
-/** What becomes of one request on its way to the portal and back. */
+/** What happens to one request on its way to the portal and back. */
 export type Fault =
-  /** The portal answers this, and has done nothing. */
+  /** The portal sends this response and does nothing. */
   | {
       readonly kind: 'answer';
       readonly status: number;
       readonly body?: string;
       readonly headers?: Record<string, string>;
     }
-  /** These bytes come in place of an answer, the portal has done nothing, and the connection ends. */
+  /** These bytes are sent instead of a response, the portal does nothing, and the connection ends. */
   | { readonly kind: 'bytes'; readonly bytes: string }
   /** The connection is cut before the portal sees the request. */
   | { readonly kind: 'drop' }
-  /** The portal does what it is asked, and its answer is lost. */
+  /** The portal processes the request, and its response is lost. */
   | { readonly kind: 'commit then drop' }
-  /** The portal does what it is asked, and half of its answer comes. */
+  /** The portal processes the request, and half of its response arrives. */
   | { readonly kind: 'truncate' }
-  /** The portal does what it is asked, and its answer comes when this resolves. */
+  /** The portal processes the request, and its response arrives when this resolves. */
   | { readonly kind: 'wait'; readonly until: Promise<void> }
-  /** The portal does what it is asked, and this is made of its answer. */
+  /** The portal processes the request, and its response is changed by this function. */
   | { readonly kind: 'alter'; readonly with: (body: string) => string };
 
 type Endpoint = 'config' | 'code' | 'token';
@@ -32,13 +32,13 @@ export interface RecordedRequest {
   readonly form: URLSearchParams;
 }
 
-/** The way to an emulator, with faults on it: two origins that stand for the emulator's own. */
+/** A proxy to an emulator that injects faults: two origins that stand for the emulator's own. */
 export class FaultyPortal implements AsyncDisposable {
   baseUrl = '';
   frontendUrl = '';
-  /** Tokens have so many characters more than the emulator's, which it never sees. */
+  /** Tokens are this many characters longer than the emulator's; the emulator does not see the padding. */
   tokenPadding = 0;
-  /** Every request that came, those that were cut too. */
+  /** Every request that arrived, including those that were cut. */
   readonly recordedRequests: RecordedRequest[] = [];
   readonly #emulator: Emulator;
   readonly #faults: Record<Endpoint, Fault[]> = { config: [], code: [], token: [] };
@@ -63,12 +63,12 @@ export class FaultyPortal implements AsyncDisposable {
     return portal;
   }
 
-  /** The next requests to this endpoint meet these faults, one each. */
+  /** Applies these faults to the next requests to this endpoint, one each. */
   fail(endpoint: Endpoint, ...faults: Fault[]): void {
     this.#faults[endpoint].push(...faults);
   }
 
-  /** No fault is left for this endpoint. */
+  /** Removes the remaining faults of this endpoint. */
   clearFaults(endpoint: Endpoint): void {
     this.#faults[endpoint].length = 0;
   }
@@ -115,24 +115,24 @@ export class FaultyPortal implements AsyncDisposable {
       return void response.end(fault.body ?? '');
     }
     const type = request.headers['content-type'] ?? 'text/plain';
-    const answer = await passOn(url, {
+    const forwarded = await forward(url, {
       method: request.method ?? 'GET',
       ...(body === '' ? {} : { body, headers: { 'content-type': type } }),
     }).catch(() => null);
-    // Nobody waits for it any more, and the emulator is closed meanwhile.
-    if (answer === null) return void request.socket.destroy();
-    const text = this.#translated(await answer.body.text());
+    // The client no longer waits for it, and the emulator was closed meanwhile.
+    if (forwarded === null) return void request.socket.destroy();
+    const text = this.#rewrite(await forwarded.body.text());
     if (fault?.kind === 'commit then drop') return void request.socket.destroy();
     if (fault?.kind === 'wait') await fault.until;
-    response.writeHead(answer.statusCode, {
-      'content-type': String(answer.headers['content-type'] ?? 'text/plain'),
-      date: String(answer.headers['date'] ?? ''),
+    response.writeHead(forwarded.statusCode, {
+      'content-type': String(forwarded.headers['content-type'] ?? 'text/plain'),
+      date: String(forwarded.headers['date'] ?? ''),
     });
     if (fault?.kind !== 'truncate') return void response.end(fault?.kind === 'alter' ? fault.with(text) : text);
     response.write(text.slice(0, text.length / 2), () => request.socket.destroy());
   }
 
-  #translated(text: string): string {
+  #rewrite(text: string): string {
     const escaped = (address: string) => address.replaceAll('/', '\\/');
     return text
       .replaceAll(/("(?:access|refresh)_token":"[^"]+)/g, `$1${'.'.repeat(this.tokenPadding)}`)

@@ -1,4 +1,4 @@
-// Writes down what each test file has taken: a line of JSON in the file that LATCHKEY_TEST_TIMES names.
+// Records how long each test file took: a line of JSON in the file that LATCHKEY_TEST_TIMES names.
 import { appendFileSync } from 'node:fs';
 import { relative } from 'node:path';
 import { afterAll, expect } from 'vitest';

@@ -3,19 +3,19 @@ import { createServer, type RequestListener } from 'node:http';
 import { createServer as createSecureServer } from 'node:https';
 
 /**
- * A site that is none of the hub's, on this machine.
- * @param body what is on its page of a path
- * @param tls what it is served over TLS with
+ * Starts a site that is not the hub's, on this machine.
+ * @param body the body of the page at a path
+ * @param tls the certificate and key, if it uses TLS
  */
 export async function startForeignSite(
   body: (path: string) => string,
   tls?: { readonly cert: string; readonly key: string },
 ) {
-  const answer: RequestListener = ({ url = '/' }, response) => {
+  const listener: RequestListener = ({ url = '/' }, response) => {
     const html = `<!doctype html><title>Other</title>${body(url)}`;
     response.setHeader('content-type', 'text/html; charset=utf-8').end(html);
   };
-  const server = tls === undefined ? createServer(answer) : createSecureServer(tls, answer);
+  const server = tls === undefined ? createServer(listener) : createSecureServer(tls, listener);
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const address = server.address();

@@ -1,7 +1,7 @@
 import { HubAuthority } from '../../src/certificates/authority.ts';
 import type { Authority } from '../../src/system/x509/certificates.ts';
 
-/** The settings of a store, in memory. */
+/** The settings of a store, only in memory. */
 export function memorySettingsStore(settings: Map<string, string>) {
   return {
     setting: async (name: string) => settings.get(name) ?? null,
@@ -12,7 +12,7 @@ export function memorySettingsStore(settings: Map<string, string>) {
   };
 }
 
-/** A hub that has this CA, as if it had made it. */
+/** A hub authority with this CA, as if it had created the CA. */
 export function hubAuthority(authority: Authority, settings = new Map<string, string>()): Promise<HubAuthority> {
   settings.set('ca_key', authority.key).set('ca_certificate', authority.certificate);
   return HubAuthority.load(memorySettingsStore(settings), () => ({ names: [], networks: [] }));

@@ -25,21 +25,21 @@ import { logFile, rememberSecrets } from './logs.ts';
 import { mainThreadCpuSeconds } from './processes.ts';
 import { MAIN, SHARED_CACHE } from './program.ts';
 
-/** How a program ended and what it said. */
+/** The exit status and output of a program. */
 export interface ProcessResult {
   readonly status: number | null;
   readonly stdout: string;
   readonly stderr: string;
 }
 
-/** An answer of the hub's token endpoint. */
+/** A response of the hub's token endpoint. */
 export interface TokenReply {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly body: Record<string, unknown>;
 }
 
-/** A portal at which users log in without a browser, in this process or in one of its own. */
+/** A portal at which users log in without a browser, in this process or its own. */
 export interface LoginPortal {
   login(of: { readonly state: string; readonly user: string }): Promise<{ readonly location: string }>;
 }
@@ -47,28 +47,31 @@ export interface LoginPortal {
 export interface HubProcessOptions {
   /** The portal of the hub, named `home`. */
   readonly emulator?: Pick<Emulator, 'baseUrl' | 'frontendUrl' | 'clientId' | 'clientSecret'>;
-  /** More TOML behind the sections that are written for every test hub. */
+  /** More TOML after the sections that every test hub has. */
   readonly toml?: string;
   /** Keys of `[portals.home]` as TOML lines. */
   readonly portal?: string;
   /** Keys of `[lan]` as TOML lines. */
   readonly lan?: string;
-  /** `[metrics] listen`; left out, nobody is answered there. */
+  /** `[metrics] listen`; default: no metrics. */
   readonly metrics?: string;
   readonly env?: NodeJS.ProcessEnv;
-  /** More arguments of `serve`. */
+  /** More arguments for `serve`. */
   readonly serve?: readonly string[];
-  /** A program with its arguments, which becomes the daemon whose command follows them. */
+  /** A program with its arguments that executes the daemon's command, which follows them. */
   readonly within?: readonly string[];
-  /** The daemon's program, where it is not this checkout's. */
+  /** The daemon's program, if it is not this checkout's. */
   readonly main?: string;
-  /** What Node is given before the program. */
+  /** Arguments for Node before the program. */
   readonly flags?: readonly string[];
-  /** Runs the daemon in the test's own process, where it can be stopped by SIGTERM, and not killed: for tests that start many. */
+  /**
+   * Runs the daemon in the test's own process, where it can be stopped by SIGTERM but not killed: for tests that start
+   * many.
+   */
   readonly here?: boolean;
 }
 
-/** A hub on loopback, in a process of its own where nothing else is said, with a state directory of its own. */
+/** A hub on loopback, by default in its own process, with its own state directory. */
 export class HubProcess implements AsyncDisposable {
   readonly directory: string;
   readonly httpPort: number;
@@ -138,7 +141,7 @@ export class HubProcess implements AsyncDisposable {
     return new HubProcess(directory, httpPort, httpsPort, env, within, daemon, here);
   }
 
-  /** Writes a configuration and starts the hub; once more where another test was quicker to take its port. */
+  /** Writes a configuration and starts the hub; retries once if another test took its port. */
   static async start(options: HubProcessOptions = {}, tries = 2): Promise<HubProcess> {
     const hub = await HubProcess.prepare(options);
     try {
@@ -156,21 +159,21 @@ export class HubProcess implements AsyncDisposable {
     return this.#child?.pid ?? -1;
   }
 
-  /** How the daemon ended by itself; null while it runs, and where it was never started or was told to end. */
+  /** How the daemon exited unexpectedly; null while it runs, and if it was never started or was told to stop. */
   get ended(): string | null {
     const child = this.#child;
     if (child === null || (child.exitCode === null && child.signalCode === null)) return null;
     return child.signalCode ?? `status ${child.exitCode}`;
   }
 
-  /** The file that the daemon's log goes to; with every launch another one. */
+  /** The file of the daemon's log; every launch has a new one. */
   get log(): string {
     return this.#log;
   }
 
-  /** What the daemon has logged since it was launched: all of it, or every event of one name. */
+  /** The events that the daemon has logged since its launch: all, or those of one name. */
   events(name?: string): Record<string, unknown>[] {
-    // Behind the last newline is what is being written.
+    // The text after the last newline is still being written.
     const lines = readFileSync(this.#log, 'utf8').split('\n').slice(0, -1);
     const events = lines
       .filter((line) => line.startsWith('{'))
@@ -178,7 +181,7 @@ export class HubProcess implements AsyncDisposable {
     return name === undefined ? events : events.filter(({ event }) => event === name);
   }
 
-  /** Starts the daemon and waits until it says that it is up. */
+  /** Starts the daemon and waits until it logs that it has started. */
   async launch(): Promise<void> {
     this.#log = logFile('hub');
     if (this.#isHere) {
@@ -194,21 +197,23 @@ export class HubProcess implements AsyncDisposable {
     this.#child = child;
     child.stderr.pipe(createWriteStream(this.#log, { mode: 0o600 }));
     const lines = createInterface({ input: child.stderr });
-    const said: string[] = [];
+    const output: string[] = [];
     const started = new Promise<void>((resolve, reject) => {
       lines.on('line', (line) => {
-        if (said.length < 50) said.push(line);
+        if (output.length < 50) output.push(line);
         if (line.includes('"hub_started"')) resolve();
       });
-      child.once('exit', (code, signal) => reject(new Error(`the hub ended (${code ?? signal}): ${said.join('\n')}`)));
+      child.once('exit', (code, signal) =>
+        reject(new Error(`the hub exited (${code ?? signal}): ${output.join('\n')}`)),
+      );
     });
     await started;
   }
 
-  /** Sends a signal and waits for the end. */
+  /** Sends a signal and waits for the exit. */
   async kill(signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
     const [child, here] = [this.#child, this.#here];
-    if (here !== null && signal === 'SIGKILL') throw new Error('a daemon in this process can not be killed');
+    if (here !== null && signal === 'SIGKILL') throw new Error('a daemon in this process cannot be killed');
     this.#child = null;
     this.#here = null;
     await this.#agent?.destroy();
@@ -219,34 +224,34 @@ export class HubProcess implements AsyncDisposable {
     await endOf(child);
   }
 
-  /** Runs a command of the command line against this hub. */
+  /** Runs a CLI command against this hub. */
   cli(...args: string[]): Promise<ProcessResult> {
     return runLatchkey([...args, '--config', `${this.directory}/latchkey.toml`], this.#env);
   }
 
-  /** Runs a command with `--json` and gives its result. */
+  /** Runs a command with `--json` and returns its result. */
   async json<Result>(...args: string[]): Promise<Result> {
     const { status, stdout, stderr } = await this.cli(...args, '--json');
-    // 3: a person is needed, which `status` says beside its result.
+    // 3: someone must act, which `status` reports in addition to its result.
     if (status !== 0 && status !== 3) throw new Error(`latchkey ${args.join(' ')} ended with ${status}: ${stderr}`);
     return JSON.parse(stdout) as Result;
   }
 
-  /** Asks the daemon over its control socket, without a process for every command. */
+  /** Calls the daemon over its control socket, without a process for every command. */
   async ask<Result>(work: (control: ControlClient) => Promise<Result>): Promise<Result> {
     await using control = await connectControlClient([join(this.directory, 'state/control.sock')]);
     return await work(control);
   }
 
-  /** Has the daemon read its configuration again. @throws Error where it runs with the one before */
+  /** Reloads the daemon's configuration. @throws Error if the daemon keeps the previous one */
   async reload(): Promise<void> {
     const id = await this.ask((control) => control.reload());
     const outcome = await eventually(async () => {
-      // One hub goes meanwhile, and the next one comes.
+      // Meanwhile one hub stops, and the next one starts.
       const found = await this.ask((control) => control.reloadOutcome(id)).catch(() => null);
       return found?.state !== 'under_way' && found;
     });
-    if (outcome.state !== 'done') throw new Error(`the reload came to another end: ${JSON.stringify(outcome)}`);
+    if (outcome.state !== 'done') throw new Error(`the reload failed: ${JSON.stringify(outcome)}`);
   }
 
   status(): Promise<{ hub: HubResponse; appliances: ApplianceResponse[]; notices: Notice[] }> {
@@ -258,18 +263,18 @@ export class HubProcess implements AsyncDisposable {
     return this.ask((control) => control.authority());
   }
 
-  /** What `status` says of one appliance. */
+  /** The `status` of one appliance. */
   async appliance(name: string): Promise<ApplianceResponse> {
     const found = (await this.status()).appliances.find((appliance) => appliance.name === name);
     if (found === undefined) throw new Error(`there is no appliance ${name}`);
     return found;
   }
 
-  /** Waits until an appliance stands as it should. @param seconds as {@link eventually} takes them */
-  until(name: string, stands: (status: ApplianceResponse) => boolean, seconds = 15): Promise<ApplianceResponse> {
+  /** Waits until an appliance's status matches. @param seconds see {@link eventually} */
+  until(name: string, matches: (status: ApplianceResponse) => boolean, seconds = 15): Promise<ApplianceResponse> {
     return eventually(async () => {
       const status = await this.appliance(name);
-      return stands(status) && status;
+      return matches(status) && status;
     }, seconds);
   }
 
@@ -283,11 +288,11 @@ export class HubProcess implements AsyncDisposable {
     return credentials;
   }
 
-  /** The setup code, and an address that signs a browser in once. @param rotate whether the code becomes another one */
+  /** The setup code, and a one-time address. @param rotate whether to replace the code first */
   async setupCode({ rotate = false } = {}): Promise<SetupCodeResponse> {
-    const answer = await this.ask((control) => (rotate ? control.rotateSetupCode() : control.setupCode()));
-    rememberSecrets([answer.code, answer.sign_in.split('/').at(-1) ?? '']);
-    return answer;
+    const codes = await this.ask((control) => (rotate ? control.rotateSetupCode() : control.setupCode()));
+    rememberSecrets([codes.code, codes.sign_in.split('/').at(-1) ?? '']);
+    return codes;
   }
 
   /** Starts a pairing. @returns the authorize URL */
@@ -298,12 +303,12 @@ export class HubProcess implements AsyncDisposable {
   /** Pairs an appliance: logs in at the emulator and brings the code to the hub as a browser would. */
   async pair(name: string, portal: LoginPortal, user = 'demo'): Promise<void> {
     const { location } = await portal.login({ state: stateParameterOf(await this.beginPairing(name)), user });
-    const answer = await request(location);
-    const page = await answer.body.text();
-    if (!page.includes('is connected')) throw new Error(`${name} was not paired: HTTP ${answer.statusCode}`);
+    const response = await request(location);
+    const page = await response.body.text();
+    if (!page.includes('is connected')) throw new Error(`${name} was not paired: HTTP ${response.statusCode}`);
   }
 
-  /** Asks the token endpoint, as an appliance does. @param agent whose connections are used, if not the hub's own */
+  /** Sends a token request, as an appliance does. @param agent whose connections are used; default: the hub's own */
   async requestToken(
     { client_id, client_secret }: Pick<CredentialsResponse, 'client_id' | 'client_secret'>,
     form: Record<string, string> = {},
@@ -329,7 +334,10 @@ export class HubProcess implements AsyncDisposable {
   }
 }
 
-/** Waits for the end of a daemon that was told to end; one whose event loop does not turn any more would never hear of it. */
+/**
+ * Waits for the exit of a daemon that was told to stop; kills it if it uses too much processor time, because a blocked
+ * event loop never handles the signal.
+ */
 async function endOf(child: ChildProcess): Promise<void> {
   const ended = once(child, 'exit');
   const { pid = -1 } = child;
@@ -352,10 +360,10 @@ async function endOf(child: ChildProcess): Promise<void> {
 export async function startPairing(control: ControlClient, name: string): Promise<URL> {
   const reports = control.followPairing(await control.pair(name), new AbortController().signal);
   for await (const report of reports) if (report.event === 'waiting') return new URL(report.authorize_url);
-  throw new Error(`the pairing of ${name} came to an end before it had a link`);
+  throw new Error(`the pairing of ${name} ended before it had a link`);
 }
 
-/** The state in a link. */
+/** The `state` parameter of a link. */
 export function stateParameterOf(authorizeUrl: URL | string | undefined): string {
   return new URL(authorizeUrl ?? 'no:link').searchParams.get('state') ?? '';
 }
@@ -375,10 +383,10 @@ export async function runLatchkey(args: readonly string[], env: NodeJS.ProcessEn
   return { status, stdout, stderr };
 }
 
-/** Processor time that a daemon's end may take, in seconds. */
+/** The most processor time that stopping a daemon may take, in seconds. */
 const MAX_ENDING_CPU_SECONDS = 20;
 
-/** Calls `look` until it gives something. @param seconds that it takes at the very most on a quiet machine */
+/** Calls `look` until it returns a value. @param seconds the longest time that it takes on a quiet machine */
 export async function eventually<Result>(
   look: () => Promise<Result | null | undefined | false>,
   seconds = 15,
@@ -389,19 +397,19 @@ export async function eventually<Result>(
     if (found !== null && found !== undefined && found !== false) return found;
     await sleep(100);
   } while (performance.now() < deadline);
-  throw new Error(`it did not happen within ${scaleDeadline(seconds)} s`);
+  throw new Error(`the condition was not met within ${scaleDeadline(seconds)} s`);
 }
 
-/** Ports among these to which Chromium opens nothing (`net/base/port_util.cc`). */
+/** Ports of this range that Chromium blocks (`net/base/port_util.cc`). */
 const CLOSED_TO_BROWSERS: readonly number[] = [10_080];
 
-/** Below those that the system gives to connections: a hub that is started again must find its own free. */
+/** Below the system's ephemeral ports: a hub that is restarted must find its own ports free. */
 const PORTS = { first: 10_000, each: 2700, workers: 8 };
-/** Each worker of a run has some to itself, and takes one after the other: two hubs never get the same. */
+/** Each worker of a run has its own range and uses its ports in turn, so two hubs never get the same. */
 const ownPorts = PORTS.first + PORTS.each * (Number(process.env['VITEST_POOL_ID'] ?? 0) % PORTS.workers);
 let taken = randomInt(PORTS.each);
 
-/** A port that nobody else is given, for what is to be found there again after it was ended. */
+/** Reserves a port that stays free for a server that is stopped and restarted there. */
 export async function reservePort(): Promise<number> {
   for (;;) {
     taken += 1;

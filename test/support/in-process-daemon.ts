@@ -9,14 +9,14 @@ import { SystemdNotifier } from '../../src/system/systemd-notifier.ts';
 
 /** A daemon in the test's own process. */
 export interface InProcessDaemon {
-  /** Ends it as a signal would. */
+  /** Stops it as a signal would. */
   stop(): Promise<void>;
 }
 
 /**
- * Starts all of a daemon but the command line around it, which takes a fifth of the work that a process does.
+ * Starts a whole daemon without the command line around it, which takes a fifth of the work of a process.
  * @param file its configuration
- * @param log the file that its log goes to
+ * @param log the file for its log
  */
 export async function startInProcessDaemon(
   file: string,

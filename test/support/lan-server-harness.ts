@@ -15,21 +15,21 @@ import type { Leaf } from '../../src/system/x509/certificates.ts';
 import { createAuthority, issueLeaf } from '../../src/system/x509/issuing.ts';
 import { logTo } from './log-to.ts';
 
-/** The name of this hub, beside `localhost`. */
+/** The name of this hub, besides `localhost`. */
 export const HUB_NAME = 'latchkey-test.local';
 
-/** Sockets that outlive it, and ports other than any that is free. */
+/** Sockets that outlive the harness, and fixed ports instead of any free ones. */
 interface LanPorts {
   readonly sockets?: ListeningSocketPool;
   readonly httpPort?: number;
   readonly httpsPort?: number;
 }
 
-/** The home network's side of a hub alone, over real sockets: whoever authenticates gets a token. */
+/** Only the LAN server of a hub, over real sockets: every client that authenticates gets a token. */
 export class LanServerHarness implements AsyncDisposable {
   readonly server: LanServer;
   readonly ca: string;
-  /** Asks it as a device that trusts its CA. */
+  /** Sends requests as a device that trusts its CA. */
   readonly agent: Agent;
   readonly #issue: () => Promise<Leaf>;
   readonly #home: StubHome;
@@ -53,8 +53,8 @@ export class LanServerHarness implements AsyncDisposable {
 
   /**
    * @param listen addresses of this machine
-   * @param other sockets that outlive it; ports other than any that is free; timers other than the system's; assertions that
-   *   were seen before
+   * @param other sockets that outlive the harness, fixed ports, timers other than the system's, and assertions that
+   * were seen before
    */
   static async start(
     listen: readonly string[] = ['127.0.0.1'],
@@ -66,7 +66,7 @@ export class LanServerHarness implements AsyncDisposable {
     const leaf = await issue();
     const home = new StubHome();
     await using resources = new AsyncDisposableStack();
-    const agent = resources.adopt(new Agent({ connect: { ca: authority.certificate } }), (its) => its.destroy());
+    const agent = resources.adopt(new Agent({ connect: { ca: authority.certificate } }), (it) => it.destroy());
     const { httpPort = 0, httpsPort = 0, ...others } = other;
     const sockets = other.sockets ?? new ListeningSocketPool();
     const opened = await sockets.claim({ addresses: listen, ports: { http: httpPort, https: httpsPort } });
@@ -93,12 +93,12 @@ export class LanServerHarness implements AsyncDisposable {
       ...others,
     });
     resources.use(server);
-    // Who comes to one that ends is refused.
+    // Clients of a harness that stops are refused.
     if (other.sockets === undefined) resources.use(sockets);
     return new LanServerHarness(server, authority.certificate, agent, issue, home, resources.move());
   }
 
-  /** What stands behind the network's side, to be changed as a test likes. */
+  /** The stub behind the LAN server, which tests may change. */
   get home(): StubHome {
     return this.#home;
   }
@@ -114,21 +114,21 @@ export class LanServerHarness implements AsyncDisposable {
   }
 }
 
-/** A home without a portal. */
+/** The state behind a hub's LAN server, without a portal. */
 class StubHome {
   readonly #appliances = new Map<string, Appliance>();
-  /** By the true time, in ms; null while the clock is not confirmed. */
+  /** The true time, in ms; null while the clock is not confirmed. */
   now: number | null = Date.UTC(2027, 4, 6, 7, 8, 9);
   started = Date.UTC(2027, 4, 6, 6);
-  /** What a second clock has, in ms since 1970; null where there is none. */
+  /** The reading of a second clock, in ms since 1970; null if there is none. */
   other: number | null = null;
-  /** What becomes of asking for the time. */
+  /** Called when the time is requested. */
   whenAsked: () => void = () => undefined;
   /** The client_ids of appliances that no earlier run of the hub knew. */
   readonly newcomers = new Set<string>();
   /** On the boot clock, in ms. */
   uptime = 1_000_000;
-  /** What `/ca.pem` has in front of the certificate. */
+  /** The text of `/ca.pem` before the certificate. */
   padding = '';
   readonly events: { readonly level: string; readonly event: string; readonly fields: LogFields }[] = [];
 
@@ -152,13 +152,13 @@ class StubHome {
 
   readonly clock: Clock = { now: () => ({ boot: 'one', uptime: this.uptime, wall: 0 }) };
 
-  /** No more of it than is asked for here: nobody can sign in. */
+  /** Only the members that these tests use: nobody can sign in. */
   readonly people = {
     administration: {} as Administration,
     access: { findSession: () => null } as Partial<SetupAccess> as SetupAccess,
   };
 
-  /** No more of it than is asked for here. */
+  /** Only the members that these tests use. */
   readonly service = {
     findClient: (clientId) => this.#appliances.get(clientId),
     timeReadings: () =>

@@ -1,7 +1,7 @@
 import type { Level } from '../../src/core/log/table.ts';
 import type { Log, LogFields } from '../../src/core/log.ts';
 
-/** A log that hands each line to a function. */
+/** A log that passes each line to a function. */
 export function logTo(record: (event: string, fields: LogFields, level: Level) => unknown): Log {
   const write =
     (level: Level) =>

@@ -5,32 +5,32 @@ import { dirname, join } from 'node:path';
 let folder: string | undefined;
 let files = 0;
 
-/** The folder for the output of everything that tests start. It is searched for secrets when all tests have run. */
+/** The folder for the output of everything that tests start. It is searched for secrets after all tests. */
 export function logFolder(): string {
   folder ??= process.env['LATCHKEY_TEST_LOGS'] ?? join(mkdtempSync(join(tmpdir(), 'latchkey-test-')), 'logs');
   mkdirSync(folder, { recursive: true });
   return folder;
 }
 
-/** A path for the output of one process, new with every call. `name` says what writes there. */
+/** A path for the output of one process, new with every call. `name` says which program writes there. */
 export function logFile(name: string): string {
   files += 1;
   return join(logFolder(), `${name.replaceAll(/[^\w.-]+/g, '-')}.${process.pid}.${files}.log`);
 }
 
-/** Shorter ones would turn up in logs by chance. */
+/** Shorter secrets would occur in logs by chance. */
 const MIN_SECRET_LENGTH = 6;
 
 /**
- * Says that no log may hold any of these: tokens, codes, client secrets, setup codes, private keys.
- * @throws Error for one that is too short to be searched for, and for an address: all of them begin alike
+ * Registers values that no log may contain: tokens, codes, client secrets, setup codes, private keys.
+ * @throws Error for a value that is too short to search for, and for a URL: all URLs begin alike
  */
 export function rememberSecrets(values: Iterable<string>): void {
   const lines: string[] = [];
   for (const value of values) {
-    if (value.includes('://')) throw new Error('an address is remembered by what is secret in it');
+    if (value.includes('://')) throw new Error('pass only the secret part of an address');
     if (value.length < MIN_SECRET_LENGTH)
-      throw new Error(`a secret of ${value.length} characters can't be searched for`);
+      throw new Error(`a secret of ${value.length} characters is too short to search for`);
     lines.push(`${JSON.stringify(value)}\n`);
   }
   const file = secretsFile();
@@ -39,7 +39,7 @@ export function rememberSecrets(values: Iterable<string>): void {
   appendFileSync(file, lines.join(''), { mode: 0o600 });
 }
 
-/** Where the remembered secrets are, one JSON string a line: beside the logs, not among them. */
+/** The file with the registered secrets, one JSON string per line: beside the logs, not among them. */
 export function secretsFile(): string {
   return join(dirname(logFolder()), 'secrets', 'secrets.txt');
 }

@@ -1,14 +1,14 @@
-/** Whether the long forms of tests run: whole tables of which the suite has the rows that guard most. */
+/** Whether the long forms of tests run: whole tables, of which the suite runs only the most important rows. */
 export const IS_LONG_FORM = process.env['LATCHKEY_TEST_LONG'] === '1';
 
-/** The rows of a table that run now. @param short those of them that the suite has */
+/** The rows of a table that run now. @param short the rows for the suite */
 export function selectRows<T>(all: readonly T[], short: readonly T[]): readonly T[] {
   return IS_LONG_FORM ? all : short;
 }
 
 /**
  * The same for a table whose rows begin with a name.
- * @param short names of those that the suite has
+ * @param short the names of the rows for the suite
  * @throws Error for a name that no row has
  */
 export function selectNamedRows<Row extends readonly [name: string, ...rest: unknown[]]>(

@@ -1,4 +1,4 @@
-// The thread of loop-watch.ts: looks at the processor time of the main thread while its event loop does not turn.
+// The thread of loop-watch.ts: watches the processor time of the main thread while its event loop is blocked.
 import { writeSync } from 'node:fs';
 import { type Debugger, Session } from 'node:inspector';
 import { workerData } from 'node:worker_threads';
@@ -7,9 +7,9 @@ import { mainThreadCpuSeconds } from './processes.ts';
 
 const { beats, maxTurnCpuSeconds } = workerData as LoopWatchData;
 const LOOK_INTERVAL_MS = 500;
-/** A thread that can't be paused is ended without a stack after this. */
+/** A thread that can't be paused is killed without a stack after this. */
 const STACK_TIMEOUT_MS = 2000;
-/** Between two tasks there is nothing of ours on the stack: so many steps are taken until there is. */
+/** Between two tasks no frame of this project is on the stack: this many steps are taken until there is one. */
 const MAX_STEPS = 100;
 
 let lastBeat = -1;
@@ -27,7 +27,7 @@ const looking = setInterval(() => {
 }, LOOK_INTERVAL_MS);
 
 function endWithStack(): void {
-  writeSync(2, `\nThe event loop stood still for ${maxTurnCpuSeconds} s of processor time. It was at:\n`);
+  writeSync(2, `\nThe event loop was blocked for ${maxTurnCpuSeconds} s of processor time. It was at:\n`);
   setTimeout(end, STACK_TIMEOUT_MS);
   const session = new Session();
   session.connectToMainThread();

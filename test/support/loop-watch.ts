@@ -1,13 +1,16 @@
-// Ends a test process whose event loop stands still: no deadline can, because it is a timer of the same loop.
+// Kills a test process whose event loop is blocked: no deadline can, because it is a timer of the same loop.
 import { Worker } from 'node:worker_threads';
 
-/** Seconds of processor time that one turn of the event loop may take. What a busy machine gives to others is not counted. */
+/**
+ * Seconds of processor time that one turn of the event loop may take. Time that a busy machine gives to other processes
+ * is not counted.
+ */
 const MAX_TURN_CPU_SECONDS = 5;
 const BEAT_INTERVAL_MS = 250;
 
-/** What the watching thread is given. */
+/** The data of the watching thread. */
 export interface LoopWatchData {
-  /** Counts the turns of the event loop that is watched, roughly. */
+  /** A rough count of the turns of the watched event loop. */
   readonly beats: Int32Array;
   readonly maxTurnCpuSeconds: number;
 }

@@ -15,11 +15,11 @@ const run = promisify(execFile);
 const MAKE_DEBIAN = join(import.meta.dirname, '../../scripts/test-machine');
 const BOOT = join(import.meta.dirname, 'machine.sh');
 const TOOLS = ['/usr/bin/systemd-nspawn', '/usr/sbin/debootstrap', '/usr/bin/nsenter', '/usr/bin/unshare'];
-/** What a container's systemd needs: the hierarchies of a machine with both kinds of cgroups, or the only one. */
+/** What a container's systemd needs: the hierarchies of a machine with both cgroup versions, or the only one. */
 const HIERARCHIES = [['/sys/fs/cgroup/systemd', '/sys/fs/cgroup/unified'], ['/sys/fs/cgroup']];
 const CGROUP = /^latchkey-test-(\d+)-\d+$/;
 
-/** How a command ended inside of a machine. */
+/** The result of a command inside a machine. */
 export interface MachineResult {
   readonly status: number;
   readonly stdout: string;
@@ -27,34 +27,34 @@ export interface MachineResult {
 }
 
 /**
- * Says why no machine can be booted here, or null where one can; makes the Debian that it boots where that is missing,
- * which takes 40 s.
- * @param tools what the test runs beside it, as absolute paths
+ * Why no machine can be booted here; null if one can. Creates the Debian that it boots if that is missing, which takes
+ * 40 s.
+ * @param tools that the test runs besides it, as absolute paths
  */
 export async function machineSkipReason(tools: readonly string[] = []): Promise<string | null> {
   const noLan = await lanSkipReason([...TOOLS, ...tools]);
   if (noLan !== null) return noLan;
-  if ((await hierarchies()) === null) return 'no cgroups can be made here';
+  if ((await hierarchies()) === null) return 'cgroups cannot be created here';
   return debian().then(
     () => null,
     (error: { readonly stderr?: string }) => error.stderr?.trim().split('\n').at(-1) ?? String(error),
   );
 }
 
-/** How many machines this process has booted. */
+/** The number of machines that this process has booted. */
 let booted = 0;
 
 /**
- * A Debian with a booted systemd, in a container. It is a host of a test's LAN, and reaches nothing else. What it writes is
- * kept over its reboots, and gone when it is disposed of.
+ * A Debian with a booted systemd, in a container. It is a host of a test's LAN and can reach nothing else. What it
+ * writes survives its reboots and is deleted on disposal.
  */
 export class Machine implements AsyncDisposable {
   readonly #child: ChildProcess;
   readonly #directory: string;
-  /** The file that has what it says on its console. */
+  /** The file with its console output. */
   readonly #console: string;
   readonly #cgroups: readonly string[];
-  /** The container's first process, as this machine numbers it. */
+  /** The pid of the container's first process on this machine. */
   #leader = '';
 
   private constructor(child: ChildProcess, directory: string, console: string, cgroups: readonly string[]) {
@@ -65,8 +65,8 @@ export class Machine implements AsyncDisposable {
   }
 
   /**
-   * Boots a machine and waits until all its services are started.
-   * @param folder is seen in it as /mnt, to be read only
+   * Boots a machine and waits until all its services have started.
+   * @param folder mounted read-only in it as /mnt
    */
   static async boot({ namespace }: Host, folder: string): Promise<Machine> {
     const root = await debian();
@@ -91,7 +91,8 @@ export class Machine implements AsyncDisposable {
       namespace,
       ...cgroups,
     ];
-    // It ends with the test's process, however that ends: the first of a process namespace takes all others along.
+    // It ends with the test's process, however that ends: the first process of a pid namespace takes all others with
+    // it.
     const child = spawn('setpriv', ['--pdeathsig', 'KILL', 'unshare', ...isolated], {
       stdio: ['ignore', 'pipe', 'pipe'],
     });
@@ -109,7 +110,9 @@ export class Machine implements AsyncDisposable {
     }
   }
 
-  /** Runs a line of shell as root. `input` is what it reads; `seconds` is what it takes at the very most on a quiet machine. */
+  /**
+   * Runs a shell command as root. `input` is its stdin; `seconds` is the longest time that it takes on a quiet machine.
+   */
   async run(command: string, { seconds = 60, input = '' } = {}): Promise<MachineResult> {
     const inside = ['--target', this.#leader, '--mount', '--uts', '--ipc', '--net', '--pid', '--cgroup'];
     const child = spawn('nsenter', [...inside, '/bin/sh', '-c', command], {
@@ -117,45 +120,45 @@ export class Machine implements AsyncDisposable {
       env: ENVIRONMENT,
       detached: true,
     });
-    const said = { stdout: '', stderr: '' };
+    const output = { stdout: '', stderr: '' };
     for (const name of ['stdout', 'stderr'] as const) {
       child[name].setEncoding('utf8').on('data', (text) => {
-        said[name] += text;
+        output[name] += text;
       });
     }
     child.stdin.on('error', () => undefined).end(input);
-    // All of its group: nsenter has a child.
+    // Kill the whole process group: nsenter has a child.
     const late = setTimeout(() => process.kill(-(child.pid ?? 0), 'SIGKILL'), scaleDeadline(seconds * 1000));
     const [status] = (await once(child, 'close')) as [number | null];
     clearTimeout(late);
-    if (status === null) throw new Error(`${command}: hung: ${said.stdout}${said.stderr}`);
-    return { status, ...said };
+    if (status === null) throw new Error(`${command}: hung: ${output.stdout}${output.stderr}`);
+    return { status, ...output };
   }
 
-  /** Runs a line of shell that has to succeed. @returns its stdout without the last newline */
+  /** Runs a shell command that must succeed. @returns its stdout without the last newline */
   async sh(command: string, options: { readonly seconds?: number; readonly input?: string } = {}): Promise<string> {
     const { status, stdout, stderr } = await this.run(command, options);
     if (status !== 0) throw new Error(`${command}: exit status ${status}: ${stdout}${stderr}`);
     return stdout.replace(/\n$/, '');
   }
 
-  /** Writes a file of root's, its folders too. `mode` is octal, as chmod takes it. */
+  /** Writes a file owned by root, and creates its folders. `mode` is octal, as in chmod. */
   async write(path: string, text: string, mode = '644'): Promise<void> {
     await this.sh(`mkdir -p "$(dirname ${path})"; umask 077; cat >${path}; chmod ${mode} ${path}`, { input: text });
   }
 
-  /** One property of a unit, as `systemctl show` says it. */
+  /** One property of a unit, as in `systemctl show`. */
   property(unit: string, name: string): Promise<string> {
     return this.sh(`systemctl show --value --property=${name} ${unit}`);
   }
 
-  /** What a unit has said in this boot, and what systemd has said of it, a line each. */
+  /** The journal lines of a unit and of systemd about it, in this boot. */
   async journal(unit: string, options = ''): Promise<readonly string[]> {
     const text = await this.sh(`journalctl --sync; journalctl --boot --quiet --output=cat --unit=${unit} ${options}`);
     return text === '' ? [] : text.split('\n');
   }
 
-  /** Reboots it and waits until all its services are started again. */
+  /** Reboots it and waits until all its services have started again. */
   async reboot(): Promise<void> {
     await this.#keepJournal();
     const before = this.#leader;
@@ -174,14 +177,14 @@ export class Machine implements AsyncDisposable {
     await rm(this.#directory, { recursive: true, force: true });
   }
 
-  /** For the search for secrets in all logs. */
+  /** Keeps the journal, so that it is searched for secrets with all logs. */
   async #keepJournal(): Promise<void> {
     if (this.#leader === '') return;
     const { stdout } = await this.run('journalctl --sync; journalctl --boot --output=short-monotonic');
     await appendFile(logFile('machine-journal'), stdout, { mode: 0o600 });
   }
 
-  /** Waits for systemd as another process than before, and then for all that it starts. */
+  /** Waits for a systemd with another pid than before, and then for everything that it starts. */
   async #started(before: string | null): Promise<void> {
     const late = performance.now() + scaleDeadline(60_000);
     while (performance.now() < late) {
@@ -216,7 +219,7 @@ export async function debian(): Promise<string> {
   return stdout.trim();
 }
 
-/** Where cgroups can be made, or null. */
+/** Where cgroups can be created, or null. */
 async function hierarchies(): Promise<readonly string[] | null> {
   for (const paths of HIERARCHIES) {
     const writable = await Promise.all(paths.map((path) => access(join(path, 'cgroup.procs'), constants.W_OK))).then(
@@ -228,7 +231,7 @@ async function hierarchies(): Promise<readonly string[] | null> {
   return null;
 }
 
-/** Those of tests that were killed. */
+/** Removes the cgroups of tests that were killed. */
 async function removeLeftCgroups(parents: readonly string[]): Promise<void> {
   for (const parent of parents) {
     for (const name of await readdir(parent)) {
@@ -244,7 +247,7 @@ async function removeLeftCgroups(parents: readonly string[]): Promise<void> {
   }
 }
 
-/** Depth first. The kernel takes a moment to let go of a process that has ended. */
+/** Depth first. The kernel needs a moment to release a process that has exited. */
 async function removeCgroup(cgroup: string): Promise<void> {
   const inner = await readdir(cgroup, { withFileTypes: true }).catch(() => []);
   for (const entry of inner) if (entry.isDirectory()) await removeCgroup(join(cgroup, entry.name));

@@ -8,59 +8,59 @@ import { scaleDeadline } from './deadlines.ts';
 
 const run = promisify(execFile);
 
-/** A home network on this machine: hosts in network namespaces of their own, joined by a bridge in another one. */
+/** A home network on this machine: hosts in their own network namespaces, joined by a bridge in another one. */
 export interface Lan<Name extends string> extends AsyncDisposable {
   readonly hosts: Readonly<Record<Name, Host>>;
-  /** Joins a host to this network by one more interface; the host may be one of another network. */
+  /** Connects a host to this network with one more interface; the host may be one of another network. */
   attach(host: Host, name: string): Promise<Cable>;
 }
 
-/** What joins a host's interface to a network. */
+/** The connection of a host's interface to a network. */
 interface Cable {
   /** The host's IPv4 address on it, `10.77.0.x/24`. */
   readonly address: string;
   /** Its unique local IPv6 address. */
   readonly address6: string;
-  /** Cuts or mends it. */
+  /** Disconnects or reconnects it. */
   plug(state: 'up' | 'down'): Promise<void>;
-  /** Isolated ones do not hear each other, but all others on the network. */
+  /** Isolated cables do not reach each other, but all others on the network. */
   isolate(state: 'on' | 'off'): Promise<void>;
 }
 
 /** A machine; its first interface is `eth0`. */
 export interface Host extends Cable {
-  /** Its network namespace's name. */
+  /** The name of its network namespace. */
   readonly namespace: string;
-  /** Starts a program on this host; the network's end is the program's end. */
+  /** Starts a program on this host; it ends with the network. */
   spawn(command: string, args: readonly string[], options?: { env?: NodeJS.ProcessEnv; cwd?: string }): Process;
-  /** Runs a program on this host to its end and gives its stdout. */
+  /** Runs a program on this host to its end and returns its stdout. */
   run(command: string, args: readonly string[], options?: { env?: NodeJS.ProcessEnv }): Promise<string>;
 }
 
 /** A running program. */
 export interface Process {
   readonly child: ChildProcess;
-  /** What it wrote so far, stdout and stderr. */
+  /** Its output so far, stdout and stderr. */
   readonly output: string;
   /**
-   * The first line of stdout (seen from the beginning) for which `pick` gives something, as `pick` gives it.
-   * @throws Error with all output, where it doesn't come in time or the program ends before
+   * The result of `pick` for the first line of stdout (from the beginning) for which it returns a value.
+   * @throws Error with all output if no such line comes in time or the program ends before
    */
   line<T>(pick: (line: string) => T | undefined, within?: number): Promise<T>;
   /** The same for stderr. */
   errorLine<T>(pick: (line: string) => T | undefined, within?: number): Promise<T>;
-  /** Waits for its own end, so many ms at most (then SIGKILL); gives the exit code, or null where a signal ended it. */
+  /** Waits for it to exit, at most `within` ms (then SIGKILL); returns the exit code, or null if a signal ended it. */
   end(within: number): Promise<number | null>;
-  /** Sends a signal (SIGTERM) and waits for the end, then SIGKILL. */
+  /** Sends a signal (SIGTERM) and waits for the exit, then SIGKILL. */
   stop(signal?: NodeJS.Signals): Promise<number | null>;
 }
 
-/** How many LANs this process has made: the names have to be unique on the machine. */
+/** The number of LANs that this process has created: names must be unique on the machine. */
 let made = 0;
 
 /**
- * Says why no LAN can be made here, or null where it can. Tests pass it to `ctx.skip`, so that it is seen.
- * @param tools what the test runs beside `ip`, as absolute paths
+ * Why no LAN can be created here; null if one can. Tests pass it to `ctx.skip`, so that it is reported.
+ * @param tools that the test runs besides `ip`, as absolute paths
  */
 export async function lanSkipReason(tools: readonly string[] = []): Promise<string | null> {
   if (process.getuid?.() !== 0) return 'network namespaces need root';
@@ -88,8 +88,8 @@ async function tryNamespace(): Promise<string | null> {
 }
 
 /**
- * Makes a LAN with these hosts. Nothing on it reaches the machine's own network. Disposing of it ends all of it.
- * @param number the network's: its addresses are `10.<number>.0.x` and `fd<number>::x`
+ * Creates a LAN with these hosts. It can't reach the machine's own network. Disposal ends all of it.
+ * @param number of the network: its addresses are `10.<number>.0.x` and `fd<number>::x`
  */
 export async function createLan<const Name extends string>(names: readonly Name[], number = 77): Promise<Lan<Name>> {
   const prefix = `latchkey-${process.pid}-${made++}`;
@@ -97,8 +97,8 @@ export async function createLan<const Name extends string>(names: readonly Name[
   const resources = new AsyncDisposableStack();
   const hosts: Partial<Record<Name, Host>> = {};
   let ports = 0;
-  const lay = (namespace: string, name: string) =>
-    layCable({ namespace, name, bridge, network: number, port: ++ports });
+  const connect = (namespace: string, name: string) =>
+    connectCable({ namespace, name, bridge, network: number, port: ++ports });
   try {
     const namespaces = [bridge, ...names.map((name) => `${prefix}-${name}`)];
     resources.defer(() => ip(['-force'], ...namespaces.map((namespace) => `netns del ${namespace}`)));
@@ -106,7 +106,7 @@ export async function createLan<const Name extends string>(names: readonly Name[
     await ip(['-n', bridge], 'link add br0 type bridge mcast_snooping 0', 'link set br0 up', 'link set lo up');
     for (const name of names) {
       const namespace = `${prefix}-${name}`;
-      hosts[name] = hostIn(resources, namespace, await lay(namespace, 'eth0'));
+      hosts[name] = hostIn(resources, namespace, await connect(namespace, 'eth0'));
     }
   } catch (error) {
     await resources.disposeAsync();
@@ -114,20 +114,20 @@ export async function createLan<const Name extends string>(names: readonly Name[
   }
   return {
     hosts: complete(hosts, names),
-    attach: ({ namespace }, name) => lay(namespace, name),
+    attach: ({ namespace }, name) => connect(namespace, name),
     [Symbol.asyncDispose]: () => resources.disposeAsync(),
   };
 }
 
-/** Joins a new interface in a namespace to the bridge. */
-async function layCable(of: {
+/** Connects a new interface in a namespace to the bridge. */
+async function connectCable(options: {
   readonly namespace: string;
   readonly name: string;
   readonly bridge: string;
   readonly network: number;
   readonly port: number;
 }): Promise<Cable> {
-  const { namespace, name, bridge, network, port: number } = of;
+  const { namespace, name, bridge, network, port: number } = options;
   const address = `10.${network}.0.${number}`;
   const address6 = `fd${network}::${number}`;
   const port = `port${number}`;
@@ -199,8 +199,8 @@ function watch(child: ChildProcess, title: string): Process {
       const timer = new AbortController();
       try {
         const late = sleep(within, 'in time', { signal: timer.signal });
-        const missed = Promise.race([ended.then(() => 'before its end'), late]).then((when) => {
-          throw new Error(`${title} did not say it ${when}. It said:\n${output}`);
+        const missed = Promise.race([ended.then(() => 'before it exited'), late]).then((when) => {
+          throw new Error(`${title} did not print the line ${when}. Its output:\n${output}`);
         });
         return await Promise.race([promise, missed]);
       } finally {
@@ -210,9 +210,9 @@ function watch(child: ChildProcess, title: string): Process {
     };
   };
   async function end(within: number): Promise<number | null> {
-    const giveUp = setTimeout(() => child.kill('SIGKILL'), within);
+    const killTimer = setTimeout(() => child.kill('SIGKILL'), within);
     await ended;
-    clearTimeout(giveUp);
+    clearTimeout(killTimer);
     return child.exitCode;
   }
   return {
@@ -239,6 +239,6 @@ async function ip(options: readonly string[], ...commands: readonly string[]): P
 
 function complete<Name extends string>(hosts: Partial<Record<Name, Host>>, names: readonly Name[]): Record<Name, Host> {
   const missing = names.find((name) => hosts[name] === undefined);
-  if (missing !== undefined) throw new Error(`${missing} was not made`);
+  if (missing !== undefined) throw new Error(`${missing} was not created`);
   return hosts as Record<Name, Host>;
 }

@@ -1,4 +1,4 @@
-"""Listens as systemd does on NOTIFY_SOCKET: prints a line of JSON for every message (sd_notify(3)), barriers left out."""
+"""Listens as systemd does on NOTIFY_SOCKET: prints a line of JSON for every message (sd_notify(3)), without barriers."""
 import array
 import json
 import os

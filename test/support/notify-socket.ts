@@ -7,12 +7,12 @@ import { join } from 'node:path';
 import { createInterface, type Interface } from 'node:readline';
 import { scaleDeadline } from './deadlines.ts';
 
-/** Why nothing can be told to a service manager on this machine; undefined where it can. */
+/** Why no service manager can be notified on this machine; undefined if one can. */
 export const systemdSkipReason = ['/usr/bin/systemd-notify', '/usr/bin/python3'].every((file) => existsSync(file))
   ? undefined
-  : 'there is no systemd-notify or no python3';
+  : 'systemd-notify or python3 is missing';
 
-/** A service manager's socket (`NOTIFY_SOCKET`) and what came through it. */
+/** A service manager's socket (`NOTIFY_SOCKET`) and the messages that it received. */
 export class NotifySocket implements AsyncDisposable {
   readonly path: string;
   /** Each message as its assignments, such as `READY=1`. */
@@ -39,19 +39,19 @@ export class NotifySocket implements AsyncDisposable {
     return new NotifySocket(directory, listener, lines, path);
   }
 
-  /** Everything of this name that was told, such as all of `STATUS_BY_ERROR`. */
+  /** All values of this name that were received, such as every `STATUS_BY_ERROR`. */
   valuesOf(name: string): string[] {
     return this.messages.flatMap((message) =>
       message.filter((part) => part.startsWith(`${name}=`)).map((part) => part.slice(name.length + 1)),
     );
   }
 
-  /** Waits until this was told, and gives no moment away. */
+  /** Waits until this assignment was received, without polling. */
   async waitForAssignment(assignment: string): Promise<void> {
     const late = AbortSignal.timeout(scaleDeadline(15_000));
     while (!this.messages.some((message) => message.includes(assignment))) {
       await once(this.#lines, 'line', { signal: late }).catch((cause) => {
-        throw new Error(`${assignment} was not told`, { cause });
+        throw new Error(`${assignment} was not received`, { cause });
       });
     }
   }

@@ -16,19 +16,19 @@ interface Document {
   >;
 }
 
-/** An answer, whichever client got it. */
-type Answer = Pick<Response, 'status' | 'text'> & { readonly headers: Pick<Headers, 'get' | 'has'> };
+/** A response, from any HTTP client. */
+type HttpResponse = Pick<Response, 'status' | 'text'> & { readonly headers: Pick<Headers, 'get' | 'has'> };
 
-/** Holds real answers to the OpenAPI document, and remembers which of those that it describes there were. */
+/** Checks real responses against the OpenAPI document, and records which of the described ones occurred. */
 export class OpenApiConformance {
   readonly #document: Document;
-  /** Fastify's own validator, told not to bend what it is given. */
+  /** Fastify's own validator, with all conversions turned off. */
   readonly #validator = fastify({
     ajv: { customOptions: { coerceTypes: false, removeAdditional: false, useDefaults: false } },
   });
   readonly #seen = new Set<string>();
 
-  /** @param document as OpenAPI has it */
+  /** @param document an OpenAPI document */
   constructor(document: object) {
     this.#document = document as Document;
     this.#validator.post('/', async (request) => {
@@ -37,24 +37,25 @@ export class OpenApiConformance {
     });
   }
 
-  /** How an answer differs from what is described for the operation; empty where it does not. */
-  async differences(path: string, method: string, answer: Answer): Promise<string> {
-    const what = `${method} ${path} ${answer.status}`;
-    const described = this.#document.paths[path]?.[method]?.responses?.[answer.status];
+  /** How a response differs from its description; empty if it does not. */
+  async differences(path: string, method: string, response: HttpResponse): Promise<string> {
+    const what = `${method} ${path} ${response.status}`;
+    const described = this.#document.paths[path]?.[method]?.responses?.[response.status];
     if (described === undefined) return `${what} is not described`;
-    const type = answer.headers.get('content-type')?.split(';')[0] ?? '';
-    const body = await answer.text();
-    const [[wanted, media] = ['', {} as Media]] = Object.entries(described.content ?? {});
-    if (type !== wanted || (wanted === '') !== (body === '')) return `${what}: found ${type || 'nothing'}: ${body}`;
-    if (media.schema !== undefined && !(await this.#fits(media.schema, body))) return `${what}: found ${body}`;
+    const type = response.headers.get('content-type')?.split(';')[0] ?? '';
+    const body = await response.text();
+    const [[describedType, media] = ['', {} as Media]] = Object.entries(described.content ?? {});
+    if (type !== describedType || (describedType === '') !== (body === ''))
+      return `${what}: found ${type || 'nothing'}: ${body}`;
+    if (media.schema !== undefined && !(await this.#isValid(media.schema, body))) return `${what}: found ${body}`;
     this.#seen.add(what);
     for (const name of Object.keys(described.headers ?? {})) {
-      if (answer.headers.has(name)) this.#seen.add(`${what} ${name}`);
+      if (response.headers.has(name)) this.#seen.add(`${what} ${name}`);
     }
     return '';
   }
 
-  /** What is described and was never seen: answers by operation and status, and headers that they have now and then. */
+  /** What is described and never occurred: responses by operation and status, and optional headers. */
   unseen(): string[] {
     return Object.entries(this.#document.paths)
       .flatMap(([path, item]) =>
@@ -68,24 +69,27 @@ export class OpenApiConformance {
       .filter((what) => !this.#seen.has(what));
   }
 
-  async #fits(schema: Record<string, unknown>, body: string): Promise<boolean> {
+  async #isValid(schema: Record<string, unknown>, body: string): Promise<boolean> {
     const payload = { schema, body: JSON.parse(body) as unknown };
-    const judged = await this.#validator.inject({ method: 'POST', url: '/', payload });
-    return judged.body === '[true]';
+    const result = await this.#validator.inject({ method: 'POST', url: '/', payload });
+    return result.body === '[true]';
   }
 }
 
-/** What `start` gives, and the paths of the routes, as OpenAPI writes them, that each server got which it made, in order. */
+/**
+ * Runs `start`.
+ * @returns its result, and for each server that it created, in order, the paths of its routes in OpenAPI syntax
+ */
 export async function recordRoutes<Started>(
   start: () => Promise<Started>,
 ): Promise<{ readonly started: Started; readonly routes: readonly ReadonlySet<string>[] }> {
   const routes: Set<string>[] = [];
   const watch = (message: unknown) => {
     const { fastify: app } = message as { fastify: FastifyInstance };
-    const own = new Set<string>();
-    routes.push(own);
+    const serverRoutes = new Set<string>();
+    routes.push(serverRoutes);
     app.addHook('onRoute', ({ url, config }) => {
-      if (config?.forPeople !== true) own.add(url.replaceAll(/:(\w+)/g, '{$1}'));
+      if (config?.forPeople !== true) serverRoutes.add(url.replaceAll(/:(\w+)/g, '{$1}'));
     });
   };
   diagnostics.subscribe('fastify.initialization', watch);

@@ -3,20 +3,20 @@ import { FORM_MEDIA_TYPE } from '../../src/system/http/form.ts';
 import type { HubProcess } from './hub-process.ts';
 import { rememberSecrets } from './logs.ts';
 
-/** An answer of the hub's pages. */
+/** A response of the hub's pages. */
 export interface PageResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly text: string;
 }
 
-/** A browser of few words: it has a cookie, follows no redirects, and sends what it is told to. */
+/** A minimal browser: it has a cookie, follows no redirects, and sends what a test passes. */
 export class PageVisitor implements AsyncDisposable {
   readonly origin: string;
   readonly #agent: Agent;
-  /** As the browser sends it, `name=value`; null where it has none. */
+  /** The session cookie, `name=value`; null if it has none. */
   cookie: string | null = null;
-  /** The one that outlives the session, in the same form. */
+  /** The cookie that outlives the session, in the same form. */
   browserCookie: string | null = null;
 
   private constructor(origin: string, agent: Agent) {
@@ -33,7 +33,7 @@ export class PageVisitor implements AsyncDisposable {
     );
   }
 
-  /** The same, signed in. */
+  /** Creates a signed-in visitor. */
   static async signedIn(hub: HubProcess, from?: string): Promise<PageVisitor> {
     const visitor = await PageVisitor.open(hub, from);
     await visitor.signIn((await hub.setupCode()).code);
@@ -44,7 +44,7 @@ export class PageVisitor implements AsyncDisposable {
     return this.send('GET', path, headers);
   }
 
-  /** Sends a form as the hub's own page does. @param form encoded already where it is a text */
+  /** Sends a form as the hub's own page does. @param form a string is already encoded */
   post(
     path: string,
     form: Record<string, string> | string,
@@ -55,26 +55,26 @@ export class PageVisitor implements AsyncDisposable {
     return this.send('POST', path, { ...own, ...headers }, body);
   }
 
-  /** Signs in with a setup code; the cookie is kept. */
+  /** Signs in with a setup code; keeps the cookie. */
   async signIn(code: string, next?: string): Promise<PageResponse> {
     return this.#keep(await this.post('/sign-in', { code, ...(next !== undefined && { next }) }));
   }
 
-  /** Opens a one-time address; the cookie is kept. */
+  /** Opens a one-time address; keeps the cookie. */
   async follow(address: string, headers: Record<string, string> = {}): Promise<PageResponse> {
     return this.#keep(await this.get(new URL(address).pathname, headers));
   }
 
-  /** What the forms of this session carry. */
+  /** The CSRF token of this session's forms. */
   async csrf(): Promise<string> {
     const { text } = await this.get('/');
     const [, csrf] = /name="csrf" value="([^"]+)"/.exec(text) ?? [];
-    if (csrf === undefined) throw new Error('the page has no form of a session');
+    if (csrf === undefined) throw new Error('the page has no form with a CSRF token');
     rememberSecrets([csrf]);
     return csrf;
   }
 
-  /** Whether the page is shown to this browser. */
+  /** Whether this browser is signed in to the page. */
   async isSignedIn(): Promise<boolean> {
     return (await this.get('/')).status === 200;
   }
@@ -86,13 +86,13 @@ export class PageVisitor implements AsyncDisposable {
     body?: string,
   ): Promise<PageResponse> {
     const cookies = [this.cookie, this.browserCookie].filter((cookie) => cookie !== null);
-    const answer = await request(this.origin + path, {
+    const response = await request(this.origin + path, {
       method,
       dispatcher: this.#agent,
       headers: { ...(cookies.length > 0 && { cookie: cookies.join('; ') }), ...headers },
       ...(body !== undefined && { body }),
     });
-    return { status: answer.statusCode, headers: answer.headers, text: await answer.body.text() };
+    return { status: response.statusCode, headers: response.headers, text: await response.body.text() };
   }
 
   #keep(seen: PageResponse): PageResponse {

@@ -2,34 +2,34 @@ import type { EmulatorOptions, InterceptedRequest } from '../../src/emulator/ind
 import { eventually } from './hub-process.ts';
 import { startPortal } from './portal.ts';
 
-/** Where a request is kept: when it is here and nothing was done with it, or when what it asks is done and is to be answered. */
+/** When a request is held: on arrival before any work, or after the work before the response. */
 type Moment = 'received' | 'answering';
 
-/** Starts a portal whose token endpoint keeps requests waiting for as long as a test likes. */
+/** Starts a portal whose token endpoint can hold requests. */
 export async function startPausablePortal(options: EmulatorOptions = {}) {
-  const kept: ((isDropped: boolean) => void)[] = [];
-  let held: Moment | null = null;
-  const keep = (moment: Moment) => async (exchange: InterceptedRequest) => {
-    if (exchange.endpoint !== 'token' || held !== moment) return;
-    if (await new Promise<boolean>((resolve) => kept.push(resolve))) exchange.drop();
+  const waiting: ((isDropped: boolean) => void)[] = [];
+  let heldMoment: Moment | null = null;
+  const hold = (moment: Moment) => async (exchange: InterceptedRequest) => {
+    if (exchange.endpoint !== 'token' || heldMoment !== moment) return;
+    if (await new Promise<boolean>((resolve) => waiting.push(resolve))) exchange.drop();
   };
   const end = (isDropped: boolean) => {
-    held = null;
-    for (const letGo of kept.splice(0)) letGo(isDropped);
+    heldMoment = null;
+    for (const release of waiting.splice(0)) release(isDropped);
   };
-  const intercept = { received: keep('received'), answering: keep('answering') };
+  const intercept = { received: hold('received'), answering: hold('answering') };
   const emulator = await startPortal({ ...options, intercept });
   return {
     emulator,
-    /** From now on requests are kept. */
+    /** Holds requests from now on. */
     hold(moment: Moment = 'answering') {
-      held = moment;
+      heldMoment = moment;
     },
-    /** Resolves when so many are. */
-    kept: (count: number) => eventually(async () => kept.length >= count),
-    /** None is kept any more, and those that were go on. */
+    /** Resolves when this many are held. */
+    kept: (count: number) => eventually(async () => waiting.length >= count),
+    /** Stops holding, and lets the held requests continue. */
     release: () => end(false),
-    /** None is kept any more, and those that were get no answer. */
+    /** Stops holding, and drops the held requests without a response. */
     drop: () => end(true),
     async [Symbol.asyncDispose]() {
       end(true);

@@ -1,7 +1,7 @@
 import { type Emulator, type EmulatorOptions, startEmulator } from '../../src/emulator/index.ts';
 import { rememberSecrets } from './logs.ts';
 
-/** Starts a portal emulator in this process. When it is closed, all that it has issued is among what no log may hold. */
+/** Starts a portal emulator in this process. When it closes, everything that it has issued is registered as secret. */
 export async function startPortal(options: EmulatorOptions = {}): Promise<Emulator> {
   const emulator = await startEmulator(options);
   const end = emulator.close;

@@ -5,12 +5,12 @@ import { join } from 'node:path';
 
 const ZBARIMG = '/usr/bin/zbarimg';
 
-/** Says why no QR code can be read here, or null where one can. */
+/** Why no QR code can be read here; null if one can. */
 export function qrScannerSkipReason(): string | null {
   return existsSync(ZBARIMG) ? null : `${ZBARIMG} is missing`;
 }
 
-/** What a scanner reads in a picture. @param picture as PNG @throws where there is no code in it */
+/** The content of a QR code. @param picture as PNG @throws if it contains no code */
 export function scanQrCode(picture: Buffer): string {
   const folder = mkdtempSync(join(tmpdir(), 'lk-scan-'));
   try {

@@ -1,9 +1,9 @@
 import { createServer as createTcpServer, type Server, type Socket } from 'node:net';
 import { createServer as createTlsServer } from 'node:tls';
 
-/** One request as it came over the wire. */
+/** One request as it was received. */
 export interface RawRequest {
-  /** Counts connections, from 1. */
+  /** The connection's number, from 1. */
   readonly connection: number;
   readonly method: string;
   /** The request target: path and query. */
@@ -12,19 +12,19 @@ export interface RawRequest {
   readonly body: string;
 }
 
-/** A server without any manners: the test writes what goes over the wire. */
+/** A server without any protocol logic: the test writes the bytes that it sends. */
 export interface RawServer extends AsyncDisposable {
   readonly port: number;
   readonly origin: string;
-  /** Connections that stood, TLS included. */
+  /** The number of established connections, TLS included. */
   readonly connections: number;
-  /** What came whole. */
+  /** The requests that arrived completely. */
   readonly requests: readonly RawRequest[];
 }
 
-/** @param answer called with each whole request; it writes to the socket, ends it or breaks it */
+/** @param respond called with each complete request; it writes to the socket, ends it or destroys it */
 export async function startRawServer(
-  answer: (socket: Socket, request: RawRequest) => void,
+  respond: (socket: Socket, request: RawRequest) => void,
   tls?: { readonly key: string; readonly cert: string },
 ): Promise<RawServer> {
   const requests: RawRequest[] = [];
@@ -44,7 +44,7 @@ export async function startRawServer(
         received = next.rest;
         const request = { connection, ...next.request };
         requests.push(request);
-        answer(socket, request);
+        respond(socket, request);
       }
     });
   }
@@ -67,7 +67,7 @@ export async function startRawServer(
   };
 }
 
-/** A whole answer in the form of HTTP/1.1. */
+/** A complete HTTP/1.1 response. */
 export function httpResponse(status: number, body: string, headers: Record<string, string> = {}): string {
   const all = { 'content-type': 'application/json', 'content-length': String(Buffer.byteLength(body)), ...headers };
   const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`);

@@ -1,12 +1,12 @@
 import type { PendingApproval } from '../../src/core/administration.ts';
 import type { RegistrantAddress } from '../../src/core/appliances/appliance.ts';
 
-/** A device that counts to nothing wider. @param address any text that no other device has */
+/** A device that shares no wider quota. @param address any text that no other device has */
 export function sampleRegistrant(address: string): RegistrantAddress {
   return { address, shares: [address] };
 }
 
-/** What `status` says of one that waits for approval. */
+/** A waiting appliance as `status` reports it. */
 export function waitingForApproval(changes: Partial<PendingApproval> = {}): PendingApproval {
   const since = '2031-05-05T06:00:00Z';
   return { since, softwareId: null, comparisonCode: 'KFD-WQX', address: '192.168.1.20', ...changes };

@@ -1,4 +1,4 @@
-/** Random numbers that a seed decides: the same seed gives the same ones (mulberry32). */
+/** Random numbers from a seed: the same seed gives the same numbers (mulberry32). */
 export class SeededRandom {
   #state: number;
 
@@ -6,7 +6,7 @@ export class SeededRandom {
     this.#state = seed >>> 0;
   }
 
-  /** From 0 (included) to 1 (excluded). */
+  /** From 0 (inclusive) to 1 (exclusive). */
   fraction(): number {
     this.#state = (this.#state + 0x6d2b79f5) >>> 0;
     let t = this.#state;
@@ -15,15 +15,15 @@ export class SeededRandom {
     return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
   }
 
-  /** A whole number from `least` to `most`, both included. */
-  whole(least: number, most: number): number {
-    return least + Math.floor(this.fraction() * (most - least + 1));
+  /** An integer from `min` to `max`, both inclusive. */
+  whole(min: number, max: number): number {
+    return min + Math.floor(this.fraction() * (max - min + 1));
   }
 
-  /** One of these. */
+  /** One of these items. */
   pick<Item>(items: readonly Item[]): Item {
     const item = items[this.whole(0, items.length - 1)];
-    if (item === undefined) throw new RangeError('there is nothing to pick from');
+    if (item === undefined) throw new RangeError('there are no items to pick from');
     return item;
   }
 }

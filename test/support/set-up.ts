@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, beforeEach } from 'vitest';
 
-/** Says what tests need and this machine lacks; null if it has everything. */
+/** What tests need and this machine lacks; null if it has everything. */
 type SkipReason = () => string | null | Promise<string | null>;
 
-/** Skips the tests of this file or group where something that they need is missing. */
+/** Skips the tests of this file or group if something that they need is missing. */
 export function skipIfUnavailable(whyNot: SkipReason): void {
   beforeEach(async (ctx) => {
     const reason = await whyNot();
@@ -12,16 +12,16 @@ export function skipIfUnavailable(whyNot: SkipReason): void {
 }
 
 interface SetUpOptions {
-  /** Where it gives a reason, nothing is set up and the tests are skipped. */
+  /** If it returns a reason, nothing is set up and the tests are skipped. */
   readonly skipReason?: SkipReason;
-  /** For `make`, in ms; default: that of every hook. */
+  /** The timeout of `make`, in ms; default: that of every hook. */
   readonly timeout?: number;
 }
 
 /**
  * Sets up once what the tests of this file or group share.
  * @param make pushes what it starts onto the stack, which is disposed of after the last test
- * @returns the stack, for what a test adds
+ * @returns the stack, so that tests can add to it
  */
 export function setUpOnce(
   make: (parts: AsyncDisposableStack) => Promise<void>,

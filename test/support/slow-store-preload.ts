@@ -1,4 +1,4 @@
-// Preloaded into a daemon: each write of its store takes as long as the seed says.
+// Preloaded into a daemon: the seed decides how long each write of its store takes.
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { MAIN } from './program.ts';
@@ -6,7 +6,7 @@ import { SeededRandom } from './seeded-random.ts';
 import { MAX_WRITE_DELAY_MS, STORE_WRITES, storeSeed } from './slow-store.ts';
 
 if (process.argv.includes('serve')) {
-  // The very module that the daemon will use.
+  // The same module instance that the daemon uses.
   const { SqliteStore } = await import(join(dirname(MAIN), 'store/sqlite-store.js'));
   const dice = new SeededRandom(storeSeed());
   for (const name of STORE_WRITES) {

@@ -1,9 +1,9 @@
 import type { Store } from '../../src/core/store.ts';
 
-/** How long a write takes at the most, in ms: a worn card is as slow. */
+/** The longest time of a write, in ms: as slow as a worn SD card. */
 export const MAX_WRITE_DELAY_MS = 300;
 
-/** What writes. */
+/** The methods that write. */
 export const STORE_WRITES: ReadonlySet<string> = new Set<keyof Store>([
   'saveSetting',
   'addAppliance',
@@ -22,14 +22,14 @@ export const STORE_WRITES: ReadonlySet<string> = new Set<keyof Store>([
   'removeInvite',
 ]);
 
-/** What decides how long writes take; `LATCHKEY_TEST_SEED` makes other choices. */
+/** The seed for the write times; set `LATCHKEY_TEST_SEED` for other times. */
 export function storeSeed(): number {
   return Number(process.env['LATCHKEY_TEST_SEED'] ?? 1);
 }
 
 /**
- * What a daemon's environment holds so that its store's writes are slow.
- * @param options beside it, for Node
+ * The environment of a daemon whose store writes slowly.
+ * @param options more options for Node
  */
 export function slowStoreEnv(options = ''): Readonly<Record<string, string>> {
   const preload = new URL('./slow-store-preload.ts', import.meta.url);
@@ -39,7 +39,7 @@ export function slowStoreEnv(options = ''): Readonly<Record<string, string>> {
   };
 }
 
-/** The same store, each write of which begins only when the promise that `wait` gives has ended. */
+/** The same store; each write begins only when the promise that `wait` returns has settled. */
 export function delayWrites<S extends Store>(store: S, wait: () => Promise<void>): S {
   return new Proxy(store, {
     get: (object, name) => {

@@ -2,15 +2,15 @@ import { mkdtempSync, rmSync, statfsSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** A folder of this test's own, closed to others, that goes away with it. */
+/** A private folder of this test that is deleted with it. */
 export function stateFolder(parent = tmpdir()): Disposable & { readonly path: string } {
   const path = mkdtempSync(join(parent, 'latchkey-state-'));
   return { path, [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }) };
 }
 
 /**
- * The same in memory, for what writes a store often: a write that waits for no disk takes the processor less too. What only
- * the disk makes last is lost with power alone, which these tests do not cut.
+ * The same in memory, for tests that write a store often: a write that waits for no disk also takes less processor
+ * time. It loses data only on a power cut, which these tests do not cause.
  */
 export function memoryStateFolder(): Disposable & { readonly path: string } {
   return stateFolder(memory());

@@ -1,4 +1,4 @@
-"""Runs a program on a terminal of its own, except for its standard error, until SIGUSR1 takes the terminal away; ends as it does."""
+"""Runs a program on its own terminal, except for its standard error, until SIGUSR1 removes the terminal; exits as it does."""
 import os
 import pty
 import signal

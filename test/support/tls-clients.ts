@@ -7,7 +7,7 @@ import { promisify } from 'node:util';
 
 const run = promisify(execFile);
 
-/** Connects to a port of 127.0.0.1 as `name`, trusting a PEM file and nothing else; rejects where it does not trust. */
+/** Connects to a port of 127.0.0.1 as `name` and trusts only a PEM file; rejects if the certificate is not trusted. */
 export type TlsClient = (port: number, ca: string, name: string) => Promise<void>;
 
 const PYTHON = '/usr/bin/python3';
@@ -100,7 +100,7 @@ int main(int count, char **args) {
 `;
 
 /**
- * The clients that this machine has what they need for, by name. Those that are compiled are kept in a folder.
+ * The clients that can run on this machine, by name. Compiled ones are kept in a folder.
  * @param folder an empty one
  */
 export async function availableTlsClients(folder: string): Promise<ReadonlyMap<string, TlsClient>> {

@@ -8,14 +8,14 @@ import { IS_LONG_FORM } from './long.ts';
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
 /**
- * Finds nothing that makes the page hard to use, neither by what is looked at here nor by axe. Else a picture of it is among the logs;
- * in the long form of the tests there is one of every page.
- * @param name of the picture
- * @param allowed rules of axe's that the page has a reason to break
+ * Asserts that neither axe nor the checks here find a usability problem on the page. If they do, a screenshot is among
+ * the logs; the long form of the tests saves one of every page.
+ * @param name of the screenshot
+ * @param allowed axe rules that the page breaks for a reason
  */
 export async function expectUsable(visit: Visit, name: string, allowed: readonly string[] = []): Promise<void> {
   const { page, scripts } = visit;
-  // axe runs in the page, with timers.
+  // axe runs in the page and needs timers.
   const violations = scripts ? await axeViolations(page) : [];
   const found = [
     ...(await findUsabilityProblems(page)),
@@ -25,18 +25,18 @@ export async function expectUsable(visit: Visit, name: string, allowed: readonly
   expect(found, name).toEqual([]);
 }
 
-/** What axe finds on a page: each finding with the elements that it is about. */
+/** The findings of axe on a page, each with its elements. */
 async function axeViolations(page: Page): Promise<string[]> {
   if (!(await page.evaluate(() => 'axe' in globalThis))) await page.evaluate(AXE);
   return page.evaluate(async () => {
     const { axe } = globalThis as unknown as { readonly axe: typeof import('axe-core') };
-    // Of what is in order axe tells less then, which it takes half the time for.
+    // Without details of passed rules, axe takes half the time.
     const { violations } = await axe.run({ resultTypes: ['violations'] });
     return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 200)).join(' | ')}`);
   });
 }
 
-/** What makes a page hard to use; every line names one thing. */
+/** The usability problems of a page, one per line. */
 export function findUsabilityProblems(page: Page): Promise<string[]> {
   return page.evaluate(() => {
     const found: string[] = [];
@@ -63,7 +63,10 @@ export function findUsabilityProblems(page: Page): Promise<string[]> {
       return (color.match(/[\d.]+/g) ?? []).map(Number);
     }
 
-    /** The nearest opaque background; a page that sets none can't be judged, which is a flaw too (contrast NaN). */
+    /**
+     * The nearest opaque background; if a page sets none, contrast can't be computed, which is a problem too (contrast
+     * NaN).
+     */
     function background(element: Element | null): number[] {
       for (let one = element; one !== null; one = one.parentElement) {
         const color = channels(getComputedStyle(one).backgroundColor);
@@ -72,7 +75,7 @@ export function findUsabilityProblems(page: Page): Promise<string[]> {
       return [Number.NaN, Number.NaN, Number.NaN];
     }
 
-    /** WCAG 2.2, contrast ratio. */
+    /** Contrast ratio according to WCAG 2.2. */
     function contrastOf(one: number[], other: number[]): number {
       const [high = 0, low = 0] = [luminance(one), luminance(other)].sort((a, b) => b - a);
       return (high + 0.05) / (low + 0.05);

@@ -1,47 +1,49 @@
 import { isInOwnIpv4Subnet, type ReadInterfaces, rateLimitKeys } from '../../system/limits/rate-limit-keys.ts';
 import { type RateLimit, type TokenBucket, TokenBuckets } from '../../system/limits/token-bucket.ts';
 
-/** So many wrong ones are nothing to one device. */
+/** A source is locked for the first time after this many wrong codes. */
 const FREE_ATTEMPTS = 5;
-/** How long a device waits after the first one too many, in ms; each further one doubles it. */
+/** The first lock of a source, in ms; each further wrong code doubles it. */
 const FIRST_LOCK_MS = 30_000;
 const MAX_LOCK_MS = 3_600_000;
-/** After so long without a wrong one nothing is known of a device any more, in ms. */
+/** A source is forgotten after this long without a wrong code, in ms. */
 const RECORD_LIFETIME_MS = 86_400_000;
-/** A burst that does not end is told again after so long, in ms. */
+/** A burst that continues is logged again after this long, in ms. */
 const LOG_INTERVAL_MS = 3_600_000;
-/** Devices that are known; of more the one that was new first is forgotten. */
+/** The most sources that are remembered; beyond that the oldest record is dropped. */
 const MAX_SOURCES = 10_000;
 /**
- * The limit of each {@link SourceGroup}: 50 wrong codes a second, 100 of both together. In a year that finds a code of 51 bits with a
- * chance of one in 1.3 million. The burst is more than all addresses of an IPv4 subnet (/16) may send in their first hours, so
- * that a neighbour who takes each of them does not use it up.
+ * The limit of each {@link SourceGroup}: 50 wrong codes a second, 100 for both groups together. In a year this finds a
+ * code of 51 bits with a chance of one in 1.3 million. The burst is larger than what all addresses of an IPv4 subnet
+ * (/16) may send in their first hours, so that a device that takes each of these addresses does not use it up.
  */
 export const GROUP_RATE_LIMIT = { burst: 1_000_000, interval: 20 };
 const ALL_SOURCES = 'all devices';
-/** Devices that the log is told of: one with many addresses must not fill it. */
+/** Limits the log lines about sources: a device with many addresses must not fill the log. */
 const LOG_RATE_LIMIT = { burst: 20, interval: 180_000 };
 
 /**
- * Who shares a limit: the devices of the hub's own IPv4 subnets, or all others. Those have as many addresses as they like, since
- * one Router Advertisement makes a neighbour the IPv6 router; what they do keeps no device of the first group out.
+ * The sources that share a limit: the devices of the hub's own IPv4 subnets, or all others. Any device can have as many
+ * addresses as it likes in the second group, because one Router Advertisement makes it the IPv6 router. Wrong codes
+ * there lock out no device of the first group.
  */
 type SourceGroup = 'own IPv4 subnets' | 'elsewhere';
 
-/** Whose tries a code uses up. */
+/** What a wrong code is counted against. */
 export interface LoginSource {
-  /** What its wrong codes are counted by. */
+  /** Identifies the source in the throttle. */
   readonly key: string;
-  /** What the log has it by: an address, or a network as CIDR has it. */
+  /** How the log names the source: an address, or a network in CIDR notation. */
   readonly address: string;
-  /** Asked for last, as it costs more than the rest; null for one whose own limit is enough. */
+  /** Computed last, because it costs more than the rest; null for a source that needs no group limit. */
   readonly group: () => SourceGroup | null;
 }
 
 /**
- * A device: an IPv4 address, an IPv6 address on the hub's own networks, or the whole network (/64) of a distant one.
- * @param address of the peer, as its socket has it
- * @param interfaces this machine's
+ * The source for an IPv4 address, an IPv6 address on the hub's own networks, or the whole network (/64) of any other
+ * IPv6 address.
+ * @param address of the peer, as its socket reports it
+ * @param interfaces of this machine
  */
 export function loginSourceForAddress(address: string, interfaces?: ReadInterfaces): LoginSource {
   const device = rateLimitKeys(address, interfaces).at(-1)?.key ?? address;
@@ -56,12 +58,16 @@ export function loginSourceForAddress(address: string, interfaces?: ReadInterfac
   };
 }
 
-/** A browser that has signed in before, wherever it is. @param id of it @param address of the peer */
+/**
+ * The source for a browser that has signed in before, from any address.
+ * @param id of the browser
+ * @param address of the peer
+ */
 export function loginSourceForBrowser(id: string, address: string): LoginSource {
   return { key: `browser ${id}`, address, group: () => null };
 }
 
-/** What was typed at a source. */
+/** The wrong codes of one source. */
 interface AttemptRecord {
   failures: number;
   /** On the boot clock, in ms. */
@@ -70,30 +76,36 @@ interface AttemptRecord {
   loggedAt: number | null;
 }
 
-/** After so long without one code too many a burst is over, in ms: longer than a device that goes on has to wait. */
+/**
+ * A burst ends after this long without a further wrong code, in ms: longer than any lock, so that a device that keeps
+ * trying does not end it.
+ */
 const BURST_TIMEOUT_MS = 2 * MAX_LOCK_MS;
 
 /** Too many wrong codes, from one device or several. */
 export interface FailedLoginBurst {
-  /** Where the last ones came from. */
+  /** The source of the last wrong codes. */
   readonly address: string;
   /** On the boot clock, in ms. */
   readonly startedAt: number;
   readonly lastFailureAt: number;
 }
 
-/** What came of a wrong code. */
+/** The consequence of a wrong code. */
 export interface FailedLoginResult {
-  /** For how long no code is looked at from now on, in ms; 0 where the next one is. */
+  /** For how long codes of this source are rejected unchecked, in ms; 0 if the next one is checked. */
   readonly lockedMs: number;
-  /** What the log is to be told: whose the burst is, and how many it were; null where it was told, or there is no burst. */
+  /**
+   * What to log: the source of the burst, and how many wrong codes it sent; null if that is already logged, or there is
+   * no burst.
+   */
   readonly logEntry: { readonly address: string; readonly count: number } | null;
 }
 
 /**
- * The wrong setup codes that came lately, in bounded memory: who has typed too many waits longer with each, and whoever takes one
- * address after the other is held back by the limit of its group alone, which is wide, because others who are honest are in it.
- * Times are ms on the boot clock.
+ * Counts recent wrong setup codes in bounded memory. Each further wrong code of a source makes its lock longer. A
+ * device that changes its address for every code is limited only by its group. The group limit is generous, because
+ * honest devices share it. Times are ms on the boot clock.
  */
 export class LoginThrottle {
   readonly #limit: RateLimit;
@@ -108,12 +120,12 @@ export class LoginThrottle {
     this.#limit = limit;
   }
 
-  /** For how long no code of this source is looked at, in ms; 0 where it is. */
+  /** For how long codes of this source are rejected unchecked, in ms; 0 if the next one is checked. */
   remainingLockMs({ key, group }: LoginSource, now: number): number {
     const lock = (this.#findRecord(key, now)?.lockedUntil ?? 0) - now;
     if (lock > 0) return lock;
-    const left = this.#groupBucket(group(), now)?.tokens ?? 1;
-    return left < 1 ? (1 - left) * this.#limit.interval : 0;
+    const tokens = this.#groupBucket(group(), now)?.tokens ?? 1;
+    return tokens < 1 ? (1 - tokens) * this.#limit.interval : 0;
   }
 
   /** Counts a wrong code. */
@@ -125,12 +137,12 @@ export class LoginThrottle {
     record.lastFailureAt = now;
     const over = record.failures - FREE_ATTEMPTS;
     if (over >= 0) record.lockedUntil = now + Math.min(MAX_LOCK_MS, FIRST_LOCK_MS * 2 ** over);
-    let tell: FailedLoginResult['logEntry'] = null;
-    const lines = this.#logBuckets.refill(ALL_SOURCES, LOG_RATE_LIMIT, now);
-    if (over >= 0 && (record.loggedAt === null || now - record.loggedAt >= LOG_INTERVAL_MS) && lines.tokens >= 1) {
-      lines.tokens -= 1;
+    let logEntry: FailedLoginResult['logEntry'] = null;
+    const logBucket = this.#logBuckets.refill(ALL_SOURCES, LOG_RATE_LIMIT, now);
+    if (over >= 0 && (record.loggedAt === null || now - record.loggedAt >= LOG_INTERVAL_MS) && logBucket.tokens >= 1) {
+      logBucket.tokens -= 1;
       record.loggedAt = now;
-      tell = { address: source.address, count: record.failures };
+      logEntry = { address: source.address, count: record.failures };
     }
     if (
       bucket !== null &&
@@ -138,22 +150,22 @@ export class LoginThrottle {
       (this.#groupLoggedAt === null || now - this.#groupLoggedAt >= LOG_INTERVAL_MS)
     ) {
       this.#groupLoggedAt = now;
-      tell ??= { address: ALL_SOURCES, count: this.#limit.burst };
+      logEntry ??= { address: ALL_SOURCES, count: this.#limit.burst };
     }
-    const isAll = bucket !== null && bucket.tokens < 1;
-    if (over >= 0 || isAll) {
+    const isGroupExhausted = bucket !== null && bucket.tokens < 1;
+    if (over >= 0 || isGroupExhausted) {
       const address = over >= 0 ? source.address : ALL_SOURCES;
       this.#burst = { address, startedAt: this.burst(now)?.startedAt ?? now, lastFailureAt: now };
     }
-    return { lockedMs: this.remainingLockMs(source, now), logEntry: tell };
+    return { lockedMs: this.remainingLockMs(source, now), logEntry };
   }
 
-  /** The burst that is not over yet; null where there is none. */
+  /** The current burst; null if there is none. */
   burst(now: number): FailedLoginBurst | null {
     return this.#burst !== null && now - this.#burst.lastFailureAt < BURST_TIMEOUT_MS ? this.#burst : null;
   }
 
-  /** Somebody has typed the right one: what was typed there before was mistyped. */
+  /** The right code was entered: the earlier wrong ones of this source were typing errors. */
   reset({ key }: LoginSource): void {
     this.#records.delete(key);
   }

@@ -8,11 +8,11 @@ import type { Store } from '../../core/store.ts';
 import { sha256 } from '../../system/secret-hash.ts';
 import type { Environment } from '../environment.ts';
 
-/** How long somebody stays signed in, in ms. */
+/** How long a browser stays signed in, in ms. */
 const SESSION_LIFETIME_MS = 12 * 3_600_000;
-/** So many browsers are signed in at a time; of more, whoever has been for the longest is no longer. */
+/** The most browsers that are signed in at once; beyond that the oldest session ends. */
 const MAX_PAGE_SESSIONS = 20;
-/** Of a cookie: it can't be guessed, so its hash needs no salt. */
+/** Bytes of a cookie. It can't be guessed, so its hash needs no salt. */
 const COOKIE_BYTES = 32;
 
 const instant = v.object({ boot: v.string(), uptime: v.number(), wall: v.number() });
@@ -28,7 +28,7 @@ const storedSessions = v.pipe(
   v.object({ code: v.string(), sessions: v.array(storedSession) }),
 );
 
-/** A browser that is signed in: when that began, and who it was then. */
+/** A browser that is signed in: when it signed in, and from where. */
 interface StoredPageSession extends BrowserInfo {
   readonly begun: Instant;
 }
@@ -36,39 +36,42 @@ interface StoredPageSession extends BrowserInfo {
 type SessionStore = Pick<Store, 'setting' | 'saveSetting'>;
 
 /**
- * Who is signed in to the installer's page: hashes of cookies, kept in the store so that a restart signs nobody out, and
- * written where somebody signs in or out, never for a page that is looked at. They belong to one setup code: with another
- * one in its place, whatever put it there, they count no longer. Where the store can't be written they are in memory alone.
+ * The sessions of the installer's page. The store holds hashes of their cookies, so that a restart signs nobody out; it
+ * is written only when a browser signs in or out, never when a page is viewed. Sessions belong to one setup code: any
+ * other code, however it got into the store, invalidates them. If the store can't be written, sessions are only in
+ * memory.
  */
 export class PageSessions {
   readonly #store: SessionStore;
   readonly #environment: Pick<Environment, 'clock' | 'random' | 'log'>;
   /** By the cookie's hash, the oldest first. */
   readonly #sessions: Map<string, StoredPageSession>;
-  /** When each has come last in this run, by the cookie's hash: in memory alone, as a card wears out by what is written. */
+  /**
+   * When each session was last used in this run, by the cookie's hash; only in memory, to spare the SD card the writes.
+   */
   readonly #lastSeen = new Map<string, Instant>();
   /** The hash of the setup code. */
   #setupCodeHash: string;
-  /** Whether anybody was ever signed in before this run. */
+  /** Whether any browser had ever signed in before this run. */
   readonly hadStoredSessions: boolean;
-  /** One write after the other. */
+  /** Serializes writes. */
   #writeQueue: Promise<void> = Promise.resolve();
 
   private constructor(
     store: SessionStore,
     environment: Pick<Environment, 'clock' | 'random' | 'log'>,
     setupCodeHash: string,
-    all: Map<string, StoredPageSession>,
+    sessions: Map<string, StoredPageSession>,
     hadStoredSessions: boolean,
   ) {
     this.#store = store;
     this.#environment = environment;
     this.#setupCodeHash = setupCodeHash;
-    this.#sessions = all;
+    this.#sessions = sessions;
     this.hadStoredSessions = hadStoredSessions;
   }
 
-  /** @param setupCode as it is now */
+  /** @param setupCode the current one */
   static async load(
     store: SessionStore,
     environment: Pick<Environment, 'clock' | 'random' | 'log'>,
@@ -77,9 +80,9 @@ export class PageSessions {
     const stored = await store.setting(PAGE_SESSIONS_SETTING);
     const read = v.safeParse(storedSessions, stored);
     const code = sha256(setupCode);
-    const sessions = read.success && read.output.code === code ? read.output.sessions : [];
-    const all = new Map(sessions.map(({ hash, ...session }) => [hash, session]));
-    return new PageSessions(store, environment, code, all, stored !== null);
+    const valid = read.success && read.output.code === code ? read.output.sessions : [];
+    const sessions = new Map(valid.map(({ hash, ...session }) => [hash, session]));
+    return new PageSessions(store, environment, code, sessions, stored !== null);
   }
 
   async create({ address, browser }: BrowserInfo): Promise<PageSession> {
@@ -91,7 +94,7 @@ export class PageSessions {
     return toPageSession(cookie, SESSION_LIFETIME_MS);
   }
 
-  /** Null where there is none of this cookie, or no more. */
+  /** The session of this cookie; null if there is none or it has expired. */
   find(cookie: string): PageSession | null {
     const hash = sha256(cookie);
     const found = this.#sessions.get(hash);
@@ -101,7 +104,7 @@ export class PageSessions {
     return toPageSession(cookie, left);
   }
 
-  /** Who is signed in: the one of this session first, then those that signed in last. */
+  /** The browsers that are signed in: the one of this session first, then the latest sign-ins. */
   list({ cookie }: PageSession): SignedInBrowser[] {
     const now = this.#environment.clock.now();
     const own = sha256(cookie.reveal());
@@ -127,12 +130,12 @@ export class PageSessions {
     return this.endById(sha256(cookie.reveal()));
   }
 
-  /** @param id as {@link list} tells it */
+  /** @param id from {@link list} */
   async endById(id: string): Promise<void> {
     if (this.#remove(id)) await this.#write();
   }
 
-  /** Ends all but this one. */
+  /** Ends all sessions but this one. */
   async endOthers({ cookie }: PageSession): Promise<void> {
     const own = sha256(cookie.reveal());
     const others = [...this.#sessions.keys()].filter((id) => id !== own);
@@ -140,7 +143,7 @@ export class PageSessions {
     if (others.length > 0) await this.#write();
   }
 
-  /** Ends all. @param setupCode the one that takes the place of the one before */
+  /** Ends all sessions. @param setupCode the new one */
   async endAll(setupCode: string): Promise<void> {
     this.#setupCodeHash = sha256(setupCode);
     this.#sessions.clear();
@@ -174,14 +177,15 @@ export class PageSessions {
 }
 
 /**
- * In ms. Of one of another boot the wall clock alone knows, and it may be wrong, then or now: it is as old as this boot is long,
- * and what seems to have begun later than now is taken for so much older.
+ * The age of a session in ms. For a session of another boot only the wall clock is known, and it may be wrong now or
+ * have been wrong then. So the age is at least the time since this boot, and a start in the future counts as equally
+ * far in the past.
  */
 function sessionAge(begun: Instant, now: Instant): number {
   return elapsed(begun, now) ?? Math.max(now.uptime, Math.abs(now.wall - begun.wall));
 }
 
-/** What forms carry follows from the cookie, and nobody can tell the cookie by it. @param left ms */
+/** The CSRF token of forms is derived from the cookie and does not reveal it. @param left in ms */
 function toPageSession(cookie: string, left: number): PageSession {
   return { cookie: new Secret(cookie), csrfToken: sha256(`csrf ${cookie}`), lifetime: Math.ceil(left / 1000) };
 }

@@ -9,20 +9,20 @@ import { KnownBrowsers } from './known-browsers.ts';
 import { LoginThrottle, loginSourceForAddress, loginSourceForBrowser } from './login-throttle.ts';
 import { PageSessions } from './page-sessions.ts';
 
-/** The name of the setup code among the store's settings. */
+/** The store's setting with the setup code. */
 const SETUP_CODE_SETTING = 'setup_code';
-/** The name of the key of the browsers' cookies among them. */
+/** The store's setting with the key of the known browsers' cookies. */
 const BROWSER_KEY_SETTING = 'known_browsers_key';
-/** Of the token of a one-time address: few, so that its QR code is one of few modules. */
+/** Bytes of the token of a one-time address: few, so that its QR code has few modules. */
 const TOKEN_BYTES = 16;
-/** How long such a token is good, in ms. */
+/** How long a token is valid, in ms. */
 const TOKEN_LIFETIME = 600_000;
-/** How many of them are good at a time; of more the oldest is dropped. */
+/** The most tokens that are valid at once; beyond that the oldest is dropped. */
 const MAX_TOKENS = 5;
 
-/** The tokens of one-time sign-in addresses, in memory alone. Times are ms on the boot clock. */
+/** The tokens of one-time addresses, only in memory. Times are ms on the boot clock. */
 class SignInTokens {
-  /** By their hashes, the oldest first: when they end. */
+  /** Expiry by hash, the oldest first. */
   readonly #expiries = new Map<string, number>();
 
   add(token: string, now: number): void {
@@ -31,7 +31,7 @@ class SignInTokens {
     if (this.#expiries.size > MAX_TOKENS && oldest !== undefined) this.#expiries.delete(oldest);
   }
 
-  /** Uses a token up. @returns whether it was good */
+  /** Consumes a token. @returns whether it was valid */
   consume(token: string, now: number): boolean {
     const hash = sha256(token);
     const end = this.#expiries.get(hash);
@@ -44,7 +44,7 @@ class SignInTokens {
   }
 }
 
-/** What is known of signing in and is in no store. */
+/** The part of the sign-in state that no store holds. */
 export class SignInState {
   readonly tokens = new SignInTokens();
   readonly loginThrottle = new LoginThrottle();
@@ -53,13 +53,13 @@ export class SignInState {
 type AccessStore = Pick<Store, 'setting' | 'saveSetting'>;
 type AccessEnvironment = Pick<Environment, 'clock' | 'random' | 'log'>;
 
-/** The setup code, who is signed in by it, and who has tried to be. */
+/** The setup code, the browsers that are signed in with it, and the failed attempts. */
 export class StoredSetupAccess implements SetupAccess {
   readonly #store: AccessStore;
   readonly #environment: AccessEnvironment;
   readonly #sessions: PageSessions;
   readonly #browsers: KnownBrowsers;
-  /** To be handed to a hub that takes this one's place. */
+  /** Handed over to the hub that replaces this one. */
   readonly signInState: SignInState;
   #code: string;
 
@@ -79,29 +79,32 @@ export class StoredSetupAccess implements SetupAccess {
     this.#code = code;
   }
 
-  /** Reads the setup code, or makes it at the first start. @param memory of the hub before this one in the same process */
+  /**
+   * Loads the setup code, or creates it at the first start.
+   * @param signInState of the previous hub in the same process
+   */
   static async load(
     store: AccessStore,
     environment: AccessEnvironment,
-    memory = new SignInState(),
+    signInState = new SignInState(),
   ): Promise<StoredSetupAccess> {
     const { random } = environment;
-    const kept = SETUP_CODE_FORMAT.parse((await store.setting(SETUP_CODE_SETTING)) ?? '');
-    const code = kept ?? SETUP_CODE_FORMAT.generate(random);
-    if (kept === null) await saveIfPossible(SETUP_CODE_SETTING, code, store, environment);
-    const keptKey = await store.setting(BROWSER_KEY_SETTING);
-    const key = keptKey ?? KnownBrowsers.generateKey(random);
-    if (keptKey === null) await saveIfPossible(BROWSER_KEY_SETTING, key, store, environment);
+    const storedCode = SETUP_CODE_FORMAT.parse((await store.setting(SETUP_CODE_SETTING)) ?? '');
+    const code = storedCode ?? SETUP_CODE_FORMAT.generate(random);
+    if (storedCode === null) await saveIfPossible(SETUP_CODE_SETTING, code, store, environment);
+    const storedKey = await store.setting(BROWSER_KEY_SETTING);
+    const key = storedKey ?? KnownBrowsers.generateKey(random);
+    if (storedKey === null) await saveIfPossible(BROWSER_KEY_SETTING, key, store, environment);
     const sessions = await PageSessions.load(store, environment, code);
-    return new StoredSetupAccess(store, environment, sessions, new KnownBrowsers(key, random), memory, code);
+    return new StoredSetupAccess(store, environment, sessions, new KnownBrowsers(key, random), signInState, code);
   }
 
-  /** Whether somebody had found the way to the page before this run: else the log says where it begins. */
+  /** Whether any browser had signed in before this run; otherwise the log says where to start. */
   get hadSignIns(): boolean {
     return this.#sessions.hadStoredSessions;
   }
 
-  /** The setup code, as it is to be typed. */
+  /** The setup code, as it is typed. */
   get code(): Secret {
     return new Secret(this.#code);
   }
@@ -111,15 +114,16 @@ export class StoredSetupAccess implements SetupAccess {
     const { loginThrottle } = this.signInState;
     const now = clock.now().uptime;
     const browser = browserCookie === null ? null : this.#browsers.verifyCookie(browserCookie, this.#code);
-    const byAddress = loginSourceForAddress(from.address);
-    // A known browser's own tries are kept for when those of its address are used up.
-    const useOwn = browser !== null && loginThrottle.remainingLockMs(byAddress, now) > 0;
-    const source = useOwn ? loginSourceForBrowser(browser, from.address) : byAddress;
+    const addressSource = loginSourceForAddress(from.address);
+    // A known browser's separate attempts are used only while its address is locked.
+    const countByBrowser = browser !== null && loginThrottle.remainingLockMs(addressSource, now) > 0;
+    const source = countByBrowser ? loginSourceForBrowser(browser, from.address) : addressSource;
     const locked = loginThrottle.remainingLockMs(source, now);
     if (locked > 0) return { kind: 'locked', retryAfter: Math.ceil(locked / 1000) };
     if (!timingSafeEqualText(SETUP_CODE_FORMAT.parse(typed) ?? '', this.#code)) {
-      const { lockedMs: lockedNow, logEntry: tell } = loginThrottle.recordFailure(source, now);
-      if (tell !== null) log.warn('too_many_wrong_setup_codes', { address: tell.address, count: tell.count });
+      const { lockedMs: lockedNow, logEntry } = loginThrottle.recordFailure(source, now);
+      if (logEntry !== null)
+        log.warn('too_many_wrong_setup_codes', { address: logEntry.address, count: logEntry.count });
       return lockedNow > 0 ? { kind: 'locked', retryAfter: Math.ceil(lockedNow / 1000) } : { kind: 'wrong' };
     }
     loginThrottle.reset(source);
@@ -127,14 +131,17 @@ export class StoredSetupAccess implements SetupAccess {
     return { kind: 'signed_in', session: await this.#sessions.create(from) };
   }
 
-  /** Too many wrong codes of late: where the last ones came from, and since when, in ms since 1970; null where there are none. */
+  /**
+   * The current burst of wrong codes: the source of the last ones and its start in ms since 1970; null if there is
+   * none.
+   */
   failedLoginBurst(): { readonly address: string; readonly since: number } | null {
     const { uptime, wall } = this.#environment.clock.now();
     const burst = this.signInState.loginThrottle.burst(uptime);
     return burst === null ? null : { address: burst.address, since: wall - (uptime - burst.startedAt) };
   }
 
-  /** The token of a new one-time address, and for how many ms it is good. */
+  /** The token of a new one-time address, and its lifetime in ms. */
   issueSignInToken(): { readonly token: Secret; readonly lifetime: number } {
     const { clock, random } = this.#environment;
     const token = random.token(TOKEN_BYTES);
@@ -169,13 +176,13 @@ export class StoredSetupAccess implements SetupAccess {
     return this.#sessions.endOthers(session);
   }
 
-  browserCookie(present: string | null): Secret {
-    const isKnown = present !== null && this.#browsers.verifyCookie(present, this.#code) !== null;
-    return isKnown ? new Secret(present) : this.#browsers.createCookie(this.#code);
+  browserCookie(cookie: string | null): Secret {
+    const isKnown = cookie !== null && this.#browsers.verifyCookie(cookie, this.#code) !== null;
+    return isKnown ? new Secret(cookie) : this.#browsers.createCookie(this.#code);
   }
 
   /**
-   * Puts another setup code in place; whoever is signed in is no longer, no one-time address is good any more, and no browser is known.
+   * Replaces the setup code. This ends all sessions, one-time addresses and known browsers.
    * @throws Failure `store_unwritable`: nothing has changed then
    */
   async rotate(): Promise<void> {
@@ -189,7 +196,10 @@ export class StoredSetupAccess implements SetupAccess {
   }
 }
 
-/** A hub whose disk is full starts all the same; what was not kept is another one after the next start. */
+/**
+ * Saves a setting, or logs the failure: a hub whose disk is full starts all the same. A value that was not saved
+ * differs after the next start.
+ */
 async function saveIfPossible(
   name: string,
   value: string,

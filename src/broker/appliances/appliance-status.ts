@@ -12,8 +12,8 @@ import type { PairingRun } from '../pairings/pairing-run.ts';
 import type { BrokerStore } from '../ports.ts';
 
 /**
- * What `status` says of an appliance.
- * @param pairPage the address of the hub's own page for a user code
+ * The status of an appliance, as `latchkey status` reports it.
+ * @param pairPage the URL of the hub's page for a user code
  */
 export function applianceStatus(
   appliance: Appliance,
@@ -27,58 +27,58 @@ export function applianceStatus(
   pairPage: (userCode: string) => string,
   now = environment.clock.now(),
 ): ApplianceStatus {
-  const held = grants.get(appliance.id);
+  const managed = grants.get(appliance.id);
   const run = pairings.newestFor(appliance.id);
-  const resting = grants.getSuspended(appliance.id);
-  const remaining = held === undefined ? null : grants.schedule.remaining(held, now);
-  const due = held === undefined ? null : grants.schedule.dueAt(held, now);
+  const suspended = grants.getSuspended(appliance.id);
+  const remaining = managed === undefined ? null : grants.schedule.remaining(managed, now);
+  const due = managed === undefined ? null : grants.schedule.dueAt(managed, now);
   const started = ago(now, now.uptime - grants.schedule.startedAt);
-  const restingProblem = resting === undefined ? null : portalChangedProblem(appliance, resting, started);
-  const problem = held === undefined ? restingProblem : problemOf(held, remaining, due, started, now);
+  const suspendedProblem = suspended === undefined ? null : portalChangedProblem(appliance, suspended, started);
+  const problem = managed === undefined ? suspendedProblem : problemOf(managed, remaining, due, started, now);
   const status: ApplianceStatus = {
     name: appliance.name,
     clientId: appliance.clientId,
     state:
-      held === undefined
-        ? stateWithoutGrant(run?.isOpen === true, resting !== undefined)
-        : stateWithGrant(held, problem),
-    scope: held === undefined ? appliance.scope : held.grant.scope,
+      managed === undefined
+        ? stateWithoutGrant(run?.isOpen === true, suspended !== undefined)
+        : stateWithGrant(managed, problem),
+    scope: managed === undefined ? appliance.scope : managed.grant.scope,
     expiresIn: remaining === null ? null : Math.floor(remaining / 1000),
     refreshIn: due === null ? null : Math.max(0, Math.ceil((due - now.uptime) / 1000)),
-    lastRefresh: held === undefined ? null : refreshedAt(held.grant, grants.schedule.age(held, now), now),
+    lastRefresh: managed === undefined ? null : refreshedAt(managed.grant, grants.schedule.age(managed, now), now),
     problem: problem && { code: problem.code, message: problem.message, since: rfc3339(problem.since.wall) },
     portal: appliance.portal,
-    account: held?.grant.account ?? null,
+    account: managed?.grant.account ?? null,
     ...(appliance.origin === 'declared' ? { declared: true } : {}),
-    ...(problem !== null && problem === restingProblem ? { grantMissing: 'portal_changed' } : {}),
+    ...(problem !== null && problem === suspendedProblem ? { grantMissing: 'portal_changed' } : {}),
     ...registrationFields(appliance),
     ...(appliance.credentials.kind === 'none' ? { withoutCredentials: true } : {}),
-    ...(hasScopeChanged(appliance, held?.grant) ? { wantedScope: appliance.scope } : {}),
+    ...(hasScopeChanged(appliance, managed?.grant) ? { wantedScope: appliance.scope } : {}),
     ...(run === undefined ? {} : loginFields(run, pairPage)),
     ...(problem?.isUntried && { credentialsUntried: true }),
     ...(problem?.code === 'misconfigured' ? { credentialLocation: credentialLocationAt(appliance.portal) } : {}),
   };
-  const whole = withStoreProblem(status, appliance.id, store, rfc3339(started.wall));
-  const isOver = (whole.state === 'unpaired' || whole.state === 'needs_pairing') && run?.isOpen !== true;
+  const fullStatus = withStoreProblem(status, appliance.id, store, rfc3339(started.wall));
+  const isOver = (fullStatus.state === 'unpaired' || fullStatus.state === 'needs_pairing') && run?.isOpen !== true;
   return isOver
-    ? { ...whole, ...pairingFailureFields(pairings.newestOpened(appliance.id), now, grants.schedule.startedAt) }
-    : whole;
+    ? { ...fullStatus, ...pairingFailureFields(pairings.newestOpened(appliance.id), now, grants.schedule.startedAt) }
+    : fullStatus;
 }
 
 /**
- * What an appliance's status becomes where the store has lost its grant or its credentials, or can't be written.
+ * Adjusts an appliance's status if the store has lost its grant or credentials, or can't be written.
  * @param appliance its id
  */
 function withStoreProblem(
-  whole: ApplianceStatus,
+  base: ApplianceStatus,
   appliance: string,
-  { writeProblem: unwritable, damagedGrants, damagedAppliances }: BrokerStore,
+  { writeProblem, damagedGrants, damagedAppliances }: BrokerStore,
   since: string,
 ): ApplianceStatus {
-  const damaged = whole.withoutCredentials === true && damagedAppliances.has(appliance);
-  const status: ApplianceStatus = damaged ? { ...whole, credentialsDamaged: true } : whole;
+  const damaged = base.withoutCredentials === true && damagedAppliances.has(appliance);
+  const status: ApplianceStatus = damaged ? { ...base, credentialsDamaged: true } : base;
   if (status.state === 'unpaired' && damagedGrants.has(appliance)) {
-    const message = "The hub's store was damaged where it held this grant, and there is no copy of it";
+    const message = "The part of the hub's store that held this grant was damaged, and there is no copy of it";
     return {
       ...status,
       state: 'needs_pairing',
@@ -86,8 +86,8 @@ function withStoreProblem(
       grantMissing: 'grant_damaged',
     };
   }
-  if (status.state === 'active' && unwritable !== null) {
-    const message = `The hub can't write its store, so it starts no refresh: ${unwritable}`;
+  if (status.state === 'active' && writeProblem !== null) {
+    const message = `The hub can't write its store, so it starts no refresh: ${writeProblem}`;
     return { ...status, state: 'retrying', problem: { code: 'store_unwritable', message, since } };
   }
   return status;
@@ -96,19 +96,20 @@ function withStoreProblem(
 const MINUTE_MS = 60_000;
 
 /**
- * When the token at hand was given, by the hub's clock as it is now, which may have been set since, or may not be the portal's.
- * Whole minutes are put right, so that it does not change with each look. Null where that clock has not come so far yet.
+ * When the access token was obtained, by the hub's current clock, which may have been set since or differ from the
+ * portal's. The correction is rounded to whole minutes, so that the time does not change with each call. Null if that
+ * time is still ahead of the hub's clock.
  */
 function refreshedAt({ obtained, portalTime }: Grant, age: number | null, now: Instant): string | null {
   if (age === null) {
-    const told = portalTime ?? obtained.wall;
-    return told <= now.wall ? rfc3339(told) : null;
+    const obtainedAt = portalTime ?? obtained.wall;
+    return obtainedAt <= now.wall ? rfc3339(obtainedAt) : null;
   }
-  const off = now.wall - age - obtained.wall;
-  return rfc3339(obtained.wall + MINUTE_MS * Math.round(off / MINUTE_MS));
+  const clockOffset = now.wall - age - obtained.wall;
+  return rfc3339(obtained.wall + MINUTE_MS * Math.round(clockOffset / MINUTE_MS));
 }
 
-/** Why the last pairing of an appliance that is not paired has failed. */
+/** Why the last pairing of an unpaired appliance failed. */
 function pairingFailureFields(
   run: PairingRun | undefined,
   now: Instant,
@@ -123,7 +124,10 @@ function pairingFailureFields(
   };
 }
 
-/** Where a person may log in. Without an installer the portal's own link is made when the hub's page is opened. */
+/**
+ * Where a person may log in. If no installer started the pairing, the portal's link is created when the hub's page is
+ * opened.
+ */
 function loginFields(
   { pairing, redirect }: PairingRun,
   pairPage: (userCode: string) => string,
@@ -146,23 +150,23 @@ function registrationFields({
   return {
     waitingForApproval: {
       since: rfc3339(waitingSince.wall),
-      softwareId: softwareId,
+      softwareId,
       comparisonCode: comparisonCode(clientId),
       address: registeredFrom?.address ?? null,
     },
   };
 }
 
-/** The state of an appliance without a grant that is at work. */
-function stateWithoutGrant(isPairing: boolean, hasResting: boolean): ApplianceState {
+/** The state of an appliance without a usable grant. */
+function stateWithoutGrant(isPairing: boolean, hasSuspended: boolean): ApplianceState {
   if (isPairing) return 'pairing';
-  return hasResting ? 'needs_pairing' : 'unpaired';
+  return hasSuspended ? 'needs_pairing' : 'unpaired';
 }
 
-/** The configuration says another portal than the one that gave the grant. */
+/** The problem of a suspended grant, see {@link Grants}. */
 function portalChangedProblem({ portal }: Appliance, { issuer }: Grant, since: Instant): Problem {
-  const giver = `${issuer.origin} (client_id ${issuer.clientId})`;
-  const message = `It was paired with ${giver}, which is not what the configuration has as its portal now, ${portal}: the grant is kept, and is at work again when the configuration is as it was; a new login takes its place`;
+  const issuerText = `${issuer.origin} (client_id ${issuer.clientId})`;
+  const message = `It was paired with ${issuerText}, but its portal in the configuration is now ${portal}: the hub keeps the grant and uses it again if you restore the configuration; a new login replaces it`;
   return { code: 'refused', message, since };
 }
 
@@ -181,30 +185,31 @@ function problemOf(
   if (health.kind !== 'good') return health.problem;
   if (grant.accessTokenRejectedAt !== null) return rejectedTokenProblem(grant.accessTokenRejectedAt, due, now);
   if (remaining === null) return unknownAgeProblem(grant, due, started, now);
-  // Past its time, and still without an answer; before that, an appliance that asks has it refreshed.
+  // The token has expired and there is still no response. Before it expires, an appliance's token request triggers a
+  // refresh.
   if (remaining > 0 || due === null || due > now.uptime) return null;
-  return { code: 'portal_unreachable', message: 'The portal has not answered yet', since: tokenExpiry(grant, now) };
+  return { code: 'portal_unreachable', message: 'The portal has not responded yet', since: tokenExpiry(grant, now) };
 }
 
-/** Its appliance said so; whether the next one is better is up to the portal. */
+/** The problem that the appliance reported. Whether the next token works is up to the portal. */
 function rejectedTokenProblem(since: Instant, due: number | null, now: Instant): Problem {
   const within = due === null ? 0 : Math.max(0, Math.ceil((due - now.uptime) / 1000));
-  const message = `The cloud refused the access token, the appliance says: the hub gets another one ${within === 0 ? 'now' : `in ${within} s`}`;
+  const message = `The appliance reported that the cloud refuses its access token: the hub gets another one ${within === 0 ? 'now' : `in ${within} s`}`;
   return { code: 'portal_rejected', message, since };
 }
 
 function unknownAgeProblem({ obtained }: Grant, due: number | null, since: Instant, now: Instant): Problem {
   const within = due === null ? 0 : Math.max(0, Math.ceil((due - now.uptime) / 1000));
-  const message = `The hub was started anew and does not know how old this token is (it is from ${rfc3339(obtained.wall)}): it is refreshed within ${within} s, or when an appliance asks, unless its age becomes known before`;
+  const message = `The hub was restarted and does not know the age of this token (obtained at ${rfc3339(obtained.wall)}): it refreshes the token within ${within} s, or when an appliance requests it, unless it learns the age first`;
   return { code: 'clock_unknown', message, since };
 }
 
-/** When the token at hand ended, on the clock as it is now. */
+/** When the access token expired, by the current clock. */
 function tokenExpiry({ obtained, lifetime }: Grant, now: Instant): Instant {
   return ago(now, obtained.boot === now.boot ? now.uptime - obtained.uptime - lifetime : 0);
 }
 
-/** So many ms before `now`, on the clock as it is now. */
+/** The instant `ms` before `now`, by the current clock. */
 function ago(now: Instant, ms: number): Instant {
   return { ...now, uptime: now.uptime - ms, wall: now.wall - ms };
 }

@@ -6,18 +6,18 @@ import { Secret } from '../../core/secret.ts';
 import type { Store } from '../../core/store.ts';
 import { sha256 } from '../../system/secret-hash.ts';
 
-/** The most appliances that one hub takes. */
+/** The most appliances on one hub. */
 const MAX_APPLIANCES = 10_000;
 /** Bytes of an appliance's secret. */
 const SECRET_BYTES = 32;
 
-/** An appliance with the secret that is shown this once. */
+/** An appliance, with its secret that is shown only once. */
 export interface Credentials {
   readonly appliance: Appliance;
   readonly secret: Secret;
 }
 
-/** The appliances that the hub knows. */
+/** The registry of the hub's appliances. */
 export class Appliances {
   readonly #store: Store;
   readonly #random: Random;
@@ -41,7 +41,7 @@ export class Appliances {
     return appliances;
   }
 
-  /** All of them, by name. */
+  /** All appliances, sorted by name. */
   list(): Appliance[] {
     return [...this.#byId.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
   }
@@ -54,7 +54,7 @@ export class Appliances {
     return this.#byClientId.get(clientId);
   }
 
-  /** The one of this name, whatever the name is like. */
+  /** The appliance with this name; the name need not be valid. */
   find(name: string): Appliance | undefined {
     return [...this.#byId.values()].find((appliance) => appliance.name === name);
   }
@@ -65,7 +65,7 @@ export class Appliances {
     if (found !== undefined) return found;
     throw new Failure(
       'appliance_unknown',
-      `there is no appliance ${name}: "latchkey appliance list" shows those there are`,
+      `there is no appliance ${name}: "latchkey appliance list" lists the existing ones`,
     );
   }
 
@@ -78,10 +78,7 @@ export class Appliances {
     const [first] = this.portals;
     const chosen = portal ?? first;
     if (chosen !== undefined && this.hasPortal(chosen)) return chosen;
-    throw new Failure(
-      'portal_unknown',
-      `there is no portal ${chosen}: the configuration has ${this.portals.join(', ')}`,
-    );
+    throw new Failure('portal_unknown', `there is no portal ${chosen}; configured portals: ${this.portals.join(', ')}`);
   }
 
   hasPortal(portal: string): boolean {
@@ -110,17 +107,14 @@ export class Appliances {
   }
 
   /**
-   * Takes in an appliance.
-   * @param invite the hash of the invite that it brought, which is used up with it
-   * @returns false where its name or its client_id is taken, or the invite is gone
-   * @throws Failure `not_allowed` where there are too many, or as the store
+   * Stores a new appliance.
+   * @param invite the hash of its invite, which is consumed in the same transaction
+   * @returns false if its name or client_id is taken, or the invite is gone
+   * @throws Failure `not_allowed` if there are too many appliances, or as the store
    */
   async insert(appliance: Appliance, invite?: string): Promise<boolean> {
     if (this.#byId.size >= MAX_APPLIANCES) {
-      throw new Failure(
-        'not_allowed',
-        `the hub has ${MAX_APPLIANCES} appliances, and takes no more: remove those that are gone`,
-      );
+      throw new Failure('not_allowed', `the hub has the maximum of ${MAX_APPLIANCES} appliances: remove unused ones`);
     }
     if (!(await this.#store.addAppliance(appliance, invite))) return false;
     this.#addToIndex(appliance);
@@ -128,8 +122,8 @@ export class Appliances {
   }
 
   /**
-   * Takes a name that an installer wants for another appliance from one that waits for approval, which gets another name:
-   * anybody may have registered by it.
+   * Frees a name that an installer wants for another appliance. An appliance that waits for approval gives up its name
+   * and gets another one, because any device may have registered with that name.
    * @throws Failure as {@link update}
    */
   async releaseName(name: string): Promise<void> {
@@ -141,15 +135,15 @@ export class Appliances {
     });
   }
 
-  /** A secret for an appliance. */
+  /** Generates a secret for an appliance. */
   generateSecret(): Secret {
     return new Secret(this.#random.token(SECRET_BYTES));
   }
 
   /**
-   * @param replaceKeys whether the secret may take the place of keys of its own
-   * @throws Failure `appliance_has_keys` where it may not, `appliance_declared`, `appliance_unknown`, `not_allowed` where its
-   *   row was damaged, or as the store
+   * @param replaceKeys whether the secret may replace the appliance's own keys
+   * @throws Failure `appliance_has_keys` if it may not, `appliance_declared`, `appliance_unknown`, `not_allowed` if its
+   * row was damaged, or as the store
    */
   async rotateSecret({ id }: Appliance, replaceKeys = false): Promise<Credentials> {
     const secret = this.generateSecret();
@@ -161,7 +155,7 @@ export class Appliances {
         const { name } = current;
         throw new Failure(
           'appliance_has_keys',
-          `${name} proves itself by a key, and a secret would take the key's place: add --yes where that is meant`,
+          `${name} authenticates with a key, and a secret would replace the key: add --yes to confirm`,
         );
       }
       return { ...current, credentials: { kind: 'secret', hash } };
@@ -170,8 +164,8 @@ export class Appliances {
   }
 
   /**
-   * Lets an appliance that introduced itself do what appliances do.
-   * @throws Failure `not_allowed` where it waits for nothing, `appliance_unknown`, or as the store
+   * Approves an appliance that registered itself.
+   * @throws Failure `not_allowed` if it is not waiting for approval, `appliance_unknown`, or as the store
    */
   async approve({ id }: Appliance): Promise<Appliance> {
     return this.update(id, (current) => {
@@ -180,11 +174,11 @@ export class Appliances {
         const { registeredFrom: _, ...approved } = current;
         return { ...approved, waitingSince: null };
       }
-      const standing =
+      const reason =
         current.credentials.kind === 'none'
-          ? `it has no credentials, so that nobody can ask for its token: "latchkey appliance list" says what to do`
-          : 'it may ask for tokens already, nothing is to be done';
-      throw new Failure('not_allowed', `${current.name} waits for no approval: ${standing}`);
+          ? `it has no credentials, so its token can't be requested: "latchkey appliance list" says what to do`
+          : 'it may already request tokens; nothing to do';
+      throw new Failure('not_allowed', `${current.name} is not waiting for approval: ${reason}`);
     });
   }
 
@@ -196,15 +190,15 @@ export class Appliances {
   }
 
   /**
-   * Changes are made one after the other: each begins with what the one before has left.
-   * @throws Failure `appliance_unknown` where it is gone, or its new name or client_id is taken; what `change` throws; or as
-   *   the store
+   * Updates are serialized: each starts from the result of the previous one.
+   * @throws Failure `appliance_unknown` if it was removed, or its new name or client_id is taken; whatever `change`
+   * throws; or as the store
    */
   update(id: string, change: (current: Appliance) => Appliance): Promise<Appliance> {
-    const changed = this.#updateQueue.then(async () => {
+    const updated = this.#updateQueue.then(async () => {
       const gone = new Failure(
         'appliance_unknown',
-        'the appliance was removed meanwhile: "latchkey appliance list" shows those there are',
+        'the appliance was removed meanwhile: "latchkey appliance list" lists the existing ones',
       );
       const current = this.#byId.get(id);
       if (current === undefined) throw gone;
@@ -213,11 +207,11 @@ export class Appliances {
       this.#replaceInIndex(next);
       return next;
     });
-    this.#updateQueue = changed.catch(() => undefined);
-    return changed;
+    this.#updateQueue = updated.catch(() => undefined);
+    return updated;
   }
 
-  /** Serves an appliance as it is here while the store can't be written; after the next start this is forgotten. */
+  /** Replaces an appliance only in memory while the store can't be written; the next start loads the stored one. */
   setInMemory(appliance: Appliance): void {
     this.#replaceInIndex(appliance);
   }
@@ -233,19 +227,19 @@ export class Appliances {
   }
 
   #removeFromIndex(id: string): void {
-    const known = this.#byId.get(id);
-    if (known === undefined) return;
+    const existing = this.#byId.get(id);
+    if (existing === undefined) return;
     this.#byId.delete(id);
-    this.#byClientId.delete(known.clientId);
+    this.#byClientId.delete(existing.clientId);
   }
 }
 
-/** What is said where a name is taken. @param holder whose it is, where that is known */
+/** The failure for a name that is taken. @param holder the appliance with that name, if known */
 export function applianceExistsFailure(name: string, holder?: Appliance): Failure {
   if (holder?.origin === 'declared') {
     return new Failure(
       'appliance_exists',
-      `${name} is there already: the hub's configuration has it, in the table [appliances.${name}]; pair it with "latchkey pair ${name}", or choose another name`,
+      `${name} already exists: it is declared in the hub's configuration, in the table [appliances.${name}]; pair it with "latchkey pair ${name}", or choose another name`,
     );
   }
   return new Failure(
@@ -254,26 +248,29 @@ export function applianceExistsFailure(name: string, holder?: Appliance): Failur
   );
 }
 
-/** Whether its row in the store was damaged or changed, so that nobody can prove to be it. */
+/** Whether its row in the store was damaged or changed, so that no client can authenticate as this appliance. */
 export function hasDamagedEntry({ credentials }: Appliance): boolean {
   return credentials.kind === 'none' && credentials.damaged === true;
 }
 
-/** Whoever changed the row may have given it another one's name: a secret for it might be one for another's grant. */
+/**
+ * If another program changed the row, it may have given it another appliance's name: a new secret could then open
+ * another appliance's grant.
+ */
 function assertNotDamaged(appliance: Appliance): void {
   if (!hasDamagedEntry(appliance)) return;
   const { name } = appliance;
   throw new Failure(
     'not_allowed',
-    `the entry of ${name} in the store was damaged, or changed by something other than the hub, so it gets no other secret: remove it ("latchkey appliance remove ${name}"), add it again and pair it`,
+    `the entry of ${name} in the store was damaged, or changed by something other than the hub, so it can't get a new secret: remove it ("latchkey appliance remove ${name}"), add it again and pair it`,
   );
 }
 
-/** @throws Failure `appliance_declared` where only the configuration can take an appliance away, or change it */
-export function assertNotDeclared({ origin, name }: Appliance, instead = 'take it out there'): void {
+/** @throws Failure `appliance_declared` if only the configuration can remove or change the appliance */
+export function assertNotDeclared({ origin, name }: Appliance, instead = 'remove it there'): void {
   if (origin !== 'declared') return;
   throw new Failure(
     'appliance_declared',
-    `${name} is declared in the hub's configuration, in the table [appliances.${name}]: ${instead}, and start the hub again`,
+    `${name} is declared in the hub's configuration, in the table [appliances.${name}]: ${instead}, and restart the hub`,
   );
 }

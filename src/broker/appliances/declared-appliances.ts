@@ -11,29 +11,30 @@ import type { Grants } from '../grants/grants.ts';
 import type { ConnectedPortals } from '../ports.ts';
 import { type Appliances, hasDamagedEntry } from './appliances.ts';
 
-/** What the configuration declares. */
+/** The appliances that the configuration declares. */
 export interface ApplianceDeclarations {
   readonly appliances: readonly DeclaredAppliance[];
-  /** The configuration's file, for messages. */
+  /** The path of the configuration file, for messages. */
   readonly file: string;
 }
 
-/** What declaring appliances takes. */
+/** What reconciling needs. */
 interface ReconcileContext {
   readonly appliances: Appliances;
-  /** Which portal this name stands for; undefined where the configuration has none of that name. */
+  /** The identity of a configured portal; undefined if the configuration has none of this name. */
   identityOf(portal: string): PortalIdentity | undefined;
   readonly random: Pick<Random, 'uuid'>;
   readonly log: Log;
 }
 
 /**
- * Brings the appliances in line with the configuration, which is done at every start and before their grants are loaded.
- * One of a declared name that was there before is taken over with its grant, unless its row was damaged or changed; one that is declared no longer stays with its
- * grant, and nobody can ask for its tokens. A store that can't be written keeps nothing from being served. The grant of one
- * that goes to another portal is kept, and rests until it comes back (docs/decisions/portals-of-grants.md).
- * @returns the ids of those that went to another portal: a pairing that is open at the one before is to be ended
- * @throws Failure `config_invalid` where a client_id is another appliance's
+ * Makes the stored appliances match the configuration, at every start and before their grants are loaded. A stored
+ * appliance with a declared name is adopted with its grant, unless its row was damaged or changed. An appliance that is
+ * no longer declared keeps its grant but loses its credentials, so its tokens can't be requested. If the store can't be
+ * written, the appliances are served from memory. If an appliance moves to another portal, its grant is kept but
+ * suspended until it moves back (docs/decisions/portals-of-grants.md).
+ * @returns the ids of the appliances that moved to another portal: their open pairings at the old one must end
+ * @throws Failure `config_invalid` if a client_id belongs to another appliance
  */
 export async function reconcileAppliances(
   { appliances: declarations, file }: ApplianceDeclarations,
@@ -42,13 +43,13 @@ export async function reconcileAppliances(
   const { appliances, log } = context;
   const names = new Set(declarations.map(({ name }) => name));
   for (const declaration of declarations) assertClientIdFree(declaration, names, file, context);
-  const holders = new Map(declarations.map(({ clientId, name }) => [clientId, name]));
+  const nameByClientId = new Map(declarations.map(({ clientId, name }) => [clientId, name]));
   for (const appliance of appliances.list()) {
     const { name, origin, clientId, id } = appliance;
-    // Two may change places: each gives up what is another's from now on before any takes it.
-    const freed = (holders.get(clientId) ?? name) === name ? appliance : { ...appliance, clientId: id };
+    // Two appliances may swap client_ids: each releases what another one declares before any takes it.
+    const released = (nameByClientId.get(clientId) ?? name) === name ? appliance : { ...appliance, clientId: id };
     const isGone = origin === 'declared' && !names.has(name);
-    await upsert(isGone ? { ...freed, origin: 'added', credentials: { kind: 'none' } } : freed, context);
+    await upsert(isGone ? { ...released, origin: 'added', credentials: { kind: 'none' } } : released, context);
     if (isGone) {
       log.warn('appliance_undeclared', {
         appliance: name,
@@ -56,15 +57,15 @@ export async function reconcileAppliances(
       });
     }
   }
-  const moved: string[] = [];
+  const movedIds: string[] = [];
   for (const declaration of declarations) {
     const id = await applyDeclaration(declaration, context);
-    if (id !== null) moved.push(id);
+    if (id !== null) movedIds.push(id);
   }
-  return moved;
+  return movedIds;
 }
 
-/** Says of which declared appliances the scope was changed since they were paired: their grants stay at work meanwhile. */
+/** Logs the declared appliances whose scope was changed since they were paired. Their grants remain in use. */
 export function warnAboutChangedScopes(appliances: Appliances, grants: Grants, log: Log): void {
   for (const appliance of appliances.list()) {
     const grant = grants.get(appliance.id)?.grant;
@@ -74,40 +75,40 @@ export function warnAboutChangedScopes(appliances: Appliances, grants: Grants, l
   }
 }
 
-/** @returns its id where it went to another portal */
+/** @returns its id if it moved to another portal */
 async function applyDeclaration(declaration: DeclaredAppliance, context: ReconcileContext): Promise<string | null> {
   const { appliances, random, log } = context;
   const { name, clientId, scope, credentials } = declaration;
   const portal = appliances.resolvePortal(declaration.portal);
-  const known = appliances.find(name);
-  // Its row may be another's by now, with another one's grant.
-  if (known !== undefined && hasDamagedEntry(known)) return null;
+  const existing = appliances.find(name);
+  // Its row may have been swapped with another one's, and so may its grant.
+  if (existing !== undefined && hasDamagedEntry(existing)) return null;
   const declared = { name, clientId, scope, portal, credentials, origin: 'declared', waitingSince: null } as const;
-  if (known === undefined) {
+  if (existing === undefined) {
     await upsert({ ...declared, id: random.uuid(), softwareId: null }, context);
     log.info('appliance_declared', { appliance: name, client_id: clientId, existed: false });
     return null;
   }
-  // Where the configuration has its portal no longer, only the grant tells whether this is the same one by another name.
-  const [before, after] = [context.identityOf(known.portal), context.identityOf(portal)];
+  // If the old portal is no longer configured, only the grant shows whether the new one is the same portal renamed.
+  const [before, after] = [context.identityOf(existing.portal), context.identityOf(portal)];
   const moves = before !== undefined && after !== undefined && !samePortal(before, after);
-  await upsert({ ...known, ...declared }, context);
-  if (known.origin !== 'declared') {
+  await upsert({ ...existing, ...declared }, context);
+  if (existing.origin !== 'declared') {
     log.info('appliance_declared', { appliance: name, client_id: clientId, existed: true });
   }
-  if (moves) log.warn('appliance_moved', { appliance: name, before: known.portal, portal });
-  return moves ? known.id : null;
+  if (moves) log.warn('appliance_moved', { appliance: name, before: existing.portal, portal });
+  return moves ? existing.id : null;
 }
 
 async function upsert(appliance: Appliance, { appliances, log }: ReconcileContext): Promise<void> {
-  const known = appliances.byId(appliance.id);
-  if (isDeepStrictEqual(known, appliance)) return;
+  const existing = appliances.byId(appliance.id);
+  if (isDeepStrictEqual(existing, appliance)) return;
   const written = await tryWrite(async () => {
-    if (known !== undefined) await appliances.update(appliance.id, () => appliance);
+    if (existing !== undefined) await appliances.update(appliance.id, () => appliance);
     else if (!(await appliances.insert(appliance))) {
       throw new Failure(
         'unexpected',
-        `${appliance.name} can't be declared: its name or client_id is in the store already`,
+        `${appliance.name} can't be declared: the store already has an appliance with its name or client_id`,
       );
     }
   });
@@ -116,7 +117,7 @@ async function upsert(appliance: Appliance, { appliances, log }: ReconcileContex
   appliances.setInMemory(appliance);
 }
 
-/** @returns false where the store can't be written for now */
+/** @returns false if the store can't be written at the moment */
 async function tryWrite(write: () => Promise<void>): Promise<boolean> {
   try {
     await write();
@@ -136,17 +137,18 @@ function assertClientIdFree(
 ): void {
   const holder = appliances.byClientId(clientId);
   if (holder === undefined || holder.name === name) return;
-  // One that is declared, or was, gives its client_id up.
+  // A declared or formerly declared appliance releases its client_id.
   if (declared.has(holder.name) || holder.origin === 'declared' || holder.credentials.kind === 'none') return;
   throw new Failure(
     'config_invalid',
-    `${file}: appliances.${name}.client_id: found ${JSON.stringify(clientId)}, which is the client_id of the appliance ${holder.name}; allowed is another`,
+    `${file}: appliances.${name}.client_id: found ${JSON.stringify(clientId)}, which is already the client_id of the appliance ${holder.name}; use another one`,
   );
 }
 
 /**
- * Takes along the appliances whose portal has another name in the configuration by now: which one it is their grants tell.
- * One that was never paired waits for its portal's name to come back. A pairing that is open goes along.
+ * Moves the appliances of portals that were renamed in the configuration; their grants identify the portal. An
+ * appliance that was never paired stays with the old name until the configuration has it again. Open pairings move
+ * along.
  */
 export async function migrateRenamedPortals(
   appliances: Appliances,
@@ -154,16 +156,18 @@ export async function migrateRenamedPortals(
   store: Pick<Store, 'grant' | 'pairings' | 'savePairing'>,
   log: Log,
 ): Promise<void> {
-  let kept: readonly Pairing[] | undefined;
+  let storedPairings: readonly Pairing[] | undefined;
   for (const appliance of appliances.list()) {
     if (appliances.hasPortal(appliance.portal)) continue;
     const issuer = (await store.grant(appliance.id))?.grant.issuer;
     const portal = issuer && portals.nameOf(issuer);
     if (portal === undefined) continue;
     const renamed = { ...appliance, portal };
-    kept ??= await store.pairings();
-    const open = kept.filter((pairing) => pairing.appliance === appliance.id && pairing.step.kind !== 'ended');
-    // The pairings first: what is cut short between the two is done at the next start.
+    storedPairings ??= await store.pairings();
+    const open = storedPairings.filter(
+      (pairing) => pairing.appliance === appliance.id && pairing.step.kind !== 'ended',
+    );
+    // Pairings first: if the hub is interrupted in between, the next start repeats both.
     await movePairings(open, appliance.portal, portal, store)
       .then(() => appliances.update(appliance.id, (current) => ({ ...current, portal })))
       .catch((error: unknown) => {

@@ -18,7 +18,7 @@ export interface InvitesContext {
   readonly appliances: Appliances;
 }
 
-/** An invite, with the token that is shown this once. */
+/** An invite, with its token that is shown only once. */
 export interface CreatedInvite {
   readonly invite: Invite;
   readonly token: Secret;
@@ -26,10 +26,10 @@ export interface CreatedInvite {
 
 /** Bytes of an initial access token. */
 const TOKEN_BYTES = 32;
-/** Invites that are good at one time. */
+/** The most unused invites at once. */
 const MAX_INVITES = 100;
 
-/** The invites that nobody has used yet: with each an appliance may register, once. */
+/** The unused invites; each permits one registration. */
 export class Invites {
   readonly #context: InvitesContext;
   readonly #byHash = new Map<string, Invite>();
@@ -52,7 +52,10 @@ export class Invites {
     if (holder !== undefined) throw applianceExistsFailure(holder.name, holder);
     await this.#removeExpired();
     if (this.#byHash.size >= MAX_INVITES) {
-      throw new Failure('not_allowed', `${MAX_INVITES} invites are out already: wait until some are used or run out`);
+      throw new Failure(
+        'not_allowed',
+        `there are ${MAX_INVITES} unused invites already: wait until some are used or expire`,
+      );
     }
     const token = new Secret(environment.random.token(TOKEN_BYTES));
     const invite: Invite = {
@@ -79,12 +82,12 @@ export class Invites {
     return timeLeft(invite, this.#context.environment.clock.now()) > 0;
   }
 
-  /** The names that appliances are to get which may still come. */
+  /** The names that unused invites reserve. */
   reservedNames(): (string | null)[] {
     return [...this.#byHash.values()].filter((invite) => this.isLive(invite)).map(({ name }) => name);
   }
 
-  /** It was used: the store has removed it. */
+  /** Forgets an invite that was used; the store has removed it already. */
   remove({ hash }: Invite): void {
     this.#byHash.delete(hash);
   }
@@ -98,75 +101,76 @@ export class Invites {
   }
 }
 
-/** Who registers: what it says of itself, and where it is. */
+/** The client that registers: its metadata and its address. */
 export interface Registrant {
   readonly metadata: ClientMetadata;
   readonly from: RegistrantAddress;
 }
 
-/** What an invite has brought. */
+/** A used invite, and the registration that used it. */
 export interface RedeemedInvite {
   readonly invite: Invite;
   /** The appliance's id. */
   readonly appliance: string;
-  /** Those it was given; where it has others by now, somebody else has given it those. */
+  /** The credentials that the registration issued; if the appliance has others now, they were replaced later. */
   readonly credentials: ClientCredentials;
   readonly registrant: Registrant;
-  /** When it was used at first; on the boot clock, in ms. */
+  /** When it was first used, on the boot clock in ms. */
   readonly redeemedAt: number;
-  /** Counts on from one to the next. */
+  /** Increases with each redeemed invite. */
   readonly sequenceNumber: number;
 }
 
-/** An appliance that lost the answer comes back within this, in ms. */
+/** An appliance that lost the registration response may retry within this, in ms. */
 const RETRY_WINDOW_MS = 600_000;
 
 /**
- * The invites that were used a short time ago, by appliances that nothing was heard of since: the answer may have been lost,
- * and with it the secret. Of this run of the hub only: after a restart an installer has to remove such an appliance.
+ * The invites used recently by appliances that have not authenticated since: the response, and the secret in it, may
+ * have been lost. Only in memory: after a restart an installer has to remove such an appliance.
  */
 export class RedeemedInvites {
   readonly #byHash = new Map<string, RedeemedInvite>();
   #count = 0;
 
-  /** How many were used so far. */
+  /** The number of invites redeemed so far in this run. */
   get count(): number {
     return this.#count;
   }
 
-  /** @param at when it was used at first; on the boot clock, in ms */
-  add(invite: Invite, { id, credentials }: Appliance, by: Registrant, at: number): void {
+  /** @param at when it was first used, on the boot clock in ms */
+  add(invite: Invite, { id, credentials }: Appliance, registrant: Registrant, at: number): void {
     for (const [hash, other] of this.#byHash) if (at - other.redeemedAt > RETRY_WINDOW_MS) this.#byHash.delete(hash);
     this.#count += 1;
     this.#byHash.set(invite.hash, {
       invite,
       appliance: id,
       credentials,
-      registrant: by,
+      registrant,
       redeemedAt: at,
       sequenceNumber: this.#count,
     });
   }
 
   /**
-   * What an invite has brought, where this is the same appliance that comes back with it.
-   * @param seen what {@link count} was when it came: who was here before the first had its answer does not come back
+   * Finds the registration that used an invite, if the same appliance repeats it.
+   * @param seenCount the value of {@link count} when the request arrived: a request from before the first response is
+   * no retry
    * @param now on the boot clock, in ms
    */
-  find(hash: string, by: Registrant, seen: number, now: number): RedeemedInvite | undefined {
+  find(hash: string, registrant: Registrant, seenCount: number, now: number): RedeemedInvite | undefined {
     const found = this.#byHash.get(hash);
-    if (found === undefined || found.sequenceNumber > seen || !this.canRetry(found, now)) return undefined;
+    if (found === undefined || found.sequenceNumber > seenCount || !this.canRetry(found, now)) return undefined;
     const isSame = ({ metadata, from }: Registrant) =>
       isDeepStrictEqual([metadata, from.shares], [found.registrant.metadata, found.registrant.from.shares]);
-    return isSame(by) ? found : undefined;
+    return isSame(registrant) ? found : undefined;
   }
 
-  /** Whether the appliance may still come back. @param now on the boot clock, in ms */
+  /** Whether the appliance may still repeat its registration. @param now on the boot clock, in ms */
   canRetry(redeemed: RedeemedInvite, now: number): boolean {
     return this.#byHash.get(redeemed.invite.hash) === redeemed && now - redeemed.redeemedAt <= RETRY_WINDOW_MS;
   }
 
-  /** An appliance has proved who it is: it has its answer. @param appliance its id */
+  /** An appliance has authenticated, so it has received its registration response. @param appliance its id */
   markAuthenticated(appliance: string): void {
     for (const [hash, redeemed] of this.#byHash) if (redeemed.appliance === appliance) this.#byHash.delete(hash);
   }

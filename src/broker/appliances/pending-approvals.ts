@@ -8,27 +8,27 @@ import { LogDeduplicator } from '../reports/log-deduplicator.ts';
 import type { Scheduler } from '../time/scheduler.ts';
 import type { Appliances } from './appliances.ts';
 
-/** One that waits for an installer's approval. */
+/** An appliance that waits for an installer's approval. */
 export interface WaitingAppliance {
   readonly appliance: Appliance;
-  /** Milliseconds for which it still may. */
+  /** Milliseconds until its approval times out. */
   readonly remainingMs: number;
 }
 
-/** How long one waits before it is taken for a stranger and removed, in ms. */
+/** An appliance that is not approved within this time is removed, in ms. */
 const APPROVAL_TIMEOUT = 24 * 3_600_000;
-/** What could not be written is tried again after so long, in ms. */
+/** A failed removal is retried after this long, in ms. */
 const RETRY_INTERVAL = 60_000;
-/** The scheduler's name for the end of a wait. */
-const EXPIRY_TASK = 'the end of a wait for approval';
-/** Appliances that may wait at a time over each of IPv4 and IPv6: more than a home network (/24) has IPv4 addresses. */
+/** The scheduler's key for the timeout. */
+const EXPIRY_TASK = 'approval timeout';
+/** The most appliances that may wait over each of IPv4 and IPv6: more than a home network (/24) has IPv4 addresses. */
 const MAX_PER_PROTOCOL = 300;
-/** The same, of one device. */
+/** The most that may wait from one device. */
 const MAX_PER_DEVICE = 5;
-/** The same, of one network interface, or of one IPv6 network: a device may take any address there. */
+/** The most that may wait from one network interface, or from one IPv6 network, where a device may use any address. */
 const MAX_PER_NETWORK = 15;
 
-/** Appliances that wait for an installer's approval: they are removed when nobody has approved them in time. */
+/** The appliances that wait for an installer's approval; they are removed if they are not approved in time. */
 export class PendingApprovals {
   readonly #appliances: Appliances;
   readonly #scheduler: Scheduler;
@@ -42,7 +42,7 @@ export class PendingApprovals {
     this.#deduplicator = new LogDeduplicator(environment.clock);
   }
 
-  /** Those that wait, and for how long they still may. */
+  /** The waiting appliances, and how long each may still wait. */
   list(): WaitingAppliance[] {
     const now = this.#environment.clock.now();
     return this.#appliances.list().flatMap((appliance) => {
@@ -53,12 +53,12 @@ export class PendingApprovals {
   }
 
   /**
-   * Plans the next end of a wait; to be called whenever one has begun or ended. Across boots the wall clock measures,
-   * which may be set: so it is looked at once an hour at least.
+   * Schedules the next timeout; call it whenever a wait has begun or ended. Waits from an earlier boot are measured by
+   * the wall clock, which may be set, so they are checked at least once an hour.
    */
-  scheduleExpiry(least = 0): void {
+  scheduleExpiry(minDelay = 0): void {
     const left = this.list().map((each) => each.remainingMs);
-    const next = Math.max(least, Math.min(3_600_000, ...left));
+    const next = Math.max(minDelay, Math.min(3_600_000, ...left));
     const at = this.#environment.clock.now().uptime + next;
     if (left.length === 0) this.#scheduler.cancel(EXPIRY_TASK);
     else this.#scheduler.plan(EXPIRY_TASK, at, () => void this.#removeExpired());
@@ -66,7 +66,7 @@ export class PendingApprovals {
 
   async #removeExpired(): Promise<void> {
     const { log } = this.#environment;
-    let least = 0;
+    let minDelay = 0;
     for (const { appliance, remainingMs: left } of this.list()) {
       // Approved while another one was removed.
       if (left > 0 || this.#appliances.byId(appliance.id)?.waitingSince === null) continue;
@@ -74,36 +74,37 @@ export class PendingApprovals {
         await this.#appliances.remove(appliance);
         log.warn('appliance_removed', { appliance: appliance.name, reason: 'approval_timeout' });
       } catch (error) {
-        least = RETRY_INTERVAL;
-        const told = this.#deduplicator.recordOccurrence(appliance.id, appliance.id);
-        const level = told === null ? 'debug' : 'error';
+        minDelay = RETRY_INTERVAL;
+        const summary = this.#deduplicator.recordOccurrence(appliance.id, appliance.id);
+        const level = summary === null ? 'debug' : 'error';
         log.at(level, 'appliance_removal_failed', { appliance: appliance.name, error: messageOf(error) });
       }
     }
-    this.scheduleExpiry(least);
+    this.scheduleExpiry(minDelay);
   }
 }
 
 /**
- * Whether one more may wait for approval. If there are too many, the oldest of the device that has most gives way to a device
- * that has less. So each IPv4 address that has none waiting gets one, and over IPv6 each link-layer address, whatever number
- * of IPv6 addresses another device takes; if link-layer addresses are not known, networks are compared, and then the addresses of one.
+ * Whether one more appliance may wait for approval. If there are too many, the device with the most waiting appliances
+ * loses its oldest one to a device with fewer. So every IPv4 address without a waiting appliance gets one, and over
+ * IPv6 every link-layer address, however many IPv6 addresses another device takes. If link-layer addresses are unknown,
+ * networks are compared, and then the addresses within a network.
  */
 export function admitRegistrant(
   from: RegistrantAddress,
   waiting: readonly WaitingAppliance[],
 ): Admission<WaitingAppliance> {
-  const [protocol = '', ...shares] = quotaKeys(from);
-  const quotas = shares.map((key, index) => ({
+  const [protocol = '', ...quotaNames] = quotaKeys(from);
+  const quotas = quotaNames.map((key, index) => ({
     key,
-    limit: index === shares.length - 1 ? MAX_PER_DEVICE : MAX_PER_NETWORK,
+    limit: index === quotaNames.length - 1 ? MAX_PER_DEVICE : MAX_PER_NETWORK,
   }));
   const oldestFirst = waiting.toSorted((one, other) => one.remainingMs - other.remainingMs);
   const holders = oldestFirst.map((each) => ({ ...each, keys: quotaKeys(each.appliance.registeredFrom) }));
   return admit([{ key: protocol, limit: MAX_PER_PROTOCOL }, ...quotas], holders);
 }
 
-/** Those of whom the store does not say where they registered from count to nobody. */
+/** The quotas that an appliance counts against; none if the store does not say where it registered from. */
 function quotaKeys(from: RegistrantAddress | undefined): readonly string[] {
   return from === undefined ? [] : [isIPv4(from.address) ? 'IPv4' : 'IPv6', ...from.shares];
 }

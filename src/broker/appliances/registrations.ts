@@ -29,19 +29,19 @@ export interface RegistrationContext extends InvitesContext {
   readonly scheduler: Scheduler;
 }
 
-/** Who is turned away because too many wait is to come back after so long at most, in seconds. */
+/** The longest `Retry-After` if too many appliances wait for approval, in seconds. */
 const MAX_RETRY_AFTER = 600;
 
-/** Appliances that introduce themselves (RFC 7591): closed, unless an installer holds it open or has invited them. */
+/** Registration of appliances (RFC 7591): closed unless an installer opens it or has created an invite. */
 export class Registrations {
   readonly #context: RegistrationContext;
   readonly #invites: Invites;
   readonly #redeemedInvites = new RedeemedInvites();
   readonly #pendingApprovals: PendingApprovals;
-  /** On the boot clock; a hub that is started again is closed. */
+  /** On the boot clock, in ms; a restart closes registration. */
   #openUntil = Number.NEGATIVE_INFINITY;
   #registeredCount = 0;
-  /** One after the other: a name or an invite is for one of them alone. */
+  /** Serializes registrations, because each name and invite is for one of them only. */
   #queue: Promise<unknown> = Promise.resolve();
 
   private constructor(context: RegistrationContext, invites: Invites) {
@@ -56,26 +56,26 @@ export class Registrations {
     return registrations;
   }
 
-  /** Milliseconds for which any appliance may introduce itself; 0 while that is closed. */
+  /** For how many more ms any appliance may register; 0 while registration is closed. */
   get remainingOpenMs(): number {
     return Math.max(0, this.#openUntil - this.#now().uptime);
   }
 
-  /** How many have registered without an invite since it was opened, whatever became of them. */
+  /** How many appliances have registered without an invite since it was opened, approved or not. */
   get registeredCount(): number {
     return this.#registeredCount;
   }
 
-  /** Opens it for so long, or for so long from now on where it is open. @param ms 0 closes it */
+  /** Opens registration for `ms` from now. @param ms 0 closes it */
   setOpenFor(ms: number): void {
     if (this.remainingOpenMs === 0 && ms > 0) this.#registeredCount = 0;
     this.#openUntil = this.#now().uptime + ms;
   }
 
-  /** Goes on where the hub before was. @param openFor in ms @param asked as {@link asked} */
-  resume(openFor: number, asked: number): void {
+  /** Restores the state of the previous hub. @param openFor in ms @param registeredCount see {@link registeredCount} */
+  resume(openFor: number, registeredCount: number): void {
     this.setOpenFor(openFor);
-    this.#registeredCount = asked;
+    this.#registeredCount = registeredCount;
   }
 
   /** @throws Failure as {@link Invites.create} */
@@ -83,38 +83,38 @@ export class Registrations {
     return this.#invites.create(request);
   }
 
-  /** Whether this is an initial access token that nobody has used yet. */
+  /** Whether this is an unused initial access token. */
   isInvite(token: string): boolean {
     return this.#invites.find(sha256(token)) !== undefined;
   }
 
   /**
-   * @param token the initial access token; null where none came along
-   * @throws Failure as {@link Appliances.admit}
+   * @param token the initial access token; null if the request had none
+   * @throws Failure as {@link Appliances.insert}
    */
   register(metadata: ClientMetadata, token: string | null, from: RegistrantAddress): Promise<RegistrationResult> {
-    const seen = this.#redeemedInvites.count;
-    const registered = this.#queue.then(() => this.#register({ metadata, from }, token, seen));
+    const seenCount = this.#redeemedInvites.count;
+    const registered = this.#queue.then(() => this.#register({ metadata, from }, token, seenCount));
     this.#queue = registered.catch(() => undefined);
     return registered;
   }
 
-  /** An appliance has proved who it is: its invite is used up for good. @param appliance its id */
+  /** An appliance has authenticated: it can't retry its invite any more. @param appliance its id */
   markAuthenticated(appliance: string): void {
     this.#redeemedInvites.markAuthenticated(appliance);
   }
 
   /**
-   * Approves one that waits.
-   * @param code the comparison code that the installer saw; null where none is to be checked
-   * @throws Failure `not_allowed` where it has another code, or as {@link Appliances.approve}
+   * Approves a waiting appliance.
+   * @param code the comparison code that the installer saw; null to skip the comparison
+   * @throws Failure `not_allowed` if its code differs, or as {@link Appliances.approve}
    */
   async approve(appliance: Appliance, code: string | null): Promise<Appliance> {
     const { name, clientId, waitingSince } = appliance;
     if (code !== null && waitingSince !== null && !isComparisonCode(code, clientId)) {
       throw new Failure(
         'not_allowed',
-        `${name} has another code, and is not approved: another appliance may have taken the name; "latchkey appliance list" shows the codes`,
+        `the code of ${name} differs, so it was not approved: another appliance may have taken the name; "latchkey appliance list" shows the codes`,
       );
     }
     const approved = await this.#context.appliances.approve(appliance);
@@ -122,14 +122,14 @@ export class Registrations {
     return approved;
   }
 
-  async #register(by: Registrant, token: string | null, seen: number): Promise<RegistrationResult> {
-    if (token === null) return this.remainingOpenMs > 0 ? this.#registerOpen(by) : { kind: 'closed' };
+  async #register(registrant: Registrant, token: string | null, seenCount: number): Promise<RegistrationResult> {
+    if (token === null) return this.remainingOpenMs > 0 ? this.#registerOpen(registrant) : { kind: 'closed' };
     const hash = sha256(token);
-    const redeemed = this.#redeemedInvites.find(hash, by, seen, this.#now().uptime);
+    const redeemed = this.#redeemedInvites.find(hash, registrant, seenCount, this.#now().uptime);
     const invite = this.#invites.find(hash) ?? redeemed?.invite;
     if (invite === undefined || !this.#invites.isLive(invite)) return { kind: 'token_refused' };
     if (redeemed !== undefined) return this.#reissueCredentials(redeemed);
-    const registration = await this.#registerInvited(by, invite);
+    const registration = await this.#registerInvited(registrant, invite);
     if (registration.kind === 'registered' || registration.kind === 'token_refused') this.#invites.remove(invite);
     return registration;
   }
@@ -138,7 +138,7 @@ export class Registrations {
     const { appliances, environment } = this.#context;
     const admission = admitRegistrant(from, this.#pendingApprovals.list());
     if (admission.kind === 'full') {
-      const until = Math.min(...admission.quotaHolders.map(({ remainingMs: left }) => left));
+      const until = Math.min(...admission.quotaHolders.map(({ remainingMs: remaining }) => remaining));
       return { kind: 'full', retryAfter: Math.max(1, Math.min(MAX_RETRY_AFTER, Math.ceil(until / 1000))) };
     }
     if (admission.kind === 'instead_of') {
@@ -159,43 +159,45 @@ export class Registrations {
     return registration;
   }
 
-  /** The answer was lost, and the secret with it: the appliance keeps its name and id, and gets another secret. */
+  /** The response was lost, and the secret with it: the appliance keeps its name and id, and gets a new secret. */
   async #reissueCredentials(redeemed: RedeemedInvite): Promise<RegistrationResult> {
-    const { invite, appliance: id, registrant: by, redeemedAt: at } = redeemed;
+    const { invite, appliance: id, registrant, redeemedAt: at } = redeemed;
     const { environment } = this.#context;
-    const { credentials, secret } = this.#createCredentials(by.metadata);
-    const again = await this.#replaceCredentials(id, redeemed.credentials, credentials, () => this.#canRetry(redeemed));
-    if (again === null) return { kind: 'token_refused' };
+    const { credentials, secret } = this.#createCredentials(registrant.metadata);
+    const updated = await this.#replaceCredentials(id, redeemed.credentials, credentials, () =>
+      this.#canRetry(redeemed),
+    );
+    if (updated === null) return { kind: 'token_refused' };
     if (!this.#canRetry(redeemed)) {
-      // It has proved who it is by the former ones while the others were written.
+      // It authenticated with the old credentials while the new ones were written.
       await this.#replaceCredentials(id, credentials, redeemed.credentials);
       return { kind: 'token_refused' };
     }
-    this.#redeemedInvites.add(invite, again, by, at);
-    const { clientId, name, scope } = again;
+    this.#redeemedInvites.add(invite, updated, registrant, at);
+    const { clientId, name, scope } = updated;
     environment.log.info('appliance_registered', {
       appliance: name,
       client_id: clientId,
-      software_id: by.metadata.softwareId,
+      software_id: registrant.metadata.softwareId,
       waits_for_approval: false,
       repeated: true,
     });
     return { kind: 'registered', clientId, name, scope, secret, needsApproval: false };
   }
 
-  /** Whether an appliance may still come back with its invite. */
+  /** Whether the appliance may still retry its invite. */
   #canRetry(redeemed: RedeemedInvite): boolean {
     return this.#redeemedInvites.canRetry(redeemed, this.#now().uptime) && this.#invites.isLive(redeemed.invite);
   }
 
-  /** @returns null where the appliance is gone, has other credentials than `former`, or is to keep those */
+  /** @returns null if the appliance was removed, has other credentials than `former`, or is to keep them */
   async #replaceCredentials(
     id: string,
     former: ClientCredentials,
     credentials: ClientCredentials,
     isWanted = () => true,
   ): Promise<Appliance | null> {
-    const refused = new Failure('not_allowed', 'the appliance keeps the credentials that it has');
+    const refused = new Failure('not_allowed', 'the appliance keeps its credentials');
     try {
       return await this.#context.appliances.update(id, (current) => {
         if (current.credentials !== former || !isWanted()) throw refused;
@@ -207,30 +209,30 @@ export class Registrations {
     }
   }
 
-  async #registerInvited(by: Registrant, invite: Invite): Promise<RegistrationResult> {
-    const { metadata } = by;
+  async #registerInvited(registrant: Registrant, invite: Invite): Promise<RegistrationResult> {
+    const { metadata } = registrant;
     const { appliances, store } = this.#context;
     if (invite.name !== null) await appliances.releaseName(invite.name);
     if (invite.name !== null && appliances.find(invite.name) !== undefined) return nameTakenResult(invite.name);
     if (!appliances.hasPortal(invite.portal)) {
-      const description = `this invite is for the portal ${invite.portal}, which the hub does not have any more: ask an installer for another (latchkey invite)`;
+      const description = `this invite is for the portal ${invite.portal}, which is no longer configured: ask an installer for another invite (latchkey invite)`;
       return { kind: 'invalid', description };
     }
     const name = invite.name ?? deriveApplianceName(metadata.clientName, this.#createNameCheck());
     const scope = invite.scope ?? metadata.scope;
-    const more = { name, scope, portal: invite.portal, waitsFrom: null, invite: invite.hash };
-    const registration = await this.#insertAppliance(metadata, more);
+    const options = { name, scope, portal: invite.portal, waitsFrom: null, invite: invite.hash };
+    const registration = await this.#insertAppliance(metadata, options);
     if (registration.kind === 'registered') {
       const appliance = appliances.byId(registration.clientId);
-      if (appliance !== undefined) this.#redeemedInvites.add(invite, appliance, by, this.#now().uptime);
+      if (appliance !== undefined) this.#redeemedInvites.add(invite, appliance, registrant, this.#now().uptime);
     }
     if (registration.kind !== 'invalid') return registration;
-    // The store knew better: it was used up through a copy of it, or the name is somebody's.
-    const left = await store.invites();
-    return left.some(({ hash }) => hash === invite.hash) ? registration : { kind: 'token_refused' };
+    // The store disagreed: a copy of the invite was used already, or the name is taken.
+    const remaining = await store.invites();
+    return remaining.some(({ hash }) => hash === invite.hash) ? registration : { kind: 'token_refused' };
   }
 
-  /** Its own keys, or a secret. */
+  /** Credentials from its own keys, or a new secret. */
   #createCredentials({ keys }: ClientMetadata): {
     readonly credentials: ClientCredentials;
     readonly secret: Secret | null;
@@ -242,14 +244,14 @@ export class Registrations {
 
   async #insertAppliance(
     metadata: ClientMetadata,
-    more: Pick<Appliance, 'name' | 'scope' | 'portal'> & {
-      /** Null where it needs no approval. */
+    options: Pick<Appliance, 'name' | 'scope' | 'portal'> & {
+      /** Null if it needs no approval. */
       readonly waitsFrom: RegistrantAddress | null;
       readonly invite?: string;
     },
   ): Promise<RegistrationResult> {
     const { appliances, environment } = this.#context;
-    const { name, scope, portal, waitsFrom, invite } = more;
+    const { name, scope, portal, waitsFrom, invite } = options;
     const waiting = waitsFrom !== null;
     const { credentials, secret } = this.#createCredentials(metadata);
     const { softwareId } = metadata;
@@ -278,7 +280,7 @@ export class Registrations {
     return { kind: 'registered', clientId: id, name, scope, secret, needsApproval: waiting };
   }
 
-  /** Names of appliances, and of those that are still to come with an invite. */
+  /** Checks a name against existing appliances and the names that invites reserve. */
   #createNameCheck(): (name: string) => boolean {
     const names = new Set([
       ...this.#context.appliances.list().map(({ name }) => name),
@@ -293,6 +295,6 @@ export class Registrations {
 }
 
 function nameTakenResult(name: string): RegistrationResult {
-  const description = `there is an appliance ${name} on this hub by now: ask an installer to remove it, or for another invite (latchkey invite)`;
+  const description = `this hub already has an appliance ${name}: ask an installer to remove it, or for another invite (latchkey invite)`;
   return { kind: 'invalid', description };
 }

@@ -6,20 +6,20 @@ import { sha256 } from '../../system/secret-hash.ts';
 import type { Environment } from '../environment.ts';
 import type { Scheduler } from '../time/scheduler.ts';
 
-/** Bytes of a refresh token of the hub's own. */
+/** Bytes of a refresh token that the hub issues. */
 const TOKEN_BYTES = 32;
-/** What could not be written is tried again after so long, in ms. */
+/** A failed write is retried after this long, in ms. */
 const RETRY_INTERVAL = 10_000;
-/** The scheduler's name for trying again. */
-const RETRY_TASK = 'sessions that are not written';
+/** The scheduler's key for the retry. */
+const RETRY_TASK = 'unsaved sessions';
 
 type SessionStore = Pick<Store, 'sessions' | 'saveSession' | 'endSession'>;
 type SessionEnvironment = Pick<Environment, 'clock' | 'random' | 'log'>;
 
 /**
- * The sessions: what the hub's own refresh tokens stand for. While the store can't be written they begin and end in memory
- * alone, and are written as soon as it can be, at the latest when the hub stops. A refresh token that is not known any more
- * after a restart costs its appliance another device flow.
+ * The sessions behind the refresh tokens that the hub issues. While the store can't be written, sessions begin and end
+ * only in memory; they are written as soon as it can be, at the latest when the hub stops. If a refresh token is lost
+ * by a restart, its appliance needs another device flow.
  */
 export class Sessions implements AsyncDisposable {
   readonly #store: SessionStore;
@@ -28,11 +28,11 @@ export class Sessions implements AsyncDisposable {
   #byHash = new Map<string, Session>();
   /** Not written yet, the oldest first. */
   #unsaved: Session[] = [];
-  /** Those that have ended, and are still in the store. */
+  /** Ended sessions that are still in the store. */
   readonly #ended = new Map<string, Session>();
-  /** The refresh tokens that this run has given, by their sessions' hashes: a second answer to a poll repeats them. */
+  /** The refresh tokens issued in this run, by their sessions' hashes: a repeated poll gets the same one. */
   readonly #issuedTokens = new Map<string, Secret>();
-  /** One write after the other: what is read back is never older than what was written. */
+  /** Serializes writes: what is read back is never older than what was written. */
   #writeQueue: Promise<void> = Promise.resolve();
   #failing = false;
 
@@ -57,19 +57,19 @@ export class Sessions implements AsyncDisposable {
   }
 
   /**
-   * Begins a session, or gives the refresh token again where this run has begun one for the same device flow; one of an
-   * earlier run is replaced.
+   * Begins a session, or returns its refresh token again if this run has begun one for the same device flow. A session
+   * of an earlier run is replaced.
    * @param appliance its id
    * @param device the `codeHash` of the device flow
    * @returns the refresh token
    */
   async create(appliance: string, device: string): Promise<Secret> {
     const { clock, random } = this.#environment;
-    const given = this.#findIssuedToken(appliance, device);
-    if (given !== undefined) {
-      // It may be on its way to the disk for whoever asked first.
+    const issuedToken = this.#findIssuedToken(appliance, device);
+    if (issuedToken !== undefined) {
+      // The first request's write may still be under way.
       await this.#writeQueue;
-      return given;
+      return issuedToken;
     }
     const token = new Secret(random.token(TOKEN_BYTES));
     const session = { hash: sha256(token.reveal()), appliance, device, begun: clock.now() };
@@ -81,7 +81,7 @@ export class Sessions implements AsyncDisposable {
     return token;
   }
 
-  /** Whether this is a refresh token that the appliance was given, and that still is good. */
+  /** Whether this is a valid refresh token of the appliance. */
   has(appliance: string, token: string): boolean {
     return this.#byHash.get(sha256(token))?.appliance === appliance;
   }
@@ -100,7 +100,7 @@ export class Sessions implements AsyncDisposable {
     await this.#end([...this.#byHash.values()].filter((one) => one.appliance === appliance));
   }
 
-  /** Writes what is not written yet. */
+  /** Writes the pending changes. */
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#unsaved.length + this.#ended.size > 0) await this.#write();
   }
@@ -130,7 +130,7 @@ export class Sessions implements AsyncDisposable {
 
   async #writeAll(): Promise<void> {
     const failures: unknown[] = [];
-    // One that can't be written keeps none of the others from it.
+    // One that can't be written must not keep the others from being written.
     const failed = (error: unknown) => void failures.push(error);
     for (const hash of [...this.#ended.keys()]) await this.#writeEnd(hash).catch(failed);
     for (const session of [...this.#unsaved]) await this.#writeOne(session).catch(failed);
@@ -146,9 +146,9 @@ export class Sessions implements AsyncDisposable {
   }
 
   async #writeOne(session: Session): Promise<void> {
-    // Ended while those before it were written.
+    // The session ended while earlier ones were written.
     if (!this.#unsaved.includes(session)) return;
-    // False where its appliance was removed meanwhile, and with it its sessions.
+    // False if its appliance was removed meanwhile, together with its sessions.
     if (!(await this.#store.saveSession(session))) this.#byHash.delete(session.hash);
     this.#unsaved = this.#unsaved.filter((one) => one !== session);
   }
@@ -160,7 +160,7 @@ export class Sessions implements AsyncDisposable {
     this.#scheduler.plan(RETRY_TASK, clock.now().uptime + RETRY_INTERVAL, () => void this.#write());
   }
 
-  /** The store keeps only the newest few of each appliance. */
+  /** Reloads the sessions, because the store keeps only the newest few of each appliance. */
   async #reload(): Promise<void> {
     const stored = (await this.#store.sessions()).filter(({ hash }) => !this.#ended.has(hash));
     this.#byHash = new Map([...stored, ...this.#unsaved].map((session) => [session.hash, session]));

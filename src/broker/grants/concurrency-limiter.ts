@@ -8,24 +8,28 @@ interface QueuedTask {
 
 /** How many tasks may run at once. */
 export interface ConcurrencyLimits {
-  /** While nobody waits for the next one. Where so many hang, one more at a time finds out whether all would. */
+  /**
+   * Limit if the next task is a background task. Each hanging task lowers it by one, but never below 1: that one shows
+   * whether further tasks would hang too.
+   */
   readonly background: number;
-  /** While somebody waits for the next one; those that hang do not count. */
+  /** Limit if the next task is a foreground task. Hanging tasks do not count. */
   readonly foreground: number;
-  /** Of all tasks, with those that hang. */
+  /** Limit for all tasks, including hanging ones. */
   readonly total: number;
-  /** A task that has been running for so many ms hangs. */
+  /** A task that has been running for this many ms counts as hanging. */
   readonly timeout: number;
 }
 
 /**
- * Lets only so many tasks run at once and queues the others. A foreground task, one that somebody waits for, goes first, has
- * the higher limit, and is not held up by tasks that hang. Otherwise the one that has waited longest goes first.
+ * Limits how many tasks run at once and queues the others. Foreground tasks, which a client or a person waits for, go
+ * first, have the higher limit and are not held up by hanging tasks. Otherwise the task that has waited longest goes
+ * first.
  */
 export class ConcurrencyLimiter {
   readonly #limits: ConcurrencyLimits;
   readonly #timers: Timers;
-  /** In the order in which they came. */
+  /** In order of arrival. */
   readonly #queue: QueuedTask[] = [];
   #running = 0;
   #hanging = 0;
@@ -36,7 +40,7 @@ export class ConcurrencyLimiter {
   }
 
   /**
-   * Runs `work` as soon as the limits allow it, and tells it whether somebody waits for it by then.
+   * Runs `work` as soon as the limits allow it. `work` receives whether the task is a foreground task by then.
    * @param key names the task, see {@link promote}
    */
   async run<Result>(key: string, foreground: boolean, work: (foreground: boolean) => Promise<Result>): Promise<Result> {
@@ -59,7 +63,7 @@ export class ConcurrencyLimiter {
     }
   }
 
-  /** Somebody waits for this task now. */
+  /** Turns a queued task into a foreground task. */
   promote(key: string): void {
     for (const task of this.#queue) if (task.key === key) task.foreground = true;
     this.#startNext();
@@ -71,7 +75,7 @@ export class ConcurrencyLimiter {
     return this.#running - this.#hanging < limit && this.#running < total;
   }
 
-  /** A task that is next counts as running at once, so that no other comes in between. */
+  /** Counts the next task as running before it starts, so that no other task takes its place. */
   #startNext(): void {
     for (;;) {
       const next = this.#queue.find(({ foreground }) => foreground) ?? this.#queue[0];

@@ -18,18 +18,19 @@ import { RefreshLogger } from './refresh-logger.ts';
 import { RefreshSchedule } from './refresh-schedule.ts';
 
 /**
- * How many refreshes a portal is sent at once: docs/decisions/coming-back.md. Of those that an appliance waits for there
- * may be as many as a portal a tenth of a second away needs to serve a thousand within the time that one waits.
+ * How many refreshes run at one portal at once: docs/decisions/coming-back.md. The foreground limit lets a portal that
+ * responds in a tenth of a second serve a thousand waiting appliances within the time that one waits.
  */
 const CONCURRENCY_LIMITS: ConcurrencyLimits = { background: 8, foreground: 32, total: 64, timeout: 5000 };
 
 const DAY_MS = 86_400_000;
-/** A network, or a portal, that comes and goes brings refreshes forward no sooner after the last time, in ms. */
+/** If a network or portal comes and goes, it brings refreshes forward at most this often, in ms. */
 const MIN_ADVANCE_INTERVAL = 60_000;
 
 /**
- * Keeps every appliance's grant fresh. One that another portal gave than its appliance goes to now rests: it is kept, and
- * until the configuration is as it was nothing is done with it (docs/decisions/portals-of-grants.md).
+ * Keeps every appliance's grant fresh. A grant is suspended while another portal issued it than the one its appliance
+ * uses now: it is kept but not used until the configuration names that portal again
+ * (docs/decisions/portals-of-grants.md).
  */
 export class Grants implements AsyncDisposable {
   readonly #environment: Environment;
@@ -42,20 +43,21 @@ export class Grants implements AsyncDisposable {
   readonly #limiters = new WeakMap<Portal, ConcurrencyLimiter>();
   readonly #stopping = new AbortController();
   readonly schedule: RefreshSchedule;
-  /** When another address brought the refreshes forward, on the boot clock in ms. */
+  /** When an address change last brought the refreshes forward, on the boot clock in ms. */
   #lastNetworkChange = Number.NEGATIVE_INFINITY;
-  /** When an answer brought the refreshes of a portal forward, on the boot clock in ms. */
+  /** When a response of a portal last brought its refreshes forward, on the boot clock in ms. */
   readonly #lastAvailableAt = new Map<string, number>();
 
   /**
-   * @param portalOf what is known of an appliance; undefined where it was removed or its portal is not configured
-   * @param jitterOffset from 0 to 1, for an appliance always the same: see `ScheduleInput`
+   * @param portalOf the name and portal of an appliance; undefined if the appliance was removed or its portal is not
+   * configured
+   * @param jitterOffset from 0 to 1, always the same for an appliance: see `ScheduleInput`
    */
   constructor(
     environment: Environment,
     store: Store,
     scheduler: Scheduler,
-    portalClock: ReferenceClock,
+    referenceClock: ReferenceClock,
     portalOf: (appliance: string) => AppliancePortal | undefined,
     jitterOffset: (appliance: string) => number,
   ) {
@@ -64,19 +66,19 @@ export class Grants implements AsyncDisposable {
     this.#scheduler = scheduler;
     this.#portalOf = portalOf;
     const retryLostAnswerOf = (appliance: string) => portalOf(appliance)?.retryLostAnswer;
-    this.schedule = new RefreshSchedule(environment, portalClock, retryLostAnswerOf, jitterOffset);
+    this.schedule = new RefreshSchedule(environment, referenceClock, retryLostAnswerOf, jitterOffset);
     const { schedule } = this;
     this.#logger = new RefreshLogger(environment, schedule, portalOf);
     this.#context = {
-      ...{ environment, store, referenceClock: portalClock, schedule },
+      ...{ environment, store, referenceClock, schedule },
       logger: this.#logger,
       stopping: this.#stopping.signal,
     };
     // The age of tokens from before this boot is known now.
-    portalClock.whenConfirmed(() => this.#scheduleAll());
+    referenceClock.whenConfirmed(() => this.#scheduleAll());
   }
 
-  /** Takes up what the last run left, and starts to look after it. */
+  /** Loads the grants that the last run left, and schedules their refreshes. */
   async load(): Promise<void> {
     for (const stored of await this.#store.grants()) {
       const managed = await ManagedGrant.resume(this.#context, stored);
@@ -90,27 +92,27 @@ export class Grants implements AsyncDisposable {
     this.#scheduleDailySummary();
   }
 
-  /** The grant at work; one that rests is none. */
+  /** The grant in use; undefined if it is suspended. */
   get(appliance: string): ManagedGrant | undefined {
     const managed = this.#grants.get(appliance);
     return managed !== undefined && this.#isActive(managed) ? managed : undefined;
   }
 
-  /** The grant that another portal gave than its appliance goes to now. */
+  /** The suspended grant of an appliance, see {@link Grants}. */
   getSuspended(appliance: string): Grant | undefined {
     const managed = this.#grants.get(appliance);
     return managed === undefined || this.#isActive(managed) ? undefined : managed.grant;
   }
 
-  /** Whether only a person's login can give an appliance a grant that it can go on with. */
+  /** Whether the appliance needs a new login: it has no usable grant, or its scope has changed. */
   needsPairing(appliance: Appliance): boolean {
     const managed = this.get(appliance.id);
     return managed === undefined || managed.health.kind === 'refused' || hasScopeChanged(appliance, managed.grant);
   }
 
   /**
-   * Puts a new grant to work, in place of the one before.
-   * @param save writes it, where that has failed so far
+   * Replaces the grant of its appliance.
+   * @param save writes the grant if it is not stored yet
    */
   replace(grant: Grant, save: SaveGrant | null = null): void {
     this.#grants.get(grant.appliance)?.end();
@@ -119,18 +121,18 @@ export class Grants implements AsyncDisposable {
     this.#scheduleRefresh(managed);
   }
 
-  /** @throws Failure `store_unwritable`, the grant being kept then */
+  /** @throws Failure `store_unwritable`: the grant is kept then */
   async delete(appliance: string): Promise<void> {
     const managed = this.#grants.get(appliance);
     if (managed === undefined) return;
     if (!(await this.#store.forgetGrant(appliance, managed.grant.generation))) {
-      // What is held was not saved yet, or another hub has written: a person wants none of it.
+      // The held version was not saved yet, or another hub has written one: delete whatever is stored.
       await this.#store.forgetGrant(appliance, await this.#store.generation(appliance));
     }
     this.stopManaging(appliance);
   }
 
-  /** Stops looking after a grant whose appliance was removed. */
+  /** Stops managing the grant of an appliance that was removed. */
   stopManaging(appliance: string): void {
     this.#grants.get(appliance)?.end();
     this.#grants.delete(appliance);
@@ -138,8 +140,8 @@ export class Grants implements AsyncDisposable {
   }
 
   /**
-   * Refreshes a grant for somebody who waits for it, or waits for the refresh that is under way.
-   * @returns when the refresh has ended, however it did; at once where there is no grant
+   * Refreshes a grant that a caller waits for, or joins the refresh that is under way.
+   * @returns when the refresh has ended, whatever its outcome; at once if there is no grant
    */
   async refresh(appliance: string): Promise<void> {
     const managed = this.get(appliance);
@@ -147,8 +149,8 @@ export class Grants implements AsyncDisposable {
   }
 
   /**
-   * The cloud refused the access token that the appliance holds. Where it is the one at hand, it is not handed out again,
-   * and a refresh starts; any other token changes nothing.
+   * The cloud refused the access token that the appliance holds. If it is the current one, it is no longer issued and a
+   * refresh starts. Any other token changes nothing.
    */
   async reportRejectedToken(appliance: string, token: string): Promise<void> {
     const managed = this.get(appliance);
@@ -157,13 +159,13 @@ export class Grants implements AsyncDisposable {
     else this.#scheduleRefresh(managed);
   }
 
-  /** The hub's clock was set: what waited for that is tried again. */
+  /** The hub's clock was set: refreshes that waited for that are retried. */
   onClockSet(): void {
     for (const managed of this.#grants.values()) managed.advanceRetry(afterClockSet);
     this.#scheduleAll();
   }
 
-  /** The hub has another address on the home network: what did not leave it is tried again soon. */
+  /** The hub has another address on the home network: refreshes that did not leave the hub are retried soon. */
   onNetworkChanged(): void {
     const now = this.#environment.clock.now().uptime;
     if (now - this.#lastNetworkChange < MIN_ADVANCE_INTERVAL) return;
@@ -172,7 +174,7 @@ export class Grants implements AsyncDisposable {
     this.#scheduleAll();
   }
 
-  /** A portal has answered some request as it does when it serves: what did not reach it is tried again soon. */
+  /** A portal has responded to a request normally: refreshes that did not reach it are retried soon. */
   onPortalAvailable(portal: string): void {
     const now = this.#environment.clock.now().uptime;
     if (now - (this.#lastAvailableAt.get(portal) ?? Number.NEGATIVE_INFINITY) < MIN_ADVANCE_INTERVAL) return;
@@ -186,35 +188,35 @@ export class Grants implements AsyncDisposable {
     }
   }
 
-  /** Whether a refresh has found that the store can't be written. */
+  /** Whether a refresh has found the store unwritable. */
   get hasStoreFailure(): boolean {
     return [...this.#grants.values()].some(({ health }) => {
       return health.kind === 'failing' && health.problem.code === 'store_unwritable';
     });
   }
 
-  /** There is room on the disk again. */
+  /** The disk has free space again. */
   onStoreWritable(): void {
     for (const managed of this.#grants.values()) managed.advanceRetry(afterStoreWritable);
     this.#scheduleAll();
   }
 
-  /** Whether no further refresh is started. */
+  /** Whether no further refresh will be started. */
   get isStopping(): boolean {
     return this.#stopping.signal.aborted;
   }
 
-  /** Starts no further refresh. */
+  /** Prevents further refreshes. */
   stop(): void {
     this.#stopping.abort();
   }
 
-  /** Resolves when the refreshes that were sent have ended. */
+  /** Resolves when the refreshes under way have ended. */
   async whenIdle(): Promise<void> {
     await Promise.all([...this.#grants.values()].map((managed) => managed.refreshing));
   }
 
-  /** Writes what is in memory alone. @returns whether nothing of it is left */
+  /** Writes the grants that are only in memory. @returns whether all of them are stored */
   async save(): Promise<boolean> {
     const unsaved = [...this.#grants.values()].filter(({ isUnsaved }) => isUnsaved);
     await Promise.all(
@@ -223,7 +225,10 @@ export class Grants implements AsyncDisposable {
     return unsaved.every(({ isUnsaved }) => !isUnsaved);
   }
 
-  /** Starts nothing more; resolves when the refreshes that were sent have ended, and what can be written is. */
+  /**
+   * Prevents further refreshes and resolves when those under way have ended and every grant that can be written is
+   * stored.
+   */
   async [Symbol.asyncDispose](): Promise<void> {
     this.stop();
     await this.whenIdle();
@@ -239,7 +244,7 @@ export class Grants implements AsyncDisposable {
     return connection === undefined || isSameIssuer(grant.issuer, connection.identity);
   }
 
-  /** Plans the next refresh; a grant that another hub has forgotten is dropped. */
+  /** Schedules the next refresh; drops a grant that another hub has deleted. */
   #scheduleRefresh(managed: ManagedGrant): void {
     const { appliance } = managed.grant;
     if (this.#grants.get(appliance) !== managed) return;
@@ -254,9 +259,9 @@ export class Grants implements AsyncDisposable {
     for (const managed of this.#grants.values()) if (managed.refreshing === null) this.#scheduleRefresh(managed);
   }
 
-  /** A hub of which there is nothing to report says once a day that it is there. */
+  /** Logs once a day that the hub is running, even if it has nothing to report. */
   #scheduleDailySummary(): void {
-    this.#scheduler.plan('the end of the day', this.#environment.clock.now().uptime + DAY_MS, () => {
+    this.#scheduler.plan('daily summary', this.#environment.clock.now().uptime + DAY_MS, () => {
       this.#logger.dailySummary(this.#grants.size);
       this.#scheduleDailySummary();
     });

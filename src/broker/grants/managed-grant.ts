@@ -26,12 +26,13 @@ export interface GrantContext {
   readonly stopping: AbortSignal;
 }
 
-/** Writes a grant that is in memory alone. @returns false where the store has another one by now */
+/** Writes a grant that is only in memory. @returns false if the store has another one by now */
 export type SaveGrant = () => Promise<boolean>;
 
 /**
- * The grant of one appliance: its tokens, how its refreshes go, and the refresh under way, of which there is never more than
- * one. Nothing else changes any of it. After each wait it is the same grant only if it has not ended and has the same generation.
+ * The grant of one appliance: its tokens, its refresh health, and the refresh under way (never more than one). Nothing
+ * else changes any of it. After every `await`, it is the same grant only if it has not ended and has the same
+ * generation.
  */
 export class ManagedGrant {
   readonly #context: GrantContext;
@@ -40,19 +41,23 @@ export class ManagedGrant {
   #refreshing: Promise<void> | null = null;
   #lastForcedRefresh: number | null = null;
   #throttledUntil = Number.NEGATIVE_INFINITY;
-  /** Writes what could not be written yet; until then the grant is served from memory and not refreshed. */
+  /** Writes a grant that could not be stored yet. Until then it is served from memory and not refreshed. */
   #save: SaveGrant | null;
   #hasEnded = false;
 
-  /** @param save writes a new grant, where that has failed so far */
+  /** @param save writes a new grant if that has failed so far */
   constructor(context: GrantContext, grant: Grant, save: SaveGrant | null = null) {
     this.#context = context;
     this.#grant = grant;
     this.#save = save;
-    if (save !== null) this.#applyFailure({ kind: 'store_unwritable', detail: 'the new grant is only in memory' });
+    if (save !== null)
+      this.#applyFailure({
+        kind: 'store_unwritable',
+        detail: 'the new grant could not be saved and is only in memory',
+      });
   }
 
-  /** Takes a grant up as the last run of the hub has left it. */
+  /** Resumes a grant as the last run of the hub left it. */
   static async resume(context: GrantContext, stored: StoredGrant): Promise<ManagedGrant> {
     const managed = new ManagedGrant(context, stored.grant);
     managed.#applyStored(stored);
@@ -60,7 +65,7 @@ export class ManagedGrant {
     const { at } = stored.attempt;
     const { store, logger } = context;
     logger.refreshInterrupted(managed);
-    // The event is emitted once, however often the hub is started before what follows from the attempt can be written.
+    // The event is emitted once, even if the hub restarts several times before the end of the attempt can be written.
     await store
       .endAttempt(managed.grant)
       .then(() => logger.attemptFailed(managed, null, at))
@@ -81,47 +86,51 @@ export class ManagedGrant {
     return this.#refreshing;
   }
 
-  /** When the last refresh was begun because the cloud had refused the token at hand, on the boot clock in ms. */
+  /** When the last refresh began because the cloud had refused the access token, on the boot clock in ms. */
   get lastForcedRefresh(): number | null {
     return this.#lastForcedRefresh;
   }
 
-  /** Before this the hub does not refresh it on its own, on the boot clock in ms: see `throttledUntil` of the core. */
+  /** The hub starts no background refresh before this, on the boot clock in ms: see `throttledUntil` in core. */
   get throttledUntil(): number {
     return this.#throttledUntil;
   }
 
-  /** Whether it is in memory alone. */
+  /** Whether the grant is only in memory. */
   get isUnsaved(): boolean {
     return this.#save !== null;
   }
 
-  /** Whether it is no longer the grant of its appliance: see {@link end}; or another hub has forgotten it. */
+  /** Whether this grant was replaced or deleted, see {@link end}, or another hub has deleted it. */
   get hasEnded(): boolean {
     return this.#hasEnded;
   }
 
-  /** Another grant has taken its place, or it was forgotten: what a refresh under way brings is dropped. */
+  /** Marks the grant as replaced or deleted. The result of a refresh under way is discarded. */
   end(): void {
     this.#hasEnded = true;
   }
 
-  /** Writes what is in memory alone. @returns false where the store has another grant by now. @throws Failure as the store */
+  /**
+   * Writes a grant that is only in memory.
+   * @returns false if the store has another grant by now.
+   * @throws Failure as the store
+   */
   async save(): Promise<boolean> {
     const save = this.#save;
     const isStored = (await save?.()) ?? true;
-    // A refresh may have brought another one meanwhile that is not written either.
+    // A refresh may have produced another unsaved grant meanwhile.
     if (this.#save === save) this.#save = null;
     const { appliance, generation, accessTokenRejectedAt } = this.#grant;
-    // The mark may be in memory alone, because it could not be written, or its grant could not.
+    // The rejection may be only in memory, because its own write or that of the grant had failed.
     if (isStored && accessTokenRejectedAt !== null)
       await this.#context.store.markTokenRejected(appliance, generation, accessTokenRejectedAt);
     return isStored;
   }
 
   /**
-   * The cloud refused an access token of its appliance. If it is the one at hand, it is not handed out again.
-   * @returns whether it was, and another one is to be fetched for it
+   * The cloud refused an access token of the appliance. If it is the current one, it is no longer issued.
+   * @returns whether it is, and the token must be refreshed
    */
   async markTokenRejected(token: string): Promise<boolean> {
     const { environment, store, logger } = this.#context;
@@ -131,29 +140,29 @@ export class ManagedGrant {
     const { appliance, generation } = this.#grant;
     this.#grant = { ...this.#grant, accessTokenRejectedAt };
     logger.tokenRejected(this);
-    // False means that the grant itself is not written yet: the mark goes with it.
+    // False means that the grant itself is not written yet; the rejection is written with it.
     await store
       .markTokenRejected(appliance, generation, accessTokenRejectedAt)
       .catch((error: unknown) => logger.storeUnwritable(this, error));
     return !this.#hasEnded && this.#grant.accessTokenRejectedAt !== null;
   }
 
-  /** Something has happened that an attempt may wait for. */
-  advanceRetry(news: typeof afterPortalResponse): void {
+  /** Applies an event that brings the next attempt forward. */
+  advanceRetry(transition: typeof afterPortalResponse): void {
     const { clock, random } = this.#context.environment;
-    this.#health = news(this.#health, clock.now(), random.fraction());
+    this.#health = transition(this.#health, clock.now(), random.fraction());
   }
 
-  /** A failure that leaves nothing to write. @param sent when the refresh was sent; null where it was not */
+  /** Records a failure that needs no write. @param sent when the refresh was sent; null if it was not */
   fail(outcome: RefreshFailure, sent: Instant | null = null): void {
     this.#applyFailure(outcome);
     this.#context.logger.attemptFailed(this, sent);
   }
 
   /**
-   * Refreshes the grant when the limiter of its portal lets it, or joins the refresh that is under way.
-   * @param isAwaited whether somebody waits for it; otherwise it is refreshed only if it is still due by then
-   * @returns when the refresh has ended, however it did
+   * Refreshes the grant when the limiter of its portal permits it, or joins the refresh that is under way.
+   * @param isAwaited whether a caller waits for it; otherwise the grant is refreshed only if it is still due by then
+   * @returns when the refresh has ended, whatever its outcome
    */
   refresh(connection: AppliancePortal, limiter: ConcurrencyLimiter, isAwaited: boolean): Promise<void> {
     const { schedule, logger, stopping } = this.#context;
@@ -161,7 +170,7 @@ export class ManagedGrant {
     if (isAwaited) limiter.promote(appliance);
     this.#refreshing ??= limiter
       .run(appliance, isAwaited, async (isStillAwaited) => {
-        // Much may have happened before its turn came: an appliance removed, a token's age become known.
+        // While the task was queued, the appliance may have been removed, or the age of its token become known.
         if (stopping.aborted || this.#hasEnded) return;
         if (isStillAwaited || schedule.isDue(this)) await this.#attempt(connection);
       })
@@ -175,13 +184,13 @@ export class ManagedGrant {
     return this.#refreshing;
   }
 
-  /** One attempt: written ahead, sent once, and its outcome committed before anybody sees it. */
+  /** Makes one attempt: written ahead, sent once, and its outcome committed before it becomes visible. */
   async #attempt({ name, portal, identity }: AppliancePortal): Promise<void> {
-    const { environment, referenceClock: portalClock, logger } = this.#context;
-    const begun = await this.#writeAhead();
-    if (begun !== 'written') return begun === 'superseded' ? this.#reload() : undefined;
+    const { environment, referenceClock, logger } = this.#context;
+    const writeAhead = await this.#writeAhead();
+    if (writeAhead !== 'written') return writeAhead === 'superseded' ? this.#reload() : undefined;
     const { appliance, generation, refreshToken } = this.#grant;
-    // A token's age counts from before the portal can have issued it: an answer may be long under way.
+    // The age counts from before the portal can have issued the token: the response may be under way for long.
     const sent = environment.clock.now();
     this.#throttledUntil = throttledUntil(this.#throttledUntil, sent.uptime);
     if (this.#grant.accessTokenRejectedAt !== null) this.#lastForcedRefresh = sent.uptime;
@@ -189,8 +198,8 @@ export class ManagedGrant {
       logger.unexpectedError(appliance, error);
       return { kind: 'ambiguous', detail: messageOf(error) };
     });
-    if ('portalTime' in outcome) portalClock.recordPortalTime(outcome.portalTime);
-    // The generation, and not the grant: its token may have been distrusted while the answer was under way.
+    if ('portalTime' in outcome) referenceClock.recordPortalTime(outcome.portalTime);
+    // Compare the generation, not the grant: its token may have been rejected while the response was under way.
     if (this.#hasEnded || this.#grant.generation !== generation) {
       environment.log.info('refresh_superseded', { appliance: name });
       return;
@@ -202,8 +211,8 @@ export class ManagedGrant {
     if (committed === 'superseded') await this.#reload();
   }
 
-  /** Commits that an attempt is about to be sent. A rotation is not started when its result could not be kept. */
-  async #writeAhead(): Promise<'written' | 'put_off' | 'superseded'> {
+  /** Commits that an attempt is about to be sent. No rotation is started if its result could not be saved. */
+  async #writeAhead(): Promise<'written' | 'postponed' | 'superseded'> {
     const { environment, store, schedule, logger } = this.#context;
     try {
       const wasUnsaved = this.isUnsaved;
@@ -211,13 +220,13 @@ export class ManagedGrant {
       if (wasUnsaved) {
         logger.storeWritten();
         this.#health = { kind: 'good' };
-        if ((schedule.dueAt(this) ?? 0) > environment.clock.now().uptime) return 'put_off';
+        if ((schedule.dueAt(this) ?? 0) > environment.clock.now().uptime) return 'postponed';
       }
       const attempt = { token: sha256(this.#grant.refreshToken.reveal()), at: environment.clock.now() };
       return (await store.beginAttempt(this.#grant, attempt)) ? 'written' : 'superseded';
     } catch (error) {
       this.fail({ kind: 'store_unwritable', detail: messageWithoutAdvice(error) });
-      return 'put_off';
+      return 'postponed';
     }
   }
 
@@ -232,7 +241,7 @@ export class ManagedGrant {
     const successor = grantFromTokenResponse(previous, refreshToken, tokens, sent, portalTime);
     const written = await store.replaceGrant(successor).catch((error: unknown) => ({ error }));
     if (written === false) return 'superseded';
-    // The token at hand may have been distrusted while a successor with the very same one was being written.
+    // The access token may have been rejected while a successor with the very same token was being written.
     this.#grant = { ...successor, accessTokenRejectedAt: carryOverRejection(successor.accessToken, this.#grant) };
     if (written === true) {
       this.#health = { kind: 'good' };
@@ -248,7 +257,7 @@ export class ManagedGrant {
     const { store, schedule, logger } = this.#context;
     const { appliance, generation } = this.#grant;
     const state = afterFailure(this.#grant, this.#health, outcome, schedule.retryContext(appliance));
-    // `invalid_grant` counts only if the token refused is still the one stored.
+    // `invalid_grant` counts only if the refused token is still the one stored.
     const isCurrent = await store.endAttempt({ appliance, generation, ...state }).catch((error: unknown) => {
       logger.storeUnwritable(this, error);
       return true;
@@ -259,7 +268,7 @@ export class ManagedGrant {
     return 'committed';
   }
 
-  /** Another hub has written this grant: what is stored is newer than what this one holds. */
+  /** Another hub has written this grant: the stored version is newer than the held one. */
   async #reload(): Promise<void> {
     const { environment, store, logger } = this.#context;
     const { appliance } = this.#grant;
@@ -275,10 +284,10 @@ export class ManagedGrant {
 
   #applyStored({ grant, attempt }: StoredGrant): void {
     const { schedule, logger } = this.#context;
-    const cutShort = attempt?.token === sha256(grant.refreshToken.reveal()) ? attempt.at : null;
+    const interruptedAt = attempt?.token === sha256(grant.refreshToken.reveal()) ? attempt.at : null;
     const context = schedule.retryContext(grant.appliance);
-    const { health, ...kept } = stateAtStart(grant, cutShort, context);
-    this.#grant = { ...grant, ...kept };
+    const { health, ...fields } = stateAtStart(grant, interruptedAt, context);
+    this.#grant = { ...grant, ...fields };
     this.#health = health;
     this.#save = null;
     logger.grantRestored(grant, this);
@@ -289,9 +298,9 @@ export class ManagedGrant {
     this.#applyState(afterFailure(this.#grant, this.#health, outcome, context));
   }
 
-  #applyState({ health, ...kept }: RefreshState): void {
+  #applyState({ health, ...fields }: RefreshState): void {
     const before = { grant: this.#grant, health: this.#health };
-    this.#grant = { ...this.#grant, ...kept };
+    this.#grant = { ...this.#grant, ...fields };
     this.#health = health;
     this.#context.logger.failed(before, this);
   }

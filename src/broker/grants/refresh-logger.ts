@@ -9,17 +9,17 @@ import type { AppliancePortal } from '../ports.ts';
 import { LogDeduplicator, type ProblemSummary } from '../reports/log-deduplicator.ts';
 import type { RefreshSchedule, ScheduledGrant } from './refresh-schedule.ts';
 
-/** A grant and how it stands. */
+/** A grant and its refresh health. */
 type GrantState = Pick<ScheduledGrant, 'grant' | 'health'>;
 
-/** What goes wrong for every appliance of a portal, and is told of once for all of them. */
+/** Problems that affect every appliance of a portal; logged once for all of them. */
 const PORTAL_PROBLEMS: readonly ProblemCode[] = [
   'portal_unreachable',
   'portal_deferred',
   'clock_unknown',
   'misconfigured',
 ];
-/** What goes wrong for one appliance. */
+/** Problems of a single appliance. */
 const APPLIANCE_PROBLEMS: readonly (ProblemCode | 'access_token_rejected' | 'unexpected')[] = [
   'portal_rejected',
   'answer_lost',
@@ -28,19 +28,19 @@ const APPLIANCE_PROBLEMS: readonly (ProblemCode | 'access_token_rejected' | 'une
   'access_token_rejected',
   'unexpected',
 ];
-/** The store can't be written, whoever's grant it is for. */
+/** The store can't be written, whichever grant it is for. */
 const STORE_KEY = 'store';
 
 /**
- * Tells the log how the grants fare: what begins, what lasts and what is over. A refresh that goes well like the one before it,
- * and each try of many that fail alike, are there for whoever debugs. Whoever keeps books is told of every one.
+ * Logs how refreshes go: what begins, what lasts and what is resolved. A refresh that succeeds like the one before it,
+ * and each of many failures of the same kind, are logged at debug level. Every attempt is emitted as an event.
  */
 export class RefreshLogger {
   readonly #environment: Pick<Environment, 'clock' | 'log' | 'emit'>;
   readonly #schedule: Pick<RefreshSchedule, 'dueAt'>;
   readonly #portalOf: (appliance: string) => AppliancePortal | undefined;
   readonly #deduplicator: LogDeduplicator;
-  /** The appliances of which it was told in this run that their refreshes succeed. */
+  /** The appliances whose first successful refresh of this run is logged. */
   readonly #succeeding = new Set<string>();
   #refreshed = 0;
   #failed = 0;
@@ -56,16 +56,17 @@ export class RefreshLogger {
     this.#deduplicator = new LogDeduplicator(environment.clock);
   }
 
-  /** The last run of the hub ended while the portal's answer was under way. */
+  /** The last run of the hub ended while it waited for the portal's response. */
   refreshInterrupted(state: ScheduledGrant): void {
     if (state.health.kind === 'good') return;
     this.#environment.log.warn('refresh_interrupted', this.#fields(state, state.health));
   }
 
   /**
-   * It was an attempt that brought no new tokens, see {@link ApplianceEvent}: called once for each, when it is known what follows.
-   * @param sent when the request was sent; null where it was not, or that is not known
-   * @param at when it was, where that was long ago
+   * An attempt brought no new tokens, see {@link ApplianceEvent}. Called once for each, when its consequences are
+   * known.
+   * @param sent when the request was sent; null if it was not, or that is unknown
+   * @param at when the attempt was made, if that was long ago
    */
   attemptFailed({ grant, health }: GrantState, sent: Instant | null, at = this.#environment.clock.now()): void {
     if (health.kind === 'good') return;
@@ -74,7 +75,7 @@ export class RefreshLogger {
     this.#environment.emit({ kind: 'refresh_failed', appliance: grant.appliance, at, problem: code, took });
   }
 
-  /** A grant was taken up from the disk. */
+  /** A grant was loaded from the store. */
   grantRestored(before: Grant, state: ScheduledGrant): void {
     this.#logTransition({ grant: before, health: { kind: 'good' } }, state);
   }
@@ -86,15 +87,15 @@ export class RefreshLogger {
     this.#failed += 1;
     if (this.#logTransition(before, state)) return;
     const { code } = health.problem;
-    const told = this.#deduplicator.recordOccurrence(this.#deduplicationKey(grant.appliance, code), grant.appliance);
+    const summary = this.#deduplicator.recordOccurrence(this.#deduplicationKey(grant.appliance, code), grant.appliance);
     const fields = this.#fields(state, health);
     const portal = PORTAL_PROBLEMS.includes(code) ? this.#portalOf(grant.appliance)?.identity.name : undefined;
-    if (told === null) this.#environment.log.debug('refresh_failed', fields);
-    else this.#environment.log.warn('refresh_failed', { ...fields, portal, ...durationFields(told) });
+    if (summary === null) this.#environment.log.debug('refresh_failed', fields);
+    else this.#environment.log.warn('refresh_failed', { ...fields, portal, ...durationFields(summary) });
   }
 
   /**
-   * An attempt brought new tokens, and they are written down.
+   * An attempt brought new tokens, and they are stored.
    * @param lifetime of the tokens, in ms
    * @param sent when the request was sent
    */
@@ -104,22 +105,22 @@ export class RefreshLogger {
     emit({ kind: 'refreshed', appliance, at: clock.now(), took: this.#elapsedMs(sent) });
     const connection = this.#portalOf(appliance);
     for (const code of PORTAL_PROBLEMS) {
-      const over = this.#deduplicator.recordResolution(this.#deduplicationKey(appliance, code));
-      if (over !== null) {
+      const resolved = this.#deduplicator.recordResolution(this.#deduplicationKey(appliance, code));
+      if (resolved !== null) {
         log.info('portal_available', {
           portal: connection?.identity.name,
           problem: code,
-          ...durationFields(over, true),
+          ...durationFields(resolved, true),
         });
       }
     }
     this.storeWritten();
-    const own = APPLIANCE_PROBLEMS.map((code) => this.#deduplicator.recordResolution(`${appliance} ${code}`)).some(
-      (over) => over !== null,
-    );
-    const isNews = own || !this.#succeeding.has(appliance);
+    const hadProblem = APPLIANCE_PROBLEMS.map((code) =>
+      this.#deduplicator.recordResolution(`${appliance} ${code}`),
+    ).some((resolved) => resolved !== null);
+    const isNoteworthy = hadProblem || !this.#succeeding.has(appliance);
     this.#succeeding.add(appliance);
-    log.at(isNews ? 'info' : 'debug', 'token_refreshed', {
+    log.at(isNoteworthy ? 'info' : 'debug', 'token_refreshed', {
       appliance: connection?.name,
       expires_in: lifetime / 1000,
       generation,
@@ -128,56 +129,56 @@ export class RefreshLogger {
 
   /** The store was written. */
   storeWritten(): void {
-    const over = this.#deduplicator.recordResolution(STORE_KEY);
-    if (over !== null) this.#environment.log.info('store_writable', durationFields(over, true));
+    const resolved = this.#deduplicator.recordResolution(STORE_KEY);
+    if (resolved !== null) this.#environment.log.info('store_writable', durationFields(resolved, true));
   }
 
-  /** The cloud refuses the token at hand, its appliance says. */
+  /** The appliance reported that the cloud refuses its access token. */
   tokenRejected({ grant }: GrantState): void {
     const { appliance, generation } = grant;
     this.#environment.emit({ kind: 'token_refused', appliance, at: this.#environment.clock.now() });
-    const told = this.#deduplicator.recordOccurrence(`${appliance} distrusted`, appliance);
-    const level = told === null ? 'debug' : 'warn';
+    const summary = this.#deduplicator.recordOccurrence(`${appliance} access_token_rejected`, appliance);
+    const level = summary === null ? 'debug' : 'warn';
     this.#environment.log.at(level, 'access_token_rejected', { appliance: this.nameOf(appliance), generation });
   }
 
-  /** Its appliance goes to another portal than the one that gave it. @param present the portal it goes to */
-  grantSuspended({ grant }: GrantState, present: PortalIdentity): void {
+  /** The appliance uses another portal than the one that issued its grant. @param current the portal it uses now */
+  grantSuspended({ grant }: GrantState, current: PortalIdentity): void {
     const appliance = this.nameOf(grant.appliance);
     this.#environment.log.warn('grant_suspended', {
       appliance,
       issued_by: grant.issuer.origin,
       issued_to: grant.issuer.clientId,
-      portal: present.origin,
-      client_id: present.clientId,
-      what_to_do: `put the portal back into the configuration, or latchkey pair ${appliance}`,
+      portal: current.origin,
+      client_id: current.clientId,
+      what_to_do: `restore the portal in the configuration, or run latchkey pair ${appliance}`,
     });
   }
 
   storeUnwritable({ grant }: GrantState, error: unknown): void {
-    const told = this.#deduplicator.recordOccurrence(STORE_KEY, grant.appliance);
+    const summary = this.#deduplicator.recordOccurrence(STORE_KEY, grant.appliance);
     const fields = { appliance: this.nameOf(grant.appliance), error: messageOf(error) };
-    if (told === null) this.#environment.log.debug('store_unwritable', fields);
-    else this.#environment.log.error('store_unwritable', { ...fields, ...durationFields(told) });
+    if (summary === null) this.#environment.log.debug('store_unwritable', fields);
+    else this.#environment.log.error('store_unwritable', { ...fields, ...durationFields(summary) });
   }
 
-  /** What nobody has thought of. */
+  /** An exception that no outcome covers. */
   unexpectedError(appliance: string, error: unknown): void {
-    const told = this.#deduplicator.recordOccurrence(`${appliance} unexpected`, appliance);
-    const level = told === null ? 'debug' : 'error';
+    const summary = this.#deduplicator.recordOccurrence(`${appliance} unexpected`, appliance);
+    const level = summary === null ? 'debug' : 'error';
     this.#environment.log.at(level, 'refresh_crashed', {
       appliance: this.nameOf(appliance),
       error: messageOf(error),
     });
   }
 
-  /** The hub ends, and with it what it has in memory alone. */
+  /** The hub stops, and a grant that is only in memory is lost. */
   unsavedGrantLost({ grant }: GrantState, error: unknown): void {
     const appliance = this.nameOf(grant.appliance);
     this.#environment.log.error('store_unwritable', { appliance, error: messageOf(error) });
   }
 
-  /** A day is over. @param appliances how many have a grant */
+  /** A day has ended. @param appliances how many have a grant */
   dailySummary(appliances: number): void {
     this.#environment.log.info('daily_summary', {
       appliances,
@@ -189,8 +190,8 @@ export class RefreshLogger {
   }
 
   /**
-   * Tells of what a person should know, however often it is tried again and the hub is started.
-   * @returns whether there was any of it
+   * Logs what a person must know once, however often it is retried and the hub restarted.
+   * @returns whether it logged something
    */
   #logTransition(before: GrantState, state: ScheduledGrant): boolean {
     const { grant, health } = state;
@@ -199,14 +200,14 @@ export class RefreshLogger {
     const fields = this.#fields(state, health);
     if (health.kind === 'refused') {
       if (before.grant.refused !== null || before.health.kind === 'refused') return false;
-      // Its tries from now on are told of as seldom as those of any other trouble.
+      // From now on its attempts are logged as seldom as any other lasting problem.
       this.#deduplicator.recordOccurrence(`${grant.appliance} refused`, grant.appliance);
       log.error('pairing_needed', fields);
       return true;
     }
     if (before.grant.doubt !== null || grant.doubt === null) return false;
-    const told = this.#deduplicator.recordOccurrence(`${grant.appliance} answer_lost`, grant.appliance);
-    log.at(told === null ? 'debug' : 'warn', 'answer_lost', fields);
+    const summary = this.#deduplicator.recordOccurrence(`${grant.appliance} answer_lost`, grant.appliance);
+    log.at(summary === null ? 'debug' : 'warn', 'answer_lost', fields);
     return true;
   }
 
@@ -224,22 +225,22 @@ export class RefreshLogger {
     return { appliance: this.nameOf(state.grant.appliance), problem: code, message, retry_in: retryIn };
   }
 
-  /** What people call an appliance; undefined where it is gone. */
+  /** The name of an appliance; undefined if it was removed. */
   nameOf(appliance: string): string | undefined {
     return this.#portalOf(appliance)?.name;
   }
 
-  /** Milliseconds from then to now, on the boot clock. */
+  /** Milliseconds since an instant, on the boot clock. */
   #elapsedMs({ uptime }: Instant): number {
     return this.#environment.clock.now().uptime - uptime;
   }
 }
 
-/** The extent of a problem; nothing of one that has just begun. */
+/** How large a problem is; empty if it has just begun. */
 function durationFields(
-  { occurrences: times, durationSeconds: lasting, subjectCount: subjects }: ProblemSummary,
-  isOver = false,
+  { occurrences: tries, durationSeconds: duration, subjectCount: appliances }: ProblemSummary,
+  isResolved = false,
 ) {
-  if (times === 1 && !isOver) return {};
-  return { tries: times, duration: lasting, appliances: subjects };
+  if (tries === 1 && !isResolved) return {};
+  return { tries, duration, appliances };
 }

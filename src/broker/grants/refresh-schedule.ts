@@ -1,37 +1,37 @@
 import type { Instant } from '../../core/clock.ts';
 import { type Grant, remainingLifetime, tokenAge } from '../../core/grants/grant.ts';
 import { nextAttemptAt, onDemandAttemptAt, type RefreshHealth } from '../../core/grants/refresh-health.ts';
-import type { RetryContext, RetryLostAnswer } from '../../core/grants/retry-delays.ts';
+import type { LostAnswerRetry, RetryContext } from '../../core/grants/retry-delays.ts';
 import type { Environment } from '../environment.ts';
 import type { ReferenceClock } from '../time/reference-clock.ts';
 
-/** A grant, as far as its next refresh depends on it. */
+/** The part of a grant that its next refresh depends on. */
 export interface ScheduledGrant {
   readonly grant: Grant;
   readonly health: RefreshHealth;
-  /** When the last refresh was begun because the cloud had refused the token at hand, on the boot clock in ms. */
+  /** When the last refresh began because the cloud had refused the access token, on the boot clock in ms. */
   readonly lastForcedRefresh: number | null;
-  /** Before this the hub does not refresh it on its own, on the boot clock in ms: see `throttledUntil` of the core. */
+  /** The hub starts no background refresh before this, on the boot clock in ms: see `throttledUntil` in core. */
   readonly throttledUntil: number;
 }
 
 /**
- * When grants are refreshed, and how long their tokens live. Who looks at thousands of them gives `now`: to ask the boot clock for
- * each takes longer than all the rest.
+ * When grants are refreshed, and how long their tokens live. Callers that process thousands of grants pass `now`:
+ * reading the boot clock for each takes longer than everything else.
  */
 export class RefreshSchedule {
   readonly #environment: Pick<Environment, 'clock' | 'random'>;
   readonly #referenceClock: ReferenceClock;
-  readonly #retryLostAnswerOf: (appliance: string) => RetryLostAnswer | undefined;
+  readonly #retryLostAnswerOf: (appliance: string) => LostAnswerRetry | undefined;
   readonly #jitterOffset: (appliance: string) => number;
   /** When this run of the hub began, on the boot clock in ms. */
   readonly startedAt: number;
 
-  /** @param jitterOffset from 0 to 1, for an appliance always the same: see `ScheduleInput` */
+  /** @param jitterOffset from 0 to 1, always the same for an appliance: see `ScheduleInput` */
   constructor(
     environment: Pick<Environment, 'clock' | 'random'>,
     referenceClock: ReferenceClock,
-    retryLostAnswerOf: (appliance: string) => RetryLostAnswer | undefined,
+    retryLostAnswerOf: (appliance: string) => LostAnswerRetry | undefined,
     jitterOffset: (appliance: string) => number,
   ) {
     this.#environment = environment;
@@ -41,7 +41,7 @@ export class RefreshSchedule {
     this.startedAt = environment.clock.now().uptime;
   }
 
-  /** When the grant will be refreshed next, on the boot clock in ms; null for never. */
+  /** When the grant is refreshed next, on the boot clock in ms; null for never. */
   dueAt({ grant, health, lastForcedRefresh, throttledUntil }: ScheduledGrant, now?: Instant): number | null {
     const jitterOffset = this.#jitterOffset(grant.appliance);
     const input = {
@@ -58,27 +58,30 @@ export class RefreshSchedule {
     return this.#hasPassed(this.dueAt(managed));
   }
 
-  /** When an appliance that waits for a token may have it refreshed, on the boot clock in ms; null for never. */
+  /** When an appliance that waits for a token may trigger a refresh, on the boot clock in ms; null for never. */
   onDemandAt({ grant, health, lastForcedRefresh }: ScheduledGrant): number | null {
     return onDemandAttemptAt(grant, health, { ...this.retryContext(grant.appliance), lastForcedRefresh });
   }
 
-  /** Whether an appliance that waits may have it refreshed now: against a backoff that runs, that would storm the portal. */
+  /**
+   * Whether an appliance that waits may trigger a refresh now. During a backoff it may not: that would flood the
+   * portal.
+   */
   mayRefreshOnDemand(managed: ScheduledGrant): boolean {
     return this.#hasPassed(this.onDemandAt(managed));
   }
 
-  /** Milliseconds that the token at hand lives; null where that can't be known yet. */
+  /** Remaining lifetime of the access token in ms; null if it is not known yet. */
   remaining({ grant }: ScheduledGrant, now = this.#environment.clock.now()): number | null {
     return remainingLifetime(grant, now, this.#referenceClock.confirmed);
   }
 
-  /** Milliseconds since the token at hand was obtained; null where that can't be known yet. */
+  /** Milliseconds since the access token was obtained; null if that is not known yet. */
   age({ grant }: ScheduledGrant, now = this.#environment.clock.now()): number | null {
     return tokenAge(grant, now, this.#referenceClock.confirmed);
   }
 
-  /** What the next attempt of an appliance's grant is worked out from now. */
+  /** The current inputs for the delay before the next attempt. */
   retryContext(appliance: string, now = this.#environment.clock.now()): RetryContext {
     const { random } = this.#environment;
     const retryLostAnswer = this.#retryLostAnswerOf(appliance) ?? 'late';

@@ -7,10 +7,10 @@ import type { Environment } from '../environment.ts';
 import type { Grants } from './grants.ts';
 import type { ManagedGrant } from './managed-grant.ts';
 
-/** Nobody is kept waiting for a refresh longer than this, in ms: clients often give up after 10 s. */
+/** A request waits at most this long for a refresh, in ms: clients often time out after 10 s. */
 const MAX_WAIT = 9500;
 
-/** Gives appliances their tokens: from memory, or after the one refresh that is under way. */
+/** Issues tokens to appliances: from memory, or after the one refresh that is under way. */
 export class TokenIssuer {
   readonly #grants: Grants;
   readonly #environment: Pick<Environment, 'clock' | 'timers'>;
@@ -22,7 +22,7 @@ export class TokenIssuer {
 
   /**
    * @param appliance its id
-   * @param scope what the appliance asks for; null where it does not say
+   * @param scope the scope that the appliance requests; null if it names none
    */
   async issue(
     appliance: string,
@@ -44,24 +44,28 @@ export class TokenIssuer {
     return needsRefreshBeforeIssue(managed.grant, left, minTtl) && mayRefresh();
   }
 
-  /** What there is to give now. */
-  #result(managed: ManagedGrant | undefined, wanted: string | null, now = this.#environment.clock.now()): TokenResult {
+  /** The result for the current state of the grant. */
+  #result(
+    managed: ManagedGrant | undefined,
+    requestedScope: string | null,
+    now = this.#environment.clock.now(),
+  ): TokenResult {
     if (managed === undefined) return { kind: 'not_paired' };
     const { accessToken, scope, accessTokenRejectedAt } = managed.grant;
-    if (!hasScope(managed, wanted)) return { kind: 'other_scope', scope };
+    if (!hasScope(managed, requestedScope)) return { kind: 'other_scope', scope };
     const { schedule } = this.#grants;
     const remaining = schedule.remaining(managed, now);
     const expiresIn = Math.floor((remaining ?? 0) / 1000);
     if (expiresIn >= 1) return { kind: 'token', accessToken, expiresIn, scope };
     if (managed.health.kind === 'refused') return { kind: 'needs_pairing' };
-    const known = remaining === null ? 'age_unknown' : 'expired';
-    const atHand = accessTokenRejectedAt === null ? known : 'rejected';
+    const expiryReason = remaining === null ? 'age_unknown' : 'expired';
+    const unusableTokenReason = accessTokenRejectedAt === null ? expiryReason : 'rejected';
     const wait = Math.ceil(((schedule.onDemandAt(managed) ?? 0) - now.uptime) / 1000);
     return {
       kind: 'unavailable',
       retryAfter: Math.max(1, wait),
       reason: whyUnavailable(managed),
-      unusableTokenReason: atHand,
+      unusableTokenReason,
     };
   }
 }

@@ -5,12 +5,12 @@ import type { Secret } from '../../core/secret.ts';
 import type { PairingContext } from './pairing-context.ts';
 import type { PairingStateMachine } from './pairing-state-machine.ts';
 
-/** A code lives 30 s at least: one that comes while the portal can't be polled must not be missed. */
+/** A code lives at least 30 s: the backoff must not miss one that arrives while the portal can't be polled. */
 const BACKOFF = { base: 5000, cap: 20_000 };
 
 /**
- * Polls all links of a pairing, also those that come while it does, until the pairing comes to another step: be it by a
- * code of its own or by the redirect's.
+ * Polls all links of a pairing, including those added meanwhile, until the pairing changes its step, because of a
+ * polled code or a redirected one.
  */
 export async function pollForCode(
   context: PairingContext,
@@ -24,30 +24,30 @@ export async function pollForCode(
   }
   const { random } = environment;
 
-  let asked = progress.retryAfterMs;
+  let retryAfter = progress.retryAfterMs;
   for (let failures = 0; !signal.aborted && !progress.stopping; ) {
-    const slower = failures === 0 ? 0 : backoffDelay(BACKOFF, failures, random.fraction());
-    const wait = Math.max(slower, pollDelay(times.pollInterval, asked, random.fraction()));
+    const backoff = failures === 0 ? 0 : backoffDelay(BACKOFF, failures, random.fraction());
+    const wait = Math.max(backoff, pollDelay(times.pollInterval, retryAfter, random.fraction()));
     if (!(await progress.pause(wait, signal))) return;
-    const troubles = await pollLinks(context, progress, signal, takeCode);
+    const problems = await pollLinks(context, progress, signal, takeCode);
     if (signal.aborted) return;
-    // The portal may have something against a state that has run out; one answer shows that it is there.
-    const [trouble] = troubles;
-    const unreachable = trouble !== undefined && troubles.every((one) => one !== null) ? trouble : null;
+    // The portal may reject the state of an expired link; a single response shows that the portal is reachable.
+    const [problem] = problems;
+    const unreachable = problem !== undefined && problems.every((one) => one !== null) ? problem : null;
     progress.recordReachability(unreachable);
     failures = unreachable === null ? 0 : failures + 1;
-    asked = Math.max(0, ...troubles.map((one) => one?.retryAfter ?? 0));
+    retryAfter = Math.max(0, ...problems.map((one) => one?.retryAfter ?? 0));
   }
 }
 
 /**
  * Polls each link of a pairing once.
- * @param signal of the step that the links are of
- * @param takeCode gets a code that the portal serves, and the link that it serves it for
- * @returns for each link why the portal could not be asked; null where it answered
+ * @param signal of the step that the links belong to
+ * @param takeCode receives a code from the portal and the link it belongs to
+ * @returns for each link why the portal was unreachable; null if it responded
  */
 export function pollLinks(
-  { portalOf, referenceClock: portalClock }: Pick<PairingContext, 'portalOf' | 'referenceClock'>,
+  { portalOf, referenceClock }: Pick<PairingContext, 'portalOf' | 'referenceClock'>,
   progress: PairingStateMachine,
   signal: AbortSignal,
   takeCode: (code: Secret, link: LoginLink | null) => Promise<void>,
@@ -57,7 +57,7 @@ export function pollLinks(
   async function poll(link: LoginLink): Promise<Unreachable | null> {
     if (portal === undefined) return null;
     const outcome = await portal.pollCode(link.codeUrl, signal);
-    portalClock.recordPortalTime(outcome.portalTime);
+    referenceClock.recordPortalTime(outcome.portalTime);
     if (outcome.kind === 'unreachable') return outcome;
     if (outcome.kind === 'code' && !signal.aborted) {
       progress.recordReachability(null);

@@ -1,7 +1,12 @@
 import { type Appliance, sameScope } from '../../core/appliances/appliance.ts';
 import type { DeviceAuthorizationResult, DevicePollResult, LoginLinkResult } from '../../core/lan-service.ts';
 import { USER_CODE_FORMAT } from '../../core/letter-code.ts';
-import { areDeviceCodesKnown, type DeviceCodes, type DeviceFlow, type Pairing } from '../../core/pairings/pairing.ts';
+import {
+  areDeviceCodesRetained,
+  type DeviceCodes,
+  type DeviceFlow,
+  type Pairing,
+} from '../../core/pairings/pairing.ts';
 import { Secret } from '../../core/secret.ts';
 import { type RateLimit, TokenBuckets } from '../../system/limits/token-bucket.ts';
 import { sha256 } from '../../system/secret-hash.ts';
@@ -12,14 +17,17 @@ import type { Pairings } from './pairings.ts';
 
 /** Bytes of a device_code: 256 bits. */
 const DEVICE_CODE_BYTES = 32;
-/** How often one appliance may begin: an owner who tries again is welcome, a loop is not. Each is written to disk. */
+/**
+ * Limits how often one appliance may start a device flow: enough for an owner who tries again, too few for a loop. Each
+ * start is written to disk.
+ */
 const START_LIMIT: RateLimit = { burst: 10, interval: 60_000 };
-/** Seconds between two polls, and how many more after one that came too soon (RFC 8628, 3.5). */
+/** Seconds between two polls, and the seconds added after a poll that came too soon (RFC 8628, 3.5). */
 const POLL_INTERVAL_SECONDS = 5;
-/** A poll may be so much early, in ms: the line is quicker at one time than at another, and clocks differ. */
+/** A poll may be early by this much, in ms: network delays vary, and clocks differ. */
 const POLL_TOLERANCE_MS = 500;
 
-/** How an appliance has polled: of this run of the hub only. */
+/** How an appliance has polled in this run of the hub. */
 interface PollState {
   /** Seconds. */
   readonly interval: number;
@@ -33,9 +41,9 @@ export class DeviceFlows {
   readonly #environment: Environment;
   readonly #startBuckets = new TokenBuckets();
   readonly #pollStates = new WeakMap<DeviceFlow, PollState>();
-  /** Appliances that begin again and again, because nobody opens their pairings. */
+  /** Appliances that start flow after flow, because nobody opens their pairings. */
   readonly #unopened: LogDeduplicator;
-  /** User codes of pairings that are just being written down. */
+  /** User codes of pairings that are being written. */
   readonly #pendingUserCodes = new Set<string>();
 
   constructor(pairings: Pairings, environment: Environment) {
@@ -45,8 +53,8 @@ export class DeviceFlows {
   }
 
   /**
-   * Starts a device flow. The portal is asked for nothing until a person opens it, however often an appliance does this.
-   * @param scope what the appliance asks for; null where it does not say
+   * Starts a device flow. The portal gets no request until a person opens it, however often an appliance does this.
+   * @param scope the scope that the appliance requests; null if it names none
    * @throws Failure as the store
    */
   async begin(appliance: Appliance, scope: string | null): Promise<DeviceAuthorizationResult> {
@@ -60,9 +68,9 @@ export class DeviceFlows {
     try {
       const codes = { codeHash: sha256(deviceCode.reveal()), userCode };
       const run = await this.#pairings.beginDeviceFlow(appliance, codes);
-      const told = this.#unopened.recordOccurrence(appliance.id, appliance.id);
-      const level = told === null ? 'debug' : 'info';
-      log.at(level, 'pairing_started', { appliance: appliance.name, by: 'appliance', times: told?.occurrences });
+      const summary = this.#unopened.recordOccurrence(appliance.id, appliance.id);
+      const level = summary === null ? 'debug' : 'info';
+      log.at(level, 'pairing_started', { appliance: appliance.name, by: 'appliance', times: summary?.occurrences });
       const expiresIn = Math.floor(run.timeLeft / 1000);
       return { kind: 'begun', authorization: { deviceCode, userCode, expiresIn, interval: POLL_INTERVAL_SECONDS } };
     } finally {
@@ -70,7 +78,7 @@ export class DeviceFlows {
     }
   }
 
-  /** How a device flow stands; each call is one poll. @param appliance its id */
+  /** The state of a device flow; each call counts as one poll. @param appliance its id */
   poll(appliance: string, deviceCode: string): DevicePollResult {
     const hash = sha256(deviceCode);
     const run = this.#pairings.find(
@@ -92,7 +100,7 @@ export class DeviceFlows {
     return this.#recordPoll(device) ? { kind: 'slow_down' } : { kind: 'pending' };
   }
 
-  /** The pairing that a user code stands for, however it was typed; also where another has taken the code's place. */
+  /** The pairing of a user code, in any spelling. A superseded user code finds it too. */
   findByUserCode(userCode: string): Pairing | null {
     return this.#findRun(userCode)?.pairing ?? null;
   }
@@ -111,12 +119,12 @@ export class DeviceFlows {
     return this.#pairings.find((run) => has(run) && this.#isKnown(run));
   }
 
-  /** An open one is known in any case: its code may be on the way to the portal when its time ends. */
+  /** An open pairing is always known: its code may be on the way to the portal when its time ends. */
   #isKnown(run: PairingRun): boolean {
-    return run.isOpen || areDeviceCodesKnown(run.pairing, this.#environment.clock.now());
+    return run.isOpen || areDeviceCodesRetained(run.pairing, this.#environment.clock.now());
   }
 
-  /** Takes one beginning from the appliance's allowance. @returns milliseconds until the next one, where there is none left */
+  /** Takes a token from the appliance's bucket. @returns milliseconds until the next token if there is none, else 0 */
   #takeStartPermit(appliance: string): number {
     const bucket = this.#startBuckets.refill(appliance, START_LIMIT, this.#environment.clock.now().uptime);
     if (bucket.tokens < 1) return (1 - bucket.tokens) * START_LIMIT.interval;
@@ -131,20 +139,23 @@ export class DeviceFlows {
     }
   }
 
-  /** Notes a poll. @returns whether the one before was too short a time ago, and then the interval grows (RFC 8628, 3.5) */
+  /**
+   * Records a poll.
+   * @returns whether it came too soon after the previous one; then the interval grows (RFC 8628, 3.5)
+   */
   #recordPoll(device: DeviceFlow): boolean {
     const now = this.#environment.clock.now().uptime;
-    const { interval, lastPollAt: last } = this.#pollStates.get(device) ?? {
+    const { interval, lastPollAt } = this.#pollStates.get(device) ?? {
       interval: POLL_INTERVAL_SECONDS,
       lastPollAt: Number.NEGATIVE_INFINITY,
     };
-    const early = now - last < interval * 1000 - POLL_TOLERANCE_MS;
+    const early = now - lastPollAt < interval * 1000 - POLL_TOLERANCE_MS;
     this.#pollStates.set(device, { interval: early ? interval + POLL_INTERVAL_SECONDS : interval, lastPollAt: now });
     return early;
   }
 }
 
-/** The codes of a pairing's device flow, and those that they took the place of. */
+/** The codes of a pairing's device flow, and those that they replaced. */
 function allCodes({ device }: Pairing): readonly DeviceCodes[] {
   return device === null ? [] : [device, ...(device.superseded ?? [])];
 }

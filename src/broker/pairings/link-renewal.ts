@@ -4,17 +4,17 @@ import type { LinkRequests } from './link-requests.ts';
 import type { PairingStateMachine } from './pairing-state-machine.ts';
 
 const BACKOFF = { base: 2000, cap: 30_000 };
-/** No two fresh links because of the address come sooner after one another, however often it changes, in ms. */
+/** Address changes cause fresh links at most this often, in ms. */
 const MIN_RENEWAL_INTERVAL_MS = 10_000;
 
-/** Gives the installer of one pairing a fresh link where the hub's address has changed. */
+/** Requests a fresh link for the installer of one pairing if the hub's address changes. */
 export class LinkRenewal {
   readonly #environment: Pick<Environment, 'clock' | 'random'>;
   readonly #state: PairingStateMachine;
   readonly #links: LinkRequests;
-  /** When the portal was asked last, on the boot clock in ms. */
+  /** When the portal was last asked, on the boot clock in ms. */
   #lastRequestAt = Number.NEGATIVE_INFINITY;
-  /** Ends the wait under way. */
+  /** Ends the current wait. */
   #addressChange = new AbortController();
 
   constructor(environment: Pick<Environment, 'clock' | 'random'>, state: PairingStateMachine, links: LinkRequests) {
@@ -30,8 +30,8 @@ export class LinkRenewal {
   }
 
   /**
-   * Sees to it until the pairing comes to another step. Nothing is asked for while there is no address, and nothing where one
-   * comes back that a link at hand leads to.
+   * Renews links until the pairing changes its step. No request is sent while there is no address, or if the address
+   * returns to one that an existing link redirects to.
    */
   async run(): Promise<void> {
     const { clock, random } = this.#environment;
@@ -39,11 +39,11 @@ export class LinkRenewal {
     for (let failures = 0; this.#isActive(signal); ) {
       const ended = AbortSignal.any([signal, this.#addressChange.signal]);
       const backoff = failures === 0 ? 0 : backoffDelay(BACKOFF, failures, random.fraction());
-      const rest = this.#links.needsRenewal
+      const delay = this.#links.needsRenewal
         ? this.#lastRequestAt + Math.max(MIN_RENEWAL_INTERVAL_MS, backoff) - clock.now().uptime
         : Number.POSITIVE_INFINITY;
-      if (rest > 0) {
-        if (!(await this.#state.pause(rest, ended))) failures = 0;
+      if (delay > 0) {
+        if (!(await this.#state.pause(delay, ended))) failures = 0;
         continue;
       }
       this.#lastRequestAt = clock.now().uptime;
@@ -51,7 +51,7 @@ export class LinkRenewal {
     }
   }
 
-  /** A pairing that has just run out is still being written down, and until then its step goes on. */
+  /** A pairing that has just expired stays in its step until that is written. */
   #isActive(signal: AbortSignal): boolean {
     const { stopping, pairing } = this.#state;
     return !signal.aborted && !stopping && pairing.step.kind === 'waiting';

@@ -15,29 +15,34 @@ import type { PairingContext } from './pairing-context.ts';
 import type { PairingStateMachine } from './pairing-state-machine.ts';
 
 const BACKOFF = { base: 2000, cap: 30_000 };
-/** A person who opens a link waits no longer than this for the portal, in ms; with all around it, that is under 10 s. */
+/**
+ * A person who opens a link waits at most this long for the portal, in ms, so that the whole response takes less than
+ * 10 s.
+ */
 const MAX_WAIT = 8000;
-/** Who opens a link so soon again means the same one: a second click, or a page that is sent twice; in ms. */
+/**
+ * Opening a link again within this time, in ms, returns the same link: it is a second click, or a page that is sent
+ * twice.
+ */
 const LINK_REUSE_MS = 5000;
 /**
- * How often there is a fresh one: who comes back from a link that has run out gets another at once. Only the newest few are
- * polled, so that somebody who opens it again and again, or takes it over, must not push out the one that a person is just
- * logging in through.
+ * Limits fresh links; a person who returns from an expired link gets another one at once. Only the newest few links are
+ * polled, so repeated opening or taking over must not push out the link that a person is using to log in.
  */
 const NEW_LINK_LIMIT: RateLimit = { burst: 2, interval: 60_000 };
-/** Whoever tries again sooner after the portal did not answer gets the same answer, in ms. */
+/** If the portal did not respond, requests within this time get the same result, in ms. */
 const FAILURE_REUSE_MS = 2000;
 
-/** How one pairing gets its links of the portal. */
+/** Requests the portal's links for one pairing. */
 export class LinkRequests {
   readonly #context: PairingContext;
   readonly #state: PairingStateMachine;
   readonly #linkBuckets = new TokenBuckets();
   #inFlight: { readonly signal: AbortSignal; readonly result: Promise<LoginLinkResult> } | null = null;
-  /** The result that serves until then, on the boot clock in ms. */
+  /** The result that is reused until `until`, on the boot clock in ms. */
   #lastResult: { readonly result: LoginLinkResult; readonly until: number; readonly link: LoginLink | null } | null =
     null;
-  /** Where the portal would bring no code when it was asked for a link beside those at hand. */
+  /** The redirect address that the portal rejected when it was asked for an additional link. */
   #rejectedRedirect: string | null = null;
 
   constructor(context: PairingContext, state: PairingStateMachine) {
@@ -45,30 +50,30 @@ export class LinkRequests {
     this.#state = state;
   }
 
-  /** Asks once. @param failures how often that has failed in a row. @returns whether the portal answered */
+  /** Requests a link once. @param failures consecutive failures so far. @returns whether the portal responded */
   async requestOnce(failures: number): Promise<boolean> {
-    const { signal, retryAfterMs: askedDelay } = this.#state;
+    const { signal, retryAfterMs } = this.#state;
     const backoff = failures === 0 ? 0 : backoffDelay(BACKOFF, failures, this.#context.environment.random.fraction());
-    if (!(await this.#state.pause(Math.max(backoff, askedDelay), signal))) return true;
+    if (!(await this.#state.pause(Math.max(backoff, retryAfterMs), signal))) return true;
     return (await this.#requestShared(signal)).kind !== 'unreachable';
   }
 
   /**
-   * A fresh link for a person who opens the pairing: the portal's own may end long before the pairing does. All who come
-   * at the same time, or shortly after one another, get the same.
+   * A fresh link for a person who opens the pairing: a link may expire long before its pairing. Everybody who opens it
+   * within a short time gets the same link.
    */
   async open(): Promise<LoginLinkResult> {
-    const serving = this.#reusableResult;
-    if (this.#canOpen && serving !== null) return serving;
+    const reusable = this.#reusableResult;
+    if (this.#canOpen && reusable !== null) return reusable;
     let result: LoginLinkResult = { kind: 'unreachable' };
-    const opened = this.#open().then((its) => {
-      result = its;
+    const opened = this.#open().then((linkResult) => {
+      result = linkResult;
     });
     await withTimeout(opened, MAX_WAIT, this.#context.environment.timers);
     return result;
   }
 
-  /** Whether the hub has moved since, so that an installer's link leads a person to where it no longer is. */
+  /** Whether the hub's address has changed, so that an installer's link redirects to an old one. */
   get needsRenewal(): boolean {
     const { pairing, redirect } = this.#state;
     if (pairing.step.kind !== 'waiting' || !isInstallerInitiated(pairing) || redirect === this.#rejectedRedirect)
@@ -78,24 +83,25 @@ export class LinkRequests {
   }
 
   /**
-   * Asks for a link that leads to where the hub is now, beside those at hand. Where the portal has something against it, they
-   * serve on: polling brings their code all the same. @returns whether the portal answered
+   * Requests a link that redirects to the hub's current address, in addition to the existing ones. If the portal
+   * rejects it, the existing links stay in use: polling still yields their code.
+   * @returns whether the portal responded
    */
   async renew(): Promise<boolean> {
     return (await this.#requestShared(this.#state.signal, 'beside')).kind !== 'unreachable';
   }
 
-  /** Whether the newest link is the one that whoever opens the pairing now would get. */
+  /** Whether opening the pairing now would return the newest link. */
   get hasUsableLink(): boolean {
     return this.#reusableResult?.kind === 'link';
   }
 
-  /** A login came through the newest link, so that it can't serve once more. */
+  /** Stops reusing the newest link, because a login came through it. */
   invalidate(): void {
     this.#lastResult = null;
   }
 
-  /** Another step may come between, and the pairing may be opened all the same: an installer has taken it over. */
+  /** Retries if the step changes meanwhile and the pairing can still be opened: an installer has taken it over. */
   async #open(): Promise<LoginLinkResult> {
     for (let result: LoginLinkResult = { kind: 'over' }; ; ) {
       const { signal } = this.#state;
@@ -105,17 +111,17 @@ export class LinkRequests {
     }
   }
 
-  /** All who want a link at the same step get it by one request. */
+  /** All requests for a link in the same step share one request to the portal. */
   #requestShared(signal: AbortSignal, place: 'first' | 'beside' = 'first'): Promise<LoginLinkResult> {
     if (this.#inFlight?.signal === signal) return this.#inFlight.result;
-    const underWay = {
+    const request = {
       signal,
       result: this.#request(place).finally(() => {
-        if (this.#inFlight === underWay) this.#inFlight = null;
+        if (this.#inFlight === request) this.#inFlight = null;
       }),
     };
-    this.#inFlight = underWay;
-    return underWay.result;
+    this.#inFlight = request;
+    return request.result;
   }
 
   get #reusableResult(): LoginLinkResult | null {
@@ -129,18 +135,18 @@ export class LinkRequests {
     return !stopping && timeLeft > 0 && (pairing.step.kind === 'asking' || pairing.step.kind === 'waiting');
   }
 
-  /** @param place whether the link stands beside others, through which a person may log in all the same */
+  /** @param place whether the link is in addition to others, through which a person may still log in */
   async #request(place: 'first' | 'beside'): Promise<LoginLinkResult> {
     const progress = this.#state;
     const { signal, redirect } = progress;
-    const found = this.#context.portalOf(progress.pairing.portal);
-    if (found === undefined) {
+    const connection = this.#context.portalOf(progress.pairing.portal);
+    if (connection === undefined) {
       await progress.dispatch({ kind: 'failed', reason: 'misconfigured' });
       return { kind: 'over' };
     }
-    const outcome = await this.#requestFromPortal(found, signal);
+    const outcome = await this.#requestFromPortal(connection, signal);
     if (signal.aborted) return { kind: 'over' };
-    // What the polls of the links at hand find out counts for more.
+    // The polls of the existing links are more reliable.
     if (place === 'first') progress.recordReachability(outcome.kind === 'unreachable' ? outcome : null);
     switch (outcome.kind) {
       case 'unreachable':
@@ -164,31 +170,31 @@ export class LinkRequests {
     }
   }
 
-  /** Where the portal will not have the redirect address, polling alone brings the code. */
+  /** If the portal rejects the redirect address, only polling yields the code. */
   async #requestFromPortal(
     { portal, redirectUrl }: ConnectedPortal,
     signal: AbortSignal,
   ): Promise<LoginLinkOutcome<LoginLink>> {
     const address = redirectUrl(this.#state.pairing.nonce);
     const redirect = redirectUrl('');
-    const ask = async (to: string | null): Promise<LoginLinkOutcome<LoginLink>> => {
-      const outcome = await portal.requestLink(to, signal);
+    const requestWith = async (redirectAddress: string | null): Promise<LoginLinkOutcome<LoginLink>> => {
+      const outcome = await portal.requestLink(redirectAddress, signal);
       this.#context.referenceClock.recordPortalTime(outcome.portalTime);
       if (outcome.kind !== 'link') return outcome;
-      return { ...outcome, link: { ...outcome.link, redirect: to === null ? null : redirect } };
+      return { ...outcome, link: { ...outcome.link, redirect: redirectAddress === null ? null : redirect } };
     };
-    const outcome = await ask(address);
+    const outcome = await requestWith(address);
     if (outcome.kind !== 'rejected' || address === null || signal.aborted) return outcome;
-    const polled = await ask(null);
-    if (polled.kind === 'link') {
+    const withoutRedirect = await requestWith(null);
+    if (withoutRedirect.kind === 'link') {
       this.#state.log.info('redirect_address_rejected', { appliance: this.#state.name, detail: outcome.detail });
     }
-    return polled;
+    return withoutRedirect;
   }
 
   /**
-   * Writes a link down before anybody sees it: after a power cut it is the one that a person logs in through.
-   * @returns false where the pairing has moved on
+   * Writes a link before anybody sees it: after a power cut a person may log in through it.
+   * @returns false if the pairing has moved on
    */
   async #saveLink(link: LoginLink): Promise<boolean> {
     for (;;) {
@@ -196,7 +202,7 @@ export class LinkRequests {
       const next = advance(before, { kind: 'link', link });
       if (next === before) return false;
       await this.#state.saveIfPossible(next);
-      // The codes of a device flow may have come to it meanwhile; a login does not want this link any more.
+      // A device flow may have added its codes meanwhile; after a login this link is no longer wanted.
       const now = this.#state.pairing;
       if (now.step.kind !== before.step.kind) return false;
       if (now !== before) continue;
@@ -205,7 +211,7 @@ export class LinkRequests {
     }
   }
 
-  /** Takes one of the fresh links. @returns milliseconds until the next */
+  /** Takes a token from the bucket for fresh links. @returns milliseconds until the next fresh link */
   #takeLinkPermit(): number {
     const bucket = this.#linkBuckets.refill('', NEW_LINK_LIMIT, this.#context.environment.clock.now().uptime);
     bucket.tokens = Math.max(0, bucket.tokens - 1);

@@ -5,26 +5,26 @@ import { sha256 } from '../../system/secret-hash.ts';
 import type { Broker } from '../open-broker.ts';
 import type { PairingRun } from './pairing-run.ts';
 
-/** How many pairings somebody may be looking at on the page. */
-const MAX_MARKED_PAIRINGS = 100;
+/** The most pairings whose changes {@link PairingAdministration.pairingsVersion} covers. */
+const MAX_VERSIONED_PAIRINGS = 100;
 
 /**
- * Serves whoever looks at pairings and rounds of them.
- * @param approved throws a Failure `not_allowed` for an appliance that waits to be approved
+ * Creates the administration of pairings and pairing batches.
+ * @param requireApproved throws a Failure `not_allowed` for an appliance that waits for approval
  */
 export function createPairingAdministration(
   {
     appliances,
     pairings,
-    pairingBatches: rounds,
+    pairingBatches,
     environment: { log },
   }: Pick<Broker, 'appliances' | 'pairings' | 'pairingBatches' | 'environment'>,
-  approved: (appliance: Appliance) => Appliance,
+  requireApproved: (appliance: Appliance) => Appliance,
 ): Omit<PairingAdministration, 'label'> {
   const nameOf = (id: string) => appliances.byId(id)?.name ?? '?';
 
   function view(run: PairingRun): PairingView {
-    const { id, appliance, scope, lastFailure, batch: round, step } = run.pairing;
+    const { id, appliance, scope, lastFailure, batch, step } = run.pairing;
     const newest = pairings.newestFor(appliance)?.pairing.id ?? id;
     const report = toReport(run, null);
     return {
@@ -38,56 +38,56 @@ export function createPairingAdministration(
       lastFailure,
       credentialLocation: run.credentialLocation,
       unconfirmed: run.unconfirmed,
-      batch: round === undefined ? null : rounds.view(round),
+      batch: batch === undefined ? null : pairingBatches.view(batch),
       newestPairing: newest === id ? null : newest,
     };
   }
 
   return {
     async getOrStartPairing(name) {
-      const run = await pairings.begin(approved(appliances.get(name)), { joinOpen: true });
+      const run = await pairings.begin(requireApproved(appliances.get(name)), { joinOpen: true });
       log.info('pairing_started', { appliance: name, by: 'person' });
       return run.pairing.id;
     },
     getPairing: (id) => view(pairings.get(id)),
     async retryPairing(id) {
       const { pairing } = pairings.get(id);
-      const appliance = approved(appliances.get(nameOf(pairing.appliance)));
-      const run = await rounds.retry(appliance, pairing);
+      const appliance = requireApproved(appliances.get(nameOf(pairing.appliance)));
+      const run = await pairingBatches.retry(appliance, pairing);
       log.info('pairing_started', { appliance: appliance.name, by: 'person' });
       return run.pairing.id;
     },
     confirmLogin(id, login) {
-      // Its exchange ends when the portal has answered; the page shows how.
+      // The exchange ends when the portal responds; the page shows the result.
       void pairings.get(id).confirm(login);
     },
     cancelPairing: (id) => pairings.get(id).fail('cancelled'),
     pairingsVersion: () =>
       pairings
         .filter(() => true)
-        .slice(-MAX_MARKED_PAIRINGS)
-        .map(({ pairing, portalProblem: trouble, unconfirmed }) => {
+        .slice(-MAX_VERSIONED_PAIRINGS)
+        .map(({ pairing, portalProblem, unconfirmed }) => {
           const [link] = linksOf(pairing.step);
           const logins = unconfirmed.map((login) => login.id);
-          const shown = [
+          const fields = [
             pairing.id,
             pairing.step.kind,
-            trouble,
+            portalProblem,
             pairing.lastFailure,
             link && sha256(link.authorizeUrl),
           ];
-          return [...shown, ...logins].join(' ');
+          return [...fields, ...logins].join(' ');
         })
         .join('\n'),
-    pairAll: () => rounds.begin(),
-    startNextPairing: (round) => rounds.next(round),
-    getBatch: (id) => rounds.view(id),
+    pairAll: () => pairingBatches.begin(),
+    startNextPairing: (batch) => pairingBatches.next(batch),
+    getBatch: (id) => pairingBatches.view(id),
   };
 }
 
 /**
- * Follows a pairing: how it stands, and each change, until its end.
- * @param shortUrl its short link as it is now; null while there is none
+ * Follows a pairing: yields its status, and each change until its end.
+ * @param shortUrl the current short link; null while there is none
  */
 export async function* followPairing(
   run: PairingRun,
@@ -98,7 +98,7 @@ export async function* followPairing(
   const unwatch = run.watch(() => wake());
   const aborted = () => wake();
   signal.addEventListener('abort', aborted, { once: true });
-  let told = '';
+  let lastReport = '';
   const shown: ShownLinks = { link: null, short: null };
   try {
     while (!signal.aborted) {
@@ -110,9 +110,9 @@ export async function* followPairing(
         shown.link = report.authorizeUrl;
         shown.short = report.shortUrl ?? null;
       }
-      const { expiresIn: _, reason: __, ...news } = { expiresIn: 0, reason: '', ...report };
-      if (JSON.stringify(news) !== told) yield report;
-      told = JSON.stringify(news);
+      const { expiresIn: _, reason: __, ...comparable } = { expiresIn: 0, reason: '', ...report };
+      if (JSON.stringify(comparable) !== lastReport) yield report;
+      lastReport = JSON.stringify(comparable);
       if (report.event === 'paired' || report.event === 'failed') return;
       await changed;
     }
@@ -123,8 +123,8 @@ export async function* followPairing(
 }
 
 /**
- * @param shown the link that was told before: further ones, for whoever opens the page of a device flow, take nothing from it,
- *   unless the hub has moved
+ * @param shown the link that was reported before. It stays the reported one even if the page of a device flow adds
+ * newer links, unless the hub's address has changed.
  */
 function toReport(run: PairingRun, shown: string | null): PairingStatus {
   const { step } = run.pairing;
@@ -147,23 +147,23 @@ function toReport(run: PairingRun, shown: string | null): PairingStatus {
 
 type WaitingReport = Extract<PairingStatus, { event: 'waiting' }>;
 
-/** What was told before. */
+/** The links that were reported before. */
 interface ShownLinks {
   link: string | null;
   short: string | null;
 }
 
 /**
- * The report with the short link. An address that is gone for a moment mostly comes back, and where a fresh link is on its way
- * both are told at once.
- * @param now the short link as it is now
+ * Adds the short link to a report. An address that disappears for a moment mostly returns, so the last short link is
+ * kept. If a fresh link is on its way, both are reported together.
+ * @param now the current short link
  */
 function withShortUrl(report: PairingStatus, run: PairingRun, shown: ShownLinks, now: string | null): PairingStatus {
   if (report.event !== 'waiting') return report;
   const { authorizeUrl, expiresIn, reason, unconfirmed } = report;
   const link = linksOf(run.pairing.step).find((one) => one.authorizeUrl === authorizeUrl);
-  const isFreshOnItsWay = link !== undefined && isStaleLink(link, run.redirect);
-  const shortUrl = isFreshOnItsWay ? (shown.short ?? now) : (now ?? shown.short);
+  const isRenewing = link !== undefined && isStaleLink(link, run.redirect);
+  const shortUrl = isRenewing ? (shown.short ?? now) : (now ?? shown.short);
   if (shortUrl === null) return report;
   const isMoved = authorizeUrl === shown.link && shortUrl !== shown.short;
   const why = isMoved ? 'address_changed' : reason;
@@ -176,9 +176,9 @@ function linkFields(
   shown: string | null,
   redirect: string | null,
 ): Pick<WaitingReport, 'authorizeUrl' | 'reason'> {
-  const told = linksOf(step).find(({ authorizeUrl }) => authorizeUrl === shown);
-  if (told !== undefined && !isStaleLink(told, redirect)) return { authorizeUrl: told.authorizeUrl };
+  const shownLink = linksOf(step).find(({ authorizeUrl }) => authorizeUrl === shown);
+  if (shownLink !== undefined && !isStaleLink(shownLink, redirect)) return { authorizeUrl: shownLink.authorizeUrl };
   const { authorizeUrl } = preferredLink(step, redirect) ?? step.link;
   if (shown === null || authorizeUrl === shown) return { authorizeUrl };
-  return { authorizeUrl, reason: told === undefined ? 'link_ended' : 'address_changed' };
+  return { authorizeUrl, reason: shownLink === undefined ? 'link_ended' : 'address_changed' };
 }

@@ -16,50 +16,54 @@ import type { Environment } from '../environment.ts';
 import type { PairingRun } from './pairing-run.ts';
 import type { Pairings } from './pairings.ts';
 
-/** So long after the end of its pairing's time the nonce of one tells and begins nothing of others, in ms: browsers keep addresses. */
+/**
+ * Browsers keep addresses: this long after its pairing's lifetime a nonce no longer reveals or starts other pairings,
+ * in ms.
+ */
 const NONCE_GRACE_MS = 3_600_000;
 /**
- * Pairings that browsers on their way back from the portal begin, after some that came to nothing: each costs the portal a
+ * Limits the pairings that browsers start on their way back from the portal after failed ones: each costs the portal a
  * request and the hub some writes.
  */
 const BROWSER_START_LIMIT: RateLimit = { burst: 30, interval: 20_000 };
 /** Bytes of a browser's pass: 128 bits. */
 const PASS_BYTES = 16;
-/** Rounds whose passes are remembered, and passes of one round; of more the oldest is forgotten. */
+/** The most batches whose passes are remembered, and passes of one batch; beyond that the oldest is dropped. */
 const MAX_BATCHES = 20;
 const MAX_PASSES = 10;
 
-/** What rounds work with. */
+/** What pairing batches work with. */
 export interface PairingBatchContext {
   readonly environment: Environment;
   readonly appliances: Appliances;
   readonly pairings: Pairings;
-  /** Whether only a person's login can give the appliance a grant that it can go on with. */
+  /** Whether only a new login can give the appliance a usable grant. */
   needsPairing(appliance: Appliance): boolean;
-  /** With which account of its portal an appliance is connected; null if the portal does not tell. */
+  /** The account of its portal that an appliance is connected with; null if the portal does not report it. */
   accountOf(appliance: Appliance): string | null;
 }
 
 /**
- * Rounds of pairings: all appliances that need one, one after the other. Where a round stands is in its pairings alone, each
- * of which has its mark, so that it outlives the hub. When one has ended well the next is begun, and its link is there
- * when a person wants to go on; after one that has not, a person says how.
+ * Pairing batches: all appliances that need pairing, one after the other. The state of a batch is only in its pairings,
+ * each of which carries its id, so a batch survives restarts. When a pairing succeeds, the next one begins, and its
+ * link is ready when the person continues. After a failure the person chooses how to continue.
  */
 export class PairingBatches {
   readonly #context: PairingBatchContext;
   readonly #browserStarts = new TokenBuckets();
   /**
-   * The hashes of the passes that were given out, by round. They live in memory alone: after a restart the hub's page goes on.
+   * The hashes of the issued passes, by batch. They are only in memory: after a restart the batch continues on the
+   * hub's page.
    */
   readonly #passes = new Map<string, string[]>();
-  /** One step after the other, so that two who go on at the same time get the same pairing. */
+  /** Serializes steps, so that two browsers that continue at the same time get the same pairing. */
   #queue: Promise<unknown> = Promise.resolve();
 
   constructor(context: PairingBatchContext) {
     this.#context = context;
   }
 
-  /** Takes up the rounds that the last run left; to be called when the pairings are loaded. */
+  /** Resumes the batches of the last run; call it when the pairings are loaded. */
   resume(): void {
     for (const run of this.#context.pairings.filter(
       ({ isOpen: open, pairing }) => open && pairing.batch !== undefined,
@@ -69,7 +73,7 @@ export class PairingBatches {
   }
 
   /**
-   * Begins a round with the first appliance that needs pairing; where one is under way, that is the one.
+   * Begins a batch with the first appliance that needs pairing, or returns the batch that is under way.
    * @throws Failure as `Pairings.begin`
    */
   begin(): Promise<PairingBatch> {
@@ -82,7 +86,7 @@ export class PairingBatches {
   }
 
   /**
-   * Begins the pairing of the round's next appliance, unless one of the round is open already.
+   * Begins the pairing of the batch's next appliance, unless one of the batch is open already.
    * @throws Failure as `Pairings.begin`
    */
   next(id: string): Promise<PairingBatch> {
@@ -93,16 +97,16 @@ export class PairingBatches {
   }
 
   /**
-   * Another pairing of the same appliance, in the same round if it was in one.
+   * Begins another pairing of the same appliance, in the same batch if it was in one.
    * @throws Failure as `Pairings.begin`
    */
-  async retry(appliance: Appliance, { batch: round }: Pairing): Promise<PairingRun> {
-    const run = await this.#context.pairings.begin(appliance, round === undefined ? {} : { batch: round });
-    if (round !== undefined) this.#continueAfter(run);
+  async retry(appliance: Appliance, { batch }: Pairing): Promise<PairingRun> {
+    const run = await this.#context.pairings.begin(appliance, batch === undefined ? {} : { batch });
+    if (batch !== undefined) this.#continueAfter(run);
     return run;
   }
 
-  /** How a round stands. Of one that nobody has begun: which appliances are connected. */
+  /** The state of a batch. For an unknown id it lists the connected appliances and those left to pair. */
   view(id: string): PairingBatch {
     const { appliances, needsPairing } = this.#context;
     const connected: string[] = [];
@@ -113,10 +117,10 @@ export class PairingBatches {
       if (appliance.waitingSince !== null) skipped.push({ name, pairing: null, reason: 'waiting_for_approval' });
       else if (!needsPairing(appliance)) connected.push(name);
       else {
-        const tried = this.#findAttempt(id, appliance);
-        const result = tried?.pairing.step.kind === 'ended' ? tried.pairing.step.result : null;
+        const attempt = this.#findAttempt(id, appliance);
+        const result = attempt?.pairing.step.kind === 'ended' ? attempt.pairing.step.result : null;
         const reason = result?.kind === 'failed' ? result.reason : 'not_begun';
-        skipped.push({ name, pairing: tried?.pairing.id ?? null, reason });
+        skipped.push({ name, pairing: attempt?.pairing.id ?? null, reason });
       }
     }
     const current = open && appliances.byId(open.pairing.appliance);
@@ -131,11 +135,12 @@ export class PairingBatches {
   }
 
   /**
-   * The round that the pairing of a nonce is part of, for a browser that has come back from the portal. The nonce is known to
-   * everybody who saw the link, so only a browser that brought the code by which the pairing ended well sees how the round stands.
-   * @param code the one that it has just brought; null for none
-   * @param pass what it was given before; null for none
-   * @returns null if the pairing is part of no round, or the round is long over
+   * The batch of the pairing with this nonce, for a browser that has come back from the portal. Everybody who saw the
+   * link knows the nonce, so the state is only shown to a browser that brought the code with which the pairing
+   * succeeded.
+   * @param code the code that the browser has just brought; null for none
+   * @param pass the pass that the browser was issued before; null for none
+   * @returns null if the pairing is in no batch, or the batch ended long ago
    */
   forBrowser(nonce: string, code: Secret | null, pass: string | null): BatchForBrowser | null {
     const run = this.#findByNonce(nonce);
@@ -148,28 +153,28 @@ export class PairingBatches {
   }
 
   /**
-   * Takes a browser that has brought an accepted code of a round on to the next appliance's login, within the time that a
-   * person waits; a pairing that came to nothing is gone past, or tried again.
-   * @param nonce of one of the round's pairings
-   * @param pass what the browser was given by {@link forBrowser}; null for none
+   * Takes a browser that has brought an accepted code of a batch to the next appliance's login, within the time that a
+   * person waits. A failed pairing is skipped, or retried if `retry` is set.
+   * @param nonce of one of the batch's pairings
+   * @param pass the pass that {@link forBrowser} issued to the browser; null for none
    * @throws Failure as `Pairings.begin`
    */
-  async continueInBrowser(nonce: string, again: boolean, pass: string | null): Promise<BatchLoginLinkResult> {
+  async continueInBrowser(nonce: string, retry: boolean, pass: string | null): Promise<BatchLoginLinkResult> {
     const run = this.#findByNonce(nonce);
-    const round = run?.pairing.batch;
-    if (run === undefined || round === undefined || this.#isExpired(run)) return { kind: 'over' };
-    if (!this.#isValidPass(round, pass)) return { kind: 'not_proved', batch: round };
+    const batch = run?.pairing.batch;
+    if (run === undefined || batch === undefined || this.#isExpired(run)) return { kind: 'over' };
+    if (!this.#isValidPass(batch, pass)) return { kind: 'not_proved', batch };
     const appliance = this.#context.appliances.byId(run.pairing.appliance);
-    if (again && appliance !== undefined)
+    if (retry && appliance !== undefined)
       return this.#openLinkOf(await this.#serialize(() => this.#retryInBrowser(appliance, run)));
     await this.#serialize(async () => {
-      const isDue = this.#findOpen(round) === undefined && this.#findNext(round) !== undefined;
-      if (isDue && this.#takeStartPermit()) await this.#beginNext(round);
+      const isDue = this.#findOpen(batch) === undefined && this.#findNext(batch) !== undefined;
+      if (isDue && this.#takeStartPermit()) await this.#beginNext(batch);
     });
-    return this.#openLinkOf(this.#findOpen(round));
+    return this.#openLinkOf(this.#findOpen(batch));
   }
 
-  /** Two who try again at the same time get the same pairing; one that was begun since is the one. */
+  /** Two retries at the same time get the same pairing; a pairing that was begun since is used. */
   async #retryInBrowser(appliance: Appliance, { pairing }: PairingRun): Promise<PairingRun | undefined> {
     if (!this.#context.needsPairing(appliance))
       return pairing.batch === undefined ? undefined : this.#findOpen(pairing.batch);
@@ -178,15 +183,15 @@ export class PairingBatches {
     return this.#takeStartPermit() ? this.retry(appliance, pairing) : undefined;
   }
 
-  #isValidPass(round: string, pass: string | null): boolean {
-    return pass !== null && (this.#passes.get(round)?.includes(sha256(pass)) ?? false);
+  #isValidPass(batch: string, pass: string | null): boolean {
+    return pass !== null && (this.#passes.get(batch)?.includes(sha256(pass)) ?? false);
   }
 
-  /** A pass is always a new one: what a browser brings may have been put there by somebody who then knows it. */
-  #issuePass(round: string): Secret {
+  /** A pass is always new: another person may have planted the one that a browser sends, and would then know it. */
+  #issuePass(batch: string): Secret {
     const pass = this.#context.environment.random.token(PASS_BYTES);
-    const hashes = [...(this.#passes.get(round) ?? []), sha256(pass)];
-    this.#passes.set(round, hashes.slice(-MAX_PASSES));
+    const hashes = [...(this.#passes.get(batch) ?? []), sha256(pass)];
+    this.#passes.set(batch, hashes.slice(-MAX_PASSES));
     const [oldest] = this.#passes.keys();
     if (this.#passes.size > MAX_BATCHES && oldest !== undefined) this.#passes.delete(oldest);
     return new Secret(pass);
@@ -204,7 +209,7 @@ export class PairingBatches {
     const link = await run.openLink();
     const { id, step } = run.pairing;
     if (link.kind === 'link') return { ...link, pairing: id };
-    // A link that is there may serve even where the portal gives no further one.
+    // An existing link may still work if the portal issues no further one.
     if (step.kind === 'waiting') return { kind: 'link', pairing: id, authorizeUrl: step.link.authorizeUrl };
     const appliance = this.#context.appliances.byId(run.pairing.appliance)?.name;
     return link.kind === 'over' || appliance === undefined ? { kind: 'over' } : { kind: 'unreachable', appliance };
@@ -218,7 +223,7 @@ export class PairingBatches {
     this.#continueAfter(run);
   }
 
-  /** The first that needs pairing and was not tried in this round. */
+  /** The first appliance that needs pairing and was not tried in this batch. */
   #findNext(id: string): Appliance | undefined {
     return this.#context.appliances
       .list()
@@ -233,8 +238,8 @@ export class PairingBatches {
   #differentAccounts(id: string): BatchAccount[] {
     const { appliances, accountOf } = this.#context;
     const known = appliances.list().flatMap((appliance) => {
-      const tried = this.#findAttempt(id, appliance);
-      const isPaired = tried?.pairing.step.kind === 'ended' && tried.pairing.step.result.kind === 'paired';
+      const attempt = this.#findAttempt(id, appliance);
+      const isPaired = attempt?.pairing.step.kind === 'ended' && attempt.pairing.step.result.kind === 'paired';
       const account = isPaired ? accountOf(appliance) : null;
       return account === null ? [] : [{ appliance: appliance.name, portal: appliance.portal, account }];
     });
@@ -257,17 +262,17 @@ export class PairingBatches {
   }
 
   #isExpired({ pairing }: PairingRun): boolean {
-    const late = { ...pairing, lifetime: pairing.lifetime + NONCE_GRACE_MS };
-    return timeLeft(late, this.#context.environment.clock.now()) <= 0;
+    const withGrace = { ...pairing, lifetime: pairing.lifetime + NONCE_GRACE_MS };
+    return timeLeft(withGrace, this.#context.environment.clock.now()) <= 0;
   }
 
   #continueAfter(run: PairingRun): void {
     const unwatch = run.watch(() => {
-      const { step, batch: round } = run.pairing;
+      const { step, batch } = run.pairing;
       if (step.kind !== 'ended') return;
       unwatch();
-      if (step.result.kind !== 'paired' || round === undefined) return;
-      this.next(round).catch((error: unknown) => {
+      if (step.result.kind !== 'paired' || batch === undefined) return;
+      this.next(batch).catch((error: unknown) => {
         this.#context.environment.log.warn('pairing_start_failed', {
           error: messageOf(error),
         });

@@ -6,7 +6,7 @@ import type { Grants } from '../grants/grants.ts';
 import type { ConnectedPortal, PairingTimes } from '../ports.ts';
 import type { ReferenceClock } from '../time/reference-clock.ts';
 
-/** What pairings share. */
+/** What all pairings share. */
 export interface PairingContext {
   readonly environment: Environment;
   readonly store: Store;
@@ -17,13 +17,13 @@ export interface PairingContext {
   readonly portalOf: (portal: string) => ConnectedPortal | undefined;
 }
 
-/** Emits that a pairing has ended without a grant; at any other step it emits nothing. */
+/** Emits that a pairing has ended without a grant; emits nothing in any other step. */
 export function emitPairingFailed({ clock, emit }: Environment, { appliance, step }: Pairing): void {
   if (step.kind !== 'ended' || step.result.kind !== 'failed') return;
   emit({ kind: 'pairing_failed', appliance, at: clock.now(), reason: step.result.reason });
 }
 
-/** Emits that a pairing has brought this grant. */
+/** Emits that a pairing has produced this grant. */
 export function emitPaired({ clock, emit }: Environment, { appliance, scope }: Grant): void {
   emit({ kind: 'paired', appliance, at: clock.now(), scope });
 }

@@ -10,18 +10,18 @@ import { sha256 } from '../../system/secret-hash.ts';
 import { emitPaired, type PairingContext } from './pairing-context.ts';
 import type { PairingStateMachine } from './pairing-state-machine.ts';
 
-/** How often a grant that changes while it is replaced is looked at again. */
+/** How often storing a grant is retried if another write changes the grant meanwhile. */
 const MAX_REPLACE_ATTEMPTS = 10;
-/** A code lives 30 to 60 s; one that could not be sent in this time is given up, in ms. */
+/** A code lives 30 to 60 s; sending it is retried no longer than this, in ms. */
 const CODE_LIFETIME_MS = 60_000;
 const BACKOFF = { base: 1000, cap: 5000 };
 
-/** How one pairing makes a grant of a code: the first that comes is exchanged, written ahead, and once. */
+/** Exchanges the first code of a pairing for a grant, once and written ahead. */
 export class PairingExchange {
   readonly #context: PairingContext;
   readonly #state: PairingStateMachine;
   #inFlight: Promise<void> | null = null;
-  /** The grant being put in place. */
+  /** The write of the new grant. */
   #storingGrant: Promise<void> | null = null;
 
   constructor(context: PairingContext, state: PairingStateMachine) {
@@ -34,14 +34,14 @@ export class PairingExchange {
     await this.#inFlight;
   }
 
-  /** Resolves when no grant is being put in place. */
+  /** Resolves when no grant is being stored. */
   async whenGrantStored(): Promise<void> {
     await this.#storingGrant?.catch(() => undefined);
   }
 
   /**
-   * Takes a code. Resolves when its exchange has ended, or that of another which is under way.
-   * @param link the one that it came through; null where nobody can know, and then the newest counts
+   * Submits a code. Resolves when its exchange has ended, or another one that is under way.
+   * @param link the link that it came through; null if unknown, then the newest link is used
    */
   async submitCode(code: Secret, link: LoginLink | null): Promise<void> {
     const { pairing } = this.#state;
@@ -58,22 +58,22 @@ export class PairingExchange {
   async #exchange(link: LoginLink, code: Secret): Promise<void> {
     const progress = this.#state;
     const { portal, scope, appliance } = progress.pairing;
-    const found = this.#context.portalOf(portal);
-    if (found === undefined) return progress.dispatch({ kind: 'failed', reason: 'misconfigured' });
+    const connection = this.#context.portalOf(portal);
+    if (connection === undefined) return progress.dispatch({ kind: 'failed', reason: 'misconfigured' });
     try {
       await progress.save(progress.pairing);
     } catch (error) {
       progress.log.error('store_unwritable', { appliance: progress.name, error: messageOf(error) });
-      // What can't be written down is not started.
+      // An exchange that can't be written ahead is not started.
       return progress.dispatch({ kind: 'not_sent' });
     }
-    const goesOn = () => !progress.stopping && progress.pairing.step.kind === 'exchanging';
-    const sending = { link, code, scope };
-    const exchange = await exchangeCode(this.#context, found.portal, sending, goesOn, progress.signal);
-    // Stopped, or ended meanwhile; then the event does not apply.
+    const isWanted = () => !progress.stopping && progress.pairing.step.kind === 'exchanging';
+    const request = { link, code, scope };
+    const exchange = await exchangeCode(this.#context, connection.portal, request, isWanted, progress.signal);
+    // The hub stops, or the pairing has ended; then the event does not apply.
     if (exchange === null) return progress.dispatch({ kind: 'not_sent' });
     const { outcome, sent } = exchange;
-    if (outcome.kind === 'granted') return this.#finish(appliance, found.identity, outcome, sent);
+    if (outcome.kind === 'granted') return this.#finish(appliance, connection.identity, outcome, sent);
     progress.log.warn('code_exchange_failed', {
       appliance: progress.name,
       outcome: outcome.kind,
@@ -89,7 +89,7 @@ export class PairingExchange {
     sent: Instant,
   ): Promise<void> {
     const { step, scope } = this.#state.pairing;
-    // Ended meanwhile (replaced, cancelled): nobody wants these tokens any more.
+    // The pairing has ended meanwhile (replaced, cancelled): discard the tokens.
     if (step.kind !== 'exchanging') return;
     const { refreshToken } = tokens;
     if (refreshToken === null) {
@@ -113,21 +113,21 @@ export class PairingExchange {
     }
   }
 
-  /** @param after the grant that follows one with this generation */
-  async #storeGrant(appliance: string, after: (generation: number) => Grant): Promise<void> {
+  /** @param grantAfter creates the grant that replaces the one with this generation */
+  async #storeGrant(appliance: string, grantAfter: (generation: number) => Grant): Promise<void> {
     const { store, grants } = this.#context;
     const progress = this.#state;
-    // What is still being written of this pairing must not come to lie over its end.
+    // Earlier writes of this pairing must not overwrite its end.
     await progress.whenSaved();
     for (let attempt = 1; attempt <= MAX_REPLACE_ATTEMPTS; attempt++) {
-      const grant = after(await store.generation(appliance));
+      const grant = grantAfter(await store.generation(appliance));
       const paired = advance(progress.pairing, { kind: 'paired', scope: grant.scope });
       const save = () => store.completePairing(paired, grant);
       const saved = await save().catch((error: unknown) => {
         progress.log.error('store_unwritable', { appliance: progress.name, error: messageOf(error) });
         return null;
       });
-      // A refresh of the grant before was quicker. A person has just logged in for this one, so it takes the place.
+      // A refresh of the previous grant was faster. This grant is from a new login, so it replaces that one too.
       if (saved === false) continue;
       grants.replace(grant, saved === null ? save : null);
       progress.log.info('appliance_paired', { appliance: progress.name, scope: grant.scope });
@@ -135,52 +135,52 @@ export class PairingExchange {
       progress.setInMemory(paired);
       return;
     }
-    throw new Error('other writes of this grant came between, again and again');
+    throw new Error('the grant was changed by other writes repeatedly');
   }
 
-  /** Whatever became of it, the code may have been spent. */
+  /** Whatever happened, the code may have been used. */
   #handleError(error: unknown): Promise<void> {
     this.#state.log.error('code_exchange_crashed', { appliance: this.#state.name, error: messageOf(error) });
     return this.#state.dispatch({ kind: 'answer_lost' });
   }
 }
 
-/** What became of a code; `sent` is when its last try began. */
+/** The outcome of a code exchange; `sent` is when its last attempt began. */
 interface ExchangeResult {
   readonly outcome: TokenOutcome;
   readonly sent: Instant;
 }
 
 /**
- * Exchanges a code once, and tries again only while it was certainly not sent, or the portal asked to come back.
- * @param code written down before: it must not be sent again after a crash
- * @param goesOn whether a further try is still wanted
- * @param signal ends the wait before a further try
- * @returns null where it is no longer wanted, the code not being sent
+ * Exchanges a code once. It retries only if the code was certainly not sent, or the portal asked for a later retry.
+ * @param code must be written ahead, because it must not be sent again after a crash
+ * @param isWanted whether a further attempt is still wanted
+ * @param signal ends the wait before a further attempt
+ * @returns null if the exchange is no longer wanted and the code was not sent
  */
 async function exchangeCode(
-  { environment, referenceClock: portalClock }: Pick<PairingContext, 'environment' | 'referenceClock'>,
+  { environment, referenceClock }: Pick<PairingContext, 'environment' | 'referenceClock'>,
   portal: Portal,
   { link, code, scope }: { readonly link: LoginLink; readonly code: Secret; readonly scope: string | null },
-  goesOn: () => boolean,
+  isWanted: () => boolean,
   signal: AbortSignal,
 ): Promise<ExchangeResult | null> {
   const { clock, timers, random } = environment;
   const since = clock.now().uptime;
-  for (let attempt = 1; goesOn(); attempt++) {
+  for (let attempt = 1; isWanted(); attempt++) {
     const sent = clock.now();
     const outcome = await portal.exchangeCode(link.tokenUrl, code, scope);
-    if ('portalTime' in outcome) portalClock.recordPortalTime(outcome.portalTime);
+    if ('portalTime' in outcome) referenceClock.recordPortalTime(outcome.portalTime);
     if (outcome.kind !== 'not_sent' && outcome.kind !== 'deferred') return { outcome, sent };
-    const asked = outcome.kind === 'deferred' ? (outcome.retryAfter ?? 0) : 0;
-    const delay = Math.max(asked, backoffDelay(BACKOFF, attempt, random.fraction()));
+    const retryAfter = outcome.kind === 'deferred' ? (outcome.retryAfter ?? 0) : 0;
+    const delay = Math.max(retryAfter, backoffDelay(BACKOFF, attempt, random.fraction()));
     if (clock.now().uptime - since + delay > CODE_LIFETIME_MS) return { outcome, sent };
-    if (goesOn()) await timers.sleep(delay, signal);
+    if (isWanted()) await timers.sleep(delay, signal);
   }
   return null;
 }
 
-/** What an exchange that brought no tokens means for its pairing. */
+/** The event that a failed exchange causes for its pairing. */
 function exchangeFailureEvent({ kind }: TokenOutcome): PairingEvent {
   switch (kind) {
     case 'misconfigured':

@@ -23,20 +23,19 @@ import { PairingStateMachine } from './pairing-state-machine.ts';
 import { type RedirectedBrowser, RedirectedCodes } from './redirected-codes.ts';
 import { shortLinkKey } from './short-link-key.ts';
 
-/** A pairing that takes the place of another waits no longer than this for a code that is being exchanged, in ms. */
+/** A new pairing waits at most this long for the code exchange of the one that it replaces, in ms. */
 const MAX_WAIT = 8000;
 
 /**
- * One pairing at work: asks for the link, polls for the code, at once when a redirect says that there is one, and exchanges the
- * first code that comes, once. In a device flow of the appliance alone the portal is asked for nothing until a person
- * opens the link.
+ * Runs one pairing: requests the link, polls for the code (at once if a redirect announces one), and exchanges the
+ * first code once. In a device flow without an installer, the portal gets no request until a person opens the link.
  */
 export class PairingRun implements AsyncDisposable {
-  /** SHA-256 of the pairing's nonce, base64url, to find it by. */
+  /** SHA-256 of the pairing's nonce, base64url, for lookups. */
   readonly nonceHash: string;
-  /** What its short link ends with, 16 characters of base64url. */
+  /** The end of its short link, 16 characters of base64url. */
   readonly shortKey: string;
-  /** SHA-256 of that, base64url, to find it by. */
+  /** SHA-256 of `shortKey`, base64url, for lookups. */
   readonly shortKeyHash: string;
   readonly #context: PairingContext;
   readonly #state: PairingStateMachine;
@@ -63,7 +62,7 @@ export class PairingRun implements AsyncDisposable {
     );
   }
 
-  /** Takes a pairing up where it stands; an ended one only remembers its result. */
+  /** Resumes a pairing from its current step; an ended one only keeps its result. */
   static resume(context: PairingContext, pairing: Pairing): PairingRun {
     const run = new PairingRun(context, resumeAfterRestart(pairing));
     run.#done = run.#start(pairing).catch(async (error: unknown) => {
@@ -82,25 +81,25 @@ export class PairingRun implements AsyncDisposable {
     return this.pairing.step.kind !== 'ended';
   }
 
-  /** Why there is no link or code just now, in words; null while the portal answers. */
+  /** Why there is no link or code at the moment, as text; null while the portal responds. */
   get portalProblem(): string | null {
     return this.#state.portalProblem;
   }
 
-  /** Where the hub's credentials at its portal are corrected. */
+  /** Where to correct the hub's credentials at its portal. */
   get credentialLocation(): CredentialLocation {
     const { portal } = this.pairing;
     return this.#context.portalOf(portal)?.credentialLocation ?? { portal };
   }
 
-  /** Why it failed for such a reason, and what to do next, for people at the command line. */
+  /** The cause of this failure and what to do next, for the command line. */
   failureMessage(reason: PairingFailureReason): string {
-    const { cause: why, advice: next } = explainPairingFailure(
+    const { cause, advice } = explainPairingFailure(
       reason,
       this.#context.nameOf(this.pairing.appliance),
       this.credentialLocation,
     );
-    return `${why}; ${next}`;
+    return `${cause}; ${advice}`;
   }
 
   /** Milliseconds until the pairing expires. */
@@ -108,55 +107,61 @@ export class PairingRun implements AsyncDisposable {
     return this.#state.timeLeft;
   }
 
-  /** Where the portal shall bring the code now, as a {@link LoginLink} has it. */
+  /** The current redirect address, as in {@link LoginLink}. */
   get redirect(): string | null {
     return this.#state.redirect;
   }
 
-  /** The hub has another address, or none: an installer gets a fresh link where the one at hand leads elsewhere. */
+  /** The hub has another address, or none: an installer gets a fresh link if the current one redirects elsewhere. */
   onAddressChanged(): void {
     this.#renewal.onAddressChanged();
     this.#state.onAddressChanged();
   }
 
-  /** The hub's clock was set: where the portal's certificate did not fit it, the portal is asked again at once. */
+  /**
+   * The hub's clock was set: if the portal's certificate had failed because of the clock, the portal is asked again at
+   * once.
+   */
   onClockSet(): void {
     this.#state.onClockSet();
   }
 
-  /** Calls `watcher` after every change, until the function it returns is called. */
+  /** Calls `watcher` after every change, until the returned function is called. */
   watch(watcher: () => void): () => void {
     return this.#state.watch(watcher);
   }
 
-  /** A fresh link for a person who opens a device flow's page, within the time that one waits. */
+  /** A fresh link for a person who opens a device flow's page, within the time that a person waits. */
   openLink(): Promise<LoginLinkResult> {
     return this.#links.open();
   }
 
-  /** Logins that the portal does not confirm; an installer may. */
+  /** Logins that the portal has not confirmed and an installer may confirm. */
   get unconfirmed(): readonly UnconfirmedLogin[] {
     return this.#redirectedCodes.unconfirmed;
   }
 
-  /** Takes what a browser says is the code. Resolves when that is exchanged, or has come to nothing: see {@link RedirectedCodes}. */
-  async receiveCode(code: Secret, visitor: RedirectedBrowser): Promise<void> {
-    await this.#redirectedCodes.receive(code, visitor);
+  /**
+   * Handles a code that a browser brought, see {@link RedirectedCodes}. Resolves when it is exchanged, held or
+   * discarded.
+   */
+  async receiveCode(code: Secret, browser: RedirectedBrowser): Promise<void> {
+    await this.#redirectedCodes.receive(code, browser);
   }
 
-  /** Whether a code that was received waits for an installer to confirm it, or did so for too long; null for any other. */
+  /** Whether a received code waits for an installer's confirmation, or has waited too long; null for any other code. */
   confirmationStatus(code: Secret): 'unconfirmed' | 'too_late' | null {
     return this.#redirectedCodes.confirmationStatus(code);
   }
 
-  /** An installer confirms a login. @param login its id; of one that is gone nothing happens */
+  /** An installer confirms a login. @param login its id; an unknown one is ignored */
   async confirm(login: string): Promise<void> {
     await this.#redirectedCodes.confirm(login);
   }
 
   /**
-   * The appliance begins a device flow, or begins it anew: from now on these codes are the pairing's.
-   * @returns false where another pairing must be begun for that
+   * Attaches the codes of a device flow that the appliance starts or restarts.
+   * @returns false if it needs another pairing
    * @throws Failure as the store
    */
   async attachDeviceCodes(codes: DeviceCodes): Promise<boolean> {
@@ -167,58 +172,58 @@ export class PairingRun implements AsyncDisposable {
   }
 
   /**
-   * An installer takes a device flow over: see {@link PairingEvent}.
-   * @returns false where another pairing must be begun for that
+   * An installer takes over a device flow: see {@link PairingEvent}.
+   * @returns false if that needs another pairing
    * @throws Failure as the store
    */
   async takeOver(): Promise<boolean> {
     await this.#exchange.whenGrantStored();
     const { environment, times } = this.#context;
     const at = environment.clock.now();
-    const { hasUsableLink: linkServes } = this.#links;
-    const taken = await this.#state.saveThenDispatch({
+    const { hasUsableLink: isLinkUsable } = this.#links;
+    const applied = await this.#state.saveThenDispatch({
       kind: 'installer',
       at,
       lifetime: times.lifetime,
-      isLinkUsable: linkServes,
+      isLinkUsable,
     });
     if (this.pairing.step.kind === 'asking') this.#state.wake();
-    return taken;
+    return applied;
   }
 
   /**
-   * It becomes part of a round.
-   * @returns false where it has ended
+   * Adds the pairing to a batch.
+   * @returns false if the pairing has ended
    * @throws Failure as the store
    */
-  async joinBatch(round: string): Promise<boolean> {
+  async joinBatch(batch: string): Promise<boolean> {
     await this.#exchange.whenGrantStored();
-    await this.#state.saveThenDispatch({ kind: 'round', round });
-    return this.pairing.batch === round && this.isOpen;
+    await this.#state.saveThenDispatch({ kind: 'round', round: batch });
+    return this.pairing.batch === batch && this.isOpen;
   }
 
   /**
-   * Makes room for another pairing. A code that is being exchanged may bring a grant, and then this one has ended well; it
-   * is waited for some seconds, and goes on beside the other one after that.
+   * Ends the pairing so that another one can replace it. A code exchange under way may still produce a grant, and then
+   * this pairing succeeds. It is awaited for some seconds; after that it continues beside the other pairing.
    */
   async endAsReplaced(): Promise<void> {
-    const gone = this.#exchange.whenIdle().then(() => this.fail('replaced'));
-    await withTimeout(gone, MAX_WAIT, this.#context.environment.timers);
+    const ended = this.#exchange.whenIdle().then(() => this.fail('replaced'));
+    await withTimeout(ended, MAX_WAIT, this.#context.environment.timers);
   }
 
-  /** A login was refused at the portal. What a code that is being exchanged brings counts for more. */
+  /** A login was refused at the portal. The result of an exchange under way takes precedence. */
   async failLogin(reason: PairingFailureReason): Promise<void> {
     await this.#exchange.whenIdle();
     await this.fail(reason);
   }
 
-  /** Ends the pairing, unless it has ended already, or ends just now with its grant being put in place. */
+  /** Ends the pairing, unless it has ended already or its grant is being stored. */
   async fail(reason: PairingFailureReason): Promise<void> {
     await this.#exchange.whenGrantStored();
     await this.#state.dispatch({ kind: 'failed', reason });
   }
 
-  /** That it failed is told no longer. */
+  /** Stops reporting that the pairing failed. */
   async clearFailure(): Promise<void> {
     const { failed, ...pairing } = this.pairing;
     if (failed === undefined) return;
@@ -226,7 +231,7 @@ export class PairingRun implements AsyncDisposable {
     await this.#state.saveIfPossible(pairing);
   }
 
-  /** Stops, leaving the pairing open; waits for an exchange that was sent, and for what is being written. */
+  /** Stops and leaves the pairing open; waits for an exchange that was sent, and for pending writes. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#state.stop();
     this.#redirectedCodes.clear();
@@ -239,7 +244,7 @@ export class PairingRun implements AsyncDisposable {
     if (before.step.kind === 'exchanging') {
       const since = new Date(before.step.since.wall).toISOString();
       this.#state.log.warn('code_exchange_interrupted', { appliance: this.#state.name, since });
-      // Told once, however often the hub is started before the portal gives a fresh link.
+      // Saved, so that it is logged only once, even if the hub restarts before the portal returns a fresh link.
       await this.#state.saveIfPossible(this.pairing);
     }
     await this.#runSteps();
@@ -264,7 +269,9 @@ export class PairingRun implements AsyncDisposable {
     }
   }
 
-  /** Asks for a link until one is there, or the pairing comes to another step; without an installer it is left to people. */
+  /**
+   * Requests links until the pairing changes its step. Without an installer it waits until a person opens the pairing.
+   */
   async #requestLink(): Promise<void> {
     const { signal } = this.#state;
     for (let failures = 0; !signal.aborted && !this.#state.stopping; ) {
@@ -274,8 +281,8 @@ export class PairingRun implements AsyncDisposable {
   }
 
   /**
-   * Exchanges a code. Resolves when that has ended, or the exchange of another that is under way.
-   * @param link the one that it came through, where that is known
+   * Exchanges a code. Resolves when the exchange has ended, or another one that is under way.
+   * @param link the link that it came through, if known
    */
   async #exchangeCode(code: Secret, link: LoginLink | null): Promise<void> {
     this.#links.invalidate();

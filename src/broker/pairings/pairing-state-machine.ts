@@ -3,36 +3,36 @@ import { messageOf } from '../../core/failure.ts';
 import type { Log } from '../../core/log.ts';
 import {
   advance,
+  needsPortalRequests,
   type Pairing,
   type PairingEvent,
   type PairingFailureReason,
   timeLeft,
-  usesPortal,
 } from '../../core/pairings/pairing.ts';
 import type { Unreachable } from '../../core/portal.ts';
 import { LogDeduplicator } from '../reports/log-deduplicator.ts';
 import { emitPairingFailed, type PairingContext } from './pairing-context.ts';
 
-/** So many turns of a pairing's loops at the very same time are normal: see {@link PairingStateMachine.guardAgainstSpin}. */
+/** This many loop iterations at the same instant are normal: see {@link PairingStateMachine.guardAgainstSpin}. */
 const MAX_ITERATIONS_PER_TICK = 100;
 const SPIN_PAUSE_MS = 1000;
-/** Why a device flow may end that nobody has opened, beside its deadline. */
+/** Reasons, besides the deadline, that end an unopened device flow and are not reported. */
 const UNREPORTED_REASONS: readonly PairingFailureReason[] = ['replaced', 'cancelled'];
 
-/** Where a pairing stands while it is worked on: takes its steps, writes them down, and tells who watches. */
+/** The current state of a pairing: applies events, saves the result and notifies watchers. */
 export class PairingStateMachine {
   readonly #context: PairingContext;
   #pairing: Pairing;
-  /** The portal's last failure to answer, while it can't be reached. */
+  /** The portal's last failure to respond; null while it is reachable. */
   #portalProblem: Unreachable | null = null;
   readonly #unreachableLog: LogDeduplicator;
-  /** Ends the wait or the request under way whenever the pairing comes to another step. */
+  /** Aborts the wait or request under way when the pairing changes its step. */
   #stepAbort = new AbortController();
-  /** Ends the wait under way, and nothing else. */
+  /** Aborts only the wait under way. */
   #waitAbort = new AbortController();
   #writes: Promise<unknown> = Promise.resolve();
   #stopping = false;
-  /** When a loop's last turn began, on the boot clock in ms, and how many more have begun at that very time. */
+  /** When the last loop iteration began, on the boot clock in ms, and how many more began at the same instant. */
   #lastIterationAt = Number.NEGATIVE_INFINITY;
   #iterationsAtOnce = 0;
   readonly #watchers = new Set<() => void>();
@@ -47,12 +47,12 @@ export class PairingStateMachine {
     return this.#pairing;
   }
 
-  /** Aborted when the pairing comes to another step, or the hub stops. */
+  /** Aborted when the pairing changes its step, or the hub stops. */
   get signal(): AbortSignal {
     return this.#stepAbort.signal;
   }
 
-  /** The hub stops, and the pairing is to stay as it is. */
+  /** The hub stops; the pairing keeps its state. */
   get stopping(): boolean {
     return this.#stopping;
   }
@@ -62,22 +62,22 @@ export class PairingStateMachine {
     return timeLeft(this.#pairing, this.#context.environment.clock.now());
   }
 
-  /** Why there is no link or code just now, in words; null while the portal answers. */
+  /** Why there is no link or code at the moment, as text; null while the portal responds. */
   get portalProblem(): string | null {
     return this.#portalProblem === null ? null : this.#describeProblem(this.#portalProblem);
   }
 
-  /** Milliseconds that the portal's last answer asked to wait. */
+  /** Milliseconds that the portal's last response asked to wait. */
   get retryAfterMs(): number {
     return this.#portalProblem?.retryAfter ?? 0;
   }
 
-  /** Where the portal shall bring the code now, as a {@link LoginLink} has it. */
+  /** The current redirect address, as in {@link LoginLink}. */
   get redirect(): string | null {
     return this.#context.portalOf(this.#pairing.portal)?.redirectUrl('') ?? null;
   }
 
-  /** Name of the appliance. */
+  /** The name of the appliance. */
   get name(): string {
     return this.#context.nameOf(this.#pairing.appliance);
   }
@@ -87,12 +87,12 @@ export class PairingStateMachine {
     this.#stepAbort.abort();
   }
 
-  /** The hub's clock was set: where the portal's certificate did not fit it, no wait goes on. */
+  /** The hub's clock was set: ends the wait if the portal's certificate had failed because of the clock. */
   onClockSet(): void {
     if (this.#portalProblem?.certificateError !== undefined) this.wake();
   }
 
-  /** The hub has another address: another link may be the one to give, and a portal that was out of reach be there again. */
+  /** The hub has another address: another link may be preferred, and an unreachable portal may be reachable again. */
   onAddressChanged(): void {
     if (this.#portalProblem !== null && this.#portalProblem.retryAfter === null) this.wake();
     this.notifyWatchers();
@@ -104,44 +104,48 @@ export class PairingStateMachine {
     this.#waitAbort = new AbortController();
   }
 
-  /** Calls `watcher` after every change, until the function it returns is called. */
+  /** Calls `watcher` after every change, until the returned function is called. */
   watch(watcher: () => void): () => void {
     this.#watchers.add(watcher);
     return () => this.#watchers.delete(watcher);
   }
 
-  /** Takes a step without writing it down. */
+  /** Changes the state without saving it. */
   setInMemory(next: Pairing): void {
     this.#transition(next);
     this.notifyWatchers();
   }
 
   /**
-   * Takes a step and writes it down; watchers are told when it is written. What can't be written now is found out anew
-   * after a restart.
+   * Applies an event, saves the result and then notifies watchers. A state that can't be saved is derived again after a
+   * restart.
    */
   async dispatch(event: PairingEvent): Promise<void> {
     const before = this.#pairing;
     const advanced = advance(before, event);
     if (advanced === before) return;
-    // An appliance whose device flow nobody opens begins another, all day long.
-    const isNews = usesPortal(before) || (event.kind === 'failed' && !UNREPORTED_REASONS.includes(event.reason));
-    const hasFailed = isNews && advanced.step.kind === 'ended';
+    // Not reported: an appliance whose device flow nobody opens starts another one, all day long.
+    const isReported =
+      needsPortalRequests(before) || (event.kind === 'failed' && !UNREPORTED_REASONS.includes(event.reason));
+    const hasFailed = isReported && advanced.step.kind === 'ended';
     const next = hasFailed ? { ...advanced, failed: this.#context.environment.clock.now() } : advanced;
-    // Before anything is awaited: what belongs to the former step ends with it, and not when the card has taken the write.
+    // Before the first `await`: work of the former step must end now, not when the SD card has finished the write.
     this.#transition(next);
     const { step } = next;
     if (step.kind === 'ended' && step.result.kind === 'failed') {
-      this.log.at(isNews ? 'info' : 'debug', 'pairing_failed', { appliance: this.name, reason: step.result.reason });
+      this.log.at(isReported ? 'info' : 'debug', 'pairing_failed', {
+        appliance: this.name,
+        reason: step.result.reason,
+      });
     }
     await this.saveIfPossible(next);
-    if (isNews) emitPairingFailed(this.#context.environment, next);
+    if (isReported) emitPairingFailed(this.#context.environment, next);
     this.notifyWatchers();
   }
 
   /**
-   * Writes a step down before it takes it, so that nobody is told of one that a restart would forget.
-   * @returns false where the event does not apply, or no longer
+   * Saves the result of an event before applying it, so that nothing is reported that a restart would lose.
+   * @returns false if the event does not apply, or no longer does
    * @throws Failure as the store
    */
   async saveThenDispatch(event: PairingEvent): Promise<boolean> {
@@ -162,12 +166,12 @@ export class PairingStateMachine {
     });
   }
 
-  /** Resolves when all that was to be written until now is, or could not be. */
+  /** Resolves when all writes requested so far have succeeded or failed. */
   async whenSaved(): Promise<void> {
     await this.#writes;
   }
 
-  /** Writes one after the other: sealing takes its time, and an older step must not come to lie over a newer one. */
+  /** Serializes writes: sealing takes time, and an older state must not overwrite a newer one. */
   save(pairing: Pairing): Promise<void> {
     const write = this.#writes.then(() => this.#context.store.savePairing(pairing));
     this.#writes = write.catch(() => undefined);
@@ -175,9 +179,9 @@ export class PairingStateMachine {
   }
 
   /**
-   * Waits on the boot clock, no longer than the pairing lasts.
+   * Waits on the boot clock, at most until the pairing expires.
    * @param signal the {@link signal} of the step that the wait belongs to
-   * @returns whether the pairing is still where it was, and goes on
+   * @returns whether the pairing is still in that step and the hub keeps running
    */
   async pause(delay: number, signal: AbortSignal): Promise<boolean> {
     const { clock, timers } = this.#context.environment;
@@ -192,8 +196,8 @@ export class PairingStateMachine {
   }
 
   /**
-   * To be awaited once in each turn of a loop whose waits may be over at once. Too many turns without any time passing are a
-   * fault of ours: each further one takes a second, because a loop of microtasks alone would stop the whole hub.
+   * Await it once in each iteration of a loop whose waits may end at once. Too many iterations at one instant are a bug
+   * of the hub: each further one takes a second, because a loop of microtasks alone would block the whole hub.
    */
   async guardAgainstSpin(signal: AbortSignal): Promise<void> {
     const { clock, timers } = this.#context.environment;
@@ -203,18 +207,18 @@ export class PairingStateMachine {
     if (this.#iterationsAtOnce > MAX_ITERATIONS_PER_TICK) await timers.sleep(SPIN_PAUSE_MS, signal);
   }
 
-  /** Remembers whether the portal answers, and tells the log when it stops doing so. */
-  recordReachability(trouble: Unreachable | null): void {
+  /** Records whether the portal is reachable, and logs it when the portal becomes unreachable. */
+  recordReachability(problem: Unreachable | null): void {
     const before = this.#portalProblem;
-    this.#portalProblem = trouble;
-    if (before === null && trouble !== null) {
-      const told = this.#unreachableLog.recordOccurrence('portal', this.#pairing.appliance);
-      const level = told === null ? 'debug' : 'warn';
-      this.log.at(level, 'portal_unreachable', { appliance: this.name, detail: this.#describeProblem(trouble) });
-      // It may answer now and then.
+    this.#portalProblem = problem;
+    if (before === null && problem !== null) {
+      const summary = this.#unreachableLog.recordOccurrence('portal', this.#pairing.appliance);
+      const level = summary === null ? 'debug' : 'warn';
+      this.log.at(level, 'portal_unreachable', { appliance: this.name, detail: this.#describeProblem(problem) });
+      // The portal may respond now and then.
       this.#unreachableLog.recordResolution('portal');
     }
-    if (before?.detail !== trouble?.detail) this.notifyWatchers();
+    if (before?.detail !== problem?.detail) this.notifyWatchers();
   }
 
   get log(): Log {
@@ -229,14 +233,15 @@ export class PairingStateMachine {
     this.#stepAbort = new AbortController();
   }
 
-  /** Calls whoever watches. */
+  /** Notifies all watchers. */
   notifyWatchers(): void {
     for (const watcher of this.#watchers) watcher();
   }
 
-  #describeProblem({ detail, certificateError: certificate }: Unreachable): string {
-    const { environment, referenceClock: portalClock } = this.#context;
-    const fault = certificate && clockFaultMessage(certificate, environment.clock.now(), portalClock.confirmed);
+  #describeProblem({ detail, certificateError }: Unreachable): string {
+    const { environment, referenceClock } = this.#context;
+    const fault =
+      certificateError && clockFaultMessage(certificateError, environment.clock.now(), referenceClock.confirmed);
     return fault ?? detail;
   }
 }

@@ -8,39 +8,42 @@ import { pollLinks } from './code-polling.ts';
 import type { PairingContext } from './pairing-context.ts';
 import type { PairingStateMachine } from './pairing-state-machine.ts';
 
-/** The portal is polled at once, and after these further waits in ms: it may be a little behind its own redirect. */
+/** The portal is polled at once and after these further delays in ms: polling may lag a little behind the redirect. */
 const POLL_DELAYS = [0, 1000, 2000];
-/** A portal that is slow to answer is waited for no longer than this in all, in ms: the browser waits, and the code lives 30 s. */
+/** A slow portal is awaited at most this long in total, in ms: the browser waits, and the code lives 30 s. */
 const CHECK_TIMEOUT = 4500;
-/** Polls of one pairing because of redirects, beside the regular ones: anybody who saw the link may send any number of codes. */
+/**
+ * Limits the polls that redirects cause for one pairing, besides the regular ones: anybody who saw the link can send
+ * any number of codes.
+ */
 const POLL_LIMIT: RateLimit = { burst: 6, interval: 5000 };
-/** A code lives 30 to 60 s; one that nobody has confirmed by then is dropped, in ms. */
+/** A code lives 30 to 60 s; one that is not confirmed within this time is dropped, in ms. */
 const CODE_LIFETIME_MS = 60_000;
-/** Codes that wait to be confirmed, one from each address. */
+/** The most codes that wait for confirmation, one per address. */
 const MAX_UNCONFIRMED = 3;
-/** How often a code is looked at again because the pairing came to another step meanwhile. */
+/** How often a code is checked again because the pairing changed its step meanwhile. */
 const MAX_CHECKS = 3;
 
 /** A browser that has brought a code. */
 export interface RedirectedBrowser {
   readonly address: string;
-  /** The hub itself sent it to the portal for this pairing. */
+  /** Whether the hub itself sent it to the portal for this pairing. */
   readonly wasSentByHub: boolean;
 }
 
 /** A code that waits for a person to confirm it. */
 interface UnconfirmedCode extends UnconfirmedLogin {
-  /** Null once it can't live any more: it is remembered so that the same browser does not ask again. */
+  /** Null once it has expired: it is remembered so that the same browser does not ask again. */
   code: Secret | null;
-  /** Ends the timer that drops it. */
+  /** Cancels the timer that drops it. */
   readonly disarm: () => void;
 }
 
 /**
- * The codes of one pairing that come by redirect. Anybody who saw the link may send some, also one of an account of their own, so
- * that such a code is news and not truth: the portal is asked at once for the code that it serves for this very login, and that
- * one is exchanged. If it serves none, the redirect's code counts only from a browser that the hub itself sent there; any other
- * is held until an installer confirms it.
+ * The codes of one pairing that arrive by redirect. Anybody who saw the link can send codes, including one of their own
+ * account, so such a code is a hint and not proof. The portal is polled at once for the code of this login, and that
+ * code is exchanged. If the portal has none, the redirected code is accepted only from a browser that the hub itself
+ * sent there; any other is held until an installer confirms it.
  */
 export class RedirectedCodes {
   readonly #context: PairingContext;
@@ -49,7 +52,10 @@ export class RedirectedCodes {
   /** Resolves when no code is being exchanged. */
   readonly #whenExchangeIdle: () => Promise<void>;
   readonly #pollBuckets = new TokenBuckets();
-  /** The check under way, and the one that all share who come during it: their code may be newer than its last poll. */
+  /**
+   * The check under way, and the next one, which all codes share that arrive during the first: they may be newer than
+   * its last poll.
+   */
   #check: Promise<void> = Promise.resolve();
   #nextCheck: Promise<void> | null = null;
   readonly #unconfirmedCodes = new Map<string, UnconfirmedCode>();
@@ -66,8 +72,8 @@ export class RedirectedCodes {
     this.#whenExchangeIdle = whenExchangeIdle;
   }
 
-  /** Resolves when the code has become what it can: exchanged, held, or nothing. */
-  async receive(code: Secret, visitor: RedirectedBrowser): Promise<void> {
+  /** Resolves when the code is exchanged, held or discarded. */
+  async receive(code: Secret, browser: RedirectedBrowser): Promise<void> {
     const hash = sha256(code.reveal());
     for (let checks = 0; checks < MAX_CHECKS; checks++) {
       await this.#whenExchangeIdle();
@@ -78,8 +84,8 @@ export class RedirectedCodes {
     }
     await this.#whenExchangeIdle();
     if (this.#isSettled(hash)) return;
-    if (visitor.wasSentByHub) await this.#takeCode(code, null);
-    else this.#holdForConfirmation(code, hash, visitor.address);
+    if (browser.wasSentByHub) await this.#takeCode(code, null);
+    else this.#holdForConfirmation(code, hash, browser.address);
   }
 
   /** The logins that an installer may confirm now. */
@@ -91,7 +97,7 @@ export class RedirectedCodes {
       .map(({ id, address }) => ({ id, address }));
   }
 
-  /** Whether a code waits to be confirmed, or did so for too long; null for any other. */
+  /** Whether a code waits for confirmation, or has waited too long; null for any other code. */
   confirmationStatus(code: Secret): 'unconfirmed' | 'too_late' | null {
     const hash = sha256(code.reveal());
     const held = [...this.#unconfirmedCodes.values()].find(({ id }) => id === hash);
@@ -99,7 +105,9 @@ export class RedirectedCodes {
     return held.code === null ? 'too_late' : 'unconfirmed';
   }
 
-  /** An installer says that a login was theirs. Resolves when its exchange has ended; one that is gone changes nothing. */
+  /**
+   * An installer confirms that a login was theirs. Resolves when its exchange has ended; an unknown login is ignored.
+   */
   async confirm(id: string): Promise<void> {
     const held = [...this.#unconfirmedCodes.values()].find((one) => one.id === id);
     if (!held?.code) return;
@@ -107,13 +115,13 @@ export class RedirectedCodes {
     await this.#takeCode(held.code, null);
   }
 
-  /** Forgets every code that is held. */
+  /** Drops all held codes. */
   clear(): void {
     for (const { disarm } of this.#unconfirmedCodes.values()) disarm();
     this.#unconfirmedCodes.clear();
   }
 
-  /** Whether there is nothing to find out: it was exchanged, or is held, or no login is wanted. */
+  /** Whether no check is needed: the code was exchanged or is held, or the pairing accepts no login. */
   #isSettled(hash: string): boolean {
     const { stopping, pairing } = this.#state;
     const isHeld = [...this.#unconfirmedCodes.values()].some(({ id }) => id === hash);
@@ -140,7 +148,7 @@ export class RedirectedCodes {
     }
   }
 
-  /** Takes one of the polls; there is none while the portal asks for patience. */
+  /** Takes a token from the poll bucket; fails while the portal asks to retry later. */
   #takePollPermit(): boolean {
     const bucket = this.#pollBuckets.refill('', POLL_LIMIT, this.#context.environment.clock.now().uptime);
     if (bucket.tokens < 1 || this.#state.retryAfterMs > 0) return false;
@@ -149,20 +157,20 @@ export class RedirectedCodes {
   }
 
   #holdForConfirmation(code: Secret, id: string, address: string): void {
-    const before = this.#unconfirmedCodes.get(address);
-    if (before === undefined && this.#unconfirmedCodes.size >= MAX_UNCONFIRMED) {
-      const dead = [...this.#unconfirmedCodes].find(([, held]) => held.code === null);
-      if (dead === undefined) return;
-      this.#unconfirmedCodes.delete(dead[0]);
+    const previous = this.#unconfirmedCodes.get(address);
+    if (previous === undefined && this.#unconfirmedCodes.size >= MAX_UNCONFIRMED) {
+      const expired = [...this.#unconfirmedCodes].find(([, held]) => held.code === null);
+      if (expired === undefined) return;
+      this.#unconfirmedCodes.delete(expired[0]);
     }
-    before?.disarm();
+    previous?.disarm();
     const disarm = this.#context.environment.timers.after(CODE_LIFETIME_MS, () => {
       held.code = null;
       this.#state.notifyWatchers();
     });
     const held: UnconfirmedCode = { id, address, code, disarm };
     this.#unconfirmedCodes.set(address, held);
-    if (before === undefined)
+    if (previous === undefined)
       this.#state.log.warn('login_confirmation_needed', { appliance: this.#state.name, address });
     this.#state.notifyWatchers();
   }

@@ -4,10 +4,10 @@ import { sha256 } from '../../system/secret-hash.ts';
 const KEY_LENGTH = 16;
 
 /**
- * What a pairing's short link is found by. A browser that opens the short link counts as sent to the portal by the hub, so the key
- * must not follow from the nonce, which the portal's own link has in it for anybody to read. It follows from the pairing's id,
- * which only the installer's page and the control socket tell while the pairing is open, so that nothing is kept for it, and a
- * link that was scanned before a restart leads on after it.
+ * The key of a pairing's short link. A browser that opens the short link counts as sent to the portal by the hub, so
+ * the key must not be derived from the nonce, which anybody can read in the portal's own link. It is derived from the
+ * pairing's id, which only the installer's page and the control socket show while the pairing is open. So nothing is
+ * stored for it, and a link that was scanned before a restart works after it.
  * @param id of the pairing: a version 4 UUID
  */
 export function shortLinkKey(id: string): string {

@@ -1,13 +1,13 @@
 import type { Clock } from '../../core/clock.ts';
 import { type RateLimit, TokenBuckets } from '../../system/limits/token-bucket.ts';
 
-/** A problem that lasts. */
+/** A problem that has not been resolved. */
 interface OpenProblem {
   /** When it began, on the boot clock in ms. */
   readonly since: number;
   times: number;
   readonly subjects: Set<string>;
-  /** When it was logged last, and for how long it is not logged again, in ms; null until it has been logged. */
+  /** When it was last logged, and for how long it is not logged again, in ms; null until it has been logged. */
   logged: { readonly at: number; readonly silence: number } | null;
 }
 
@@ -17,34 +17,34 @@ export interface ProblemSummary {
   readonly occurrences: number;
   /** Seconds since it began. */
   readonly durationSeconds: number;
-  /** How many it has affected. */
+  /** How many subjects it has affected. */
   readonly subjectCount: number;
 }
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
-/** How often the beginning of a problem that comes and goes is logged; one that lasts is logged all the same. */
+/** Limits how often the start of an intermittent problem is logged; a problem that lasts is logged regardless. */
 const START_LOG_LIMIT: RateLimit = { burst: 3, interval: 2 * HOUR_MS };
 
 /**
- * Decides when a problem that occurs at every try is worth a log line: when it begins, after an hour, two, four and so on while it
- * lasts, at least once a day, and when it is resolved. A problem that comes and goes too often is not logged when it begins, but as
- * soon as the limit allows it; its end is logged only if its beginning was.
+ * Decides when a problem that occurs on every attempt is worth a log line: when it begins, then after an hour, two,
+ * four and so on while it lasts (at least once a day), and when it is resolved. A problem that comes and goes
+ * too often is not logged when it begins, but as soon as the limit permits it. Its end is logged only if its start was.
  */
 export class LogDeduplicator {
   readonly #clock: Clock;
   readonly #problems = new Map<string, OpenProblem>();
-  readonly #beginnings = new TokenBuckets();
+  readonly #startBuckets = new TokenBuckets();
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
   /**
-   * The problem has occurred.
-   * @param key what goes wrong, and where
-   * @param subject whom it has affected
-   * @returns null where that is not worth a line
+   * Records an occurrence of a problem.
+   * @param key what fails, and where
+   * @param subject what it has affected, such as an appliance
+   * @returns null if that is not worth a log line
    */
   recordOccurrence(key: string, subject: string): ProblemSummary | null {
     const now = this.#clock.now().uptime;
@@ -53,7 +53,7 @@ export class LogDeduplicator {
     problem.times += 1;
     problem.subjects.add(subject);
     if (problem.logged === null) {
-      const bucket = this.#beginnings.refill(key, START_LOG_LIMIT, now);
+      const bucket = this.#startBuckets.refill(key, START_LOG_LIMIT, now);
       if (bucket.tokens < 1) return null;
       bucket.tokens -= 1;
       problem.logged = { at: now, silence: HOUR_MS };
@@ -65,7 +65,7 @@ export class LogDeduplicator {
     return summaryOf(problem, now);
   }
 
-  /** The problem is resolved, if there was one. @returns null where that is not worth a line */
+  /** Records that a problem is resolved, if there was one. @returns null if that is not worth a log line */
   recordResolution(key: string): ProblemSummary | null {
     const problem = this.#problems.get(key);
     this.#problems.delete(key);

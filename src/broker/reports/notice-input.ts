@@ -8,12 +8,15 @@ import type { Grants } from '../grants/grants.ts';
 import type { Broker } from '../open-broker.ts';
 import type { NoticeInput } from './notices.ts';
 
-/** A grant should have been refreshed when this part of its token's lifetime has passed: `nextRefreshAt`. */
+/** A grant is overdue when this part of its token's lifetime has passed without a refresh: `nextRefreshAt`. */
 const REFRESH_DEADLINE_RATIO = 0.85;
-/** So many that wait for approval are told of at one time, the first ones: one device may register by many addresses. */
+/** The most approval notices at one time, for the first appliances: one device may register from many addresses. */
 const MAX_APPROVAL_NOTICES = 5;
 
-/** Of credentials that were damaged the hub has a notice; that they are gone the configuration says; who began a pairing sees it fail. */
+/**
+ * Conditions without a notice: damaged credentials have a notice of the hub, missing ones are due to the configuration,
+ * and the person who started a pairing sees it fail.
+ */
 const CODES_WITHOUT_NOTICE: readonly Condition['code'][] = [
   'credentials_damaged',
   'without_credentials',
@@ -21,9 +24,10 @@ const CODES_WITHOUT_NOTICE: readonly Condition['code'][] = [
 ];
 
 /**
- * How the hub and its appliances stand, judged once for all who show it, and what notices go by beside that.
+ * The conditions of the hub and its appliances, derived once for all surfaces, and the other facts that notices depend
+ * on.
  * @param appliances each with its status
- * @param page the address of the installer's page
+ * @param page the URL of the installer's page
  */
 export function collectNoticeInput(
   appliances: readonly (readonly [Pick<Appliance, 'id'>, ApplianceStatus])[],
@@ -39,23 +43,23 @@ export function collectNoticeInput(
     pageUrl: page,
     now: now.wall,
   });
-  const worthNotice = noticeableConditions(conditions);
+  const noticeable = noticeableConditions(conditions);
   return {
     conditions,
     appliances: appliances.map(([{ id }, { name, state }]) => ({
       ...{ name, state, grant: grantFacts(id, grants, now) },
-      condition: worthNotice.get(name) ?? null,
+      condition: noticeable.get(name) ?? null,
     })),
   };
 }
 
-/** The condition of each appliance that there may be a notice of, by its name. */
+/** The condition of each appliance that may cause a notice, by the appliance's name. */
 function noticeableConditions(conditions: readonly Condition[]): ReadonlyMap<string, ApplianceCondition> {
   const ofAppliances = conditions.filter((one): one is ApplianceCondition => one.appliance !== null);
   const waiting = ofAppliances.filter(({ code }) => code === 'approval_needed');
-  const untold = new Set(waiting.sort((a, b) => startTime(a) - startTime(b)).slice(MAX_APPROVAL_NOTICES));
-  const told = ofAppliances.filter((one) => !untold.has(one) && !CODES_WITHOUT_NOTICE.includes(one.code));
-  return new Map(told.map((one) => [one.appliance, one]));
+  const excess = new Set(waiting.sort((a, b) => startTime(a) - startTime(b)).slice(MAX_APPROVAL_NOTICES));
+  const noticeable = ofAppliances.filter((one) => !excess.has(one) && !CODES_WITHOUT_NOTICE.includes(one.code));
+  return new Map(noticeable.map((one) => [one.appliance, one]));
 }
 
 function startTime({ since }: ApplianceCondition): number {
@@ -63,15 +67,15 @@ function startTime({ since }: ApplianceCondition): number {
 }
 
 function grantFacts(appliance: string, grants: Grants, now: Instant): GrantNoticeInput | null {
-  const held = grants.get(appliance);
-  if (held === undefined) return null;
-  const { generation, lifetime } = held.grant;
-  const age = grants.schedule.age(held, now);
+  const managed = grants.get(appliance);
+  if (managed === undefined) return null;
+  const { generation, lifetime } = managed.grant;
+  const age = grants.schedule.age(managed, now);
   return {
     generation,
     lifetime,
-    isFailing: held.health.kind === 'failing',
-    remaining: grants.schedule.remaining(held, now),
+    isFailing: managed.health.kind === 'failing',
+    remaining: grants.schedule.remaining(managed, now),
     overdue: age === null ? null : Math.max(0, age - REFRESH_DEADLINE_RATIO * lifetime),
   };
 }

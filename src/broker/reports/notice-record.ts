@@ -2,25 +2,25 @@ import * as v from 'valibot';
 import { type ConfirmedTime, confirmedTimeAt, elapsed, type Instant } from '../../core/clock.ts';
 import type { Notice, NoticeCode } from '../../core/reports/notice.ts';
 
-/** When something was told: `time` is the true time then, in ms since 1970, null where nobody knew it. */
+/** When a report was made: `time` is the true time then, in ms since 1970; null if it was unknown. */
 export interface ReportTime {
   readonly at: Instant;
   readonly time: number | null;
 }
 
-/** What is remembered of a notice, over restarts too. */
+/** What is remembered of a notice, across restarts too. */
 export interface NoticeRecord {
   readonly notice: Notice;
-  /** Of the grant that it is of; null where it is of none. */
+  /** The generation of the grant that it is about; null if it is about none. */
   readonly generation: number | null;
-  /** When it was told last; null where it was not, since it comes and goes too often, or is over. */
-  readonly told: ReportTime | null;
-  /** When it was told newly, the last few times. */
+  /** When it was last reported; null if it was not, because it comes and goes too often, or is resolved. */
+  readonly lastReported: ReportTime | null;
+  /** The last few times when it was raised. */
   readonly raised: readonly ReportTime[];
   readonly over: boolean;
 }
 
-/** One moment, and when this run of the hub began. */
+/** A moment, the start of this run of the hub, and the confirmed time. */
 export interface TimeContext {
   readonly now: Instant;
   readonly started: Instant;
@@ -28,40 +28,44 @@ export interface TimeContext {
 }
 
 /**
- * Milliseconds since something was told. Over a boot that is known by the true time alone; where nobody knows that, it counts
- * from when the hub was started.
+ * Milliseconds since a report. Across boots only the true time gives them; if it is unknown, they count from the start
+ * of the hub.
  */
 export function msSinceReport({ at, time }: ReportTime, { now, started, confirmed }: TimeContext): number {
-  const present = confirmedTimeAt(confirmed, now);
-  // What is told to be later than now was told by a clock that was wrong, then or now.
-  const byTime = time === null || present === null || present < time ? null : present - time;
+  const trueTime = confirmedTimeAt(confirmed, now);
+  // A report from the future: the clock was wrong then or is wrong now.
+  const byTime = time === null || trueTime === null || trueTime < time ? null : trueTime - time;
   return elapsed(at, now) ?? byTime ?? elapsed(started, now) ?? 0;
 }
 
-/** The telling that happens now. */
+/** The time of a report that is made now. */
 export function reportTimeNow({ now, confirmed }: TimeContext): ReportTime {
   return { at: now, time: confirmedTimeAt(confirmed, now) };
 }
 
-/** @returns the records by whom they are of; none of what makes no sense: it would only be told once more */
+/** @returns the records by their keys, without invalid ones: their notices are only reported once more */
 export function parseNoticeRecords(text: string | null): Map<string, NoticeRecord> {
-  const read = v.safeParse(entries, text ?? '[]');
+  const parsed = v.safeParse(entries, text ?? '[]');
   return new Map(
-    (read.success ? read.output : []).flatMap((each) => {
-      const one = v.safeParse(entry, each);
-      return one.success ? [one.output] : [];
+    (parsed.success ? parsed.output : []).flatMap((each) => {
+      const parsedEntry = v.safeParse(entry, each);
+      if (!parsedEntry.success) return [];
+      const [key, { told, ...record }] = parsedEntry.output;
+      return [[key, { ...record, lastReported: told }] as const];
     }),
   );
 }
 
 export function serializeNoticeRecords(records: ReadonlyMap<string, NoticeRecord>): string {
-  return JSON.stringify([...records]);
+  return JSON.stringify(
+    [...records].map(([key, { lastReported, ...record }]) => [key, { ...record, told: lastReported }]),
+  );
 }
 
 const instant = v.object({ boot: v.string(), uptime: v.number(), wall: v.number() });
 const storedReportTime = v.object({ at: instant, time: v.nullable(v.number()) });
 const notice = v.object({
-  // Another version may have more of them.
+  // Another version may have more codes.
   code: v.custom<NoticeCode>((code) => typeof code === 'string'),
   severity: v.picklist(['error', 'warning']),
   appliance: v.nullable(v.string()),

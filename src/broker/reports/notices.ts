@@ -27,7 +27,7 @@ import {
   type TimeContext,
 } from './notice-record.ts';
 
-/** How the hub and all its appliances stand. */
+/** The current conditions, and the state of all appliances. */
 export interface NoticeInput {
   readonly conditions: readonly Condition[];
   readonly appliances: readonly ApplianceNoticeInput[];
@@ -37,32 +37,33 @@ export interface NoticeInput {
 export interface NoticesContext {
   readonly environment: Pick<Environment, 'clock' | 'timers' | 'log'>;
   readonly store: Pick<Store, 'setting' | 'saveSetting'>;
-  readonly portalClock: Pick<ReferenceClock, 'confirmed'>;
+  readonly referenceClock: Pick<ReferenceClock, 'confirmed'>;
 }
 
 const DAY_MS = 86_400_000;
-/** One that comes and goes is told newly so often in a day. */
+/** A notice that comes and goes is raised at most this often in a day. */
 const MAX_RAISED_PER_DAY = 3;
-/** After a change, so long until it is looked at: many come together, and each time all that was told is written. In ms. */
+/** The delay from a change to the check: changes come in groups, and each report writes all records. In ms. */
 const CHANGE_DEBOUNCE_MS = 500;
 
-/** A notice that is not over for those who were told of it. */
+/** A notice that is not resolved for the people it was reported to. */
 interface ActiveNotice {
   readonly notice: Notice;
   readonly generation: number | null;
-  /** It says what is known now, and not only what was before. */
+  /** Whether it describes the current state, and not only an earlier one. */
   readonly isCurrent: boolean;
 }
 
 /**
- * Knows which notices stand, and tells each to the log and beyond: when it begins, once a day while it stands, and when it is over.
- * What was told is remembered, so that a restart tells nothing twice; it is written when something is told, and only then.
+ * Knows the active notices, and reports each to the log and the notice channels: when it begins, once a day while it is
+ * active, and when it is resolved. Reports are remembered, so that a restart repeats none; they are written only when
+ * something is reported.
  */
 export class Notices implements AsyncDisposable {
   readonly #context: NoticesContext;
   readonly #started: Instant;
   readonly #records: Map<string, NoticeRecord>;
-  /** When this run has first seen refreshes of an appliance fail, or the hub have a problem. */
+  /** When this run first saw refreshes of an appliance fail, or a problem of the hub. */
   readonly #firstSeen = new Map<string, Instant>();
   #collectInput: (() => NoticeInput) | null = null;
   #deliver: (report: NoticeReport) => void = () => undefined;
@@ -83,27 +84,27 @@ export class Notices implements AsyncDisposable {
   }
 
   /**
-   * Begins to look.
-   * @param look called when the hub is up, and from then on each minute and after every change
-   * @param carry carries a report out of the house
+   * Starts the checks.
+   * @param collectInput called when the hub is up, and from then on every minute and after every change
+   * @param deliver sends a report by command and webhook
    */
-  start(look: () => NoticeInput, carry: (report: NoticeReport) => void): void {
-    this.#collectInput = look;
-    this.#deliver = carry;
+  start(collectInput: () => NoticeInput, deliver: (report: NoticeReport) => void): void {
+    this.#collectInput = collectInput;
+    this.#deliver = deliver;
     this.#arm(0);
   }
 
-  /** Something has changed: it is looked at soon. */
+  /** Something has changed: schedules a check soon. */
   scheduleCheck(): void {
     if (this.#collectInput === null || this.#isCheckScheduled) return;
     this.#isCheckScheduled = true;
     this.#arm(CHANGE_DEBOUNCE_MS);
   }
 
-  /** The notices that stand and say what is known now, the gravest first: none says more than the conditions do. */
+  /** The active notices that describe the current state, errors first. They report nothing beyond the conditions. */
   activeNotices(facts: NoticeInput): Notice[] {
-    const present = [...this.#activeNotices(facts, this.#timeContext()).values()].filter(({ isCurrent }) => isCurrent);
-    const notices = present.map(({ notice }) => notice);
+    const current = [...this.#activeNotices(facts, this.#timeContext()).values()].filter(({ isCurrent }) => isCurrent);
+    const notices = current.map(({ notice }) => notice);
     return notices.sort((a, b) => (a.severity === b.severity ? 0 : a.severity === 'error' ? -1 : 1));
   }
 
@@ -130,45 +131,45 @@ export class Notices implements AsyncDisposable {
   }
 
   #timeContext(): TimeContext {
-    const { environment, portalClock } = this.#context;
-    return { now: environment.clock.now(), started: this.#started, confirmed: portalClock.confirmed };
+    const { environment, referenceClock } = this.#context;
+    return { now: environment.clock.now(), started: this.#started, confirmed: referenceClock.confirmed };
   }
 
-  /** By whom they are of: one of each appliance, and one of each problem of the hub. */
-  #activeNotices({ appliances, conditions }: NoticeInput, moment: TimeContext): Map<string, ActiveNotice> {
-    const stand = new Map<string, ActiveNotice>();
+  /** By key: one notice for each appliance, and one for each problem of the hub. */
+  #activeNotices({ appliances, conditions }: NoticeInput, time: TimeContext): Map<string, ActiveNotice> {
+    const active = new Map<string, ActiveNotice>();
     const seen = new Set<string>();
     for (const facts of appliances) {
       const key = applianceKey(facts.name);
-      const failing = this.#failingState(key, facts, moment.now);
+      const failing = this.#failingState(key, facts, time.now);
       if (failing !== null) seen.add(key);
-      const fresh = applianceNotice(facts, failing);
+      const derived = applianceNotice(facts, failing);
       const before = this.#records.get(key);
-      const notice = before === undefined || before.over ? fresh : currentNotice(before, { facts, notice: fresh });
+      const notice = before === undefined || before.over ? derived : currentNotice(before, { facts, notice: derived });
       if (notice === null) continue;
-      const isCurrent = notice.code === fresh?.code || matchesCondition(notice, facts.condition);
-      stand.set(key, { notice, generation: facts.grant?.generation ?? null, isCurrent });
+      const isCurrent = notice.code === derived?.code || matchesCondition(notice, facts.condition);
+      active.set(key, { notice, generation: facts.grant?.generation ?? null, isCurrent });
     }
     for (const condition of conditions) {
       if (condition.appliance !== null) continue;
       const key = `hub ${condition.code}`;
       seen.add(key);
-      const notice = hubNotice(condition, this.#seenForMs(key, moment.now));
-      if (notice !== null) stand.set(key, { notice, generation: null, isCurrent: true });
+      const notice = hubNotice(condition, this.#seenForMs(key, time.now));
+      if (notice !== null) active.set(key, { notice, generation: null, isCurrent: true });
     }
-    const running = elapsed(moment.started, moment.now) ?? 0;
+    const running = elapsed(time.started, time.now) ?? 0;
     for (const [key, { notice, over }] of this.#records) {
-      const stays = !over && notice.appliance === null && isKeptAfterRestart(notice.code, running);
-      if (stays && !stand.has(key)) stand.set(key, { notice, generation: null, isCurrent: seen.has(key) });
+      const isKept = !over && notice.appliance === null && isKeptAfterRestart(notice.code, running);
+      if (isKept && !active.has(key)) active.set(key, { notice, generation: null, isCurrent: seen.has(key) });
     }
     for (const key of this.#firstSeen.keys()) if (!seen.has(key)) this.#firstSeen.delete(key);
-    return stand;
+    return active;
   }
 
   #failingState(key: string, { condition, grant }: ApplianceNoticeInput, now: Instant): FailurePeriod | null {
     if (grant === null || !grant.isFailing || condition === null) return null;
-    const lasting = failureDuration(this.#seenForMs(key, now), grant.overdue);
-    return { duration: lasting, since: rfc3339(now.wall - lasting) };
+    const duration = failureDuration(this.#seenForMs(key, now), grant.overdue);
+    return { duration, since: rfc3339(now.wall - duration) };
   }
 
   #seenForMs(key: string, now: Instant): number {
@@ -180,48 +181,51 @@ export class Notices implements AsyncDisposable {
   async #reportAll(): Promise<void> {
     if (this.#collectInput === null || this.#ended) return;
     const facts = this.#collectInput();
-    const moment = this.#timeContext();
-    const stand = this.#activeNotices(facts, moment);
+    const time = this.#timeContext();
+    const active = this.#activeNotices(facts, time);
     const byKey = new Map(facts.appliances.map((one) => [applianceKey(one.name), one]));
-    const reports = [...stand].flatMap(([key, one]) => this.#reportsFor(key, one, moment));
+    const reports = [...active].flatMap(([key, one]) => this.#reportsFor(key, one, time));
     for (const [key, record] of this.#records) {
-      if (stand.has(key)) continue;
-      if (!record.over && record.told !== null) {
+      if (active.has(key)) continue;
+      if (!record.over && record.lastReported !== null) {
         const message = resolvedMessage(record.notice, byKey.get(key));
         reports.push({ ...toReport(record.notice, 'resolved'), message, what_to_do: 'Nothing' });
       }
-      // How often it was told is remembered for as long as that counts.
-      if (record.raised.every((one) => msSinceReport(one, moment) >= DAY_MS)) this.#records.delete(key);
-      else this.#records.set(key, { ...record, told: null, over: true });
+      // The times of earlier reports are kept for as long as they count.
+      if (record.raised.every((one) => msSinceReport(one, time) >= DAY_MS)) this.#records.delete(key);
+      else this.#records.set(key, { ...record, lastReported: null, over: true });
     }
     if (reports.length > 0 || this.#hasUnsavedRecords) await this.#write();
     for (const report of reports) this.#emitReport(report);
   }
 
-  /** What there is to tell of a notice that stands, if anything. */
-  #reportsFor(key: string, stands: ActiveNotice, moment: TimeContext): NoticeReport[] {
-    const { notice, generation, isCurrent } = stands;
+  /** The reports that are due for an active notice. */
+  #reportsFor(key: string, activeNotice: ActiveNotice, time: TimeContext): NoticeReport[] {
+    const { notice, generation, isCurrent } = activeNotice;
     const before = this.#records.get(key);
-    const isNew = before === undefined || before.over || before.told === null || before.notice.code !== notice.code;
-    const raised = (before?.raised ?? []).filter((one) => msSinceReport(one, moment) < DAY_MS);
-    const told = reportTimeNow(moment);
+    const isNew =
+      before === undefined || before.over || before.lastReported === null || before.notice.code !== notice.code;
+    const raised = (before?.raised ?? []).filter((one) => msSinceReport(one, time) < DAY_MS);
+    const reportTime = reportTimeNow(time);
     if (isNew) {
       const isBounded = raised.length >= MAX_RAISED_PER_DAY;
-      const record = { notice, generation, raised: isBounded ? raised : [...raised, told], over: false };
-      // Of what was told as something else it is still told when that is over.
-      this.#records.set(key, { ...record, told: isBounded ? (before?.told ?? null) : told });
+      const record = { notice, generation, raised: isBounded ? raised : [...raised, reportTime], over: false };
+      // If it was reported before with another code, its end is still reported.
+      this.#records.set(key, { ...record, lastReported: isBounded ? (before?.lastReported ?? null) : reportTime });
       return isBounded ? [] : [toReport(notice, 'raised')];
     }
-    const isDue = isCurrent && isRepeatDue(before, moment);
-    this.#records.set(key, { ...before, notice, generation, raised, ...(isDue && { told }) });
+    const isDue = isCurrent && isRepeatDue(before, time);
+    this.#records.set(key, { ...before, notice, generation, raised, ...(isDue && { lastReported: reportTime }) });
     return isDue ? [toReport(notice, 'repeated')] : [];
   }
 
   async #write(): Promise<void> {
     const { store, environment } = this.#context;
-    const kept = new Map([...this.#records].filter(([, { told, raised }]) => told !== null || raised.length > 0));
+    const records = new Map(
+      [...this.#records].filter(([, { lastReported, raised }]) => lastReported !== null || raised.length > 0),
+    );
     try {
-      await store.saveSetting(NOTICES_SETTING, serializeNoticeRecords(kept));
+      await store.saveSetting(NOTICES_SETTING, serializeNoticeRecords(records));
       this.#hasUnsavedRecords = false;
     } catch (error) {
       if (!this.#hasUnsavedRecords) environment.log.warn('notices_not_stored', { error: messageOf(error) });
@@ -246,7 +250,7 @@ function toReport({ code, ...notice }: Notice, status: NoticeReport['status']): 
   return { status, notice: code, ...notice };
 }
 
-/** Whether a notice that stands was told a day ago, and is to be told again. */
-function isRepeatDue({ notice, told }: NoticeRecord, moment: TimeContext): boolean {
-  return !isNotRepeated(notice.code) && told !== null && msSinceReport(told, moment) >= DAY_MS;
+/** Whether an active notice was reported a day ago and is due again. */
+function isRepeatDue({ notice, lastReported }: NoticeRecord, time: TimeContext): boolean {
+  return !isNotRepeated(notice.code) && lastReported !== null && msSinceReport(lastReported, time) >= DAY_MS;
 }

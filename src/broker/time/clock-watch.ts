@@ -1,51 +1,46 @@
 import type { Instant } from '../../core/clock.ts';
 import type { Environment } from '../environment.ts';
 
-/** What a watch on the clock looks at, and whom it tells. */
+/** What a clock watch needs, and its listeners. */
 export interface ClockWatchOptions {
   readonly environment: Pick<Environment, 'clock' | 'timers' | 'log'>;
-  /** Whether NTP vouches for the wall clock; asked until it does. It does not reject. */
+  /** Whether NTP has synchronized the wall clock; called until it has. It does not reject. */
   readonly isSynchronized: (now: Instant, wasSet: boolean) => Promise<boolean>;
   /** The wall clock was set. */
   readonly onSet: () => void;
-  /** NTP vouches for the wall clock. Called once. */
+  /** NTP has synchronized the wall clock. Called once. */
   readonly onSynchronized: () => void;
 }
 
-/** How often the clock is looked at, in ms. */
+/** How often the clock is checked, in ms. */
 const CHECK_INTERVAL_MS = 5000;
-/** The wall clock may run apart from the boot clock by this between two looks, in ms, without having been set. */
+/** The wall clock counts as set if it moved against the boot clock by more than this between two checks, in ms. */
 const MAX_DRIFT_MS = 2000;
 
-/** Notices that the wall clock was set, and that NTP has begun to vouch for it. */
-export function watchClock({
-  environment,
-  isSynchronized: synchronized,
-  onSet,
-  onSynchronized,
-}: ClockWatchOptions): Disposable {
+/** Detects that the wall clock was set, and that NTP has synchronized it. */
+export function watchClock({ environment, isSynchronized, onSet, onSynchronized }: ClockWatchOptions): Disposable {
   const { clock, timers, log } = environment;
   let ended = false;
-  let vouched = false;
-  let offset = offsetOf(clock.now());
+  let isConfirmed = false;
+  let bootTime = bootTimeOf(clock.now());
   let disarm: () => void = () => undefined;
 
-  async function look(): Promise<void> {
+  async function check(): Promise<void> {
     const now = clock.now();
-    const by = offsetOf(now) - offset;
-    offset += by;
-    const wasSet = Math.abs(by) > MAX_DRIFT_MS;
+    const step = bootTimeOf(now) - bootTime;
+    bootTime += step;
+    const wasSet = Math.abs(step) > MAX_DRIFT_MS;
     if (wasSet) {
-      log.warn('clock_set', { step: Math.round(by / 1000), hub_time: new Date(now.wall).toISOString() });
+      log.warn('clock_set', { step: Math.round(step / 1000), hub_time: new Date(now.wall).toISOString() });
       onSet();
     }
-    if (!vouched && (await synchronized(now, wasSet)) && !ended) {
-      vouched = true;
+    if (!isConfirmed && (await isSynchronized(now, wasSet)) && !ended) {
+      isConfirmed = true;
       onSynchronized();
     }
-    if (!ended) disarm = timers.after(CHECK_INTERVAL_MS, () => void look());
+    if (!ended) disarm = timers.after(CHECK_INTERVAL_MS, () => void check());
   }
-  void look();
+  void check();
   return {
     [Symbol.dispose]() {
       ended = true;
@@ -54,7 +49,7 @@ export function watchClock({
   };
 }
 
-/** When this boot began, by the wall clock as it is. */
-function offsetOf({ wall, uptime }: Instant): number {
+/** The start of this boot by the current wall clock, in ms since 1970. */
+function bootTimeOf({ wall, uptime }: Instant): number {
   return wall - uptime;
 }

@@ -3,55 +3,58 @@ import type { Portal } from '../../core/portal.ts';
 import { withTimeout } from '../../system/clock.ts';
 import type { Environment } from '../environment.ts';
 
-/** Who told the true time. */
+/** The source of the true time. */
 type TimeSource = 'portal' | 'ntp';
 
-/** A hub's clock that is off by more than this is worth a warning, in ms. */
+/** A hub clock that is off by more than this is logged as a warning, in ms. */
 const MAX_CLOCK_ERROR_MS = 300_000;
-/** Two answers that differ by no more agree, in ms: a `Date` has whole seconds, and some answers come slowly. */
+/**
+ * Two responses agree if they differ by no more than this, in ms: `Date` has whole seconds, and some responses are
+ * slow.
+ */
 const AGREEMENT_TOLERANCE_MS = 10_000;
-/** Portals are asked at most so often, in ms. */
+/** Portals are probed at most this often, in ms. */
 const MIN_PROBE_INTERVAL = 30_000;
-/** Who needs the time waits no longer than this for it, in ms. */
+/** A caller that needs the time waits at most this long, in ms. */
 const MAX_WAIT = 5000;
 
-/** Remembers the true time that a portal's `Date` or NTP told, so that tokens of an earlier boot can be aged by it. */
+/** Holds the true time that a portal's `Date` or NTP reported; it gives the age of tokens from an earlier boot. */
 export class ReferenceClock {
   readonly #environment: Pick<Environment, 'clock' | 'log'>;
   #portal: ConfirmedTime | null = null;
-  /** What a portal's answer before had told, where the last one does not agree. */
-  #disagreeing: ConfirmedTime | null = null;
+  /** The previous portal time, if the latest one does not agree with it. */
+  #disagreeingTime: ConfirmedTime | null = null;
   #ntp: ConfirmedTime | null = null;
   readonly #whenConfirmed: (() => void)[] = [];
 
-  /** @param before what was told to a hub that this one takes the place of */
-  constructor(environment: Pick<Environment, 'clock' | 'log'>, before?: ReferenceClock) {
+  /** @param predecessor the clock of the hub that this one replaces */
+  constructor(environment: Pick<Environment, 'clock' | 'log'>, predecessor?: ReferenceClock) {
     this.#environment = environment;
-    if (before === undefined) return;
-    this.#portal = before.#portal;
-    this.#disagreeing = before.#disagreeing;
-    this.#ntp = before.#ntp;
+    if (predecessor === undefined) return;
+    this.#portal = predecessor.#portal;
+    this.#disagreeingTime = predecessor.#disagreeingTime;
+    this.#ntp = predecessor.#ntp;
   }
 
-  /** A portal's word counts for more than NTP's: its clock is what its tokens are measured by. */
+  /** The true time. A portal takes precedence over NTP, because its clock determines when its tokens expire. */
   get confirmed(): ConfirmedTime | null {
     return this.#portal ?? this.#ntp;
   }
 
   /**
-   * What each has told who told anything, NTP first: a portal's clock may be wrong too. Where its last two answers do not agree
-   * there are both.
+   * All known readings, NTP first, because a portal's clock may be wrong too. If the last two portal times disagree,
+   * both are included.
    */
   get readings(): readonly ConfirmedTime[] {
-    return [this.#ntp, this.#portal, this.#disagreeing].filter((time) => time !== null);
+    return [this.#ntp, this.#portal, this.#disagreeingTime].filter((time) => time !== null);
   }
 
-  /** Calls `listener` once, when the true time becomes known. */
+  /** Calls `listener` once when the true time becomes known. */
   whenConfirmed(listener: () => void): void {
     this.#whenConfirmed.push(listener);
   }
 
-  /** @param portalTime ms since 1970, as an answer that has just come says; null where it does not */
+  /** @param portalTime ms since 1970, from a response that has just arrived; null if it has none */
   recordPortalTime(portalTime: number | null): void {
     if (portalTime !== null) this.#record('portal', portalTime);
   }
@@ -67,27 +70,27 @@ export class ReferenceClock {
     const at = clock.now();
     if (source === 'portal') {
       const expected = confirmedTimeAt(this.#portal, at) ?? wall;
-      this.#disagreeing = Math.abs(expected - wall) > AGREEMENT_TOLERANCE_MS ? this.#portal : null;
+      this.#disagreeingTime = Math.abs(expected - wall) > AGREEMENT_TOLERANCE_MS ? this.#portal : null;
       this.#portal = { wall, at };
     } else this.#ntp = { wall, at };
     if (!first) return;
-    const off = Math.round((at.wall - wall) / 1000);
-    log.info('clock_confirmed', { source, true_time: new Date(wall).toISOString(), hub_clock_ahead: off });
-    if (Math.abs(at.wall - wall) > MAX_CLOCK_ERROR_MS) log.warn('clock_wrong', { hub_clock_ahead: off });
-    for (const tell of this.#whenConfirmed) tell();
+    const aheadSeconds = Math.round((at.wall - wall) / 1000);
+    log.info('clock_confirmed', { source, true_time: new Date(wall).toISOString(), hub_clock_ahead: aheadSeconds });
+    if (Math.abs(at.wall - wall) > MAX_CLOCK_ERROR_MS) log.warn('clock_wrong', { hub_clock_ahead: aheadSeconds });
+    for (const listener of this.#whenConfirmed) listener();
   }
 }
 
 /**
- * Asks the portals for the time where somebody needs it and nobody has told it: a hub on which no appliance is paired asks
- * them nothing else.
+ * Asks the portals for the time if it is needed and unknown: a hub without a paired appliance sends them no other
+ * requests.
  */
 export class PortalTimeProbe {
   readonly #environment: Pick<Environment, 'clock' | 'timers'>;
   readonly #referenceClock: ReferenceClock;
   readonly #portals: () => readonly Pick<Portal, 'fetchTime'>[];
   #inFlight: Promise<unknown> | null = null;
-  /** When it may be asked again, on the boot clock in ms. */
+  /** When the next probe is allowed, on the boot clock in ms. */
   #nextProbeAt = Number.NEGATIVE_INFINITY;
 
   constructor(
@@ -100,7 +103,7 @@ export class PortalTimeProbe {
     this.#portals = portals;
   }
 
-  /** Resolves when the time is known, or when it is no use to wait for it any longer. */
+  /** Resolves when the time is known, or when waiting longer is useless. */
   async confirm(): Promise<void> {
     const { clock, timers } = this.#environment;
     if (this.#referenceClock.confirmed !== null) return;
@@ -114,13 +117,13 @@ export class PortalTimeProbe {
     if (this.#inFlight !== null) await withTimeout(this.#inFlight, MAX_WAIT, timers);
   }
 
-  /** Resolves with the first portal's answer that tells the time, or when all have told nothing. */
+  /** Resolves with the first portal response that contains the time, or when no portal has given it. */
   async #probe(): Promise<void> {
-    const told = this.#portals().map(async (portal) => {
+    const probes = this.#portals().map(async (portal) => {
       const time = await portal.fetchTime();
-      if (time === null) throw new Error('no answer tells the time');
+      if (time === null) throw new Error('no response contained the time');
       this.#referenceClock.recordPortalTime(time);
     });
-    await Promise.any(told).catch(() => undefined);
+    await Promise.any(probes).catch(() => undefined);
   }
 }

@@ -8,12 +8,12 @@ interface ScheduledTask {
 }
 
 /**
- * Runs each thing at its due time on the boot clock, all on one timer. The timer never runs longer than a minute: while
- * a machine is suspended timers stand still and the boot clock does not.
+ * Runs tasks at their due times on the boot clock, all with one timer. The timer runs at most a minute, because timers
+ * stop while a machine is suspended and the boot clock does not.
  */
 export class Scheduler implements Disposable {
   readonly #environment: Pick<Environment, 'clock' | 'timers'>;
-  readonly #planned = new Map<string, ScheduledTask>();
+  readonly #tasks = new Map<string, ScheduledTask>();
   #disarm: () => void = () => undefined;
   #armedFor = Number.POSITIVE_INFINITY;
 
@@ -21,30 +21,33 @@ export class Scheduler implements Disposable {
     this.#environment = environment;
   }
 
-  /** Runs `run` at `at` (boot clock, ms), in place of what was planned under the same key. */
+  /** Schedules `run` at `at` (boot clock, ms); replaces the task of the same key. */
   plan(key: string, at: number, run: () => void): void {
-    this.#planned.set(key, { at, run });
+    this.#tasks.set(key, { at, run });
     if (at < this.#armedFor) this.#arm(at);
   }
 
   cancel(key: string): void {
-    this.#planned.delete(key);
+    this.#tasks.delete(key);
   }
 
-  /** For how long the next thing has been due, in ms on the boot clock: nothing is for long, unless this is stuck. */
+  /**
+   * For how long the next task has been overdue, in ms on the boot clock. It stays near 0 unless the scheduler is
+   * stuck.
+   */
   get overdue(): number {
     return Math.max(0, this.#environment.clock.now().uptime - this.#next());
   }
 
   [Symbol.dispose](): void {
-    this.#planned.clear();
+    this.#tasks.clear();
     this.#disarm();
   }
 
-  /** When the next thing is due; never where nothing is planned. */
+  /** When the next task is due; infinity if none is scheduled. */
   #next(): number {
     let next = Number.POSITIVE_INFINITY;
-    for (const { at } of this.#planned.values()) next = Math.min(next, at);
+    for (const { at } of this.#tasks.values()) next = Math.min(next, at);
     return next;
   }
 
@@ -56,13 +59,16 @@ export class Scheduler implements Disposable {
     this.#disarm = this.#environment.timers.after(Math.min(MAX_TIMER_DELAY, Math.max(0, delay)), () => this.#tick());
   }
 
-  /** What is planned meanwhile waits for the next turn of the event loop, however due it is: nothing can stop the hub here. */
+  /**
+   * Runs the due tasks. A task that one of them schedules waits for the next timer, even if it is due: no task can
+   * block the event loop here.
+   */
   #tick(): void {
     const now = this.#environment.clock.now().uptime;
-    const due = [...this.#planned].filter(([, { at }]) => at <= now).sort(([, one], [, other]) => one.at - other.at);
+    const due = [...this.#tasks].filter(([, { at }]) => at <= now).sort(([, one], [, other]) => one.at - other.at);
     for (const [key, entry] of due) {
-      if (this.#planned.get(key) !== entry) continue;
-      this.#planned.delete(key);
+      if (this.#tasks.get(key) !== entry) continue;
+      this.#tasks.delete(key);
       entry.run();
     }
     this.#arm(this.#next());
