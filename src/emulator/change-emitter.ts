@@ -1,33 +1,33 @@
 import type { LoggedRequest } from './http/logged-request.ts';
 
-/** What of the emulator's state a change is about. */
+/** The part of the emulator's state that changed. */
 export type ChangeTopic = 'settings' | 'faults' | 'clock' | 'logins' | 'grants' | 'requests';
 
-/** What happened: a request was answered or lost, or something is no longer as it was. */
+/** A request that was answered or whose response was lost, or a change of the state. */
 export type EmulatorEvent =
   | { readonly event: 'request'; readonly data: LoggedRequest }
   | { readonly event: 'change'; readonly data: { readonly what: ChangeTopic } };
 
-/** Listeners at one time. */
+/** Maximum number of listeners. */
 const MAX_LISTENERS = 32;
 
-/** Tells whoever watches the emulator what happens in it. */
+/** Notifies listeners of requests and of changes. */
 export class ChangeEmitter {
   readonly #listeners = new Set<(event: EmulatorEvent) => void>();
 
-  /** Something is no longer as it was: whoever shows it should look again. */
+  /** Notifies listeners that a part of the state changed, so that they read it again. */
   emitChange(what: ChangeTopic): void {
     this.#emit({ event: 'change', data: { what } });
   }
 
-  /** A request was answered, or its answer lost. */
+  /** Notifies listeners of a request that was answered or whose response was lost. */
   emitRequest(data: LoggedRequest): void {
     this.#emit({ event: 'request', data });
   }
 
   /**
-   * Calls `listener` for everything that happens from now on; it must not throw.
-   * @returns ends it; null where there are too many listeners already
+   * Calls `listener` for every later event; it must not throw.
+   * @returns a function that unsubscribes, or null if there are too many listeners
    */
   subscribe(listener: (event: EmulatorEvent) => void): (() => void) | null {
     if (this.#listeners.size >= MAX_LISTENERS) return null;

@@ -31,94 +31,96 @@ import { OptionError, pickSettings } from './settings/validation.ts';
 import { createTlsCredentials, writeCaFile } from './tls.ts';
 import type { ClockView } from './virtual-clock.ts';
 
-/** A grant as the outside may see it: no tokens. */
+/** The public view of a grant, without its tokens. */
 export type GrantView = Readonly<
   Pick<IssuedGrant, 'id' | 'clientId' | 'user' | 'scope' | 'createdAt' | 'refreshedAt' | 'generation' | 'revoked'>
 >;
 
 /** A running portal emulator. */
 export interface Emulator extends AsyncDisposable {
-  /** {base_url} of the specification, without a trailing slash. */
+  /** The origin of the helper endpoints (`base_url` in docs/portal.md), without a trailing slash. */
   readonly baseUrl: string;
-  /** {frontend_url} of the specification, without a trailing slash. */
+  /** The origin of the login page and the token endpoint (`frontend_url`), without a trailing slash. */
   readonly frontendUrl: string;
-  /** The first client's. */
+  /** The ID of the first client. */
   readonly clientId: string;
+  /** The secret of the first client. */
   readonly clientSecret: string;
-  /** Where the emulator's own pages and API live. */
+  /** The address of the console page. The paths of the emulator's API begin with it. */
   readonly consoleUrl: string;
-  /** With `tls`: the certificate of the emulator's private CA, PEM; else null. */
+  /** The certificate of the emulator's private CA as PEM if `tls` is on, otherwise null. */
   readonly ca: string | null;
-  /** What clients sent and were answered, the oldest first; a copy. */
+  /** A copy of the request log, oldest first. */
   readonly requests: readonly LoggedRequest[];
-  /** What the audit of clients counts; a copy. */
+  /** A copy of the counts of the client audit. */
   readonly observations: Readonly<Observations>;
-  /** The polls of the code_url with this state, the oldest first. */
+  /** The polls of the code_url with this state, oldest first. */
   polls(state: string): readonly Poll[];
   /**
-   * Logs a user in, or refuses, without a browser; afterwards the helper has the code.
-   * @throws LoginError where state or user are no good
+   * Logs a user in, or refuses, without a browser. After a login, code_url serves the code.
+   * @throws LoginError if the state or the user is invalid
    */
   login(request: LoginRequest): Promise<LoginResult>;
-  /** The login pages that are open and wait for somebody, the oldest first. */
+  /** The open login pages at which the user has neither logged in nor refused, oldest first. */
   logins(): readonly WaitingLogin[];
-  /** What the author of a client wants to know after a test. */
+  /** What clients did wrong, and how they polled. */
   findings(): Findings;
   /**
-   * As at the start: everything issued is forgotten and dead, the log, the findings, faults and the clock's offset are
-   * gone, the settings are the start's. Ports, clients, users and the CA stay.
+   * Invalidates everything issued, clears the log, the findings, the faults and the clock's offset, and restores the
+   * initial settings. Ports, clients, users and the CA stay.
    */
   reset(): Promise<void>;
-  /** All grants, the one that was refreshed longest ago first. */
+  /** All grants, least recently refreshed first. */
   grants(): readonly GrantView[];
   /**
    * Revokes a grant with all its tokens, or only the access tokens issued so far.
-   * @returns false where there is no such grant
+   * @returns false if there is no such grant
    */
   revoke(grantId: string, what?: 'grant' | 'access_tokens'): boolean;
-  /** The emulator's time, and how far it is ahead of the clock that it was given. */
+  /** The emulator's time, and its offset from the underlying clock. */
   readonly clock: ClockView;
   /**
-   * Puts the emulator's time ahead by so many seconds: codes, states and tokens expire at once, and the `Date` header
-   * and the log follow.
-   * @throws ClockError where that is negative, or a hundred years in all
+   * Advances the emulator's clock. Codes, states and tokens whose lifetime has passed by then are expired, and the
+   * `Date` header and the log use the new time.
+   * @throws ClockError if `seconds` is negative or not a number, or if the total offset would exceed a hundred years
    */
   advance(seconds: number): void;
-  /** How the portal behaves right now; a copy. */
+  /** A copy of the current settings. */
   readonly settings: Settings;
   /**
-   * Changes how the portal behaves from now on; requests under way go on as they began. Either all of it is changed or
-   * nothing.
-   * @throws OptionError where a value is no good
+   * Changes settings for later requests; requests in progress keep the settings that they began with. If one value is
+   * invalid, nothing changes.
+   * @throws OptionError if a value is invalid
    */
   change(change: SettingOptions): void;
   /**
-   * Adds a fault that clients meet from now on.
-   * @throws FaultError where it can't be; the message names the member, what was found and what is allowed
+   * Adds a fault, in force immediately.
+   * @throws FaultError if the fault is invalid; the message names the member, the value found and the values allowed
    */
   addFault(fault: FaultOptions): FaultView;
-  /** The faults that were added, spent ones too, the oldest first; a copy. */
+  /** A copy of all faults, including used-up ones, oldest first. */
   readonly faults: readonly FaultView[];
-  /** Takes a fault away; an origin that it kept down listens again. @returns false where there is none with this id */
+  /** Removes a fault; an origin that it kept down listens again. @returns false if no fault has this ID */
   removeFault(id: string): Promise<boolean>;
-  /** Takes all faults away. */
+  /** Removes all faults. */
   clearFaults(): Promise<void>;
-  /** Every state, code and token issued (the newest 200,000), of these kinds or of all: to search logs for them. */
+  /** The states, codes and tokens issued (the newest 200,000), of these kinds or of all, to search logs for them. */
   secretsIssued(...kinds: SecretKind[]): string[];
-  /** Stops both origins and cuts open connections. */
+  /** Stops both origins and closes open connections. */
   close(): Promise<void>;
 }
 
 /**
- * Starts a portal emulator: the endpoints of the specification on two origins of this machine, with a state of its own
- * in memory, or in a file.
- * @throws OptionError where an option is no good; StateFileError where the state file is no good; the listener's own error where a port is taken
+ * Starts a portal emulator: the endpoints of docs/portal.md on two origins of this machine, with its state in memory or
+ * in a file.
+ * @throws OptionError if an option is invalid; StateFileError if the state file can't be used; the listener's error if
+ *   it can't listen, for example because the port is taken
  */
 export async function startEmulator(options: EmulatorOptions = {}): Promise<Emulator> {
-  const given = resolveSettings(options);
-  const file = given.state === null ? null : await StateFile.open(given.state);
+  const settings = resolveSettings(options);
+  const file = settings.state === null ? null : await StateFile.open(settings.state);
   try {
-    return await startWithSettings(file === null ? given : restoreClient(options, given, file), file);
+    return await startWithSettings(file === null ? settings : restoreClient(options, settings, file), file);
   } catch (error) {
     file?.close();
     throw error;
@@ -229,10 +231,10 @@ async function startWithSettings(settings: EffectiveSettings, file: StateFile | 
   };
 }
 
-/** Where no client was named, the one that was made up before is back. */
-function restoreClient(options: EmulatorOptions, given: EffectiveSettings, file: StateFile): EffectiveSettings {
-  if (options.clients !== undefined) return given;
-  const { id, secret } = given.firstClient;
+/** If no client is configured, uses the generated client of the state file, so that its credentials stay valid. */
+function restoreClient(options: EmulatorOptions, settings: EffectiveSettings, file: StateFile): EffectiveSettings {
+  if (options.clients !== undefined) return settings;
+  const { id, secret } = settings.firstClient;
   const client = file.state.client ?? { id, secret };
   file.save({ client });
   return resolveSettings({ ...options, clients: [client] });
@@ -251,7 +253,7 @@ function toGrantView({
   return { id, clientId, user, scope, createdAt, refreshedAt, generation, revoked };
 }
 
-/** Made when it is first asked for: most runs never do. */
+/** Imported on demand, because most runs never need it. */
 async function describe(portal: EmulatedPortal): Promise<JsonObject> {
   const { openApiDocument } = await import('./openapi/document.ts');
   return openApiDocument(portal.origins(), version());

@@ -12,17 +12,17 @@ import { IssuedSecrets } from './oauth/issued-secrets.ts';
 import { type Client, type EffectiveSettings, RuntimeSettings } from './settings/effective-settings.ts';
 import { VirtualClock } from './virtual-clock.ts';
 
-/** Where the portal is reached, without a trailing slash. Known once both origins listen. */
+/** The addresses of both origins, without a trailing slash. They are empty until both origins listen. */
 export interface EmulatorOrigins {
-  /** {base_url} of the specification. */
+  /** `base_url` in docs/portal.md. */
   readonly base: string;
-  /** {frontend_url} of the specification. */
+  /** `frontend_url` in docs/portal.md. */
   readonly frontend: string;
 }
 
-/** The portal's whole state, which the endpoints of both origins work on. */
+/** The portal's state, shared by the endpoints of both origins. */
 export interface EmulatedPortal {
-  /** The settings in force; a request goes by those that it began with. */
+  /** The current settings. A request keeps the ones that it began with. */
   readonly settings: EffectiveSettings;
   readonly runtimeSettings: RuntimeSettings;
   readonly clock: VirtualClock;
@@ -37,47 +37,47 @@ export interface EmulatedPortal {
   readonly codes: AuthorizationCodes;
   readonly grants: IssuedGrants;
   readonly browserLogins: BrowserLogins;
-  /** Writes the state to its file, if it has one; to be called before anybody hears of a change. */
+  /** Writes the state to the state file, if there is one. Must be called before a response reports a change. */
   readonly save: () => void;
 }
 
-/** A portal that has seen nothing yet, or what its state file holds. */
+/** Creates a portal with the state of its file, or with an empty one. */
 export function createPortal(
   settings: EffectiveSettings,
   origins: () => EmulatorOrigins,
   file: StateFile | null,
 ): EmulatedPortal {
-  const kept = file?.state ?? {};
+  const saved = file?.state ?? {};
   const changes = new ChangeEmitter();
-  const clock = new VirtualClock(settings.clock, kept.clockOffset ?? 0, () => changes.emitChange('clock'));
+  const clock = new VirtualClock(settings.clock, saved.clockOffset ?? 0, () => changes.emitChange('clock'));
   const now = () => clock.now().wall;
-  const tokens = new BearerTokens(kept.tokenKey ?? systemRandom.token(32));
-  const issued = new IssuedSecrets();
-  const audit = new ClientAudit(kept);
-  const settingsInForce = new RuntimeSettings(settings, () => changes.emitChange('settings'));
-  const states = new HelperStates(kept.stateKey, now, issued);
-  const runs = new HelperFlows(kept.runs ?? [], () => changes.emitChange('logins'));
-  const codes = new AuthorizationCodes(kept.codes ?? [], now, issued);
-  const grants = new IssuedGrants(kept.grants ?? [], {
+  const tokens = new BearerTokens(saved.tokenKey ?? systemRandom.token(32));
+  const issuedSecrets = new IssuedSecrets();
+  const audit = new ClientAudit(saved);
+  const runtimeSettings = new RuntimeSettings(settings, () => changes.emitChange('settings'));
+  const states = new HelperStates(saved.stateKey, now, issuedSecrets);
+  const helperFlows = new HelperFlows(saved.runs ?? [], () => changes.emitChange('logins'));
+  const codes = new AuthorizationCodes(saved.codes ?? [], now, issuedSecrets);
+  const grants = new IssuedGrants(saved.grants ?? [], {
     tokens,
     now,
-    issued,
+    issued: issuedSecrets,
     audit,
     onChange: () => changes.emitChange('grants'),
   });
   return {
     get settings() {
-      return settingsInForce.settings;
+      return runtimeSettings.settings;
     },
-    runtimeSettings: settingsInForce,
+    runtimeSettings,
     clock,
     now,
     origins,
     changes,
-    issuedSecrets: issued,
+    issuedSecrets,
     audit,
     states,
-    helperFlows: runs,
+    helperFlows,
     codes,
     grants,
     browserLogins: new BrowserLogins(),
@@ -88,7 +88,7 @@ export function createPortal(
         clockOffset: clock.view().offset,
         grants: grants.all(),
         codes: codes.all(),
-        runs: runs.all(),
+        runs: helperFlows.all(),
         notes: audit.grants(),
         authentications: audit.failedAuthentications(),
       });
@@ -96,14 +96,14 @@ export function createPortal(
   };
 }
 
-/** The helper's redirection endpoint for a client (specification, endpoint 6). */
+/** The helper's redirect target for a client (docs/portal.md, 4). */
 export function codeSetUrl(portal: EmulatedPortal, client: Client): string {
   return `${portal.origins().base}/external/oauth2helper/code/set/${encodeURIComponent(client.id)}`;
 }
 
 /**
- * As at the start: everything issued is forgotten (and so dead), the findings are empty, the settings are the start's.
- * Ports, clients, users and the CA stay, and so does `secretsIssued`: what it names was still a secret.
+ * Invalidates everything issued, empties the findings and restores the initial settings. Ports, clients, users and the
+ * CA stay. `secretsIssued` stays too: its values were secrets and must not be in any log.
  */
 export function resetPortal(portal: EmulatedPortal): void {
   portal.states.rotateKey();

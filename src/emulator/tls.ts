@@ -3,21 +3,21 @@ import { isIP } from 'node:net';
 import type { StateFile } from './memory/state-file.ts';
 import { OptionError } from './settings/validation.ts';
 
-/** What both origins are served with, and what clients need to trust it. */
+/** The certificate of both origins, and the CA that clients must trust. */
 export interface TlsCredentials {
-  /** The leaf and its CA, PEM. */
+  /** The server certificate and its CA, PEM. */
   readonly certificate: string;
-  /** The leaf's private key, PEM. */
+  /** The private key of the server certificate, PEM. */
   readonly key: string;
   /** The private CA's certificate, PEM. */
   readonly ca: string;
 }
 
-/** Where the emulator is reached over TLS. */
+/** The names and addresses of the emulator over TLS, and the current time. */
 export interface CertificateOptions {
   readonly host: string;
   readonly publicHost: string;
-  /** The names that requests may be for. */
+  /** The host names that clients may use. */
   readonly hostNames: readonly string[];
   /** Milliseconds since 1970. */
   readonly now: number;
@@ -26,14 +26,14 @@ export interface CertificateOptions {
 const OWNER = 'Latchkey portal emulator';
 
 /**
- * A leaf for loopback and for the names and addresses that the emulator is told to have.
- * @param file has the private CA from before, or keeps the new one; null: nothing is kept
+ * Issues a server certificate for the loopback addresses and for all configured names and addresses.
+ * @param file keeps the private CA across restarts; with null each start makes a new one
  */
 export async function createTlsCredentials(
   file: StateFile | null,
   { host, publicHost, hostNames: names, now }: CertificateOptions,
 ): Promise<TlsCredentials> {
-  // Loaded only where TLS is wanted: it is the slowest part of a start.
+  // Imported only with TLS, because it is the slowest part of a start.
   const { createAuthority, issueLeaf } = await import('../system/x509/issuing.ts');
   const authority = file?.state.authority ?? (await createAuthority(OWNER));
   file?.save({ authority });
@@ -48,16 +48,14 @@ export async function createTlsCredentials(
 }
 
 /**
- * Writes the CA's certificate where clients are told to look for it.
- * @throws OptionError where it can't be written
+ * Writes the CA certificate to `caFile`.
+ * @throws OptionError if the file can't be written
  */
 export async function writeCaFile(file: string, ca: string): Promise<void> {
   try {
     await writeFile(file, ca);
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? ` (${error.code})` : '';
-    throw new OptionError(
-      `caFile: found ${file}, which can't be written${code}; allowed is a file in a folder of yours`,
-    );
+    throw new OptionError(`caFile: can't write ${file}${code}; name a file that you may write to`);
   }
 }

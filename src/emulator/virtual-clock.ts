@@ -2,22 +2,22 @@ import * as v from 'valibot';
 import { instantSchema } from './http/json-body.ts';
 import type { EmulatorClock } from './settings/options.ts';
 
-/** The emulator's time as the outside sees it. */
+/** The emulator's time, as the API and the library report it. */
 export const ClockView = v.strictObject({
   now: instantSchema(),
-  offset: v.pipe(v.number(), v.description('Seconds ahead of the clock that the emulator was given')),
+  offset: v.pipe(v.number(), v.description('Seconds ahead of the underlying clock')),
 });
 export type ClockView = Readonly<v.InferOutput<typeof ClockView>>;
 
-/** An advance that can't be made; the message names what was found and what is allowed. */
+/** An invalid advance. The message names the value found and the values allowed. */
 export class ClockError extends Error {
   override readonly name = 'ClockError';
 }
 
-/** The furthest that time goes, in seconds: a hundred years, so that every instant stays one that RFC 3339 can say. */
+/** Largest offset in seconds: a hundred years, so that RFC 3339 can express every instant. */
 const MAX_OFFSET_SECONDS = 100 * 365.25 * 86_400;
 
-/** A clock that runs with another one, and can be put ahead of it: codes, states and tokens then expire at once. */
+/** A clock that follows another one at an offset. Tests advance it, so that codes, states and tokens expire. */
 export class VirtualClock implements EmulatorClock {
   readonly #clock: EmulatorClock;
   readonly #onAdvance: () => void;
@@ -25,8 +25,8 @@ export class VirtualClock implements EmulatorClock {
   #offset: number;
 
   /**
-   * @param offset how far it is ahead at first, in seconds: what was issued before would otherwise come from the future
-   * @param onAdvance called when the clock was put ahead
+   * @param offset initial offset in seconds, from the state file: without it, issue times would lie in the future
+   * @param onAdvance called after the clock was advanced
    */
   constructor(clock: EmulatorClock, offset: number, onAdvance: () => void) {
     this.#clock = clock;
@@ -43,21 +43,21 @@ export class VirtualClock implements EmulatorClock {
   }
 
   /**
-   * Puts the clock ahead by so many seconds; it never goes back, except by {@link reset}.
-   * @throws ClockError where that is negative, no number, or a hundred years from the clock's own time in all
+   * Advances the clock. Only {@link reset} sets it back.
+   * @throws ClockError if `seconds` is negative or not a number, or if the offset would exceed a hundred years
    */
   advance(seconds: number): void {
     const offset = this.#offset + Math.round(1000 * seconds);
     if (!(seconds >= 0 && offset <= 1000 * MAX_OFFSET_SECONDS)) {
       throw new ClockError(
-        `advance: found ${seconds}; allowed is a number of seconds, 0 or more, ${MAX_OFFSET_SECONDS} in all`,
+        `advance: must be a number of seconds, 0 or more, at most ${MAX_OFFSET_SECONDS} in total (found ${seconds})`,
       );
     }
     this.#offset = offset;
     this.#onAdvance();
   }
 
-  /** Goes back to the time of the clock it was given. */
+  /** Sets the offset to 0. */
   reset(): void {
     this.#offset = 0;
   }

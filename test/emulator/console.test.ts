@@ -177,7 +177,7 @@ describe("the emulator's console in a browser", () => {
     await grants.getByText('alice, Monitoring').waitFor();
     await grants.getByText('Generation 1').waitFor();
     await grants.getByRole('button', { name: 'Revoke access tokens' }).click();
-    await opened.page.getByText('The access tokens of Heater <7> are revoked').waitFor();
+    await opened.page.getByText('The access tokens of Heater <7> were revoked').waitFor();
     expect((await whoami(emulator, access_token)).status).toBe(401);
     const next = await parseTokens(await refreshTokens(emulator, refresh_token));
     await grants.getByText('Generation 2').waitFor();
@@ -193,7 +193,7 @@ describe("the emulator's console in a browser", () => {
     const { refresh_token } = await obtainTokens(emulator);
     await refreshTokens(emulator, refresh_token);
     await refreshTokens(emulator, refresh_token);
-    await section('Findings').getByText('Used refresh token', { exact: true }).waitFor();
+    await section('Findings').getByText('Reused refresh token', { exact: true }).waitFor();
     await section('Findings').getByText('Polling', { exact: true }).waitFor();
   });
 
@@ -210,7 +210,7 @@ describe("the emulator's console in a browser", () => {
     await page.getByRole('dialog').getByRole('button', { name: 'Reset', exact: true }).click();
     await section('Requests').getByText('None yet').waitFor();
     await section('Grants').getByText('None yet').waitFor();
-    await section('Clock').getByText('as the machine’s').waitFor();
+    await section('Clock').getByText('no offset').waitFor();
     expect((await whoami(emulator, access_token)).status).toBe(401);
   });
 
@@ -219,7 +219,7 @@ describe("the emulator's console in a browser", () => {
     const { emulator, section } = opened;
     const { access_token } = await obtainTokens(emulator);
     const clock = section('Clock');
-    await clock.getByText('as the machine’s').waitFor();
+    await clock.getByText('no offset').waitFor();
     await clock.getByRole('button', { name: '+1 min' }).click();
     await clock.getByText('1 min ahead').waitFor();
     expect((await whoami(emulator, access_token)).status).toBe(200);
@@ -242,7 +242,7 @@ describe("the emulator's console in a browser", () => {
     const refused = section('Settings').getByLabel('Refuse a redirect_url');
     await refused.fill('(');
     await refused.press('Enter');
-    await opened.page.getByText('refuse_redirect_urls: found "("; allowed is').waitFor();
+    await opened.page.getByText('refuse_redirect_urls: must be a JavaScript regular expression').waitFor();
     await expect.poll(() => refused.inputValue()).toBe('');
     opened.expected.push('400 (Bad Request)');
   });
@@ -252,8 +252,8 @@ describe("the emulator's console in a browser", () => {
     const { emulator, section } = opened;
     const { refresh_token } = await obtainTokens(emulator);
     const faults = section('Faults');
-    await faults.getByText('the portal behaves').waitFor();
-    await faults.getByLabel('What happens').selectOption('answer a status');
+    await faults.getByText('The portal works normally').waitFor();
+    await faults.getByLabel('What happens').selectOption('respond with a status');
     await faults.getByLabel('Grant type').selectOption('refresh_token');
     await faults.getByLabel('How often').fill('2');
     await faults.getByRole('button', { name: 'Add the fault' }).click();
@@ -262,7 +262,7 @@ describe("the emulator's console in a browser", () => {
     await faults.getByText('1 hit, 1 left').waitFor();
     await section('Requests').getByText('503 Service Unavailable').waitFor();
     await faults.getByRole('button', { name: 'Remove the fault' }).click();
-    await faults.getByText('the portal behaves').waitFor();
+    await faults.getByText('The portal works normally').waitFor();
     await parseTokens(await refreshTokens(emulator, refresh_token));
   });
 
@@ -271,13 +271,13 @@ describe("the emulator's console in a browser", () => {
     const { emulator, section } = opened;
     const { refresh_token } = await obtainTokens(emulator);
     const faults = section('Faults');
-    await faults.getByLabel('What happens').selectOption('answer a status');
+    await faults.getByLabel('What happens').selectOption('respond with a status');
     await faults.getByLabel('How often').fill('');
     await faults.getByLabel('Only every Nth request').fill('2');
-    await faults.getByLabel('Chance, from 0 to 1').fill('0.999');
+    await faults.getByLabel('Probability, from 0 to 1').fill('0.999');
     await faults.getByRole('spinbutton', { name: 'Status' }).fill('429');
     const add = faults.getByRole('button', { name: 'Add the fault' });
-    const headers = faults.getByLabel('Headers, one a line');
+    const headers = faults.getByLabel('Headers, one per line');
     for (const wrong of ['Retry-After 30', ': 30', 'x: 1\nX: 2']) {
       await headers.fill(wrong);
       await add.click();
@@ -286,7 +286,7 @@ describe("the emulator's console in a browser", () => {
     await headers.fill('Retry-After: 30\n\n X-Gateway :  edge: 7 ');
     await faults.getByLabel('Body').fill('{"error":\n"slow_down"}');
     await add.click();
-    await faults.getByText('0 hits, goes on').waitFor();
+    await faults.getByText('0 hits, no limit').waitFor();
     expect(emulator.faults).toMatchObject([
       {
         kind: 'status',
@@ -309,16 +309,16 @@ describe("the emulator's console in a browser", () => {
     expect(await struck.json()).toEqual({ error: 'slow_down' });
 
     await faults.getByRole('button', { name: 'Clear all faults' }).click();
-    await faults.getByText('the portal behaves').waitFor();
+    await faults.getByText('The portal works normally').waitFor();
     await headers.fill('');
-    await faults.getByLabel('Chance, from 0 to 1').fill('1.5');
+    await faults.getByLabel('Probability, from 0 to 1').fill('1.5');
     await add.click();
     expect(emulator.faults).toEqual([]);
-    await faults.getByLabel('Chance, from 0 to 1').fill('');
+    await faults.getByLabel('Probability, from 0 to 1').fill('');
     await faults.getByLabel('Only every Nth request').fill('');
     await faults.getByLabel('Body').fill('');
     await add.click();
-    await faults.getByText('0 hits, goes on').waitFor();
+    await faults.getByText('0 hits, no limit').waitFor();
     expect(emulator.faults).toMatchObject([{ every: 1, probability: 1, headers: {}, body: '' }]);
   });
 
@@ -332,11 +332,11 @@ describe("the emulator's console in a browser", () => {
       await faults.getByRole('button', { name: label }).waitFor();
       expect(opened.emulator.faults, kind).toEqual([expect.objectContaining({ kind })]);
       await faults.getByRole('button', { name: 'Clear all faults' }).click();
-      await faults.getByText('the portal behaves').waitFor();
+      await faults.getByText('The portal works normally').waitFor();
     }
     await faults.getByLabel('What happens').selectOption('tls_failure');
     await faults.getByRole('button', { name: 'Add the fault' }).click();
-    await opened.page.getByText('allowed').waitFor();
+    await opened.page.getByText('tls_failure needs an origin with TLS').waitFor();
     opened.expected.push('400 (Bad Request)');
   });
 
@@ -383,8 +383,8 @@ describe("the emulator's console in a browser", () => {
       await refreshTokens(emulator, refresh_token);
       await get((await requestConfig(emulator)).authorize_url);
       await section('Waiting for a login').getByRole('button', { name: 'Refuse' }).waitFor();
-      await section('Faults').getByText('2 hits, spent').waitFor();
-      await section('Findings').getByText('Used refresh token').waitFor();
+      await section('Faults').getByText('2 hits, used up').waitFor();
+      await section('Findings').getByText('Reused refresh token').waitFor();
       expect(await findUsabilityProblems(page)).toEqual([]);
       const newest = section('Requests').locator('summary').first();
       await newest.click();
@@ -393,7 +393,7 @@ describe("the emulator's console in a browser", () => {
       expect(await findUsabilityProblems(page)).toEqual([]);
       await page.keyboard.press('Escape');
       await newest.click();
-      await section('Faults').getByLabel('What happens').selectOption('answer a status');
+      await section('Faults').getByLabel('What happens').selectOption('respond with a status');
       expect(await findUsabilityProblems(page)).toEqual([]);
       await opened.takeScreenshot(`console-${name}`);
       if (IMAGES !== null && window === DESKTOP) {

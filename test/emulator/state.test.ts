@@ -180,7 +180,7 @@ test("the emulator's CA, waiting logins and revocations outlive a restart, a res
     ca = emulator.ca;
     expect(statSync(state).mode & 0o777).toBe(0o600);
     await expect(startTestEmulator({ state })).rejects.toThrow(
-      /^another emulator has the state .*emulator.db: stop it/,
+      /^the state file .*emulator.db is in use by another emulator; stop it/,
     );
   }
   {
@@ -231,21 +231,21 @@ test('the emulator rejects a file that is not its state, or of another version, 
   damaged.exec("UPDATE state SET json = 'soon'");
   damaged.close();
   await expect(startTestEmulator({ state: at('damaged') })).rejects.toThrow(
-    /^the state .*damaged is damaged: choose another file$/,
+    /^the state file .*damaged is damaged; choose another file$/,
   );
   await expect(startTestEmulator({ state: at('text') })).rejects.toThrow(
-    /^the file .*text is no state of an emulator: choose/,
+    /^the file .*text is not a state file of the emulator; choose/,
   );
   await expect(startTestEmulator({ state: at('foreign') })).rejects.toThrow(
-    /^the file .*foreign is no state of an emulator: choose/,
+    /^the file .*foreign is not a state file of the emulator; choose/,
   );
   await expect(startTestEmulator({ state: at('newer') })).rejects.toThrow(
-    /newer was written by another version \(schema 7, known/,
+    /newer was written by another version \(schema 7, expected/,
   );
   await expect(startTestEmulator({ state: at('none/at/all') })).rejects.toThrow(
-    /^the state .*can't be opened \(ENOENT\)/,
+    /^the state file .*can't be opened \(ENOENT\)/,
   );
-  await expect(startTestEmulator({ state: folder.path })).rejects.toThrow(/^the state .*can't be opened/);
+  await expect(startTestEmulator({ state: folder.path })).rejects.toThrow(/^the state file .*can't be opened/);
   const kept = new Database(at('newer'));
   expect(kept.pragma('user_version', { simple: true })).toBe(7);
   kept.close();
@@ -275,7 +275,7 @@ test.each([
   database.close();
   for (let i = 0; i < 2; i += 1) {
     await expect(startEmulator({ state, tls: true })).rejects.toThrow(
-      /^the state .*emulator.db is damaged: choose another file$/,
+      /^the state file .*emulator.db is damaged; choose another file$/,
     );
   }
 });

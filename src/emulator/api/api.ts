@@ -9,7 +9,7 @@ import { eventsOperation } from './events.ts';
 import { inspectionOperations } from './inspection.ts';
 import type { ApiContext, ApiOperation } from './operation.ts';
 
-/** Everything under `/_emulator/`. */
+/** All operations under `/_emulator/`. */
 export const apiOperations: readonly ApiOperation[] = [
   ...controlOperations,
   ...inspectionOperations,
@@ -17,16 +17,16 @@ export const apiOperations: readonly ApiOperation[] = [
   ...consoleOperations,
 ];
 
-/** Serves the emulator's own API and its console. */
+/** Serves the emulator's API and console. */
 export function serveApi(app: FastifyInstance, api: ApiContext): void {
   rejectCrossOriginRequests(app);
-  for (const [path, own] of Map.groupBy(apiOperations, (operation) => operation.path)) {
-    const handlers = own.map((operation) => [operation.method.toUpperCase(), createHandler(operation, api)]);
+  for (const [path, operations] of Map.groupBy(apiOperations, (operation) => operation.path)) {
+    const handlers = operations.map((operation) => [operation.method.toUpperCase(), createHandler(operation, api)]);
     addRoute(app, path.replaceAll(/\{(\w+)\}/g, ':$1'), null, Object.fromEntries(handlers));
   }
 }
 
-/** Errors that say of a request what is wrong with it. */
+/** Errors that describe an invalid request. */
 const BAD_REQUEST_ERRORS = [LoginError, ClockError, FaultError];
 
 function createHandler({ handle }: ApiOperation, api: ApiContext): RouteHandlerMethod {
@@ -36,16 +36,16 @@ function createHandler({ handle }: ApiOperation, api: ApiContext): RouteHandlerM
       if (reply.sent) return;
       return body === null ? sendNotFound(reply) : reply.send(body);
     } catch (error) {
-      if (!BAD_REQUEST_ERRORS.some((refusing) => error instanceof refusing)) throw error;
+      if (!BAD_REQUEST_ERRORS.some((type) => error instanceof type)) throw error;
       return reply.send(badRequest(reply, error instanceof Error ? error.message : ''));
     }
   };
 }
 
 /**
- * Keeps web pages of other origins from changing anything through the emulator's API: a browser says where a request comes
- * from (Fetch Metadata, `RequestOrigin`), and these are refused with 403. Clients that are no browsers send neither header and are
- * let through. Pages that point a name of their own at the emulator are refused before (`rejectForeignHosts`).
+ * Rejects changes through the emulator's API by web pages of other origins, with 403. Browsers send the origin of a
+ * request (Fetch Metadata, `Origin`); other programs send neither header and are accepted. `rejectForeignHosts` has
+ * already rejected pages whose own host name resolves to the emulator.
  */
 function rejectCrossOriginRequests(app: FastifyInstance): void {
   app.addHook('onRequest', async (request, reply) => {
@@ -53,7 +53,7 @@ function rejectCrossOriginRequests(app: FastifyInstance): void {
     if (request.routeOptions.url?.startsWith('/_emulator/') !== true || !isCrossOrigin(request)) return;
     return reply.code(403).send({
       error: 'invalid_request',
-      message: 'origin: found a page of another origin; allowed are the console and clients that are no browsers',
+      message: 'origin: must be the console or a program other than a browser (found a web page of another origin)',
     });
   });
 }

@@ -10,22 +10,25 @@ import { type ApiOperation, badRequestResponse, jsonOperation, NotFoundBody } fr
 
 const SettingsBody = v.strictObject(renameKeys(settingSchemas, snakeCase));
 
-/** What tests and people do to the emulator: log in, change settings, put its clock ahead, add faults. */
+/** Operations that control the emulator: log in, change settings, advance the clock, add faults. */
 export const controlOperations: readonly ApiOperation[] = [
   jsonOperation({
     method: 'post',
     path: '/_emulator/login',
     id: 'login',
-    summary: 'A user logs in, or refuses, without a browser',
+    summary: 'Log a user in, or refuse, without a browser',
     json: LoginRequest,
-    responses: { 200: { description: 'The helper has the code', body: LoginResult }, 400: badRequestResponse },
+    responses: {
+      200: { description: 'Done; after a login the helper has the code', body: LoginResult },
+      400: badRequestResponse,
+    },
     handle: ({ portal }, body) => login(portal, body),
   }),
   {
     method: 'get',
     path: '/_emulator/settings',
     id: 'readSettings',
-    summary: 'How the portal behaves where the specification is silent; lifetimes in seconds',
+    summary: 'Get the settings: behaviour that docs/portal.md leaves open; lifetimes in seconds',
     responses: { 200: { description: 'All settings', body: SettingsBody } },
     handle: ({ portal }) => snakeCaseKeys(pickSettings(portal.settings)),
   },
@@ -33,7 +36,7 @@ export const controlOperations: readonly ApiOperation[] = [
     method: 'patch',
     path: '/_emulator/settings',
     id: 'changeSettings',
-    summary: 'Changes some settings; requests under way keep what they began with',
+    summary: 'Change some settings; requests in progress keep the settings that they began with',
     json: v.partial(SettingsBody),
     responses: { 200: { description: 'All settings', body: SettingsBody }, 400: badRequestResponse },
     handle({ portal }, body) {
@@ -45,7 +48,7 @@ export const controlOperations: readonly ApiOperation[] = [
     method: 'get',
     path: '/_emulator/clock',
     id: 'getClock',
-    summary: 'The emulator’s time',
+    summary: 'Get the emulator’s time',
     responses: { 200: { description: 'The time', body: ClockView } },
     handle: ({ portal }) => portal.clock.view(),
   },
@@ -53,9 +56,9 @@ export const controlOperations: readonly ApiOperation[] = [
     method: 'post',
     path: '/_emulator/clock',
     id: 'advanceClock',
-    summary: 'Puts the emulator’s time ahead: codes, states and tokens expire at once',
-    json: v.strictObject({ advance: v.number('is a number of seconds, 0 or more') }),
-    responses: { 200: { description: 'The time it is now', body: ClockView }, 400: badRequestResponse },
+    summary: 'Advance the emulator’s clock, so that codes, states and tokens expire',
+    json: v.strictObject({ advance: v.number('a number of seconds, 0 or more') }),
+    responses: { 200: { description: 'The new time', body: ClockView }, 400: badRequestResponse },
     handle({ portal }, { advance }) {
       portal.clock.advance(advance);
       return portal.clock.view();
@@ -65,9 +68,9 @@ export const controlOperations: readonly ApiOperation[] = [
     method: 'get',
     path: '/_emulator/faults',
     id: 'listFaults',
-    summary: 'The faults that were added, spent ones too, the oldest first',
+    summary: 'List all faults, including used-up ones, oldest first',
     responses: {
-      200: { description: 'With what became of each', body: v.strictObject({ faults: v.array(FaultResponseBody) }) },
+      200: { description: 'Each fault with its counts', body: v.strictObject({ faults: v.array(FaultResponseBody) }) },
     },
     handle: ({ faults }) => ({ faults: faults.all().map(toFaultResponseBody) }),
   },
@@ -75,11 +78,11 @@ export const controlOperations: readonly ApiOperation[] = [
     method: 'post',
     path: '/_emulator/faults',
     id: 'addFault',
-    summary: 'Adds a fault that clients meet from now on',
+    summary: 'Add a fault, in force immediately',
     description:
-      'Of several faults for one request the one that was added first strikes. `commit`: what the request asks for is ' +
-      'done first. tls_failure needs an emulator with TLS. origin_down of the base origin, which takes this API with ' +
-      'it, needs `seconds`.',
+      'If several faults match a request, the one added first applies. With `commit` the request is processed first. ' +
+      'tls_failure needs an emulator with TLS. origin_down of the base origin needs `seconds`, because this API is ' +
+      'unreachable too.',
     json: FaultBody,
     responses: { 201: { description: 'The fault, with its id', body: FaultResponseBody }, 400: badRequestResponse },
     handle({ faults }, body, request, reply) {
@@ -97,8 +100,8 @@ export const controlOperations: readonly ApiOperation[] = [
     method: 'delete',
     path: '/_emulator/faults',
     id: 'clearFaults',
-    summary: 'Takes all faults away',
-    responses: { 204: { description: 'There is none' } },
+    summary: 'Remove all faults',
+    responses: { 204: { description: 'No fault is left' } },
     async handle({ faults }, _request, reply) {
       await faults.clear();
       reply.code(204);
@@ -108,11 +111,11 @@ export const controlOperations: readonly ApiOperation[] = [
     method: 'delete',
     path: '/_emulator/faults/{id}',
     id: 'removeFault',
-    summary: 'Takes a fault away',
+    summary: 'Remove a fault',
     params: v.strictObject({ id: v.string() }),
     responses: {
-      204: { description: 'It is gone' },
-      404: { description: 'There is none with this id', body: NotFoundBody },
+      204: { description: 'Removed' },
+      404: { description: 'No fault has this ID', body: NotFoundBody },
     },
     async handle({ faults }, request, reply) {
       const isRemoved = await faults.remove(pathParameter(request, 'id') ?? '');
@@ -123,4 +126,4 @@ export const controlOperations: readonly ApiOperation[] = [
 ];
 
 const BASE_ORIGIN_NEEDS_SECONDS =
-  'seconds: found none; allowed is a number above 0, because this API goes down with the base origin';
+  'seconds: must be a number above 0, because this API is unreachable while the base origin is down (found none)';

@@ -5,20 +5,20 @@ import type { ApiOperation, EventTimers } from './operation.ts';
 
 const EVENT_STREAM = 'text/event-stream; charset=utf-8';
 
-/** Milliseconds between signs of life, so that neither side takes a quiet connection for a dead one. */
+/** Milliseconds between heartbeats, so that neither side considers an idle connection dead. */
 const HEARTBEAT_INTERVAL_MS = 15_000;
 
-/** Bytes that wait for a listener; one that reads more slowly than this is cut off. */
+/** Bytes buffered for a listener; one that reads more slowly is disconnected. */
 const MAX_BACKLOG_BYTES = 1_000_000;
 
-/** What happens in the emulator, as it happens. */
+/** The stream of events. */
 export const eventsOperation: ApiOperation = {
   method: 'get',
   path: '/_emulator/events',
   id: 'followEvents',
-  summary: 'What happens, as it happens: `request` with an entry of the log, `change` with what to look at again',
+  summary: 'Follow events: `request` with an entry of the log, `change` with the name of what changed',
   responses: {
-    200: { description: 'Until either side closes', body: 'text/event-stream' },
+    200: { description: 'Until either side closes the connection', body: 'text/event-stream' },
     429: { description: 'Too many listeners', body: v.strictObject({ error: v.literal('too_many_listeners') }) },
   },
   handle: ({ portal, timers }, request, reply) => sendEvents(portal, timers, request, reply),
@@ -26,8 +26,8 @@ export const eventsOperation: ApiOperation = {
 
 /**
  * Sends server-sent events (HTML, 9.2) until either side closes.
- * - `request` (`id` is its number): a `LoggedRequest`, once its answer has gone out or was lost.
- * - `change` `{"what": "settings" | "faults" | "clock" | "logins" | "grants" | "requests"}`: look again.
+ * - `request` (`id` is its number): a `LoggedRequest`, after its response was sent or lost.
+ * - `change` `{"what": "settings" | "faults" | "clock" | "logins" | "grants" | "requests"}`: read it again.
  */
 export function sendEvents(
   portal: Pick<EmulatedPortal, 'changes' | 'now'>,
@@ -40,13 +40,13 @@ export function sendEvents(
     return undefined;
   }
   const { raw } = reply;
-  const end = portal.changes.subscribe(({ event, data }) => {
+  const unsubscribe = portal.changes.subscribe(({ event, data }) => {
     if (raw.destroyed) return;
     const id = 'number' in data ? `id: ${data.number}\n` : '';
     raw.write(`event: ${event}\n${id}data: ${JSON.stringify(data)}\n\n`);
     if (raw.writableLength > MAX_BACKLOG_BYTES) raw.destroy();
   });
-  if (end === null) {
+  if (unsubscribe === null) {
     reply.code(429);
     return { error: 'too_many_listeners' };
   }
@@ -58,16 +58,16 @@ export function sendEvents(
     date: new Date(portal.now()).toUTCString(),
   });
   raw.write(': the emulator’s events\n\n');
-  let cancel = beat();
-  function beat() {
+  let cancel = scheduleHeartbeat();
+  function scheduleHeartbeat() {
     return timers.after(HEARTBEAT_INTERVAL_MS, () => {
       raw.write(': alive\n\n');
-      cancel = beat();
+      cancel = scheduleHeartbeat();
     });
   }
   raw.once('close', () => {
     cancel();
-    end();
+    unsubscribe();
   });
   return undefined;
 }

@@ -12,32 +12,32 @@ import { type ApiOperation, badRequestResponse, jsonOperation, NotFoundBody } fr
 /** The number of a request. */
 const REQUEST_NUMBER = /^\d{1,15}$/;
 
-/** A grant as the API tells it: no tokens. */
+/** A grant in API responses, without tokens. */
 const GrantBody = v.strictObject({
   id: v.string(),
   client: v.string(),
   user: v.string(),
   scope: v.nullable(v.string()),
-  generation: v.pipe(v.number(), v.description('The newest pair of tokens, from 1')),
+  generation: v.pipe(v.number(), v.description('The number of the newest token pair, from 1')),
   issued: instantSchema(),
   refreshed: instantSchema(),
   revoked: v.boolean(),
 });
 export type GrantResponseBody = v.InferOutput<typeof GrantBody>;
 
-/** The findings under the API's names. */
+/** The findings in the API's spelling. */
 const FindingsBody = v.strictObject({
   ...renameKeys(Findings.entries, snakeCase),
   polls: v.array(v.strictObject(renameKeys(PollFindings.entries, snakeCase))),
 });
 
-/** What the emulator has seen and given, the end of it, and how all of this is called. */
+/** Operations that read the log and the state, revoke grants, reset the emulator and describe the API. */
 export const inspectionOperations: readonly ApiOperation[] = [
   {
     method: 'get',
     path: '/_emulator/requests',
     id: 'listRequests',
-    summary: 'What clients sent and were answered, the oldest first',
+    summary: 'List requests and responses, oldest first',
     query: v.strictObject({
       since: v.optional(
         v.pipe(v.string(), v.regex(REQUEST_NUMBER), v.description('Only requests with a higher number')),
@@ -45,7 +45,7 @@ export const inspectionOperations: readonly ApiOperation[] = [
     }),
     responses: {
       200: {
-        description: 'Secrets are masked, unless the emulator was told to show them',
+        description: 'Secrets are masked, unless the emulator was started with --show-secrets',
         body: v.strictObject({ requests: v.array(LoggedRequest) }),
       },
       400: badRequestResponse,
@@ -53,22 +53,22 @@ export const inspectionOperations: readonly ApiOperation[] = [
     handle({ log }, request, reply) {
       const since = requestContext(request).query?.get('since') ?? '0';
       if (REQUEST_NUMBER.test(since)) return { requests: log.values(Number(since)) };
-      return badRequest(reply, `since: found ${JSON.stringify(since.slice(0, 100))}; allowed is a whole number`);
+      return badRequest(reply, `since: must be a whole number (found ${JSON.stringify(since.slice(0, 100))})`);
     },
   },
   {
     method: 'get',
     path: '/_emulator/logins',
     id: 'listLogins',
-    summary: 'Login pages that are open and wait for somebody',
-    responses: { 200: { description: 'The oldest first', body: v.strictObject({ logins: v.array(WaitingLogin) }) } },
+    summary: 'List open login pages, at which the user has neither logged in nor refused',
+    responses: { 200: { description: 'Oldest first', body: v.strictObject({ logins: v.array(WaitingLogin) }) } },
     handle: ({ portal }) => ({ logins: waitingLogins(portal.helperFlows, portal.now()) }),
   },
   {
     method: 'get',
     path: '/_emulator/grants',
     id: 'listGrants',
-    summary: 'Grants, without their tokens; the one that was refreshed longest ago first',
+    summary: 'List grants without their tokens, least recently refreshed first',
     responses: { 200: { description: 'All grants', body: v.strictObject({ grants: v.array(GrantBody) }) } },
     handle: ({ portal }) => ({ grants: portal.grants.all().map(toGrantResponseBody) }),
   },
@@ -76,10 +76,10 @@ export const inspectionOperations: readonly ApiOperation[] = [
     method: 'post',
     path: '/_emulator/grants/{grant_id}/revoke',
     id: 'revokeGrant',
-    summary: 'Revokes a grant with all its tokens, or only the access tokens issued so far',
+    summary: 'Revoke a grant with all its tokens, or only the access tokens issued so far',
     params: v.strictObject({ grant_id: v.string() }),
     json: v.strictObject({
-      what: v.optional(v.picklist(['grant', 'access_tokens'], 'is "grant" or "access_tokens"'), 'grant'),
+      what: v.optional(v.picklist(['grant', 'access_tokens'], '"grant" or "access_tokens"'), 'grant'),
     }),
     responses: {
       200: { description: 'The grant', body: GrantBody },
@@ -97,7 +97,7 @@ export const inspectionOperations: readonly ApiOperation[] = [
     method: 'get',
     path: '/_emulator/findings',
     id: 'readFindings',
-    summary: 'What the author of a client wants to know; all lists but `polls` are empty for a good client',
+    summary: 'Get what clients did wrong; for a correct client all lists except `polls` are empty',
     responses: { 200: { description: 'Since the start or the last reset', body: FindingsBody } },
     handle: ({ portal }) => snakeCaseKeys(collectFindings(portal)),
   },
@@ -105,7 +105,8 @@ export const inspectionOperations: readonly ApiOperation[] = [
     method: 'post',
     path: '/_emulator/reset',
     id: 'reset',
-    summary: 'Forgets everything issued, the log, faults and the clock’s offset; settings are the start’s again',
+    summary:
+      'Invalidate everything issued, clear the log, the findings, faults and the clock’s offset, restore the settings',
     json: v.strictObject({}),
     responses: { 200: { description: 'Done', body: v.strictObject({}) }, 400: badRequestResponse },
     async handle({ reset }) {
@@ -117,7 +118,7 @@ export const inspectionOperations: readonly ApiOperation[] = [
     method: 'get',
     path: '/_emulator/openapi.json',
     id: 'openapi',
-    summary: 'This description',
+    summary: 'Get this description',
     responses: { 200: { description: 'OpenAPI 3.1', body: v.looseObject({ openapi: v.literal('3.1.0') }) } },
     handle: ({ describe }) => describe(),
   },

@@ -9,41 +9,41 @@ import { badRequest } from '../http/routes.ts';
 import type { EmulatedPortal } from '../portal.ts';
 
 /**
- * One method of one path, as `GET /_emulator/openapi.json` tells it. What every path may answer (404 for none, 405, 413,
- * whatever a fault says) is left out of its answers.
+ * One method of one path, as `GET /_emulator/openapi.json` describes it. Its responses do not include those that every
+ * path can have (404 for unknown paths, 405, 413, those of faults).
  */
 export interface EmulatorOperation extends OperationDescription {
-  /** Which of the two origins serves it; default: the base origin. */
+  /** The origin that serves it; default: the base origin. */
   readonly origin?: 'frontend';
-  /** The ways to authenticate; default: none. */
+  /** The authentication; default: none. */
   readonly security?: 'client' | 'bearer';
 }
 
-/** What the emulator's own API shows and changes. */
+/** What the emulator's API reads and changes. */
 export interface ApiContext {
   readonly portal: EmulatedPortal;
   readonly faults: Faults;
   readonly log: RequestLog;
   readonly timers: EventTimers;
-  /** All as at the start. */
+  /** Resets the emulator to its initial state. */
   reset(): Promise<void>;
-  /** The OpenAPI description of everything. */
+  /** The OpenAPI description of all operations. */
   describe(): Promise<JsonObject>;
 }
 
-/** Runs something later; the emulator needs no more of the timers. */
+/** The only timer that the event stream needs. */
 export type EventTimers = Pick<typeof systemTimers, 'after'>;
 
-/** An operation of the emulator's own, under `/_emulator/`: described and served by the same declaration. */
+/** An operation under `/_emulator/`: one declaration describes and serves it. */
 export interface ApiOperation extends EmulatorOperation {
   /**
-   * Gives the answer's body, whose status is 200 unless it sets another one; null is a 404. A LoginError, ClockError or
-   * FaultError is a 400.
+   * Returns the body of the response; null means 404. The status is 200 unless it sets another one. A LoginError,
+   * ClockError or FaultError becomes a 400.
    */
   handle(api: ApiContext, request: FastifyRequest, reply: FastifyReply): unknown;
 }
 
-/** An operation that takes JSON; what does not fit the schema is answered 400. */
+/** An operation with a JSON body; a body that does not match the schema gets 400. */
 export function jsonOperation<Body>(
   operation: Omit<ApiOperation, 'json' | 'handle'> & {
     readonly json: v.GenericSchema<unknown, Body>;
@@ -61,11 +61,11 @@ export function jsonOperation<Body>(
 
 const BadRequestBody = v.strictObject({
   error: v.literal('invalid_request'),
-  message: v.pipe(v.string(), v.description('Names the member, what was found and what is allowed')),
+  message: v.pipe(v.string(), v.description('Names the member, the value found and the values allowed')),
 });
 
-/** What the emulator's own API answers to a request that is no good. */
-export const badRequestResponse: ResponseDescription = { description: 'A member is no good', body: BadRequestBody };
+/** The response of the emulator's API to an invalid request. */
+export const badRequestResponse: ResponseDescription = { description: 'A member is invalid', body: BadRequestBody };
 
 /** The body of every 404. */
 export const NotFoundBody = v.strictObject({ error: v.literal('not_found') });

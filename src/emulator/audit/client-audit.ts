@@ -1,34 +1,34 @@
 import { BoundedMap } from '../memory/bounded-collections.ts';
 
-/** What the audit of clients counts: things that a good client of the portal never does. */
+/** Counts of the client audit: what a correct client never does. */
 export interface Observations {
   /** Refresh tokens presented by their own client after they had been presented before. */
   refreshTokensRepeated: number;
   /** Authorization codes presented by their own client after they had been exchanged. */
   codesRepeated: number;
-  /** Refreshes that began while another of the same grant was not yet answered. */
+  /** Refreshes that began before another one of the same grant was answered. */
   overlappingRefreshes: number;
 }
 
-/** Grants, codes and clients that something was noted of. */
+/** Records kept of grants, and of failed authentications. */
 const MAX_RECORDS = 10_000;
 
-/** A refresh before this part of the token's lifetime had passed came far too early. */
+/** A refresh before this part of the access token's lifetime has passed is early. */
 const MIN_REFRESH_AGE_RATIO = 0.5;
 
-/** What one client did wrong with one grant. Counts. */
+/** What a client did wrong with one grant, as counts. */
 export interface GrantAuditRecord {
   readonly client: string;
   readonly grant: string;
-  /** A refresh token came that had come before. */
+  /** A refresh token was presented again. */
   reused: number;
-  /** A refresh began while another of the same grant was not answered. */
+  /** A refresh began before another one was answered. */
   overlapping: number;
-  /** The newest tokens were refreshed long before they were due. */
+  /** The newest tokens were refreshed early. */
   early: number;
-  /** Seconds after the issue that the earliest of the early refreshes came; null before there was one. */
+  /** Age of the tokens at the earliest of these refreshes, in seconds; null before the first one. */
   earliest: number | null;
-  /** The code of the grant came after it had been exchanged. */
+  /** The code of the grant was presented again after its exchange. */
   codeRepeated: number;
 }
 
@@ -38,35 +38,37 @@ const ZERO_COUNTS = { reused: 0, overlapping: 0, early: 0, earliest: null, codeR
 export const CLIENT_AUTHENTICATION_METHODS = ['form', 'authorization header', 'none'] as const;
 export type ClientAuthenticationMethod = (typeof CLIENT_AUTHENTICATION_METHODS)[number];
 
-/** Failed client authentications of one kind. */
+/** Failed authentications of one client by one method. */
 export interface FailedAuthenticationRecord {
-  /** The registered client that was named, or null. */
+  /** The registered client that the request named, or null. */
   readonly client: string | null;
   readonly way: ClientAuthenticationMethod;
   count: number;
 }
 
 /**
- * Watches what clients do, and notes what a good client of the portal never does. It decides nothing. What it noted
- * outlives the process where there is a state file: a test that stops the portal asks for it afterwards.
+ * Records what a correct client of the portal never does. It does not influence responses. With a state file the
+ * records survive a restart, so that a test can read them after it has stopped the portal.
  */
 export class ClientAudit {
   readonly #grants = new BoundedMap<GrantAuditRecord>(MAX_RECORDS);
   readonly #failedAuthentications = new BoundedMap<FailedAuthenticationRecord>(MAX_RECORDS);
 
-  /** @param kept what was noted before */
-  constructor(kept: {
+  /** @param saved the records of the state file */
+  constructor(saved: {
     readonly notes?: readonly GrantAuditRecord[];
     readonly authentications?: readonly FailedAuthenticationRecord[];
   }) {
-    for (const one of kept.notes ?? []) this.#grants.set(one.grant, one);
-    for (const one of kept.authentications ?? []) this.#failedAuthentications.set(failedAuthenticationKey(one), one);
+    for (const record of saved.notes ?? []) this.#grants.set(record.grant, record);
+    for (const record of saved.authentications ?? [])
+      this.#failedAuthentications.set(failedAuthenticationKey(record), record);
   }
 
   /** The counts over all grants. */
   get observations(): Observations {
     const all = this.#grants.values();
-    const sum = (count: (notes: GrantAuditRecord) => number) => all.reduce((total, notes) => total + count(notes), 0);
+    const sum = (count: (record: GrantAuditRecord) => number) =>
+      all.reduce((total, record) => total + count(record), 0);
     return {
       refreshTokensRepeated: sum(({ reused }) => reused),
       codesRepeated: sum(({ codeRepeated }) => codeRepeated),
@@ -74,31 +76,31 @@ export class ClientAudit {
     };
   }
 
-  /** A client has done one of these with a grant. */
+  /** Counts a misuse of a grant by its client. */
   recordMisuse(what: 'reused' | 'codeRepeated' | 'overlapping', grant: GrantReference): void {
-    this.#updateRecord(grant, (notes) => {
-      notes[what] += 1;
+    this.#updateRecord(grant, (record) => {
+      record[what] += 1;
     });
   }
 
   /**
-   * The newest tokens of a grant were refreshed.
+   * Counts a refresh of a grant's newest tokens, if it is early.
    * @param age of the tokens, in seconds
    * @param lifetime of the access token, in seconds
    */
   recordRefresh(grant: GrantReference, age: number, lifetime: number): void {
     if (age >= MIN_REFRESH_AGE_RATIO * lifetime) return;
-    this.#updateRecord(grant, (notes) => {
-      notes.early += 1;
-      notes.earliest = Math.min(notes.earliest ?? age, age);
+    this.#updateRecord(grant, (record) => {
+      record.early += 1;
+      record.earliest = Math.min(record.earliest ?? age, age);
     });
   }
 
   recordFailedAuthentication(client: string | null, way: ClientAuthenticationMethod): void {
     const key = failedAuthenticationKey({ client, way });
-    const notes = this.#failedAuthentications.get(key) ?? { client, way, count: 0 };
-    notes.count += 1;
-    this.#failedAuthentications.set(key, notes);
+    const record = this.#failedAuthentications.get(key) ?? { client, way, count: 0 };
+    record.count += 1;
+    this.#failedAuthentications.set(key, record);
   }
 
   grants(): GrantAuditRecord[] {
@@ -109,16 +111,16 @@ export class ClientAudit {
     return this.#failedAuthentications.values();
   }
 
-  /** Forgets everything. */
+  /** Removes all records. */
   clear(): void {
     this.#grants.clear();
     this.#failedAuthentications.clear();
   }
 
-  #updateRecord({ id, clientId }: GrantReference, change: (notes: GrantAuditRecord) => void): void {
-    const notes = this.#grants.get(id) ?? { client: clientId, grant: id, ...ZERO_COUNTS };
-    change(notes);
-    this.#grants.set(id, notes);
+  #updateRecord({ id, clientId }: GrantReference, change: (record: GrantAuditRecord) => void): void {
+    const record = this.#grants.get(id) ?? { client: clientId, grant: id, ...ZERO_COUNTS };
+    change(record);
+    this.#grants.set(id, record);
   }
 }
 
@@ -126,7 +128,7 @@ function failedAuthenticationKey({ client, way }: Pick<FailedAuthenticationRecor
   return `${way} ${client}`;
 }
 
-/** The grant that something is noted of. */
+/** The grant that a record is about. */
 interface GrantReference {
   readonly id: string;
   readonly clientId: string;

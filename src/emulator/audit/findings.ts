@@ -3,28 +3,27 @@ import type { HelperFlow } from '../oauth/helper-flows.ts';
 import type { EmulatedPortal } from '../portal.ts';
 import { CLIENT_AUTHENTICATION_METHODS, type GrantAuditRecord } from './client-audit.ts';
 
-/** One thing that happened to one grant, and how often. */
+/** One kind of misuse of one grant, and how often it happened. */
 const GrantFinding = v.strictObject({
   client: v.string(),
-  /** The grant's id. */
+  /** The grant's ID. */
   grant: v.string(),
   count: v.number(),
-  /** The same as a sentence. */
+  /** The finding as a sentence. */
   message: v.string(),
 });
 export type GrantFinding = Readonly<v.InferOutput<typeof GrantFinding>>;
 
-/** Refreshes long before they were due. */
+/** Early refreshes of one grant. */
 const EarlyRefreshes = v.strictObject({
   ...GrantFinding.entries,
-  /** That the earliest one came. */
-  earliest: v.pipe(v.number(), v.description('Seconds after the issue of the tokens')),
+  earliest: v.pipe(v.number(), v.description('Age of the tokens at the earliest of these refreshes, in seconds')),
 });
 export type EarlyRefreshes = Readonly<v.InferOutput<typeof EarlyRefreshes>>;
 
-/** Client authentications that failed, of one client in one way. */
+/** Failed authentications of one client by one method. */
 const FailedAuthentications = v.strictObject({
-  /** The registered client that was named, or null where none was. */
+  /** The registered client that the requests named, or null if they named none. */
   client: v.nullable(v.string()),
   way: v.picklist(CLIENT_AUTHENTICATION_METHODS),
   count: v.number(),
@@ -32,26 +31,26 @@ const FailedAuthentications = v.strictObject({
 });
 export type FailedAuthentications = Readonly<v.InferOutput<typeof FailedAuthentications>>;
 
-/** Null while there was one poll only. */
+/** Null if there was only one poll. */
 const intervalSchema = () => v.pipe(v.nullable(v.number()), v.description('Seconds'));
 
 /** How a client polled for one code. */
 export const PollFindings = v.strictObject({
   client: v.string(),
-  state: v.pipe(v.string(), v.description('The id of the state')),
+  state: v.pipe(v.string(), v.description('The ID of the state')),
   /** Polls (of the newest 1000). */
   count: v.number(),
   shortestInterval: intervalSchema(),
   medianInterval: intervalSchema(),
   longestInterval: intervalSchema(),
-  afterCode: v.pipe(v.number(), v.description('Polls after the one that brought the code')),
+  afterCode: v.pipe(v.number(), v.description('Polls after the one that returned the code')),
   message: v.string(),
 });
 export type PollFindings = Readonly<v.InferOutput<typeof PollFindings>>;
 
 /**
- * What the author of a client wants to know after a test: every list but `polls` is empty for a good client. An early
- * refresh is one before half of the access token's lifetime had passed, with the token not revoked.
+ * What clients did wrong, and how they polled. For a correct client every list except `polls` is empty. An early
+ * refresh comes before half of the access token's lifetime has passed, although the token was not revoked.
  */
 export const Findings = v.strictObject({
   reusedRefreshTokens: v.array(GrantFinding),
@@ -63,31 +62,32 @@ export const Findings = v.strictObject({
 });
 export type Findings = Readonly<v.InferOutput<typeof Findings>>;
 
-/** Runs whose polls are looked at: the newest. */
-const MAX_RUNS = 1_000;
+/** Flows whose polls are reported: the newest. */
+const MAX_FLOWS = 1_000;
 
-/** What clients did so far. */
-export function collectFindings({ audit, helperFlows: runs }: EmulatedPortal): Findings {
+/** The findings so far. */
+export function collectFindings({ audit, helperFlows }: EmulatedPortal): Findings {
   const grants = audit.grants();
   return {
     reusedRefreshTokens: grantFindings(
       grants,
-      (notes) => notes.reused,
-      (times) => `A refresh token that had been used came again, ${times}: many portals then revoke the grant.`,
+      (record) => record.reused,
+      (times) => `A used refresh token was presented again, ${times}. Many portals then revoke the grant.`,
     ),
     repeatedCodes: grantFindings(
       grants,
-      (notes) => notes.codeRepeated,
-      (times) => `A code that had been exchanged came again, ${times}, and the grant it gave was revoked.`,
+      (record) => record.codeRepeated,
+      (times) =>
+        `A code was presented again after its exchange, ${times}. The grant of the first exchange was revoked.`,
     ),
     overlappingRefreshes: grantFindings(
       grants,
-      (notes) => notes.overlapping,
-      (times) => `A refresh began before another one of the same grant was answered, ${times}.`,
+      (record) => record.overlapping,
+      (times) => `A refresh began before another refresh of the same grant was answered, ${times}.`,
     ),
     earlyRefreshes: grants.flatMap(({ client, grant, early, earliest }) => {
       if (earliest === null) return [];
-      const message = `Tokens were refreshed before half of their lifetime had passed, ${formatTimes(early)}; the earliest time after ${earliest} s.`;
+      const message = `Tokens were refreshed before half of their lifetime had passed, ${formatTimes(early)}; the earliest refresh was ${earliest} s after their issue.`;
       return [{ client, grant, count: early, earliest, message }];
     }),
     failedAuthentications: audit.failedAuthentications().map(({ client, way, count }) => ({
@@ -96,25 +96,25 @@ export function collectFindings({ audit, helperFlows: runs }: EmulatedPortal): F
       count,
       message: `Client authentication failed (${client ?? 'no registered client'}; credentials: ${way}), ${formatTimes(count)}.`,
     })),
-    polls: runs
+    polls: helperFlows
       .all()
-      .slice(-MAX_RUNS)
-      .flatMap((run) => pollFindings(run) ?? []),
+      .slice(-MAX_FLOWS)
+      .flatMap((flow) => pollFindings(flow) ?? []),
   };
 }
 
 function grantFindings(
   grants: readonly GrantAuditRecord[],
-  count: (notes: GrantAuditRecord) => number,
+  count: (record: GrantAuditRecord) => number,
   sentence: (times: string) => string,
 ): GrantFinding[] {
   return grants
-    .filter((notes) => count(notes) > 0)
-    .map((notes) => ({
-      client: notes.client,
-      grant: notes.grant,
-      count: count(notes),
-      message: sentence(formatTimes(count(notes))),
+    .filter((record) => count(record) > 0)
+    .map((record) => ({
+      client: record.client,
+      grant: record.grant,
+      count: count(record),
+      message: sentence(formatTimes(count(record))),
     }));
 }
 
@@ -126,7 +126,7 @@ function pollFindings({ state, polls }: HelperFlow): PollFindings | null {
   const code = all.findIndex(({ status }) => status === 200);
   const [shortest, median, longest] = [sorted[0], sorted[Math.floor(sorted.length / 2)], sorted.at(-1)];
   const afterCode = code === -1 ? 0 : all.length - code - 1;
-  const every = median === undefined ? '' : `, every ${median} s (${shortest} to ${longest} s)`;
+  const interval = median === undefined ? '' : `, every ${median} s (${shortest} to ${longest} s)`;
   return {
     client: state.clientId,
     state: state.id,
@@ -135,7 +135,7 @@ function pollFindings({ state, polls }: HelperFlow): PollFindings | null {
     medianInterval: median ?? null,
     longestInterval: longest ?? null,
     afterCode,
-    message: `The code_url was polled ${formatTimes(all.length)}${every}; ${afterCode === 0 ? 'not once' : formatTimes(afterCode)} after it gave the code. The specification asks for 5 to 10 s.`,
+    message: `The code_url was polled ${formatTimes(all.length)}${interval}; ${afterCode === 0 ? 'never' : formatTimes(afterCode)} after it had returned the code. The recommended interval is 5 to 10 s.`,
   };
 }
 

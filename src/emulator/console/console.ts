@@ -7,15 +7,15 @@ import { consolePage } from './page.ts';
 import { STYLE } from './style.ts';
 
 /**
- * The console for people: a page at `/_emulator/`, its style and its modules. What it shows and does goes through the
- * emulator's own API.
+ * The console: a page at `/_emulator/`, its style and its modules. It reads and changes everything through the
+ * emulator's API.
  */
 export const consoleOperations: readonly ApiOperation[] = [
   {
     method: 'get',
     path: '/_emulator/',
     id: 'console',
-    summary: 'The console page',
+    summary: 'Show the console page',
     responses: { 200: { description: 'For people', body: 'text/html' } },
     handle({ portal }, _request, reply) {
       reply.headers(PAGE_HEADERS).type('text/html; charset=utf-8');
@@ -26,7 +26,7 @@ export const consoleOperations: readonly ApiOperation[] = [
     method: 'get',
     path: '/_emulator/console.css',
     id: 'consoleStyle',
-    summary: "The console page's style",
+    summary: "Get the console page's style sheet",
     responses: { 200: { description: 'For browsers', body: 'text/css' } },
     handle(_api, _request, reply) {
       reply.type('text/css; charset=utf-8');
@@ -37,7 +37,7 @@ export const consoleOperations: readonly ApiOperation[] = [
     method: 'get',
     path: '/_emulator/console/{file}',
     id: 'consoleModule',
-    summary: "One of the console page's modules",
+    summary: 'Get a script module of the console page',
     params: v.strictObject({ file: v.string() }),
     responses: {
       200: { description: 'For browsers', body: 'text/javascript' },
@@ -51,7 +51,7 @@ export const consoleOperations: readonly ApiOperation[] = [
   },
 ];
 
-/** Everything the page loads comes from its own origin, and nothing it shows can become markup (trusted types). */
+/** The page loads only from its own origin, and no text that it shows can become markup (Trusted Types). */
 const CONTENT_SECURITY_POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -72,15 +72,15 @@ const PAGE_HEADERS = {
   'cross-origin-opener-policy': 'same-origin',
 };
 
-/** `.ts` when the emulator runs from its sources, `.js` when it was built. */
+/** `.ts` if the emulator runs from its sources, `.js` if it was built. */
 const MODULE_EXTENSION = extname(import.meta.filename);
 
-/** The file that the page starts with. */
+/** The page's main module. */
 const mainModule = `main${MODULE_EXTENSION}`;
 
 /**
- * One of the page's modules as JavaScript, by its file name; from the sources its types are stripped.
- * @returns null where there is none of that name
+ * Reads a module of the page as JavaScript. From the sources it strips the types.
+ * @returns null if there is no such module
  */
 async function browserModule(file: string): Promise<string | null> {
   if (!/^[a-z-]+\.[jt]s$/.test(file) || extname(file) !== MODULE_EXTENSION) return null;

@@ -7,43 +7,43 @@ import { STATUS_CODES } from '../http/routes.ts';
 import type { EmulatedPortal } from '../portal.ts';
 import { SETTINGS, type SettingDefinition } from '../settings/settings.ts';
 
-/** A setting as the page asks for it. */
+/** The control of a setting. */
 export interface SettingControl extends SettingDefinition<unknown> {
-  /** Its member in the API. */
+  /** The name of its member in the API. */
   readonly name: string;
 }
 
-/** A kind of fault as the page asks for it. */
+/** The form of a kind of fault. */
 export interface FaultControl {
   /** Its `kind` in the API. */
   readonly name: string;
   readonly label: string;
-  readonly strikes: keyof typeof COMMON_FAULT_MEMBERS;
-  /** The fields, by their members in the API. */
+  readonly target: keyof typeof COMMON_FAULT_MEMBERS;
+  /** The fields, with the names of their members in the API. */
   readonly fields: readonly (FaultField & { readonly name: string })[];
 }
 
-/** What the page's script knows from the start, as JSON in the body's `data-portal`. */
+/** The initial data of the page's script, as JSON in the body's `data-portal`. */
 export interface ConsoleData {
-  /** Names of the users who can log in. */
+  /** Names of the users. */
   readonly users: readonly string[];
   readonly clients: readonly { readonly id: string; readonly name: string }[];
   readonly settings: readonly SettingControl[];
   readonly faultKinds: readonly FaultControl[];
   readonly endpoints: readonly string[];
-  /** What a status is called. */
+  /** Reason phrases, by status. */
   readonly statusNames: Readonly<Record<number, string | undefined>>;
 }
 
 /**
- * The console page. Its sections are hidden until the script has something for them.
- * @param script the address of its main module
+ * The console page. Its sections are hidden until the script has data for them.
+ * @param script the URL of its main module
  */
 export function consolePage(portal: EmulatedPortal, script: string): string {
   const clients = [...portal.settings.clients.values()].map(({ id, name }) => ({ id, name }));
-  const settings = Object.entries(SETTINGS).map(([name, declared]) => ({ ...declared, name: snakeCase(name) }));
+  const settings = Object.entries(SETTINGS).map(([name, definition]) => ({ ...definition, name: snakeCase(name) }));
   const users = [...portal.settings.users.keys()];
-  const start: ConsoleData = {
+  const data: ConsoleData = {
     users,
     clients,
     settings,
@@ -63,7 +63,7 @@ export function consolePage(portal: EmulatedPortal, script: string): string {
 <title>Portal emulator</title>
 <script type="module" src="${script}"></script>
 </head>
-<body data-portal="${JSON.stringify(start)}">
+<body data-portal="${JSON.stringify(data)}">
 <header>
 <h1>Portal emulator</h1>
 <p id="live" role="status">connecting</p>
@@ -81,32 +81,32 @@ export function consolePage(portal: EmulatedPortal, script: string): string {
 !${section('grants', 'Grants', GRANTS)}
 !${section('clock', 'Clock', CLOCK)}
 !${section('faults', 'Faults', FAULTS)}
-!${section('addresses', 'For your client', addresses(portal, start), true)}
+!${section('addresses', 'Client configuration', clientConfiguration(portal, data), true)}
 </div>
 !${section('settings', 'Settings', '<form></form>')}
 </main>
 <p id="notice" role="status" hidden><span></span><button type="button" aria-label="Close the message">×</button></p>
 <dialog id="ask-reset" aria-labelledby="ask-reset-title">
 <h2 id="ask-reset-title">Reset the emulator?</h2>
-<p>It forgets every login, code, grant and token, the log, the faults and the clock's offset. Settings go back to those it was
-started with. Ports and clients stay.</p>
+<p>This removes all logins, codes, grants and tokens, the log, the findings, the faults and the clock's offset, and restores the
+initial settings. Ports and clients stay.</p>
 <form method="dialog" class="buttons"><button value="" autofocus>Cancel</button><button value="reset" class="danger">Reset</button></form>
 </dialog>
-<noscript><p>This page needs JavaScript. Everything on it is also an API under /_emulator/.</p></noscript>
+<noscript><p>This page needs JavaScript. The API under /_emulator/ offers the same.</p></noscript>
 </body>
 </html>
 `;
 }
 
-const FAULT_CONTROLS: readonly FaultControl[] = Object.entries(FAULT_KINDS).map(([name, { label, strikes, own }]) => {
-  const members = Object.entries({ ...COMMON_FAULT_MEMBERS[strikes], ...own });
+const FAULT_CONTROLS: readonly FaultControl[] = Object.entries(FAULT_KINDS).map(([name, { label, target, own }]) => {
+  const members = Object.entries({ ...COMMON_FAULT_MEMBERS[target], ...own });
   const fields = members.flatMap(([member, { field }]) =>
     field === null ? [] : [{ name: snakeCase(member), ...field }],
   );
-  return { name, label, strikes, fields };
+  return { name, label, target, fields };
 });
 
-/** @param body HTML, escaped already */
+/** @param body HTML, already escaped */
 function section(id: string, title: string, body: string, shown = false): string {
   const heading = `${id}-title`;
   return html`<section id="${id}" aria-labelledby="${heading}"!${shown ? '' : ' hidden'}>
@@ -116,17 +116,17 @@ function section(id: string, title: string, body: string, shown = false): string
 }
 
 const REQUESTS = `<label class="inline"><span>Endpoint</span><select id="endpoint-filter"><option value="">all</option></select></label>
-<p class="empty">None yet. Point a client at the base_url, and what it sends shows up here.</p>
+<p class="empty">None yet. Requests appear here when a client uses the base_url.</p>
 <ol class="list" reversed></ol>
-<button type="button" id="older" hidden>Show older ones</button>`;
+<button type="button" id="older" hidden>Show older requests</button>`;
 
-const FINDINGS = `<p class="empty">None yet. What clients do that the portal would not like shows up here.</p>
+const FINDINGS = `<p class="empty">None yet. Mistakes of clients appear here.</p>
 <ul class="list"></ul>`;
 
-const GRANTS = `<p class="empty">None yet. A login whose code is exchanged for tokens makes one.</p>
+const GRANTS = `<p class="empty">None yet. A grant appears here when a client has exchanged a code for tokens.</p>
 <ul class="list"></ul>`;
 
-const FAULTS = `<p class="empty">None: the portal behaves.</p>
+const FAULTS = `<p class="empty">None. The portal works normally.</p>
 <ul class="list"></ul>
 <button type="button" id="clear-faults" hidden>Clear all faults</button>
 <form id="add-fault"></form>`;
@@ -142,7 +142,7 @@ const CLOCK = `<p><time class="now"></time> <span class="quiet" id="offset"></sp
 <button>Advance</button>
 </form>`;
 
-function addresses(portal: EmulatedPortal, { users, clients }: ConsoleData): string {
+function clientConfiguration(portal: EmulatedPortal, { users, clients }: ConsoleData): string {
   const { base, frontend } = portal.origins();
   const ids = clients.map(({ id, name }) => [name === id ? 'client_id' : `client_id of ${name}`, id] as const);
   const rows = [['base_url', base], ['frontend_url', frontend], ...ids, ['users', users.join(', ')]] as const;

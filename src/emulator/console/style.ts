@@ -1,4 +1,4 @@
-/** The console's style, served as a file of its own. */
+/** The console's style sheet. */
 export const STYLE = `:root{color-scheme:light dark;font:1rem/1.45 system-ui,sans-serif;
 --page:#f3f0fa;--card:#fff;--text:#1d1b26;--quiet:#5d586b;--line:#857f94;--soft:#eeebf7;--main:#4b3fbb;--on-main:#fff;
 --good:#0f6b33;--good-soft:#e2f5e8;--go:#0a5299;--go-soft:#e1effd;--warn:#854500;--warn-soft:#fdeedd;--bad:#b3261e;--bad-soft:#fce8e6;

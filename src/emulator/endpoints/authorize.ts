@@ -13,56 +13,56 @@ import {
 import type { EmulatedPortal } from '../portal.ts';
 import { consentPage, type LoginPage, loginPage, messagePage, sendPage } from './pages.ts';
 
-/** Characters of a wrong user name that come back. */
+/** Characters of a wrong user name that the page repeats. */
 const MAX_USER_NAME_LENGTH = 200;
 
-const NOT_LOGGED_IN_MESSAGE = 'You are not logged in any more.';
+const NOT_LOGGED_IN_MESSAGE = 'You are no longer logged in.';
 const WRONG_CREDENTIALS_MESSAGE = 'User name or password is wrong. Please try again.';
 
 /**
- * Specification, endpoint 3: the login page, which posts back to its own address. What is wrong
- * with client, redirect address or state ends in a plain page and never in a redirect (RFC 6749, 4.1.2.1).
+ * Serves the login page (docs/portal.md, 3), which posts to its own address. An invalid client, redirect address or
+ * state leads to an error page and never to a redirect (RFC 6749, 4.1.2.1).
  */
 export function serveAuthorize(app: FastifyInstance): void {
   addRoute(app, '/sso/authorize', 'authorize', {
     async GET(request, reply) {
       const { portal, url, query } = requestContext(request);
-      const asked = await readAuthorizationRequest(portal, rawQuery(url), query);
-      if (typeof asked === 'string') return sendErrorPage(reply, asked);
-      if ('location' in asked) return reply.redirect(asked.location, 302);
+      const authorization = await readAuthorizationRequest(portal, rawQuery(url), query);
+      if (typeof authorization === 'string') return sendErrorPage(reply, authorization);
+      if ('location' in authorization) return reply.redirect(authorization.location, 302);
       if (portal.settings.autoLogin)
-        return reply.redirect(allowAuthorization(portal, asked, portal.settings.firstUser.name), 302);
+        return reply.redirect(allowAuthorization(portal, authorization, portal.settings.firstUser.name), 302);
       const user = rememberedUser(portal, request);
       return user === null
-        ? sendLogin(reply, portal, asked, 200, { userName: '', complaint: null })
-        : sendConsent(reply, portal, asked, user);
+        ? sendLogin(reply, portal, authorization, 200, { userName: '', complaint: null })
+        : sendConsent(reply, portal, authorization, user);
     },
     async POST(request, reply) {
       const { portal, url, query, form } = requestContext(request);
-      const asked = await readAuthorizationRequest(portal, rawQuery(url), query);
-      if (typeof asked === 'string') return sendErrorPage(reply, asked);
-      if ('location' in asked) return reply.redirect(asked.location, 303);
+      const authorization = await readAuthorizationRequest(portal, rawQuery(url), query);
+      if (typeof authorization === 'string') return sendErrorPage(reply, authorization);
+      if ('location' in authorization) return reply.redirect(authorization.location, 303);
       if (form === null) return sendErrorPage(reply, 'malformed');
-      if (form.get('action') === 'refuse') return reply.redirect(denyAuthorization(portal, asked), 303);
+      if (form.get('action') === 'refuse') return reply.redirect(denyAuthorization(portal, authorization), 303);
       if (form.get('action') === 'other')
-        return sendLogin(reply, portal, asked, 200, { userName: '', complaint: null });
+        return sendLogin(reply, portal, authorization, 200, { userName: '', complaint: null });
       if (form.get('action') === 'continue') {
         const remembered = rememberedUser(portal, request);
         return remembered === null
-          ? sendLogin(reply, portal, asked, 403, { userName: '', complaint: NOT_LOGGED_IN_MESSAGE })
-          : reply.redirect(allowAuthorization(portal, asked, remembered), 303);
+          ? sendLogin(reply, portal, authorization, 403, { userName: '', complaint: NOT_LOGGED_IN_MESSAGE })
+          : reply.redirect(allowAuthorization(portal, authorization, remembered), 303);
       }
       const user = portal.settings.users.get(form.get('username') ?? '');
-      const good = timingSafeEqualText(
+      const isPasswordCorrect = timingSafeEqualText(
         form.get('password') ?? '',
         user?.password ?? portal.settings.firstUser.password,
       );
-      if (user === undefined || !good) {
+      if (user === undefined || !isPasswordCorrect) {
         const userName = (form.get('username') ?? '').slice(0, MAX_USER_NAME_LENGTH);
-        return sendLogin(reply, portal, asked, 403, { userName, complaint: WRONG_CREDENTIALS_MESSAGE });
+        return sendLogin(reply, portal, authorization, 403, { userName, complaint: WRONG_CREDENTIALS_MESSAGE });
       }
       rememberUser(portal, reply, user.name);
-      return reply.redirect(allowAuthorization(portal, asked, user.name), 303);
+      return reply.redirect(allowAuthorization(portal, authorization, user.name), 303);
     },
   });
 }
@@ -72,19 +72,19 @@ function sendLogin(
   portal: EmulatedPortal,
   request: AuthorizationRequest,
   status: number,
-  lastTry: Pick<LoginPage, 'userName' | 'complaint'>,
+  lastAttempt: Pick<LoginPage, 'userName' | 'complaint'>,
 ): FastifyReply {
-  const { usesDemoUser: demoUser, firstUser } = portal.settings;
+  const { usesDemoUser, firstUser } = portal.settings;
   const page = loginPage({
     client: request.client.name,
     scope: request.flow === 'ordinary' ? request.scope : null,
-    ...lastTry,
-    hint: demoUser ? firstUser : null,
+    ...lastAttempt,
+    hint: usesDemoUser ? firstUser : null,
   });
   return sendAuthorizationPage(reply, portal, request, status, page);
 }
 
-/** For a browser that has logged in before: its user only says yes or no. */
+/** Sends the confirmation page to a browser that has logged in before. */
 function sendConsent(
   reply: FastifyReply,
   portal: EmulatedPortal,
@@ -103,11 +103,11 @@ function sendAuthorizationPage(
   page: string,
 ): FastifyReply {
   if (request.flow === 'helper') portal.helperFlows.openLogin(request.state, request.jwt, portal.now());
-  const last = request.flow === 'helper' ? request.state.redirectUrl : request.redirectUri;
-  return sendPage(reply, status, page, [portal.origins().base, ...(last === null ? [] : [last])]);
+  const redirectTarget = request.flow === 'helper' ? request.state.redirectUrl : request.redirectUri;
+  return sendPage(reply, status, page, [portal.origins().base, ...(redirectTarget === null ? [] : [redirectTarget])]);
 }
 
-/** Who has logged in with this browser before; null where nobody has, or that counts for nothing. */
+/** The user who has logged in with this browser before; null if there is none, or with the setting `forgetLogins`. */
 function rememberedUser(portal: EmulatedPortal, { headers }: FastifyRequest): string | null {
   if (portal.settings.forgetLogins) return null;
   const user = portal.browserLogins.findUser(headers.cookie);
@@ -120,10 +120,10 @@ function rememberUser(portal: EmulatedPortal, reply: FastifyReply, user: string)
 }
 
 const ERROR_PAGES: Readonly<Record<AuthorizationPageError, readonly [string, string]>> = {
-  malformed: ['This link is not complete', 'Something is missing in the address, or comes twice.'],
+  malformed: ['This link is not complete', 'A part of the address is missing or repeated.'],
   'unknown-client': ['Unknown client', 'The portal does not know the client that this link belongs to.'],
-  'unknown-redirect': ['Unknown redirect address', 'The client asked for an address that is not registered for it.'],
-  'invalid-state': ['This link is not valid', 'Open the link just as your device or application shows it.'],
+  'unknown-redirect': ['Unknown redirect address', 'The client requested an address that is not registered for it.'],
+  'invalid-state': ['This link is not valid', 'Open the link exactly as your device or application shows it.'],
   'expired-state': ['This link has expired', 'Start again from your device or application to get a new one.'],
   'used-state': ['This link was used before', 'Start again from your device or application to get a new one.'],
 };

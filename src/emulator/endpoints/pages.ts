@@ -25,9 +25,9 @@ code{display:block;padding:.7rem;border:1px dashed var(--line);border-radius:.5r
 const STYLE_HASH = createHash('sha256').update(STYLE).digest('base64');
 
 /**
- * Sends a page that can't be framed, runs no script and keeps its address to itself.
- * @param formTargets where a form on it may lead, beside its own origin: Chromium applies `form-action` to every redirect
- *   that follows a form, too
+ * Sends a page that can't be framed, runs no script and sends no Referer.
+ * @param formTargets where its form may lead, in addition to its own origin: Chromium applies `form-action` also to
+ *   every redirect after the form
  */
 export function sendPage(reply: FastifyReply, status: number, page: string, formTargets: readonly string[] = []) {
   const policy = [
@@ -47,30 +47,30 @@ export function sendPage(reply: FastifyReply, status: number, page: string, form
     .send(page);
 }
 
-/** A CSP source for an address: its origin, or its scheme where CSP can't write the host (IPv6). */
+/** The CSP source of a URL: its origin, or its scheme if CSP can't express the host (IPv6). */
 function cspSource(address: string): string {
   const url = new URL(address);
   return /^[a-z0-9.-]+$/.test(url.hostname) ? url.origin : url.protocol;
 }
 
-/** What the login page says. */
+/** The content of the login page. */
 export interface LoginPage {
   /** The client's name. */
   readonly client: string;
-  /** The scope asked for, or null. */
+  /** The requested scope, or null. */
   readonly scope: string | null;
-  /** The user name of the last try, which need not be typed again; empty at first. */
+  /** The user name of the last attempt, as the initial value; empty at first. */
   readonly userName: string;
-  /** What was wrong with the last try, or null. */
+  /** The error of the last attempt, or null. */
   readonly complaint: string | null;
-  /** The user to log in as, where nobody was told otherwise. */
+  /** The demo user, if no users are configured. */
   readonly hint: { readonly name: string; readonly password: string } | null;
 }
 
 /** The login page. Its form posts to the page's own address. */
 export function loginPage({ client, scope, userName, complaint, hint }: LoginPage): string {
   const problem = complaint === null ? '' : html`<p class="problem" role="alert">${complaint}</p>`;
-  const access = scope === null ? '' : html`<p>It asks for: ${scope}</p>`;
+  const access = scope === null ? '' : html`<p>Requested permissions: ${scope}</p>`;
   const demo =
     hint === null
       ? ''
@@ -93,19 +93,19 @@ export function loginPage({ client, scope, userName, complaint, hint }: LoginPag
   );
 }
 
-/** What the page says that asks somebody who is logged in. */
+/** The content of the confirmation page. */
 export interface ConsentPage {
   /** The client's name. */
   readonly client: string;
-  /** The scope asked for, or null. */
+  /** The requested scope, or null. */
   readonly scope: string | null;
-  /** Who is logged in. */
+  /** The user who is logged in. */
   readonly user: string;
 }
 
-/** The page that only wants a yes or no. Its form posts to the page's own address. */
+/** The confirmation page for a browser that has logged in before. Its form posts to the page's own address. */
 export function consentPage({ client, scope, user }: ConsentPage): string {
-  const access = scope === null ? '' : html`<p>It asks for: ${scope}</p>`;
+  const access = scope === null ? '' : html`<p>Requested permissions: ${scope}</p>`;
   return page(
     'Allow access',
     html`<h1>Allow access?</h1>
@@ -119,18 +119,18 @@ export function consentPage({ client, scope, user }: ConsentPage): string {
   );
 }
 
-/** Shows an authorization code to a person who carries it to the application that asked for it. */
+/** A page with an authorization code, for a person who copies it into an application. */
 export function codePage(client: string, code: string): string {
   return page(
     'Your code',
     html`<h1>Your code</h1>
-<p>If <b class="client">${client}</b> does not go on by itself, enter this code there. It is good for less than a minute.</p>
+<p>If <b class="client">${client}</b> does not continue automatically, enter this code there. It is valid for less than a minute.</p>
 <p><code>${code}</code></p>
 <p>Then you can close this page.</p>`,
   );
 }
 
-/** A page that says one thing. */
+/** A page with one message. */
 export function messagePage(title: string, text: string): string {
   return page(
     title,
@@ -139,7 +139,7 @@ export function messagePage(title: string, text: string): string {
   );
 }
 
-/** A whole page. @param body HTML, escaped already */
+/** A whole page. @param body HTML, already escaped */
 function page(title: string, body: string): string {
   return html`<!doctype html>
 <html lang="en">

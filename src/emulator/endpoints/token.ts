@@ -12,23 +12,24 @@ import type { EmulatedPortal } from '../portal.ts';
 import type { Client } from '../settings/effective-settings.ts';
 
 /**
- * The token endpoint (specification, endpoints 4 and 5; RFC 6749, 4.1.3 and 6). The client is authenticated before any
- * code or refresh token is touched. `redirect_uri`, `access_type` and, on refresh, `scope` are accepted and ignored,
- * but a `redirect_uri` that contradicts the one of an ordinary flow is refused.
+ * Serves the token endpoint (docs/portal.md, 5 and 6; RFC 6749, 4.1.3 and 6). It authenticates the client before it
+ * uses a code or refresh token. It accepts and ignores `redirect_uri`, `access_type` and, on refresh, `scope`, but
+ * refuses a `redirect_uri` that differs from the one of an ordinary flow.
  */
 export function serveToken(app: FastifyInstance): void {
   addRoute(app, '/sso/token', 'token', {
     POST(request, reply) {
       const { portal, form, authorization, client } = requestContext(request);
-      const asked = tokenRequestCredentials(request);
+      const credentials = tokenRequestCredentials(request);
       if (mediaType(request) !== FORM_MEDIA_TYPE)
         return sendOAuthError(reply, invalidRequest(`the body must be ${FORM_MEDIA_TYPE}`));
-      if (form === null || asked === null) return sendOAuthError(reply, invalidRequest('a parameter is repeated'));
-      if ('problem' in asked.authentication) {
+      if (form === null || credentials === null)
+        return sendOAuthError(reply, invalidRequest('a parameter is repeated'));
+      if ('problem' in credentials.authentication) {
         portal.audit.recordFailedAuthentication(client, authenticationMethod(authorization, form));
-        return sendOAuthError(reply, asked.authentication.problem);
+        return sendOAuthError(reply, credentials.authentication.problem);
       }
-      const outcome = handleTokenRequest(portal, asked.authentication.client, form, asked.refreshToken);
+      const outcome = handleTokenRequest(portal, credentials.authentication.client, form, credentials.refreshToken);
       return 'error' in outcome ? sendOAuthError(reply, outcome) : reply.send(outcome);
     },
   });
@@ -51,7 +52,7 @@ function handleTokenRequest(
   return { status: 400, error: 'unsupported_grant_type', description: 'use authorization_code or refresh_token' };
 }
 
-/** A code serves once; its second use also takes back what the first one gave (RFC 6749, 4.1.2). */
+/** A code is valid once; its second use also revokes the grant of the first one (RFC 6749, 4.1.2). */
 function exchangeCode(
   portal: EmulatedPortal,
   client: Client,
@@ -98,8 +99,9 @@ function invalidGrant(description: string): OAuthError {
 }
 
 /**
- * Stands in for the cloud API: 200 `{user, scope}` for a good bearer token in the Authorization header; else, by RFC 6750,
- * section 3, 401 with a challenge, which names an error only where a token was sent, or 400 for a damaged header.
+ * A stand-in for the cloud API: 200 `{user, scope}` for a valid bearer token in the Authorization header. Otherwise
+ * (RFC 6750, section 3) 401 with a challenge, which names an error only if a token was sent, or 400 for a malformed
+ * header.
  */
 export function serveWhoami(app: FastifyInstance): void {
   addRoute(app, '/api/whoami', 'whoami', {

@@ -7,34 +7,34 @@ import type { FaultMatch, Faults } from './faults.ts';
 import type { FaultOptions, ReplacementFault } from './kinds.ts';
 import type { OriginListener } from './origin-listener.ts';
 
-/** What a captive portal says. */
+/** The page of a captive portal. */
 const CAPTIVE_PORTAL_PAGE =
-  '<!DOCTYPE html>\n<title>Welcome</title>\n<p>Please accept our terms of use to go on.</p>\n';
+  '<!DOCTYPE html>\n<title>Welcome</title>\n<p>Please accept our terms of use to continue.</p>\n';
 
-/** Headers that every answer has, a faulty one too; they say nothing of the right answer. */
+/** Headers of every response, including a replaced one; they reveal nothing about the original response. */
 const COMMON_HEADERS = new Set(['date', 'cache-control', 'pragma', 'x-content-type-options']);
 
-/** Bytes of padding written at once. */
+/** The padding that is written at once. */
 const PADDING = Buffer.alloc(65_536, ' ');
 
-/** Milliseconds between two pieces of a slow body, unless it is one of less than a byte in that time. */
+/** Milliseconds between two chunks of a slow body; more if its rate is below one byte in that time. */
 const DRIP_INTERVAL_MS = 50;
 
 /**
- * Lets faults strike the requests of an origin, except those under `/_emulator/`. To be attached after everything else,
- * so that a fault has the last word.
+ * Applies faults to the requests of an origin, except those under `/_emulator/`. Must be attached after all other
+ * hooks, so that none of them changes a faulty response.
  */
 export function attachFaults(app: FastifyInstance, faults: Faults, listener: OriginListener, log: RequestLog): void {
-  const open = new WeakMap<FastifyRequest, FaultMatch>();
+  const pending = new WeakMap<FastifyRequest, FaultMatch>();
 
   app.addHook('preHandler', (request, reply, done) => {
-    const came = requestContext(request);
-    if (came.endpoint === null || faults.isEmpty) return done();
-    const grantType = came.form?.get('grant_type') ?? null;
-    const struck = faults.match({ endpoint: came.endpoint, client: came.client, grantType });
-    if (struck === null) return done();
-    log.recordFault(request, struck.id);
-    const { fault } = struck;
+    const context = requestContext(request);
+    if (context.endpoint === null || faults.isEmpty) return done();
+    const grantType = context.form?.get('grant_type') ?? null;
+    const match = faults.match({ endpoint: context.endpoint, client: context.client, grantType });
+    if (match === null) return done();
+    log.recordFault(request, match.id);
+    const { fault } = match;
     if (fault.kind === 'reset_before') {
       listener.reset(request.raw.socket);
       reply.hijack();
@@ -43,18 +43,18 @@ export function attachFaults(app: FastifyInstance, faults: Faults, listener: Ori
     } else if (fault.kind === 'delay' && fault.commit !== true) {
       void systemTimers.sleep(1000 * fault.seconds, connectionClosedSignal(reply.raw)).then(() => done());
     } else {
-      open.set(request, struck);
-      // The answer comes in onSend; what is sent here only keeps the handler from being called.
+      pending.set(request, match);
+      // onSend replaces the response; sending here only skips the handler.
       if ('commit' in fault && fault.commit !== true) reply.send('');
       else done();
     }
   });
 
   app.addHook('onSend', (request, reply, payload, done) => {
-    const struck = open.get(request);
-    if (struck === undefined) return done();
-    open.delete(request);
-    const { fault, id } = struck;
+    const match = pending.get(request);
+    if (match === undefined) return done();
+    pending.delete(request);
+    const { fault, id } = match;
     switch (fault.kind) {
       case 'status':
       case 'redirect':
@@ -74,7 +74,7 @@ export function attachFaults(app: FastifyInstance, faults: Faults, listener: Ori
       case 'delay':
         void systemTimers.sleep(1000 * fault.seconds, connectionClosedSignal(reply.raw)).then(() => done());
         return;
-      // From here on the answer is lost or written past Fastify: without done() it writes none.
+      // These faults lose the response or write it themselves: without done() Fastify writes nothing.
       case 'commit_then_drop':
         listener.reset(request.raw.socket);
         return;
@@ -87,12 +87,12 @@ export function attachFaults(app: FastifyInstance, faults: Faults, listener: Ori
 }
 
 function connectionClosedSignal(raw: { once(event: 'close', listener: () => void): unknown }): AbortSignal {
-  const gone = new AbortController();
-  raw.once('close', () => gone.abort());
-  return gone.signal;
+  const closed = new AbortController();
+  raw.once('close', () => closed.abort());
+  return closed.signal;
 }
 
-/** Puts status and headers of another answer in place of the right ones. @returns its body */
+/** Replaces status and headers of the response. @returns the new body */
 function replaceResponse(reply: FastifyReply, fault: ReplacementFault): string {
   for (const name of Object.keys(reply.getHeaders())) if (!COMMON_HEADERS.has(name)) reply.removeHeader(name);
   reply.code(fault.kind === 'not_json' ? 200 : (fault.status ?? 302));
@@ -107,14 +107,14 @@ function replaceResponse(reply: FastifyReply, fault: ReplacementFault): string {
 }
 
 /**
- * Writes an answer past Fastify, cut, slowly or with too much behind it.
- * @param gone aborted when the connection is
+ * Writes a response without Fastify: truncated, slowly or padded.
+ * @param closed aborted when the connection closes
  */
 async function writeResponse(
   reply: FastifyReply,
   payload: unknown,
   fault: Extract<FaultOptions, { readonly kind: 'truncate' | 'slow_body' | 'oversize' }>,
-  gone: AbortSignal,
+  closed: AbortSignal,
 ): Promise<void> {
   const body = typeof payload === 'string' || Buffer.isBuffer(payload) ? Buffer.from(payload) : Buffer.alloc(0);
   const padding = fault.kind === 'oversize' ? Math.max(0, fault.bytes - body.length) : 0;
@@ -127,10 +127,10 @@ async function writeResponse(
     raw.socket?.destroySoon();
     return;
   }
-  if (fault.kind === 'slow_body') await writeSlowly(raw, body, fault.bytesPerSecond, gone);
+  if (fault.kind === 'slow_body') await writeSlowly(raw, body, fault.bytesPerSecond, closed);
   else raw.write(body);
-  for (let left = padding; left > 0 && !gone.aborted; left -= PADDING.length) {
-    if (!raw.write(PADDING.subarray(0, left))) await once(raw, 'drain', { signal: gone }).catch(() => undefined);
+  for (let left = padding; left > 0 && !closed.aborted; left -= PADDING.length) {
+    if (!raw.write(PADDING.subarray(0, left))) await once(raw, 'drain', { signal: closed }).catch(() => undefined);
   }
   raw.end();
 }
@@ -139,12 +139,12 @@ async function writeSlowly(
   raw: FastifyReply['raw'],
   body: Buffer,
   bytesPerSecond: number,
-  gone: AbortSignal,
+  closed: AbortSignal,
 ): Promise<void> {
   const size = Math.max(1, Math.floor((bytesPerSecond * DRIP_INTERVAL_MS) / 1000));
-  for (let from = 0; from < body.length && !gone.aborted; from += size) {
-    const piece = body.subarray(from, from + size);
-    raw.write(piece);
-    await systemTimers.sleep((1000 * piece.length) / bytesPerSecond, gone);
+  for (let from = 0; from < body.length && !closed.aborted; from += size) {
+    const chunk = body.subarray(from, from + size);
+    raw.write(chunk);
+    await systemTimers.sleep((1000 * chunk.length) / bytesPerSecond, closed);
   }
 }

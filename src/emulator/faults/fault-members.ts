@@ -1,33 +1,33 @@
 import * as v from 'valibot';
 import { integerInRange, numberInRange, positiveSeconds } from '../http/json-body.ts';
 
-/** A field of the console's form, for a member of a fault. */
+/** A field of the console's form for a member of a fault. */
 export interface FaultField {
   readonly label: string;
-  /** `lines`: text of several lines; `headers`: one header a line. */
+  /** `lines`: text of several lines; `headers`: one header per line. */
   readonly type: 'number' | 'text' | 'checkbox' | 'lines' | 'headers';
-  /** What it holds at first. Such a field has to be filled in, unless `empty` says what its emptiness means. */
+  /** Initial value. A field that has one is required, unless `empty` defines the meaning of an empty field. */
   readonly value?: string;
-  /** An empty field is null; default: it is left out. */
+  /** An empty field means null. Default: the member is left out. */
   readonly empty?: 'null';
   readonly min?: number;
   readonly max?: number;
-  /** What stands in the field while it is empty. */
+  /** Placeholder of the empty field. */
   readonly hint?: string;
 }
 
-/** A member of a fault. Where `Input` has undefined, it may be left out. */
+/** A member of a fault. It is optional if `Input` includes undefined. */
 export interface FaultMember<Input> {
-  /** Its values; a message of its own says what is allowed ("is …"). */
+  /** Its values. A custom message completes "must be …". */
   readonly schema: v.GenericSchema<Input, unknown>;
-  /** How the console asks for it; null: not at all, or in a way of its own. */
+  /** Its field on the console; null: none, or a special control. */
   readonly field: FaultField | null;
 }
 
-/** Members by their names in the library. */
+/** Members by their library names. */
 export type FaultMembers = Readonly<Record<string, FaultMember<unknown>>>;
 
-/** An object with these members. */
+/** The type of an object with these members. */
 export type MemberInputs<M extends FaultMembers> = Inputs<M, Exclude<keyof M, Optional<M>>> &
   Partial<Inputs<M, Optional<M>>>;
 
@@ -40,48 +40,48 @@ type InputOf<M> = M extends FaultMember<infer Input> ? Input : never;
 type FieldOptions = Pick<FaultField, 'label' | 'value' | 'empty' | 'hint'>;
 
 /** A whole number in a range. */
-export function integer(min: number, max: number, asked: FieldOptions): FaultMember<number> {
-  return { schema: integerInRange(min, max), field: { ...asked, type: 'number', min, max } };
+export function integer(min: number, max: number, options: FieldOptions): FaultMember<number> {
+  return { schema: integerInRange(min, max), field: { ...options, type: 'number', min, max } };
 }
 
-/** A number in a range. @param unit " of seconds", if it has one */
-export function decimal(min: number, max: number, unit: string, asked: FieldOptions): FaultMember<number> {
-  return { schema: numberInRange(min, max, unit), field: { ...asked, type: 'number', min, max } };
+/** A number in a range. @param unit such as " of seconds", or empty */
+export function decimal(min: number, max: number, unit: string, options: FieldOptions): FaultMember<number> {
+  return { schema: numberInRange(min, max, unit), field: { ...options, type: 'number', min, max } };
 }
 
-/** Seconds: above 0, up to a day. */
-export function seconds(asked: FieldOptions): FaultMember<number> {
+/** A number of seconds above 0, at most a day. */
+export function seconds(options: FieldOptions): FaultMember<number> {
   const max = 86_400;
-  return { schema: positiveSeconds(max), field: { ...asked, type: 'number', min: 0, max } };
+  return { schema: positiveSeconds(max), field: { ...options, type: 'number', min: 0, max } };
 }
 
-/** A text that matches a pattern. @param allowed "is …" */
-export function text(pattern: RegExp, allowed: string, asked: FieldOptions): FaultMember<string> {
-  return { schema: v.message(v.pipe(v.string(), v.regex(pattern)), allowed), field: { ...asked, type: 'text' } };
+/** A text that matches a pattern. @param allowed completes "must be …" in the error message */
+export function text(pattern: RegExp, allowed: string, options: FieldOptions): FaultMember<string> {
+  return { schema: v.message(v.pipe(v.string(), v.regex(pattern)), allowed), field: { ...options, type: 'text' } };
 }
 
 /** Any text. */
-export function multilineText(asked: FieldOptions): FaultMember<string> {
-  return { schema: v.string(), field: { ...asked, type: 'lines' } };
+export function multilineText(options: FieldOptions): FaultMember<string> {
+  return { schema: v.string(), field: { ...options, type: 'lines' } };
 }
 
-/** Header fields by name, without those that say how long a message is. */
-export function headers(asked: FieldOptions): FaultMember<Readonly<Record<string, string>>> {
+/** Header fields by name, except those that frame the message. */
+export function headers(options: FieldOptions): FaultMember<Readonly<Record<string, string>>> {
   const name = /^(?!(?:content-length|transfer-encoding|trailer)$)[\w!#$%&'*+.^`|~-]{1,100}$/i;
   const value = /^[\t\x20-\x7e\x80-\xff]{0,4000}$/;
   const schema = v.record(
-    v.pipe(v.string(), v.regex(name, 'are header names, without content-length, transfer-encoding and trailer')),
-    v.message(v.pipe(v.string(), v.regex(value)), 'are header values'),
+    v.pipe(v.string(), v.regex(name, 'header names other than content-length, transfer-encoding and trailer')),
+    v.message(v.pipe(v.string(), v.regex(value)), 'header values'),
   );
-  return { schema, field: { ...asked, type: 'headers' } };
+  return { schema, field: { ...options, type: 'headers' } };
 }
 
-/** Yes or no. */
+/** True or false. */
 export function flag(label: string): FaultMember<boolean> {
   return { schema: v.boolean(), field: { label, type: 'checkbox' } };
 }
 
-/** One of these. */
+/** One of these values. */
 export function choice<const Value extends string | number>(...values: readonly Value[]): FaultMember<Value> {
   return { schema: v.picklist(values), field: null };
 }
@@ -91,7 +91,7 @@ export function nullable<Input>(member: FaultMember<Input>): FaultMember<Input |
   return { ...member, schema: v.nullable(member.schema) };
 }
 
-/** A member that may be left out, and is this then. */
-export function optional<Input>(member: FaultMember<Input>, otherwise: Input): FaultMember<Input | undefined> {
-  return { ...member, schema: v.optional(member.schema, otherwise) };
+/** An optional member with a default. */
+export function optional<Input>(member: FaultMember<Input>, fallback: Input): FaultMember<Input | undefined> {
+  return { ...member, schema: v.optional(member.schema, fallback) };
 }

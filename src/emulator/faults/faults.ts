@@ -5,14 +5,14 @@ import { FaultError } from './fault-body.ts';
 import type { FaultOptions, FaultView, RequestFault, TlsFault } from './kinds.ts';
 import type { OriginListener } from './origin-listener.ts';
 
-/** What of a request decides whether a fault is for it. */
+/** The attributes of a request by which faults are selected. */
 export interface RequestAttributes {
   readonly endpoint: Endpoint;
   readonly client: string | null;
   readonly grantType: string | null;
 }
 
-/** A fault that struck. */
+/** A fault that applies to a request. */
 export interface FaultMatch {
   readonly id: string;
   readonly fault: RequestFault;
@@ -23,18 +23,20 @@ type Listeners = Readonly<Record<'base' | 'frontend', OriginListener>>;
 interface FaultEntry {
   readonly number: number;
   readonly fault: FaultOptions;
-  /** Requests or connections that it was for. */
+  /** Requests or connections that matched. */
   met: number;
+  /** How often it was applied. */
   hits: number;
+  /** Remaining hits; null: no limit. */
   left: number | null;
 }
 
-/** Faults that are remembered, spent ones too. */
+/** Faults kept, including used-up ones. */
 const MAX_FAULTS = 1000;
 
 /**
- * The faults that were asked for, and whom they strike. Chance comes from the seed, the fault's number and the how-manieth
- * request it meets, so that the same sequence of requests meets the same faults again.
+ * The faults, and the decision which requests they apply to. Random numbers derive from the seed, the fault's number
+ * and its count of matching requests, so that the same sequence of requests meets the same faults again.
  */
 export class Faults {
   readonly #seed: number;
@@ -44,20 +46,20 @@ export class Faults {
   #entries: FaultEntry[] = [];
   #lastNumber = 0;
 
-  /** @param onChange called when the faults or what became of them are no longer as they were */
+  /** @param onChange called when faults or their counts have changed */
   constructor(seed: number, clients: ReadonlyMap<string, unknown>, listeners: Listeners, onChange: () => void) {
     this.#seed = seed;
     this.#clients = clients;
     this.#listeners = listeners;
     this.#onChange = onChange;
     for (const [origin, listener] of Object.entries(listeners))
-      listener.faults = { strike: () => this.#matchTls(origin) };
+      listener.faults = { match: () => this.#matchTls(origin) };
   }
 
   /**
-   * Adds a fault that was checked, in force at once.
-   * @param spared the connection that asks for it, which a listener that goes down does not cut
-   * @throws FaultError
+   * Adds a validated fault, in force immediately.
+   * @param spared the connection of the request that adds it, which stays open if its origin is taken down
+   * @throws FaultError if the emulator can't apply the fault
    */
   add(fault: FaultOptions, spared?: Socket): FaultView {
     this.#rejectUnsupported(fault);
@@ -77,12 +79,12 @@ export class Faults {
     return toFaultView(entry);
   }
 
-  /** All faults, spent ones too, the oldest first. */
+  /** All faults, including used-up ones, oldest first. */
   all(): FaultView[] {
     return this.#entries.map(toFaultView);
   }
 
-  /** Takes a fault away. @returns false where there is none with this id */
+  /** Removes a fault. @returns false if no fault has this ID */
   async remove(id: string): Promise<boolean> {
     const entry = this.#entries.find(({ number }) => String(number) === id);
     if (entry === undefined) return false;
@@ -92,23 +94,23 @@ export class Faults {
     return true;
   }
 
-  /** Takes all faults away. */
+  /** Removes all faults. */
   async clear(): Promise<void> {
     await Promise.all(this.#entries.map(({ number }) => this.remove(String(number))));
   }
 
-  /** Takes all faults away and starts numbers and chance again, as if the emulator had just been started. */
+  /** Removes all faults, and restarts numbers and random numbers as at the start of the emulator. */
   async reset(): Promise<void> {
     await this.clear();
     this.#lastNumber = 0;
   }
 
-  /** Whether there are no faults at all: the case that has to cost nothing. */
+  /** Whether there are no faults; requests then skip all matching. */
   get isEmpty(): boolean {
     return this.#entries.length === 0;
   }
 
-  /** The fault that strikes this request, or null. Faults behind the one that strikes do not meet the request. */
+  /** The fault that applies to this request, or null. Faults after that one do not count the request. */
   match(target: RequestAttributes): FaultMatch | null {
     for (const entry of this.#entries) {
       const { fault } = entry;
@@ -149,17 +151,17 @@ export class Faults {
       return;
     }
     if (fault.client !== undefined && !this.#clients.has(fault.client)) {
-      throw new FaultError('client: found one that is unknown; allowed is the id of a registered client');
+      throw new FaultError('client: must be the ID of a registered client (found another one)');
     }
     if (fault.grantType !== undefined && fault.endpoint !== 'token') {
-      throw new FaultError(`grant_type: found one with endpoint ${fault.endpoint}; allowed is one with endpoint token`);
+      throw new FaultError(`grant_type: needs endpoint token (found endpoint ${fault.endpoint})`);
     }
   }
 
   #evictSpent(): void {
     if (this.#entries.length < MAX_FAULTS) return;
     const spent = this.#entries.findIndex(({ left }) => left === 0);
-    if (spent === -1) throw new FaultError(`faults: found ${MAX_FAULTS} in force; allowed are no more`);
+    if (spent === -1) throw new FaultError(`faults: ${MAX_FAULTS} are in force, which is the limit; remove one first`);
     this.#entries.splice(spent, 1);
   }
 }

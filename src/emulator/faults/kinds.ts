@@ -16,36 +16,36 @@ import {
   text,
 } from './fault-members.ts';
 
-/** How often a fault strikes. @param each what it strikes, for people */
-function frequencyMembers(each: 'request' | 'connection') {
+/** Members that limit how often a fault is applied. @param noun what it is applied to, for labels */
+function frequencyMembers(noun: 'request' | 'connection') {
   return {
-    /** So many strikes, then it is spent; null: until it is removed. Default: 1. */
+    /** How often it is applied before it is used up; null: no limit. Default: 1. */
     times: optional(
       nullable(integer(1, 1_000_000, { label: 'How often (empty: always)', value: '1', empty: 'null' })),
       1,
     ),
-    /** Strikes by chance, drawn from the emulator's seed: from 0 to 1. Default: 1. */
-    probability: optional(decimal(0, 1, '', { label: 'Chance, from 0 to 1', hint: '1' }), 1),
-    /** Strikes only each so-manieth request that it is for. Default: 1. */
-    every: optional(integer(1, 1_000_000, { label: `Only every Nth ${each}`, hint: '1' }), 1),
+    /** Probability from 0 to 1, drawn from the emulator's seed. Default: 1. */
+    probability: optional(decimal(0, 1, '', { label: 'Probability, from 0 to 1', hint: '1' }), 1),
+    /** Applied only to every Nth request or connection that matches. Default: 1. */
+    every: optional(integer(1, 1_000_000, { label: `Only every Nth ${noun}`, hint: '1' }), 1),
   };
 }
 
-/** The members that faults have in common, by what they strike. */
+/** The common members of faults, by what the fault applies to. */
 export const COMMON_FAULT_MEMBERS = {
-  /** Of several faults for one request the one that was added first strikes. */
+  /** If several faults match a request, the one added first applies. */
   requests: {
-    /** `*`: any, paths of no endpoint included. */
+    /** `*`: any, including unknown paths. */
     endpoint: choice(...ENDPOINTS, '*'),
-    /** Only requests of this grant type; for the token endpoint alone. */
+    /** Only requests of this grant type; only for the token endpoint. */
     grantType: filterMember(v.pipe(v.string(), v.minLength(1), v.maxLength(200))),
     /** Only requests that name this registered client, authenticated or not. */
     client: filterMember(v.string()),
     ...frequencyMembers('request'),
   },
-  /** Before there is a TLS session; only where the emulator speaks TLS. */
+  /** Connections before their TLS session; only for an emulator with TLS. */
   connections: { origin: choice('base', 'frontend'), ...frequencyMembers('connection') },
-  /** From when the fault is added until it is removed or its time is over. */
+  /** A whole origin, until the fault is removed or its time is over. */
   origin: { origin: choice('base', 'frontend') },
 };
 
@@ -53,33 +53,37 @@ function filterMember(schema: v.GenericSchema<string>): FaultMember<string | und
   return { schema: v.optional(schema), field: null };
 }
 
-/** A kind of fault: the library's type, the API's body, its description, the console's form and the guide's table follow from it. */
-export interface FaultKind<Strikes extends keyof typeof COMMON_FAULT_MEMBERS, Own extends FaultMembers> {
-  readonly strikes: Strikes;
-  /** What the console calls it. */
+/**
+ * A kind of fault. The library's type, the API's body and description and the console's form are derived from it, and
+ * the table of docs/emulator.md must match it.
+ */
+export interface FaultKind<Target extends keyof typeof COMMON_FAULT_MEMBERS, Own extends FaultMembers> {
+  /** What it applies to. */
+  readonly target: Target;
+  /** Its name on the console. */
   readonly label: string;
-  /** What the client sees, for the guide. */
+  /** What the client sees, for docs/emulator.md. */
   readonly effect: string;
-  /** Its members beside the common ones. */
+  /** Its members in addition to the common ones. */
   readonly own: Own;
 }
 
-/** Whether what the request asks for is done first: codes are used, tokens rotated. Default: false. */
-const commit = optional(flag('Do what is asked for first'), false);
+/** Whether the request is processed first: codes are used up, tokens are rotated. Default: false. */
+const commit = optional(flag('Process the request first'), false);
 
 /** All kinds of faults, by name. */
 export const FAULT_KINDS = {
-  status: defineKind('requests', 'answer a status', 'that answer', {
+  status: defineKind('requests', 'respond with a status', 'that response', {
     /** From 200 to 599. */
     status: integer(200, 599, { label: 'Status', value: '503' }),
     /** Default: `content-type: application/json`. */
-    headers: optional(headers({ label: 'Headers, one a line', hint: 'Retry-After: 30' }), {}),
+    headers: optional(headers({ label: 'Headers, one per line', hint: 'Retry-After: 30' }), {}),
     /** Default: empty. */
     body: optional(multilineText({ label: 'Body', hint: '{"error":"server_error"}' }), ''),
     commit,
   }),
-  redirect: defineKind('requests', 'redirect', 'a redirect, as of a captive portal', {
-    location: text(/^[\x21-\x7e]{1,2000}$/, 'is an address in visible ASCII', {
+  redirect: defineKind('requests', 'redirect', 'a redirect, like that of a captive portal', {
+    location: text(/^[\x21-\x7e]{1,2000}$/, 'an address in visible ASCII', {
       label: 'Location',
       value: 'http://127.0.0.1/',
     }),
@@ -87,84 +91,89 @@ export const FAULT_KINDS = {
     status: optional(choice(301, 302, 307, 308), 302),
     commit,
   }),
-  /** 200 and `application/json`, and the text is a web page: what a captive portal does. */
-  not_json: defineKind('requests', 'a web page for JSON', '200 with something else than JSON', { commit }),
-  delay: defineKind('requests', 'answer late', 'the answer, late', {
-    /** Of real time, whatever the emulator's clock says. */
+  /** 200 and `application/json` with a web page as its body, like a captive portal. */
+  not_json: defineKind('requests', 'a web page instead of JSON', '200 with a body that is not JSON', { commit }),
+  delay: defineKind('requests', 'respond late', 'the response, late', {
+    /** In real time, independent of the emulator's clock. */
     seconds: seconds({ label: 'Seconds', value: '10' }),
     commit,
   }),
   /** The connection stays open until the client or the emulator closes it. */
-  hang: defineKind('requests', 'never answer', 'nothing, on an open connection', { commit }),
-  reset_before: defineKind('requests', 'reset the connection, undone', 'a reset, and nothing was done', {}),
-  commit_then_drop: defineKind('requests', 'do it, then lose the answer', 'a reset, and everything was done', {}),
-  truncate: defineKind('requests', 'cut the answer short', 'that much of the answer, then a cut', {
-    /** Of the body; `Content-Length` is that of the whole. */
-    bytes: integer(0, 1_000_000, { label: 'Bytes of it', value: '20' }),
+  hang: defineKind('requests', 'never respond', 'nothing, on an open connection', { commit }),
+  reset_before: defineKind('requests', 'reset without processing', 'a reset; the request was not processed', {}),
+  commit_then_drop: defineKind('requests', 'process, then lose the response', 'a reset; the request was processed', {}),
+  truncate: defineKind(
+    'requests',
+    'truncate the response',
+    'that many bytes of the body, then the end of the connection',
+    {
+      /** Bytes of the body; `Content-Length` is that of the whole body. */
+      bytes: integer(0, 1_000_000, { label: 'Bytes of the body', value: '20' }),
+    },
+  ),
+  slow_body: defineKind('requests', 'respond slowly', 'the response, sent slowly', {
+    bytesPerSecond: integer(1, 1_000_000, { label: 'Bytes per second', value: '10' }),
   }),
-  slow_body: defineKind('requests', 'answer slowly', 'the answer, in drops', {
-    bytesPerSecond: integer(1, 1_000_000, { label: 'Bytes a second', value: '10' }),
+  content_type: defineKind('requests', 'another content type', 'a different media type', {
+    contentType: text(/^[\x20-\x7e]{1,200}$/, 'a media type', { label: 'Content type', value: 'text/plain' }),
   }),
-  content_type: defineKind('requests', 'another content type', 'another media type', {
-    contentType: text(/^[\x20-\x7e]{1,200}$/, 'is a media type', { label: 'Content type', value: 'text/plain' }),
-  }),
-  oversize: defineKind('requests', 'a huge answer', 'an answer of that size', {
-    /** The right answer is followed by white space. */
+  oversize: defineKind('requests', 'a huge response', 'a response of that size', {
+    /** White space follows the original response. */
     bytes: integer(1, 10_000_000_000, { label: 'Bytes', value: '10000000' }),
   }),
-  wrong_date: defineKind('requests', 'a wrong Date header', 'a `Date` header that is off by so many seconds', {
-    /** Seconds ahead, or behind where negative. */
+  wrong_date: defineKind('requests', 'a wrong Date header', 'a `Date` header that is off by that many seconds', {
+    /** Seconds ahead; behind if negative. */
     offset: decimal(-1e10, 1e10, ' of seconds', { label: 'Seconds ahead', value: '86400' }),
   }),
-  tls_failure: defineKind('connections', 'fail the TLS handshake', '`garbage` or `close` in place of a TLS handshake', {
-    /** What comes in place of the handshake: bytes that are no TLS, or the end of the connection. Default: `garbage`. */
+  tls_failure: defineKind('connections', 'fail the TLS handshake', '`garbage` or `close` instead of a TLS handshake', {
+    /** What replaces the handshake: bytes that are not TLS, or the end of the connection. Default: `garbage`. */
     answer: optional(choice('garbage', 'close'), 'garbage'),
   }),
-  /** The port refuses connections, and those that are open are cut. */
+  /** The port refuses connections, and open ones are cut. */
   origin_down: defineKind(
     'origin',
     'take an origin down',
-    'connection refused; of the base origin, which takes this API with it, only for a time',
+    'connection refused; for the base origin only for a limited time, because this API is unreachable too',
     {
-      /** Of real time. Default: null, until it is removed. */
+      /** In real time. Default: null, until the fault is removed. */
       seconds: optional(nullable(seconds({ label: 'Seconds', value: '10' })), null),
     },
   ),
 };
 
-function defineKind<Strikes extends keyof typeof COMMON_FAULT_MEMBERS, Own extends FaultMembers>(
-  strikes: Strikes,
+function defineKind<Target extends keyof typeof COMMON_FAULT_MEMBERS, Own extends FaultMembers>(
+  target: Target,
   label: string,
   effect: string,
   own: Own,
-): FaultKind<Strikes, Own> {
-  return { strikes, label, effect, own };
+): FaultKind<Target, Own> {
+  return { target, label, effect, own };
 }
 
 type FaultKinds = typeof FAULT_KINDS;
 
-/** A fault to be met by clients of the emulator. */
+/** A fault to add to the emulator. */
 export type FaultOptions = {
   [Name in keyof FaultKinds]: { readonly kind: Name } & MemberInputs<
-    (typeof COMMON_FAULT_MEMBERS)[FaultKinds[Name]['strikes']]
+    (typeof COMMON_FAULT_MEMBERS)[FaultKinds[Name]['target']]
   > &
     MemberInputs<FaultKinds[Name]['own']>;
 }[keyof FaultKinds];
 
-/** A fault that strikes requests. */
+/** A fault that applies to requests. */
 export type RequestFault = Extract<FaultOptions, { readonly endpoint: unknown }>;
 
-/** What comes in place of the right answer. */
+/** A fault that replaces the response. */
 export type ReplacementFault = Extract<FaultOptions, { readonly kind: 'status' | 'redirect' | 'not_json' }>;
 
-/** A fault that strikes connections before there is a TLS session. */
+/** A fault that applies to connections before their TLS session. */
 export type TlsFault = Extract<FaultOptions, { readonly kind: 'tls_failure' }>;
 
-/** A fault with its id and what became of it. */
+/** A fault with its ID and its counts. */
 export type FaultView = FaultOptions & {
   readonly id: string;
-  /** How often it struck. */
+  /** How often it was applied. */
   readonly hits: number;
-  /** How often it strikes yet; null: until it is removed. Of an origin that is down: 1, and 0 once it is up again. */
+  /** Remaining hits; null: no limit. For origin_down: 1 while the origin is down, and 0 when it is up again. */
   readonly left: number | null;
 };

@@ -3,24 +3,24 @@ import { createServer, type Server as Listener, type Socket } from 'node:net';
 import { systemTimers } from '../../system/clock.ts';
 import type { TlsFault } from './kinds.ts';
 
-/** Milliseconds until a port that is taken is tried again. */
+/** Milliseconds between attempts to listen on a port that is taken. */
 const RETRY_INTERVAL_MS = 1000;
 
-/** Bytes that no TLS client takes for a handshake. */
+/** Bytes that no TLS client accepts as a handshake. */
 const NON_TLS_BYTES = 'HTTP/1.1 400 Bad Request\r\n\r\n';
 
-/** What `localhost` stands for (RFC 6761, 6.3); a machine may do without the second one. */
+/** The addresses of `localhost` (RFC 6761, 6.3); a machine may lack the second one. */
 const LOOPBACK_ADDRESSES = ['127.0.0.1', '::1'] as const;
 const ADDRESS_UNAVAILABLE_CODES = ['EADDRNOTAVAIL', 'EAFNOSUPPORT'];
 
 /**
- * The listeners of an origin and its connections, below HTTP: what can go wrong before there is a request. They hand each
- * connection to the HTTP or HTTPS server by its event `connection`, as Node's documentation has it; the server itself does
- * not listen.
+ * The listeners of an origin and its connections, below HTTP, for faults that occur before there is a request. They
+ * pass each connection to the HTTP or HTTPS server by its event `connection`, as Node documents it; the server itself
+ * does not listen.
  */
 export class OriginListener {
-  /** Asked at each new connection of a TLS origin. */
-  faults: { strike(): TlsFault | null } = { strike: () => null };
+  /** Selects the fault of each new connection of a TLS origin. */
+  faults: { match(): TlsFault | null } = { match: () => null };
   readonly #server: Server;
   readonly #isSecure: boolean;
   readonly #sockets = new Map<string, Socket>();
@@ -38,16 +38,16 @@ export class OriginListener {
   }
 
   /**
-   * Begins to listen.
-   * @param host an address or a name; `localhost` is both loopback addresses, as far as the machine has them
-   * @param port 0: any free one
+   * Starts to listen.
+   * @param host an address or a name; `localhost` means both loopback addresses, if the machine has them
+   * @param port 0: any free port
    * @returns the port
-   * @throws Error the listener's own
+   * @throws Error of the listener
    */
   async listen(host: string, port: number): Promise<number> {
     this.#port = port;
     for (const address of host === 'localhost' ? LOOPBACK_ADDRESSES : [host]) {
-      // As an HTTP server's own: a client may close its side and still read the answer.
+      // As in Node's HTTP server: a client may close its side and still read the response.
       const listener = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => this.#accept(socket));
       const problem = await listenOn(listener, address, this.#port);
       if (problem === null) {
@@ -59,30 +59,30 @@ export class OriginListener {
     return this.#port;
   }
 
-  /** Why a fault of this kind can't be here, or null. */
+  /** Why this origin can't have a fault of this kind now, or null. */
   unsupportedReason(kind: 'origin_down' | 'tls_failure'): string | null {
     if (kind === 'tls_failure' && !this.#isSecure) {
-      return 'kind: found tls_failure for an origin of plain HTTP; allowed is reset_before, or an emulator with TLS';
+      return 'kind: tls_failure needs an origin with TLS (found plain HTTP); use reset_before, or an emulator with TLS';
     }
-    if (kind === 'origin_down' && this.#isDown) return 'origin: found one that is down; allowed is one that is up';
+    if (kind === 'origin_down' && this.#isDown) return 'origin: is already down; remove the fault that keeps it down';
     return null;
   }
 
   /**
-   * Stops listening and cuts all connections but one.
+   * Stops listening and cuts all connections except `spared`.
    * @param seconds until it listens again; null: until {@link bringUp}
-   * @param over called when it is to listen again
+   * @param onBroughtUp called when it starts to listen again
    */
-  takeDown(seconds: number | null, spared: Socket | undefined, over: () => void): void {
+  takeDown(seconds: number | null, spared: Socket | undefined, onBroughtUp: () => void): void {
     this.#isDown = true;
-    this.#onBroughtUp = over;
+    this.#onBroughtUp = onBroughtUp;
     for (const listener of this.#listeners.values()) listener.close();
     const sparedPeer = spared === undefined ? null : peerKey(spared);
     for (const [name, socket] of this.#sockets) if (name !== sparedPeer) socket.destroy();
     if (seconds !== null) this.#cancelTimer = systemTimers.after(1000 * seconds, () => void this.bringUp());
   }
 
-  /** Listens again on the same port; where another program has taken it, as soon as that is gone. */
+  /** Listens again on the same port; if another program has taken it, as soon as it is free. */
   bringUp(): Promise<void> {
     this.#cancelTimer();
     this.#onBroughtUp();
@@ -90,7 +90,7 @@ export class OriginListener {
     return this.#restarting;
   }
 
-  /** Cuts a connection with a reset (RST), under TLS too. */
+  /** Cuts a connection with a reset (RST), also under TLS. */
   reset(socket: Socket): void {
     (this.#sockets.get(peerKey(socket)) ?? socket).resetAndDestroy();
   }
@@ -118,13 +118,13 @@ export class OriginListener {
     const name = peerKey(socket);
     this.#sockets.set(name, socket);
     socket.once('close', () => this.#sockets.delete(name));
-    const fault = this.#isSecure ? this.faults.strike() : null;
+    const fault = this.#isSecure ? this.faults.match() : null;
     if (fault === null) this.#server.emit('connection', socket);
     else failHandshake(socket, fault);
   }
 }
 
-/** Lets a listener listen. @returns what came in the way, or null */
+/** Starts a listener. @returns the error, or null */
 async function listenOn(listener: Listener, host: string, port: number): Promise<NodeJS.ErrnoException | null> {
   const { promise, resolve } = Promise.withResolvers<NodeJS.ErrnoException | null>();
   const listening = () => resolve(null);
@@ -138,11 +138,11 @@ async function listenOn(listener: Listener, host: string, port: number): Promise
 function failHandshake(socket: Socket, { answer }: TlsFault): void {
   socket.on('error', () => undefined);
   if (answer === 'close') socket.destroy();
-  // After the ClientHello: closing with unread bytes would be a reset, and the garbage might be lost with it.
+  // Only after the ClientHello: closing with unread bytes causes a reset, which could discard the garbage.
   else socket.once('data', () => socket.end(NON_TLS_BYTES));
 }
 
-/** What tells a connection from all others of its listener. */
+/** Identifies a connection among those of its listener. */
 function peerKey({ remoteAddress, remotePort }: Socket): string {
   return `${remoteAddress} ${remotePort}`;
 }

@@ -3,28 +3,28 @@ import type { EmulatedPortal } from '../portal.ts';
 import type { Endpoint } from './logged-request.ts';
 import { basicCredentials, formBody, parseParameters, pathParameter, rawQuery } from './request-form.ts';
 
-/** The parameters of a query or a form, or null where one is repeated (RFC 6749, 3.1 and 3.2). */
+/** The parameters of a query or a form; null if one is repeated (RFC 6749, 3.1 and 3.2). */
 type Parameters = ReadonlyMap<string, string> | null;
 
-/** What came with a request. */
+/** A request with its parsed parameters, and the portal that it is for. */
 export interface RequestContext {
-  /** The endpoint that it is for, or null for the emulator's own paths. */
+  /** The portal endpoint, or null for paths under `/_emulator/`. */
   readonly endpoint: Endpoint | null;
-  /** The portal with the settings that the request began with: a change in between doesn't touch it. */
+  /** The portal with the settings at the start of the request: later changes do not affect it. */
   readonly portal: EmulatedPortal;
   readonly method: string;
   /** Path and query. */
   readonly url: string;
-  /** The pattern of the path, or undefined where nothing is served. */
+  /** The pattern of the path, or undefined if there is no route. */
   readonly route: string | undefined;
-  /** The `{client_id}` of the path, where the route has one. */
+  /** The `{client_id}` of the path, if the route has one. */
   readonly pathClientId: string | undefined;
   /** The Authorization header. */
   readonly authorization: string | undefined;
   readonly query: Parameters;
-  /** The form in the body; empty where the body is no form or is not here yet. */
+  /** The form in the body; empty if the body is not a form or has not arrived yet. */
   form: Parameters;
-  /** The registered client that is named in path, query, form or Basic header; null where there is none. */
+  /** The registered client named in the path, query, form or Basic header; null if there is none. */
   readonly client: string | null;
 }
 
@@ -51,7 +51,7 @@ function createRequestContext(request: FastifyRequest, portal: EmulatedPortal): 
   };
 }
 
-/** Lets {@link requestContext} say of every request of an origin what came with it. */
+/** Makes {@link requestContext} available for all requests of an origin. */
 export function attachRequestContext(app: FastifyInstance, portal: EmulatedPortal): void {
   let current = { ...portal };
   app.decorateRequest('received', null);
@@ -67,14 +67,14 @@ export function attachRequestContext(app: FastifyInstance, portal: EmulatedPorta
 }
 
 /**
- * Whether {@link requestContext} can say something: a request with the method that HTTP/2 begins with (`PRI`) gets Fastify's
- * last resort, which runs the hooks of an answer and none before.
+ * Whether {@link requestContext} is available. It is not for the method `PRI`, with which HTTP/2 connections begin:
+ * Fastify handles such a request with a fallback that runs only the hooks of the response.
  */
 export function hasRequestContext(request: FastifyRequest): boolean {
   return 'received' in request;
 }
 
-/** What came with a request. */
+/** The context of a request. */
 export function requestContext(request: FastifyRequest): RequestContext {
   return request.getDecorator<RequestContext>('received');
 }

@@ -7,18 +7,18 @@ import type { Client } from '../settings/effective-settings.ts';
 import type { LoggedRequest } from './logged-request.ts';
 import { hasRequestContext, type RequestContext, requestContext } from './request-context.ts';
 
-/** Requests that are remembered. */
+/** Requests kept. */
 const MAX_REQUESTS = 10_000;
 
-/** A request that may still be under way. */
+/** A logged request that may still be in progress. */
 type LogEntry = { -readonly [Member in keyof LoggedRequest]: LoggedRequest[Member] };
 
-/** The log of what clients sent and were answered; requests under `/_emulator/` are not part of it. */
+/** The log of requests and responses, without those under `/_emulator/`. */
 export class RequestLog {
   #entries = new RingBuffer<LogEntry>(MAX_REQUESTS);
   #lastNumber = 0;
 
-  /** The newest requests, the oldest first. @param since only those with a higher number */
+  /** The newest requests, oldest first. @param since only requests with a higher number */
   values(since = 0): LoggedRequest[] {
     return this.#entries
       .values()
@@ -26,12 +26,12 @@ export class RequestLog {
       .map((entry) => ({ ...entry }));
   }
 
-  /** Forgets all requests; the numbers go on. */
+  /** Removes all requests; numbering continues. */
   clear(): void {
     this.#entries = new RingBuffer(MAX_REQUESTS);
   }
 
-  /** Says of a request which fault struck it, and which status it got by that, where that is another one. */
+  /** Records the fault that was applied to a request, and the status that it set, if any. */
   recordFault(request: FastifyRequest, fault: string, status?: number): void {
     const entry = logEntry(request);
     if (entry === null) return;
@@ -45,19 +45,19 @@ export class RequestLog {
     const masking = new SecretMasker(clients, showSecrets);
     app.decorateRequest('logged', null);
     app.addHook('onRequest', (request, reply, done) => {
-      const came = requestContext(request);
-      if (came.endpoint === null) return done();
+      const context = requestContext(request);
+      if (context.endpoint === null) return done();
       this.#lastNumber += 1;
       const entry: LogEntry = {
         number: this.#lastNumber,
         time: new Date(portal.now()).toISOString(),
-        endpoint: came.endpoint,
-        client: came.client,
-        method: came.method,
-        url: loggedPath(came, masking),
-        query: masking.maskForm(came.query),
+        endpoint: context.endpoint,
+        client: context.client,
+        method: context.method,
+        url: loggedPath(context, masking),
+        query: masking.maskForm(context.query),
         form: {},
-        authorization: came.authorization?.split(' ')[0]?.slice(0, 20).toLowerCase() ?? null,
+        authorization: context.authorization?.split(' ')[0]?.slice(0, 20).toLowerCase() ?? null,
         status: null,
         answer: {},
       };
@@ -80,7 +80,7 @@ export class RequestLog {
     app.addHook('onSend', (request, reply, payload, done) => {
       const entry = hasRequestContext(request) ? logEntry(request) : null;
       if (entry !== null)
-        Object.assign(entry, { status: reply.statusCode, answer: loggedAnswer(reply, payload, masking) });
+        Object.assign(entry, { status: reply.statusCode, answer: loggedResponse(reply, payload, masking) });
       done();
     });
   }
@@ -90,34 +90,34 @@ function logEntry(request: FastifyRequest): LogEntry | null {
   return request.getDecorator<LogEntry | null>('logged');
 }
 
-/** What of an answer is logged: where it sends a browser, or its JSON; nothing of a page. */
-function loggedAnswer(reply: FastifyReply, payload: unknown, masking: SecretMasker): LoggedRequest['answer'] {
+/** The logged part of a response: the location of a redirect, or its JSON; nothing of a page. */
+function loggedResponse(reply: FastifyReply, payload: unknown, masking: SecretMasker): LoggedRequest['answer'] {
   const location = reply.getHeader('location');
   if (typeof location === 'string') return { location: masking.maskUrl(location) };
   const json = String(reply.getHeader('content-type')).startsWith('application/json');
   return json && typeof payload === 'string' ? masking.maskJson(payload) : {};
 }
 
-/** The path with an unknown client in it masked; of paths that are no endpoint's, the beginning. */
+/** The path, with an unknown client masked; of unknown paths only the beginning. */
 function loggedPath({ pathClientId: id, url, route = '' }: RequestContext, masking: SecretMasker): string {
   if (id === undefined) return (url.split('?')[0] ?? '').slice(0, 100);
   return route.replace(':client_id', masking.maskClient(id));
 }
 
-type AnswerValue = string | number | boolean | null;
+type ResponseValue = string | number | boolean | null;
 
-/** Keeps a masked password from being guessed by its hash. */
+/** Prevents guessing a masked password by its hash. */
 const SALT = systemRandom.token(16);
 
-/** What is kept of one value, and of one form, query or answer. */
+/** Limits of one logged value, and of one form, query or response. */
 const MAX_VALUE_LENGTH = 4_000;
 const MAX_MEMBERS = 30;
 
-/** Parameters and members of answers that are nobody's secret. All others are masked. */
+/** Parameters, and members of responses, that are not secret. All others are masked. */
 const PUBLIC_PARAMETERS = new Set(['response_type', 'grant_type', 'scope', 'access_type', 'error']);
 const PUBLIC_MEMBERS = new Set(['scope', 'token_type', 'user', 'error', 'error_description', 'message']);
 
-/** Shows what goes to and fro without the secrets in it, or with them where the emulator was told so. */
+/** Masks secrets for the log, except with the option `showSecrets`. */
 class SecretMasker {
   readonly #clients: ReadonlyMap<string, Client>;
   readonly #showSecrets: boolean;
@@ -127,17 +127,17 @@ class SecretMasker {
     this.#showSecrets = showSecrets;
   }
 
-  /** A secret as it is shown. */
+  /** A masked secret. */
   maskSecret(value: string): string {
     return this.#showSecrets ? value.slice(0, MAX_VALUE_LENGTH) : `#${sha256(SALT + value).slice(0, 8)}`;
   }
 
-  /** The client in a path. */
+  /** A client ID; masked if it is unknown, because it may be a secret. */
   maskClient(id: string): string {
     return this.#clients.has(id) ? id : this.maskSecret(id);
   }
 
-  /** A form or a query. */
+  /** A form or a query with masked secrets. */
   maskForm(form: ReadonlyMap<string, string> | null): Record<string, string> {
     const shown = (name: string, value: string) => {
       if (name === 'client_id') return this.maskClient(value);
@@ -148,20 +148,19 @@ class SecretMasker {
     );
   }
 
-  /** An answer that is a JSON object; what is in it below the first level is left out. */
-  maskJson(text: string): Record<string, AnswerValue> {
-    const answer = parseObject(text);
-    const members = Object.entries(answer).slice(0, MAX_MEMBERS);
+  /** The members of a JSON object with masked secrets; nested values are left out. */
+  maskJson(text: string): Record<string, ResponseValue> {
+    const members = Object.entries(parseObject(text)).slice(0, MAX_MEMBERS);
     return Object.fromEntries(
-      members.flatMap(([name, value]): [string, AnswerValue][] => {
+      members.flatMap(([name, value]): [string, ResponseValue][] => {
         if (typeof value === 'string') return [[name, this.#maskMember(name, value)]];
-        const plain = value === null || typeof value === 'number' || typeof value === 'boolean';
-        return plain ? [[name, value]] : [];
+        const isPlain = value === null || typeof value === 'number' || typeof value === 'boolean';
+        return isPlain ? [[name, value]] : [];
       }),
     );
   }
 
-  /** An address: origin and path as they are, the query masked. */
+  /** A URL with its query masked. */
   maskUrl(address: string): string {
     if (!URL.canParse(address)) return this.maskSecret(address);
     const url = new URL(address);

@@ -3,15 +3,15 @@ import type { Endpoint } from './logged-request.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** The portal's endpoint that a route is; the emulator's own paths have none. */
+    /** The portal endpoint of a route; paths under `/_emulator/` have none. */
     endpoint?: Endpoint;
   }
 }
 
-/** Not imported: that evaluates all of node:http's exports, and with them loads a whole HTTP client. */
+/** Not imported, because an import evaluates all exports of node:http and so loads a whole HTTP client. */
 export const { STATUS_CODES } = process.getBuiltinModule('node:http');
 
-/** Serves a path; other methods than those given are answered 405 with `Allow` (RFC 9110, 15.5.6). */
+/** Adds the routes of a path. Methods without a handler get 405 with `Allow` (RFC 9110, 15.5.6). */
 export function addRoute(
   app: FastifyInstance,
   path: string,
@@ -30,14 +30,15 @@ export function addRoute(
   });
 }
 
-/** The one 404 of the portal: it tells nobody why. */
+/** The portal's only 404, which does not reveal the reason. */
 export function sendNotFound(reply: FastifyReply): FastifyReply {
   return reply.code(404).send({ error: 'not_found' });
 }
 
 /**
- * Makes an answer of the emulator's own API a 400.
- * @param message names the member, what was found and what is allowed @returns its body
+ * Sets the status of a response of the emulator's API to 400.
+ * @param message names the member, the value found and the values allowed
+ * @returns the body
  */
 export function badRequest(reply: FastifyReply, message: string): object {
   reply.code(400);

@@ -14,11 +14,11 @@ import type { RequestLog } from './request-log.ts';
 import { STATUS_CODES, sendNotFound } from './routes.ts';
 import { attachTokenRequestCredentials } from './token-request.ts';
 
-/** Milliseconds that a client may be silent before its request is here whole, and that it may take to agree on TLS. */
+/** Milliseconds of silence allowed before a request has arrived completely, and milliseconds for the TLS handshake. */
 const REQUEST_TIMEOUT_MS = 30_000;
 const HANDSHAKE_TIMEOUT_MS = 3_000;
 
-/** One origin's server, without routes. Bodies reach the routes as text: most endpoints ignore theirs. */
+/** Creates the server of an origin, without routes. Routes get bodies as text, because most endpoints ignore them. */
 export function createServer(
   portal: EmulatedPortal,
   log: RequestLog,
@@ -29,7 +29,7 @@ export function createServer(
     bodyLimit: 65_536,
     ...(tls === null ? {} : { serverFactory: (handler: RequestListener) => createTlsServer(tls, handler) }),
     schemaController: NO_SCHEMAS,
-    // Queries are read as RFC 6749 has them, see Received.
+    // request-context.ts parses queries as RFC 6749 requires.
     routerOptions: { maxParamLength: 1000, querystringParser: () => ({}) },
     frameworkErrors: (_error: unknown, _request: unknown, reply: FastifyReply) => {
       setCommonHeaders(reply, portal.now());
@@ -39,7 +39,7 @@ export function createServer(
       );
     },
   });
-  // Not requestTimeout: that is for servers that listen themselves, see OriginListener.
+  // Not requestTimeout: it works only for servers that listen themselves, see OriginListener.
   app.server.setTimeout(REQUEST_TIMEOUT_MS);
   app.addHook('preHandler', (request, _reply, done) => {
     request.raw.setTimeout(0);
@@ -49,7 +49,7 @@ export function createServer(
   app.addContentTypeParser('*', { parseAs: 'string' }, (_request, body, done) => done(null, body));
   app.setReplySerializer(serializeJson);
   app.setErrorHandler<{ statusCode?: number }>((error, _request, reply) => {
-    // A media type that can't be read is a malformed request (RFC 6749, 5.2), not one of the wrong type.
+    // An unreadable media type is a malformed request (RFC 6749, 5.2), not one of an unsupported type.
     const status = error.statusCode === 415 ? 400 : (error.statusCode ?? 500);
     return reply.code(status).send({ error: status < 500 ? 'invalid_request' : 'server_error' });
   });
@@ -74,7 +74,7 @@ function createTlsServer({ certificate, key }: TlsCredentials, handler: RequestL
   return createSecureServer(options, handler);
 }
 
-/** What every answer carries: the emulator's date, and that it is nobody's to keep (RFC 6749, 5.1). */
+/** Headers of every response: the emulator's date, and that it must not be cached (RFC 6749, 5.1). */
 function setCommonHeaders(reply: FastifyReply, now: number): void {
   reply.header('date', new Date(now).toUTCString());
   reply.header('cache-control', 'no-store');
@@ -83,9 +83,9 @@ function setCommonHeaders(reply: FastifyReply, now: number): void {
 }
 
 /**
- * Refuses requests that were meant for another host, with 421 (RFC 9110, 15.5.20): a web page can make a name of its own point
- * to the emulator (DNS rebinding), and would read the tokens and the log of whoever has it open.
- * @param names that requests may be for, in lower case; IP addresses are accepted
+ * Rejects requests for a foreign host name with 421 (RFC 9110, 15.5.20). Otherwise a web page whose own name resolves
+ * to the emulator (DNS rebinding) could read the tokens and the log.
+ * @param names accepted host names, in lower case; IP addresses are always accepted
  */
 function rejectForeignHosts(app: FastifyInstance, names: readonly string[]): void {
   app.addHook('onRequest', async ({ headers }, reply) => {
@@ -93,12 +93,12 @@ function rejectForeignHosts(app: FastifyInstance, names: readonly string[]): voi
     const found = headers.host === undefined ? 'none' : JSON.stringify(headers.host.slice(0, 100));
     return reply.code(421).send({
       error: 'invalid_request',
-      message: `Host: found ${found}; allowed are IP addresses, localhost and names that the emulator was started with: --allowed-host NAME (in the library allowedHosts)`,
+      message: `Host: must be an IP address, localhost or a configured name (found ${found}); add a name with --allowed-host NAME (in the library: allowedHosts)`,
     });
   });
 }
 
-/** Lets the interceptor see every request of an origin except those under `/_emulator/`. */
+/** Calls the interceptor for every request of an origin except those under `/_emulator/`. */
 function attachInterceptor(app: FastifyInstance, interceptor: Interceptor): void {
   if (interceptor.received !== undefined) {
     app.addHook('preHandler', async (request, reply) => {
@@ -123,20 +123,20 @@ function interceptedRequest(request: FastifyRequest): InterceptedRequest | null 
 }
 
 /**
- * JSON as the portal writes it: `/` as `\/` and `&` as `\u0026` (specification, "OAuth2 helper configuration").
- * Outside of strings JSON has neither character.
+ * JSON with `/` as `\/` and `&` as `\u0026`, as a portal may write it (docs/portal.md, 1). Outside of strings JSON has
+ * neither character.
  */
 function serializeJson(value: unknown): string {
   const json = JSON.stringify(value);
   return /[/&]/.test(json) ? json.replaceAll('/', '\\/').replaceAll('&', '\\u0026') : json;
 }
 
-/** It is the emulator that refuses another host's name, see `rejectForeignHosts`. */
+/** The status of requests for a foreign host name: the emulator rejects them, not the portal (`rejectForeignHosts`). */
 const MISDIRECTED_REQUEST = 421;
 
 /**
- * Puts a web page or nothing in the place of the portal's JSON error bodies, where `replacementErrorBody` says so. The pages that
- * people see stay, and so do the answers under `/_emulator/` and to requests for another host.
+ * Replaces the portal's JSON error bodies by a web page or nothing, as the setting `errorBody` says. Pages for people,
+ * responses under `/_emulator/` and responses to requests for a foreign host name do not change.
  */
 function replaceErrorBodies(app: FastifyInstance): void {
   app.addHook('onSend', (request, reply, payload, done) => {
@@ -144,18 +144,18 @@ function replaceErrorBodies(app: FastifyInstance): void {
     const { endpoint, portal } = requestContext(request);
     const isOfPortal = endpoint !== null && reply.statusCode >= 400 && reply.statusCode !== MISDIRECTED_REQUEST;
     const kind = isOfPortal ? portal.settings.errorBody : 'json';
-    const json = kind === 'json' || !String(reply.getHeader('content-type')).startsWith('application/json');
-    done(null, json ? payload : replacementErrorBody(reply, kind, payload));
+    const isKept = kind === 'json' || !String(reply.getHeader('content-type')).startsWith('application/json');
+    done(null, isKept ? payload : replacementErrorBody(reply, kind, payload));
   });
 }
 
-/** The body to send for an error instead of this JSON; sets its content type. */
+/** The error body that replaces this JSON; sets its content type. */
 function replacementErrorBody(reply: FastifyReply, kind: Settings['errorBody'], json: unknown): unknown {
   if (kind === 'json') return json;
   reply.removeHeader('content-length');
   if (kind === 'empty') {
     reply.removeHeader('content-type');
-    // Not null: Fastify's own hook for HEAD fails at that.
+    // Not null, because Fastify's hook for HEAD fails with it.
     return '';
   }
   reply.type('text/html; charset=utf-8');

@@ -5,16 +5,16 @@ import type { Client, EffectiveSettings } from '../settings/effective-settings.t
 import { requestContext } from './request-context.ts';
 import { basicCredentials } from './request-form.ts';
 
-/** What a request to the token endpoint proves by the secrets in it, whatever it asks for. */
+/** The result of checking the secrets in a token request, independent of its grant type. */
 export interface TokenRequestCredentials {
   readonly authentication: ClientAuthentication;
-  /** What its refresh token says, or null where there is none or none of ours. */
+  /** The claims of its refresh token; null if it has none or the emulator did not issue it. */
   readonly refreshToken: TokenClaims | null;
 }
 
 /**
- * Lets {@link tokenRequestCredentials} say of every request to the token endpoint what it proves, and counts refreshes that begin while
- * another one of the same grant has not been answered. It changes no grant.
+ * Makes {@link tokenRequestCredentials} available for all token requests, and counts refreshes that begin before
+ * another one of the same grant was answered. It uses up no code or token.
  */
 export function attachTokenRequestCredentials(app: FastifyInstance): void {
   app.decorateRequest('tokenRequest', null);
@@ -37,18 +37,18 @@ export function attachTokenRequestCredentials(app: FastifyInstance): void {
   });
 }
 
-/** What a request to the token endpoint proves; null where a parameter in its form is repeated. */
+/** The checked secrets of a token request; null if a parameter in its form is repeated. */
 export function tokenRequestCredentials(request: FastifyRequest): TokenRequestCredentials | null {
   return request.getDecorator<TokenRequestCredentials | null>('tokenRequest');
 }
 
-/** A client that proved who it is, or what to answer to one that did not. */
+/** An authenticated client, or the error response. */
 type ClientAuthentication = { readonly client: Client } | { readonly problem: OAuthError };
 
 /**
- * Client authentication at the token endpoint: `client_id` and `client_secret` in the form (specification,
- * "Authentication" 1), or HTTP Basic (RFC 6749, 2.3.1), never both (2.3). It looks at no code and no token, so that a
- * refused attempt burns nothing.
+ * Client authentication at the token endpoint: `client_id` and `client_secret` in the form (docs/portal.md, 5), or HTTP
+ * Basic (RFC 6749, 2.3.1), never both (2.3). It does not look at codes and tokens, so that a failed attempt uses up
+ * none.
  * @param authorization the Authorization header, if any
  */
 function authenticateClient(
@@ -61,9 +61,9 @@ function authenticateClient(
   if (authorization === undefined) return verifyCredentials(settings, formId, formSecret, false);
   const basic = basicCredentials(authorization);
   if (formSecret !== undefined)
-    return authenticationError(400, 'invalid_request', 'two ways of client authentication at once');
+    return authenticationError(400, 'invalid_request', 'more than one method of client authentication');
   if (basic === null || settings.basic === 'refuse') {
-    return authenticationError(401, 'invalid_client', 'this Authorization header is not accepted here', true);
+    return authenticationError(401, 'invalid_client', 'this Authorization header is not accepted', true);
   }
   if (formId !== undefined && formId !== basic.id) {
     return authenticationError(400, 'invalid_request', 'client_id differs from the one in the Authorization header');
@@ -78,8 +78,8 @@ function verifyCredentials(
   challenge: boolean,
 ): ClientAuthentication {
   const client = settings.clients.get(id);
-  const good = timingSafeEqualText(secret, client?.secret ?? settings.firstClient.secret);
-  if (client !== undefined && good) return { client };
+  const isSecretCorrect = timingSafeEqualText(secret, client?.secret ?? settings.firstClient.secret);
+  if (client !== undefined && isSecretCorrect) return { client };
   return authenticationError(401, 'invalid_client', 'client authentication failed', challenge);
 }
 
@@ -92,16 +92,16 @@ function authenticationError(
   return { problem: { status, error, description, challenge } };
 }
 
-/** An error answer of the token endpoint (RFC 6749, 5.2). */
+/** An error response of the token endpoint (RFC 6749, 5.2). */
 export interface OAuthError {
   readonly status: 400 | 401;
   readonly error: 'invalid_request' | 'invalid_client' | 'invalid_grant' | 'invalid_scope' | 'unsupported_grant_type';
   readonly description: string;
-  /** The client tried the Authorization header, so the answer has to name the scheme that works there. */
+  /** The client used the Authorization header, so the response must name the scheme that is accepted there. */
   readonly challenge?: boolean;
 }
 
-/** Sends an error answer of the token endpoint. */
+/** Sends an error response of the token endpoint. */
 export function sendOAuthError(reply: FastifyReply, problem: OAuthError): FastifyReply {
   if (problem.challenge === true) reply.header('www-authenticate', 'Basic realm="portal", charset="UTF-8"');
   return reply.code(problem.status).send({ error: problem.error, error_description: problem.description });

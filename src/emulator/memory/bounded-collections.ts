@@ -1,4 +1,4 @@
-/** A map that forgets what was set or touched longest ago, so that an emulator can run for weeks. */
+/** A map that removes the least recently set entries beyond its limit, so that an emulator can run for weeks. */
 export class BoundedMap<T> {
   readonly #entries = new Map<string, T>();
   readonly #limit: number;
@@ -26,13 +26,13 @@ export class BoundedMap<T> {
     this.#entries.clear();
   }
 
-  /** All entries, the oldest first. */
+  /** All entries, oldest first. */
   values(): T[] {
     return [...this.#entries.values()];
   }
 }
 
-/** The newest entries of a log; older ones are overwritten. */
+/** The newest entries, up to a limit; older ones are overwritten. */
 export class RingBuffer<T> {
   readonly #entries: T[] = [];
   readonly #limit: number;
@@ -47,7 +47,7 @@ export class RingBuffer<T> {
     this.#next = (this.#next + 1) % this.#limit;
   }
 
-  /** All entries, the oldest first. */
+  /** All entries, oldest first. */
   values(): T[] {
     if (this.#entries.length < this.#limit) return [...this.#entries];
     return [...this.#entries.slice(this.#next), ...this.#entries.slice(0, this.#next)];

@@ -6,16 +6,16 @@ import type { AuthorizationCode } from '../oauth/authorization-codes.ts';
 import type { HelperFlow } from '../oauth/helper-flows.ts';
 import type { IssuedGrant } from '../oauth/issued-grants.ts';
 
-/** What outlives the process, as JSON holds it. */
+/** The state that survives a restart, as it is in JSON. */
 export interface PersistedState {
-  /** The client that was made up where none was named. */
+  /** The generated client, if none was configured. */
   readonly client: { readonly id: string; readonly secret: string };
   /** The private CA: its certificate and its key, PEM. */
   readonly authority: { readonly certificate: string; readonly key: string };
-  /** What states and tokens are signed with, base64url. */
+  /** The keys that sign states and tokens, base64url. */
   readonly stateKey: string;
   readonly tokenKey: string;
-  /** Seconds that the clock was put ahead. */
+  /** Offset of the clock, in seconds. */
   readonly clockOffset: number;
   readonly grants: readonly IssuedGrant[];
   readonly codes: readonly AuthorizationCode[];
@@ -29,7 +29,7 @@ const secretKeySchema = v.pipe(textSchema, v.nonEmpty());
 const listSchema = <Entries extends v.ObjectEntries>(entries: Entries) => v.array(v.object(entries));
 const claimTimes = { issuedAt: v.number(), generation: v.number(), lifetime: v.number() };
 
-/** What of {@link PersistedState} has to be right for the emulator to start and to answer. */
+/** The parts of {@link PersistedState} that must be valid for the emulator to start and to respond. */
 const PersistedStateSchema = v.partial(
   v.object({
     client: v.object({ id: textSchema, secret: textSchema }),
@@ -65,15 +65,15 @@ const PersistedStateSchema = v.partial(
   }),
 );
 
-/** A state file that can't be used; the message says which and what to do. */
+/** A state file that can't be used. The message names the file and says what to do. */
 export class StateFileError extends Error {
   override readonly name = 'StateFileError';
 }
 
-/** Says in a SQLite file whose it is: "LKem". */
+/** Identifies a SQLite file as the emulator's: "LKem". */
 const APPLICATION_ID = 0x4c4b656d;
 
-/** The version of {@link PersistedState} and the table around it, in `user_version`. */
+/** The version of {@link PersistedState} and its table, in `user_version`. */
 const SCHEMA_VERSION = 2;
 
 const SCHEMA = `
@@ -83,10 +83,10 @@ const SCHEMA = `
   PRAGMA user_version = ${SCHEMA_VERSION};`;
 
 /**
- * Keeps the emulator's state in a file, as one JSON text in a SQLite database (WAL, mode 0600), so that it outlives the
- * process: it is written when {@link save} returns, all of it or nothing. `synchronous` is NORMAL: what was written
- * outlives a kill of the process; a power cut may take the last writes along, which is enough for an emulator. Each
- * write is of the whole state, which suits some thousand logins. One emulator has the file at a time.
+ * Keeps the emulator's state across restarts, as one JSON text in a SQLite database (WAL, mode 0600). {@link save}
+ * writes everything or nothing before it returns. `synchronous` is NORMAL: a write survives a kill of the process, but
+ * a power cut can lose the last writes, which is acceptable for an emulator. Each write contains the whole state, which
+ * suits some thousand logins. Only one emulator can use the file at a time.
  */
 export class StateFile {
   readonly #database: Database.Database;
@@ -98,16 +98,16 @@ export class StateFile {
     this.#written = String(database.prepare('SELECT json FROM state').pluck().get());
     const state: unknown = JSON.parse(this.#written);
     if (Array.isArray(state) || !v.safeParse(PersistedStateSchema, state).success)
-      throw new SyntaxError('it is no state');
+      throw new SyntaxError('not a state of the emulator');
     this.#state = state as Partial<PersistedState>;
   }
 
   /**
-   * Opens a state file, or makes it.
-   * @throws StateFileError where it can't be opened, is no state file, is in use or damaged, or another version wrote it
+   * Opens a state file, or creates it.
+   * @throws StateFileError if it can't be opened, is not a state file, is in use or damaged, or has another version
    */
   static async open(path: string): Promise<StateFile> {
-    // Loaded only where it is wanted: SQLite is native code.
+    // Imported only with a state file, because SQLite is native code.
     const { default: Database } = await import('better-sqlite3');
     let database: Database.Database | null = null;
     try {
@@ -124,12 +124,12 @@ export class StateFile {
     }
   }
 
-  /** What is kept; of a new file nothing. */
+  /** The saved state; empty for a new file. */
   get state(): Partial<PersistedState> {
     return this.#state;
   }
 
-  /** Keeps these parts of the state as they are now. */
+  /** Saves these parts of the state, and leaves the others unchanged. */
   save(parts: Partial<PersistedState>): void {
     this.#state = { ...this.#state, ...parts };
     const json = JSON.stringify(this.#state);
@@ -138,13 +138,13 @@ export class StateFile {
     this.#written = json;
   }
 
-  /** Nothing is kept from here on. */
+  /** Closes the file. */
   close(): void {
     this.#database.close();
   }
 }
 
-/** Makes sure that the file is the emulator's and of this version; an empty one becomes it. */
+/** Checks that the file is the emulator's and has this version; initialises an empty file. */
 function prepareSchema(database: Database.Database, path: string): void {
   const id = database.pragma('application_id', { simple: true });
   const version = Number(database.pragma('user_version', { simple: true }));
@@ -154,11 +154,11 @@ function prepareSchema(database: Database.Database, path: string): void {
     return;
   }
   if (id !== APPLICATION_ID) {
-    throw new StateFileError(`the file ${path} is no state of an emulator: choose another one`);
+    throw new StateFileError(`the file ${path} is not a state file of the emulator; choose another file`);
   }
   if (version !== SCHEMA_VERSION) {
     throw new StateFileError(
-      `the state ${path} was written by another version (schema ${version}, known is ${SCHEMA_VERSION}): choose another file`,
+      `the state file ${path} was written by another version (schema ${version}, expected ${SCHEMA_VERSION}); choose another file`,
     );
   }
 }
@@ -166,13 +166,17 @@ function prepareSchema(database: Database.Database, path: string): void {
 function toStateFileError(path: string, cause: unknown): StateFileError {
   const code = cause instanceof Error && 'code' in cause ? String(cause.code) : '';
   if (code === 'SQLITE_NOTADB') {
-    return new StateFileError(`the file ${path} is no state of an emulator: choose another one`, { cause });
+    return new StateFileError(`the file ${path} is not a state file of the emulator; choose another file`, { cause });
   }
   if (code.startsWith('SQLITE_BUSY')) {
-    return new StateFileError(`another emulator has the state ${path}: stop it, or choose another file`, { cause });
+    return new StateFileError(`the state file ${path} is in use by another emulator; stop it, or choose another file`, {
+      cause,
+    });
   }
   if (cause instanceof SyntaxError) {
-    return new StateFileError(`the state ${path} is damaged: choose another file`, { cause });
+    return new StateFileError(`the state file ${path} is damaged; choose another file`, { cause });
   }
-  return new StateFileError(`the state ${path} can't be opened (${code || cause}): choose another file`, { cause });
+  return new StateFileError(`the state file ${path} can't be opened (${code || cause}); choose another file`, {
+    cause,
+  });
 }

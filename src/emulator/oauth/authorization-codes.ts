@@ -2,39 +2,39 @@ import { systemRandom } from '../../system/random.ts';
 import { BoundedMap } from '../memory/bounded-collections.ts';
 import type { IssuedSecrets } from './issued-secrets.ts';
 
-/** What a login allows: who, to which client, and by which way the code travels. */
+/** What a login grants: by which user, to which client, and how the code is delivered. */
 export interface Authorization {
   readonly clientId: string;
   readonly user: string;
-  /** The scope of the authorization request; null where it asked for none. */
+  /** The scope of the authorization request, or null if it had none. */
   readonly scope: string | null;
-  /** The id of the helper's state, or null in the ordinary authorization code flow. */
+  /** The ID of the helper's state, or null in the ordinary authorization code flow. */
   readonly stateId: string | null;
-  /** The redirection endpoint asked for in the ordinary flow, or null in the helper's. */
+  /** The redirect_uri of the ordinary flow, or null in the helper flow. */
   readonly redirectUri: string | null;
 }
 
-/** An authorization code and what became of it (RFC 6749, 4.1.2). */
+/** An authorization code (RFC 6749, 4.1.2), with the grant that it was exchanged for. */
 export interface AuthorizationCode extends Authorization {
   readonly value: string;
   /** Milliseconds since 1970. */
   readonly issuedAt: number;
-  /** The grant it was exchanged for, or null while it is unused. */
+  /** The ID of the grant, or null while the code is unused. */
   grantId: string | null;
 }
 
-/** Codes that are remembered, used and expired ones too: a second use must be noticed. */
+/** Codes kept, including used and expired ones, so that a second use is detected. */
 const MAX_CODES = 50_000;
 
-/** Issues authorization codes and finds them again. */
+/** Issues and stores authorization codes. */
 export class AuthorizationCodes {
   readonly #codes = new BoundedMap<AuthorizationCode>(MAX_CODES);
   readonly #now: () => number;
   readonly #issued: IssuedSecrets;
 
-  /** @param kept the codes from before, the oldest first */
-  constructor(kept: readonly AuthorizationCode[], now: () => number, issued: IssuedSecrets) {
-    for (const code of kept) this.#codes.set(code.value, code);
+  /** @param saved the codes of the state file, oldest first */
+  constructor(saved: readonly AuthorizationCode[], now: () => number, issued: IssuedSecrets) {
+    for (const code of saved) this.#codes.set(code.value, code);
     this.#now = now;
     this.#issued = issued;
   }
@@ -46,29 +46,29 @@ export class AuthorizationCodes {
     return code;
   }
 
-  /** The code was exchanged for a grant. */
+  /** Records the grant that the code was exchanged for. */
   markExchanged(code: AuthorizationCode, grantId: string): void {
     code.grantId = grantId;
   }
 
-  /** All codes, the oldest first. */
+  /** All codes, oldest first. */
   all(): AuthorizationCode[] {
     return this.#codes.values();
   }
 
-  /** Forgets all codes: they are dead. */
+  /** Removes all codes, which invalidates them. */
   clear(): void {
     this.#codes.clear();
   }
 
-  /** A code that was issued, whatever became of it. */
+  /** An issued code, even if it was used or has expired. */
   find(value: string): AuthorizationCode | undefined {
     return this.#codes.get(value);
   }
 
   /**
-   * Whether the code's time has not run out; it may have been used.
-   * @param lifetime seconds
+   * Whether the code has not expired. It may have been used.
+   * @param lifetime in seconds
    */
   isUnexpired(code: AuthorizationCode, lifetime: number): boolean {
     return this.#now() < code.issuedAt + 1000 * lifetime;

@@ -3,26 +3,26 @@ import type { Client } from '../settings/effective-settings.ts';
 import type { HelperState } from './helper-state.ts';
 
 /**
- * What an authorize URL asks for. Two flows share the endpoint:
- * - `helper`: the URL of a config response, told by a state that the emulator itself signed for this client. The code
+ * The request in an authorize URL. Two flows share the endpoint:
+ * - `helper`: the URL of a config response, recognised by a state that the emulator signed for this client. The code
  *   goes to code/set, and from there to the client's redirect_url or to its next poll.
- * - `ordinary`: a standard OAuth tool's own authorization code flow (RFC 6749, 4.1.1), with a redirect_uri and a state
- *   of its own, or none. The redirect_uri is one registered for the client, where code and state go as they are, or the
- *   client's code/set address, as standard tools have it: a tool that watches its browser takes the code from there,
- *   and for all others the page there shows it, to be copied.
+ * - `ordinary`: the authorization code flow of a standard OAuth tool (RFC 6749, 4.1.1), with its own redirect_uri, and
+ *   with its own state or none. The redirect_uri is either registered for the client and gets code and state unchanged,
+ *   or it is the client's code/set address. From there a tool that watches its browser reads the code; for other tools
+ *   the page at that address shows the code, to be copied.
  */
 export type AuthorizationRequest = { readonly client: Client } & (
   | { readonly flow: 'helper'; readonly state: HelperState; readonly jwt: string }
   | {
       readonly flow: 'ordinary';
       readonly redirectUri: string;
-      /** `state=` and its value just as they were sent, or null. */
+      /** `state=` and its value exactly as sent, or null. */
       readonly rawState: string | null;
       readonly scope: string | null;
     }
 );
 
-/** Why an authorize URL shows a page. None of these may ever redirect (RFC 6749, 4.1.2.1). */
+/** Errors of an authorize URL that are shown on a page. They must never redirect (RFC 6749, 4.1.2.1). */
 export type AuthorizationPageError =
   | 'malformed'
   | 'unknown-client'
@@ -31,45 +31,49 @@ export type AuthorizationPageError =
   | 'expired-state'
   | 'used-state';
 
-/** What is wrong otherwise goes to a redirect_uri that is registered for the client (RFC 6749, 4.1.2.1). */
+/** Other errors go to a redirect_uri that is registered for the client (RFC 6749, 4.1.2.1). */
 export interface ErrorRedirect {
   readonly location: string;
 }
 
-/** Reads the query of an authorize URL. */
+/**
+ * Checks the query of an authorize URL.
+ * @param query as it was sent
+ * @param parameters of the query; null if one is repeated
+ */
 export async function readAuthorizationRequest(
   portal: EmulatedPortal,
   query: string,
-  form: ReadonlyMap<string, string> | null,
+  parameters: ReadonlyMap<string, string> | null,
 ): Promise<AuthorizationRequest | ErrorRedirect | AuthorizationPageError> {
-  if (form === null) return 'malformed';
-  const client = portal.settings.clients.get(form.get('client_id') ?? '');
+  if (parameters === null) return 'malformed';
+  const client = portal.settings.clients.get(parameters.get('client_id') ?? '');
   if (client === undefined) return 'unknown-client';
-  const redirectUri = form.get('redirect_uri');
+  const redirectUri = parameters.get('redirect_uri');
   const toHelper = redirectUri === undefined || redirectUri === codeSetUrl(portal, client);
   if (!toHelper && !client.redirectUris.includes(redirectUri)) return 'unknown-redirect';
   const rawState = rawParameter(query, 'state');
-  const error = redirectableError(form);
+  const error = redirectableError(parameters);
   if (!toHelper && error !== null) {
     return { location: withQueryParameters(redirectUri, `error=${error}`, ...(rawState === null ? [] : [rawState])) };
   }
-  if (form.get('response_type') !== 'code') return 'malformed';
+  if (parameters.get('response_type') !== 'code') return 'malformed';
   if (toHelper) {
-    const helper = await readHelperRequest(portal, form.get('state') ?? '', client);
+    const helper = await readHelperRequest(portal, parameters.get('state') ?? '', client);
     if (helper !== 'invalid-state' || redirectUri === undefined) return helper;
   }
-  const scope = form.get('scope') ?? null;
+  const scope = parameters.get('scope') ?? null;
   return { client, flow: 'ordinary', redirectUri, rawState, scope };
 }
 
-function redirectableError(form: ReadonlyMap<string, string>): string | null {
-  const responseType = form.get('response_type');
+function redirectableError(parameters: ReadonlyMap<string, string>): string | null {
+  const responseType = parameters.get('response_type');
   if (responseType === undefined) return 'invalid_request';
   if (responseType !== 'code') return 'unsupported_response_type';
-  return isScope(form.get('scope') ?? 'none') ? null : 'invalid_scope';
+  return isScope(parameters.get('scope') ?? 'none') ? null : 'invalid_scope';
 }
 
-/** The helper flow that a state belongs to: of this client, or of any registered one. */
+/** The helper flow of a state. @param client the state must be bound to it; default: to any registered client */
 export async function readHelperRequest(
   portal: EmulatedPortal,
   jwt: string,
@@ -84,7 +88,7 @@ export async function readHelperRequest(
   return { client: owner, flow: 'helper', state: checked.state, jwt };
 }
 
-/** The user allows it: issues a code. @returns where the browser goes next */
+/** Issues a code after the user has allowed access. @returns the URL to which the browser is redirected */
 export function allowAuthorization(portal: EmulatedPortal, request: AuthorizationRequest, user: string): string {
   const helper = request.flow === 'helper';
   const code = portal.codes.issue({
@@ -97,7 +101,10 @@ export function allowAuthorization(portal: EmulatedPortal, request: Authorizatio
   return authorizationResponseUrl(portal, request, encodeParameter('code', code.value));
 }
 
-/** The user refuses. @returns where the browser goes next (RFC 6749, 4.1.2.1) */
+/**
+ * The error response after the user has refused (RFC 6749, 4.1.2.1).
+ * @returns the URL to which the browser is redirected
+ */
 export function denyAuthorization(portal: EmulatedPortal, request: AuthorizationRequest): string {
   return authorizationResponseUrl(portal, request, 'error=access_denied');
 }
@@ -112,14 +119,14 @@ function authorizationResponseUrl(portal: EmulatedPortal, request: Authorization
 /** A scope: names with one space between them (RFC 6749, 3.3). */
 const SCOPE = /^[\x21\x23-\x5B\x5D-\x7E]+( [\x21\x23-\x5B\x5D-\x7E]+)*$/;
 
-/** Whether a text is a scope. */
+/** Whether a text has the syntax of a scope. */
 export function isScope(text: string): boolean {
   return SCOPE.test(text);
 }
 
 /**
- * Adds parameters to an address and leaves the rest of it as it is, its own query and fragment included.
- * @param parameters already percent-encoded, such as `code=abc`
+ * Adds parameters to the query of a URL, and leaves the rest unchanged, including its query and fragment.
+ * @param parameters percent-encoded, such as `code=abc`
  */
 export function withQueryParameters(address: string, ...parameters: string[]): string {
   const [front = '', ...fragment] = address.split('#');
@@ -128,12 +135,12 @@ export function withQueryParameters(address: string, ...parameters: string[]): s
   return [`${front}${joint}${query}`, ...fragment].join('#');
 }
 
-/** A parameter with its value percent-encoded. */
+/** `name=value`, with the value percent-encoded. */
 export function encodeParameter(name: string, value: string): string {
   return `${name}=${encodeURIComponent(value)}`;
 }
 
-/** The bytes of a query's parameter just as they were sent, `name=` included; null where it is not there. */
+/** A query parameter exactly as sent, including `name=`; null if it is missing. */
 function rawParameter(query: string, name: string): string | null {
   const sent = query.split('&').find((part) => new URLSearchParams(part).has(name));
   return sent === undefined ? null : `${name}=${sent.includes('=') ? sent.slice(sent.indexOf('=') + 1) : ''}`;

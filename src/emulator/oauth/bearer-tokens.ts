@@ -1,24 +1,24 @@
 import { hash, timingSafeEqual } from 'node:crypto';
 
-/** What a token says of itself. */
+/** The content of a token. */
 export interface TokenClaims {
   readonly grantId: string;
-  /** The how-manieth pair of tokens of its grant it belongs to, from 1. */
+  /** The number of its token pair within the grant, from 1. */
   readonly generation: number;
   /** Milliseconds since 1970. */
   readonly issuedAt: number;
-  /** Of the pair's access token, in seconds. */
+  /** Lifetime of the pair's access token, in seconds. */
   readonly lifetime: number;
 }
 
 /**
- * Access and refresh tokens that carry their claims under a MAC. So the emulator remembers grants but no tokens, and
- * knows a refresh token again that was used a year and ten thousand generations ago.
+ * Access and refresh tokens contain their claims and a MAC. So the emulator stores grants but no tokens, and still
+ * recognises a refresh token that was used a year and ten thousand generations ago.
  */
 export class BearerTokens {
   readonly key: string;
 
-  /** @param key a secret text, which outlives the process together with the grants */
+  /** @param key a secret text; the state file keeps it together with the grants */
   constructor(key: string) {
     this.key = key;
   }
@@ -28,14 +28,14 @@ export class BearerTokens {
     return `${text}.${this.#mac(kind, text)}`;
   }
 
-  /** An ID token (OpenID Connect Core, 2) as far as it tells who has logged in; nobody can check its signature. */
+  /** An ID token (OpenID Connect Core, 2) that only identifies the user. Clients can't verify its signature. */
   idToken(client: string, user: string): string {
     const encoded = (part: object) => Buffer.from(JSON.stringify(part)).toString('base64url');
     const text = `${encoded({ alg: 'HS256', typ: 'JWT' })}.${encoded({ aud: client, sub: user, preferred_username: user })}`;
     return `${text}.${this.#mac('id_token', text)}`;
   }
 
-  /** The claims of a token that this emulator sealed as this kind, or null. Expiry and revocation are the grant's. */
+  /** The claims of a token that this emulator signed as this kind, or null. It does not check expiry and revocation. */
   verify(kind: 'access_token' | 'refresh_token', token: string): TokenClaims | null {
     const [grantId, generation, issuedAt, lifetime, mac, ...rest] = token.split('.');
     if (grantId === undefined || mac === undefined || rest.length > 0) return null;
@@ -43,14 +43,14 @@ export class BearerTokens {
     return { grantId, generation: Number(generation), issuedAt: Number(issuedAt), lifetime: Number(lifetime) };
   }
 
-  /** The key goes around the text, so that none can be appended; the one-shot hash takes a fifth of an HMAC's time. */
+  /** The key encloses the text, which prevents length extension. A one-shot hash takes a fifth of an HMAC's time. */
   #mac(kind: string, text: string): string {
     return hash('sha256', `${this.key} ${kind} ${text} ${this.key}`, 'base64url');
   }
 }
 
-/** Compares in a time that tells nothing of the right one; its length is no secret. */
-function sameMac(given: string, right: string): boolean {
-  const bytes = Buffer.from(given);
-  return bytes.length === right.length && timingSafeEqual(bytes, Buffer.from(right));
+/** Compares in constant time; the length is not secret. */
+function sameMac(received: string, expected: string): boolean {
+  const bytes = Buffer.from(received);
+  return bytes.length === expected.length && timingSafeEqual(bytes, Buffer.from(expected));
 }

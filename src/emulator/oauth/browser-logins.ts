@@ -2,24 +2,24 @@ import { createHash } from 'node:crypto';
 import { systemRandom } from '../../system/random.ts';
 import { BoundedMap } from '../memory/bounded-collections.ts';
 
-/** The portal's own cookie at the frontend origin. */
+/** The session cookie at the frontend origin. */
 const COOKIE_NAME = 'emulator_login';
-/** Browsers that are remembered. */
+/** Browsers remembered. */
 const MAX_BROWSERS = 1000;
 
-/** Which browser somebody has logged in with, as portals remember it: by a cookie, until the emulator ends or is reset. */
+/** Remembers, by a session cookie, which user has logged in with a browser, until the emulator ends or is reset. */
 export class BrowserLogins {
-  /** The user's name, by the hash of the cookie. */
+  /** User names, by the hash of the cookie. */
   readonly #users = new BoundedMap<string>(MAX_BROWSERS);
 
-  /** @param isSecure whether the frontend origin is reached over TLS. @returns the `Set-Cookie` header */
+  /** @param isSecure whether the frontend origin uses TLS @returns the `Set-Cookie` header */
   issueCookie(user: string, isSecure: boolean): string {
     const value = systemRandom.token(32);
     this.#users.set(hash(value), user);
     return `${COOKIE_NAME}=${value}; Path=/sso; HttpOnly; SameSite=Lax${isSecure ? '; Secure' : ''}`;
   }
 
-  /** @param header the `Cookie` header. @returns the user's name; null where this browser is not known */
+  /** @param header the `Cookie` header @returns the user's name, or null if the browser is not known */
   findUser(header: string | undefined): string | null {
     const pairs = (header ?? '').split(';').map((pair) => pair.trim());
     const value = pairs.find((pair) => pair.startsWith(`${COOKIE_NAME}=`))?.slice(COOKIE_NAME.length + 1);

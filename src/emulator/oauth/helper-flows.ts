@@ -5,13 +5,13 @@ import type { HelperState } from './helper-state.ts';
 
 /** One poll of a code_url. */
 export interface Poll {
-  /** When, in milliseconds since 1970 by the emulator's clock. */
+  /** Milliseconds since 1970, by the emulator's clock. */
   readonly at: number;
   /** 404: no code yet, or no longer; 200: the code was served. */
   readonly status: 200 | 404;
 }
 
-/** A login page that is open: somebody is waited for. */
+/** An open login page at which the user has not acted yet. */
 interface OpenLogin {
   /** The state itself. */
   readonly jwt: string;
@@ -19,82 +19,84 @@ interface OpenLogin {
   readonly openedAt: number;
 }
 
-/** One run of the helper flow, from the config request on: what the helper holds under a state. */
+/** One pass through the helper flow: what the helper stores for a state. */
 export interface HelperFlow {
   readonly state: HelperState;
-  /** The newest code that the redirect brought, or null. */
+  /** The newest code that a browser delivered to code/set, or null. */
   code: string | null;
-  /** The code was exchanged: the link has done its work, and opens no further login. */
+  /** The code was exchanged, so the link opens no further login. */
   done: boolean;
-  /** Since the login page was opened, and until a user has logged in or refused. */
+  /** Set from the opening of the login page until the user has logged in or refused. */
   login: OpenLogin | null;
   readonly polls: RingBuffer<Poll>;
 }
 
-/** Remembered runs, and polls of each. */
+/** Flows kept, and polls kept of each. */
 const MAX_FLOWS = 20_000;
 const MAX_POLLS = 1_000;
 
-/** The helper's memory. A run appears when its state is first used, so a flood of config requests displaces nobody. */
+/**
+ * The helper's state. A flow is stored at the first use of its state, so that unused config requests displace no flow.
+ */
 export class HelperFlows {
-  readonly #runs = new BoundedMap<HelperFlow>(MAX_FLOWS);
+  readonly #flows = new BoundedMap<HelperFlow>(MAX_FLOWS);
   readonly #onLoginsChange: () => void;
 
-  /** @param kept the runs from before, the oldest first; their polls are forgotten */
-  constructor(kept: readonly HelperFlow[], onLoginsChange: () => void) {
-    for (const run of kept) this.#runs.set(run.state.id, { ...run, polls: newPolls() });
+  /** @param saved the flows of the state file, oldest first; polls are not restored */
+  constructor(saved: readonly HelperFlow[], onLoginsChange: () => void) {
+    for (const flow of saved) this.#flows.set(flow.state.id, { ...flow, polls: newPolls() });
     this.#onLoginsChange = onLoginsChange;
   }
 
-  /** The run of a state that was checked. */
+  /** The flow of a verified state. */
   getOrCreate(state: HelperState): HelperFlow {
-    const known = this.#runs.get(state.id);
+    const known = this.#flows.get(state.id);
     if (known !== undefined) return known;
-    const run = { state, code: null, done: false, login: null, polls: newPolls() };
-    this.#runs.set(state.id, run);
-    return run;
+    const flow = { state, code: null, done: false, login: null, polls: newPolls() };
+    this.#flows.set(state.id, flow);
+    return flow;
   }
 
-  /** The login page of a state is open at `now`, in milliseconds since 1970. */
+  /** Records that the login page of a state was opened at `now`, in milliseconds since 1970. */
   openLogin(state: HelperState, jwt: string, now: number): void {
     this.#update(this.getOrCreate(state), { login: { jwt, openedAt: now } });
   }
 
-  /** The user has refused. */
+  /** Records that the user has refused. */
   denyLogin(state: HelperState): void {
-    const run = this.#runs.get(state.id);
-    if (run !== undefined) this.#update(run, { login: null });
+    const flow = this.#flows.get(state.id);
+    if (flow !== undefined) this.#update(flow, { login: null });
   }
 
-  /** The redirect has brought a code. */
+  /** Records the code that a browser delivered. */
   deliverCode(state: HelperState, code: string): void {
     this.#update(this.getOrCreate(state), { code, login: null });
   }
 
-  /** The code was exchanged. */
+  /** Records that the code was exchanged. */
   complete(id: string): void {
-    const run = this.#runs.get(id);
-    if (run !== undefined) this.#update(run, { done: true });
+    const flow = this.#flows.get(id);
+    if (flow !== undefined) this.#update(flow, { done: true });
   }
 
-  /** The run with this state id, if there was any use of it. */
+  /** The flow with this state ID, if the state was used. */
   find(id: string): HelperFlow | undefined {
-    return this.#runs.get(id);
+    return this.#flows.get(id);
   }
 
-  /** All runs, the oldest first. */
+  /** All flows, oldest first. */
   all(): HelperFlow[] {
-    return this.#runs.values();
+    return this.#flows.values();
   }
 
   clear(): void {
-    this.#runs.clear();
+    this.#flows.clear();
   }
 
-  #update(run: HelperFlow, change: Partial<Pick<HelperFlow, 'code' | 'done' | 'login'>>): void {
-    const loginBefore = run.login;
-    Object.assign(run, change);
-    if (run.login !== loginBefore) this.#onLoginsChange();
+  #update(flow: HelperFlow, change: Partial<Pick<HelperFlow, 'code' | 'done' | 'login'>>): void {
+    const loginBefore = flow.login;
+    Object.assign(flow, change);
+    if (flow.login !== loginBefore) this.#onLoginsChange();
   }
 }
 
@@ -102,23 +104,23 @@ function newPolls(): RingBuffer<Poll> {
   return new RingBuffer<Poll>(MAX_POLLS);
 }
 
-/** A login page of the helper flow that was opened, and at which the user has neither logged in nor refused. */
+/** An open login page of the helper flow, at which the user has neither logged in nor refused. */
 export const WaitingLogin = v.strictObject({
-  state: v.pipe(v.string(), v.description('The id of the state; `login` takes it like the state itself')),
-  /** The client's id. */
+  state: v.pipe(v.string(), v.description('The ID of the state; `login` accepts it instead of the state')),
+  /** The client's ID. */
   client: v.string(),
   opened: instantSchema(),
-  /** When the link ends. */
+  /** When the link expires. */
   expires: instantSchema(),
 });
 export type WaitingLogin = Readonly<v.InferOutput<typeof WaitingLogin>>;
 
 /**
- * The logins that wait for somebody, the oldest first.
+ * The waiting logins, oldest first.
  * @param now milliseconds since 1970
  */
-export function waitingLogins(runs: HelperFlows, now: number): WaitingLogin[] {
-  return runs.all().flatMap(({ state, login, done }) => {
+export function waitingLogins(flows: HelperFlows, now: number): WaitingLogin[] {
+  return flows.all().flatMap(({ state, login, done }) => {
     if (login === null || done || state.expiresAt <= now) return [];
     const opened = new Date(login.openedAt).toISOString();
     return [{ state: state.id, client: state.clientId, opened, expires: new Date(state.expiresAt).toISOString() }];

@@ -2,33 +2,33 @@ import { createSecretKey, type KeyObject } from 'node:crypto';
 import { systemRandom } from '../../system/random.ts';
 import type { IssuedSecrets } from './issued-secrets.ts';
 
-/** What a state stands for: one run of the helper flow, of one client. */
+/** The content of a `state` of the helper flow. */
 export interface HelperState {
   /** The JWT's `jti`. */
   readonly id: string;
   readonly clientId: string;
-  /** Where the client wants the code to be brought, or null where it only polls. */
+  /** The client's redirect_url for the code, or null if the client only polls. */
   readonly redirectUrl: string | null;
   /** Milliseconds since 1970. */
   readonly expiresAt: number;
 }
 
-/** A state that was checked: good, past its expiry, or none of ours (forged, damaged, another client's). */
+/** Result of verifying a state: good, expired, or foreign (forged, damaged, or bound to another client). */
 export type StateVerification =
   | { readonly kind: 'good'; readonly state: HelperState }
   | { readonly kind: 'expired' }
   | { readonly kind: 'foreign' };
 
 /**
- * The `state` of the helper flow: a JWT, unique, signed, and bound to its client by `aud` (specification, "OAuth2 helper
- * configuration"). The claims are the emulator's choice; at the portal they are not shown.
+ * The `state` of the helper flow: a JWT that is unique, signed, and bound to its client by `aud` (docs/portal.md, 1).
+ * The claims are the emulator's choice, because clients do not read them.
  */
 export class HelperStates {
   #key: KeyObject;
   readonly #now: () => number;
   readonly #issued: IssuedSecrets;
 
-  /** @param key from before, as {@link key} tells it; default: a fresh one */
+  /** @param key a former value of {@link key}, from the state file; undefined: generates one */
   constructor(key: string | undefined, now: () => number, issued: IssuedSecrets) {
     this.#key = key === undefined ? generateKey() : createSecretKey(key, 'base64url');
     this.#now = now;
@@ -36,8 +36,8 @@ export class HelperStates {
   }
 
   /**
-   * A new state of this client.
-   * @param lifetime seconds
+   * Issues a state for a client.
+   * @param lifetime in seconds
    */
   async issue(clientId: string, redirectUrl: string | null, lifetime: number): Promise<string> {
     const { SignJWT } = await import('jose');
@@ -53,24 +53,24 @@ export class HelperStates {
     return this.#issued.record('state', jwt);
   }
 
-  /** What states are signed with, base64url. */
+  /** The key that signs states, base64url. */
   get key(): string {
     return this.#key.export().toString('base64url');
   }
 
-  /** Makes every state issued so far worthless. */
+  /** Replaces the key, which invalidates every state issued so far. */
   rotateKey(): void {
     this.#key = generateKey();
   }
 
-  /** Checks signature, algorithm, client and expiry. Without a client any client's state is good. */
+  /** Verifies signature, algorithm, client and expiry. Without `clientId` it accepts a state of any client. */
   async validate(jwt: string, clientId?: string): Promise<StateVerification> {
     const state = await this.#verify(jwt);
     if (state === null || (clientId !== undefined && state.clientId !== clientId)) return { kind: 'foreign' };
     return state.expiresAt <= this.#now() ? { kind: 'expired' } : { kind: 'good', state };
   }
 
-  /** The state in a JWT of our own, expired or not, or null. */
+  /** The state in a JWT that this emulator signed, expired or not, or null. */
   async #verify(jwt: string): Promise<HelperState | null> {
     const { jwtVerify } = await import('jose');
     try {
@@ -89,7 +89,7 @@ export class HelperStates {
   }
 }
 
-/** The id inside a state, unchecked; null where there is none. For looking things up, never for deciding anything. */
+/** The ID inside a state, unverified; null if there is none. Only for lookups, never for decisions. */
 export function unverifiedStateId(jwt: string): string | null {
   try {
     const claims: unknown = JSON.parse(Buffer.from(jwt.split('.')[1] ?? '', 'base64url').toString());

@@ -6,7 +6,7 @@ import type { Settings } from '../settings/settings.ts';
 import type { BearerTokens, TokenClaims } from './bearer-tokens.ts';
 import type { IssuedSecrets } from './issued-secrets.ts';
 
-/** What a user allowed a client, and the family of tokens that came of it. */
+/** A user's authorization of a client, and the state of its tokens. */
 export interface IssuedGrant {
   readonly id: string;
   readonly clientId: string;
@@ -16,20 +16,20 @@ export interface IssuedGrant {
   readonly createdAt: number;
   /** When the newest tokens were issued, in milliseconds since 1970. */
   refreshedAt: number;
-  /** The newest pair of tokens, from 1. */
+  /** The number of the newest token pair, from 1. */
   generation: number;
   revoked: boolean;
-  /** Access tokens of older generations than this one were revoked. */
+  /** Access tokens of generations before this one are revoked. */
   accessFrom: number;
-  /** Refreshes being worked on right now. */
+  /** Refreshes in progress. */
   inFlight: number;
-  /** The newest generations whose refresh token was presented. */
+  /** The generations whose refresh token was presented; the newest {@link MAX_PRESENTED}. */
   readonly presented: number[];
-  /** What the newest used refresh tokens gave when they were first used. */
+  /** The tokens issued at the first use of a refresh token; the newest {@link MAX_PRESENTED}. */
   readonly successors: Successor[];
 }
 
-/** What the refresh token of a generation gave. */
+/** The tokens issued for the refresh token of a generation. */
 interface Successor {
   readonly generation: number;
   readonly claims: TokenClaims;
@@ -37,29 +37,29 @@ interface Successor {
 
 const text = (description: string) => v.pipe(v.string(), v.description(description));
 
-/** A token response (specification, "Token response"; RFC 6749, 5.1). */
+/** A token response (docs/portal.md, 5 and 6; RFC 6749, 5.1). */
 export const TokenResponseBody = v.strictObject({
   access_token: text('Authenticates calls to the cloud API'),
   /** Seconds. */
   expires_in: v.pipe(v.number(), v.integer(), v.minValue(0), v.description('Lifetime of the access token')),
   token_type: v.literal('bearer'),
-  scope: v.nullable(text('Space-separated names; null where none was asked for')),
-  refresh_token: text('Serves once, unless a grace was set'),
-  id_token: v.exactOptional(text('A JWT that tells who has logged in; with the setting `id_token` alone')),
+  scope: v.nullable(text('Space-separated names; null if none was requested')),
+  refresh_token: text('Valid once, unless a grace is set'),
+  id_token: v.exactOptional(text('A JWT that identifies the user; only with the setting `id_token`')),
 });
 export type TokenResponseBody = Readonly<v.InferOutput<typeof TokenResponseBody>>;
 
-/** A refresh token that is no good, and why. */
+/** A refused refresh token, with the reason. */
 export interface RefreshRejection {
   readonly refused: string;
 }
 
-/** Remembered grants; past it the one refreshed longest ago is forgotten, and its tokens are dead. */
+/** Grants kept. Beyond this, the least recently refreshed one is removed, which invalidates its tokens. */
 const MAX_GRANTS = 100_000;
-/** Presented generations, and what they gave, remembered of each grant. */
+/** Presented generations, and tokens issued for them, kept of each grant. */
 const MAX_PRESENTED = 64;
 
-/** What grants go by, and what hears of them. */
+/** The dependencies of {@link IssuedGrants}. */
 interface GrantContext {
   readonly tokens: BearerTokens;
   readonly now: () => number;
@@ -73,13 +73,13 @@ export class IssuedGrants {
   readonly #grants = new BoundedMap<IssuedGrant>(MAX_GRANTS);
   readonly #context: GrantContext;
 
-  /** @param kept the grants from before, the one that was refreshed longest ago first */
-  constructor(kept: readonly IssuedGrant[], context: GrantContext) {
+  /** @param saved the grants of the state file, least recently refreshed first */
+  constructor(saved: readonly IssuedGrant[], context: GrantContext) {
     this.#context = context;
-    for (const grant of kept) this.#grants.set(grant.id, { ...grant, inFlight: 0 });
+    for (const grant of saved) this.#grants.set(grant.id, { ...grant, inFlight: 0 });
   }
 
-  /** A new grant, without tokens yet: {@link issueTokens} gives the first ones. */
+  /** Creates a grant without tokens; {@link issueTokens} issues the first ones. */
   create(clientId: string, user: string, scope: string | null): IssuedGrant {
     const now = this.#context.now();
     const grant: IssuedGrant = {
@@ -100,7 +100,7 @@ export class IssuedGrants {
     return grant;
   }
 
-  /** The first tokens of a grant. */
+  /** Issues the first tokens of a grant. */
   issueTokens(grant: IssuedGrant, settings: Settings): TokenResponseBody {
     const claims = this.#startGeneration(grant, settings.tokenLifetime);
     this.#context.onChange();
@@ -108,12 +108,12 @@ export class IssuedGrants {
   }
 
   /**
-   * Takes a refresh token from a client that has authenticated, and gives new tokens for it (RFC 6749, 6). It is decided
-   * at once, so of two requests with one token the second finds it used: that one is answered with the first one's
-   * tokens again while `refreshGraceTime` lasts, with tokens of its own within `refreshGrace` generations, or else it is
-   * refused and, with `onReuse: 'revoke-family'`, takes its grant with it (RFC 9700, 4.14.2). Access tokens given before
-   * stay valid to their end. Another client's token changes nothing.
-   * @param claims of the refresh token, from {@link open}
+   * Exchanges the refresh token of an authenticated client for new tokens (RFC 6749, 6). The decision is synchronous,
+   * so of two concurrent requests with one token the second finds it used. Within `refreshGraceTime` a used token gets
+   * the same tokens again, and within `refreshGrace` generations it gets new tokens. Otherwise it is refused, and with
+   * `onReuse: 'revoke-family'` its grant is revoked (RFC 9700, 4.14.2). Access tokens issued before stay valid until
+   * they expire. Another client's token changes nothing.
+   * @param claims of the refresh token, from {@link verifyRefreshToken}
    */
   refresh(clientId: string, claims: TokenClaims | null, settings: Settings): TokenResponseBody | RefreshRejection {
     const grant = this.findByRefreshToken(clientId, claims);
@@ -141,18 +141,18 @@ export class IssuedGrants {
     return this.#createResponse(grant, next, settings);
   }
 
-  /** What a refresh token says, expired and revoked ones too; null where it is none of ours. */
+  /** The claims of a refresh token, even if it is expired or revoked; null if this emulator did not issue it. */
   verifyRefreshToken(refreshToken: string): TokenClaims | null {
     return this.#context.tokens.verify('refresh_token', refreshToken);
   }
 
-  /** The grant that a refresh token of this client belongs to, whatever became of both; null where it is unknown. */
+  /** The grant of a refresh token of this client, even if either is expired or revoked; null if it is unknown. */
   findByRefreshToken(clientId: string, claims: TokenClaims | null): IssuedGrant | null {
     const grant = claims === null ? undefined : this.#grants.get(claims.grantId);
     return grant?.clientId === clientId ? grant : null;
   }
 
-  /** The grant behind an access token that is good right now, or null. */
+  /** The grant of a valid access token, or null. */
   authenticate(token: string): IssuedGrant | null {
     const claims = this.#context.tokens.verify('access_token', token);
     const grant = claims === null ? undefined : this.#grants.get(claims.grantId);
@@ -175,7 +175,7 @@ export class IssuedGrants {
     return this.#grants.values();
   }
 
-  /** Forgets all grants: their tokens are dead. */
+  /** Removes all grants, which invalidates their tokens. */
   clear(): void {
     this.#grants.clear();
   }
@@ -190,7 +190,7 @@ export class IssuedGrants {
     return claims;
   }
 
-  /** The tokens with these claims, issued now or before: `expires_in` is what is left of the access token. */
+  /** The token response for claims issued now or before. `expires_in` is the remaining lifetime of the access token. */
   #createResponse(
     grant: IssuedGrant,
     claims: TokenClaims,
@@ -209,7 +209,7 @@ export class IssuedGrants {
   }
 }
 
-/** Whether something with this lifetime, in seconds, is past it. */
+/** Whether a lifetime, in seconds, has passed; null never does. */
 function isExpired(since: number, lifetime: number | null, now: number): boolean {
   return lifetime !== null && now >= since + 1000 * lifetime;
 }
@@ -218,8 +218,8 @@ function wasPresented(grant: IssuedGrant, generation: number): boolean {
   return grant.presented.includes(generation) || generation + MAX_PRESENTED < grant.generation;
 }
 
-/** Adds what is to be remembered, and forgets what was remembered first, beyond the limit. */
-function appendBounded<T>(remembered: T[], one: T): void {
-  remembered.push(one);
-  if (remembered.length > MAX_PRESENTED) remembered.shift();
+/** Appends an entry, and removes the oldest one beyond the limit. */
+function appendBounded<T>(entries: T[], entry: T): void {
+  entries.push(entry);
+  if (entries.length > MAX_PRESENTED) entries.shift();
 }

@@ -1,6 +1,6 @@
 import { RingBuffer } from '../memory/bounded-collections.ts';
 
-/** What the portal hands out that must not show up in anybody's log. */
+/** Values that the portal issues and that must not appear in any log. */
 export type SecretKind = 'state' | 'code' | 'access_token' | 'refresh_token';
 
 interface IssuedSecret {
@@ -8,22 +8,22 @@ interface IssuedSecret {
   readonly value: string;
 }
 
-/** How many states, codes and tokens are remembered. */
+/** States, codes and tokens kept. */
 const MAX_ISSUED = 200_000;
 
-/** Remembers what was issued, so that a test can search logs, databases and pages for it. */
+/** Records what was issued, so that a test can search logs, databases and pages for it. */
 export class IssuedSecrets {
   readonly #issued = new RingBuffer<IssuedSecret>(MAX_ISSUED);
 
-  /** Notes a secret and gives it back. */
+  /** Records a secret and returns it. */
   record(kind: SecretKind, value: string): string {
     this.#issued.push({ kind, value });
     return value;
   }
 
-  /** The secrets of these kinds, or of all; the oldest first. */
+  /** The secrets of these kinds, or of all kinds if none is named; oldest first. */
   list(kinds: readonly SecretKind[]): string[] {
-    const wanted = this.#issued.values().filter(({ kind }) => kinds.length === 0 || kinds.includes(kind));
-    return wanted.map(({ value }) => value);
+    const selected = this.#issued.values().filter(({ kind }) => kinds.length === 0 || kinds.includes(kind));
+    return selected.map(({ value }) => value);
   }
 }

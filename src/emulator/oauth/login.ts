@@ -9,19 +9,19 @@ import {
   withQueryParameters,
 } from './authorization-request.ts';
 
-/** What the helper makes of a browser that comes to code/set. */
+/** The result of a browser's request to code/set. */
 export type CodeSetOutcome =
-  /** The steady request flow: on to the client's own redirect_url. */
+  /** Redirects to the client's redirect_url. */
   | { readonly kind: 'redirect'; readonly location: string }
-  /** The helper has the code, and the client gets it with its next poll. */
+  /** The helper has the code; the client gets it with its next poll. */
   | { readonly kind: 'delivered' }
-  /** Ordinary flow of a tool that gave this address as its redirect_uri: a person carries the code over. */
+  /** Ordinary flow of a tool whose redirect_uri is this address: a person copies the code into the tool. */
   | { readonly kind: 'show'; readonly code: string }
   | { readonly kind: 'refused' | 'expired' | 'invalid' };
 
 /**
- * The redirect target of the helper (specification, endpoint 6; its behaviour is not shown there). A code is taken only
- * together with the state it was issued for, so that nobody can plant one. Coming again with the same code does the same.
+ * Handles a request to the redirect target of the helper (docs/portal.md, 4). It accepts a code only with the state
+ * that the code was issued for, so that an attacker can't inject one. Repeating the request has the same result.
  */
 export async function handleCodeSet(
   portal: EmulatedPortal,
@@ -29,11 +29,11 @@ export async function handleCodeSet(
   form: ReadonlyMap<string, string> | null,
 ): Promise<CodeSetOutcome> {
   if (form === null) return { kind: 'invalid' };
-  const checked = await portal.states.validate(form.get('state') ?? '', client.id);
+  const verified = await portal.states.validate(form.get('state') ?? '', client.id);
   if (form.has('error')) {
-    if (checked.kind !== 'good') return { kind: 'refused' };
-    portal.helperFlows.denyLogin(checked.state);
-    return deniedOutcome(portal, checked.state.redirectUrl);
+    if (verified.kind !== 'good') return { kind: 'refused' };
+    portal.helperFlows.denyLogin(verified.state);
+    return deniedOutcome(portal, verified.state.redirectUrl);
   }
   const code = portal.codes.find(form.get('code') ?? '');
   if (code === undefined || code.clientId !== client.id) return { kind: 'invalid' };
@@ -42,10 +42,10 @@ export async function handleCodeSet(
     if (code.redirectUri !== codeSetUrl(portal, client)) return { kind: 'invalid' };
     return code.grantId === null ? { kind: 'show', code: code.value } : { kind: 'expired' };
   }
-  if (checked.kind === 'expired') return { kind: 'expired' };
-  if (checked.kind === 'foreign' || checked.state.id !== code.stateId) return { kind: 'invalid' };
-  portal.helperFlows.deliverCode(checked.state, code.value);
-  const redirectUrl = checked.state.redirectUrl;
+  if (verified.kind === 'expired') return { kind: 'expired' };
+  if (verified.kind === 'foreign' || verified.state.id !== code.stateId) return { kind: 'invalid' };
+  portal.helperFlows.deliverCode(verified.state, code.value);
+  const redirectUrl = verified.state.redirectUrl;
   if (redirectUrl === null) return { kind: 'delivered' };
   return { kind: 'redirect', location: withQueryParameters(redirectUrl, encodeParameter('code', code.value)) };
 }
@@ -57,46 +57,46 @@ function deniedOutcome(portal: EmulatedPortal, redirectUrl: string | null): Code
 
 /** A login without a browser. */
 export const LoginRequest = v.strictObject({
-  /** The `state` of an authorize_url or code_url, or the id of a waiting login's. */
+  /** The `state` of an authorize_url or code_url, or the ID of a waiting login. */
   state: v.string(),
-  /** Name of a user; may be left out when refusing. */
+  /** Name of a user; optional with `deny`. */
   user: v.optional(v.string()),
-  /** True: the user refuses instead. Default: false. */
+  /** Whether the user refuses. Default: false. */
   deny: v.optional(v.boolean()),
 });
 export type LoginRequest = Readonly<v.InferInput<typeof LoginRequest>>;
 
-/** What a login comes to. `location` is the client's redirect_url, or the helper's own page that says it is done. */
+/** The result of a login. `location` is the client's redirect_url, or the helper's page that confirms the login. */
 export const LoginResult = v.strictObject({
-  location: v.pipe(v.string(), v.url(), v.description('Where a browser would go next')),
+  location: v.pipe(v.string(), v.url(), v.description('The URL to which a browser would be redirected')),
 });
 export type LoginResult = Readonly<v.InferOutput<typeof LoginResult>>;
 
-/** A login request that can't be done; the message names the member, what was found and what is allowed. */
+/** An invalid login request. The message names the member, the value found and the values allowed. */
 export class LoginError extends Error {
   override readonly name = 'LoginError';
 }
 
 /**
- * Logs a user in, or refuses, as the login page would, and follows the redirect to the helper: afterwards the helper has
+ * Logs a user in, or refuses, like the login page, and follows the redirect to code/set. After a login, code_url serves
  * the code.
- * @throws LoginError
+ * @throws LoginError if the state or the user is invalid
  */
 export async function login(
-  standing: EmulatedPortal,
+  currentPortal: EmulatedPortal,
   { state, user, deny = false }: LoginRequest,
 ): Promise<LoginResult> {
-  const portal = { ...standing, settings: standing.settings };
+  const portal = { ...currentPortal, settings: currentPortal.settings };
   const request = await readHelperRequest(portal, portal.helperFlows.find(state)?.login?.jwt ?? state);
   if (typeof request === 'string') {
-    throw new LoginError(`state: found one that is no good (${request}); allowed is the state of a config response`);
+    throw new LoginError(`state: must be the valid state of a config response (found ${request})`);
   }
   if (!(user === undefined ? deny : portal.settings.users.has(user))) {
     const names = [...portal.settings.users.keys()].join(', ');
-    throw new LoginError(`user: found ${user === undefined ? 'none' : 'an unknown name'}; allowed are ${names}`);
+    throw new LoginError(`user: must be one of ${names} (found ${user === undefined ? 'none' : 'an unknown name'})`);
   }
   const location =
     deny || user === undefined ? denyAuthorization(portal, request) : allowAuthorization(portal, request, user);
-  const arrival = await handleCodeSet(portal, request.client, new Map(new URL(location).searchParams));
-  return { location: arrival.kind === 'redirect' ? arrival.location : location };
+  const outcome = await handleCodeSet(portal, request.client, new Map(new URL(location).searchParams));
+  return { location: outcome.kind === 'redirect' ? outcome.location : location };
 }

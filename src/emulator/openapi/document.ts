@@ -4,13 +4,13 @@ import type { EmulatorOperation } from '../api/operation.ts';
 import type { EmulatorOrigins } from '../portal.ts';
 import { portalOperations } from './portal-operations.ts';
 
-/** Every operation of a running emulator, the portal's first. */
+/** All operations of an emulator; those of the portal come first. */
 export const emulatorOperations: readonly EmulatorOperation[] = [...portalOperations, ...apiOperations];
 
 /**
- * The OpenAPI 3.1 description of the portal's endpoints and of the emulator's own API, made from the schemas that
- * requests are checked with.
- * @param origins where the emulator is reached
+ * The OpenAPI 3.1 description of the portal's endpoints and of the emulator's API. It is generated from the schemas
+ * that check the requests.
+ * @param origins the emulator's addresses
  * @param version of the program
  */
 export function openApiDocument(origins: EmulatorOrigins, version: string): JsonObject {
@@ -27,17 +27,16 @@ export function openApiDocument(origins: EmulatorOrigins, version: string): Json
       title: 'Latchkey portal emulator',
       version,
       description:
-        'The OAuth 2.0 helper and token service of the portal, emulated, and under /_emulator/ what only an emulator ' +
-        'has. Paths that do not exist are answered 404, other methods 405 with Allow, bodies over 64 KiB 413. ' +
-        'Beyond the rate limit that was set, the portal answers 429 with Retry-After; web pages of another origin that ' +
-        'would change something under /_emulator/ are answered 403, and requests for a host name that is not its own ' +
-        '421. The setting error_body changes what errors of the ' +
-        'portal hold, and a fault that was asked for may answer anything.',
+        'The OAuth 2.0 helper endpoints and token endpoint of an emulated portal, and the API of the emulator under ' +
+        '/_emulator/. Unknown paths get 404, other methods 405 with Allow, and bodies over 64 KiB 413. A client that ' +
+        'exceeds the rate limit in the settings gets 429 with Retry-After. Web pages of another origin get 403 if ' +
+        'they try to change something under /_emulator/, and requests for a foreign host name get 421. The setting ' +
+        'error_body changes the body of errors of the portal, and a fault can replace any response.',
     },
     servers: [{ url: origins.base, description: '{base_url}' }],
     tags: [
-      { name: 'portal', description: 'What clients of the portal use' },
-      { name: 'emulator', description: 'What tests and people use' },
+      { name: 'portal', description: 'The endpoints that clients of the portal use' },
+      { name: 'emulator', description: 'The API that tests and people use' },
     ],
     paths,
     components: {

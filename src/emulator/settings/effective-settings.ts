@@ -20,13 +20,13 @@ export interface EffectiveSettings extends Settings {
   readonly port: number;
   readonly frontendPort: number;
   readonly publicHost: string;
-  /** The names that requests may be for, in lower case. */
+  /** The host names that clients may use, in lower case. */
   readonly hostNames: readonly string[];
   readonly clients: ReadonlyMap<string, Client>;
   readonly firstClient: Client;
   readonly users: ReadonlyMap<string, UserOptions>;
   readonly firstUser: UserOptions;
-  /** Nobody named users, so a person can only know from the page how to log in. */
+  /** No users are configured, so the login page shows the name and the password of the demo user. */
   readonly usesDemoUser: boolean;
   readonly state: string | null;
   readonly tls: boolean;
@@ -38,7 +38,7 @@ export interface EffectiveSettings extends Settings {
   readonly intercept: Interceptor;
 }
 
-/** Holds the settings that are in force, and changes them while the emulator runs. */
+/** Holds the current settings, and changes them at run time. */
 export class RuntimeSettings {
   readonly #initial: EffectiveSettings;
   readonly #onChange: () => void;
@@ -51,13 +51,13 @@ export class RuntimeSettings {
     this.#settings = initial;
   }
 
-  /** The settings in force. The object never changes: whoever holds on to it keeps what it began with. */
+  /** The current settings. The object is never mutated: a request that holds it is not affected by later changes. */
   get settings(): EffectiveSettings {
     return this.#settings;
   }
 
   /**
-   * Changes some settings, all of them or, where one is no good, none.
+   * Changes some settings. If one value is invalid, nothing changes.
    * @throws OptionError
    */
   update(change: SettingOptions): void {
@@ -65,17 +65,17 @@ export class RuntimeSettings {
     this.#onChange();
   }
 
-  /** Back to what the emulator was started with. */
+  /** Restores the initial settings. */
   reset(): void {
     this.#settings = this.#initial;
     this.#onChange();
   }
 }
 
-/** The names of a type, all of them. */
+/** An object with all keys of a type; the compiler rejects a missing one. */
 type KeysOf<Type> = { readonly [Name in keyof Type]-?: true };
 
-/** The options, beside the settings, that are fixed at the start. */
+/** The options other than settings; they can't change at run time. */
 const START_OPTION_KEYS: KeysOf<Omit<EmulatorOptions, keyof Settings>> = {
   host: true,
   port: true,
@@ -116,16 +116,16 @@ export function resolveSettings(options: EmulatorOptions): EffectiveSettings {
   const port = checkInteger('port', options.port ?? 0, 0, 65_535);
   const frontendPort = checkInteger('frontendPort', options.frontendPort ?? 0, 0, 65_535);
   if (port !== 0 && port === frontendPort) {
-    throw new OptionError(`frontendPort: found ${frontendPort}, the base origin's own port; allowed is any other`);
+    throw new OptionError(`frontendPort: must differ from port (found ${frontendPort})`);
   }
   if (options.caFile !== undefined && options.tls !== true) {
-    throw new OptionError(`caFile: found ${options.caFile} without tls; allowed is a file, together with tls`);
+    throw new OptionError(`caFile: needs tls (found ${options.caFile} without tls)`);
   }
   const clients = (options.clients ?? [{ id: systemRandom.uuid(), secret: systemRandom.token(24) }]).map(resolveClient);
   const users = options.users ?? [{ name: 'demo', password: 'demo' }];
   const publicHost = options.publicHost ?? (wildcard ? '127.0.0.1' : host);
-  const clientsById = indexByName('clients', clients, (one) => one.id);
-  const usersByName = indexByName('users', users, (one) => one.name);
+  const clientsById = indexByName('clients', 'ID', clients, (one) => one.id);
+  const usersByName = indexByName('users', 'name', users, (one) => one.name);
   return {
     host,
     port,
@@ -149,13 +149,13 @@ export function resolveSettings(options: EmulatorOptions): EffectiveSettings {
   };
 }
 
-/** RFC 1123, 2.1; with `_`, as the names of containers have it. */
+/** RFC 1123, 2.1, and `_`, which names of containers may contain. */
 const HOST_NAME = /^(?=.{1,253}$)[a-z0-9_-]+(\.[a-z0-9_-]+)*$/i;
 
 function parseHostName(name: string): string {
   if (HOST_NAME.test(name)) return lowerCase(name);
   throw new OptionError(
-    `allowedHosts: found ${JSON.stringify(name.slice(0, 100))}; allowed is a host name, without scheme and port`,
+    `allowedHosts: must be a host name without scheme and port (found ${JSON.stringify(name.slice(0, 100))})`,
   );
 }
 
@@ -167,8 +167,8 @@ const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 function resolveClient(options: ClientOptions): Client {
   if (!UUID.test(options.id)) {
-    // Not shown: whoever mixed up the two has put the secret here.
-    throw new OptionError('clients: found an id that is no UUID; allowed is xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx');
+    // The value is not shown: if ID and secret were swapped, it is the secret.
+    throw new OptionError('clients: the ID must be a UUID, xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx');
   }
   return {
     id: options.id,
@@ -179,17 +179,17 @@ function resolveClient(options: ClientOptions): Client {
   };
 }
 
-function indexByName<T>(option: string, all: readonly T[], nameOf: (one: T) => string) {
+function indexByName<T>(option: string, noun: string, all: readonly T[], nameOf: (one: T) => string) {
   const [first] = all;
-  if (first === undefined) throw new OptionError(`${option}: found none; allowed is one or more`);
+  if (first === undefined) throw new OptionError(`${option}: must have one entry or more (found none)`);
   const map = new Map(all.map((one) => [nameOf(one), one]));
   if (map.size < all.length || map.has('')) {
-    throw new OptionError(`${option}: found an empty name or one that comes twice; allowed are names that differ`);
+    throw new OptionError(`${option}: each ${noun} must be unique and not empty`);
   }
   return { all: map, first };
 }
 
-function checkInteger(option: string, value: number, lowest: number, highest: number): number {
-  if (Number.isInteger(value) && value >= lowest && value <= highest) return value;
-  throw new OptionError(`${option}: found ${value}; allowed is a whole number from ${lowest} to ${highest}`);
+function checkInteger(option: string, value: number, min: number, max: number): number {
+  if (Number.isInteger(value) && value >= min && value <= max) return value;
+  throw new OptionError(`${option}: must be a whole number from ${min} to ${max} (found ${value})`);
 }

@@ -2,84 +2,84 @@ import type { FaultOptions } from '../faults/kinds.ts';
 import type { Endpoint } from '../http/logged-request.ts';
 import type { SettingOptions } from './settings.ts';
 
-/** Tells the emulator the time: `wall` is milliseconds since 1970. Any clock of the hub's fits. */
+/** The emulator's time source: `wall` is in milliseconds since 1970. The hub's clocks have this shape. */
 export interface EmulatorClock {
   now(): { readonly wall: number };
 }
 
-/** A client registered at the portal (specification, "Client credentials"). */
+/** A client registered at the portal. */
 export interface ClientOptions {
   /** The client_id, a UUID. */
   readonly id: string;
   readonly secret: string;
-  /** What the pages call the client; default: its id. */
+  /** The client's name on pages. Default: its ID. */
   readonly name?: string | undefined;
-  /** `refuse`: config answers 400 to every `redirect_url` of this client, so that it has to poll. Default: `accept`. */
+  /** `refuse`: config answers 400 to every `redirect_url` of this client, so that it must poll. Default: `accept`. */
   readonly redirectUrl?: 'accept' | 'refuse' | undefined;
-  /** Redirection endpoints for the ordinary authorization code flow, beside the helper's own code/set address. */
+  /** Redirect URIs for the ordinary authorization code flow, in addition to the client's code/set address. */
   readonly redirectUris?: readonly string[] | undefined;
 }
 
-/** Somebody with an account at the portal. */
+/** A user account at the portal. */
 export interface UserOptions {
   readonly name: string;
   readonly password: string;
 }
 
-/** One request on its way through the emulator. */
+/** A request that the emulator is processing. */
 export interface InterceptedRequest {
   readonly endpoint: Endpoint;
-  /** The registered client it names, authenticated or not; null where it names none. */
+  /** The registered client that the request names, authenticated or not; null if it names none. */
   readonly client: string | null;
-  /** Cuts the connection: the client sees a reset instead of an answer. */
+  /** Cuts the connection: the client sees a reset instead of a response. */
   drop(): void;
 }
 
-/** Comes between requests and their answers: the place where faults attach. What it awaits, the client waits for. */
+/** Hooks into the processing of each request. If a hook returns a promise, the request waits for it. */
 export interface Interceptor {
-  /** A request is here whole, and nothing was done with it; after `drop()` nothing will be. */
+  /** Called when a request has arrived completely, before it is processed. After `drop()` it is not processed. */
   received?(exchange: InterceptedRequest): void | Promise<void>;
-  /** What was asked is done (tokens are rotated) and the answer about to be sent: `drop()` loses it. */
+  /** Called after processing (tokens are rotated), before the response is sent: `drop()` loses the response. */
   answering?(exchange: InterceptedRequest, status: number): void | Promise<void>;
 }
 
-/** What {@link startEmulator} takes; everything has a default; those of the settings are with {@link Settings}. */
+/** The options of {@link startEmulator}. All are optional; {@link Settings} documents the settings. */
 export interface EmulatorOptions extends SettingOptions {
-  /** The address that both origins listen on; `localhost` is 127.0.0.1 and ::1. Default: `127.0.0.1`. */
+  /** The address on which both origins listen; `localhost` means 127.0.0.1 and ::1. Default: `127.0.0.1`. */
   readonly host?: string | undefined;
-  /** Port of the base origin; 0, the default, is any free one. */
+  /** Port of the base origin; 0, the default, means any free port. */
   readonly port?: number | undefined;
-  /** Port of the frontend origin; 0, the default, is any free one. */
+  /** Port of the frontend origin; 0, the default, means any free port. */
   readonly frontendPort?: number | undefined;
-  /** Host name or address in the URLs handed out. Default: `host`, or `127.0.0.1` where that is a wildcard. */
+  /** Host name or address in the emulator's URLs. Default: `host`, or `127.0.0.1` if that is a wildcard. */
   readonly publicHost?: string | undefined;
   /**
-   * Names under which clients reach the emulator, beside `localhost`, `host` and `publicHost`. Requests for another name are
-   * answered 421; IP addresses are always accepted. Default: none.
+   * Host names that clients may use, in addition to `localhost`, `host` and `publicHost`. Requests for other names get
+   * 421; IP addresses are always accepted. Default: none.
    */
   readonly allowedHosts?: readonly string[] | undefined;
-  /** Default: one client with a fresh id and secret. */
+  /** Default: one client with a generated ID and secret. */
   readonly clients?: readonly ClientOptions[] | undefined;
-  /** Default: `demo` with the password `demo`, which the login page then says. */
+  /** Default: `demo` with the password `demo`, which the login page then shows. */
   readonly users?: readonly UserOptions[] | undefined;
   /**
-   * The file in which everything issued, what was noted of clients and the clock's offset outlive the process, made where
-   * there is none. Settings that were changed, faults and the request log are not kept: every start has those of its own options. Default:
-   * nothing is kept.
+   * The state file, created if it is missing. It keeps everything issued, the findings about clients and the clock's
+   * offset across restarts. It does not keep changed settings, faults and the request log: each start uses those of its
+   * own options. Default: none, the state is in memory only.
    */
   readonly state?: string | undefined;
-  /** Both origins speak HTTPS, with a certificate of a private CA of the emulator's own. Default: false. */
+  /** Serves both origins over HTTPS, with a certificate of the emulator's private CA. Default: false. */
   readonly tls?: boolean | undefined;
-  /** With `tls`: where the CA's certificate is written (PEM), for clients to trust. Default: nowhere. */
+  /** With `tls`: the file for the CA certificate (PEM), which clients must trust. Default: none. */
   readonly caFile?: string | undefined;
-  /** Whether the request log shows codes, tokens and client secrets as they are: for tests. Default: false. */
+  /** Shows codes, tokens and client secrets unmasked in the request log, for tests. Default: false. */
   readonly showSecrets?: boolean | undefined;
   /** Faults that are in force from the start. Default: none. */
   readonly faults?: readonly FaultOptions[] | undefined;
-  /** What the chance of faults is drawn from: the same one gives the same run again. A whole number; default: 0. */
+  /** Seed of the random numbers for fault probabilities; the same seed repeats a run. A whole number; default: 0. */
   readonly seed?: number | undefined;
-  /** Default: the machine's. */
+  /** Default: the machine's clock. */
   readonly clock?: EmulatorClock | undefined;
-  /** Comes between a request and its answer: see {@link Interceptor}. */
+  /** Hooks into the processing of requests. Default: none. */
   readonly intercept?: Interceptor | undefined;
 }

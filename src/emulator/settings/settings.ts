@@ -1,140 +1,140 @@
 /**
- * A setting of the emulated portal, declared once: the library's option, the flag, the TOML key, the API's member, the
- * console's control and the table of docs/emulator.md all follow from it.
+ * A setting of the emulated portal. The library's option, the flag, the TOML key, the API's member and the console's
+ * control are derived from it, and the table of docs/emulator.md must match it.
  */
 export interface SettingDefinition<Value> {
   readonly values: SettingValues;
   readonly initial: Value;
-  /** What null, or 0, stands for where that is a value. */
+  /** The meaning of null or 0, if that is a special value. */
   readonly nothing?: string;
-  /** How the console asks for it. */
+  /** The label of its control on the console. */
   readonly label: string;
-  /** What the flag's help and the documentation say. */
+  /** Its text in the flag's help and in docs/emulator.md. */
   readonly description: string;
 }
 
-/** Which values a setting takes; {@link SettingDefinition.initial} is null where null is one, too. */
+/** The values of a setting. If {@link SettingDefinition.initial} is null, null is valid too. */
 type SettingValues =
   | { readonly kind: 'boolean' }
-  /** The values, each with the words that the console has for it. */
+  /** The values, each with its text on the console. */
   | { readonly kind: 'choice'; readonly choices: Readonly<Record<string, string>> }
-  /** `above 0`, or from 0, or whole ones from 1. */
+  /** `above 0`, `from 0`, or `whole`: whole numbers from 1. */
   | { readonly kind: 'seconds'; readonly range: 'above 0' | 'from 0' | 'whole' }
-  /** A whole number from 0; `unit` is what the console counts. */
+  /** A whole number from 0; `unit` is its unit on the console. */
   | { readonly kind: 'count'; readonly unit: string }
   | { readonly kind: 'regular expression' };
 
 /** All settings, by their names in the library. */
 export const SETTINGS = {
-  /** Opening the authorize URL logs the first user in at once. Default: false. */
+  /** Opening the authorize URL logs in the first user, without a login page. Default: false. */
   autoLogin: booleanSetting(false, {
-    label: 'Opening the link logs in at once',
-    description: 'opening the authorize URL logs the first user in',
+    label: 'Opening the link logs in without a page',
+    description: 'opening the authorize URL logs in the first user',
   }),
-  /** Every link asks for name and password; else a browser that has logged in is only asked whether to go on. Default: false. */
+  /** Every link asks for name and password, even in a browser that has logged in before. Default: false. */
   forgetLogins: booleanSetting(false, {
-    label: 'Browsers are asked for the password each time',
+    label: 'Every link asks for the password',
     description:
-      'every link asks for name and password; else a browser that has logged in is only asked whether to go on',
+      'every link asks for name and password; otherwise a browser that has logged in before is only asked to confirm',
   }),
-  /** How long the links of a config response work, told to them when they are made. Seconds; default: 1800. */
+  /** Lifetime of the links in a config response, fixed when they are made. Seconds; default: 1800. */
   stateLifetime: secondsSetting('above 0', 1800, {
-    label: 'Links live',
-    description: 'how long the links of a config response work',
+    label: 'Lifetime of login links',
+    description: 'lifetime of the links in a config response',
   }),
-  /** Of authorization codes. Seconds; default: 45 (the specification says 30 to 60). */
+  /** Lifetime of authorization codes. Seconds; default: 45 (docs/portal.md: 30 to 60). */
   codeLifetime: secondsSetting('above 0', 45, {
-    label: 'Codes live',
-    description: 'how long authorization codes are good',
+    label: 'Lifetime of codes',
+    description: 'lifetime of authorization codes',
   }),
-  /** Of access tokens, told to each when it is issued. A whole number of seconds; default: 3600. */
+  /** Lifetime of access tokens, fixed when they are issued. A whole number of seconds; default: 3600. */
   tokenLifetime: secondsSetting('whole', 3600, {
-    label: 'Access tokens live',
-    description: 'how long access tokens are good',
+    label: 'Lifetime of access tokens',
+    description: 'lifetime of access tokens',
   }),
-  /** Of an unused refresh token, counted from its own issue. Seconds; default: null, for ever. */
+  /** Lifetime of an unused refresh token, from its issue. Seconds; default: null, no limit. */
   refreshLifetime: optionalSecondsSetting({
-    label: 'Unused refresh tokens live',
-    description: 'how long an unused refresh token is good',
+    label: 'Lifetime of unused refresh tokens',
+    description: 'lifetime of an unused refresh token',
   }),
-  /** How long after the login a grant can be refreshed, however often it was. Seconds; default: null, for ever. */
+  /** How long after the login a grant can be refreshed, no matter how often. Seconds; default: null, no limit. */
   grantLifetime: optionalSecondsSetting({
-    label: 'Grants live',
-    description: 'how long a login can be refreshed, however often it was',
+    label: 'Lifetime of grants',
+    description: 'how long after the login a grant can be refreshed, no matter how often',
   }),
-  /** For how many further generations a used refresh token stays good, each time for new tokens. Default: 0, for none. */
+  /** For how many later generations a used refresh token still gets new tokens. Default: 0, for none. */
   refreshGrace: countSetting({
-    unit: 'more generations',
-    label: 'Used refresh tokens stay good for',
-    description: 'generations for which a used refresh token stays good',
+    unit: 'later generations',
+    label: 'Used refresh tokens stay valid for',
+    description: 'number of later generations for which a used refresh token stays valid',
   }),
-  /** How long after its first use a refresh token is answered with the very same tokens again. Seconds; default: 0, not at all. */
+  /** How long after its first use a refresh token gets the same tokens again. Seconds; default: 0, not at all. */
   refreshGraceTime: secondsSetting('from 0', 0, {
-    label: 'They get the same answer again for',
-    description: 'how long a used refresh token is answered with the same tokens again',
+    label: 'Used refresh tokens get the same tokens for',
+    description: 'how long a used refresh token gets the same tokens again',
   }),
-  /** What a used refresh token past its grace does: only fail (default), or take its whole grant with it. */
+  /** A used refresh token after its grace is only refused (default), or it revokes its whole grant. */
   onReuse: choiceSetting('refuse', {
     choices: { refuse: 'is refused', 'revoke-family': 'revokes its whole grant' },
     label: 'A used refresh token',
-    description: 'a used refresh token only fails, or (revoke-family) takes its grant with it',
+    description: 'a used refresh token is only refused, or (revoke-family) revokes its whole grant',
   }),
   /** HTTP Basic at the token endpoint (RFC 6749, 2.3.1). Default: `accept`. */
   basic: choiceSetting('accept', {
     choices: { accept: 'is accepted', refuse: 'is refused' },
     label: 'HTTP Basic at the token endpoint',
-    description: 'whether HTTP Basic is good at the token endpoint: accept or refuse',
+    description: 'whether the token endpoint accepts HTTP Basic: accept or refuse',
   }),
-  /** Whether a refused login comes to the client's redirect_url as `error=access_denied`. Default: true. */
+  /** Whether a refused login is reported to the client's redirect_url as `error=access_denied`. Default: true. */
   relayRefusal: booleanSetting(true, {
-    label: 'A refused login is told to the redirect_url',
-    description: 'a refused login comes to the redirect_url as error=access_denied',
+    label: 'Report a refused login to the redirect_url',
+    description: 'report a refused login to the redirect_url as error=access_denied',
   }),
-  /** Whether code_url goes on serving a code that was exchanged, until it expires. Default: `gone` (404). */
+  /** Whether code_url still serves a code after its exchange, until it expires. Default: `gone` (404). */
   codeUrlAfterExchange: choiceSetting('gone', {
-    choices: { gone: 'answers 404', served: 'goes on serving the code' },
-    label: 'code_url, after the exchange',
-    description: 'code_url answers 404 after the exchange, or (served) goes on serving the code',
+    choices: { gone: 'answers 404', served: 'still serves the code' },
+    label: 'code_url after the exchange',
+    description: 'after the exchange code_url answers 404, or (served) still serves the code',
   }),
   /**
-   * A JavaScript regular expression: config answers 400 to a redirect_url that it matches somewhere. At most 200
-   * characters. Default: null, none.
+   * A JavaScript regular expression of at most 200 characters: config answers 400 to a redirect_url in which it finds a
+   * match. Default: null, none.
    */
   refuseRedirectUrls: regularExpressionSetting({
-    label: 'Refuse a redirect_url like',
+    label: 'Refuse a redirect_url that matches',
     description: 'config answers 400 to a redirect_url that matches this regular expression',
   }),
-  /** What error answers to a program hold: RFC 6749's JSON (default), a web page, or nothing. Pages for people stay. */
+  /** Body of error responses to programs: JSON of RFC 6749 (default), a web page, or nothing. Pages for people stay. */
   errorBody: choiceSetting('json', {
     choices: { json: 'JSON', html: 'a web page', empty: 'nothing' },
-    label: 'Error answers hold',
-    description: "what errors hold: RFC 6749's JSON, html, or nothing (empty)",
+    label: 'Body of error responses',
+    description: 'body of error responses: JSON of RFC 6749, html, or nothing (empty)',
   }),
-  /** Token responses have an `id_token`, a JWT that tells who has logged in. Default: false. */
+  /** Token responses contain an `id_token`, a JWT that identifies the user. Default: false. */
   idToken: booleanSetting(false, {
-    label: 'Token responses tell who has logged in (id_token)',
-    description: 'token responses have an id_token, a JWT that tells who has logged in (sub, preferred_username)',
+    label: 'Token responses contain an id_token',
+    description: 'token responses contain an id_token, a JWT that identifies the user (sub, preferred_username)',
   }),
   /**
-   * How many requests of each kind (config, code/get, token, whoami) a client may send in `rateLimitWindow`; further ones
-   * are answered 429 with Retry-After, and nothing is done for them. Default: 0, any number.
+   * How many requests of each kind (config, code/get, token, whoami) a client may send in `rateLimitWindow`; further
+   * ones get 429 with Retry-After and are not processed. Default: 0, no limit.
    */
   rateLimit: countSetting({
-    nothing: 'any number',
-    unit: '0 for any number',
-    label: 'Requests of each kind a client may send',
-    description: 'requests of one kind a client may send in a window; then 429 with Retry-After',
+    nothing: 'no limit',
+    unit: '0 for no limit',
+    label: 'Requests of each kind per client',
+    description: 'requests of one kind that a client may send in a window; further ones get 429 with Retry-After',
   }),
-  /** The window of `rateLimit`. Seconds; default: 60. */
+  /** Length of the window of `rateLimit`. Seconds; default: 60. */
   rateLimitWindow: secondsSetting('above 0', 60, {
-    label: 'In a time of',
-    description: 'the window of the rate limit',
+    label: 'Window of the rate limit',
+    description: 'length of the window of the rate limit',
   }),
 };
 
 /**
- * How the emulated portal behaves wherever the specification is silent; all of it may be changed while it runs.
- * Times are in seconds.
+ * How the emulated portal behaves if docs/portal.md leaves it open. All settings can change at run time. Times are in
+ * seconds.
  */
 export type Settings = { readonly [Name in keyof typeof SETTINGS]: (typeof SETTINGS)[Name]['initial'] };
 
@@ -163,7 +163,7 @@ function secondsSetting(
 }
 
 function optionalSecondsSetting(texts: SettingTexts): SettingDefinition<number | null> {
-  return { values: { kind: 'seconds', range: 'above 0' }, initial: null, nothing: 'for ever', ...texts };
+  return { values: { kind: 'seconds', range: 'above 0' }, initial: null, nothing: 'no limit', ...texts };
 }
 
 function countSetting({

@@ -3,15 +3,15 @@ import { didYouMean } from '../../system/did-you-mean.ts';
 import { integerInRange, numberInRange, positiveSeconds } from '../http/json-body.ts';
 import { SETTINGS, type SettingDefinition, type SettingOptions, type Settings } from './settings.ts';
 
-/** An option that can't be used; the message names it, what was found and what is allowed. */
+/** An invalid option. The message names it, the value found and the values allowed. */
 export class OptionError extends Error {
   override readonly name = 'OptionError';
 }
 
-/** A JavaScript timestamp has to hold now and all lifetimes together; in seconds. */
+/** In seconds, so that the current time plus all lifetimes fits into a JavaScript timestamp. */
 const MAX_SETTING_SECONDS = 1e9;
 
-/** Each setting's values, by its name; the message of an issue says what is allowed ("is …"). */
+/** The schema of each setting, by name. The message of an issue completes "must be …". */
 export const settingSchemas: Readonly<Record<string, v.GenericSchema>> = Object.fromEntries(
   Object.entries(SETTINGS).map(([name, declared]) => [name, settingSchema(declared)]),
 );
@@ -24,37 +24,37 @@ const INITIAL_SETTINGS = Object.fromEntries(
 
 /**
  * The settings after a change.
- * @param change names as in the library; unknown ones are refused
+ * @param change by the library's names; unknown ones are rejected
  * @param before default: the initial values
  * @throws OptionError
  */
 export function applySettingsChange(change: object, before: Settings = INITIAL_SETTINGS): Settings {
   rejectUnknownKeys(change, SETTINGS);
-  const given = Object.entries(change).filter(([, value]) => value !== undefined);
-  const parsed = v.safeParse(SettingsSchema, { ...before, ...Object.fromEntries(given) });
+  const defined = Object.entries(change).filter(([, value]) => value !== undefined);
+  const parsed = v.safeParse(SettingsSchema, { ...before, ...Object.fromEntries(defined) });
   if (parsed.success) return parsed.output as Settings;
   const [issue] = parsed.issues;
-  throw new OptionError(`${v.getDotPath(issue)}: found ${formatFound(issue.input)}; allowed ${issue.message}`);
+  throw new OptionError(`${v.getDotPath(issue)}: must be ${issue.message} (found ${formatFound(issue.input)})`);
 }
 
 /**
- * Refuses names that nobody knows: in JavaScript no compiler does, and a client would be tested against another portal than
- * its author believes.
- * @param known an object that has the names which are known
- * @param of what is said before such a name, as `clients: `
+ * Rejects unknown names. Plain JavaScript has no compiler that does, and a misspelled option would silently have no
+ * effect.
+ * @param known an object whose keys are the known names
+ * @param prefix text before the name in the message, such as `clients: `
  * @throws OptionError
  */
-export function rejectUnknownKeys(given: object, known: object, of = ''): void {
+export function rejectUnknownKeys(options: object, known: object, prefix = ''): void {
   const names = Object.keys(known);
-  const unknown = Object.keys(given).find((name) => !names.includes(name));
+  const unknown = Object.keys(options).find((name) => !names.includes(name));
   if (unknown === undefined) return;
-  const meant = didYouMean(unknown, names);
+  const suggestion = didYouMean(unknown, names);
   throw new OptionError(
-    `${of}${unknown.slice(0, 100)}: found an unknown option${meant}; allowed are ${names.join(', ')}`,
+    `${prefix}${unknown.slice(0, 100)}: unknown option${suggestion}; allowed options: ${names.join(', ')}`,
   );
 }
 
-/** The changeable settings alone, of an object that holds more. */
+/** Only the settings of an object that has more members. */
 export function pickSettings<Holder extends SettingOptions>(
   holder: Holder,
 ): Pick<Holder, keyof Holder & keyof Settings> {
@@ -65,10 +65,10 @@ export function pickSettings<Holder extends SettingOptions>(
 function settingSchema({ values, initial }: SettingDefinition<unknown>): v.GenericSchema {
   switch (values.kind) {
     case 'boolean':
-      return v.boolean('is true or false');
+      return v.boolean('true or false');
     case 'choice': {
       const choices = Object.keys(values.choices);
-      return v.picklist(choices, `is ${choices.join(' or ')}`);
+      return v.picklist(choices, choices.join(' or '));
     }
     case 'count':
       return integerInRange(0, MAX_SETTING_SECONDS);
@@ -80,7 +80,7 @@ function settingSchema({ values, initial }: SettingDefinition<unknown>): v.Gener
       return v.nullable(
         v.message(
           v.pipe(v.string(), v.minLength(1), v.maxLength(200), v.check(isRegularExpression)),
-          'is a JavaScript regular expression of 1 to 200 characters',
+          'a JavaScript regular expression of 1 to 200 characters',
         ),
       );
   }

@@ -12,7 +12,7 @@ import {
   test,
 } from '../portal-client.ts';
 
-test('Specification, endpoint 1: config accepts POST only, with any body', async ({ emulator }) => {
+test('portal.md, 1: config accepts POST only, with any body', async ({ emulator }) => {
   const url = `${emulator.baseUrl}/external/oauth2helper/config/${HEATER.id}`;
   const wrong = await get(url);
   expect([wrong.status, wrong.headers.get('allow')]).toEqual([405, 'POST']);
@@ -20,7 +20,7 @@ test('Specification, endpoint 1: config accepts POST only, with any body', async
   expect(answer.status).toBe(200);
 });
 
-test('Specification, endpoint 1: each state is unique, signed and bound to its client', async () => {
+test('portal.md, 1: each state is unique, signed and bound to its client', async () => {
   await using emulator = await startTestEmulator({ autoLogin: true });
   const [one, two] = [await requestConfig(emulator), await requestConfig(emulator)];
   expect(stateOf(one.code_url)).not.toBe(stateOf(two.code_url));
@@ -28,7 +28,7 @@ test('Specification, endpoint 1: each state is unique, signed and bound to its c
   expect([answer.status, answer.headers.get('location')]).toEqual([400, null]);
 });
 
-test('Specification, endpoint 2: code_url returns the same 404 for an unknown client or state and before the login', async () => {
+test('portal.md, 2: code_url returns the same 404 for an unknown client or state and before the login', async () => {
   const clock = new FakeClock();
   await using emulator = await startTestEmulator({ clock });
   const [waiting, urls] = [await requestConfig(emulator), await requestConfig(emulator)];

@@ -160,55 +160,67 @@ test("the emulator's API adds, lists, removes and clears faults, and shows their
 });
 
 test.for([
-  [{}, 'kind: found none; allowed is '],
-  [{ kind: 'meltdown' }, 'kind: found "meltdown"; allowed is '],
-  [{ kind: 'hang' }, 'endpoint: found none; allowed is '],
-  [{ kind: 'hang', endpoint: 'tokens' }, 'endpoint: found "tokens"; allowed is '],
-  [{ kind: 'hang', endpoint: 'token', seconds: 1 }, 'seconds: found a member that is unknown here; allowed is '],
-  [{ kind: 'hang', endpoint: 'token', commit: 'yes' }, 'commit: found "yes"; allowed is '],
-  [{ kind: 'hang', endpoint: 'token', times: 0 }, 'times: found 0; allowed is '],
-  [{ kind: 'hang', endpoint: 'token', times: -1 }, 'times: found -1; allowed is '],
-  [{ kind: 'hang', endpoint: 'token', times: 1.5 }, 'times: found 1.5; allowed is '],
-  [{ kind: 'hang', endpoint: 'token', probability: 2 }, 'probability: found 2; allowed is '],
-  [{ kind: 'hang', endpoint: 'token', every: 0 }, 'every: found 0; allowed is '],
-  [{ kind: 'hang', endpoint: 'token', client: 'nobody' }, 'client: found one that is unknown; allowed is '],
-  [{ kind: 'hang', endpoint: 'config', grant_type: 'refresh_token' }, 'grant_type: found one with endpoint config; '],
-  [{ kind: 'delay', endpoint: 'token' }, 'seconds: found none; allowed is '],
-  [{ kind: 'delay', endpoint: 'token', seconds: -1 }, 'seconds: found -1; allowed is '],
-  [{ kind: 'delay', endpoint: 'token', seconds: 1e9 }, 'seconds: found 1000000000; allowed is '],
-  [{ kind: 'status', endpoint: 'token', status: 99 }, 'status: found 99; allowed is '],
-  [{ kind: 'status', endpoint: 'token', status: '503' }, 'status: found "503"; allowed is '],
-  [{ kind: 'status', endpoint: 'token', status: 503, body: {} }, 'body: found Object; allowed is '],
-  [{ kind: 'status', endpoint: 'token', status: 503, headers: { 'a b': 'x' } }, 'headers.a b: found '],
-  [{ kind: 'status', endpoint: 'token', status: 503, headers: { a: 'x\r\nb: y' } }, 'headers.a: found '],
-  [{ kind: 'status', endpoint: 'token', status: 503, headers: { 'Content-Length': '1' } }, 'headers.Content-Length: '],
-  [{ kind: 'redirect', endpoint: 'token', location: 'x y' }, 'location: found "x y"; allowed is '],
-  [{ kind: 'redirect', endpoint: 'token', location: '/', status: 303 }, 'status: found 303; allowed is '],
-  [{ kind: 'truncate', endpoint: 'token', bytes: -1 }, 'bytes: found -1; allowed is '],
-  [{ kind: 'slow_body', endpoint: 'token', bytes_per_second: 0 }, 'bytes_per_second: found 0; allowed is '],
-  [{ kind: 'content_type', endpoint: 'token', content_type: '' }, 'content_type: found ""; allowed is '],
-  [{ kind: 'oversize', endpoint: 'token', bytes: 1e12 }, 'bytes: found 1000000000000; allowed is '],
-  [{ kind: 'wrong_date', endpoint: 'token', offset: 'late' }, 'offset: found "late"; allowed is '],
-  [{ kind: 'origin_down', origin: 'both' }, 'origin: found "both"; allowed is '],
-  [{ kind: 'origin_down', origin: 'frontend', seconds: 0 }, 'seconds: found 0; allowed is '],
-  [{ kind: 'tls_failure', origin: 'base' }, 'kind: found tls_failure for an origin of plain HTTP; allowed is '],
-  [[], 'body: found an array; allowed is '],
-  ['null', 'body: found null; allowed is '],
-  ['{', 'body: found no JSON; allowed is '],
+  [{}, /^kind: must be .+ \(found none\)$/],
+  [{ kind: 'meltdown' }, /^kind: must be .+ \(found "meltdown"\)$/],
+  [{ kind: 'hang' }, /^endpoint: is missing$/],
+  [{ kind: 'hang', endpoint: 'tokens' }, /^endpoint: must be .+ \(found "tokens"\)$/],
+  [{ kind: 'hang', endpoint: 'token', seconds: 1 }, /^seconds: unknown member; remove it$/],
+  [{ kind: 'hang', endpoint: 'token', commit: 'yes' }, /^commit: must be .+ \(found "yes"\)$/],
+  [{ kind: 'hang', endpoint: 'token', times: 0 }, /^times: must be .+ \(found 0\)$/],
+  [{ kind: 'hang', endpoint: 'token', times: -1 }, /^times: must be .+ \(found -1\)$/],
+  [{ kind: 'hang', endpoint: 'token', times: 1.5 }, /^times: must be .+ \(found 1\.5\)$/],
+  [{ kind: 'hang', endpoint: 'token', probability: 2 }, /^probability: must be .+ \(found 2\)$/],
+  [{ kind: 'hang', endpoint: 'token', every: 0 }, /^every: must be .+ \(found 0\)$/],
+  [{ kind: 'hang', endpoint: 'token', client: 'nobody' }, /^client: must be the ID of a registered client/],
+  [
+    { kind: 'hang', endpoint: 'config', grant_type: 'refresh_token' },
+    /^grant_type: needs endpoint token \(found endpoint config\)$/,
+  ],
+  [{ kind: 'delay', endpoint: 'token' }, /^seconds: is missing$/],
+  [{ kind: 'delay', endpoint: 'token', seconds: -1 }, /^seconds: must be .+ \(found -1\)$/],
+  [{ kind: 'delay', endpoint: 'token', seconds: 1e9 }, /^seconds: must be .+ \(found 1000000000\)$/],
+  [{ kind: 'status', endpoint: 'token', status: 99 }, /^status: must be .+ \(found 99\)$/],
+  [{ kind: 'status', endpoint: 'token', status: '503' }, /^status: must be .+ \(found "503"\)$/],
+  [{ kind: 'status', endpoint: 'token', status: 503, body: {} }, /^body: must be .+ \(found Object\)$/],
+  [
+    { kind: 'status', endpoint: 'token', status: 503, headers: { 'a b': 'x' } },
+    /^headers\.a b: must be header names .*\(found /,
+  ],
+  [
+    { kind: 'status', endpoint: 'token', status: 503, headers: { a: 'x\r\nb: y' } },
+    /^headers\.a: must be header values \(found /,
+  ],
+  [
+    { kind: 'status', endpoint: 'token', status: 503, headers: { 'Content-Length': '1' } },
+    /^headers\.Content-Length: /,
+  ],
+  [{ kind: 'redirect', endpoint: 'token', location: 'x y' }, /^location: must be .+ \(found "x y"\)$/],
+  [{ kind: 'redirect', endpoint: 'token', location: '/', status: 303 }, /^status: must be .+ \(found 303\)$/],
+  [{ kind: 'truncate', endpoint: 'token', bytes: -1 }, /^bytes: must be .+ \(found -1\)$/],
+  [{ kind: 'slow_body', endpoint: 'token', bytes_per_second: 0 }, /^bytes_per_second: must be .+ \(found 0\)$/],
+  [{ kind: 'content_type', endpoint: 'token', content_type: '' }, /^content_type: must be .+ \(found ""\)$/],
+  [{ kind: 'oversize', endpoint: 'token', bytes: 1e12 }, /^bytes: must be .+ \(found 1000000000000\)$/],
+  [{ kind: 'wrong_date', endpoint: 'token', offset: 'late' }, /^offset: must be .+ \(found "late"\)$/],
+  [{ kind: 'origin_down', origin: 'both' }, /^origin: must be .+ \(found "both"\)$/],
+  [{ kind: 'origin_down', origin: 'frontend', seconds: 0 }, /^seconds: must be .+ \(found 0\)$/],
+  [{ kind: 'tls_failure', origin: 'base' }, /^kind: tls_failure needs an origin with TLS/],
+  [[], /^body: must be .+ \(found an array\)$/],
+  ['null', /^body: must be .+ \(found null\)$/],
+  ['{', /^body: must be valid JSON$/],
 ] as const)("the emulator's API rejects an invalid fault and names the member: %j", async ([fault, message]) => {
   await using emulator = await startTestEmulator();
   const answer = await requestEmulatorApi(emulator, 'POST', 'faults', fault);
   const { error, message: said } = (await answer.json()) as { error: string; message: string };
-  expect([answer.status, error, said.slice(0, message.length)]).toEqual([400, 'invalid_request', message]);
+  expect([answer.status, error, said]).toEqual([400, 'invalid_request', expect.stringMatching(message)]);
   expect(emulator.faults).toEqual([]);
 });
 
 test('the emulator library rejects an invalid fault, and a start with one fails', async ({ emulator }) => {
-  expect(() => emulator.addFault({ ...BUSY, status: 99 })).toThrow(/^status: found 99; allowed is/);
+  expect(() => emulator.addFault({ ...BUSY, status: 99 })).toThrow(/^status: must be .*\(found 99\)$/);
   await expect(startTestEmulator({ faults: [{ ...BUSY, every: 0 }] })).rejects.toThrow(
-    /^faults: every: found 0; allowed is/,
+    /^faults: every: must be .*\(found 0\)$/,
   );
-  await expect(startTestEmulator({ seed: -1 })).rejects.toThrow(/^seed: found -1; allowed is/);
+  await expect(startTestEmulator({ seed: -1 })).rejects.toThrow(/^seed: must be .*\(found -1\)$/);
 });
 
 test("faults of the emulator's start are in force from the first request", async () => {
@@ -218,8 +230,8 @@ test("faults of the emulator's start are in force from the first request", async
 
 test('the guide lists all kinds of faults as the code declares them', () => {
   const spelled = (name: string) => `\`${name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)}\``;
-  const declared = Object.entries(FAULT_KINDS).map(([kind, { strikes, own, effect }]) => {
-    const members = [...(strikes === 'requests' ? [] : ['origin']), ...Object.keys(own)];
+  const declared = Object.entries(FAULT_KINDS).map(([kind, { target, own, effect }]) => {
+    const members = [...(target === 'requests' ? [] : ['origin']), ...Object.keys(own)];
     return [spelled(kind), members.map(spelled).join(', '), effect];
   });
   const guide = readFileSync(join(root, 'docs/emulator.md'), 'utf8');

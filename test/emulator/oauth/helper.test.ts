@@ -13,7 +13,7 @@ import {
   test,
 } from '../portal-client.ts';
 
-test('config returns the three URLs of the specification with their two origins', async ({ emulator }) => {
+test('config returns the three URLs of docs/portal.md with their two origins', async ({ emulator }) => {
   const urls = await requestConfig(emulator);
   const authorize = new URL(urls.authorize_url);
   const code = new URL(urls.code_url);

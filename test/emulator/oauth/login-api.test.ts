@@ -29,15 +29,15 @@ test("the emulator's API answers 400 to an invalid login, and names the member a
 }) => {
   const state = stateOf((await requestConfig(emulator)).code_url);
   const cases: [unknown, RegExp][] = [
-    ['{', /^body: found no JSON; allowed is a JSON object$/],
-    ['[]', /^body: found an array; allowed is an object$/],
+    ['{', /^body: must be valid JSON$/],
+    ['[]', /^body: must be an object \(found an array\)$/],
     ['', /^body: /],
-    [{ state, user: ALICE.name, denied: true }, /^denied: found a member that is unknown here/],
-    [{ state, user: ALICE.name, deny: 'yes' }, /^deny: found "yes"; allowed is boolean$/],
-    [{ user: ALICE.name }, /^state: found none; allowed is to give it$/],
-    [{ state, user: 'bob' }, /^user: .*allowed are alice/],
-    [{ state }, /^user: .*allowed are alice/],
-    [{ state: 'x', user: ALICE.name }, /^state: .*allowed/],
+    [{ state, user: ALICE.name, denied: true }, /^denied: unknown member; remove it$/],
+    [{ state, user: ALICE.name, deny: 'yes' }, /^deny: must be boolean \(found "yes"\)$/],
+    [{ user: ALICE.name }, /^state: is missing$/],
+    [{ state, user: 'bob' }, /^user: must be one of alice /],
+    [{ state }, /^user: must be one of alice /],
+    [{ state: 'x', user: ALICE.name }, /^state: must be the valid state of a config response /],
   ];
   for (const [body, message] of cases) {
     const answer = await requestEmulatorApi(emulator, 'POST', 'login', body);

@@ -1,18 +1,19 @@
 import { requireElement } from './dom.ts';
 
-/** What the API answers to a read. */
+/** Reads a part of the state from the API. */
 export async function fetchJson<T>(path: string): Promise<T> {
   const response = await fetch(`/_emulator/${path}`, { headers: { accept: 'application/json' } });
-  if (!response.ok) throw new Error(`${path} was answered ${response.status}`);
+  if (!response.ok) throw new Error(`${path}: the emulator answered ${response.status}`);
   return (await response.json()) as T;
 }
 
-/** Happens to the document when this page has changed something, or tried to. */
+/** Dispatched to the document after this page has changed something, or tried to. */
 export const CHANGED_EVENT = 'emulator-changed';
 
 /**
- * Changes something through the API and tells the person what came of it.
- * @returns whether it was done
+ * Changes something through the API, and shows the result.
+ * @param done the message after success
+ * @returns whether it succeeded
  */
 export async function callApi(
   method: 'POST' | 'PATCH' | 'DELETE',
@@ -30,14 +31,14 @@ export async function callApi(
     document.dispatchEvent(new Event(CHANGED_EVENT));
     return response.ok;
   } catch {
-    showMessage('The emulator does not answer. Is it still running?', 'bad');
+    showMessage('The emulator does not respond. Is it still running?', 'bad');
     return false;
   }
 }
 
 async function errorMessage(response: Response): Promise<string> {
-  const answer = (await response.json().catch(() => ({}))) as { readonly message?: string };
-  return answer.message ?? `The emulator answered ${response.status}.`;
+  const body = (await response.json().catch(() => ({}))) as { readonly message?: string };
+  return body.message ?? `The emulator answered ${response.status}.`;
 }
 
 const messageBar = requireElement('#notice', HTMLElement);
@@ -46,12 +47,12 @@ const messageText = requireElement('span', HTMLElement, messageBar);
 requireElement('button', HTMLButtonElement, messageBar).addEventListener('click', () => {
   messageBar.hidden = true;
 });
-// The style fades good news out after a while; bad news stays until it was read.
+// The style sheet fades out messages of success after a while; error messages stay until they are closed.
 messageBar.addEventListener('animationend', () => {
   messageBar.hidden = true;
 });
 
-/** Tells the person what came of what was asked for; screen readers say it aloud. */
+/** Shows the result of an action; screen readers announce it. */
 function showMessage(message: string, kind: 'good' | 'bad'): void {
   messageBar.hidden = true;
   messageText.textContent = message;

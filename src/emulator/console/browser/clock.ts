@@ -7,22 +7,22 @@ const header = requireElement('#header-clock', HTMLElement);
 const offset = requireElement('#offset', HTMLElement);
 const form = requireElement('#advance', HTMLFormElement);
 const seconds = requireElement('input', HTMLInputElement, form);
-let known: { readonly wall: number; readonly at: number } | null = null;
+let lastKnown: { readonly wall: number; readonly at: number } | null = null;
 
-/** The emulator's clock, and how to move it. */
-export const clockSection: PageSection = createSection<ClockView>('clock', (answer) => {
-  known = { wall: Date.parse(answer.now), at: millisecondsSincePageLoad() };
-  offset.textContent = answer.offset === 0 ? 'as the machine’s' : `${formatDuration(answer.offset)} ahead`;
+/** The emulator's clock, and the controls to advance it. */
+export const clockSection: PageSection = createSection<ClockView>('clock', (clock) => {
+  lastKnown = { wall: Date.parse(clock.now), at: millisecondsSincePageLoad() };
+  offset.textContent = clock.offset === 0 ? 'no offset' : `${formatDuration(clock.offset)} ahead`;
   header.hidden = false;
   showClock();
 });
 
-/** The emulator's time as far as the page knows, in milliseconds since 1970; null where it does not know. */
+/** The emulator's time, in milliseconds since 1970; null if it is not known yet. */
 function emulatedNow(): number | null {
-  return known === null ? null : known.wall + millisecondsSincePageLoad() - known.at;
+  return lastKnown === null ? null : lastKnown.wall + millisecondsSincePageLoad() - lastKnown.at;
 }
 
-/** Milliseconds since the page was opened. */
+/** A monotonic time, in milliseconds. */
 function millisecondsSincePageLoad(): number {
   return Number(document.timeline.currentTime ?? 0);
 }
@@ -35,7 +35,7 @@ function showClock(): void {
 }
 
 async function advance(by: number): Promise<boolean> {
-  return await callApi('POST', 'clock', { advance: by }, `The clock is ${formatDuration(by)} further.`);
+  return await callApi('POST', 'clock', { advance: by }, `The clock was advanced by ${formatDuration(by)}.`);
 }
 
 for (const button of document.querySelectorAll<HTMLButtonElement>('#clock [data-seconds]')) {
@@ -47,5 +47,5 @@ form.addEventListener('submit', (event) => {
     if (done) form.reset();
   });
 });
-// The style's animation ticks once a second, as long as the page is seen.
+// The animation of the style sheet iterates once a second, as long as the page is visible.
 header.addEventListener('animationiteration', showClock);

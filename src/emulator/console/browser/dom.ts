@@ -1,9 +1,9 @@
 /// <reference lib="dom" />
 
-/** What an element is made with: text is text and never markup. */
+/** A child of an element. Text never becomes markup. */
 type Child = Node | string | null;
 
-/** A new element with attributes and children; an attribute that is null is left out. */
+/** Creates an element with attributes and children. Attributes that are null are left out. */
 export function createElement<K extends keyof HTMLElementTagNameMap>(
   tag: K,
   attributes: Readonly<Record<string, string | null>> = {},
@@ -15,7 +15,7 @@ export function createElement<K extends keyof HTMLElementTagNameMap>(
   return element;
 }
 
-/** A button that does something. */
+/** Creates a button. */
 export function createButton(label: string, action: () => unknown, attributes: Readonly<Record<string, string>> = {}) {
   const element = createElement('button', { type: 'button', ...attributes }, label);
   element.addEventListener('click', () => void action());
@@ -23,8 +23,8 @@ export function createButton(label: string, action: () => unknown, attributes: R
 }
 
 /**
- * The element of the page that a selector finds.
- * @throws Error where the page has none: page and script don't belong together
+ * The element of the page for a selector.
+ * @throws Error if there is none: page and script do not match
  */
 export function requireElement<E extends HTMLElement>(
   selector: string,
@@ -36,12 +36,12 @@ export function requireElement<E extends HTMLElement>(
   throw new Error(`the page has no ${selector}`);
 }
 
-/** The elements a list shows, by key, each with the JSON it was made from. */
+/** The elements of each list by key, with the JSON that they were rendered from. */
 const renderedEntries = new WeakMap<Element, Map<string, { readonly json: string; readonly element: HTMLElement }>>();
 
 /**
- * Makes a list show these entries in this order. An entry that did not change keeps its element, and with it focus and
- * what was opened in it; one that did change hands focus to the same control of its new element.
+ * Shows entries in a list, in this order. An unchanged entry keeps its element, so that focus and opened details stay.
+ * For a changed entry, focus moves to the same control of its new element.
  */
 export function showList<T>(
   list: HTMLElement,
@@ -61,10 +61,10 @@ export function showList<T>(
     }),
   );
   renderedEntries.set(list, after);
-  const wanted = [...after.values()].map(({ element }) => element);
+  const elements = [...after.values()].map(({ element }) => element);
   const hadFocus = list.contains(document.activeElement);
-  for (const child of [...list.children]) if (!wanted.some((element) => element === child)) child.remove();
-  wanted.forEach((element, index) => {
+  for (const child of [...list.children]) if (!elements.some((element) => element === child)) child.remove();
+  elements.forEach((element, index) => {
     if (list.children[index] !== element) list.insertBefore(element, list.children[index] ?? null);
   });
   if (hadFocus && !list.contains(document.activeElement)) list.closest('section')?.querySelector('h2')?.focus();
@@ -72,7 +72,7 @@ export function showList<T>(
 
 const CONTROL_SELECTOR = 'button, input, select, summary';
 
-/** Puts a new element where the old one is, with focus on the same control. */
+/** Replaces an element, and keeps opened details and the focus on the same control. */
 function replaceElement(old: HTMLElement | undefined, element: HTMLElement): HTMLElement {
   if (old === undefined) return element;
   const open = old.querySelector('details')?.open === true;

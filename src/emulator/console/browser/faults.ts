@@ -3,17 +3,17 @@ import { callApi } from './api.ts';
 import { createButton, createElement, requireElement, showList } from './dom.ts';
 import { consoleData, createSection, type PageSection, setEmptyMessageVisible } from './section.ts';
 
-/** A fault as the API shows it; what goes with its kind is among the members. */
+/** A fault in an API response, including the members of its kind. */
 interface Fault {
   readonly id: string;
   readonly kind: string;
   readonly hits: number;
-  /** How often it strikes yet; null: until it is removed. */
+  /** Remaining hits; null: no limit. */
   readonly left: number | null;
   readonly [member: string]: unknown;
 }
 
-/** Members that have a place of their own, or say nothing with the value that they mostly have. */
+/** Members that are shown elsewhere, and values that are not worth showing because they are the default. */
 const HIDDEN_MEMBERS = new Set(['id', 'kind', 'hits', 'left', 'endpoint', 'origin', 'times']);
 const DEFAULT_VALUES: Readonly<Record<string, unknown>> = {
   probability: 1,
@@ -25,13 +25,13 @@ const DEFAULT_VALUES: Readonly<Record<string, unknown>> = {
 
 const list = requireElement('#faults ul', HTMLElement);
 const clearButton = requireElement('#clear-faults', HTMLButtonElement);
-clearButton.addEventListener('click', () => void callApi('DELETE', 'faults', null, 'There are no faults any more.'));
+clearButton.addEventListener('click', () => void callApi('DELETE', 'faults', null, 'All faults were removed.'));
 
-/** The faults, and what became of each. */
-export const faultsSection: PageSection = createSection<{ readonly faults: readonly Fault[] }>('faults', (answer) => {
-  showList(list, answer.faults.toReversed(), ({ id }) => id, faultRow);
-  setEmptyMessageVisible('faults', answer.faults.length === 0);
-  clearButton.hidden = answer.faults.length === 0;
+/** The faults and their counts. */
+export const faultsSection: PageSection = createSection<{ readonly faults: readonly Fault[] }>('faults', (response) => {
+  showList(list, response.faults.toReversed(), ({ id }) => id, faultRow);
+  setEmptyMessageVisible('faults', response.faults.length === 0);
+  clearButton.hidden = response.faults.length === 0;
 });
 
 function faultRow(fault: Fault): HTMLElement {
@@ -44,7 +44,7 @@ function faultRow(fault: Fault): HTMLElement {
       ([name, value]) => !HIDDEN_MEMBERS.has(name) && value !== DEFAULT_VALUES[name] && JSON.stringify(value) !== '{}',
     )
     .map(([name, value]) => `${name} ${typeof value === 'string' ? value : JSON.stringify(value)}`);
-  const count = `${hits} ${hits === 1 ? 'hit' : 'hits'}, ${left === null ? 'goes on' : left === 0 ? 'spent' : `${left} left`}`;
+  const count = `${hits} ${hits === 1 ? 'hit' : 'hits'}, ${left === null ? 'no limit' : left === 0 ? 'used up' : `${left} left`}`;
   return createElement(
     'li',
     { class: 'entry' },
@@ -54,20 +54,24 @@ function faultRow(fault: Fault): HTMLElement {
       createElement('b', {}, what),
       createElement('p', { class: 'quiet' }, [`fault ${id}`, count, ...details].join(' · ')),
     ),
-    createButton('Remove', () => callApi('DELETE', `faults/${encodeURIComponent(id)}`, null, 'The fault is removed.'), {
-      'aria-label': `Remove the fault ${what}`,
-    }),
+    createButton(
+      'Remove',
+      () => callApi('DELETE', `faults/${encodeURIComponent(id)}`, null, 'The fault was removed.'),
+      {
+        'aria-label': `Remove the fault ${what}`,
+      },
+    ),
   );
 }
 
-/** A control of the form, and what it holds as the API takes it; undefined is left out. */
+/** A control of the form, with its value for the API; undefined is left out. */
 interface FormField {
   readonly name: string;
   readonly element: HTMLElement;
   value(): unknown;
 }
 
-/** Lets a person add a fault: what, where, how often, and what goes with it. */
+/** Sets up the form that adds a fault. */
 export function setUpFaultForm(): void {
   const form = requireElement('#add-fault', HTMLFormElement);
   const kind = choiceField(
@@ -75,21 +79,21 @@ export function setUpFaultForm(): void {
     'What happens',
     consoleData.faultKinds.map(({ name, label }) => [name, label]),
   );
-  const rest = createElement('div', { class: 'fields' });
+  const container = createElement('div', { class: 'fields' });
   let fields: readonly FormField[] = [];
   const showFields = () => {
     const chosen = consoleData.faultKinds.find(({ name }) => name === kind.value());
     if (chosen === undefined) return;
     fields = [
-      ...(chosen.strikes === 'requests' ? requestFields() : [originField(chosen)]),
+      ...(chosen.target === 'requests' ? requestFields() : [originField(chosen)]),
       ...chosen.fields.map(createField),
     ];
-    rest.replaceChildren(...fields.map(({ element }) => element));
+    container.replaceChildren(...fields.map(({ element }) => element));
   };
   form.append(
     createElement('h3', {}, 'Add a fault'),
     kind.element,
-    rest,
+    container,
     createElement('button', { class: 'main' }, 'Add the fault'),
   );
   kind.element.addEventListener('change', showFields);
@@ -97,18 +101,18 @@ export function setUpFaultForm(): void {
     event.preventDefault();
     const filled = [kind, ...fields].filter(({ element }) => !element.hidden);
     const fault = Object.fromEntries(filled.map((one) => [one.name, one.value()]));
-    void callApi('POST', 'faults', fault, 'The fault is in force.');
+    void callApi('POST', 'faults', fault, 'The fault was added.');
   });
   showFields();
 }
 
-/** The base origin is first where that is useful: it takes this page with it when it goes down. */
-function originField({ strikes }: FaultControl): FormField {
+/** To take an origin down, the frontend origin is the default: this page is on the base origin. */
+function originField({ target }: FaultControl): FormField {
   const origins = [
     ['base', 'base_url'],
     ['frontend', 'frontend_url'],
   ] as const;
-  return choiceField('origin', 'Origin', strikes === 'origin' ? origins.toReversed() : origins);
+  return choiceField('origin', 'Origin', target === 'origin' ? origins.toReversed() : origins);
 }
 
 function requestFields(): FormField[] {
@@ -130,7 +134,7 @@ function requestFields(): FormField[] {
   ];
 }
 
-/** One of some values, each with the words for it; the empty one is left out. */
+/** A choice between values, each with its text; an empty value is left out of the request. */
 function choiceField(name: string, label: string, options: readonly (readonly [string, string])[]): FormField {
   const control = createElement(
     'select',
@@ -140,17 +144,17 @@ function choiceField(name: string, label: string, options: readonly (readonly [s
   return { name, element: labelled(label, control), value: () => control.value || undefined };
 }
 
-function createField(declared: FaultControl['fields'][number]): FormField {
-  const { name, label, type } = declared;
+function createField(field: FaultControl['fields'][number]): FormField {
+  const { name, label, type } = field;
   if (type === 'checkbox') {
     const control = createElement('input', { name, type });
     const element = createElement('label', { class: 'check' }, control, createElement('span', {}, label));
     return { name, element, value: () => control.checked };
   }
-  return type === 'lines' || type === 'headers' ? textField(declared) : inputField(declared);
+  return type === 'lines' || type === 'headers' ? textField(field) : inputField(field);
 }
 
-/** Text of several lines, or headers, one a line. */
+/** Text of several lines, or headers, one per line. */
 function textField({ name, label, type, hint }: FaultControl['fields'][number]): FormField {
   const attributes = { name, rows: '2', autocomplete: 'off', spellcheck: 'false', placeholder: hint ?? null };
   const control = createElement('textarea', attributes);
@@ -158,8 +162,8 @@ function textField({ name, label, type, hint }: FaultControl['fields'][number]):
   element.className = 'wide';
   if (type === 'lines') return { name, element, value: () => control.value || undefined };
   control.addEventListener('input', () => {
-    const isGood = parseHeaders(control.value) !== null;
-    control.setCustomValidity(isGood ? '' : 'One header a line, as Name: value, and each name once');
+    const isValid = parseHeaders(control.value) !== null;
+    control.setCustomValidity(isValid ? '' : 'Enter one header per line as Name: value, each name only once');
   });
   return { name, element, value: () => parseHeaders(control.value) ?? undefined };
 }
@@ -177,15 +181,15 @@ function inputField({ name, label, type, value, empty, min, max, hint }: FaultCo
   if (type === 'number') control.step = 'any';
   control.required = value !== undefined && empty === undefined;
   const whenEmpty = empty === 'null' ? null : undefined;
-  const held = () => (type === 'number' ? Number(control.value) : control.value);
-  return { name, element: labelled(label, control), value: () => (control.value === '' ? whenEmpty : held()) };
+  const filled = () => (type === 'number' ? Number(control.value) : control.value);
+  return { name, element: labelled(label, control), value: () => (control.value === '' ? whenEmpty : filled()) };
 }
 
 function labelled(label: string, control: HTMLElement): HTMLElement {
   return createElement('label', {}, createElement('span', {}, label), control);
 }
 
-/** Headers as a person writes them, one `Name: value` a line; null where a line is none, or a name comes twice. */
+/** Parses headers, one `Name: value` per line; null if a line is malformed or a name is repeated. */
 function parseHeaders(text: string): Readonly<Record<string, string>> | null {
   const headers = new Map<string, string>();
   for (const line of text.split('\n').map((one) => one.trim())) {

@@ -12,19 +12,19 @@ import {
   setEmptyMessageVisible,
 } from './section.ts';
 
-/** The logins that nobody has done yet, and what a person can do about each. */
+/** The waiting logins, with buttons to log in and to refuse. */
 export const loginsSection: PageSection = createSection<{ readonly logins: readonly WaitingLogin[] }>(
   'logins',
-  (answer) => {
-    requireElement('#logins', HTMLElement).hidden = answer.logins.length === 0;
-    showList(requireElement('#logins ul', HTMLElement), answer.logins.toReversed(), ({ state }) => state, loginRow);
+  (response) => {
+    requireElement('#logins', HTMLElement).hidden = response.logins.length === 0;
+    showList(requireElement('#logins ul', HTMLElement), response.logins.toReversed(), ({ state }) => state, loginRow);
   },
 );
 
 function loginRow({ state, client, opened, expires }: WaitingLogin): HTMLElement {
   const name = clientName(client);
   const logIn = (user: string) => callApi('POST', 'login', { state, user }, `${user} is logged in for ${name}.`);
-  const refuse = () => callApi('POST', 'login', { state, deny: true }, `The login for ${name} is refused.`);
+  const refuse = () => callApi('POST', 'login', { state, deny: true }, `The login for ${name} was refused.`);
   return createElement(
     'li',
     {},
@@ -32,7 +32,11 @@ function loginRow({ state, client, opened, expires }: WaitingLogin): HTMLElement
       'p',
       { class: 'row' },
       createElement('b', {}, name),
-      createElement('span', { class: 'quiet' }, `since ${formatTimeOfDay(opened)}, until ${formatTimeOfDay(expires)}`),
+      createElement(
+        'span',
+        { class: 'quiet' },
+        `opened ${formatTimeOfDay(opened)}, expires ${formatTimeOfDay(expires)}`,
+      ),
     ),
     createElement(
       'div',
@@ -43,20 +47,20 @@ function loginRow({ state, client, opened, expires }: WaitingLogin): HTMLElement
   );
 }
 
-/** Grants that the page shows: those refreshed last. */
+/** Grants shown: the most recently refreshed ones. */
 const MAX_GRANTS_SHOWN = 30;
 
-/** The grants, the one refreshed last first. */
+/** The grants, most recently refreshed first. */
 export const grantsSection: PageSection = createSection<{ readonly grants: readonly GrantResponseBody[] }>(
   'grants',
-  (answer) => {
+  (response) => {
     showList(
       requireElement('#grants ul', HTMLElement),
-      answer.grants.slice(-MAX_GRANTS_SHOWN).toReversed(),
+      response.grants.slice(-MAX_GRANTS_SHOWN).toReversed(),
       ({ id }) => id,
       grantRow,
     );
-    setEmptyMessageVisible('grants', answer.grants.length === 0);
+    setEmptyMessageVisible('grants', response.grants.length === 0);
   },
 );
 
@@ -83,8 +87,8 @@ function grantRow({ id, client, user, scope, generation, issued, refreshed, revo
       : createElement(
           'div',
           { class: 'buttons' },
-          revokeButton(id, 'access_tokens', 'Revoke access tokens', `The access tokens of ${name} are revoked.`),
-          revokeButton(id, 'grant', 'Revoke grant', `The grant of ${name} is revoked.`),
+          revokeButton(id, 'access_tokens', 'Revoke access tokens', `The access tokens of ${name} were revoked.`),
+          revokeButton(id, 'grant', 'Revoke grant', `The grant of ${name} was revoked.`),
         ),
   );
 }
@@ -97,29 +101,29 @@ function revokeButton(id: string, what: 'grant' | 'access_tokens', label: string
 
 interface Finding {
   readonly client: string | null;
-  /** What it is, as a sentence. */
+  /** The finding as a sentence. */
   readonly message: string;
 }
 
-/** What a client does that the portal would not like, by the API's names; `polls` says how each code was polled for. */
+/** Headings of the findings, by their names in the API. */
 const HEADINGS: Readonly<Record<string, string>> = {
-  reused_refresh_tokens: 'Used refresh token',
-  repeated_codes: 'Used code',
+  reused_refresh_tokens: 'Reused refresh token',
+  repeated_codes: 'Reused code',
   overlapping_refreshes: 'Overlapping refreshes',
   early_refreshes: 'Early refreshes',
   failed_authentications: 'Failed authentication',
   polls: 'Polling',
 };
 
-/** Findings of one kind that the page shows: the newest. */
+/** Findings shown of each kind: the newest. */
 const MAX_FINDINGS_SHOWN = 5;
 
-/** What the author of a client wants to know after a test. */
+/** What clients did wrong, and how they polled. */
 export const findingsSection: PageSection = createSection<Readonly<Record<string, readonly Finding[]>>>(
   'findings',
-  (answer) => {
+  (response) => {
     const all = Object.entries(HEADINGS).flatMap(([kind, heading]) =>
-      (answer[kind] ?? [])
+      (response[kind] ?? [])
         .slice(-MAX_FINDINGS_SHOWN)
         .map((finding, index) => ({ ...finding, key: `${kind} ${index}`, kind, heading })),
     );

@@ -8,7 +8,7 @@ import { addRequest, requestsSection } from './requests.ts';
 import type { PageSection } from './section.ts';
 import { settingsSection } from './settings.ts';
 
-/** The parts by what a `change` event calls them. */
+/** The sections, by their names in `change` events. */
 const sectionsByTopic: Readonly<Record<string, PageSection>> = {
   clock: clockSection,
   faults: faultsSection,
@@ -23,15 +23,15 @@ const connectionStatus = requireElement('#live', HTMLElement);
 const pendingSections = new Set<PageSection>();
 let refreshing = false;
 
-/** Reads parts again, at most once a frame and never twice at a time. */
-async function refresh(...these: readonly PageSection[]): Promise<void> {
-  for (const one of these) pendingSections.add(one);
+/** Refreshes sections, at most once per frame and never concurrently. */
+async function refresh(...sections: readonly PageSection[]): Promise<void> {
+  for (const section of sections) pendingSections.add(section);
   if (refreshing) return;
   refreshing = true;
   while (pendingSections.size > 0) {
-    const now = [...pendingSections];
+    const batch = [...pendingSections];
     pendingSections.clear();
-    await Promise.allSettled(now.map((one) => one.refresh()));
+    await Promise.allSettled(batch.map((section) => section.refresh()));
     await new Promise(requestAnimationFrame);
   }
   refreshing = false;
@@ -42,18 +42,18 @@ function refreshAll(): void {
   void refresh(...Object.values(sectionsByTopic));
 }
 
-/** The links to the sections that are there, for phones. */
+/** Shows links to the visible sections, for phones. */
 function showSectionLinks(): void {
   const sections = [...document.querySelectorAll('main section:not([hidden])')];
-  const links = sections.map((one) =>
-    createElement('a', { href: `#${one.id}` }, one.querySelector('h2')?.textContent ?? ''),
+  const links = sections.map((section) =>
+    createElement('a', { href: `#${section.id}` }, section.querySelector('h2')?.textContent ?? ''),
   );
   requireElement('#sections', HTMLElement).replaceChildren(...links);
 }
 
 let events: EventSource | null = null;
 
-/** Listens to the emulator while somebody looks: a browser has few connections to one origin. */
+/** Follows the events while the page is visible, because a browser limits the connections to one origin. */
 function subscribeToEvents(): void {
   events?.close();
   if (document.visibilityState === 'hidden') return;
@@ -68,10 +68,10 @@ function subscribeToEvents(): void {
     void refresh(findingsSection);
   });
   events.addEventListener('change', ({ data }) => {
-    const one = sectionsByTopic[(JSON.parse(data) as { readonly what: string }).what];
-    // With time logins expire, too.
-    if (one === undefined || one === clockSection) refreshAll();
-    else void refresh(one);
+    const section = sectionsByTopic[(JSON.parse(data) as { readonly what: string }).what];
+    // The clock also makes logins expire.
+    if (section === undefined || section === clockSection) refreshAll();
+    else void refresh(section);
   });
 }
 
@@ -80,7 +80,7 @@ function showConnectionStatus(text: 'live' | 'not connected'): void {
   connectionStatus.className = text === 'live' ? 'on' : 'off';
 }
 
-/** The button that resets the emulator, once a person has said yes. */
+/** Sets up the button that resets the emulator after a confirmation. */
 function setUpResetButton(): void {
   const button = requireElement('#reset', HTMLButtonElement);
   const dialog = requireElement('#ask-reset', HTMLDialogElement);
@@ -90,7 +90,7 @@ function setUpResetButton(): void {
     dialog.showModal();
   });
   dialog.addEventListener('close', () => {
-    if (dialog.returnValue === 'reset') void callApi('POST', 'reset', {}, 'The emulator is as it was at its start.');
+    if (dialog.returnValue === 'reset') void callApi('POST', 'reset', {}, 'The emulator was reset.');
   });
 }
 

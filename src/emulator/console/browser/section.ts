@@ -4,42 +4,42 @@ import { requireElement } from './dom.ts';
 
 /** A section of the page that shows one part of the emulator's state. */
 export interface PageSection {
-  /** Reads the state and shows it. */
+  /** Reads its part of the state and shows it. */
   refresh(): Promise<void>;
 }
 
 /**
- * A part that shows what the API answers under a path.
- * @param id the path, and the id of its section
- * @param asking is called before the API is asked
+ * A section that shows a part of the state.
+ * @param id the path in the API, and the ID of the section's element
+ * @param onRequest called before each request to the API
  */
 export function createSection<T>(
   id: string,
-  show: (answer: T) => void,
-  asking: () => void = () => undefined,
+  show: (response: T) => void,
+  onRequest: () => void = () => undefined,
 ): PageSection {
   const section = requireElement(`#${id}`, HTMLElement);
   return {
     async refresh() {
-      asking();
-      const answer = await fetchJson<T>(id);
+      onRequest();
+      const response = await fetchJson<T>(id);
       section.hidden = false;
-      show(answer);
+      show(response);
     },
   };
 }
 
-/** Shows or hides what a section says when it has nothing to show. */
+/** Shows or hides the text of an empty section. */
 export function setEmptyMessageVisible(id: string, empty: boolean): void {
   requireElement(`#${id} .empty`, HTMLElement).hidden = !empty;
 }
 
-/** What the page came with. */
+/** The initial data of the page. */
 export const consoleData = JSON.parse(document.body.dataset['portal'] ?? '') as ConsoleData;
 
 const clientNames = new Map(consoleData.clients.map(({ id, name }) => [id, name]));
 
-/** What to call a client. */
+/** The displayed name of a client. */
 export function clientName(id: string | null): string {
   return id === null ? 'unknown client' : (clientNames.get(id) ?? id);
 }
@@ -56,11 +56,11 @@ export function formatDateTime(instant: string): string {
 
 /** A time span in its largest two units: `1 h 30 min`. @param seconds zero or more */
 export function formatDuration(seconds: number): string {
-  let rest = Math.round(seconds);
+  let remaining = Math.round(seconds);
   const parts: string[] = [];
   for (const [unit, size] of TIME_UNITS) {
-    const count = Math.floor(rest / size);
-    rest -= count * size;
+    const count = Math.floor(remaining / size);
+    remaining -= count * size;
     if (count > 0) parts.push(`${count} ${unit}`);
   }
   return parts.slice(0, 2).join(' ') || '0 s';

@@ -9,9 +9,12 @@ type Choices = readonly (readonly [Value, string])[];
 const form = requireElement('#settings form', HTMLFormElement);
 form.addEventListener('submit', (event) => event.preventDefault());
 
-/** The settings, each changed as soon as another value is chosen. */
-export const settingsSection: PageSection = createSection<Readonly<Record<string, Value>>>('settings', (answer) => {
-  const settings = consoleData.settings.map((declared) => ({ ...declared, value: answer[declared.name] ?? null }));
+/** The settings; each is changed as soon as another value is chosen. */
+export const settingsSection: PageSection = createSection<Readonly<Record<string, Value>>>('settings', (response) => {
+  const settings = consoleData.settings.map((definition) => ({
+    ...definition,
+    value: response[definition.name] ?? null,
+  }));
   showList(form, settings, ({ name }) => name, settingRow);
 });
 
@@ -20,15 +23,16 @@ function settingRow({ name, label, values, nothing, value }: SettingControl & { 
   const control = choices === null ? input(values, nothing, value) : select(choices, value);
   control.name = name;
   control.addEventListener('change', () => {
-    const to = choices === null ? parseInput(values, control.value) : (choices[Number(control.value)]?.[0] ?? null);
-    void callApi('PATCH', 'settings', { [name]: to }, `${name} was changed.`).then((done) => {
+    const newValue =
+      choices === null ? parseInput(values, control.value) : (choices[Number(control.value)]?.[0] ?? null);
+    void callApi('PATCH', 'settings', { [name]: newValue }, `${name} was changed.`).then((done) => {
       if (!done && control instanceof HTMLInputElement) control.value = control.defaultValue;
     });
   });
   return createElement('label', { class: 'setting' }, createElement('span', {}, label, unit(values)), control);
 }
 
-/** The values of a setting that has only a few, each with the words for it. */
+/** The values of a setting that has a few, each with its text; null for other settings. */
 function choicesOf(values: SettingControl['values']): Choices | null {
   if (values.kind === 'choice') return Object.entries(values.choices);
   return values.kind === 'boolean'
@@ -46,8 +50,8 @@ function unit(values: SettingControl['values']): HTMLElement | null {
 }
 
 function select(choices: Choices, value: Value): HTMLSelectElement {
-  const options = choices.map(([each, label], index) =>
-    createElement('option', { value: String(index), selected: each === value ? '' : null }, label),
+  const options = choices.map(([choice, label], index) =>
+    createElement('option', { value: String(index), selected: choice === value ? '' : null }, label),
   );
   return createElement('select', {}, ...options);
 }
@@ -63,7 +67,7 @@ function input({ kind }: SettingControl['values'], nothing: string | undefined, 
   });
 }
 
-/** What was typed, as the API wants it. */
+/** The value of an input, for the API. */
 function parseInput({ kind }: SettingControl['values'], text: string): Value {
   if (text === '') return null;
   return kind === 'regular expression' ? text : Number(text);
