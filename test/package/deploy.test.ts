@@ -121,7 +121,7 @@ describe('the commands of docs/deploy.md', () => {
 
   it('the commands of docs/deploy.md apply a changed configuration and show the limits of the sandbox', async () => {
     await typeAll('After a change');
-    const [score = '', credentials = '', key = '', socket = '', ...more] = blocks('What is open, and what is not');
+    const [score = '', credentials = '', key = '', socket = '', ...more] = blocks('Ports, sandbox and secrets');
     expect(more).toEqual([]);
     const told = /rates this ([\d.]+)/.exec(GUIDE)?.[1];
     expect(await type(score)).toContain(`Overall exposure level for latchkey.service: ${told}`);
@@ -136,7 +136,7 @@ describe('the commands of docs/deploy.md', () => {
     await typeAll('Backup');
     await typeAll('Updating', 'second');
     expect((await hub.status()).hub.version).toBe('99.0.0');
-    const [back = '', older = '', ...more] = blocks('Going back');
+    const [back = '', older = '', ...more] = blocks('Going back to an earlier version');
     expect(more).toEqual([]);
     await type(back);
     await hub.until('active');
