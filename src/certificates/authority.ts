@@ -6,14 +6,14 @@ import type { Store } from '../core/store.ts';
 import { instantSchema } from '../system/instant-schema.ts';
 import { type Authority, type PermittedNames, spkiFingerprint } from '../system/x509/certificates.ts';
 
-/** The names of the CA's parts among the store's settings. */
+/** The store's settings that hold the CA. */
 const KEY_SETTING = 'ca_key';
 const CERTIFICATE_SETTING = 'ca_certificate';
 const OLD_SETTING = 'ca_old';
 
 const StoredOldAuthority = v.nullable(
   v.object({
-    /** The pin of the CA that has taken its place: after a restore that may be another one, and then this one is over. */
+    /** The pin of the CA that replaced it. If a restore has brought another CA, this entry is ignored. */
     for: v.string(),
     certificate: v.string(),
     cross: v.string(),
@@ -24,20 +24,20 @@ const StoredOldAuthority = v.nullable(
 );
 type StoredOldAuthority = v.InferOutput<typeof StoredOldAuthority>;
 
-/** The CA before the present one, while appliances that trust no other are served. Its private key is gone. */
+/** The previous CA, served while some appliances trust only this one. Its private key has been deleted. */
 export interface OldAuthority {
   /** PEM. */
   readonly certificate: string;
   readonly fingerprint: string;
-  /** What goes behind a leaf of the present CA so that it leads to this one, PEM. */
+  /** Certificates to append to a leaf of the current CA so that it chains to this one, PEM. */
   readonly crossChain: string;
-  /** When that ends, by the true time in ms since 1970; null while the true time is not known. */
+  /** When this ends, by the confirmed clock in ms since 1970; null while the clock is not confirmed. */
   readonly servedUntil: number | null;
 }
 
 type AuthorityStore = Pick<Store, 'setting' | 'saveSetting' | 'saveSettings'>;
 
-/** The hub's CA as it is now: another one may take its place while the hub runs. */
+/** The hub's CA, which a rotation may replace while the hub runs. */
 export class HubAuthority {
   readonly #store: AuthorityStore;
   #authority: Authority;
@@ -50,7 +50,10 @@ export class HubAuthority {
     this.#old = old;
   }
 
-  /** Reads the CA from the store, or makes it at the first start. @param permitted what a new one may issue certificates for */
+  /**
+   * Loads the CA from the store, or creates it at the first start.
+   * @param permitted the names and networks that a new CA may issue certificates for
+   */
   static async load(store: AuthorityStore, permitted: () => PermittedNames): Promise<HubAuthority> {
     const [key, certificate] = [await store.setting(KEY_SETTING), await store.setting(CERTIFICATE_SETTING)];
     if (key !== null && certificate !== null && keyMatchesCertificate(key, certificate)) {
@@ -72,7 +75,7 @@ export class HubAuthority {
     return spkiFingerprint(this.#authority.certificate);
   }
 
-  /** The CA before this one; null where appliances that trust no other are served no longer. */
+  /** The previous CA; null if appliances that trust only that one are no longer served. */
   get old(): OldAuthority | null {
     if (this.#old === null) return null;
     const { certificate, cross, until } = this.#old;
@@ -85,17 +88,17 @@ export class HubAuthority {
   }
 
   /**
-   * Puts another CA in this one's place, all of it in one write. The old private key is kept nowhere.
-   * @param keep for how long appliances that trust no other than the old CA are served, in ms; 0 for not at all
-   * @throws Failure `not_allowed` where there is an old CA already that would have to be dropped; `store_unwritable`.
+   * Replaces the CA with a new one, in one write. The old private key is not kept.
+   * @param keep how long appliances that trust only the old CA are served, in ms; 0 for not at all
+   * @throws Failure `not_allowed` if there already is an old CA, which would have to be dropped; `store_unwritable`.
    *   Nothing has changed then.
    */
   rotate(keep: number, permitted: PermittedNames, now: Instant, confirmed: ConfirmedTime | null): Promise<void> {
     return this.#runExclusive(async () => {
       if (this.old !== null && keep > 0) throw oldStillServed(this.old);
-      const { createSuccessorAuthority: succeed } = await import('../system/x509/issuing.ts');
+      const { createSuccessorAuthority } = await import('../system/x509/issuing.ts');
       const { certificate } = this.#authority;
-      const { authority, crossCertificate: cross } = await succeed(this.#authority, permitted);
+      const { authority, crossCertificate: cross } = await createSuccessorAuthority(this.#authority, permitted);
       const old =
         keep === 0
           ? null
@@ -111,23 +114,22 @@ export class HubAuthority {
   }
 
   /**
-   * Says anew for how long the old CA is kept, from now on.
+   * Sets how long the old CA is kept, counted from now.
    * @param keep in ms; 0 ends it
-   * @throws Failure `not_allowed` where there is none; `store_unwritable`
+   * @throws Failure `not_allowed` if there is no old CA; `store_unwritable`
    */
   setOldServingTime(keep: number, now: Instant, confirmed: ConfirmedTime | null): Promise<void> {
     return this.#runExclusive(async () => {
       const old = this.#old;
       if (old === null)
-        throw new Failure('not_allowed', 'there is no old CA whose time could be changed: only a rotation leaves one');
+        throw new Failure('not_allowed', 'there is no old CA to keep or end: one exists only after a rotation');
       await this.#saveOld(keep === 0 ? null : { ...old, ...servingPeriod(keep, now, confirmed) });
     });
   }
 
   /**
-   * Ends the old CA's time where it is over. If its end was not known yet, because the true time was not, it is
-   * known from now on.
-   * @returns whether it has ended
+   * Ends the old CA if its time is over. If its end was unknown because the clock was not confirmed, sets it now.
+   * @returns whether the old CA has ended
    * @throws Failure `store_unwritable`
    */
   retireOldIfDue(confirmed: ConfirmedTime | null, now: Instant): Promise<boolean> {
@@ -135,7 +137,7 @@ export class HubAuthority {
       const time = confirmedTimeAt(confirmed, now);
       const old = this.#old;
       if (old === null || time === null) return false;
-      // What passed in an earlier boot is unknown, and counts for nothing.
+      // The time that passed in an earlier boot is unknown and counts as 0.
       const until = old.until ?? time + old.keep - (elapsed(old.since, now) ?? 0);
       if (until > time) {
         if (old.until === null) await this.#saveOld({ ...old, until });
@@ -158,7 +160,7 @@ export class HubAuthority {
   }
 }
 
-/** After damage to the store one of them may come from its daily copy, from before a rotation. */
+/** After damage to the store one of them may come from a snapshot that was made before a rotation. */
 function keyMatchesCertificate(key: string, certificate: string): boolean {
   try {
     return new X509Certificate(certificate).checkPrivateKey(createPrivateKey(key));
@@ -181,6 +183,6 @@ function oldStillServed({ fingerprint, servedUntil: until }: OldAuthority): Fail
   const end = until === null ? 'the clock is confirmed' : new Date(until).toISOString();
   return new Failure(
     'not_allowed',
-    `appliances that trust the CA before this one (${fingerprint}) are served until ${end}, and there is room for one old CA: end that first ("latchkey ca --keep-old 0"), or rotate with --keep-old 0, which ends both`,
+    `only one old CA can be kept at a time, and appliances that trust the previous CA (${fingerprint}) are served until ${end}: end that first ("latchkey ca --keep-old 0"), or rotate with --keep-old 0, which ends both`,
   );
 }

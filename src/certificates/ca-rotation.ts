@@ -11,26 +11,26 @@ import type { TrustAnchor } from './custom-certificate.ts';
 export interface CaRotationContext {
   readonly environment: Pick<Environment, 'clock' | 'log'>;
   readonly scheduler: Pick<Scheduler, 'plan'>;
-  /** Knows the true time, where something has told it: a clock that may be wrong ends nothing. */
+  /** The confirmed clock: nothing ends by a clock that may be wrong. */
   readonly portalClock: Pick<ReferenceClock, 'confirmed' | 'whenConfirmed'>;
   readonly ca: HubAuthority;
-  /** Whether the hub shows the user's own certificate, so that its own CA is not in use. */
+  /** Whether the hub uses the user's own certificate, so that its own CA is not in use. */
   readonly hasCustomCertificate: boolean;
-  /** The certificate that appliances pin, as it is now. */
+  /** The certificate that appliances pin now. */
   anchor(): TrustAnchor;
-  /** What a new CA may issue certificates for. */
+  /** The names and networks that a new CA may issue certificates for. */
   permittedNames(): PermittedNames;
-  /** Has the hub serve what follows from another CA, or from the end of an old one. */
+  /** Issues a new leaf after the CA was replaced or an old one has ended. */
   reissueLeaf(): Promise<void>;
-  /** Called when there is another CA: it is to be announced, and to be in the daily copy of the store. */
+  /** Called after a rotation: the new CA must be announced and be part of the store's snapshot. */
   onRotated(): void;
 }
 
 const OLD_CA_TASK = "the end of the old CA's time";
-/** The old CA is kept for so long at most, in s. */
+/** The longest time that the old CA can be kept, in seconds. */
 const MAX_KEEP_SECONDS = 365 * 86_400;
 
-/** Puts another CA in the place of the hub's, and ends the time in which the old one leads to the hub as well. */
+/** Replaces the hub's CA, and stops serving the old one when its time is over. */
 export class CaRotation {
   readonly #context: CaRotationContext;
 
@@ -40,19 +40,19 @@ export class CaRotation {
     this.#scheduleExpiryCheck();
   }
 
-  /** The certificate that appliances pin, and during a rotation the one before. */
+  /** The certificate that appliances pin and, during a rotation, the previous one. */
   report(): CaStatus {
-    const { anchor, ca, hasCustomCertificate: hasOwnCertificate } = this.#context;
+    const { anchor, ca, hasCustomCertificate } = this.#context;
     const { certificate, fingerprint } = anchor();
     const { old } = ca;
-    if (old === null || hasOwnCertificate) return { certificate, fingerprint };
+    if (old === null || hasCustomCertificate) return { certificate, fingerprint };
     const until = old.servedUntil === null ? null : rfc3339(old.servedUntil);
     return { certificate, fingerprint, old: { certificate: old.certificate, fingerprint: old.fingerprint, until } };
   }
 
   /**
-   * Makes another CA.
-   * @param keep for how many seconds appliances that trust no other than the old one are served
+   * Replaces the CA with a new one.
+   * @param keep for how many seconds appliances that trust only the old CA are served
    * @throws Failure `not_allowed`, `store_unwritable`; nothing has changed then
    */
   async rotate(keep: number): Promise<CaStatus> {
@@ -69,7 +69,8 @@ export class CaRotation {
   }
 
   /**
-   * Says anew for how many seconds, from now on, the old CA is kept.
+   * Sets how long the old CA is kept.
+   * @param keep seconds from now; 0 ends it
    * @throws Failure `not_allowed`, `store_unwritable`; nothing has changed then
    */
   async setOldServingTime(keep: number): Promise<CaStatus> {
@@ -86,7 +87,7 @@ export class CaRotation {
     if (this.#context.hasCustomCertificate) {
       throw new Failure(
         'not_allowed',
-        'the hub shows the certificate of lan.certificate_file, and appliances trust the last certificate in that file: replace the file to change it; the CA of the hub itself is not in use and was not changed',
+        'the hub uses the certificate of lan.certificate_file, and appliances trust the last certificate in that file: replace the file to change it; the CA of the hub itself is not in use and was not changed',
       );
     }
     if (keep >= 0 && keep <= MAX_KEEP_SECONDS) return;
@@ -101,23 +102,23 @@ export class CaRotation {
     this.#scheduleExpiryCheck();
   }
 
-  /** Looks at the time again when the old CA's is over, and once a minute at least. */
+  /** Plans the next check for the end of the old CA, and at least once a minute. */
   #scheduleExpiryCheck(): void {
     const { scheduler, environment, portalClock, ca } = this.#context;
     const now = environment.clock.now();
     const time = confirmedTimeAt(portalClock.confirmed, now);
     const until = ca.old?.servedUntil ?? null;
     const left = time === null || until === null ? MAX_TIMER_DELAY : Math.max(0, until - time);
-    // Never at once again: a store that can't be written would be tried without a pause.
+    // At least 1 s, so that an unwritable store is not tried in a busy loop.
     const delay = Math.min(MAX_TIMER_DELAY, Math.max(1000, left));
     scheduler.plan(OLD_CA_TASK, now.uptime + delay, () => void this.#checkOldExpiry());
   }
 
   async #checkOldExpiry(): Promise<void> {
-    const { ca, environment, portalClock, reissueLeaf: renewLeaf } = this.#context;
+    const { ca, environment, portalClock, reissueLeaf } = this.#context;
     try {
       if (await ca.retireOldIfDue(portalClock.confirmed, environment.clock.now())) {
-        await renewLeaf();
+        await reissueLeaf();
         environment.log.warn('old_ca_removed', { by: 'time' });
       }
     } catch (error) {

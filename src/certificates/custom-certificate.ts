@@ -8,7 +8,7 @@ import { readBoundedFile } from '../system/bounded-file.ts';
 import { missingFileMessage, readProtectedFile, readSystemdCredential } from '../system/secret-file.ts';
 import { spkiFingerprint } from '../system/x509/certificates.ts';
 
-/** Bytes of either file. */
+/** Largest size of either file, in bytes. */
 const MAX_FILE_BYTES = 262_144;
 const PEM_CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
@@ -17,13 +17,13 @@ export interface CertificateFiles {
   /** Paths, or names of systemd credentials. */
   readonly certificate: string;
   readonly key: string;
-  /** What relative paths begin at. */
+  /** The directory that relative paths start from. */
   readonly directory: string;
   /** systemd's `$CREDENTIALS_DIRECTORY`. */
   readonly credentials: string | undefined;
 }
 
-/** What is wrong with the files, in words that fit behind the name of the key in the configuration's `lan`. */
+/** A problem with the files. Its message is shown after the name of the key in the configuration's `lan`. */
 export class CertificateError extends Error {
   override readonly name = 'CertificateFault';
   readonly key: 'certificate_file' | 'key_file';
@@ -35,8 +35,8 @@ export class CertificateError extends Error {
 }
 
 /**
- * Reads the user's own certificate, the leaf first and its chain behind it, and the key that belongs to it. Appliances pin
- * the last certificate of the file: the one that stays when the leaf is renewed, where there is such a one.
+ * Reads the user's own certificate (the leaf, then its chain) and its private key. Appliances pin the last certificate
+ * of the file. If the file contains a chain, that certificate stays when the leaf is renewed.
  * @throws CertificateError
  */
 export async function readCustomCertificate(files: CertificateFiles): Promise<ServedCertificate> {
@@ -59,7 +59,7 @@ export async function readCustomCertificate(files: CertificateFiles): Promise<Se
   try {
     createSecureContext({ cert: certificate, key: key.text });
   } catch (error) {
-    throw new CertificateError('certificate_file', `${path} is not fit for TLS (${messageOf(error)})`);
+    throw new CertificateError('certificate_file', `${path} can't be used for TLS (${messageOf(error)})`);
   }
   const anchor = chain.at(-1) ?? leaf;
   return {
@@ -75,17 +75,20 @@ function parseChain(text: string, path: string): [X509Certificate, ...X509Certif
   try {
     chain = [...text.matchAll(PEM_CERTIFICATE)].map(([block]) => new X509Certificate(block));
   } catch {
-    throw new CertificateError('certificate_file', `${path} holds a PEM certificate that is damaged`);
+    throw new CertificateError('certificate_file', `${path} contains a damaged PEM certificate`);
   }
   const [leaf, ...issuers] = chain;
   if (leaf === undefined) {
-    throw new CertificateError('certificate_file', `${path} holds no PEM certificate`);
+    throw new CertificateError('certificate_file', `${path} contains no PEM certificate`);
   }
   const wrong = issuers.findIndex((issuer, index) => chain[index]?.checkIssued(issuer) !== true);
   if (wrong !== -1 || (leaf.ca && issuers.length > 0)) {
-    const order = 'allowed is the certificate of the hub first, then the one that issued it, and so on';
-    const found = wrong === -1 ? 'certificate 1 of a CA' : `certificate ${wrong + 2} did not issue the one before it`;
-    throw new CertificateError('certificate_file', `${path}: found ${found}; ${order}`);
+    const order = 'the file must contain the certificate of the hub first, then its issuer, and so on';
+    const found =
+      wrong === -1
+        ? 'certificate 1 is a CA certificate'
+        : `certificate ${wrong + 2} is not the issuer of certificate ${wrong + 1}`;
+    throw new CertificateError('certificate_file', `${path}: ${found}; ${order}`);
   }
   return [leaf, ...issuers];
 }
@@ -95,13 +98,15 @@ function checkKeyMatches(leaf: X509Certificate, pem: string, path: string): void
   try {
     belongs = leaf.checkPrivateKey(createPrivateKey(pem));
   } catch {
-    const allowed = 'allowed is one as PEM, not encrypted';
-    throw new CertificateError('key_file', `${path} holds no private key that can be read; ${allowed}`);
+    throw new CertificateError(
+      'key_file',
+      `${path} contains no readable private key; it must be an unencrypted PEM key`,
+    );
   }
-  if (!belongs) throw new CertificateError('key_file', `${path} holds a key that the certificate is not for`);
+  if (!belongs) throw new CertificateError('key_file', `the key in ${path} does not match the certificate`);
 }
 
-/** The DNS names of its SAN, in lower case. */
+/** The DNS names of the certificate's SAN, in lower case. */
 function dnsNamesOf({ subjectAltName }: X509Certificate): string[] {
   const names = (subjectAltName ?? '').split(', ').filter((name) => name.startsWith('DNS:'));
   return names.map((name) => name.slice('DNS:'.length).toLowerCase());
@@ -115,34 +120,34 @@ export interface TrustAnchor {
   readonly fingerprint: string;
 }
 
-/** What the hub shows in a TLS handshake. */
+/** The certificate that the hub presents in TLS handshakes. */
 export interface ServedCertificate {
-  /** The leaf, then what leads to its anchor; and the leaf's key. */
+  /** The leaf followed by its chain to the anchor, and the leaf's private key; both PEM. */
   readonly pem: { readonly certificate: string; readonly key: string };
-  /** The DNS names that it is for, in lower case; `*.` stands for one label (RFC 9525, 6.3). */
+  /** Its DNS names, in lower case; `*.` matches one label (RFC 9525, 6.3). */
   readonly names: readonly string[];
   readonly anchor: TrustAnchor;
-  /** When it ends, in ms since 1970. */
+  /** When the leaf expires, in ms since 1970. */
   readonly notAfter: number;
 }
 
 const PEM_HEADER = /-----BEGIN CERTIFICATE-----/g;
 
 /**
- * Says what appliances will stumble over with the user's own certificate, which the hub shows all the same. Its end is
- * judged by the machine's own clock: the true time may not be known for long.
+ * Logs warnings about the user's own certificate that concern appliances; the hub uses the certificate anyway. Expiry
+ * is checked by the machine's own clock, because the confirmed clock may not be available for a long time.
  */
 export function warnAboutCertificate(shown: ServedCertificate, clock: Clock, log: Log): void {
   const { anchor, notAfter, pem } = shown;
   if (pem.certificate.match(PEM_HEADER)?.length === 1) {
     log.warn('certificate_chain_missing', {
       what_to_do: isSelfSigned(anchor.certificate)
-        ? 'keep its key when you renew it: that is what appliances pin'
-        : 'put the certificate that issued it behind it, the root last: else the pin changes with its key',
+        ? 'keep the same key when you renew the certificate: appliances pin that key'
+        : 'append the certificate of the issuer, with the root last: otherwise the pin changes whenever the key of the certificate changes',
     });
   } else if (!isSelfSigned(anchor.certificate)) {
     log.warn('certificate_root_missing', {
-      what_to_do: 'put the root last: Node, and Python before 3.13, trust nothing less',
+      what_to_do: 'append the root certificate at the end: Node, and Python before 3.13, trust only a root',
     });
   }
   if (notAfter < clock.now().wall) {

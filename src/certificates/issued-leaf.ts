@@ -10,31 +10,31 @@ import type { Leaf } from '../system/x509/certificates.ts';
 import type { HubAuthority } from './authority.ts';
 import type { ServedCertificate } from './custom-certificate.ts';
 
-/** What a leaf is issued from. */
+/** What {@link loadOrIssueLeaf} needs. */
 export interface IssuedLeafContext {
   readonly environment: Pick<Environment, 'clock' | 'log'>;
-  /** Knows the true time, where something has told it. */
+  /** The confirmed clock. */
   readonly portalClock: Pick<ReferenceClock, 'confirmed'>;
   readonly identity: { readonly ca: HubAuthority };
   /** Where the leaf is cached. */
   readonly store: Pick<Store, 'setting' | 'saveSetting'>;
   /** The hub's own DNS names. */
   readonly names: readonly string[];
-  /** The LAN addresses as they are now. */
+  /** The current LAN addresses. */
   addresses(): readonly string[];
 }
 
-/** What a leaf is issued for. */
+/** What a cached leaf was issued for. A leaf with another key is not used. */
 interface LeafCacheKey {
   /** The pin of the CA that issues it. */
   readonly issuer: string;
-  /** The pin of the CA before it that it is to lead to as well; null for none. */
+  /** The pin of the old CA that the leaf must chain to as well; null for none. */
   readonly old: string | null;
   readonly names: readonly string[];
   readonly addresses: readonly string[];
 }
 
-/** A leaf is issued anew when it has less than this left, in ms. */
+/** A leaf is replaced when it expires in less than this, in ms. */
 export const RENEW_BEFORE_EXPIRY = 365 * 86_400_000;
 
 const LEAF_SETTING = 'leaf';
@@ -49,7 +49,10 @@ const CachedLeaf = v.object({
   leaf: v.object({ certificate: v.string(), key: v.string(), notAfter: v.number() }),
 });
 
-/** The certificate of the hub's own CA: the one that was issued before if another one would say the same, as issuing loads much. */
+/**
+ * The leaf of the hub's own CA. The cached one is used if a new one would have the same content, because the code that
+ * issues certificates is large to load.
+ */
 export async function loadOrIssueLeaf(context: IssuedLeafContext): Promise<ServedCertificate> {
   const { identity, names, addresses, portalClock, environment, store } = context;
   const { authority, fingerprint, old } = identity.ca;
@@ -78,7 +81,7 @@ export async function loadOrIssueLeaf(context: IssuedLeafContext): Promise<Serve
   return { pem: { certificate, key }, names, anchor, notAfter };
 }
 
-/** The leaf that was issued last, if it was for just this; its key is sealed in the store, as the CA's is. */
+/** The cached leaf; null if it was issued for anything else. The store seals its key, like the CA's. */
 async function loadCachedLeaf(store: Pick<Store, 'setting'>, wanted: LeafCacheKey): Promise<Leaf | null> {
   const text = await store.setting(LEAF_SETTING);
   if (text === null) return null;
@@ -86,13 +89,13 @@ async function loadCachedLeaf(store: Pick<Store, 'setting'>, wanted: LeafCacheKe
   return cached.success && isDeepStrictEqual(cached.output.for, wanted) ? cached.output.leaf : null;
 }
 
-/** Says which of the hub's names and addresses its certificate is not for, because a CA is not for them. */
-function warnAboutExcludedNames(leftOut: readonly string[], isRotating: boolean, log: Log): void {
-  if (leftOut.length === 0) return;
+/** Warns about names and addresses of the hub that the certificate lacks, because a CA does not permit them. */
+function warnAboutExcludedNames(omitted: readonly string[], isRotating: boolean, log: Log): void {
+  if (omitted.length === 0) return;
   log.warn('certificate_names_missing', {
-    names: leftOut.join(', '),
+    names: omitted.join(', '),
     what_to_do: isRotating
-      ? "nothing: it will be for them when the old CA's time is over"
-      : 'the CA was made before the hub had them: "latchkey ca --rotate" makes one that is for them',
+      ? 'nothing: the certificate will include them when the old CA ends'
+      : 'the CA was created before the hub had these names: "latchkey ca --rotate" creates one that permits them',
   });
 }

@@ -14,47 +14,47 @@ import {
 } from './custom-certificate.ts';
 import { type IssuedLeafContext, loadOrIssueLeaf, RENEW_BEFORE_EXPIRY } from './issued-leaf.ts';
 
-/** What a {@link HubLeaf} is made from. */
+/** What a {@link HubLeaf} needs. */
 export interface LeafContext extends IssuedLeafContext {
   readonly scheduler: Pick<Scheduler, 'plan'>;
   readonly portalClock: ReferenceClock;
   readonly identity: IssuedLeafContext['identity'] & { readonly id: string };
-  /** The user's own certificate in place of one that the hub issues; null for none. */
+  /** The user's own certificate, used instead of one that the hub issues; null for none. */
   readonly custom: { readonly files: CertificateFiles; readonly leaf: ServedCertificate } | null;
 }
 
-/** What shows the leaf. */
+/** A server that presents the leaf. */
 export interface TlsServer {
   /**
-   * Ends all TLS sessions that could be taken up again, too.
-   * @throws Error where certificate and key are not fit for TLS
+   * Replaces the leaf, and invalidates all TLS sessions that could be resumed.
+   * @throws Error if certificate and key can't be used for TLS
    */
   renewLeaf(leaf: ServedCertificate['pem']): void;
 }
 
-const NO_PROBLEM = { what: '', told: false };
+const NO_PROBLEM = { message: '', isLogged: false };
 
-/** How often the age of the leaf is looked at, in ms. */
+/** How often the expiry of the leaf is checked, in ms. */
 const EXPIRY_CHECK_INTERVAL = 60_000;
-/** How often it is looked whether the user's own certificate was renewed, in ms. */
+/** How often the files of the user's own certificate are read again, in ms. */
 const FILE_CHECK_INTERVAL = 30_000;
-/** The log says once a day that the user's own has less than this left, in ms. */
+/** A warning is logged once a day if the user's own certificate expires in less than this, in ms. */
 const WARN_BEFORE_EXPIRY = 14 * 86_400_000;
 const DAY_MS = 86_400_000;
-/** How long the keys of TLS session tickets are in use, in ms. */
+/** How long the key of TLS session tickets is used, in ms. */
 const TICKET_KEY_LIFETIME = DAY_MS;
 
-/** The certificate that the hub shows on the home network: one that its own CA issued, or the user's own. */
+/** The certificate that the hub presents on the LAN: one that its own CA issued, or the user's own. */
 export class HubLeaf {
   readonly #context: LeafContext;
   #current: ServedCertificate;
   #names: readonly string[];
   #server: TlsServer | null = null;
   #anchorListener: () => void = () => undefined;
-  /** What was wrong with the user's files when they were read last. */
+  /** What was wrong with the user's files when they were last read. */
   #fileProblem = NO_PROBLEM;
   #renewal: Promise<void> = Promise.resolve();
-  /** When the log was told that the user's certificate ends, on the boot clock. */
+  /** When the expiry of the user's certificate was last logged, in ms on the boot clock. */
   #lastWarningAt = Number.NEGATIVE_INFINITY;
 
   private constructor(context: LeafContext, current: ServedCertificate) {
@@ -63,6 +63,7 @@ export class HubLeaf {
     this.#names = servedNames(context, current);
   }
 
+  /** Loads the user's own certificate from the context, or else one of the hub's CA. */
   static async open(context: LeafContext): Promise<HubLeaf> {
     const { custom: own, environment } = context;
     if (own !== null) warnAboutCertificate(own.leaf, environment.clock, environment.log);
@@ -73,14 +74,14 @@ export class HubLeaf {
     return this.#current;
   }
 
-  /** The DNS names that the hub answers to. */
+  /** The DNS names under which the hub can be requested. */
   get names(): readonly string[] {
     return this.#names;
   }
 
   /**
-   * What appliances and browsers shall call the hub by, in a URL: its address, or its mDNS name while it has none; where the
-   * user's own certificate is not for that, a name that it is for.
+   * The host for URLs that appliances and browsers use: the hub's address, or its mDNS name while it has no address. If
+   * the user's own certificate does not cover that, a name that it covers.
    */
   urlHostFor(address: string | null): string {
     const { custom: own, identity } = this.#context;
@@ -90,12 +91,12 @@ export class HubLeaf {
     return urlHost(host);
   }
 
-  /** Calls `changed` whenever the anchor is another one. */
+  /** Calls `changed` whenever the anchor has changed. */
   onAnchorChange(changed: () => void): void {
     this.#anchorListener = changed;
   }
 
-  /** Has a server show what is good at the time, from now on. */
+  /** From now on keeps the leaf of a server current. */
   keepCurrent(server: TlsServer): void {
     const { scheduler, environment, portalClock, custom: own } = this.#context;
     this.#server = server;
@@ -103,24 +104,24 @@ export class HubLeaf {
       const plan = () =>
         scheduler.plan(what, environment.clock.now().uptime + ms, () => {
           const running = run();
-          // One at a time: an earlier one that took long would bring back what a later one has replaced.
+          // One run at a time: a slow earlier run would bring back what a later one has replaced.
           if (running === undefined) plan();
           else void running.then(plan);
         });
       plan();
     };
-    const look = () => this.#checkExpiry();
+    const check = () => this.#checkExpiry();
     every(TICKET_KEY_LIFETIME, 'the keys of TLS session tickets', () => server.renewLeaf(this.#current.pem));
     if (own !== null)
       every(FILE_CHECK_INTERVAL, 'the files of the certificate', () => this.#reloadCustomCertificate(own.files));
-    every(EXPIRY_CHECK_INTERVAL, 'the age of the leaf', look);
-    portalClock.whenConfirmed(look);
-    look();
+    every(EXPIRY_CHECK_INTERVAL, 'the age of the leaf', check);
+    portalClock.whenConfirmed(check);
+    check();
   }
 
   /**
-   * Issues it anew, as for addresses or a CA that has changed. Of the user's own there is nothing to issue. One after the
-   * other: an earlier one that took long would bring back what a later one has replaced.
+   * Issues a new leaf after the addresses or the CA have changed; does nothing for the user's own certificate. One run
+   * at a time: a slow earlier run would bring back what a later one has replaced.
    */
   reissue(): Promise<void> {
     this.#renewal = this.#renewal.then(() => this.#reissue());
@@ -153,17 +154,17 @@ export class HubLeaf {
       log.warn('certificate_anchor_changed', { fingerprint });
       this.#anchorListener();
     } catch (error) {
-      const fault = messageOf(error);
-      // At the second look, and once: the files may be renewed one after the other.
-      if (fault !== this.#fileProblem.what) this.#fileProblem = { what: fault, told: false };
-      else if (!this.#fileProblem.told) {
-        this.#fileProblem = { what: fault, told: true };
-        log.warn('certificate_rejected', { error: fault });
+      const message = messageOf(error);
+      // Logged once, at the second check: the two files may be replaced one after the other.
+      if (message !== this.#fileProblem.message) this.#fileProblem = { message, isLogged: false };
+      else if (!this.#fileProblem.isLogged) {
+        this.#fileProblem = { message, isLogged: true };
+        log.warn('certificate_rejected', { error: message });
       }
     }
   }
 
-  /** A leaf's age says nothing by a clock that may be wrong: a hub may be born with one, and run for years. */
+  /** Checks by the confirmed clock alone: the machine's clock may be wrong from its first start on, and for years. */
   #checkExpiry(): void {
     const { custom: own, portalClock, environment } = this.#context;
     const time = confirmedTimeAt(portalClock.confirmed, environment.clock.now());

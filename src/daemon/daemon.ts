@@ -12,29 +12,29 @@ import type { Reload, ReloadCoordinator } from './reloads.ts';
 import { statusLine } from './status-line.ts';
 import { feedWatchdog } from './watchdog.ts';
 
-/** What a daemon runs with. */
+/** What {@link runDaemon} needs. */
 export interface DaemonOptions {
   readonly configuration: Configuration;
   readonly log: Log;
   readonly sockets: ListeningSocketPool;
   readonly service: SystemdNotifier;
-  /** Left out where there is no configuration that could be read again. */
+  /** Absent if the configuration can't be read again. */
   readonly reloads?: ReloadCoordinator | undefined;
-  /** Resolves when the daemon is to end: by a signal, or null for another reason. */
+  /** Resolves when the daemon must stop: with the signal, or null for another reason. */
   readonly stopRequested: Promise<NodeJS.Signals | null>;
-  /** Called with every hub that is up. */
+  /** Called with every hub after it has started. */
   onHubStarted?(hub: Hub): Promise<void>;
 }
 
-/** How often it is looked whether the status line is another one, in ms, and how soon after something has happened. */
+/** How often the status line is updated, and how soon after an event, in ms. */
 const STATUS_INTERVAL = 10_000;
 const STATUS_DELAY = 500;
 
-/** What runs now. */
+/** The running hub, and its reported status. */
 interface DaemonState {
-  /** Null while one hub takes the place of another. */
+  /** Null while one hub replaces another. */
   hub: Hub | null;
-  /** The status line that was told last. */
+  /** The status line that was last reported. */
   statusLine: string;
 }
 
@@ -42,27 +42,27 @@ interface DaemonState {
 interface HubStartPlan {
   readonly configuration: Configuration;
   readonly before?: HandoverState;
-  /** The reload that it comes from, and what the hub before ran with. */
+  /** The reload that led to this start, and the configuration of the previous hub. */
   readonly reload?: { readonly reload: Reload; readonly running: Configuration };
 }
 
 /**
- * Runs a hub, and after a restore or a reload another one in its place, until the daemon is to end.
- * @throws Failure with the reason in one line where no hub can be started
+ * Runs a hub until the daemon must stop. After a restore or a reload a new hub replaces it.
+ * @throws Failure with the reason in one line if no hub can be started
  */
 export async function runDaemon(options: DaemonOptions): Promise<void> {
-  const { log, sockets, service, reloads, stopRequested: ending } = options;
+  const { log, sockets, service, reloads, stopRequested } = options;
   const ended = new AbortController();
-  void ending.then(() => ended.abort());
+  void stopRequested.then(() => ended.abort());
   const current: DaemonState = { hub: null, statusLine: '' };
-  using line = startStatusUpdates(options, current);
+  using updates = startStatusUpdates(options, current);
   for (let plan: HubStartPlan | null = { configuration: options.configuration }; plan !== null; ) {
     const { configuration, hub: started } = await startPlannedHub(plan, options);
     await using hub = started;
     current.hub = hub;
     current.statusLine = await readStatusLine(hub);
     service.ready(current.statusLine);
-    hub.onEvent(() => line.tellSoon());
+    hub.onEvent(() => updates.reportSoon());
     await options.onHubStarted?.(hub);
     const next = await raceWithAbort<Reload | 'restart'>(
       ended.signal,
@@ -83,14 +83,14 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
     }
     current.hub = null;
     if (plan !== null) continue;
-    log.info('hub_stopping', { signal: await ending });
+    log.info('hub_stopping', { signal: await stopRequested });
     service.stopping();
-    // From now on clients are refused, and not left waiting.
+    // Refuses clients from now on, instead of leaving them waiting.
     sockets[Symbol.dispose]();
   }
 }
 
-/** Starts the hub that is planned; where a reload's can't start, the one before once more. */
+/** Starts the planned hub. If the hub of a reload can't start, starts one with the previous configuration. */
 async function startPlannedHub(
   { configuration, before, reload: planned }: HubStartPlan,
   { log, sockets, reloads }: DaemonOptions,
@@ -104,23 +104,26 @@ async function startPlannedHub(
     if (planned === undefined) throw error;
     log.error('configuration_reverted', { error: messageOf(error) });
     const hub = await startHub(planned.running, log, sockets, part);
-    const problem = `the hub could not start with the changed configuration, and runs with the one before: ${messageOf(error)}`;
+    const problem = `the hub could not start with the changed configuration and runs with the previous one: ${messageOf(error)}`;
     reloads?.settle(planned.reload, problem);
     return { configuration: planned.running, hub };
   }
 }
 
-/** Tells the service manager how the running hub is: now and then, and soon after something has happened. */
-function startStatusUpdates({ service, log }: DaemonOptions, current: DaemonState): Disposable & { tellSoon(): void } {
+/** Reports the status of the running hub to the service manager, at intervals and soon after an event. */
+function startStatusUpdates(
+  { service, log }: DaemonOptions,
+  current: DaemonState,
+): Disposable & { reportSoon(): void } {
   const timers: Timers = systemTimers;
   const parts = new DisposableStack();
-  if (!service.isAvailable) return Object.assign(parts, { tellSoon: () => undefined });
-  const overdue = () => current.hub?.overdueMs ?? 0;
-  const isThere = () => current.hub !== null;
-  parts.use(feedWatchdog({ service, overdueMs: overdue, hasHub: isThere, log, timers, now: monotonicNow }));
+  if (!service.isAvailable) return Object.assign(parts, { reportSoon: () => undefined });
+  const overdueMs = () => current.hub?.overdueMs ?? 0;
+  const hasHub = () => current.hub !== null;
+  parts.use(feedWatchdog({ service, overdueMs, hasHub, log, timers, now: monotonicNow }));
   let disarm: () => void = () => undefined;
   let isSoon = false;
-  const tell = async () => {
+  const report = async () => {
     isSoon = false;
     const { hub } = current;
     const line = hub === null ? current.statusLine : await readStatusLine(hub);
@@ -132,48 +135,49 @@ function startStatusUpdates({ service, log }: DaemonOptions, current: DaemonStat
   };
   const arm = (delay: number) => {
     disarm();
-    disarm = timers.after(delay, () => void tell());
+    disarm = timers.after(delay, () => void report());
   };
   arm(STATUS_INTERVAL);
   parts.defer(() => disarm());
-  const tellSoon = () => {
-    // Not later with each event.
+  const reportSoon = () => {
+    // A further event does not postpone the report.
     if (!isSoon) arm(STATUS_DELAY);
     isSoon = true;
   };
-  return Object.assign(parts, { tellSoon });
+  return Object.assign(parts, { reportSoon });
 }
 
 /**
- * Races others against the end of the daemon, and gives null where that comes first. `Promise.race` with one promise that lasts
- * would keep the outcome of every race, and with it a hub, as long as the daemon runs.
+ * Races promises against the end of the daemon.
+ * @returns null if the end comes first. (`Promise.race` with one long-lived promise would keep the outcome of every
+ *   race, and with it a hub, in memory as long as the daemon runs.)
  */
 async function raceWithAbort<Other>(ended: AbortSignal, ...others: Promise<Other>[]): Promise<Other | null> {
   const { promise, resolve } = Promise.withResolvers<null>();
-  const lose = () => resolve(null);
-  if (ended.aborted) lose();
-  ended.addEventListener('abort', lose);
+  const onEnd = () => resolve(null);
+  if (ended.aborted) onEnd();
+  ended.addEventListener('abort', onEnd);
   try {
     return await Promise.race([promise, ...others]);
   } finally {
-    ended.removeEventListener('abort', lose);
+    ended.removeEventListener('abort', onEnd);
   }
 }
 
-/** Never fails: what keeps the status from being told is no reason to end. */
+/** Never throws: a status that can't be determined is no reason to stop the daemon. */
 async function readStatusLine({ administration }: Hub): Promise<string> {
   try {
     return statusLine(await administration.status());
   } catch (error) {
-    return `how it stands can't be told: ${messageOf(error)}`;
+    return `the status can't be determined: ${messageOf(error)}`;
   }
 }
 
 /**
- * The sockets that this process listens on, for one hub after another. Closing them is the caller's, and before the last hub
- * is disposed of: who comes then is refused, and not left waiting.
- * @param env loses what tells of sockets that systemd has opened
- * @throws Failure `config_invalid` where those are none that a hub can have
+ * The sockets that this process listens on, for one hub after another. The caller must close them before it disposes of
+ * the last hub: clients are then refused, instead of being left waiting.
+ * @param env the variables about sockets that systemd has opened are removed from it
+ * @throws Failure `config_invalid` if systemd passed sockets that a hub can't use
  */
 export async function openListeningSockets(env: NodeJS.ProcessEnv, pid: number): Promise<ListeningSocketPool> {
   return new ListeningSocketPool(await activatedSockets(env, pid));

@@ -3,32 +3,34 @@ import type { PreparedReload, ReloadOutcome } from '../core/administration.ts';
 import { Failure, messageOf } from '../core/failure.ts';
 import type { Log } from '../core/log.ts';
 
-/** A reload whose configuration was found right. */
+/** A reload whose configuration is valid. */
 export interface Reload {
   readonly id: string;
   readonly configuration: Configuration;
 }
 
-/** How many outcomes are kept for those who ask. */
+/** How many outcomes are kept for later requests. */
 const MAX_OUTCOMES = 20;
 
-/** The reloads of a daemon, one at a time: a changed configuration is read and checked, and then waits to be taken over. */
+/**
+ * The reloads of a daemon, one at a time. A changed configuration is read and checked, and then waits to be applied.
+ */
 export class ReloadCoordinator {
   readonly #readConfiguration: () => Promise<Configuration>;
   readonly #newId: () => string;
   readonly #outcomes = new Map<string, ReloadOutcome>();
   #running: Configuration;
   #isReading = false;
-  /** Begun, and not taken over yet. */
+  /** Prepared but not applied yet. */
   #pending: Reload | null = null;
   #requested = Promise.withResolvers<Reload>();
-  /** Where another one was asked for meanwhile. */
+  /** Where to log the reload that was requested meanwhile; null if none was. */
   #followUpLog: Log | null = null;
   #reloadGuard: () => string | null = () => null;
 
   /**
-   * @param running what the daemon was started with
-   * @param readConfiguration gives the configuration as it is now, or a Failure
+   * @param running the configuration that the daemon was started with
+   * @param readConfiguration reads the current configuration; rejects with a Failure if it is invalid
    */
   constructor(running: Configuration, readConfiguration: () => Promise<Configuration>, newId: () => string) {
     this.#running = running;
@@ -36,23 +38,23 @@ export class ReloadCoordinator {
     this.#newId = newId;
   }
 
-  /** Resolves with the next one that has begun. */
+  /** Resolves with the next reload that was started. */
   get requested(): Promise<Reload> {
     return this.#requested.promise;
   }
 
-  /** @param obstacle says in words why the hub that runs must not be replaced just now; null if it may */
+  /** @param obstacle returns why the running hub must not be replaced now; null if it may be */
   setReloadGuard(obstacle: () => string | null): void {
     this.#reloadGuard = obstacle;
   }
 
   /**
-   * Reads the configuration and checks it; nothing has happened until the reload is begun.
-   * @throws Failure `config_invalid`, or `not_allowed` while another one is under way or the hub must not go
+   * Reads and checks the configuration. Nothing changes until the reload is started.
+   * @throws Failure `config_invalid`; `not_allowed` while another reload is in progress or the hub must not be replaced
    */
   async prepare(): Promise<PreparedReload> {
     if (this.#isReading || this.#pending !== null) {
-      throw new Failure('not_allowed', 'the hub is taking another configuration over: try again when it has done so');
+      throw new Failure('not_allowed', 'the hub is already applying another configuration: try again afterwards');
     }
     const obstacle = this.#reloadGuard();
     if (obstacle !== null) throw new Failure('not_allowed', obstacle);
@@ -69,7 +71,7 @@ export class ReloadCoordinator {
     }
   }
 
-  /** Somebody wants a reload who waits for no answer; where one is under way, another follows it. */
+  /** Starts a reload without reporting the result to the caller. If one is in progress, another follows it. */
   async request(log: Log): Promise<void> {
     if (this.#isReading || this.#pending !== null) {
       this.#followUpLog = log;
@@ -82,7 +84,7 @@ export class ReloadCoordinator {
     }
   }
 
-  /** The hub runs with the configuration of a reload, or, where there is a `problem`, with the one before. */
+  /** Ends a reload: the hub runs with its configuration or, if there is a `problem`, with the previous one. */
   settle({ id, configuration }: Reload, problem: string | null): void {
     if (problem === null) this.#running = configuration;
     this.#recordOutcome(id, problem === null ? { state: 'done' } : { state: 'failed', message: problem });
@@ -93,6 +95,7 @@ export class ReloadCoordinator {
     if (again !== null) void this.request(again);
   }
 
+  /** The outcome of a reload, if it is one of the last {@link MAX_OUTCOMES}. */
   outcome(id: string): ReloadOutcome {
     return this.#outcomes.get(id) ?? { state: 'unknown' };
   }
@@ -103,13 +106,13 @@ export class ReloadCoordinator {
   }
 }
 
-/** @throws Failure `config_invalid` where something was changed that a running daemon can't follow */
+/** @throws Failure `config_invalid` if a key was changed that a running daemon can't apply */
 function rejectUnreloadableChanges(running: Configuration, wanted: Configuration): void {
-  const lasting = [
+  const fixed = [
     ['hub.state_dir', running.stateDirectory, wanted.stateDirectory],
     ['hub.control_socket', running.controlSocket, wanted.controlSocket],
   ] as const;
-  for (const [key, before, now] of lasting) {
+  for (const [key, before, now] of fixed) {
     if (before === now) continue;
     throw new Failure('config_invalid', `${wanted.file}: ${key} can't change while the hub runs: restart it`);
   }

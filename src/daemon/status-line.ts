@@ -1,7 +1,7 @@
 import type { ApplianceStatus, HubStatus, StatusReport } from '../core/administration.ts';
 import { type Condition, groupByAppliance, type HubConditionCode } from '../core/health/condition.ts';
 
-/** How appliances are counted, in the order in which they are told. Those that somebody has to see to (a verb says so) are named. */
+/** The groups of appliances, in their order. Groups that need a person (they have a verb) also list the names. */
 const GROUPS = [
   'active',
   'retrying',
@@ -13,7 +13,7 @@ const GROUPS = [
 ] as const;
 const ATTENTION_VERB = /^(need|wait)s /;
 
-/** So many are named, and the others counted: it is one line. */
+/** How many names a group lists before it counts the others, because this is a single line. */
 const MAX_NAMED = 3;
 
 const HUB_TEXTS: Record<HubConditionCode, string> = {
@@ -23,21 +23,21 @@ const HUB_TEXTS: Record<HubConditionCode, string> = {
   hub_id_taken: 'another hub on the network has its id',
   hub_name_claimed: 'another device on the network claims its name',
   not_announced: "can't be found by mDNS",
-  wrong_setup_codes: 'somebody types wrong setup codes',
+  wrong_setup_codes: 'wrong setup codes were entered',
 };
 
-/** What keeps a grant waiting, for each portal once. */
+/** Why grants wait. Each text appears once for each portal. */
 const PORTAL_TEXTS: Partial<Record<Condition['code'], (portal: string) => string>> = {
-  portal_unreachable: (portal) => `portal ${portal} not reached`,
-  portal_deferred: (portal) => `portal ${portal} asks to wait`,
+  portal_unreachable: (portal) => `portal ${portal} unreachable`,
+  portal_deferred: (portal) => `portal ${portal} asked the hub to wait`,
   misconfigured: (portal) => `portal ${portal} refuses the hub's credentials`,
   clock_unknown: () => 'clock not confirmed',
-  portal_changed: (portal) => `portal ${portal} is not the one of the pairing`,
+  portal_changed: (portal) => `portal ${portal} is not the portal of the pairing`,
 };
 
 type CountedAppliance = Pick<ApplianceStatus, 'name' | 'portal'> & { readonly conditions: readonly Condition[] };
 
-/** How the hub stands, in one line for the service manager: how its appliances are, and what it waits for. */
+/** The hub's status in one line for the service manager: counts of its appliances, and what the hub waits for. */
 export function statusLine({
   hub,
   appliances,
@@ -48,12 +48,12 @@ export function statusLine({
 }): string {
   const found = groupByAppliance(conditions);
   const counted = appliances.map(({ name, portal }) => ({ name, portal, conditions: found.get(name) ?? [] }));
-  const waits = [
-    ...(hub.address === null ? ['waits for the network (no LAN address)'] : []),
+  const problems = [
+    ...(hub.address === null ? ['waiting for the network (no LAN address)'] : []),
     ...conditions.flatMap((one) => (one.appliance === null ? HUB_TEXTS[one.code] : [])),
     ...counted.flatMap(({ portal, conditions: own }) => own.flatMap(({ code }) => PORTAL_TEXTS[code]?.(portal) ?? [])),
   ];
-  return [formatCounts(counted), ...new Set(waits)].join('; ');
+  return [formatCounts(counted), ...new Set(problems)].join('; ');
 }
 
 function formatCounts(appliances: readonly CountedAppliance[]): string {
@@ -66,9 +66,9 @@ function formatCounts(appliances: readonly CountedAppliance[]): string {
   return counts.length === 0 ? 'no appliances yet' : counts.join(', ');
 }
 
-/** By the gravest condition. */
-function groupOf([gravest]: readonly Condition[]): (typeof GROUPS)[number] {
-  switch (gravest?.code) {
+/** The group is decided by the most severe condition, which comes first. */
+function groupOf([worst]: readonly Condition[]): (typeof GROUPS)[number] {
+  switch (worst?.code) {
     case undefined:
       return 'active';
     case 'refused':
@@ -82,11 +82,11 @@ function groupOf([gravest]: readonly Condition[]): (typeof GROUPS)[number] {
     case 'not_paired':
       return 'unpaired';
     case 'pairing_failed':
-      return gravest?.severity === 'info' ? 'unpaired' : 'needs attention';
+      return worst?.severity === 'info' ? 'unpaired' : 'needs attention';
     case 'without_credentials':
       return 'needs attention';
     default:
-      return gravest?.severity === 'error' ? 'needs attention' : 'retrying';
+      return worst?.severity === 'error' ? 'needs attention' : 'retrying';
   }
 }
 

@@ -16,68 +16,68 @@ import type { HubAdvertiser } from './hub-advertiser.ts';
 import type { HubEndpoints } from './hub-endpoints.ts';
 import { findHubProblems, type ObservedProblem } from './hub-problems.ts';
 
-/** The reloads of the daemon that the hub is a part of. */
+/** The reloads of the daemon that runs the hub. */
 export interface ReloadControl {
-  /** @param obstacle says in words why the hub must not be replaced just now; null if it may */
+  /** @param obstacle returns why the hub must not be replaced now; null if it may be */
   setReloadGuard(obstacle: () => string | null): void;
   /** @throws Failure `config_invalid`, `not_allowed` */
   prepare(): Promise<PreparedReload>;
   outcome(id: string): ReloadOutcome;
 }
 
-/** What {@link openHubAdministration} serves from. */
+/** What {@link openHubAdministration} needs. */
 export interface HubAdministrationContext {
   readonly broker: Broker;
   /** When the daemon was started. */
   readonly startedAt: Instant;
   readonly endpoints: HubEndpoints;
-  /** The file of its configuration. */
+  /** The path of the configuration file. */
   readonly configFile: string;
   readonly testMode: boolean;
   readonly caRotation: CaRotation;
-  /** Carries a report through every hook. */
+  /** Delivers a report through every hook. */
   tryHooks(report: NoticeReport): Promise<HookTestResult[]>;
   readonly store: SqliteStore;
   readonly keyRotation: KeyRotation;
-  /** Makes the daily copy of the store anew. */
+  /** Writes a new snapshot of the store. */
   takeSnapshot(): Promise<void>;
-  /** What is wrong with the hub's advertisement. */
+  /** The problems of the hub's advertisement. */
   readonly advertising: Pick<HubAdvertiser, 'idTaken' | 'nameClaimed' | 'unannounced'>;
-  /** Has the hub disposed of and started again. */
+  /** Requests that the hub is disposed of and started again. */
   restart(): void;
-  /** Left out if nothing can start another hub with a changed configuration. */
+  /** Absent if the hub can't be replaced by one with a changed configuration. */
   readonly reloads: ReloadControl | undefined;
 }
 
-/** What the hub itself asks beside what people may. */
+/** The administration, and what only the hub itself uses. */
 export interface HubAdministration extends Administration {
-  /** What notices go by. */
+  /** What notices are derived from. */
   noticeFacts(): NoticeInput;
 }
 
-/** Serves people at the hub: what the control socket and the installer's page offer. */
+/** The operations that the control socket and the installer's page offer. */
 export function openHubAdministration(context: HubAdministrationContext): HubAdministration {
-  const { broker, endpoints: place, store, caRotation: rotation, advertising } = context;
+  const { broker, endpoints, store, caRotation: rotation, advertising } = context;
   const { appliances, grants, registrations, notices } = broker;
   const { clock, log } = broker.environment;
 
   const idTaken = timed(() => advertising.idTaken);
   const unannounced = timed(() => advertising.unannounced);
   const nameClaimed = timed(() => advertising.nameClaimed);
-  const administration = createBrokerAdministration(broker, place);
+  const administration = createBrokerAdministration(broker, endpoints);
 
-  /** What is wrong, and since when it was seen. */
-  function timed(look: () => string | null): () => ObservedProblem | null {
+  /** Adds to a problem since when it has been seen. */
+  function timed(read: () => string | null): () => ObservedProblem | null {
     let first: string | null = null;
     return () => {
-      const message = look();
+      const message = read();
       first = message === null ? null : (first ?? rfc3339(clock.now().wall));
       return message === null || first === null ? null : { message, since: first };
     };
   }
 
-  /** How all stands at this moment. */
-  function look() {
+  /** The current status of the hub and its appliances. */
+  function collectStatus() {
     const listed = appliances.list().map((appliance) => [appliance, administration.statusOf(appliance)] as const);
     const problems = findHubProblems({
       store,
@@ -87,33 +87,35 @@ export function openHubAdministration(context: HubAdministrationContext): HubAdm
       isUnsaved: (appliance) => grants.get(appliance)?.isUnsaved === true,
       ...{ idTaken: idTaken(), nameClaimed: nameClaimed(), unannounced: unannounced() },
     });
-    const facts = collectNoticeInput(listed, problems, broker, place.endpoint('/'));
+    const facts = collectNoticeInput(listed, problems, broker, endpoints.endpoint('/'));
     return { statuses: listed.map(([, status]) => status), problems, facts };
   }
 
-  // A grant that could not be written yet would be lost with the hub.
+  // A reload would lose a grant that could not be written yet.
   context.reloads?.setReloadGuard(() => {
-    if (!look().problems.some(({ code }) => code === 'store_unwritable')) return null;
-    return 'the hub can\'t write its store, and what it has in memory alone would be lost: see to the disk ("latchkey status"), and then reload';
+    if (!collectStatus().problems.some(({ code }) => code === 'store_unwritable')) return null;
+    return 'the hub can\'t write its store, and what is only in memory would be lost: check the disk ("latchkey status"), and then reload';
   });
 
   return {
     ...administration,
     async status() {
       const { fingerprint, old } = rotation.report();
-      const { statuses, problems, facts } = look();
+      const { statuses, problems, facts } = collectStatus();
       const openFor = Math.ceil(registrations.remainingOpenMs / 1000);
-      const matters = openFor > 0 || statuses.some(({ waitingForApproval }) => waitingForApproval !== undefined);
+      const showsRegistration =
+        openFor > 0 || statuses.some(({ waitingForApproval }) => waitingForApproval !== undefined);
       return {
         hub: {
-          ...place.statusFields(),
+          ...endpoints.statusFields(),
           caFingerprint: fingerprint,
           ...(old && { caRotation: { oldFingerprint: old.fingerprint, until: old.until } }),
           configFile: context.configFile,
           ...(context.testMode && { testMode: true }),
           uptime: Math.floor((elapsed(context.startedAt, clock.now()) ?? 0) / 1000),
           ...(openFor > 0 && { registrationOpenFor: openFor }),
-          ...(matters && registrations.registeredCount > 0 && { registrationAsked: registrations.registeredCount }),
+          ...(showsRegistration &&
+            registrations.registeredCount > 0 && { registrationAsked: registrations.registeredCount }),
           ...(problems.length > 0 && { problems }),
         },
         appliances: statuses,
@@ -121,12 +123,12 @@ export function openHubAdministration(context: HubAdministrationContext): HubAdm
         notices: notices.activeNotices(facts),
       };
     },
-    noticeFacts: () => look().facts,
+    noticeFacts: () => collectStatus().facts,
     testNotices: () => context.tryHooks(testReport(rfc3339(clock.now().wall))),
     caStatus: () => rotation.report(),
     rotateCa: (keep) => rotation.rotate(keep),
     setOldCaLifetime: (keep) => rotation.setOldServingTime(keep),
-    label: (name) => place.labelText(appliances.get(name).name),
+    label: (name) => endpoints.labelText(appliances.get(name).name),
     async rotateStoreKey() {
       await broker.ready;
       assertNotStopping(broker);
@@ -134,7 +136,7 @@ export function openHubAdministration(context: HubAdministrationContext): HubAdm
         context.takeSnapshot(),
       );
       log.warn('store_key_rotated', {
-        ...(isCredential ? { what_to_do: 'put the credential store.key.next in the place of store.key' } : {}),
+        ...(isCredential ? { what_to_do: 'replace the credential store.key with store.key.next' } : {}),
         ...(snapshotProblem === null ? {} : { snapshot_error: snapshotProblem }),
       });
       return { leftovers, copyProblem: snapshotProblem, isCredential };
@@ -144,15 +146,15 @@ export function openHubAdministration(context: HubAdministrationContext): HubAdm
       log.info('backup_made', { appliances: backup.appliances, grants: backup.grants });
       return backup;
     },
-    async restore(copy, passphrase) {
-      const report = await restoreBackup(store, copy, normalizePassphrase(passphrase));
+    async restore(backup, passphrase) {
+      const report = await restoreBackup(store, backup, normalizePassphrase(passphrase));
       const { made, restored, kept } = report;
       log.warn('backup_restored', { made, restored: restored.join(', '), kept: kept.join(', ') });
       return { report, restart: context.restart };
     },
     async reload() {
       if (context.reloads !== undefined) return context.reloads.prepare();
-      throw new Failure('not_allowed', 'this hub has no configuration that it could read again: restart it');
+      throw new Failure('not_allowed', "this hub can't read its configuration again: restart it");
     },
     reloadOutcome: (reload) => context.reloads?.outcome(reload) ?? { state: 'unknown' },
   };

@@ -2,14 +2,14 @@ import { access, constants, statfs } from 'node:fs/promises';
 import type { Grants } from '../broker/grants/grants.ts';
 import type { Timers } from '../core/clock.ts';
 
-/** How often it is looked for room while something can't be written, in ms. */
+/** How often free space is checked while something can't be written, in ms. */
 const CHECK_INTERVAL = 3000;
-/** Bytes with which the store can be written. */
+/** Free bytes with which the store can be written. */
 const MIN_FREE_BYTES = 1 << 20;
 
 /**
- * Looks whether there is room on the disk again, as long as a refresh waits for that: its own tries are minutes apart by then, and all
- * that time people would be told of a full disk that they have cleared.
+ * Checks whether the disk has free space again, as long as a refresh waits for it. The retries of the refresh are
+ * minutes apart by then, and meanwhile people would still see the problem of a full disk that they have solved.
  */
 export class DiskSpaceMonitor implements AsyncDisposable {
   readonly #directory: string;
@@ -18,14 +18,14 @@ export class DiskSpaceMonitor implements AsyncDisposable {
   readonly #stopped = new AbortController();
   #monitoring: Promise<void> | null = null;
 
-  /** @param directory the store's */
+  /** @param directory of the store */
   constructor(directory: string, timers: Timers, grants: Pick<Grants, 'hasStoreFailure' | 'onStoreWritable'>) {
     this.#directory = directory;
     this.#timers = timers;
     this.#grants = grants;
   }
 
-  /** Begins to look where something waits for room. */
+  /** Starts the checks if a refresh waits for free space. */
   startIfNeeded(): void {
     if (this.#monitoring !== null || !this.#grants.hasStoreFailure || this.#stopped.signal.aborted) return;
     this.#monitoring = this.#waitForSpace().finally(() => {
@@ -40,7 +40,7 @@ export class DiskSpaceMonitor implements AsyncDisposable {
 
   async #waitForSpace(): Promise<void> {
     const { signal } = this.#stopped;
-    // What fails though there is room is none of this: the tries go on by themselves.
+    // A write that fails although there is free space is not handled here: the refresh retries it.
     for (let had = await this.#hasFreeSpace(); this.#grants.hasStoreFailure; ) {
       await this.#timers.sleep(CHECK_INTERVAL, signal);
       if (signal.aborted) return;

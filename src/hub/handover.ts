@@ -5,26 +5,26 @@ import type { AssertionReplayCache } from '../lan/oauth/assertion-replay-cache.t
 import type { Counters } from '../metrics/counters.ts';
 
 /**
- * What a daemon knows and its store does not, handed from one hub to the next when it takes another configuration over.
- * All else that is in memory is as it is after a restart: pairings, device flows and sessions are in the store, and what
- * limits a client (wrong secrets, polls that come too soon) starts anew, since only an installer can reload.
+ * What a daemon has only in memory and a reload passes from one hub to the next. All other memory is as after a
+ * restart: pairings, device flows and sessions are in the store, and the limits of a client (wrong secrets, polls that
+ * come too soon) start again, because only an installer can reload.
  */
 export interface HandoverState {
   /** When the daemon was started. */
   readonly startedAt: Instant;
   readonly broker: BrokerHandover;
-  /** Without them every assertion of the last half minute would have to be refused. */
+  /** Without it the hub would have to reject every assertion of the last half minute. */
   readonly usedAssertions: AssertionReplayCache;
-  /** What was counted since the daemon was started. */
+  /** The counts since the daemon was started. */
   readonly counters: Counters;
 }
 
-/** How often it is tried to write what a hub that goes has in memory alone, in ms. */
+/** How often a hub that is replaced retries to write what is only in memory, in ms. */
 const SAVE_RETRY_INTERVAL = 2000;
 
 /**
- * Waits for what was sent to the portal, and until it is written down; no refresh is started any more.
- * @param ended aborted where the hub is to end, and the next one does not come
+ * Starts no further refresh, and waits until requests to the portal have ended and their results are on disk.
+ * @param ended aborted if the hub must stop and no other one replaces it
  */
 export async function drain(
   { grants, pairings }: Pick<Broker, 'grants' | 'pairings'>,
@@ -37,9 +37,9 @@ export async function drain(
   while (!(await grants.save()) && !ended.aborted) await timers.sleep(SAVE_RETRY_INTERVAL, ended);
 }
 
-/** Whether neighbours find the one hub by what they know of the other: only its ports and keys may be others. */
+/** Whether both configurations announce the hub with the same names and addresses; ports and keys may differ. */
 export function hasSameAdvertisement(before: Configuration, next: Configuration): boolean {
-  const told = ({ name, lan: { mdns, address, listen } }: Configuration) =>
+  const advertised = ({ name, lan: { mdns, address, listen } }: Configuration) =>
     JSON.stringify([name, mdns, address, listen]);
-  return told(before) === told(next);
+  return advertised(before) === advertised(next);
 }

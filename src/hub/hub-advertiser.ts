@@ -8,7 +8,7 @@ import { version } from '../system/version.ts';
 import type { HubEndpoints } from './hub-endpoints.ts';
 import type { Identity } from './identity.ts';
 
-/** What a hub is advertised from. */
+/** What {@link createHubAdvertiser} needs. */
 export interface HubAdvertiserContext {
   readonly environment: Environment;
   readonly configuration: Pick<Configuration, 'name' | 'lan'>;
@@ -18,27 +18,27 @@ export interface HubAdvertiserContext {
   readonly endpoints: HubEndpoints;
 }
 
-/** The hub's advertisement over mDNS. Disposing of it says goodbye. */
+/** The hub's advertisement over mDNS. Disposing of it sends the goodbye. */
 export interface HubAdvertiser extends AsyncDisposable {
-  /** Announces the hub with its present addresses and pin, unless `lan.mdns` is off. */
+  /** Announces the hub with its current addresses and pin, unless `lan.mdns` is off. */
   announce(): Promise<void>;
-  /** The next hub of this process is announced alike: this one leaves without a goodbye. */
+  /** Prevents the goodbye, because the next hub of this process is announced in the same way. */
   skipGoodbye(): void;
-  /** In words, that another hub on the network has this one's id and key; null if none has. */
+  /** A message if another hub on the network has this hub's id and key, else null. */
   readonly idTaken: string | null;
-  /** In words, that another device claims the hub's host name; null if none does. */
+  /** A message if another device claims the hub's host name, else null. */
   readonly nameClaimed: string | null;
-  /** In words, what else keeps the hub from being announced; null if nothing does. */
+  /** A message if anything else keeps the hub from being announced, else null. */
   readonly unannounced: string | null;
 }
 
-/** Prepares the advertisement; the first `announce` begins it. */
+/** Prepares the advertisement; the first `announce` starts it. */
 export function createHubAdvertiser(context: HubAdvertiserContext): HubAdvertiser {
-  const { configuration, identity, lan, leaf, endpoints: place } = context;
+  const { configuration, identity, lan, leaf, endpoints } = context;
   const { clock, timers, random, log } = context.environment;
   const { mdns } = configuration.lan;
-  const { http, https } = place.ports;
-  const copies = new CloneDetector({
+  const { http, https } = endpoints.ports;
+  const cloneDetector = new CloneDetector({
     caCertificate: () => identity.ca.authority.certificate,
     ownLeaf: () => leaf.current.pem.certificate,
     clock,
@@ -48,8 +48,8 @@ export function createHubAdvertiser(context: HubAdvertiserContext): HubAdvertise
     instanceName: configuration.name,
     id: identity.id,
     httpsPort: https,
-    txt: () => ({ v: version(), http: String(http), capk: place.fingerprint() }),
-    isClone: (address, port, signal) => copies.isClone(address, port, signal),
+    txt: () => ({ v: version(), http: String(http), capk: endpoints.fingerprint() }),
+    isClone: (address, port, signal) => cloneDetector.isClone(address, port, signal),
     timers,
     random,
     log,

@@ -9,15 +9,15 @@ import { type LanWatch, readLan } from '../mdns/networks/lan-watch.ts';
 import { urlHost } from '../system/addresses.ts';
 import { version } from '../system/version.ts';
 
-/** The hub's ports in use. */
+/** The ports that the hub uses. */
 export interface HubPorts {
   readonly http: number;
   readonly https: number;
-  /** Where metrics are served: null for nowhere, its port null while none could be had. */
+  /** Where metrics are served: null for nowhere. The port is null while it is unavailable. */
   metrics: { readonly port: number | null } | null;
 }
 
-/** How the hub is called, reached and recognized, as it is at the moment of the question. */
+/** The current name, addresses and pin of the hub. */
 export class HubEndpoints implements HubLinks {
   readonly #name: string;
   readonly #id: string;
@@ -38,19 +38,22 @@ export class HubEndpoints implements HubLinks {
     return this.#lan.current.address?.address ?? null;
   }
 
+  /** The URL of a path on the HTTPS port. */
   endpoint(path: string): string {
     return `https://${this.#leaf.urlHostFor(this.address)}:${this.ports.https}${path}`;
   }
 
+  /** The short link for a key, on the HTTP port; null while the hub has no address on the home network. */
   shortLink(key: string): string | null {
     return this.address === null ? null : `http://${urlHost(this.address)}:${this.ports.http}/l/${key}`;
   }
 
+  /** The pin of the certificate that appliances trust. */
   fingerprint(): string {
     return this.#leaf.current.anchor.fingerprint;
   }
 
-  /** What is printed for the door of an appliance's cabinet. */
+  /** The text of a label for the door of an appliance's cabinet. */
   labelText(appliance: string): ApplianceLabel {
     const at = (host: string) => `https://${host}:${this.ports.https}/p/${encodeURIComponent(appliance)}`;
     return {
@@ -61,7 +64,7 @@ export class HubEndpoints implements HubLinks {
     };
   }
 
-  /** The part of `status` that says where the hub is. */
+  /** The part of `status` with the hub's id, name, version, address and ports. */
   statusFields(): Pick<HubStatus, 'id' | 'name' | 'version' | 'address' | 'httpPort' | 'httpsPort' | 'metricsPort'> {
     const { http, https, metrics } = this.ports;
     return {
@@ -75,21 +78,21 @@ export class HubEndpoints implements HubLinks {
     };
   }
 
-  /** The hub as notices name it. */
+  /** How notices identify the hub. */
   noticeSender(): NoticeSender {
     return { id: this.#id, name: this.#name, page: this.endpoint('/') };
   }
 }
 
 /**
- * The hub's address on the home network as it is now; null while there is none.
+ * The hub's current address on the home network; null while there is none.
  * @param setting `lan.address`
  */
 export function lanAddress(setting: string): string | null {
   return readLan(setting).address?.address ?? null;
 }
 
-/** The addresses that the hub has now, and the one that it is configured to have. */
+/** The current addresses of the hub, and the configured one. */
 export function hubAddresses({ address, listen }: Pick<Configuration['lan'], 'address' | 'listen'>): string[] {
   const configured = isIP(address) === 0 ? [] : [address];
   return [...readLan(address, listen).addresses, ...configured];

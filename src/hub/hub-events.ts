@@ -2,7 +2,7 @@ import { messageOf } from '../core/failure.ts';
 import type { Log } from '../core/log.ts';
 import type { ApplianceEvent, EmitEvent } from '../core/reports/appliance-event.ts';
 
-/** Carries what happens to appliances to all who listen; who tells of it never hears of their trouble. */
+/** Passes events of appliances to all listeners. An error of a listener is logged, and does not reach the emitter. */
 export class HubEvents {
   readonly #listeners = new Set<EmitEvent>();
   readonly #log: Log;
@@ -11,12 +11,12 @@ export class HubEvents {
     this.#log = log;
   }
 
-  /** From now on `listener` hears of every event. */
+  /** Calls `listener` for every event from now on. */
   subscribe(listener: EmitEvent): void {
     this.#listeners.add(listener);
   }
 
-  /** Tells all who listen, and comes back when each has taken it. */
+  /** Calls all listeners, and returns after the last one. */
   readonly emit = (event: ApplianceEvent): void => {
     for (const listener of this.#listeners) {
       try {

@@ -2,32 +2,32 @@ import type { BrokerStore } from '../broker/ports.ts';
 import type { ApplianceStatus, HubProblem } from '../core/administration.ts';
 import type { Appliance } from '../core/appliances/appliance.ts';
 
-/** So many appliances are named in one problem. */
+/** How many appliances a problem names. */
 const MAX_NAMES = 5;
 
-/** What the hub's problems are found in. */
+/** What the hub's problems are derived from. */
 interface HubProblemSources {
   readonly store: BrokerStore;
-  /** Tells the name of an appliance by its id. */
+  /** Returns the name of an appliance by its id. */
   readonly nameOf: (appliance: string) => string;
-  /** RFC 3339: when the hub was started, which is when what is wrong with its store was found. */
+  /** RFC 3339: when the hub was started, which is when it found the problems of its store. */
   readonly startedAt: string;
   /** Each appliance with its status. */
   readonly appliances: readonly (readonly [Pick<Appliance, 'id'>, ApplianceStatus])[];
-  /** Whether the grant of an appliance is in memory alone. */
+  /** Whether the grant of an appliance is only in memory. */
   readonly isUnsaved: (appliance: string) => boolean;
-  /** That another hub on the network has this one's id and key; null where none has. */
+  /** That another hub on the network has this hub's id and key; null if none has. */
   readonly idTaken: ObservedProblem | null;
-  /** That another device claims the hub's host name; null where none does. */
+  /** That another device claims the hub's host name; null if none does. */
   readonly nameClaimed: ObservedProblem | null;
-  /** What keeps the hub from being announced; null where nothing does. */
+  /** What keeps the hub from being announced; null if nothing does. */
   readonly unannounced: ObservedProblem | null;
 }
 
-/** What is wrong in words, and since when it was seen. */
+/** The message of a problem, and since when it has been seen. */
 export type ObservedProblem = Pick<HubProblem, 'message' | 'since'>;
 
-/** What is wrong with the hub as a whole. */
+/** The problems of the hub as a whole. */
 export function findHubProblems(sources: HubProblemSources): HubProblem[] {
   const { store, nameOf, startedAt: since, idTaken, nameClaimed, unannounced } = sources;
   const problems: HubProblem[] = [];
@@ -49,7 +49,7 @@ export function findHubProblems(sources: HubProblemSources): HubProblem[] {
   return problems;
 }
 
-/** That nothing can be written is found when the hub is started, or later by whichever grant was to be written first. */
+/** A write problem is found when the hub starts, or later by the first grant that can't be written. */
 function findStoreWriteProblem({
   store,
   startedAt: started,
@@ -60,20 +60,20 @@ function findStoreWriteProblem({
     const message = `The hub can't write its store, so it serves what it has from memory and starts no refresh and no pairing: ${store.writeProblem}`;
     return { message, since: started };
   }
-  const held = appliances.flatMap(([{ id }, { name, problem }]) =>
+  const affected = appliances.flatMap(([{ id }, { name, problem }]) =>
     problem?.code === 'store_unwritable' ? [{ id, name, problem }] : [],
   );
-  const unsaved = held.find(({ id }) => isUnsaved(id));
-  const [first] = held;
+  const unsaved = affected.find(({ id }) => isUnsaved(id));
+  const [first] = affected;
   if (unsaved === undefined) return first === undefined ? null : first.problem;
   const { name, problem } = unsaved;
-  const message = `New tokens of ${name} are in memory alone, and lost if the hub is switched off before they can be written: ${problem.message}`;
+  const message = `New tokens of ${name} are only in memory, and are lost if the hub is switched off before they can be written: ${problem.message}`;
   return { message, since: problem.since };
 }
 
-/** In words, which entries of the store are not as the hub has written them; null where none is known. */
+/** A message that lists the entries of the store that the hub did not write; null if none is known. */
 function describeChangedRows(
-  { damagedAppliances, rejectedSessions: refusedSessions, hasRejectedInvites: refusedInvites }: BrokerStore,
+  { damagedAppliances, rejectedSessions, hasRejectedInvites }: BrokerStore,
   nameOf: (appliance: string) => string,
 ): string | null {
   const found = [
@@ -81,10 +81,10 @@ function describeChangedRows(
       'appliances',
       damagedAppliances,
       nameOf,
-      'nobody gets their tokens, until each is removed and added again',
+      'their tokens are not available until each is removed and added again',
     ),
-    ...describeAppliances('sessions of the appliances', refusedSessions, nameOf, 'these sessions are forgotten'),
-    ...(refusedInvites ? ['invites, which are forgotten'] : []),
+    ...describeAppliances('sessions of the appliances', rejectedSessions, nameOf, 'these sessions are no longer valid'),
+    ...(hasRejectedInvites ? ['invites, which are no longer valid'] : []),
   ];
   if (found.length === 0) return null;
   return `The store has entries that were damaged, or changed by something other than the hub: ${found.join('; ')}`;

@@ -35,37 +35,39 @@ import { pairOnStart } from './pair-on-start.ts';
 import { connectPortals } from './portals.ts';
 import { StoreMaintenance } from './store-maintenance.ts';
 
-/** A running hub. Disposing of it says goodbye, lets what was sent to the portal end, and closes the store. */
+/** A running hub. Disposing of it sends the mDNS goodbye, waits for requests to the portal, and closes the store. */
 export interface Hub extends AsyncDisposable {
   readonly administration: Administration;
   readonly controlSocket: string;
   readonly httpPort: number;
   readonly httpsPort: number;
-  /** Resolves when the hub is to be disposed of and started again: its store holds another state than the hub knows of. */
+  /**
+   * Resolves when the hub must be disposed of and started again, because its store has another state than its memory.
+   */
   readonly restartRequested: Promise<void>;
-  /** For how long the next thing that was planned has been due, in ms on the boot clock. */
+  /** How long the next planned task has been due, in ms on the boot clock. */
   readonly overdueMs: number;
-  /** Calls it whenever something has happened to an appliance, so that its state may be another one. */
+  /** Calls `listener` after every event of an appliance, which may have changed its state. */
   onEvent(listener: () => void): void;
   /**
-   * To be called before the hub is disposed of, where another one takes its place: waits for what was sent to the portal, and
-   * until it is written down, and hands out tokens meanwhile, but starts no further refresh.
-   * @param next what the next one runs with
-   * @returns what the next one is to know
+   * Call this before disposing of a hub that another one replaces. Starts no further refresh, and waits until requests
+   * to the portal have ended and their results are on disk. The hub still issues tokens meanwhile.
+   * @param next the configuration of the next hub
+   * @returns what the next hub needs
    */
   handOver(next: Configuration): Promise<HandoverState>;
 }
 
-/** What makes a hub part of a daemon that outlives it. */
+/** The options of a hub in a daemon that outlives it. */
 export interface HubOptions {
-  /** What the hub before it in the same process has left. */
+  /** What the previous hub of this process has left. */
   readonly before?: HandoverState | undefined;
   readonly reloads?: ReloadControl;
 }
 
 /**
- * Starts a hub: here, and only here, the parts are joined.
- * @param sockets where they outlive the hub; those that it does not want are closed when it is up
+ * Starts a hub. This is the composition root: only here are the parts joined.
+ * @param sockets sockets that outlive the hub; those that it does not use are closed when it has started
  * @throws Failure with the reason in one line; nothing is left running then
  */
 export async function startHub(
@@ -108,8 +110,8 @@ export async function startHub(
   );
   const { appliances, scheduler, referenceClock: portalClock, grants, pairings, access, notices } = broker;
   events.subscribe(() => notices.scheduleCheck());
-  const room = parts.use(new DiskSpaceMonitor(store.files.directory, timers, grants));
-  events.subscribe(() => room.startIfNeeded());
+  const diskSpaceMonitor = parts.use(new DiskSpaceMonitor(store.files.directory, timers, grants));
+  events.subscribe(() => diskSpaceMonitor.startIfNeeded());
 
   const names = hubHostNames(identity.id);
   const leaf = await HubLeaf.open({
@@ -122,10 +124,10 @@ export async function startHub(
     addresses: () => lan.current.addresses,
     custom: lanConfiguration.certificate,
   });
-  const place = new HubEndpoints({ name, id: identity.id }, lan, leaf, ports);
-  const advertising = createHubAdvertiser({ environment, configuration, identity, lan, leaf, endpoints: place });
+  const endpoints = new HubEndpoints({ name, id: identity.id }, lan, leaf, ports);
+  const advertising = createHubAdvertiser({ environment, configuration, identity, lan, leaf, endpoints });
   const restarting = Promise.withResolvers<void>();
-  const housekeeping = new StoreMaintenance(store, environment, () => restarting.resolve());
+  const maintenance = new StoreMaintenance(store, environment, () => restarting.resolve());
   const rotation = new CaRotation({
     environment,
     scheduler,
@@ -138,7 +140,7 @@ export async function startHub(
     onRotated: () =>
       void broker.ready.then(() => {
         void advertising.announce();
-        housekeeping.requestSnapshot();
+        maintenance.requestSnapshot();
       }),
   });
   leaf.onAnchorChange(() => void advertising.announce());
@@ -146,23 +148,23 @@ export async function startHub(
   const usedAssertions = before?.usedAssertions ?? new AssertionReplayCache();
   const service = createLanService(broker, {
     started,
-    caFingerprint: () => place.fingerprint(),
+    caFingerprint: () => endpoints.fingerprint(),
     tokenRequested: (appliance, kind) => counters.tokenRequested(appliance, kind),
   });
 
   const hooks = parts.use(openHooks(configuration.notify, { timers, log }));
-  const signed = (report: NoticeReport) => ({ ...report, hub: place.noticeSender() });
+  const withSender = (report: NoticeReport) => ({ ...report, hub: endpoints.noticeSender() });
   const administration = openHubAdministration({
     broker,
     startedAt: started,
-    endpoints: place,
+    endpoints,
     configFile: configuration.file,
     testMode: configuration.testMode === true,
     caRotation: rotation,
-    tryHooks: (report) => hooks.sendTest(signed(report)),
+    tryHooks: (report) => hooks.sendTest(withSender(report)),
     store,
     keyRotation,
-    takeSnapshot: () => housekeeping.takeSnapshot(),
+    takeSnapshot: () => maintenance.takeSnapshot(),
     advertising,
     restart: () => restarting.resolve(),
     reloads,
@@ -188,7 +190,7 @@ export async function startHub(
   );
   parts.defer(() => pages.close());
   leaf.keepCurrent(lanServer);
-  // Disposed of before the server: neighbours hear the goodbye first.
+  // Disposed of before the server, so that the goodbye is sent first.
   parts.use(advertising);
   const socket = { path: configuration.controlSocket, administration, log };
   parts.use(await openControlSocket(socket, timers));
@@ -204,9 +206,9 @@ export async function startHub(
   });
   if (metrics !== null) parts.use(metrics);
   ports.metrics = metrics;
-  const follower = parts.use(
+  const addressChanges = parts.use(
     new AddressChangeHandler({
-      address: () => place.address,
+      address: () => endpoints.address,
       handlers: [
         () => pairings.onAddressChanged(),
         (moved) => moved && lan.current.address !== null && grants.onNetworkChanged(),
@@ -218,8 +220,8 @@ export async function startHub(
   );
 
   await broker.resumePairings();
-  parts.use(housekeeping).start();
-  lan.start({ onChange: () => follower.notify(), onTopologyChange: () => void advertising.announce() });
+  parts.use(maintenance).start();
+  lan.start({ onChange: () => addressChanges.notify(), onTopologyChange: () => void advertising.announce() });
   parts.use(
     watchClock({
       environment,
@@ -227,7 +229,7 @@ export async function startHub(
       onSet() {
         grants.onClockSet();
         pairings.onClockSet();
-        housekeeping.onClockSet();
+        maintenance.onClockSet();
       },
       onSynchronized: () => portalClock.recordNtpTime(),
     }),
@@ -240,14 +242,14 @@ export async function startHub(
   }
   notices.start(
     () => administration.noticeFacts(),
-    (report) => hooks.enqueue(signed(report)),
+    (report) => hooks.enqueue(withSender(report)),
   );
   sockets?.closeUnclaimed();
   log.info('hub_started', {
     name,
     id: identity.id,
     version: version(),
-    address: place.address,
+    address: endpoints.address,
     http_port: ports.http,
     https_port: ports.https,
     control_socket: configuration.controlSocket,
@@ -271,9 +273,9 @@ export async function startHub(
     onEvent: (listener) => events.subscribe(listener),
     async handOver(next) {
       await drain(broker, timers, ended.signal);
-      // While tokens are handed out still: one that hangs would keep appliances waiting for the next hub.
+      // While the hub still issues tokens: a hook that hangs would keep appliances waiting for the next hub.
       await hooks[Symbol.asyncDispose]();
-      // A hub that is to end meanwhile says goodbye.
+      // A hub that must stop meanwhile sends its goodbye.
       if (!ended.signal.aborted && hasSameAdvertisement(configuration, next)) advertising.skipGoodbye();
       return { startedAt: started, broker: broker.handoverState(), usedAssertions, counters };
     },

@@ -6,38 +6,40 @@ import type { Store } from '../core/store.ts';
 import { hostNames } from '../mdns/records/records.ts';
 import { sha256 } from '../system/secret-hash.ts';
 
-/** What makes a hub this hub. */
+/** The permanent identity of a hub. */
 export interface Identity {
-  /** A DNS label, such as `latchkey-5f0c9a1e`: the host name over mDNS is `<id>.local`. It stays for the hub's life. */
+  /** A DNS label, such as `latchkey-5f0c9a1e`: the host name over mDNS is `<id>.local`. It never changes. */
   readonly id: string;
   readonly ca: HubAuthority;
 }
 
 /**
- * Reads the hub's id and CA from the store, or makes them at the first start.
- * @param addresses those that the hub has, or is to have
+ * Loads the hub's id and CA from the store, or creates them at the first start.
+ * @param addresses those that the hub has or is configured to have
  */
 export async function loadIdentity(store: Store, addresses: () => readonly string[]): Promise<Identity> {
   const id = await loadOrCreateSetting(store, 'hub_id', async () => `latchkey-${randomBytes(4).toString('hex')}`);
   return { id, ca: await HubAuthority.load(store, () => permittedNames(hubHostNames(id), addresses())) };
 }
 
-/** The DNS names that the hub answers to, in lower case. */
+/** The DNS names under which the hub can be requested, in lower case. */
 export function hubHostNames(id: string): string[] {
   const host = hostname().toLowerCase();
   const label = host.split('.')[0] ?? host;
   return [...new Set([...hostNames(id), host, label, `${label}.local`, 'localhost'])].filter((name) => name !== '');
 }
 
-async function loadOrCreateSetting(store: Store, name: string, make: () => Promise<string>): Promise<string> {
-  const kept = await store.setting(name);
-  if (kept !== null) return kept;
-  const made = await make();
-  await store.saveSetting(name, made);
-  return made;
+async function loadOrCreateSetting(store: Store, name: string, create: () => Promise<string>): Promise<string> {
+  const stored = await store.setting(name);
+  if (stored !== null) return stored;
+  const created = await create();
+  await store.saveSetting(name, created);
+  return created;
 }
 
-/** Where a grant's refreshes lie among all hubs' grants: from 0 to 1, evenly, and for a grant always the same. */
+/**
+ * Spreads the refreshes of all grants of the fleet: evenly distributed from 0 to 1, and always the same for a grant.
+ */
 export function jitterOffsetFor(hubId: string, appliance: string): number {
   return Buffer.from(sha256(`${hubId}/${appliance}`), 'base64url').readUInt32BE() / 2 ** 32;
 }

@@ -7,10 +7,10 @@ import { confirmedTimeAt } from '../core/clock.ts';
 import type { Counters } from '../metrics/counters.ts';
 import { MetricsListener } from '../metrics/listener.ts';
 
-/** What metrics and health are made from. */
+/** What {@link openMetrics} needs. */
 export interface MetricsContext {
   readonly environment: Environment;
-  /** Null for nowhere. */
+  /** Null if metrics are not served. */
   readonly listen: SocketAddress | null;
   readonly administration: Administration;
   readonly appliances: Appliances;
@@ -20,7 +20,7 @@ export interface MetricsContext {
   names(): readonly string[];
 }
 
-/** Opens the listener for metrics and health, if there is to be one. */
+/** Opens the listener for metrics and health; null if none is configured. */
 export async function openMetrics(context: MetricsContext): Promise<MetricsListener | null> {
   const { listen, environment, administration, appliances, portalClock, counters, overdueMs: overdue, names } = context;
   const { clock, timers, log } = environment;

@@ -4,13 +4,13 @@ import { ListeningSocketPool } from '../lan/listening-socket-pool.ts';
 import { readLan, watchLan } from '../mdns/networks/lan-watch.ts';
 import type { HubPorts } from './hub-endpoints.ts';
 
-/** How often the network's addresses are looked at, in ms. */
+/** How often the network's addresses are checked, in ms. */
 const LAN_CHECK_INTERVAL = 4000;
 
 /**
- * Looks at the home network, and opens the sockets that the hub listens on there.
- * @param sockets those that outlive the hub, if there are such
- * @param parts what is opened is disposed of with these
+ * Watches the home network, and opens the sockets that the hub listens on there.
+ * @param sockets sockets that outlive the hub, if there are any
+ * @param parts owns what this function opens
  * @throws Failure `port_unavailable`
  */
 export async function openNetwork(

@@ -9,7 +9,7 @@ import { ensureStateDirectory } from '../store/state-directory.ts';
 import { hubAddresses } from './hub-endpoints.ts';
 import { type Identity, loadIdentity } from './identity.ts';
 
-/** The store, and what makes the hub this one. */
+/** The store, and the identity that it holds. */
 interface OpenedState {
   readonly store: SqliteStore;
   readonly keyRotation: KeyRotation;
@@ -17,8 +17,8 @@ interface OpenedState {
 }
 
 /**
- * Opens the store, and finds out which hub this is.
- * @param parts the store is disposed of with these
+ * Opens the store, and loads the hub's identity.
+ * @param parts owns the store
  * @throws Failure as the store
  */
 export async function openState(
@@ -35,14 +35,14 @@ export async function openState(
   if (store.recoverySummary !== null) log.error('store_recovered', { detail: store.recoverySummary });
   if (store.writeProblem !== null) log.error('store_unwritable', { error: store.writeProblem });
   try {
-    const rotated = await keyRotation.resumeInterrupted(() => writeSnapshot(store));
-    const error = rotated?.snapshotProblem ?? null;
+    const result = await keyRotation.resumeInterrupted(() => writeSnapshot(store));
+    const error = result?.snapshotProblem ?? null;
     if (error !== null) log.warn('snapshot_failed', { error });
   } catch (error) {
     log.error('store_key_install_failed', { error: messageOf(error) });
   }
   if (keyRotation.needsCredentialRename) {
-    log.warn('store_key_pending', { what_to_do: 'put that credential in the place of store.key' });
+    log.warn('store_key_pending', { what_to_do: 'replace the credential store.key with store.key.next' });
   }
   return { store, keyRotation, identity: await loadIdentity(store, () => hubAddresses(lan)) };
 }

@@ -8,8 +8,9 @@ import { urlHost } from '../system/addresses.ts';
 export interface Portals extends ConnectedPortals, AsyncDisposable {}
 
 /**
+ * Connects the configured portals.
  * @param address the hub's address on the home network, null while there is none
- * @param httpPort the port that redirects are to come to
+ * @param httpPort the port that receives the redirects
  */
 export function connectPortals(
   configurations: readonly PortalConfiguration[],

@@ -8,10 +8,10 @@ import type { SqliteStore } from '../store/sqlite-store.ts';
 /** Once a day, in the quiet hours of the night. */
 const NIGHTLY_CRON = '23 3 * * *';
 const DAY_MS = 86_400_000;
-/** How often it is looked whether a store that can't be written can be again, in ms. */
+/** How often an unwritable store is checked, in ms. */
 const REOPEN_INTERVAL = 10_000;
 
-/** Keeps the store in order: a copy of it every day, and a look whether one that can't be written can be again. */
+/** Writes a snapshot of the store every night, and checks whether an unwritable store can be written again. */
 export class StoreMaintenance implements AsyncDisposable {
   readonly #store: SqliteStore;
   readonly #environment: Pick<Environment, 'clock' | 'timers' | 'log'>;
@@ -19,14 +19,14 @@ export class StoreMaintenance implements AsyncDisposable {
   #reopening: Promise<void> = Promise.resolve();
   #nightlySnapshot: ScheduledTask | null = null;
   #snapshotQueue: Promise<void> = Promise.resolve();
-  /** The store's count of changes when it was copied last; null where that was not in this run. */
+  /** The store's change count at the last snapshot; null if this run has written none. */
   #snapshotChangeCount: number | null = null;
   readonly #onWritable: () => void;
   readonly #logDeduplicator: LogDeduplicator;
 
   /**
-   * @param onWritable hears that a store that was served from memory can be written again: what is in it may be more than
-   *   what was served
+   * @param onWritable called when a store that was served from memory can be written again. It may contain more than
+   *   what was served.
    */
   constructor(
     store: SqliteStore,
@@ -39,7 +39,7 @@ export class StoreMaintenance implements AsyncDisposable {
     this.#logDeduplicator = new LogDeduplicator(environment.clock);
   }
 
-  /** Begins with it. */
+  /** Starts the snapshots and the checks. */
   start(): void {
     this.#nightlySnapshot = this.#scheduleNightly();
     if (this.#isSnapshotDue()) this.requestSnapshot();
@@ -47,19 +47,19 @@ export class StoreMaintenance implements AsyncDisposable {
     this.#reopening = this.#reopenUntilWritable();
   }
 
-  /** Makes a copy without waiting for the night: a grant that has just come is in none yet. */
+  /** Writes a snapshot without waiting for the night, because no snapshot contains a new grant yet. */
   requestSnapshot(): void {
     this.#snapshotQueue = this.#snapshotQueue.then(() => this.#writeSnapshotIfChanged());
   }
 
-  /** Makes a copy as {@link requestSnapshot} does, whatever has changed. @throws Failure as {@link writeSnapshot} */
+  /** Like {@link requestSnapshot}, but also if nothing has changed. @throws Failure as {@link writeSnapshot} */
   takeSnapshot(): Promise<void> {
-    const copied = this.#snapshotQueue.then(() => writeSnapshot(this.#store));
-    this.#snapshotQueue = copied.catch(() => undefined);
-    return copied;
+    const written = this.#snapshotQueue.then(() => writeSnapshot(this.#store));
+    this.#snapshotQueue = written.catch(() => undefined);
+    return written;
   }
 
-  /** The wall clock was set: node-cron would wait for the old time. */
+  /** Call this after the wall clock was set: node-cron would wait for the old time. */
   onClockSet(): void {
     void this.#nightlySnapshot?.destroy();
     this.#nightlySnapshot = this.#scheduleNightly();
@@ -74,15 +74,15 @@ export class StoreMaintenance implements AsyncDisposable {
 
   #scheduleNightly(): ScheduledTask {
     const { log } = this.#environment;
-    const said = (message: string | Error) => log.debug('snapshot_schedule', { message: String(message) });
+    const debug = (message: string | Error) => log.debug('snapshot_schedule', { message: String(message) });
     return schedule(NIGHTLY_CRON, () => this.requestSnapshot(), {
       unref: true,
       suppressMissedWarning: true,
-      logger: { info: said, warn: said, error: said, debug: said },
+      logger: { info: debug, warn: debug, error: debug, debug },
     });
   }
 
-  /** Ends where the store can be written, from the start or again: it stays so then. */
+  /** Ends as soon as the store can be written. After that it stays writable. */
   async #reopenUntilWritable(): Promise<void> {
     const { timers } = this.#environment;
     const { signal } = this.#stopped;
@@ -101,19 +101,19 @@ export class StoreMaintenance implements AsyncDisposable {
       log.info('store_writable');
       this.#onWritable();
     } catch (error) {
-      const told = this.#logDeduplicator.recordOccurrence('store', 'store');
-      log.at(told === null ? 'debug' : 'warn', 'store_reopen_failed', { error: messageOf(error) });
+      const occurrence = this.#logDeduplicator.recordOccurrence('store', 'store');
+      log.at(occurrence === null ? 'debug' : 'warn', 'store_reopen_failed', { error: messageOf(error) });
     }
   }
 
   #isSnapshotDue(): boolean {
-    const made = snapshotTime(this.#store);
-    const age = made === null ? DAY_MS : this.#environment.clock.now().wall - made;
-    // A copy from the future was made by a wrong clock.
+    const writtenAt = snapshotTime(this.#store);
+    const age = writtenAt === null ? DAY_MS : this.#environment.clock.now().wall - writtenAt;
+    // A snapshot from the future was dated by a wrong clock.
     return age >= DAY_MS || age < 0;
   }
 
-  /** A card wears out with every write: what did not change since the last copy is not copied again. */
+  /** Skips a snapshot if nothing has changed, because every write wears the SD card out. */
   async #writeSnapshotIfChanged(): Promise<void> {
     const { log } = this.#environment;
     if (this.#stopped.signal.aborted || this.#store.writeProblem !== null) return;

@@ -4,10 +4,10 @@ import type { ApplianceEvent } from '../core/reports/appliance-event.ts';
 import { publicReason } from '../core/reports/pairing-failure.ts';
 import type { ProblemCode } from '../core/reports/problem.ts';
 
-/** How often there was what; a map for each of thousands of appliances would hold three times as much. */
+/** Counts by outcome. An object, because a Map for each of thousands of appliances takes three times as much memory. */
 type Counts<Outcome extends string> = { [Name in Outcome]?: number };
 
-/** What was counted of one appliance. */
+/** The counts of one appliance. */
 export interface ApplianceCounters {
   readonly refreshes: Counts<'refreshed' | ProblemCode>;
   readonly tokenRequests: Counts<TokenResult['kind']>;
@@ -15,16 +15,16 @@ export interface ApplianceCounters {
   rejectedTokens: number;
 }
 
-/** Appliances that are counted at most; those that were heard of first give way. */
+/** How many appliances are counted at most; the ones that were added first are dropped. */
 const MAX_APPLIANCES = 10_000;
 
-/** Counts what happens, in memory alone, for as long as the daemon runs. */
+/** Counts events, only in memory, as long as the daemon runs. */
 export class Counters {
   readonly #appliances = new Map<string, ApplianceCounters>();
-  /** How long the portal took to answer a refresh, or the hub to give an answer up. */
+  /** The time until the portal responded to a refresh, or until the hub stopped waiting for it. */
   readonly refreshDurations = new DurationHistogram();
 
-  /** Takes what happened to an appliance. */
+  /** Counts an event of an appliance. */
   readonly record = (event: ApplianceEvent): void => {
     const { refreshes, pairings } = this.forAppliance(event.appliance);
     switch (event.kind) {
@@ -50,12 +50,12 @@ export class Counters {
     }
   };
 
-  /** A token request of an appliance was answered. @param appliance its id */
+  /** Counts the result of a token request. @param appliance its id */
   tokenRequested(appliance: string, kind: TokenResult['kind']): void {
     increment(this.forAppliance(appliance).tokenRequests, kind);
   }
 
-  /** @param appliance its id */
+  /** The counts of an appliance, which may be added by this. @param appliance its id */
   forAppliance(appliance: string): ApplianceCounters {
     const known = this.#appliances.get(appliance);
     if (known !== undefined) return known;
@@ -68,7 +68,7 @@ export class Counters {
     return added;
   }
 
-  /** Forgets all appliances but these. @param ids of those that are there */
+  /** Drops the counts of all appliances except these. */
   retainOnly(ids: ReadonlySet<string>): void {
     for (const id of this.#appliances.keys()) if (!ids.has(id)) this.#appliances.delete(id);
   }
@@ -78,40 +78,40 @@ function increment<Outcome extends string>(counts: Counts<Outcome>, outcome: Out
   counts[outcome] = (counts[outcome] ?? 0) + 1;
 }
 
-/** The upper bounds of the histogram's buckets, in seconds: a portal nearby, far away, and at its end. */
+/** The upper bounds of the histogram's buckets, in seconds: for a near, a distant and an overloaded portal. */
 export const DURATION_BUCKETS_SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 
-/** How many durations were in a bucket, and how much they were together, in ms. */
+/** The number of durations in a bucket, and their sum in ms. */
 interface Bucket {
   count: number;
   sum: number;
 }
 
-/** Durations by bucket: all of them would be too many to keep until the next scrape. */
+/** Durations by bucket, because single durations would be too many to keep until the next scrape. */
 export class DurationHistogram {
   readonly #buckets: readonly Bucket[] = [...DURATION_BUCKETS_SECONDS, Number.POSITIVE_INFINITY].map(() => ({
     count: 0,
     sum: 0,
   }));
 
-  /** @param ms that something took */
+  /** @param ms a duration */
   observe(ms: number): void {
-    const place = DURATION_BUCKETS_SECONDS.findIndex((bound) => ms <= bound * 1000);
-    const bucket = this.#buckets.at(place);
+    const index = DURATION_BUCKETS_SECONDS.findIndex((bound) => ms <= bound * 1000);
+    const bucket = this.#buckets.at(index);
     if (bucket === undefined) return;
     bucket.count += 1;
     bucket.sum += ms;
   }
 
   /**
-   * Gives a function that tells those that have come since it was called last, in seconds: each as the mean of its bucket, so
-   * that the number in every bucket and the sum are right.
+   * Returns a function that passes on the durations since its last call, in seconds. Each one is the mean of its
+   * bucket, so that the count of every bucket and the sum are right.
    */
   createReader(): (observe: (seconds: number) => void) => void {
     const seen: readonly Bucket[] = this.#buckets.map(() => ({ count: 0, sum: 0 }));
     return (observe) => {
-      for (const [place, { count, sum }] of this.#buckets.entries()) {
-        const last = seen[place];
+      for (const [index, { count, sum }] of this.#buckets.entries()) {
+        const last = seen[index];
         if (last === undefined || count === last.count) continue;
         const mean = (sum - last.sum) / (count - last.count) / 1000;
         for (; last.count < count; last.count += 1) observe(mean);

@@ -6,11 +6,11 @@ import { isOwnHost } from '../system/http/host-check.ts';
 import { Exposition, type ExpositionContext } from './exposition.ts';
 import { readiness } from './readiness.ts';
 
-/** What is answered from. */
+/** What {@link createEndpointHandler} needs. */
 export interface EndpointsContext extends ExpositionContext {
-  /** For how long the next thing that was planned has been due, in ms on the boot clock. */
+  /** How long the next planned task has been due, in ms on the boot clock. */
   overdue(): number;
-  /** The DNS names that the hub answers to, in lower case, those of loopback among them. */
+  /** The DNS names under which the hub can be requested, in lower case, including those of loopback. */
   hostNames(): readonly string[];
   readonly log: Log;
 }
@@ -22,54 +22,54 @@ interface MetricsResponse {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** What is due for longer was not run: as for systemd's watchdog. In ms on the boot clock. */
+/** How long a task may be overdue, in ms on the boot clock; the same as for systemd's watchdog. */
 const MAX_OVERDUE = MAX_TIMER_DELAY + 30_000;
 
 const TEXT_TYPE = 'text/plain; charset=utf-8';
 const JSON_TYPE = 'application/json';
 const NOT_FOUND_TEXT = 'Not found. The paths are /metrics, /healthz and /readyz.\n';
 
-/** Answers Prometheus, and programs that supervise the daemon. */
+/** Handles requests of Prometheus, and of programs that supervise the daemon. */
 export function createEndpointHandler(
   context: EndpointsContext,
 ): (request: IncomingMessage, response: ServerResponse) => void {
   const exposition = new Exposition(context);
 
-  const places: Readonly<Record<string, () => Promise<MetricsResponse>>> = {
+  const routes: Readonly<Record<string, () => Promise<MetricsResponse>>> = {
     async '/metrics'() {
       return { status: 200, type: 'text/plain; version=0.0.4; charset=utf-8', body: await exposition.render() };
     },
     async '/healthz'() {
       const overdue = context.overdue();
       if (overdue <= MAX_OVERDUE) return json(200, { healthy: true });
-      const reason = `the scheduler has not run what was due ${Math.round(overdue / 1000)} s ago`;
+      const reason = `the scheduler is ${Math.round(overdue / 1000)} s overdue`;
       return json(503, { healthy: false, reason });
     },
     async '/readyz'() {
       const { appliances } = await context.status();
-      const told = readiness(appliances);
-      return json(told.ready ? 200 : 503, told);
+      const result = readiness(appliances);
+      return json(result.ready ? 200 : 503, result);
     },
   };
 
-  async function answer({ method, url = '', headers, rawHeaders }: IncomingMessage): Promise<MetricsResponse> {
-    // RFC 9112, 3.2: one Host, and no other address that would win over it.
+  async function respond({ method, url = '', headers, rawHeaders }: IncomingMessage): Promise<MetricsResponse> {
+    // RFC 9112, 3.2: exactly one Host, and no absolute URL, which would take precedence over it.
     const hosts = rawHeaders.filter((name, index) => index % 2 === 0 && name.toLowerCase() === 'host');
     if (hosts.length > 1 || !url.startsWith('/')) return rejection(400, 'Invalid request.\n');
     if (!isOwnHost(headers.host, context.hostNames())) {
       return rejection(421, 'The Host header is not a name or an address of this Latchkey hub.\n');
     }
     const [path = ''] = url.split('?');
-    const place = Object.hasOwn(places, path) ? places[path] : undefined;
-    if (place === undefined) return { status: 404, body: NOT_FOUND_TEXT };
+    const route = Object.hasOwn(routes, path) ? routes[path] : undefined;
+    if (route === undefined) return { status: 404, body: NOT_FOUND_TEXT };
     if (method !== 'GET' && method !== 'HEAD') return { status: 405, body: '', headers: { allow: 'GET, HEAD' } };
-    return place();
+    return route();
   }
 
   return (request, response) => {
-    // One of many that came at once, on a connection that was cut off for it.
+    // One of too many requests at once, for which the connection was closed.
     if (request.socket.destroyed) return;
-    answer(request)
+    respond(request)
       .catch((error: unknown): MetricsResponse => {
         context.log.error('metrics_request_failed', { error: messageOf(error) });
         return { status: 500, body: "Internal error; see the hub's log.\n" };
@@ -92,7 +92,7 @@ function json(status: number, body: object): MetricsResponse {
   return { status, type: JSON_TYPE, body: `${JSON.stringify(body)}\n` };
 }
 
-/** Refuses, and closes the connection. */
+/** Rejects the request and closes the connection. */
 function rejection(status: number, body: string): MetricsResponse {
   return { status, body, headers: { connection: 'close' } };
 }

@@ -5,20 +5,20 @@ import type { Counters } from './counters.ts';
 import { createMetricFamilies, type MetricFamilies } from './metric-families.ts';
 import { readiness } from './readiness.ts';
 
-/** What the metrics are made from. */
+/** Where the metrics come from. */
 export interface ExpositionContext {
   status(): Promise<StatusReport>;
   /** The ids of all appliances, by their names. */
   applianceIds(): ReadonlyMap<string, string>;
-  /** How far the hub's clock is ahead of the true time, in ms; null while that is not known. */
+  /** How far the hub's clock is ahead of the confirmed clock, in ms; null while that is unknown. */
   clockOffset(): number | null;
   readonly counters: Counters;
 }
 
-/** Appliances with series of their own, at most. */
+/** How many appliances have their own series at most. */
 const MAX_APPLIANCES = 10_000;
 
-/** Writes all metrics in Prometheus' text format; the families are made at the first request. */
+/** Renders all metrics in Prometheus' text format. The families are created at the first request. */
 export class Exposition {
   readonly #context: ExpositionContext;
   readonly #readRefreshDurations: ReturnType<Counters['refreshDurations']['createReader']>;
@@ -30,7 +30,7 @@ export class Exposition {
     this.#readRefreshDurations = context.counters.refreshDurations.createReader();
   }
 
-  /** Gives the metrics as they are now; who asks while another one is answered gets the same answer. */
+  /** Renders the current metrics. Concurrent calls get the same text. */
   render(): Promise<string> {
     this.#rendering ??= this.#render().finally(() => {
       this.#rendering = null;
@@ -42,11 +42,11 @@ export class Exposition {
     this.#families ??= createMetricFamilies();
     const families = await this.#families;
     const status = await this.#context.status();
-    const told = status.appliances.slice(0, MAX_APPLIANCES);
+    const listed = status.appliances.slice(0, MAX_APPLIANCES);
     setHubMetrics(families, status, this.#context.clockOffset());
-    setStateMetrics(families, told);
+    setStateMetrics(families, listed);
     families.ready.set(readiness(status.appliances).ready ? 1 : 0);
-    setApplianceCounters(families, told, this.#context);
+    setApplianceCounters(families, listed, this.#context);
     this.#readRefreshDurations((seconds) => families.duration.observe(seconds));
     await setProcessMetrics(families);
     return families.registry.metrics();
@@ -74,11 +74,11 @@ function setHubMetrics(
   if (clockOffset !== null) families.clockOffset.set(clockOffset / 1000);
 }
 
-function setStateMetrics(families: MetricFamilies, told: readonly ApplianceStatus[]): void {
+function setStateMetrics(families: MetricFamilies, listed: readonly ApplianceStatus[]): void {
   const { appliances, state: states, expires, lastRefresh } = families;
   for (const family of [appliances, states, expires, lastRefresh]) family.reset();
   for (const state of APPLIANCE_STATES) appliances.set({ state }, 0);
-  for (const { name: appliance, state: current, expiresIn, lastRefresh: refreshed } of told) {
+  for (const { name: appliance, state: current, expiresIn, lastRefresh: refreshed } of listed) {
     appliances.inc({ state: current });
     for (const state of APPLIANCE_STATES) states.set({ appliance, state }, state === current ? 1 : 0);
     if (expiresIn !== null) expires.set({ appliance }, expiresIn);
@@ -86,16 +86,16 @@ function setStateMetrics(families: MetricFamilies, told: readonly ApplianceStatu
   }
 }
 
-/** Outcomes that are usual begin at 0, so that the first one is seen as a change. */
+/** Usual outcomes begin at 0, so that Prometheus sees the first one as a change. */
 function setApplianceCounters(
   { refreshes, tokensIssued, failedTokenRequests, pairings, refusedTokens }: MetricFamilies,
-  told: readonly ApplianceStatus[],
+  listed: readonly ApplianceStatus[],
   { counters, applianceIds: ids }: ExpositionContext,
 ): void {
   for (const family of [refreshes, tokensIssued, failedTokenRequests, pairings, refusedTokens]) family.reset();
   const known = ids();
   counters.retainOnly(new Set(known.values()));
-  for (const { name: appliance } of told) {
+  for (const { name: appliance } of listed) {
     const id = known.get(appliance);
     if (id === undefined) continue;
     const counts = counters.forAppliance(id);
@@ -120,7 +120,7 @@ async function setProcessMetrics({ written, cpu, memory }: MetricFamilies): Prom
   memory.set(process.memoryUsage.rss());
 }
 
-/** How many bytes this process has had written to disks (proc(5), `/proc/self/io`); null where that can't be known. */
+/** How many bytes this process has written to disks (proc(5), `/proc/self/io`); null if that is unknown. */
 async function writtenBytes(): Promise<number | null> {
   const text = await readFile('/proc/self/io', 'ascii').catch(() => '');
   const [, bytes] = /^write_bytes: (\d+)$/m.exec(text) ?? [];

@@ -6,7 +6,7 @@ import { messageOf } from '../core/failure.ts';
 import { limitInFlightRequests } from '../system/http/in-flight-requests.ts';
 import { createEndpointHandler, type EndpointsContext } from './endpoints.ts';
 
-/** Where and from what is answered. */
+/** Where to listen, and what the endpoints need. */
 export interface MetricsListenerOptions extends EndpointsContext {
   /** An IP address. */
   readonly host: string;
@@ -15,7 +15,7 @@ export interface MetricsListenerOptions extends EndpointsContext {
   readonly timers: Timers;
 }
 
-/** Bounds for clients that are slow, or worse: ms, bytes. The two timeouts are looked at once an interval. */
+/** Limits for slow or hostile clients, in ms and bytes. Node checks the first two timeouts once per interval. */
 const TIMEOUTS = {
   headersTimeout: 10_000,
   requestTimeout: 15_000,
@@ -23,17 +23,17 @@ const TIMEOUTS = {
   keepAliveTimeout: 65_000,
   maxHeaderSize: 8 * 1024,
 };
-/** A connection on which nothing moves for so long while an answer is due is closed, in ms. */
+/** A connection is closed if nothing moves on it for this time while a response is due, in ms. */
 const INACTIVITY_TIMEOUT = 15_000;
-/** Connections at a time: one that scrapes, and some who look. */
+/** Connections at a time: one scraper, and some people. */
 const MAX_CONNECTIONS = 32;
 const MAX_IN_FLIGHT = { perConnection: 8, total: MAX_CONNECTIONS };
-/** How long until a port that could not be had is tried again, in ms. */
+/** How long until an unavailable port is tried again, in ms. */
 const RETRY_INTERVAL = 30_000;
-/** How long a connection that is given up stays open for the reason to be read, in ms. */
+/** How long a rejected connection stays open so that the client can read the reason, in ms. */
 const LINGER_TIMEOUT = 1000;
 
-/** The listener for metrics and health. What keeps it from its port keeps nothing else from being served: it tries again. */
+/** The listener for metrics and health. If its port is unavailable, it keeps trying, and the hub runs without it. */
 export class MetricsListener implements AsyncDisposable {
   readonly #options: MetricsListenerOptions;
   readonly #server: Server;
@@ -53,14 +53,14 @@ export class MetricsListener implements AsyncDisposable {
     });
   }
 
-  /** Resolves when the port was tried, had or not. */
+  /** Resolves after the first attempt to open the port, even if that failed. */
   static async open(options: MetricsListenerOptions): Promise<MetricsListener> {
     const listener = new MetricsListener(options);
     await listener.#listen();
     return listener;
   }
 
-  /** The port in use; null while none could be had. */
+  /** The port in use; null while it is unavailable. */
   get port(): number | null {
     const address: AddressInfo | string | null = this.#server.address();
     return address === null || typeof address === 'string' ? null : address.port;
@@ -76,7 +76,7 @@ export class MetricsListener implements AsyncDisposable {
       });
     });
     if (failure === null) {
-      // One that comes later is of a single connection.
+      // Later errors concern a single connection.
       this.#server.on('error', (error) => log.warn('metrics_listener_failed', { error: messageOf(error) }));
       log.info('metrics_listening', { host, port: this.port });
       return;

@@ -2,8 +2,8 @@ import type { Registry } from 'prom-client';
 import { DURATION_BUCKETS_SECONDS } from './counters.ts';
 
 /**
- * Makes all metrics, in a registry of their own; docs/metrics.md explains them to people. The library is loaded here, and so not
- * before the first scrape: it takes memory that few hubs need to spend.
+ * Creates all metrics in their own registry; docs/metrics.md describes them. The library is loaded here, at the first
+ * scrape, because few hubs need the memory that it takes.
  */
 export async function createMetricFamilies() {
   const { Counter, Gauge, Histogram, Registry } = await import('prom-client').then((module) => module.default);
@@ -74,7 +74,7 @@ export async function createMetricFamilies() {
     tokensIssued: counter('latchkey_tokens_issued_total', 'Access tokens issued to the appliance.', 'appliance'),
     failedTokenRequests: counter(
       'latchkey_token_requests_failed_total',
-      'Token requests of the appliance that were answered with an error, by reason.',
+      'Token requests of the appliance that got an error response, by reason.',
       'appliance',
       'reason',
     ),

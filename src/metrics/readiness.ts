@@ -1,12 +1,12 @@
 import type { ApplianceState, ApplianceStatus } from '../core/administration.ts';
 import type { ProblemCode } from '../core/reports/problem.ts';
 
-/** An appliance that would get no token now; only the parts of its problem that anybody may read. */
+/** An appliance that would get no token now, with only those parts of its problem that are public. */
 interface UnreadyAppliance {
   readonly name: string;
   readonly state: ApplianceState;
   readonly problem: ProblemCode | null;
-  /** RFC 3339 UTC; null where there is no problem. */
+  /** RFC 3339 UTC; null if there is no problem. */
   readonly since: string | null;
 }
 
@@ -17,8 +17,8 @@ export interface Readiness {
 }
 
 /**
- * Tells whether every appliance that was paired would get a token: one at hand lives, or nothing is known to stand in the way of
- * a refresh. Those that were never paired wait for a person, and do not count.
+ * Whether every paired appliance would get a token: its access token has not expired, or no known problem prevents a
+ * refresh. Appliances that were never paired wait for a person, and do not count.
  */
 export function readiness(appliances: readonly ApplianceStatus[]): Readiness {
   const unserved = appliances.filter((appliance) => !canBeServed(appliance));
@@ -35,8 +35,8 @@ export function readiness(appliances: readonly ApplianceStatus[]): Readiness {
 
 function canBeServed({ state, expiresIn, problem }: ApplianceStatus): boolean {
   if (state === 'unpaired' || state === 'pairing' || state === 'active') return true;
-  // What is left is handed out in whole seconds.
+  // A token is issued with its remaining lifetime in whole seconds.
   if (expiresIn !== null && expiresIn >= 1) return true;
-  // After a boot: an appliance that asks has it refreshed, and nothing says yet that this would fail.
+  // After a boot: a token request starts a refresh, and nothing indicates yet that it would fail.
   return problem?.code === 'clock_unknown';
 }

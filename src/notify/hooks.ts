@@ -13,13 +13,13 @@ export interface HooksConfiguration {
 
 /** The configured hooks. */
 export interface Hooks extends AsyncDisposable {
-  /** Delivers a message through each of them, later; never throws, and never waits. */
+  /** Queues a message for every hook; never throws, and never waits. */
   enqueue(message: NoticeMessage): void;
-  /** Delivers a message through each at once, past whatever waits. */
+  /** Delivers a message through every hook at once, ahead of the queued messages. */
   sendTest(message: NoticeMessage): Promise<HookTestResult[]>;
 }
 
-/** Opens the hooks; a hook that hangs holds up no other. */
+/** Opens the hooks. A hook that hangs does not delay the others. */
 export function openHooks({ command, webhook }: HooksConfiguration, context: OutboxContext): Hooks {
   const hooks = [
     ...(command === null ? [] : [commandHook(command, context.timers)]),

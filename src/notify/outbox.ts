@@ -3,48 +3,48 @@ import type { Log } from '../core/log.ts';
 import type { HookTestResult, NoticeMessage } from '../core/reports/notice.ts';
 import { type CommandInvocation, detectInvocation, rewriteCommands } from '../system/command-invocation.ts';
 
-/** The result of delivering a message once; `detail` in words, without any secret. */
+/** The result of one delivery attempt; `detail` is a text without any secret. */
 export interface DeliveryResult {
   readonly ok: boolean;
   readonly detail: string;
-  /** Whether another try may succeed. */
+  /** Whether another attempt may succeed. */
   readonly retryable: boolean;
 }
 
-/** A way on which notices leave the hub. */
+/** A way to deliver notices. */
 export interface Hook {
   readonly kind: HookTestResult['hook'];
-  /** As it may be told to anybody: `HookTestResult.target`. */
+  /** The target without any secret: `HookTestResult.target`. */
   readonly target: string;
   /**
-   * Delivers a message once, within bounds of its own; never rejects.
-   * @param message JSON, in ASCII alone
-   * @param signal ends it at once
+   * Makes one delivery attempt, with its own timeouts; never rejects.
+   * @param message JSON, only ASCII
+   * @param signal aborts the attempt at once
    */
   deliver(message: string, signal: AbortSignal): Promise<DeliveryResult>;
 }
 
-/** What an outbox needs of the machine. */
+/** What an outbox needs. */
 export interface OutboxContext {
   readonly timers: Timers;
   readonly log: Log;
 }
 
-/** How long after each failed try the next one comes, in ms; after the last there is none. */
+/** The delays between attempts, in ms. After the attempt that follows the last delay the message is dropped. */
 const RETRY_DELAYS = [10_000, 60_000, 300_000, 1_800_000];
-/** Messages that wait; where there are more, those that have waited longest are given up. */
+/** Queued messages; if there are more, the oldest are dropped. */
 const MAX_QUEUED = 1000;
-/** Where the hub ends, what is under way has so long, in ms. */
+/** How long a delivery in progress may take when the hub stops, in ms. */
 const SHUTDOWN_GRACE = 3000;
 
-/** Delivers messages through one hook: in their order, one at a time, trying again where that may help. */
+/** Delivers messages through one hook, in order, one at a time, with retries if they may help. */
 export class Outbox implements AsyncDisposable {
   readonly #hook: Hook;
   readonly #context: OutboxContext;
   readonly #queue: NoticeMessage[] = [];
-  /** No further try is begun. */
+  /** Aborted when no further attempt may start. */
   readonly #closing = new AbortController();
-  /** What is under way ends. */
+  /** Ends the attempt in progress. */
   readonly #deliveryAbort = new AbortController();
   #worker: Promise<void> | null = null;
 
@@ -53,18 +53,21 @@ export class Outbox implements AsyncDisposable {
     this.#context = context;
   }
 
-  /** Takes a message, and returns at once. */
+  /** Queues a message, and returns at once. */
   enqueue(message: NoticeMessage): void {
     if (this.#closing.signal.aborted) return;
     this.#queue.push(message);
     if (this.#queue.length > MAX_QUEUED) {
       this.#queue.shift();
-      this.#logDiscarded(1, 'too many wait');
+      this.#logDiscarded(1, 'the queue is full');
     }
     this.#worker ??= this.#deliverQueued();
   }
 
-  /** Lets what is under way end, for a moment. What waits is given up: notices that last are sent again within a day. */
+  /**
+   * Lets an attempt in progress end, for a moment. Queued messages are dropped: open notices are sent again within a
+   * day.
+   */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closing.abort();
     const disarm = this.#context.timers.after(SHUTDOWN_GRACE, () => this.#deliveryAbort.abort());
@@ -78,7 +81,7 @@ export class Outbox implements AsyncDisposable {
       if (this.#closing.signal.aborted) break;
     }
     this.#worker = null;
-    this.#logDiscarded(this.#queue.splice(0).length, 'the hub ends');
+    this.#logDiscarded(this.#queue.splice(0).length, 'the hub is stopping');
   }
 
   #logDiscarded(count: number, error: string): void {
@@ -108,7 +111,10 @@ export class Outbox implements AsyncDisposable {
   }
 }
 
-/** JSON in one line of ASCII: what reads it need not know of character sets. @param reader who types the commands in it */
+/**
+ * JSON in one line of ASCII, so that the receiver needs no character set.
+ * @param reader how a person runs the commands in it
+ */
 export function serializeMessage(message: NoticeMessage, reader: CommandInvocation = detectInvocation()): string {
   const escaped = (character: string) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
   const shown = { ...message, what_to_do: rewriteCommands(message.what_to_do, reader) };

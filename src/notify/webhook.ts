@@ -2,17 +2,17 @@ import { Agent, request } from 'undici';
 import type { Secret } from '../core/secret.ts';
 import type { DeliveryResult, Hook } from './outbox.ts';
 
-/** How long a connection, and all together, may take, in ms; how much is read of the answer, in bytes. */
+/** Timeouts of the connection and of the whole request, in ms; the largest response, in bytes. */
 const CONNECT_TIMEOUT = 5000;
 const DEFAULT_TIMEOUT = 10_000;
 const MAX_RESPONSE_BYTES = 65_536;
 
 /**
- * Posts the message. Redirects are not followed, and nothing of the answer but its status counts.
- * @param url https, or http on loopback; what is in it may be secret, all but its origin
- * @param total how long it may take, in ms
+ * Posts the message. Redirects are not followed, and only the status of the response counts.
+ * @param url https, or http on loopback; all of it except the origin may be secret
+ * @param timeout of the whole request, in ms
  */
-export function webhookHook(url: Secret, total = DEFAULT_TIMEOUT): Hook {
+export function webhookHook(url: Secret, timeout = DEFAULT_TIMEOUT): Hook {
   const { origin } = new URL(url.reveal());
   return {
     kind: 'webhook',
@@ -23,7 +23,7 @@ export function webhookHook(url: Secret, total = DEFAULT_TIMEOUT): Hook {
         maxResponseSize: MAX_RESPONSE_BYTES,
         allowH2: false,
       });
-      const deadline = AbortSignal.timeout(total);
+      const deadline = AbortSignal.timeout(timeout);
       try {
         const { statusCode, body } = await request(withoutCredentials(url), {
           method: 'POST',
@@ -36,7 +36,7 @@ export function webhookHook(url: Secret, total = DEFAULT_TIMEOUT): Hook {
         return resultOfStatus(statusCode);
       } catch (error) {
         const isLate = deadline.aborted;
-        const detail = isLate ? `did not answer within ${total / 1000} s` : `was not reached: ${errorCode(error)}`;
+        const detail = isLate ? `did not respond within ${timeout / 1000} s` : `is unreachable: ${errorCode(error)}`;
         return { ok: false, detail, retryable: true };
       } finally {
         agent.destroy().catch(() => undefined);
@@ -46,10 +46,11 @@ export function webhookHook(url: Secret, total = DEFAULT_TIMEOUT): Hook {
 }
 
 function resultOfStatus(status: number): DeliveryResult {
-  if (status >= 200 && status <= 299) return { ok: true, detail: `answered ${status}`, retryable: false };
+  if (status >= 200 && status <= 299) return { ok: true, detail: `responded with HTTP ${status}`, retryable: false };
   const retryable = status >= 500 || status === 429 || status === 408;
   const isRedirect = status >= 300 && status <= 399;
-  return { ok: false, detail: `answered ${status}${isRedirect ? ', and redirects are not followed' : ''}`, retryable };
+  const detail = `responded with HTTP ${status}${isRedirect ? ', and redirects are not followed' : ''}`;
+  return { ok: false, detail, retryable };
 }
 
 function withoutCredentials(url: Secret): URL {
@@ -63,7 +64,7 @@ function authorizationHeader(url: Secret): { readonly authorization?: string } {
   return { authorization: `Basic ${Buffer.from(pair).toString('base64')}` };
 }
 
-/** Of an error no more than its code: what it says may have the address in it. */
+/** Only the code of an error, because its message may contain the URL. */
 function errorCode(error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : 'the request failed';
 }

@@ -29,12 +29,12 @@ import { checkKeys, type Salvage, salvage } from './recovery/salvage.ts';
 import { SqliteStore } from './sqlite-store.ts';
 
 /**
- * Opens the store of a hub, making or migrating it. A damaged one is put together again from what can be read of it and
- * its daily copy, and kept beside; one that can't be written is served from memory.
- * @param wall tells the time, in ms since 1970: it names the damaged one
- * @param timers by these a write waits for others that it may share a commit with
- * @param others other keys that it may be sealed with; whichever opens it is the store's from then on
- * @throws Failure `store_unreadable` where there is nothing to serve, `store_key_wrong`, `store_locked`,
+ * Opens the store of a hub, and creates or migrates it. A damaged store is rebuilt from what can be read of it and of
+ * its snapshot, and the damaged files are kept. A store that can't be written is served from memory.
+ * @param wall the wall clock in ms since 1970, for the name of a damaged store
+ * @param timers for writes that wait for others with which they can share a commit
+ * @param others other keys that may open the store; the one that does is the store's key from then on
+ * @throws Failure `store_unreadable` if there is nothing to serve, `store_key_wrong`, `store_locked`,
  *   `state_dir_unusable`
  */
 export async function openStore(
@@ -51,16 +51,16 @@ export async function openStore(
 
 /** The database as it was found. */
 interface FoundDatabase {
-  /** Open for good; null where that is not possible. */
+  /** The open database file; null if it can't be opened. */
   readonly live: Database.Database | null;
-  readonly left: Salvage | null;
-  /** What is left, as bytes, where there is no `live`. */
+  readonly salvaged: Salvage | null;
+  /** The readable content as a database, if there is no `live`. */
   readonly bytes: Uint8Array | null;
   readonly damage: string | null;
   readonly unwritable: string | null;
 }
 
-/** An opened database, but for what is known of its sealing. */
+/** An opened database whose sealing is not decided yet. */
 type OpenedWithoutSealing = Omit<OpenedDatabase, 'sealing'>;
 
 class StoreOpener {
@@ -104,8 +104,8 @@ class StoreOpener {
   }
 
   #isNew(): boolean {
-    const { database, wal: journal, snapshot } = this.#files;
-    return [database, journal, snapshot].every((path) => fileSize(path) === null);
+    const { database, wal, snapshot } = this.#files;
+    return [database, wal, snapshot].every((path) => fileSize(path) === null);
   }
 
   #createDatabase(unwritable: string | null): Database.Database {
@@ -116,26 +116,26 @@ class StoreOpener {
     );
   }
 
-  /** Reads what there is, changing nothing of what is in it. */
+  /** Reads what is there without changing its content. */
   #inspect(unwritable: string | null): FoundDatabase {
-    const nothing = { live: null, left: null, bytes: null, damage: null, unwritable };
-    const { database, wal: journal } = this.#files;
+    const nothing = { live: null, salvaged: null, bytes: null, damage: null, unwritable };
+    const { database, wal } = this.#files;
     const size = fileSize(database);
     if (size === null) {
-      const journalLeft = fileSize(journal) === null ? '' : `, but its journal ${journal} is there`;
-      return { ...nothing, damage: `the file is missing${journalLeft}` };
+      const leftover = fileSize(wal) === null ? '' : `, but its WAL ${wal} is there`;
+      return { ...nothing, damage: `the file is missing${leftover}` };
     }
-    if (size === 0) return { ...nothing, damage: 'it is an empty file' };
+    if (size === 0) return { ...nothing, damage: 'the file is empty' };
     if (unwritable === null) {
       try {
         const live = openDatabase(this.#files, (found) => checkKeys(found, this.#sealings));
-        const left = salvage(live, this.#sealings);
-        return { ...nothing, live, left, damage: left.damage };
+        const salvaged = salvage(live, this.#sealings);
+        return { ...nothing, live, salvaged, damage: salvaged.damage };
       } catch (error) {
         if (!(error instanceof Failure)) throw error;
         if (error.code === 'store_locked' || error.code === 'store_newer') throw error;
         if (error.code === 'store_key_wrong')
-          return this.#inspectScratchCopy({ ...nothing, damage: 'no key opens it' });
+          return this.#inspectScratchCopy({ ...nothing, damage: 'no key opens the file' });
         if (error.code === 'store_unwritable')
           return this.#inspectScratchCopy({ ...nothing, unwritable: messageWithoutAdvice(error) });
         return this.#inspectScratchCopy({ ...nothing, damage: messageOf(error.cause ?? error) });
@@ -144,17 +144,17 @@ class StoreOpener {
     return this.#inspectScratchCopy(nothing);
   }
 
-  /** Reads a copy in another place, where the database can't be opened for good. */
+  /** Reads a copy in another directory, if the database file can't be opened in place. */
   #inspectScratchCopy(found: FoundDatabase): FoundDatabase {
-    for (const place of [tmpdir(), '/dev/shm']) {
+    for (const parent of [tmpdir(), '/dev/shm']) {
       let scratch: string | null = null;
       let database: Database.Database | null = null;
       try {
-        scratch = mkdtempSync(join(place, 'latchkey-store-'));
+        scratch = mkdtempSync(join(parent, 'latchkey-store-'));
         database = new Database(copyStoreFiles(this.#files, scratch).database);
         migrate(database);
-        const left = salvage(database, this.#sealings);
-        return { ...found, left, bytes: database.serialize(), damage: found.damage ?? left.damage };
+        const salvaged = salvage(database, this.#sealings);
+        return { ...found, salvaged, bytes: database.serialize(), damage: found.damage ?? salvaged.damage };
       } catch (error) {
         if (error instanceof Failure) throw error;
         found = { ...found, damage: found.damage ?? messageOf(error) };
@@ -168,34 +168,34 @@ class StoreOpener {
 
   #useOrRecover(found: FoundDatabase): OpenedDatabase {
     const { live, unwritable } = found;
-    const opens = found.left !== null && found.left.openedCount > 0;
-    const snapshot = this.#loadSnapshot(opens ? found.left.sealing : undefined);
-    const whole = found.left;
-    const sealing = (opens ? whole : (snapshot?.salvage ?? whole))?.sealing ?? this.#sealings[0];
-    const behind = whole !== null && snapshot !== null && isOlderThanSnapshot(whole, snapshot.salvage);
-    const damage = found.damage ?? (behind ? 'it is older than its daily copy' : null);
-    const left = whole && { ...whole, damage };
-    const sound = left !== null && damage === null;
-    if (sound && left.unreadable.size === 0) return { ...this.#useAsFound(found), sealing };
+    const opens = found.salvaged !== null && found.salvaged.openedCount > 0;
+    const snapshot = this.#loadSnapshot(opens ? found.salvaged.sealing : undefined);
+    const raw = found.salvaged;
+    const sealing = (opens ? raw : (snapshot?.salvage ?? raw))?.sealing ?? this.#sealings[0];
+    const isOlder = raw !== null && snapshot !== null && isOlderThanSnapshot(raw, snapshot.salvage);
+    const damage = found.damage ?? (isOlder ? 'it is older than its snapshot' : null);
+    const salvaged = raw && { ...raw, damage };
+    const isSound = salvaged !== null && damage === null;
+    if (isSound && salvaged.unreadable.size === 0) return { ...this.#useAsFound(found), sealing };
     if (
-      left !== null &&
-      left.openedCount === 0 &&
-      left.unreadable.size > 0 &&
+      salvaged !== null &&
+      salvaged.openedCount === 0 &&
+      salvaged.unreadable.size > 0 &&
       (snapshot?.salvage.openedCount ?? 0) === 0
     ) {
       throw new Failure(
         'store_key_wrong',
-        `the store ${this.#files.database} was sealed with another store.key: put the right key back`,
+        `the store ${this.#files.database} was sealed with another store.key: restore the right key`,
       );
     }
-    if (sound && !(snapshot !== null && canRepairFromSnapshot(left, snapshot.salvage)))
+    if (isSound && !(snapshot !== null && canRepairFromSnapshot(salvaged, snapshot.salvage)))
       return { ...this.#useAsFound(found), sealing };
-    if (!hasContent(left) && snapshot === null) throw this.#unrecoverable(damage ?? 'nothing can be read');
-    const rebuilt = rebuild({ salvaged: left, snapshot });
+    if (!hasContent(salvaged) && snapshot === null) throw this.#unrecoverable(damage ?? 'nothing can be read');
+    const rebuilt = rebuild({ salvaged, snapshot });
     const why =
-      left === null && unwritable !== null
+      salvaged === null && unwritable !== null
         ? `can't be read (${damage})`
-        : `was damaged (${damage ?? describeUnreadableRows(left)})`;
+        : `was damaged (${damage ?? describeUnreadableRows(salvaged)})`;
     try {
       if (unwritable !== null) return { ...this.#serveFromMemory(rebuilt, why, snapshot, unwritable), sealing };
       live?.close();
@@ -236,7 +236,7 @@ class StoreOpener {
     }
   }
 
-  /** @param to how what is in it is to be sealed */
+  /** @param to the sealing of the result; undefined for the one of the snapshot */
   #loadSnapshot(to: Sealing | undefined): SalvagedSnapshot | null {
     const found = readFileOrNull(this.#files.snapshot);
     if (found === null) return null;
@@ -253,7 +253,7 @@ class StoreOpener {
     }
   }
 
-  /** What was done, in one sentence for people. */
+  /** What was done, in one sentence. */
   #describeRecovery(
     { appliancesFromSnapshot: fromSnapshot, lostGrantCount: lost }: RebuiltDatabase,
     why: string,
@@ -261,30 +261,32 @@ class StoreOpener {
     aside: string | null,
   ): string {
     const kept = aside === null ? '' : ` and is kept as ${aside}`;
-    const source = snapshot === null ? '' : ` and the daily copy of ${new Date(snapshot.createdAt).toISOString()}`;
+    const source = snapshot === null ? '' : ` and of the snapshot of ${new Date(snapshot.createdAt).toISOString()}`;
     const doubts =
       fromSnapshot.length === 0
         ? ''
-        : `; from the copy, and perhaps used up, are the grants of ${fromSnapshot.join(', ')}`;
-    const losses = lost === 0 ? '' : `; of ${lost} grants the appliance is not known any more`;
-    return `the store ${this.#files.database} ${why}${kept}; in its place is what could be read of it${source}${doubts}${losses}`;
+        : `; the grants of ${fromSnapshot.join(', ')} come from the snapshot, and their refresh tokens may be used up`;
+    const losses = lost === 0 ? '' : `; ${lost} grants belong to appliances that are no longer known`;
+    return `the store ${this.#files.database} ${why}${kept}; it was replaced by what could be read of it${source}${doubts}${losses}`;
   }
 
   #unrecoverable(why: string): Failure {
     return new Failure(
       'store_unreadable',
-      `the store ${this.#files.database} is beyond help (${why}), and there is no daily copy of it: put back a copy of the state directory, or move the store's files away to start anew; nothing was changed`,
+      `the store ${this.#files.database} can't be repaired (${why}), and it has no snapshot: restore a copy of the state directory, or move the store's files away to start with an empty store; nothing was changed`,
     );
   }
 }
 
-/** How many rows can't be read or were changed, and which appliances' own are among them. */
-function describeUnreadableRows(left: Salvage | null): string {
-  const names = left?.appliances.filter(({ id }) => left.unreadable.has(`appliances/${id}`)).map(({ name }) => name);
-  const own = names === undefined || names.length === 0 ? '' : `, among them the appliance ${names.join(', ')}`;
-  return `${left?.unreadable.size ?? 0} of its rows can't be read or were changed${own}`;
+/** How many rows can't be read or were changed, and the appliances whose row is among them. */
+function describeUnreadableRows(salvaged: Salvage | null): string {
+  const names = salvaged?.appliances
+    .filter(({ id }) => salvaged.unreadable.has(`appliances/${id}`))
+    .map(({ name }) => name);
+  const affected = names === undefined || names.length === 0 ? '' : `, among them the appliance ${names.join(', ')}`;
+  return `${salvaged?.unreadable.size ?? 0} of its rows can't be read or were changed${affected}`;
 }
 
-function hasContent(left: Salvage | null): boolean {
-  return left !== null && (left.appliances.length > 0 || left.openedCount > 0);
+function hasContent(salvaged: Salvage | null): boolean {
+  return salvaged !== null && (salvaged.appliances.length > 0 || salvaged.openedCount > 0);
 }

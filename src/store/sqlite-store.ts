@@ -22,7 +22,7 @@ import { PairingTable } from './rows/pairing-table.ts';
 import { SessionTable } from './rows/session-table.ts';
 import { SettingTable } from './rows/setting-table.ts';
 
-/** A state that takes the place of another. */
+/** The changes that a restore makes. */
 export interface RestoredState {
   readonly settings: ReadonlyMap<string, string>;
   /** Appliances to be added. */
@@ -30,7 +30,7 @@ export interface RestoredState {
   /** Ids of appliances to be removed. */
   readonly removed: ReadonlySet<string>;
   readonly grants: readonly Grant[];
-  /** Sessions of before, each appliance's oldest first. */
+  /** Sessions of the backup, each appliance's oldest first. */
   readonly sessions: readonly Session[];
 }
 
@@ -66,44 +66,44 @@ export class SqliteStore extends DatabaseFile implements Store, HistoryStore {
     this.#groupCommit = new GroupCommit(this.sql, this.#history, timers);
   }
 
-  /** Appliances whose grant is on disk and can't be read: nothing but another pairing brings it back. */
+  /** Appliances whose grant on disk can't be read: only a new pairing solves this. */
   get damagedGrants(): ReadonlySet<string> {
     return this.#grants.damaged;
   }
 
-  /** Appliances that can't prove who they are, because their credentials can't be read: remove and add them again. */
+  /** Appliances that can't authenticate, because their credentials can't be read: remove and add them again. */
   get damagedAppliances(): ReadonlySet<string> {
     return this.#appliances.damaged;
   }
 
-  /** Ids of the appliances of which a session was found that the hub has not given; it is forgotten. */
+  /** Ids of the appliances with a session that the hub has not issued; such sessions are rejected. */
   get rejectedSessions(): ReadonlySet<string> {
     return this.#sessions.rejected;
   }
 
-  /** Whether an invite was found that the hub has not made; it is forgotten. */
+  /** Whether an invite was found, and rejected, that the hub has not issued. */
   get hasRejectedInvites(): boolean {
     return this.#invites.hasRejected;
   }
 
-  /** Calls `paired` whenever a pairing has brought a grant. */
+  /** Calls `paired` after every pairing that has led to a grant. */
   onPaired(paired: () => void): void {
     this.#pairedListener = paired;
   }
 
-  /** From now on what waits to be written of an appliance's history goes with whatever else is written of it. */
-  setHistorySource(waiting: PendingHistory): void {
-    this.#groupCommit.setHistorySource(waiting);
+  /** From now on the pending history of an appliance is written together with its other writes. */
+  setHistorySource(pending: PendingHistory): void {
+    this.#groupCommit.setHistorySource(pending);
   }
 
-  /** Puts another state over this one, all of it or nothing. */
+  /** Applies a restore, all of it or nothing. */
   applyRestoredState({ settings, appliances, removed, grants, sessions }: RestoredState): void {
     this.sql.transaction(() => {
       for (const id of removed) this.#appliances.remove(id);
       for (const [name, value] of settings) this.#settings.save(name, value);
       for (const appliance of appliances) {
         if (this.#appliances.add(appliance)) continue;
-        throw new Failure('appliance_exists', `there are two appliances of the name or client_id of ${appliance.name}`);
+        throw new Failure('appliance_exists', `two appliances have the name or client_id of ${appliance.name}`);
       }
       for (const grant of grants) this.#grants.overwrite(grant);
       this.#sessions.addOlder(sessions);
@@ -219,22 +219,22 @@ export class SqliteStore extends DatabaseFile implements Store, HistoryStore {
 
   async savePairing(pairing: Pairing): Promise<void> {
     if (pairing.step.kind === 'exchanging') this.sql.wrapErrors(() => this.#ballast.reserve());
-    const put = () => this.#pairings.save(pairing);
-    this.#groupCommit.writeNow(pairing.appliance, put, () => this.sql.transaction(put));
+    const save = () => this.#pairings.save(pairing);
+    this.#groupCommit.writeNow(pairing.appliance, save, () => this.sql.transaction(save));
   }
 
   async completePairing(pairing: Pairing, grant: Grant): Promise<boolean> {
-    const conclude = () => {
+    const complete = () => {
       if (!this.#grants.replace(grant)) return false;
       this.#pairings.save(pairing);
       return true;
     };
-    const concluded = this.#groupCommit.writeNow(grant.appliance, conclude, () =>
-      this.#retryWithoutBallast(() => this.sql.transaction(conclude)),
+    const isCompleted = this.#groupCommit.writeNow(grant.appliance, complete, () =>
+      this.#retryWithoutBallast(() => this.sql.transaction(complete)),
     );
     this.#groupCommit.stopExpecting(grant.appliance);
-    if (concluded) this.#pairedListener();
-    return concluded;
+    if (isCompleted) this.#pairedListener();
+    return isCompleted;
   }
 
   async history(appliance: string): Promise<StoredHistoryEntry[]> {
@@ -247,7 +247,7 @@ export class SqliteStore extends DatabaseFile implements Store, HistoryStore {
     });
   }
 
-  /** Writes tokens that the portal gives only once: on a full disk the ballast makes room for them. */
+  /** Writes tokens that the portal issues only once. On a full disk, deleting the ballast makes room for them. */
   #retryWithoutBallast<Result>(write: () => Result): Result {
     try {
       return write();

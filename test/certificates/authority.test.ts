@@ -31,7 +31,7 @@ beforeEach(() => {
 
 const load = () => HubAuthority.load(memorySettingsStore(settings), () => PERMITTED);
 
-/** A hub's CA with all that ends its rotation; a portal has told the time where it is said. */
+/** A hub's CA and everything that ends its rotation. @param options.told the time that a portal has confirmed */
 async function running(options: { told?: number; ca?: HubAuthority; hasOwnCertificate?: boolean } = {}) {
   const log = createLog('silent');
   const ca = options.ca ?? (await hubAuthority(first, settings));

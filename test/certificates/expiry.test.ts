@@ -9,7 +9,7 @@ const YEAR = 365 * 86_400_000;
 
 test("a hub whose clock was years behind renews its server certificate at the portal's time and keeps connections", async () => {
   await using emulator = await startPortal();
-  // Nobody else shall tell it the time: no timedatectl is found there.
+  // Without timedatectl in PATH, only the portal can confirm the time.
   await using hub = await HubProcess.start({ emulator, env: { PATH: '/nonexistent' } });
   const ca = (await hub.authority()).certificate;
   await hub.addAppliance('fan');
@@ -30,7 +30,7 @@ test("a hub whose clock was years behind renews its server certificate at the po
   standing.hangUp();
 });
 
-/** A connection that stays, as long as it may. */
+/** A connection that stays open until the hub closes it. */
 async function open(hub: HubProcess, ca: string) {
   const socket = connect({ host: '127.0.0.1', port: hub.httpsPort, ca });
   await once(socket, 'secureConnect');

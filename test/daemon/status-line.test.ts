@@ -9,15 +9,15 @@ import { waitingForApproval } from '../support/registration-samples.ts';
 
 const since = '2031-04-05T06:07:08Z';
 
-function one(state: ApplianceState, code?: ProblemCode, portal = 'home', name = 'wallbox'): ApplianceStatus {
+function applianceIn(state: ApplianceState, code?: ProblemCode, portal = 'home', name = 'wallbox'): ApplianceStatus {
   const problem = code === undefined ? null : { code, message: 'why', since };
   return applianceStatus({ name, state, portal, problem });
 }
 
-/** One that waits for a person: to log in again, or to approve it. */
-function needy(name: string, waits = false): ApplianceStatus {
+/** An appliance that waits for a person: to log in again, or to approve it. */
+function needsPerson(name: string, waits = false): ApplianceStatus {
   const approval = { waitingForApproval: waitingForApproval() };
-  return waits ? applianceStatus({ name, ...approval }) : one('needs_pairing', 'refused', 'home', name);
+  return waits ? applianceStatus({ name, ...approval }) : applianceIn('needs_pairing', 'refused', 'home', name);
 }
 
 function hub(address: string | null, ...codes: HubConditionCode[]) {
@@ -26,49 +26,60 @@ function hub(address: string | null, ...codes: HubConditionCode[]) {
 
 test.each<[appliances: ApplianceStatus[], hub: ReturnType<typeof hub>, line: string]>([
   [[], hub('10.0.0.1'), 'no appliances yet'],
-  [[one('active')], hub('10.0.0.1'), '1 active'],
+  [[applianceIn('active')], hub('10.0.0.1'), '1 active'],
   [
     [
-      one('needs_pairing', 'refused', 'home', 'heater'),
-      ...['a', 'b', 'c'].map((name) => one('active', undefined, 'home', name)),
-      one('unpaired', undefined, 'home', 'd'),
-      one('pairing', undefined, 'home', 'e'),
+      applianceIn('needs_pairing', 'refused', 'home', 'heater'),
+      ...['a', 'b', 'c'].map((name) => applianceIn('active', undefined, 'home', name)),
+      applianceIn('unpaired', undefined, 'home', 'd'),
+      applianceIn('pairing', undefined, 'home', 'e'),
     ],
     hub('10.0.0.1'),
     '3 active, 1 pairing, 1 needs pairing (heater), 1 unpaired',
   ],
-  [[one('active')], hub('10.0.0.1', 'not_announced'), "1 active; can't be found by mDNS"],
-  [[needy('heater'), needy('meter'), one('active')], hub('10.0.0.1'), '1 active, 2 need pairing (heater, meter)'],
-  [['a', 'b', 'c', 'd', 'e'].map((name) => needy(name)), hub('10.0.0.1'), '5 need pairing (a, b, c and 2 more)'],
+  [[applianceIn('active')], hub('10.0.0.1', 'not_announced'), "1 active; can't be found by mDNS"],
   [
-    [needy('fridge', true), one('unpaired'), needy('meter', true)],
+    [needsPerson('heater'), needsPerson('meter'), applianceIn('active')],
+    hub('10.0.0.1'),
+    '1 active, 2 need pairing (heater, meter)',
+  ],
+  [['a', 'b', 'c', 'd', 'e'].map((name) => needsPerson(name)), hub('10.0.0.1'), '5 need pairing (a, b, c and 2 more)'],
+  [
+    [needsPerson('fridge', true), applianceIn('unpaired'), needsPerson('meter', true)],
     hub('10.0.0.1'),
     '2 wait for approval (fridge, meter), 1 unpaired',
   ],
-  [[needy('fridge', true)], hub('10.0.0.1'), '1 waits for approval (fridge)'],
-  [[], hub(null), 'no appliances yet; waits for the network (no LAN address)'],
+  [[needsPerson('fridge', true)], hub('10.0.0.1'), '1 waits for approval (fridge)'],
+  [[], hub(null), 'no appliances yet; waiting for the network (no LAN address)'],
   [
     [
-      one('retrying', 'portal_unreachable', 'home', 'a'),
-      one('retrying', 'portal_unreachable', 'home', 'b'),
-      one('retrying', 'clock_unknown', 'home', 'c'),
+      applianceIn('retrying', 'portal_unreachable', 'home', 'a'),
+      applianceIn('retrying', 'portal_unreachable', 'home', 'b'),
+      applianceIn('retrying', 'clock_unknown', 'home', 'c'),
     ],
     hub('10.0.0.1'),
-    '3 retrying; portal home not reached; clock not confirmed',
+    '3 retrying; portal home unreachable; clock not confirmed',
   ],
   [
-    [one('retrying', 'portal_unreachable', 'away'), one('retrying', 'portal_deferred', 'home', 'meter')],
+    [
+      applianceIn('retrying', 'portal_unreachable', 'away'),
+      applianceIn('retrying', 'portal_deferred', 'home', 'meter'),
+    ],
     hub('10.0.0.1', 'hub_id_taken', 'store_recovered'),
-    '2 retrying; another hub on the network has its id; its store was damaged and repaired; portal away not reached; portal home asks to wait',
+    '2 retrying; another hub on the network has its id; its store was damaged and repaired; portal away unreachable; portal home asked the hub to wait',
   ],
-  [[one('active')], hub('10.0.0.1', 'hub_name_claimed'), '1 active; another device on the network claims its name'],
   [
-    [one('retrying', 'misconfigured'), one('retrying', 'answer_lost', 'home', 'meter')],
+    [applianceIn('active')],
+    hub('10.0.0.1', 'hub_name_claimed'),
+    '1 active; another device on the network claims its name',
+  ],
+  [
+    [applianceIn('retrying', 'misconfigured'), applianceIn('retrying', 'answer_lost', 'home', 'meter')],
     hub('10.0.0.1'),
     "1 retrying, 1 needs attention (wallbox); portal home refuses the hub's credentials",
   ],
   [
-    [one('retrying', 'store_unwritable'), one('active', undefined, 'home', 'meter')],
+    [applianceIn('retrying', 'store_unwritable'), applianceIn('active', undefined, 'home', 'meter')],
     hub('10.0.0.1', 'store_unwritable'),
     "1 active, 1 needs attention (wallbox); can't write its store",
   ],

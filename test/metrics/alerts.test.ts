@@ -1,4 +1,4 @@
-// docs/alerts.yml and what a real hub tells, judged by Prometheus' own tool.
+// docs/alerts.yml and the metrics of a real hub, checked by Prometheus' own tool.
 import { execFile } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -13,7 +13,7 @@ const PROMTOOL = '/usr/bin/promtool';
 const RULES = join(root, 'docs/alerts.yml');
 const CASES = join(import.meta.dirname, 'alerts.test.yml');
 
-/** Runs promtool. @returns all it said; it throws where something is wrong */
+/** Runs promtool. @returns its output; it throws if promtool fails */
 async function promtool(args: readonly string[], input = ''): Promise<string> {
   const running = promisify(execFile)(PROMTOOL, args);
   running.child.stdin?.end(input);
@@ -21,8 +21,8 @@ async function promtool(args: readonly string[], input = ''): Promise<string> {
   return stdout + stderr;
 }
 
-/** A hub with one appliance of each kind that has series of its own. */
-async function aHubsMetrics(): Promise<ScrapedMetrics> {
+/** A hub with one appliance of each kind that has its own series. */
+async function scrapeHub(): Promise<ScrapedMetrics> {
   await using emulator = await startPortal();
   await using hub = await HubProcess.start({ emulator, metrics: '127.0.0.1:0' });
   for (const name of ['wallbox', 'pump']) {
@@ -45,27 +45,27 @@ describe.skipIf(!existsSync(PROMTOOL))('promtool and the alert rules', () => {
     const alerts = [...readFileSync(RULES, 'utf8').matchAll(/alert: (\w+)/g)].map(([, name]) => name);
     const cases = readFileSync(CASES, 'utf8').split(/(?=alertname: )/);
     for (const alert of alerts) {
-      const own = cases.filter((text) => text.startsWith(`alertname: ${alert}\n`));
+      const alertCases = cases.filter((text) => text.startsWith(`alertname: ${alert}\n`));
       expect(
-        own.some((text) => text.includes('exp_alerts')),
+        alertCases.some((text) => text.includes('exp_alerts')),
         alert,
       ).toBe(true);
       expect(
-        own.some((text) => !text.includes('exp_alerts')),
+        alertCases.some((text) => !text.includes('exp_alerts')),
         alert,
       ).toBe(true);
     }
   });
 
   it('promtool accepts the metrics of a hub', async () => {
-    const { text } = await aHubsMetrics();
+    const { text } = await scrapeHub();
     expect(text).toContain('latchkey_appliance_state{appliance="pump",state="needs_pairing"} 1');
     expect(await promtool(['check', 'metrics'], text)).toBe('');
   });
 });
 
 it('the alert rules and docs/metrics.md name only metrics of a hub, and the document lists all of them', async () => {
-  const { families } = await aHubsMetrics();
+  const { families } = await scrapeHub();
   const page = readFileSync(join(root, 'docs/metrics.md'), 'utf8');
   const rows = [...page.matchAll(/^\| `(latchkey_\w+|process_\w+)` \| (\w+) \| (.*?) \|/gm)].map(
     ([, name = '', type, labels = '']) => ({
@@ -78,9 +78,9 @@ it('the alert rules and docs/metrics.md name only metrics of a hub, and the docu
     [...families].map(([name, { type }]) => `${name} ${type}`).sort(),
   );
   for (const { name, labels } of rows) {
-    const told = families.get(name)?.labels ?? new Set();
-    // What has no series at this hub has no labels to compare.
-    if (told.size > 0) expect([...told].sort(), name).toEqual(labels.sort());
+    const exposed = families.get(name)?.labels ?? new Set();
+    // A metric without series at this hub has no labels to compare.
+    if (exposed.size > 0) expect([...exposed].sort(), name).toEqual(labels.sort());
   }
   const named = readFileSync(RULES, 'utf8').match(/\blatchkey_\w+/g) ?? [];
   for (const name of named) expect([...families.keys()]).toContain(name);

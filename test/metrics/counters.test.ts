@@ -8,12 +8,12 @@ function refreshed(appliance: string, took: number): ApplianceEvent {
   return { kind: 'refreshed', appliance, at, took };
 }
 
-/** How many of these seconds are in every bucket, and what they are together. */
+/** How many of these seconds are in every bucket, and their sum. */
 function histogram(seconds: readonly number[]): { counts: number[]; sum: number } {
   const bounds = [...DURATION_BUCKETS_SECONDS, Number.POSITIVE_INFINITY];
-  const place = (value: number) => bounds.findIndex((bound) => value <= bound);
+  const bucketOf = (value: number) => bounds.findIndex((bound) => value <= bound);
   return {
-    counts: bounds.map((_, index) => seconds.filter((value) => place(value) === index).length),
+    counts: bounds.map((_, index) => seconds.filter((value) => bucketOf(value) === index).length),
     sum: seconds.reduce((sum, value) => sum + value, 0),
   };
 }
@@ -29,9 +29,9 @@ it('a duration histogram passes its values in the right buckets and with the rig
   const first = [0, 1, 50, 50, 51, 100, 100, 100, 130, 999, 1000, 1001, 60_000, 60_001, 300_000];
   for (const ms of first) durations.observe(ms);
   const exact = histogram(first.map((ms) => ms / 1000));
-  const got = histogram(taken(early));
-  expect(got.counts).toEqual(exact.counts);
-  expect(got.sum).toBeCloseTo(exact.sum, 9);
+  const actual = histogram(taken(early));
+  expect(actual.counts).toEqual(exact.counts);
+  expect(actual.sum).toBeCloseTo(exact.sum, 9);
   expect(taken(early)).toEqual([]);
   durations.observe(100);
   expect(taken(early)).toEqual([0.1]);

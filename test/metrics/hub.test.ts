@@ -1,4 +1,4 @@
-// A real hub and the emulator: what the metrics say is right to the count.
+// A real hub and the emulator: the metrics are exact.
 import { readFile, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
@@ -79,10 +79,10 @@ describe('the metrics of a hub', () => {
     expect(metrics.value('latchkey_build_info', { version })).toBe(1);
     const { appliances } = await hub.status();
     for (const state of ['unpaired', 'pairing', 'active', 'retrying', 'needs_pairing']) {
-      const there = appliances.filter((appliance) => appliance.state === state);
-      expect(metrics.value('latchkey_appliances', { state })).toBe(there.length);
+      const inState = appliances.filter((appliance) => appliance.state === state);
+      expect(metrics.value('latchkey_appliances', { state })).toBe(inState.length);
       for (const { name: appliance } of appliances) {
-        const is = there.some(({ name }) => name === appliance) ? 1 : 0;
+        const is = inState.some(({ name }) => name === appliance) ? 1 : 0;
         expect(metrics.value('latchkey_appliance_state', { appliance, state })).toBe(is);
       }
     }
@@ -110,10 +110,10 @@ describe('the metrics of a hub', () => {
     expect(dead.value('latchkey_notices', notice)).toBe(1);
     await hub.pair('pump', emulator);
     expect((await hub.requestToken(pump)).status).toBe(200);
-    const back = await scraped();
-    expect(countsOf(back, 'pump')).toMatchObject({ paired: 2, tokens: 1 });
-    expect(back.value('latchkey_appliances', { state: 'needs_pairing' })).toBe(0);
-    expect(back.value('latchkey_notices', notice)).toBeUndefined();
+    const repaired = await scraped();
+    expect(countsOf(repaired, 'pump')).toMatchObject({ paired: 2, tokens: 1 });
+    expect(repaired.value('latchkey_appliances', { state: 'needs_pairing' })).toBe(0);
+    expect(repaired.value('latchkey_notices', notice)).toBeUndefined();
   });
 
   it('the metrics contain no secrets, and no appliance that was removed', async () => {
@@ -152,15 +152,15 @@ describe('the metrics of a hub', () => {
 });
 
 it('the hub is not ready while a token has expired and the portal is unreachable', async () => {
-  // The hub refreshes such tokens every 30 s on its own: no refresh is under way when the portal goes.
+  // The hub refreshes such tokens automatically every 30 s: no refresh is in progress when the portal goes down.
   await using portal = await startPortal({ tokenLifetime: 1 });
   await using small = await HubProcess.start({ emulator: portal, metrics: '127.0.0.1:0', here: true });
-  const told = async (path: string) => {
+  const getJson = async (path: string) => {
     const { metrics_port } = (await small.status()).hub;
     const { statusCode, body } = await request(`http://127.0.0.1:${metrics_port}${path}`);
     return { status: statusCode, body: await body.json() };
   };
-  const ready = () => told('/readyz');
+  const ready = () => getJson('/readyz');
   await small.addAppliance('unpaired');
   expect(await ready()).toEqual({ status: 200, body: { ready: true, appliances: [] } });
   await small.addAppliance('boiler');
@@ -181,7 +181,7 @@ it('the hub is not ready while a token has expired and the portal is unreachable
     },
   });
   expect((await scraped(small)).value('latchkey_ready')).toBe(0);
-  expect(await told('/healthz')).toEqual({ status: 200, body: { healthy: true } });
+  expect(await getJson('/healthz')).toEqual({ status: 200, body: { healthy: true } });
   await portal.clearFaults();
   await small.ask((control) => control.refresh('boiler'));
   expect(await ready()).toEqual({ status: 200, body: { ready: true, appliances: [] } });

@@ -1,4 +1,4 @@
-// The listener alone, on real sockets: who is answered, who is refused, and what becomes of a port that is taken.
+// The listener alone, on real sockets: which requests it accepts or refuses, and what happens if its port is in use.
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -75,9 +75,9 @@ describe('the metrics listener', () => {
   afterAll(() => listener[Symbol.asyncDispose]());
 
   it('the metrics listener serves the metrics in the format of Prometheus', async () => {
-    const answer = await get(listener, '/metrics?x=1');
-    expect(answer.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8');
-    expect(answer.headers.get('cache-control')).toBe('no-store');
+    const response = await get(listener, '/metrics?x=1');
+    expect(response.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8');
+    expect(response.headers.get('cache-control')).toBe('no-store');
     const { value } = await scrapeMetrics(listener.port ?? undefined);
     expect(value('latchkey_build_info', { version: '1.2.3' })).toBe(1);
     expect(value('latchkey_hub_uptime_seconds')).toBe(12);
@@ -86,14 +86,14 @@ describe('the metrics listener', () => {
 
   it('the hub is healthy while its scheduler runs, and unhealthy if a task has been due for more than 90 s', async () => {
     const health = async () => {
-      const answer = await get(listener, '/healthz');
-      return { status: answer.status, body: await answer.json() };
+      const response = await get(listener, '/healthz');
+      return { status: response.status, body: await response.json() };
     };
     expect(await health()).toEqual({ status: 200, body: { healthy: true } });
     overdue = 90_000;
     expect(await health()).toMatchObject({ status: 200 });
     overdue = 90_001;
-    const reason = 'the scheduler has not run what was due 90 s ago';
+    const reason = 'the scheduler is 90 s overdue';
     expect(await health()).toEqual({ status: 503, body: { healthy: false, reason } });
     overdue = 0;
   });
@@ -104,13 +104,13 @@ describe('the metrics listener', () => {
     }
     expect((await get(listener, '/metrics', { method: 'HEAD' })).status).toBe(200);
     for (const method of ['POST', 'PUT', 'DELETE', 'OPTIONS']) {
-      const answer = await get(listener, '/metrics', { method });
-      expect([answer.status, answer.headers.get('allow')], method).toEqual([405, 'GET, HEAD']);
+      const response = await get(listener, '/metrics', { method });
+      expect([response.status, response.headers.get('allow')], method).toEqual([405, 'GET, HEAD']);
     }
     failing = true;
     for (const path of ['/metrics', '/readyz']) {
-      const answer = await get(listener, path);
-      expect([answer.status, await answer.text()]).toEqual([500, "Internal error; see the hub's log.\n"]);
+      const response = await get(listener, path);
+      expect([response.status, await response.text()]).toEqual([500, "Internal error; see the hub's log.\n"]);
     }
     failing = false;
     expect((await get(listener, '/metrics')).status).toBe(200);
@@ -130,9 +130,12 @@ describe('the metrics listener', () => {
     ['cellar.local:9480', 200],
   ])('the metrics listener asked as %s answers %i, so that DNS rebinding by a website fails', async (host, status) => {
     for (const path of ['/metrics', '/healthz', '/readyz']) {
-      const answer = await sendRaw(listener.port, `GET ${path} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`);
-      expect(answer).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
-      if (status === 421) expect(answer).not.toContain('latchkey_');
+      const response = await sendRaw(
+        listener.port,
+        `GET ${path} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`,
+      );
+      expect(response).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
+      if (status === 421) expect(response).not.toContain('latchkey_');
     }
   });
 
@@ -149,16 +152,16 @@ describe('the metrics listener', () => {
 
   it('the metrics listener does not wait for an announced request body', async () => {
     const head = 'GET /healthz HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4294967296\r\n\r\n';
-    expect(await sendRaw(listener.port, head, (answer) => answer.includes('healthy'))).toMatch(/^HTTP\/1\.1 200 /);
+    expect(await sendRaw(listener.port, head, (response) => response.includes('healthy'))).toMatch(/^HTTP\/1\.1 200 /);
   });
 
   it('the metrics listener limits its connections, and serves new clients when others have disconnected', async () => {
     const crowd = await Promise.all(Array.from({ length: 60 }, () => openIdleConnection(listener.port)));
     expect(crowd.filter((socket) => !socket.destroyed).length).toBeLessThanOrEqual(32);
     for (const socket of crowd) socket.destroy();
-    for (let tries = 0; tries < 50; tries++) {
-      const answer = await get(listener, '/healthz').catch(() => null);
-      if (answer?.status === 200) return;
+    for (let attempt = 0; attempt < 50; attempt++) {
+      const response = await get(listener, '/healthz').catch(() => null);
+      if (response?.status === 200) return;
     }
     throw new Error('nobody is served any more');
   });
@@ -185,7 +188,7 @@ it('the metrics listener logs once that its port is taken, retries every 30 s, a
   const time = new FakeTime();
   await using listener = await MetricsListener.open(options({ port, timers: time }));
   expect(listener.port).toBeNull();
-  for (let tries = 0; tries < 3; tries++) await time.pass(30_000);
+  for (let attempt = 0; attempt < 3; attempt++) await time.pass(30_000);
   const error = expect.stringContaining('EADDRINUSE');
   const warning = { level: 'warn', event: 'metrics_unavailable' };
   expect(lines).toEqual([{ ...warning, fields: { host: '127.0.0.1', port, error, retry_in: 30 } }]);

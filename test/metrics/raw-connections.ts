@@ -3,26 +3,26 @@ import { connect, type Socket } from 'node:net';
 
 /**
  * Sends bytes to a port of 127.0.0.1.
- * @returns what came back until the connection ended, or what had come was enough
+ * @returns what was received until the connection ended or `isEnough` was true
  */
 export async function sendRaw(
   port: number | null,
   bytes: string,
-  isEnough: (answer: string) => boolean = () => false,
+  isEnough: (received: string) => boolean = () => false,
 ): Promise<string> {
   const socket = connect(port ?? 0, '127.0.0.1');
-  let answer = '';
+  let received = '';
   socket.setEncoding('latin1');
   socket.write(bytes);
   for await (const chunk of socket) {
-    answer += chunk;
-    if (isEnough(answer)) break;
+    received += chunk;
+    if (isEnough(received)) break;
   }
   socket.destroy();
-  return answer;
+  return received;
 }
 
-/** Opens a connection that says nothing, and waits a moment for the other end to be rid of it. */
+/** Opens a connection that sends nothing, and waits a moment for the other end to close it. */
 export async function openIdleConnection(port: number | null): Promise<Socket> {
   const socket = connect(port ?? 0, '127.0.0.1');
   socket.on('error', () => undefined);

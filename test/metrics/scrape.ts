@@ -1,15 +1,15 @@
 import { request } from 'undici';
 
-/** What a hub's metrics said. */
+/** The metrics of a hub. */
 export interface ScrapedMetrics {
   readonly text: string;
-  /** The value of the one series with these labels; undefined where there is none. */
+  /** The value of the only series with these labels; undefined if there is none. */
   value(name: string, labels?: Readonly<Record<string, string>>): number | undefined;
-  /** The metrics that were told of, with their types and, of those that have series, their labels. */
+  /** The metrics that were exposed, with their types and, if they have series, their labels. */
   readonly families: ReadonlyMap<string, { readonly type: string; readonly labels: ReadonlySet<string> }>;
 }
 
-/** Asks for the metrics at this port of 127.0.0.1. */
+/** Reads the metrics at this port of 127.0.0.1. */
 export async function scrapeMetrics(port: number | undefined): Promise<ScrapedMetrics> {
   const { statusCode, body } = await request(`http://127.0.0.1:${port}/metrics`);
   const text = await body.text();

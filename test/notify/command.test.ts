@@ -33,7 +33,7 @@ function hook(command: [string, ...string[]], signal = never) {
   return commandHook(command, systemTimers, { run: 700, term: 300 }).deliver(MESSAGE, signal);
 }
 
-async function gone(path: string): Promise<void> {
+async function waitUntilDeleted(path: string): Promise<void> {
   const pid = Number(readFileSync(path, 'utf8'));
   expect(pid).toBeGreaterThan(0);
   await eventually(async () => !isRunning(pid), 5);
@@ -68,14 +68,14 @@ describe('the notice command', () => {
   test('a failed notice command is reported with its status and its last line of output', async () => {
     expect(await shell('echo one >&2; printf "two \\033[31m\\n\\n" >&2; exit 3')).toEqual({
       ok: false,
-      detail: 'ended with status 3: two \u{fffd}[31m',
+      detail: 'exited with status 3: two \u{fffd}[31m',
       retryable: true,
     });
   });
 
   test('an overlong line of a notice command is cut in the report', async () => {
     const { detail } = await shell('head -c 100000 /dev/zero | tr "\\0" x >&2; exit 1');
-    expect(detail).toBe(`ended with status 1: ${'x'.repeat(200)}`);
+    expect(detail).toBe(`exited with status 1: ${'x'.repeat(200)}`);
   });
 
   test('a notice command that does not read its input succeeds, whatever the size of the message', async () => {
@@ -84,9 +84,9 @@ describe('the notice command', () => {
   });
 
   test.each<[what: string, command: [string, ...string[]], detail: string]>([
-    ['that is not there', ['/nowhere/hook', SECRET], 'could not be run: there is no such program'],
-    ['that may not be run', [folder, SECRET], 'could not be run: this user may not run it'],
-    ['that was killed', ['sh', '-c', 'kill -9 $$', SECRET], 'was ended by SIGKILL'],
+    ['that is not there', ['/nowhere/hook', SECRET], 'could not be run: the program does not exist'],
+    ['that may not be run', [folder, SECRET], 'could not be run: this user is not permitted to run it'],
+    ['that was killed', ['sh', '-c', 'kill -9 $$', SECRET], 'was killed by SIGKILL'],
   ])('a notice command %s is reported without its arguments', async (_what, command, detail) => {
     expect(await hook(command)).toEqual({ ok: false, detail, retryable: true });
   });
@@ -110,8 +110,8 @@ describe('a hanging notice command', () => {
     const script =
       'trap "" TERM; echo $$ > "$1"; sh -c "trap \\"\\" TERM; echo \\$\\$ > $2; while :; do sleep 1; done" & while :; do sleep 1; done';
     expect(await shell(script, own, child)).toMatchObject({ ok: false, detail: 'did not end within 0.7 s' });
-    await gone(own);
-    await gone(child);
+    await waitUntilDeleted(own);
+    await waitUntilDeleted(child);
   });
 
   test('a notice command is ended when the hub ends', async () => {
@@ -120,8 +120,8 @@ describe('a hanging notice command', () => {
     const delivered = hook(['sh', '-c', 'echo $$ > "$0"; exec sleep 60', path], ending.signal);
     await eventually(async () => existsSync(path) && readFileSync(path, 'utf8') !== '', 5);
     ending.abort();
-    expect(await delivered).toMatchObject({ ok: false, detail: 'was ended by SIGTERM' });
-    await gone(path);
+    expect(await delivered).toMatchObject({ ok: false, detail: 'was killed by SIGTERM' });
+    await waitUntilDeleted(path);
   });
 
   test('no remaining timer kills a notice command after its process id may be reused', async () => {
@@ -135,7 +135,7 @@ describe('a hanging notice command', () => {
         const cancel = systemTimers.after(delay, () => {
           armed.delete(timer);
           run();
-          // The hub ends just when the command has taken too long.
+          // The hub stops exactly when the command reaches its timeout.
           ending.abort();
         });
         return () => {
@@ -153,7 +153,7 @@ describe('a hanging notice command', () => {
     const path = file();
     const delivered = await shell('sleep 60 & echo $! > "$1"; exit 0', path);
     expect(delivered).toMatchObject({ ok: true });
-    await gone(path);
+    await waitUntilDeleted(path);
   });
 });
 
@@ -165,7 +165,7 @@ test('a notice command that floods its output does not use much memory', async (
     term: 300,
   });
   expect(await hooked.deliver(MESSAGE, never)).toMatchObject({
-    detail: 'ended with status 1: the end',
+    detail: 'exited with status 1: the end',
   });
   expect(process.memoryUsage().rss - before).toBeLessThan(150_000_000);
 });

@@ -10,13 +10,13 @@ const OK: DeliveryResult = { ok: true, detail: 'done', retryable: false };
 const FAILED: DeliveryResult = { ok: false, detail: 'answered 500', retryable: true };
 
 function message(appliance: string): NoticeMessage {
-  const wrong = { notice: 'pairing_needed', severity: 'error', appliance, since: '2031-04-05T06:07:08Z' } as const;
+  const problem = { notice: 'pairing_needed', severity: 'error', appliance, since: '2031-04-05T06:07:08Z' } as const;
   const hub = { id: 'latchkey-1', name: 'Cellar hub', page: 'https://10.0.0.1:8443/' };
-  return { status: 'raised', ...wrong, message: 'Why', what_to_do: 'What', hub };
+  return { status: 'raised', ...problem, message: 'Why', what_to_do: 'What', hub };
 }
 
-/** An outbox in virtual time, whose hook answers as it is told. */
-function open(answers: DeliveryResult[], otherwise: DeliveryResult | Promise<DeliveryResult> = OK) {
+/** An outbox in virtual time, whose hook returns these results. */
+function open(results: DeliveryResult[], defaultResult: DeliveryResult | Promise<DeliveryResult> = OK) {
   const activity = new PendingWork();
   const time = new FakeTime(activity);
   const delivered: { readonly name: string | null; readonly at: number }[] = [];
@@ -26,7 +26,7 @@ function open(answers: DeliveryResult[], otherwise: DeliveryResult | Promise<Del
     target: 'https://notify.example',
     async deliver(text) {
       delivered.push({ name: (JSON.parse(text) as NoticeMessage).appliance, at: time.uptime });
-      return answers.shift() ?? otherwise;
+      return results.shift() ?? defaultResult;
     },
   };
   const line = (event: string, fields: LogFields = {}) => void logged.push({ event, fields });
@@ -36,21 +36,21 @@ function open(answers: DeliveryResult[], otherwise: DeliveryResult | Promise<Del
 
 test('the outbox retries a failed notice with growing delays, and later notices wait', async () => {
   const { outbox, time, delivered, logged } = open([FAILED, FAILED, FAILED]);
-  const began = time.uptime;
+  const startedAt = time.uptime;
   outbox.enqueue(message('car'));
   outbox.enqueue(message('wallbox'));
   await time.pass(10 * MINUTE);
-  expect(delivered.map(({ name, at }) => [name, (at - began) / 1000])).toEqual([
+  expect(delivered.map(({ name, at }) => [name, (at - startedAt) / 1000])).toEqual([
     ['car', 0],
     ['car', 10],
     ['car', 70],
     ['car', 370],
     ['wallbox', 370],
   ]);
-  const about = { notice: 'pairing_needed', appliance: 'car', status: 'raised', hook: 'webhook' };
+  const fields = { notice: 'pairing_needed', appliance: 'car', status: 'raised', hook: 'webhook' };
   expect(logged[0]).toMatchObject({
     event: 'notice_delivery_failed',
-    fields: { ...about, target: 'https://notify.example', error: 'answered 500', retry_in: 10 },
+    fields: { ...fields, target: 'https://notify.example', error: 'answered 500', retry_in: 10 },
   });
   expect(logged).toHaveLength(3);
 });
@@ -80,7 +80,7 @@ test('the outbox delivers one notice at a time, and drops the oldest ones if too
   await time.pass(0);
   expect(delivered).toHaveLength(1);
   expect(logged).toHaveLength(100);
-  expect(logged[0]).toMatchObject({ event: 'notice_queue_dropped', fields: { count: 1, error: 'too many wait' } });
+  expect(logged[0]).toMatchObject({ event: 'notice_queue_dropped', fields: { count: 1, error: 'the queue is full' } });
   first.resolve(OK);
   await time.pass(0);
   expect(delivered.map(({ name }) => name).slice(0, 2)).toEqual(['a0', 'a101']);
@@ -114,14 +114,14 @@ test('the outbox logs the notices that wait when the hub ends as one number', as
 });
 
 test('a notice message is one line of ASCII that parses as the same JSON', () => {
-  const told = { ...message('wallbox'), message: 'Größe 🔑\n"\u2028' };
-  const text = serializeMessage(told);
+  const notice = { ...message('wallbox'), message: 'Größe 🔑\n"\u2028' };
+  const text = serializeMessage(notice);
   expect(text).toMatch(/^[ -~]+\n$/);
-  expect(JSON.parse(text)).toEqual(told);
+  expect(JSON.parse(text)).toEqual(notice);
 });
 
 test('a notice message names commands as its reader types them', () => {
-  const told = { ...message('wallbox'), what_to_do: 'Run "latchkey pair wallbox"' };
-  const text = serializeMessage(told, { program: 'a"b', usesSudo: true });
-  expect(JSON.parse(text)).toEqual({ ...told, what_to_do: 'Run "sudo a"b pair wallbox"' });
+  const notice = { ...message('wallbox'), what_to_do: 'Run "latchkey pair wallbox"' };
+  const text = serializeMessage(notice, { program: 'a"b', usesSudo: true });
+  expect(JSON.parse(text)).toEqual({ ...notice, what_to_do: 'Run "sudo a"b pair wallbox"' });
 });

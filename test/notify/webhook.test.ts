@@ -10,15 +10,15 @@ rememberSecrets([SECRET]);
 
 const never = new AbortController().signal;
 
-interface Taken {
+interface ReceivedRequest {
   readonly method: string | undefined;
   readonly url: string | undefined;
   readonly headers: IncomingMessage['headers'];
   readonly body: string;
 }
 
-const taken: Taken[] = [];
-let answer: (response: ServerResponse) => void = (response) => response.writeHead(204).end();
+const taken: ReceivedRequest[] = [];
+let respond: (response: ServerResponse) => void = (response) => response.writeHead(204).end();
 const server = createServer((request, response) => {
   let body = '';
   request.on('data', (chunk) => {
@@ -27,7 +27,7 @@ const server = createServer((request, response) => {
   request.on('end', () => {
     const { method, url, headers } = request;
     taken.push({ method, url, headers, body });
-    answer(response);
+    respond(response);
   });
 });
 
@@ -50,8 +50,8 @@ function deliver(url = address(), signal = never) {
 
 describe('a webhook', () => {
   test('a webhook gets the notice as JSON', async () => {
-    answer = (response) => response.writeHead(200).end('thank you');
-    expect(await deliver()).toEqual({ ok: true, detail: 'answered 200', retryable: false });
+    respond = (response) => response.writeHead(200).end('thank you');
+    expect(await deliver()).toEqual({ ok: true, detail: 'responded with HTTP 200', retryable: false });
     expect(taken).toMatchObject([{ method: 'POST', url: `/hook/${SECRET}?a=b`, body: '{"status":"raised"}\n' }]);
     expect(taken[0]?.headers['content-type']).toBe('application/json');
     expect(taken[0]?.headers.authorization).toBeUndefined();
@@ -63,26 +63,26 @@ describe('a webhook', () => {
   });
 
   test.each([
-    [302, false, 'answered 302, and redirects are not followed'],
-    [400, false, 'answered 400'],
-    [404, false, 'answered 404'],
-    [408, true, 'answered 408'],
-    [429, true, 'answered 429'],
-    [500, true, 'answered 500'],
-    [503, true, 'answered 503'],
+    [302, false, 'responded with HTTP 302, and redirects are not followed'],
+    [400, false, 'responded with HTTP 400'],
+    [404, false, 'responded with HTTP 404'],
+    [408, true, 'responded with HTTP 408'],
+    [429, true, 'responded with HTTP 429'],
+    [500, true, 'responded with HTTP 500'],
+    [503, true, 'responded with HTTP 503'],
   ])('a delivery to a webhook that answers %i can be retried: %s', async (status, retryable, detail) => {
-    answer = (response) => response.writeHead(status, { location: address() }).end();
+    respond = (response) => response.writeHead(status, { location: address() }).end();
     expect(await deliver()).toEqual({ ok: false, detail, retryable });
     expect(taken).toHaveLength(1);
   });
 
   test('a webhook that does not respond times out', async () => {
-    answer = () => undefined;
-    expect(await deliver()).toEqual({ ok: false, detail: 'did not answer within 0.5 s', retryable: true });
+    respond = () => undefined;
+    expect(await deliver()).toEqual({ ok: false, detail: 'did not respond within 0.5 s', retryable: true });
   });
 
   test('a webhook whose response never ends counts as delivered', async () => {
-    answer = (response) => {
+    respond = (response) => {
       const flood = setInterval(() => response.write('x'.repeat(65_536)), 5);
       response.once('close', () => clearInterval(flood));
       response.writeHead(200).write('x');
@@ -91,12 +91,12 @@ describe('a webhook', () => {
   });
 
   test('a delivery to a webhook that closes the connection can be retried', async () => {
-    answer = (response) => response.destroy();
-    expect(await deliver()).toEqual({ ok: false, detail: 'was not reached: UND_ERR_SOCKET', retryable: true });
+    respond = (response) => response.destroy();
+    expect(await deliver()).toEqual({ ok: false, detail: 'is unreachable: UND_ERR_SOCKET', retryable: true });
   });
 
   test('the hub does not wait for a webhook when it ends', async () => {
-    answer = () => undefined;
+    respond = () => undefined;
     const ending = new AbortController();
     const delivered = webhookHook(new Secret(address()), 60_000).deliver('{}', ending.signal);
     ending.abort();
@@ -116,6 +116,6 @@ test.each([
   expect(delivered).toMatchObject({
     ok: false,
     retryable: true,
-    detail: expect.stringMatching(/^was not reached: E\w+$/),
+    detail: expect.stringMatching(/^is unreachable: E\w+$/),
   });
 });

@@ -14,7 +14,7 @@ import type { SqliteStore } from '../../src/store/sqlite-store.ts';
 import { SAMPLE_LINK, sampleGrant, samplePairing } from '../core/samples.ts';
 import { memoryStateFolder } from '../support/state-folder.ts';
 import { runSql } from './corrupt-store.ts';
-import { HEATER, open, readFilesAsText, WALLBOX } from './opened.ts';
+import { HEATER, open, readFilesAsText, WALLBOX } from './test-store.ts';
 
 const MADE = Date.UTC(2031, 4, 5, 6);
 const PASSPHRASE = new Secret('correct horse battery staple');
@@ -26,7 +26,7 @@ const heaterGrant = sampleGrant({
   refreshToken: new Secret('another-refresh-token'),
 });
 
-/** A store in a folder of its own. */
+/** A store in a new folder. */
 function home(): Disposable & { readonly path: string; readonly store: SqliteStore } {
   const folder = memoryStateFolder();
   const store = open(folder.path);
@@ -40,7 +40,7 @@ function home(): Disposable & { readonly path: string; readonly store: SqliteSto
   };
 }
 
-/** What a hub with two appliances is copied as. */
+/** The backup state of a hub with two appliances. */
 async function copyOfTwo(): Promise<BackupState> {
   using at = home();
   await fill(at.store);
@@ -56,7 +56,7 @@ async function fill(store: SqliteStore): Promise<void> {
   await store.saveSetting('ca_key', 'the key of the CA');
 }
 
-/** Puts a grant in place as if it had been refreshed so often. */
+/** Saves a grant, and every generation before it. */
 async function put(store: SqliteStore, grant: ReturnType<typeof sampleGrant>): Promise<void> {
   for (let generation = 1; generation <= grant.generation; generation++) {
     expect(await store.replaceGrant({ ...grant, generation })).toBe(true);
@@ -190,7 +190,7 @@ describe('restoring a backup', () => {
 describe('unusable backup', () => {
   const sealed = copyOfTwo().then((copy) => sealQuickly(serializeBackup(copy)));
 
-  /** As the hub seals, with a key that is derived in a thousandth of the rounds: a copy says itself how many there are. */
+  /** Seals like the hub, with a thousandth of the key derivation rounds: a backup names its number of rounds. */
   function sealQuickly(text: string): Promise<string> {
     return new CompactEncrypt(Buffer.from(text))
       .setProtectedHeader({ alg: 'PBES2-HS512+A256KW', enc: 'A256GCM', typ: 'latchkey-copy' })
@@ -216,7 +216,7 @@ describe('unusable backup', () => {
     const whole = await sealed;
     for (const at of [30, 150, whole.length >> 1, whole.length - 3]) {
       const changed = whole.slice(0, at) + (whole[at] === 'A' ? 'B' : 'A') + whole.slice(at + 1);
-      expect(await refused(changed)).toMatch(/damaged|no copy that/);
+      expect(await refused(changed)).toMatch(/damaged|not a backup/);
     }
     expect(await refused(whole.slice(0, -100))).toMatch(/damaged/);
   });
@@ -224,7 +224,7 @@ describe('unusable backup', () => {
   test.each([[''], ['not a copy'], ['a.b.c.d.e'], ['eyJhbGciOiJkaXIifQ....']])(
     'the text %j is refused as a backup',
     async (copy) => {
-      expect(await refused(copy)).toMatch(/no copy that "latchkey backup" made/);
+      expect(await refused(copy)).toMatch(/not a backup made by "latchkey backup"/);
     },
   );
 
@@ -235,7 +235,7 @@ describe('unusable backup', () => {
   test.each([['no JSON'], ['{"format":1}'], ['{"format":1,"made":0,"settings":{},"appliances":[{}],"grants":[]}']])(
     'a backup whose content is %s is refused',
     async (text) => {
-      expect(await refused(await sealQuickly(text))).toMatch(/makes no sense|no JSON/);
+      expect(await refused(await sealQuickly(text))).toMatch(/its content is (invalid|not JSON)/);
     },
   );
 
@@ -248,12 +248,12 @@ describe('unusable backup', () => {
       p2s: 'c2FsdA',
     };
     const encoded = Buffer.from(JSON.stringify(header)).toString('base64url');
-    expect(await refused(`${encoded}.AAAA.AAAA.AAAA.AAAA`)).toMatch(/rounds of key derivation/);
+    expect(await refused(`${encoded}.AAAA.AAAA.AAAA.AAAA`)).toMatch(/iterations of key derivation/);
   });
 
   test('a JWE of another kind is refused as a backup', async () => {
     const jwe = new CompactEncrypt(Buffer.from('{}')).setProtectedHeader({ alg: 'PBES2-HS256+A128KW', enc: 'A128GCM' });
-    expect(await refused(await jwe.encrypt(Buffer.from('a long passphrase')))).toMatch(/no copy that/);
+    expect(await refused(await jwe.encrypt(Buffer.from('a long passphrase')))).toMatch(/not a backup made/);
   });
 });
 

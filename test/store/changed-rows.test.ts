@@ -6,7 +6,7 @@ import { applianceRowIdentity } from '../../src/store/rows/appliance-table.ts';
 import { SAMPLE_LINK, sampleGrant, samplePairing } from '../core/samples.ts';
 import { memoryStateFolder } from '../support/state-folder.ts';
 import { runSql } from './corrupt-store.ts';
-import { HEATER, open, openAsHub, sampleSession, WALLBOX } from './opened.ts';
+import { HEATER, open, openAsHub, sampleSession, WALLBOX } from './test-store.ts';
 
 const secretOf = (name: string): Appliance['credentials'] => ({ kind: 'secret', hash: `hash-of-${name}` });
 const OURS = { ...WALLBOX, credentials: secretOf('wallbox') };
@@ -21,7 +21,7 @@ const INVITE = {
 };
 const pairing = samplePairing({ kind: 'waiting', link: SAMPLE_LINK });
 
-/** Two appliances with a grant, a session and a secret each; an invite and an open pairing. */
+/** Fills a store with two appliances that each have a grant, a session and a secret, an invite and an open pairing. */
 async function filled(path: string) {
   using store = open(path);
   for (const appliance of [OURS, THEIRS]) {
@@ -50,7 +50,7 @@ async function readAll(path: string) {
   };
 }
 
-/** A row's content as a thief would have it. */
+/** A row that an attacker sealed with another key. */
 const MINE = jweSealing(new Uint8Array(STORE_KEY_BYTES)).seal(
   applianceRowIdentity({ ...OURS, client_id: OURS.clientId }),
   JSON.stringify({ ...OURS, credentials: secretOf('mine') }),
@@ -131,7 +131,7 @@ describe('changes to the database without the store key', () => {
       refusedInvites: true,
       pairings: [],
     });
-    // They are gone, and told of once.
+    // The rejected rows are deleted, so they are reported once.
     expect(await readAll(folder.path)).toMatchObject({ refused: [], refusedInvites: false });
   });
 });

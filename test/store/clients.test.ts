@@ -7,7 +7,7 @@ import { applianceRowIdentity } from '../../src/store/rows/appliance-table.ts';
 import { instantAt, sampleGrant } from '../core/samples.ts';
 import { memoryStateFolder } from '../support/state-folder.ts';
 import { runSql } from './corrupt-store.ts';
-import { FRIDGE, HEATER, KEY, open, openAsHub, sampleSession, WALLBOX } from './opened.ts';
+import { FRIDGE, HEATER, KEY, open, openAsHub, sampleSession, WALLBOX } from './test-store.ts';
 
 const INVITE: Invite = {
   hash: 'hash-of-the-invite',
@@ -94,7 +94,7 @@ describe('invalid appliance row', () => {
     expect([...store.damagedAppliances]).toEqual([WALLBOX.id]);
     expect(await store.grants()).toEqual([{ grant, attempt: null }]);
     expect(store.recoverySummary).toBeNull();
-    // Whatever it is changed to, it may be another's row, with another's grant.
+    // No update may use this row: it may belong to another appliance, with another grant.
     expect(await store.updateAppliance(WALLBOX)).toBe(true);
     expect(await store.appliances()).toMatchObject([HEATER, { credentials: { kind: 'none', damaged: true } }]);
     expect([...store.damagedAppliances]).toEqual([WALLBOX.id]);

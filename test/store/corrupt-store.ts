@@ -2,14 +2,14 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 
-/** Runs SQL on a store that no hub has open, as somebody does who can write its file. @param path the state directory */
+/** Runs SQL on a store that no hub has open, as an attacker with write access can. @param path the state directory */
 export function runSql(path: string, statements: string, file = 'latchkey.db'): void {
   const database = new Database(join(path, file));
   database.exec(statements);
   database.close();
 }
 
-/** Fills the first page of a table with noise. */
+/** Overwrites the first page of a table with noise. */
 export function corruptTable(path: string, table: string): void {
   const file = join(path, 'latchkey.db');
   const database = new Database(file);

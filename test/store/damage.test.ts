@@ -10,13 +10,13 @@ import { STORE_KEY_BYTES } from '../../src/store/keys/sealing.ts';
 import { SAMPLE_LINK, sampleGrant, samplePairing } from '../core/samples.ts';
 import { stateFolder } from '../support/state-folder.ts';
 import { corruptTable, runSql } from './corrupt-store.ts';
-import { HEATER, hashFiles, open, openAsHub, WALLBOX } from './opened.ts';
 import { mountSmallDisk } from './small-disk.ts';
+import { HEATER, hashFiles, open, openAsHub, WALLBOX } from './test-store.ts';
 
 const wallboxGrant = sampleGrant({ appliance: WALLBOX.id });
 const heaterGrant = sampleGrant({ appliance: HEATER.id, accessToken: new Secret('another-token') });
 
-/** A folder with a store of two appliances in it. */
+/** A folder with a store of two appliances. */
 async function filled() {
   const folder = stateFolder();
   using store = open(folder.path);
@@ -28,7 +28,7 @@ async function filled() {
   return folder;
 }
 
-/** What a start reads. */
+/** What a hub reads at its start. */
 async function readAll(path: string, key?: Uint8Array) {
   using store = await openAsHub(path, key);
   return {
@@ -95,7 +95,7 @@ test('a store opened with another key is refused with a clear message, and nothi
   const before = hashFiles(folder.path);
   await expect(readAll(folder.path, new Uint8Array(STORE_KEY_BYTES).fill(8))).rejects.toMatchObject({
     code: 'store_key_wrong',
-    message: expect.stringContaining('was sealed with another store.key: put the right key back'),
+    message: expect.stringContaining('was sealed with another store.key: restore the right key'),
   });
   expect(hashFiles(folder.path)).toEqual(before);
   expect(await readAll(folder.path)).toMatchObject({ grants: [{}, {}] });
@@ -124,7 +124,7 @@ describe('damaged database without a snapshot', () => {
       expect(error).toBeInstanceOf(Failure);
       expect(error).toMatchObject({
         code: 'store_unreadable',
-        message: expect.stringMatching(/latchkey\.db is beyond help .*put back a copy of the state directory/),
+        message: expect.stringMatching(/latchkey\.db can't be repaired .*restore a copy of the state directory/),
       });
       expect(hashFiles(folder.path)).toEqual(before);
     },
@@ -142,7 +142,7 @@ describe('damaged database without a snapshot', () => {
   });
 });
 
-/** A folder with a store, its daily copy, and a grant that was refreshed since. */
+/** A folder with a store, its snapshot, and a grant that was refreshed after the snapshot. */
 async function copied() {
   const folder = await filled();
   using store = await openAsHub(folder.path);
@@ -151,7 +151,7 @@ async function copied() {
   return folder;
 }
 
-/** What is left of a damaged database is beside it. */
+/** The damaged databases that were moved aside. */
 function damagedFiles(path: string): string[] {
   return readdirSync(path).filter((name) => name.startsWith('latchkey.db.damaged-2031-05-05T06-00-00'));
 }
@@ -174,7 +174,7 @@ describe('damaged database with a snapshot', () => {
           { ...wallboxGrant, doubt },
           { ...heaterGrant, doubt },
         ],
-        recovered: expect.stringMatching(/was damaged \(.*daily copy of .*heater, wallbox|wallbox, heater/),
+        recovered: expect.stringMatching(/was damaged \(.*snapshot of .*heater, wallbox|wallbox, heater/),
       });
       if (before !== null)
         expect(damagedFiles(folder.path).map((name) => readFileSync(join(folder.path, name)))).toEqual([before]);
@@ -193,7 +193,7 @@ describe('damaged database with a snapshot', () => {
       ],
       pairings: [{ appliance: WALLBOX.id }],
       damaged: [],
-      recovered: expect.stringContaining('perhaps used up, are the grants of heater'),
+      recovered: expect.stringContaining('the grants of heater come from the snapshot'),
     });
     expect(damagedFiles(folder.path)).toHaveLength(1);
   });
@@ -233,7 +233,7 @@ describe('damaged database with a snapshot', () => {
         { appliance: WALLBOX.id, generation: 1 },
         { appliance: HEATER.id, generation: 2, doubt: { kind: 'copy' } },
       ],
-      recovered: expect.stringContaining('it is older than its daily copy'),
+      recovered: expect.stringContaining('it is older than its snapshot'),
     });
     expect(damagedFiles(folder.path)).toHaveLength(1);
   });
@@ -285,7 +285,7 @@ test('opening a store that is already open fails and does not affect the first p
 test('a store can be opened after its process was closed or killed, with everything that was committed', async () => {
   using folder = stateFolder();
   const script = `
-    import { open, WALLBOX } from ${JSON.stringify(join(import.meta.dirname, 'opened.ts'))};
+    import { open, WALLBOX } from ${JSON.stringify(join(import.meta.dirname, 'test-store.ts'))};
     const store = open(${JSON.stringify(folder.path)});
     await store.addAppliance(WALLBOX);
     await store.saveSetting('hub_id', 'committed');
@@ -309,7 +309,7 @@ test('a store on a read-only disk is served from memory, and becomes writable ag
     using store = open(disk);
     await store.addAppliance(WALLBOX);
     await store.replaceGrant(wallboxGrant);
-    // What was committed is in the journal alone, as after a kill.
+    // As after a kill, the commits are only in the WAL.
     kept.push(...files.map((name) => readFileSync(join(disk, name))));
   }
   for (const [index, name] of files.entries()) writeFileSync(join(disk, name), kept[index] ?? '');
@@ -363,12 +363,12 @@ test('a write to a full disk fails with a clear message, reads continue, and wri
 
 test.each([
   ['SQLITE_FULL', 'database or disk is full', 'the store /db: the disk is full: make room'],
-  ['SQLITE_IOERR', 'disk I/O error', "the store /db: it can't be written (SQLITE_IOERR): see to the disk"],
+  ['SQLITE_IOERR', 'disk I/O error', "the store /db: it can't be written (SQLITE_IOERR): check the disk"],
   ['SQLITE_BUSY', 'database is locked', 'another Latchkey has the store /db open: stop it first'],
 ])('the error for %s is stated once, in plain words', (code, message, told) => {
   const failure = toStoreFailure(Object.assign(new Error(message), { code }), '/db');
   expect(messageOf(failure)).toBe(told);
-  expect(messageWithoutAdvice(failure)).toBe(told.replace(/: (make room|see to the disk)$/, ''));
+  expect(messageWithoutAdvice(failure)).toBe(told.replace(/: (make room|check the disk)$/, ''));
   expect(failure.cause).toMatchObject({ code });
 });
 
@@ -390,6 +390,6 @@ test('a store whose database is missing while its WAL exists is not created agai
   await store.addAppliance(WALLBOX);
   using copy = stateFolder();
   writeFileSync(join(copy.path, 'latchkey.db-wal'), readFileSync(join(folder.path, 'latchkey.db-wal')));
-  await expect(openAsHub(copy.path)).rejects.toThrow(/the file is missing, but its journal .*-wal is there/);
+  await expect(openAsHub(copy.path)).rejects.toThrow(/the file is missing, but its WAL .*-wal is there/);
   expect(readFileSync(join(copy.path, 'latchkey.db-wal'))).toEqual(readFileSync(join(folder.path, 'latchkey.db-wal')));
 });

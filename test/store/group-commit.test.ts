@@ -12,9 +12,9 @@ import { instantAt, sampleGrant } from '../core/samples.ts';
 import { FakeTime } from '../support/fake-time.ts';
 import { stateFolder } from '../support/state-folder.ts';
 import { runSql } from './corrupt-store.ts';
-import { readWal } from './journal.ts';
-import { KEY, open, WALLBOX } from './opened.ts';
 import { mountSmallDisk } from './small-disk.ts';
+import { KEY, open, WALLBOX } from './test-store.ts';
+import { readWal } from './wal.ts';
 
 const attempt = { token: 'hash', at: instantAt(1) };
 const NAMES = ['wallbox', 'heater', 'boiler', 'battery'];
@@ -29,7 +29,7 @@ function next(grant: Grant): Grant {
   return { ...grant, generation: grant.generation + 1, refreshToken: new Secret(`the-next-of-${grant.appliance}`) };
 }
 
-/** A store in which all appliances are paired, and its time. */
+/** A store with paired appliances, in virtual time. */
 async function paired() {
   const folder = stateFolder();
   const time = new FakeTime();
@@ -50,7 +50,7 @@ async function paired() {
   };
 }
 
-/** What became of writes, as far as it is known by now. */
+/** The results of writes, each `open` until its write has ended. */
 function followed(writes: readonly Promise<boolean>[]) {
   const known: unknown[] = writes.map(() => 'open');
   for (const [index, write] of writes.entries()) {
@@ -66,7 +66,7 @@ function followed(writes: readonly Promise<boolean>[]) {
   return known;
 }
 
-/** Lets what was begun come to where it waits: tokens are sealed meanwhile. */
+/** Waits until the writes that were begun have sealed their tokens and wait for `timers` timers. */
 async function sealed(time: FakeTime, timers: number): Promise<void> {
   await expect.poll(() => time.armed).toBe(timers);
   await time.settle();
@@ -191,7 +191,7 @@ describe('independence of writes in one group', () => {
     const { store, time } = home;
     const line: StoredHistoryEntry = { kind: 'refreshed', why: null, first: 1.95e12, last: 1.95e12, count: 1 };
     const lines = new Map(FIRST.map(({ appliance }) => [appliance, [line]]));
-    // Nothing that waits may be written yet, and it is kept.
+    // The heater has no pending history.
     lines.set(heater.appliance, []);
     const written: string[] = [];
     store.setHistorySource({
@@ -251,7 +251,7 @@ describe('disk pages of a refresh', () => {
         return { commits: after.commits - before.commits, pages: after.pages - before.pages };
       };
       await write(store.replaceGrant({ ...next(wallbox), ...tokens('a') }));
-      // What is in a row with its tokens: a third more by sealing, and in pages of 1,020 bytes behind the first.
+      // Sealing makes a row a third longer; overflow pages hold 1,020 bytes each.
       const pages = 1 + Math.ceil((1.34 * (2 * length + 400) + 300) / 1020);
       for (const mark of 'bcd') {
         const [{ grant } = { grant: wallbox }] = (await store.grants()).filter((one) => one.grant.generation > 1);

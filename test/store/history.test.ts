@@ -7,8 +7,8 @@ import { Secret } from '../../src/core/secret.ts';
 import { instantAt, SAMPLE_LINK, sampleGrant, samplePairing } from '../core/samples.ts';
 import { memoryStateFolder } from '../support/state-folder.ts';
 import { corruptTable, runSql } from './corrupt-store.ts';
-import { HEATER, open, openAsHub, WALLBOX } from './opened.ts';
 import { mountSmallDisk } from './small-disk.ts';
+import { HEATER, open, openAsHub, WALLBOX } from './test-store.ts';
 
 const DAY = 86_400_000;
 const START = Date.UTC(2031, 4, 5, 6);
@@ -22,7 +22,7 @@ function line(
   return { kind, why, first: time, last: time, count: 1 };
 }
 
-/** What waits to be written of the wallbox. */
+/** A history source with pending lines of the wallbox. */
 function waiting(...lines: StoredHistoryEntry[]) {
   const left = [...lines];
   return {
@@ -196,10 +196,10 @@ test('history waits while the disk is full, and a grant is still written with th
   store.setHistorySource(lines);
   const filler = join(disk, 'filler');
   expect(() => writeFileSync(filler, Buffer.alloc(1_000_000))).toThrow(/ENOSPC/);
-  // More than the block at the journal's end may have room for.
+  // More than the last block of the WAL can have room for.
   const days = Array.from({ length: 150 }, (_, day) => line('refreshed', START + day * DAY));
   await expect(store.addHistory(new Map([[id, days]]))).rejects.toMatchObject({ code: 'store_unwritable' });
-  // The ballast makes room for it.
+  // The hub deletes the ballast to make room.
   const successor = sampleGrant({ generation: 2, refreshToken: new Secret('the-next'.repeat(2000)) });
   expect(await store.replaceGrant(successor)).toBe(true);
   expect(lines.left).toEqual([REFRESHED]);

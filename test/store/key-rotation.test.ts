@@ -24,8 +24,8 @@ import { IS_LONG_FORM } from '../support/long.ts';
 import { MAIN, SHARED_CACHE } from '../support/program.ts';
 import { memoryStateFolder } from '../support/state-folder.ts';
 import { runSql } from './corrupt-store.ts';
-import { HEATER, sampleSession, WALLBOX } from './opened.ts';
 import { mountSmallDisk } from './small-disk.ts';
+import { HEATER, sampleSession, WALLBOX } from './test-store.ts';
 
 const wallboxGrant = sampleGrant({ appliance: WALLBOX.id });
 const heaterGrant = sampleGrant({ appliance: HEATER.id, refreshToken: new Secret('another-refresh-token') });
@@ -42,7 +42,7 @@ const INVITE = {
 const open = (path: string, credentials?: string) =>
   openStoreWithKeys(path, credentials, { freshKey: () => systemRandom.token(32), wall: Date.now });
 
-/** A state directory with something of everything in its store, and a daily copy. */
+/** Fills a state directory: a store with at least one row of every kind, and a snapshot. */
 async function filled(path: string, credentials?: string): Promise<void> {
   const { store } = await open(path, credentials);
   using _open = store;
@@ -84,7 +84,7 @@ const WHOLE = {
   unwritable: null,
 };
 
-/** Starts as a hub does, and gives what it finds. */
+/** Starts like a hub. @returns the content of the store */
 async function start(path: string, credentials?: string) {
   const { store, keyRotation } = await open(path, credentials);
   using _open = store;
@@ -102,7 +102,7 @@ const rotateOpen = (store: SqliteStore, keyRotation: KeyRotation) => keyRotation
 
 const keyOf = (path: string) => Buffer.from(readFileSync(join(path, 'store.key'), 'utf8').trim(), 'base64url');
 
-/** How many sealed values a key opens, wherever they stand in the files of a directory. */
+/** How many sealed values in each file of a directory a key opens. */
 function opens(path: string, key: Uint8Array): Record<string, number> {
   const sealing = jweSealing(key);
   const files = readdirSync(path, { withFileTypes: true }).filter((entry) => entry.isFile());
@@ -124,14 +124,14 @@ function opens(path: string, key: Uint8Array): Record<string, number> {
 
 const SEALED = { 'latchkey.db': expect.any(Number), 'latchkey.db.copy': expect.any(Number) };
 
-/** The grants as they are sealed. */
+/** The sealed values of the grants. */
 function sealedTokens(path: string): string[] {
   using stack = new DisposableStack();
   const database = stack.adopt(new Database(join(path, 'latchkey.db')), (opened) => opened.close());
   return database.prepare('SELECT sealed FROM grants').pluck().all().map(String);
 }
 
-/** A grant as it was sealed until its appliance was removed: it is left in room that the database does not use. */
+/** The sealed grant of a removed appliance, which remains in free pages of the database. */
 async function removedTokens(path: string): Promise<string[]> {
   const id = '77777777-7777-4777-8777-777777777777';
   {
@@ -147,7 +147,7 @@ async function removedTokens(path: string): Promise<string[]> {
   return [sealed];
 }
 
-/** The files in which pieces of these texts are left, also in room that is not used any more. */
+/** The files that still contain parts of these texts, free pages included. */
 function pieces(path: string, texts: readonly string[]): string[] {
   const parts = texts
     .flatMap((text) => [200, 300, 400, 1500, 2500, 3500].map((from) => text.slice(from, from + 30)))
@@ -211,7 +211,7 @@ test('a rotation of the store key does not reseal rows that were changed without
     folder.path,
     "UPDATE appliances SET portal = 'mine' WHERE name = 'wallbox'; UPDATE sessions SET hash = 'mine' WHERE hash = 'hash-heater'",
   );
-  // Else they would be mended from there.
+  // Without a snapshot the changed rows can't be restored.
   truncateSync(join(folder.path, 'latchkey.db.copy'));
   await rotate(folder.path);
   expect(await start(folder.path)).toMatchObject({ damaged: [WALLBOX.id], sessions: ['hash-wallbox'] });
@@ -239,7 +239,7 @@ test.each(['', 'half of a k', 'A'.repeat(43)])('an unused new store key (%j) is 
   expect(await start(folder.path)).toEqual(WHOLE);
 });
 
-/** A state directory and its credentials, with a key, and another one that is yet to be put beside it. */
+/** A state directory and a credentials directory with a store key, and a second key that is not there yet. */
 async function withCredential(path: string) {
   const [state, credentials] = [join(path, 'state'), join(path, 'credentials')];
   for (const made of [state, credentials]) mkdirSync(made, { mode: 0o700 });
@@ -250,7 +250,7 @@ async function withCredential(path: string) {
   return { state, credentials, file, before, after };
 }
 
-/** Seals the store with another key, as a rotation that is killed right after. */
+/** Seals the store with another key, like a rotation that is killed right afterwards. */
 async function reseal(state: string, credentials: string, key: string): Promise<void> {
   const { store } = await open(state, credentials);
   using _open = store;
@@ -273,7 +273,7 @@ describe('store key as a systemd credential', () => {
     expect(await start(state, credentials)).toEqual(WHOLE);
     await expect(rotate(state, credentials)).rejects.toMatchObject({
       code: 'not_allowed',
-      message: expect.stringContaining('in the place of store.key'),
+      message: expect.stringContaining('replace store.key with that file'),
     });
     execFileSync('mv', [file('store.key.next'), file('store.key')]);
     expect(await start(state, credentials)).toEqual(WHOLE);
@@ -364,16 +364,16 @@ describe('rotation on an unwritable disk', () => {
   });
 });
 
-/** What changes files, by kinds that are counted each by itself; of those that are many only every so-manieth is taken. */
+/** System calls that change files. Each group is counted separately; the test kills at every `step`th call. */
 const CALLS = [
   { calls: ['pwrite64'], step: IS_LONG_FORM ? 1 : 15 },
   { calls: ['fsync', 'fdatasync'], step: IS_LONG_FORM ? 1 : 2 },
   { calls: ['rename', 'renameat2', 'unlink', 'unlinkat', 'ftruncate'], step: 1 },
 ];
-/** Far more than there are. */
+/** Well above the real number of calls. */
 const MAX_CALLS = 400;
 
-/** Opens the store as a hub does and rotates its key. */
+/** Opens the store like a hub and rotates its key. */
 const SCRIPT = `
   import { writeSnapshot } from ${built('store/backup/snapshot.js')};
   import { openStoreWithKeys } from ${built('store/keys/key-rotation.js')};
@@ -385,12 +385,12 @@ const SCRIPT = `
   await keyRotation.rotate(copy);
   store[Symbol.dispose]();`;
 
-/** A module of the built program, as a string of JavaScript. */
+/** The path of a built module, as a JavaScript string literal. */
 function built(module: string): string {
   return JSON.stringify(join(dirname(MAIN), module));
 }
 
-/** Rotates the key in a process that is killed as it enters this call on the state directory. @returns whether it was */
+/** Rotates the key in a process that is killed as it enters the `when`th of these calls. @returns whether it was killed */
 function killedAt(path: string, calls: readonly string[], when: number): boolean {
   const names = [
     '',
@@ -414,8 +414,8 @@ function killedAt(path: string, calls: readonly string[], when: number): boolean
 }
 
 /**
- * Kills rotations at every so-manieth of these calls, and has a hub start after each: the store must be whole.
- * @returns how often it had which key then
+ * Kills rotations at every `step`th of these calls, and starts a hub after each: the store must be whole.
+ * @returns how often the store then had the key from before and from after the rotation
  */
 async function keysAfter(calls: readonly string[], step: number): Promise<{ before: number; after: number }> {
   using prepared = memoryStateFolder();
@@ -425,7 +425,7 @@ async function keysAfter(calls: readonly string[], step: number): Promise<{ befo
     using folder = memoryStateFolder();
     cpSync(prepared.path, folder.path, { recursive: true });
     if (!killedAt(folder.path, calls, when)) break;
-    // The first start ends what was cut short, whatever it is; the next one finds nothing to do.
+    // The first start completes the interrupted rotation; the next one has nothing to do.
     expect(await start(folder.path), `killed at ${calls} ${when}`).toEqual(WHOLE);
     const key = keyOf(folder.path);
     kept[key.equals(keyOf(prepared.path)) ? 'before' : 'after'] += 1;

@@ -8,7 +8,7 @@ import { storeFiles } from '../../src/store/database/store-files.ts';
 import { jweSealing, STORE_KEY_BYTES } from '../../src/store/keys/sealing.ts';
 import { checkKeys } from '../../src/store/recovery/salvage.ts';
 import { memoryStateFolder } from '../support/state-folder.ts';
-import { KEY, open } from './opened.ts';
+import { KEY, open } from './test-store.ts';
 
 const tablesOf = (database: Database.Database) =>
   database.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").pluck().all();
@@ -26,7 +26,7 @@ test('a new store has the newest schema and small pages, and only one file after
 test('a migration that fails leaves no trace and runs again at the next start', () => {
   using folder = memoryStateFolder();
   const database = new Database(join(folder.path, 'latchkey.db'));
-  // The first step makes it last.
+  // The last statement of the first migration creates this table.
   database.exec('CREATE TABLE history (line TEXT)');
   expect(() => migrate(database)).toThrow('table history already exists');
   expect([tablesOf(database), versionOf(database)]).toEqual([['history'], 0]);

@@ -6,7 +6,7 @@ import { writeSnapshot } from '../../src/store/backup/snapshot.ts';
 import { instantAt, sampleGrant } from '../core/samples.ts';
 import { memoryStateFolder } from '../support/state-folder.ts';
 import { corruptTable, runSql } from './corrupt-store.ts';
-import { FRIDGE, HEATER, open, openAsHub, sampleSession, WALLBOX } from './opened.ts';
+import { FRIDGE, HEATER, open, openAsHub, sampleSession, WALLBOX } from './test-store.ts';
 
 const wallboxGrant = sampleGrant({
   appliance: WALLBOX.id,
@@ -18,7 +18,7 @@ const DECLARED = { ...HEATER, origin: 'declared' } as const;
 const SESSIONS = [sampleSession(WALLBOX, 'one'), sampleSession(DECLARED, 'two'), sampleSession(WALLBOX, 'three')];
 const INVITE = { hash: 'an-invite', name: null, scope: null, portal: 'home', begun: instantAt(3), lifetime: 1000 };
 
-/** A folder with a store, its daily copy, and a session and an invite that came since. */
+/** A folder with a store, its snapshot, and a session and an invite that are newer than the snapshot. */
 async function copied() {
   const folder = memoryStateFolder();
   using store = open(folder.path);
@@ -58,7 +58,7 @@ describe('rebuilt store', () => {
       grants: [wallboxGrant, heaterGrant].map((grant) => ({ ...grant, doubt: { kind: 'copy' } })),
       sessions: SESSIONS,
       invites: [],
-      recovered: expect.stringContaining('daily copy'),
+      recovered: expect.stringContaining('snapshot'),
     });
   });
 

@@ -3,7 +3,7 @@ import type { TestContext } from 'vitest';
 import { stateFolder } from '../support/state-folder.ts';
 
 /**
- * A folder that is a disk of its own, closed to others, until it is disposed of. Skips the test where nothing can be mounted.
+ * Mounts a small file system on a private folder until it is disposed of. Skips the test if mounting is not permitted.
  * @param size as mount(8) takes it, such as `512k`
  */
 export function mountSmallDisk(ctx: TestContext, size: string): Disposable & { readonly path: string } {

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { Secret } from '../../src/core/secret.ts';
 import { instantAt, SAMPLE_LINK, sampleGrant, samplePairing } from '../core/samples.ts';
 import { memoryStateFolder } from '../support/state-folder.ts';
-import { HEATER, open, readFilesAsText, WALLBOX } from './opened.ts';
+import { HEATER, open, readFilesAsText, WALLBOX } from './test-store.ts';
 
 const first = sampleGrant({ appliance: WALLBOX.id, generation: 1 });
 const attemptAt = (uptime: number) => ({ token: 'hash-of-the-refresh-token', at: instantAt(uptime) });

@@ -92,7 +92,7 @@ test.each(['latchkey.db', 'latchkey.db.copy'])(
     writeFileSync(join(folder.path, store), 'grants');
     await expect(loadStoreKey(folder.path, undefined, noKey)).rejects.toMatchObject({
       code: 'store_key_wrong',
-      message: expect.stringMatching(/is missing.*put the key back/),
+      message: expect.stringMatching(/is missing.*restore the key/),
     });
   },
 );

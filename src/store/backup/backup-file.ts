@@ -15,7 +15,7 @@ import {
   toStoredGrant,
 } from '../rows/schemas.ts';
 
-/** Grows when a copy can no longer be read by a Latchkey that knows the one before. */
+/** Incremented when versions that read the previous format can't read the new one. */
 const FORMAT_VERSION = 1;
 
 const backupSchema = v.object({
@@ -46,7 +46,7 @@ const backupSchema = v.object({
   sessions: v.array(v.object({ hash: v.string(), appliance: v.string(), device: v.string(), begun: instantSchema })),
 });
 
-/** The copy as JSON, with every secret in the clear: it is to be encrypted. */
+/** The backup as JSON, with every secret in the clear: the caller must encrypt it. */
 export function serializeBackup({ settings, grants, ...rest }: BackupState): string {
   return JSON.stringify({
     format: FORMAT_VERSION,
@@ -59,19 +59,19 @@ export function serializeBackup({ settings, grants, ...rest }: BackupState): str
   });
 }
 
-/** @throws Failure `copy_unusable` */
+/** The inverse of {@link serializeBackup}. @throws Failure `copy_unusable` */
 export function parseBackup(text: string): BackupState {
   const raw = parseBackupJson(text);
   const { format } = v.parse(v.fallback(v.object({ format: v.number() }), { format: 0 }), raw);
   if (format > FORMAT_VERSION) {
     throw new Failure(
       'copy_unusable',
-      `the copy has format ${format}, made by a newer Latchkey; this one knows formats up to ${FORMAT_VERSION}: install the newer version`,
+      `the backup has format ${format}, which a newer Latchkey wrote; this one reads formats up to ${FORMAT_VERSION}: install the newer version`,
     );
   }
   const parsed = v.safeParse(backupSchema, raw);
   if (!parsed.success)
-    throw new Failure('copy_unusable', 'the copy was opened, and what is in it makes no sense: take another one');
+    throw new Failure('copy_unusable', 'the backup was decrypted, but its content is invalid: use another one');
   const { made, settings, appliances, grants, sessions } = parsed.output;
   const known = new Set(appliances.map(({ id }) => id));
   return {
@@ -89,17 +89,17 @@ function parseBackupJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    // The parser's message may repeat what it found, and that is secret.
-    throw new Failure('copy_unusable', 'the copy was opened, and what is in it is no JSON: take another one');
+    // Without the cause: the parser's message may quote the content, which is secret.
+    throw new Failure('copy_unusable', 'the backup was decrypted, but its content is not JSON: use another one');
   }
 }
 
-/** RFC 7518 section 4.8: the key is made of the passphrase by PBKDF2 with SHA-512. */
+/** PBKDF2 with SHA-512 derives the key from the passphrase (RFC 7518, 4.8). */
 const JWE_ALGORITHM = 'PBES2-HS512+A256KW';
 const JWE_ENCRYPTION = 'A256GCM';
-/** Rounds of PBKDF2: about a second on a Pi. OWASP asks for 210,000 with SHA-512. */
+/** About a second on a Pi. OWASP recommends 210,000 with SHA-512. */
 const PBKDF2_ITERATIONS = 600_000;
-/** A copy that wants more rounds was made to keep the hub busy. */
+/** A backup with more iterations was made to keep the hub busy. */
 const MAX_PBKDF2_ITERATIONS = 2_000_000;
 
 /** Encrypts a text with a passphrase, as a JWE (RFC 7516, compact). */
@@ -116,13 +116,13 @@ export async function decryptWithPassphrase(sealed: string, passphrase: Secret):
   if (header['alg'] !== JWE_ALGORITHM || header['typ'] !== 'latchkey-copy') {
     throw new Failure(
       'copy_unusable',
-      'this is no copy that "latchkey backup" made, or it is damaged: name another file',
+      'this is not a backup made by "latchkey backup", or it is damaged: name another file',
     );
   }
   if (typeof header['p2c'] !== 'number' || header['p2c'] > MAX_PBKDF2_ITERATIONS) {
     throw new Failure(
       'copy_unusable',
-      `the copy asks for more than ${MAX_PBKDF2_ITERATIONS} rounds of key derivation: take one that "latchkey backup" made`,
+      `the backup needs more than ${MAX_PBKDF2_ITERATIONS} iterations of key derivation: use one made by "latchkey backup"`,
     );
   }
   const options = {
@@ -130,13 +130,13 @@ export async function decryptWithPassphrase(sealed: string, passphrase: Secret):
     contentEncryptionAlgorithms: [JWE_ENCRYPTION],
     maxPBES2Count: MAX_PBKDF2_ITERATIONS,
   };
-  const opened = await compactDecrypt(sealed, passphraseBytes(passphrase), options).catch(() => {
+  const decrypted = await compactDecrypt(sealed, passphraseBytes(passphrase), options).catch(() => {
     throw new Failure(
       'copy_unusable',
-      'the passphrase is wrong, or the copy is damaged: try again, or take another copy',
+      'the passphrase is wrong, or the backup is damaged: try again, or use another backup',
     );
   });
-  return new TextDecoder().decode(opened.plaintext);
+  return new TextDecoder().decode(decrypted.plaintext);
 }
 
 function readHeader(sealed: string): Record<string, unknown> {

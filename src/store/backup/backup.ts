@@ -14,7 +14,7 @@ import { readSetting } from '../rows/setting-table.ts';
 import type { RestoredState, SqliteStore } from '../sqlite-store.ts';
 import { decryptWithPassphrase, encryptWithPassphrase, parseBackup, serializeBackup } from './backup-file.ts';
 
-/** Copies the state and encrypts it. @param now ms since 1970 */
+/** Makes an encrypted backup of the state. @param now ms since 1970 */
 export async function createBackup(store: SqliteStore, passphrase: Secret, now: number): Promise<Backup> {
   const state = await captureState(store, now);
   return {
@@ -25,17 +25,17 @@ export async function createBackup(store: SqliteStore, passphrase: Secret, now: 
   };
 }
 
-/** Opens a backup and puts it in place. @throws Failure `copy_unusable`, or as {@link restoreState} */
-export async function restoreBackup(store: SqliteStore, copy: string, passphrase: Secret): Promise<RestoreReport> {
-  const state = parseBackup(await decryptWithPassphrase(copy.trim(), passphrase));
+/** Decrypts a backup and restores it. @throws Failure `copy_unusable`, or as {@link restoreState} */
+export async function restoreBackup(store: SqliteStore, encrypted: string, passphrase: Secret): Promise<RestoreReport> {
+  const state = parseBackup(await decryptWithPassphrase(encrypted.trim(), passphrase));
   const restoration = await restoreState(store, state);
   return { made: rfc3339(state.made), hubId: state.settings.get('hub_id') ?? '', ...restoration };
 }
 
 /**
- * Copies the whole state of the hub, as it is at one moment.
+ * Reads the whole state of the hub, as it is at one moment.
  * @param now ms since 1970
- * @throws Failure `store_unreadable` where the hub's own settings are damaged
+ * @throws Failure `store_unreadable` if the hub's own settings are damaged
  */
 export async function captureState(store: SqliteStore, now: number): Promise<BackupState> {
   const content = store.readAllRows();
@@ -50,14 +50,14 @@ export async function captureState(store: SqliteStore, now: number): Promise<Bac
 }
 
 /**
- * Puts a copy in place, all of it or nothing: what makes the hub this hub, the appliances it does not have, and each grant
- * that is newer than the one at hand, with its sessions. Appliances that the copy does not have stay.
- * @throws Failure `appliance_exists` where a name or a client_id of the copy belongs to another appliance with a grant of
- *   its own, or as the store
+ * Restores a backup, all of it or nothing: the hub's identity, the appliances that it does not have, and each grant
+ * that is newer than the current one, with its sessions. Appliances that are not in the backup stay.
+ * @throws Failure `appliance_exists` if a name or a client_id of the backup belongs to another appliance that has its
+ *   own grant; or as the store
  */
-export async function restoreState(store: SqliteStore, copy: BackupState): Promise<RestoredGrants> {
-  // Without a wait in between: no grant changes after it was looked at.
-  const { state, restored, kept } = planRestore(copy, store.readAllRows());
+export async function restoreState(store: SqliteStore, backup: BackupState): Promise<RestoredGrants> {
+  // Without an await in between, so that no grant changes after it was read.
+  const { state, restored, kept } = planRestore(backup, store.readAllRows());
   store.applyRestoredState(state);
   return { restored, kept };
 }
@@ -66,37 +66,38 @@ interface RestorePlan extends RestoredGrants {
   readonly state: RestoredState;
 }
 
-function planRestore(copy: BackupState, content: Salvage): RestorePlan {
+function planRestore(backup: BackupState, content: Salvage): RestorePlan {
   const own = new Map(content.appliances.map((row) => [row.id, row]));
-  const atHand = new Set(readableGrantRows(content).map(({ appliance }) => appliance));
-  /** Appliances that were never paired, and whose name or client_id one of the copy has. */
+  const withGrant = new Set(readableGrantRows(content).map(({ appliance }) => appliance));
+  /** Appliances without a grant whose name or client_id belongs to an appliance of the backup. */
   const removed = new Set<string>();
-  for (const appliance of copy.appliances) {
+  for (const appliance of backup.appliances) {
     if (own.has(appliance.id)) continue;
     for (const other of content.appliances) {
       if (other.name !== appliance.name && other.client_id !== appliance.clientId) continue;
-      if (atHand.has(other.id)) throw duplicateAppliance(appliance, other);
+      if (withGrant.has(other.id)) throw duplicateAppliance(appliance, other);
       removed.add(other.id);
     }
   }
-  const names = new Map(copy.appliances.map(({ id, name }) => [id, own.get(id)?.name ?? name]));
+  const names = new Map(backup.appliances.map(({ id, name }) => [id, own.get(id)?.name ?? name]));
   const generationOf = (appliance: string) => content.grants.get(appliance)?.generation ?? 0;
-  const isKept = ({ appliance, generation }: Grant) => atHand.has(appliance) && generationOf(appliance) >= generation;
+  const isKept = ({ appliance, generation }: Grant) =>
+    withGrant.has(appliance) && generationOf(appliance) >= generation;
   const nameOf = ({ appliance }: Grant) => names.get(appliance) ?? appliance;
-  const taken = copy.grants.filter((grant) => !isKept(grant));
-  const appliances = copy.appliances.filter(({ id }) => !own.has(id) || removed.has(id));
-  // Where the grant at hand is kept, a session that it does not have was ended since.
-  const renewed = new Set([...appliances.map(({ id }) => id), ...taken.map(({ appliance }) => appliance)]);
+  const grants = backup.grants.filter((grant) => !isKept(grant));
+  const appliances = backup.appliances.filter(({ id }) => !own.has(id) || removed.has(id));
+  // If the current grant is kept, a session that the hub does not have was ended since the backup.
+  const replaced = new Set([...appliances.map(({ id }) => id), ...grants.map(({ appliance }) => appliance)]);
   return {
     state: {
-      settings: copy.settings,
+      settings: backup.settings,
       appliances,
       removed,
-      grants: taken.map((grant) => fromBackup(grant, generationOf(grant.appliance), copy.made)),
-      sessions: copy.sessions.filter(({ appliance }) => renewed.has(appliance)),
+      grants: grants.map((grant) => fromBackup(grant, generationOf(grant.appliance), backup.made)),
+      sessions: backup.sessions.filter(({ appliance }) => replaced.has(appliance)),
     },
-    restored: taken.map(nameOf),
-    kept: copy.grants.filter(isKept).map(nameOf),
+    restored: grants.map(nameOf),
+    kept: backup.grants.filter(isKept).map(nameOf),
   };
 }
 
@@ -104,11 +105,11 @@ function duplicateAppliance({ name, clientId }: Appliance, other: ApplianceRow):
   const shared = other.name === name ? 'name' : `client_id (${clientId})`;
   return new Failure(
     'appliance_exists',
-    `the copy has an appliance ${name}, and this hub has another one of that ${shared} with a grant of its own: remove that first ("latchkey appliance remove ${other.name}"); nothing was changed`,
+    `the backup contains an appliance ${name}, and this hub has a different one with the same ${shared} and its own grant: remove that first ("latchkey appliance remove ${other.name}"); nothing was changed`,
   );
 }
 
-/** The grant may have been used since the copy was made, by this hub or another one. */
+/** The grant is in doubt: this hub or another one may have used it since the backup was made. */
 function fromBackup(grant: Grant, generation: number, made: number): Grant {
   const lostAt = { boot: '', uptime: 0, wall: made };
   return {

@@ -6,17 +6,17 @@ import { salvage } from '../recovery/salvage.ts';
 import type { SqliteStore } from '../sqlite-store.ts';
 
 /**
- * Copies the database beside itself, in place of the copy before: that is what is used when the database is damaged one
- * day. The copy is read again, every row of it, before it takes that place.
- * @throws Failure `store_unwritable` where there is no room for it, or none would be left for the answers of refreshes;
- *   `store_unreadable` where something in it is damaged. The copy before is kept then.
+ * Replaces the snapshot, which is used if the database is damaged later. Every row of the new snapshot is read before
+ * it replaces the previous one.
+ * @throws Failure `store_unwritable` if there is no room for it, or none would be left for the responses to refreshes;
+ *   `store_unreadable` if something in it is damaged. The previous snapshot is kept then.
  */
 export async function writeSnapshot(store: SqliteStore): Promise<void> {
   const { files } = store;
   const draft = `${files.snapshot}.new`;
   try {
     checkDiskSpace(store);
-    // Made beforehand, because SQLite would let others read it.
+    // Created first, because SQLite would create it readable for others.
     writeFileSync(draft, '', { mode: 0o600 });
     await store.copyDatabase(draft);
     const snapshot = readFileOrNull(draft);
@@ -25,7 +25,10 @@ export async function writeSnapshot(store: SqliteStore): Promise<void> {
     const { damage, unreadable } = salvage(database, [store.sealing]);
     if (damage !== null || unreadable.size > 0) {
       const what = damage ?? `${unreadable.size} of its rows can't be read`;
-      throw new Failure('store_unreadable', `no copy is made of the store ${files.database}: it is damaged (${what})`);
+      throw new Failure(
+        'store_unreadable',
+        `no snapshot was made of the store ${files.database}: it is damaged (${what})`,
+      );
     }
     renameSync(draft, files.snapshot);
     fsyncPath(files.directory);
@@ -36,7 +39,7 @@ export async function writeSnapshot(store: SqliteStore): Promise<void> {
   }
 }
 
-/** A copy must not take the room that answers of refreshes need: that of the ballast, and as much again. */
+/** A snapshot must not take the room that the responses to refreshes need: the ballast, and as much again. */
 function checkDiskSpace({ files }: SqliteStore): void {
   const { bavail, bsize } = statfsSync(files.directory);
   const snapshot = (fileSize(files.database) ?? 0) + (fileSize(files.wal) ?? 0);
@@ -44,11 +47,11 @@ function checkDiskSpace({ files }: SqliteStore): void {
   if (bavail * bsize >= snapshot + ballast + BALLAST_BYTES) return;
   throw new Failure(
     'store_unwritable',
-    `the disk has no room for a daily copy of the store ${files.database}: make room`,
+    `the disk has no room for a snapshot of the store ${files.database}: make room`,
   );
 }
 
-/** Whether the copy opens with the store's present key; false where none can be read. */
+/** Whether the store's current key opens the snapshot; false if there is no readable one. */
 export function canOpenSnapshot({ files, sealing }: SqliteStore): boolean {
   const snapshot = readFileOrNull(files.snapshot);
   if (snapshot === null) return false;
@@ -62,7 +65,7 @@ export function canOpenSnapshot({ files, sealing }: SqliteStore): boolean {
   }
 }
 
-/** When the copy was made, in ms since 1970; null where there is none. */
+/** When the snapshot was made, in ms since 1970; null if there is none. */
 export function snapshotTime(store: SqliteStore): number | null {
   return statSync(store.files.snapshot, { throwIfNoEntry: false })?.mtimeMs ?? null;
 }

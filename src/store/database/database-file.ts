@@ -7,8 +7,8 @@ import { Sql } from './sql.ts';
 import type { StoreFiles } from './store-files.ts';
 
 /**
- * The database of a store as a whole: SQLite in `latchkey.db`, WAL with `synchronous=FULL`, so that what was committed
- * outlives a power cut. It is locked as long as it is open: two hubs must not live on one family of tokens.
+ * The database of a store as a whole: SQLite in `latchkey.db`, WAL with `synchronous=FULL`, so that commits survive a
+ * power cut. It is locked as long as it is open, because two hubs must not use the same refresh tokens.
  */
 export class DatabaseFile implements Disposable {
   readonly files: StoreFiles;
@@ -16,7 +16,7 @@ export class DatabaseFile implements Disposable {
   readonly #reopen: (sealing: Sealing) => Promise<OpenedDatabase>;
   #opened: OpenedDatabase;
 
-  /** @param reopen opens it anew, for one that can't be written for now */
+  /** @param reopen opens the database again after it could not be written */
   constructor(files: StoreFiles, opened: OpenedDatabase, reopen: (sealing: Sealing) => Promise<OpenedDatabase>) {
     this.files = files;
     this.sql = new Sql(opened.database, opened.sealing, files.database);
@@ -29,17 +29,17 @@ export class DatabaseFile implements Disposable {
     return this.sql.sealing;
   }
 
-  /** Why nothing can be written, and all is served from memory; null where it can. */
+  /** Why nothing can be written, and all is served from memory; null if the store can be written. */
   get writeProblem(): string | null {
     return this.#opened.writeProblem;
   }
 
-  /** What was put in place of a damaged database, in one sentence; null where nothing was. */
+  /** What replaced a damaged database, in one sentence; null if nothing did. */
   get recoverySummary(): string | null {
     return this.#opened.recoverySummary;
   }
 
-  /** How many rows were changed since it was opened. */
+  /** How many rows were changed since the database was opened. */
   get changeCount(): number {
     return this.sql.get<{ changes: number }>('SELECT total_changes() AS changes')?.changes ?? 0;
   }
@@ -50,8 +50,8 @@ export class DatabaseFile implements Disposable {
   }
 
   /**
-   * Copies the whole database to another file, and then moves the journal to the database: so a database that has less
-   * than its copy has lost something.
+   * Copies the whole database to another file, and then moves the WAL to the database. So a database that has less than
+   * its snapshot has lost something.
    */
   async copyDatabase(path: string): Promise<void> {
     await this.#opened.database.backup(path);
@@ -59,9 +59,9 @@ export class DatabaseFile implements Disposable {
   }
 
   /**
-   * Seals everything anew, all of it or nothing, and whatever is written from now on. What was changed by somebody
-   * else, or can't be opened, stays so.
-   * @throws Failure `store_unwritable`, `store_unreadable` where the database is damaged; nothing has changed then
+   * Seals all rows with another key, all or none, and uses that key for later writes. Rows that something else has
+   * changed, or that can't be opened, stay as they are.
+   * @throws Failure `store_unwritable`; `store_unreadable` if the database is damaged. Nothing has changed then.
    */
   reseal(sealing: Sealing): void {
     const { database } = this.#opened;
@@ -71,7 +71,7 @@ export class DatabaseFile implements Disposable {
         const { database: path } = this.files;
         throw new Failure(
           'store_unreadable',
-          `the store ${path} is damaged (${content.damage}): start the hub again first`,
+          `the store ${path} is damaged (${content.damage}): restart the hub first`,
         );
       }
       updateSealedColumns(database, content);
@@ -79,21 +79,21 @@ export class DatabaseFile implements Disposable {
     this.sql.switchTo(database, sealing);
   }
 
-  /** Writes the database anew, so that nothing of before is left in room that it does not use. */
+  /** Rewrites the database, so that its unused space contains no old data. */
   compact(): void {
     this.sql.wrapErrors(() => this.#opened.database.exec('VACUUM'));
     this.checkpoint();
   }
 
-  /** Moves the journal to the database: nothing that was written, or was to be, is left in it. */
+  /** Moves the WAL to the database, so that the WAL contains no write any more, not even a failed one. */
   checkpoint(): void {
     this.sql.wrapErrors(() => this.#opened.database.pragma('wal_checkpoint(TRUNCATE)'));
   }
 
   /**
-   * Looks whether a store that could not be written can be now.
+   * Checks whether a store that could not be written can be written now.
    * @returns whether it can
-   * @throws Failure as the store is opened
+   * @throws Failure as when the store is opened
    */
   async tryReopen(): Promise<boolean> {
     if (this.#opened.writeProblem === null) return true;
@@ -110,7 +110,7 @@ export class DatabaseFile implements Disposable {
   }
 }
 
-/** The tables whose rows are sealed, with the column that names a row. */
+/** The tables with sealed rows, and the column that identifies a row. */
 const SEALED_TABLES = {
   settings: 'name',
   appliances: 'id',
@@ -120,7 +120,7 @@ const SEALED_TABLES = {
   invites: 'hash',
 } as const;
 
-/** Writes what is sealed of rows that are as they were read. */
+/** Writes the sealed column of rows that are otherwise unchanged. */
 function updateSealedColumns(database: Database.Database, content: Salvage): void {
   for (const table of Object.keys(SEALED_TABLES) as (keyof typeof SEALED_TABLES)[]) {
     const key = SEALED_TABLES[table];

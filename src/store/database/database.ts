@@ -6,32 +6,34 @@ import { MIGRATIONS, migrate, readSchemaVersion } from './migrations.ts';
 import { fileSize, type StoreFiles } from './store-files.ts';
 
 const DISK_FULL_CODES = /^(SQLITE_FULL|ENOSPC|EDQUOT)$/;
-/** SQLITE_ERROR: the schema is not what the version says. */
+/** SQLITE_ERROR: the schema is not that of the version. */
 const DAMAGE_CODES = /^SQLITE_(CORRUPT|NOTADB|ERROR|MISMATCH)/;
 
 /**
- * Bytes of a page of the database: what is changed is written in pages, to the journal at each commit and later to the
- * database. Why so many: docs/decisions/card-writes.md.
+ * Bytes of a page of the database. Changes are written as whole pages, to the WAL at each commit and later to the
+ * database. docs/decisions/card-writes.md explains the size.
  */
 const PAGE_BYTES = 1024;
 
-/** Bytes that the journal holds before they are moved to the database: fourteen refreshes of tokens of 1.8 kB, 36 of short ones. */
+/**
+ * Bytes of the WAL before it is moved to the database: fourteen refreshes with tokens of 1.8 kB, or 36 with short ones.
+ */
 const MAX_WAL_BYTES = 128 * 1024;
 
-/** A database, ready to be served from. */
+/** A database that is ready for use. */
 export interface OpenedDatabase {
   readonly database: Database.Database;
   /** What its rows are sealed with. */
   readonly sealing: Sealing;
-  /** Why it is only a copy in memory, and nothing can be written; null where it is open for good. */
+  /** Why it is only a copy in memory, and nothing can be written; null if the file itself is open. */
   readonly writeProblem: string | null;
-  /** Says what was put in place of a damaged database; null where nothing was. */
+  /** What replaced a damaged database, in one sentence; null if nothing did. */
   readonly recoverySummary: string | null;
 }
 
 /**
- * Opens the database for good, making or migrating it: WAL with `synchronous=FULL`, locked as long as it is open.
- * @param check looks at one of an older schema before it is migrated; where it throws, nothing is changed
+ * Opens the database file, and creates or migrates it: WAL with `synchronous=FULL`, locked as long as it is open.
+ * @param check checks a database with an older schema before it is migrated; if it throws, nothing is changed
  * @param steps the migrations
  * @throws Failure `store_unreadable`, `store_unwritable`, `store_locked`, `store_newer`, and as `check`
  */
@@ -49,7 +51,7 @@ export function openDatabase(
       database.pragma('locking_mode = EXCLUSIVE');
       database.pragma('journal_mode = WAL');
       database.pragma('synchronous = FULL');
-      // The journal takes its room beside the ballast, and what it holds is lost with it: it is kept short.
+      // Kept short: the WAL needs space in addition to the ballast, and losing the WAL loses what it holds.
       database.pragma(`wal_autocheckpoint = ${MAX_WAL_BYTES / PAGE_BYTES}`);
       database.pragma('foreign_keys = ON');
       const version = readSchemaVersion(database, steps.length);
@@ -61,13 +63,13 @@ export function openDatabase(
       throw error;
     }
   } catch (error) {
-    // A first start on a full disk leaves an empty file, which the next one would take for a store that was lost.
+    // A first start on a full disk leaves an empty file, which the next start would take for a lost store.
     if (before === null && fileSize(path) === 0) rmSync(path, { force: true });
     throw toStoreFailure(error, path);
   }
 }
 
-/** An empty store in memory, to be filled. */
+/** Creates an empty store in memory. */
 export function createInMemoryDatabase(): Database.Database {
   const database = new Database(':memory:');
   database.pragma(`page_size = ${PAGE_BYTES}`);
@@ -77,7 +79,8 @@ export function createInMemoryDatabase(): Database.Database {
 }
 
 /**
- * A database's content in memory, of the newest schema. It can be read, and every write fails.
+ * Opens the content of a database in memory, migrated to the newest schema. It can be read, and every write fails.
+ * @param path names the database in failures
  * @throws Failure `store_unreadable`, `store_newer`
  */
 export function openInMemory(bytes: Uint8Array, path: string): Database.Database {
@@ -94,21 +97,21 @@ export function openInMemory(bytes: Uint8Array, path: string): Database.Database
   }
 }
 
-/** What SQLite or the file system threw, as a failure of the store at `path`. */
+/** Converts an error of SQLite or the file system to a failure of the store at `path`. */
 export function toStoreFailure(error: unknown, path: string): Failure {
   if (error instanceof Failure) return error;
   const cause = error instanceof Error ? error : new Error(String(error));
   const code = 'code' in cause ? String(cause.code) : '';
-  const options = { cause, isWhole: true };
+  const options = { cause, includesCause: true };
   if (code.startsWith('SQLITE_BUSY')) {
     return new Failure('store_locked', `another Latchkey has the store ${path} open: stop it first`, options);
   }
   if (DAMAGE_CODES.test(code)) {
-    const what = `the store ${path} can't be read (${code}): put back a copy of the state directory`;
+    const what = `the store ${path} can't be read (${code}): restore a copy of the state directory`;
     return new Failure('store_unreadable', what, options);
   }
   const [what, advice] = DISK_FULL_CODES.test(code)
     ? ['the disk is full', 'make room']
-    : [`it can't be written (${code || cause.message})`, 'see to the disk'];
+    : [`it can't be written (${code || cause.message})`, 'check the disk'];
   return new Failure('store_unwritable', `the store ${path}: ${what}`, { ...options, advice });
 }

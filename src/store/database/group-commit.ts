@@ -3,29 +3,32 @@ import type { PendingHistory, StoredHistoryEntry } from '../../core/reports/hist
 import type { HistoryTable } from '../rows/history-table.ts';
 import type { Sql } from './sql.ts';
 
-/** While others are expected, a write waits for them so long at most, in ms. */
+/** How long a write waits for other expected writes, in ms. */
 const MAX_BATCH_DELAY = 10;
 
 interface QueuedWrite {
   readonly appliance: string;
-  /** Does it in a transaction with others. @returns what settles its promise once that is on disk */
+  /**
+   * Writes in a transaction with other writes.
+   * @returns a function that settles the promise; call it after the commit
+   */
   readonly writeInBatch: () => () => void;
-  /** Does it in one of its own, and settles its promise. */
+  /** Writes in its own transaction, and settles the promise. */
   readonly writeAlone: () => void;
 }
 
 /**
- * Refreshes that are due together are written in one transaction, and so are the answers that come at once: they share its
- * sync, and the pages that they have in common. Nobody is told that something is written before all of it is on disk.
+ * Writes refreshes that are due together in one transaction, and also responses that arrive together. They share its
+ * sync, and the pages that they have in common. No promise resolves before the whole transaction is on disk.
  *
- * A write that is asked for is begun when the event loop has come round. Where answers to refreshes that were written ahead are
- * still to come, it waits for them a moment.
+ * A write starts in the next turn of the event loop. If responses to refreshes that were written ahead are still
+ * missing, it waits a moment for them.
  */
 export class GroupCommit {
   readonly #sql: Sql;
   readonly #history: HistoryTable;
   readonly #timers: Timers;
-  /** Appliances whose answer is to be written. */
+  /** Appliances whose response will be written. */
   readonly #expectedAppliances = new Set<string>();
   #queue: QueuedWrite[] = [];
   #cancelTimer: () => void = () => undefined;
@@ -38,24 +41,24 @@ export class GroupCommit {
     this.#timers = timers;
   }
 
-  /** From now on what waits to be written of an appliance's history goes with whatever else is written of it. */
+  /** From now on the pending history of an appliance is written together with its other writes. */
   setHistorySource(source: PendingHistory): void {
     this.#historySource = source;
   }
 
-  /** Something of this appliance will be written soon. */
+  /** Call this if a write for this appliance will follow soon. */
   expectWrite(appliance: string): void {
     this.#expectedAppliances.add(appliance);
   }
 
-  /** It was, or nothing more is to come. */
+  /** Call this when that write was made, or will not follow. */
   stopExpecting(appliance: string): void {
     this.#expectedAppliances.delete(appliance);
   }
 
   /**
-   * Writes something of an appliance together with what else is to be written now, and with what waits of its history. Where
-   * that fails it is written by itself: see {@link write}.
+   * Writes something of an appliance together with other queued writes and with its pending history. If that fails, it
+   * is written alone: see {@link writeNow}.
    */
   enqueue<Result>(appliance: string, write: () => Result, alone: () => Result = write): Promise<Result> {
     const { promise, resolve, reject } = Promise.withResolvers<Result>();
@@ -78,8 +81,8 @@ export class GroupCommit {
   }
 
   /**
-   * Writes something of an appliance at once, and in the same transaction what waits of its history. Where that fails it is
-   * written without: a history is worth no grant.
+   * Writes something of an appliance at once, with its pending history in the same transaction. If that fails, it is
+   * written without the history, which must not cost a grant.
    * @param alone writes it without the history
    */
   writeNow<Result>(appliance: string, write: () => Result, alone: () => Result = write): Result {
@@ -98,7 +101,7 @@ export class GroupCommit {
     return result;
   }
 
-  /** Who comes later makes nobody wait longer. */
+  /** A later write does not delay the earlier ones. */
   #scheduleCommit(): void {
     const isSoon = this.#expectedAppliances.size === 0;
     if (this.#queue.length > 1 && (this.#isImmediate || !isSoon)) return;
@@ -108,26 +111,26 @@ export class GroupCommit {
   }
 
   #commit(): void {
-    const waiting = this.#queue;
+    const writes = this.#queue;
     this.#queue = [];
-    const [one, ...others] = waiting;
+    const [first, ...others] = writes;
     if (others.length === 0) {
-      one?.writeAlone();
+      first?.writeAlone();
       return;
     }
-    const lines = new Map(waiting.map(({ appliance }) => [appliance, this.#pendingHistory(appliance)]));
+    const lines = new Map(writes.map(({ appliance }) => [appliance, this.#pendingHistory(appliance)]));
     let settle: (() => void)[];
     try {
       settle = this.#sql.transaction(() => {
         for (const [appliance, added] of lines) this.#history.add(appliance, added);
-        return waiting.map(({ writeInBatch: together }) => together());
+        return writes.map(({ writeInBatch }) => writeInBatch());
       });
     } catch {
-      for (const { writeAlone: alone } of waiting) alone();
+      for (const { writeAlone } of writes) writeAlone();
       return;
     }
     for (const [appliance, added] of lines) if (added.length > 0) this.#historySource?.markWritten(appliance);
-    for (const written of settle) written();
+    for (const settleOne of settle) settleOne();
   }
 
   #pendingHistory(appliance: string): readonly StoredHistoryEntry[] {

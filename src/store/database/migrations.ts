@@ -2,15 +2,15 @@ import type { Database } from 'better-sqlite3';
 import { Failure } from '../../core/failure.ts';
 
 /**
- * The schema's history: number N is the step from version N - 1 to N, and `user_version` says how far a database has
- * come. A step that was released is never changed.
+ * The history of the schema: entry N - 1 migrates from version N - 1 to N. A database's version is its `user_version`.
+ * Released steps are never changed.
  */
 export const MIGRATIONS: readonly string[] = [
   `CREATE TABLE settings (
      name TEXT PRIMARY KEY,
      sealed TEXT NOT NULL
    ) STRICT, WITHOUT ROWID;
-   -- The column sealed holds what nobody may read or change (sealing.ts), in every table; it is sealed for the row's other names.
+   -- In every table the column sealed is encrypted and authenticated with the row's identity (sealing.ts).
    CREATE TABLE appliances (
      id TEXT PRIMARY KEY,
      name TEXT NOT NULL UNIQUE,
@@ -19,7 +19,7 @@ export const MIGRATIONS: readonly string[] = [
      scope TEXT,
      sealed TEXT NOT NULL
    ) STRICT, WITHOUT ROWID;
-   -- A grant that was forgotten leaves its generation behind, so that no late answer can be taken for its successor.
+   -- A deleted grant keeps its generation, so that a late response can't become its successor.
    CREATE TABLE grants (
      appliance TEXT PRIMARY KEY REFERENCES appliances (id) ON DELETE CASCADE,
      generation INTEGER NOT NULL,
@@ -50,7 +50,7 @@ export const MIGRATIONS: readonly string[] = [
      hash TEXT PRIMARY KEY,
      sealed TEXT NOT NULL
    ) STRICT, WITHOUT ROWID;
-   -- One b-tree and no index, so that a line costs one page. Times in ms since 1970.
+   -- One b-tree and no index, so that a line takes one page. Times in ms since 1970.
    CREATE TABLE history (
      appliance TEXT NOT NULL REFERENCES appliances (id) ON DELETE CASCADE,
      number INTEGER NOT NULL,
@@ -63,15 +63,15 @@ export const MIGRATIONS: readonly string[] = [
    ) STRICT, WITHOUT ROWID;`,
 ];
 
-/** The number of the newest schema; packages keep a newer store from an older Latchkey by it. */
+/** The newest schema version. Packages use it to keep a newer store from an older Latchkey. */
 export const NEWEST_SCHEMA = MIGRATIONS.length;
 
-/** No Latchkey will come so far: a number beyond it is damage. */
+/** No Latchkey will ever have a higher version; a higher number is damage. */
 const MAX_SCHEMA_VERSION = 9999;
 
 /**
- * Brings a database, also an empty one, to the newest schema, each step whole or not at all.
- * @param steps all of them, from schema 0 on
+ * Migrates a database, also an empty one, to the newest schema, with one transaction for each step.
+ * @param steps all steps, from schema 0 on
  * @throws Failure as {@link readSchemaVersion}, and SQLite's errors
  */
 export function migrate(database: Database, steps: readonly string[] = MIGRATIONS): void {
@@ -86,22 +86,22 @@ export function migrate(database: Database, steps: readonly string[] = MIGRATION
 }
 
 /**
- * The schema of a database, 0 for an empty one.
- * @param newest the newest that is known
- * @throws Failure `store_newer` where a newer Latchkey has written it, `store_unreadable` where it makes no sense
+ * The schema version of a database, 0 for an empty one.
+ * @param newest the newest known version
+ * @throws Failure `store_newer` if a newer Latchkey has written it, `store_unreadable` if the version is invalid
  */
 export function readSchemaVersion(database: Database, newest: number): number {
   const version = Number(database.pragma('user_version', { simple: true }));
   if (version < 0 || version > MAX_SCHEMA_VERSION) {
     throw new Failure(
       'store_unreadable',
-      `the store has schema ${version}, which there is not: it is damaged, so put back a copy of the state directory`,
+      `the store has schema ${version}, which does not exist: the store is damaged, so restore a copy of the state directory`,
     );
   }
   if (version > newest) {
     throw new Failure(
       'store_newer',
-      `the store has schema ${version}, written by a newer Latchkey; this one knows schemas up to ${newest}: install the newer version again, or put back a copy of the state directory`,
+      `the store has schema ${version}, written by a newer Latchkey; this one knows schemas up to ${newest}: install the newer version again, or restore a copy of the state directory`,
     );
   }
   return version;

@@ -4,7 +4,7 @@ import type { Sealing } from '../keys/sealing.ts';
 import { toStoreFailure } from './database.ts';
 
 /**
- * Statements on a database, each prepared once, and what its rows are sealed with.
+ * Prepared statements of a database, and what its rows are sealed with.
  *
  * Every method throws a Failure `store_unwritable` or `store_unreadable`.
  */
@@ -25,7 +25,7 @@ export class Sql {
     return this.#sealing;
   }
 
-  /** Goes on with another database, or one that is sealed anew. */
+  /** Continues with another database, or with the same one after its rows were sealed again. */
   switchTo(database: Database.Database, sealing: Sealing): void {
     if (database !== this.#database) this.#statements.clear();
     this.#database = database;
@@ -37,7 +37,7 @@ export class Sql {
     return this.wrapErrors(() => this.#prepare(sql).run(...values).changes > 0);
   }
 
-  /** As {@link run}, where it can wait for a store that can be written. */
+  /** Like {@link run}, but does nothing if the statement fails: for what a later run can do. */
   runIfWritable(sql: string, ...values: unknown[]): void {
     try {
       this.run(sql, ...values);
@@ -54,12 +54,12 @@ export class Sql {
     return this.wrapErrors(() => this.#prepare(sql).all(...values) as Row[]);
   }
 
-  /** Runs statements that are all done or none: where `work` throws, nothing was. */
+  /** Runs statements in a transaction: if `work` throws, nothing has changed. */
   transaction<Result>(work: () => Result): Result {
     return this.wrapErrors(() => this.#database.transaction(work).immediate());
   }
 
-  /** Runs what may throw an error of SQLite's or of the file system's. */
+  /** Converts errors of SQLite and the file system to failures of the store. */
   wrapErrors<Result>(work: () => Result): Result {
     try {
       return work();
@@ -69,8 +69,8 @@ export class Sql {
   }
 
   #prepare(sql: string): Database.Statement<unknown[]> {
-    const kept = this.#statements.get(sql);
-    if (kept !== undefined) return kept;
+    const cached = this.#statements.get(sql);
+    if (cached !== undefined) return cached;
     const statement = this.#database.prepare(sql);
     this.#statements.set(sql, statement);
     return statement;

@@ -19,15 +19,16 @@ import { join } from 'node:path';
 export interface StoreFiles {
   readonly directory: string;
   readonly database: string;
-  /** SQLite's write-ahead log: what was committed last may be nowhere else. */
+  /** SQLite's write-ahead log (WAL). The latest commits may be only here. */
   readonly wal: string;
-  /** The daily copy of the database. */
+  /** The snapshot of the database. */
   readonly snapshot: string;
   readonly ballast: string;
-  /** A database that is whole and about to take the place of a damaged one. */
+  /** A complete database that is about to replace a damaged one. */
   readonly replacement: string;
 }
 
+/** The paths of the store's files in a directory. */
 export function storeFiles(directory: string): StoreFiles {
   const database = join(directory, 'latchkey.db');
   return {
@@ -40,54 +41,54 @@ export function storeFiles(directory: string): StoreFiles {
   };
 }
 
-/** Bytes of a file; null where there is none. */
+/** The size of a file in bytes; null if there is no file. */
 export function fileSize(path: string): number | null {
   return statSync(path, { throwIfNoEntry: false })?.size ?? null;
 }
 
-/** @throws the file system's error where nothing can be written in the directory */
+/** @throws the file system's error if the directory can't be written */
 export function checkWritable({ directory }: StoreFiles): void {
   accessSync(directory, constants.R_OK | constants.W_OK | constants.X_OK);
 }
 
-/** Ends a {@link atomicReplace} that a crash cut short: it can be told by the database being gone. */
-export function finishReplacement({ database, wal: journal, replacement: successor, directory }: StoreFiles): void {
-  if (!existsSync(successor)) return;
+/** Completes an {@link atomicReplace} that a crash interrupted, which shows in the missing database. */
+export function finishReplacement({ database, wal, replacement, directory }: StoreFiles): void {
+  if (!existsSync(replacement)) return;
   if (existsSync(database)) {
-    rmSync(successor, { force: true });
+    rmSync(replacement, { force: true });
     return;
   }
-  rmSync(journal, { force: true });
-  renameSync(successor, database);
+  rmSync(wal, { force: true });
+  renameSync(replacement, database);
   fsyncPath(directory);
 }
 
 /**
- * Puts another database in place of a damaged one, which is kept under another name. A crash leaves either of them, or
- * what {@link finishReplacement} needs.
- * @param instant names the damaged one: an instant in RFC 3339
- * @returns where the damaged one is now; null where there was none
+ * Replaces a damaged database, which is kept under another name. A crash leaves either database, or what
+ * {@link finishReplacement} needs.
+ * @param instant for the new name of the damaged one, in RFC 3339
+ * @returns where the damaged one is now; null if there was none
  * @throws the file system's error; then nothing has changed
  */
 export function atomicReplace(files: StoreFiles, bytes: Uint8Array, instant: string): string | null {
-  const { database, wal: journal, replacement: successor, directory } = files;
+  const { database, wal, replacement, directory } = files;
   try {
-    writeFileSync(successor, bytes, { mode: 0o600, flush: true });
+    writeFileSync(replacement, bytes, { mode: 0o600, flush: true });
   } catch (error) {
-    rmSync(successor, { force: true });
+    rmSync(replacement, { force: true });
     throw error;
   }
   const aside = unusedName(`${database}.damaged-${instant.replaceAll(/[:.]/g, '-')}`);
-  // SQLite finds a journal by its database's name, whatever that is.
+  // SQLite finds the WAL by the name of the database.
   linkIfExists(database, aside);
-  linkIfExists(journal, `${aside}-wal`);
+  linkIfExists(wal, `${aside}-wal`);
   rmSync(database, { force: true });
   finishReplacement(files);
   fsyncPath(directory);
   return existsSync(aside) || existsSync(`${aside}-wal`) ? aside : null;
 }
 
-/** Copies the database and its journal to another directory. @throws the file system's error */
+/** Copies the database and its WAL to another directory. @throws the file system's error */
 export function copyStoreFiles(files: StoreFiles, directory: string): StoreFiles {
   const copies = storeFiles(directory);
   copyFileSync(files.database, copies.database);
@@ -95,7 +96,7 @@ export function copyStoreFiles(files: StoreFiles, directory: string): StoreFiles
   return copies;
 }
 
-/** The bytes of a file and when it was written, in ms since 1970; null where there is none that can be read. */
+/** The bytes of a file and when it was written, in ms since 1970; null if it can't be read. */
 export function readFileOrNull(path: string): { readonly bytes: Buffer; readonly written: number } | null {
   try {
     return { bytes: readFileSync(path), written: statSync(path).mtimeMs };
@@ -104,7 +105,7 @@ export function readFileOrNull(path: string): { readonly bytes: Buffer; readonly
   }
 }
 
-/** Makes the content of a file, or the names in a directory, outlive a power cut. */
+/** Makes the content of a file, or the names in a directory, survive a power cut. */
 export function fsyncPath(path: string): void {
   const opened = openSync(path, 'r');
   try {
@@ -125,23 +126,23 @@ function unusedName(name: string): string {
   }
 }
 
-/** Bytes: room for the answers to some twenty refreshes that are under way when the disk fills up. */
+/** In bytes: room for the responses to some twenty refreshes that are in progress when the disk fills up. */
 export const BALLAST_BYTES = 256 * 1024;
 
-/** A file that only holds room on the disk: given up when the answer to a refresh finds no other. */
+/** A file that only reserves disk space. It is deleted when there is no other room for the response to a refresh. */
 export class Ballast {
   readonly #path: string;
   #isReserved: boolean;
 
-  /** @param path the file; one that an earlier run left is taken over */
+  /** @param path the file; one of an earlier run is used again */
   constructor(path: string) {
     this.#path = path;
     this.#isReserved = statSync(path, { throwIfNoEntry: false })?.size === BALLAST_BYTES;
   }
 
   /**
-   * Makes the file, where it is not there yet or was given up.
-   * @throws the file system's error, where there is no room for it
+   * Creates the file if it does not exist.
+   * @throws the file system's error if there is no room for it
    */
   reserve(): void {
     if (this.#isReserved) return;
@@ -154,13 +155,13 @@ export class Ballast {
     }
   }
 
-  /** Makes room. */
+  /** Deletes the file to make room. */
   release(): void {
     this.#isReserved = false;
     try {
       rmSync(this.#path, { force: true });
     } catch {
-      // On a disk that can't be written nothing is gained.
+      // On a disk that can't be written this frees nothing.
     }
   }
 }

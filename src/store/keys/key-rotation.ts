@@ -7,10 +7,10 @@ import { toStoreFailure } from '../database/database.ts';
 import { fileSize, fsyncPath } from '../database/store-files.ts';
 import { openStore } from '../open-store.ts';
 import type { SqliteStore } from '../sqlite-store.ts';
-import { jweSealing, type Sealing } from './sealing.ts';
+import { jweSealing, type Sealing, STORE_KEY_BYTES } from './sealing.ts';
 import { decodeKey, loadNextStoreKey, loadStoreKey, type NextKey, nextKeyPath } from './store-key.ts';
 
-/** A store with what puts another key in the place of its own. */
+/** A store, and the rotation of its key. */
 interface OpenedStore {
   readonly store: SqliteStore;
   readonly keyRotation: KeyRotation;
@@ -34,21 +34,25 @@ export async function openStoreWithKeys(
   return { store, keyRotation: new KeyRotation(store, next, nextSealing, freshKey) };
 }
 
-/** What came of a rotation. */
+/** The result of a rotation. */
 export interface KeyRotationResult {
-  /** Files in the state directory that only the key before opens: stores of before, kept for people. */
+  /** Files in the state directory that only the old key opens: older stores, kept for people. */
   readonly leftovers: readonly string[];
-  /** Why the daily copy could not be made anew; null where it was. One that only the key before opens is gone then. */
+  /** Why no new snapshot was written; null if it was. A snapshot that only the old key opens is deleted then. */
   readonly snapshotProblem: string | null;
-  /** Whether the key is a credential, whose owner puts it in the place of the one before. */
+  /** Whether the key is a credential, so that the owner must replace the old one with it. */
   readonly isCredential: boolean;
 }
 
 /**
- * Puts another key in the place of the store's. The new one is on the disk as `store.key.next` before anything is sealed with it;
- * then one transaction seals everything anew; then the daily copy is made anew; then the new key takes the name of the one
- * before. Whenever this is cut short, there is a key for the database and for its copy: the next start takes the one that opens
- * the database ({@link openStore}), and goes on from there.
+ * Replaces the store's key:
+ * 1. The new key is written to disk as `store.key.next` before anything is sealed with it.
+ * 2. One transaction seals all rows with the new key.
+ * 3. A new snapshot is written.
+ * 4. The new key is renamed to `store.key`.
+ *
+ * If this is interrupted, there always is a key for the database and for its snapshot. The next start uses the key that
+ * opens the database ({@link openStore}), and continues from there.
  */
 export class KeyRotation {
   readonly #store: SqliteStore;
@@ -59,7 +63,7 @@ export class KeyRotation {
 
   /**
    * @param nextKey as it was when the store was opened
-   * @param nextSealing what `next` seals with; null where there is none
+   * @param nextSealing the sealing of `nextKey`; null if there is none
    */
   constructor(store: SqliteStore, nextKey: NextKey, nextSealing: Sealing | null, generateKey: () => string) {
     this.#store = store;
@@ -68,16 +72,16 @@ export class KeyRotation {
     this.#generateKey = generateKey;
   }
 
-  /** Whether the store is sealed with the credential `store.key.next`, which is to become `store.key`. */
+  /** Whether the store is sealed with the credential `store.key.next`, which must replace `store.key`. */
   get needsCredentialRename(): boolean {
     return this.#nextKey.isCredential && this.#store.sealing === this.#nextSealing;
   }
 
   /**
-   * At the start: ends a rotation that was cut short.
-   * @param makeSnapshot makes the daily copy anew
-   * @returns what came of it; null where the store's key is not another one by it
-   * @throws Failure `store_unwritable`: the next start goes on
+   * Completes an interrupted rotation when the hub starts.
+   * @param makeSnapshot writes a new snapshot
+   * @returns the result; null if the store's key has not changed
+   * @throws Failure `store_unwritable`: the next start continues
    */
   async resumeInterrupted(makeSnapshot: () => Promise<void>): Promise<KeyRotationResult | null> {
     if (this.#store.writeProblem !== null) return null;
@@ -89,16 +93,18 @@ export class KeyRotation {
   }
 
   /**
-   * @param makeSnapshot makes the daily copy anew
-   * @throws Failure `not_allowed` where it can't be done, with what to do; `store_unwritable`, `store_unreadable`: then the key of
-   *   before is the store's, unless the message says otherwise
+   * Replaces the store's key.
+   * @param makeSnapshot writes a new snapshot
+   * @throws Failure `not_allowed` if a rotation is not possible, with what to do; `store_unwritable`,
+   *   `store_unreadable`: the store still has the old key then, unless the message says otherwise
    */
   async rotate(makeSnapshot: () => Promise<void>): Promise<KeyRotationResult> {
-    if (this.#isRunning) throw new Failure('not_allowed', 'the store key is being rotated already: wait for that');
+    if (this.#isRunning)
+      throw new Failure('not_allowed', 'a rotation of the store key is already in progress: wait until it has ended');
     if (this.#store.writeProblem !== null) {
       throw new Failure(
         'store_unwritable',
-        `the store can't be sealed anew: ${this.#store.writeProblem}; see to the disk`,
+        `the store can't be sealed with a new key: ${this.#store.writeProblem}; check the disk`,
       );
     }
     this.#isRunning = true;
@@ -112,11 +118,12 @@ export class KeyRotation {
   }
 
   async #rotateKeyFile(makeSnapshot: () => Promise<void>): Promise<KeyRotationResult> {
-    // One that an attempt has left may be on a card that was copied meanwhile, and may still be wanted until nothing is in the journal.
+    // Never reuse the key of an earlier attempt: the SD card may have been copied meanwhile. Until the WAL is empty,
+    // that key may still be needed.
     this.#discardNextKey();
     const text = this.#generateKey();
     const key = decodeKey(text);
-    if (key === null) throw new Failure('unexpected', 'the new store key is none');
+    if (key === null) throw new Failure('unexpected', `the new store key is not ${STORE_KEY_BYTES} bytes in base64url`);
     try {
       writeFileSync(this.#nextKeyPath, `${text}\n`, { mode: 0o600, flush: true });
       fsyncPath(this.#store.files.directory);
@@ -133,7 +140,7 @@ export class KeyRotation {
       throw new Failure(
         'not_allowed',
         this.needsCredentialRename
-          ? 'the store is sealed with the credential store.key.next already: put that file in the place of store.key'
+          ? 'the store is already sealed with the credential store.key.next: replace store.key with that file'
           : 'the store key is a systemd credential, which the hub can\'t change: put a new one beside it as "store.key.next" (see docs/stolen-card.md), restart the service, and run this command again',
       );
     }
@@ -143,24 +150,24 @@ export class KeyRotation {
 
   async #installNextKey(makeSnapshot: () => Promise<void>): Promise<KeyRotationResult> {
     const { directory } = this.#store.files;
-    const made = await this.#replaceSnapshot(makeSnapshot);
+    const result = await this.#replaceSnapshot(makeSnapshot);
     try {
-      // A hub that was started meanwhile may have done it.
+      // A hub that was started meanwhile may have renamed it.
       if (existsSync(this.#nextKeyPath)) renameSync(this.#nextKeyPath, join(directory, 'store.key'));
       fsyncPath(directory);
     } catch (cause) {
       throw new Failure(
         'store_unwritable',
-        `the store is sealed with the new key, but that is still in ${this.#nextKeyPath}: see to the disk and restart the hub, which then puts it in place`,
+        `the store is sealed with the new key, but that key is still in ${this.#nextKeyPath}: check the disk and restart the hub, which then renames it`,
         { cause },
       );
     }
-    return { ...made, isCredential: false };
+    return { ...result, isCredential: false };
   }
 
   /**
-   * A copy that only the key before opens is of no use to anybody but a thief. One that the store's key opens was made by an
-   * attempt before, after the database's file was written anew.
+   * Replaces a snapshot that only the old key opens, which is useful only to a thief. A snapshot that the store's key
+   * opens was written by an earlier attempt, after the database was compacted.
    */
   async #replaceSnapshot(makeSnapshot: () => Promise<void>): Promise<Omit<KeyRotationResult, 'isCredential'>> {
     if (canOpenSnapshot(this.#store)) return { leftovers: this.#findLeftovers(), snapshotProblem: null };
@@ -169,7 +176,7 @@ export class KeyRotation {
       await makeSnapshot();
       return { leftovers: this.#findLeftovers(), snapshotProblem: null };
     } catch (error) {
-      // It may be the new one already, where the disk failed only then.
+      // It may already be the new snapshot, if the disk failed only after that.
       if (!canOpenSnapshot(this.#store)) rmSync(this.#store.files.snapshot, { force: true });
       return { leftovers: this.#findLeftovers(), snapshotProblem: messageOf(error) };
     }
@@ -186,8 +193,8 @@ export class KeyRotation {
   }
 
   /**
-   * Removes a key that was never used. A commit that failed may be in the journal all the same, where a crash would bring it to
-   * life: the journal is emptied first.
+   * Removes a key that was never used. The WAL is emptied first: a failed commit may still be in it, and would become
+   * valid after a crash.
    */
   #discardNextKey(): void {
     try {
@@ -203,7 +210,7 @@ export class KeyRotation {
     try {
       this.#discardNextKey();
     } catch {
-      // The next attempt begins with this, and so does the next start.
+      // The next attempt begins with this, and the next start too.
     }
   }
 

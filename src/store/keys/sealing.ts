@@ -1,28 +1,28 @@
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
 import { Failure } from '../../core/failure.ts';
 
-/** Protects a store with its key: what is sealed nobody else may read or change. */
+/** Encrypts and authenticates the rows of a store with its key. */
 export interface Sealing {
-  /** Seals a text for one row: it can't be opened as another row's. */
+  /** Seals a text for one row: it can't be opened as the text of another row. */
   seal(row: string, text: string): string;
-  /** @throws Failure `store_key_wrong` where the key is another one, `store_unreadable` where the row is */
+  /** @throws Failure `store_key_wrong` if it was sealed with another key, `store_unreadable` if for another row */
   open(row: string, sealed: string): string;
 }
 
 /** Bytes of a store key, and of the key that is derived from it (A256GCM). */
 export const STORE_KEY_BYTES = 32;
 
-/** RFC 7518, 5.3: bytes of the initialization vector, and of the authentication tag. */
+/** Bytes of the initialization vector and of the authentication tag (RFC 7518, 5.3). */
 const IV_BYTES = 12;
 const TAG_BYTES = 16;
 
 /**
- * Sealing as JWE (RFC 7516) with A256GCM, by a key that HKDF (RFC 5869) derives from the store's key. The row's identity stands
- * in the JWE's protected header, so whoever can write the database but does not have the key can't move one appliance's tokens
- * to another, nor its secret.
+ * Sealing as JWE (RFC 7516) with A256GCM, with a key that HKDF (RFC 5869) derives from the store's key. The JWE's
+ * protected header contains the row's identity. So an attacker who can write the database but does not have the key
+ * can't move the tokens or the secret of one appliance to another.
  *
- * By Node's own calls, since those of jose are asynchronous: a row has to be sealed in the turn in which it is written, so
- * that it is never written with a key that another has replaced meanwhile.
+ * Uses Node's crypto instead of jose, which is asynchronous: a row must be sealed in the same turn in which it is
+ * written, so that it is never written with a key that was replaced meanwhile.
  * @param storeKey {@link STORE_KEY_BYTES} random bytes
  */
 export function jweSealing(storeKey: Uint8Array): Sealing {
@@ -40,7 +40,7 @@ export function jweSealing(storeKey: Uint8Array): Sealing {
       if (JSON.parse(header).row === row) return text;
       throw new Failure(
         'store_unreadable',
-        `${row} holds what was sealed for another row: the store was tampered with`,
+        `${row} contains a value that was sealed for another row: the store was tampered with`,
       );
     },
   };
@@ -57,7 +57,7 @@ function decrypt(key: Uint8Array, row: string, sealed: string): { readonly heade
   } catch (cause) {
     throw new Failure(
       'store_key_wrong',
-      `the store was sealed with another store.key, or ${row} in it was damaged: put the right key back`,
+      `the store was sealed with another store.key, or ${row} in it was damaged: restore the right key`,
       { cause },
     );
   }

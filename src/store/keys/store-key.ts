@@ -6,8 +6,8 @@ import { fileSize, storeFiles } from '../database/store-files.ts';
 import { STORE_KEY_BYTES } from './sealing.ts';
 
 /**
- * The key that the store is sealed with: the systemd credential `store.key` where there is one, else the file of that
- * name in the state directory, made at the first start. Either holds 32 bytes as base64url text.
+ * Loads the key that seals the store: the systemd credential `store.key` if there is one, else the file of that name in
+ * the state directory, which is created at the first start. Either contains 32 bytes as base64url text.
  * @param credentials systemd's `$CREDENTIALS_DIRECTORY`
  * @throws Failure `store_key_wrong`
  */
@@ -19,46 +19,43 @@ export async function loadStoreKey(
   const credential = await readFirstKey(systemdCredentialPaths(credentials, 'store.key'));
   if (credential !== null) return parseKey(credential.path, credential.text);
   const path = join(stateDirectory, 'store.key');
-  const kept = await readKeyFile(path);
-  if (kept !== null) {
+  const text = await readKeyFile(path);
+  if (text !== null) {
     const mode = (await stat(path)).mode & 0o777;
-    if ((mode & 0o077) === 0) return parseKey(path, kept);
-    throw new Failure(
-      'store_key_wrong',
-      `the store key ${path} is open to other users: close it with "chmod 600 ${path}"`,
-    );
+    if ((mode & 0o077) === 0) return parseKey(path, text);
+    throw new Failure('store_key_wrong', `the store key ${path} is accessible to other users: run "chmod 600 ${path}"`);
   }
   const { database, snapshot } = storeFiles(stateDirectory);
   for (const sealed of [database, snapshot]) {
     if (fileSize(sealed) === null) continue;
     throw new Failure(
       'store_key_wrong',
-      `the store key ${path} is missing, and ${sealed} can't be opened without it: put the key back, or put back a copy of the state directory`,
+      `the store key ${path} is missing, and ${sealed} can't be opened without it: restore the key, or restore a copy of the state directory`,
     );
   }
-  const text = freshKey();
-  await writeNewFileAtomically(path, `${text}\n`).catch((cause: unknown) => {
+  const newKey = freshKey();
+  await writeNewFileAtomically(path, `${newKey}\n`).catch((cause: unknown) => {
     throw new Failure(
       'state_dir_unusable',
       `the store key ${path} can't be written: give its directory to the user that the hub runs as, and see that it has room`,
       { cause },
     );
   });
-  return parseKey(path, text);
+  return parseKey(path, newKey);
 }
 
-/** The key that is to take the place of the store's, and where both come from. */
+/** The key that is to replace the store's key, and the source of both. */
 export interface NextKey {
-  /** Null where there is none. */
+  /** Null if there is none. */
   readonly key: Uint8Array | null;
   /** Whether the store's key is a systemd credential, which the hub can't write. */
   readonly isCredential: boolean;
 }
 
 /**
- * The key `store.key.next`, beside the one that {@link loadStoreKey} gives: a file that a rotation has made and that was cut short
- * there, or a credential that its owner has put there. A file that is not whole was never used.
- * @throws Failure `store_key_wrong` where a credential is no key
+ * Loads the key `store.key.next` beside the one of {@link loadStoreKey}: a file that an interrupted rotation has left,
+ * or a credential that the owner has put there. An incomplete file was never used.
+ * @throws Failure `store_key_wrong` if a credential is not a valid key
  */
 export async function loadNextStoreKey(stateDirectory: string, credentials: string | undefined): Promise<NextKey> {
   const credential = await readFirstKey(systemdCredentialPaths(credentials, 'store.key'));
@@ -70,7 +67,7 @@ export async function loadNextStoreKey(stateDirectory: string, credentials: stri
   return { key: next && parseKey(next.path, next.text), isCredential: true };
 }
 
-/** Where a rotation keeps the new key until it is the store's. */
+/** Where a rotation keeps the new key until that replaces the store's key. */
 export function nextKeyPath(stateDirectory: string): string {
   return join(stateDirectory, 'store.key.next');
 }
@@ -85,7 +82,7 @@ async function readFirstKey(
   return null;
 }
 
-/** Writes a file that is there whole or not at all, also after a power cut, and never over another. */
+/** Writes a file completely or not at all, also in a power cut, and never overwrites another. */
 async function writeNewFileAtomically(path: string, text: string): Promise<void> {
   const draft = `${path}.new`;
   await writeFile(draft, text, { mode: 0o600, flush: true });
@@ -95,16 +92,16 @@ async function writeNewFileAtomically(path: string, text: string): Promise<void>
   await directory.sync().finally(() => directory.close());
 }
 
-/** Null where there is none. One that is there and can't be read must not be taken for none: another would be made. */
+/** Null if there is no file. An unreadable file must not count as missing, because a new key would be created. */
 async function readKeyFile(path: string): Promise<string | null> {
   return readFile(path, 'utf8').catch((cause: NodeJS.ErrnoException) => {
     if (cause.code === 'ENOENT') return null;
-    // Root has put it back by hand.
-    const cure =
+    // Typical after root has restored the file by hand.
+    const advice =
       cause.code === 'EACCES'
         ? `: give it to the user of its directory ("chown --reference=${dirname(path)}/. ${path}")`
         : '';
-    throw new Failure('store_key_wrong', `the store key ${path} can't be read${cure}`, { cause });
+    throw new Failure('store_key_wrong', `the store key ${path} can't be read${advice}`, { cause });
   });
 }
 
@@ -113,11 +110,11 @@ function parseKey(path: string, text: string): Uint8Array {
   if (key !== null) return key;
   throw new Failure(
     'store_key_wrong',
-    `the store key ${path} is not ${STORE_KEY_BYTES} bytes in base64url: put the right one back`,
+    `the store key ${path} is not ${STORE_KEY_BYTES} bytes in base64url: restore the right one`,
   );
 }
 
-/** Null where the text is no key. */
+/** Decodes a store key; null if the text is not one. */
 export function decodeKey(text: string): Uint8Array | null {
   const key = Buffer.from(text.trim(), 'base64url');
   return key.length === STORE_KEY_BYTES ? key : null;

@@ -5,15 +5,15 @@ import Database from 'better-sqlite3';
 import { messageOf } from '../../core/failure.ts';
 import { copyStoreFiles, fileSize, storeFiles } from '../database/store-files.ts';
 
-/** Whether a store can be read to its end. */
+/** Whether a store can be read completely. */
 export type IntegrityResult =
   | { readonly kind: 'absent' }
   | { readonly kind: 'whole' }
   | { readonly kind: 'damaged'; readonly reason: string };
 
 /**
- * Looks at a copy of a store that no hub has open, so that nothing of the store is touched, its journal neither.
- * @throws the file system's error where it can't be read or copied
+ * Checks a copy of a store that no hub has open, so that neither the store nor its WAL is touched.
+ * @throws the file system's error if the store can't be read or copied
  */
 export function checkIntegrity(directory: string): IntegrityResult {
   const files = storeFiles(directory);
@@ -30,8 +30,8 @@ function quickCheck(path: string): IntegrityResult {
   try {
     const database = new Database(path);
     try {
-      const said = String(database.pragma('quick_check(1)', { simple: true }));
-      return said === 'ok' ? { kind: 'whole' } : { kind: 'damaged', reason: said.split('\n')[0] ?? said };
+      const result = String(database.pragma('quick_check(1)', { simple: true }));
+      return result === 'ok' ? { kind: 'whole' } : { kind: 'damaged', reason: result.split('\n')[0] ?? result };
     } finally {
       database.close();
     }

@@ -7,37 +7,38 @@ import type { SessionRow } from '../rows/session-table.ts';
 import { type SettingRow, settingRowIdentity } from '../rows/setting-table.ts';
 import type { Salvage } from './salvage.ts';
 
-/** The daily copy, with when it was made, in ms since 1970. */
+/** What can be read of the snapshot, and when it was made, in ms since 1970. */
 export interface SalvagedSnapshot {
   readonly salvage: Salvage;
   readonly createdAt: number;
 }
 
-/** A database made from what is left of another, and of its daily copy. */
+/** A database made from what can be read of a damaged one and of its snapshot. */
 export interface RebuiltDatabase {
   /** In memory. */
   readonly database: Database.Database;
-  /** Names of the appliances whose grant is the copy's, and may be an older one. */
+  /** Names of the appliances whose grant comes from the snapshot and may be an older one. */
   readonly appliancesFromSnapshot: readonly string[];
-  /** How many rows can't be had from either. */
+  /** How many grants were dropped because neither source has their appliance. */
   readonly lostGrantCount: number;
 }
 
-/** What a row may be taken from: what is left of the database, and the daily copy. */
+/** The sources of rows: the damaged database and the snapshot. */
 interface RebuildSources {
   readonly salvaged: Salvage | null;
   readonly snapshot: SalvagedSnapshot | null;
 }
 
 /**
- * Makes a new database in memory. Where only rows are damaged and the file is sound, what it does not have was removed by
- * a person, and stays so. A row that can be read in the damaged one counts; else the daily copy's; else, where it
- * is there at all, it is taken over as it is, so that nothing is thrown away. A grant of the copy is in doubt, unless it
- * is known to be the last one: its refresh token may be used up.
+ * Makes a new database in memory. Each row comes from the damaged database if it can be read there, else from the
+ * snapshot. A row that can be read in neither is kept as it is, so that nothing is lost. If the file is sound and only
+ * rows are damaged, rows that it does not have were removed by a person and stay removed. A grant of the snapshot is in
+ * doubt unless it is known to be the last one, because its refresh token may be used up.
  */
-export function rebuild({ salvaged: left, snapshot }: RebuildSources): RebuiltDatabase {
+export function rebuild(sources: RebuildSources): RebuiltDatabase {
+  const { salvaged } = sources;
   const database = createInMemoryDatabase();
-  /** Of rows that exclude each other, as damage may leave them, the first one stays. */
+  /** Damage may leave rows that exclude each other: the first one is inserted. */
   const insert = (table: string, rows: readonly object[]) => {
     for (const row of rows) {
       const columns = Object.keys(row);
@@ -45,12 +46,9 @@ export function rebuild({ salvaged: left, snapshot }: RebuildSources): RebuiltDa
       database.prepare(sql).run(...Object.values(row));
     }
   };
-  const grants = chooseGrants({ salvaged: left, snapshot });
-  insert('settings', settingsByPreference({ salvaged: left, snapshot }));
-  insert(
-    'appliances',
-    appliancesByPreference({ salvaged: left, snapshot }, new Set(grants.map(({ row }) => row.appliance))),
-  );
+  const grants = chooseGrants(sources);
+  insert('settings', settingsByPreference(sources));
+  insert('appliances', appliancesByPreference(sources, new Set(grants.map(({ row }) => row.appliance))));
   const names = new Map(database.prepare<[], [string, string]>('SELECT id, name FROM appliances').raw().all());
   const isKnown = ({ appliance }: { readonly appliance: string }) => names.has(appliance);
   const kept = grants.filter(({ row }) => isKnown(row));
@@ -58,31 +56,31 @@ export function rebuild({ salvaged: left, snapshot }: RebuildSources): RebuiltDa
     'grants',
     kept.map(({ row }) => row),
   );
-  insert('pairings', left?.pairings.filter(isKnown) ?? []);
-  insert('sessions', sessionsByPreference({ salvaged: left, snapshot }).filter(isKnown));
-  // One of the copy may have been used since.
-  insert('invites', left?.invites ?? []);
-  insert('history', left?.history.filter(isKnown) ?? []);
+  insert('pairings', salvaged?.pairings.filter(isKnown) ?? []);
+  insert('sessions', sessionsByPreference(sources).filter(isKnown));
+  // Not from the snapshot: its invites may have been used since.
+  insert('invites', salvaged?.invites ?? []);
+  insert('history', salvaged?.history.filter(isKnown) ?? []);
   const fromSnapshot = kept.filter(({ older }) => older).map(({ row }) => names.get(row.appliance) ?? row.appliance);
   return { database, appliancesFromSnapshot: fromSnapshot, lostGrantCount: grants.length - kept.length };
 }
 
-/** Whether a database that is sound has less in it than its copy: it was put back, or lost its journal. */
-export function isOlderThanSnapshot(left: Salvage, snapshot: Salvage): boolean {
+/** Whether a sound database has less than its snapshot, because an old copy was restored or the WAL was lost. */
+export function isOlderThanSnapshot(salvaged: Salvage, snapshot: Salvage): boolean {
   return (
-    [...snapshot.settings.keys()].some((name) => !isExcludedFromBackup(name) && !left.settings.has(name)) ||
-    [...snapshot.grants.values()].some((row) => hasNewerGeneration(row, left.grants.get(row.appliance)))
+    [...snapshot.settings.keys()].some((name) => !isExcludedFromBackup(name) && !salvaged.settings.has(name)) ||
+    [...snapshot.grants.values()].some((row) => hasNewerGeneration(row, salvaged.grants.get(row.appliance)))
   );
 }
 
-/** An appliance that was removed has no grant any more, which says nothing. */
+/** False if there is no own grant: the appliance may have been removed since the snapshot. */
 function hasNewerGeneration(other: GrantRow, own: GrantRow | undefined): boolean {
   return own !== undefined && other.generation > own.generation;
 }
 
-/** Whether the copy has a readable row in place of one that can't be read. */
-export function canRepairFromSnapshot(left: Salvage, snapshot: Salvage): boolean {
-  return [...left.unreadable].some((row) => {
+/** Whether the snapshot has a readable row for one that can't be read. */
+export function canRepairFromSnapshot(salvaged: Salvage, snapshot: Salvage): boolean {
+  return [...salvaged.unreadable].some((row) => {
     const [table, key = ''] = row.split('/');
     if (snapshot.unreadable.has(row)) return false;
     if (table === 'grants') return hasTokens(snapshot.grants.get(key));
@@ -91,17 +89,17 @@ export function canRepairFromSnapshot(left: Salvage, snapshot: Salvage): boolean
   });
 }
 
-function chooseGrants({ salvaged: left, snapshot }: RebuildSources): { row: GrantRow; older: boolean }[] {
+function chooseGrants({ salvaged, snapshot }: RebuildSources): { row: GrantRow; older: boolean }[] {
   const appliances = new Set([
-    ...(left?.grants.keys() ?? []),
-    ...(isSound(left) ? [] : (snapshot?.salvage.grants.keys() ?? [])),
+    ...(salvaged?.grants.keys() ?? []),
+    ...(isSound(salvaged) ? [] : (snapshot?.salvage.grants.keys() ?? [])),
   ]);
   return [...appliances].flatMap((appliance) => {
     const key = `grants/${appliance}`;
-    const own = left?.grants.get(appliance);
+    const own = salvaged?.grants.get(appliance);
     const other = snapshot?.salvage.unreadable.has(key) ? undefined : snapshot?.salvage.grants.get(appliance);
-    const ownCounts = own !== undefined && !left?.unreadable.has(key);
-    if (snapshot === null || other === undefined || (ownCounts && !hasNewerGeneration(other, own))) {
+    const isOwnReadable = own !== undefined && !salvaged?.unreadable.has(key);
+    if (snapshot === null || other === undefined || (isOwnReadable && !hasNewerGeneration(other, own))) {
       return own === undefined ? [] : [{ row: own, older: false }];
     }
     if (!hasTokens(other)) return [{ row: own ?? other, older: false }];
@@ -117,17 +115,17 @@ function markInDoubt(row: GrantRow, made: number): GrantRow {
 }
 
 /**
- * Of two appliances with one name or one client_id, as damage may leave them, the one that has a grant comes first; of two
- * rows of one appliance the one that can be read.
+ * Damage may leave two appliances with the same name or client_id: the one with a grant comes first. If one appliance
+ * has two rows, the readable one comes first.
  */
-function appliancesByPreference(
-  { salvaged: left, snapshot }: RebuildSources,
-  granted: ReadonlySet<string>,
-): ApplianceRow[] {
-  const known = new Set(left?.appliances.map(({ id }) => id));
-  const others = snapshot?.salvage.appliances.filter(({ id }) => !isSound(left) || known.has(id)) ?? [];
-  const readable = [...readableAppliances(left, left?.appliances), ...readableAppliances(snapshot?.salvage, others)];
-  const all = [...readable, ...(left?.appliances ?? []), ...others];
+function appliancesByPreference({ salvaged, snapshot }: RebuildSources, granted: ReadonlySet<string>): ApplianceRow[] {
+  const known = new Set(salvaged?.appliances.map(({ id }) => id));
+  const others = snapshot?.salvage.appliances.filter(({ id }) => !isSound(salvaged) || known.has(id)) ?? [];
+  const readable = [
+    ...readableAppliances(salvaged, salvaged?.appliances),
+    ...readableAppliances(snapshot?.salvage, others),
+  ];
+  const all = [...readable, ...(salvaged?.appliances ?? []), ...others];
   return [...all.filter(({ id }) => granted.has(id)), ...all.filter(({ id }) => !granted.has(id))];
 }
 
@@ -136,28 +134,28 @@ function readableAppliances(source: Salvage | null | undefined, rows: readonly A
 }
 
 /**
- * The newest first. With its grant, an appliance's sessions were forgotten. Where another one has a session's number, that was
- * ended since the copy.
+ * The newest first. If the grant of an appliance was deleted, so were its sessions. If another session has the number
+ * of one in the snapshot, the latter has ended since.
  */
-function sessionsByPreference({ salvaged: left, snapshot }: RebuildSources): SessionRow[] {
-  const forgotten = ({ appliance }: SessionRow) => left?.grants.get(appliance)?.sealed === null;
-  const others = isSound(left) ? [] : (snapshot?.salvage.sessions.filter((row) => !forgotten(row)) ?? []);
-  return [...(left?.sessions.toReversed() ?? []), ...others.toReversed()];
+function sessionsByPreference({ salvaged, snapshot }: RebuildSources): SessionRow[] {
+  const isDeleted = ({ appliance }: SessionRow) => salvaged?.grants.get(appliance)?.sealed === null;
+  const others = isSound(salvaged) ? [] : (snapshot?.salvage.sessions.filter((row) => !isDeleted(row)) ?? []);
+  return [...(salvaged?.sessions.toReversed() ?? []), ...others.toReversed()];
 }
 
-/** What can be read first. */
-function settingsByPreference({ salvaged: left, snapshot }: RebuildSources): SettingRow[] {
-  const own = [...(left?.settings.values() ?? [])];
+/** Readable rows first. */
+function settingsByPreference({ salvaged, snapshot }: RebuildSources): SettingRow[] {
+  const own = [...(salvaged?.settings.values() ?? [])];
   const others = [...(snapshot?.salvage.settings.values() ?? [])].filter(({ name }) => !isExcludedFromBackup(name));
   return [
-    ...own.filter((row) => !left?.unreadable.has(settingRowIdentity(row))),
+    ...own.filter((row) => !salvaged?.unreadable.has(settingRowIdentity(row))),
     ...others.filter((row) => !snapshot?.salvage.unreadable.has(settingRowIdentity(row))),
     ...own,
   ];
 }
 
-function isSound(left: Salvage | null): boolean {
-  return left !== null && left.damage === null;
+function isSound(salvaged: Salvage | null): boolean {
+  return salvaged !== null && salvaged.damage === null;
 }
 
 function hasTokens(row: GrantRow | undefined): boolean {

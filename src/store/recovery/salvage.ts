@@ -11,30 +11,31 @@ import { nullIfDamaged } from '../rows/schemas.ts';
 import { readSession, type SessionRow, sessionRow, sessionRowIdentity } from '../rows/session-table.ts';
 import { readSetting, type SettingRow, settingRow, settingRowIdentity } from '../rows/setting-table.ts';
 
-/** All that can be read of a database, damaged or not; sealed by {@link Salvage.sealing}. */
+/** All that can be read of a database, damaged or not, sealed with {@link Salvage.sealing}. */
 export interface Salvage {
   readonly sealing: Sealing;
   readonly settings: ReadonlyMap<string, SettingRow>;
   readonly appliances: readonly ApplianceRow[];
   readonly grants: ReadonlyMap<string, GrantRow>;
   readonly pairings: readonly PairingRow[];
-  /** In the order of their numbers; of sessions and invites those that the hub has given. */
+  /** In the order of their numbers. Only sessions and invites that the hub has issued. */
   readonly sessions: readonly SessionRow[];
   readonly invites: readonly InviteRow[];
-  /** Of a sound database nobody needs it, and none is read. */
+  /** Read only from a damaged database: nothing needs it otherwise. */
   readonly history: readonly HistoryRow[];
-  /** Rows that are there, and whose content can't be opened or makes no sense, such as `grants/<appliance>`. */
+  /** Rows whose content can't be opened or is invalid, such as `grants/<appliance>`. */
   readonly unreadable: ReadonlySet<string>;
-  /** How many sealed values could be opened: none where the key is another one. */
+  /** How many sealed values could be opened: 0 if the key is wrong. */
   readonly openedCount: number;
-  /** What is wrong with the file as such, null where it is sound. */
+  /** What is wrong with the file as such; null if it is sound. */
   readonly damage: string | null;
 }
 
 /**
- * Reads whatever can be read, changing nothing; of a damaged table what comes before the damage and behind it.
- * @param keys those that it may be sealed with; the first where none opens anything
- * @param to how what is read is to be sealed; undefined for the key that opens it
+ * Reads whatever can be read, without changing anything. In a damaged table this is what comes before and after the
+ * damage.
+ * @param keys the keys that may open it; the first one is used if none opens anything
+ * @param to the sealing of the result; undefined for the key that opens it
  */
 export function salvage(database: Database.Database, keys: readonly [Sealing, ...Sealing[]], to?: Sealing): Salvage {
   const unreadable = new Set<string>();
@@ -48,7 +49,7 @@ export function salvage(database: Database.Database, keys: readonly [Sealing, ..
         for (const raw of database.prepare(`SELECT * FROM ${name} ORDER BY ${key} ${order}`).iterate()) {
           const row = v.safeParse(schema, raw);
           if (row.success) rows.set(Reflect.get(Object(raw), key), row.output);
-          else damage ??= `a row of ${name} makes no sense`;
+          else damage ??= `a row of ${name} is invalid`;
         }
         break;
       } catch (error) {
@@ -66,23 +67,23 @@ export function salvage(database: Database.Database, keys: readonly [Sealing, ..
     sessions: table('sessions', sessionRow, 'number'),
     invites: table('invites', inviteRow, 'hash'),
   };
-  const places = [
+  const sealedValues = [
     ...rows.settings.map((row) => [settingRowIdentity(row), row.sealed] as const),
     ...rows.appliances.map((row) => [applianceRowIdentity(row), row.sealed] as const),
     ...rows.grants.map((row) => [grantRowIdentity(row), row.sealed] as const),
     ...rows.pairings.map((row) => [pairingRowIdentity(row), row.sealed] as const),
   ];
-  const from = keys.find((key) => places.some(([place, sealed]) => canOpen(key, place, sealed))) ?? keys[0];
+  const from = keys.find((key) => sealedValues.some(([identity, sealed]) => canOpen(key, identity, sealed))) ?? keys[0];
   const sealing = to ?? from;
   const isResealed = from !== sealing;
 
   /**
-   * Rows with what is in them sealed as it is to be.
-   * @param name names a row that can't be read, which is then taken as it is; null where it is left out
+   * Checks rows, and seals them again if necessary.
+   * @param name names an unreadable row in `unreadable`; the row is kept as it is. Null: an unreadable row is left out.
    */
   function checked<Row extends { readonly sealed: string | null }>(
     found: readonly Row[],
-    place: (row: Row) => string,
+    identity: (row: Row) => string,
     read: (row: Row, key: Sealing) => unknown,
     name: ((row: Row) => string) | null,
   ): Row[] {
@@ -94,7 +95,7 @@ export function salvage(database: Database.Database, keys: readonly [Sealing, ..
         return [row];
       }
       opened += 1;
-      return [isResealed ? { ...row, sealed: sealing.seal(place(row), from.open(place(row), row.sealed)) } : row];
+      return [isResealed ? { ...row, sealed: sealing.seal(identity(row), from.open(identity(row), row.sealed)) } : row];
     });
   }
 
@@ -120,7 +121,7 @@ export function salvage(database: Database.Database, keys: readonly [Sealing, ..
   };
 }
 
-/** What can be read of the history from its beginning on; where there is none, or all is damaged, nothing is lost that counts. */
+/** What can be read of the history, from its beginning on. Its loss is acceptable. */
 function salvageHistory(database: Database.Database): HistoryRow[] {
   const rows: HistoryRow[] = [];
   try {
@@ -139,8 +140,8 @@ function canOpen(key: Sealing, row: string, sealed: string | null): boolean {
 }
 
 /**
- * Looks at the hub's own settings, which every schema has, before a database is changed.
- * @throws Failure `store_key_wrong` where there are some, and no key opens any
+ * Checks the keys before a database is changed, with the hub's own settings, which every schema has.
+ * @throws Failure `store_key_wrong` if there are settings, and no key opens any of them
  */
 export function checkKeys(database: Database.Database, keys: readonly Sealing[]): void {
   const rows = database.prepare<[], SettingRow>('SELECT name, sealed FROM settings').all();
@@ -150,13 +151,13 @@ export function checkKeys(database: Database.Database, keys: readonly Sealing[])
   ) {
     return;
   }
-  throw new Failure('store_key_wrong', 'no key opens what is in the store');
+  throw new Failure('store_key_wrong', 'no key opens the content of the store');
 }
 
 function findStructuralDamage(database: Database.Database): string | null {
   try {
     const [first] = database.pragma('integrity_check(1)') as { integrity_check: string }[];
-    if (first?.integrity_check !== 'ok') return first?.integrity_check ?? 'it can not be checked';
+    if (first?.integrity_check !== 'ok') return first?.integrity_check ?? "it can't be checked";
     return (database.pragma('foreign_key_check') as unknown[]).length > 0 ? 'a row belongs to no appliance' : null;
   } catch (error) {
     return errorCode(error);

@@ -6,7 +6,7 @@ import { applianceAttributes, applianceName, nullIfDamaged, parseJson, scope, se
 
 const sealedAttributes = v.object(applianceAttributes);
 
-/** A row of `appliances`. In the clear is what keeps its place and its grant where the rest can't be read. */
+/** A row of `appliances`. The clear columns keep the appliance and its grant usable if the rest can't be read. */
 export const applianceRow = v.object({
   id: v.pipe(v.string(), v.uuid()),
   name: applianceName,
@@ -18,18 +18,18 @@ export const applianceRow = v.object({
 
 export type ApplianceRow = v.InferOutput<typeof applianceRow>;
 
-/** What a row is sealed for: these names, portal and scope, and no others. */
+/** The identity that a row is sealed with: its names, portal and scope. */
 export function applianceRowIdentity({ id, name, client_id, portal, scope }: Omit<ApplianceRow, 'sealed'>): string {
   return JSON.stringify(['appliances', id, name, client_id, portal, scope]);
 }
 
-/** @throws Failure as {@link Sealing}, or `store_unreadable` where it makes no sense */
+/** Opens a row. @throws Failure as {@link Sealing}, or `store_unreadable` if its content is invalid */
 export function readAppliance(row: ApplianceRow, sealing: Sealing): Appliance {
   const where = applianceRowIdentity(row);
   return { ...cleartextColumns(row), ...parseJson(sealedAttributes, where, sealing.open(where, row.sealed)) };
 }
 
-/** An appliance that can't be read: it keeps its place and its grant, and can't prove who it is. */
+/** The appliance of an unreadable row: it keeps its grant, but can't authenticate. */
 export function unreadableAppliance(row: ApplianceRow): Appliance {
   const credentials = { kind: 'none', damaged: true } as const;
   return { ...cleartextColumns(row), credentials, origin: 'added', waitingSince: null, softwareId: null };
@@ -48,7 +48,7 @@ export class ApplianceTable {
     this.#sql = sql;
   }
 
-  /** Ids of the appliances that can't prove who they are, because their rows were changed or can't be read. */
+  /** Ids of the appliances that can't authenticate, because their rows were changed or can't be read. */
   get damaged(): ReadonlySet<string> {
     return this.#damaged;
   }
@@ -58,7 +58,7 @@ export class ApplianceTable {
     return this.#sql.all<ApplianceRow>('SELECT * FROM appliances ORDER BY name').map((row) => this.#read(row));
   }
 
-  /** @returns false where its id, its name or its client_id is taken */
+  /** @returns false if its id, its name or its client_id is taken */
   add(appliance: Appliance): boolean {
     return this.#sql.run(
       `INSERT INTO appliances (id, name, client_id, portal, scope, sealed) VALUES (?, ?, ?, ?, ?, ?)
@@ -67,7 +67,7 @@ export class ApplianceTable {
     );
   }
 
-  /** One that was damaged or changed is so still: only removing it ends that. */
+  /** A damaged row stays damaged: only removing the appliance ends that. */
   update(appliance: Appliance): boolean {
     return this.#sql.run(
       `UPDATE OR IGNORE appliances SET (id, name, client_id, portal, scope, sealed) = (?, ?, ?, ?, ?, ?) WHERE id = ?`,
@@ -82,8 +82,8 @@ export class ApplianceTable {
   }
 
   #columnValues({ id, name, clientId, portal, scope, ...rest }: Appliance): unknown[] {
-    const place = applianceRowIdentity({ id, name, client_id: clientId, portal, scope });
-    const content = this.#damaged.has(id) ? '' : this.#sql.sealing.seal(place, JSON.stringify(rest));
+    const identity = applianceRowIdentity({ id, name, client_id: clientId, portal, scope });
+    const content = this.#damaged.has(id) ? '' : this.#sql.sealing.seal(identity, JSON.stringify(rest));
     return [id, name, clientId, portal, scope, content];
   }
 

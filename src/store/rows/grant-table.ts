@@ -18,17 +18,17 @@ import {
 
 const attempt = v.nullable(v.object({ token: v.string(), at: instantSchema }));
 
-/** Sealed together, because a token of an unknown age is no better than none. */
+/** Sealed together, because a token of unknown age is useless. */
 const tokens = v.object(storedTokens);
 
-/** An attempt takes some 130 characters, and its times have a digit more now and then. */
+/** An attempt takes some 130 characters, and its times sometimes have one more digit. */
 const ATTEMPT_PADDING = 160;
 /** Times and tokens of one portal differ by a few characters from one refresh to the next. */
 const TOKENS_PADDING = 64;
 
 const nullableText = v.nullable(v.string());
 
-/** A row of `grants`; one that was forgotten has no tokens. */
+/** A row of `grants`. The row of a deleted grant has no tokens. */
 export const grantRow = v.object({
   appliance: v.string(),
   generation: v.pipe(v.number(), v.integer(), v.minValue(1)),
@@ -43,24 +43,24 @@ export const grantRow = v.object({
 export type GrantRow = v.InferOutput<typeof grantRow>;
 
 /**
- * The refresh under way as a column. It is as long as none, so that SQLite writes the one page that it is on, and not the
- * row with all of its tokens.
+ * The refresh in progress as a column. It has the same length with and without an attempt, so that SQLite writes only
+ * the page that it is on, and not the whole row with its tokens.
  */
 function attemptColumn(attempt: RefreshAttempt | null): string {
   return padJson(JSON.stringify(attempt), ATTEMPT_PADDING);
 }
 
-/** A JSON text, filled up with blanks to a multiple of so many characters: a row that keeps its length keeps its pages. */
+/** Pads a JSON text with blanks to a multiple of `step` characters: a row that keeps its length keeps its pages. */
 function padJson(json: string, step: number): string {
   return json.padEnd(step * Math.ceil(json.length / step));
 }
 
-/** What a grant's tokens are sealed for: no other appliance's, and no earlier ones. */
+/** The identity that tokens are sealed with: they are valid only for this appliance and this generation. */
 export function grantRowIdentity({ appliance, generation }: Pick<GrantRow, 'appliance' | 'generation'>): string {
   return `grants/${appliance}/${generation}`;
 }
 
-/** A grant as a row, its tokens sealed; a new grant has no attempt under way. */
+/** A grant as a row, its tokens sealed; a new grant has no attempt in progress. */
 function toRow(grant: Grant, sealing: Sealing): GrantRow {
   const { appliance, generation, doubt, refused, accessTokenRejectedAt: distrusted, misconfigured, ...rest } = grant;
   return {
@@ -76,7 +76,7 @@ function toRow(grant: Grant, sealing: Sealing): GrantRow {
 }
 
 /**
- * Of a row that holds tokens.
+ * Opens a row that has tokens.
  * @throws Failure as {@link Sealing}, or `store_unreadable`
  */
 export function readGrant(row: GrantRow, sealing: Sealing): StoredGrant {
@@ -95,7 +95,7 @@ export function readGrant(row: GrantRow, sealing: Sealing): StoredGrant {
   };
 }
 
-/** The grants as rows: every write names the generation it replaces. */
+/** The grants as rows: every write names the generation that it replaces. */
 export class GrantTable {
   readonly #sql: Sql;
   readonly #damaged = new Set<string>();
@@ -104,7 +104,7 @@ export class GrantTable {
     this.#sql = sql;
   }
 
-  /** Appliances whose grant is there and can't be read. */
+  /** Appliances whose grant can't be read. */
   get damaged(): ReadonlySet<string> {
     return this.#damaged;
   }
@@ -134,8 +134,7 @@ export class GrantTable {
     );
   }
 
-  endAttempt({ appliance, generation, ...fate }: Parameters<Store['endAttempt']>[0]): boolean {
-    const { doubt, refused, misconfigured } = fate;
+  endAttempt({ appliance, generation, doubt, refused, misconfigured }: Parameters<Store['endAttempt']>[0]): boolean {
     return this.#sql.run(
       `UPDATE grants SET attempt = ?, doubt = ?, refused = ?, misconfigured = ?
        WHERE appliance = ? AND generation = ? AND sealed IS NOT NULL`,
@@ -150,7 +149,7 @@ export class GrantTable {
     );
   }
 
-  /** Puts a grant in the place of the one with the generation before. */
+  /** Replaces the grant of the previous generation. @returns false if the store has another generation */
   replace(grant: Grant): boolean {
     const row = toRow(grant, this.#sql.sealing);
     const { sealed, attempt, doubt, refused, distrusted, misconfigured, appliance } = row;
@@ -170,7 +169,7 @@ export class GrantTable {
     );
   }
 
-  /** Puts a grant in place, whatever was there. */
+  /** Writes a grant, whatever the store has. */
   overwrite(grant: Grant): void {
     const row = toRow(grant, this.#sql.sealing);
     this.#sql.run(
@@ -182,7 +181,7 @@ export class GrantTable {
     );
   }
 
-  /** Leaves nothing but the generation. */
+  /** Deletes a grant, but keeps its generation. */
   clear(appliance: string, generation: number): boolean {
     this.#damaged.delete(appliance);
     return this.#sql.run(
@@ -193,7 +192,7 @@ export class GrantTable {
     );
   }
 
-  /** A grant that can't be read costs its appliance a pairing, and no other appliance anything. */
+  /** An unreadable grant requires a new pairing of its appliance, and does not affect other appliances. */
   #read(row: GrantRow): StoredGrant | null {
     const grant = nullIfDamaged(() => readGrant(row, this.#sql.sealing));
     if (grant === null) this.#damaged.add(row.appliance);

@@ -4,7 +4,7 @@ import { MAX_HISTORY_ENTRIES, placeHistoryEntry, type StoredHistoryEntry } from 
 import { PROBLEM_CODES } from '../../core/reports/problem.ts';
 import type { Sql } from '../database/sql.ts';
 
-/** No appliance's lines come so far: a number from here on is damage, and none could be put behind it. */
+/** No appliance ever has so many lines: a higher number is damage, and no line could follow it. */
 const NUMBER_LIMIT = 2 ** 40;
 
 const time = v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(8.64e15));
@@ -16,7 +16,7 @@ const commonColumns = {
   count: v.pipe(v.number(), v.safeInteger(), v.minValue(1)),
 };
 
-/** A row of `history`: the lines of an appliance are numbered from its first on. */
+/** A row of `history`: the lines of each appliance are numbered in their order. */
 export const historyRow = v.variant('kind', [
   v.object({ ...commonColumns, kind: v.picklist(['paired', 'unpaired', 'refreshed', 'token_refused']), why: v.null() }),
   v.object({ ...commonColumns, kind: v.literal('pairing_failed'), why: v.picklist(PAIRING_FAILURE_REASONS) }),
@@ -25,10 +25,10 @@ export const historyRow = v.variant('kind', [
 
 export type HistoryRow = v.InferOutput<typeof historyRow>;
 
-/** How far back it is looked for an alike line: of one day there are never so many. */
+/** How many lines are searched for one to merge with: one day never has so many. */
 const MAX_MERGE_CANDIDATES = 40;
 
-/** What happened to the appliances, as rows. */
+/** The history of the appliances as rows. */
 export class HistoryTable {
   readonly #sql: Sql;
 
@@ -36,14 +36,14 @@ export class HistoryTable {
     this.#sql = sql;
   }
 
-  /** The oldest first; rows that make no sense are left out. */
+  /** The oldest first; invalid rows are left out. */
   list(appliance: string): StoredHistoryEntry[] {
     return this.#readNewest(appliance, MAX_HISTORY_ENTRIES).map(({ kind, why, first, last, count }) => ({
       ...{ kind, why, first, last, count },
     }));
   }
 
-  /** Several statements: to be called in a transaction. Of an appliance that is gone nothing is written. */
+  /** Runs several statements: call it in a transaction. Writes nothing for an appliance that was removed. */
   add(appliance: string, lines: readonly StoredHistoryEntry[]): void {
     for (const line of lines) this.#addOne(appliance, line);
   }
@@ -73,9 +73,9 @@ export class HistoryTable {
     );
   }
 
-  #readNewest(appliance: string, most: number): HistoryRow[] {
+  #readNewest(appliance: string, limit: number): HistoryRow[] {
     return this.#sql
-      .all<unknown>('SELECT * FROM history WHERE appliance = ? ORDER BY number DESC LIMIT ?', appliance, most)
+      .all<unknown>('SELECT * FROM history WHERE appliance = ? ORDER BY number DESC LIMIT ?', appliance, limit)
       .flatMap((row) => {
         const read = v.safeParse(historyRow, row);
         return read.success ? [read.output] : [];

@@ -18,18 +18,18 @@ export const inviteRow = v.object({ hash: v.string(), sealed });
 
 export type InviteRow = v.InferOutput<typeof inviteRow>;
 
-/** What a row is sealed for. */
+/** The identity that a row is sealed with. */
 export function inviteRowIdentity({ hash }: Pick<InviteRow, 'hash'>): string {
   return `invites/${hash}`;
 }
 
-/** @throws Failure as {@link Sealing}, or `store_unreadable` where it makes no sense */
+/** Opens a row. @throws Failure as {@link Sealing}, or `store_unreadable` if its content is invalid */
 export function readInvite(row: InviteRow, sealing: Sealing): Invite {
   const where = inviteRowIdentity(row);
   return { hash: row.hash, ...parseJson(sealedAttributes, where, sealing.open(where, row.sealed)) };
 }
 
-/** The invites of appliances that are still to come. */
+/** The unused invites as rows. */
 export class InviteTable {
   readonly #sql: Sql;
   #hasRejected = false;
@@ -38,7 +38,7 @@ export class InviteTable {
     this.#sql = sql;
   }
 
-  /** Whether an invite was found that the hub has not made, and was forgotten. */
+  /** Whether an invite was found, and rejected, that the hub has not issued. */
   get hasRejected(): boolean {
     return this.#hasRejected;
   }

@@ -15,7 +15,7 @@ const link = v.object({
 const codes = { codeHash: v.string(), userCode: v.string() };
 const links = { link, earlier: v.exactOptional(v.array(link)) };
 
-/** Sealed, because of what could plant or fetch a code. */
+/** Sealed, because these values could be used to inject or to fetch an authorization code. */
 const sealedAttributes = v.object({
   portal: v.string(),
   scope,
@@ -52,19 +52,19 @@ export const pairingRow = v.object({
   number: v.number(),
   id: v.string(),
   appliance: v.string(),
-  /** What kind of step it is at; what is sealed counts. */
+  /** The kind of its step, only for queries: the sealed step is authoritative. */
   step: v.string(),
   sealed,
 });
 
 export type PairingRow = v.InferOutput<typeof pairingRow>;
 
-/** What a row is sealed for: this pairing, of this appliance. */
+/** The identity that a row is sealed with: this pairing of this appliance. */
 export function pairingRowIdentity({ id, appliance }: Pick<PairingRow, 'id' | 'appliance'>): string {
   return `pairings/${id}/${appliance}`;
 }
 
-/** @throws Failure as {@link Sealing}, or `store_unreadable` where it makes no sense */
+/** Opens a row. @throws Failure as {@link Sealing}, or `store_unreadable` if its content is invalid */
 export function readPairing(row: Pick<PairingRow, 'id' | 'appliance' | 'sealed'>, sealing: Sealing): Pairing {
   const where = pairingRowIdentity(row);
   const { setback, round, ...rest } = parseJson(sealedAttributes, where, sealing.open(where, row.sealed));
@@ -88,13 +88,13 @@ export class PairingTable {
     this.#sql = sql;
   }
 
-  /** One that can't be read is none: another is soon begun. */
+  /** Leaves out unreadable pairings: a new one is easily started. */
   all(): Pairing[] {
     const rows = this.#sql.all<PairingRow>('SELECT * FROM pairings ORDER BY number');
     return rows.flatMap((row) => nullIfDamaged(() => readPairing(row, this.#sql.sealing)) ?? []);
   }
 
-  /** Two statements: to be called in a transaction. */
+  /** Runs two statements: call it in a transaction. */
   save(pairing: Pairing): void {
     const { id, appliance, lastFailure, batch, ...rest } = pairing;
     const stored = { ...rest, setback: lastFailure, round: batch };

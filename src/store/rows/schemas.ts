@@ -6,7 +6,7 @@ import type { PortalIdentity } from '../../core/portal.ts';
 import { Secret } from '../../core/secret.ts';
 import { instantSchema } from '../../system/instant-schema.ts';
 
-/** The values of a row as one sealed JSON text: nobody without the key reads or changes them, or takes them to another row. */
+/** The values of a row as one sealed JSON text. Without the key they can't be read, changed or moved to another row. */
 export const sealed = v.string();
 
 export const scope = v.nullable(v.string());
@@ -52,7 +52,7 @@ export const applianceName = v.pipe(v.string(), v.check(isAcceptedBy(checkApplia
 
 export const clientId = v.pipe(v.string(), v.check(isAcceptedBy(checkClientId)));
 
-/** Public keys; a private or a symmetric one among them is damage, or worse. */
+/** Public keys. A private or symmetric key among them means damage or tampering. */
 const publicKeys = v.pipe(
   v.array(
     v.pipe(
@@ -63,7 +63,7 @@ const publicKeys = v.pipe(
   v.minLength(1),
 );
 
-/** What is known of an appliance, beside what it is called and which portal's tokens it gets. */
+/** The attributes of an appliance, except its names, portal and scope. */
 export const applianceAttributes = {
   credentials: v.variant('kind', [
     v.object({ kind: v.literal('secret'), hash: v.string() }),
@@ -77,7 +77,7 @@ export const applianceAttributes = {
 };
 
 /**
- * Reads a JSON text of the row `where`.
+ * Parses a JSON text of the row `where`.
  * @throws Failure `store_unreadable`
  */
 export function parseJson<const Schema extends v.GenericSchema>(
@@ -88,12 +88,12 @@ export function parseJson<const Schema extends v.GenericSchema>(
   try {
     return v.parse(schema, JSON.parse(text));
   } catch {
-    // Without the cause: a parser's message quotes what it could not read, and that may be a token.
-    throw new Failure('store_unreadable', `${where} is damaged: put back a copy of the state directory`);
+    // Without the cause: a parser's message quotes the text, which may be a token.
+    throw new Failure('store_unreadable', `${where} is damaged: restore a copy of the state directory`);
   }
 }
 
-/** What `read` makes of a row; null where it can't be read. */
+/** The result of `read`; null if it throws a Failure. */
 export function nullIfDamaged<Value>(read: () => Value): Value | null {
   try {
     return read();

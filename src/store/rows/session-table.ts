@@ -7,7 +7,7 @@ import { nullIfDamaged, parseJson, sealed } from './schemas.ts';
 
 const sealedAttributes = v.object({ begun: instantSchema });
 
-/** A row of `sessions`; `number` is the order in which they came. */
+/** A row of `sessions`; `number` is the order in which they were issued. */
 export const sessionRow = v.object({
   number: v.number(),
   hash: v.string(),
@@ -18,7 +18,7 @@ export const sessionRow = v.object({
 
 export type SessionRow = v.InferOutput<typeof sessionRow>;
 
-/** What a row is sealed for: this token, of this appliance. */
+/** The identity that a row is sealed with: this token of this appliance. */
 export function sessionRowIdentity({
   hash,
   appliance,
@@ -27,14 +27,14 @@ export function sessionRowIdentity({
   return `sessions/${hash}/${appliance}/${device}`;
 }
 
-/** @throws Failure as {@link Sealing}, or `store_unreadable` where it makes no sense */
+/** Opens a row. @throws Failure as {@link Sealing}, or `store_unreadable` if its content is invalid */
 export function readSession(row: SessionRow, sealing: Sealing): Session {
   const where = sessionRowIdentity(row);
   const { hash, appliance, device } = row;
   return { hash, appliance, device, ...parseJson(sealedAttributes, where, sealing.open(where, row.sealed)) };
 }
 
-/** The refresh tokens of the hub's own; their numbers are the order in which they came. */
+/** The sessions as rows: refresh tokens that the hub itself has issued. */
 export class SessionTable {
   readonly #sql: Sql;
   readonly #rejected = new Set<string>();
@@ -43,12 +43,12 @@ export class SessionTable {
     this.#sql = sql;
   }
 
-  /** Ids of the appliances of which a session was found that the hub has not given; it is forgotten. */
+  /** Ids of the appliances with a session that the hub has not issued; such sessions are rejected. */
   get rejected(): ReadonlySet<string> {
     return this.#rejected;
   }
 
-  /** Those that the hub has given, and no others. */
+  /** Only sessions that the hub has issued. */
   all(): Session[] {
     return this.#sql.all<SessionRow>('SELECT * FROM sessions ORDER BY number').flatMap((row) => {
       const session = nullIfDamaged(() => readSession(row, this.#sql.sealing));
@@ -59,7 +59,7 @@ export class SessionTable {
     });
   }
 
-  /** @returns false where its appliance is gone */
+  /** @returns false if its appliance was removed */
   save(session: Session): boolean {
     const { hash, appliance, device } = session;
     return this.#sql.transaction(() => {
@@ -73,7 +73,7 @@ export class SessionTable {
     });
   }
 
-  /** Adds sessions of before, oldest first: those at hand stay, and count as newer. */
+  /** Adds sessions of a backup, oldest first. The current sessions stay, and count as newer. */
   addOlder(sessions: readonly Session[]): void {
     for (const session of sessions.toReversed()) {
       this.#sql.run(
@@ -93,8 +93,8 @@ export class SessionTable {
     this.#sql.run('DELETE FROM sessions WHERE appliance = ?', appliance);
   }
 
-  #seal({ begun, ...named }: Session): string {
-    return this.#sql.sealing.seal(sessionRowIdentity(named), JSON.stringify({ begun }));
+  #seal({ begun, ...identity }: Session): string {
+    return this.#sql.sealing.seal(sessionRowIdentity(identity), JSON.stringify({ begun }));
   }
 
   #dropOldest(appliance: string): void {

@@ -8,17 +8,17 @@ export const settingRow = v.object({ name: v.string(), sealed });
 
 export type SettingRow = v.InferOutput<typeof settingRow>;
 
-/** What a row is sealed for. */
+/** The identity that a row is sealed with. */
 export function settingRowIdentity({ name }: Pick<SettingRow, 'name'>): string {
   return `settings/${name}`;
 }
 
-/** @throws Failure as {@link Sealing} */
+/** Opens a row. @throws Failure as {@link Sealing} */
 export function readSetting(row: SettingRow, sealing: Sealing): string {
   return sealing.open(settingRowIdentity(row), row.sealed);
 }
 
-/** The hub's own values, sealed. */
+/** The hub's own settings as rows. */
 export class SettingTable {
   readonly #sql: Sql;
 
@@ -26,7 +26,7 @@ export class SettingTable {
     this.#sql = sql;
   }
 
-  /** One that can't be read counts as none: it will be made anew. */
+  /** Null also if the value can't be read: the caller creates it again. */
   read(name: string): string | null {
     const row = this.#sql.get<SettingRow>('SELECT name, sealed FROM settings WHERE name = ?', name);
     return row === undefined ? null : nullIfDamaged(() => readSetting(row, this.#sql.sealing));

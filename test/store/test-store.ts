@@ -12,7 +12,7 @@ import { instantAt } from '../core/samples.ts';
 
 export const KEY = new Uint8Array(STORE_KEY_BYTES).fill(7);
 
-/** A store that is known to be sound. */
+/** Opens a store without the checks of a hub's start. */
 export function open(path: string): SqliteStore {
   const files = storeFiles(path);
   const sealing = jweSealing(KEY);
@@ -20,7 +20,7 @@ export function open(path: string): SqliteStore {
   return new SqliteStore(files, reopen(), async () => reopen());
 }
 
-/** The store as a hub opens it. */
+/** Opens a store like a hub. */
 export function openAsHub(path: string, key: Uint8Array = KEY): Promise<SqliteStore> {
   return openStore(path, jweSealing(key), () => Date.UTC(2031, 4, 5, 6));
 }
@@ -44,7 +44,7 @@ export const HEATER: Appliance = {
   scope: null,
 };
 
-/** It has keys of its own, and waits for an installer. */
+/** An appliance with its own keys that waits for approval. */
 export const FRIDGE: Appliance = {
   id: '55555555-5555-4555-8555-555555555555',
   clientId: 'fridge~1',
@@ -68,12 +68,12 @@ export const FRIDGE: Appliance = {
   softwareId: 'fridge-2',
 };
 
-/** A session of an appliance: its hash is `hash-<name>`. */
+/** A session of an appliance, with the hash `hash-<name>`. */
 export function sampleSession({ id }: Appliance, name: string): Session {
   return { hash: `hash-${name}`, appliance: id, device: `device-${name}`, begun: instantAt(4) };
 }
 
-/** Every file of a folder with the hash of its bytes. */
+/** The hash of every file in a folder. */
 export function hashFiles(path: string): Record<string, string> {
   const hash = (name: string) =>
     createHash('sha256')
@@ -82,7 +82,7 @@ export function hashFiles(path: string): Record<string, string> {
   return Object.fromEntries(readdirSync(path).map((name) => [name, hash(name)]));
 }
 
-/** All bytes of a folder's files, as text. */
+/** The content of all files in a folder, as text. */
 export function readFilesAsText(path: string): string {
   return readdirSync(path)
     .map((name) => readFileSync(join(path, name), 'latin1'))

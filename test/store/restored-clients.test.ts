@@ -7,7 +7,7 @@ import { parseBackup, serializeBackup } from '../../src/store/backup/backup-file
 import type { SqliteStore } from '../../src/store/sqlite-store.ts';
 import { instantAt, sampleGrant } from '../core/samples.ts';
 import { memoryStateFolder } from '../support/state-folder.ts';
-import { FRIDGE, HEATER, open, sampleSession, WALLBOX } from './opened.ts';
+import { FRIDGE, HEATER, open, sampleSession, WALLBOX } from './test-store.ts';
 
 const MADE = Date.UTC(2031, 4, 5, 6);
 const doubt = { kind: 'copy', lostAt: { boot: '', uptime: 0, wall: MADE }, sends: 0 } as const;

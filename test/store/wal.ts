@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 /**
- * How many transactions the journal of a store holds, and in how many pages: https://sqlite.org/fileformat.html, "The
- * Write-Ahead Log". Right as long as the journal has not been moved to the database.
+ * The number of transactions and pages in the WAL of a store: https://sqlite.org/fileformat.html, "The Write-Ahead Log".
+ * Correct only until a checkpoint moves the WAL into the database.
  */
 export function readWal(path: string): { readonly commits: number; readonly pages: number } {
   const journal = readFileSync(join(path, 'latchkey.db-wal'));
