@@ -1,5 +1,5 @@
 import { eventsBySubject } from '../../src/core/log/events.ts';
-import type { EventEntry, Members } from '../../src/core/log/table.ts';
+import type { EventEntry, EventMembers } from '../../src/core/log/table.ts';
 
 const INTRODUCTION = `# Log events
 
@@ -32,7 +32,7 @@ function described([name, { levels, meaning, members }]: [string, EventEntry]): 
   return `### \`${name}\`\n\n${levels.join(', ')} · ${meaning}\n${own === '' ? '' : `\n${own}\n`}`;
 }
 
-function membersOf(members: Members): string {
+function membersOf(members: EventMembers): string {
   return Object.entries(members)
     .map(([name, { type, meaning, optional }]) => `- \`${name}\` (${type}${optional ? ', optional' : ''}): ${meaning}`)
     .join('\n');

@@ -9,71 +9,71 @@ import type { ProblemCode } from './reports/problem.ts';
 import type { Secret } from './secret.ts';
 import type { SetupCodeAdministration } from './setup-access.ts';
 
-/** The hub in `status`; ports and address are what is really in use. */
+/** The hub in `status`; ports and address are the ones in use. */
 export interface HubStatus {
   readonly id: string;
   readonly name: string;
   readonly version: string;
-  /** Null while no address of the home network is there. */
+  /** Null while the hub has no address in the home network. */
   readonly address: string | null;
   readonly httpPort: number;
   readonly httpsPort: number;
-  /** Where metrics and health are told; left out where they are not. */
+  /** The port of metrics and health; left out if the listener is off. */
   readonly metricsPort?: number;
   readonly caFingerprint: string;
   /**
-   * The CA before the present one: appliances that trust no other are served until then (RFC 3339 UTC; null while the clock
-   * is not confirmed). Left out where there is none.
+   * The old CA after a rotation. Appliances that trust only the old CA are served until `until` (RFC 3339 UTC; null
+   * while the clock is not confirmed). Left out if there is no old CA.
    */
   readonly caRotation?: { readonly oldFingerprint: string; readonly until: string | null };
   /** Seconds since the daemon was started. */
   readonly uptime: number;
-  /** The file that it has its configuration from, which may be missing. */
+  /** The path of the configuration file, which may not exist. */
   readonly configFile: string;
-  /** Its portal is an emulator in the same process, and nothing outlives it; left out of all other hubs. */
+  /** The portal is an emulator in the same process, and nothing is kept after the process ends; left out otherwise. */
   readonly testMode?: true;
-  /** Seconds for which any appliance may still introduce itself; left out while registration is closed. */
+  /** Seconds for which any appliance may still register; left out while registration is closed. */
   readonly registrationOpenFor?: number;
   /**
-   * How many appliances have registered since registration was last opened; left out where none has, and when it is closed
-   * and none waits for approval any more.
+   * How many appliances have registered since registration was last opened. Left out if there are none, or if
+   * registration is closed and no appliance waits for approval.
    */
   readonly registrationAsked?: number;
-  /** What is wrong with the hub as a whole; left out where nothing is. */
+  /** The problems of the hub as a whole; left out if there are none. */
   readonly problems?: readonly HubProblem[];
 }
 
-/** How all stands. */
+/** The state of the hub and its appliances. */
 export interface StatusReport {
   readonly hub: HubStatus;
   readonly appliances: readonly ApplianceStatus[];
-  /** What is not as it should be, the gravest first; every surface shows these. */
+  /** All conditions, the most severe first; every surface shows these. */
   readonly conditions: readonly Condition[];
-  /** Those of them that are worth a notice by now. */
+  /** The open notices. */
   readonly notices: readonly Notice[];
 }
 
-/** The CA that appliances trust. */
+/** The CA of the hub's server certificate. */
 export interface CaStatus {
   /** PEM. */
   readonly certificate: string;
-  /** Its pin: base64url SHA-256 of its public key. */
+  /** The CA pin: base64url SHA-256 of its public key. */
   readonly fingerprint: string;
-  /** The one before it, while appliances that trust no other are served; `until` as in {@link HubStatus}. */
+  /** The old CA, while appliances that trust only that one are served; `until` as in {@link HubStatus.caRotation}. */
   readonly old?: { readonly certificate: string; readonly fingerprint: string; readonly until: string | null };
 }
 
-/** Something that is wrong with the hub as a whole; `since` in RFC 3339 UTC. */
+/** A problem of the hub as a whole; `since` in RFC 3339 UTC. */
 export interface HubProblem {
   readonly code: (typeof HUB_PROBLEM_CODES)[number];
   readonly message: string;
   readonly since: string;
 }
 
-/** Where an appliance stands, as `status` names it. */
+/** The state of an appliance, as in `status`. */
 export type ApplianceState = (typeof APPLIANCE_STATES)[number];
 
-/** All of them. */
+/** All states. */
 export const APPLIANCE_STATES = ['unpaired', 'pairing', 'active', 'retrying', 'needs_pairing'] as const;
 
 /** An appliance in `status`; times in seconds, instants in RFC 3339 UTC. */
@@ -81,44 +81,66 @@ export interface ApplianceStatus {
   readonly name: string;
   readonly clientId: string;
   readonly state: ApplianceState;
-  /** The grant's scope, or where there is no grant the one that will be asked for. */
+  /** The grant's scope; if there is no grant, the scope that the hub will request. */
   readonly scope: string | null;
-  /** What is left of the token at hand; null where there is none or its age is unknown. */
+  /** Remaining lifetime of the current access token; null if there is none or its age is unknown. */
   readonly expiresIn: number | null;
-  /** Until the next refresh; null where none is planned. */
+  /** Time until the next refresh; null if none is planned. */
   readonly refreshIn: number | null;
-  /** When the token at hand was given, by the hub's clock as it is now, right or wrong; null where nobody can know. */
+  /**
+   * When the current access token was obtained, by the hub's current clock, right or wrong; null if that is unknown.
+   */
   readonly lastRefresh: string | null;
   readonly problem: { readonly code: ProblemCode; readonly message: string; readonly since: string } | null;
   readonly portal: string;
-  /** With which account of the portal it is connected, as its tokens say, unverified; null if they don't, or there are none. */
+  /**
+   * The portal account with which it is connected, as reported in its tokens, unverified; null if they do not report
+   * one, or if there are no tokens.
+   */
   readonly account: string | null;
-  /** Only while a pairing waits for a person; of one that the appliance started itself, the hub's own `/pair` link. */
+  /** The pairing link; for a device flow, the hub's own `/pair` link. Left out unless a pairing waits for a person. */
   readonly authorizeUrl?: string;
-  /** The configuration declares it, which alone can take it away; left out of all others. */
+  /** The configuration declares it, and only the configuration can remove it; left out otherwise. */
   readonly declared?: true;
-  /** It has introduced itself, and can do nothing until an installer approves it; left out where it need not wait. */
+  /** It has registered itself, and can do nothing until an installer approves it; left out if it does not wait. */
   readonly waitingForApproval?: PendingApproval;
-  /** Nobody can ask for its tokens: it is declared no longer, or `credentialsDamaged`; left out where it has some. */
+  /**
+   * Nobody can request its tokens: it is no longer declared, or `credentialsDamaged`; left out if it has credentials.
+   */
   readonly withoutCredentials?: true;
-  /** Its credentials were damaged, and it has none for that reason; left out where it has not. */
+  /** It has no credentials, because its entry in the store was damaged; left out otherwise. */
   readonly credentialsDamaged?: true;
-  /** Why the last pairing failed, while it is not paired: for a day, until another begins, or as `recentPairingFailure` has it. */
+  /**
+   * Why the last pairing failed. Left out if the appliance is paired, a day after the failure, once another pairing
+   * begins, or as `recentPairingFailure` says.
+   */
   readonly pairingFailed?: FailedPairing;
-  /** Why no grant is at work, where the portal has not ended it; left out where it has, or where the appliance was never paired. */
+  /**
+   * Why the appliance has no usable grant, although the portal has not ended it. Left out if the portal has, or if the
+   * appliance was never paired.
+   */
   readonly grantMissing?: MissingGrantReason;
-  /** Its `problem` is that the portal did not take the hub's credentials before, and they are tried within seconds; left out otherwise. */
+  /**
+   * Its `problem` is that the portal did not accept the hub's credentials earlier, and the hub tries them within
+   * seconds; left out otherwise.
+   */
   readonly credentialsUntried?: true;
-  /** Where the hub's credentials at its portal are corrected; left out where nothing of them is told. */
+  /** Where a person corrects the hub's credentials at its portal; left out if no text mentions them. */
   readonly credentialLocation?: CredentialLocation;
-  /** The scope that the configuration asks for by now, where the grant was asked for another: it is to be paired again. */
+  /**
+   * The configured scope, if it differs from the scope that was requested for the grant, so that a new pairing is
+   * needed.
+   */
   readonly wantedScope?: string | null;
 }
 
-/** Why an appliance that was paired has no grant at work: it was paired with what the configuration has no longer, or the store was damaged. */
+/**
+ * Why a paired appliance has no usable grant: the configuration no longer has the portal and client_id of the pairing,
+ * or the store was damaged.
+ */
 type MissingGrantReason = 'portal_changed' | 'grant_damaged';
 
-/** A pairing that has failed: `message` says why and what to do next, in English; `at` in RFC 3339 UTC. */
+/** A failed pairing: `message` says why it failed and what to do next, in English; `at` in RFC 3339 UTC. */
 interface FailedPairing {
   readonly reason: PairingFailureReason;
   readonly message: string;
@@ -129,9 +151,9 @@ interface FailedPairing {
 export interface PendingApproval {
   readonly since: string;
   readonly softwareId: string | null;
-  /** What its registration response told it too: the installer compares the two. */
+  /** The code that its registration response contains too: the installer compares the two. */
   readonly comparisonCode: string;
-  /** The IP address that it registered from; null where that is not known. */
+  /** The IP address that it registered from; null if it is unknown. */
   readonly address: string | null;
 }
 
@@ -144,13 +166,13 @@ export interface IssuedCredentials {
   readonly caFingerprint: string;
 }
 
-/** What an invite says of the appliance that will come with it. */
+/** A request for an invite. */
 export interface InviteRequest {
-  /** What the appliance is to be called; null where it may choose. */
+  /** The name that the appliance gets; null if it may choose. */
   readonly name: string | null;
   readonly scope: string | null;
   readonly portal: string | null;
-  /** Seconds that it is good for. */
+  /** Seconds until the invite expires. */
   readonly ttl: number;
 }
 
@@ -164,13 +186,13 @@ export interface IssuedInvite extends RegistrationEndpoint {
   readonly expiresIn: number;
 }
 
-/** Where appliances register, and the pin of the hub that is there. */
+/** Where appliances register, and the CA pin of the hub. */
 export interface RegistrationEndpoint {
   readonly registrationEndpoint: string;
   readonly caFingerprint: string;
 }
 
-/** The token at hand, as `latchkey token` prints it. */
+/** The current access token, as `latchkey token` prints it. */
 interface CurrentToken {
   readonly accessToken: Secret;
   readonly expiresIn: number;
@@ -179,7 +201,7 @@ interface CurrentToken {
 
 /** A backup of the hub's state. */
 export interface Backup {
-  /** Encrypted with the passphrase: ASCII, to be kept in a file. */
+  /** The content of the backup file: ASCII, encrypted with the passphrase. */
   readonly copy: string;
   /** RFC 3339 UTC. */
   readonly made: string;
@@ -187,7 +209,7 @@ export interface Backup {
   readonly grants: number;
 }
 
-/** What came of restoring a backup. */
+/** The result of restoring a backup. */
 export interface RestoreReport extends RestoredGrants {
   /** When the backup was made, RFC 3339 UTC. */
   readonly made: string;
@@ -195,95 +217,105 @@ export interface RestoreReport extends RestoredGrants {
   readonly hubId: string;
 }
 
-/** What came of another store key. */
+/** The result of a store key rotation. */
 export interface StoreKeyRotationResult {
-  /** Files that only the key before opens: stores of before, kept for people. */
+  /** Files that only the old key opens: older stores, kept for people. */
   readonly leftovers: readonly string[];
-  /** Why there is no daily copy; null where there is one. */
+  /** Why no snapshot was written; null if it was. */
   readonly copyProblem: string | null;
-  /** Whether the key is a systemd credential, whose owner has to put it in the place of the one before. */
+  /** Whether the key is a systemd credential, so that the owner must replace the old one with it. */
   readonly isCredential: boolean;
 }
 
-/** A reload whose configuration was found right. */
+/** A reload whose configuration is valid. */
 export interface PreparedReload {
   readonly id: string;
-  /** To be called when whoever asked knows the id: the hub then goes, and another one comes in its place. */
+  /** Replaces this hub by one with the new configuration. Call it after the client has got the id. */
   start(): void;
 }
 
-/** How a reload stands; `unknown` where the daemon was started anew since. */
+/** The state of a reload; `unknown` if the daemon was restarted since. */
 export type ReloadOutcome =
   | { readonly state: 'under_way' | 'done' | 'unknown' }
-  /** The hub runs with the configuration of before. */
+  /** The hub runs with the previous configuration. */
   | { readonly state: 'failed'; readonly message: string };
 
 /**
- * What a person at the hub may ask of it. Everything rejects with a Failure: `appliance_unknown`, `name_invalid` and
- * `store_unwritable` where they apply, and what is named at each.
+ * The operations for people at the hub. Every method may reject with a Failure `appliance_unknown`, `name_invalid` or
+ * `store_unwritable`, and with the codes that its docstring names.
  */
 export interface Administration extends SetupCodeAdministration, PairingAdministration, HistoryAdministration {
   status(): Promise<StatusReport>;
-  /** Sends a notice that means nothing through each hook that is configured; none where there is none. */
+  /** Sends a test notice through each configured hook. @returns one result per hook */
   testNotices(): Promise<HookTestResult[]>;
   /** The names of the configured portals, the default one first. */
   portals(): readonly string[];
   caStatus(): CaStatus;
   /**
-   * Makes another CA.
-   * @param keep for how many seconds appliances that trust no other than the old one are served
-   * @throws Failure `not_allowed` where the hub shows the user's own certificate, or has an old CA already
+   * Creates a new CA.
+   * @param keep for how many seconds the hub still serves appliances that trust only the old CA
+   * @throws Failure `not_allowed` if the hub serves the owner's own certificate, or already has an old CA
    */
   rotateCa(keep: number): Promise<CaStatus>;
-  /** Says anew for how many seconds, from now on, the old CA is kept; 0 ends it. @throws Failure `not_allowed` where there is none */
+  /**
+   * Sets for how many seconds from now on the old CA is kept; 0 removes it.
+   * @throws Failure `not_allowed` if there is none
+   */
   setOldCaLifetime(keep: number): Promise<CaStatus>;
   /** @throws Failure `scope_invalid`, `portal_unknown`, `appliance_exists`, `not_allowed` */
   addAppliance(name: string, scope: string | null, portal: string | null): Promise<IssuedCredentials>;
   removeAppliance(name: string): Promise<void>;
   /**
-   * @param replaceKeys whether a secret may take the place of an appliance's own keys
-   * @throws Failure `appliance_has_keys` where it may not, `appliance_declared`
+   * @param replaceKeys whether a secret may replace an appliance's own keys
+   * @throws Failure `appliance_has_keys` if it has keys and `replaceKeys` is false, `appliance_declared`
    */
   rotateSecret(name: string, replaceKeys: boolean): Promise<IssuedCredentials>;
   /**
-   * Lets an appliance that introduced itself do what appliances do.
-   * @param code its comparison code, where the installer gave one: another appliance may have the name by now
-   * @throws Failure `not_allowed` where it waits for nothing, or has another code
+   * Approves an appliance that registered itself.
+   * @param code its comparison code, null if the installer gave none: another appliance may have got the name since
+   * @throws Failure `not_allowed` if it does not wait for approval, or has another code
    */
   approveAppliance(name: string, code: string | null): Promise<ApplianceStatus>;
-  /** Makes an initial access token. @throws Failure `name_invalid`, `scope_invalid`, `portal_unknown`, `appliance_exists`, `not_allowed` */
+  /**
+   * Makes an initial access token.
+   * @throws Failure `name_invalid`, `scope_invalid`, `portal_unknown`, `appliance_exists`, `not_allowed`
+   */
   invite(request: InviteRequest): Promise<IssuedInvite>;
-  /** Lets any appliance introduce itself for so many seconds; 0 ends that. @throws Failure `not_allowed` */
+  /** Opens registration for all appliances for so many seconds; 0 closes it. @throws Failure `not_allowed` */
   openRegistration(seconds: number): Promise<RegistrationEndpoint>;
-  /** Starts a pairing. @returns its id, to follow it by. @throws Failure `not_allowed` where too many are open */
+  /**
+   * Starts a pairing.
+   * @returns its id, for {@link followPairing}.
+   * @throws Failure `not_allowed` if too many are open
+   */
   pair(name: string): Promise<string>;
   /**
-   * Follows a pairing: how it stands now, and then every change, until it has ended or the signal is aborted.
+   * Follows a pairing: yields its status now and after every change, until it has ended or the signal is aborted.
    * @throws Failure `pairing_unknown`
    */
   followPairing(id: string, signal: AbortSignal): AsyncIterable<PairingStatus>;
   unpair(name: string): Promise<void>;
   /** @throws Failure `token_unavailable` */
   token(name: string): Promise<CurrentToken>;
-  /** Refreshes now, also when in doubt. @throws Failure `token_unavailable` where there is no grant */
+  /** Forces a refresh, even of a grant in doubt. @throws Failure `token_unavailable` if there is no grant */
   refresh(name: string): Promise<ApplianceStatus>;
   /**
-   * Makes another store key, and seals everything anew.
-   * @throws Failure `not_allowed` where it can't be done, with what to do; `hub_stopping`, `store_unreadable`
+   * Creates a new store key, and seals everything with it.
+   * @throws Failure `not_allowed` if that is not possible, with advice; `hub_stopping`, `store_unreadable`
    */
   rotateStoreKey(): Promise<StoreKeyRotationResult>;
   /** @throws Failure `passphrase_weak`, `store_unreadable` */
   backUp(passphrase: string): Promise<Backup>;
   /**
-   * Restores a backup, all of it or nothing; the hub has to be started again then.
-   * @param copy what {@link backUp} gave
-   * @returns `restart` to be called when whoever asked has the report
+   * Restores a whole backup or nothing. The hub must restart afterwards.
+   * @param copy as returned by {@link backUp}
+   * @returns the report, and `restart`, which the caller calls after the client has got the report
    * @throws Failure `copy_unusable`, `appliance_exists`, `passphrase_weak`
    */
   restore(copy: string, passphrase: string): Promise<{ readonly report: RestoreReport; restart(): void }>;
   /**
-   * Reads the configuration anew and checks it; nothing has changed until the reload is begun.
-   * @throws Failure `config_invalid`, or `not_allowed` where another one is under way or the hub can't be reloaded
+   * Reads and checks the configuration; changes nothing until the reload is started.
+   * @throws Failure `config_invalid`, or `not_allowed` if another reload is under way or the hub can't be reloaded
    */
   reload(): Promise<PreparedReload>;
   /** @param id of a reload */

@@ -4,52 +4,55 @@ import { Failure } from './failure.ts';
 import type { Grant } from './grants/grant.ts';
 import { Secret } from './secret.ts';
 
-/** Characters of a passphrase. */
+/** In characters. */
 const MIN_PASSPHRASE_LENGTH = 12;
 const MAX_PASSPHRASE_LENGTH = 1024;
-/** Fewer different characters are no passphrase but a key held down. */
+/** Rejects input such as one key held down. */
 const MIN_DISTINCT_CHARACTERS = 5;
 
 /**
- * The setting that holds who is signed in to the installer's page: this machine's alone, and in no copy. Somebody who has
- * signed out would be signed in again.
+ * The setting with the signed-in browsers of the hub's page. Backups leave it out: restoring one would sign in a
+ * browser that has signed out since.
  */
 export const PAGE_SESSIONS_SETTING = 'page_sessions';
 
-/** The setting that remembers which notices were told; of this machine alone too: a copy's would be of things long over. */
+/**
+ * The setting with the notices that were sent. Backups leave it out: its notices would be about problems that are long
+ * over.
+ */
 export const NOTICES_SETTING = 'notices';
 
-/** Whether a setting is in no copy. */
+/** Whether backups leave out a setting. */
 export function isExcludedFromBackup(setting: string): boolean {
   return setting === PAGE_SESSIONS_SETTING || setting === NOTICES_SETTING;
 }
 
 /**
- * The state of a hub, as a backup holds it: what makes it this hub, its appliances, their grants and their sessions.
- * Pairings are left out: they live for a quarter of an hour, and a hub that took one up from a copy would send its code a
- * second time. So are invites: one that was used since would be good again.
+ * The state of a hub in a backup: its settings, appliances, grants and sessions. Pairings are left out: they last a
+ * quarter of an hour, and a hub that resumed one from a backup could send its code a second time. Invites are left out,
+ * because one that was used since would be valid again.
  */
 export interface BackupState {
   /** When it was made, in ms since 1970 by the hub's wall clock. */
   readonly made: number;
-  /** The hub's own values by their names, such as `hub_id`; secrets are among them. */
+  /** The hub's settings by name, such as `hub_id`; some are secret. */
   readonly settings: ReadonlyMap<string, string>;
   readonly appliances: readonly Appliance[];
   readonly grants: readonly Grant[];
-  /** Each appliance's oldest first. */
+  /** For each appliance the oldest first. */
   readonly sessions: readonly Session[];
 }
 
-/** What became of the state when a copy was restored. */
+/** What happened to the grants when a backup was restored. */
 export interface RestoredGrants {
-  /** Names of the appliances whose grant is now the copy's. */
+  /** Names of the appliances whose grant now is the backup's. */
   readonly restored: readonly string[];
-  /** Names of the appliances whose grant at hand is not older than the copy's, and was kept. */
+  /** Names of the appliances whose existing grant is not older than the backup's, and was kept. */
   readonly kept: readonly string[];
 }
 
 /**
- * Takes a passphrase that a copy is to be encrypted with.
+ * Checks a passphrase for a new backup, and returns it normalized.
  * @throws Failure `passphrase_weak`
  */
 export function checkPassphrase(text: string): Secret {
@@ -59,13 +62,13 @@ export function checkPassphrase(text: string): Secret {
     return passphrase;
   throw new Failure(
     'passphrase_weak',
-    `the passphrase is too weak: use at least ${MIN_PASSPHRASE_LENGTH} characters, ${MIN_DISTINCT_CHARACTERS} of them different, such as four words taken at random`,
+    `the passphrase is too weak: use at least ${MIN_PASSPHRASE_LENGTH} characters, ${MIN_DISTINCT_CHARACTERS} of them different, such as four random words`,
   );
 }
 
 /**
- * Takes a passphrase as it is typed: the same characters are the same passphrase, however the terminal composes them.
- * @throws Failure `passphrase_weak` where it is empty or none that was ever taken
+ * Normalizes a typed passphrase to Unicode NFC, because terminals compose characters in different ways.
+ * @throws Failure `passphrase_weak` if it is empty or longer than any passphrase of a backup
  */
 export function normalizePassphrase(text: string): Secret {
   if (text !== '' && text.length <= MAX_PASSPHRASE_LENGTH) return new Secret(text.normalize('NFC'));

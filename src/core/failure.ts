@@ -1,4 +1,4 @@
-/** Everything that can go wrong and that a caller may have to tell apart. */
+/** The codes of failures that a caller may have to distinguish. */
 export type FailureCode =
   | 'appliance_exists'
   | 'appliance_declared'
@@ -30,38 +30,41 @@ export type FailureCode =
   | 'token_unavailable'
   | 'unexpected';
 
-/** A failure with a code for programs and one clear sentence for people: what, where, and what to do. */
+/** A failure with a code for programs and one sentence for people: what is wrong, where, and what to do. */
 export class Failure extends Error {
   override readonly name = 'Failure';
   readonly code: FailureCode;
-  /** The message says what the cause says, in better words: {@link messageOf} leaves that out. */
+  /** Whether the message already contains what the cause says, so that {@link messageOf} does not append the cause. */
   readonly includesCause: boolean;
-  /** The message without what to do. */
+  /** The message without the advice. */
   readonly summary: string;
 
-  /** @param options `advice`: what to do, as the end of the message */
+  /** @param options `advice`: what to do, appended to the message; `includesCause`: see there */
   constructor(
     code: FailureCode,
     summary: string,
-    options?: ErrorOptions & { readonly isWhole?: boolean; readonly advice?: string },
+    options?: ErrorOptions & { readonly includesCause?: boolean; readonly advice?: string },
   ) {
     super(options?.advice === undefined ? summary : `${summary}: ${options.advice}`, options);
     this.code = code;
-    this.includesCause = options?.isWhole === true;
+    this.includesCause = options?.includesCause === true;
     this.summary = summary;
   }
 }
 
-/** As {@link messageOf}, for a text that says by itself what to do. */
+/** As {@link messageOf}, but without advice, for a text that has its own. */
 export function messageWithoutAdvice(error: unknown): string {
   return error instanceof Failure && error.includesCause ? error.summary : messageOf(error);
 }
 
-/** The message of whatever was thrown, with the messages of its causes where it does not say what they say. */
+/**
+ * The message of a thrown value, with the messages of its causes unless it contains them
+ * ({@link Failure.includesCause}).
+ */
 export function messageOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const several = error instanceof AggregateError ? error.errors.map(messageOf).join(', ') : '';
   const own = error.message || several || error.name;
-  const isWhole = error.cause === undefined || (error instanceof Failure && error.includesCause);
-  return isWhole ? own : `${own}: ${messageOf(error.cause)}`;
+  const isComplete = error.cause === undefined || (error instanceof Failure && error.includesCause);
+  return isComplete ? own : `${own}: ${messageOf(error.cause)}`;
 }

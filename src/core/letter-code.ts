@@ -1,22 +1,28 @@
 import type { Random } from './random.ts';
 
-/** No vowels, so that no word comes out, and none that is easily taken for another (RFC 8628, 6.1). */
+/** No vowels, so that no words appear, and no letters that are easily confused (RFC 8628, 6.1). */
 export const CODE_LETTERS = 'BCDFGHJKLMNPQRSTVWXZ';
 const GROUP_LENGTH = 4;
-/** Longer ones are not looked at: with all its spaces and hyphens a code has fewer characters. */
+/** Longer input is rejected: even with spaces and hyphens a code has fewer characters. */
 const MAX_TYPED_LENGTH = 64;
 
-/** A code of letters that a person reads at one place and types at another, in groups of four with hyphens between. */
+/** A code that a person reads in one place and types in another: groups of four letters, separated by hyphens. */
 interface LetterCodeFormat {
   generate(random: Pick<Random, 'below'>): string;
-  /** What a person typed, in any case, with or without spaces and hyphens, as {@link generate} writes it; null for no code. */
+  /**
+   * Normalizes typed input, in any case, with or without spaces and hyphens, to the form of {@link generate}; null if
+   * it is no code.
+   */
   parse(typed: string): string | null;
 }
 
-/** The hub's setup code, such as `WDJB-MJHT-BCDF`: 51 bits, for a code that lasts, and that can't be tried often. */
+/** The hub's setup code, such as `WDJB-MJHT-BCDF`: 51 bits, because it is long-lived; rate limits prevent guessing. */
 export const SETUP_CODE_FORMAT = letterCodeFormat(3);
 
-/** A user code of the device flow, such as `WDJB-MJHT`: 34 bits, for a code that is good for minutes and can't be tried often. */
+/**
+ * A user code of the device flow, such as `WDJB-MJHT`: 34 bits, because it is valid for minutes; rate limits prevent
+ * guessing.
+ */
 export const USER_CODE_FORMAT = letterCodeFormat(2);
 
 /** @param groups of four letters; each has 17 bits */

@@ -1,14 +1,14 @@
 import type { LogEvents } from './log/events.ts';
-import type { Level, Member } from './log/table.ts';
+import type { EventMember, Level } from './log/table.ts';
 
-/** The members of a log line, whatever its event. A `Secret` is none of these, so it can't get into one. */
+/** The members of a log line of any event. The type excludes `Secret`, so no secret can get into a line. */
 export type LogFields = Readonly<Record<string, string | number | boolean | null | undefined>>;
 
 /** The identifier of an event, see core/log/events.ts. */
 export type LogEvent = keyof LogEvents;
-/** The levels that an event is logged at. */
+/** The levels at which an event is logged. */
 export type LevelOf<E extends LogEvent> = LogEvents[E]['levels'][number];
-/** The events that are logged at a level. */
+/** The events that may be logged at a level. */
 type EventAt<L extends Level> = { [E in LogEvent]: L extends LevelOf<E> ? E : never }[LogEvent];
 
 interface Types {
@@ -16,7 +16,7 @@ interface Types {
   readonly number: number;
   readonly boolean: boolean;
 }
-type Value<M> = M extends Member ? Types[M['type']] : never;
+type Value<M> = M extends EventMember ? Types[M['type']] : never;
 type OptionalName<M> = { [N in keyof M]: M[N] extends { readonly optional: true } ? N : never }[keyof M];
 type Values<M> = { readonly [N in Exclude<keyof M, OptionalName<M>>]: Value<M[N]> } & {
   readonly [N in OptionalName<M>]?: Value<M[N]> | null | undefined;
@@ -28,18 +28,18 @@ type ArgumentOf<M> = [keyof M] extends [OptionalName<M>]
     : [members?: Values<M>]
   : [members: Values<M>];
 
-/** The members of an event, as an argument list: none if it has none. */
-export type MembersOf<E extends LogEvent> = E extends LogEvent ? ArgumentOf<LogEvents[E]['members']> : never;
+/** The members of an event, as an argument list; empty if the event has no members. */
+export type EventMembersOf<E extends LogEvent> = E extends LogEvent ? ArgumentOf<LogEvents[E]['members']> : never;
 
 /** Logs an event at a level. */
-type LogMethod<L extends Level> = <E extends EventAt<L>>(event: E, ...members: MembersOf<E>) => void;
+type LogMethod<L extends Level> = <E extends EventAt<L>>(event: E, ...members: EventMembersOf<E>) => void;
 
-/** The log: one event of the table a line, at a level and with the members that the table gives it. */
+/** The log. Each line is one event of the table, with a level and members that the table permits. */
 export interface Log {
   readonly debug: LogMethod<'debug'>;
   readonly info: LogMethod<'info'>;
   readonly warn: LogMethod<'warn'>;
   readonly error: LogMethod<'error'>;
-  /** Logs an event whose level depends on something. */
-  readonly at: <E extends LogEvent>(level: LevelOf<E>, event: E, ...members: MembersOf<E>) => void;
+  /** Logs an event at a level that is known only at run time. */
+  readonly at: <E extends LogEvent>(level: LevelOf<E>, event: E, ...members: EventMembersOf<E>) => void;
 }

@@ -3,111 +3,117 @@ import type { TokenOutcome } from './grants/token-outcome.ts';
 import type { Secret } from './secret.ts';
 
 /**
- * Which portal this is, whatever the configuration calls it: what decides where a grant is any good. The refresh token is
- * sent to that origin, by that client; no other shall see it.
+ * What identifies a portal and the hub as its client, whatever name the configuration uses. It decides which portal a
+ * grant is valid at: the hub must not send a refresh token to another origin or with another client_id.
  */
 export interface PortalIdentity {
   /** The origin of the frontend, where the token endpoint is. */
   readonly origin: string;
   /** The client_id of the hub at this portal. */
   readonly clientId: string;
-  /** What the configuration called it. */
+  /** The portal's name in the configuration. */
   readonly name: string;
 }
 
-/** Where a person corrects the hub's own credentials at a portal, its client_id and client secret. */
+/** Where a person corrects the hub's credentials at a portal: client_id and client secret. */
 export interface CredentialLocation {
   /** The portal's name in the configuration. */
   readonly portal: string;
-  /** The file of the client secret; left out where it is in none. */
+  /** The file of the client secret; left out if it is not in a file. */
   readonly secretFile?: string;
-  /** What has the hub use them once they are corrected; left out where a reload does. */
+  /** How corrected credentials take effect; left out if by a reload. */
   readonly appliedBy?: ApplyMethod;
 }
 
-/** A reload reads files anew, but systemd hands over a credential when it starts the service, and test mode reads nothing again. */
+/**
+ * A reload reads files again, but systemd passes a credential only when it starts the service, and test mode reads
+ * nothing again.
+ */
 export type ApplyMethod = 'reload' | 'service_restart' | 'new_start';
 
 const APPLY_INSTRUCTIONS: Record<ApplyMethod, string> = {
   reload: 'run "latchkey reload"',
   service_restart: 'restart the hub ("sudo systemctl restart latchkey")',
-  new_start: 'end the hub and start it again',
+  new_start: 'stop the hub and start it again',
 };
 
-/** What has the hub use its corrected credentials, in the imperative. */
+/** How a person makes corrected credentials take effect, in the imperative. */
 export function applyInstruction({ appliedBy = 'reload' }: Pick<CredentialLocation, 'appliedBy'>): string {
   return APPLY_INSTRUCTIONS[appliedBy];
 }
 
-/** Both in words, for a sentence about them. */
+/** The client_id and the client secret with their locations, as part of a sentence. */
 export function describeCredentials({ portal, secretFile }: CredentialLocation, conjunction: 'and' | 'or'): string {
   return `portals.${portal}.client_id, ${conjunction} the client secret${secretFile === undefined ? '' : ` in ${secretFile}`}`;
 }
 
-/** A portal that is configured. */
+/** A configured portal. */
 export interface ConfiguredPortal extends PortalIdentity {
-  /** The origins of the other portals that are configured. */
+  /** The origins of the other configured portals. */
   readonly otherOrigins: readonly string[];
 }
 
-/** Whether two are the same portal, and the hub the same client there. */
+/** Whether two identities are the same portal and the same client. */
 export function samePortal(a: PortalIdentity, b: PortalIdentity): boolean {
   return a.origin === b.origin && a.clientId.toLowerCase() === b.clientId.toLowerCase();
 }
 
 /**
- * Whether a portal that is configured is the one that gave a grant. It is also the one where its table has another address
- * by now, and no other table has the former one: then the portal has moved, and with it the hub as its client.
+ * Whether a configured portal is the issuer of a grant. It also is if it has the issuer's name and client_id at another
+ * origin, and no other configured portal has the old origin: then the portal has moved.
  */
-export function isSameIssuer(giver: PortalIdentity, present: ConfiguredPortal): boolean {
-  if (samePortal(giver, present)) return true;
-  const moved = { ...giver, origin: present.origin };
-  return giver.name === present.name && samePortal(moved, present) && !present.otherOrigins.includes(giver.origin);
+export function isSameIssuer(issuer: PortalIdentity, portal: ConfiguredPortal): boolean {
+  if (samePortal(issuer, portal)) return true;
+  const moved = { ...issuer, origin: portal.origin };
+  return issuer.name === portal.name && samePortal(moved, portal) && !portal.otherOrigins.includes(issuer.origin);
 }
 
-/** What a grant keeps of the portal that gave it. */
+/** The issuer to store with a grant of this portal. */
 export function issuerOf({ origin, clientId, name }: ConfiguredPortal): PortalIdentity {
   return { origin, clientId, name };
 }
 
-/** The three URLs of one login (specification, "OAuth2 helper configuration"), all on the portal's configured origins. */
+/** The three URLs of one login (docs/portal.md), all on the portal's configured origins. */
 export interface LoginEndpoints {
-  /** Where the person must be sent. */
+  /** The pairing link, where a person logs in. */
   readonly authorizeUrl: string;
-  /** Where the authorization code is polled for. */
+  /** Where the hub polls for the authorization code. */
   readonly codeUrl: string;
-  /** The token endpoint that takes the code. */
+  /** The token endpoint for the code. */
   readonly tokenUrl: string;
 }
 
-/** A link of a pairing. */
+/** A login link of a pairing. */
 export interface LoginLink extends LoginEndpoints {
-  /** Where the portal was asked to bring the code too, without the pairing's nonce; null where only polling brings it. */
+  /**
+   * The redirect address that was requested for the code, without the pairing's nonce; null if only polling yields the
+   * code.
+   */
   readonly redirect: string | null;
 }
 
-/** What an answer of the portal says beside what was asked for. */
+/** What every response of the portal contains. */
 interface PortalResponse {
-  /** The portal's clock by its `Date`, in ms since 1970; null where there was no answer, or none of it. */
+  /** The portal's clock (`Date`), in ms since 1970; null if there was no response, or no `Date` in it. */
   readonly portalTime: number | null;
 }
 
-/** What became of asking the portal for a link. */
+/** The outcome of a request for a link. */
 export type LoginLinkOutcome<Found extends LoginEndpoints = LoginEndpoints> = PortalResponse &
   (
     | { readonly kind: 'link'; readonly link: Found }
-    /** A URL of the answer lies elsewhere: following it would give the hub's secret away. */
+    /** A URL of the response has another origin: following it would reveal the hub's client secret. */
     | { readonly kind: 'foreign_origin'; readonly detail: string }
-    /** A 3xx, or a 4xx other than 408 and 429; `clientUnknown`: 404, by which a portal says that it has no such client. */
+    /** A 3xx, or a 4xx other than 408 and 429; `clientUnknown`: 404, which means that the portal has no such client. */
     | { readonly kind: 'rejected'; readonly detail: string; readonly clientUnknown?: true }
     | Unreachable
   );
 
-/** What became of one poll for the authorization code. */
+/** The outcome of one poll for the authorization code. */
 export type PollOutcome = PortalResponse &
   ({ readonly kind: 'code'; readonly code: Secret } | { readonly kind: 'not_yet' } | Unreachable);
 
-/** No answer, or one that only says "later"; `retryAfter` in milliseconds where the portal named a time. */
+/** No response, or one that only defers; `retryAfter` in ms, null if the portal named no time. */
 export interface Unreachable {
   readonly kind: 'unreachable';
   readonly detail: string;
@@ -115,15 +121,15 @@ export interface Unreachable {
   readonly certificateError?: CertificateDateError;
 }
 
-/** The portal, as the hub speaks to it. Nothing here throws for what the portal or the line did: outcomes are values. */
+/** The client of a portal. No method throws because of the portal or the network: outcomes are values. */
 export interface Portal {
-  /** Asks for a link; `redirectUrl` asks that the code be brought there too (steady request flow). */
+  /** Requests a link; with a `redirectUrl` the portal also redirects the browser there with the code. */
   requestLink(redirectUrl: string | null, signal: AbortSignal): Promise<LoginLinkOutcome>;
   pollCode(codeUrl: string, signal: AbortSignal): Promise<PollOutcome>;
-  /** The portal's clock by the `Date` of any answer, in ms since 1970; null where none came. No secret is sent. */
+  /** The portal's clock from the `Date` of any response, in ms since 1970; null if none came. Sends no secret. */
   fetchTime(): Promise<number | null>;
-  /** Exchanges a code for tokens. Never aborted: the portal may have acted on what was sent. */
+  /** Exchanges a code for tokens. Never aborted, because the portal may act on the request at once. */
   exchangeCode(tokenUrl: string, code: Secret, scope: string | null): Promise<TokenOutcome>;
-  /** Refreshes. Never aborted, for the same reason. */
+  /** Refreshes a grant. Never aborted, for the same reason. */
   refresh(refreshToken: Secret): Promise<TokenOutcome>;
 }

@@ -1,10 +1,10 @@
-/** Randomness, passed in so that tests can fix it. */
+/** A source of randomness, passed in so that tests can control it. */
 export interface Random {
   /** Cryptographically strong random bytes, base64url-encoded. */
   token(bytes: number): string;
   /** A version 4 UUID. */
   uuid(): string;
-  /** A cryptographically strong whole number from 0 (included) to `limit` (excluded), each as likely as any other. */
+  /** A cryptographically strong, uniformly distributed whole number from 0 (included) to `limit` (excluded). */
   below(limit: number): number;
   /** A number from 0 (included) to 1 (excluded), for jitter. */
   fraction(): number;

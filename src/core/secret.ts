@@ -1,6 +1,6 @@
 /**
- * A string that must not be seen: it shows itself as `[secret]` wherever it is printed, logged or put into JSON, and
- * gives its value only to who asks for it by name.
+ * A string that must stay secret. It appears as `[secret]` wherever it is printed, logged or put into JSON; only
+ * {@link reveal} returns its value.
  */
 export class Secret {
   readonly #value: string;
@@ -9,7 +9,7 @@ export class Secret {
     this.#value = value;
   }
 
-  /** The value itself. Call it where the secret goes onto the wire or is sealed, and nowhere else. */
+  /** The value itself. Call it only where the secret is sent or sealed. */
   reveal(): string {
     return this.#value;
   }

@@ -1,86 +1,86 @@
 import type { Secret } from './secret.ts';
 
-/** One browser's time on the installer's page. */
+/** A browser's session on the hub's page. */
 export interface PageSession {
-  /** What the browser proves itself by, in its cookie. */
+  /** The cookie by which the browser authenticates. */
   readonly cookie: Secret;
-  /** What every form of the page carries beside the cookie, so that no other site's form counts. */
+  /** Every form of the page sends this token besides the cookie, so that the forms of other sites are rejected. */
   readonly csrfToken: string;
-  /** Seconds that it lasts at most. */
+  /** The longest time that the session lasts, in seconds. */
   readonly lifetime: number;
 }
 
-/** Who signs in. */
+/** A browser that signs in. */
 export interface BrowserInfo {
-  /** The address of the device, as its socket has it. */
+  /** The address of the device, as reported by its socket. */
   readonly address: string;
-  /** As `browserName` has it. */
+  /** The result of {@link browserName}. */
   readonly browser: string | null;
 }
 
-/** A browser that is signed in, as the page lists it. Times in ms since 1970, by the wall clock of now. */
+/** A signed-in browser in the page's list. Times in ms since 1970, by the current wall clock. */
 export interface SignedInBrowser extends BrowserInfo {
-  /** What it is signed out by; it opens nothing. */
+  /** Identifies the browser for signing it out. It is no credential. */
   readonly id: string;
   readonly signedInAt: number;
-  /** Null where it has not come since the hub was started. */
+  /** Null if it was not seen since the hub was started. */
   readonly lastSeenAt: number | null;
-  /** Whether it is the one that asks. */
+  /** Whether it is the browser that makes the request. */
   readonly isCurrent: boolean;
 }
 
-/** What became of a setup code that somebody typed. */
+/** The result of a sign-in with a typed setup code. */
 export type SignInResult =
   | { readonly kind: 'signed_in'; readonly session: PageSession }
   | { readonly kind: 'wrong' }
-  /** Too many wrong ones: nothing is looked at for `retryAfter` whole seconds, not even the right one. */
+  /** Too many wrong codes: for `retryAfter` whole seconds the hub checks no code, not even the right one. */
   | { readonly kind: 'locked'; readonly retryAfter: number };
 
-/** Who may see the installer's page: whoever knows the hub's setup code, or comes with a one-time address. */
+/** Access to the hub's page, by the setup code or a one-time address. */
 export interface SetupAccess {
   /**
    * @param code as it was typed
-   * @param browserCookie see {@link browserCookie}; null where the browser has none
+   * @param browserCookie see {@link browserCookie}; null if the browser has none
    */
   signIn(code: string, from: BrowserInfo, browserCookie: string | null): Promise<SignInResult>;
-  /** Takes the token of a one-time sign-in address, which is used up by that. */
+  /** Signs in with the token of a one-time address, and invalidates the token. Null if the token is not valid. */
   redeemSignInToken(token: string, from: BrowserInfo): Promise<PageSession | null>;
-  /** The session of a cookie; null where there is none, or no more. */
+  /** The session of a cookie; null if there is none, or it has ended. */
   findSession(cookie: string): PageSession | null;
   signOut(session: PageSession): Promise<void>;
-  /** Who is signed in: this browser first, then those that signed in last. @param session of who asks */
+  /** The signed-in browsers: this one first, then the others, the last sign-in first. @param session of this browser */
   listBrowsers(session: PageSession): readonly SignedInBrowser[];
-  /** Signs a browser out; one that is not signed in any more is none to do. @param id as {@link listBrowsers} tells it */
+  /** Signs a browser out; does nothing if it is not signed in. @param id from {@link listBrowsers} */
   signOutBrowser(id: string): Promise<void>;
-  /** Signs out all but the one that asks. */
+  /** Signs out all browsers except the one of this session. */
   signOutOthers(session: PageSession): Promise<void>;
   /**
-   * What a browser that has just signed in proves by, next time, that it has: it then has tries of its own, which no wrong codes of
-   * others use up. It opens nothing, and outlives the session.
-   * @param present what it has brought; null where it has none
+   * A cookie that identifies a browser that has signed in. At its next sign-in such a browser has its own limit of
+   * wrong codes, which the wrong codes of others do not affect. The cookie grants no access, and outlives the session.
+   * @param present the cookie that the browser sent; null if it has none
    */
   browserCookie(present: string | null): Secret;
 }
 
-/** What a person at the hub is told, to get to the installer's page. */
+/** The setup code, and what else a person needs to open the hub's page. */
 export interface SetupCode {
-  /** As it is to be typed. */
+  /** In the form in which it is typed. */
   readonly code: Secret;
   /** The address of the page. */
   readonly pageUrl: string;
-  /** A one-time address that signs a browser in; good for `signInExpiresIn` seconds. */
+  /** A one-time address that signs a browser in; valid for `signInExpiresIn` seconds. */
   readonly signInUrl: Secret;
   readonly signInExpiresIn: number;
 }
 
-/** The setup code, as people at the hub deal with it. */
+/** The operations on the setup code, for people at the hub. */
 export interface SetupCodeAdministration {
   setupCode(): Promise<SetupCode>;
-  /** Makes another code; whoever is signed in is no longer. */
+  /** Makes a new code, and ends all sessions of the page. */
   rotateSetupCode(): Promise<SetupCode>;
 }
 
-/** The first one that fits counts: browsers name those that they want to be taken for, too. */
+/** The first match wins: a browser also names the browsers that it claims to be compatible with. */
 const BROWSERS: readonly (readonly [name: string, mark: RegExp])[] = [
   ['Edge', /\bEdg(?:e|A|iOS)?\//],
   ['Opera', /\bOPR\//],
@@ -100,8 +100,9 @@ const OPERATING_SYSTEMS: readonly (readonly [name: string, mark: RegExp])[] = [
 ];
 
 /**
- * Roughly which browser it is, such as "Firefox, Android"; null where nobody can tell. Of what the browser says nothing else is in it.
- * @param userAgent as the browser sends it (RFC 9110, 10.1.5)
+ * The browser and its operating system, such as "Firefox, Android"; null if both are unknown. It contains nothing else
+ * from the header.
+ * @param userAgent the `User-Agent` header (RFC 9110, 10.1.5)
  */
 export function browserName(userAgent: string | undefined): string | null {
   const nameIn = (names: typeof BROWSERS) => names.find(([, mark]) => mark.test(userAgent ?? ''))?.[0] ?? [];

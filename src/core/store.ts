@@ -5,71 +5,71 @@ import type { Instant } from './clock.ts';
 import type { Grant } from './grants/grant.ts';
 import type { Pairing } from './pairings/pairing.ts';
 
-/** A refresh that was about to be sent: written ahead, so that a crash in the middle of it is known afterwards. */
+/** A refresh that was written ahead, so that the hub knows after a crash that it may have been sent. */
 export interface RefreshAttempt {
-  /** The SHA-256 of the refresh token, base64url: of another token's fate the attempt says nothing. */
+  /** The SHA-256 of the refresh token, base64url: the attempt is about this refresh token only. */
   readonly token: string;
   readonly at: Instant;
 }
 
-/** A grant as it is kept, with the refresh attempt that was written ahead and has no end yet. */
+/** A stored grant with its open refresh attempt; null if there is none. */
 export interface StoredGrant {
   readonly grant: Grant;
   readonly attempt: RefreshAttempt | null;
 }
 
 /**
- * Where the hub keeps what must survive a power cut. A promise that is kept means: it is on disk. A hub may not be
- * alone with its store, so every write of a grant names the generation it replaces, and answers false, having changed
- * nothing, where it finds another.
+ * The store of everything that must survive a power cut. A write that resolves is on disk. Another process may use the
+ * same store, so every write of a grant names the generation that it replaces. If the store has another generation, the
+ * write changes nothing and resolves with false.
  *
  * Every method rejects with a Failure `store_unwritable` or `store_unreadable`.
  */
 export interface Store {
-  /** A named value of the hub itself, such as its id; kept sealed. */
+  /** A setting of the hub, such as its id; null if it is not set. Settings are sealed. */
   setting(name: string): Promise<string | null>;
   saveSetting(name: string, value: string): Promise<void>;
-  /** Saves several settings, all or none. */
+  /** Saves several settings in one transaction. */
   saveSettings(values: Readonly<Record<string, string>>): Promise<void>;
 
   appliances(): Promise<Appliance[]>;
   /**
-   * @param invite the hash of the invite that it brought, which is used up with it: both or none
-   * @returns false where the name or the client_id is taken, or the invite is gone
+   * @param invite the hash of the invite that the appliance used, which is removed in the same transaction
+   * @returns false if the name or the client_id is taken, or the invite no longer exists
    */
   addAppliance(appliance: Appliance, invite?: string): Promise<boolean>;
-  /** Puts what is known of an appliance in place of what was. @returns false where it is gone, or a name is taken */
+  /** Replaces the record of an appliance. @returns false if it no longer exists, or its name or client_id is taken */
   updateAppliance(appliance: Appliance): Promise<boolean>;
   /** Removes an appliance with its grant, its pairings and its sessions. */
   removeAppliance(appliance: string): Promise<void>;
 
   grants(): Promise<StoredGrant[]>;
   grant(appliance: string): Promise<StoredGrant | null>;
-  /** The generation of an appliance's last grant, also of one that was forgotten; 0 where there never was one. */
+  /** The generation of an appliance's last grant, even if that was forgotten; 0 if there never was one. */
   generation(appliance: string): Promise<number>;
-  /** Writes down that a refresh is about to be sent, and what doubt there is already: that may not be on disk yet. */
+  /** Writes a refresh ahead, together with the grant's doubt, which may not be on disk yet. */
   beginAttempt(grant: Pick<Grant, 'appliance' | 'generation' | 'doubt'>, attempt: RefreshAttempt): Promise<boolean>;
-  /** Writes down that the refresh under way brought no new tokens, and what that means. */
+  /** Ends the open refresh attempt without new tokens, and saves what followed from it. */
   endAttempt(grant: Pick<Grant, 'appliance' | 'generation' | 'doubt' | 'refused' | 'misconfigured'>): Promise<boolean>;
-  /** Writes down that the access token of this generation is not to be handed out any more. */
+  /** Marks the access token of this generation as rejected, so that the hub never issues it again. */
   markTokenRejected(appliance: string, generation: number, at: Instant): Promise<boolean>;
-  /** Puts a grant in the place of the one with generation `grant.generation - 1`. */
+  /** Replaces the grant with generation `grant.generation - 1`. */
   replaceGrant(grant: Grant): Promise<boolean>;
   forgetGrant(appliance: string, generation: number): Promise<boolean>;
 
-  /** Every pairing that is kept: the open ones, and of each appliance the last few that ended. */
+  /** All stored pairings: the open ones, and the last few ended ones of each appliance. */
   pairings(): Promise<Pairing[]>;
   savePairing(pairing: Pairing): Promise<void>;
-  /** Ends a pairing and puts its grant in place, both or none. @returns false as `replaceGrant` */
+  /** Ends a pairing and saves its grant in one transaction. @returns false as `replaceGrant` */
   completePairing(pairing: Pairing, grant: Grant): Promise<boolean>;
 
   sessions(): Promise<Session[]>;
   /**
-   * Keeps a session, in place of the one of the same device flow; of each appliance only the newest few are kept.
-   * @returns false where its appliance is gone
+   * Saves a session, and replaces one of the same device flow; only the newest few of each appliance are kept.
+   * @returns false if its appliance no longer exists
    */
   saveSession(session: Session): Promise<boolean>;
-  /** @param hash of its refresh token. @returns false where there is none */
+  /** @param hash of its refresh token. @returns false if there is no such session */
   endSession(hash: string): Promise<boolean>;
 
   invites(): Promise<Invite[]>;

@@ -1,24 +1,24 @@
 import { BlockList, isIP } from 'node:net';
 
 /**
- * An address of a connection. Where one socket listens for both families, as one that systemd has opened may, IPv4
- * addresses come in the form of IPv6 (RFC 4291, 2.5.5.2).
+ * The address of a connection, with IPv4 addresses in their usual form. A socket that listens on both families, as a
+ * socket from systemd may, reports IPv4 addresses as IPv4-mapped IPv6 addresses (RFC 4291, 2.5.5.2).
  */
 export function unmapIpv4(address: string): string {
   return address.replace(/^::ffff:(?=\d+\.\d+\.\d+\.\d+$)/i, '');
 }
 
-/** IPv6 addresses can be written in many ways; a zone is no matter. */
+/** Whether two IP addresses are equal, in whatever notation of IPv6. Zones are ignored. */
 export function isSameAddress(a: string, b: string): boolean {
   const [family, other] = [isIP(a), isIP(b)];
   if (family !== other) return false;
-  const among = new BlockList();
+  const list = new BlockList();
   const type = family === 6 ? 'ipv6' : 'ipv4';
-  among.addAddress(b.replace(/%.*$/, ''), type);
-  return among.check(a, type);
+  list.addAddress(b.replace(/%.*$/, ''), type);
+  return list.check(a, type);
 }
 
-/** Whether a URL with this `hostname` leads to the machine that it is used on. */
+/** Whether a URL with this `hostname` always leads to the local machine. */
 export function isLoopbackHost(hostname: string): boolean {
   return hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d+){3}$/.test(hostname);
 }
@@ -32,23 +32,23 @@ PRIVATE_NETWORKS.addSubnet('169.254.0.0', 16);
 PRIVATE_NETWORKS.addSubnet('fc00::', 7, 'ipv6');
 PRIVATE_NETWORKS.addSubnet('fe80::', 10, 'ipv6');
 
-/** From where a link can be opened: on the machine that the hub runs on alone, in its home network, or anywhere. */
+/** Where a link can be opened: only on the hub's machine, only in its home network, or anywhere. */
 export type UrlReach = 'machine' | 'home' | 'anywhere';
 
-/** From where a link can be opened, as far as its host is an address. */
+/** Where a link can be opened, judged by its IP address; `anywhere` for host names other than `localhost`. */
 export function urlReach(link: string): UrlReach {
   const hostname = URL.parse(link)?.hostname ?? '';
   if (isLoopbackHost(hostname)) return 'machine';
   return isPrivateAddress(hostname.replace(/^\[|\]$/g, '')) ? 'home' : 'anywhere';
 }
 
-/** Whether it is an address of a home network, and none of the internet. */
+/** Whether an IP address is private or link-local, and not one of the internet. */
 export function isPrivateAddress(address: string): boolean {
   const family = isIP(address);
   return family !== 0 && PRIVATE_NETWORKS.check(address, family === 6 ? 'ipv6' : 'ipv4');
 }
 
-/** An address or a name as a URL has it: IPv6 in brackets (RFC 3986, 3.2.2). */
+/** An address or a host name in the form for a URL: IPv6 in brackets (RFC 3986, 3.2.2). */
 export function urlHost(host: string): string {
   return host.includes(':') ? `[${host}]` : host;
 }

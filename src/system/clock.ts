@@ -2,13 +2,13 @@ import { readFileSync } from 'node:fs';
 import { uptime } from 'node:os';
 import type { Clock, Timers } from '../core/clock.ts';
 
-/** Where the time is read, each in ms. */
+/** The clocks of the machine, in ms. */
 export interface TimeSources {
-  /** Since the boot, suspended time too. */
+  /** Time since the boot, including suspended time. */
   readonly uptime: () => number;
-  /** Since 1970. */
+  /** Time since 1970. */
   readonly wall: () => number;
-  /** On the clock that timers go by, which stands still while the machine is suspended. */
+  /** The clock of the timers, which stops while the machine is suspended. */
   readonly monotonic: () => number;
 }
 
@@ -18,56 +18,61 @@ const SYSTEM_TIME_SOURCES: TimeSources = {
   monotonic: () => performance.now(),
 };
 
-/** Milliseconds by which the wall clock leaves the timers' clock where the machine was suspended, or its clock set. */
+/**
+ * If the wall clock and the timers' clock diverge by this much, in ms, the machine was suspended or its clock was set.
+ */
 const SUSPEND_TOLERANCE = 10;
-/** So often the uptime is read in any case, in ms. */
+/** The uptime is read at least this often, in ms. */
 const UPTIME_INTERVAL = 1000;
 
 /**
- * The machine's clocks. `os.uptime()` counts suspended time, which `performance.now()` does not; but it reads a file, which takes a
- * hundred times as long. So it is reckoned from that, and read anew where the wall clock has gone another way: the time that the
- * machine has slept is added to both.
+ * The machine's clocks. `os.uptime()` includes suspended time and `performance.now()` does not, but the former reads a
+ * file and takes a hundred times as long. So the uptime is computed from `performance.now()`, and read again every
+ * second and whenever the wall clock has diverged from it: a suspension advances the uptime and the wall clock alike.
  * @param boot identifies this boot of the machine: see {@link bootId}
  */
 export function systemClock(
   boot: string = bootId(),
-  { uptime, wall, monotonic: timers }: TimeSources = SYSTEM_TIME_SOURCES,
+  { uptime, wall, monotonic }: TimeSources = SYSTEM_TIME_SOURCES,
 ): Clock {
-  let ahead = Number.NEGATIVE_INFINITY;
-  let apart = 0;
-  let read = Number.NEGATIVE_INFINITY;
+  let uptimeOffset = Number.NEGATIVE_INFINITY;
+  let wallOffset = 0;
+  let lastRead = Number.NEGATIVE_INFINITY;
   return {
     now() {
-      const [running, time] = [timers(), wall()];
-      if (running - read >= UPTIME_INTERVAL || Math.abs(time - running - apart) >= SUSPEND_TOLERANCE) {
-        [read, apart] = [running, time - running];
-        // Hundredths of a second are told, cut off: the most that it ever was ahead is nearest, and it never goes back.
-        ahead = Math.max(ahead, uptime() - running);
+      const [current, time] = [monotonic(), wall()];
+      if (current - lastRead >= UPTIME_INTERVAL || Math.abs(time - current - wallOffset) >= SUSPEND_TOLERANCE) {
+        [lastRead, wallOffset] = [current, time - current];
+        // The uptime is truncated to hundredths of a second, so the largest offset is the most exact. It also never
+        // goes back.
+        uptimeOffset = Math.max(uptimeOffset, uptime() - current);
       }
-      return { boot, uptime: Math.round(running + ahead), wall: time };
+      return { boot, uptime: Math.round(current + uptimeOffset), wall: time };
     },
   };
 }
 
-/** The machine's wall clock alone, in milliseconds since 1970: reading the uptime takes a hundred times as long. */
+/** Only the machine's wall clock, in ms since 1970, for callers that do not need the uptime. */
 export const wallClock = { now: () => ({ wall: Date.now() }) };
 
-/** Milliseconds on the clock that timers go by: it stands still while the machine is suspended. */
+/** Milliseconds on the clock of the timers, which stops while the machine is suspended. */
 export function monotonicNow(): number {
   return performance.now();
 }
 
 /**
- * This boot's id: what the unit file passes (`%b`), because a sandboxed service can't read the kernel's own.
- * @throws Error where neither is to be had
+ * The id of this boot, from the unit file (`%b`), because a sandboxed service can't read the kernel's file, or from
+ * that file.
+ * @throws Error if there is neither
  */
 function bootId(env: NodeJS.ProcessEnv = process.env): string {
-  const given = env['LATCHKEY_BOOT_ID'];
-  const id = given ?? readFileSync('/proc/sys/kernel/random/boot_id', 'utf8');
+  const id = env['LATCHKEY_BOOT_ID'] ?? readFileSync('/proc/sys/kernel/random/boot_id', 'utf8');
   return id.replaceAll('-', '').trim();
 }
 
-/** The event loop's timers; without a delay, its next round: a timer lets a millisecond pass at least. */
+/**
+ * The timers of the event loop. Without a delay `setImmediate` is used, because a timer takes at least a millisecond.
+ */
 export const systemTimers: Timers = {
   after(delay, run) {
     if (delay <= 0) {
@@ -91,7 +96,7 @@ export const systemTimers: Timers = {
   },
 };
 
-/** Resolves with `work`, and no later than after `timeout` ms. */
+/** Waits for `work`, but no longer than `timeout` ms. Rejects if `work` rejects before that. */
 export async function withTimeout(work: Promise<unknown>, timeout: number, timers: Timers): Promise<void> {
   const done = new AbortController();
   await Promise.race([work.finally(() => done.abort()), timers.sleep(timeout, done.signal)]);

@@ -1,12 +1,12 @@
-/** So many letters may be wrong in a name, and at most this part of it. */
+/** Wrong letters that a similar name may have, and the largest share of its letters. */
 const MAX_ERRORS = 3;
 const MAX_ERROR_RATIO = 0.35;
-/** Characters of a name that somebody may have meant to type. */
+/** Longer input is not compared, in characters. */
 const MAX_LENGTH = 100;
 
 /**
- * The name that an unknown one may be meant for, as ` (did you mean NAME?)`; nothing where none is near. Case, `_` and `-`
- * do not count: names are spelled in one way in files and in another in programs.
+ * The known name that is most similar to an unknown one, as ` (did you mean NAME?)`; empty if none is similar. Case,
+ * `_` and `-` are ignored, because files and programs spell names differently.
  */
 export function didYouMean(unknown: string, names: readonly string[]): string {
   const typed = normalizeName(unknown);
@@ -22,7 +22,7 @@ function normalizeName(name: string): string {
   return name.toLowerCase().replaceAll(/[_-]/g, '');
 }
 
-/** How many letters are wrong, missing, too many, or swapped with their neighbour (optimal string alignment). */
+/** The number of wrong, missing, extra or swapped letters (optimal string alignment distance). */
 function editDistance(a: string, b: string): number {
   const rows = [Array.from({ length: b.length + 1 }, (_, column) => column)];
   const at = (row: number, column: number) => rows[row]?.[column] ?? Number.POSITIVE_INFINITY;

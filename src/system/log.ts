@@ -1,33 +1,33 @@
 import { fstatSync } from 'node:fs';
 import pino from 'pino';
 import type { Level } from '../core/log/table.ts';
-import type { LevelOf, Log, LogEvent, LogFields, MembersOf } from '../core/log.ts';
+import type { EventMembersOf, LevelOf, Log, LogEvent, LogFields } from '../core/log.ts';
 import { rewriteCommands } from './command-invocation.ts';
 import { TokenBuckets } from './limits/token-bucket.ts';
 
-/** What a stream for log lines must offer. */
+/** A stream for log lines. */
 export interface LogStream {
   write(line: string): void;
 }
 
-/** How much is told. */
+/** The lowest level that is logged. */
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent';
 
-/** Characters of one field; what is longer is cut. A portal's link may be as long, and is told whole. */
+/** Characters of one field; longer texts are cut. The longest link of a portal still fits. */
 const MAX_FIELD = 8192;
-/** Bytes that wait while the log can't be written; what comes beyond them is lost. */
+/** Bytes that are buffered while the log can't be written; further lines are lost. */
 const MAX_BUFFERED = 1 << 20;
 
-/** Lines of one event about one appliance: so many at once, then one in so many ms. */
+/** Limit of lines per event and appliance; `interval` in ms. */
 const APPLIANCE_EVENT_LIMIT = { burst: 20, interval: 30_000 };
-/** Lines of one event in all. */
+/** Limit of lines per event in total; `interval` in ms. */
 const EVENT_LIMIT = { burst: 500, interval: 1000 };
 
 /**
- * Logs as JSON, one event a line, with the event's name in `event`. Fields can't hold a `Secret` (see `LogFields`), and
- * one that got in all the same would show itself as `[secret]`. A client that makes an event happen again and again
- * does not fill the journal: lines above the limit are suppressed, and the next one says how many (`suppressed`).
- * @param stream default: standard error, written at once, so that nothing is lost in a crash
+ * Logs one event per line as JSON, with the event's name in `event`. Fields can't contain a `Secret` (see `LogFields`);
+ * at run time one would appear as `[secret]`. A rate limit keeps clients from filling the journal: lines above the
+ * limit are suppressed, and the next line has their number in `suppressed`.
+ * @param stream default: standard error, written synchronously, so that a crash loses nothing
  * @param now milliseconds on any clock that does not go back
  */
 export function createLog(
@@ -46,9 +46,9 @@ export function createLog(
     stream,
   );
   const take = lineLimiter();
-  function write<E extends LogEvent>(level: LevelOf<E>, event: E, ...members: MembersOf<E>): void;
+  function write<E extends LogEvent>(level: LevelOf<E>, event: E, ...members: EventMembersOf<E>): void;
   function write(level: Level, event: string, members: LogFields = {}): void {
-    // Only there where somebody asked for all of it.
+    // Not limited: whoever enables `debug` wants all of it.
     const suppressed = level === 'debug' ? 0 : take(event, String(members['appliance'] ?? ''), now());
     if (suppressed === null) return;
     logger[level]({ ...formatFields(members), ...(suppressed > 0 && { suppressed }) }, event);
@@ -62,7 +62,7 @@ export function createLog(
   };
 }
 
-/** Counts lines: null if one is too much; else how many were suppressed since the last one that was not. */
+/** Counts lines. Returns null if a line exceeds the limit, else how many were suppressed since the last logged one. */
 function lineLimiter(): (event: string, appliance: string, now: number) => number | null {
   const buckets = new TokenBuckets();
   return (event, appliance, now) => {
@@ -74,17 +74,18 @@ function lineLimiter(): (event: string, appliance: string, now: number) => numbe
     }
     all.tokens -= 1;
     own.tokens -= 1;
-    const { rejected: refused } = own;
+    const { rejected: suppressed } = own;
     own.rejected = 0;
-    return refused;
+    return suppressed;
   };
 }
 
-/** What the journal takes for a line's priority where it begins with it (sd-daemon(3)), by pino's levels. */
+/** The priorities with which lines for the journal begin (sd-daemon(3)), by pino's levels. */
 const PRIORITIES: Readonly<Record<number, number>> = { 20: 7, 30: 6, 40: 4, 50: 3 };
 
 /**
- * Whether standard error is the journal, as systemd.exec(5) has it: `JOURNAL_STREAM` names the stream's device and inode.
+ * Whether standard error is connected to the journal: `JOURNAL_STREAM` has the stream's device and inode
+ * (systemd.exec(5)).
  */
 export function isStderrJournal(env: NodeJS.ProcessEnv = process.env): boolean {
   try {
@@ -95,10 +96,10 @@ export function isStderrJournal(env: NodeJS.ProcessEnv = process.env): boolean {
   }
 }
 
-/** A stream whose lines begin with their priority, so that `journalctl -p warning` finds them. */
+/** Wraps a stream so that lines begin with their priority, for `journalctl -p warning`. */
 export function withPriorities(stream: LogStream): LogStream {
   return {
-    // With this pino says which level a line has.
+    // Makes pino set `lastLevel` before each write.
     [Symbol.for('pino.metadata')]: true,
     lastLevel: 30,
     write(this: { lastLevel: number }, line: string) {
@@ -107,14 +108,14 @@ export function withPriorities(stream: LogStream): LogStream {
   } as LogStream;
 }
 
-/** A log that can't be written (a full disk, a reader that is gone) is no reason to end. */
+/** Ignores write errors: the daemon must not end because its log can't be written (full disk, closed pipe). */
 function standardError(): LogStream {
   const destination = pino.destination({ dest: 2, sync: true, maxLength: MAX_BUFFERED });
   destination.on('error', () => undefined);
   return isStderrJournal() ? withPriorities(destination) : destination;
 }
 
-/** Texts as a person reads them in the log, none too long. */
+/** Truncates texts, and rewrites the commands in them for the reader of the log. */
 function formatFields(fields: LogFields): LogFields {
   const texts = Object.entries(fields).flatMap(([name, value]) =>
     typeof value === 'string' ? [[name, rewriteCommands(truncate(value))] as const] : [],

@@ -5,21 +5,22 @@ import type { Instant } from '../core/clock.ts';
 
 const run = promisify(execFile);
 
-/** Touched by systemd-timesyncd whenever it has set the clock (systemd.special(7), `time-sync.target`). */
+/** systemd-timesyncd touches this file whenever it has set the clock (systemd.special(7), `time-sync.target`). */
 const TIMESYNCD_FILE = '/run/systemd/timesync/synchronized';
-/** Other programs (chrony, ntpd) are asked for through systemd-timedated, which looks at the kernel's own word for it. */
+/** For other programs (chrony, ntpd): systemd-timedated reports whether the kernel's clock is synchronized. */
 const TIMEDATECTL_ARGUMENTS = ['show', '--property=NTPSynchronized', '--value'];
-/** A program is started again after so long, then after twice as long each time, in ms; anew where the clock was set. */
-const PROGRAM_BACKOFF = { first: 60_000, longest: 600_000 };
+/** Delays until the program runs again, in ms: each is twice the last one. A clock that was set starts them again. */
+const PROGRAM_BACKOFF = { first: 60_000, max: 600_000 };
+/** In ms. */
 const PROGRAM_TIMEOUT = 5000;
-/** No hub of this version runs earlier, whatever its clock says. */
+/** A clock before this time is wrong, because this version did not exist then. In ms since 1970. */
 const EARLIEST = Date.UTC(2026, 0, 1);
-/** A file's time and the clock may lie this far apart, in ms. */
+/** Permitted difference between a file's time and the clock, in ms. */
 const TOLERANCE = 2000;
 
 /**
- * Tells whether NTP has set this machine's wall clock in this boot. False also where that can't be known.
- * @returns a function to be asked with the present time, and whether the clock was set since it was asked last
+ * Checks whether NTP has set this machine's wall clock in this boot; false if that is unknown.
+ * @returns the check; it takes the current time, and whether the clock was set since the last check
  */
 export function createNtpCheck(
   file = TIMESYNCD_FILE,
@@ -33,20 +34,20 @@ export function createNtpCheck(
     if (wasSet) [nextProgram, backoff] = [0, PROGRAM_BACKOFF.first];
     if (now.uptime < nextProgram) return false;
     nextProgram = now.uptime + backoff;
-    backoff = Math.min(2 * backoff, PROGRAM_BACKOFF.longest);
-    const answer = await run(program, TIMEDATECTL_ARGUMENTS, { timeout: PROGRAM_TIMEOUT }).catch(
+    backoff = Math.min(2 * backoff, PROGRAM_BACKOFF.max);
+    const result = await run(program, TIMEDATECTL_ARGUMENTS, { timeout: PROGRAM_TIMEOUT }).catch(
       (error: { code?: unknown }) => {
         if (error.code === 'ENOENT') nextProgram = Number.POSITIVE_INFINITY;
         return null;
       },
     );
-    return answer?.stdout.trim() === 'yes';
+    return result?.stdout.trim() === 'yes';
   };
 }
 
 /**
- * Where the clock was set by other means since, the file's time does not lie in this boot by it any more. The file is in
- * memory: asked at once, it wakes up no other thread.
+ * Whether the file's time is within this boot. If something else has set the clock since, it no longer is. The call is
+ * synchronous, because the file is in memory and needs no other thread.
  */
 function touchedInThisBoot(file: string, { wall, uptime }: Instant): boolean {
   const touched = statSync(file, { throwIfNoEntry: false });

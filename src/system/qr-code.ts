@@ -1,14 +1,14 @@
 import { encode, type QrCodeGenerateOptions, type QrCodeGenerateResult } from 'uqr';
 
-/** Bytes that the largest QR code has room for, by its error correction level (ISO/IEC 18004, table 7). */
+/** Bytes in the largest QR code, by error correction level (ISO/IEC 18004, table 7). */
 const CAPACITY = { L: 2953, M: 2331 };
 
-/** A QR code: its modules by row, true for dark, and how many a side has, the quiet zone among them. */
+/** A QR code: its modules by row, true for dark, and the number of modules of a side, including the quiet zone. */
 export type QrCode = Pick<QrCodeGenerateResult, 'data' | 'size'>;
 
 /**
  * Makes a QR code.
- * @returns null if the text is too long for any: a portal's link may be
+ * @returns null if the text is too long for any QR code, as a portal's link may be
  */
 export function encodeQr(
   text: string,
@@ -17,7 +17,7 @@ export function encodeQr(
   return Buffer.byteLength(text) > CAPACITY[options.ecc] ? null : encode(text, options);
 }
 
-/** The dark modules as the `d` of one SVG path, in which a module is one unit wide: each run of a row is a rectangle. */
+/** The dark modules as the `d` of one SVG path. A module is one unit wide, and each run of a row is a rectangle. */
 export function qrSvgPath({ data }: QrCode): string {
   return data
     .flatMap((row, y) => {

@@ -1,7 +1,7 @@
 import { randomBytes, randomInt, randomUUID } from 'node:crypto';
 import type { Random } from '../core/random.ts';
 
-/** The operating system's randomness. */
+/** The randomness of the operating system; only `fraction` is not cryptographically strong. */
 export const systemRandom: Random = {
   token: (bytes) => randomBytes(bytes).toString('base64url'),
   uuid: () => randomUUID(),

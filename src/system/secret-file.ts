@@ -4,15 +4,15 @@ import { join, resolve } from 'node:path';
 import { Secret } from '../core/secret.ts';
 import { readBoundedFile } from './bounded-file.ts';
 
-/** Bytes of a secret's file. */
+/** In bytes. */
 const MAX_SECRET = 65_536;
-/** What the shipped unit puts before the name of each file of its directory of credentials, as systemd.exec(5) has it. */
+/** systemd puts this prefix before the file names of the shipped unit's credential directory (systemd.exec(5)). */
 const DIRECTORY_PREFIX = 'secrets_';
 
 /**
- * Where a systemd credential may be that goes by this name: one that was loaded by itself, or out of a directory
+ * The possible paths of a systemd credential with this name: loaded on its own, or from a directory
  * (`LoadCredential=secrets:/etc/latchkey/credentials`).
- * @param credentials systemd's `$CREDENTIALS_DIRECTORY`; undefined where there is none
+ * @param credentials systemd's `$CREDENTIALS_DIRECTORY`; undefined if it is not set
  */
 export function systemdCredentialPaths(credentials: string | undefined, name: string): string[] {
   if (credentials === undefined || name.includes('/')) return [];
@@ -20,63 +20,67 @@ export function systemdCredentialPaths(credentials: string | undefined, name: st
 }
 
 /**
- * Reads a secret from a file that nobody else can read, or from a systemd credential. One trailing newline is dropped.
+ * Reads a secret from a systemd credential, or from a file that other users can't read. Removes one trailing newline.
  * @param file a path, relative to `directory`, or a credential's name
- * @param credentials systemd's `$CREDENTIALS_DIRECTORY`, whose files systemd guards itself
- * @throws Error in words that fit behind the key's name
+ * @param credentials systemd's `$CREDENTIALS_DIRECTORY`, whose files systemd protects
+ * @throws Error with a message that fits after the key's name
  */
 export async function readSecret(file: string, directory: string, credentials: string | undefined): Promise<Secret> {
   const { text, path } = await readProtectedFile(file, directory, credentials);
   const value = text.replace(/\r?\n$/, '');
-  if (value === '' || value.includes('\n')) throw new Error(`${path} must hold the secret alone, on one line`);
+  if (value === '' || value.includes('\n')) throw new Error(`${path} must contain only the secret, on one line`);
   return new Secret(value);
 }
 
-/** Where the shipped unit takes credentials from; systemd reads them once, when it starts the service. */
+/** Where the shipped unit loads credentials from; systemd reads them only when it starts the service. */
 const CREDENTIALS_SOURCE_DIRECTORY = '/etc/latchkey/credentials';
-const CREDENTIAL_ADVICE = `put it into ${CREDENTIALS_SOURCE_DIRECTORY}, name it here by its file name alone, and restart the service`;
+const CREDENTIAL_ADVICE = `put the file into ${CREDENTIALS_SOURCE_DIRECTORY}, give only its file name here, and restart the service`;
 
 /**
- * Where a person finds a secret that {@link readSecret} reads: a credential out of the shipped unit's directory where that is
- * taken from, and one that was loaded by itself, from wherever it may be, by its name.
+ * Where a person finds a secret that {@link readSecret} reads: the source file of a credential from the shipped unit's
+ * directory, the name of a credential that was loaded on its own, or the path of a file.
  */
 export function secretLocation(file: string, directory: string, credentials: string | undefined): string {
-  const [alone, ofDirectory] = systemdCredentialPaths(credentials, file);
-  if (alone !== undefined && existsSync(alone)) return file;
-  if (ofDirectory !== undefined && existsSync(ofDirectory)) return join(CREDENTIALS_SOURCE_DIRECTORY, file);
+  const [single, fromDirectory] = systemdCredentialPaths(credentials, file);
+  if (single !== undefined && existsSync(single)) return file;
+  if (fromDirectory !== undefined && existsSync(fromDirectory)) return join(CREDENTIALS_SOURCE_DIRECTORY, file);
   return resolve(directory, file);
 }
 
-/** Whether {@link readSecret} reads a systemd credential of this name. @param credentials systemd's `$CREDENTIALS_DIRECTORY` */
+/**
+ * Whether {@link readSecret} reads a systemd credential of this name.
+ * @param credentials systemd's `$CREDENTIALS_DIRECTORY`
+ */
 export function isSystemdCredential(file: string, credentials: string | undefined): boolean {
   return systemdCredentialPaths(credentials, file).some((path) => existsSync(path));
 }
 
 /**
- * What is said of a file that is missing, in words that fit behind the key's name.
+ * The error message for a missing file; it fits after the key's name.
  * @param credentials systemd's `$CREDENTIALS_DIRECTORY`
  */
 export function missingFileMessage(directory: string, credentials: string | undefined): string {
-  if (credentials === undefined) return `names a file that is not there; relative paths begin at ${directory}`;
-  return `names neither a credential of this service nor a file that is there: ${CREDENTIAL_ADVICE}; relative paths begin at ${directory}`;
+  if (credentials === undefined) return `names a file that does not exist; relative paths begin at ${directory}`;
+  return `names neither a credential of this service nor an existing file: ${CREDENTIAL_ADVICE}; relative paths begin at ${directory}`;
 }
 
-/** Reads a systemd credential; null where there is none of this name. */
+/** Reads a systemd credential of at most `maxBytes`; null if it can't be read. */
 export async function readSystemdCredential(
   name: string,
   credentials: string | undefined,
-  most: number,
+  maxBytes: number,
 ): Promise<string | null> {
   for (const path of systemdCredentialPaths(credentials, name)) {
-    const text = await readBoundedFile(path, most).catch(() => null);
+    const text = await readBoundedFile(path, maxBytes).catch(() => null);
     if (text !== null) return text;
   }
   return null;
 }
 
 /**
- * Reads a file that nobody else can read, or a systemd credential; of either, what it is called in messages.
- * @throws Error in words that fit behind the key's name
+ * Reads a systemd credential, or a file that other users can't read.
+ * @returns the text, and the `path` (or the credential's name) for messages
+ * @throws Error with a message that fits after the key's name
  */
 export async function readProtectedFile(
   file: string,
@@ -86,19 +90,19 @@ export async function readProtectedFile(
   const fromSystemd = await readSystemdCredential(file, credentials, MAX_SECRET);
   if (fromSystemd !== null) return { text: fromSystemd, path: file };
   const path = resolve(directory, file);
-  const elsewhere = credentials === undefined ? '' : `: ${CREDENTIAL_ADVICE}`;
+  const credentialAdvice = credentials === undefined ? '' : `: ${CREDENTIAL_ADVICE}`;
   const found = await stat(path).catch(() => null);
-  // Not by its name: who took the key for the secret itself has put that there.
+  // The message leaves out `file`: somebody may have put the secret itself there by mistake.
   if (found === null) throw new Error(missingFileMessage(directory, credentials));
-  if (!found.isFile()) throw new Error(`${path} is no file`);
+  if (!found.isFile()) throw new Error(`${path} is not a regular file`);
   if ((found.mode & 0o077) !== 0) {
     const mode = (found.mode & 0o777).toString(8).padStart(4, '0');
-    // A service's own user could not read it either, once it is closed.
-    const cure = credentials === undefined ? `; allowed is 0600: chmod 600 ${path}` : elsewhere;
-    throw new Error(`${path} is open to other users (mode ${mode})${cure}`);
+    // Not chmod for a service: its user could not read the file either, if only the owner may.
+    const advice = credentials === undefined ? `; allowed is 0600: chmod 600 ${path}` : credentialAdvice;
+    throw new Error(`${path} is open to other users (mode ${mode})${advice}`);
   }
   const text = await readBoundedFile(path, MAX_SECRET).catch((error: Error) => {
-    throw new Error(`${path} can't be read (${error.message})${elsewhere}`);
+    throw new Error(`${path} can't be read (${error.message})${credentialAdvice}`);
   });
   return { text, path };
 }

@@ -2,35 +2,35 @@ import { spawn } from 'node:child_process';
 import type { Timers } from '../core/clock.ts';
 import { systemTimers } from './clock.ts';
 
-/** systemd's own program: Node has no datagram sockets of the kind that NOTIFY_SOCKET names. */
+/** systemd's own program, because Node has no Unix datagram sockets, which NOTIFY_SOCKET needs. */
 const PROGRAM = '/usr/bin/systemd-notify';
-/** One that has not ended after so long is ended, in ms; by itself it waits 5 s for systemd. */
+/** The program is killed if it has not ended after this time, in ms; it waits up to 5 s for systemd. */
 const PROGRAM_TIMEOUT = 10_000;
 
-/** What is told, in the words of sd_notify(3). */
+/** A message of sd_notify(3). */
 interface NotifyMessage {
   readonly assignments: readonly string[];
-  /** Of several that wait only the newest of such a kind is told. */
+  /** A new `status` or `watchdog` message replaces a pending one of its kind. */
   readonly kind: 'state' | 'status' | 'watchdog';
 }
 
-/** What {@link SystemdNotifier} takes, where it is not what is on every machine. */
+/** The options of {@link SystemdNotifier}; the defaults suit every machine. */
 export interface SystemdNotifierOptions {
-  /** Loses `NOTIFY_SOCKET`. */
+  /** The environment; `NOTIFY_SOCKET` is deleted from it. Default: `process.env`. */
   readonly env?: NodeJS.ProcessEnv;
-  /** The program that speaks for the daemon. */
+  /** The program that sends the messages. Default: systemd-notify. */
   readonly program?: string;
   readonly timers?: Timers;
 }
 
 /**
- * Tells systemd how the daemon stands (sd_notify(3)), one message after the other. It does nothing where nobody listens,
- * and never fails: a message that can't be told is lost.
+ * Reports the daemon's state to systemd (sd_notify(3)), one message after the other. Without systemd it does nothing.
+ * It never fails: a message that can't be sent is lost.
  */
 export class SystemdNotifier {
-  /** Whether somebody listens: the daemon was started by systemd, or something that does as it does. */
+  /** Whether systemd, or a supervisor with the same protocol, has started the daemon. */
   readonly isAvailable: boolean;
-  /** How often the watchdog is to be fed at least, in ms; null where there is none. */
+  /** The watchdog's timeout, in ms: it needs a keep-alive within this time. Null if there is no watchdog. */
   readonly watchdogInterval: number | null;
   readonly #env: NodeJS.ProcessEnv;
   readonly #program: string;
@@ -43,18 +43,18 @@ export class SystemdNotifier {
     this.isAvailable = socket !== undefined && socket !== '';
     this.watchdogInterval = this.isAvailable ? readWatchdogInterval(env) : null;
     this.#env = { NOTIFY_SOCKET: socket };
-    // Other programs that the daemon runs would tell systemd of their own failures as if they were its.
+    // Otherwise programs that the daemon runs could send messages to systemd in its name.
     delete env['NOTIFY_SOCKET'];
     this.#program = program;
     this.#timers = timers;
   }
 
-  /** The daemon is up, or up again after {@link reloading}. */
+  /** Reports that the daemon is up, or up again after {@link reloading}. @param status in words for people */
   ready(status: string): void {
     this.#send('state', 'READY=1', `STATUS=${toSingleLine(status)}`);
   }
 
-  /** The daemon takes another configuration over. */
+  /** Reports that the daemon reloads its configuration. */
   reloading(): void {
     this.#send('state', 'RELOADING=1', `MONOTONIC_USEC=${process.hrtime.bigint() / 1000n}`);
   }
@@ -63,7 +63,7 @@ export class SystemdNotifier {
     this.#send('state', 'STOPPING=1', 'STATUS=Stopping');
   }
 
-  /** In words for people. */
+  /** Reports the status line. @param status in words for people */
   status(status: string): void {
     this.#send('status', `STATUS=${toSingleLine(status)}`);
   }
@@ -88,38 +88,38 @@ export class SystemdNotifier {
     this.#isSending = false;
   }
 
-  /** Resolves when the program has ended, however it did, when it could not be started, or hangs. */
+  /** Resolves when the program has ended or was killed, or if it could not be started. */
   #run(assignments: readonly string[]): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     try {
       const child = spawn(this.#program, assignments, { env: this.#env, stdio: 'ignore' });
-      const disarm = this.#timers.after(PROGRAM_TIMEOUT, () => {
+      const cancelTimeout = this.#timers.after(PROGRAM_TIMEOUT, () => {
         child.kill('SIGKILL');
         resolve();
       });
       const ended = () => {
-        disarm();
+        cancelTimeout();
         resolve();
       };
       child.once('exit', ended);
       child.once('error', ended);
     } catch {
-      // Of some faults of the machine, such as too little memory, Node makes no event.
+      // For some errors, such as too little memory, `spawn` throws and emits no event.
       resolve();
     }
     return promise;
   }
 }
 
-/** `WATCHDOG_PID` is whom it is meant for: a child that has the variables all the same has no watchdog. */
+/** The watchdog is for the process of `WATCHDOG_PID`: a child that inherited the variables has none. */
 function readWatchdogInterval(env: NodeJS.ProcessEnv): number | null {
   const microseconds = Number(env['WATCHDOG_USEC']);
-  const meant = env['WATCHDOG_PID'];
-  if (!(microseconds > 0) || (meant !== undefined && Number(meant) !== process.pid)) return null;
+  const pid = env['WATCHDOG_PID'];
+  if (!(microseconds > 0) || (pid !== undefined && Number(pid) !== process.pid)) return null;
   return microseconds / 1000;
 }
 
-/** A message's parts are lines. */
+/** sd_notify(3) separates assignments by newlines. */
 function toSingleLine(text: string): string {
   return text.replaceAll(/\s+/g, ' ');
 }

@@ -1,12 +1,12 @@
 import { readFileSync } from 'node:fs';
 import * as v from 'valibot';
 
-let known: string | undefined;
+let cached: string | undefined;
 
-/** This Latchkey's version, as package.json said when it was asked first: a package may be updated while its hub runs. */
+/** The version from package.json, read once: the package may be updated while its hub runs. */
 export function version(): string {
-  known ??= readVersion();
-  return known;
+  cached ??= readVersion();
+  return cached;
 }
 
 function readVersion(): string {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { backgroundDelay, backoffDelay, deferredDelay, retryAfterDelay } from '../../src/core/grants/backoff.ts';
+import { backgroundDelay, backoffDelay, delayAfterDeferral, retryAfterDelay } from '../../src/core/grants/backoff.ts';
 import { DAY, HOUR, MINUTE, SECOND } from './samples.ts';
 
 const fraction = fc.double({ min: 0, max: 1, noNaN: true });
@@ -44,7 +44,7 @@ test("the first retry comes within the token's lifetime and later ones once a li
 });
 
 test('a refresh that the portal defers is retried while the token lives, and later the longer that lasts', () => {
-  const delays = (lasting: number) => [0, 1].map((jitter) => deferredDelay(HOUR, lasting, jitter));
+  const delays = (lasting: number) => [0, 1].map((jitter) => delayAfterDeferral(HOUR, lasting, jitter));
   expect(delays(0)).toEqual([3 * MINUTE, 6 * MINUTE]);
   expect(delays(10 * MINUTE)).toEqual([10 * MINUTE, 20 * MINUTE]);
   expect(delays(DAY)).toEqual([24 * MINUTE, 48 * MINUTE]);

@@ -7,7 +7,7 @@ const in1970 = { ...instantAt(30 * SECOND), wall: 30 * SECOND };
 
 test('an unconfirmed hub clock is named as a possible cause of a rejected portal certificate', () => {
   expect(clockFaultMessage('not_yet_valid', in1970, null)).toBe(
-    "The hub's clock says 1970-01-01T00:00:30Z, and nothing has confirmed it yet: by it the portal's certificate is not valid yet. The hub goes on by itself as soon as the clock is set",
+    "The hub's clock says 1970-01-01T00:00:30Z, and nothing has confirmed it yet: by that clock the portal's certificate is not valid yet. The hub continues automatically as soon as the clock is set",
   );
   expect(clockFaultMessage('expired', instantAt(0), null)).toContain("the portal's certificate has expired");
 });

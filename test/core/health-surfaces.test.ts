@@ -1,4 +1,4 @@
-// Every state that there is, on every surface, by the real renderers: no two of them disagree.
+// Renders every state on every surface with the real renderers, and checks that the surfaces agree.
 import { join } from 'node:path';
 import * as v from 'valibot';
 import { describe, expect, it } from 'vitest';
@@ -38,7 +38,7 @@ const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
 const SESSION = { cookie: new Secret('a-cookie-of-the-table'), csrfToken: 'the-csrf', lifetime: 60 };
 
-/** A state of a house: one appliance, and what is wrong with the hub as a whole. */
+/** A state of one appliance and, if there is one, a problem of the hub. */
 interface State {
   readonly what: string;
   readonly appliance: ApplianceStatus;
@@ -59,7 +59,7 @@ const STATES: readonly State[] = [
     appliance: wallbox({ state: 'unpaired', expiresIn: null, pairingFailed: PAIRING_FAILED }),
   },
   {
-    what: 'unpaired, and nobody wanted the last pairing',
+    what: 'unpaired, and the last pairing was cancelled',
     appliance: wallbox({
       state: 'unpaired',
       expiresIn: null,
@@ -71,7 +71,7 @@ const STATES: readonly State[] = [
     appliance: wallbox({ state: 'pairing', expiresIn: null, authorizeUrl: 'https://portal.example/authorize' }),
   },
   {
-    what: 'pairing for the first time, and the portal is away',
+    what: 'pairing for the first time, and the portal is unreachable',
     appliance: wallbox({ state: 'pairing', expiresIn: null }),
   },
   {
@@ -81,7 +81,7 @@ const STATES: readonly State[] = [
   { what: 'no longer declared', appliance: wallbox({ withoutCredentials: true }) },
   { what: 'credentials damaged', appliance: wallbox({ withoutCredentials: true, credentialsDamaged: true }) },
   {
-    what: 'retrying: misconfigured, and to be tried right after a start or a reload',
+    what: 'retrying: misconfigured, to be retried right after a start or a reload',
     appliance: wallbox({
       ...{ state: 'retrying', credentialsUntried: true },
       problem: { code: 'misconfigured', message: 'The hub tries it again now', since: SINCE },
@@ -90,10 +90,10 @@ const STATES: readonly State[] = [
   ...PROBLEM_CODES.flatMap((code) => {
     const problem = { code, message: 'Something is wrong', since: SINCE };
     const state = code === 'refused' ? 'needs_pairing' : 'retrying';
-    // A full disk is the hub's problem too, whichever grant finds it: src/hub/hub-problems.ts.
+    // A full disk is also a problem of the hub: src/hub/hub-problems.ts.
     const hub = code === 'store_unwritable' ? { hub: code } : {};
     return [
-      { what: `${state}: ${code}, the token serves`, appliance: wallbox({ state, problem }), ...hub },
+      { what: `${state}: ${code}, the token is valid`, appliance: wallbox({ state, problem }), ...hub },
       { what: `${state}: ${code}, no token`, appliance: wallbox({ state, problem, expiresIn: 0 }), ...hub },
     ] as const;
   }),
@@ -114,7 +114,7 @@ const STATES: readonly State[] = [
   ...HUB_CONDITION_CODES.map((hub) => ({ what: `hub: ${hub}`, appliance: wallbox(), hub })),
 ];
 
-/** What all surfaces show of a state. */
+/** What every surface shows for a state. */
 async function rendered({ appliance, hub: code }: State) {
   const facts = code === undefined ? [] : [{ code, message: 'Something is wrong with the hub', since: SINCE }];
   const problems = facts.filter((one): one is HubProblem => HUB_PROBLEM_CODES.some((known) => known === one.code));
@@ -164,7 +164,7 @@ function wired(status: StatusReport): StatusResponse {
   return v.parse(statusResponseSchema, toWire(status));
 }
 
-/** The notices, where it has lasted for so many ms, and has failed all the while. */
+/** The notices of conditions that have lasted, and failed, for `lasting` ms. */
 function noticesAfter(
   lasting: number,
   conditions: readonly Condition[],
@@ -180,7 +180,7 @@ function noticesAfter(
   });
 }
 
-/** What the doctor finds where no hub and no configuration is. */
+/** The doctor's view of a machine without a hub and a configuration. */
 let machine: Promise<DoctorContext> | undefined;
 
 async function findings(status: StatusReport): Promise<readonly CheckResult[]> {
@@ -190,7 +190,7 @@ async function findings(status: StatusReport): Promise<readonly CheckResult[]> {
   return found.flat();
 }
 
-/** What each surface makes of how grave something is; undefined is what is well. */
+/** How each surface shows a severity; `well` is a state without conditions. */
 const BY_SEVERITY = {
   error: { exit: 3, icon: 'bad', result: 'fail' },
   warning: { exit: 0, icon: 'warn', result: 'warn' },
@@ -215,7 +215,7 @@ describe.each(STATES)('$what', (state) => {
     for (const condition of shown.conditions) {
       const { code, severity, appliance, message, what_to_do } = condition;
       const ofPage = appliance === null ? en.states.hub[code] : en.states.conditions[code]('wallbox');
-      // What can be said with more of what is known has lines of its own.
+      // These two codes have lines with more detail.
       if (code === 'approval_needed') expect(shown.text).toContain('latchkey appliance approve wallbox');
       else if (code === 'login_open') expect(shown.text).toContain('log in at https://portal.example/authorize');
       else for (const text of [shown.text, shown.textLater]) expect(text).toContain(`${what_to_do}.`);
@@ -236,7 +236,7 @@ describe.each(STATES)('$what', (state) => {
     for (const { severity, appliance, what_to_do } of [...notices.now, ...notices.later]) {
       expect(conditions).toContainEqual(expect.objectContaining({ severity, appliance, what_to_do }));
     }
-    // That its entry was damaged is told of by the hub, with all others, as `store_changed`.
+    // The hub reports damaged credentials of all appliances together, as `store_changed`.
     const isError = conditions.some(({ severity, code }) => severity === 'error' && code !== 'credentials_damaged');
     expect(notices.now.some(({ severity }) => severity === 'error')).toBe(isError);
     expect(notices.later.some(({ severity }) => severity === 'error')).toBe(isError);
@@ -260,7 +260,7 @@ describe.each(STATES)('$what', (state) => {
 describe.each([
   ['reload', 'run "latchkey reload"'],
   ['service_restart', 'restart the hub ("sudo systemctl restart latchkey")'],
-  ['new_start', 'end the hub and start it again'],
+  ['new_start', 'stop the hub and start it again'],
 ] as const)('corrected credentials that take effect by a %s', (appliedBy, words) => {
   const credentialLocation = { portal: 'home', secretFile: '/x/home.secret', appliedBy };
   const problem = { code: 'misconfigured', message: 'Something is wrong', since: SINCE } as const;
@@ -307,7 +307,7 @@ it('docs/health.md contains the table of all states', async () => {
       return [
         ...[
           state.what,
-          gravest?.severity ?? 'well',
+          gravest?.severity ?? 'none',
           String(exit),
           `${headline} (${headlineIcon})`,
           `${row} (${rowIcon})`,
@@ -321,20 +321,21 @@ it('docs/health.md contains the table of all states', async () => {
   await expect(`${INTRODUCTION}\n${table}\n`).toMatchFileSnapshot(join(root, 'docs/health.md'));
 });
 
-const INTRODUCTION = `# One judgement of health
+const INTRODUCTION = `# Health conditions
 
-\`core/health/derive-conditions.ts\` turns what is known of the hub and its appliances into conditions: how grave each is, since when, until when an
-appliance is served all the same, whom it concerns, what to do. What is well has none. \`latchkey status\` and its exit status, the
-page, systemd's line, the doctor, the metrics and the notices show these conditions and judge nothing themselves.
+\`core/health/derive-conditions.ts\` is the only code that decides what is wrong. It derives conditions from the state of the hub and its appliances.
+A condition says how severe it is, when it began, until when the appliance still gets its current token, which appliance it is about, and what
+to do. If all is well, there is no condition. \`latchkey status\` and its exit status, the page, systemd's status line, the doctor, the metrics and
+the notices show these conditions and decide nothing themselves.
 
-- \`error\`: something is broken, and stays so until a person acts. It makes the exit status of \`latchkey status\` 3.
-- \`warning\`: something is amiss that may pass by itself, or a person is asked and nothing is broken until then.
-- \`info\`: nothing is wrong, and an appliance gets no tokens before somebody has logged in for the first time.
+- \`error\`: something is broken, and stays broken until a person acts. The exit status of \`latchkey status\` is 3.
+- \`warning\`: a problem that may resolve itself, or a question to a person that breaks nothing while it is open.
+- \`info\`: nothing is wrong, but an appliance gets no tokens until somebody logs in for the first time.
 
-\`latchkey status --json\` has them in \`conditions\`, the gravest first: \`{code, severity, appliance, message, what_to_do, since, until}\`, where
-\`appliance\` is null for the hub as a whole. A notice ([notices.md](notices.md)) is told of a condition as soon as that is worth it: of an error at once,
-of what may pass when it has lasted. One of before a restart stays out of \`status\` while nothing that is known bears it out.
+\`latchkey status --json\` lists them in \`conditions\`, the most severe first: \`{code, severity, appliance, message, what_to_do, since, until}\`.
+\`appliance\` is null for the hub as a whole. The hub sends a notice ([notices.md](notices.md)) for an error at once, and for a problem that may
+resolve itself only after it has lasted for some time. After a restart, \`status\` shows a notice from before only if the current conditions confirm it.
 
-Every state, as each surface shows it: one appliance, \`wallbox\`, and where it says so something that is wrong with the hub.
-\`test/core/health-surfaces.test.ts\` makes this table with the real renderers, and fails where two of them disagree.
+The table shows every state of one appliance, \`wallbox\`, and every problem of the hub, as each surface shows it.
+\`test/core/health-surfaces.test.ts\` generates it with the real renderers, and fails if two of them disagree.
 `;

@@ -4,7 +4,7 @@ import { addHistoryEntry, newestFirst, type StoredHistoryEntry } from '../../src
 const MIDNIGHT = Date.UTC(2031, 4, 5);
 const HOUR = 3_600_000;
 
-/** Lines as text, such as `refresh_failed answer_lost 1-3 ×2`: its hours, and how often. */
+/** Lines as text, such as `refresh_failed answer_lost 1-3 ×2`: the hours and the count. */
 function texts(lines: readonly StoredHistoryEntry[]): string[] {
   return lines.map(({ kind, why, first, last, count }) => {
     const hours = [first, last].map((time) => (time - MIDNIGHT) / HOUR);

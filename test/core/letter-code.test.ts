@@ -25,7 +25,7 @@ describe.each(KINDS)('$name', ({ kind, groups }) => {
       expect(code).toMatch(shape);
       seen.add(code);
     }
-    // Two of a thousand with 34 bits are the same in one of 50,000 runs.
+    // Among a thousand codes of 34 bits, two are equal in about one of 50,000 runs.
     expect(seen.size).toBeGreaterThanOrEqual(kind === SETUP_CODE_FORMAT ? 1000 : 999);
   });
 
@@ -47,7 +47,7 @@ test('every letter of a generated code is equally likely', () => {
     for (const letter of USER_CODE_FORMAT.generate(systemRandom).replace('-', ''))
       counts.set(letter, (counts.get(letter) ?? 0) + 1);
   }
-  // 40,000 letters, 2000 of each: eight standard deviations are about 350.
+  // 40,000 letters, about 2000 of each; eight standard deviations are about 350.
   expect(counts.size).toBe(20);
   for (const count of counts.values()) expect(Math.abs(count - 2000)).toBeLessThan(350);
 });

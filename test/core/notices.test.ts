@@ -120,7 +120,7 @@ describe('notice of an appliance', () => {
     const stands = facts('unpaired', null, null, { waitingForApproval: waiting });
     expect(applianceNotice(stands, null)).toMatchObject({
       ...{ code: 'approval_needed', severity: 'warning', since },
-      message: expect.stringMatching(/from 192\.168\.1\.20, with the code KFD-WQX, and waits/),
+      message: expect.stringMatching(/from 192\.168\.1\.20 with the code KFD-WQX, and waits/),
       what_to_do: expect.stringContaining('--code KFD-WQX"'),
     });
   });
@@ -268,9 +268,9 @@ test('only answer_lost, store_recovered and wrong_setup_codes are notified witho
 
 test.each<[facts: ApplianceNoticeInput | undefined, end: string]>([
   [facts('active', null), 'wallbox is connected again'],
-  [facts('unpaired', null, null), 'wallbox needs nothing any more'],
+  [facts('unpaired', null, null), 'wallbox no longer needs attention'],
   [undefined, 'wallbox was removed from the hub'],
 ])('the message of a resolved notice says how the problem ended', (now, end) => {
   expect(resolvedMessage(notice('pairing_needed'), now)).toBe(end);
-  expect(resolvedMessage({ ...notice('not_announced'), appliance: null }, undefined)).toBe('This is over: m');
+  expect(resolvedMessage({ ...notice('not_announced'), appliance: null }, undefined)).toBe('Resolved: m');
 });

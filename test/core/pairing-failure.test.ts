@@ -10,7 +10,7 @@ import { DAY, instantAt, MINUTE, SAMPLE_LINK, samplePairing } from './samples.ts
 const reasons: Record<PairingFailureReason, RegExp> = {
   refused_by_user: /refused at the login.*latchkey pair wallbox/,
   expired: /nobody logged in.*latchkey pair wallbox/,
-  replaced: /another pairing.*latchkey status/,
+  replaced: /newer pairing.*latchkey status/,
   cancelled: /cancelled.*latchkey pair wallbox/,
   portal_rejected: /portal rejected.*base_url/,
   foreign_origin: /not its own.*base_url and frontend_url/,

@@ -2,16 +2,16 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
   advance,
-  areDeviceCodesKnown,
+  areDeviceCodesRetained,
   isInstallerInitiated,
   linksOf,
+  needsPortalRequests,
   type Pairing,
   type PairingEvent,
   type PairingStep,
   pollDelay,
   resumeAfterRestart,
   timeLeft,
-  usesPortal,
 } from '../../src/core/pairings/pairing.ts';
 import { instantAt, MINUTE, SAMPLE_LINK, SECOND, samplePairing } from './samples.ts';
 
@@ -45,7 +45,7 @@ const events = {
   installer: { kind: 'installer', at: instantAt(2), lifetime: MINUTE, isLinkUsable: false },
 } as const satisfies Record<string, PairingEvent>;
 
-/** What each step becomes; what is not named stays as it is. */
+/** The step that follows each step and event; other events leave the step unchanged. */
 const table: Record<keyof typeof steps, Partial<Record<keyof typeof events, PairingStep>>> = {
   asking: {
     link: { kind: 'waiting', link: NEW_LINK },
@@ -152,11 +152,14 @@ describe('device codes of a pairing', () => {
   test('a device flow uses the portal only when an installer joins it or somebody opens a link', () => {
     const flow = samplePairing(steps.asking, { device: codes(0) });
     const taken = advance(flow, { ...events.installer, at: instantAt(9 * MINUTE), lifetime: 15 * MINUTE });
-    expect([isInstallerInitiated(flow), usesPortal(flow)]).toEqual([false, false]);
-    expect([isInstallerInitiated(taken), usesPortal(taken), left(taken, 9)]).toEqual([true, true, 15]);
-    expect(usesPortal(advance(flow, events.link))).toBe(true);
-    expect(usesPortal({ ...flow, step: steps['asking, with a link that somebody has opened'] })).toBe(true);
-    expect([isInstallerInitiated(samplePairing(paired)), usesPortal(samplePairing(paired))]).toEqual([true, false]);
+    expect([isInstallerInitiated(flow), needsPortalRequests(flow)]).toEqual([false, false]);
+    expect([isInstallerInitiated(taken), needsPortalRequests(taken), left(taken, 9)]).toEqual([true, true, 15]);
+    expect(needsPortalRequests(advance(flow, events.link))).toBe(true);
+    expect(needsPortalRequests({ ...flow, step: steps['asking, with a link that somebody has opened'] })).toBe(true);
+    expect([isInstallerInitiated(samplePairing(paired)), needsPortalRequests(samplePairing(paired))]).toEqual([
+      true,
+      false,
+    ]);
   });
 });
 
@@ -182,9 +185,9 @@ test('only the newest three links of a pairing are valid', () => {
 
 test('the codes of a device flow are known ten minutes longer than its pairing lasts', () => {
   const pairing = samplePairing(paired);
-  expect(areDeviceCodesKnown(pairing, instantAt(25 * MINUTE - 1))).toBe(true);
-  expect(areDeviceCodesKnown(pairing, instantAt(25 * MINUTE))).toBe(false);
-  expect(areDeviceCodesKnown(pairing, { ...instantAt(0, 'boot-2'), wall: pairing.begun.wall + 25 * MINUTE })).toBe(
+  expect(areDeviceCodesRetained(pairing, instantAt(25 * MINUTE - 1))).toBe(true);
+  expect(areDeviceCodesRetained(pairing, instantAt(25 * MINUTE))).toBe(false);
+  expect(areDeviceCodesRetained(pairing, { ...instantAt(0, 'boot-2'), wall: pairing.begun.wall + 25 * MINUTE })).toBe(
     false,
   );
 });

@@ -4,14 +4,14 @@ import type { Instant } from '../../src/core/clock.ts';
 import { type Grant, remainingLifetime } from '../../src/core/grants/grant.ts';
 import { nextAttemptAt, onDemandAttemptAt, type RefreshHealth } from '../../src/core/grants/refresh-health.ts';
 import { afterFailure, type RefreshFailure, stateAtStart } from '../../src/core/grants/refresh-state.ts';
-import { lostAnswerHoldOff, type RetryLostAnswer } from '../../src/core/grants/retry-delays.ts';
+import { type LostAnswerRetry, lostAnswerHoldOff } from '../../src/core/grants/retry-delays.ts';
 import { DAY, HOUR, instantAt, MINUTE, SECOND, sampleGrant } from './samples.ts';
 
 const good: RefreshHealth = { kind: 'good' };
-const context = (now: Instant, changes: { retryLostAnswer?: RetryLostAnswer; fraction?: number } = {}) => ({
+const context = (now: Instant, changes: { retryLostAnswer?: LostAnswerRetry; fraction?: number } = {}) => ({
   now,
   confirmed: null,
-  retryLostAnswer: 'early' as RetryLostAnswer,
+  retryLostAnswer: 'early' as LostAnswerRetry,
   fraction: 0.5,
   ...changes,
 });
@@ -26,8 +26,8 @@ const outcomes = {
   store_unwritable: { kind: 'store_unwritable', detail: 'the disk is full' },
 } as const satisfies Record<string, RefreshFailure>;
 
-/** A timetable of a hub that was running all the time. */
-const timetable = (now: Instant, jitterOffset: number, retryLostAnswer: RetryLostAnswer = 'early') => ({
+/** The schedule input of a hub that has been running since the boot. */
+const timetable = (now: Instant, jitterOffset: number, retryLostAnswer: LostAnswerRetry = 'early') => ({
   now,
   confirmed: null,
   retryLostAnswer,
@@ -36,18 +36,18 @@ const timetable = (now: Instant, jitterOffset: number, retryLostAnswer: RetryLos
   lastForcedRefresh: null,
 });
 
-/** What `afterFailure` leaves, as the next `afterFailure` finds it. */
+/** The grant that the next `afterFailure` gets. */
 function after(grant: Grant, standing: ReturnType<typeof afterFailure>): Grant {
   const { health: _, ...kept } = standing;
   return { ...grant, ...kept };
 }
 
-/** When the grant is tried again by itself after `standing`, and when for an appliance that waits. */
+/** When the hub next tries the grant on schedule, and when for an appliance that waits. */
 function triedAt(
   grant: Grant,
   standing: ReturnType<typeof afterFailure>,
   now: Instant,
-  retryLostAnswer: RetryLostAnswer = 'early',
+  retryLostAnswer: LostAnswerRetry = 'early',
 ) {
   const timing = timetable(now, 0.5, retryLostAnswer);
   const next = after(grant, standing);
@@ -243,7 +243,7 @@ describe('state after a failed refresh', () => {
     };
     expect(message(sampleGrant())).toBe('The portal refused the grant');
     expect(message(sampleGrant({ doubt }))).toBe(
-      'An answer was lost on 2031-05-05T06:47:00.000Z, and the portal no longer accepts the token before it',
+      'An answer was lost on 2031-05-05T06:47:00.000Z, and the portal no longer accepts the previous refresh token',
     );
   });
 });
@@ -277,7 +277,7 @@ describe('retries of a grant in doubt', () => {
   test.each(others)('the failure %s of a forced refresh does not shorten the wait of a grant in doubt', (kind) => {
     const once = sampleGrant({ doubt: { lostAt: now, sends: 1 } });
     const twice = sampleGrant({ doubt: { lostAt: now, sends: 2 } });
-    const retryAt = (grant: Grant, retryLostAnswer: RetryLostAnswer) =>
+    const retryAt = (grant: Grant, retryLostAnswer: LostAnswerRetry) =>
       triedAt(
         grant,
         afterFailure(grant, good, outcomes[kind], context(now, { retryLostAnswer, fraction: 0 })),
@@ -286,12 +286,12 @@ describe('retries of a grant in doubt', () => {
       ).due;
     expect(retryAt(once, 'late')).toBe(HOUR + SECOND);
     expect(retryAt(twice, 'early')).toBe(HOUR - MINUTE);
-    // The one early retry has not reached the portal yet, or was put off by it.
+    // The one early retry did not reach the portal, or the portal deferred it.
     expect(retryAt(once, 'early')).toBe(now.uptime + SECOND);
   });
 
   test('the hold-off after a lost answer depends on the access token, the mode and the number of sends', () => {
-    const rest = (uptime: number, retryLostAnswer: RetryLostAnswer, sends: number) =>
+    const rest = (uptime: number, retryLostAnswer: LostAnswerRetry, sends: number) =>
       lostAnswerHoldOff(sampleGrant({ doubt: { lostAt: now, sends } }), {
         now: instantAt(uptime),
         confirmed: null,
@@ -328,7 +328,7 @@ describe('retries of a grant in doubt', () => {
 });
 
 describe('portal that rejects refreshes', () => {
-  /** Rejections (or other outcomes) at these times, one after the other. */
+  /** The health after rejections (or other failures) at these uptimes. */
   function series(
     grant: Grant,
     events: readonly [number, RefreshFailure][],

@@ -8,12 +8,12 @@ export const MINUTE = 60 * SECOND;
 export const HOUR = 60 * MINUTE;
 export const DAY = 24 * HOUR;
 
-/** A moment of the first boot, so many ms after it; the wall clock goes with it. */
+/** The instant `uptime` ms after the first boot; the wall clock advances with it. */
 export function instantAt(uptime: number, boot = 'boot-1'): Instant {
   return { boot, uptime, wall: Date.UTC(2031, 4, 5, 6) + uptime };
 }
 
-/** A grant whose token was obtained at the first boot's instant 0 and lives an hour. */
+/** A grant whose token was obtained at instant 0 of the first boot and lives one hour. */
 export function sampleGrant(changes: Partial<Grant> = {}): Grant {
   return {
     appliance: '11111111-1111-4111-8111-111111111111',

@@ -2,7 +2,7 @@ import { uptime } from 'node:os';
 import { expect, test } from 'vitest';
 import { systemClock } from '../../src/system/clock.ts';
 
-/** A machine whose times are moved by hand; its uptime is told in hundredths of a second, cut off. */
+/** A machine whose clocks a test moves. It reports its uptime in hundredths of a second, rounded down. */
 class Machine {
   readings = 0;
   #uptime = 50_003;
@@ -31,7 +31,7 @@ class Machine {
     this.#wall += ms;
   }
 
-  /** How far the clock is from the uptime, in ms. */
+  /** The clock's difference from the real uptime, in ms. */
   get error(): number {
     return this.clock.now().uptime - this.#uptime;
   }

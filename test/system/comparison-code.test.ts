@@ -7,7 +7,7 @@ test('a comparison code has six unambiguous letters in two groups and differs be
   const codes = Array.from({ length: 2000 }, (_, number) => comparisonCode(`${ID}-${number}`));
   for (const code of codes) expect(code).toMatch(/^[BCDFGHJKLMNPQRSTVWXZ]{3}-[BCDFGHJKLMNPQRSTVWXZ]{3}$/);
   expect(new Set(codes).size).toBeGreaterThan(1990);
-  // Every place takes every letter.
+  // Every position can have every letter.
   for (const place of [0, 1, 2, 4, 5, 6]) expect(new Set(codes.map((code) => code[place])).size).toBe(20);
   expect(comparisonCode(ID)).toBe(comparisonCode(ID));
 });

@@ -6,7 +6,7 @@ import { stateFolder } from '../support/state-folder.ts';
 
 const NOON = Date.UTC(2031, 4, 5, 12);
 const HOUR = 3_600_000;
-/** An hour after the boot. */
+/** One hour after the boot. */
 const now = { boot: 'b', uptime: HOUR, wall: NOON };
 
 /** @param minutes after {@link now} */

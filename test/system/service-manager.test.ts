@@ -7,7 +7,7 @@ import { eventually } from '../support/hub-process.ts';
 import { NotifySocket, systemdSkipReason } from '../support/notify-socket.ts';
 import { stateFolder } from '../support/state-folder.ts';
 
-/** A program in place of systemd-notify. */
+/** A replacement of systemd-notify. */
 function program(folder: string, script: string): string {
   const path = join(folder, 'program');
   writeFileSync(path, `#!/bin/sh\n${script}\n`);

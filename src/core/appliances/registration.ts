@@ -2,56 +2,56 @@ import type { Instant } from '../clock.ts';
 import type { Secret } from '../secret.ts';
 import type { PublicJwk } from './appliance.ts';
 
-/** What stands behind an initial access token (RFC 7591, 3): one appliance may register with it, once. */
+/** The record of an initial access token (RFC 7591, 3): one appliance may register with it, once. */
 export interface Invite {
   /** SHA-256 of the token, base64url: it has 256 random bits. */
   readonly hash: string;
-  /** What the appliance is to be called; null where it may choose. */
+  /** The name that the appliance gets; null if it may choose. */
   readonly name: string | null;
-  /** The scope its grant is to be asked for; null where it may choose. */
+  /** The scope of the appliance; null if it may choose. */
   readonly scope: string | null;
   readonly portal: string;
   readonly begun: Instant;
-  /** Milliseconds from `begun` on. */
+  /** Milliseconds from `begun` to the expiry. */
   readonly lifetime: number;
 }
 
-/** What an appliance says of itself (RFC 7591, 2), as far as the hub takes it. */
+/** The client metadata of a registration (RFC 7591, 2) that the hub uses. */
 export interface ClientMetadata {
   readonly clientName: string | null;
   readonly scope: string | null;
   readonly softwareId: string | null;
-  /** Its public keys, for `private_key_jwt`; null where the hub is to give it a secret. */
+  /** Public keys for `private_key_jwt`; null if the hub issues a secret instead. */
   readonly keys: readonly PublicJwk[] | null;
 }
 
-/** What became of a registration. */
+/** The result of a registration. */
 export type RegistrationResult =
   | {
       readonly kind: 'registered';
       readonly clientId: string;
       readonly name: string;
       readonly scope: string | null;
-      /** Null where it has keys of its own. */
+      /** Null if the appliance has its own keys. */
       readonly secret: Secret | null;
-      /** Whether an installer still has to approve it. */
+      /** Whether an installer still has to approve the appliance. */
       readonly needsApproval: boolean;
     }
-  /** Nobody holds registration open, and no initial access token came along. */
+  /** Registration is closed, and the request has no initial access token. */
   | { readonly kind: 'closed' }
-  /** The initial access token is wrong, used up or too old. */
+  /** The initial access token is wrong, used up or expired. */
   | { readonly kind: 'token_refused' }
-  /** Too many wait already; `retryAfter` in whole seconds. */
+  /** Too many appliances wait for approval; `retryAfter` in whole seconds. */
   | { readonly kind: 'full'; readonly retryAfter: number }
-  /** What it says of itself can't be taken, in one sentence. */
+  /** The metadata is invalid; `description` is one sentence. */
   | { readonly kind: 'invalid'; readonly description: string };
 
 /** Characters of an appliance's name. */
 const MAX_NAME_LENGTH = 63;
 
 /**
- * The name that a registered appliance gets: its `client_name` in lower case and without accents, everything but a-z and
- * 0-9 made "-", cut to 63 characters; `appliance` where nothing is left; with "-2", "-3" and so on behind it where the
+ * The name of a registered appliance: its `client_name` in lower case, without accents, with "-" for everything but a-z
+ * and 0-9, cut to 63 characters. It is `appliance` if nothing is left, and gets "-2", "-3" and so on appended if the
  * name is taken.
  */
 export function deriveApplianceName(clientName: string | null, taken: (name: string) => boolean): string {
@@ -65,8 +65,8 @@ export function deriveApplianceName(clientName: string | null, taken: (name: str
   const base = plain.slice(0, MAX_NAME_LENGTH).replace(/-+$/, '') || 'appliance';
   if (!taken(base)) return base;
   for (let number = 2; ; number++) {
-    const end = `-${number}`;
-    const name = base.slice(0, MAX_NAME_LENGTH - end.length) + end;
+    const suffix = `-${number}`;
+    const name = base.slice(0, MAX_NAME_LENGTH - suffix.length) + suffix;
     if (!taken(name)) return name;
   }
 }

@@ -7,14 +7,14 @@ export interface Backoff {
 }
 
 const DAY = 86_400_000;
-/** Where tokens live for days, the first attempt is not put off as long as there would be time for it, in ms. */
+/** Upper bound of the first delay for tokens that live for days, in ms. */
 const MAX_FIRST_DELAY = 600_000;
 
 /**
- * The delay before the hub's own next attempt while the portal is out of reach. The first comes while the token at hand still
- * lives, and every other one so much later that all the hubs that wait, of which there are the more the longer it lasts,
- * never add more than twice the requests that they make anyway; and before a lifetime is over, so that each grant is fresh
- * again within one. Half of each delay is jitter.
+ * The delay before the hub's next background attempt while the portal is unreachable. The first retry comes before the
+ * current access token expires. Later retries are so far apart that a whole fleet adds at most twice its usual
+ * requests, however long the outage lasts. They are less than one lifetime apart, so that each grant is refreshed
+ * within a lifetime of the outage's end. Half of each delay is jitter.
  * @param lifetime of the grant's tokens, in ms
  * @param failures how many attempts have failed in a row, from 1
  * @param fraction a random number from 0 to 1
@@ -24,21 +24,21 @@ export function backgroundDelay(lifetime: number, failures: number, fraction: nu
 }
 
 /**
- * The delay before the hub's own next attempt at a portal that has no room now and names a time: such a portal is not away, and
- * is asked again while the token at hand lives. The longer it goes on, the later.
+ * The delay before the hub's next background attempt if the portal is overloaded and names a time (`Retry-After`). Such
+ * a portal is reachable, so the hub tries again before the current access token expires. The delay grows with the time
+ * that this lasts.
  * @param lifetime of the grant's tokens, in ms
- * @param lasting for how long it has been asking to come back later, in ms
+ * @param duration for how long the portal has been asking to come back later, in ms
  * @param fraction a random number from 0 to 1
  */
-export function deferredDelay(lifetime: number, lasting: number, fraction: number): number {
-  return (
-    ((1 + fraction) / 2) * Math.min(maxBackgroundDelay(lifetime), Math.max(firstBackgroundDelay(lifetime), 2 * lasting))
-  );
+export function delayAfterDeferral(lifetime: number, duration: number, fraction: number): number {
+  const bound = Math.max(firstBackgroundDelay(lifetime), 2 * duration);
+  return ((1 + fraction) / 2) * Math.min(maxBackgroundDelay(lifetime), bound);
 }
 
 /**
- * The hub's own attempts where these add nothing to what the hubs of a city do: its own network was away, or one answer was
- * lost.
+ * The backoff of background attempts after a failure that does not affect the whole fleet: the hub's own network was
+ * down, or one answer was lost.
  */
 export function fastBackoff(lifetime: number): Backoff {
   return { base: 2000, cap: maxBackgroundDelay(lifetime) };
@@ -52,14 +52,14 @@ function maxBackgroundDelay(lifetime: number): number {
   return Math.max(5000, Math.min(DAY, 0.8 * lifetime));
 }
 
-/** The attempts that an appliance waits for: at most five minutes apart, and less for tokens that live shorter. */
+/** The backoff of attempts that an appliance waits for: at most five minutes, and less for short-lived tokens. */
 export function onDemandBackoff(lifetime: number): Backoff {
   return { base: 2000, cap: Math.max(5000, Math.min(300_000, lifetime / 4)) };
 }
 
 /**
- * The delay before the next attempt: full jitter, so that many hubs that lost the portal at once don't come back at
- * once, and never under a second.
+ * The delay before the next attempt. Full jitter keeps hubs that lost the portal at the same moment from coming back at
+ * the same moment. The delay is at least a second, or `cap` if that is less.
  * @param failures how many attempts have failed in a row, from 1
  * @param fraction a random number from 0 to 1
  */
@@ -69,8 +69,8 @@ export function backoffDelay({ base, cap }: Backoff, failures: number, fraction:
 }
 
 /**
- * The delay when the portal named one: what it asked for, at most an hour, and up to a tenth more so that not
- * everybody returns in the same second.
+ * The delay if the portal named one, both in ms: the requested delay, from a second to an hour, and up to a tenth more,
+ * so that the hubs of a fleet do not return in the same second.
  */
 export function retryAfterDelay(retryAfter: number, fraction: number): number {
   return Math.max(1000, Math.min(retryAfter, 3_600_000)) * (1 + fraction / 10);

@@ -4,54 +4,54 @@ import type { PortalIdentity } from '../portal.ts';
 import type { Secret } from '../secret.ts';
 import type { TokenResponse } from './token-outcome.ts';
 
-/** What a pairing leaves: one appliance's tokens, and what is known of the refresh token's fate. */
+/** One appliance's tokens, and what the hub knows about their validity. A pairing creates it. */
 export interface Grant {
   /** The appliance's id. */
   readonly appliance: string;
-  /** Grows with every write of tokens, and names the state that a write replaces. */
+  /** Grows with every write of tokens. A write names the generation that it replaces. */
   readonly generation: number;
   readonly accessToken: Secret;
   readonly refreshToken: Secret;
   readonly scope: string | null;
-  /** Milliseconds that the access token lives from `obtained` on. */
+  /** Lifetime of the access token from `obtained` on, in ms. */
   readonly lifetime: number;
   readonly obtained: Instant;
-  /** The portal's own clock (its `Date`) when it gave the tokens, in ms since 1970; null where it did not say. */
+  /** The portal's clock (`Date` of the token response), in ms since 1970; null if the response had none. */
   readonly portalTime: number | null;
   readonly doubt: Doubt | null;
-  /** When the portal refused this refresh token for good. */
+  /** When the portal permanently refused this refresh token. */
   readonly refused: Instant | null;
-  /** When its appliance said that the cloud refuses this access token: it is never handed out again. */
+  /** When the appliance reported that the cloud refuses this access token. The hub never issues it again. */
   readonly accessTokenRejectedAt: Instant | null;
-  /** Since when the portal has not taken the hub's own credentials for it. */
+  /** Since when the portal has not accepted the hub's own credentials. */
   readonly misconfigured: Instant | null;
-  /** The scope that the portal was asked for. */
+  /** The scope that the hub requested. */
   readonly requestedScope: string | null;
-  /** With which account of the portal somebody logged in, for display alone; left out if the portal does not tell. */
+  /** The portal account with which somebody logged in, for display only; left out if the portal does not report it. */
   readonly account?: string;
-  /** The portal that gave it. */
+  /** The portal that issued the grant. */
   readonly issuer: PortalIdentity;
 }
 
 /**
- * The portal may have rotated the refresh token: it was sent, and no whole answer came; or the grant is from a copy, and
- * was used since that was made.
+ * The portal may have rotated the refresh token: the hub sent it and got no complete response, or the grant was
+ * restored from a copy (a backup or a snapshot) and may have been used after the copy was made.
  */
 export interface Doubt {
-  /** `copy`: the grant is from a copy of the store. Else an answer was lost. */
+  /** `copy`: the grant is from a copy of the store. Left out if an answer was lost. */
   readonly kind?: 'copy';
-  /** When the first answer was lost, or the copy was made; of a copy only `wall` is known. */
+  /** When the first answer was lost, or the copy was made; for a copy only `wall` is known. */
   readonly lostAt: Instant;
-  /** How often this refresh token was sent without a whole answer. */
+  /** How often the hub has sent this refresh token without getting a complete response. */
   readonly sends: number;
 }
 
-/** How far two sources of the true time may lie apart, in ms: one that is further behind is wrong. */
+/** Largest difference between two sources of the true time, in ms: a source that is further behind is wrong. */
 const MAX_SKEW = 60_000;
-/** A `Date` tells whole seconds. */
+/** A `Date` header has whole seconds. In ms. */
 const DATE_RESOLUTION = 1000;
 
-/** The grant that a token response makes, `previous` being the one it replaces. */
+/** The grant that results from a token response; it replaces `previous`. */
 export function grantFromTokenResponse(
   previous: Pick<Grant, 'appliance' | 'generation' | 'scope' | 'requestedScope' | 'account' | 'issuer'> &
     Partial<Pick<Grant, 'accessToken' | 'accessTokenRejectedAt'>>,
@@ -80,7 +80,10 @@ export function grantFromTokenResponse(
   };
 }
 
-/** Whether an access token is rejected: a portal may give the very same one again, and then it is no better than before. */
+/**
+ * When an access token was rejected; null if it was not. A portal may issue the same token again, and it is still
+ * rejected then.
+ */
 export function carryOverRejection(
   accessToken: Secret,
   previous: Partial<Pick<Grant, 'accessToken' | 'accessTokenRejectedAt'>>,
@@ -89,7 +92,7 @@ export function carryOverRejection(
 }
 
 /**
- * Milliseconds that the access token at hand still serves; null where nobody can know, because it was obtained in
+ * Remaining lifetime of the current access token, in ms; null if it is unknown, because the token was obtained in
  * another boot and the clock is not confirmed yet.
  */
 export function remainingLifetime(grant: Grant, now: Instant, confirmed: ConfirmedTime | null): number | null {
@@ -99,24 +102,27 @@ export function remainingLifetime(grant: Grant, now: Instant, confirmed: Confirm
 }
 
 /**
- * Milliseconds since the access token was obtained; null where nobody can know, because that was in another boot, and
- * the true time is not confirmed yet or lies before it.
+ * Milliseconds since the access token was obtained; null if that is unknown, because it was obtained in another boot,
+ * and the true time is not confirmed yet or is before that.
  */
 export function tokenAge(grant: Grant, now: Instant, confirmed: ConfirmedTime | null): number | null {
   const age = elapsed(grant.obtained, now);
   if (age !== null) return Math.max(0, age);
   const time = confirmedTimeAt(confirmed, now);
   if (time === null || grant.portalTime === null) return null;
-  const byPortal = time - grant.portalTime;
-  return byPortal < -MAX_SKEW ? null : Math.max(0, byPortal) + DATE_RESOLUTION;
+  const portalAge = time - grant.portalTime;
+  return portalAge < -MAX_SKEW ? null : Math.max(0, portalAge) + DATE_RESOLUTION;
 }
 
-/** The least that a handed-out token should have left, in ms: 60 s, at most a tenth of its lifetime. */
+/** Shortest remaining lifetime that an issued token should have, in ms: 60 s, but at most a tenth of its lifetime. */
 export function minRemaining(grant: Grant): number {
   return Math.min(60_000, grant.lifetime / 10);
 }
 
-/** Whether the configuration has another scope by now than a grant was asked for, so that only another pairing brings it. */
+/**
+ * Whether the configured scope differs from the scope that was requested for the grant. Only a new pairing changes
+ * that.
+ */
 export function hasScopeChanged(
   { origin, scope }: Pick<Appliance, 'origin' | 'scope'>,
   grant: Pick<Grant, 'requestedScope'> | undefined,

@@ -5,28 +5,31 @@ import { lostAnswerHoldOff, type RetryContext } from './retry-delays.ts';
 import { forcedRefreshAt, nextRefreshAt, onDemandRefreshAt, type ScheduleInput } from './schedule.ts';
 
 /**
- * How a grant's refreshes go. `retryAt` is on the boot clock, in ms; in doubt the hold-off of the old refresh token comes on top of
- * it, see {@link nextAttemptAt}.
+ * How well the refreshes of a grant work. `retryAt` is on the boot clock, in ms. If the grant is in doubt, the hold-off
+ * of the old refresh token may delay the attempt further, see {@link nextAttemptAt}.
  */
 export type RefreshHealth =
   | { readonly kind: 'good' }
-  /** It may pass: the hub goes on trying. */
+  /** The problem may resolve itself: the hub keeps trying. */
   | {
       readonly kind: 'failing';
       readonly problem: Problem;
       readonly failures: number;
       readonly retryAt: number;
-      /** When an appliance that waits may have it tried again, where that is before `retryAt`. */
+      /**
+       * When an appliance's token request may trigger the next attempt, if that is before `retryAt`. On the boot clock,
+       * in ms.
+       */
       readonly onDemandAt?: number;
-      /** The portal's certificate does not fit the hub's clock: once that is set, it is tried again at once. */
+      /** By the hub's clock the portal's certificate is not valid: the hub tries again as soon as the clock is set. */
       readonly waitsForClock?: true;
-      /** Nothing left the hub: once it has another address, it is tried again soon. */
+      /** The request could not be sent: the hub tries again soon after its address changes. */
       readonly waitsForNetwork?: true;
-      /** The hub has got another address since: until something leaves it, its own attempts come sooner. */
+      /** The hub's address has changed: until a request is sent, background attempts come sooner. */
       readonly fastRetry?: true;
       readonly rejections?: Rejections;
     }
-  /** A person must log in again. `retryAt` is null where the portal said so itself. */
+  /** A person must log in again. `retryAt` is null if the portal explicitly refused the grant. */
   | {
       readonly kind: 'refused';
       readonly problem: Problem;
@@ -35,19 +38,24 @@ export type RefreshHealth =
       readonly rejections?: Rejections;
     };
 
-/** Rejections in a row. Only another answer of the portal ends the row: while it is out of reach it says nothing new. */
+/** Consecutive rejections. Only another kind of response ends the series; an unreachable portal does not. */
 export interface Rejections {
   readonly count: number;
   readonly since: Instant;
 }
 
-/** Attempts that the network kept from the portal are repeated within this, in ms. */
+/**
+ * An attempt that could not reach the portal or the disk is repeated within this time after the cause is gone, in ms.
+ */
 const RETRY_WINDOW = 5000;
 
-/** What the hold-off of an old refresh token is worked out from, anew each time: how long the token at hand lives may become known late. */
+/**
+ * The input of the hold-off of an old refresh token. The hold-off is computed again each time, because the age of the
+ * current access token may become known late.
+ */
 type HoldOffInput = Pick<RetryContext, 'now' | 'confirmed' | 'retryLostAnswer'>;
 
-/** When a grant is to be refreshed, on the boot clock in ms; null for never, unless a person asks. */
+/** When to refresh a grant, on the boot clock in ms; null for never, unless a person forces a refresh. */
 export function nextAttemptAt(
   grant: Grant,
   health: RefreshHealth,
@@ -57,7 +65,10 @@ export function nextAttemptAt(
   return grant.accessTokenRejectedAt === null ? nextRefreshAt(grant, schedule) : forcedRefreshAt(schedule);
 }
 
-/** The earliest time, on the boot clock in ms, at which an appliance that waits for a token may have it refreshed. */
+/**
+ * The earliest time at which an appliance's token request may trigger a refresh, on the boot clock in ms; null for
+ * never.
+ */
 export function onDemandAttemptAt(
   grant: Grant,
   health: RefreshHealth,
@@ -75,7 +86,10 @@ function withHoldOff(at: number | null, grant: Grant, input: HoldOffInput): numb
   return at === null || holdOff === 0 ? at : Math.max(at, input.now.uptime + holdOff);
 }
 
-/** The clock was set: what waited for that is tried within seconds. @param fraction a random number from 0 to 1 */
+/**
+ * After the clock was set, an attempt that waited for that follows within seconds.
+ * @param fraction a random number from 0 to 1
+ */
 export function afterClockSet(health: RefreshHealth, now: Instant, fraction: number): RefreshHealth {
   if (health.kind !== 'failing' || health.waitsForClock === undefined) return health;
   const retryAt = Math.min(health.retryAt, now.uptime + 3000 * fraction);
@@ -83,15 +97,19 @@ export function afterClockSet(health: RefreshHealth, now: Instant, fraction: num
 }
 
 /**
- * The portal has answered another request: what did not reach it is tried again within seconds, and from there on backs off as
- * before. @param fraction a random number from 0 to 1
+ * After the portal responded to another request, a grant whose request could not be sent is tried again within seconds.
+ * Its backoff then continues as before.
+ * @param fraction a random number from 0 to 1
  */
 export function afterPortalResponse(health: RefreshHealth, now: Instant, fraction: number): RefreshHealth {
   if (health.kind !== 'failing' || health.waitsForNetwork === undefined) return health;
   return retryWithin(RETRY_WINDOW * fraction, health, now);
 }
 
-/** There is room on the disk again: what could not be written is tried again within seconds. @param fraction a random number from 0 to 1 */
+/**
+ * After the store became writable again, a grant that could not be written is tried again within seconds.
+ * @param fraction a random number from 0 to 1
+ */
 export function afterStoreWritable(health: RefreshHealth, now: Instant, fraction: number): RefreshHealth {
   if (health.kind !== 'failing' || health.problem.code !== 'store_unwritable') return health;
   return retryWithin(RETRY_WINDOW * fraction, health, now);
@@ -104,8 +122,9 @@ function retryWithin(delay: number, health: Extract<RefreshHealth, { kind: 'fail
 }
 
 /**
- * The hub has another address: what did not leave it is tried again within seconds, and from there on backs off anew, because
- * names may be known a little later. @param fraction a random number from 0 to 1
+ * After the hub's address changed, a grant whose request could not be sent is tried again within seconds. Its backoff
+ * then starts again from the first delay, because DNS may work only a little later.
+ * @param fraction a random number from 0 to 1
  */
 export function afterNetworkChange(health: RefreshHealth, now: Instant, fraction: number): RefreshHealth {
   const soon = afterPortalResponse(health, now, fraction);

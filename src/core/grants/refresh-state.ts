@@ -1,6 +1,13 @@
 import { clockFaultMessage, elapsed, type Instant } from '../clock.ts';
 import type { Problem, ProblemCode } from '../reports/problem.ts';
-import { type Backoff, backoffDelay, deferredDelay, fastBackoff, onDemandBackoff, retryAfterDelay } from './backoff.ts';
+import {
+  type Backoff,
+  backoffDelay,
+  delayAfterDeferral,
+  fastBackoff,
+  onDemandBackoff,
+  retryAfterDelay,
+} from './backoff.ts';
 import { type Doubt, type Grant, remainingLifetime } from './grant.ts';
 import type { RefreshHealth, Rejections } from './refresh-health.ts';
 import {
@@ -13,32 +20,30 @@ import {
 } from './retry-delays.ts';
 import type { TokenOutcome } from './token-outcome.ts';
 
-/** An outcome that left the hub with the tokens it had. */
+/** An outcome without new tokens that could be stored. */
 export type RefreshFailure =
   | Exclude<TokenOutcome, { kind: 'granted' }>
   | { readonly kind: 'store_unwritable'; readonly detail: string };
 
-/** How a grant stands after an attempt: `health` lives in memory, and the rest is kept with it. */
+/** A grant's state after an attempt: `health` is only in memory; the store keeps the rest with the grant. */
 export interface RefreshState extends Pick<Grant, 'doubt' | 'refused' | 'misconfigured'> {
   readonly health: RefreshHealth;
 }
 
-/** What ends a grant's wait for its next attempt early: see {@link RefreshHealth}. */
+/** What makes the next attempt come earlier, see {@link RefreshHealth}. */
 type RetryTriggers = Pick<
   Extract<RefreshHealth, { kind: 'failing' }>,
   'waitsForClock' | 'waitsForNetwork' | 'fastRetry'
 >;
 
-/** What is to be tried at once is tried within this, in ms: many grants may be. */
+/** Attempts right after a start are spread over this time, in ms, because there may be many grants. */
 const STARTUP_RETRY_WINDOW = 3000;
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
 /** Slow: only a person can correct a wrong client_secret. */
 const MISCONFIGURED_BACKOFF: Backoff = { base: 60_000, cap: HOUR };
 
-/**
- * What follows from an attempt that brought no new tokens (docs/decisions/outcomes-are-values.md).
- */
+/** The state after an attempt that brought no new tokens (docs/decisions/outcomes-are-values.md). */
 export function afterFailure(
   grant: Grant,
   health: RefreshHealth,
@@ -63,7 +68,7 @@ export function afterFailure(
       return { doubt, refused: null, misconfigured, health: { kind: 'refused', problem, ...next } };
     }
     const shown = doubt === null ? ongoingProblem(health, code, message, now) : doubtProblem(doubt, message);
-    // Only new tokens say that the credentials are right: whatever else comes, they are tried at once after a start.
+    // Only new tokens prove that the credentials are right. After any other outcome the next start tries them at once.
     const misconfigured = shown.code === 'misconfigured' ? shown.since : grant.misconfigured;
     return { doubt, refused: null, misconfigured, health: { kind: 'failing', problem: shown, ...next } };
   };
@@ -83,11 +88,13 @@ export function afterFailure(
       return failing('portal_unreachable', `The portal could not be reached: ${outcome.detail}`, backedOff, waits);
     }
     case 'deferred': {
-      // A portal that names the same short time again and again is backed off from all the same.
-      const asked = retryAfterDelay(outcome.retryAfter ?? 0, fraction);
-      const again =
-        outcome.retryAfter === null ? background : deferredDelay(grant.lifetime, deferredFor(health, now), fraction);
-      const delays = { background: Math.max(asked, again), onDemand: Math.max(asked, onDemand) };
+      // The delay grows even if the portal names the same short time again and again.
+      const requested = retryAfterDelay(outcome.retryAfter ?? 0, fraction);
+      const ownDelay =
+        outcome.retryAfter === null
+          ? background
+          : delayAfterDeferral(grant.lifetime, deferredFor(health, now), fraction);
+      const delays = { background: Math.max(requested, ownDelay), onDemand: Math.max(requested, onDemand) };
       return failing('portal_deferred', `The portal asks to come back later: ${outcome.detail}`, delays);
     }
     case 'ambiguous': {
@@ -113,31 +120,31 @@ export function afterFailure(
 }
 
 /**
- * How a grant stands right after the hub was started: what its last run left is all that is known.
- * @param attempt when the last run sent a refresh of which it did not see the end; null where there is none
+ * A grant's state right after a start, as the last run of the hub left it.
+ * @param attempt when the last run sent a refresh that had not ended; null if there is none
  */
 export function stateAtStart(grant: Grant, attempt: Instant | null, context: RetryContext): RefreshState {
   if (grant.refused !== null) return refusedState(grant, grant.refused, 1);
   if (attempt !== null) {
-    const cutShort = { kind: 'ambiguous', detail: 'the hub was stopped while it waited for an answer' } as const;
+    const interrupted = { kind: 'ambiguous', detail: 'the hub was stopped while it waited for the response' } as const;
     const doubt = grant.doubt ?? { lostAt: attempt, sends: 0 };
-    return afterFailure({ ...grant, doubt }, { kind: 'good' }, cutShort, context);
+    return afterFailure({ ...grant, doubt }, { kind: 'good' }, interrupted, context);
   }
   const { misconfigured } = grant;
   if (grant.doubt === null) {
     return { doubt: null, refused: null, misconfigured, health: healthAtStart(misconfigured, context) };
   }
   const times = retryTimes(lostAnswerDelays(grant, grant.doubt, 1, context), context.now);
-  const known = doubtProblem(grant.doubt, null);
-  const health = { kind: 'failing', problem: known, failures: 1, ...times } as const;
+  const problem = doubtProblem(grant.doubt, null);
+  const health = { kind: 'failing', problem, failures: 1, ...times } as const;
   return { doubt: grant.doubt, refused: null, misconfigured, health };
 }
 
-/** Credentials that the portal did not take may have been corrected, so they are tried within seconds. */
+/** A person may have corrected credentials that the portal did not accept, so the hub tries them within seconds. */
 function healthAtStart(misconfigured: Instant | null, { now, fraction }: RetryContext): RefreshHealth {
   if (misconfigured === null) return { kind: 'good' };
   const message =
-    "Before the last start or reload the portal did not accept the hub's own credentials; the hub tries them again now";
+    "Before the last start or reload, the portal did not accept the hub's own credentials; the hub tries them again now";
   const problem = { code: 'misconfigured', message, since: misconfigured, isUntried: true } as const;
   return { kind: 'failing', problem, failures: 1, retryAt: now.uptime + STARTUP_RETRY_WINDOW * fraction };
 }
@@ -148,7 +155,10 @@ function deferredFor(health: RefreshHealth, now: Instant): number {
   return elapsed(health.problem.since, now) ?? 0;
 }
 
-/** Rejected three times, over an hour or more, and the token at hand is dead: a person is needed, and one try a day. */
+/**
+ * After three rejections over an hour or more, if the access token has expired, a person is needed. The hub tries once
+ * a day.
+ */
 function refusedAfterRejections(grant: Grant, state: RefreshState, { now, confirmed }: RetryContext): RefreshState {
   const { health } = state;
   if (health.kind !== 'failing' || health.rejections === undefined) return state;
@@ -158,12 +168,12 @@ function refusedAfterRejections(grant: Grant, state: RefreshState, { now, confir
   const refused = {
     ...health.problem,
     code: 'refused',
-    message: `${health.problem.message}, again and again`,
+    message: `${health.problem.message}, repeatedly`,
   } as const;
   return { ...state, health: { ...health, kind: 'refused', problem: refused, retryAt: now.uptime + DAY } };
 }
 
-/** The rejections in a row when this outcome has come, null where there is no row. */
+/** The consecutive rejections after this outcome; null if there are none. */
 function countRejections(health: RefreshHealth, outcome: RefreshFailure, now: Instant): Rejections | null {
   const before = health.kind === 'good' ? undefined : health.rejections;
   switch (outcome.kind) {
@@ -186,8 +196,8 @@ function refusedState(grant: Grant, since: Instant, failures: number): RefreshSt
 function refusalMessage(doubt: Doubt | null): string {
   if (doubt === null) return 'The portal refused the grant';
   return doubt.kind === 'copy'
-    ? `${describeDoubt(doubt)}, and the portal no longer accepts its refresh token, which another hub, or this one since then, has used`
-    : `${describeDoubt(doubt)}, and the portal no longer accepts the token before it`;
+    ? `${describeDoubt(doubt)}, and the portal no longer accepts its refresh token, because another hub has used it, or this one after the copy was made`
+    : `${describeDoubt(doubt)}, and the portal no longer accepts the previous refresh token`;
 }
 
 function describeDoubt({ kind, lostAt }: Doubt): string {
@@ -195,18 +205,21 @@ function describeDoubt({ kind, lostAt }: Doubt): string {
   return kind === 'copy' ? `The grant was restored from a copy of ${time}` : `An answer was lost on ${time}`;
 }
 
-/** A problem of the same kind as before keeps the time when it began. */
+/** A problem with the same code as before keeps its beginning. */
 function ongoingProblem(health: RefreshHealth, code: ProblemCode, message: string, now: Instant): Problem {
   const before = health.kind === 'good' ? null : health.problem;
   return { code, message, since: before?.code === code ? before.since : now };
 }
 
-/** In doubt, that is the problem to show, whatever came after it. @param detail what the last attempt came to; null before there was one */
+/**
+ * While the grant is in doubt, the doubt is the problem to show, whatever failed later.
+ * @param detail the outcome of the last attempt; null before the first one
+ */
 function doubtProblem(doubt: Doubt, detail: string | null): Problem {
   const last = detail === null ? '' : ` (${detail})`;
   return {
     code: 'answer_lost',
-    message: `${describeDoubt(doubt)}, so the refresh token at hand may be used up${last}`,
+    message: `${describeDoubt(doubt)}, so the portal may have replaced the refresh token${last}`,
     since: doubt.lostAt,
   };
 }

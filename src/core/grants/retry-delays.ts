@@ -2,35 +2,35 @@ import type { ConfirmedTime, Instant } from '../clock.ts';
 import { backgroundDelay, backoffDelay, fastBackoff, onDemandBackoff } from './backoff.ts';
 import { type Doubt, type Grant, minRemaining, tokenAge } from './grant.ts';
 
-/** When the old refresh token is sent again after a lost answer: docs/decisions/lost-answers.md. */
-export type RetryLostAnswer = 'early' | 'late';
+/** When the hub sends the old refresh token again after a lost answer, see docs/decisions/lost-answers.md. */
+export type LostAnswerRetry = 'early' | 'late';
 
-/** What the next attempt after a failed one is worked out from. */
+/** What decides when the next attempt follows a failed one. */
 export interface RetryContext {
   readonly now: Instant;
   readonly confirmed: ConfirmedTime | null;
-  readonly retryLostAnswer: RetryLostAnswer;
+  readonly retryLostAnswer: LostAnswerRetry;
   /** A random number from 0 to 1, for jitter. */
   readonly fraction: number;
 }
 
-/** Milliseconds to the hub's own next attempt, and to one that an appliance waits for. */
+/** Milliseconds until the hub's next background attempt, and until one that an appliance waits for. */
 export interface RetryDelays {
   readonly background: number;
   readonly onDemand: number;
 }
 
 /**
- * What the end of the token at hand is overrun by, in ms, where nothing may be risked before it: a portal counts from
- * when it issued the token, which is a little after the hub asked for it.
+ * With `late`, how long the hub waits after the access token has expired by its own count, in ms: the portal counts
+ * from when it issued the token, a little after the hub sent the request.
  */
 const EXPIRY_MARGIN = 1000;
 
 /**
- * Milliseconds for which the old refresh token must not be sent because of a doubt, whatever else may happen: each further use
- * might make the portal revoke a token that still serves. With `early` one early retry is free, and the next comes
- * shortly before the token at hand ends; with `late` there is none before it has ended. A token that the cloud refuses serves no longer,
- * and nothing is lost by another use.
+ * Milliseconds for which the hub must not send the old refresh token of a grant in doubt, because another use might
+ * make the portal revoke an access token that is still valid. With `early`, the hub may retry once at once, and again
+ * shortly before the access token expires. With `late`, it retries only after the access token has expired. If the
+ * cloud refuses the access token, a retry risks nothing, and there is no hold-off.
  */
 export function lostAnswerHoldOff(
   grant: Grant,
@@ -43,25 +43,28 @@ export function lostAnswerHoldOff(
   return Math.max(0, grant.lifetime - age + (retryLostAnswer === 'early' ? -minRemaining(grant) : EXPIRY_MARGIN));
 }
 
-/** A lost answer is followed by one early retry, for portals with a grace time, and it has not reached the portal yet. */
+/** Whether the one early retry, meant for portals that accept the old token for a grace period, is still to come. */
 function awaitsEarlyRetry({ doubt }: Grant, { retryLostAnswer }: Pick<RetryContext, 'retryLostAnswer'>): boolean {
   return doubt !== null && retryLostAnswer === 'early' && doubt.sends <= 1;
 }
 
-/** Milliseconds to the next use of the old refresh token, right after an answer was lost: at its hold-off's end no backoff goes on. */
+/**
+ * Milliseconds until the next use of the old refresh token after a lost answer: the backoff, but no longer than the
+ * hold-off.
+ */
 export function lostAnswerDelays(grant: Grant, doubt: Doubt, failures: number, context: RetryContext): RetryDelays {
   const { retryLostAnswer, fraction } = context;
   if (retryLostAnswer === 'early' && doubt.sends === 1) return equalDelays(1000 + 2000 * fraction);
   const holdOff = lostAnswerHoldOff({ ...grant, doubt }, context);
   const onDemand = backoffDelay(onDemandBackoff(grant.lifetime), failures, fraction);
   if (holdOff === 0) return { background: backgroundRetryDelay(grant, failures, context), onDemand };
-  const quick = backoffDelay(fastBackoff(grant.lifetime), failures, fraction);
-  return { background: Math.min(quick, holdOff), onDemand: Math.min(onDemand, holdOff) };
+  const background = backoffDelay(fastBackoff(grant.lifetime), failures, fraction);
+  return { background: Math.min(background, holdOff), onDemand: Math.min(onDemand, holdOff) };
 }
 
 /**
- * Milliseconds to the hub's own next attempt: soon where no other hub has cause for the same, which is where an answer was lost,
- * or an appliance has said that the token at hand is no good.
+ * Milliseconds until the hub's next background attempt. It comes soon if the failure concerns this hub only: an answer
+ * was lost, or an appliance reported its access token as rejected.
  */
 export function backgroundRetryDelay(
   grant: Grant,
@@ -78,7 +81,7 @@ export function retryTimes({ background, onDemand }: RetryDelays, now: Instant) 
   return { retryAt: now.uptime + background, onDemandAt: now.uptime + onDemand };
 }
 
-/** The same delay for both. */
+/** The same delay for background attempts and those that an appliance waits for. */
 export function equalDelays(delay: number): RetryDelays {
   return { background: delay, onDemand: delay };
 }

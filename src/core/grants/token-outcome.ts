@@ -1,39 +1,45 @@
 import type { CertificateDateError } from '../clock.ts';
 import type { Secret } from '../secret.ts';
 
-/** What a token response gives (specification, part "Token response"). */
+/** A successful token response (RFC 6749, 5.1; docs/portal.md). */
 export interface TokenResponse {
   readonly accessToken: Secret;
-  /** Null where a refresh response carries none: the old one stays good. */
+  /** Null if a refresh response has none: the old one stays valid. */
   readonly refreshToken: Secret | null;
-  /** Null where the portal names none: as asked for, or as before. */
+  /** Null if the response has none: the scope is as requested, or as before. */
   readonly scope: string | null;
-  /** Milliseconds that the access token lives. */
+  /** Lifetime of the access token, in ms. */
   readonly lifetime: number;
-  /** With which account somebody logged in, for display alone: at most 128 characters. Left out if the portal does not tell. */
+  /**
+   * The account with which somebody logged in, for display only: at most 128 characters. Left out if the portal does
+   * not report it.
+   */
   readonly account?: string;
 }
 
 /**
- * What became of one request to the portal's token endpoint. Every possible answer is one of these, because what
- * follows depends on one question: may the portal have spent the code or the refresh token that was sent?
+ * The outcome of one request to the portal's token endpoint. Every possible response is one of these, because the next
+ * step depends on one question: may the portal have invalidated the code or the refresh token that was sent?
  */
 export type TokenOutcome =
   | { readonly kind: 'granted'; readonly tokens: TokenResponse; readonly portalTime: number | null }
-  /** It failed before anything was written to a fresh connection: the portal knows nothing of it. */
+  /** It failed before anything was written to a new connection: the portal has not seen the request. */
   | { readonly kind: 'not_sent'; readonly detail: string; readonly certificateError?: CertificateDateError }
-  /** 429 or 503: later, after `retryAfter` milliseconds where the portal says so. */
+  /** 429 or 503: try again later; `retryAfter` in ms, null if the portal names no time. */
   | {
       readonly kind: 'deferred';
       readonly detail: string;
       readonly retryAfter: number | null;
       readonly portalTime: number | null;
     }
-  /** Sent, and no whole answer: the portal may have acted on it. */
+  /** The request was sent, but no complete response came: the portal may have acted on it. */
   | { readonly kind: 'ambiguous'; readonly detail: string }
-  /** `invalid_grant`: the portal no longer takes this code or refresh token. */
+  /** `invalid_grant`: the portal no longer accepts this code or refresh token. */
   | { readonly kind: 'refused'; readonly detail: string; readonly portalTime: number | null }
-  /** `invalid_client` or `unauthorized_client`: the hub's own credentials are wrong; `detail`, a sentence, says which to check. */
+  /**
+   * `invalid_client` or `unauthorized_client`: the hub's own credentials are wrong; `detail` is a sentence that says
+   * which to check.
+   */
   | { readonly kind: 'misconfigured'; readonly detail: string; readonly portalTime: number | null }
-  /** Any other 3xx or 4xx: a firewall, a wrong path. */
+  /** Any other 3xx or 4xx, for example from a firewall or for a wrong path. */
   | { readonly kind: 'rejected'; readonly detail: string; readonly portalTime: number | null };

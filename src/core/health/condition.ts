@@ -2,16 +2,16 @@ import { HUB_PROBLEM_CODES } from '../reports/notice.ts';
 import { PROBLEM_CODES } from '../reports/problem.ts';
 
 /**
- * How grave a condition is, the gravest first. What is well has no condition.
+ * How severe a condition is, the most severe first. If all is well, there is no condition.
  *
- * - `error`: something is broken, and stays so until a person acts;
- * - `warning`: something is amiss that may pass by itself, or a person is asked and nothing is broken until then;
- * - `info`: nothing is wrong, and an appliance gets no tokens before somebody has logged in for the first time.
+ * - `error`: something is broken, and stays broken until a person acts;
+ * - `warning`: a problem that may resolve itself, or a question to a person that breaks nothing while it is open;
+ * - `info`: nothing is wrong, but an appliance gets no tokens until somebody logs in for the first time.
  */
 export const SEVERITIES = ['error', 'warning', 'info'] as const;
 export type ConditionSeverity = (typeof SEVERITIES)[number];
 
-/** The codes of conditions of the hub as a whole: its problems, and what others do to it. */
+/** The codes of conditions of the hub as a whole: its problems, and attempts to sign in with wrong setup codes. */
 export const HUB_CONDITION_CODES = [...HUB_PROBLEM_CODES, 'wrong_setup_codes'] as const;
 export type HubConditionCode = (typeof HUB_CONDITION_CODES)[number];
 
@@ -31,7 +31,10 @@ export const APPLIANCE_CONDITION_CODES = [
 ] as const;
 export type ApplianceConditionCode = (typeof APPLIANCE_CONDITION_CODES)[number];
 
-/** Something that is not as it should be: what every surface shows of the hub is made of these, and of nothing else. */
+/**
+ * One statement about the health of the hub or an appliance. Every surface derives the health that it shows from
+ * conditions alone.
+ */
 export type Condition = HubCondition | ApplianceCondition;
 
 /** A condition of the hub as a whole. */
@@ -43,7 +46,7 @@ export interface HubCondition extends ConditionFields {
 /** A condition of one appliance. */
 export interface ApplianceCondition extends ConditionFields {
   readonly code: ApplianceConditionCode;
-  /** Its name. */
+  /** The appliance's name. */
   readonly appliance: string;
 }
 
@@ -52,15 +55,18 @@ interface ConditionFields {
   /** One sentence each, in English, without a full stop: what is wrong, and what to do. */
   readonly message: string;
   readonly what_to_do: string;
-  /** RFC 3339 UTC; null where it did not begin at any time. */
+  /** RFC 3339 UTC; null if the condition has no beginning. */
   readonly since: string | null;
-  /** RFC 3339 UTC: until when the appliance is served all the same; null where it is not, or nobody can know. */
+  /**
+   * RFC 3339 UTC: until when the appliance still gets its current access token; null if it gets none, or if that is
+   * unknown.
+   */
   readonly until: string | null;
 }
 
-/** The conditions by whom they concern, each one's gravest first; null is the hub as a whole. */
-export function groupByAppliance<One extends Pick<Condition, 'appliance'>>(
-  conditions: readonly One[],
-): ReadonlyMap<string | null, readonly One[]> {
+/** Groups conditions by the appliance's name, null for the hub as a whole. The order within a group does not change. */
+export function groupByAppliance<C extends Pick<Condition, 'appliance'>>(
+  conditions: readonly C[],
+): ReadonlyMap<string | null, readonly C[]> {
   return Map.groupBy(conditions, ({ appliance }) => appliance);
 }

@@ -11,14 +11,14 @@ import {
   SEVERITIES,
 } from './condition.ts';
 
-/** Something about the hub as a whole: a problem of its own, or what others do to it. `since` in RFC 3339 UTC. */
+/** A problem of the hub as a whole, or wrong setup codes that somebody types. `since` in RFC 3339 UTC. */
 export interface HubConditionInput {
   readonly code: HubConditionCode;
   readonly message: string;
   readonly since: string;
 }
 
-/** What is known of the hub and its appliances at a moment. */
+/** The state of the hub and its appliances at one moment. */
 interface ConditionsInput {
   readonly appliances: readonly ApplianceStatus[];
   readonly problems: readonly HubConditionInput[];
@@ -29,50 +29,51 @@ interface ConditionsInput {
 }
 
 /**
- * The one judgement of health: what is not as it should be, the gravest first, and of what is as grave the hub's own before that of
- * its appliances. An appliance has at most three conditions: of its grant, of its last pairing and of its credentials; one that is well has none.
+ * Derives all conditions. This is the only place that decides whether something is wrong. The most severe conditions
+ * come first; within a severity, those of the hub come before those of its appliances. An appliance has at most three
+ * conditions: about its grant, its last pairing and its credentials. A healthy appliance has none.
  */
 export function deriveConditions({ appliances, problems, pageUrl: page, now }: ConditionsInput): Condition[] {
-  const found = [
+  const conditions = [
     ...problems.map(hubCondition),
     ...appliances.flatMap((appliance) => applianceConditions(appliance, page, now)),
   ];
-  return found.sort((a, b) => SEVERITIES.indexOf(a.severity) - SEVERITIES.indexOf(b.severity));
+  return conditions.sort((a, b) => SEVERITIES.indexOf(a.severity) - SEVERITIES.indexOf(b.severity));
 }
 
 const HUB_CONDITIONS: Record<HubConditionCode, Pick<HubCondition, 'severity' | 'what_to_do'>> = {
   hub_id_taken: {
     severity: 'error',
-    what_to_do: 'Find the other hub: if one is a copy of the other, switch the copy off and set it up anew',
+    what_to_do: 'Find the other hub: if one is a copy of the other, switch the copy off and set it up from scratch',
   },
   hub_name_claimed: {
     severity: 'warning',
     what_to_do:
-      'Find the device that has this address, and give it another name or take it off the network; appliances are safe, because they check the pin',
+      'Find the device with this address, and rename it or disconnect it from the network; appliances are safe, because they check the CA pin',
   },
   not_announced: {
     severity: 'warning',
-    what_to_do:
-      "Look into the hub's log for what keeps mDNS from working; appliances that know the hub's address are served",
+    what_to_do: "See the hub's log for why mDNS does not work; appliances that know the hub's address are still served",
   },
   store_changed: {
     severity: 'error',
     what_to_do:
-      'Look through the appliances, remove those that are named, add them again and pair them; if somebody had the hub or its card in hand, do what docs/stolen-card.md says',
+      'Check the appliances: remove those that are named, add them again and pair them; if somebody else had access to the hub or its SD card, follow docs/stolen-card.md',
   },
   store_recovered: {
     severity: 'warning',
     what_to_do:
-      'Check the disk or SD card, and replace it where this happens again; "latchkey status" shows what must be paired again',
+      'Check the disk or SD card, and replace it if this happens again; "latchkey status" shows what must be paired again',
   },
   store_unwritable: {
     severity: 'error',
-    what_to_do: "Make room on the disk that holds the hub's state_dir, or replace it; the hub then goes on by itself",
+    what_to_do:
+      "Free space on the disk that holds the hub's state_dir, or replace the disk; the hub then continues automatically",
   },
   wrong_setup_codes: {
     severity: 'warning',
     what_to_do:
-      'If this was not you, find the device with this address on your network and take it off; nobody can guess the code, and other devices are let in as before',
+      'If this was not you, find the device with this address and disconnect it from your network; the code cannot be guessed, and other devices can sign in as before',
   },
 };
 
@@ -80,7 +81,7 @@ function hubCondition({ code, message, since }: HubConditionInput): HubCondition
   return { code, appliance: null, message, since, until: null, ...HUB_CONDITIONS[code] };
 }
 
-/** What a problem of a grant means to its appliance. */
+/** What a problem of a grant means for its appliance. */
 const PROBLEM_CONDITIONS: Record<ProblemConditionCode, readonly [severity: ConditionSeverity, consequence: string]> = {
   portal_unreachable: ['warning', 'waits for a new token'],
   portal_deferred: ['warning', 'waits for a new token'],
@@ -95,8 +96,8 @@ const PROBLEM_CONDITIONS: Record<ProblemConditionCode, readonly [severity: Condi
 
 function applianceConditions(status: ApplianceStatus, page: string, now: number): ApplianceCondition[] {
   const { name: appliance, waitingForApproval, withoutCredentials } = status;
-  const own = `${page}appliances/${appliance}`;
-  const of = (
+  const url = `${page}appliances/${appliance}`;
+  const condition = (
     code: ApplianceCondition['code'],
     severity: ConditionSeverity,
     message: string,
@@ -106,14 +107,14 @@ function applianceConditions(status: ApplianceStatus, page: string, now: number)
   ): ApplianceCondition => ({ code, severity, appliance, message, what_to_do, since, until });
 
   if (waitingForApproval !== undefined) {
-    const { comparisonCode: compared, address, since } = waitingForApproval;
+    const { comparisonCode, address, since } = waitingForApproval;
     const from = address === null ? '' : ` from ${address}`;
-    const message = `${appliance} has introduced itself${from}, with the code ${compared}, and waits for an installer's approval`;
-    const advice = `If it is yours, and shows the same code, approve it at ${own} or run "latchkey appliance approve ${appliance} --code ${compared}"; if it is not, remove it there`;
-    return [of('approval_needed', 'warning', message, advice, since)];
+    const message = `${appliance} has registered itself${from} with the code ${comparisonCode}, and waits for an installer's approval`;
+    const advice = `If it is yours and shows the same code, approve it at ${url} or run "latchkey appliance approve ${appliance} --code ${comparisonCode}"; if it is not yours, remove it there`;
+    return [condition('approval_needed', 'warning', message, advice, since)];
   }
 
-  const found: ApplianceCondition[] = [];
+  const conditions: ApplianceCondition[] = [];
   const {
     state,
     problem,
@@ -127,41 +128,41 @@ function applianceConditions(status: ApplianceStatus, page: string, now: number)
     const [severity, consequence] = PROBLEM_CONDITIONS[code];
     const until = expiresIn === null || expiresIn < 1 ? null : rfc3339(now + expiresIn * 1000);
     const message = `${appliance} ${consequence}: ${uncapitalize(problem.message)}`;
-    const login = whatToDo(code, appliance, own, credentialLocation);
-    const change = `If that was not meant, change portals.${status.portal} back and run "latchkey reload"; else ${uncapitalize(login)}`;
-    const advice = grantMissing === 'portal_changed' ? change : login;
-    found.push(of(grantMissing ?? code, severity, message, advice, problem.since, until));
+    const solution = whatToDo(code, appliance, url, credentialLocation);
+    const revertOrSolve = `If this change was not intended, revert portals.${status.portal} and run "latchkey reload"; otherwise ${uncapitalize(solution)}`;
+    const advice = grantMissing === 'portal_changed' ? revertOrSolve : solution;
+    conditions.push(condition(grantMissing ?? code, severity, message, advice, problem.since, until));
   } else if (state === 'pairing') {
-    const login = `Log in through its link, which ${own} shows`;
-    const nothing = `Nothing: the hub goes on asking, and ${own} shows the link to log in through once the portal gives one`;
-    found.push(
+    const login = `Log in with the link that ${url} shows`;
+    const nothing = `Nothing: the hub keeps asking, and ${url} shows the login link as soon as the portal gives one`;
+    conditions.push(
       status.authorizeUrl === undefined
-        ? of('portal_awaited', 'info', `${appliance} waits for the portal's answer`, nothing)
-        : of('login_open', 'info', `${appliance} waits for the login`, login),
+        ? condition('portal_awaited', 'info', `${appliance} waits for the portal's response`, nothing)
+        : condition('login_open', 'info', `${appliance} waits for the login`, login),
     );
   } else if (state === 'unpaired' && pairingFailed === undefined) {
-    const advice = `Log in once to connect it: open ${own} or run "latchkey pair ${appliance}"`;
-    found.push(of('not_paired', 'info', `${appliance} is not paired yet`, advice));
+    const advice = `Log in once to connect it: open ${url} or run "latchkey pair ${appliance}"`;
+    conditions.push(condition('not_paired', 'info', `${appliance} is not paired yet`, advice));
   }
   if (pairingFailed !== undefined) {
-    const { cause: why, advice: next } = explainPairingFailure(pairingFailed.reason, appliance, credentialLocation);
-    const message = `The last pairing of ${appliance} failed: ${why}`;
+    const { cause, advice } = explainPairingFailure(pairingFailed.reason, appliance, credentialLocation);
+    const message = `The last pairing of ${appliance} failed: ${cause}`;
     const severity = isUserCaused(pairingFailed.reason) ? 'info' : 'warning';
-    found.push(of('pairing_failed', severity, message, capitalize(next), pairingFailed.at));
+    conditions.push(condition('pairing_failed', severity, message, capitalize(advice), pairingFailed.at));
   }
   if (status.credentialsDamaged === true) {
-    const message = `Nobody can ask for the tokens of ${appliance}, as its entry in the store was damaged, or changed by something other than the hub`;
+    const message = `Nobody can request the tokens of ${appliance}, because its entry in the store was damaged, or changed by something other than the hub`;
     const advice = `Run "latchkey appliance remove ${appliance}", then add it again and pair it`;
-    found.push(of('credentials_damaged', 'error', message, advice));
+    conditions.push(condition('credentials_damaged', 'error', message, advice));
   } else if (withoutCredentials === true) {
-    const message = `Nobody can ask for the tokens of ${appliance}, as the configuration declares it no longer`;
+    const message = `Nobody can request the tokens of ${appliance}, because the configuration no longer declares it`;
     const advice = `Declare it again, give it a secret ("latchkey appliance rotate-secret ${appliance}") or remove it ("latchkey appliance remove ${appliance}")`;
-    found.push(of('without_credentials', 'warning', message, advice));
+    conditions.push(condition('without_credentials', 'warning', message, advice));
   }
-  return found;
+  return conditions;
 }
 
-/** A sentence behind a colon. */
+/** For a sentence that follows a colon. */
 function uncapitalize(text: string): string {
   return text.charAt(0).toLowerCase() + text.slice(1);
 }

@@ -1,10 +1,10 @@
 import { appliance, applianceIfKnown, error, event, flag, number, optional, text, whatToDo } from './table.ts';
 
-const detail = text('what the portal answered, or why it could not be reached, in words');
+const detail = text('what the portal responded, or why it was unreachable, in words');
 const address = text('address of the device');
 const count = number('how many there were');
 
-/** Which appliances the hub has. */
+/** Appliances: added, declared, registered, removed. */
 export const applianceEvents = {
   appliance_added: event('info', 'Somebody added an appliance.', {
     appliance,
@@ -30,7 +30,9 @@ export const applianceEvents = {
   appliance_approved: event('info', 'Somebody approved an appliance that registered itself.', { appliance }),
   appliance_removed: event(['info', 'warn'], 'An appliance was removed.', {
     appliance,
-    reason: text('`request`, `approval_timeout` (not approved in time) or `approval_quota` (its device had too many)'),
+    reason: text(
+      '`request`, `approval_timeout` (not approved in time) or `approval_quota` (its device had too many pending registrations)',
+    ),
   }),
   appliance_removal_failed: event(
     ['debug', 'error'],
@@ -75,7 +77,7 @@ export const pairingEvents = {
   pairing_started: event(['debug', 'info'], 'A pairing was started.', {
     appliance,
     by: text('`person` or `appliance` (RFC 8628)'),
-    times: optional(number('how many pairings of it nobody has opened since the last one that ended')),
+    times: optional(number('how many pairings of this appliance nobody has opened since its last pairing that ended')),
   }),
   pairing_start_failed: event('warn', 'A pairing could not be started.', { appliance: optional(appliance), error }),
   login_link_created: event('info', 'A pairing of `pairing.on_start` waits for a login.', {
@@ -84,7 +86,7 @@ export const pairingEvents = {
   }),
   login_link_rejected: event(
     'warn',
-    'The portal gave no login link for the changed address of the hub; the pairing goes on.',
+    'The portal gave no login link for the changed address of the hub; the pairing continues.',
     {
       appliance: applianceIfKnown,
       detail,
@@ -98,7 +100,7 @@ export const pairingEvents = {
       detail,
     },
   ),
-  portal_unreachable: event(['debug', 'warn'], 'The portal does not answer during a pairing; the hub goes on trying.', {
+  portal_unreachable: event(['debug', 'warn'], 'The portal is unreachable during a pairing; the hub keeps trying.', {
     appliance: applianceIfKnown,
     detail,
   }),
@@ -133,7 +135,7 @@ export const pairingEvents = {
   }),
   code_exchange_failed: event('warn', 'The portal did not exchange the authorization code for tokens.', {
     appliance: applianceIfKnown,
-    outcome: text('kind of the outcome'),
+    outcome: text('`not_sent`, `deferred`, `ambiguous`, `refused`, `misconfigured` or `rejected`'),
     detail,
   }),
   code_exchange_interrupted: event(
@@ -153,7 +155,7 @@ export const pairingEvents = {
   }),
 };
 
-/** Who signs in, and who tries too often. */
+/** Sign-ins, and devices that exceed a rate limit. */
 export const accessEvents = {
   signed_in: event('info', "Somebody signed in to the hub's page.", {
     address,

@@ -1,4 +1,14 @@
-import { applianceIfKnown, error, event, extent, number, optional, retryIn, text, whatToDo } from './table.ts';
+import {
+  applianceIfKnown,
+  error,
+  event,
+  number,
+  optional,
+  problemExtentMembers,
+  retryIn,
+  text,
+  whatToDo,
+} from './table.ts';
 
 const problem = text('code of the problem, as in `latchkey status --json`');
 const failure = {
@@ -26,18 +36,18 @@ export const grantEvents = {
     {
       appliance: applianceIfKnown,
       expires_in: number('lifetime of the access token in seconds'),
-      generation: number('how often the grant has changed'),
+      generation: number('how often the grant has changed so far'),
     },
   ),
-  refresh_failed: event(['debug', 'warn'], 'A refresh failed; the hub goes on trying.', {
+  refresh_failed: event(['debug', 'warn'], 'A refresh failed; the hub keeps trying.', {
     ...failure,
     portal: optional(text('name of the portal, if the problem concerns all its appliances')),
-    ...extent,
+    ...problemExtentMembers,
   }),
   portal_available: event('info', 'A problem that concerned all appliances of a portal is over.', {
     portal: optional(text('name of the portal')),
     problem,
-    ...extent,
+    ...problemExtentMembers,
   }),
   answer_lost: event(
     ['debug', 'warn'],
@@ -76,7 +86,7 @@ export const grantEvents = {
       appliance: applianceIfKnown,
     },
   ),
-  daily_summary: event('info', 'What the refreshes of the last 24 hours came to.', {
+  daily_summary: event('info', 'Summary of the refreshes of the last 24 hours.', {
     appliances: number('how many appliances have a grant'),
     refreshed: number('how many refreshes succeeded'),
     failed: number('how many failed'),
@@ -85,12 +95,12 @@ export const grantEvents = {
 
 /** The clock of the hub. */
 export const clockEvents = {
-  clock_confirmed: event('info', 'The hub has learned the time from outside.', {
-    source: text('where from'),
+  clock_confirmed: event('info', 'A source outside the hub has confirmed the time.', {
+    source: text('`ntp` or `portal`'),
     true_time: text('the time, as in RFC 3339'),
     hub_clock_ahead: number("seconds that the hub's clock is ahead; negative if it is behind"),
   }),
-  clock_wrong: event('warn', "The hub's clock is wrong; tokens are refreshed all the same. Set up NTP.", {
+  clock_wrong: event('warn', "The hub's clock is wrong; the hub still refreshes tokens. Set up NTP.", {
     hub_clock_ahead: number('seconds that it is ahead; negative if it is behind'),
   }),
   clock_set: event('warn', "The hub's clock was set.", {

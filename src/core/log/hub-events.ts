@@ -12,10 +12,10 @@ export const hubEvents = {
     control_socket: text('path of the control socket'),
     appliances: number('how many appliances the hub has'),
   }),
-  hub_stopping: event('info', 'The daemon was asked to end.', {
+  hub_stopping: event('info', 'The daemon was asked to stop.', {
     signal: optional(text('the signal it received')),
   }),
-  hub_stopped: event('info', 'The hub has ended in order.'),
+  hub_stopped: event('info', 'The hub has stopped normally.'),
   hub_restarting: event('info', 'The hub starts again within the process, for example after a restore.'),
   page_never_opened: event('info', "Nobody has signed in to the hub's page yet.", { what_to_do: whatToDo }),
   configuration_reloading: event('info', 'The changed configuration is valid; the hub starts again with it.', {
@@ -57,7 +57,7 @@ export const hubEvents = {
   ),
   request_failed: event(
     'error',
-    'Internal error while answering a request to the page or the appliance API. Please report it.',
+    'Internal error while handling a request to the page or the appliance API. Please report it.',
     {
       error,
     },
@@ -104,7 +104,7 @@ export const networkEvents = {
 
 /** The control socket, which the command line uses, and the metrics listener. */
 export const listenerEvents = {
-  control_socket_created: event('info', 'The control socket could be created after all.', {
+  control_socket_created: event('info', 'The control socket was created after earlier failures.', {
     control_socket: text('path of the socket'),
   }),
   control_socket_failed: event(
@@ -123,7 +123,7 @@ export const listenerEvents = {
       error,
     },
   ),
-  control_request_failed: event('error', 'Internal error while answering a command. Please report it.', {
+  control_request_failed: event('error', 'Internal error while handling a command. Please report it.', {
     route: optional(text('route of the request')),
     error,
   }),
@@ -134,14 +134,14 @@ export const listenerEvents = {
     host: text('address of the listener'),
     port: optional(number('port of the listener')),
   }),
-  metrics_unavailable: event('warn', 'The metrics listener could not be opened; the hub goes on trying.', {
+  metrics_unavailable: event('warn', 'The metrics listener could not be opened; the hub keeps trying.', {
     host: text('address of the listener'),
     port: number('port of the listener'),
     error,
     retry_in: retryIn,
   }),
   metrics_listener_failed: event('warn', 'The metrics listener had an error.', { error }),
-  metrics_request_failed: event('error', 'Internal error while answering a request for metrics. Please report it.', {
+  metrics_request_failed: event('error', 'Internal error while handling a request for metrics. Please report it.', {
     error,
   }),
 };

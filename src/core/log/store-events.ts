@@ -1,24 +1,31 @@
-import { appliance, applianceIfKnown, error, event, extent, flag, number, optional, text, whatToDo } from './table.ts';
+import {
+  appliance,
+  applianceIfKnown,
+  error,
+  event,
+  flag,
+  number,
+  optional,
+  problemExtentMembers,
+  text,
+  whatToDo,
+} from './table.ts';
 
-/** The store, its key, and copies of it. */
+/** The store, its key, its snapshots and backups. */
 export const storeEvents = {
   store_unwritable: event(
     ['debug', 'error'],
-    'The store could not be written: the hub serves from memory and goes on trying. Look at the disk.',
-    { appliance: applianceIfKnown, error, ...extent },
+    'The store could not be written: the hub serves from memory and keeps trying. Check the disk.',
+    { appliance: applianceIfKnown, error, ...problemExtentMembers },
   ),
-  store_writable: event('info', 'The store can be written again.', extent),
-  store_reopen_failed: event(
-    ['debug', 'warn'],
-    'The store could not be opened again for writing; the hub goes on trying.',
-    {
-      error,
-    },
-  ),
+  store_writable: event('info', 'The store can be written again.', problemExtentMembers),
+  store_reopen_failed: event(['debug', 'warn'], 'The store could not be reopened for writing; the hub keeps trying.', {
+    error,
+  }),
   declaration_not_stored: event('warn', 'The store cannot be written; a declared appliance is served from memory.', {
     appliance,
   }),
-  store_recovered: event('error', 'The store was damaged and was put together again. See docs/state.md.', {
+  store_recovered: event('error', 'The store was damaged and has been recovered. See docs/state.md.', {
     detail: text('what was recovered from what, in words'),
   }),
   grant_damaged: event('error', 'The grant of an appliance is damaged in the store. Pair the appliance again.', {
@@ -26,7 +33,7 @@ export const storeEvents = {
   }),
   appliance_damaged: event(
     'error',
-    'The entry of an appliance in the store is damaged, or was changed by somebody else.',
+    'The entry of an appliance in the store is damaged, or something other than the hub changed it.',
     {
       appliance,
       what_to_do: whatToDo,
@@ -34,20 +41,20 @@ export const storeEvents = {
   ),
   session_discarded: event(
     'error',
-    'A session in the store was changed by somebody else; its access token is no longer valid.',
+    'Something other than the hub changed a session in the store; its refresh token is no longer valid.',
     {
       appliance,
     },
   ),
   invites_discarded: event(
     'error',
-    'An invite in the store was changed by somebody else; it is no longer valid. Make another.',
+    'Something other than the hub changed an invite in the store; it is no longer valid. Create another.',
   ),
   snapshot_written: event('info', 'The daily snapshot of the store was written.', {
     file: text('path of the snapshot'),
   }),
   snapshot_failed: event('warn', 'The snapshot of the store could not be written.', { error }),
-  snapshot_schedule: event('debug', 'A message of the schedule of the nightly snapshot.', {
+  snapshot_schedule: event('debug', 'A message from the scheduler of the nightly snapshot.', {
     message: text('the message'),
   }),
   store_key_rotated: event('warn', 'The store is sealed with a new key.', {
@@ -69,8 +76,8 @@ export const storeEvents = {
     },
   ),
   backup_made: event('info', 'A backup was made.', {
-    appliances: number('how many appliances it has'),
-    grants: number('how many grants it has'),
+    appliances: number('how many appliances it contains'),
+    grants: number('how many grants it contains'),
   }),
   backup_restored: event('warn', 'A backup was restored. Never run two hubs restored from the same backup.', {
     made: text('when the backup was made'),
@@ -78,7 +85,7 @@ export const storeEvents = {
     kept: text('the appliances whose newer state was kept, separated by commas'),
   }),
   history_unreadable: event('warn', 'The history of an appliance could not be read.', { error }),
-  history_write_failed: event(['debug', 'warn'], 'The history could not be written; the hub goes on trying.', {
+  history_write_failed: event(['debug', 'warn'], 'The history could not be written; the hub keeps trying.', {
     error,
   }),
 };
@@ -134,13 +141,17 @@ export const certificateEvents = {
   certificate_not_stored: event('debug', 'The issued certificate could not be stored; the next start issues another.', {
     error,
   }),
-  ca_rotated: event('warn', 'The hub has a new CA. Appliances must trust it before the old one ends.', {
-    fingerprint: text('SHA-256 fingerprint of the new CA'),
-    old_fingerprint: text('SHA-256 fingerprint of the old CA'),
-    old_until: optional(text('how long the old CA is kept, as in RFC 3339')),
-  }),
+  ca_rotated: event(
+    'warn',
+    'The hub has a new CA. Appliances must trust it before the hub stops serving the old one.',
+    {
+      fingerprint: text('SHA-256 fingerprint of the new CA'),
+      old_fingerprint: text('SHA-256 fingerprint of the old CA'),
+      old_until: optional(text('until when the old CA is kept, as in RFC 3339')),
+    },
+  ),
   old_ca_removed: event('warn', 'The old CA is no longer served.', { by: text('`request` or `time`') }),
-  old_ca_removal_failed: event('debug', 'The removal of the old CA could not be written; the hub goes on trying.', {
+  old_ca_removal_failed: event('debug', 'The removal of the old CA could not be stored; the hub keeps trying.', {
     error,
   }),
 };

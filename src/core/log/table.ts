@@ -1,14 +1,14 @@
-/** A log line's level; `debug` is shown only with `--log-level debug`. */
+/** A log line's level; `debug` lines appear only with `--log-level debug`. */
 export type Level = 'debug' | 'info' | 'warn' | 'error';
 
 /** A member of a log line. An optional one may be missing or null. */
-export interface Member {
+export interface EventMember {
   readonly type: 'string' | 'number' | 'boolean';
   readonly meaning: string;
   readonly optional: boolean;
 }
 
-/** The members that every line has, or that `system/log.ts` adds. */
+/** Names that an event's members must not use: `system/log.ts` adds members with these names. */
 interface Reserved {
   readonly level?: never;
   readonly time?: never;
@@ -16,11 +16,11 @@ interface Reserved {
   readonly suppressed?: never;
 }
 
-/** The members of an event by their names. */
-export type Members = Readonly<Record<string, Member>> & Reserved;
+/** The members of an event by name. */
+export type EventMembers = Readonly<Record<string, EventMember>> & Reserved;
 
-/** What the table says of an event. */
-export interface EventEntry<L extends Level = Level, M extends Members = Members> {
+/** The table's entry for an event. */
+export interface EventEntry<L extends Level = Level, M extends EventMembers = EventMembers> {
   readonly levels: readonly L[];
   /** What it means, and what to do about it, if anything. */
   readonly meaning: string;
@@ -28,29 +28,33 @@ export interface EventEntry<L extends Level = Level, M extends Members = Members
 }
 
 export function event<L extends Level>(levels: L | readonly L[], meaning: string): EventEntry<L, Record<never, never>>;
-export function event<L extends Level, M extends Members>(
+export function event<L extends Level, M extends EventMembers>(
   levels: L | readonly L[],
   meaning: string,
   members: M,
 ): EventEntry<L, M>;
-/** An entry of the table. */
-export function event(levels: Level | readonly Level[], meaning: string, members: Members = {}): EventEntry {
+/** Creates an entry of the table. */
+export function event(levels: Level | readonly Level[], meaning: string, members: EventMembers = {}): EventEntry {
   return { levels: typeof levels === 'string' ? [levels] : levels, meaning, members };
 }
 
+/** A string member. */
 export function text(meaning: string) {
   return { type: 'string', meaning, optional: false } as const;
 }
 
+/** A number member. */
 export function number(meaning: string) {
   return { type: 'number', meaning, optional: false } as const;
 }
 
+/** A boolean member. */
 export function flag(meaning: string) {
   return { type: 'boolean', meaning, optional: false } as const;
 }
 
-export function optional<T extends Member['type']>({ type, meaning }: Member & { readonly type: T }) {
+/** The same member, which a line may leave out or set to null. */
+export function optional<T extends EventMember['type']>({ type, meaning }: EventMember & { readonly type: T }) {
   return { type, meaning, optional: true } as const;
 }
 
@@ -60,8 +64,8 @@ export const applianceIfKnown = optional(text('name of the appliance; missing if
 export const error = text('what went wrong, in words');
 export const retryIn = number('seconds until the next attempt');
 export const whatToDo = text('what to do about it, in words');
-/** How long a problem has lasted, and whom it affects. */
-export const extent = {
+/** How long a problem has lasted, and how many appliances it affects. */
+export const problemExtentMembers = {
   tries: optional(number('how often it has occurred since it began')),
   duration: optional(number('seconds since it began')),
   appliances: optional(number('how many appliances it has affected')),

@@ -3,36 +3,39 @@ import type { PairingFailureReason } from './pairing.ts';
 import type { PairingBatch } from './pairing-batch.ts';
 
 /**
- * Why there is a fresh link: the one before is good no longer (`link_ended`), or leads to where the hub was; who has begun to
- * log in through it can go on.
+ * Why there is a new link: the previous one is no longer valid (`link_ended`), or it redirects to the hub's old
+ * address. A login that was begun with the previous one can continue.
  */
 export type LinkRenewalReason = 'link_ended' | 'address_changed';
 
-/** Somebody has come back from a login that the portal itself does not tell of; an installer may confirm that it counts. */
+/** A browser brought the code of a login that the portal itself does not report; an installer may confirm it. */
 export interface UnconfirmedLogin {
-  /** SHA-256 of its code, base64url. */
+  /** SHA-256 of the code, base64url. */
   readonly id: string;
-  /** Where the browser is, an IP address. */
+  /** The browser's IP address. */
   readonly address: string;
 }
 
-/** A pairing as it is followed. */
+/** The progress of a pairing, as {@link Administration.followPairing} reports it. */
 export type PairingStatus =
-  /** The portal was not reached yet; the hub goes on trying. */
+  /** The hub has not reached the portal yet, and keeps trying. */
   | { readonly event: 'connecting'; readonly problem: string | null; readonly expiresIn: number }
   | {
       readonly event: 'waiting';
       readonly authorizeUrl: string;
-      /** Leads to `authorizeUrl` from within the home network; left out while the hub has no address there. */
+      /**
+       * The short link: it redirects to `authorizeUrl`, in the home network only; left out while the hub has no address
+       * there.
+       */
       readonly shortUrl?: string;
       readonly expiresIn: number;
-      /** Why this link takes the place of the one before; left out of the first. */
+      /** Why this link replaces the previous one; left out for the first link. */
       readonly reason?: LinkRenewalReason;
-      /** Left out while there is none; `latchkey pair --json` does not print it. */
+      /** Left out if there are none; `latchkey pair --json` does not print them. */
       readonly unconfirmed?: readonly UnconfirmedLogin[];
     }
   | { readonly event: 'paired'; readonly scope: string | null }
-  /** `message`: why, and what to do next, for people at the command line. */
+  /** `message`: why it failed and what to do next, for people at the command line. */
   | { readonly event: 'failed'; readonly reason: PairingFailureReason; readonly message: string };
 
 /** A pairing as a page shows it. */
@@ -40,50 +43,57 @@ export interface PairingView {
   readonly id: string;
   /** The appliance's name. */
   readonly appliance: string;
-  /** What is asked for. */
+  /** The requested scope. */
   readonly scope: string | null;
-  /** How it stands; `exchanging`: somebody has logged in, and the portal is asked for the grant. */
+  /** The progress; `exchanging`: somebody has logged in, and the hub exchanges the code for tokens. */
   readonly status: PairingStatus | { readonly event: 'exchanging'; readonly expiresIn: number };
-  /** A login came to nothing, and another one may follow. */
+  /** Why the last login failed; another one may follow. Null if none failed. */
   readonly lastFailure: 'answer_lost' | 'code_refused' | 'portal_rejected' | null;
-  /** Where the hub's client_id and client secret of its portal are to be corrected. */
+  /** Where a person corrects the hub's client_id and client secret of the portal. */
   readonly credentialLocation: CredentialLocation;
-  /** Logins that the portal does not tell of, for an installer to confirm. */
+  /** Logins that the portal does not report, for an installer to confirm. */
   readonly unconfirmed: readonly UnconfirmedLogin[];
   readonly batch: PairingBatch | null;
-  /** The newest pairing of the same appliance, where that is another one. */
+  /** The id of the newest pairing of the same appliance; null if it is this one. */
   readonly newestPairing: string | null;
 }
 
-/** What is printed for the door of an appliance's cabinet. */
+/** A label to print for the door of an appliance's cabinet. */
 export interface ApplianceLabel {
   readonly name: string;
   readonly hubName: string;
-  /** Lasts: by the hub's mDNS name, or by the name of the user's own certificate. */
+  /** A permanent link, by the hub's mDNS name or by the name of the owner's own certificate. */
   readonly link: string;
-  /** By the address that the hub has now; null while it has none. */
+  /** A link by the hub's current address; null while it has none. */
   readonly addressLink: string | null;
 }
 
-/** What a page, or the command line, may do about pairings. Each rejects with a Failure where it can't. */
+/** The operations on pairings, for the page and the command line. Each rejects with a Failure if it is not possible. */
 export interface PairingAdministration {
-  /** The pairing of an appliance that is open, or else a new one. @returns its id. @throws Failure as `pair` */
+  /** The open pairing of an appliance, or a new one if none is open. @returns its id. @throws Failure as `pair` */
   getOrStartPairing(name: string): Promise<string>;
   /** @throws Failure `pairing_unknown` */
   getPairing(id: string): PairingView;
-  /** Another pairing of the same appliance, in place of this one. @returns its id. @throws Failure `pairing_unknown`, and as `pair` */
+  /**
+   * Another pairing of the same appliance, in place of this one.
+   * @returns its id.
+   * @throws Failure `pairing_unknown`, and as `pair`
+   */
   retryPairing(id: string): Promise<string>;
-  /** A login that the portal does not tell of counts; one that is gone changes nothing. @throws Failure `pairing_unknown` */
+  /**
+   * Accepts a login that the portal does not report; an unknown login changes nothing.
+   * @throws Failure `pairing_unknown`
+   */
   confirmLogin(id: string, login: string): void;
-  /** Ends a pairing; one that has ended stays as it is. @throws Failure `pairing_unknown` */
+  /** Ends a pairing; does nothing if it has ended. @throws Failure `pairing_unknown` */
   cancelPairing(id: string): Promise<void>;
-  /** What changes whenever a pairing does. */
+  /** A text that changes whenever a pairing changes. */
   pairingsVersion(): string;
 
-  /** Begins to pair all appliances that need it, one after the other; goes on with a round that is under way. */
+  /** Starts to pair all appliances that need it, one after the other, or continues the open batch. */
   pairAll(): Promise<PairingBatch>;
-  /** Begins the next pairing of a round, unless one of it is open. @throws Failure as `pair` */
-  startNextPairing(round: string): Promise<PairingBatch>;
+  /** Starts the next pairing of a batch, unless one of its pairings is open. @throws Failure as `pair` */
+  startNextPairing(batch: string): Promise<PairingBatch>;
   getBatch(id: string): PairingBatch;
 
   /** @throws Failure `appliance_unknown` */

@@ -1,10 +1,10 @@
 import type { Instant } from '../clock.ts';
 import type { LoginLink } from '../portal.ts';
 
-/** Why a pairing failed, as `latchkey pair` and the page name it. */
+/** Why a pairing failed, as in `latchkey pair --json`. */
 export type PairingFailureReason = (typeof PAIRING_FAILURE_REASONS)[number];
 
-/** All of them. */
+/** All reasons. */
 export const PAIRING_FAILURE_REASONS = [
   'refused_by_user',
   'expired',
@@ -23,16 +23,16 @@ type PairingResult =
   | { readonly kind: 'paired'; readonly scope: string | null }
   | { readonly kind: 'failed'; readonly reason: PairingFailureReason };
 
-/** Where a pairing stands. */
+/** The step of a pairing. */
 export type PairingStep =
   /**
-   * The portal is being asked for a link; in a device flow of its appliance alone it is when a person opens it, and not
-   * before. A person may log in through those of `earlier` meanwhile.
+   * The hub requests a link from the portal. In a device flow that no installer takes part in, it does so only when a
+   * person opens the flow. In the meantime a person may log in through the links of `earlier`.
    */
   | { readonly kind: 'asking'; readonly earlier?: readonly LoginLink[] }
-  /** A person may log in, through any of the links: `link` is the newest. */
+  /** A person may log in through any of the links; `link` is the newest. */
   | { readonly kind: 'waiting'; readonly link: LoginLink; readonly earlier?: readonly LoginLink[] }
-  /** A code is on its way to the token endpoint: it was written down before, and is never sent again after a crash. */
+  /** The hub exchanges a code. It was written ahead, and is never sent again after a crash. */
   | {
       readonly kind: 'exchanging';
       readonly link: LoginLink;
@@ -49,27 +49,32 @@ export interface Pairing {
   readonly portal: string;
   readonly scope: string | null;
   /**
-   * 128 random bits, good for this pairing only: they say which pairing a redirect is about. They are no secret: the portal's
-   * link has them in its `state`, which anybody can read, and they come back over plain HTTP.
+   * 128 random bits that tell which pairing a redirect belongs to. They are not secret: the portal's link has them in
+   * its `state`, which anybody can read, and the redirect carries them over plain HTTP.
    */
   readonly nonce: string;
   readonly begun: Instant;
   /** Milliseconds from `begun` to the deadline. */
   readonly lifetime: number;
-  /** Hashes of the codes that were exchanged, so that none ever is twice. */
+  /** Hashes of the codes that were sent to the token endpoint, so that none is sent twice. */
   readonly spentCodes: readonly string[];
-  /** The last thing that went wrong on the way; it names the failure if nothing better comes before the deadline. */
+  /**
+   * Why the last login failed. It becomes the reason of the pairing's failure if no login succeeds before the deadline.
+   */
   readonly lastFailure: 'answer_lost' | 'code_refused' | 'portal_rejected' | null;
-  /** The device flow (RFC 8628) that its appliance has begun; null where only an installer has. */
+  /** The device flow (RFC 8628) that the appliance has begun; null if only an installer started the pairing. */
   readonly device: DeviceFlow | null;
-  /** The round of pairings that it is part of, see `PairingBatch`; left out where it stands alone. */
+  /** The id of the {@link PairingBatch} that it is part of; left out if it is part of none. */
   readonly batch?: string;
-  /** When it failed; left out of all others, of a device flow that lapsed because nobody opened it, and of one that concerns nobody any more. */
+  /**
+   * When it failed. Left out if it did not fail, if it is a device flow that expired because nobody opened it, or if
+   * its failure is of no interest to anybody.
+   */
   readonly failed?: Instant;
   readonly step: PairingStep;
 }
 
-/** What an appliance was given, and what its person types (RFC 8628, 3.2). */
+/** The device code of an appliance, and the user code that a person types (RFC 8628, 3.2). */
 export interface DeviceCodes {
   /** SHA-256 of the device_code, base64url: it has 256 random bits. */
   readonly codeHash: string;
@@ -79,9 +84,9 @@ export interface DeviceCodes {
 
 /** A pairing's part in a device flow. */
 export interface DeviceFlow extends DeviceCodes {
-  /** The codes that these took the place of, the newest first. */
+  /** The codes that these replaced, the newest first. */
   readonly superseded?: readonly DeviceCodes[];
-  /** An installer waits for the pairing too. */
+  /** An installer also waits for the pairing. */
   readonly shared?: true;
 }
 
@@ -89,41 +94,43 @@ export interface DeviceFlow extends DeviceCodes {
 export type PairingEvent =
   | { readonly kind: 'link'; readonly link: LoginLink }
   | { readonly kind: 'code'; readonly hash: string; readonly at: Instant }
-  /** The code never left the hub: it may come, and be taken, again. */
+  /** The code was not sent: the hub accepts it again. */
   | { readonly kind: 'not_sent' }
-  /** The portal took no tokens out for the code; the login may be tried again through the same link. */
+  /** The portal issued no tokens for the code; a person may log in again through the same link. */
   | { readonly kind: 'code_refused'; readonly reason: 'code_refused' | 'portal_rejected' }
-  /** The portal may have acted on the code: only a fresh link is safe, and those at hand are dropped. */
+  /** The portal may have acted on the code: only a new link is safe, so the current ones are dropped. */
   | { readonly kind: 'answer_lost' }
   | { readonly kind: 'paired'; readonly scope: string | null }
   | { readonly kind: 'failed'; readonly reason: PairingFailureReason }
   | { readonly kind: 'deadline' }
-  /** It becomes part of a round. */
-  | { readonly kind: 'round'; readonly round: string }
-  /** The appliance begins a device flow, perhaps once more; `lifetime` of a pairing that would be begun now. */
+  /** The pairing becomes part of a batch. */
+  | { readonly kind: 'batch'; readonly batch: string }
+  /** The appliance begins a device flow, perhaps again; `lifetime` is that of a new pairing, in ms. */
   | { readonly kind: 'device'; readonly codes: DeviceCodes; readonly at: Instant; readonly lifetime: number }
   /**
-   * An installer takes a device flow over: its time begins anew, and a fresh link is asked for at once; but where one waits
-   * already, and the newest link is fresh enough to serve (`linkServes`), that stays the newest.
+   * An installer takes over a device flow: its lifetime starts again, and the hub requests a new link at once. If an
+   * installer waits already and the newest link is still usable (`isLinkUsable`), that link stays the newest.
    */
   | { readonly kind: 'installer'; readonly at: Instant; readonly lifetime: number; readonly isLinkUsable: boolean };
 
-/** Links of one pairing that are good at the same time; of more the oldest is dropped. */
+/** Links of one pairing that are valid at the same time; a further link replaces the oldest. */
 const MAX_LINKS = 3;
-/** Codes that are exchanged for one pairing: who has its link or its nonce may bring any number. */
+/** Codes that the hub exchanges for one pairing. Anybody who has its link or nonce could bring any number. */
 const MAX_CODES = 100;
-/** How much longer than its pairing the codes of a device flow are known, in ms. */
+/** For how long after its pairing's deadline the hub still knows the codes of a device flow, in ms. */
 const DEVICE_CODE_GRACE = 600_000;
-/** Codes that others took the place of, and that are still told from those that never were. */
+/** Replaced codes that the hub remembers, so that it can distinguish them from unknown ones. */
 const MAX_SUPERSEDED = 5;
-/** A pairing is prolonged for a device flow to so many times the lifetime of one, because its links are polled meanwhile. */
+/**
+ * A device flow prolongs a pairing to at most this many lifetimes, because the hub polls its links all the time.
+ */
 const MAX_LIFETIME_FACTOR = 2;
-/** Where less of its lifetime is left for a device flow, a new pairing is the better one. */
+/** If a smaller share of its lifetime is left for a device flow, a new pairing is better. */
 const MIN_LIFETIME_SHARE = 0.25;
 
 /**
- * The pairing after an event, or the very same pairing where the event does not apply: a second code beside the one
- * being exchanged, a code that was spent, one too many, anything after the end.
+ * The pairing after an event. Returns the same object if the event does not apply: a second code during an exchange, a
+ * code that was sent before, a code beyond the limit, or anything after the end.
  */
 export function advance(pairing: Pairing, event: PairingEvent): Pairing {
   const { step } = pairing;
@@ -150,45 +157,48 @@ export function advance(pairing: Pairing, event: PairingEvent): Pairing {
     case 'failed':
       return endPairing(pairing, { kind: 'failed', reason: event.reason });
     case 'deadline':
-      // A code that was sent may still bring the grant.
+      // The exchange of a code that was sent may still succeed.
       if (step.kind === 'exchanging') return pairing;
       return endPairing(pairing, { kind: 'failed', reason: pairing.lastFailure ?? 'expired' });
-    case 'round':
-      return pairing.batch === event.round ? pairing : { ...pairing, batch: event.round };
+    case 'batch':
+      return pairing.batch === event.batch ? pairing : { ...pairing, batch: event.batch };
     case 'device':
       return withDeviceCodes(pairing, event.codes, event.at, event.lifetime);
     case 'installer': {
-      const keeps =
+      const keepsStep =
         step.kind === 'exchanging' || (step.kind === 'waiting' && isInstallerInitiated(pairing) && event.isLinkUsable);
       return {
         ...pairing,
         begun: event.at,
         lifetime: event.lifetime,
         device: pairing.device && { ...pairing.device, shared: true },
-        step: keeps ? step : askingWithLinks(linksOf(step)),
+        step: keepsStep ? step : askingWithLinks(linksOf(step)),
       };
     }
   }
 }
 
-/** Whether an installer waits for it: then the hub asks the portal for a link by itself. */
+/**
+ * Whether an installer waits for the pairing. If so, the hub requests a link from the portal without waiting for a
+ * person.
+ */
 export function isInstallerInitiated({ device }: Pick<Pairing, 'device'>): boolean {
   return device === null || device.shared === true;
 }
 
-/** Whether a pairing has ended well, and by the code of this hash. */
+/** Whether a pairing succeeded with the code of this hash. */
 export function isPairedByCode({ step, spentCodes }: Pairing, hash: string): boolean {
   return step.kind === 'ended' && step.result.kind === 'paired' && spentCodes.at(-1) === hash;
 }
 
-/** Whether the portal is asked for something again and again because of it. */
-export function usesPortal(pairing: Pairing): boolean {
+/** Whether the hub polls the portal, or requests links from it, because of this pairing. */
+export function needsPortalRequests(pairing: Pairing): boolean {
   const { step } = pairing;
   if (step.kind === 'ended') return false;
   return step.kind !== 'asking' || linksOf(step).length > 0 || isInstallerInitiated(pairing);
 }
 
-/** A pairing as it goes on after the hub was started again: an exchange that was under way has lost its answer. */
+/** The pairing after a restart of the hub: the answer to an interrupted exchange is lost. */
 export function resumeAfterRestart(pairing: Pairing): Pairing {
   return advance(pairing, { kind: 'answer_lost' });
 }
@@ -200,8 +210,8 @@ export function linksOf(step: PairingStep): readonly LoginLink[] {
 }
 
 /**
- * The link to give to a person: the newest that brings the code to where the hub is now, else the newest of all.
- * @param redirect where the code is to be brought now, as {@link LoginLink} has it
+ * The link to show to a person: the newest one that redirects to the hub's current address, else the newest of all.
+ * @param redirect the current redirect address, as in {@link LoginLink}
  */
 export function preferredLink(step: PairingStep, redirect: string | null): LoginLink | undefined {
   const links = linksOf(step);
@@ -209,33 +219,33 @@ export function preferredLink(step: PairingStep, redirect: string | null): Login
 }
 
 /**
- * Whether a person who logged in through a link would be sent to where the hub no longer is. Without an address there is no
- * better link; and one that was made without serves by polling.
- * @param redirect where the code is to be brought now, as {@link LoginLink} has it
+ * Whether a link redirects to an address that the hub no longer has. While the hub has no address, no link is better;
+ * and a link without a redirect address works by polling.
+ * @param redirect the current redirect address, as in {@link LoginLink}
  */
 export function isStaleLink(link: LoginLink, redirect: string | null): boolean {
   return redirect !== null && link.redirect !== null && link.redirect !== redirect;
 }
 
 /**
- * Milliseconds that a pairing, or an invite, has left. After a boot the wall clock is all there is to measure by; it can only
- * shorten the wait.
+ * Milliseconds until a pairing or an invite expires. After a reboot only the wall clock can measure that, and it can
+ * only shorten the time.
  */
 export function timeLeft(pairing: Pick<Pairing, 'begun' | 'lifetime'>, now: Instant): number {
   return Math.max(0, pairing.lifetime - pairingAge(pairing, now));
 }
 
 /**
- * Whether the codes of a device flow are still known: longer than the pairing lasts, because an answer that was lost on a
- * bad line is asked for again, and a person may look at the page once more.
+ * Whether the hub still knows the codes of a device flow. It knows them longer than the pairing lasts, because an
+ * appliance repeats a request whose response was lost, and a person may open the page once more.
  */
-export function areDeviceCodesKnown(pairing: Pairing, now: Instant): boolean {
+export function areDeviceCodesRetained(pairing: Pairing, now: Instant): boolean {
   return pairingAge(pairing, now) < pairing.lifetime + DEVICE_CODE_GRACE;
 }
 
 /**
- * Milliseconds until the next poll: from the configured interval to half as much again, inside the 5 to 10 s of the
- * specification; a portal that asks for more gets it.
+ * Milliseconds until the next poll: from the configured interval to 1.5 times that, but at most 10 s (docs/portal.md),
+ * or longer if the portal asks for more.
  * @param fraction a random number from 0 to 1
  */
 export function pollDelay(interval: number, retryAfter: number | null, fraction: number): number {
@@ -248,15 +258,15 @@ function pairingAge({ begun }: Pick<Pairing, 'begun'>, now: Instant): number {
 }
 
 /**
- * The pairing with the codes of a device flow that begins now, and with the time that such codes are good for. While nobody
- * has opened it that costs the portal nothing. Else somebody may be in the middle of a login, and their links stay good; it
- * is prolonged, but not for ever. The very same pairing where too little time would be left.
+ * The pairing with the codes of a device flow that begins now, and with their lifetime. While nobody has opened the
+ * pairing, it starts again, which costs the portal nothing. Otherwise somebody may be logging in: its links stay valid,
+ * and it is prolonged up to a limit. Returns the same object if too little time would be left.
  */
 function withDeviceCodes(pairing: Pairing, codes: DeviceCodes, at: Instant, lifetime: number): Pairing {
   const { device, step } = pairing;
   const before = device && { codeHash: device.codeHash, userCode: device.userCode };
   const superseded = before && [before, ...(device.superseded ?? [])].slice(0, MAX_SUPERSEDED);
-  const taken = {
+  const updated = {
     ...pairing,
     device: {
       ...codes,
@@ -264,9 +274,9 @@ function withDeviceCodes(pairing: Pairing, codes: DeviceCodes, at: Instant, life
       ...(isInstallerInitiated(pairing) && { shared: true as const }),
     },
   };
-  if (!usesPortal(pairing)) return { ...taken, begun: at, lifetime };
-  const whole = Math.min(pairingAge(pairing, at) + lifetime, MAX_LIFETIME_FACTOR * lifetime);
-  const prolonged = { ...taken, lifetime: Math.max(pairing.lifetime, whole) };
+  if (!needsPortalRequests(pairing)) return { ...updated, begun: at, lifetime };
+  const total = Math.min(pairingAge(pairing, at) + lifetime, MAX_LIFETIME_FACTOR * lifetime);
+  const prolonged = { ...updated, lifetime: Math.max(pairing.lifetime, total) };
   return step.kind === 'exchanging' || timeLeft(prolonged, at) >= MIN_LIFETIME_SHARE * lifetime ? prolonged : pairing;
 }
 

@@ -2,27 +2,30 @@ import type { Instant } from '../clock.ts';
 import type { PairingFailureReason } from '../pairings/pairing.ts';
 import type { ProblemCode } from './problem.ts';
 
-/** What happens to an appliance, told to whoever keeps books of it: its history, the metrics. */
+/** What happens to an appliance. Its history and the metrics record these events. */
 export type ApplianceEvent = {
   /** The appliance's id. */
   readonly appliance: string;
   readonly at: Instant;
 } & (
   | { readonly kind: 'paired'; readonly scope: string | null }
-  /** One that a person could have opened, or has; a device flow that nobody opened just lapses. */
+  /**
+   * Of a pairing that a person opened or could have opened: a device flow that nobody opens expires without an event.
+   */
   | { readonly kind: 'pairing_failed'; readonly reason: PairingFailureReason }
-  /** A person had the grant forgotten. */
+  /** A person removed the grant. */
   | { readonly kind: 'unpaired' }
-  /** New tokens are written down; `took` in ms from sending the request to that. */
+  /** New tokens are stored; `took` is the time in ms from sending the request until then. */
   | { readonly kind: 'refreshed'; readonly took: number }
   /**
-   * An attempt was not begun, or brought no new tokens, or some that can't be written (`store_unwritable`) and are served from
-   * memory. `took` in ms from sending; null where nothing was sent, or a power cut or the hub's end cut it short.
+   * An attempt could not begin, brought no new tokens, or brought tokens that the store can't save (`store_unwritable`)
+   * and that the hub serves from memory. `took` in ms since sending; null if nothing was sent, or if a power cut or a
+   * stop interrupted it.
    */
   | { readonly kind: 'refresh_failed'; readonly problem: ProblemCode; readonly took: number | null }
-  /** The cloud refused the access token, its appliance says. */
+  /** The appliance reported that the cloud refused its access token. */
   | { readonly kind: 'token_refused' }
 );
 
-/** Takes an event; never throws, and never waits. */
+/** Handles an event; never throws, and never blocks. */
 export type EmitEvent = (event: ApplianceEvent) => void;

@@ -2,11 +2,11 @@ import type { ApplianceState } from '../administration.ts';
 import type { ApplianceCondition, HubCondition, HubConditionCode } from '../health/condition.ts';
 import type { Notice, NoticeCode, NoticeReport } from './notice.ts';
 
-/** What notices go by: how an appliance stands, and what is known of the grant that is at work for it. */
+/** What decides about an appliance's notice: its state, and its current grant. */
 export interface ApplianceNoticeInput {
   readonly name: string;
   readonly state: ApplianceState;
-  /** Its condition that there may be a notice of; null where there is none. */
+  /** The condition that may lead to a notice; null if there is none. */
   readonly condition: ApplianceCondition | null;
   readonly grant: GrantNoticeInput | null;
 }
@@ -14,16 +14,16 @@ export interface ApplianceNoticeInput {
 /** Times in ms. */
 export interface GrantNoticeInput {
   readonly generation: number;
-  /** The last try in this run of the hub brought no new tokens. */
+  /** Whether the last attempt of this run of the hub brought no new tokens. */
   readonly isFailing: boolean;
-  /** What is left of the token at hand; null where nobody can know. */
+  /** Remaining lifetime of the current access token; null if it is unknown. */
   readonly remaining: number | null;
   readonly lifetime: number;
-  /** For how long the grant has had no new token though it was time for one; null where nobody can know. */
+  /** For how long a refresh has been overdue; null if it is unknown. */
   readonly overdue: number | null;
 }
 
-/** For how long refreshes have failed, in ms, and since when, in RFC 3339 UTC. */
+/** How long refreshes have failed, in ms, and since when, in RFC 3339 UTC. */
 export interface FailurePeriod {
   readonly duration: number;
   readonly since: string;
@@ -33,7 +33,10 @@ const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
-/** Of what stands longer than the lesser ones the greater is told; what a person must see to is told whatever it follows. */
+/**
+ * A notice with a higher number replaces an open one with a lower number. A new notice of severity `error` replaces any
+ * other.
+ */
 const PRIORITY: Partial<Record<NoticeCode, number>> = {
   answer_lost: 0,
   misconfigured: 1,
@@ -41,12 +44,15 @@ const PRIORITY: Partial<Record<NoticeCode, number>> = {
   token_ending: 3,
 };
 
-/** How long refreshes must fail in a run of the hub before it counts what was overdue when it began, in ms. */
+/** How long refreshes must fail in this run of the hub before the overdue time from before its start counts, in ms. */
 const STARTUP_GRACE = 10 * MINUTE;
-/** A lost answer is told of when the early try with the old refresh token has not helped, in ms. */
+/** A lost answer leads to a notice only after the early retry with the old refresh token has failed, in ms. */
 const EARLY_RETRY = MINUTE;
 
-/** For how long a hub's problem must stand until it is a notice, and a notice of before a restart stays before it is over, in ms. */
+/**
+ * How long a problem of the hub must last before it becomes a notice, in ms. After a restart, an open notice of before
+ * stays open for as long, even if the problem is not seen yet.
+ */
 const HUB_NOTICE_DELAY: Record<HubConditionCode, number> = {
   not_announced: 10 * MINUTE,
   hub_id_taken: 0,
@@ -57,26 +63,28 @@ const HUB_NOTICE_DELAY: Record<HubConditionCode, number> = {
   wrong_setup_codes: 0,
 };
 
-/** What is known of wrong codes goes with a restart; this is how long a burst lasts without one. In ms. */
+/**
+ * A restart forgets the wrong codes, so their notice stays for as long as a burst would last without a restart. In ms.
+ */
 const RESTART_RETENTION: Partial<Record<NoticeCode, number>> = { ...HUB_NOTICE_DELAY, wrong_setup_codes: 2 * HOUR };
 
-/** Whether a notice is told when it begins and when it is over, and not each day between. */
+/** Whether a notice is sent only when it begins and when it is over, and is not repeated daily. */
 export function isNotRepeated(code: NoticeCode): boolean {
   return code === 'answer_lost' || code === 'store_recovered' || code === 'wrong_setup_codes';
 }
 
 /**
- * For how long refreshes have failed, in ms. What was overdue when the hub was started counts when they have gone on failing for a
- * while: a hub that boots before its router knows nothing yet.
- * @param observed for how long this run of the hub has seen them fail
+ * How long refreshes have failed, in ms. The overdue time from before the start counts only after refreshes have failed
+ * for {@link STARTUP_GRACE}: a hub may boot before its router does.
+ * @param observed how long refreshes have failed in this run of the hub, in ms
  */
 export function failureDuration(observed: number, overdue: number | null): number {
   return observed < STARTUP_GRACE ? observed : Math.max(observed, overdue ?? 0);
 }
 
 /**
- * The notice of an appliance: of its condition, as soon as that is worth one; null where it is not.
- * @param failing null where refreshes do not fail
+ * The notice for an appliance's condition; null if the condition leads to none, or has not lasted long enough.
+ * @param failing null if refreshes do not fail
  */
 export function applianceNotice(
   { condition, grant }: ApplianceNoticeInput,
@@ -94,7 +102,7 @@ export function applianceNotice(
       return toNotice('misconfigured', condition);
     case 'store_unwritable':
     case 'pairing_failed':
-      // The hub has a notice of the one; who began a pairing sees the other.
+      // The hub itself has a notice for `store_unwritable`; the person who started the pairing sees that it failed.
       return null;
   }
   if (grant === null || failing === null) return null;
@@ -102,14 +110,14 @@ export function applianceNotice(
   return code && toNotice(code, condition, grant, failing.since);
 }
 
-/** Of what may pass by itself: whether it has lasted long enough for somebody to be told. */
-function longFailureCode({ code }: ApplianceCondition, grant: GrantNoticeInput, lasting: number): NoticeCode | null {
-  if (lasting >= HOUR && isTokenEnding(grant)) return 'token_ending';
-  if (lasting >= DAY) return 'refresh_failing';
-  return code === 'answer_lost' && lasting >= EARLY_RETRY ? 'answer_lost' : null;
+/** The notice for a problem that may resolve itself; null if it has not lasted long enough. @param duration in ms */
+function longFailureCode({ code }: ApplianceCondition, grant: GrantNoticeInput, duration: number): NoticeCode | null {
+  if (duration >= HOUR && isTokenEnding(grant)) return 'token_ending';
+  if (duration >= DAY) return 'refresh_failing';
+  return code === 'answer_lost' && duration >= EARLY_RETRY ? 'answer_lost' : null;
 }
 
-/** @param since RFC 3339 UTC: when refreshes began to fail, if that is what is told */
+/** @param since RFC 3339 UTC: when refreshes began to fail, if the notice is about that */
 function toNotice(
   code: NoticeCode,
   condition: ApplianceCondition,
@@ -119,25 +127,29 @@ function toNotice(
   const { severity, appliance, what_to_do } = condition;
   const notice = { code, severity: severity === 'error' ? severity : 'warning', appliance, what_to_do, since } as const;
   if (code !== 'token_ending' && code !== 'refresh_failing') return { ...notice, message: condition.message };
-  const ends = grant?.remaining == null || grant.remaining > 0 ? 'ends soon' : 'has ended';
-  const atHand = code === 'token_ending' ? `, and the one at hand ${ends}` : '';
-  return { ...notice, message: `${condition.message}; it has had no new token since ${since}${atHand}` };
+  const expiry = grant?.remaining == null || grant.remaining > 0 ? 'expires soon' : 'has expired';
+  const currentToken = code === 'token_ending' ? `, and the current token ${expiry}` : '';
+  return { ...notice, message: `${condition.message}; it has had no new token since ${since}${currentToken}` };
 }
 
-/** The notice that is told of the hub. @param lasting for how long this run of the hub has seen it, in ms */
+/**
+ * The notice for a condition of the hub; null if it has not lasted long enough.
+ * @param duration how long this run of the hub has seen the condition, in ms
+ */
 export function hubNotice(
   { code, severity, message, what_to_do, since }: HubCondition,
-  lasting: number,
+  duration: number,
 ): Notice | null {
-  if (severity === 'info' || since === null || lasting < HUB_NOTICE_DELAY[code]) return null;
+  if (severity === 'info' || since === null || duration < HUB_NOTICE_DELAY[code]) return null;
   return { code, severity, appliance: null, message, what_to_do, since };
 }
 
 /**
- * The notice that stands towards those who were told of it. A hub that was started anew has not tried anything yet, and a portal that
- * answers otherwise has not given a token: what is wrong with refreshes is over when there are new tokens, or no grant.
- * @param before the notice, and the generation of the grant that it was of
- * @param now the appliance, undefined where it was removed, and its notice by what is known in this run
+ * The open notice of an appliance, given the one that was sent last. A notice about refreshes is over when there are
+ * new tokens or no grant: a restarted hub has not tried anything yet, and a portal that fails in another way has not
+ * issued a token.
+ * @param before the notice, and the generation of the grant that it was about
+ * @param now the appliance, undefined if it was removed, and its notice according to this run of the hub
  */
 export function currentNotice(
   before: { readonly notice: Notice; readonly generation: number | null },
@@ -153,7 +165,7 @@ export function currentNotice(
   return matchesCondition(held, condition) ? toNotice(held.code, condition, grant, held.since) : held;
 }
 
-/** Whether a notice that stood before says what is known now too; one that does not stays out of `status`. */
+/** Whether the current condition confirms a notice from before; if it does not, `status` leaves the notice out. */
 export function matchesCondition(
   { severity }: Notice,
   condition: ApplianceCondition | null,
@@ -161,36 +173,40 @@ export function matchesCondition(
   return severity === 'warning' && condition?.severity === 'warning';
 }
 
-/** Whether a notice of the hub as a whole stays though nothing is seen of it: the hub has not run for long enough. @param running in ms */
+/**
+ * Whether a notice of the hub stays open although its problem is not seen, because the hub has not run for long enough.
+ * @param running how long this run of the hub has lasted, in ms
+ */
 export function isKeptAfterRestart(code: NoticeCode, running: number): boolean {
   return running < (RESTART_RETENTION[code] ?? 0);
 }
 
-/** What is told when a notice is over. @param facts undefined where the appliance was removed */
+/** The message for a notice that is over. @param facts undefined if the appliance was removed */
 export function resolvedMessage({ appliance, message }: Notice, facts: ApplianceNoticeInput | undefined): string {
-  if (appliance === null) return `This is over: ${message}`;
+  if (appliance === null) return `Resolved: ${message}`;
   if (facts === undefined) return `${appliance} was removed from the hub`;
   if (facts.state === 'active' || facts.state === 'retrying') return `${appliance} is connected again`;
-  return `${appliance} needs nothing any more`;
+  return `${appliance} no longer needs attention`;
 }
 
-/** What is sent where somebody tries whether notices arrive. @param since now, RFC 3339 UTC */
+/** The report that tests the delivery of notices. @param since now, RFC 3339 UTC */
 export function testReport(since: string): NoticeReport {
-  const message = 'This is a test: notices of this hub arrive here';
-  const wrong = { notice: 'test', severity: 'warning', appliance: null } as const;
-  return { status: 'raised', ...wrong, message, what_to_do: 'Nothing', since };
+  const message = 'This is a test: notices from this hub arrive here';
+  const notice = { notice: 'test', severity: 'warning', appliance: null } as const;
+  return { status: 'raised', ...notice, message, what_to_do: 'Nothing', since };
 }
 
 function isStillOpen(code: NoticeCode, generation: number | null, { state, grant }: ApplianceNoticeInput): boolean {
   if (code === 'approval_needed') return false;
-  // An open pairing hides what it is for, until it succeeds.
+  // While a pairing is open, the appliance shows it instead of the problem; the notice stays until the pairing
+  // succeeds.
   if (grant === null) return code === 'pairing_needed' && state === 'pairing';
   if (grant.generation !== generation) return false;
-  // Of a grant that rested the token at hand may be good still.
+  // The access token of a grant that was suspended may still be valid.
   return code !== 'pairing_needed' || grant.isFailing || (grant.remaining ?? 0) === 0;
 }
 
-/** Where nobody knows how old the token is, nobody can be given it. */
-function isTokenEnding({ remaining: left, lifetime }: GrantNoticeInput): boolean {
-  return left === null || left <= lifetime / 10;
+/** A token of unknown age counts as ending, because the hub can't issue it. */
+function isTokenEnding({ remaining, lifetime }: GrantNoticeInput): boolean {
+  return remaining === null || remaining <= lifetime / 10;
 }

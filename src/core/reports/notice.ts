@@ -1,18 +1,18 @@
 /**
- * What a person has to see to, or should know before it comes to that.
+ * Something that a person must act on, or should know before that becomes necessary.
  *
  * - `pairing_needed`: somebody must log in again;
- * - `misconfigured`: the portal does not take the hub's own credentials, which does not pass by itself;
- * - `token_ending`: refreshes have failed for an hour, and the token at hand has ended or is about to;
- * - `refresh_failing`: they have failed for a day;
- * - `answer_lost`: the portal's answer to a refresh was lost, so that the grant may turn out to be dead; told once;
- * - `approval_needed`: an appliance has introduced itself and waits for an installer;
- * - `wrong_setup_codes`: too many wrong setup codes were typed at the installer's page;
- * - the others are of the hub as a whole, as `status` has them.
+ * - `misconfigured`: the portal does not accept the hub's own credentials, which does not resolve itself;
+ * - `token_ending`: refreshes have failed for an hour, and the current access token has expired or expires soon;
+ * - `refresh_failing`: refreshes have failed for a day;
+ * - `answer_lost`: the portal's answer to a refresh was lost, so that the grant may be dead; sent once;
+ * - `approval_needed`: an appliance has registered itself and waits for an installer;
+ * - `wrong_setup_codes`: somebody typed too many wrong setup codes on the hub's page;
+ * - the others concern the hub as a whole, as in `status`.
  */
 export type NoticeCode = (typeof NOTICE_CODES)[number];
 
-/** The codes of what is wrong with the hub as a whole, in `status` and as notices. */
+/** The codes of problems of the hub as a whole, in `status` and as notices. */
 export const HUB_PROBLEM_CODES = [
   'hub_id_taken',
   'hub_name_claimed',
@@ -22,7 +22,7 @@ export const HUB_PROBLEM_CODES = [
   'store_unwritable',
 ] as const;
 
-/** The codes of all notices. */
+/** All notice codes. */
 export const NOTICE_CODES = [
   'pairing_needed',
   'misconfigured',
@@ -34,12 +34,12 @@ export const NOTICE_CODES = [
   'wrong_setup_codes',
 ] as const;
 
-/** A notice that stands, as `status` has it. */
+/** An open notice, as in `status`. */
 export interface Notice {
   readonly code: NoticeCode;
-  /** `error`: nothing gets better until a person acts; `warning`: it may. */
+  /** `error`: it stays broken until a person acts; `warning`: it may resolve itself. */
   readonly severity: 'error' | 'warning';
-  /** The appliance's name; null where it is of the hub as a whole. */
+  /** The appliance's name; null if the notice is about the hub as a whole. */
   readonly appliance: string | null;
   /** One sentence each, in English: what is wrong, and what to do. */
   readonly message: string;
@@ -48,30 +48,30 @@ export interface Notice {
   readonly since: string;
 }
 
-/** What is told of a notice: that it is new, that it still stands a day after it was told last, or that it is over. */
+/** A message about a notice: it is new, it is still open a day after the last message, or it is over. */
 export interface NoticeReport {
   readonly status: 'raised' | 'repeated' | 'resolved';
-  /** `test`: nothing is wrong, somebody tries whether it arrives. */
+  /** `test`: nothing is wrong, somebody tests the delivery. */
   readonly notice: NoticeCode | 'test';
   readonly severity: Notice['severity'];
   readonly appliance: string | null;
   readonly message: string;
   readonly what_to_do: string;
-  /** RFC 3339 UTC: when what is wrong began. */
+  /** RFC 3339 UTC: when the problem began. */
   readonly since: string;
 }
 
-/** The hub that tells it; `page` is the address of the installer's page on the home network. */
+/** The hub that sends a notice; `page` is the address of the hub's page on the home network. */
 export interface NoticeSender {
   readonly id: string;
   readonly name: string;
   readonly page: string;
 }
 
-/** A report as it leaves the house: what a hook is given as JSON. */
+/** A report as a hook gets it, as JSON. */
 export type NoticeMessage = NoticeReport & { readonly hub: NoticeSender };
 
-/** What came of a try to have a message carried out of the house; `detail` in words, without any secret. */
+/** The result of a test of a hook; `detail` in words, without any secret. */
 export interface HookTestResult {
   readonly hook: 'command' | 'webhook';
   /** The command's program, or the webhook's origin: the rest may be secret. */

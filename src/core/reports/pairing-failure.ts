@@ -2,10 +2,10 @@ import type { Instant } from '../clock.ts';
 import { type Pairing, type PairingFailureReason, timeLeft } from '../pairings/pairing.ts';
 import { applyInstruction, type CredentialLocation, describeCredentials } from '../portal.ts';
 
-/** For how long people are told why a pairing failed, in ms. */
+/** How long surfaces show why a pairing failed, in ms. */
 const DISPLAY_DURATION = 86_400_000;
 
-/** What a person corrects in the configuration, or in a file that it names. */
+/** A person corrects these in the configuration, or in a file that it names. */
 const CONFIGURATION_REASONS: readonly PairingFailureReason[] = [
   'portal_rejected',
   'foreign_origin',
@@ -13,17 +13,17 @@ const CONFIGURATION_REASONS: readonly PairingFailureReason[] = [
   'client_unknown',
 ];
 
-/** What a person did, or left undone: nothing is wrong with the hub, the portal or what is between them. */
+/** A person did something, or did not log in: nothing is wrong with the hub, the portal or the network. */
 const USER_REASONS: readonly PairingFailureReason[] = ['refused_by_user', 'expired', 'replaced', 'cancelled'];
 
-/** Whether a pairing has failed because a person wanted it so, or did not log in. */
+/** Whether a pairing failed because a person ended it or did not log in. */
 export function isUserCaused(reason: PairingFailureReason): boolean {
   return USER_REASONS.includes(reason);
 }
 
 /**
- * Why a pairing has failed, and when, for as long as people are to see that; null otherwise. What the configuration was to blame for
- * may be mended since the hub was started with it anew, and nobody knows before the next pairing.
+ * Why and when a pairing failed, for a day; null otherwise. A failure that the configuration caused is shown only until
+ * the next start or reload: the cause may have been corrected, and only the next pairing can tell.
  * @param started when the hub was started or reloaded, on the boot clock of `now`, in ms
  */
 export function recentPairingFailure(
@@ -33,35 +33,35 @@ export function recentPairingFailure(
 ): { reason: PairingFailureReason; at: Instant } | null {
   if (step.kind !== 'ended' || step.result.kind !== 'failed' || failed === undefined) return null;
   const { reason } = step.result;
-  const isOfThisRun = failed.boot === now.boot && failed.uptime >= started;
-  if (!isOfThisRun && CONFIGURATION_REASONS.includes(reason)) return null;
+  const isFromThisRun = failed.boot === now.boot && failed.uptime >= started;
+  if (!isFromThisRun && CONFIGURATION_REASONS.includes(reason)) return null;
   const isShown = timeLeft({ begun: failed, lifetime: DISPLAY_DURATION }, now) > 0;
   return isShown ? { reason, at: failed } : null;
 }
 
-/** Whether it was a device flow that nobody opened, and that is over. */
+/** Whether a pairing is an ended device flow whose link nobody opened. */
 export function isUnopenedDeviceFlow({ step, failed }: Pairing): boolean {
   return step.kind === 'ended' && step.result.kind === 'failed' && failed === undefined;
 }
 
 /**
- * A failure's reason as JSON has it: there, a client_id that the portal does not know is one of the ways in which the hub is
- * misconfigured, and the message says which.
+ * A failure's reason in JSON output: there, an unknown client_id is `misconfigured`, and the message says what is
+ * wrong.
  */
 export function publicReason<Reason extends string>(reason: Reason): Reason | 'misconfigured' {
   return reason === 'client_unknown' ? 'misconfigured' : reason;
 }
 
-/** Why an appliance was not paired, and what to do next: each as what follows a colon or a semicolon. */
+/** Why an appliance was not paired, and what to do next; each text follows a colon or a semicolon. */
 interface PairingFailureText {
   readonly cause: string;
   readonly advice: string;
 }
 
 /**
- * What a failed pairing means to people.
+ * Explains a failed pairing to people.
  * @param appliance its name
- * @param credentialLocation where the hub's credentials at the portal are corrected
+ * @param credentialLocation where a person corrects the hub's credentials at the portal
  */
 export function explainPairingFailure(
   reason: PairingFailureReason,
@@ -76,11 +76,11 @@ export function explainPairingFailure(
       return { cause: 'nobody logged in before the pairing expired', advice: `run ${again} again` };
     case 'replaced':
       return {
-        cause: 'another pairing of it was started since',
-        advice: `log in with that one's link, which "latchkey status" shows`,
+        cause: 'a newer pairing of it was started',
+        advice: `log in with the link of the newer pairing, which "latchkey status" shows`,
       };
     case 'cancelled':
-      return { cause: 'the pairing was cancelled', advice: `run ${again} to start anew` };
+      return { cause: 'the pairing was cancelled', advice: `run ${again} to start again` };
     case 'portal_rejected':
       return {
         cause: "the portal rejected the hub's request",
@@ -88,13 +88,13 @@ export function explainPairingFailure(
       };
     case 'foreign_origin':
       return {
-        cause: 'the portal named addresses that are not its own, so the hub sent it nothing',
+        cause: 'the portal returned addresses that are not its own, so the hub did not use them',
         advice: 'check base_url and frontend_url in the configuration',
       };
     case 'code_refused':
       return { cause: 'the portal refused the authorization code of the login', advice: `run ${again} again` };
     case 'answer_lost':
-      return { cause: "the portal's answer was lost on the way", advice: `check the network and run ${again} again` };
+      return { cause: "the portal's answer was lost", advice: `check the network and run ${again} again` };
     case 'misconfigured':
       return {
         cause: "the portal does not accept the hub's client_id and client secret",

@@ -1,10 +1,10 @@
 import type { Instant } from '../clock.ts';
 import { applyInstruction, type CredentialLocation } from '../portal.ts';
 
-/** What is wrong with an appliance's grant, as `status` names it. */
+/** What is wrong with an appliance's grant, as in `status`. */
 export type ProblemCode = (typeof PROBLEM_CODES)[number];
 
-/** All of them. */
+/** All problem codes. */
 export const PROBLEM_CODES = [
   'portal_unreachable',
   'portal_deferred',
@@ -16,22 +16,25 @@ export const PROBLEM_CODES = [
   'refused',
 ] as const;
 
-/** What a problem is judged as: `misconfigured` differs while nobody knows yet whether the credentials were corrected. */
+/**
+ * The code of the condition that a problem becomes. After a start or reload, `misconfigured` becomes
+ * `credentials_untried` until the hub has tried the credentials, which may have been corrected.
+ */
 export type ProblemConditionCode = ProblemCode | 'credentials_untried';
 
-/** A problem in words for people: `since` is when it began. */
+/** A problem with a message for people; `since` is when it began. */
 export interface Problem {
   readonly code: ProblemCode;
   readonly message: string;
   readonly since: Instant;
-  /** It is what the last run of the hub has left, and is tried within seconds; left out of all others. */
+  /** The problem is from the last run of the hub, and the hub tries again within seconds; left out otherwise. */
   readonly isUntried?: true;
 }
 
 /**
  * What a person can do about an appliance's problem, as a sentence without a full stop.
  * @param page the address of the appliance's own page
- * @param credentialLocation where the hub's credentials at the portal are corrected
+ * @param credentialLocation where a person corrects the hub's credentials at the portal
  */
 export function whatToDo(
   code: ProblemConditionCode,
@@ -41,22 +44,22 @@ export function whatToDo(
 ): string {
   switch (code) {
     case 'portal_unreachable':
-      return "Check the hub's internet connection; the hub goes on trying";
+      return "Check the hub's internet connection; the hub keeps trying";
     case 'portal_deferred':
-      return 'Nothing: the hub tries again when the portal lets it';
+      return 'Nothing: the hub tries again when the portal allows it';
     case 'portal_rejected':
-      return "Check the portal's base_url and any proxy or firewall on the way; the hub goes on trying";
+      return "Check the portal's base_url and any proxy or firewall on the way; the hub keeps trying";
     case 'answer_lost':
       // Not "latchkey refresh": each further use of the old refresh token may make the portal end the grant.
-      return 'Nothing yet: the hub tries again when that risks least, and says so if somebody must log in';
+      return 'Nothing yet: the hub tries again when the risk is lowest, and reports if somebody must log in';
     case 'credentials_untried':
-      return 'Nothing yet: within seconds the hub knows whether the portal accepts them';
+      return 'Nothing yet: the hub will know within seconds whether the portal accepts its credentials';
     case 'misconfigured':
       return `Correct the one that is wrong, and ${applyInstruction(credentialLocation)}`;
     case 'clock_unknown':
-      return "Let the hub's clock be set (timedatectl status); the hub goes on trying";
+      return "Make sure that the hub's clock gets set (timedatectl status); the hub keeps trying";
     case 'store_unwritable':
-      return "Make room on the disk that holds the hub's state_dir, or replace it; the hub then goes on by itself";
+      return "Free space on the disk that holds the hub's state_dir, or replace the disk; the hub then continues automatically";
     case 'refused':
       return `Log in again to connect ${appliance}: open ${page} or run "latchkey pair ${appliance}"`;
   }

@@ -2,25 +2,25 @@ import { isIP } from 'node:net';
 import { isSameAddress, unmapIpv4 } from '../addresses.ts';
 
 /**
- * Whether a request was meant for this hub. A page on the web can make a name of its own point to the hub (DNS
- * rebinding) and so have a browser at home send requests there; the name in `Host` gives it away. Addresses are
- * accepted, because behind NAT or a VPN the hub can't know all of its own.
+ * Whether a request is meant for this hub. A web page can make its own host name point to the hub (DNS rebinding), so
+ * that a browser in the home network sends requests there; the `Host` header then has the foreign name. All IP
+ * addresses are accepted, because behind NAT or a VPN the hub can't know all of its own.
  * @param host the `Host` header
- * @param names the hub's DNS names, in lower case; `*.` at the beginning of one stands for any label
+ * @param names the hub's DNS names, in lower case; a leading `*.` matches any label
  */
 export function isOwnHost(host: string | undefined, names: readonly string[]): boolean {
   if (host === undefined) return false;
-  const [, found, port] = /^(\[[0-9a-f:.]+\]|[^:]+)(?::([1-9]\d{0,4}))?$/i.exec(host) ?? [];
-  const name = found?.toLowerCase();
+  const [, hostname, port] = /^(\[[0-9a-f:.]+\]|[^:]+)(?::([1-9]\d{0,4}))?$/i.exec(host) ?? [];
+  const name = hostname?.toLowerCase();
   if (name === undefined || Number(port ?? 0) > 65_535) return false;
   return name.startsWith('[') ? isIP(name.slice(1, -1)) === 6 : isIP(name) === 4 || matchesAnyName(name, names);
 }
 
 /**
- * Whether nobody else can have been meant: an address that a request names may be another's.
- * @param hostname of a `Host` that {@link isOwnHost} takes, without the port
- * @param local the address that the connection came to
- * @param isLeafFor whether the hub's leaf is for an address
+ * Whether a host is certainly this hub: an IP address in a request may be another machine's.
+ * @param hostname of a `Host` that {@link isOwnHost} accepts, without the port
+ * @param local the local address of the connection
+ * @param isLeafFor whether the hub's server certificate is for an address
  */
 export function isVerifiedOwnHost(
   hostname: string,
@@ -33,9 +33,9 @@ export function isVerifiedOwnHost(
 }
 
 /**
- * Whether a connection was meant for this hub: by the name in its TLS handshake (RFC 6066, 3), where it gave one. An
- * address has no business there and says nothing.
- * @param socket of a request; one without TLS has no such name
+ * Whether a connection is meant for this hub, by the server name in its TLS handshake (RFC 6066, 3); true if there is
+ * none. IP addresses are not permitted there, and are ignored.
+ * @param socket of a request; without TLS it has no server name
  */
 export function isOwnServerName(socket: object, names: readonly string[]): boolean {
   const name: unknown = 'servername' in socket ? socket.servername : undefined;
@@ -43,7 +43,7 @@ export function isOwnServerName(socket: object, names: readonly string[]): boole
   return isIP(name) !== 0 || matchesAnyName(name.toLowerCase(), names);
 }
 
-/** A name of the user's own certificate may begin with `*.`, which stands for one label (RFC 9525, 6.3). */
+/** A name of the owner's own certificate may begin with `*.`, which matches one label (RFC 9525, 6.3). */
 function matchesAnyName(name: string, names: readonly string[]): boolean {
   const absolute = name.replace(/\.$/, '');
   return names.includes(absolute) || names.includes(absolute.replace(/^[^.]+/, '*'));

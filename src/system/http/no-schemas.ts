@@ -1,6 +1,6 @@
 /**
- * Fastify's option for servers whose routes have no JSON schemas: what would compile them is not loaded. Our own checks are
- * valibot's.
+ * Fastify's option for servers whose routes have no JSON schemas, so that it does not load the compilers. Valibot
+ * validates requests.
  */
 export const NO_SCHEMAS = { compilersFactory: { buildValidator: refuse, buildSerializer: refuse } };
 

@@ -3,34 +3,34 @@ import type { Log } from '../../core/log.ts';
 import { type RateLimitKey, rateLimitKeys } from './rate-limit-keys.ts';
 import { type RateLimit, type TokenBucket, TokenBuckets } from './token-bucket.ts';
 
-/** What a {@link ClientRateLimiter} needs. */
+/** The dependencies of a {@link ClientRateLimiter}. */
 export interface RateLimiterContext {
   readonly clock: Clock;
   readonly log: Log;
 }
 
-/** What a {@link ClientRateLimiter} logs. */
+/** The events that a {@link ClientRateLimiter} may log. */
 type RateLimitEvent = 'too_many_failed_authentications' | 'too_many_registrations' | 'too_many_unknown_user_codes';
 
-/** Whether something may happen once more; else in how many whole seconds it may. */
+/** Whether an action is allowed; if not, after how many whole seconds it is. */
 export type RateLimitResult = { readonly ok: true } | { readonly ok: false; readonly retryAfter: number };
 
-/** A burst that does not end is logged again after so long, in ms. */
+/** Interval at which a burst that does not end is logged again, in ms. */
 const LOG_INTERVAL = 3_600_000;
 
 /**
- * How often one device may do something that nobody should do often. If it is too much, that is logged once a burst, with the
- * address; a burst has ended when the bucket is full again.
+ * Limits how often one device may do something, such as failing to authenticate. Exceeding the limit is logged once per
+ * burst, with the key of the bucket; a burst has ended when the bucket is full again.
  */
 export class ClientRateLimiter {
   readonly #event: RateLimitEvent;
   readonly #limit: RateLimit;
   readonly #context: RateLimiterContext;
   readonly #buckets = new TokenBuckets();
-  /** When a burst was logged that has not ended. */
+  /** When the current burst of a bucket was logged, on the boot clock in ms. */
   readonly #logged = new WeakMap<TokenBucket, number>();
 
-  /** @param event what is logged */
+  /** @param event to log if the limit is exceeded */
   constructor(event: RateLimitEvent, limit: RateLimit, context: RateLimiterContext) {
     this.#event = event;
     this.#limit = limit;
@@ -38,15 +38,15 @@ export class ClientRateLimiter {
   }
 
   /**
-   * Counts that it happens.
-   * @param address of the peer, as its socket has it
-   * @param keys what it is counted by, the widest first
+   * Counts one action, if it is allowed.
+   * @param address of the peer, as reported by its socket
+   * @param keys that the action counts for, the widest first
    */
   take(address: string, keys: readonly RateLimitKey[] = rateLimitKeys(address)): RateLimitResult {
     return this.#check(keys, 1);
   }
 
-  /** Counts nothing: whether {@link take} would allow it. */
+  /** Whether {@link take} would allow an action. Counts nothing. */
   peek(address: string): RateLimitResult {
     return this.#check(rateLimitKeys(address), 0);
   }
@@ -54,7 +54,7 @@ export class ClientRateLimiter {
   #check(keys: readonly RateLimitKey[], count: 0 | 1): RateLimitResult {
     const now = this.#context.clock.now().uptime;
     const buckets: TokenBucket[] = [];
-    // The widest first: whoever has used that up is not remembered by one address after the other.
+    // The widest first: a network that has exceeded its limit creates no further buckets, whatever addresses it uses.
     for (const { key, weight } of keys) {
       const limit = { burst: weight * this.#limit.burst, interval: this.#limit.interval / weight };
       const bucket = this.#buckets.refill(key, limit, now);

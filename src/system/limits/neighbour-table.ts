@@ -4,7 +4,7 @@ import * as v from 'valibot';
 
 const run = promisify(execFile);
 
-/** ip-neighbour(8): what the kernel knows of the machines on its links. */
+/** Prints the kernel's IPv6 neighbour table (ip-neighbour(8)). */
 const NEIGHBOUR_ARGUMENTS = ['-j', '-6', 'neigh', 'show'];
 /** In ms. */
 const PROGRAM_TIMEOUT = 2000;
@@ -12,7 +12,10 @@ const PROGRAM_TIMEOUT = 2000;
 const neighboursSchema = v.array(v.object({ dst: v.string(), dev: v.string(), lladdr: v.exactOptional(v.string()) }));
 type Neighbours = v.InferOutput<typeof neighboursSchema>;
 
-/** The link-layer addresses of IPv6 neighbours: a device may take any number of IPv6 addresses, and has one of these. */
+/**
+ * The link-layer addresses of IPv6 neighbours. A device can use any number of IPv6 addresses, but has one link-layer
+ * address.
+ */
 export class NeighbourTable {
   readonly #program: string;
   #running: Promise<unknown> = Promise.resolve();
@@ -23,8 +26,8 @@ export class NeighbourTable {
   }
 
   /**
-   * @param address of a peer that has a connection, as its socket has it
-   * @returns such as `02:42:ac:11:00:02`; null where the kernel does not know it, or can't be asked
+   * @param address of a connected peer, as reported by its socket
+   * @returns an address such as `02:42:ac:11:00:02`; null if the kernel does not know it, or the program failed
    */
   async findLinkLayerAddress(address: string): Promise<string | null> {
     const [plain, zone] = address.split('%');
@@ -35,7 +38,10 @@ export class NeighbourTable {
     return found?.lladdr ?? null;
   }
 
-  /** All that ask while the program runs share its next run: never more than one runs, and none has begun before it was asked. */
+  /**
+   * Calls during a run share the next run, so that at most one program runs, and each call sees a table from after the
+   * call.
+   */
   #read(): Promise<Neighbours> {
     this.#next ??= this.#running.then(() => {
       this.#next = null;

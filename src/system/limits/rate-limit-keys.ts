@@ -2,26 +2,27 @@ import { BlockList, isIPv4, isIPv6 } from 'node:net';
 import { type NetworkInterfaceInfo, networkInterfaces } from 'node:os';
 import { unmapIpv4 } from '../addresses.ts';
 
-/** What the requests and connections of a device are counted by. */
+/** A key by which requests and connections are counted. */
 export interface RateLimitKey {
-  /** An address, or a network as CIDR has it. */
+  /** An IP address, or a network in CIDR notation. */
   readonly key: string;
-  /** How many times the limit of one device applies to it. */
+  /** The limit of the key, as a multiple of the limit of one device. */
   readonly weight: number;
 }
 
-/** What tells a machine's interfaces, as `node:os` does. */
+/** Reads the machine's interfaces, as `networkInterfaces` of `node:os` does. */
 export type ReadInterfaces = () => Readonly<Record<string, readonly NetworkInterfaceInfo[] | undefined>>;
 
-/** A neighbour may take any address of its network, and honest devices are in it, too. */
+/** A device on the link can use any address of its network, which other devices share. */
 const NETWORK_WEIGHT = 3;
-/** Bits of an IPv6 network that a device may take any address of (RFC 4291, 2.5.1). */
+/** Prefix length of a network in which a device can use any address (RFC 4291, 2.5.1). */
 const IPV6_PREFIX_LENGTH = 64;
 
 /**
- * What a device is counted by, the widest key first: an IPv4 address is a device. Of IPv6 a distant device has a whole network
- * (/64); on the hub's own networks an address is a device, and such a network has a limit for all of its addresses together.
- * @param address of a peer, as its socket has it
+ * The keys by which a device is counted, the widest first. An IPv4 address counts as a device. For IPv6, a remote /64
+ * network counts as a device. On the hub's own networks an IPv6 address counts as a device, and the network has a limit
+ * for all its addresses.
+ * @param address of a peer, as reported by its socket
  * @param interfaces this machine's
  */
 export function rateLimitKeys(
@@ -40,29 +41,29 @@ export function rateLimitKeys(
 }
 
 /**
- * Whether an address is in an IPv4 subnet of this machine's interfaces, as they are configured. Of IPv6 none is: whoever sends
- * a Router Advertisement gives this machine further subnets, and may take any address.
- * @param address of a peer, as its socket has it
+ * Whether an address is in an IPv4 subnet of this machine's interfaces. Always false for IPv6: any device on the link
+ * can add subnets to this machine by a Router Advertisement, and can use any address.
+ * @param address of a peer, as reported by its socket
  * @param interfaces this machine's
  */
 export function isInOwnIpv4Subnet(address: string, interfaces: ReadInterfaces = networkInterfaces): boolean {
   const plain = unmapIpv4(address);
   if (!isIPv4(plain)) return false;
-  const own = new BlockList();
-  for (const { family, address: its, cidr } of Object.values(interfaces()).flatMap((entries) => entries ?? [])) {
-    if (family === 'IPv4' && cidr !== null) own.addSubnet(its, Number(cidr.split('/')[1]), 'ipv4');
+  const subnets = new BlockList();
+  for (const { family, address: own, cidr } of Object.values(interfaces()).flatMap((entries) => entries ?? [])) {
+    if (family === 'IPv4' && cidr !== null) subnets.addSubnet(own, Number(cidr.split('/')[1]), 'ipv4');
   }
-  return own.check(plain, 'ipv4');
+  return subnets.check(plain, 'ipv4');
 }
 
 function isOnLink(address: string, interfaces: ReturnType<ReadInterfaces>): boolean {
-  const own = new BlockList();
-  own.addSubnet('fe80::', 10, 'ipv6');
-  for (const { family, address: its } of Object.values(interfaces).flatMap((entries) => entries ?? [])) {
-    // Never wider, whatever a Router Advertisement says; an address that a DHCP server gave comes alone (/128).
-    if (family === 'IPv6') own.addSubnet(its, IPV6_PREFIX_LENGTH, 'ipv6');
+  const subnets = new BlockList();
+  subnets.addSubnet('fe80::', 10, 'ipv6');
+  for (const { family, address: own } of Object.values(interfaces).flatMap((entries) => entries ?? [])) {
+    // Always /64: a Router Advertisement could announce a wider network, and an address from DHCPv6 has a /128.
+    if (family === 'IPv6') subnets.addSubnet(own, IPV6_PREFIX_LENGTH, 'ipv6');
   }
-  return own.check(address, 'ipv6');
+  return subnets.check(address, 'ipv6');
 }
 
 function networkOf(address: string): string {

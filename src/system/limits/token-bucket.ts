@@ -1,17 +1,18 @@
-/** How often something may happen: so many times at once, and once more every so many milliseconds. */
+/** A rate limit: `burst` times at once, and once more every `interval` ms. */
 export interface RateLimit {
   readonly burst: number;
   readonly interval: number;
 }
 
-/** Keys that are known at one time; of more the one that was new first is forgotten. */
+/** Largest number of buckets; a further one replaces the one that was created first. */
 const MAX_KEYS = 20_000;
 
-/** What is left of a rate limit. */
+/** The state of a rate limit. */
 export interface TokenBucket {
   tokens: number;
+  /** In ms, on the clock of the caller. */
   refilledAt: number;
-  /** How often it was too much since the last time it was not. */
+  /** How many times the limit was exceeded; the caller counts and resets it. */
   rejected: number;
 }
 
@@ -20,20 +21,20 @@ export class TokenBuckets {
   readonly #buckets = new Map<string, TokenBucket>();
 
   /**
-   * What is left for this key, with what has come back since it was last asked for.
-   * @param now milliseconds on any clock that does not go back
+   * The bucket of this key, refilled for the time since its last refill.
+   * @param now milliseconds on any monotonic clock
    */
   refill(key: string, { burst, interval }: RateLimit, now: number): TokenBucket {
-    const known = this.#buckets.get(key);
-    if (known === undefined) {
+    const existing = this.#buckets.get(key);
+    if (existing === undefined) {
       const bucket = { tokens: burst, refilledAt: now, rejected: 0 };
       this.#buckets.set(key, bucket);
       const [first] = this.#buckets.keys();
       if (this.#buckets.size > MAX_KEYS && first !== undefined) this.#buckets.delete(first);
       return bucket;
     }
-    known.tokens = Math.min(burst, known.tokens + (now - known.refilledAt) / interval);
-    known.refilledAt = now;
-    return known;
+    existing.tokens = Math.min(burst, existing.tokens + (now - existing.refilledAt) / interval);
+    existing.refilledAt = now;
+    return existing;
   }
 }

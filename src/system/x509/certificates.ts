@@ -4,62 +4,68 @@ import { createHash, X509Certificate } from 'node:crypto';
 export interface Authority {
   /** The CA certificate, PEM. Public: this is what appliances pin. */
   readonly certificate: string;
-  /** Its private key, PKCS#8 PEM. A secret: to be sealed where it is stored. */
+  /** Its private key, PKCS#8 PEM. Secret: the store must seal it. */
   readonly key: string;
 }
 
-/** What a CA may issue certificates for (RFC 5280 section 4.2.1.10). */
+/** The name constraints of a CA (RFC 5280 section 4.2.1.10): what it may issue certificates for. */
 export interface PermittedNames {
-  /** DNS names in ASCII and lower case, each with all names below it. */
+  /** DNS names in ASCII and lower case; each permits all its subdomains. */
   readonly names: readonly string[];
   /** IP networks in CIDR notation. */
   readonly networks: readonly string[];
 }
 
-/** A CA that takes another one's place. */
+/** A CA that replaces another one. */
 export interface SuccessorAuthority {
   readonly authority: Authority;
   /**
-   * Its public key, certified by the CA before it, PEM: it leads from a leaf of the new CA to the old one. Nothing else
-   * needs the old CA's private key.
+   * The new CA's public key, certified by the old CA, PEM: it chains a leaf certificate of the new CA to the old CA.
+   * Nothing else needs the old CA's private key.
    */
   readonly crossCertificate: string;
 }
 
-/** What a leaf certificate is issued for. */
+/** The input for a leaf certificate. */
 export interface LeafRequest {
   /** DNS names for the SAN, in ASCII. */
   readonly names: readonly string[];
-  /** IPv4 and IPv6 addresses for the SAN; an IPv6 zone (`%eth0`) is left out, since it means nothing to a peer. */
+  /** IPv4 and IPv6 addresses for the SAN. An IPv6 zone (`%eth0`) is removed, because it has no meaning for a peer. */
   readonly addresses: readonly string[];
   /** Milliseconds since 1970 by the wall clock, right or wrong. */
   readonly now: number;
-  /** Whose it is, for people who look at it. Default: `Latchkey hub`. */
+  /** The owner in the subject, for people. Default: `Latchkey hub`. */
   readonly owner?: string;
-  /** What goes behind the leaf in place of its CA, PEM: a {@link SuccessorAuthority.crossCertificate} and the CA that it leads to. */
+  /**
+   * The chain after the leaf, instead of its CA, PEM: a {@link SuccessorAuthority.crossCertificate} and the CA that
+   * issued it.
+   */
   readonly chain?: string;
 }
 
 /** A server certificate that an {@link Authority} issued. */
 export interface Leaf {
-  /** The leaf, then its CA, PEM: a peer that knows nothing but the pin finds the pinned key in the handshake. */
+  /** The leaf, then its CA or chain, PEM: a peer that knows only the pin finds the pinned key in the handshake. */
   readonly certificate: string;
   /** Its private key, PKCS#8 PEM. */
   readonly key: string;
-  /** When it ends, in milliseconds since 1970. */
+  /** When it expires, in milliseconds since 1970. */
   readonly notAfter: number;
 }
 
-/** A leaf that was issued just now. */
+/** A newly issued leaf. */
 export interface IssueLeafResult extends Leaf {
-  /** Names and addresses that it is not for, because a CA above it has name constraints that do not permit them. */
+  /**
+   * Requested names and addresses that it is not valid for, because the name constraints of a CA in its chain do not
+   * permit them.
+   */
   readonly omitted: readonly string[];
 }
 
 /**
- * A certificate's pin: base64url SHA-256 of its SubjectPublicKeyInfo, what RFC 7469 section 2.4 pins.
- * @param certificate PEM; of several certificates the first one counts
- * @throws Error where it is no certificate
+ * A certificate's pin: base64url SHA-256 of its SubjectPublicKeyInfo (RFC 7469 section 2.4).
+ * @param certificate PEM; the first certificate, if there are several
+ * @throws Error if it is not a certificate
  */
 export function spkiFingerprint(certificate: string): string {
   const spki = new X509Certificate(certificate).publicKey.export({ type: 'spki', format: 'der' });

@@ -19,48 +19,49 @@ import { nameConstraints, readNameConstraints } from './name-constraints.ts';
 
 const KEY_ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
 
-/** Before any hub was born: a hub may boot with a clock in the past, and its appliances with it. */
+/** In the past, because hubs and appliances may boot with a clock in the past. */
 const NOT_BEFORE = new Date('2000-01-01T00:00:00Z');
 
 /** RFC 5280 section 4.1.2.5: "no well-defined expiration date". */
 const NO_EXPIRATION = new Date('9999-12-31T23:59:59Z');
 
-/** No hub of this version runs earlier, whatever its clock says: a leaf issued in "1970" would be dead on arrival. */
+/** A clock before this time is wrong. A leaf issued by a clock in 1970 would already have expired. */
 const EARLIEST_ISSUE = Date.UTC(2026, 0, 1);
 
 const LEAF_LIFETIME_YEARS = 10;
 
 /**
- * One intermediate CA at most: another CA that takes this one's place is certified by it ({@link createSuccessorAuthority}). Go, GnuTLS and
- * Mbed TLS count that one also where both have one name, other than RFC 5280 section 6.1.4 (l) says.
+ * At most one intermediate CA, for the cross certificate of a successor ({@link createSuccessorAuthority}). Unlike RFC
+ * 5280 section 6.1.4 (l), Go, GnuTLS and Mbed TLS count it even if both CAs have the same name.
  */
 const PATH_LENGTH = 1;
 
 /**
- * Makes a private CA (P-256, valid from 2000 to 9999). The profile is RFC 5280's, so that strict verifiers take it.
- * @param owner whose it is, for people who look at it
- * @param permitted what it may issue certificates for; everything where it is left out
+ * Creates a private CA (P-256, valid from 2000 to 9999) with the profile of RFC 5280, so that strict verifiers accept
+ * it.
+ * @param owner the owner in the CA's name, for people
+ * @param permitted what it may issue certificates for; everything if left out
  */
 export async function createAuthority(owner = 'Latchkey hub', permitted?: PermittedNames): Promise<Authority> {
   return (await createRoot(owner, permitted)).authority;
 }
 
 /**
- * Makes a CA that takes another one's place, so that clients who trust either verify its leaves while they are served
- * through {@link SuccessorAuthority.crossCertificate}.
- * @throws Error where the old authority's PEM is damaged
+ * Creates a CA that replaces another one. While its leaves are served with {@link SuccessorAuthority.crossCertificate},
+ * clients that trust either CA can verify them.
+ * @throws Error if the old authority's PEM is damaged
  */
 export async function createSuccessorAuthority(
   old: Authority,
   permitted: PermittedNames,
   owner = 'Latchkey hub',
 ): Promise<SuccessorAuthority> {
-  const before = new X509Certificate(old.certificate);
+  const oldCertificate = new X509Certificate(old.certificate);
   const { authority, keys, certificate } = await createRoot(owner, permitted);
   const cross = await X509CertificateGenerator.create({
     serialNumber: createSerial(),
     subject: certificate.subjectName.toJSON(),
-    issuer: before.subjectName.toJSON(),
+    issuer: oldCertificate.subjectName.toJSON(),
     notBefore: NOT_BEFORE,
     notAfter: NO_EXPIRATION,
     publicKey: keys.publicKey,
@@ -68,7 +69,7 @@ export async function createSuccessorAuthority(
     signingAlgorithm: KEY_ALGORITHM,
     extensions: [
       ...(await authorityExtensions(keys.publicKey, 0, permitted)),
-      await AuthorityKeyIdentifierExtension.create(before.publicKey, false),
+      await AuthorityKeyIdentifierExtension.create(oldCertificate.publicKey, false),
     ],
   });
   return { authority, crossCertificate: pem(cross) };
@@ -79,7 +80,7 @@ async function createRoot(owner: string, permitted: PermittedNames | undefined) 
   const serialNumber = createSerial();
   const certificate = await X509CertificateGenerator.createSelfSigned({
     serialNumber,
-    // A name of its own: verifiers that know several hubs' CAs look an issuer up by its name.
+    // A unique name, because verifiers that trust the CAs of several hubs look up an issuer by its name.
     name: [{ CN: [`${owner} CA ${serialNumber.slice(0, 8)}`] }],
     notBefore: NOT_BEFORE,
     notAfter: NO_EXPIRATION,
@@ -105,18 +106,22 @@ async function authorityExtensions(
 }
 
 /**
- * Issues a server certificate (P-256, from 2000 to ten years after `now`) with a fresh key. What the name constraints of its
- * CA, or of one that it leads to, do not permit is left out: one such name would have verifiers reject all of it.
- * @throws Error where the authority's PEM is damaged, or an address is none
+ * Issues a server certificate (P-256, from 2000 to ten years after `now`) with a new key. It leaves out names that the
+ * name constraints of a CA in the chain do not permit: one such name would make verifiers reject the certificate.
+ * @throws Error if the authority's PEM is damaged, or an address is invalid
  */
 export async function issueLeaf(
   authority: Authority,
-  { names, addresses, now, owner = 'Latchkey hub', chain: through }: LeafRequest,
+  { names, addresses, now, owner = 'Latchkey hub', chain }: LeafRequest,
 ): Promise<IssueLeafResult> {
   const keys = await createKeyPair();
   const issuer = new X509Certificate(authority.certificate);
-  const behind = through === undefined ? [issuer] : PemConverter.decode(through).map((der) => new X509Certificate(der));
-  const { permitted, skipped } = partitionPermitted(subjectAlternativeNames(names, addresses), [issuer, ...behind]);
+  const authorities =
+    chain === undefined ? [issuer] : PemConverter.decode(chain).map((der) => new X509Certificate(der));
+  const { permitted, skipped } = partitionPermitted(subjectAlternativeNames(names, addresses), [
+    issuer,
+    ...authorities,
+  ]);
   const notAfter = leafNotAfter(now);
   const certificate = await X509CertificateGenerator.create({
     serialNumber: createSerial(),
@@ -137,7 +142,7 @@ export async function issueLeaf(
     ],
   });
   return {
-    certificate: [certificate, ...behind].map(pem).join(''),
+    certificate: [certificate, ...authorities].map(pem).join(''),
     key: await exportKey(keys.privateKey),
     notAfter: notAfter.getTime(),
     omitted: skipped,
@@ -162,7 +167,7 @@ function createKeyPair() {
   return crypto.subtle.generateKey(KEY_ALGORITHM, true, ['sign', 'verify']);
 }
 
-/** 126 random bits below a fixed one: a positive INTEGER of at most 20 octets (RFC 5280 section 4.1.2.2). */
+/** 126 random bits after a fixed one bit: a positive INTEGER of at most 20 octets (RFC 5280 section 4.1.2.2). */
 function createSerial(): string {
   const serial = randomBytes(16);
   serial[0] = ((serial[0] ?? 0) & 0x7f) | 0x40;
@@ -172,7 +177,7 @@ function createSerial(): string {
 function leafNotAfter(now: number): Date {
   const end = new Date(Math.max(now, EARLIEST_ISSUE));
   end.setUTCFullYear(end.getUTCFullYear() + LEAF_LIFETIME_YEARS);
-  end.setUTCMilliseconds(0); // what the certificate can say
+  end.setUTCMilliseconds(0); // certificates have whole seconds
   return end < NO_EXPIRATION ? end : NO_EXPIRATION;
 }
 

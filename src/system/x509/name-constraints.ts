@@ -11,8 +11,8 @@ import { Extension, type X509Certificate } from '@peculiar/x509';
 import type { PermittedNames } from './certificates.ts';
 
 /**
- * What a CA may issue certificates for, as an extension of its certificate (RFC 5280 section 4.2.1.10). It is not critical: Mbed
- * TLS (2.28) rejects a critical extension that it does not know, and the verifiers that know this one apply it either way.
+ * The name constraints extension of a CA certificate (RFC 5280 section 4.2.1.10). It is not critical, because Mbed TLS
+ * (2.28) rejects unknown critical extensions, and verifiers that know the extension apply it in any case.
  */
 export function nameConstraints({ names, networks }: PermittedNames): Extension {
   const bases = [...names.map((dNSName) => ({ dNSName })), ...networks.map((iPAddress) => ({ iPAddress }))];
@@ -21,15 +21,15 @@ export function nameConstraints({ names, networks }: PermittedNames): Extension 
   return new Extension(id_ce_nameConstraints, false, AsnConvert.serialize(constraints));
 }
 
-/** Whether certificates below a CA may have a name or an IP address. */
+/** Checks whether a CA permits a name or an IP address in certificates below it. */
 export interface NameConstraintChecker {
   permitsName(name: string): boolean;
   permitsAddress(address: string): boolean;
 }
 
 /**
- * Reads what a CA may issue certificates for; everything where its certificate has no name constraints. Only those that
- * {@link nameConstraints} makes are understood: permitted DNS names and networks.
+ * Reads the name constraints of a CA certificate. Without any, everything is permitted. Supports only constraints as
+ * {@link nameConstraints} creates them: permitted DNS names and networks.
  */
 export function readNameConstraints(authority: X509Certificate): NameConstraintChecker {
   const extension = authority.getExtension(id_ce_nameConstraints);

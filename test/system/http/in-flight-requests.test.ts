@@ -47,7 +47,7 @@ describe('limit on requests in flight', () => {
   });
 });
 
-/** A server that never answers. */
+/** A server that never responds. */
 async function silentServer(limits: { perConnection: number; total: number }) {
   const server = createServer();
   let inFlight = 0;

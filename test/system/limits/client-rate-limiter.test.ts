@@ -63,7 +63,7 @@ describe('rate limit by client address', () => {
   it('the rate limiter logs a burst once, with the address and the count', () => {
     take(1000);
     expect(lines).toEqual([{ event: EVENT, fields: { address: '10.0.0.1', count: 4 } }]);
-    // Not over: it has never been quiet for as long as it takes to forget it.
+    // The burst is not over: it was never quiet for long enough.
     time.skip(12_000);
     take(50);
     expect(lines).toHaveLength(1);

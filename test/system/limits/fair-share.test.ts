@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { admit, type Quota } from '../../../src/system/limits/fair-share.ts';
 
-/** Limits of all, of a network and of a device. */
+/** The limits in total, per network and per device. */
 const LIMITS = [12, 6, 3];
 
-/** Holders, the oldest first. */
+/** The current holders, the oldest first. */
 class Pool {
   #holders: { readonly name: string; readonly keys: readonly string[] }[] = [];
 
@@ -12,7 +12,7 @@ class Pool {
     return this.#holders.map(({ name }) => name);
   }
 
-  /** One more comes. @param path of its keys below "all", such as `network/device` @returns whether it gets a place */
+  /** Tries to add a holder. @param path its keys below "all", such as `network/device` @returns whether it was admitted */
   come(path: string, name = path): boolean {
     const keys = path.split('/').map((_, index, parts) => parts.slice(0, index + 1).join('/'));
     const limits = keys.length === 1 ? [LIMITS[0], LIMITS[2]] : LIMITS;

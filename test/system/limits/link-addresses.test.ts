@@ -11,7 +11,7 @@ const TABLE = [
   { dst: 'fd00::8', dev: 'eth0', state: ['FAILED'] },
 ];
 
-/** A program in place of ip(8). @returns its path, and where it writes a line each time it runs */
+/** A replacement of ip(8). @returns its path, and the arguments of each run */
 function program(folder: string, stdout: string) {
   const [path, runs] = [join(folder, 'ip'), join(folder, 'runs')];
   writeFileSync(join(folder, 'stdout'), stdout);

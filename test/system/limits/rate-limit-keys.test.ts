@@ -19,7 +19,7 @@ const HOME = own('192.168.1.7/24', 'fd77:1:2:3::7/64', '2001:db8:a:b:c::7/128', 
 describe('rate limit keys of a device', () => {
   it.for(['192.168.1.7', '127.0.0.1', '203.0.113.9'])('an IPv4 device is limited by its address (%s)', (address) => {
     expect(rateLimitKeys(address, HOME)).toEqual([{ key: address, weight: 1 }]);
-    // As a socket for both families has it.
+    // A dual-stack socket shows IPv4 addresses in this form.
     expect(rateLimitKeys(`::ffff:${address}`, HOME)).toEqual([{ key: address, weight: 1 }]);
   });
 

@@ -22,7 +22,7 @@ const path = (name: string) => join(folder.path, name);
 let clients: ReadonlyMap<string, TlsClient>;
 let authority: Authority;
 let next: SuccessorAuthority;
-/** Verifies nothing of what it is not told to: Mbed TLS knows no name constraints. */
+/** The clients that support name constraints: Mbed TLS does not. */
 let constrained: [string, TlsClient][];
 
 beforeAll(async () => {
@@ -37,7 +37,7 @@ beforeAll(async () => {
 
 afterAll(() => folder[Symbol.dispose]());
 
-/** Serves with a certificate, and says who trusts it as `name`. */
+/** Serves with a certificate. @returns for each client whether it trusts the certificate for `name` */
 async function trusting(
   leaf: { readonly certificate: string; readonly key: string },
   ca: string,
@@ -63,7 +63,7 @@ function all(value: boolean, asked: Iterable<[string, TlsClient]> = clients): Re
   return Object.fromEntries([...asked].map(([name]) => [name, value]));
 }
 
-/** A leaf as a thief of the CA's key would make it. */
+/** A leaf certificate that an attacker issues with the CA's stolen key. */
 async function stolen({ certificate, key }: Authority, names: string) {
   await writeFile(path('stolen-ca.pem'), certificate);
   await writeFile(path('stolen-ca.key'), key);
@@ -93,7 +93,7 @@ describe('CA with name constraints', () => {
     }
     const address = await stolen(authority, 'DNS:4f2a.local, IP:198.51.100.1');
     expect(await trusting(address, 'old.pem', '4f2a.local', constrained)).toEqual(all(false, constrained));
-    // The very same, from a CA that is not constrained: it is its constraints that make the difference.
+    // The clients trust the same leaf of an unconstrained CA, so the constraints make the difference.
     const free = await createAuthority();
     await writeFile(path('free.pem'), free.certificate);
     const trusted = await trusting(await stolen(free, 'DNS:bank.example'), 'free.pem', 'bank.example');

@@ -187,7 +187,7 @@ describe('TLS clients that trust the CA', () => {
   });
 });
 
-/** Why a test that needs this module of Python's can't run here, or null. */
+/** Why a test that needs this Python module can't run here, or null. */
 async function pythonLacks(module: string): Promise<string | null> {
   if (!existsSync(PYTHON)) return `${PYTHON} is missing`;
   return run(PYTHON, ['-c', `import ${module}`]).then(

@@ -22,7 +22,7 @@ test('the problem of a restored grant names the time of its copy, also while the
     problem: {
       code: 'answer_lost',
       message:
-        'The grant was restored from a copy of 2031-05-05T03:23:00.000Z, so the refresh token at hand may be used up',
+        'The grant was restored from a copy of 2031-05-05T03:23:00.000Z, so the portal may have replaced the refresh token',
     },
   });
   const next = afterFailure(grant, health, { kind: 'not_sent', detail: 'no route' }, when(11 * MINUTE, 'early'));
@@ -45,7 +45,7 @@ test('the refusal of a restored grant says that it came from a copy, even after 
     problem: {
       code: 'refused',
       message:
-        'The grant was restored from a copy of 2031-05-05T03:23:00.000Z, and the portal no longer accepts its refresh token, which another hub, or this one since then, has used',
+        'The grant was restored from a copy of 2031-05-05T03:23:00.000Z, and the portal no longer accepts its refresh token, because another hub has used it, or this one after the copy was made',
     },
   });
 });
