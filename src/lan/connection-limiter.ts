@@ -2,7 +2,7 @@ import type { Socket } from 'node:net';
 import { admit, type QuotaHolder } from '../system/limits/fair-share.ts';
 import { rateLimitKeys } from '../system/limits/rate-limit-keys.ts';
 
-/** How many connections there may be at a time. */
+/** Maximum numbers of simultaneous connections. */
 export interface ConnectionLimits {
   readonly total: number;
   readonly perDevice: number;
@@ -10,7 +10,7 @@ export interface ConnectionLimits {
 
 const DEFAULT_LIMITS: ConnectionLimits = { total: 1000, perDevice: 250 };
 
-/** The quota of all connections together. */
+/** The quota for all connections together. */
 const TOTAL_KEY = 'all';
 
 interface TrackedConnection extends QuotaHolder {
@@ -18,14 +18,14 @@ interface TrackedConnection extends QuotaHolder {
 }
 
 /**
- * Limits the connections of a server, so that no device shuts the others out: if there are too many, the device that has most
- * loses its oldest one to a device that has less.
+ * Limits the connections of a server, so that no device can lock the others out: if there are too many, the device with the
+ * most connections loses its oldest one to a device with fewer.
  */
 export class ConnectionLimiter {
   readonly #limits: ConnectionLimits;
-  /** The oldest first. */
+  /** Oldest first. */
   readonly #connections = new Set<TrackedConnection>();
-  /** Called when none is left; null while new ones are expected. */
+  /** Called when the last connection closes; null while new ones are expected. */
   #onDrained: (() => void) | null = null;
 
   constructor(limits: ConnectionLimits = DEFAULT_LIMITS) {
@@ -36,12 +36,12 @@ export class ConnectionLimiter {
     return this.#connections.size;
   }
 
-  /** The open connections, also those that are still in the TLS handshake. */
+  /** The open connections, including those in the TLS handshake. */
   get sockets(): readonly Socket[] {
     return [...this.#connections].map(({ socket }) => socket);
   }
 
-  /** Closes a new connection if it is one too many, else another one that gives way to it. @returns whether it may be served */
+  /** Admits or closes a new connection; to admit it, may close a connection of another device. @returns whether it is admitted */
   admit(socket: Socket): boolean {
     const connection = this.#track(socket);
     if (connection === null) {
@@ -53,7 +53,7 @@ export class ConnectionLimiter {
     return true;
   }
 
-  /** Resolves when no connection is left. */
+  /** Resolves when all connections are closed. */
   async drain(): Promise<void> {
     if (this.size === 0) return;
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -63,7 +63,7 @@ export class ConnectionLimiter {
 
   #track(socket: Socket): TrackedConnection | null {
     const { remoteAddress } = socket;
-    // It was reset before it came here.
+    // The client has reset the connection already.
     if (remoteAddress === undefined) return null;
     const { total, perDevice } = this.#limits;
     const device = rateLimitKeys(remoteAddress).map(({ key, weight }) => ({ key, limit: weight * perDevice }));

@@ -7,41 +7,41 @@ import { limitInFlightRequests } from '../system/http/in-flight-requests.ts';
 import { ConnectionLimiter, type ConnectionLimits } from './connection-limiter.ts';
 import type { ListeningSocket } from './listening-socket.ts';
 
-/** Requests under way get so long to end, in ms. */
+/** How long requests in flight may take to end when the listener closes, in ms. */
 const DRAIN_TIMEOUT = 3000;
-/** Requests that are worked on, or whose responses nobody reads: a thousand neighbours must not fill the memory. */
+/** Requests in progress, including those whose responses no client reads: a thousand clients must not fill the memory. */
 const MAX_IN_FLIGHT = { perConnection: 32, total: 250 };
-/** A connection on which nothing moves for so long, in ms, while a response is due: none takes longer than 10 s, so nobody reads it. */
+/** A connection with a pending response is closed after this long without traffic, in ms. No response takes longer than 10 s. */
 const INACTIVITY_TIMEOUT = 15_000;
-/** What is given up on is told why, and gets so long to read it, in ms. */
+/** How long a client may take to read the error response before its connection is closed, in ms. */
 const LINGER_TIMEOUT = 1000;
 
-/** OpenSSL's name for a plain HTTP request where a TLS handshake belongs. */
+/** OpenSSL's code for a plain HTTP request in place of a TLS handshake. */
 const HTTP_ON_TLS_ERROR = 'ERR_SSL_HTTP_REQUEST';
 
 const REQUEST_TIMEOUT_RESPONSE = ['408 Request Timeout', 'The request took too long.'] as const;
 
-/** What an error before a request is called on the wire; every other one is a bad request. */
+/** Responses to errors that occur before a request is complete; all other errors are bad requests. */
 const ERROR_RESPONSES: Readonly<Record<string, readonly [status: string, text: string]>> = {
   HPE_HEADER_OVERFLOW: ['431 Request Header Fields Too Large', 'The address or the headers are too long.'],
-  [HTTP_ON_TLS_ERROR]: ['400 Bad Request', 'This port speaks HTTPS: begin the address with https://'],
+  [HTTP_ON_TLS_ERROR]: ['400 Bad Request', 'This port requires HTTPS: use an address that begins with https://'],
   ERR_HTTP_REQUEST_TIMEOUT: REQUEST_TIMEOUT_RESPONSE,
-  // On a busy hub the handshake ends while this is on its way, and the client reads it.
+  // On a busy hub the handshake may end meanwhile, so that the client can read this response.
   ERR_TLS_HANDSHAKE_TIMEOUT: REQUEST_TIMEOUT_RESPONSE,
 };
 
-/** What is said of a request that is no HTTP. */
-export const BAD_REQUEST_TEXT = 'The request can not be read.';
+/** The response to a request that can't be parsed. */
+export const BAD_REQUEST_TEXT = 'The request is malformed.';
 
-/** What a {@link Listener} takes. */
+/** Options of a {@link Listener}. */
 export interface ListenerOptions {
-  /** Whether one who has said all and closed its side is still answered. */
+  /** Whether a client that has closed its sending side still gets its response. */
   readonly allowHalfOpen: boolean;
   readonly timers: Timers;
   readonly limits?: ConnectionLimits;
 }
 
-/** A server and the socket whose connections it serves. None is held by silence, or by requests without end. */
+/** A server and the socket whose connections it serves. Neither silent clients nor endless requests can hold a connection. */
 export class Listener<Server extends HttpServer | HttpsServer = HttpServer | HttpsServer> {
   readonly server: Server;
   readonly #socket: ListeningSocket;
@@ -65,7 +65,7 @@ export class Listener<Server extends HttpServer | HttpsServer = HttpServer | Htt
     return this.#limiter.sockets;
   }
 
-  /** Leaves the socket, closes idle connections, and cuts the others off when their time is up. */
+  /** Detaches from the socket, closes idle connections, and closes the others after a timeout. */
   async close(): Promise<void> {
     this.#socket.detach();
     this.#drainRequests();
@@ -77,7 +77,7 @@ export class Listener<Server extends HttpServer | HttpsServer = HttpServer | Htt
     this.server.close();
   }
 
-  /** The server does not listen by itself: it looks for those that take too long while there is a connection, and sleeps else. */
+  /** Starts the server's check for slow requests with the first connection and stops it after the last: an idle hub sleeps. */
   #handleConnection(connection: Socket): void {
     const isFirst = this.#limiter.size === 0;
     if (!this.#limiter.admit(connection)) return;
@@ -90,20 +90,20 @@ export class Listener<Server extends HttpServer | HttpsServer = HttpServer | Htt
     connection.resume();
   }
 
-  /** A request that is no HTTP gets a status. */
+  /** Responds to a request that Node could not parse. */
   #rejectRequest({ code = '' }: Error & { code?: string }, failed: Duplex): void {
     const socket = code === HTTP_ON_TLS_ERROR ? this.#rawSocket(failed) : failed;
     const [status, text] = ERROR_RESPONSES[code] ?? ['400 Bad Request', BAD_REQUEST_TEXT];
     const headers = `connection: close\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: ${text.length}`;
     if (socket.writable) socket.end(`HTTP/1.1 ${status}\r\n${headers}\r\n\r\n${text}`);
-    // One that never hangs up, or never came through the TLS handshake, would stay for ever.
+    // Otherwise a client that never closes, or never finished its TLS handshake, would hold the connection for ever.
     this.#options.timers.after(LINGER_TIMEOUT, () => socket.destroy());
   }
 
-  /** The connection that a TLS socket was made of: Node has no public name for it, but both have the same ends. */
+  /** The TCP connection under a TLS socket. Node has no public property for it, but both have the same endpoints. */
   #rawSocket(secure: Duplex): Duplex {
-    const ends = (socket: Socket) => [socket.remoteAddress, socket.remotePort, socket.localAddress].join(' ');
+    const endpoints = (socket: Socket) => [socket.remoteAddress, socket.remotePort, socket.localAddress].join(' ');
     if (!(secure instanceof Socket)) return secure;
-    return this.connections.find((connection) => ends(connection) === ends(secure)) ?? secure;
+    return this.connections.find((connection) => endpoints(connection) === endpoints(secure)) ?? secure;
   }
 }

@@ -2,29 +2,29 @@ import { Failure } from '../core/failure.ts';
 import { type ActivatedSocket, assignToPorts } from './activated-sockets.ts';
 import { type ListenConfiguration, ListeningSocket, type OpenedPort, type PortName } from './listening-socket.ts';
 
-/** The address does not exist on this machine, as `::` where IPv6 is off. */
+/** The address does not exist on this machine, for example `::` if IPv6 is disabled. */
 const NO_SUCH_ADDRESS_CODES = ['EADDRNOTAVAIL', 'EAFNOSUPPORT'];
 
 /**
- * The TCP sockets that this process listens on. They outlive a hub: the one that follows it finds those that it wants still
- * open, and serves who came in between.
+ * The TCP sockets that this process listens on. They stay open when a hub of this process stops: the next hub claims them again
+ * and serves the connections that arrived in between.
  */
 export class ListeningSocketPool implements Disposable {
   readonly #activated: readonly ActivatedSocket[];
   readonly #openSockets = new Set<ListeningSocket>();
-  /** Those that a hub has. */
+  /** The sockets that a hub uses. */
   readonly #claimed = new Set<ListeningSocket>();
-  /** For which port "any" was chosen. */
+  /** Sockets that were opened on port 0, and which port of the hub each one is. */
   readonly #ephemeralPorts = new Map<ListeningSocket, PortName>();
 
-  /** @param activated opened before this process was started; where there are any, no other is opened */
+  /** @param activated sockets from the service manager; if there are any, the pool opens no others */
   constructor(activated: readonly ActivatedSocket[] = []) {
     this.#activated = activated;
   }
 
   /**
-   * Opens what is not open already. All of it belongs to the caller until it is released.
-   * @throws Failure `port_unavailable`; `config_invalid` where sockets that systemd has opened are not those that are wanted
+   * Reuses or opens sockets for this configuration. They belong to the caller until it releases them.
+   * @throws Failure `port_unavailable`; `config_invalid` if the sockets from systemd do not match the configuration
    */
   async claim(wanted: ListenConfiguration): Promise<Record<PortName, OpenedPort>> {
     if (this.#activated.length > 0) return assignToPorts(this.#activated, wanted);
@@ -38,7 +38,7 @@ export class ListeningSocketPool implements Disposable {
     }
   }
 
-  /** Leaves sockets to the next one who wants them; until then they go on listening. */
+  /** Releases sockets for the next claim; until then they keep listening. */
   release(sockets: readonly ListeningSocket[]): void {
     for (const socket of sockets) {
       socket.detach();
@@ -46,20 +46,20 @@ export class ListeningSocketPool implements Disposable {
     }
   }
 
-  /** Closes what nobody has claimed. */
+  /** Closes all sockets that are not claimed. */
   closeUnclaimed(): void {
     this.#closeUnclaimed(() => true);
   }
 
-  /** Closes all; connections that stand are left alone. */
+  /** Closes all sockets; established connections stay open. */
   [Symbol.dispose](): void {
     for (const { socket } of this.#activated) socket.close();
     for (const socket of this.#openSockets) this.#close(socket);
   }
 
-  async #claimPort(name: PortName, addresses: readonly string[], wanted: number): Promise<OpenedPort> {
+  async #claimPort(name: PortName, addresses: readonly string[], configured: number): Promise<OpenedPort> {
     const sockets: ListeningSocket[] = [];
-    let port = wanted;
+    let port = configured;
     let failure: unknown;
     for (const address of addresses) {
       try {
@@ -75,7 +75,7 @@ export class ListeningSocketPool implements Disposable {
         throw portUnavailable(name, address, port, error);
       }
     }
-    if (sockets.length === 0) throw portUnavailable(name, addresses.join(', '), wanted, failure);
+    if (sockets.length === 0) throw portUnavailable(name, addresses.join(', '), configured, failure);
     return { port, sockets };
   }
 
@@ -90,7 +90,7 @@ export class ListeningSocketPool implements Disposable {
 
   async #listen(host: string, port: number): Promise<ListeningSocket> {
     const socket = await ListeningSocket.listen({ host, port }).catch((error: unknown) => {
-      // One of ours may be in the way, as that of all addresses is in the way of a single one.
+      // One of our own unclaimed sockets may hold the port: one for all addresses blocks one for a single address.
       if (errorCode(error) !== 'EADDRINUSE' || !this.#closeUnclaimed((own) => own.port === port)) throw error;
       return ListeningSocket.listen({ host, port });
     });
@@ -98,8 +98,8 @@ export class ListeningSocketPool implements Disposable {
     return socket;
   }
 
-  #closeUnclaimed(isMeant: (socket: ListeningSocket) => boolean): boolean {
-    const unclaimed = [...this.#openSockets].filter((socket) => !this.#claimed.has(socket) && isMeant(socket));
+  #closeUnclaimed(matches: (socket: ListeningSocket) => boolean): boolean {
+    const unclaimed = [...this.#openSockets].filter((socket) => !this.#claimed.has(socket) && matches(socket));
     for (const socket of unclaimed) this.#close(socket);
     return unclaimed.length > 0;
   }
@@ -113,15 +113,15 @@ export class ListeningSocketPool implements Disposable {
 }
 
 const LISTEN_ERROR_HINTS: Readonly<Record<string, string>> = {
-  EADDRINUSE: 'another program has it; stop that program or choose another port',
+  EADDRINUSE: 'another program uses it; stop that program or choose another port',
   EACCES: 'this user may not open it; choose a port above 1023',
 };
 
 function portUnavailable(name: PortName, host: string, port: number, cause: unknown): Failure {
   const code = errorCode(cause);
   const message = NO_SUCH_ADDRESS_CODES.includes(code)
-    ? `lan.listen: ${host} is no address of this machine; name one that is, or leave the key out`
-    : `lan.${name}_port: port ${port} on ${host}: ${LISTEN_ERROR_HINTS[code] ?? 'it can not be opened; choose another port'}`;
+    ? `lan.listen: ${host} is not an address of this machine; use one of its addresses, or remove the key`
+    : `lan.${name}_port: port ${port} on ${host}: ${LISTEN_ERROR_HINTS[code] ?? 'it cannot be opened; choose another port'}`;
   return new Failure('port_unavailable', message, { cause });
 }
 

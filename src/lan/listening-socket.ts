@@ -1,29 +1,29 @@
 import { once } from 'node:events';
 import { createServer, type Server, type Socket } from 'node:net';
 
-/** What a port is for; in the configuration `lan.http_port` and `lan.https_port`. */
+/** The two ports of a hub: `lan.http_port` and `lan.https_port` in the configuration. */
 export type PortName = 'http' | 'https';
 
-/** Where a hub wants to be reached. */
+/** Where a hub listens. */
 export interface ListenConfiguration {
-  /** IP addresses; one that the machine does not have is passed over as long as another is left. */
+  /** IP addresses; one that the machine does not have is skipped, unless no other is left. */
   readonly addresses: readonly string[];
-  /** 0 is any free port, the same at all addresses; a hub that follows another in this process gets the same again. */
+  /** 0 means any free port, the same on all addresses; the next hub in this process gets the same port again. */
   readonly ports: Readonly<Record<PortName, number>>;
 }
 
-/** A port and the sockets that listen on it, one an address. */
+/** A port and the sockets that listen on it, one for each address. */
 export interface OpenedPort {
   readonly port: number;
   readonly sockets: readonly ListeningSocket[];
 }
 
-/** Connections that nobody serves yet; what comes beyond them is closed. */
+/** The most connections that may wait while no handler is attached; further ones are closed. */
 const MAX_PENDING_CONNECTIONS = 1000;
 
-/** A socket that listens. Connections that come while nobody serves them wait, unread. */
+/** A listening socket. Connections that arrive while no handler is attached wait, unread. */
 export class ListeningSocket {
-  /** As it was asked for: IPv6 addresses can be written in many ways. */
+  /** As the caller wrote it: an IPv6 address has several spellings. */
   readonly address: string;
   readonly port: number;
   readonly #server: Server;
@@ -37,7 +37,7 @@ export class ListeningSocket {
     server.on('connection', (connection) => this.#onConnection(connection));
   }
 
-  /** @throws Error as Node has it, with `code`; where a descriptor is none of a listening TCP socket, too */
+  /** @throws Error of Node with a `code`; Error if the descriptor is not a TCP socket */
   static async listen(
     at: { readonly host: string; readonly port: number } | { readonly fd: number },
   ): Promise<ListeningSocket> {
@@ -47,14 +47,14 @@ export class ListeningSocket {
     const bound = server.address();
     if (bound === null || typeof bound === 'string') {
       server.close();
-      throw new Error('it is no TCP socket');
+      throw new Error('not a TCP socket');
     }
     return new ListeningSocket(server, 'host' in at ? at.host : bound.address, bound.port);
   }
 
   /**
-   * Gives every connection to `serve`, those that wait first.
-   * @param serve gets a connection that is paused
+   * Passes every connection to `serve`, the waiting ones first.
+   * @param serve receives a paused connection
    */
   attach(serve: (connection: Socket) => void): void {
     this.#handler = serve;
@@ -63,12 +63,12 @@ export class ListeningSocket {
     for (const connection of waiting) serve(connection);
   }
 
-  /** From now on connections wait for the next one to attach. */
+  /** From now on connections wait until a handler attaches. */
   detach(): void {
     this.#handler = null;
   }
 
-  /** Stops listening at once, and ends the connections that wait. */
+  /** Stops listening at once, and closes the waiting connections. */
   close(): void {
     this.#server.close();
     for (const connection of this.#pending) connection.destroy();

@@ -16,7 +16,7 @@ import { serveOAuthEndpoints } from './oauth/authorization-server.ts';
 import { serveOpenApi } from './openapi/serve.ts';
 import { type LeafPem, tlsOptions } from './tls.ts';
 
-/** What people come to on the two listeners. */
+/** The pages for browsers on the two listeners. */
 interface HubPages {
   /** @param httpsPort of the other listener */
   registerHttpRoutes(app: FastifyInstance, httpsPort: number): void;
@@ -28,33 +28,33 @@ interface HubPages {
 export interface LanServerOptions {
   readonly service: LanService;
   readonly pages: HubPages;
-  /** The hub's DNS names as they are now, in lower case: requests for another name are refused. */
+  /** The hub's current DNS names, in lower case: requests for other names are rejected. */
   hostNames(): readonly string[];
-  /** What it serves; closing it is the caller's. */
+  /** The ports to serve; the caller closes them. */
   readonly ports: Readonly<Record<PortName, OpenedPort>>;
-  /** The CA that appliances trust, as it is now, and the one before it while that leads to the hub as well. */
+  /** The current CA, and during a rotation the old one. */
   ca(): Pick<CaStatus, 'certificate' | 'old'>;
   readonly leaf: LeafPem;
-  /** Those that a hub before this one in the same process has seen; default: none. */
+  /** The assertions that earlier hubs in this process have accepted; default: none. */
   readonly usedAssertions?: AssertionReplayCache;
   readonly log: Log;
   readonly clock: Clock;
   readonly timers: Timers;
 }
 
-/** The hub's two listeners on the home network. */
+/** The hub's HTTP and HTTPS listeners on the home network. */
 export interface LanServer extends AsyncDisposable {
   readonly httpPort: number;
   readonly httpsPort: number;
   /**
-   * Serves new connections with another leaf, or the same one again, and ends all TLS sessions that could be taken up again.
-   * Connections that stand are left alone.
-   * @throws Error where certificate and key are not fit for TLS; nothing has changed then
+   * Sets the server certificate for new connections. TLS sessions can't be resumed afterwards; open connections continue.
+   * @param leaf may be the same as before
+   * @throws Error if the certificate and key can't be used for TLS; nothing has changed then
    */
   renewLeaf(leaf: LeafPem): void;
 }
 
-/** Bounds for clients that are slow, or worse: ms, bytes. The two timeouts are looked at once an interval. */
+/** Limits for slow or malicious clients, in ms and bytes. Node checks the first two timeouts once per interval. */
 const HTTP_OPTIONS = {
   headersTimeout: 10_000,
   requestTimeout: 15_000,
@@ -65,10 +65,10 @@ const HTTP_OPTIONS = {
 const HTTPS_OPTIONS = { ...HTTP_OPTIONS, handshakeTimeout: 10_000 };
 
 const PEM_TYPE = 'application/x-pem-file';
-/** Where the CA before the present one is, as long as there is one. */
+/** The path of the old CA during a rotation. */
 const OLD_CA_PATH = '/ca-old.pem';
 
-/** Serves the two ports. */
+/** Starts serving both ports. */
 export async function startLanServer(options: LanServerOptions): Promise<LanServer> {
   const { timers } = options;
   const { http, https } = options.ports;
@@ -106,22 +106,22 @@ async function createRequestListener(
     bodyLimit: 16 * 1024,
     routerOptions: { maxParamLength: 200 },
     schemaController: NO_SCHEMAS,
-    // What Fastify itself refuses, such as "%zz" in an address, comes by no hook.
+    // Fastify calls no hook for requests that it rejects itself, such as a path with "%zz".
     frameworkErrors: ({ statusCode = 400 }, _request, reply) => {
       reply.raw.writeHead(statusCode, { 'content-type': 'text/plain; charset=utf-8' }).end(`${BAD_REQUEST_TEXT}\n`);
     },
   });
   app.setErrorHandler((error, request, reply) => {
     const status = errorStatus(error);
-    // One of them may be what can't be sent: without this Fastify would answer by itself.
+    // One of these headers may be what can't be sent; then Fastify would send a response of its own.
     for (const name of Object.keys(reply.getHeaders())) reply.removeHeader(name);
-    // What is left of a body that nobody wants is not read, however long it is.
+    // The rest of a rejected body is not read, however long it is.
     if (!request.raw.complete) reply.header('connection', 'close');
     if (status >= 500) log.error('request_failed', { error: messageOf(error) });
     return reply
       .code(status)
       .type('text/plain; charset=utf-8')
-      .send(status >= 500 ? 'The hub came upon an error; its log tells more.\n' : `${BAD_REQUEST_TEXT}\n`);
+      .send(status >= 500 ? "Internal error; see the hub's log.\n" : `${BAD_REQUEST_TEXT}\n`);
   });
   app.setNotFoundHandler((request, reply) => {
     const allowed = ['GET', 'HEAD', 'POST'].filter(
@@ -129,7 +129,7 @@ async function createRequestListener(
     );
     if (allowed.length === 0) return pages.sendNotFound(request, reply, 404);
     reply.header('allow', allowed.join(', '));
-    // Somebody who has opened the address of a form once more.
+    // A person has opened the address of a form again.
     if (request.method === 'GET' && request.headers.accept?.includes('text/html')) {
       return pages.sendNotFound(request, reply, 405);
     }
@@ -148,7 +148,7 @@ async function createRequestListener(
   routes(app);
   await app.ready();
   return (request, response) => {
-    // One of many that came at once, on a connection that was cut off for it.
+    // The connection was closed because it sent too many requests at once.
     if (request.socket.destroyed) return;
     const refusal = rejectionFor(request, names());
     if (refusal === null) app.routing(request, response);
@@ -156,18 +156,18 @@ async function createRequestListener(
   };
 }
 
-/** Why a request is not for this hub to look at; null where it is. */
+/** The rejection of a request that is not meant for this hub; null if it is. */
 function rejectionFor(
   { headers, rawHeaders, socket, url }: IncomingMessage,
   names: readonly string[],
 ): { readonly status: number; readonly text: string } | null {
-  // RFC 9112, 3.2: one Host, and no other address that would win over it.
+  // RFC 9112, 3.2: exactly one Host header, and no absolute URL, which would override it.
   if (countHostHeaders(rawHeaders) > 1 || url?.startsWith('/') !== true) return { status: 400, text: BAD_REQUEST_TEXT };
   if (isOwnHost(headers.host, names) && isOwnServerName(socket, names)) return null;
-  return { status: 421, text: 'This is a Latchkey hub, and it does not go by that name.\n' };
+  return { status: 421, text: 'This Latchkey hub does not have the host name in the request.\n' };
 }
 
-/** @param headers names and values in turn, as they came */
+/** @param headers alternating names and values, as received */
 function countHostHeaders(headers: readonly string[]): number {
   let count = 0;
   for (let index = 0; index < headers.length; index += 2) {
@@ -177,7 +177,7 @@ function countHostHeaders(headers: readonly string[]): number {
   return count;
 }
 
-/** What an error that nobody has caught is answered with. */
+/** The HTTP status for an uncaught error. */
 function errorStatus(error: unknown): number {
   const status = error instanceof Error && 'statusCode' in error ? error.statusCode : undefined;
   return typeof status === 'number' && Number.isInteger(status) && status >= 400 && status <= 599 ? status : 500;

@@ -3,14 +3,14 @@ import type { SecureContextOptions } from 'node:tls';
 
 /** A certificate and its key, PEM. */
 export interface LeafPem {
-  /** The leaf first, then what leads to its anchor. */
+  /** The leaf, followed by the rest of its chain. */
   readonly certificate: string;
   readonly key: string;
 }
 
 /**
- * TLS 1.2 with forward secrecy and authenticated encryption alone, the hub's order counts (AES of 128 bits first: small
- * devices have it in hardware, or CCM where they have no GCM); then what TLS 1.3 has of its own.
+ * The TLS 1.3 suites, and of TLS 1.2 only suites with forward secrecy and authenticated encryption. The order is the server's:
+ * AES-128 comes first, because small devices have it in hardware; CCM is for devices without GCM.
  */
 const CIPHERS = [
   'TLS_AES_128_GCM_SHA256',
@@ -26,12 +26,12 @@ const CIPHERS = [
   'ECDHE-ECDSA-AES256-CCM',
 ].join(':');
 
-/** How long a device may come back without a whole handshake, in s: appliances ask once an hour or so. */
+/** How long a client may resume a TLS session, in s: appliances request a token about once an hour. */
 const SESSION_TIMEOUT = 86_400;
 
 /**
- * What a TLS server of the hub's is made with, and made anew. Whenever it is, the keys of its session tickets (RFC 5077;
- * RFC 8446, 4.6.1) are others: who comes back shakes hands once more.
+ * The options for a TLS server and for each new secure context. A new context has new keys for session tickets (RFC 5077;
+ * RFC 8446, 4.6.1), so that returning clients need a full handshake.
  */
 export function tlsOptions({ certificate, key }: LeafPem): SecureContextOptions {
   return {

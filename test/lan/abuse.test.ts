@@ -17,11 +17,11 @@ let hub: HubProcess;
 let ca: string;
 let heater: CredentialsResponse;
 let pump: CredentialsResponse;
-/** How often the portal was asked. */
-let asked = 0;
+/** How many requests the portal got. */
+let portalRequests = 0;
 
 setUpOnce(async (parts) => {
-  emulator = parts.use(await startPortal({ intercept: { answering: () => void asked++ } }));
+  emulator = parts.use(await startPortal({ intercept: { answering: () => void portalRequests++ } }));
   hub = parts.use(await HubProcess.start({ emulator }));
   ca = (await hub.authority()).certificate;
   heater = await hub.addAppliance('heater');
@@ -36,7 +36,7 @@ interface Reply {
   readonly error: string | undefined;
 }
 
-/** A device with an address of its own. */
+/** A device with its own address. */
 class Device implements AsyncDisposable {
   readonly #agent: Agent;
 
@@ -49,14 +49,14 @@ class Device implements AsyncDisposable {
   }
 
   async post(path: string, body: string, headers: Record<string, string>): Promise<Reply> {
-    const answer = await request(`https://127.0.0.1:${hub.httpsPort}${path}`, {
+    const response = await request(`https://127.0.0.1:${hub.httpsPort}${path}`, {
       method: 'POST',
       dispatcher: this.#agent,
       headers: { 'content-type': FORM, ...headers },
       body,
     });
-    const { error } = (await answer.body.json()) as { error?: string };
-    return { status: answer.statusCode, retryAfter: Number(answer.headers['retry-after']), error };
+    const { error } = (await response.body.json()) as { error?: string };
+    return { status: response.statusCode, retryAfter: Number(response.headers['retry-after']), error };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -64,31 +64,31 @@ class Device implements AsyncDisposable {
   }
 }
 
-/** So many tries, as quickly as they go. */
-function hammer(times: number, once: (index: number) => Promise<Reply>): Promise<Reply[]> {
-  return Promise.all(Array.from({ length: times }, (_, index) => once(index)));
+/** Sends this many requests as fast as possible. */
+function hammer(times: number, send: (index: number) => Promise<Reply>): Promise<Reply[]> {
+  return Promise.all(Array.from({ length: times }, (_, index) => send(index)));
 }
 
 describe('guessed client secrets', () => {
   it('hundreds of wrong secrets from one device are refused and throttled, and other appliances are served as usual', async () => {
     await using attacker = new Device(ATTACKER);
     await using appliance = new Device(APPLIANCE);
-    const before = asked;
-    const begun = performance.now();
+    const before = portalRequests;
+    const startedAt = performance.now();
     const tries = hammer(300, (index) => attacker.ask({ ...heater, client_secret: `guess-${index}` }));
     const served = hammer(20, (index) => appliance.ask(index % 2 === 0 ? heater : pump));
-    const beside = hammer(10, () => attacker.ask(heater));
-    const [replies, ofAppliance, ofAttacker] = await Promise.all([tries, served, beside]);
+    const valid = hammer(10, () => attacker.ask(heater));
+    const [replies, ofAppliance, ofAttacker] = await Promise.all([tries, served, valid]);
     // One more every six seconds.
-    const refilled = Math.ceil((performance.now() - begun) / 6000);
-    const [letIn, slowed] = [401, 429].map((status) => replies.filter((reply) => reply.status === status));
-    expect((letIn?.length ?? 0) + (slowed?.length ?? 0)).toBe(300);
-    expect(letIn?.length).toSatisfy((count: number) => count >= 10 && count <= 10 + refilled);
+    const refilled = Math.ceil((performance.now() - startedAt) / 6000);
+    const [checked, slowed] = [401, 429].map((status) => replies.filter((reply) => reply.status === status));
+    expect((checked?.length ?? 0) + (slowed?.length ?? 0)).toBe(300);
+    expect(checked?.length).toSatisfy((count: number) => count >= 10 && count <= 10 + refilled);
     expect(slowed?.[0]).toMatchObject({ error: 'invalid_client' });
     for (const { retryAfter } of slowed ?? []) expect(retryAfter).toSatisfy((s: number) => s >= 1 && s <= 6);
-    // The right secret passes from every address, also from the one that everybody is angry with.
+    // The right secret is accepted from every address, even from the attacker's.
     for (const reply of [...ofAppliance, ...ofAttacker]) expect(reply.status).toBe(200);
-    expect(asked).toBe(before);
+    expect(portalRequests).toBe(before);
     await expect
       .poll(() => hub.events('too_many_failed_authentications'))
       .toEqual([expect.objectContaining({ level: 'warn', address: ATTACKER, count: 11 })]);

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 
 const CHANNEL = 'net.server.socket';
 
-/** The server's ends of the connections that this process accepts. */
+/** The server's sockets of the connections that this process accepts. */
 export class AcceptedSockets implements Disposable {
   readonly #sockets: { readonly socket: Socket; readonly remotePort: number | undefined }[] = [];
 
@@ -12,8 +12,8 @@ export class AcceptedSockets implements Disposable {
   }
 
   /**
-   * The other end of a connection.
-   * @throws Error where the server has not accepted it
+   * The server's end of a connection.
+   * @throws Error if the server has not accepted it
    */
   serverSideOf({ localPort }: Socket): Socket {
     const found = this.#sockets.find(({ remotePort }) => remotePort === localPort);
@@ -27,7 +27,7 @@ export class AcceptedSockets implements Disposable {
 
   readonly #accept = (message: unknown): void => {
     const { socket } = message as { readonly socket: Socket };
-    // Known as long as the connection stands.
+    // Known as long as the connection exists.
     this.#sockets.push({ socket, remotePort: socket.remotePort });
   };
 }

@@ -20,17 +20,19 @@ const run = promisify(execFile);
 
 const ACTIVATE = '/usr/bin/systemd-socket-activate';
 
-/** What one asks with, who has no code of ours. */
+/** A client authentication without credentials of this hub. */
 const CURL = '/usr/bin/curl';
 
-function whyNot(): string | null {
+function skipReason(): string | null {
   const missing = [ACTIVATE, CURL].find((tool) => !existsSync(tool));
   if (missing !== undefined) return `${missing} is missing`;
   const hasIPv6 = Object.values(networkInterfaces()).some((some) => some?.some(({ address }) => address === '::1'));
   return hasIPv6 ? null : 'this machine has no ::1';
 }
 
-/** A hub that does not run, and whose sockets are to be opened by somebody else: `arguments` come to be his. */
+/**
+ * A prepared hub that does not run, and whose sockets systemd-socket-activate opens: `activate` becomes its arguments.
+ */
 async function prepare(listen = '["127.0.0.1", "::1"]'): Promise<{ hub: HubProcess; activate: string[] }> {
   await using emulator = await startEmulator();
   const activate = [ACTIVATE, '-E', 'XDG_CACHE_HOME'];
@@ -43,7 +45,7 @@ async function prepare(listen = '["127.0.0.1", "::1"]'): Promise<{ hub: HubProce
   return { hub, activate };
 }
 
-/** Connects, which has the daemon started, and hangs up at once. */
+/** Connects, which starts the daemon, and closes the connection at once. */
 async function knock(port: number, host = '127.0.0.1'): Promise<true> {
   const socket = connect({ host, port });
   await once(socket, 'connect');
@@ -55,7 +57,7 @@ async function curl(...args: string[]): Promise<string> {
   return (await run(CURL, ['--silent', '--show-error', '--globoff', '--max-time', '20', ...args])).stdout;
 }
 
-const reason = whyNot();
+const reason = skipReason();
 
 describe.skipIf(reason !== null)(
   `sockets that systemd passes to the hub${reason === null ? '' : ` (${reason})`}`,
@@ -142,21 +144,21 @@ describe.skipIf(reason !== null)(
 
     it.for([
       ['only one of two', ['-l', 'HTTP'], 'lan.https_port: systemd listens for the hub, but not on port'],
-      ['one for datagrams', ['--datagram', '-l', 'HTTP'], 'number 1 of its sockets is none that listens for TCP'],
-      ['one of a file', ['-l', 'HTTP', '-l', 'FILE'], 'number 2 of its sockets is none that listens for TCP'],
+      ['one for datagrams', ['--datagram', '-l', 'HTTP'], 'socket number 1 is not a listening TCP socket'],
+      ['one of a file', ['-l', 'HTTP', '-l', 'FILE'], 'socket number 2 is not a listening TCP socket'],
     ] as const)(
       '%s: a daemon started by systemd with such sockets reports the error and exits',
-      async ([, sockets, says]) => {
+      async ([, sockets, message]) => {
         const { hub, activate } = await prepare();
         await using _ = hub;
-        const places: Readonly<Record<string, string>> = {
+        const addresses: Readonly<Record<string, string>> = {
           HTTP: `127.0.0.1:${hub.httpPort}`,
           FILE: join(hub.directory, 'a.sock'),
         };
-        activate.push(...sockets.map((word) => places[word] ?? word));
+        activate.push(...sockets.map((name) => addresses[name] ?? name));
         const daemon = [process.execPath, MAIN, 'serve', '--config', join(hub.directory, 'latchkey.toml')];
         const child = spawn(ACTIVATE, [...activate.slice(1), ...daemon], { stdio: ['ignore', 'ignore', 'pipe'] });
-        const said = text(child.stderr);
+        const stderr = text(child.stderr);
         const ended = once(child, 'exit');
         const packets = createSocket('udp4');
         await eventually(async () => {
@@ -167,8 +169,8 @@ describe.skipIf(reason !== null)(
         });
         packets.close();
         expect((await ended)[0]).toBe(1);
-        const lines = (await said).split('\n').filter((line) => line.startsWith('latchkey: '));
-        expect(lines).toEqual([expect.stringContaining(says)]);
+        const lines = (await stderr).split('\n').filter((line) => line.startsWith('latchkey: '));
+        expect(lines).toEqual([expect.stringContaining(message)]);
       },
     );
   },
@@ -180,23 +182,27 @@ describe('sockets that the hub is passed', () => {
     for (const socket of opened.splice(0)) socket.close();
   });
 
-  /** Opens one and passes it on. */
-  async function passOn(host: string, name: PortName | null = null): Promise<ActivatedSocket> {
+  /** Opens a socket as an activated one. */
+  async function openActivated(host: string, name: PortName | null = null): Promise<ActivatedSocket> {
     const socket = await ListeningSocket.listen({ host, port: 0 });
     opened.push(socket);
     return { socket, name };
   }
 
-  function wanted(https: ActivatedSocket, http: ActivatedSocket, addresses: readonly string[]): ListenConfiguration {
+  function listenConfiguration(
+    https: ActivatedSocket,
+    http: ActivatedSocket,
+    addresses: readonly string[],
+  ): ListenConfiguration {
     return { addresses, ports: { https: https.socket.port, http: http.socket.port } };
   }
 
   it('the hub listens only on the sockets that it was passed, and the next hub in the process reuses them', async () => {
-    const activated = [await passOn('127.0.0.1'), await passOn('127.0.0.1')] as const;
+    const activated = [await openActivated('127.0.0.1'), await openActivated('127.0.0.1')] as const;
     using sockets = new ListeningSocketPool(activated);
     const [https, http] = activated.map(({ socket }) => socket.port);
     for (let hubs = 0; hubs < 3; hubs++) {
-      const claimed = await sockets.claim(wanted(...activated, ['0.0.0.0']));
+      const claimed = await sockets.claim(listenConfiguration(...activated, ['0.0.0.0']));
       expect(claimed).toMatchObject({ https: { port: https }, http: { port: http } });
       expect(claimed.http.sockets).toEqual([activated[1].socket]);
       sockets.release([...claimed.http.sockets, ...claimed.https.sockets]);
@@ -206,24 +212,28 @@ describe('sockets that the hub is passed', () => {
   });
 
   it('the hub rejects a passed socket whose port is neither lan.http_port nor lan.https_port', async () => {
-    const activated = [await passOn('127.0.0.1'), await passOn('127.0.0.1'), await passOn('127.0.0.1')] as const;
+    const activated = [
+      await openActivated('127.0.0.1'),
+      await openActivated('127.0.0.1'),
+      await openActivated('127.0.0.1'),
+    ] as const;
     const [https, http, other] = activated;
     using sockets = new ListeningSocketPool(activated);
-    await expect(sockets.claim(wanted(https, http, ['0.0.0.0']))).rejects.toMatchObject({
+    await expect(sockets.claim(listenConfiguration(https, http, ['0.0.0.0']))).rejects.toMatchObject({
       code: 'config_invalid',
-      message: `systemd listens on port ${other.socket.port} of 127.0.0.1, which is neither lan.http_port (${http.socket.port}) nor lan.https_port (${https.socket.port}): let these keys and the socket unit name the same ports`,
+      message: `systemd listens on port ${other.socket.port} of 127.0.0.1, which is neither lan.http_port (${http.socket.port}) nor lan.https_port (${https.socket.port}): use the same ports in these keys and in the socket unit`,
     });
   });
 
   it('the hub rejects passed sockets of two ports under one name', async () => {
     const activated = [
-      await passOn('127.0.0.1'),
-      await passOn('127.0.0.1', 'http'),
-      await passOn('127.0.0.1', 'http'),
+      await openActivated('127.0.0.1'),
+      await openActivated('127.0.0.1', 'http'),
+      await openActivated('127.0.0.1', 'http'),
     ] as const;
     const [https, http, other] = activated;
     using sockets = new ListeningSocketPool(activated);
-    await expect(sockets.claim(wanted(https, http, ['0.0.0.0']))).rejects.toThrow(
+    await expect(sockets.claim(listenConfiguration(https, http, ['0.0.0.0']))).rejects.toThrow(
       `lan.http_port: systemd listens on ports ${http.socket.port} and ${other.socket.port} under the name http`,
     );
   });
@@ -234,9 +244,9 @@ describe('sockets that the hub is passed', () => {
     ['::1', ['0.0.0.0', '::']],
     ['::1', ['0:0::1']],
   ] as const)('the hub accepts a passed socket at %s if lan.listen is %j', async ([host, listen]) => {
-    const activated = [await passOn(host), await passOn(host)] as const;
+    const activated = [await openActivated(host), await openActivated(host)] as const;
     using sockets = new ListeningSocketPool(activated);
-    await sockets.claim(wanted(...activated, listen));
+    await sockets.claim(listenConfiguration(...activated, listen));
   });
 
   it.for([
@@ -246,11 +256,11 @@ describe('sockets that the hub is passed', () => {
     ['::', ['0.0.0.0']],
     ['::', ['::1', '127.0.0.1']],
   ] as const)('the hub rejects a passed socket at %s if lan.listen is %j', async ([host, listen]) => {
-    const activated = [await passOn(host), await passOn(host)] as const;
+    const activated = [await openActivated(host), await openActivated(host)] as const;
     using sockets = new ListeningSocketPool(activated);
-    await expect(sockets.claim(wanted(...activated, listen))).rejects.toMatchObject({
+    await expect(sockets.claim(listenConfiguration(...activated, listen))).rejects.toMatchObject({
       code: 'config_invalid',
-      message: `lan.listen: systemd listens on port ${activated[0].socket.port} of ${host}, which is not in the list: take the key out, and the socket unit alone says where the hub listens`,
+      message: `lan.listen: systemd listens on port ${activated[0].socket.port} of ${host}, which is not in the list: remove this key, so that only the socket unit sets where the hub listens`,
     });
   });
 });

@@ -13,11 +13,11 @@ const ALGORITHMS = ['ES256', 'EdDSA', 'Ed25519', 'PS256', 'RS256'] as const;
 
 const NOW = Date.UTC(2027, 4, 6, 7, 8, 9);
 
-type Pair = Awaited<ReturnType<typeof generateKeyPair>>;
+type KeyPair = Awaited<ReturnType<typeof generateKeyPair>>;
 
-let pair: Pair;
-let other: Pair;
-let rsa: Pair;
+let pair: KeyPair;
+let other: KeyPair;
+let rsa: KeyPair;
 let jwk: PublicJwk;
 const used = new AssertionReplayCache();
 let side: LanServerHarness;
@@ -39,22 +39,22 @@ beforeEach(() => {
   const { home } = side;
   Object.assign(home, { now: NOW, started: NOW - 3_600_000, other: null, whenAsked: () => undefined });
   home.newcomers.clear();
-  // What failed before this test counts no more.
+  // Earlier failures no longer count.
   home.uptime += 3_600_000;
   home.add(ID, { kind: 'keys', keys: [jwk] });
 });
 
 afterAll(() => side[Symbol.asyncDispose]());
 
-/** By the hub's true time, in s. */
+/** The hub's confirmed time, in s. */
 function now(): number {
   return (side.home.now ?? 0) / 1000;
 }
 
-/** Good claims with these changes; undefined leaves one out. */
+/** Valid claims with these changes; undefined omits one. */
 function claims(changes: Record<string, unknown> = {}): JWTPayload {
-  const all = { iss: ID, sub: ID, aud: issuer, iat: now(), exp: now() + 60, jti: `jti-${number++}`, ...changes };
-  return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined));
+  const merged = { iss: ID, sub: ID, aud: issuer, iat: now(), exp: now() + 60, jti: `jti-${number++}`, ...changes };
+  return Object.fromEntries(Object.entries(merged).filter(([, value]) => value !== undefined));
 }
 
 function sign(payload: JWTPayload = claims(), key = pair.privateKey, header: object = {}): Promise<string> {
@@ -69,17 +69,17 @@ interface Reply {
 }
 
 async function ask(form: Record<string, string>, headers: Record<string, string> = {}): Promise<Reply> {
-  const answer = await request(`${issuer}/oauth/token`, {
+  const response = await request(`${issuer}/oauth/token`, {
     method: 'POST',
     dispatcher: side.agent,
     headers: { 'content-type': 'application/x-www-form-urlencoded', ...headers },
     body: new URLSearchParams({ grant_type: 'client_credentials', ...form }).toString(),
   });
-  const body = (await answer.body.json()) as Record<string, unknown>;
-  expect(answer.headers['cache-control']).toBe('no-store');
+  const body = (await response.body.json()) as Record<string, unknown>;
+  expect(response.headers['cache-control']).toBe('no-store');
   return {
-    status: answer.statusCode,
-    headers: answer.headers,
+    status: response.statusCode,
+    headers: response.headers,
     error: body['error'],
     description: String(body['error_description'] ?? ''),
   };
@@ -89,10 +89,10 @@ function assert(assertion: string, more: Record<string, string> = {}): Promise<R
   return ask({ client_assertion_type: TYPE, client_assertion: assertion, ...more });
 }
 
-function expectRefused(reply: Reply, says = /./): void {
+function expectRefused(reply: Reply, description = /./): void {
   expect(reply).toMatchObject({ status: 401, error: 'invalid_client' });
-  expect(reply.description).toMatch(says);
-  // RFC 9110, 15.5.2: every 401 has one.
+  expect(reply.description).toMatch(description);
+  // RFC 9110, 15.5.2: every 401 has this header.
   expect(reply.headers['www-authenticate']).toMatch(/^Basic realm="latchkey"/);
 }
 
@@ -159,7 +159,7 @@ describe('refused assertions', () => {
     ['that lives for more than a minute, without an iat', () => ({ iat: undefined, exp: now() + 91 }), /60 s/],
     ['that lives for ever', () => ({ exp: 9e15 }), /60 s/],
     ['from the future', () => ({ iat: now() + 31, exp: now() + 80 }), /31 s ahead/],
-    ['not good yet', () => ({ nbf: now() + 31 }), /not good yet/],
+    ['not good yet', () => ({ nbf: now() + 31 }), /not valid yet/],
     ['without a jti', () => ({ jti: undefined }), /jti/],
     ['with an empty jti', () => ({ jti: '' }), /jti/],
     ['whose jti is a number', () => ({ jti: 7 }), /jti/],
@@ -169,11 +169,11 @@ describe('refused assertions', () => {
     ['from another issuer', () => ({ iss: 'somebody' }), /iss/],
     ['without an issuer', () => ({ iss: undefined }), /iss/],
     ['of an appliance that nobody knows', () => ({ iss: 'ghost', sub: 'ghost' }), /not signed with the key/],
-    ['without a subject', () => ({ sub: undefined }), /no signed JWT/],
+    ['without a subject', () => ({ sub: undefined }), /not a signed JWT/],
     ['whose exp is a text', () => ({ exp: '2999' }), /exp/],
     ['whose iat is a text', () => ({ iat: 'now' }), /iat/],
-  ])('the token endpoint refuses an assertion %s', async ([, changes, says]) => {
-    expectRefused(await assert(await sign(claims(changes()))), says);
+  ])('the token endpoint refuses an assertion %s', async ([, changes, description]) => {
+    expectRefused(await assert(await sign(claims(changes()))), description);
   });
 
   it('a wrong signature, an unknown appliance and an appliance with a secret get the same error description', async () => {
@@ -196,10 +196,10 @@ describe('refused assertions', () => {
   });
 
   it('the token endpoint refuses an unsigned assertion (alg none)', async () => {
-    const none = [{ alg: 'none' }, { alg: 'None' }, { alg: 'NONE' }].map((header) =>
+    const unsigned = [{ alg: 'none' }, { alg: 'None' }, { alg: 'NONE' }].map((header) =>
       base64url.encode(JSON.stringify(header)),
     );
-    for (const header of none) {
+    for (const header of unsigned) {
       expectRefused(await assert(`${header}.${base64url.encode(JSON.stringify(claims()))}.`), /sign the/);
     }
   });
@@ -241,7 +241,7 @@ describe('refused assertions', () => {
     const list = ['eyJhbGciOiJFUzI1NiJ9.W10.AA', '{"alg":"ES256"}', 'e30.e30.', `${'x'.repeat(9000)}.e30.e30`];
     for (const assertion of ['x', 'a.b.c', '..', ...list]) {
       side.home.uptime += 6000;
-      expectRefused(await assert(assertion), /no signed JWT/);
+      expectRefused(await assert(assertion), /not a signed JWT/);
     }
   });
 
@@ -286,8 +286,8 @@ describe('the replay protection of assertions', () => {
     }
     side.home.now = side.home.started + 10_000;
     expect(await assert(await sign())).toMatchObject({ status: 503, headers: { 'retry-after': '20' } });
-    const unsaid = await assert(await sign(claims({ iat: undefined, exp: now() + 50 })));
-    expect(unsaid).toMatchObject({ status: 503, headers: { 'retry-after': '30' } });
+    const withoutIat = await assert(await sign(claims({ iat: undefined, exp: now() + 50 })));
+    expect(withoutIat).toMatchObject({ status: 503, headers: { 'retry-after': '30' } });
     side.home.now = side.home.started + 30_000;
     expect(await assert(await sign())).toMatchObject({ status: 200 });
   });
@@ -314,14 +314,14 @@ describe('the replay protection of assertions', () => {
   });
 
   it('the replay cache remembers 50,000 assertions, and ten more for each appliance', () => {
-    const all = new AssertionReplayCache();
+    const cache = new AssertionReplayCache();
     for (let appliance = 0; appliance < 50; appliance++) {
-      for (let count = 0; count < 1000; count++) all.recordUse(`${appliance}`, `${count}`, NOW + 1000, NOW);
+      for (let count = 0; count < 1000; count++) cache.recordUse(`${appliance}`, `${count}`, NOW + 1000, NOW);
     }
-    const uses = Array.from({ length: 12 }, (_, count) => all.recordUse('another', `${count}`, NOW + 1000, NOW));
+    const uses = Array.from({ length: 12 }, (_, count) => cache.recordUse('another', `${count}`, NOW + 1000, NOW));
     expect(uses).toEqual([...Array(10).fill('first'), 'full', 'full']);
-    expect(all.recordUse('another', '0', NOW + 1000, NOW)).toBe('again');
-    expect(all.recordUse('another', '11', NOW + 2000, NOW + 1001)).toBe('first');
+    expect(cache.recordUse('another', '0', NOW + 1000, NOW)).toBe('again');
+    expect(cache.recordUse('another', '11', NOW + 2000, NOW + 1001)).toBe('first');
   });
 });
 
@@ -343,7 +343,7 @@ describe('assertions and two clocks that differ', () => {
 });
 
 describe('assertions in requests to an IP address', () => {
-  const asked = async (host: string) => {
+  const requestAtHost = async (host: string) => {
     const assertion = await sign(claims({ aud: `https://${host}/oauth/token` }));
     return ask({ client_assertion_type: TYPE, client_assertion: assertion }, { host });
   };
@@ -351,30 +351,30 @@ describe('assertions in requests to an IP address', () => {
   it.for(['203.0.113.9:9999', '[2001:db8::1]', '10.0.0.1'])(
     "the token endpoint refuses an assertion in a request to an address that may not be the hub's (%s)",
     async (host) => {
-      expectRefused(await asked(host), /address that it does not know.*by its name/);
+      expectRefused(await requestAtHost(host), /not a known address of this hub.*use its host name/);
       expectRefused(
         await ask({ client_assertion_type: TYPE, client_assertion: await sign() }, { host }),
-        /by its name/,
+        /use its host name/,
       );
     },
   );
 
   it('the token endpoint accepts an assertion for an address of the certificate or of the connection', async () => {
-    expect(await asked('127.0.0.2:9999')).toMatchObject({ status: 200 });
+    expect(await requestAtHost('127.0.0.2:9999')).toMatchObject({ status: 200 });
     await using elsewhere = await LanServerHarness.start(['127.0.0.9']);
     elsewhere.home.add(ID, { kind: 'keys', keys: [jwk] });
     const other = `https://127.0.0.9:${elsewhere.server.httpsPort}`;
     const dispatcher = new Agent({ connect: { ca: elsewhere.ca, checkServerIdentity: () => undefined } });
     const form = { client_assertion_type: TYPE, client_assertion: await sign(claims({ aud: other })) };
-    const answer = await request(`${other}/oauth/token`, {
+    const response = await request(`${other}/oauth/token`, {
       method: 'POST',
       dispatcher,
       headers: { 'content-type': 'application/x-www-form-urlencoded' },
       body: new URLSearchParams({ grant_type: 'client_credentials', ...form }).toString(),
     });
-    await answer.body.dump();
+    await response.body.dump();
     await dispatcher.destroy();
-    expect(answer.statusCode).toBe(200);
+    expect(response.statusCode).toBe(200);
   });
 });
 
@@ -405,7 +405,7 @@ describe('assertions without a confirmed clock', () => {
 describe('requests with several credentials or with none', () => {
   it.for(['header and secret', 'header and assertion', 'secret and assertion', 'all three', 'bearer and assertion'])(
     'the token endpoint answers 400 invalid_request to %s at once',
-    async (what) => {
+    async (name) => {
       side.home.add('lamp', { kind: 'secret', hash: sha256('the-secret') });
       const assertion = { client_assertion_type: TYPE, client_assertion: await sign() };
       const header = { authorization: `Basic ${btoa('lamp:the-secret')}` };
@@ -417,7 +417,7 @@ describe('requests with several credentials or with none', () => {
         'all three': () => ask({ ...secret, ...assertion }, header),
         'bearer and assertion': () => ask(assertion, { authorization: 'Bearer x' }),
       };
-      const reply = await replies[what as keyof typeof replies]();
+      const reply = await replies[name as keyof typeof replies]();
       expect(reply).toMatchObject({ status: 400, error: 'invalid_request' });
     },
   );

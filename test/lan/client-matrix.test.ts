@@ -18,7 +18,7 @@ import { HubClient } from './hub-client.ts';
 const SCOPE = 'Monitoring RemoteControl';
 const CLIENTS = Object.keys(CLIENT_MATRIX) as ClientName[];
 
-type Answer = Readonly<Record<string, unknown>>;
+type ResponseBody = Readonly<Record<string, unknown>>;
 interface Credentials extends Pick<CapabilityInput, 'client_id' | 'client_secret'> {}
 
 const done = new Map<ClientName, Capability[]>();
@@ -43,51 +43,54 @@ describe('OAuth clients with only the address of the hub and its CA', () => {
     it.skipIf(missingPackages(client).length > 0).concurrent(
       `${client} uses each capability of its library against the hub`,
       async () => {
-        const can: readonly Capability[] = CLIENT_MATRIX[client];
+        const capabilities: readonly Capability[] = CLIENT_MATRIX[client];
         await using program = programs.start(client);
         const does = async (
           capability: Capability,
-          given: Partial<CapabilityInput>,
-          shown?: (what: DeviceFlowPrompt) => Promise<void>,
+          input: Partial<CapabilityInput>,
+          shown?: (prompt: DeviceFlowPrompt) => Promise<void>,
         ) => {
-          const answer = await program.perform(task(capability, given), shown);
-          keep(client, capability);
-          return answer;
+          const response = await program.perform(task(capability, input), shown);
+          recordDone(client, capability);
+          return response;
         };
         const name = client
           .replaceAll(/[^a-z0-9]+/gi, '-')
           .toLowerCase()
           .replace(/^-/, '');
-        const me = can.includes('registration')
+        const credentials = capabilities.includes('registration')
           ? await registersByInvite(does, name)
           : await hub.addAppliance(name, SCOPE);
-        if (can.includes('registration')) await registersWhileOpen(does, `${name}-2`);
-        if (can.includes('discovery')) {
-          expect(await does('discovery', me)).toMatchObject({ issuer, token_endpoint: `${issuer}/oauth/token` });
+        if (capabilities.includes('registration')) await registersWhileOpen(does, `${name}-2`);
+        if (capabilities.includes('discovery')) {
+          expect(await does('discovery', credentials)).toMatchObject({
+            issuer,
+            token_endpoint: `${issuer}/oauth/token`,
+          });
         }
 
-        const flow = await pairsByDeviceFlow(can.includes('device_flow') ? does : asCurl, me);
+        const flow = await pairsByDeviceFlow(capabilities.includes('device_flow') ? does : asCurl, credentials);
         for (const method of ['client_secret_basic', 'client_secret_post'] as const) {
-          await expectGood(await does(method, me));
+          await expectGood(await does(method, credentials));
         }
         const { access_token, refresh_token } = flow;
-        if (can.includes('refresh_token')) {
-          const refreshed = await does('refresh_token', { ...me, access_token, refresh_token });
+        if (capabilities.includes('refresh_token')) {
+          const refreshed = await does('refresh_token', { ...credentials, access_token, refresh_token });
           await expectGood(refreshed);
-          // It does not rotate; libraries that forget the old one are told it again.
+          // The portal does not rotate here; libraries that drop the old refresh token get it again.
           expect(refreshed['refresh_token']).toBe(refresh_token);
         }
-        if (can.includes('revocation')) await revokesWhatTheCloudRefused(does, me, access_token);
-        if (can.includes('private_key_jwt')) await authenticatesByKey(does, `${name}-key`);
+        if (capabilities.includes('revocation')) await revokesWhatTheCloudRefused(does, credentials, access_token);
+        if (capabilities.includes('private_key_jwt')) await authenticatesByKey(does, `${name}-key`);
       },
     );
   }
 
   it.for(CLIENTS)('%s refuses a hub whose CA it was not given', async (client, { skip }) => {
     skip(missingPackages(client).length > 0, `without ${missingPackages(client).join(', ')}`);
-    const given = { client_id: 'heater', client_secret: 'a-secret-that-must-not-be-sent' };
+    const input = { client_id: 'heater', client_secret: 'a-secret-that-must-not-be-sent' };
     await using program = programs.start(client, { trusting: false });
-    await expect(program.perform(task('client_secret_basic', given))).rejects.toThrow(/certificate|_CERT/i);
+    await expect(program.perform(task('client_secret_basic', input))).rejects.toThrow(/certificate|_CERT/i);
   });
 });
 
@@ -105,23 +108,23 @@ describe('the client matrix', () => {
   });
 });
 
-type Does = (
+type RunCapability = (
   capability: Capability,
-  given: Partial<CapabilityInput>,
-  shown?: (what: DeviceFlowPrompt) => Promise<void>,
-) => Promise<Answer>;
+  input: Partial<CapabilityInput>,
+  shown?: (prompt: DeviceFlowPrompt) => Promise<void>,
+) => Promise<ResponseBody>;
 
-/** What a client's library has not, curl does in its place: it counts for no cell. */
-const asCurl: Does = async (capability, given, shown) => {
+/** curl does what a client's library does not support; that counts for no cell. */
+const asCurl: RunCapability = async (capability, input, shown) => {
   await using program = programs.start('curl');
-  return await program.perform(task(capability, given), shown);
+  return await program.perform(task(capability, input), shown);
 };
 
-function task(capability: Capability, given: Partial<CapabilityInput>): ClientTask {
-  return { capability, given: { issuer, scope: SCOPE, ...given } };
+function task(capability: Capability, input: Partial<CapabilityInput>): ClientTask {
+  return { capability, input: { issuer, scope: SCOPE, ...input } };
 }
 
-function keep(client: ClientName, capability: Capability): void {
+function recordDone(client: ClientName, capability: Capability): void {
   const before = done.get(client) ?? [];
   if (!before.includes(capability)) done.set(client, [...before, capability]);
 }
@@ -132,43 +135,51 @@ async function invite(name: string): Promise<string> {
   return token;
 }
 
-function credentialsOf({ client_id, client_secret }: Answer): Credentials {
+function credentialsOf({ client_id, client_secret }: ResponseBody): Credentials {
   rememberSecrets([String(client_secret)]);
   return { client_id: String(client_id), client_secret: String(client_secret) };
 }
 
-async function registersByInvite(does: Does, name: string): Promise<Credentials> {
+async function registersByInvite(does: RunCapability, name: string): Promise<Credentials> {
   const metadata = { client_name: name, scope: SCOPE };
-  const me = credentialsOf(await does('registration', { metadata, initial_access_token: await invite(name) }));
-  expect(await hub.appliance(name)).toMatchObject({ client_id: me.client_id, state: 'unpaired', scope: SCOPE });
-  return me;
+  const credentials = credentialsOf(await does('registration', { metadata, initial_access_token: await invite(name) }));
+  expect(await hub.appliance(name)).toMatchObject({
+    client_id: credentials.client_id,
+    state: 'unpaired',
+    scope: SCOPE,
+  });
+  return credentials;
 }
 
-async function registersWhileOpen(does: Does, name: string): Promise<void> {
+async function registersWhileOpen(does: RunCapability, name: string): Promise<void> {
   const metadata = { client_name: name, scope: SCOPE };
-  const me = credentialsOf(await does('registration', { metadata, initial_access_token: null }));
-  const token = () => does('client_secret_basic', me);
+  const credentials = credentialsOf(await does('registration', { metadata, initial_access_token: null }));
+  const token = () => does('client_secret_basic', credentials);
   await expect(token()).rejects.toThrow(/unauthorized_client/);
   await hub.ask((control) => control.approveAppliance(name, null));
   await expect(token()).rejects.toThrow(/invalid_grant/);
 }
 
-async function pairsByDeviceFlow(does: Does, me: Credentials) {
-  const answer = await does('device_flow', me, (what) => logIn(what, emulator, wire.ca));
-  await expectGood(answer);
-  expect(answer['refresh_token']).toEqual(expect.any(String));
-  rememberSecrets([String(answer['refresh_token'])]);
-  return { access_token: String(answer['access_token']), refresh_token: String(answer['refresh_token']) };
+async function pairsByDeviceFlow(does: RunCapability, credentials: Credentials) {
+  const response = await does('device_flow', credentials, (prompt) => logIn(prompt, emulator, wire.ca));
+  await expectGood(response);
+  expect(response['refresh_token']).toEqual(expect.any(String));
+  rememberSecrets([String(response['refresh_token'])]);
+  return { access_token: String(response['access_token']), refresh_token: String(response['refresh_token']) };
 }
 
-async function revokesWhatTheCloudRefused(does: Does, me: Credentials, access_token: string): Promise<void> {
-  await does('revocation', { ...me, access_token });
-  const fresh = await does('client_secret_basic', me);
+async function revokesWhatTheCloudRefused(
+  does: RunCapability,
+  credentials: Credentials,
+  access_token: string,
+): Promise<void> {
+  await does('revocation', { ...credentials, access_token });
+  const fresh = await does('client_secret_basic', credentials);
   await expectGood(fresh);
   expect(fresh['access_token']).not.toBe(access_token);
 }
 
-async function authenticatesByKey(does: Does, name: string): Promise<void> {
+async function authenticatesByKey(does: RunCapability, name: string): Promise<void> {
   const pair = await crypto.subtle.generateKey({ name: 'ECDSA', namedCurve: 'P-256' }, true, ['sign', 'verify']);
   const [key, jwk] = [
     await crypto.subtle.exportKey('jwk', pair.privateKey),
@@ -180,8 +191,8 @@ async function authenticatesByKey(does: Does, name: string): Promise<void> {
   await expectGood(await does('private_key_jwt', { client_id: String(client_id), key }));
 }
 
-/** A token that the cloud takes, of the appliance's scope, with what is left of it told. */
-async function expectGood({ access_token, expires_in, scope }: Answer): Promise<void> {
+/** Checks that the cloud accepts the token, and that the response has its scope and remaining lifetime. */
+async function expectGood({ access_token, expires_in, scope }: ResponseBody): Promise<void> {
   expect(scope).toBe(SCOPE);
   expect(expires_in).toSatisfy((seconds: number) => seconds > 3000 && seconds <= 3600);
   const headers = { authorization: `Bearer ${access_token}` };

@@ -59,22 +59,22 @@ const KINDS: Readonly<Record<'http' | 'https', Kind>> = {
 describe.for(['http', 'https'] as const)('connections over %s', (name) => {
   const { create, connect, ready } = KINDS[name];
 
-  /** Connects and asks; the connection stays. Its text is empty where it was refused. */
-  async function come(port: number, device: number): Promise<{ socket: Socket; text: string }> {
+  /** Connects, sends a request, and keeps the connection. `text` is empty if the connection was refused. */
+  async function connectAndRequest(port: number, device: number): Promise<{ socket: Socket; text: string }> {
     const socket = connect(port, `127.0.0.${device}`);
     parts.push(socket);
     socket.on('error', () => undefined);
-    const gone = once(socket, 'close').catch(() => undefined);
-    await Promise.race([once(socket, ready).catch(() => undefined), gone]);
+    const closed = once(socket, 'close').catch(() => undefined);
+    await Promise.race([once(socket, ready).catch(() => undefined), closed]);
     socket.write(`GET / HTTP/1.1\r\nhost: x\r\n\r\n`);
-    const answer = once(socket, 'data').then(([piece]) => String(piece));
-    return { socket, text: await Promise.race([answer.catch(() => ''), gone.then(() => '')]) };
+    const response = once(socket, 'data').then(([chunk]) => String(chunk));
+    return { socket, text: await Promise.race([response.catch(() => ''), closed.then(() => '')]) };
   }
 
   async function fill(port: number, devices: readonly number[]): Promise<Socket[]> {
     const sockets: Socket[] = [];
     for (const device of devices) {
-      for (let i = 0; i < LIMITS.perDevice; i++) sockets.push((await come(port, device)).socket);
+      for (let i = 0; i < LIMITS.perDevice; i++) sockets.push((await connectAndRequest(port, device)).socket);
     }
     return sockets;
   }
@@ -82,26 +82,26 @@ describe.for(['http', 'https'] as const)('connections over %s', (name) => {
   it('the hub closes the oldest connection of a greedy device for a new device, until all have an equal share', async () => {
     const { listener, port } = await serve(create);
     const greedy = await fill(port, [2, 3, 4, 5]);
-    expect((await come(port, 9)).text).toMatch(/^HTTP\/1.1 200 /);
+    expect((await connectAndRequest(port, 9)).text).toMatch(/^HTTP\/1.1 200 /);
     await expect.poll(() => greedy.map(({ destroyed }) => destroyed).indexOf(true)).toBe(0);
     expect(greedy.filter(({ destroyed }) => destroyed)).toHaveLength(1);
     expect(listener.connections).toHaveLength(LIMITS.total);
     for (let device = 10; device < 25; device++) {
-      expect((await come(port, device)).text, String(device)).toMatch(/^HTTP\/1.1 200 /);
+      expect((await connectAndRequest(port, device)).text, String(device)).toMatch(/^HTTP\/1.1 200 /);
     }
     await expect.poll(() => greedy.filter(({ destroyed }) => !destroyed)).toHaveLength(4);
-    // Now every device has one: nobody is put out for another.
-    expect((await come(port, 30)).text).toBe('');
+    // Now every device has one connection: none is closed for another.
+    expect((await connectAndRequest(port, 30)).text).toBe('');
     expect(greedy.filter(({ destroyed }) => !destroyed)).toHaveLength(4);
   });
 
   it('the hub limits the connections of each device, and accepts a new one when an old one has closed', async () => {
     const { listener, port } = await serve(create);
     const [first] = await fill(port, [2]);
-    expect((await come(port, 2)).text).toBe('');
+    expect((await connectAndRequest(port, 2)).text).toBe('');
     first?.destroy();
     await expect.poll(() => listener.connections.length).toBe(LIMITS.perDevice - 1);
-    expect((await come(port, 2)).text).toMatch(/^HTTP\/1.1 200 /);
+    expect((await connectAndRequest(port, 2)).text).toMatch(/^HTTP\/1.1 200 /);
   });
 
   it('connections that clients reset before the hub accepts them do not use up the limit', async () => {
@@ -112,12 +112,12 @@ describe.for(['http', 'https'] as const)('connections over %s', (name) => {
         const socket = connect(${port}, '127.0.0.1', () => socket.resetAndDestroy());
         socket.on('error', () => undefined);
       }`;
-    // While it runs, this process accepts nothing.
+    // Synchronous: this process accepts nothing meanwhile.
     expect(spawnSync(process.execPath, ['-e', reset]).status).toBe(0);
     const greedy: Socket[] = [];
-    for (let i = 0; i < LIMITS.total; i++) greedy.push((await come(port, 10 + (i % 10))).socket);
+    for (let i = 0; i < LIMITS.total; i++) greedy.push((await connectAndRequest(port, 10 + (i % 10))).socket);
     expect(listener.connections).toHaveLength(LIMITS.total);
-    for (const device of [2, 3, 4]) expect((await come(port, device)).text).toMatch(/^HTTP\/1.1 200 /);
+    for (const device of [2, 3, 4]) expect((await connectAndRequest(port, device)).text).toMatch(/^HTTP\/1.1 200 /);
     expect(listener.connections).toHaveLength(LIMITS.total);
     await expect.poll(() => greedy.filter(({ destroyed }) => destroyed)).toHaveLength(3);
   });

@@ -7,7 +7,7 @@ import { Failure } from '../../src/core/failure.ts';
 import type { Emulator } from '../../src/emulator/index.ts';
 import { serveDeviceAuthorizationEndpoint } from '../../src/lan/oauth/device-authorization.ts';
 import { ClientRateLimiter } from '../../src/system/limits/client-rate-limiter.ts';
-import { WALLBOX } from '../store/opened.ts';
+import { WALLBOX } from '../store/test-store.ts';
 import { FakeTime } from '../support/fake-time.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
 import { logTo } from '../support/log-to.ts';
@@ -49,48 +49,48 @@ interface Flow {
 
 let appliances = 0;
 
-/** A device flow of an appliance of its own. */
+/** Starts a device flow of a new appliance. */
 async function begin(on = { hub, client }, scope = SCOPE): Promise<Flow> {
   const name = `appliance-${++appliances}`;
   const credentials = await on.hub.addAppliance(name, scope);
-  const answer = await authorize(credentials, '', on.client);
-  expect({ status: answer.status, text: answer.text }).toMatchObject({ status: 200 });
-  const { user_code, device_code, verification_uri_complete } = parseJsonBody(answer);
+  const response = await authorize(credentials, '', on.client);
+  expect({ status: response.status, text: response.text }).toMatchObject({ status: 200 });
+  const { user_code, device_code, verification_uri_complete } = parseJsonBody(response);
   rememberSecrets([String(device_code)]);
   const { pathname, search } = new URL(String(verification_uri_complete));
   return { credentials, name, userCode: String(user_code), deviceCode: String(device_code), path: pathname + search };
 }
 
-/** Goes on from the page to the portal; gives the portal's state. */
-async function goOn(userCode: string, to = client): Promise<string> {
-  const answer = await post('/pair', new URLSearchParams({ user_code: userCode }).toString(), {}, to);
-  expect({ status: answer.status, text: answer.text }).toEqual({ status: 303, text: '' });
-  expect(answer.headers['cache-control']).toBe('no-store');
-  const location = new URL(String(answer.headers['location']));
+/** Continues from the page to the portal; returns the portal's state. */
+async function continueToPortal(userCode: string, to = client): Promise<string> {
+  const response = await post('/pair', new URLSearchParams({ user_code: userCode }).toString(), {}, to);
+  expect({ status: response.status, text: response.text }).toEqual({ status: 303, text: '' });
+  expect(response.headers['cache-control']).toBe('no-store');
+  const location = new URL(String(response.headers['location']));
   expect(location.origin).toBe(emulator.frontendUrl);
   return location.searchParams.get('state') ?? '';
 }
 
-/** Logs in at the portal and brings the hub what its redirect carries. */
+/** Logs in at the portal and delivers its redirect to the hub. */
 async function logIn(state: string, deny = false): Promise<HubResponse> {
   const { location } = await emulator.login({ state, user: 'demo', deny });
   const { pathname, search } = new URL(location);
   return client.http(pathname + search);
 }
 
-function expectPage(answer: HubResponse, status: number, text: string): void {
-  expect({ status: answer.status, text: answer.text }).toEqual({ status, text: expect.stringContaining(text) });
-  expect(answer.headers).toMatchObject({
+function expectPage(response: HubResponse, status: number, text: string): void {
+  expect({ status: response.status, text: response.text }).toEqual({ status, text: expect.stringContaining(text) });
+  expect(response.headers).toMatchObject({
     'content-type': 'text/html; charset=utf-8',
     'cache-control': 'no-store',
     'x-content-type-options': 'nosniff',
   });
-  const policy = answer.headers['content-security-policy'];
+  const policy = response.headers['content-security-policy'];
   for (const part of ["default-src 'none'", "base-uri 'none'", "frame-ancestors 'none'"])
     expect(policy).toContain(part);
   expect(policy).not.toMatch(/script-src|\*|unsafe/);
-  expect(['no-referrer', 'same-origin']).toContain(answer.headers['referrer-policy']);
-  expect(answer.text).not.toContain('<b>Cellar');
+  expect(['no-referrer', 'same-origin']).toContain(response.headers['referrer-policy']);
+  expect(response.text).not.toContain('<b>Cellar');
 }
 
 const configs = () => emulator.requests.filter(({ endpoint }) => endpoint === 'config').length;
@@ -98,11 +98,11 @@ const configs = () => emulator.requests.filter(({ endpoint }) => endpoint === 'c
 describe('the device authorization endpoint', () => {
   it('the hub returns two codes and the address of its page at the host that the appliance used', async () => {
     const credentials = await hub.addAppliance('heater', SCOPE);
-    const answer = await authorize(credentials);
+    const response = await authorize(credentials);
     const page = `https://127.0.0.1:${hub.httpsPort}/pair`;
-    const { user_code } = parseJsonBody(answer);
+    const { user_code } = parseJsonBody(response);
     expect(user_code).toMatch(/^[BCDFGHJKLMNPQRSTVWXZ]{4}-[BCDFGHJKLMNPQRSTVWXZ]{4}$/);
-    expect({ status: answer.status, ...parseJsonBody(answer) }).toEqual({
+    expect({ status: response.status, ...parseJsonBody(response) }).toEqual({
       status: 200,
       device_code: expect.stringMatching(/^[\w-]{43}$/),
       user_code,
@@ -111,12 +111,12 @@ describe('the device authorization endpoint', () => {
       expires_in: expect.any(Number),
       interval: 5,
     });
-    expect(parseJsonBody(answer)['expires_in']).toBeGreaterThan(880);
-    expect(answer.headers).toMatchObject({
+    expect(parseJsonBody(response)['expires_in']).toBeGreaterThan(880);
+    expect(response.headers).toMatchObject({
       'cache-control': 'no-store',
       'content-type': expect.stringMatching(/^application\/json/),
     });
-    rememberSecrets([String(parseJsonBody(answer)['device_code'])]);
+    rememberSecrets([String(parseJsonBody(response)['device_code'])]);
     const byName = await post('/oauth/device_authorization', '', {
       authorization: basicAuthorization(credentials),
       host: `localhost:${hub.httpsPort}`,
@@ -138,19 +138,19 @@ describe('the device authorization endpoint', () => {
     const wider = await authorize(bare, 'scope=Monitoring');
     expect(parseJsonBody(wider)).toMatchObject({
       error: 'invalid_scope',
-      error_description: expect.stringContaining('leave scope out'),
+      error_description: expect.stringContaining('omit the scope parameter'),
     });
   });
 
   it('the hub throttles an appliance that starts device flows in a loop, and sends no requests to the portal', async () => {
     const before = configs();
     const { credentials } = await begin();
-    const answers: HubResponse[] = [];
-    for (let tries = 0; tries < 12; tries++) answers.push(await authorize(credentials));
-    for (const answer of answers) {
-      if (answer.status === 200) rememberSecrets([String(parseJsonBody(answer)['device_code'])]);
+    const responses: HubResponse[] = [];
+    for (let attempt = 0; attempt < 12; attempt++) responses.push(await authorize(credentials));
+    for (const response of responses) {
+      if (response.status === 200) rememberSecrets([String(parseJsonBody(response)['device_code'])]);
     }
-    const last = answers.at(-1) ?? answers[0];
+    const last = responses.at(-1) ?? responses[0];
     if (last === undefined) throw new Error('no answer');
     expect({ status: last.status, ...parseJsonBody(last) }).toMatchObject({
       status: 429,
@@ -185,19 +185,19 @@ it.each([
       clock,
     },
   );
-  const answer = await app.inject({ method: 'POST', url: '/oauth/device_authorization' });
-  expect(answer.statusCode).toBe(status);
+  const response = await app.inject({ method: 'POST', url: '/oauth/device_authorization' });
+  expect(response.statusCode).toBe(status);
   if (status === 503) {
-    expect(answer.json()).toMatchObject({ error: 'temporarily_unavailable' });
-    expect(answer.headers['retry-after']).toBe('60');
+    expect(response.json()).toMatchObject({ error: 'temporarily_unavailable' });
+    expect(response.headers['retry-after']).toBe('60');
   }
 });
 
 describe('the page for user codes', () => {
   it('the page asks for a code if its address has none', async () => {
-    const answer = await client.https('/pair');
-    expectPage(answer, 200, 'Type the code');
-    const field = /<input id="user_code"[^>]*>/.exec(answer.text)?.[0] ?? '';
+    const response = await client.https('/pair');
+    expectPage(response, 200, 'Type the code');
+    const field = /<input id="user_code"[^>]*>/.exec(response.text)?.[0] ?? '';
     for (const attribute of [
       'autofocus',
       'inputmode="text"',
@@ -207,7 +207,7 @@ describe('the page for user codes', () => {
     ]) {
       expect(field).toContain(attribute);
     }
-    expect(answer.text).toContain('<label for="user_code">');
+    expect(response.text).toContain('<label for="user_code">');
     const put = await client.https('/pair', { method: 'PUT' });
     expect({ status: put.status, allow: put.headers['allow'] }).toEqual({ status: 405, allow: 'GET, HEAD, POST' });
   });
@@ -216,12 +216,12 @@ describe('the page for user codes', () => {
     const before = configs();
     const { path, name, userCode, deviceCode } = await begin();
     for (const typed of [path, `/pair?user_code=${userCode.toLowerCase().replace('-', '+')}`]) {
-      const answer = await client.https(typed);
-      expectPage(answer, 200, `Connect ${name}?`);
-      expect(answer.text).toContain('<b>Monitoring</b> and <b>RemoteControl</b>');
-      expect(answer.text).toContain(`<p class="code">${userCode}</p>`);
-      expect(answer.text).not.toContain(deviceCode);
-      expect(answer.headers['content-security-policy']).not.toContain('form-action');
+      const response = await client.https(typed);
+      expectPage(response, 200, `Connect ${name}?`);
+      expect(response.text).toContain('<b>Monitoring</b> and <b>RemoteControl</b>');
+      expect(response.text).toContain(`<p class="code">${userCode}</p>`);
+      expect(response.text).not.toContain(deviceCode);
+      expect(response.headers['content-security-policy']).not.toContain('form-action');
     }
     expect(configs()).toBe(before);
     expect(await hub.appliance(name)).toMatchObject({
@@ -238,7 +238,7 @@ describe('the page for user codes', () => {
         { authorization: basicAuthorization(credentials) },
       );
     const page = `https://127.0.0.1:${hub.httpsPort}${path}`;
-    const state = await goOn(userCode);
+    const state = await continueToPortal(userCode);
     expect(await hub.appliance(name)).toMatchObject({ state: 'pairing', authorize_url: page });
     expectPage(await logIn(state), 200, `${name} is connected`);
     expectPage(await client.https(path), 200, `${name} is connected`);
@@ -258,7 +258,7 @@ describe('the page for user codes', () => {
 
   it('the page says that the appliance shows a newer code, and a login that has begun still succeeds', async () => {
     const { path, name, userCode, credentials, deviceCode } = await begin();
-    const state = await goOn(userCode);
+    const state = await continueToPortal(userCode);
     const second = parseJsonBody(await authorize(credentials));
     rememberSecrets([String(second['device_code'])]);
     const old = await client.token(
@@ -266,7 +266,7 @@ describe('the page for user codes', () => {
       { authorization: basicAuthorization(credentials) },
     );
     expect({ status: old.status, ...parseJsonBody(old) }).toMatchObject({ status: 400, error: 'expired_token' });
-    expectPage(await client.https(path), 200, `${name} shows another code by now`);
+    expectPage(await client.https(path), 200, `${name} now shows a different code`);
     const again = await post('/pair', `user_code=${userCode}`);
     expect({ status: again.status, location: again.headers['location'] }).toEqual({ status: 303, location: path });
     expectPage(await client.https(`/pair?user_code=${second['user_code']}`), 200, `Connect ${name}?`);
@@ -276,7 +276,7 @@ describe('the page for user codes', () => {
 
   it("the page and an installer's link lead to the same pairing, in any order and when repeated", async () => {
     const { name, userCode, credentials } = await begin();
-    const state = await goOn(userCode);
+    const state = await continueToPortal(userCode);
     const { searchParams } = await hub.beginPairing(name);
     expect(searchParams.get('state')).not.toBe(state);
     const second = parseJsonBody(await authorize(credentials));
@@ -296,9 +296,9 @@ describe('the page for user codes', () => {
 
   it("the page redirects the browser to the portal's unusual address in encoded form", async () => {
     const { userCode, name } = await begin();
-    const odd = `${emulator.frontendUrl}/sso/authorize?x=é\r\nSet-Cookie: a=b`;
+    const invalidUrl = `${emulator.frontendUrl}/sso/authorize?x=é\r\nSet-Cookie: a=b`;
     const body = JSON.stringify({
-      authorize_url: odd,
+      authorize_url: invalidUrl,
       code_url: `${emulator.baseUrl}/external/oauth2helper/code/get?state=x`,
       accesstoken_request_url: `${emulator.frontendUrl}/sso/token`,
     });
@@ -317,14 +317,14 @@ describe('the page for user codes', () => {
     const { userCode } = await begin();
     const body = `user_code=${userCode}`;
     for (const origin of ['https://evil.example', 'null', `http://127.0.0.1:${hub.httpsPort}`, 'https://127.0.0.1']) {
-      expectPage(await post('/pair', body, { origin }), 403, 'another site');
+      expectPage(await post('/pair', body, { origin }), 403, 'another website');
     }
-    expectPage(await post('/pair', body, { 'sec-fetch-site': 'cross-site' }), 403, 'another site');
-    expectPage(await post('/pair', '{}', { 'content-type': 'application/json' }), 415, 'not a form');
+    expectPage(await post('/pair', body, { 'sec-fetch-site': 'cross-site' }), 403, 'another website');
+    expectPage(await post('/pair', '{}', { 'content-type': 'application/json' }), 415, 'The code could not be read');
     expect((await post('/pair', body, { 'content-type': 'text/plain' })).status).toBe(415);
     expect((await post('/pair', `${body}&more=${'x'.repeat(20_000)}`)).status).toBe(413);
-    expectPage(await post('/pair', `${body}&${body}`), 400, 'not right');
-    expectPage(await client.https(`/pair?${body}&${body}`), 400, 'not right');
+    expectPage(await post('/pair', `${body}&${body}`), 400, 'not valid');
+    expectPage(await client.https(`/pair?${body}&${body}`), 400, 'not valid');
     expect((await post('/pair', '')).headers['location']).toBe('/pair');
     expect(configs()).toBe(before);
     const own = { origin: `https://127.0.0.1:${hub.httpsPort}`, 'sec-fetch-site': 'same-origin' };
@@ -333,12 +333,12 @@ describe('the page for user codes', () => {
 
   it('the page reports that the portal is unreachable, and the code stays valid', async () => {
     const { userCode, name } = await begin();
-    const away = emulator.addFault({ kind: 'status', status: 502, endpoint: 'config', times: null });
-    const answer = await post('/pair', `user_code=${userCode}`);
-    expectPage(answer, 503, 'The portal is out of reach');
-    expect(answer.headers['retry-after']).toBe('5');
-    expect(answer.text).toContain(`value="${userCode}"`);
-    await emulator.removeFault(away.id);
+    const fault = emulator.addFault({ kind: 'status', status: 502, endpoint: 'config', times: null });
+    const response = await post('/pair', `user_code=${userCode}`);
+    expectPage(response, 503, 'The portal cannot be reached');
+    expect(response.headers['retry-after']).toBe('5');
+    expect(response.text).toContain(`value="${userCode}"`);
+    await emulator.removeFault(fault.id);
     const state = await eventually(async () => {
       const again = await post('/pair', `user_code=${userCode}`);
       return again.status === 303 && new URL(String(again.headers['location'])).searchParams.get('state');
@@ -348,7 +348,7 @@ describe('the page for user codes', () => {
 
   it("a device flow succeeds when the hub restarts between the person's steps", async () => {
     const { path, name, userCode, credentials } = await begin();
-    const state = await goOn(userCode);
+    const state = await continueToPortal(userCode);
     await hub.kill();
     await hub.launch();
     expectPage(await client.https(path), 200, `Connect ${name}?`);
@@ -364,80 +364,80 @@ describe('the page for user codes, opened by another website', () => {
     { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'iframe' },
     { 'sec-fetch-site': 'same-site', 'sec-fetch-mode': 'no-cors', 'sec-fetch-dest': 'empty' },
   ];
-  const LED = { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document' };
+  const NAVIGATION = { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document' };
 
   it('another website uses up no attempts of its visitor, and learns nothing about a code', async () => {
     await using visitor = client.from('127.0.0.2');
     const { path, name, userCode } = await begin();
-    for (let tries = 0; tries < 12; tries++) {
+    for (let attempt = 0; attempt < 12; attempt++) {
       for (const headers of LOADED) {
-        expectPage(await visitor.https('/pair?user_code=BBBBBBBB', { headers }), 403, 'another site');
-        expectPage(await visitor.https(path, { headers }), 403, 'another site');
+        expectPage(await visitor.https('/pair?user_code=BBBBBBBB', { headers }), 403, 'another website');
+        expectPage(await visitor.https(path, { headers }), 403, 'another website');
       }
-      const led = await visitor.https('/pair?user_code=BBBBBBBB', { headers: LED });
+      const led = await visitor.https('/pair?user_code=BBBBBBBB', { headers: NAVIGATION });
       expectPage(led, 200, 'only if your appliance shows');
     }
-    const led = await visitor.https(path, { headers: LED });
+    const led = await visitor.https(path, { headers: NAVIGATION });
     expectPage(led, 200, 'only if your appliance shows');
     expect(led.text).toContain(`value="${userCode}"`);
     expect(led.text).not.toContain(name);
     for (const site of ['same-origin', 'none']) {
-      const own = await visitor.https(path, { headers: { ...LED, 'sec-fetch-site': site } });
+      const own = await visitor.https(path, { headers: { ...NAVIGATION, 'sec-fetch-site': site } });
       expectPage(own, 200, `Connect ${name}?`);
     }
   });
 });
 
 describe('guessed user codes', () => {
-  /** Of the hub's form; it has hardly given one of them to anybody. */
-  const WRONG_CODES = ['BBBBBB', 'BBBBCC'].flatMap((begin) => [...'BCDFGHJKLM'].map((letter) => `${begin}B${letter}`));
+  /** In the format of the hub's codes; a match with an issued one is very unlikely. */
+  const WRONG_CODES = ['BBBBBB', 'BBBBCC'].flatMap((prefix) => [...'BCDFGHJKLM'].map((letter) => `${prefix}B${letter}`));
 
   it('the page refuses a device after ten wrong codes with a Retry-After, and the hub logs it once', async () => {
     await using guesser = client.from('127.0.0.3');
     const { path, name, credentials } = await begin();
     const before = configs();
-    const begun = performance.now();
+    const startedAt = performance.now();
     const statuses: number[] = [];
     for (const wrong of WRONG_CODES) {
-      const answers = [
+      const responses = [
         await guesser.https(`/pair?user_code=${wrong}`),
         await post('/pair', `user_code=${wrong}`, {}, guesser),
       ];
-      for (const { status, headers } of answers) {
+      for (const { status, headers } of responses) {
         statuses.push(status);
         if (status === 429) expect(Number(headers['retry-after'])).toBeGreaterThan(0);
       }
     }
     // One more every six seconds.
-    const refilled = Math.ceil((performance.now() - begun) / 6000);
+    const refilled = Math.ceil((performance.now() - startedAt) / 6000);
     expect(statuses.slice(0, 10)).toEqual(Array(10).fill(404));
-    const looked = statuses.filter((status) => status === 404).length;
-    expect(looked).toBeLessThanOrEqual(10 + refilled);
-    expect(statuses.filter((status) => status === 429)).toHaveLength(statuses.length - looked);
-    expect(looked).toBeLessThan(statuses.length);
-    // Not even the right one is looked at; the page itself, appliances, installers and all other people are served.
+    const checkedCount = statuses.filter((status) => status === 404).length;
+    expect(checkedCount).toBeLessThanOrEqual(10 + refilled);
+    expect(statuses.filter((status) => status === 429)).toHaveLength(statuses.length - checkedCount);
+    expect(checkedCount).toBeLessThan(statuses.length);
+    // Not even the right code is checked; the page itself, appliances, installers and all other people are served.
     expectPage(await guesser.https(path), 429, 'Too many wrong codes');
     expectPage(await guesser.https('/pair'), 200, 'Type the code');
     expectPage(await client.https(path), 200, `Connect ${name}?`);
     expect((await authorize(credentials, '', guesser)).status).toBe(200);
     expect(await hub.appliance(name)).toMatchObject({ state: 'pairing' });
     expect(configs()).toBe(before);
-    const told = readFileSync(hub.log, 'utf8').match(/.*too_many_unknown_user_codes.*/g);
-    expect(told).toEqual([expect.stringContaining('"address":"127.0.0.3"')]);
+    const warnings = readFileSync(hub.log, 'utf8').match(/.*too_many_unknown_user_codes.*/g);
+    expect(warnings).toEqual([expect.stringContaining('"address":"127.0.0.3"')]);
     const next = await eventually(async () => {
       const { authorize_url } = await hub.appliance(name);
       const { pathname, search } = new URL(authorize_url ?? '');
-      const answer = await guesser.https(pathname + search);
-      return answer.status === 200 && answer;
+      const response = await guesser.https(pathname + search);
+      return response.status === 200 && response;
     }, 30);
     expectPage(next, 200, `Connect ${name}?`);
   });
 
   it('the page escapes a typed code that contains markup', async () => {
-    const answer = await client.https(`/pair?user_code=${encodeURIComponent('"><script>x')}`);
-    expectPage(answer, 404, 'No appliance waits with this code');
-    expect(answer.text).not.toContain('<script');
-    expect(answer.text).toContain('aria-invalid="true"');
+    const response = await client.https(`/pair?user_code=${encodeURIComponent('"><script>x')}`);
+    expectPage(response, 404, 'No waiting appliance has this code');
+    expect(response.text).not.toContain('<script');
+    expect(response.text).toContain('aria-invalid="true"');
   });
 });
 
@@ -445,20 +445,20 @@ it('a hub that pairs at its start continues open device flows and skips applianc
   await using other = await HubProcess.start({ emulator, toml: '[pairing]\non_start = true' });
   await using its = await HubClient.of(other);
   const { name, path, userCode } = await begin({ hub: other, client: its });
-  const opened = await goOn(userCode, its);
+  const opened = await continueToPortal(userCode, its);
   await other.addAppliance('heater');
   await other.ask((control) => control.openRegistration(600));
   await its.register({ client_name: 'fan' });
   await other.kill();
   await other.launch();
-  const told = await eventually(async () => {
+  const loggedLinks = await eventually(async () => {
     const lines = readFileSync(other.log, 'utf8').match(/.*"login_link_created".*/g) ?? [];
     return lines.length >= 2 && lines;
   });
-  expect(told).toHaveLength(2);
-  expect(told.join()).toContain('"heater"');
-  expect(told.join()).toContain(`"${name}"`);
-  expect(told.join()).not.toContain(opened);
+  expect(loggedLinks).toHaveLength(2);
+  expect(loggedLinks.join()).toContain('"heater"');
+  expect(loggedLinks.join()).toContain(`"${name}"`);
+  expect(loggedLinks.join()).not.toContain(opened);
   expect(await other.appliance('fan')).toMatchObject({ state: 'unpaired' });
   expectPage(await its.https(path), 200, `Connect ${name}?`);
   const { location } = await emulator.login({ state: opened, user: 'demo' });
@@ -468,7 +468,7 @@ it('a hub that pairs at its start continues open device flows and skips applianc
 
 it('the logs of the hub contain no user code or device code', () => {
   const logs = readdirSync(logFolder()).filter((file) => file.startsWith(`hub.${process.pid}.`));
-  const told = logs.map((file) => readFileSync(join(logFolder(), file), 'utf8')).join('\n');
-  expect(told).toContain('pairing_started');
-  expect(told).not.toMatch(/"(?:user|device)_code"|[BCDFGHJKLMNPQRSTVWXZ]{4}-[BCDFGHJKLMNPQRSTVWXZ]{4}/);
+  const content = logs.map((file) => readFileSync(join(logFolder(), file), 'utf8')).join('\n');
+  expect(content).toContain('pairing_started');
+  expect(content).not.toMatch(/"(?:user|device)_code"|[BCDFGHJKLMNPQRSTVWXZ]{4}-[BCDFGHJKLMNPQRSTVWXZ]{4}/);
 });

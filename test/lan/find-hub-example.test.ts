@@ -26,10 +26,10 @@ it('the examples of the page find the hub, save its CA and get its endpoints', a
   const pin = (await hub.ask((control) => control.authority())).fingerprint;
   const script = [
     `cd '${folder.path}'; PIN=${pin} ${found.trim()}`,
-    readExample('Trust it', 'sh', PAGE),
+    readExample('Trust the hub', 'sh', PAGE),
     'curl -sS --fail --cacert latchkey-ca.pem "$HUB/.well-known/oauth-authorization-server"',
   ];
-  const said = await appliance.run('/bin/sh', ['-euc', script.join('\n')]);
-  expect(JSON.parse(said)).toMatchObject({ issuer: 'https://10.77.0.1:8443' });
+  const output = await appliance.run('/bin/sh', ['-euc', script.join('\n')]);
+  expect(JSON.parse(output)).toMatchObject({ issuer: 'https://10.77.0.1:8443' });
   expect(await readFile(join(folder.path, 'latchkey-ca.pem'), 'utf8')).toBe(await readFile(hub.caFile, 'utf8'));
 });

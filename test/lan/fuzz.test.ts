@@ -12,7 +12,7 @@ import { type FuzzSubject, fuzz } from '../../scripts/fuzz.d/run.ts';
 import { root } from '../project/checkout.ts';
 import { rememberSecrets } from '../support/logs.ts';
 
-/** All members of all requests are sent in so many. */
+/** With this many requests, every member of every request occurs. */
 const REQUESTS = 5000;
 
 let home: FuzzedHub;
@@ -58,17 +58,17 @@ test('a client that disconnects before the hub handles its request causes no err
     isReset: true,
   };
   const part = await subject.begin();
-  const got: number[] = [];
-  const judge = (_: FuzzRequest, { status }: { readonly status: number }) => {
-    got.push(status);
+  const received: number[] = [];
+  const checkStatus = (_: FuzzRequest, { status }: { readonly status: number }) => {
+    received.push(status);
     return [];
   };
-  const gone = Array.from({ length: 60 }, (_, index) => {
+  const connections = Array.from({ length: 60 }, (_, index) => {
     return { ...request, sound: false, via: { address: `127.9.${index}.1`, plain: false } };
   });
-  expect(await sendBatch(gone, { ...part, judge })).toBeNull();
-  expect(await sendBatch([{ ...request, isReset: false }], { ...part, judge })).toBeNull();
-  expect(got).toEqual([401]);
+  expect(await sendBatch(connections, { ...part, judge: checkStatus })).toBeNull();
+  expect(await sendBatch([{ ...request, isReset: false }], { ...part, judge: checkStatus })).toBeNull();
+  expect(received).toEqual([401]);
   expect(subject.complaints()).toBe('');
 });
 
@@ -83,29 +83,29 @@ test('the fuzzer recognises a 5xx, a leaked secret, an accepted forgery and a ma
     pieces: 1,
     isReset: false,
   };
-  const judged = (status: number, head: string, body: string, more: Partial<FuzzRequest> = {}) => {
+  const checkRaw = (status: number, head: string, body: string, more: Partial<FuzzRequest> = {}) => {
     const text = `HTTP/1.1 ${status} Whatever\r\n${head}\r\n\r\n${body}`;
     return checkResponse('POST /oauth/token', { ...request, ...more }, { status, text }, ['hush']);
   };
   const noStore = 'cache-control: no-store';
   const problem = '{"error":"invalid_grant","error_description":"x"}';
-  expect(judged(200, noStore, '{}')).toEqual([]);
-  expect(judged(400, noStore, problem)).toEqual([]);
+  expect(checkRaw(200, noStore, '{}')).toEqual([]);
+  expect(checkRaw(400, noStore, problem)).toEqual([]);
   expect(
-    judged(503, `${noStore}\r\nretry-after: 5`, problem.replace('invalid_grant', 'temporarily_unavailable')),
+    checkRaw(503, `${noStore}\r\nretry-after: 5`, problem.replace('invalid_grant', 'temporarily_unavailable')),
   ).toEqual([]);
-  expect(judged(503, noStore, problem)).toEqual(['answered 503 without an honest Retry-After']);
-  expect(judged(500, noStore, problem)).toEqual(['answered 500']);
-  expect(judged(200, noStore, '{"x":"hush"}')).toEqual(['tells a secret']);
-  expect(judged(200, noStore, '{}', { forged: true })).toEqual(['took what was forged: 200']);
-  expect(judged(200, noStore, '{}', { origin: 'http' })).toEqual(['exists without TLS: 200']);
-  expect(judged(200, 'x: y', '{}')).toEqual(['may be kept by who passes it on: 200']);
-  expect(judged(400, noStore, problem.replace('invalid_grant', 'odd'))).toEqual([
+  expect(checkRaw(503, noStore, problem)).toEqual(['answered 503 without an honest Retry-After']);
+  expect(checkRaw(500, noStore, problem)).toEqual(['answered 500']);
+  expect(checkRaw(200, noStore, '{"x":"hush"}')).toEqual(['tells a secret']);
+  expect(checkRaw(200, noStore, '{}', { forged: true })).toEqual(['took what was forged: 200']);
+  expect(checkRaw(200, noStore, '{}', { origin: 'http' })).toEqual(['exists without TLS: 200']);
+  expect(checkRaw(200, 'x: y', '{}')).toEqual(['may be kept by who passes it on: 200']);
+  expect(checkRaw(400, noStore, problem.replace('invalid_grant', 'odd'))).toEqual([
     'answered 400 with an error that no RFC has',
   ]);
-  expect(judged(401, noStore, problem)).toEqual(['answered 401 without challenge']);
-  expect(judged(400, noStore, '<p>')).toEqual(['answered 400 with a body that is no JSON']);
-  expect(judged(200, `${noStore}\r\nX-Header: a`, '{}')).toEqual(['has a header that the request put there']);
+  expect(checkRaw(401, noStore, problem)).toEqual(['answered 401 without challenge']);
+  expect(checkRaw(400, noStore, '<p>')).toEqual(['answered 400 with a body that is no JSON']);
+  expect(checkRaw(200, `${noStore}\r\nX-Header: a`, '{}')).toEqual(['has a header that the request put there']);
 });
 
 test('the fuzzer reports memory that keeps growing, and not memory that is high but constant', () => {

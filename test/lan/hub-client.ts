@@ -7,20 +7,20 @@ import { rememberSecrets } from '../support/logs.ts';
 
 export const FORM = 'application/x-www-form-urlencoded';
 
-/** An answer of the hub. */
+/** A response of the hub. */
 export interface HubResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly text: string;
 }
 
-interface Question {
+interface RequestOptions {
   readonly method?: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'DELETE' | 'OPTIONS';
   readonly headers?: Record<string, string>;
   readonly body?: string;
 }
 
-/** Asks a hub over both of its ports, trusting its CA and nothing else. */
+/** Sends requests to both ports of a hub, and trusts only its CA. */
 export class HubClient implements AsyncDisposable {
   readonly ca: string;
   readonly #hub: HubProcess;
@@ -36,45 +36,45 @@ export class HubClient implements AsyncDisposable {
     return new HubClient(hub, (await hub.authority()).certificate);
   }
 
-  /** Another device: its secure connections come from this address of 127.0.0.0/8. */
+  /** Another device: its HTTPS connections come from this address of 127.0.0.0/8. */
   from(localAddress: string): HubClient {
     return new HubClient(this.#hub, this.ca, localAddress);
   }
 
-  http(path: string, question: Question = {}): Promise<HubResponse> {
-    return ask(`http://127.0.0.1:${this.#hub.httpPort}${path}`, question);
+  http(path: string, question: RequestOptions = {}): Promise<HubResponse> {
+    return send(`http://127.0.0.1:${this.#hub.httpPort}${path}`, question);
   }
 
-  https(path: string, question: Question = {}): Promise<HubResponse> {
-    return ask(`https://127.0.0.1:${this.#hub.httpsPort}${path}`, question, this.#agent);
+  https(path: string, question: RequestOptions = {}): Promise<HubResponse> {
+    return send(`https://127.0.0.1:${this.#hub.httpsPort}${path}`, question, this.#agent);
   }
 
-  /** A token request with this form; `body` and `headers` replace what a proper one has. */
+  /** A token request with this form; `body` and `headers` replace those of a valid one. */
   token(form: Record<string, string> | string, headers: Record<string, string> = {}): Promise<HubResponse> {
     const body = typeof form === 'string' ? form : new URLSearchParams(form).toString();
     return this.https('/oauth/token', { method: 'POST', headers: { 'content-type': FORM, ...headers }, body });
   }
 
-  /** An appliance registers itself (RFC 7591). @param invite an initial access token @returns what it is told */
+  /** Registers an appliance (RFC 7591). @param invite an initial access token @returns the response's members */
   async register(metadata: object, invite?: string): Promise<Record<string, unknown>> {
     const authorization = invite === undefined ? {} : { authorization: `Bearer ${invite}` };
     const headers = { 'content-type': 'application/json', ...authorization };
-    const answer = await this.https('/oauth/register', { method: 'POST', headers, body: JSON.stringify(metadata) });
-    if (answer.status !== 201) throw new Error(`${answer.status} ${answer.text}`);
-    const registered = parseJsonBody(answer);
+    const response = await this.https('/oauth/register', { method: 'POST', headers, body: JSON.stringify(metadata) });
+    if (response.status !== 201) throw new Error(`${response.status} ${response.text}`);
+    const registered = parseJsonBody(response);
     const secrets = [registered['client_secret'], registered['registration_access_token']];
     rememberSecrets(secrets.filter((secret) => typeof secret === 'string'));
     return registered;
   }
 
-  /** Sends bytes, reads until the hub closes the connection or `patience` (ms) is over. */
-  rawHttp(bytes: string, patience?: number): Promise<string> {
-    return converse(connectPlain({ host: '127.0.0.1', port: this.#hub.httpPort }), 'connect', bytes, patience);
+  /** Sends bytes, and reads until the hub closes the connection or `timeout` (ms) is over. */
+  rawHttp(bytes: string, timeout?: number): Promise<string> {
+    return converse(connectPlain({ host: '127.0.0.1', port: this.#hub.httpPort }), 'connect', bytes, timeout);
   }
 
-  rawHttps(bytes: string, patience?: number): Promise<string> {
+  rawHttps(bytes: string, timeout?: number): Promise<string> {
     const socket = connectSecure({ host: '127.0.0.1', port: this.#hub.httpsPort, ca: this.ca });
-    return converse(socket, 'secureConnect', bytes, patience);
+    return converse(socket, 'secureConnect', bytes, timeout);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -82,7 +82,7 @@ export class HubClient implements AsyncDisposable {
   }
 }
 
-/** The header of `client_secret_basic`; these credentials need no form-encoding. */
+/** The header of `client_secret_basic`; these credentials need no form encoding. */
 export function basicAuthorization({
   client_id,
   client_secret,
@@ -95,29 +95,33 @@ export function parseJsonBody({ text }: HubResponse): Record<string, unknown> {
   return JSON.parse(text) as Record<string, unknown>;
 }
 
-async function ask(url: string, { method = 'GET', headers = {}, body }: Question, agent?: Agent): Promise<HubResponse> {
-  const answer = await request(url, {
+async function send(
+  url: string,
+  { method = 'GET', headers = {}, body }: RequestOptions,
+  agent?: Agent,
+): Promise<HubResponse> {
+  const response = await request(url, {
     method,
     headers,
     ...(body === undefined ? {} : { body }),
     ...(agent === undefined ? {} : { dispatcher: agent }),
   });
-  return { status: answer.statusCode, headers: answer.headers, text: await answer.body.text() };
+  return { status: response.statusCode, headers: response.headers, text: await response.body.text() };
 }
 
 function converse(
   socket: ReturnType<typeof connectPlain>,
   ready: 'connect' | 'secureConnect',
   bytes: string,
-  patience = 10_000,
+  timeout = 10_000,
 ): Promise<string> {
   let received = '';
   socket.setEncoding('latin1');
-  socket.on('data', (piece) => {
-    received += piece;
+  socket.on('data', (chunk) => {
+    received += chunk;
   });
   socket.once(ready, () => socket.write(bytes, 'latin1'));
-  socket.setTimeout(patience, () => socket.destroy());
+  socket.setTimeout(timeout, () => socket.destroy());
   socket.on('error', (error: NodeJS.ErrnoException) => {
     received += `[${error.code}]`;
   });

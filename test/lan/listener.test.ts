@@ -14,10 +14,10 @@ it('the hub tells a client with a late handshake that it took too long, and not 
   const { key, certificate } = await issueLeaf(authority, { names: [], addresses: ['127.0.0.1'], now: Date.now() });
   const server = createServer({ key, cert: certificate, handshakeTimeout: 50 });
   const socket = await ListeningSocket.listen({ host: '127.0.0.1', port: 0 });
-  // The connection lingers until its client has read what it was told.
+  // The connection stays open until its client has read the response.
   new Listener(server, socket, { allowHalfOpen: false, timers: { ...systemTimers, after: () => () => undefined } });
 
-  // What the client sends is held back until the time for the handshake is over, as if the hub had not come to read it.
+  // The proxy holds back what the client sends until the handshake timeout, as if the hub had not read it yet.
   const refused = once(server, 'clientError');
   const between = createPlainServer(async (client) => {
     const hub = connect(socket.port, '127.0.0.1');

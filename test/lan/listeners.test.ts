@@ -28,7 +28,7 @@ async function expectAlive(): Promise<void> {
   expect((await client.https('/ca.pem')).status).toBe(200);
 }
 
-/** Shakes hands; gives the protocol, or the error's code. */
+/** Performs a handshake; returns the protocol, or the error's code. */
 function shakeHands(options: ConnectionOptions): Promise<string> {
   return new Promise((resolve) => {
     const socket = connect({ host: '127.0.0.1', port: hub.httpsPort, ca: client.ca, ...options }, () => {
@@ -59,9 +59,9 @@ describe('TLS of the hub', () => {
 
   it('the hub shows the same CA and the same CA pin at every place', async () => {
     const ca = (await hub.authority()).certificate;
-    for (const answer of [await client.http('/ca.pem'), await client.https('/ca.pem')]) {
-      expect(answer.headers['content-type']).toBe('application/x-pem-file');
-      expect(new X509Certificate(answer.text).fingerprint256).toBe(new X509Certificate(ca).fingerprint256);
+    for (const response of [await client.http('/ca.pem'), await client.https('/ca.pem')]) {
+      expect(response.headers['content-type']).toBe('application/x-pem-file');
+      expect(new X509Certificate(response.text).fingerprint256).toBe(new X509Certificate(ca).fingerprint256);
     }
     const fingerprint = (await hub.cli('ca', '--fingerprint')).stdout.trim();
     expect(fingerprint).toBe(spkiFingerprint(ca));
@@ -111,16 +111,16 @@ describe('the Host of a request', () => {
     '',
   ])('the hub answers 421 to the Host "%s" on both ports and on every path', async (host) => {
     for (const path of ['/', '/ca.pem', '/callback/x?code=y', '/nowhere']) {
-      const answer = await client.rawHttp(`GET ${path} HTTP/1.1\r\nhost: ${host}\r\nconnection: close\r\n\r\n`);
-      expect(answer, path).toMatch(/^HTTP\/1.1 421 /);
-      expect(answer).not.toContain('BEGIN CERTIFICATE');
+      const response = await client.rawHttp(`GET ${path} HTTP/1.1\r\nhost: ${host}\r\nconnection: close\r\n\r\n`);
+      expect(response, path).toMatch(/^HTTP\/1.1 421 /);
+      expect(response).not.toContain('BEGIN CERTIFICATE');
     }
     const body = 'grant_type=client_credentials';
-    const answer = await client.rawHttps(
+    const overTls = await client.rawHttps(
       `POST /oauth/token HTTP/1.1\r\nhost: ${host}\r\nauthorization: ${basicAuthorization(fan)}\r\ncontent-type: ${FORM}\r\ncontent-length: ${body.length}\r\nconnection: close\r\n\r\n${body}`,
     );
-    expect(answer).toMatch(/^HTTP\/1.1 421 /);
-    expect(answer).not.toContain('invalid_grant');
+    expect(overTls).toMatch(/^HTTP\/1.1 421 /);
+    expect(overTls).not.toContain('invalid_grant');
   });
 
   it('the hub refuses a request without a Host', async () => {
@@ -149,9 +149,9 @@ describe('malformed HTTP requests', () => {
     ['headers without end', `GET / HTTP/1.1\r\nhost: localhost\r\nx: ${'x'.repeat(20_000)}\r\n\r\n`, 431],
     ['an address without end', `GET /${'x'.repeat(100_000)} HTTP/1.1\r\nhost: localhost\r\n\r\n`, 431],
   ] as const)('the hub answers an HTTP error to %s and stays available', async ([, bytes, status]) => {
-    for (const answer of [await client.rawHttp(bytes), await client.rawHttps(bytes)]) {
-      expect(answer).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
-      expect(answer).toMatch(/\r\nThe .+\.(\r?\n|$)/);
+    for (const response of [await client.rawHttp(bytes), await client.rawHttps(bytes)]) {
+      expect(response).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
+      expect(response).toMatch(/\r\nThe .+\.(\r?\n|$)/);
     }
     await expectAlive();
   });
@@ -182,23 +182,23 @@ describe('malformed HTTP requests', () => {
         : 'GET /nowhere HTTP/1.1\r\nhost: localhost\r\n\r\n',
     );
     const last = 'GET /ca.pem HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n';
-    const answer = await client.rawHttps(requests.join('') + last);
-    expect([...answer.matchAll(/HTTP\/1.1 (\d{3}) /g)].map(([, status]) => status)).toEqual([
+    const response = await client.rawHttps(requests.join('') + last);
+    expect([...response.matchAll(/HTTP\/1.1 (\d{3}) /g)].map(([, status]) => status)).toEqual([
       ...Array.from({ length: 10 }, () => ['400', '404']).flat(),
       '200',
     ]);
   });
 
   it('the hub disconnects slow clients, and sooner during the headers than during the body', async () => {
-    const answers = new Map<string, string>();
+    const responses = new Map<string, string>();
     const watch = (name: string, socket: Socket) => {
-      let answer = '';
+      let response = '';
       socket
         .on('error', () => undefined)
-        .on('data', (piece) => {
-          answer += String(piece);
+        .on('data', (chunk) => {
+          response += String(chunk);
         });
-      return once(socket, 'close').then(() => answers.set(name, answer));
+      return once(socket, 'close').then(() => responses.set(name, response));
     };
     const secure = connect({ host: '127.0.0.1', port: hub.httpsPort, ca: client.ca });
     await once(secure, 'secureConnect');
@@ -218,13 +218,13 @@ describe('malformed HTTP requests', () => {
     }
     await Promise.all(ended);
     clearInterval(trickle);
-    expect(Object.fromEntries(answers)).toEqual({
+    expect(Object.fromEntries(responses)).toEqual({
       'half a request': expect.stringMatching(/^HTTP\/1.1 408 .+took too long\.$/s),
       nothing: expect.stringMatching(/^HTTP\/1.1 408 /),
       'no handshake': '',
       'half a body': expect.stringMatching(/^HTTP\/1.1 408 /),
     });
-    expect([...answers.keys()].at(-1)).toBe('half a body');
+    expect([...responses.keys()].at(-1)).toBe('half a body');
   });
 });
 
@@ -252,7 +252,7 @@ describe('HEAD requests', () => {
     ['https', '/.well-known/oauth-authorization-server'],
   ] as const)('HEAD over %s at %s gets the same headers as GET, and no body', async ([port, path]) => {
     const [head, get] = [await client[port](path, { method: 'HEAD' }), await client[port](path)];
-    // The installer's page asks for the setup code first.
+    // The installer's page requires the setup code first.
     const status = port === 'https' && path === '/' ? 401 : 200;
     expect([head, get]).toMatchObject([{ status, text: '' }, { status }]);
     for (const name of ['content-type', 'content-length', 'cache-control']) {

@@ -36,7 +36,7 @@ function portOf({ server }: { server: Pick<LanServer, 'httpPort' | 'httpsPort'> 
   return scheme === 'http' ? server.httpPort : server.httpsPort;
 }
 
-/** Asks on a new connection. Gives what `/ca.pem` has, or the error's code. */
+/** Sends a request on a new connection. Returns the body of `/ca.pem`, or the error's code. */
 async function ask(scheme: Scheme, port: number, host = '127.0.0.1'): Promise<string> {
   const send = scheme === 'http' ? plainRequest : secureRequest;
   const request = send({
@@ -48,21 +48,21 @@ async function ask(scheme: Scheme, port: number, host = '127.0.0.1'): Promise<st
     timeout: scaleDeadline(10_000),
   });
   try {
-    const [answer] = await once(request.end(), 'response');
-    return await text(answer);
+    const [response] = await once(request.end(), 'response');
+    return await text(response);
   } catch (error) {
     return error instanceof Error && 'code' in error ? String(error.code) : String(error);
   }
 }
 
-/** A connection that has said nothing yet; in time its text is all that came. */
+/** A connection that has sent nothing yet; `text` resolves to all that it received. */
 async function open(port: number): Promise<{ socket: Socket; text: Promise<string> }> {
   const socket = connect({ host: '127.0.0.1', port });
   await once(socket, 'connect');
   return { socket, text: text(socket).catch(() => 'reset') };
 }
 
-/** Ends the hub's side, and starts one in its place after `between`. */
+/** Ends the LAN server, and starts another in its place after `between`. */
 async function replace(
   listen?: readonly string[],
   where: { httpPort?: number; httpsPort?: number; timers?: Timers } = {},
@@ -78,47 +78,47 @@ describe.for(SCHEMES)('%s while one hub replaces another', (scheme) => {
     const before = side.ca;
     expect(await ask(scheme, port)).toBe(before);
     await side[Symbol.asyncDispose]();
-    const waiting = Array.from({ length: 20 }, () => ask(scheme, port));
-    // They have come, and nobody answers.
+    const pending = Array.from({ length: 20 }, () => ask(scheme, port));
+    // They are connected, and nobody answers.
     const { socket } = await open(port);
-    expect(await Promise.race([...waiting, 'no answer'])).toBe('no answer');
+    expect(await Promise.race([...pending, 'no answer'])).toBe('no answer');
     socket.destroy();
     side = await LanServerHarness.start(['127.0.0.1'], { sockets });
     expect(portOf(side, scheme)).toBe(port);
     expect(side.ca).not.toBe(before);
-    expect(await Promise.all(waiting)).toEqual(waiting.map(() => side.ca));
+    expect(await Promise.all(pending)).toEqual(pending.map(() => side.ca));
   });
 
   it('no client is refused while hubs are replaced repeatedly', async () => {
     const port = portOf(side, scheme);
     const known = new Set([side.ca]);
-    const answers: string[] = [];
-    let over = false;
-    const coming = Array.from({ length: 4 }, async () => {
-      while (!over && answers.length < 5000) answers.push(await ask(scheme, port));
+    const responses: string[] = [];
+    let stopped = false;
+    const clients = Array.from({ length: 4 }, async () => {
+      while (!stopped && responses.length < 5000) responses.push(await ask(scheme, port));
     });
-    await expect.poll(() => answers.length).toBeGreaterThan(20);
+    await expect.poll(() => responses.length).toBeGreaterThan(20);
     for (let hubs = 0; hubs < 3; hubs++) {
-      const count = answers.length;
+      const count = responses.length;
       await replace();
       known.add(side.ca);
-      await expect.poll(() => answers.length).toBeGreaterThan(count + 20);
+      await expect.poll(() => responses.length).toBeGreaterThan(count + 20);
     }
-    over = true;
-    await Promise.all(coming);
-    expect(answers.filter((answer) => !known.has(answer))).toEqual([]);
-    expect(new Set(answers).size).toBe(known.size);
+    stopped = true;
+    await Promise.all(clients);
+    expect(responses.filter((response) => !known.has(response))).toEqual([]);
+    expect(new Set(responses).size).toBe(known.size);
   });
 });
 
 describe('a hub that stops', () => {
   it('a stopping hub answers a request that has begun, and then closes its connection', async () => {
-    const { socket, text: answer } = await open(side.server.httpPort);
+    const { socket, text: response } = await open(side.server.httpPort);
     socket.write('GET /ca.pem HTTP/1.1\r\nhost: local');
     await ask('http', side.server.httpPort);
     const ended = side[Symbol.asyncDispose]();
     socket.write('host\r\n\r\n');
-    expect(await answer).toMatch(/^HTTP\/1.1 200 .+connection: close\r\n.+-----END CERTIFICATE-----\n$/s);
+    expect(await response).toMatch(/^HTTP\/1.1 200 .+connection: close\r\n.+-----END CERTIFICATE-----\n$/s);
     await ended;
   });
 
@@ -142,23 +142,23 @@ describe('a hub that stops', () => {
 
   it('a hub that stops for good refuses new connections, also while it is still answering a request', async () => {
     const port = side.server.httpPort;
-    const { socket, text: answer } = await open(port);
+    const { socket, text: response } = await open(port);
     socket.write('GET /ca.pem HTTP/1.1\r\nhost: local');
     await ask('http', port);
     sockets[Symbol.dispose]();
     const ended = side[Symbol.asyncDispose]();
     expect(await ask('http', port)).toBe('ECONNREFUSED');
     socket.write('host\r\n\r\n');
-    expect(await answer).toMatch(/^HTTP\/1.1 200 /);
+    expect(await response).toMatch(/^HTTP\/1.1 200 /);
     await ended;
   });
 
   it('a stopping hub closes its sockets if it opened them for itself', async () => {
-    const alone = await LanServerHarness.start();
-    const { httpPort, httpsPort } = alone.server;
+    const standalone = await LanServerHarness.start();
+    const { httpPort, httpsPort } = standalone.server;
     const { socket } = await open(httpPort);
     await ask('http', httpPort);
-    const ended = alone[Symbol.asyncDispose]();
+    const ended = standalone[Symbol.asyncDispose]();
     expect(await ask('http', httpPort)).toBe('ECONNREFUSED');
     expect(await ask('https', httpsPort)).toBe('ECONNREFUSED');
     socket.destroy();
@@ -175,10 +175,10 @@ describe('the pool of listening sockets', () => {
     await side[Symbol.asyncDispose]();
     side = await LanServerHarness.start(['127.0.0.1'], { sockets, httpPort: free, httpsPort });
     expect(side.server.httpPort).toBe(free);
-    const waiting = ask('http', httpPort);
+    const pending = ask('http', httpPort);
     expect(await ask('http', free)).toBe(side.ca);
     sockets.closeUnclaimed();
-    expect(await waiting).toBe('ECONNRESET');
+    expect(await pending).toBe('ECONNRESET');
     expect(await ask('http', httpPort)).toBe('ECONNREFUSED');
     expect(await ask('http', free)).toBe(side.ca);
     expect(await ask('https', httpsPort)).toBe(side.ca);
@@ -189,10 +189,10 @@ describe('the pool of listening sockets', () => {
     const other = await LanServerHarness.start();
     await side[Symbol.asyncDispose]();
     const taken = LanServerHarness.start(['127.0.0.1'], { sockets, httpPort: other.server.httpPort, httpsPort });
-    await expect(taken).rejects.toThrow(/^lan\.http_port: port \d+ on 127\.0\.0\.1: another program has it/);
-    const waiting = [ask('http', httpPort), ask('https', httpsPort)];
+    await expect(taken).rejects.toThrow(/^lan\.http_port: port \d+ on 127\.0\.0\.1: another program uses it/);
+    const pending = [ask('http', httpPort), ask('https', httpsPort)];
     side = await LanServerHarness.start(['127.0.0.1'], { sockets, httpPort, httpsPort });
-    expect(await Promise.all(waiting)).toEqual([side.ca, side.ca]);
+    expect(await Promise.all(pending)).toEqual([side.ca, side.ca]);
     await other[Symbol.asyncDispose]();
   });
 
@@ -218,24 +218,24 @@ describe('the pool of listening sockets', () => {
     expect([...http.sockets, ...https.sockets].map(({ address }) => address)).toEqual(['127.0.0.1', '127.0.0.1']);
     await expect(sockets.claim({ addresses: ['192.0.2.1'], ports })).rejects.toMatchObject({
       code: 'port_unavailable',
-      message: 'lan.listen: 192.0.2.1 is no address of this machine; name one that is, or leave the key out',
+      message: 'lan.listen: 192.0.2.1 is not an address of this machine; use one of its addresses, or remove the key',
     });
   });
 
   it('up to 1,000 connections wait between two hubs, and further ones are closed', async () => {
     const port = side.server.httpPort;
     await side[Symbol.asyncDispose]();
-    const come: Socket[] = [];
-    let gone = 0;
-    while (come.length < 1020) {
-      // A few at a time: the kernel lets no more wait to be accepted.
+    const connections: Socket[] = [];
+    let closedCount = 0;
+    while (connections.length < 1020) {
+      // A few at a time: the kernel's accept queue holds no more.
       const some = Array.from({ length: 102 }, () => connect({ host: '127.0.0.1', port }));
-      for (const socket of some) socket.on('error', () => undefined).once('close', () => gone++);
+      for (const socket of some) socket.on('error', () => undefined).once('close', () => closedCount++);
       await Promise.all(some.map((socket) => once(socket.resume(), 'connect')));
-      come.push(...some);
+      connections.push(...some);
     }
-    await expect.poll(() => gone).toBe(20);
-    for (const socket of come) socket.destroy();
+    await expect.poll(() => closedCount).toBe(20);
+    for (const socket of connections) socket.destroy();
     side = await LanServerHarness.start(['127.0.0.1'], { sockets });
     await expect.poll(() => ask('http', port)).toBe(side.ca);
   });
@@ -245,17 +245,17 @@ test('a daemon refuses no connection while it reloads a changed configuration', 
   await using emulator = await startEmulator();
   await using hub = await HubProcess.start({ emulator });
   const ca = (await hub.authority()).certificate;
-  const answers: string[] = [];
-  let over = false;
-  const coming = SCHEMES.map(async (scheme) => {
-    while (!over && answers.length < 20_000) answers.push(await ask(scheme, portOf({ server: hub }, scheme)));
+  const responses: string[] = [];
+  let stopped = false;
+  const clients = SCHEMES.map(async (scheme) => {
+    while (!stopped && responses.length < 20_000) responses.push(await ask(scheme, portOf({ server: hub }, scheme)));
   });
   const file = join(hub.directory, 'latchkey.toml');
   await writeFile(file, (await readFile(file, 'utf8')).replace('Test hub', 'Renamed hub'));
   expect(await hub.cli('reload')).toMatchObject({ status: 0 });
   expect((await hub.status()).hub.name).toBe('Renamed hub');
-  over = true;
-  await Promise.all(coming);
-  expect(answers.length).toBeGreaterThan(20);
-  expect(answers.filter((answer) => answer !== ca)).toEqual([]);
+  stopped = true;
+  await Promise.all(clients);
+  expect(responses.length).toBeGreaterThan(20);
+  expect(responses.filter((response) => response !== ca)).toEqual([]);
 });

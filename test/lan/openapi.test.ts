@@ -15,7 +15,7 @@ test('docs/openapi-hub.json matches the schemas (otherwise run scripts/openapi)'
 });
 
 test("the hub's OpenAPI document describes exactly the routes of both ports that are not only for people", async () => {
-  // The secure one is made first.
+  // The HTTPS server is created first.
   const { started, routes: made } = await recordRoutes(() => LanServerHarness.start());
   await using lan = started;
   const [https = new Set<string>(), http = new Set<string>()] = made;
@@ -32,9 +32,11 @@ test("the hub's OpenAPI document describes exactly the routes of both ports that
       });
       await body.dump();
       const allowed = String(headers['allow'] ?? '').split(', ');
-      const told = allowed.filter((method) => method !== 'HEAD').sort();
-      const methods = described.filter((one) => one.path === path).map(({ method }) => method.toUpperCase());
-      expect([statusCode, told], `${port} ${path}`).toEqual([405, methods.sort()]);
+      const listed = allowed.filter((method) => method !== 'HEAD').sort();
+      const methods = described
+        .filter((operation) => operation.path === path)
+        .map(({ method }) => method.toUpperCase());
+      expect([statusCode, listed], `${port} ${path}`).toEqual([405, methods.sort()]);
     }
   }
 });

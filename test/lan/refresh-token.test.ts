@@ -9,7 +9,7 @@ import { basicAuthorization, FORM, HubClient, type HubResponse, parseJsonBody } 
 import { expectError, expectNoStore } from './oauth-error.ts';
 
 const DEVICE_CODE = 'urn:ietf:params:oauth:grant-type:device_code';
-/** Of an access token, in seconds. */
+/** The access token's lifetime, in seconds. */
 const LIFETIME = 4;
 
 let emulator: Emulator;
@@ -22,19 +22,19 @@ setUpOnce(async (parts) => {
   client = parts.use(await HubClient.of(hub));
 });
 
-/** An appliance that has begun to pair itself. */
-async function begun(name: string) {
+/** A new appliance that has started the device flow. */
+async function beginForNew(name: string) {
   const appliance = await hub.addAppliance(name, 'Monitoring');
   return { appliance, ...(await begin(appliance)) };
 }
 
 async function begin(appliance: CredentialsResponse) {
-  const answer = await client.https('/oauth/device_authorization', {
+  const response = await client.https('/oauth/device_authorization', {
     method: 'POST',
     headers: { authorization: basicAuthorization(appliance), 'content-type': FORM },
     body: '',
   });
-  const { device_code, user_code } = parseJsonBody(answer);
+  const { device_code, user_code } = parseJsonBody(response);
   rememberSecrets([String(device_code)]);
   const poll = (form: Record<string, string> = {}, by = appliance) =>
     client.token(
@@ -44,7 +44,7 @@ async function begin(appliance: CredentialsResponse) {
   return { poll, userCode: String(user_code) };
 }
 
-/** Somebody takes the user code to the hub's page, and logs in at the portal or refuses. */
+/** A person enters the user code on the hub's page, and logs in at the portal or denies access. */
 async function logIn(userCode: string, deny = false): Promise<void> {
   const { headers } = await client.https('/pair', {
     method: 'POST',
@@ -56,19 +56,19 @@ async function logIn(userCode: string, deny = false): Promise<void> {
   await client.http(new URL(location).pathname + new URL(location).search);
 }
 
-/** What the flow has ended with. */
-function over(poll: () => Promise<HubResponse>): Promise<HubResponse> {
+/** The final response of the flow. */
+function pollUntilEnd(poll: () => Promise<HubResponse>): Promise<HubResponse> {
   return eventually(async () => {
-    const answer = await poll();
-    return !['authorization_pending', 'slow_down'].includes(String(parseJsonBody(answer)['error'])) && answer;
+    const response = await poll();
+    return !['authorization_pending', 'slow_down'].includes(String(parseJsonBody(response)['error'])) && response;
   });
 }
 
-/** An appliance that has paired itself, and its refresh token. */
+/** An appliance that was paired by device flow, and its refresh token. */
 async function pairedByItself(name: string) {
-  const { appliance, poll, userCode } = await begun(name);
+  const { appliance, poll, userCode } = await beginForNew(name);
   await logIn(userCode);
-  const { refresh_token } = parseJsonBody(await over(poll));
+  const { refresh_token } = parseJsonBody(await pollUntilEnd(poll));
   rememberSecrets([String(refresh_token)]);
   const refresh = (form: Record<string, string> = {}, by = appliance) =>
     client.token(
@@ -80,28 +80,28 @@ async function pairedByItself(name: string) {
 
 describe('a device code at the token endpoint', () => {
   it('a device code gets a token and a refresh token of the hub after somebody has logged in, and not before', async () => {
-    const { appliance, poll, userCode } = await begun('oven');
+    const { appliance, poll, userCode } = await beginForNew('oven');
     expectError(await poll(), 400, 'authorization_pending');
     expectError(await poll(), 400, 'slow_down');
     await logIn(userCode);
-    const answer = await over(poll);
-    expect(answer.status).toBe(200);
-    expectNoStore(answer);
-    expect(parseJsonBody(answer)).toEqual({
+    const response = await pollUntilEnd(poll);
+    expect(response.status).toBe(200);
+    expectNoStore(response);
+    expect(parseJsonBody(response)).toEqual({
       access_token: expect.any(String),
       token_type: 'Bearer',
       expires_in: expect.any(Number),
       refresh_token: expect.stringMatching(/^[\w-]{43}$/),
       scope: 'Monitoring',
     });
-    expect(emulator.secretsIssued('refresh_token')).not.toContain(parseJsonBody(answer)['refresh_token']);
-    expectError(await over(() => poll({ scope: 'Everything' })), 400, 'invalid_scope');
+    expect(emulator.secretsIssued('refresh_token')).not.toContain(parseJsonBody(response)['refresh_token']);
+    expectError(await pollUntilEnd(() => poll({ scope: 'Everything' })), 400, 'invalid_scope');
     expectError(await poll({ min_ttl: 'x' }), 400, 'invalid_request');
     const other = await hub.addAppliance('other');
     expectError(await poll({}, other), 400, 'invalid_grant');
-    // An answer may be lost on the way: the next one has the same refresh token, and nothing more is written for it.
-    const again = parseJsonBody(await over(poll))['refresh_token'];
-    expect(again).toBe(parseJsonBody(answer)['refresh_token']);
+    // The response may be lost on the way: the next one has the same refresh token, and nothing more is written for it.
+    const again = parseJsonBody(await pollUntilEnd(poll))['refresh_token'];
+    expect(again).toBe(parseJsonBody(response)['refresh_token']);
     const used = (refresh_token: unknown) =>
       client.token(
         { grant_type: 'refresh_token', refresh_token: String(refresh_token) },
@@ -112,47 +112,47 @@ describe('a device code at the token endpoint', () => {
   });
 
   it('a device code gets access_denied if the person has refused', async () => {
-    const { poll, userCode } = await begun('fan');
+    const { poll, userCode } = await beginForNew('fan');
     await logIn(userCode, true);
-    expectError(await over(poll), 400, 'access_denied');
+    expectError(await pollUntilEnd(poll), 400, 'access_denied');
   });
 
   it('a device code gets expired_token if a newer device flow replaced it or the pairing was cancelled', async () => {
-    const first = await begun('pump');
+    const first = await beginForNew('pump');
     const second = await begin(first.appliance);
-    expectError(await over(first.poll), 400, 'expired_token');
+    expectError(await pollUntilEnd(first.poll), 400, 'expired_token');
     await hub.ask((control) => control.unpair('pump'));
-    expectError(await over(second.poll), 400, 'expired_token');
+    expectError(await pollUntilEnd(second.poll), 400, 'expired_token');
   });
 
   it('a device code stays valid after a response without a token', async () => {
-    const { poll, userCode } = await begun('lamp');
+    const { poll, userCode } = await beginForNew('lamp');
     await logIn(userCode);
     await eventually(async () => (await hub.appliance('lamp')).state === 'active');
     const fault = emulator.addFault({ kind: 'status', endpoint: 'token', status: 503, times: null });
-    const none = await eventually(async () => {
-      const answer = await poll();
-      return answer.status === 503 && answer;
+    const unavailable = await eventually(async () => {
+      const response = await poll();
+      return response.status === 503 && response;
     });
-    expectError(none, 503, 'temporarily_unavailable');
-    expect(Number(none.headers['retry-after'])).toBeGreaterThanOrEqual(1);
+    expectError(unavailable, 503, 'temporarily_unavailable');
+    expect(Number(unavailable.headers['retry-after'])).toBeGreaterThanOrEqual(1);
     await emulator.removeFault(fault.id);
-    const answer = await eventually(async () => {
-      const later = await over(poll);
+    const issued = await eventually(async () => {
+      const later = await pollUntilEnd(poll);
       return later.status === 200 && later;
     });
-    expect(parseJsonBody(answer)).toHaveProperty('refresh_token');
-    rememberSecrets([String(parseJsonBody(answer)['refresh_token'])]);
+    expect(parseJsonBody(issued)).toHaveProperty('refresh_token');
+    rememberSecrets([String(parseJsonBody(issued)['refresh_token'])]);
   });
 });
 
 describe('a refresh token of the hub', () => {
   it('a refresh token of the hub gets tokens repeatedly, stays the same, and outlives a crash of the hub', async () => {
     const { refresh, refreshToken } = await pairedByItself('heater');
-    const expectToken = (answer: HubResponse) => {
-      expect(answer.status).toBe(200);
-      expectNoStore(answer);
-      expect(parseJsonBody(answer)).toEqual({
+    const expectToken = (response: HubResponse) => {
+      expect(response.status).toBe(200);
+      expectNoStore(response);
+      expect(parseJsonBody(response)).toEqual({
         access_token: expect.any(String),
         token_type: 'Bearer',
         expires_in: expect.any(Number),
@@ -184,20 +184,20 @@ describe('a refresh token of the hub', () => {
     'a refresh token of the hub ends when its own appliance revokes it (token_type_hint %s), and no other can',
     async (token_type_hint) => {
       const { appliance, poll, refresh, refreshToken } = await pairedByItself(`fridge-${token_type_hint.slice(0, 3)}`);
-      const stranger = await hub.addAppliance(`stranger-${token_type_hint.slice(0, 3)}`);
-      const revoke = (by: CredentialsResponse) =>
+      const otherClient = await hub.addAppliance(`stranger-${token_type_hint.slice(0, 3)}`);
+      const revoke = (credentials: CredentialsResponse) =>
         client.https('/oauth/revoke', {
           method: 'POST',
-          headers: { authorization: basicAuthorization(by), 'content-type': FORM },
+          headers: { authorization: basicAuthorization(credentials), 'content-type': FORM },
           body: new URLSearchParams({ token: refreshToken, token_type_hint }).toString(),
         });
-      expect((await revoke(stranger)).status).toBe(200);
+      expect((await revoke(otherClient)).status).toBe(200);
       expect((await refresh()).status).toBe(200);
       expect((await revoke(appliance)).status).toBe(200);
       expectError(await refresh(), 400, 'invalid_grant');
       expect((await revoke(appliance)).status).toBe(200);
-      // The grant itself is as it was.
-      const { refresh_token } = parseJsonBody(await over(poll));
+      // The grant itself is unchanged.
+      const { refresh_token } = parseJsonBody(await pollUntilEnd(poll));
       rememberSecrets([String(refresh_token)]);
       expect((await refresh({ refresh_token: String(refresh_token) })).status).toBe(200);
     },
@@ -208,7 +208,7 @@ describe('a refresh token of the hub', () => {
     expect((await refresh()).status).toBe(200);
     await hub.ask((control) => control.unpair('boiler'));
     expectError(await refresh(), 400, 'invalid_grant');
-    expectError(await over(poll), 400, 'invalid_grant');
+    expectError(await pollUntilEnd(poll), 400, 'invalid_grant');
     await hub.pair('boiler', emulator);
     expectError(await refresh(), 400, 'invalid_grant');
   });

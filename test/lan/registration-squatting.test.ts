@@ -4,20 +4,20 @@ import { rememberSecrets } from '../support/logs.ts';
 import { createLan, type Host, lanSkipReason } from '../support/netns.ts';
 
 interface Attempt {
-  /** An address of the host's. */
+  /** An address of the host. */
   readonly from: string;
   readonly url: string;
 }
 
-/** Registers as a battery, once for each attempt. @returns the responses, each with its status */
+/** Registers as a battery, once per attempt. @returns the responses, each with its status */
 async function register(host: Host, attempts: readonly Attempt[]): Promise<Record<string, unknown>[]> {
   const metadata = JSON.stringify({ client_name: 'Battery' });
   const request = ['--insecure', '--header', 'Content-Type: application/json', '--data', metadata];
-  const all = attempts.flatMap(({ from, url }) => [
+  const responses = attempts.flatMap(({ from, url }) => [
     ...['--next', '--silent', '--show-error', '--max-time', '5', '--noproxy', '*', ...request],
     ...['--interface', from, '--write-out', '\n%{http_code}\n', url],
   ]);
-  const lines = (await host.run('/usr/bin/curl', all.slice(1))).trim().split('\n');
+  const lines = (await host.run('/usr/bin/curl', responses.slice(1))).trim().split('\n');
   return attempts.map((_, index) => {
     const response: Record<string, unknown> = JSON.parse(lines[2 * index] ?? '');
     if (response['client_secret'] !== undefined) rememberSecrets([String(response['client_secret'])]);
@@ -37,7 +37,7 @@ it('a device with many addresses neither blocks nor displaces the registration o
   const url4 = `https://${machine.address}:${https_port}/oauth/register`;
 
   let addresses = 0;
-  const squat = async () => {
+  const registerAll = async () => {
     const attempts = Array.from({ length: 25 }, () => {
       addresses += 1;
       return [
@@ -53,11 +53,11 @@ it('a device with many addresses neither blocks nor displaces the registration o
   };
   const [first] = await register(early, [{ from: early.address6, url }]);
   expect(first).toMatchObject({ status: 201, client_name: 'battery' });
-  const statuses = await squat();
+  const statuses = await registerAll();
   expect(statuses.filter((_, index) => index % 2 === 0)).toContain(429);
   const [last] = await register(late, [{ from: late.address6, url }]);
   expect(last).toMatchObject({ status: 201, client_name: expect.stringMatching(/^battery-\d+$/) });
-  await squat();
+  await registerAll();
 
   const { appliances } = await hub.status();
   const waiting = appliances.map(({ waiting_for_approval }) => waiting_for_approval);

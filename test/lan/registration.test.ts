@@ -28,7 +28,7 @@ setUpOnce(async (parts) => {
   privateKey = pair.privateKey;
 });
 
-/** Addresses of this machine's loopback network: each device has limits of its own. */
+/** Addresses of this machine's loopback network: each device has its own limits. */
 let devices = 0;
 function anotherDevice(): string {
   devices += 1;
@@ -42,14 +42,14 @@ interface Attempt {
   readonly headers?: Record<string, string>;
 }
 
-/** Registers; `metadata` may be the body itself. */
+/** Registers; a string as `metadata` is the body itself. */
 async function register(
   metadata: unknown,
   { token, from = anotherDevice(), headers }: Attempt = {},
 ): Promise<HubResponse> {
   await using parts = new AsyncDisposableStack();
   const agent = parts.adopt(new Agent({ connect: { ca: client.ca }, localAddress: from }), (open) => open.destroy());
-  const answer = await request(`https://127.0.0.1:${hub.httpsPort}/oauth/register`, {
+  const response = await request(`https://127.0.0.1:${hub.httpsPort}/oauth/register`, {
     method: 'POST',
     dispatcher: agent,
     headers: {
@@ -59,9 +59,9 @@ async function register(
     },
     body: typeof metadata === 'string' ? metadata : JSON.stringify(metadata),
   });
-  const text = await answer.body.text();
-  if (answer.statusCode === 201) rememberSecrets([String(JSON.parse(text)['client_secret'] ?? token)]);
-  return { status: answer.statusCode, headers: answer.headers, text };
+  const text = await response.body.text();
+  if (response.statusCode === 201) rememberSecrets([String(JSON.parse(text)['client_secret'] ?? token)]);
+  return { status: response.statusCode, headers: response.headers, text };
 }
 
 async function invite(request: Partial<InviteRequest> = {}): Promise<InviteResponse> {
@@ -72,23 +72,28 @@ async function invite(request: Partial<InviteRequest> = {}): Promise<InviteRespo
   return made;
 }
 
-/** What RFC 7591, 3.2.2 and RFC 6750, 3 ask of every error. */
-function expectError(answer: HubResponse, status: number, error: string, says: RegExp): void {
-  expect({ status: answer.status, ...parseJsonBody(answer) }).toEqual({
+/** Checks what RFC 7591, 3.2.2 and RFC 6750, 3 require of every error. */
+function expectError(response: HubResponse, status: number, error: string, description: RegExp): void {
+  expect({ status: response.status, ...parseJsonBody(response) }).toEqual({
     status,
     error,
     error_description: expect.stringMatching(/^[\x20-\x21\x23-\x5b\x5d-\x7e]{1,400}$/),
   });
-  expect(parseJsonBody(answer)['error_description']).toMatch(says);
-  expect(answer.headers).toMatchObject({ 'cache-control': 'no-store', 'content-type': expect.stringMatching(/json/) });
-  expect(String(answer.headers['www-authenticate'] ?? '')).toMatch(status === 401 ? /^Bearer realm="latchkey"/ : /^$/);
+  expect(parseJsonBody(response)['error_description']).toMatch(description);
+  expect(response.headers).toMatchObject({
+    'cache-control': 'no-store',
+    'content-type': expect.stringMatching(/json/),
+  });
+  expect(String(response.headers['www-authenticate'] ?? '')).toMatch(
+    status === 401 ? /^Bearer realm="latchkey"/ : /^$/,
+  );
 }
 
 describe('closed registration', () => {
   it('the hub tells an uninvited appliance how it can be registered while registration is closed', async () => {
-    const answer = await register({ client_name: 'Wallbox' });
-    expectError(answer, 401, 'invalid_token', /latchkey invite.*latchkey registration open/);
-    expect(answer.headers['www-authenticate']).toBe('Bearer realm="latchkey"');
+    const response = await register({ client_name: 'Wallbox' });
+    expectError(response, 401, 'invalid_token', /latchkey invite.*latchkey registration open/);
+    expect(response.headers['www-authenticate']).toBe('Bearer realm="latchkey"');
   });
 
   it.for([
@@ -100,9 +105,9 @@ describe('closed registration', () => {
   ] satisfies [string, Attempt][])(
     'the hub refuses an initial access token that is %s while registration is closed',
     async ([, attempt]) => {
-      const answer = await register({ client_name: 'Wallbox' }, attempt);
-      expectError(answer, 401, 'invalid_token', /wrong, used up or too old.*latchkey invite/);
-      expect(answer.headers['www-authenticate']).toContain('error="invalid_token"');
+      const response = await register({ client_name: 'Wallbox' }, attempt);
+      expectError(response, 401, 'invalid_token', /wrong, was used or has expired.*latchkey invite/);
+      expect(response.headers['www-authenticate']).toContain('error="invalid_token"');
     },
   );
 });
@@ -112,13 +117,13 @@ describe('registration with an invite', () => {
     const { token, ca_fingerprint, registration_endpoint, ...rest } = await invite();
     expect(rest).toEqual({ name: null, scope: null, expires_in: 3600 });
     expect(registration_endpoint).toBe(`https://127.0.0.1:${hub.httpsPort}/oauth/register`);
-    const answer = await register(
+    const response = await register(
       { client_name: 'Heat Pump', scope: 'Monitoring', software_id: 'acme/heat 1.2', redirect_uris: ['x'], hello: {} },
       { token },
     );
-    expect(answer.status).toBe(201);
-    expect(answer.headers).toMatchObject({ 'cache-control': 'no-store', pragma: 'no-cache' });
-    expect(parseJsonBody(answer)).toEqual({
+    expect(response.status).toBe(201);
+    expect(response.headers).toMatchObject({ 'cache-control': 'no-store', pragma: 'no-cache' });
+    expect(parseJsonBody(response)).toEqual({
       client_id: expect.stringMatching(/^[0-9a-f-]{36}$/),
       client_secret: expect.stringMatching(/^[\w-]{43}$/),
       client_secret_expires_at: 0,
@@ -131,7 +136,7 @@ describe('registration with an invite', () => {
       ca_fingerprint,
     });
     expect((await hub.authority()).fingerprint).toBe(ca_fingerprint);
-    const { client_id, client_secret } = parseJsonBody(answer) as { client_id: string; client_secret: string };
+    const { client_id, client_secret } = parseJsonBody(response) as { client_id: string; client_secret: string };
     const credentials = basicAuthorization({ client_id, client_secret });
     const early = await client.token({ grant_type: 'client_credentials' }, { authorization: credentials });
     expect(parseJsonBody(early)).toMatchObject({ error: 'invalid_grant' });
@@ -142,16 +147,16 @@ describe('registration with an invite', () => {
 
   it('an invited appliance can register keys, and gets the time of its registration if the hub knows it', async () => {
     const { token } = await invite({ name: 'meter' });
-    const answer = await register({ client_name: 'Meter', jwks: { keys: [publicKey] } }, { token });
-    expect(answer.status).toBe(201);
-    const registered = parseJsonBody(answer);
+    const response = await register({ client_name: 'Meter', jwks: { keys: [publicKey] } }, { token });
+    expect(response.status).toBe(201);
+    const registered = parseJsonBody(response);
     expect(registered).toMatchObject({
       client_name: 'meter',
       jwks: { keys: [publicKey] },
       token_endpoint_auth_method: 'private_key_jwt',
     });
     expect(registered).not.toHaveProperty('client_secret');
-    // The heat pump was paired: the portal's Date has told the time.
+    // The heat pump was paired: the portal's Date confirmed the clock.
     expect(Math.abs(Number(registered['client_id_issued_at']) - Date.now() / 1000)).toBeLessThan(300);
     const client_id = String(registered['client_id']);
     const assertion = await new SignJWT({ jti: crypto.randomUUID() })
@@ -162,12 +167,12 @@ describe('registration with an invite', () => {
       .setIssuedAt()
       .setExpirationTime('30s')
       .sign(privateKey);
-    const asked = await client.token({
+    const tokenResponse = await client.token({
       grant_type: 'client_credentials',
       client_assertion_type: 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer',
       client_assertion: assertion,
     });
-    expect(parseJsonBody(asked)).toMatchObject({
+    expect(parseJsonBody(tokenResponse)).toMatchObject({
       error: 'invalid_grant',
       error_description: expect.stringMatching(/meter is not paired/),
     });
@@ -179,13 +184,22 @@ describe('registration with an invite', () => {
     const { client_id, client_secret } = parseJsonBody(await register({ client_name: 'Hasty' }, { token, from }));
     const authorization = basicAuthorization({ client_id: String(client_id), client_secret: String(client_secret) });
     expectClientError(await client.token({}, { authorization }), 400, 'invalid_request');
-    expectError(await register({ client_name: 'Hasty' }, { token, from }), 401, 'invalid_token', /used up/);
+    expectError(
+      await register({ client_name: 'Hasty' }, { token, from }),
+      401,
+      'invalid_token',
+      /was used or has expired/,
+    );
   });
 
   it('appliances that register at the same time with the same name get different names', async () => {
     const tokens = await Promise.all([invite(), invite(), invite()]);
-    const answers = await Promise.all(tokens.map(({ token }) => register({ client_name: 'Twin' }, { token })));
-    expect(answers.map((answer) => parseJsonBody(answer)['client_name']).sort()).toEqual(['twin', 'twin-2', 'twin-3']);
+    const responses = await Promise.all(tokens.map(({ token }) => register({ client_name: 'Twin' }, { token })));
+    expect(responses.map((response) => parseJsonBody(response)['client_name']).sort()).toEqual([
+      'twin',
+      'twin-2',
+      'twin-3',
+    ]);
   });
 
   it('an invited appliance can register from an address that has just been throttled', async () => {
@@ -195,10 +209,10 @@ describe('registration with an invite', () => {
     expect(attempts.filter(({ status }) => status === 401)).toHaveLength(10);
     const limited = attempts.filter(({ status }) => status === 429);
     expect(limited).toHaveLength(2);
-    for (const answer of limited) {
-      expectError(answer, 429, 'temporarily_unavailable', /too many registrations from this address/);
-      expect(Number(answer.headers['retry-after'])).toBeGreaterThan(0);
-      expect(Number(answer.headers['retry-after'])).toBeLessThanOrEqual(60);
+    for (const response of limited) {
+      expectError(response, 429, 'temporarily_unavailable', /too many registrations from this address/);
+      expect(Number(response.headers['retry-after'])).toBeGreaterThan(0);
+      expect(Number(response.headers['retry-after'])).toBeLessThanOrEqual(60);
     }
     expect(await register({}, { from, token: 'x'.repeat(43) })).toMatchObject({ status: 429 });
     expect(await register({}, { from, token })).toMatchObject({ status: 201 });
@@ -209,7 +223,7 @@ describe('open registration', () => {
   it('an appliance that registers without an invite gets no token until it is approved, and removal rejects it', async () => {
     await hub.ask((control) => control.openRegistration(120));
     expect((await hub.status()).hub.registration_open_for).toBeGreaterThan(60);
-    const [lamp, stranger] = [
+    const [lamp, otherLamp] = [
       await register({
         client_name: 'Lamp 💡',
         software_id: 'lamp/1',
@@ -220,9 +234,9 @@ describe('open registration', () => {
     await hub.ask((control) => control.openRegistration(0));
     expect((await hub.status()).hub).not.toHaveProperty('registration_open_for');
     expectError(await register({}), 401, 'invalid_token', /registration is closed/);
-    expect([lamp, stranger].map((answer) => parseJsonBody(answer)['client_name'])).toEqual(['lamp', 'lamp-2']);
+    expect([lamp, otherLamp].map((response) => parseJsonBody(response)['client_name'])).toEqual(['lamp', 'lamp-2']);
     expect(parseJsonBody(lamp)['token_endpoint_auth_method']).toBe('client_secret_post');
-    const [code, otherCode] = [lamp, stranger].map((answer) => String(parseJsonBody(answer)['comparison_code']));
+    const [code, otherCode] = [lamp, otherLamp].map((response) => String(parseJsonBody(response)['comparison_code']));
     expect([code, otherCode]).toEqual(Array(2).fill(expect.stringMatching(/^[B-Z]{3}-[B-Z]{3}$/)));
     expect(code).not.toBe(otherCode);
     expect((await hub.status()).hub.registration_asked).toBe(2);
@@ -239,8 +253,8 @@ describe('open registration', () => {
       ['/oauth/device_authorization', {}],
       ['/oauth/revoke', { token: 'x' }],
     ] as const) {
-      const answer = await ask(path, form);
-      expect({ status: answer.status, ...parseJsonBody(answer) }).toMatchObject({
+      const response = await ask(path, form);
+      expect({ status: response.status, ...parseJsonBody(response) }).toMatchObject({
         status: 400,
         error: 'unauthorized_client',
       });
@@ -256,15 +270,15 @@ describe('open registration', () => {
     });
     const listed = await hub.cli('appliance', 'list');
     expect(listed.stdout).toMatch(/lamp +waits for approval/);
-    expect(listed.stdout).toMatch(`client_id ${client_id}, says its software is lamp/1`);
+    expect(listed.stdout).toMatch(`client_id ${client_id}, reports the software lamp/1`);
     expect(listed.stdout).toContain(`latchkey appliance approve lamp --code ${code}\n`);
-    expect(listed.stdout).toMatch(/lamp: introduced itself (just now|.+ ago) from 127\.1\.\d+\.\d+ as/);
-    expect(listed.stdout).toMatch(/^2 appliances asked to join/m);
+    expect(listed.stdout).toMatch(/lamp: asked to join (just now|.+ ago) from 127\.1\.\d+\.\d+, client_id/);
+    expect(listed.stdout).toMatch(/^2 appliances have asked to join/m);
     const wrongCode = hub.ask((control) => control.approveAppliance('lamp', `${otherCode}`));
-    await expect(wrongCode).rejects.toThrow('lamp has another code');
+    await expect(wrongCode).rejects.toThrow('the code of lamp differs');
     for (const command of ['pair', 'token'] as const) {
-      const asked = hub.ask<unknown>((control) => control[command]('lamp'));
-      await expect(asked).rejects.toThrow(/lamp is not approved yet.*appliance approve lamp/);
+      const result = hub.ask<unknown>((control) => control[command]('lamp'));
+      await expect(result).rejects.toThrow(/lamp is not approved yet.*appliance approve lamp/);
     }
 
     await hub.kill('SIGTERM');
@@ -278,7 +292,9 @@ describe('open registration', () => {
       'invalid_grant',
     );
     expect(await hub.appliance('lamp')).not.toHaveProperty('waiting_for_approval');
-    await expect(hub.ask((control) => control.approveAppliance('lamp', null))).rejects.toThrow(/waits for no approval/);
+    await expect(hub.ask((control) => control.approveAppliance('lamp', null))).rejects.toThrow(
+      /is not waiting for approval/,
+    );
     await hub.pair('lamp', emulator);
     expect(await ask('/oauth/token', { grant_type: 'client_credentials' })).toMatchObject({ status: 200 });
   });
@@ -286,12 +302,12 @@ describe('open registration', () => {
   it('five appliances from one device can wait for approval, and a restart of the hub closes registration', async () => {
     await hub.ask((control) => control.openRegistration(600));
     const from = anotherDevice();
-    const answers = [];
-    for (let round = 0; round < 6; round++) answers.push(await register({ client_name: 'Many' }, { from }));
-    expect(answers.map(({ status }) => status)).toEqual([...Array(5).fill(201), 429]);
-    const [last] = answers.slice(-1);
+    const responses = [];
+    for (let round = 0; round < 6; round++) responses.push(await register({ client_name: 'Many' }, { from }));
+    expect(responses.map(({ status }) => status)).toEqual([...Array(5).fill(201), 429]);
+    const [last] = responses.slice(-1);
     if (last === undefined) throw new Error('nobody came');
-    expectError(last, 429, 'temporarily_unavailable', /wait for an installer/);
+    expectError(last, 429, 'temporarily_unavailable', /wait for approval/);
     expect(Number(last.headers['retry-after'])).toBeGreaterThan(0);
     await hub.kill('SIGKILL');
     await hub.launch();
@@ -305,60 +321,60 @@ const REFUSED: readonly (readonly [metadata: unknown, says: RegExp])[] = [
   [[], /JSON object/],
   [null, /JSON object/],
   ['"text"', /JSON object/],
-  [{ client_name: 7 }, /^client_name: send a text/],
+  [{ client_name: 7 }, /^client_name: must be a string/],
   [{ client_name: ['Wallbox'] }, /^client_name/],
-  [{ scope: ['A'] }, /^scope: send a text/],
+  [{ scope: ['A'] }, /^scope: must be a string/],
   [{ scope: 'Überwachung' }, /the scope .* has a character/],
-  [{ scope: 'x'.repeat(1001) }, /1001 characters: at most 1000/],
-  [{ software_id: 'a\u001b[2Jb' }, /^software_id: send 1 to 200 printable/],
+  [{ scope: 'x'.repeat(1001) }, /1001 characters: use at most 1000/],
+  [{ software_id: 'a\u001b[2Jb' }, /^software_id: must be 1 to 200 printable/],
   [{ software_id: 'a\r\nX-Evil: 1' }, /^software_id/],
   [{ software_id: '\u202eevil' }, /^software_id/],
   [{ software_id: 'x'.repeat(201) }, /^software_id/],
-  [{ software_id: {} }, /^software_id: send a text/],
-  [{ grant_types: 'client_credentials' }, /^grant_types: send a list of texts/],
-  [{ grant_types: ['authorization_code', 'password'] }, /^grant_types: the hub grants none.*client_credentials/],
-  [{ token_endpoint_auth_method: 'none' }, /^token_endpoint_auth_method: .*prove who it is/],
+  [{ software_id: {} }, /^software_id: must be a string/],
+  [{ grant_types: 'client_credentials' }, /^grant_types: must be an array of strings/],
+  [{ grant_types: ['authorization_code', 'password'] }, /^grant_types: the hub supports none.*client_credentials/],
+  [{ token_endpoint_auth_method: 'none' }, /^token_endpoint_auth_method: .*must authenticate/],
   [
     { token_endpoint_auth_method: 'client_secret_jwt' },
-    /^token_endpoint_auth_method: .*name one of client_secret_basic/,
+    /^token_endpoint_auth_method: .*use one of client_secret_basic/,
   ],
-  [{ token_endpoint_auth_method: 'private_key_jwt' }, /^jwks: private_key_jwt needs public keys/],
-  [{ jwks_uri: 'https://appliance.example/keys' }, /^jwks_uri: the hub fetches no keys.*send them in jwks/],
+  [{ token_endpoint_auth_method: 'private_key_jwt' }, /^jwks: private_key_jwt requires public keys/],
+  [{ jwks_uri: 'https://appliance.example/keys' }, /^jwks_uri: not supported.*send the keys in jwks/],
   [{ jwks: [] }, /^jwks/],
-  [{ jwks: 'x' }, /^jwks: send a JWK Set/],
-  [{ jwks: { keys: [{ kty: 'EC', crv: 'P-256', x: 'x', y: 'y', d: 'd' }] } }, /^jwks: key 1 holds the private key/],
+  [{ jwks: 'x' }, /^jwks: must be a JWK Set/],
+  [{ jwks: { keys: [{ kty: 'EC', crv: 'P-256', x: 'x', y: 'y', d: 'd' }] } }, /^jwks: key 1 contains the private key/],
 ];
 
 describe('invalid client metadata', () => {
   it.for(REFUSED.map((row) => [JSON.stringify(row[0]).slice(0, 60), ...row] as const))(
     'the hub refuses the client metadata %s and says what to change',
-    async ([, metadata, says]) => {
+    async ([, metadata, description]) => {
       const { token } = await sharedInvite();
-      expectError(await register(metadata, { token }), 400, 'invalid_client_metadata', says);
+      expectError(await register(metadata, { token }), 400, 'invalid_client_metadata', description);
     },
   );
 
   it('the hub refuses client metadata with keys and a method for a secret', async () => {
     const metadata = { jwks: { keys: [publicKey] }, token_endpoint_auth_method: 'client_secret_basic' };
     const { token } = await sharedInvite();
-    expectError(await register(metadata, { token }), 400, 'invalid_client_metadata', /^jwks: keys do not go with/);
+    expectError(await register(metadata, { token }), 400, 'invalid_client_metadata', /^jwks: not allowed with/);
   });
 
   it('an invite stays valid after requests with invalid client metadata', async () => {
     const { token } = await sharedInvite();
     const metadata = { client_name: `${'Very long '.repeat(1000)}\r\nSet-Cookie: a=b`, scope: null, jwks: null };
-    const answer = await register(metadata, { token });
-    expect(answer.status).toBe(201);
-    expect(parseJsonBody(answer)['client_name']).toBe(
+    const response = await register(metadata, { token });
+    expect(response.status).toBe(201);
+    expect(parseJsonBody(response)['client_name']).toBe(
       'very-long-very-long-very-long-very-long-very-long-very-long-ver',
     );
-    expect(answer.headers).not.toHaveProperty('set-cookie');
-    expect(parseJsonBody(answer)).not.toHaveProperty('scope');
+    expect(response.headers).not.toHaveProperty('set-cookie');
+    expect(parseJsonBody(response)).not.toHaveProperty('scope');
   });
 });
 
 let shared: Promise<InviteResponse> | undefined;
-/** One invite for all that is refused before it is used. */
+/** One invite for all requests that are refused before they use it. */
 function sharedInvite(): Promise<InviteResponse> {
   shared ??= invite();
   return shared;
@@ -370,17 +386,17 @@ describe('malformed registration requests', () => {
     ['text', '{}', 'text/plain', 400, /application\/json/],
     ['another JSON', '{}', 'application/ld+json', 400, /application\/json/],
     ['a content type that is none', '{}', 'json;;', 400, /application\/json/],
-    ['no JSON', '{"client_name":', JSON_TYPE, 400, /no JSON/],
-    ['nothing', '', JSON_TYPE, 400, /no JSON/],
+    ['no JSON', '{"client_name":', JSON_TYPE, 400, /not valid JSON/],
+    ['nothing', '', JSON_TYPE, 400, /not valid JSON/],
     ['17 kB', JSON.stringify({ client_name: 'x'.repeat(17_000) }), JSON_TYPE, 413, /too large/],
-    ['nesting without end', '['.repeat(8000), JSON_TYPE, 400, /no JSON/],
-  ])('the registration endpoint refuses %s as a request body', async ([, body, type, status, says]) => {
-    expectError(await register(body, { headers: { 'content-type': type } }), status, 'invalid_request', says);
+    ['nesting without end', '['.repeat(8000), JSON_TYPE, 400, /not valid JSON/],
+  ])('the registration endpoint refuses %s as a request body', async ([, body, type, status, description]) => {
+    expectError(await register(body, { headers: { 'content-type': type } }), status, 'invalid_request', description);
   });
 
   it('the registration endpoint accepts JSON with a charset', async () => {
-    const answer = await register({}, { headers: { 'content-type': 'Application/JSON; charset=utf-8' } });
-    expect(answer.status).toBe(401);
+    const response = await register({}, { headers: { 'content-type': 'Application/JSON; charset=utf-8' } });
+    expect(response.status).toBe(401);
   });
 
   it('the registration endpoint answers 405 to another method, and does not exist over plain HTTP', async () => {

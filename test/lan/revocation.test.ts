@@ -39,8 +39,8 @@ const ask = (by: CredentialsResponse) => client.token(GRANT, { authorization: ba
 const tokenOf = async (by: CredentialsResponse) => String(parseJsonBody(await ask(by))['access_token']);
 const refreshes = () => countRefreshSends(emulator).length;
 
-function expectTaken(answer: HubResponse): void {
-  expect(answer).toMatchObject({ status: 200, text: '{}', headers: { 'cache-control': 'no-store' } });
+function expectTaken(response: HubResponse): void {
+  expect(response).toMatchObject({ status: 200, text: '{}', headers: { 'cache-control': 'no-store' } });
 }
 
 describe('an access token that the cloud API rejects', () => {
@@ -52,9 +52,9 @@ describe('an access token that the cloud API rejects', () => {
     const spared = await paired('spared');
     const others = await tokenOf(spared);
     for (const token of before) expect(await whoami(emulator, token)).toBe(401);
-    const at = refreshes();
+    const refreshesBefore = refreshes();
 
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       fleet.flatMap((appliance, index) =>
         Array.from({ length: 20 }, async () => {
           expectTaken(await revoke(appliance, { token: before[index] ?? '' }));
@@ -62,11 +62,11 @@ describe('an access token that the cloud API rejects', () => {
         }),
       ),
     );
-    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
-    const tokens = new Set(answers.map((answer) => String(parseJsonBody(answer)['access_token'])));
+    expect(new Set(responses.map(({ status }) => status))).toEqual(new Set([200]));
+    const tokens = new Set(responses.map((response) => String(parseJsonBody(response)['access_token'])));
     expect(tokens.size).toBe(fleet.length);
     for (const token of tokens) expect(await whoami(emulator, token)).toBe(200);
-    expect(refreshes()).toBe(at + fleet.length);
+    expect(refreshes()).toBe(refreshesBefore + fleet.length);
     expect(countRefreshSends(emulator).filter(({ sends }) => sends !== 1)).toEqual([]);
     expect(await hub.appliance('heater')).toMatchObject({ state: 'active', problem: null });
     expect(await tokenOf(spared)).toBe(others);
@@ -76,19 +76,19 @@ describe('an access token that the cloud API rejects', () => {
     const oven = await paired('oven');
     expectTaken(await revoke(oven, { token: await tokenOf(oven) }));
     const second = await tokenOf(oven);
-    const at = refreshes();
+    const before = refreshes();
     expectTaken(await revoke(oven, { token: second, token_type_hint: 'access_token' }));
     const none = await ask(oven);
-    expect(expectError(none, 503, 'temporarily_unavailable')['error_description']).toContain('refused');
+    expect(expectError(none, 503, 'temporarily_unavailable')['error_description']).toContain('rejected');
     expect(Number(none.headers['retry-after'])).toSatisfy((s: number) => s >= 1 && s <= 60);
     const status = await hub.appliance('oven');
     expect(status).toMatchObject({ state: 'retrying', expires_in: 0, problem: { code: 'portal_rejected' } });
-    expect(status.problem?.message).toMatch(/^The cloud refused .* in \d+ s$/);
+    expect(status.problem?.message).toMatch(/^The appliance reported that the cloud refuses .* in \d+ s$/);
     expect(status.refresh_in).toSatisfy((s: number) => s >= 1 && s <= 60);
-    expect(refreshes()).toBe(at);
+    expect(refreshes()).toBe(before);
     expect(await hub.ask((control) => control.refresh('oven'))).toMatchObject({ state: 'active', problem: null });
     expect(await whoami(emulator, await tokenOf(oven))).toBe(200);
-    expect(refreshes()).toBe(at + 1);
+    expect(refreshes()).toBe(before + 1);
   });
 
   it('a token that the cloud API rejected is not issued after a crash of the hub', async () => {
@@ -113,7 +113,7 @@ describe('other revocation requests', () => {
     const fan = await hub.addAppliance('fan');
     const token = await tokenOf(lamp);
     const others = await tokenOf(await paired('dryer'));
-    const at = refreshes();
+    const before = refreshes();
     for (const form of [
       { token: 'nobody gave this' },
       { token: others },
@@ -126,7 +126,7 @@ describe('other revocation requests', () => {
     }
     expectTaken(await revoke(fan, { token }));
     expect(await tokenOf(lamp)).toBe(token);
-    expect(refreshes()).toBe(at);
+    expect(refreshes()).toBe(before);
   });
 
   it('the revocation endpoint requires client authentication and a token', async () => {

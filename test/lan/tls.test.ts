@@ -21,7 +21,7 @@ async function open(options: ConnectionOptions = {}): Promise<TLSSocket> {
   return socket;
 }
 
-/** Asks on a connection that stays, and gives the status. */
+/** Sends a request on a connection that stays open, and returns the status. */
 async function status(socket: TLSSocket, host = 'localhost'): Promise<number> {
   socket.write(`GET /ca.pem HTTP/1.1\r\nhost: ${host}\r\n\r\n`);
   let text = '';
@@ -30,12 +30,12 @@ async function status(socket: TLSSocket, host = 'localhost'): Promise<number> {
   return Number(/^HTTP\/1.1 (\d{3}) /.exec(text)?.[1]);
 }
 
-/** Says something, as servers give their tickets with their first answer, and hangs up. */
+/** Sends a request, because servers send their tickets with the first response, and closes the connection. */
 async function session(options: ConnectionOptions): Promise<Buffer> {
   const socket = await open(options);
   let latest: Buffer | undefined = socket.getSession();
-  socket.on('session', (given: Buffer) => {
-    latest = given;
+  socket.on('session', (ticket: Buffer) => {
+    latest = ticket;
   });
   await status(socket);
   await sleep(20);
@@ -60,20 +60,20 @@ async function serial(options: ConnectionOptions = {}): Promise<string> {
 }
 
 describe.for(VERSIONS)('TLS sessions over %s', (version) => {
-  const only: ConnectionOptions = { minVersion: version, maxVersion: version };
+  const options: ConnectionOptions = { minVersion: version, maxVersion: version };
 
   it('a device can resume its TLS session', async () => {
-    const given = await session(only);
-    expect(await isReused(only)).toBe(false);
-    expect(await isReused({ ...only, session: given })).toBe(true);
+    const firstSession = await session(options);
+    expect(await isReused(options)).toBe(false);
+    expect(await isReused({ ...options, session: firstSession })).toBe(true);
   });
 
   it('a device can not resume its TLS session after the server certificate was set again', async () => {
     const leaf = await side.renewLeaf();
-    const given = await session(only);
+    const firstSession = await session(options);
     side.server.renewLeaf(leaf);
-    expect(await isReused({ ...only, session: given })).toBe(false);
-    expect(await isReused({ ...only, session: await session(only) })).toBe(true);
+    expect(await isReused({ ...options, session: firstSession })).toBe(false);
+    expect(await isReused({ ...options, session: await session(options) })).toBe(true);
   });
 });
 
@@ -136,7 +136,7 @@ describe('the server name (SNI) of a TLS handshake', () => {
 });
 
 describe('TLS 1.2 ciphers', () => {
-  const only = { maxVersion: 'TLSv1.2', minVersion: 'TLSv1.2' } as const;
+  const options = { maxVersion: 'TLSv1.2', minVersion: 'TLSv1.2' } as const;
 
   it.for([
     'ECDHE-ECDSA-AES128-GCM-SHA256',
@@ -144,7 +144,7 @@ describe('TLS 1.2 ciphers', () => {
     'ECDHE-ECDSA-CHACHA20-POLY1305',
     'ECDHE-ECDSA-AES128-CCM',
   ])('the hub accepts %s over TLS 1.2', async (ciphers) => {
-    const socket = await open({ ...only, ciphers });
+    const socket = await open({ ...options, ciphers });
     expect(socket.getCipher().name).toBe(ciphers);
     socket.destroy();
   });
@@ -152,18 +152,18 @@ describe('TLS 1.2 ciphers', () => {
   it.for(['ECDHE-ECDSA-AES128-SHA256', 'ECDHE-ECDSA-AES256-SHA', 'AES128-GCM-SHA256', 'DHE-RSA-AES128-GCM-SHA256'])(
     'the hub refuses %s over TLS 1.2',
     async (ciphers) => {
-      await expect(open({ ...only, ciphers })).rejects.toThrow(/handshake failure/);
+      await expect(open({ ...options, ciphers })).rejects.toThrow(/handshake failure/);
     },
   );
 
   it('the hub chooses the TLS 1.2 cipher among those that a device offers', async () => {
-    const socket = await open({ ...only, ciphers: 'ECDHE-ECDSA-AES256-GCM-SHA384:ECDHE-ECDSA-AES128-GCM-SHA256' });
+    const socket = await open({ ...options, ciphers: 'ECDHE-ECDSA-AES256-GCM-SHA384:ECDHE-ECDSA-AES128-GCM-SHA256' });
     expect(socket.getCipher().name).toBe('ECDHE-ECDSA-AES128-GCM-SHA256');
     socket.destroy();
   });
 
   it('the hub refuses TLS renegotiation', async () => {
-    const socket = await open(only);
+    const socket = await open(options);
     socket.on('error', () => undefined);
     const outcome = await new Promise<Error | null>((resolve) => {
       socket.once('close', () => resolve(new Error('closed')));

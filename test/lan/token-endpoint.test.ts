@@ -12,16 +12,16 @@ import { expectError, expectNoStore } from './oauth-error.ts';
 const SCOPE = 'Monitoring RemoteControl';
 const GRANT = { grant_type: 'client_credentials' };
 
-/** When the portal answered with tokens. */
+/** When the portal responded with tokens. */
 const issued: number[] = [];
 let emulator: Emulator;
 let hub: HubProcess;
 let client: HubClient;
-/** Paired, with a scope. */
+/** Paired with a scope. */
 let heater: CredentialsResponse;
-/** Paired, without a scope. */
+/** Paired without a scope. */
 let meter: CredentialsResponse;
-/** Registered, and not paired. */
+/** Registered but not paired. */
 let fan: CredentialsResponse;
 
 const parts = setUpOnce(async (parts) => {
@@ -43,12 +43,12 @@ describe('an issued token', () => {
     'the hub issues a token to an appliance that authenticates by client_secret_%s',
     async (method) => {
       const { client_id, client_secret } = heater;
-      const answer = await (method === 'basic'
+      const response = await (method === 'basic'
         ? client.token(GRANT, { authorization: basicAuthorization(heater) })
         : client.token({ ...GRANT, client_id, client_secret }));
-      expect(answer.status).toBe(200);
-      expectNoStore(answer);
-      const body = parseJsonBody(answer);
+      expect(response.status).toBe(200);
+      expectNoStore(response);
+      const body = parseJsonBody(response);
       expect(body).toEqual({
         access_token: expect.any(String),
         token_type: 'Bearer',
@@ -56,42 +56,45 @@ describe('an issued token', () => {
         scope: SCOPE,
       });
       expect(emulator.secretsIssued('access_token')).toContain(body['access_token']);
-      expect(emulator.secretsIssued('refresh_token').some((secret) => answer.text.includes(secret))).toBe(false);
+      expect(emulator.secretsIssued('refresh_token').some((secret) => response.text.includes(secret))).toBe(false);
     },
   );
 
   it('the hub issues a token for the scopes of the grant in any order', async () => {
-    const answer = await client.token(
+    const response = await client.token(
       { ...GRANT, scope: 'RemoteControl Monitoring' },
       { authorization: basicAuthorization(heater) },
     );
-    expect({ status: answer.status, ...parseJsonBody(answer) }).toMatchObject({ status: 200, scope: SCOPE });
+    expect({ status: response.status, ...parseJsonBody(response) }).toMatchObject({ status: 200, scope: SCOPE });
   });
 
   it('the token response has no scope if the grant has none', async () => {
-    const answer = await client.token(GRANT, { authorization: basicAuthorization(meter) });
-    expect(answer.status).toBe(200);
-    expect(parseJsonBody(answer)).not.toHaveProperty('scope');
+    const response = await client.token(GRANT, { authorization: basicAuthorization(meter) });
+    expect(response.status).toBe(200);
+    expect(parseJsonBody(response)).not.toHaveProperty('scope');
   });
 
   it.for(['Monitoring', `${SCOPE} Everything`, 'monitoring remotecontrol'])(
     'the hub refuses a token for the other scope "%s" and names the scope of the grant',
     async (scope) => {
-      const answer = await client.token({ ...GRANT, scope }, { authorization: basicAuthorization(heater) });
-      expect(expectError(answer, 400, 'invalid_scope')['error_description']).toContain(SCOPE);
+      const response = await client.token({ ...GRANT, scope }, { authorization: basicAuthorization(heater) });
+      expect(expectError(response, 400, 'invalid_scope')['error_description']).toContain(SCOPE);
     },
   );
 
   it('the hub refuses a token for any scope if the grant has none', async () => {
-    const answer = await client.token({ ...GRANT, scope: 'Monitoring' }, { authorization: basicAuthorization(meter) });
-    expect(expectError(answer, 400, 'invalid_scope')['error_description']).toContain('no scope');
+    const response = await client.token(
+      { ...GRANT, scope: 'Monitoring' },
+      { authorization: basicAuthorization(meter) },
+    );
+    expect(expectError(response, 400, 'invalid_scope')['error_description']).toContain('no scope');
   });
 
   it('the hub issues the current token for a min_ttl beyond its lifetime, with its true expires_in', async () => {
     for (const min_ttl of ['1', '3600', '86400']) {
-      const answer = await client.token({ ...GRANT, min_ttl }, { authorization: basicAuthorization(heater) });
-      expect(answer.status).toBe(200);
-      expect(parseJsonBody(answer)['expires_in']).toSatisfy((s: number) => s > 3000 && s <= 3600);
+      const response = await client.token({ ...GRANT, min_ttl }, { authorization: basicAuthorization(heater) });
+      expect(response.status).toBe(200);
+      expect(parseJsonBody(response)['expires_in']).toSatisfy((s: number) => s > 3000 && s <= 3600);
     }
   });
 
@@ -102,17 +105,17 @@ describe('an issued token', () => {
       'invalid_grant',
     );
     expect(body['error_uri']).toBe(`https://127.0.0.1:${hub.httpsPort}/`);
-    // The installer's page, which asks for the setup code first.
+    // The installer's page, which requires the setup code first.
     expect((await client.https(new URL(String(body['error_uri'])).pathname)).status).toBe(401);
   });
 });
 
 describe('failed client authentication', () => {
-  let strangers = 1;
-  /** A device that has not failed before: one that has too often is slowed down. */
-  const stranger = () => {
-    strangers += 1;
-    return parts.use(client.from(`127.0.0.${strangers}`));
+  let lastDevice = 1;
+  /** A device without earlier failures: one with too many is throttled. */
+  const newDevice = () => {
+    lastDevice += 1;
+    return parts.use(client.from(`127.0.0.${lastDevice}`));
   };
   const cases: [string, () => [form: Record<string, string>, authorization?: string]][] = [
     ['a wrong secret in the header', () => [GRANT, basicAuthorization({ ...heater, client_secret: 'wrong' })]],
@@ -140,10 +143,10 @@ describe('failed client authentication', () => {
   it.for(cases)('the token endpoint answers 401 invalid_client to %s', async ([, make]) => {
     const [form, authorization] = make();
     const headers = authorization === undefined ? {} : { authorization: Buffer.from(authorization).toString('latin1') };
-    const answer = await stranger().token(form, headers);
-    expectError(answer, 401, 'invalid_client');
-    expect(answer.headers['www-authenticate']).toMatch(/^Basic realm="/);
-    expect(answer.headers).not.toHaveProperty('x-injected');
+    const response = await newDevice().token(form, headers);
+    expectError(response, 401, 'invalid_client');
+    expect(response.headers['www-authenticate']).toMatch(/^Basic realm="/);
+    expect(response.headers).not.toHaveProperty('x-injected');
   });
 
   it('an old secret is invalid at once when it is replaced, and the new secret is valid', async () => {
@@ -152,7 +155,7 @@ describe('failed client authentication', () => {
     const fresh = await hub.ask((control) => control.rotateSecret('pump', false));
     rememberSecrets([fresh.client_secret]);
     expect(fresh).toMatchObject({ client_id: old.client_id, token_endpoint: old.token_endpoint });
-    expectError(await stranger().token(GRANT, { authorization: basicAuthorization(old) }), 401, 'invalid_client');
+    expectError(await newDevice().token(GRANT, { authorization: basicAuthorization(old) }), 401, 'invalid_client');
     expectError(await client.token(GRANT, { authorization: basicAuthorization(fresh) }), 400, 'invalid_grant');
   });
 
@@ -161,7 +164,7 @@ describe('failed client authentication', () => {
     await hub.pair('lamp', emulator);
     expect((await client.token(GRANT, { authorization: basicAuthorization(lamp) })).status).toBe(200);
     await hub.ask((control) => control.removeAppliance('lamp'));
-    expectError(await stranger().token(GRANT, { authorization: basicAuthorization(lamp) }), 401, 'invalid_client');
+    expectError(await newDevice().token(GRANT, { authorization: basicAuthorization(lamp) }), 401, 'invalid_client');
   });
 });
 
@@ -190,9 +193,9 @@ describe('invalid token requests', () => {
     ['another client_id in the form', 'grant_type=client_credentials&client_id=somebody', 'invalid_request'],
     ['a second secret in the form', 'grant_type=client_credentials&client_secret=more', 'invalid_request'],
   ] as const)('the token endpoint answers an OAuth error to %s', async ([, form, error]) => {
-    const answer = await client.token(form, { authorization: basicAuthorization(heater) });
-    expectError(answer, 400, error);
-    expect(answer.headers).not.toHaveProperty('x-injected');
+    const response = await client.token(form, { authorization: basicAuthorization(heater) });
+    expectError(response, 400, error);
+    expect(response.headers).not.toHaveProperty('x-injected');
   });
 
   it('a token request may repeat its own client_id in the form beside the Authorization header', async () => {
@@ -207,12 +210,12 @@ describe('invalid token requests', () => {
     [{ 'content-type': `${FORM}-not` }, 'grant_type=client_credentials'],
     [{}, 'grant_type=client_credentials'],
   ] as const)('the token endpoint names the required content type if the headers are %j', async ([headers, body]) => {
-    const answer = await client.https('/oauth/token', {
+    const response = await client.https('/oauth/token', {
       method: 'POST',
       headers: { authorization: basicAuthorization(heater), ...headers },
       body,
     });
-    expect(expectError(answer, 400, 'invalid_request')['error_description']).toContain(FORM);
+    expect(expectError(response, 400, 'invalid_request')['error_description']).toContain(FORM);
   });
 
   it('a token request may write the content type in any case and with a charset', async () => {
@@ -228,22 +231,22 @@ describe('invalid token requests', () => {
     async (framing) => {
       const body = `grant_type=client_credentials&x=${'x'.repeat(17_000)}`;
       const head = ['POST /oauth/token HTTP/1.1', 'host: localhost', `content-type: ${FORM}`];
-      const answer = await client.rawHttps(
+      const response = await client.rawHttps(
         framing === 'chunked'
           ? `${[...head, 'transfer-encoding: chunked'].join('\r\n')}\r\n\r\n${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`
           : `${[...head, `content-length: ${body.length}`].join('\r\n')}\r\n\r\n${body}`,
       );
-      expect(answer).toMatch(/^HTTP\/1.1 413 /);
-      expect(answer).toContain('"invalid_request"');
-      expect(answer).toContain('cache-control: no-store');
+      expect(response).toMatch(/^HTTP\/1.1 413 /);
+      expect(response).toContain('"invalid_request"');
+      expect(response).toContain('cache-control: no-store');
     },
   );
 
   it.for(['GET', 'HEAD', 'PUT', 'DELETE', 'OPTIONS'] as const)(
     'the token endpoint answers 405 to %s',
     async (method) => {
-      const answer = await client.https('/oauth/token?grant_type=client_credentials', { method });
-      expect(answer).toMatchObject({ status: 405, headers: { allow: 'POST' }, text: '' });
+      const response = await client.https('/oauth/token?grant_type=client_credentials', { method });
+      expect(response).toMatchObject({ status: 405, headers: { allow: 'POST' }, text: '' });
     },
   );
 
@@ -270,13 +273,13 @@ describe('the authorization server metadata (RFC 8414)', () => {
     const metadata = parseJsonBody(await client.https(path));
     for (const [name, value] of Object.entries(metadata)) {
       if (!name.endsWith('_endpoint')) continue;
-      const answer = await client.https(new URL(String(value)).pathname, { method: 'GET' });
-      expect(answer, name).toMatchObject({ status: 405, headers: { allow: 'POST' } });
+      const response = await client.https(new URL(String(value)).pathname, { method: 'GET' });
+      expect(response, name).toMatchObject({ status: 405, headers: { allow: 'POST' } });
     }
     for (const grant_type of metadata['grant_types_supported'] as string[]) {
-      const answer = await client.token({ grant_type }, { authorization: basicAuthorization(heater) });
-      if (grant_type === 'client_credentials') expect(answer.status).toBe(200);
-      else expectError(answer, 400, 'invalid_request');
+      const response = await client.token({ grant_type }, { authorization: basicAuthorization(heater) });
+      if (grant_type === 'client_credentials') expect(response.status).toBe(200);
+      else expectError(response, 400, 'invalid_request');
     }
     expect(await client.https(path, { method: 'HEAD' })).toMatchObject({ status: 200, text: '' });
   });
@@ -284,8 +287,8 @@ describe('the authorization server metadata (RFC 8414)', () => {
   it('the metadata names the issuer and the endpoints with the host that the request used', async () => {
     const { id } = (await hub.status()).hub;
     for (const host of [`127.0.0.1:${hub.httpsPort}`, `${id}.local:${hub.httpsPort}`, '[fd00::7]:1', 'localhost']) {
-      const answer = await client.https('/.well-known/oauth-authorization-server', { headers: { host } });
-      expect(parseJsonBody(answer), host).toEqual({
+      const response = await client.https('/.well-known/oauth-authorization-server', { headers: { host } });
+      expect(parseJsonBody(response), host).toEqual({
         issuer: `https://${host}`,
         token_endpoint: `https://${host}/oauth/token`,
         device_authorization_endpoint: `https://${host}/oauth/device_authorization`,
@@ -305,7 +308,7 @@ describe('the authorization server metadata (RFC 8414)', () => {
 describe('an access token that expires', () => {
   afterEach(() => emulator.change({ tokenLifetime: 3600 }));
 
-  /** A paired appliance whose tokens live for so many seconds. @returns what it asks with */
+  /** A paired appliance with this token lifetime, in seconds. @returns a function that requests its token */
   async function paired(name: string, tokenLifetime: number): Promise<() => Promise<HubResponse>> {
     emulator.change({ tokenLifetime });
     const appliance = await hub.addAppliance(name);
@@ -313,11 +316,11 @@ describe('an access token that expires', () => {
     return () => client.token(GRANT, { authorization: basicAuthorization(appliance) });
   }
 
-  /** The first answer without a token. */
-  function without(ask: () => Promise<HubResponse>): Promise<HubResponse> {
+  /** The first response without a token. */
+  function waitForFailure(ask: () => Promise<HubResponse>): Promise<HubResponse> {
     return eventually(async () => {
-      const answer = await ask();
-      return answer.status === 200 ? null : answer;
+      const response = await ask();
+      return response.status === 200 ? null : response;
     });
   }
 
@@ -329,7 +332,7 @@ describe('an access token that expires', () => {
     expect(await hub.appliance('oven')).toMatchObject({ state: 'needs_pairing', problem: { code: 'refused' } });
     const still = await ask();
     expect({ status: still.status, ...parseJsonBody(still) }).toMatchObject({ status: 200, access_token: before });
-    expect(expectError(await without(ask), 400, 'invalid_grant')).toMatchObject({
+    expect(expectError(await waitForFailure(ask), 400, 'invalid_grant')).toMatchObject({
       error_description: expect.stringContaining('again'),
       error_uri: `https://127.0.0.1:${hub.httpsPort}/`,
     });
@@ -338,31 +341,31 @@ describe('an access token that expires', () => {
   it('the token endpoint answers 503 with Retry-After when the token has expired and the portal is unreachable', async () => {
     const ask = await paired('stove', 4);
     expect((await ask()).status).toBe(200);
-    const away = emulator.addFault({ kind: 'origin_down', origin: 'frontend' });
-    const out = await without(ask);
-    expectError(out, 503, 'temporarily_unavailable');
-    expect(Number(out.headers['retry-after'])).toSatisfy((s: number) => Number.isInteger(s) && s >= 1 && s <= 3600);
+    const fault = emulator.addFault({ kind: 'origin_down', origin: 'frontend' });
+    const failure = await waitForFailure(ask);
+    expectError(failure, 503, 'temporarily_unavailable');
+    expect(Number(failure.headers['retry-after'])).toSatisfy((s: number) => Number.isInteger(s) && s >= 1 && s <= 3600);
     expect(await hub.appliance('stove')).toMatchObject({
       state: 'retrying',
       problem: { code: 'portal_unreachable' },
     });
-    await emulator.removeFault(away.id);
+    await emulator.removeFault(fault.id);
     await hub.ask((control) => control.removeAppliance('stove'));
   });
 
   it('expires_in never exceeds the lifetime that the portal has given the token', async () => {
     const before = issued.length;
     const ask = await paired('grill', 5);
-    const seen: unknown[] = [];
-    for (; seen.length < 3; await sleep(150)) {
-      const asked = performance.now();
-      const answer = await ask();
-      if (answer.status !== 200) continue;
-      const { access_token, expires_in } = parseJsonBody(answer);
-      if (!seen.includes(access_token)) seen.push(access_token);
-      const left = ((issued[before + seen.length - 1] ?? 0) + 5000 - asked) / 1000;
-      // The hub's clock counts in hundredths of a second.
-      expect(expires_in).toBeLessThanOrEqual(left + 0.1);
+    const observed: unknown[] = [];
+    for (; observed.length < 3; await sleep(150)) {
+      const requestedAt = performance.now();
+      const response = await ask();
+      if (response.status !== 200) continue;
+      const { access_token, expires_in } = parseJsonBody(response);
+      if (!observed.includes(access_token)) observed.push(access_token);
+      const remaining = ((issued[before + observed.length - 1] ?? 0) + 5000 - requestedAt) / 1000;
+      // The hub's clock has a resolution of a hundredth of a second.
+      expect(expires_in).toBeLessThanOrEqual(remaining + 0.1);
       expect(expires_in).toBeGreaterThan(0);
     }
     await hub.ask((control) => control.removeAppliance('grill'));

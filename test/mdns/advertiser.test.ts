@@ -6,8 +6,8 @@ import { systemRandom } from '../../src/system/random.ts';
 import { FakeTime } from '../support/fake-time.ts';
 import { logTo } from '../support/log-to.ts';
 
-/** A network in which mDNS can't be spoken: no interface of this machine has the address. */
-const DEAF: LanState = {
+/** A network on which mDNS is impossible: no interface of this machine has the address. */
+const UNUSABLE_NETWORK: LanState = {
   address: { address: '198.51.100.9', family: 'IPv4', interface: 'eth9', loopback: false },
   addresses: ['198.51.100.9'],
   segments: [
@@ -18,33 +18,33 @@ const DEAF: LanState = {
   ],
   interfaceCidrs: [],
 };
-const AWAY: LanState = { address: null, addresses: [], segments: [], interfaceCidrs: [] };
+const NO_NETWORK: LanState = { address: null, addresses: [], segments: [], interfaceCidrs: [] };
 
 it('the hub logs once why it can not be announced, and retries without a log line until the network changes', async () => {
-  const { announcing, lines, time } = begun();
+  const { announcing, lines, time } = start();
   expect(announcing.announcementProblem).toBe('no address on the home network yet');
-  await announcing.update(DEAF);
+  await announcing.update(UNUSABLE_NETWORK);
   for (let times = 0; times < 5; times++) {
     await time.pass(5000);
-    await announcing.update(DEAF);
+    await announcing.update(UNUSABLE_NETWORK);
   }
   expect(lines.map(({ event }) => event)).toEqual(['announcement_failed']);
   expect(lines[0]?.fields).toMatchObject({ error: expect.stringContaining('198.51.100.9'), retry_in: 5 });
-  expect(announcing.announcementProblem).toMatch(/^can't speak mDNS \(UDP port 5353\) at 198\.51\.100\.9: /);
+  expect(announcing.announcementProblem).toMatch(/^can't use mDNS \(UDP port 5353\) at 198\.51\.100\.9: /);
   expect(announcing.idConflict).toBeNull();
-  await announcing.update(AWAY);
+  await announcing.update(NO_NETWORK);
   expect(announcing.announcementProblem).toBe('no address on the home network yet');
   await announcing[Symbol.asyncDispose]();
   expect(lines).toHaveLength(1);
 });
 
 it('the hub reports no problem on loopback, and reports a configured address that no interface has', async () => {
-  const { announcing, lines } = begun();
+  const { announcing, lines } = start();
   const address = { address: '127.0.0.1', family: 'IPv4', interface: 'lo', loopback: true } as const;
-  await announcing.update({ ...AWAY, address });
+  await announcing.update({ ...NO_NETWORK, address });
   expect(announcing.announcementProblem).toBeNull();
   await announcing.update({
-    ...AWAY,
+    ...NO_NETWORK,
     address: { ...address, address: '203.0.113.4', interface: null, loopback: false },
   });
   expect(announcing.announcementProblem).toContain('203.0.113.4');
@@ -53,24 +53,24 @@ it('the hub reports no problem on loopback, and reports a configured address tha
 });
 
 it('the hub logs at most ten failed announcements an hour, however often the network changes', async () => {
-  const { announcing, lines, time } = begun();
+  const { announcing, lines, time } = start();
   for (let number = 1; number <= 20; number++) {
     const ipv4 = `198.51.100.${number}`;
     const interfaces = [{ name: `eth${number}`, ipv4, ipv6: false, epoch: '' }];
     await announcing.update({
-      ...DEAF,
+      ...UNUSABLE_NETWORK,
       segments: [{ interfaces, addresses: [{ family: 'IPv4', address: ipv4 }] }],
     });
   }
   expect(lines).toHaveLength(10);
-  await announcing.update(AWAY);
+  await announcing.update(NO_NETWORK);
   await time.pass(3_600_000);
-  await announcing.update(DEAF);
+  await announcing.update(UNUSABLE_NETWORK);
   expect(lines).toHaveLength(11);
   await announcing[Symbol.asyncDispose]();
 });
 
-function begun() {
+function start() {
   const lines: { event: string; fields?: LogFields | undefined }[] = [];
   const write = (event: string, fields?: LogFields) => void lines.push({ event, fields });
   const log: Log = logTo(write);

@@ -11,7 +11,7 @@ import { OBSERVER_TOOLS, observeWithZeroconf, type ResolvedService, startAvahi }
 import { createLan, type Host, lanSkipReason } from '../support/netns.ts';
 import { skipIfUnavailable } from '../support/set-up.ts';
 
-/** All that there is to know of the hub, on a network with IPv4 and IPv6. */
+/** The complete description of the hub, on a network with IPv4 and IPv6. */
 const SEEN: Omit<ResolvedService, 'at'> = {
   instanceName: 'Cellar hub',
   host: '4f2a9c.local',
@@ -20,7 +20,7 @@ const SEEN: Omit<ResolvedService, 'at'> = {
   txt: { txtvers: '1', id: '4f2a9c', ...DEFAULT_ANNOUNCEMENT.txt },
 };
 
-/** The same, as avahi-browse resolves it: to one address. */
+/** The same as avahi-browse resolves it: with one address. */
 const BROWSED = { ...SEEN, addresses: ['10.77.0.1'] };
 
 skipIfUnavailable(() => lanSkipReason(OBSERVER_TOOLS));
@@ -31,20 +31,20 @@ describe('the announcement on a network with other hosts', () => {
     const { hub, observer } = lan.hosts;
     await using avahi = await startAvahi(observer);
     const observers = [
-      { seen: SEEN, by: await observeWithZeroconf(observer) },
-      { seen: SEEN, by: await observeWithZeroconf(observer, observer.address6) },
-      { seen: BROWSED, by: avahi.browse() },
+      { seen: SEEN, browser: await observeWithZeroconf(observer) },
+      { seen: SEEN, browser: await observeWithZeroconf(observer, observer.address6) },
+      { seen: BROWSED, browser: avahi.browse() },
     ];
     const announcing = announceOn(hub);
     await waitForAnnouncerEvent(announcing, 'ready');
 
-    for (const { seen, by } of observers) {
-      const { at: _, ...found } = await by.found();
+    for (const { seen, browser } of observers) {
+      const { at: _, ...found } = await browser.found();
       expect(found).toEqual(seen);
     }
 
     expect(await announcing.stop('SIGTERM')).toBe(0);
-    await Promise.all(observers.map(({ by }) => by.gone('Cellar hub')));
+    await Promise.all(observers.map(({ browser }) => browser.gone('Cellar hub')));
   });
 
   it('the hub responds to later queries, and does not speak mDNS on container and tunnel interfaces', async () => {
@@ -54,8 +54,8 @@ describe('the announcement on a network with other hosts', () => {
     await addInterface(hub, 'wg0', '10.9.0.1/24');
     await waitForAnnouncerEvent(announceOn(hub, { repeats: false }), 'ready');
     expect(await mdnsInterfaces(hub)).toEqual(['eth0']);
-    const watching = [await observeWithZeroconf(observer), await observeWithZeroconf(observer, observer.address6)];
-    for (const one of watching) expect(await one.found()).toMatchObject(SEEN);
+    const zeroconf = [await observeWithZeroconf(observer), await observeWithZeroconf(observer, observer.address6)];
+    for (const one of zeroconf) expect(await one.found()).toMatchObject(SEEN);
     await using avahi = await startAvahi(observer);
     expect(withoutTimes(await avahi.browseOnce())).toEqual([BROWSED]);
   });
@@ -68,8 +68,8 @@ describe('the announcement on a network with other hosts', () => {
     const { hub, observer } = lan.hosts;
     await waitForAnnouncerEvent(announceOn(hub, { repeats: false }), 'ready');
     const script = join(import.meta.dirname, '../netns/one-shot-query.py');
-    const answer = await observer.run('/usr/bin/python3', [script, '4f2a9c.local.', observer[family], group]);
-    expect(JSON.parse(answer)).toMatchObject({
+    const response = await observer.run('/usr/bin/python3', [script, '4f2a9c.local.', observer[family], group]);
+    expect(JSON.parse(response)).toMatchObject({
       id: 0x1234,
       port: 5353,
       questions: ['4f2a9c.local.'],
@@ -81,12 +81,12 @@ describe('the announcement on a network with other hosts', () => {
     await using lan = await createLan(['hub', 'observer']);
     const { hub, observer } = lan.hosts;
     await hub.run('ip', ['-4', 'addr', 'flush', 'dev', 'eth0']);
-    const watching = await observeWithZeroconf(observer, observer.address6);
+    const zeroconf = await observeWithZeroconf(observer, observer.address6);
     const announcing = announceOn(hub);
     await waitForAnnouncerEvent(announcing, 'ready');
-    expect(await watching.found()).toMatchObject({ ...SEEN, addresses: [hub.address6] });
+    expect(await zeroconf.found()).toMatchObject({ ...SEEN, addresses: [hub.address6] });
     expect(await announcing.stop('SIGTERM')).toBe(0);
-    await watching.gone('Cellar hub');
+    await zeroconf.gone('Cellar hub');
   });
 });
 
@@ -94,10 +94,10 @@ describe('the goodbye of the hub', () => {
   it('the hub sends a goodbye if it is stopped while it probes again, and none before its first announcement', async () => {
     await using lan = await createLan(['hub', 'other', 'observer']);
     const { hub, other, observer } = lan.hosts;
-    const watching = await observeWithZeroconf(observer);
+    const zeroconf = await observeWithZeroconf(observer);
     const announcing = announceOn(hub);
     await waitForAnnouncerEvent(announcing, 'ready');
-    await watching.found();
+    await zeroconf.found();
     await hub.plug('down');
     await hub.plug('up');
     const early = announceOn(other, { instanceName: 'Attic hub', id: 'bbbb11' });
@@ -105,8 +105,8 @@ describe('the goodbye of the hub', () => {
     changeAnnouncement(announcing);
     await other.run('sleep', ['0.3']);
     expect(await Promise.all([announcing.stop('SIGTERM'), early.stop('SIGTERM')])).toEqual([0, 0]);
-    await watching.gone('Cellar hub');
-    expect(watching.losses()).toEqual(['Cellar hub']);
+    await zeroconf.gone('Cellar hub');
+    expect(zeroconf.losses()).toEqual(['Cellar hub']);
   });
 });
 
@@ -115,10 +115,10 @@ describe('the announcement without mDNS on one protocol', () => {
     await using lan = await createLan(['hub', 'observer']);
     const { hub, observer } = lan.hosts;
     await occupyMdnsPort(hub);
-    const watching = await observeWithZeroconf(observer, observer.address6);
+    const zeroconf = await observeWithZeroconf(observer, observer.address6);
     const { missing } = await waitForAnnouncerEvent(announceOn(hub), 'ready');
-    expect(missing).toMatch(/^can't speak mDNS \(UDP port 5353\) at 10\.77\.0\.1: .*EADDRINUSE/);
-    expect(await watching.found()).toMatchObject(SEEN);
+    expect(missing).toMatch(/^can't use mDNS \(UDP port 5353\) at 10\.77\.0\.1: .*EADDRINUSE/);
+    expect(await zeroconf.found()).toMatchObject(SEEN);
 
     await hub.run('ip', ['-6', 'addr', 'flush', 'dev', 'eth0']);
     const announcing = announceOn(hub);

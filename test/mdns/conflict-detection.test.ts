@@ -51,11 +51,11 @@ describe('conflicts with responses of other hosts', () => {
 describe('the comparison of two record sets', () => {
   it('record sets are compared by type and then by data, and the longer set is greater', () => {
     const [first, second, third] = [host('10.0.0.5'), host('10.0.0.6'), host('fd00::1')];
-    const mine = uniqueRecords({ ...SERVICE, addresses: [{ family: 'IPv4', address: '10.0.0.6' }] }).slice(2);
-    expect(compareRecordSets([first], mine)).toBeLessThan(0);
-    expect(compareRecordSets([second], mine)).toBe(0);
-    expect(compareRecordSets([third], mine)).toBeGreaterThan(0);
-    expect(compareRecordSets([third, second], mine)).toBeGreaterThan(0);
+    const ownAddress = uniqueRecords({ ...SERVICE, addresses: [{ family: 'IPv4', address: '10.0.0.6' }] }).slice(2);
+    expect(compareRecordSets([first], ownAddress)).toBeLessThan(0);
+    expect(compareRecordSets([second], ownAddress)).toBe(0);
+    expect(compareRecordSets([third], ownAddress)).toBeGreaterThan(0);
+    expect(compareRecordSets([third, second], ownAddress)).toBeGreaterThan(0);
   });
 
   it('record data is compared as bytes, with names in lower case', () => {

@@ -20,8 +20,8 @@ describe('the IPv6 addresses that the hub uses', () => {
     ['are temporary ones where there is nothing better', { 'fd00::1': TEMPORARY, 'fd00::2': OLD }, ['fd00::1']],
     ['are old ones where there is nothing better', { 'fd00::1': OLD, 'fe80::1': STABLE }, ['fd00::1', 'fe80::1']],
     ['are all where the kernel says nothing', { 'fd00::1': undefined }, ['fd00::1']],
-  ])('the IPv6 addresses of a hub %s', (_, flags, left) => {
-    expect(steady(flags)).toEqual(left);
+  ])('the IPv6 addresses of a hub %s', (_, flags, expected) => {
+    expect(steady(flags)).toEqual(expected);
   });
 
   it('the IPv6 addresses of a hub include a configured one, whatever its flags', () => {
@@ -33,12 +33,12 @@ it('the hub knows no IPv6 flags if the kernel has no table', () => {
   expect(readIpv6Flags('/proc/no-such-table').size).toBe(0);
 });
 
-/** What is left of an interface's addresses, by their flags as the kernel's table has them. */
+/** The addresses of an interface that remain, given their flags in the kernel's table. */
 function steady(flags: Readonly<Record<string, string | undefined>>, keeping = 'auto'): readonly string[] {
   using folder = stateFolder();
   const file = join(folder.path, 'if_inet6');
-  const rows = Object.entries(flags).filter(([, one]) => one !== undefined);
-  writeFileSync(file, rows.map(([address, one]) => `${digits(address)} 02 40 00 ${one}     eth0\n`).join(''));
+  const rows = Object.entries(flags).filter(([, flag]) => flag !== undefined);
+  writeFileSync(file, rows.map(([address, flag]) => `${digits(address)} 02 40 00 ${flag}     eth0\n`).join(''));
   const entries = [ipv4('192.168.1.20'), ...Object.keys(flags).map(ipv6)];
   const found = excludeUnstableAddresses({ eth0: entries, lo: [ipv6('::1')] }, readIpv6Flags(file), keeping);
   expect(found['eth0']?.[0]?.address).toBe('192.168.1.20');

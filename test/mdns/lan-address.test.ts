@@ -139,9 +139,9 @@ describe('the addresses in the server certificate', () => {
   });
 });
 
-function on(cidr: string, given: { mac?: string; internal?: boolean } = {}): NetworkInterfaceInfo {
+function on(cidr: string, options: { mac?: string; internal?: boolean } = {}): NetworkInterfaceInfo {
   const [address = '', prefix = ''] = cidr.split('/');
-  const rest = { address, cidr, mac: '02:00:00:00:00:01', internal: false, ...given };
+  const rest = { address, cidr, mac: '02:00:00:00:00:01', internal: false, ...options };
   if (address.includes(':')) return { ...rest, family: 'IPv6', netmask: '', scopeid: 0 };
   const mask = (0xffffffff << (32 - Number(prefix))) >>> 0;
   const netmask = [24, 16, 8, 0].map((shift) => (mask >>> shift) & 0xff).join('.');

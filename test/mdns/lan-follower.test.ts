@@ -5,38 +5,38 @@ import { AddressChangeHandler } from '../../src/mdns/networks/address-change-han
 import { logTo } from '../support/log-to.ts';
 
 const rest = async () => {
-  for (let turns = 0; turns < 5; turns++) await turn();
+  for (let count = 0; count < 5; count++) await turn();
 };
 
-/** A follower whose first step ends when it is told to, and its second one at once. */
+/** A handler whose first step ends when `finish` is called, and its second one at once. */
 function follower() {
-  const place: { address: string | null } = { address: '192.168.1.7' };
-  const told: string[] = [];
-  const seen: string[] = [];
+  const current: { address: string | null } = { address: '192.168.1.7' };
+  const logged: string[] = [];
+  const handled: string[] = [];
   const open: (() => void)[] = [];
   let fails = false;
-  const write = (event: string, fields: LogFields = {}) => void told.push(`${event} ${Object.values(fields)[0]}`);
+  const write = (event: string, fields: LogFields = {}) => void logged.push(`${event} ${Object.values(fields)[0]}`);
   const following = new AddressChangeHandler({
-    address: () => place.address,
+    address: () => current.address,
     handlers: [
       (moved) => {
         if (fails) throw new Error('no certificate');
-        seen.push(`first ${place.address} ${moved}`);
+        handled.push(`first ${current.address} ${moved}`);
         return new Promise<void>((resolve) => open.push(resolve));
       },
-      () => void seen.push(`second ${place.address}`),
+      () => void handled.push(`second ${current.address}`),
     ],
     log: logTo(write),
   });
   return {
     following,
-    told,
-    seen,
+    logged,
+    handled,
     fail: () => {
       fails = true;
     },
     async moveTo(address: string | null) {
-      place.address = address;
+      current.address = address;
       following.notify();
       await rest();
     },
@@ -48,40 +48,40 @@ function follower() {
 }
 
 test('the hub follows changes of its addresses in order, and skips to the last of several', async () => {
-  const { seen, told, moveTo, finish } = follower();
+  const { handled, logged, moveTo, finish } = follower();
   await moveTo('192.168.1.8');
   await moveTo(null);
   await moveTo('192.168.1.9');
-  expect(seen).toEqual(['first 192.168.1.8 true']);
+  expect(handled).toEqual(['first 192.168.1.8 true']);
   await finish();
-  expect(seen.slice(1)).toEqual(['second 192.168.1.9', 'first 192.168.1.9 true']);
+  expect(handled.slice(1)).toEqual(['second 192.168.1.9', 'first 192.168.1.9 true']);
   await finish();
-  expect(seen.slice(3)).toEqual(['second 192.168.1.9']);
-  expect(told).toEqual(['address_changed 192.168.1.8', 'address_changed 192.168.1.9']);
+  expect(handled.slice(3)).toEqual(['second 192.168.1.9']);
+  expect(logged).toEqual(['address_changed 192.168.1.8', 'address_changed 192.168.1.9']);
 });
 
 test('the hub follows a change of a further address without a log line', async () => {
-  const { seen, told, moveTo, finish } = follower();
+  const { handled, logged, moveTo, finish } = follower();
   await moveTo('192.168.1.7');
   await finish();
-  expect(seen).toEqual(['first 192.168.1.7 false', 'second 192.168.1.7']);
-  expect(told).toEqual([]);
+  expect(handled).toEqual(['first 192.168.1.7 false', 'second 192.168.1.7']);
+  expect(logged).toEqual([]);
 });
 
 test('a step that fails does not stop the other steps or the next change', async () => {
-  const { seen, told, moveTo, fail } = follower();
+  const { handled, logged, moveTo, fail } = follower();
   fail();
   await moveTo('192.168.1.8');
   await moveTo('192.168.1.9');
-  expect(seen).toEqual(['second 192.168.1.8', 'second 192.168.1.9']);
-  expect(told.filter((line) => line === 'address_change_failed no certificate')).toHaveLength(2);
+  expect(handled).toEqual(['second 192.168.1.8', 'second 192.168.1.9']);
+  expect(logged.filter((line) => line === 'address_change_failed no certificate')).toHaveLength(2);
 });
 
 test('the hub follows no change after it was stopped', async () => {
-  const { following, seen, moveTo, finish } = follower();
+  const { following, handled, moveTo, finish } = follower();
   await moveTo('192.168.1.8');
   following[Symbol.dispose]();
   await finish();
   await moveTo('192.168.1.9');
-  expect(seen).toEqual(['first 192.168.1.8 true']);
+  expect(handled).toEqual(['first 192.168.1.8 true']);
 });

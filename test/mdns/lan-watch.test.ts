@@ -2,17 +2,17 @@ import { expect, it } from 'vitest';
 import type { Timers } from '../../src/core/clock.ts';
 import { type LanState, watchLan } from '../../src/mdns/networks/lan-watch.ts';
 
-const AWAY: LanState = { address: null, addresses: [], segments: [], interfaceCidrs: [] };
+const NO_NETWORK: LanState = { address: null, addresses: [], segments: [], interfaceCidrs: [] };
 const HOME = lan('192.168.1.20');
 const MOVED = lan('192.168.1.77');
 
 it('the watch of the network reports each change, and nothing else', () => {
-  const readings = [AWAY, AWAY, HOME, HOME, 'failed', HOME, MOVED] as const;
-  const { heard, ticks, watch } = watched(readings);
-  expect(watch.current).toEqual(AWAY);
+  const readings = [NO_NETWORK, NO_NETWORK, HOME, HOME, 'failed', HOME, MOVED] as const;
+  const { changes, ticks, watch } = watched(readings);
+  expect(watch.current).toEqual(NO_NETWORK);
   ticks(readings.length - 1);
-  expect(heard).toEqual([
-    [HOME, AWAY],
+  expect(changes).toEqual([
+    [HOME, NO_NETWORK],
     [MOVED, HOME],
   ]);
   expect(watch.current).toEqual(MOVED);
@@ -20,17 +20,17 @@ it('the watch of the network reports each change, and nothing else', () => {
 
 it('the watch of the network reports separately that a network with the same address was away briefly', () => {
   const replugged = lan('192.168.1.20', '2/3');
-  const { heard, unrest, ticks } = watched([HOME, replugged, replugged, MOVED]);
+  const { changes, topologyChanges, ticks } = watched([HOME, replugged, replugged, MOVED]);
   ticks(3);
-  expect(unrest).toEqual([replugged]);
-  expect(heard).toEqual([[MOVED, replugged]]);
+  expect(topologyChanges).toEqual([replugged]);
+  expect(changes).toEqual([[MOVED, replugged]]);
 });
 
 it('the watch of the network stops when it is disposed', () => {
-  const { heard, ticks, watch } = watched([AWAY, HOME]);
+  const { changes, ticks, watch } = watched([NO_NETWORK, HOME]);
   watch[Symbol.dispose]();
   ticks(1);
-  expect(heard).toEqual([]);
+  expect(changes).toEqual([]);
 });
 
 it('the watch of the network fails at once if its first reading fails', () => {
@@ -39,9 +39,9 @@ it('the watch of the network fails at once if its first reading fails', () => {
 
 function watched(readings: readonly (LanState | 'failed')[]) {
   const [first = 'failed'] = readings;
-  const left = [first, ...readings];
-  const heard: [now: LanState, before: LanState][] = [];
-  const unrest: LanState[] = [];
+  const remaining = [first, ...readings];
+  const changes: [now: LanState, before: LanState][] = [];
+  const topologyChanges: LanState[] = [];
   const due = new Set<() => void>();
   const timers: Timers = {
     after(_, run) {
@@ -52,14 +52,17 @@ function watched(readings: readonly (LanState | 'failed')[]) {
   };
   const watch = watchLan({
     read() {
-      const reading = left.shift();
+      const reading = remaining.shift();
       if (reading === undefined || reading === 'failed') throw new Error('no interfaces');
       return reading;
     },
     timers,
     interval: 5000,
   });
-  watch.start({ onChange: (now, before) => heard.push([now, before]), onTopologyChange: (now) => unrest.push(now) });
+  watch.start({
+    onChange: (now, before) => changes.push([now, before]),
+    onTopologyChange: (now) => topologyChanges.push(now),
+  });
   const ticks = (count: number) => {
     for (let tick = 0; tick < count; tick++) {
       for (const run of [...due]) {
@@ -68,7 +71,7 @@ function watched(readings: readonly (LanState | 'failed')[]) {
       }
     }
   };
-  return { heard, unrest, ticks, watch };
+  return { changes, topologyChanges, ticks, watch };
 }
 
 function lan(address: string, epoch = '2/1'): LanState {

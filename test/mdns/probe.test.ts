@@ -96,7 +96,7 @@ function run(link: MdnsLink, { waited = [] as number[], signal = new AbortContro
   return probe(link, OWN, { timers, random, signal, isOwnRecord: ({ data }) => data === '10.7.0.5' });
 }
 
-/** A link on which, at the hub's probe number `at`, these records are heard. */
+/** A link on which these records are heard at the hub's probe number `at`. */
 function linkOn({
   hears = [],
   how = 'response',

@@ -40,14 +40,14 @@ it('the hub recognises its own records for ten seconds after it has taken anothe
 it('the hub recognises an address that it had a moment ago', async () => {
   const time = new FakeTime();
   const publication = new Publication(time, () => undefined);
-  const at = (...addresses: readonly string[]): ServiceDescription => ({
+  const serviceAt = (...addresses: readonly string[]): ServiceDescription => ({
     ...named('aa11.local'),
     addresses: addresses.map((address) => ({ family: 'IPv4', address })),
   });
   const record = { name: 'AA11.local', type: 'A', ttl: 120, data: '10.77.0.3' };
-  await publication.announce(LINK, at('10.77.0.1', '10.77.0.3'));
-  await publication.announce(LINK, at('10.77.0.1'));
-  await publication.announce(LINK, at());
+  await publication.announce(LINK, serviceAt('10.77.0.1', '10.77.0.3'));
+  await publication.announce(LINK, serviceAt('10.77.0.1'));
+  await publication.announce(LINK, serviceAt());
   await time.pass(9000);
   expect(publication.hasAnnounced(record)).toBe(true);
   expect(publication.hasAnnounced({ ...record, data: '10.77.0.4' })).toBe(false);
@@ -61,6 +61,6 @@ it('the hub forgets its earlier records when it stops its announcement', async (
   await publication.announce(LINK, before);
   await publication.announce(LINK, after);
   publication.stop(LINK);
-  const said = uniqueRecords(before).filter((record) => record.type === 'SRV');
-  expect(said.map((record) => publication.hasAnnounced(record))).toEqual([false]);
+  const srvRecords = uniqueRecords(before).filter((record) => record.type === 'SRV');
+  expect(srvRecords.map((record) => publication.hasAnnounced(record))).toEqual([false]);
 });

@@ -11,9 +11,9 @@ it('in its systemd sandbox the hub can read default route and IPv6 flags, and no
   await hub.run('ip', ['route', 'add', 'default', 'via', '10.77.0.9']);
   const kernel = join(import.meta.dirname, '../../src/mdns/networks/kernel.ts');
   const program = `
-    import { interfaceEpoch, readDefaultRoutes, readIpv6Flags } from '${kernel}';
-    console.log(JSON.stringify([readDefaultRoutes(), interfaceEpoch('eth0'), interfaceEpoch('eth9'), readIpv6Flags().size]));`;
-  // As ProcSubset=pid and ProtectKernelTunables=yes have it.
+    import { interfaceGeneration, readDefaultRoutes, readIpv6Flags } from '${kernel}';
+    console.log(JSON.stringify([readDefaultRoutes(), interfaceGeneration('eth0'), interfaceGeneration('eth9'), readIpv6Flags().size]));`;
+  // The same as ProcSubset=pid and ProtectKernelTunables=yes.
   const sandbox = 'mount -t proc -o subset=pid proc /proc; mount -o remount,ro,bind /sys; exec "$@"';
   const look = async (): Promise<[routes: string[], epoch: string, none: string, flags: number]> => {
     const run = [process.execPath, '--input-type=module', '-e', program];

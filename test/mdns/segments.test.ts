@@ -41,23 +41,23 @@ describe('the segments of a hub', () => {
     ['containers and tunnels', { ...ETHERNET, ...DOCKER, wg0: [on('10.9.0.1/24')] }, ['eth0: 192.168.1.20']],
     ["the home's own bridge", { vmbr0: [on('192.168.1.20/24')] }, ['vmbr0: 192.168.1.20']],
   ])('the hub finds its segments with %s', (_, interfaces, expected) => {
-    expect(told(interfaces)).toEqual(expected);
+    expect(describeSegments(interfaces)).toEqual(expected);
   });
 
   it('a configured address or interface restricts the segments of the hub', () => {
     const both = { ...ETHERNET, wlan0: [on('10.0.0.7/24'), on('10.0.1.7/24')], ...DOCKER };
-    expect(told(both, { setting: 'wlan0' })).toEqual(['wlan0: 10.0.0.7 10.0.1.7']);
-    expect(told(both, { setting: '10.0.1.7' })).toEqual(['wlan0: 10.0.1.7']);
-    expect(told(both, { setting: 'docker0' })).toEqual(['docker0: 172.17.0.1']);
-    expect(told(both, { setting: '203.0.113.4' })).toEqual([]);
-    expect(told({ lo: [on('127.0.0.1/8', true)] }, { setting: '127.0.0.1' })).toEqual([]);
+    expect(describeSegments(both, { setting: 'wlan0' })).toEqual(['wlan0: 10.0.0.7 10.0.1.7']);
+    expect(describeSegments(both, { setting: '10.0.1.7' })).toEqual(['wlan0: 10.0.1.7']);
+    expect(describeSegments(both, { setting: 'docker0' })).toEqual(['docker0: 172.17.0.1']);
+    expect(describeSegments(both, { setting: '203.0.113.4' })).toEqual([]);
+    expect(describeSegments({ lo: [on('127.0.0.1/8', true)] }, { setting: '127.0.0.1' })).toEqual([]);
   });
 
   it('the segments of the hub contain only addresses on which it listens', () => {
     const both = { eth0: [on('192.168.1.20/24'), on('fd00::20/64')] };
-    expect(told(both, { listen: ['0.0.0.0'] })).toEqual(['eth0: 192.168.1.20']);
-    expect(told(both, { listen: ['fd00::20'] })).toEqual(['eth0: fd00::20']);
-    expect(told(both, { listen: ['127.0.0.1'] })).toEqual([]);
+    expect(describeSegments(both, { listen: ['0.0.0.0'] })).toEqual(['eth0: 192.168.1.20']);
+    expect(describeSegments(both, { listen: ['fd00::20'] })).toEqual(['eth0: fd00::20']);
+    expect(describeSegments(both, { listen: ['127.0.0.1'] })).toEqual([]);
   });
 });
 
@@ -70,8 +70,8 @@ describe('received mDNS packets', () => {
     ['of another network', '10.0.0.9', false],
     ['of a container', '172.17.0.2', false],
     ['of a host without an address of this network', '169.254.3.4', true],
-  ])('a packet %s is accepted on eth0 or not: %s %s', (_, source, heard) => {
-    expect(own.acceptsSource(source, ['eth0'])).toBe(heard);
+  ])('a packet %s is accepted on eth0 or not: %s %s', (_, source, accepted) => {
+    expect(own.acceptsSource(source, ['eth0'])).toBe(accepted);
   });
 
   it('a packet of a network with two interfaces is accepted on both', () => {
@@ -82,14 +82,14 @@ describe('received mDNS packets', () => {
   });
 });
 
-function told(
+function describeSegments(
   interfaces: NetworkInterfaces,
   changes: { setting?: string; listen?: readonly string[] } = {},
 ): readonly string[] {
   const options = { setting: 'auto', listen: EVERYWHERE, epoch: () => '', ...changes };
-  return findSegments(interfaces, options).map((one) => {
-    const names = one.interfaces.map(({ name }) => name).join(' ');
-    return `${names}: ${one.addresses.map(({ address }) => address).join(' ')}`;
+  return findSegments(interfaces, options).map((segment) => {
+    const names = segment.interfaces.map(({ name }) => name).join(' ');
+    return `${names}: ${segment.addresses.map(({ address }) => address).join(' ')}`;
   });
 }
 

@@ -4,7 +4,7 @@ import { serveAppliances } from '../../src/page/appliance/appliance.ts';
 import type { AuthenticatedRoutes, FormSubmission } from '../../src/page/sign-in/authenticated-routes.ts';
 import { systemClock, systemTimers } from '../../src/system/clock.ts';
 
-/** Taps "refresh now". @returns whether the patience with a slow portal has ended by the answer */
+/** Taps "Refresh now". @returns where the response leads, and whether the wait for a slow portal had ended by then */
 async function tapRefresh(refresh: () => Promise<unknown>): Promise<{ to: string; isPatienceOver: boolean }> {
   const forms = new Map<string, (sent: FormSubmission) => Promise<unknown>>();
   const guard = {

@@ -23,7 +23,7 @@ async function signedIn(from: string, userAgent?: string): Promise<PageVisitor> 
   return visitor;
 }
 
-/** What the form beside a browser signs it out by, in the order of the page. */
+/** The ids in the sign-out forms, in the order of the page. */
 const idsOn = (text: string) => [...text.matchAll(/name="id" value="([^"]+)"/g)].map(([, id]) => id ?? '');
 const addressesOn = (text: string) => [...text.matchAll(/<dd>(127[^<]+)<\/dd>/g)].map(([, address]) => address);
 
@@ -40,7 +40,7 @@ it('the page lists the browsers that are signed in, and signs out one or all oth
   expect(text).not.toContain('<script>alert');
   expect(text.match(/This browser/g)).toHaveLength(1);
   const [, idOfPhone = ''] = idsOn(text);
-  // Another site's form, and one of another session, change nothing.
+  // A form of another site and a form of another session change nothing.
   const foreign = { origin: 'https://evil.example', 'sec-fetch-site': 'cross-site' };
   expect(await own.post('/browsers/sign-out', { csrf, id: idOfPhone }, foreign)).toMatchObject({ status: 403 });
   expect(await own.post('/browsers/sign-out-others', { csrf: await phone.csrf() })).toMatchObject({ status: 403 });

@@ -18,7 +18,7 @@ const ESCAPED = HUB_NAME.replaceAll(/[<>&"']/g, (character) => `&#${character.ch
 let emulator: Emulator;
 let hub: HubProcess;
 let client: HubClient;
-/** Codes that tests made up: no log may hold them either. */
+/** Codes that tests made up: no log may contain them either. */
 const planted: string[] = [];
 
 setUpOnce(async (parts) => {
@@ -30,7 +30,7 @@ setUpOnce(async (parts) => {
 
 let appliances = 0;
 
-/** A pairing under way, for an appliance of its own. */
+/** Begins a pairing for a new appliance. */
 async function openPairing() {
   const name = `appliance-${++appliances}`;
   await hub.addAppliance(name);
@@ -39,7 +39,7 @@ async function openPairing() {
   const claims = Buffer.from(state.split('.')[1] ?? '', 'base64url').toString();
   const path = /\/callback\/[\w-]+/.exec(claims)?.[0] ?? '';
   expect(path).toMatch(/^\/callback\/[\w-]{22}$/);
-  /** Logs in at the portal; gives the path and query that the portal sends the browser to. */
+  /** Logs in at the portal. @returns the path and query of the portal's redirect */
   async function login(deny = false): Promise<string> {
     const { location } = await emulator.login({ state, user: 'demo', deny });
     const { pathname, search, port } = new URL(location);
@@ -118,7 +118,7 @@ describe('a login that the portal redirects to the hub', () => {
     const newer = await hub.beginPairing(name);
     const count = exchanges();
     for (const target of [landed, path, `${path}?error=access_denied`])
-      expectPage(await client.http(target), 200, 'A newer pairing was started');
+      expectPage(await client.http(target), 200, 'A newer login link has replaced this one');
     expect(exchanges()).toBe(count);
     expect(await state()).toBe('pairing');
     expect((await hub.appliance(name)).authorize_url).toBe(newer.href);
@@ -126,7 +126,7 @@ describe('a login that the portal redirects to the hub', () => {
 
   it('a redirect with another error ends the pairing as rejected', async () => {
     const { path, state } = await openPairing();
-    expectPage(await client.http(`${path}?error=server_error`), 200, 'The portal rejected the pairing');
+    expectPage(await client.http(`${path}?error=server_error`), 200, 'The portal rejected the hub’s request');
     expect(await state()).toBe('unpaired');
   });
 });
@@ -136,8 +136,8 @@ describe('redirects without a valid login', () => {
     const { name, path, login, state } = await openPairing();
     const count = exchanges();
     const [one, two] = [plant('planted-code-one'), plant('planted-code-two')];
-    expectPage(await client.http(path), 400, 'The portal sent no code along');
-    expectPage(await client.http(`${path}?code=`), 400, 'The portal sent no code along');
+    expectPage(await client.http(path), 400, 'The portal sent the hub no code for this login');
+    expectPage(await client.http(`${path}?code=`), 400, 'The portal sent the hub no code for this login');
     for (const query of [
       `code=${one}&code=${two}`,
       `code=${one}&error=access_denied`,
@@ -145,7 +145,7 @@ describe('redirects without a valid login', () => {
       `code=${'x'.repeat(5000)}`,
       `error=${'x'.repeat(300)}`,
     ])
-      expectPage(await client.http(`${path}?${query}`), 400, 'It is not what the portal sends after a login');
+      expectPage(await client.http(`${path}?${query}`), 400, 'The portal does not send such an address after a login');
     expect(await client.rawHttp(`GET ${path}?code=${'x'.repeat(100_000)} HTTP/1.1\r\nhost: localhost\r\n\r\n`)).toMatch(
       /^HTTP\/1.1 431 .*\r\n\r\nThe address or the headers are too long\.$/s,
     );
@@ -186,7 +186,7 @@ describe('redirects without a valid login', () => {
       'A'.repeat(199),
     ];
     for (const guess of guesses)
-      expectPage(await client.http(`/callback/${guess}?code=${code}`), 404, 'The hub knows nothing of this pairing');
+      expectPage(await client.http(`/callback/${guess}?code=${code}`), 404, 'The hub does not know this login');
     for (const target of ['/callback', '/callback/', `${path}/`, `${path}/more`])
       expect((await client.http(`${target}?code=${code}`)).status, target).toBe(404);
     expect((await client.http(`/callback/%zz?code=${code}`)).status).toBe(400);

@@ -19,7 +19,7 @@ interface Route {
   readonly path: string;
 }
 
-/** What is there for whoever has no session. A route that is not named here stands behind the setup code. */
+/** The routes that need no session. Every other route needs a sign-in with the setup code. */
 const FOR_ALL: Readonly<Record<Port, readonly string[]>> = {
   https: [
     'GET /.well-known/oauth-authorization-server',
@@ -48,7 +48,7 @@ const FOR_ALL: Readonly<Record<Port, readonly string[]>> = {
   ],
 };
 
-/** The cookie of somebody who is signed in, as the stub takes it. */
+/** The cookie that the stub accepts as signed in. */
 const COOKIE = '__Host-latchkey=good';
 const CSRF = 'what-forms-carry';
 
@@ -56,7 +56,7 @@ const parts = new AsyncDisposableStack();
 let lan: LanServerHarness;
 let routes: readonly Route[];
 
-/** The home network's side, and the routes that its two ports got: the secure one is made first. */
+/** Starts the LAN server and records the routes of its two ports; the HTTPS port is created first. */
 beforeAll(async () => {
   const made: Route[][] = [];
   const watch = (message: unknown) => {
@@ -81,11 +81,11 @@ const nameOf = ({ method, path }: Route) => `${method === 'HEAD' ? 'GET' : metho
 const isForAll = (route: Route) => FOR_ALL[route.port].includes(nameOf(route));
 const guarded = (...methods: string[]) => routes.filter((route) => !isForAll(route) && methods.includes(route.method));
 
-/** Who is asked. */
+/** The hub that a request goes to. */
 interface Asked {
   readonly hub: { readonly httpPort: number; readonly httpsPort: number };
   readonly dispatcher: Agent;
-  /** What stands where a path may have anything. */
+  /** The value of every parameter in the path. */
   readonly value: string;
 }
 
@@ -110,7 +110,7 @@ async function ask(
   return { status: answer.statusCode, headers: answer.headers, text: await answer.body.text() };
 }
 
-/** A page without the one thing on it that depends on what was asked for. */
+/** A page without its only part that depends on the requested address. */
 const withoutNext = (text: string) => text.replace(/name="next" value="[^"]*"/, 'name="next"');
 
 it('the routes that need no session are exactly those that the test lists', () => {
@@ -125,7 +125,7 @@ it('the routes that need no session are exactly those that the test lists', () =
 });
 
 describe('requests without a session', () => {
-  // Behind the guard of this hub there is nothing at all: whatever gets past it is answered with a 500.
+  // This hub has no services behind the session check, so a request that passes the check gets a 500.
   it('every page shows the same sign-in page without a session', async () => {
     const { text: page } = await ask({ port: 'https', method: 'GET', path: '/sign-in' });
     expect(page).toContain('Test hub');
@@ -155,7 +155,7 @@ describe('the privacy of a home', () => {
   let clientId: string;
 
   beforeAll(async () => {
-    // At an address that no other test's program turns to, whose own portal has gone: here every request counts.
+    // No other test uses this address: a hub of another test would otherwise add to the counted requests.
     emulator = parts.use(await startEmulator({ host: '127.77.0.1' }));
     home = parts.use(await HubProcess.start({ emulator }));
     clientId = (await home.addAppliance(name, 'Marimba')).client_id;
@@ -200,7 +200,7 @@ describe('the privacy of a home', () => {
 });
 
 describe('a page with a session', () => {
-  // Two clicks are meant for that site's page, and the second one meets the hub's: it would be a yes.
+  // A site can make a person click twice, so that the second click confirms on the hub's page.
   it.each(['remove', 'unpair', 'rotate-secret?x=1'])(
     'a link on another site to a confirmation leads to the page above it: %s',
     async (below) => {

@@ -41,8 +41,8 @@ describe('the history of an appliance', () => {
   it('the history says what happened, why and how often, and describes the chart in words', () => {
     const failed = { ...entry('refresh_failed', 14, 'portal_unreachable'), count: 3 };
     const html = renderHistory(en, [failed, entry('paired', 12)], NOW);
-    expect(html).toContain('Could not be refreshed, 3 times: The portal could not be reached.');
-    expect(html).toContain('aria-label="The last 14 days: connected on 2, held up on 1, in need of a login on 0."');
+    expect(html).toContain('Access could not be refreshed, 3 times: The portal could not be reached.');
+    expect(html).toContain('aria-label="The last 14 days. Days connected: 2, days with problems: 1, days on which a login was needed: 0."');
     expect(html).toContain('<time class="exact" datetime="2031-05-14T09:00:00.000Z">14 May 2031, ');
   });
 

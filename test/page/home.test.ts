@@ -46,6 +46,6 @@ describe("the hub's address in a browser", () => {
     let text = '';
     for await (const piece of socket) text += String(piece);
     expect(text).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n/);
-    expect(text).toMatch(/\r\n\r\nThis port speaks HTTPS: begin the address with https:\/\/$/);
+    expect(text).toMatch(/\r\n\r\nThis port requires HTTPS: use an address that begins with https:\/\/$/);
   });
 });

@@ -6,7 +6,7 @@ import { PageVisitor } from '../support/page-visitor.ts';
 import { startPortal } from '../support/portal.ts';
 import { setUpOnce } from '../support/set-up.ts';
 
-/** Pages that are told at a time. */
+/** The maximum number of pages that get live updates. */
 const MOST = 32;
 
 let emulator: Emulator;
@@ -20,9 +20,9 @@ setUpOnce(async (parts) => {
   parts.defer(() => agent.destroy());
 });
 
-/** A page that is open, and what it has been told. */
+/** An open page with its event stream. */
 interface Follower extends AsyncDisposable {
-  /** Resolves when the text has come; rejects where the stream has ended without. */
+  /** Resolves when the stream has sent the text; rejects if the stream ends before. */
   told(text: string): Promise<void>;
   /** How the stream ended. */
   readonly ended: Promise<'ended' | 'cut off'>;
@@ -73,7 +73,7 @@ describe('the live updates of an open page', () => {
   it('an open page is notified of a change, and its connection is kept alive while nothing changes', async () => {
     await using visitor = await PageVisitor.signedIn(hub);
     await using quiet = await follow(visitor);
-    // A comment, so that something moves on the connection.
+    // An empty comment keeps the connection alive.
     await quiet.told('\n:\n\n');
     await hub.addAppliance('wallbox');
     await quiet.told('event: changed\ndata:\n\n');

@@ -3,7 +3,7 @@ import { HubProcess } from '../support/hub-process.ts';
 import { PageVisitor } from '../support/page-visitor.ts';
 import { startPortal } from '../support/portal.ts';
 
-/** A page and all that it loads; style and scripts take half of that. */
+/** The maximum size of a page with everything that it loads; the style and the scripts take half of it. */
 const MAX_BYTES = 100_000;
 
 test('the overview and the page of a pairing batch show as many of 130 appliances as fit', async () => {

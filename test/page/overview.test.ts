@@ -65,19 +65,19 @@ describe("the hub's health on the overview", () => {
     ['nothing is there', [], 'There are no appliances yet.'],
     ['one is connected', [appliance('car')], 'The car is connected.'],
     ['all are connected', [appliance('car'), appliance('boiler')], 'Both appliances are connected.'],
-    ['one must be paired again', [appliance('car'), refused('wallbox')], 'The wallbox needs you: log in again.'],
-    ['several need a person', [refused('car'), refused('wallbox')], '2 appliances need you.'],
+    ['one must be paired again', [appliance('car'), refused('wallbox')], 'The wallbox needs a new login.'],
+    ['several need a person', [refused('car'), refused('wallbox')], '2 appliances need attention.'],
     ['one was never paired', [appliance('car', { state: 'unpaired' })], 'The car is not connected yet.'],
     [
       'a login is waited for',
       [appliance('car', { state: 'pairing', authorizeUrl: 'https://portal.example/authorize' })],
-      'The car waits for the login.',
+      'The car is waiting for the login.',
     ],
-    ['the portal has given no link', [appliance('car', { state: 'pairing' })], 'The car waits for the portal.'],
+    ['the portal has given no link', [appliance('car', { state: 'pairing' })], 'The car is waiting for the portal.'],
     [
       'the portal is away',
       [appliance('car', { state: 'retrying', problem: problem('portal_unreachable') })],
-      'The car could not be refreshed; the hub goes on trying.',
+      'The access of the car could not be refreshed; the hub keeps trying.',
     ],
     [
       'one asks to join',
@@ -87,12 +87,12 @@ describe("the hub's health on the overview", () => {
           waitingForApproval: waitingForApproval(),
         }),
       ],
-      'The car waits for your approval.',
+      'The car is waiting for your approval.',
     ],
     [
       'the portal refuses the hub itself',
       [appliance('car', { state: 'retrying', problem: problem('misconfigured') })],
-      'The car needs you.',
+      'The car needs attention.',
     ],
   ])("the overview states the hub's health in one sentence if %s", ([, appliances, sentence]) => {
     expect(health(page(appliances))).toBe(sentence);
@@ -101,8 +101,8 @@ describe("the hub's health on the overview", () => {
   it('the overview states that the hub needs a person if only the hub has a problem', () => {
     const problems = [{ code: 'hub_id_taken' as const, message: 'In English', since: '2031-05-05T06:00:00Z' }];
     const html = page([appliance('car')], { hub: { problems } });
-    expect(health(html)).toBe('The hub itself needs you.');
-    expect(html).toContain('Another hub in this network says that it is this one.');
+    expect(health(html)).toBe('The hub itself needs attention.');
+    expect(html).toContain('Another hub in this network has the same identity as this one.');
     expect(html).toContain('<p class="notice bad">');
   });
 });
@@ -129,7 +129,7 @@ describe('the card of an appliance on the overview', () => {
 
   it.each([
     [en, ['The portal does not accept', 'systemctl restart latchkey']],
-    [de, ['Das Portal nimmt client_id', 'systemctl restart latchkey']],
+    [de, ['Das Portal akzeptiert die Zugangsdaten', 'systemctl restart latchkey']],
   ])('the card names the file of the client secret that the portal does not accept', (texts, words) => {
     const secretFile = '/etc/latchkey/credentials/home.secret';
     const credentialLocation = { portal: 'home', secretFile, appliedBy: 'service_restart' } as const;
@@ -140,8 +140,8 @@ describe('the card of an appliance on the overview', () => {
   });
 
   it.each([
-    [en, 'The last pairing of the car failed. The portal does not know this client_id.'],
-    [de, 'Die letzte Kopplung von car ist gescheitert. Das Portal kennt diese client_id nicht.'],
+    [en, 'The last attempt to connect the car failed. The portal does not know the hub’s client_id.'],
+    [de, 'Der letzte Versuch, car zu verbinden, ist fehlgeschlagen. Das Portal kennt die client_id des Hubs nicht.'],
   ])('the card of an unpaired appliance shows why and when its last pairing failed', (texts, words) => {
     const pairingFailed = { reason: 'client_unknown', message: 'In English', at: '2031-05-05T06:02:08Z' } as const;
     const html = page([appliance('car', { state: 'unpaired', pairingFailed })], { texts });
@@ -165,8 +165,8 @@ describe('the card of an appliance on the overview', () => {
     const card = (changes = {}) =>
       page([appliance('car', { state: 'unpaired', waitingForApproval: waitingForApproval(changes) })]);
     expect(card()).toContain('<code class="compare">KFD-WQX</code>');
-    expect(card()).toContain('<dt>Its address</dt><dd>192.168.1.20</dd>');
-    expect(card({ address: null })).not.toContain('Its address');
+    expect(card()).toContain('<dt>IP address</dt><dd>192.168.1.20</dd>');
+    expect(card({ address: null })).not.toContain('IP address');
     expect(card({ address: SCRIPT })).not.toContain('<script');
   });
 
@@ -185,7 +185,7 @@ describe('the card of an appliance on the overview', () => {
         notices: [notice],
       },
     );
-    expect(html.match(/is about to lose its access/g)).toHaveLength(1);
+    expect(html.match(/will soon lose its access/g)).toHaveLength(1);
     expect(html).not.toContain('In English');
   });
 
@@ -249,7 +249,7 @@ describe('the page of an appliance', () => {
 
   it('the page of a declared appliance says where to change it, and offers no removal and no new secret', () => {
     const html = show(appliance('car', { declared: true }));
-    expect(html).toContain('It is declared in the hub');
+    expect(html).toContain('configuration file declares this appliance');
     expect(html).not.toContain('/appliances/car/remove');
     expect(html).not.toContain('/appliances/car/rotate-secret');
     expect(html).toContain('/appliances/car/unpair');
@@ -257,7 +257,7 @@ describe('the page of an appliance', () => {
 
   it('the page of an appliance with a changed row says that it must be removed, and offers no new secret', () => {
     const html = show(appliance('car', { withoutCredentials: true, credentialsDamaged: true }));
-    expect(html).toContain('changed there by someone. Remove it');
+    expect(html).toContain('somebody changed it there. Remove the appliance');
     expect(html).toContain('/appliances/car/remove');
     expect(html).not.toContain('/appliances/car/rotate-secret');
   });
@@ -274,7 +274,7 @@ describe('the overview with a thousand appliances', () => {
 
   it('the overview shows 60 of 1,000 appliances, the ones that need a person first, and the number of the others', () => {
     const html = page(many);
-    expect(health(html)).toBe('The car-990 needs you: log in again.');
+    expect(health(html)).toBe('The car-990 needs a new login.');
     const shown = [...html.matchAll(/id="open-([^"]+)"/g)].map(([, name]) => name);
     expect(shown).toHaveLength(60);
     expect(shown[0]).toBe('car-990');
@@ -288,8 +288,8 @@ describe('several appliances that asked to join', () => {
 
   it('the overview says how many appliances asked to join, and that their codes must be compared', () => {
     const several = (texts: Texts, registrationAsked: number) => page([waiting], { texts, hub: { registrationAsked } });
-    expect(several(en, 7)).toMatch(/7 appliances asked to join.*Compare the codes/);
-    expect(several(de, 7)).toMatch(/7 Geräte wollten dazukommen.*Codes vergleichen/);
+    expect(several(en, 7)).toMatch(/7 appliances have asked to join.*Compare the codes/);
+    expect(several(de, 7)).toMatch(/7 Geräte haben angefragt.*Vergleichen Sie die Codes/);
   });
 
   it('the overview does not mention registrations if one appliance or none asked to join', () => {

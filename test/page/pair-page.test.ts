@@ -9,7 +9,7 @@ import { setUpOnce } from '../support/set-up.ts';
 const USER_CODE = 'WDJB-MJHT';
 
 let side: LanServerHarness;
-/** What becomes of opening the link. */
+/** The result of opening the link. */
 let opening: () => Promise<LoginLinkResult>;
 
 setUpOnce(async (parts) => {
@@ -37,7 +37,7 @@ it('the page for user codes asks a person to wait if too many pairings are open'
   opening = async () => ({ kind: 'too_many' });
   const answer = await goOn();
   expect(answer).toMatchObject({ statusCode: 503, headers: { 'retry-after': '60' } });
-  expect(answer.text).toContain('Too many pairings are open');
+  expect(answer.text).toContain('Too many appliances are waiting for a login');
 });
 
 describe('unexpected errors on the page for user codes', () => {
@@ -57,7 +57,7 @@ describe('unexpected errors on the page for user codes', () => {
       statusCode: 500,
       type: 'text/plain; charset=utf-8',
       location: undefined,
-      text: 'The hub came upon an error; its log tells more.\n',
+      text: "Internal error; see the hub's log.\n",
     });
     expect(side.home.events).toMatchObject([{ level: 'error', event: 'request_failed' }]);
   });

@@ -12,8 +12,8 @@ const failed = (reason: PairingFailureReason) => ({ kind: 'ended', result: { kin
 describe('the message of a failed pairing', () => {
   test.each([
     ['refused_by_user', 'Access was refused at the portal. Start'],
-    ['expired', 'The time for this pairing ran out. Start'],
-    ['portal_rejected', 'If that happens again, check the hub’s configuration.'],
+    ['expired', 'The time for this login has expired. Start'],
+    ['portal_rejected', 'If this happens again, check the hub’s configuration.'],
   ] as const)(
     'the message of a pairing that failed as %s says to start again at the hub or on the appliance',
     (reason, text) => {
@@ -35,7 +35,7 @@ describe('the message of a failed pairing', () => {
     (reason) => {
       const notice = pairingMessage(samplePairing(failed(reason)), 'wallbox', en);
       expect(notice).not.toHaveProperty('command');
-      expect(notice.text).not.toMatch(/start .* (pairing at the hub|appliance)/i);
+      expect(notice.text).not.toMatch(/start connecting again/i);
     },
   );
 });
@@ -45,11 +45,11 @@ describe('the message of a lost answer', () => {
 
   test('the message reports a lost answer while there is no link, and where to find the next one', () => {
     expect(pairingMessage(samplePairing({ kind: 'asking' }, lost), 'wallbox', en).text).toContain(
-      'The hub makes a fresh link',
+      'The hub makes a new link',
     );
     const text = pairingMessage(samplePairing({ kind: 'asking' }, { ...lost, device }), 'wallbox', en).text;
-    expect(text).toContain('Open the pairing link once more');
-    expect(text).not.toContain('fresh link');
+    expect(text).toContain('Open the login link again');
+    expect(text).not.toContain('new link');
   });
 
   test('the message does not mention a lost answer while the next code is exchanged', () => {
@@ -66,15 +66,15 @@ describe('the confirmation page for a user code', () => {
     userCodeConfirmationPage(samplePairing(waiting, { device, scope, lastFailure }), 'wallbox', en).body;
 
   test('the confirmation page for a user code names the requested permissions in plain words', () => {
-    expect(body('A')).toContain('access to <b>A</b>.');
-    expect(body('A B')).toContain('access to <b>A</b> and <b>B</b>.');
-    expect(body('A B <i>')).toContain('access to <b>A</b>, <b>B</b> and <b>&#60;i&#62;</b>.');
-    expect(body(null)).toContain('The portal says what it may do.');
+    expect(body('A')).toContain('these permissions: <b>A</b>.');
+    expect(body('A B')).toContain('these permissions: <b>A</b> and <b>B</b>.');
+    expect(body('A B <i>')).toContain('these permissions: <b>A</b>, <b>B</b> and <b>&#60;i&#62;</b>.');
+    expect(body(null)).toContain('The portal decides what the appliance may do.');
   });
 
   test('the confirmation page for a user code explains why another login is needed', () => {
     expect(body('A')).not.toContain('class="problem"');
-    expect(body('A', 'code_refused')).toContain('did not accept this login');
+    expect(body('A', 'code_refused')).toContain('no longer accepted this login');
     expect(body('A', 'answer_lost')).toContain('answer was lost');
   });
 });

@@ -118,10 +118,10 @@ it.each([
     { appliance: 'wallbox', account: '<b>guest</b>' },
   ];
   const html = pairingBatchPage(asked, { ...round, differentAccounts }, null, NOW).body;
-  expect(html).toContain(texts.round.differentAccounts);
+  expect(html).toContain(texts.batch.differentAccounts);
   expect(html).toContain('<li>battery: anna</li>');
   expect(html).toContain('<li>wallbox: &#60;b&#62;guest&#60;/b&#62;</li>');
   expect(pairingBatchPage(asked, { ...round, differentAccounts: [] }, null, NOW).body).not.toContain(
-    texts.round.differentAccounts,
+    texts.batch.differentAccounts,
   );
 });

@@ -29,13 +29,13 @@ function send(path: string, more: Record<string, string> = {}): Promise<PageResp
   return visitor.post(path, { csrf, ...more });
 }
 
-/** Where an answer sends a browser. */
+/** The address that a response redirects to. */
 function target({ status, headers }: PageResponse): string {
   expect(status).toBe(303);
   return String(headers['location']);
 }
 
-/** The page of a pairing once it has the link. */
+/** The page of a pairing, once it shows the link. */
 async function withLink(path: string): Promise<{ text: string; link: string }> {
   for (let tries = 0; tries < 100; tries++) {
     const { text } = await visitor.get(path);
@@ -101,14 +101,14 @@ it('the page of a pairing shows its refusal or success, and then has no QR code'
   const next = await emulator.login({ state: stateOf((await withLink(fresh)).link), user: 'demo' });
   await (await request(next.location)).body.dump();
   expect((await visitor.get(fresh)).text).toContain(`${name} is connected`);
-  // Whoever has the older page open is shown where it went on.
+  // The older page links to the new pairing.
   expect((await visitor.get(path)).text).toContain(`href="${fresh}"`);
 });
 
 it('the page cancels a pairing, and a pairing that has ended stays as it is', async () => {
   const path = target(await send(`/appliances/${name}/pair`));
   expect(target(await send(`${path}/cancel`))).toBe(`/appliances/${name}`);
-  expect((await visitor.get(path)).text).toContain('The pairing was cancelled at the hub.');
+  expect((await visitor.get(path)).text).toContain('The login was cancelled at the hub.');
   expect(target(await send(`${path}/cancel`))).toBe(`/appliances/${name}`);
   expect((await hub.appliance(name)).state).toBe('unpaired');
 });
@@ -221,5 +221,5 @@ it('the result page offers the next pairing of a batch only to the browser that 
     body: '',
     headers: { cookie },
   });
-  expect(await wrong.body.text()).toContain('This round has ended');
+  expect(await wrong.body.text()).toContain('“Connect all” has ended');
 });

@@ -29,32 +29,32 @@ beforeEach(async () => {
 });
 afterEach(() => emulator.clearFaults());
 
-/** The portal serves no code for polling: its redirect alone brings one. */
+/** Polling gets no code from the portal: only its redirect brings one. */
 const servesNone = () => emulator.addFault({ kind: 'status', status: 404, endpoint: 'code/get', times: null });
 
 const stateOf = (link: string) => new URL(link).searchParams.get('state') ?? '';
 
-/** Somebody logs in through a link. @returns the path and query that their browser is sent to at the hub */
+/** A person logs in through a link. @returns the path and query of the redirect to the hub */
 async function logIn(link: string, user = 'demo'): Promise<string> {
   const { location } = await emulator.login({ state: stateOf(link), user });
   const { pathname, search } = new URL(location);
   return pathname + search;
 }
 
-/** The callback of a pairing with a code of mallory's own login: the portal takes it from this hub. */
+/** The callback of a pairing with a code of mallory's own login, which the portal accepts from this hub. */
 async function forged(link: string): Promise<string> {
   const config = new URL(`${emulator.baseUrl}/external/oauth2helper/config/${emulator.clientId}`);
   config.searchParams.set('redirect_url', 'http://192.168.1.66/');
   const answer = await request(config, { method: 'POST' });
   const { authorize_url } = (await answer.body.json()) as { authorize_url: string };
   const code = new URLSearchParams((await logIn(authorize_url, 'mallory')).split('?')[1]).get('code');
-  // Whoever saw the link knows the nonce: the portal's state is no secret.
+  // A person who saw the link knows the nonce: the portal's state is not secret.
   const claims = Buffer.from(stateOf(link).split('.')[1] ?? '', 'base64url').toString();
   const path = /\/callback\/[\w-]+/.exec(claims)?.[0] ?? '';
   return `${path}?code=${encodeURIComponent(code ?? '')}`;
 }
 
-/** Whose account the appliance is connected with. */
+/** The account that the appliance is connected with. */
 async function account(): Promise<string> {
   const { access_token } = await hub.ask((control) => control.token(name));
   const headers = { authorization: `Bearer ${access_token}` };
@@ -62,7 +62,7 @@ async function account(): Promise<string> {
   return ((await answer.body.json()) as { user: string }).user;
 }
 
-/** What a browser would keep of an answer for the hub's callback. */
+/** The cookie that a browser would store from a response for the hub's callback. */
 function kept({ headers }: { readonly headers: Readonly<Record<string, unknown>> }): string {
   const set = [headers['set-cookie'] ?? []].flat().map(String);
   const [mark = ''] = set.filter((one) => one.startsWith('latchkey-sent='));
@@ -163,7 +163,7 @@ test("an installer confirms another browser's login if the portal serves no code
   const landed = await client.http(await logIn(link));
   expect(landed.text).toContain('The portal has not confirmed this login to the hub');
   const { text } = await visitor.get(path);
-  expect(text).toContain('Somebody at 127.0.0.1 has logged in. Was that you?');
+  expect(text).toContain('Somebody has logged in from the address 127.0.0.1. Was it you?');
   const [, login = ''] = /name="login" value="([\w-]{43})"/.exec(text) ?? [];
   expect((await visitor.post(`${path}/confirm`, { csrf: 'made-up', login })).status).toBe(403);
   expect((await visitor.post(`${path}/confirm`, { csrf, login: 'made-up' })).status).toBe(303);

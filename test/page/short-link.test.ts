@@ -12,7 +12,7 @@ import { setUpOnce } from '../support/set-up.ts';
 let emulator: Emulator;
 let hub: HubProcess;
 let client: HubClient;
-/** Every nonce and key that was seen, and every answer. */
+/** All nonces, keys and responses of the tests. */
 const nonces: string[] = [];
 const keys: string[] = [];
 const answers: HubResponse[] = [];
@@ -26,7 +26,7 @@ setUpOnce(async (parts) => {
 
 type Waiting = Extract<PairingEventMessage, { event: 'waiting' }>;
 
-/** Begins a pairing, for an appliance of its own where it is not known yet. */
+/** Begins a pairing, and adds the appliance if it does not exist yet. */
 async function begin(name: string, address = '127.0.0.1'): Promise<{ link: URL; path: string }> {
   const { appliances } = await hub.status();
   if (!appliances.some((appliance) => appliance.name === name)) await hub.addAppliance(name);
@@ -85,7 +85,7 @@ test('a short link shows that its pairing was replaced or refused', async () => 
   const old = await begin('heater');
   const newer = await begin('heater');
   expect(newer.path).not.toBe(old.path);
-  await expectPage(old.path, 200, 'A newer pairing was started in its place. Use the link of that one.');
+  await expectPage(old.path, 200, 'A newer login link has replaced this one. Use the newer link.');
   await expectRedirect(newer.path, newer.link);
   const { location } = await logIn(newer.link, true);
   const { pathname, search } = new URL(location);
@@ -128,9 +128,9 @@ test('a guessed short link is unknown, and the right one works after any number 
   await expectRedirect(path, link);
   const key = path.slice('/l/'.length);
   const guesses = ['A'.repeat(16), key.slice(0, -1), `${key}A`, nonces.at(-1) ?? '', '..%2f..', '<b>', ''];
-  for (const guess of guesses) await expectPage(`/l/${guess}`, 404, 'The hub knows nothing of this pairing');
-  await expectPage('/l/*', 404, 'Der Hub weiß nichts von dieser Kopplung', 'de');
-  for (const unrouted of ['/l', `${path}/`, `${path}/more`]) await expectPage(unrouted, 404, 'nothing here');
+  for (const guess of guesses) await expectPage(`/l/${guess}`, 404, 'The hub does not know this login');
+  await expectPage('/l/*', 404, 'Der Hub kennt diese Anmeldung nicht', 'de');
+  for (const unrouted of ['/l', `${path}/`, `${path}/more`]) await expectPage(unrouted, 404, 'Page not found');
   for (let tries = 0; tries < 50; tries++) expect((await open(`/l/guess-${tries}`)).status).toBe(404);
   await expectRedirect(path, link);
 });

@@ -11,11 +11,11 @@ import { startPortal } from '../support/portal.ts';
 import { setUpOnce } from '../support/set-up.ts';
 
 const WRONG = 'BBBB-BBBB-BBBB';
-/** So many wrong codes an address does not wait for. */
+/** The number of wrong codes that an address can send without a wait. */
 const TRIES = 5;
-/** In the long form their tries are more than all devices together had, before a whole network of addresses had to fit. */
+/** In the long form, their tries exceed the limit that all devices together once had. */
 const ADDRESSES = IS_LONG_FORM ? 450 : 40;
-/** How often the installer signs in meanwhile. */
+/** How often the installer signs in during the flood. */
 const SIGN_INS = 10;
 const SCRIPTS = join(import.meta.dirname, '../netns');
 
@@ -70,7 +70,7 @@ describe('sign-in during a flood of wrong setup codes', () => {
     const known = installer.browserCookie;
     await installer.signIn(await setupCode());
     expect(installer.browserCookie).toBe(known);
-    // By itself it opens nothing.
+    // This cookie alone does not sign the browser in.
     installer.cookie = null;
     expect(await installer.isSignedIn()).toBe(false);
   });
@@ -88,28 +88,28 @@ it('an installer at an IPv4 address can sign in while an attacker with every IPv
 
   await attacker.run('sh', ['-c', 'echo 1 >/proc/sys/net/ipv6/ip_nonlocal_bind']);
   await attacker.run('ip', ['-6', 'route', 'add', 'local', '2001:db8::/32', 'dev', 'lo']);
-  // An advertisement counts from a link-local address alone (RFC 4861, 6.1.2), and until that has been checked there is none.
+  // Router Advertisements need a link-local source address (RFC 4861, 6.1.2), which is unusable while it is tentative.
   await expect.poll(() => attacker.run('ip', ['-6', 'address', 'show', 'dev', 'eth0', 'tentative'])).toBe('');
   await attacker.run('python3', [join(SCRIPTS, 'router-advertisement.py'), 'eth0', '2001:db8:0:1::', '2001:db8:0:2::']);
   await expect.poll(() => subnetsOf(machine)).toContain('2001:db8:0:2::');
   const page6 = `https://[${machine.address6}]:${https_port}`;
   const statuses = await signInFrom(attacker, page6, WRONG, TRIES, '2001:db8:#::1', ADDRESSES);
   expect(statuses['401']).toBeGreaterThan(3 * ADDRESSES);
-  // What the limit of all gets back meanwhile, the attacker takes at once.
+  // The attacker uses up what the overall limit regains.
   const goingOn = signInFrom(attacker, page6, WRONG, TRIES, '2001:db8:1:#::1', ADDRESSES);
   const page = `https://${machine.address}:${https_port}`;
   expect(await signInFrom(phone, page, setup.code, SIGN_INS, phone.address, 1)).toEqual({ 303: SIGN_INS });
   await goingOn;
 });
 
-/** @returns how many answers had which status */
+/** Signs in from many addresses. @returns the number of responses by status */
 async function signInFrom(host: Host, ...[page, code, times, address, many]: [string, string, number, string, number]) {
   const script = join(SCRIPTS, 'sign-in.ts');
   const guesser = host.spawn(process.execPath, [script, page, code, String(times), address, String(many)]);
   return guesser.line((line): Record<string, number> => JSON.parse(line), scaleDeadline(60_000));
 }
 
-/** The IPv6 subnets that a machine has got, without its link-local one. */
+/** The IPv6 subnets of a machine, without the link-local one. */
 async function subnetsOf(host: Host): Promise<string[]> {
   const routes = await host.run('ip', ['-6', 'route', 'show', 'dev', 'eth0']);
   return routes.split('\n').flatMap((route) => /^([0-9a-f:]+)\/64 /.exec(route)?.[1] ?? []);

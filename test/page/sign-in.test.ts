@@ -8,13 +8,13 @@ import { startPortal } from '../support/portal.ts';
 import { setUpOnce } from '../support/set-up.ts';
 
 const WRONG = 'BBBB-BBBB-BBBB';
-/** What no answer may have in it but as text. */
+/** No response may contain this unescaped. */
 const SCRIPT = '"><script>alert(1)</script>';
 
 let emulator: Emulator;
 let hub: HubProcess;
 let setup: SetupCodeResponse;
-/** Devices of one test each: who types wrong codes waits. */
+/** Counts the devices: each test uses its own, because wrong codes lock a device out. */
 let devices = 1;
 
 setUpOnce(async (parts) => {
@@ -23,7 +23,7 @@ setUpOnce(async (parts) => {
   setup = await hub.setupCode();
 });
 
-/** What "latchkey setup-code" tells. */
+/** A browser on a device that no other test uses. */
 function newDevice(): Promise<PageVisitor> {
   devices += 1;
   return PageVisitor.open(hub, `127.0.0.${devices}`);
@@ -35,7 +35,7 @@ async function signedIn(): Promise<PageVisitor> {
   return visitor;
 }
 
-/** Where the form of a page leads on to. */
+/** The address that the form of a page continues to. */
 const nextOf = (text: string) => /name="next" value="([^"]*)"/.exec(text)?.[1]?.replaceAll('&#61;', '=');
 const setCookie = ({ headers }: PageResponse) => [headers['set-cookie'] ?? []].flat();
 
@@ -215,7 +215,7 @@ describe('guessed setup codes', () => {
     for (let count = 0; count < 4; count++) expect(await guesser.signIn(WRONG)).toMatchObject({ status: 401 });
     const locked = await guesser.signIn(WRONG);
     expect(locked).toMatchObject({ status: 429, headers: { 'retry-after': '30' } });
-    expect(locked.text).toContain('for another 30 seconds, not even at the right one');
+    expect(locked.text).toContain('Wait 30 seconds, then try again. Until then the hub accepts no code');
     const right = await guesser.signIn(setup.code);
     expect(right.status).toBe(429);
     expect(Number(right.headers['retry-after'])).toBeGreaterThan(0);
@@ -262,7 +262,7 @@ describe("a one-time address of the hub's page", () => {
       await visitor[Symbol.asyncDispose]();
     }
     const late = seen.find(({ status }) => status === 410);
-    expect(late?.text).toContain('This sign-in address has been used, or has run out');
+    expect(late?.text).toContain('This one-time address has been used or has expired');
     expect(late?.text).toContain('<label for="code">');
     expect(setCookie(late ?? { status: 0, headers: {}, text: '' })).toEqual([]);
   });
@@ -292,11 +292,11 @@ describe("a one-time address of the hub's page", () => {
     const led = { 'sec-fetch-site': 'cross-site', 'sec-fetch-dest': 'document', 'sec-fetch-mode': 'navigate' };
     const { headers } = await visitor.follow((await hub.setupCode()).sign_in, led);
     const { cookie } = visitor;
-    // A browser keeps a SameSite=Strict cookie back here.
+    // A browser withholds a SameSite=Strict cookie here.
     visitor.cookie = null;
     const bounce = await visitor.get(String(headers['location']), led);
     expect(bounce).toMatchObject({ status: 200, headers: { refresh: '0; url=/', 'cache-control': 'no-store' } });
-    expect(bounce.text).toContain('<a href="/">Go on</a>');
+    expect(bounce.text).toContain('<a href="/">Continue</a>');
     visitor.cookie = cookie;
     expect(await visitor.get('/', { ...led, 'sec-fetch-site': 'same-origin' })).toMatchObject({ status: 200 });
     visitor.cookie = null;

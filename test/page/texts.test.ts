@@ -8,10 +8,10 @@ import { root, runCommand, temporaryFolder } from '../project/checkout.ts';
 /** Texts that are the same in English and in German: names, units and words of both. */
 const SAME_IN_BOTH = new Set(['Code', ', ', '.', 'Name', 'Portal', 'Hub', 'Latchkey', 'QR-Code', 'Version']);
 
-/** What a text that takes something is tried with; every one takes strings, numbers or nothing. */
+/** Arguments for the text functions, which take strings, numbers or nothing. */
 const SAMPLES = ['wallbox', 'heatpump', 'car', 'fridge'];
 
-/** One that takes something. */
+/** A text with arguments. */
 type Text = (...args: readonly unknown[]) => unknown;
 
 /** Every text by its path, such as `result.reasons.expired`; functions called with samples. */
@@ -24,7 +24,7 @@ function flat(texts: unknown, path = ''): Map<string, string> {
   );
 }
 
-/** Called with names, and where it wants none of these with numbers. */
+/** The text for sample names or, if the function takes none, for numbers. */
 function called(text: Text): unknown {
   const numbers = SAMPLES.map((_, index) => 12 + index);
   for (const samples of [SAMPLES, numbers]) {
@@ -32,7 +32,7 @@ function called(text: Text): unknown {
       const told = text(...samples);
       if (told !== undefined && !/undefined|NaN|Invalid/.test(String(told))) return told;
     } catch {
-      // Another kind of sample is what it takes.
+      // The function takes another kind of sample.
     }
   }
   throw new TypeError(`a text takes neither names nor numbers: ${text}`);
@@ -58,7 +58,7 @@ describe('the texts of the pages', () => {
   test('the texts use the quotation marks and apostrophes of their language', () => {
     for (const [path, text] of [...english, ...german]) expect(text, path).not.toMatch(/["']/);
     for (const [path, text] of german) {
-      // “ ends a quotation in German, and ” is in none.
+      // In German “ ends a quotation, and ” is not used.
       expect(text.split('„').length, path).toBe(text.split('“').length);
       expect(text, path).not.toContain('”');
     }
@@ -70,8 +70,8 @@ describe('the texts of the pages', () => {
 });
 
 /**
- * The same type of texts, with the groups alone, each of which knows its path: wherever a source takes a text from one, the
- * compiler complains and names both. Where it is taken by a code, the whole group counts.
+ * The type of the texts with only their groups, each of which has its path in its type. The compiler then reports each use of
+ * a text with its group and its name. A use by a computed key counts for the whole group.
  */
 const GROUPS_ALONE = `type Groups<T, Path extends string> = { readonly path?: Path } & {
   readonly [K in keyof T & string as T[K] extends object ? (T[K] extends (...args: never[]) => unknown ? never : K) : never]:
@@ -80,7 +80,7 @@ const GROUPS_ALONE = `type Groups<T, Path extends string> = { readonly path?: Pa
 export type Texts = Groups<typeof en, 'texts'> & { readonly language: string };
 `;
 
-/** Where texts are taken from: of a group all by its path and a dot. */
+/** The paths of all texts in use; a path that ends with a dot stands for a whole group. */
 async function takenTexts(): Promise<Set<string>> {
   using folder = temporaryFolder();
   for (const part of ['core', 'system', 'page']) {
@@ -123,7 +123,7 @@ describe('the sources of the pages', () => {
 
   test.each([
     ['between tags', 'html`<p>Log in again</p>`', ['Log in again']],
-    // biome-ignore lint/suspicious/noTemplateCurlyInString: a source
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: source text
     ['in a template inside another', "html`<p>${a ? html`<b>Now</b>` : ''}</p>`", ['Now']],
     ['in what a screen reader says', 'html`<img alt="A picture">`', ['A picture']],
     [
@@ -131,14 +131,14 @@ describe('the sources of the pages', () => {
       "sendNotice(reply, 200, context, { severity: 'bad', heading: 'Not there' })",
       ['Not there'],
     ],
-    // biome-ignore lint/suspicious/noTemplateCurlyInString: a source
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: source text
     ['nowhere', 'html`<p class="quiet" id="it">${texts.x} – !${y}</p>`', []],
   ])('the check of the page sources finds text %s', (_, source, found) => {
     expect(wordsIn(source)).toEqual(found);
   });
 });
 
-/** What a person would read that stands in a source: texts of templates and of notices. */
+/** The words in a source that a person would read: texts in templates and notices. */
 function wordsIn(source: string): string[] {
   const notices = [...source.matchAll(/\b(?:heading|text|title|label): '([^']*\p{L}[^']*)'/gu)].map(
     ([, words = '']) => words,
@@ -146,7 +146,7 @@ function wordsIn(source: string): string[] {
   return [...templates(source).flatMap(readable), ...notices];
 }
 
-/** What a person reads, or hears, of a template's HTML. */
+/** The texts that a person reads or hears from a template's HTML. */
 function readable(markup: string): string[] {
   const attributes = [...markup.matchAll(/\b(?:alt|title|placeholder|aria-label|aria-description)="([^"]*)"/g)];
   const bare = markup
@@ -158,7 +158,7 @@ function readable(markup: string): string[] {
     .filter((words) => /\p{L}/u.test(words));
 }
 
-/** The markup of every `html` template in a source; what is filled in is left out, save templates inside it. */
+/** The markup of every `html` template in a source, without the substitutions; templates inside these count too. */
 function templates(source: string): string[] {
   const found: string[] = [];
   for (const { index } of source.matchAll(/\bhtml`/g)) {
@@ -173,7 +173,7 @@ function templates(source: string): string[] {
   return found;
 }
 
-/** @returns where the hole that begins at `at` has ended */
+/** The index after the substitution that begins at `at`. */
 function afterHole(source: string, at: number): number {
   let depth = 1;
   let here = at;
@@ -201,7 +201,7 @@ test.each([
   [de, 1, 3, 'Ihr Gerät ist verbunden', '1 von 3 Geräten ist verbunden'],
   [de, 2, 3, 'Beide Geräte sind verbunden', '2 von 3 Geräten sind verbunden'],
   [de, 3, 4, 'Alle 3 Geräte sind verbunden', '3 von 4 Geräten sind verbunden'],
-])('case %$: the texts of pairing batches express numbers as people do', ({ round }, count, all, done, notAll) => {
+])('case %$: the texts of pairing batches express numbers as people do', ({ batch: round }, count, all, done, notAll) => {
   expect(round.allConnected(count)).toBe(done);
   expect(round.someConnected(count, all)).toBe(notAll);
 });

@@ -1,23 +1,24 @@
 import { sha256 } from '../../system/secret-hash.ts';
 
-/** Assertions of one appliance that are remembered: more than ten a second for as long as one is good. */
+/** The most assertions of one appliance in the cache: more than ten a second for as long as one is valid. */
 const MAX_PER_APPLIANCE = 1000;
-/** Of all appliances together. */
+/** The most assertions of all appliances together. */
 const MAX_TOTAL = 50_000;
-/** What every appliance may have remembered all the same, so that none takes the place of another. */
+/** Each appliance may have this many in any case, so that one appliance can't block the others. */
 const RESERVED_PER_APPLIANCE = 10;
 
-/** What became of an assertion that is to be remembered. */
+/** The result of recording an assertion: its first use, a replay, or no room to record it. */
 export type ReplayCheck = 'first' | 'again' | 'full';
 
-/** The assertions that were used, each for as long as it would be good (RFC 7523, 3: `jti`). */
+/** The assertions that were used, each until it expires (RFC 7523, 3: `jti`). */
 export class AssertionReplayCache {
-  /** For each appliance's id the hashes of its `jti`s, and when each may be forgotten. */
+  /** By appliance id: the hashes of its `jti`s, and when each may be deleted. */
   readonly #expiries = new Map<string, Map<string, number>>();
   #count = 0;
 
   /**
-   * @param until when it is no longer good, by the same clock as `now`, in ms
+   * Records the use of an assertion.
+   * @param until when it expires, on the same clock as `now`, in ms
    */
   recordUse(appliance: string, jti: string, until: number, now: number): ReplayCheck {
     const own = this.#expiries.get(appliance) ?? new Map<string, number>();

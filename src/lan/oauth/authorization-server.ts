@@ -11,17 +11,17 @@ import { serveRevocationEndpoint } from './revocation.ts';
 import { serveMetadataEndpoint } from './server-metadata.ts';
 import { serveTokenEndpoint } from './token.ts';
 
-/** One device may fail to authenticate so often. */
+/** How often authentication may fail from one device. */
 const FAILED_AUTHENTICATION_LIMIT = { burst: 10, interval: 6000 };
 
-/** The OAuth authorization server that appliances talk to. */
+/** Registers the OAuth endpoints for appliances. */
 export function serveOAuthEndpoints(
   app: FastifyInstance,
   service: LanService,
   isOwn: IsVerifiedOwnHost,
   environment: RateLimiterContext & { readonly usedAssertions?: AssertionReplayCache | undefined },
 ): void {
-  const gate: FormEndpointContext = {
+  const context: FormEndpointContext = {
     authenticate: createClientAuthenticator(service, isOwn, environment.usedAssertions),
     onAuthenticated: (appliance) => service.recordAuthentication(appliance),
     failureLimiter: new ClientRateLimiter('too_many_failed_authentications', FAILED_AUTHENTICATION_LIMIT, environment),
@@ -32,8 +32,8 @@ export function serveOAuthEndpoints(
     done(null, body),
   );
   serveMetadataEndpoint(app);
-  serveTokenEndpoint(app, service, gate);
-  serveDeviceAuthorizationEndpoint(app, service, gate);
+  serveTokenEndpoint(app, service, context);
+  serveDeviceAuthorizationEndpoint(app, service, context);
   serveRegistrationEndpoint(app, service, environment);
-  serveRevocationEndpoint(app, service, gate);
+  serveRevocationEndpoint(app, service, context);
 }

@@ -20,34 +20,34 @@ import {
 /** RFC 7523, 2.2. */
 export const CLIENT_ASSERTION_TYPE = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer';
 
-/** How an assertion may be signed: with a private key, and never with a secret that the hub would have to know. */
+/** The accepted signature algorithms: only asymmetric ones, because the hub stores no shared key. */
 export const ASSERTION_ALGORITHMS = ['ES256', 'EdDSA', 'Ed25519', 'PS256', 'RS256'];
 
-/** An assertion is made for one request: it may live so long, in s. */
+/** The longest lifetime of an assertion, in s: it is for one request. */
 const MAX_ASSERTION_LIFETIME = 60;
-/** An appliance's clock may be off by so much, in s. */
+/** How far an appliance's clock may be off, in s. */
 const CLOCK_TOLERANCE = 30;
-/** How long it may take until the clock is confirmed, as far as anybody can say, in s. */
+/** `Retry-After` while the clock is not confirmed, in s: an estimate. */
 const CLOCK_RETRY_AFTER = 30;
 
-/** Says the same of an appliance that nobody knows, of one that has a secret, and of another key. */
+/** The same for an unknown appliance, an appliance with a secret and a wrong key, so that it reveals none of them. */
 const UNKNOWN_KEY_DESCRIPTION = 'the client_assertion is not signed with the key of an appliance that the hub knows';
 
 const UNVERIFIABLE_AUDIENCE_DESCRIPTION =
-  'the hub was asked by an address that it does not know for its own, and a client_assertion must be meant for it alone: ask it by its name, or by an address that its certificate is for';
+  'the Host of the request is not a known address of this hub, so the hub cannot check the aud of the client_assertion: use its host name, or an address in its certificate';
 
-/** What is required of the claims. */
+/** The required claims. */
 interface ExpectedClaims {
   readonly subject: string;
   readonly audiences: readonly string[];
 }
 
-/** What an assertion is by one clock. */
+/** The result of checking an assertion against one clock. */
 type AssertionCheck =
   | { readonly kind: 'good'; readonly jti: string; readonly exp: number }
-  /** By another clock it may be good. */
-  | { readonly kind: 'untimely'; readonly answer: ClientAuthenticationResult }
-  | { readonly kind: 'bad'; readonly answer: ClientAuthenticationResult };
+  /** Not valid at this clock's time, but perhaps at another's. */
+  | { readonly kind: 'untimely'; readonly result: ClientAuthenticationResult }
+  | { readonly kind: 'bad'; readonly result: ClientAuthenticationResult };
 
 /** Authenticates appliances by the JWTs that they sign (`private_key_jwt`: RFC 7523; RFC 7521, 4.2). */
 export class ClientAssertionVerifier {
@@ -60,39 +60,39 @@ export class ClientAssertionVerifier {
   }
 
   /**
-   * @param clientId the form's, where it has one
-   * @param audiences what the assertion may be meant for, one of them at least; none where the hub was asked by an address that
-   *   may be another's
+   * Authenticates the sender of an assertion.
+   * @param clientId the `client_id` in the form; undefined if there is none
+   * @param audiences the accepted values of `aud`; empty if the address in the request may belong to another host
    */
   async verify(
     assertion: string,
     clientId: string | undefined,
     audiences: readonly string[],
   ): Promise<ClientAuthenticationResult> {
-    const said = decodeUnverified(assertion);
-    if (said === null) return invalidClient('the client_assertion is no signed JWT');
-    if (!ASSERTION_ALGORITHMS.includes(said.alg))
+    const unverified = decodeUnverified(assertion);
+    if (unverified === null) return invalidClient('the client_assertion is not a signed JWT with a sub');
+    if (!ASSERTION_ALGORITHMS.includes(unverified.alg))
       return invalidClient(`sign the client_assertion with ${ASSERTION_ALGORITHMS.join(', ')}`);
-    if (clientId !== undefined && clientId !== said.subject) {
-      return invalidRequest('the client_id of the form is not the sub of the client_assertion');
+    if (clientId !== undefined && clientId !== unverified.subject) {
+      return invalidRequest('the client_id in the form differs from the sub of the client_assertion');
     }
     if (this.#service.timeReadings().length === 0) await this.#service.confirmTime();
     const times = this.#service.timeReadings();
     if (times.length === 0) {
       return temporarilyUnavailable(
-        'the hub does not know the time yet, and an assertion is only good for a time',
+        'the hub does not know the time yet, so it cannot check when the client_assertion expires',
         CLOCK_RETRY_AFTER,
       );
     }
-    const appliance = this.#service.findClient(said.subject);
+    const appliance = this.#service.findClient(unverified.subject);
     if (appliance?.credentials.kind !== 'keys') return invalidClient(UNKNOWN_KEY_DESCRIPTION);
-    const expected = { subject: said.subject, audiences };
+    const expected = { subject: unverified.subject, audiences };
     let untimely: ClientAuthenticationResult | null = null;
     for (const time of times) {
-      const verdict = await this.#verifyAt(assertion, appliance, appliance.credentials.keys, expected, time);
-      if (verdict.kind === 'good') return this.#checkReplay(appliance, verdict);
-      if (verdict.kind === 'bad') return verdict.answer;
-      untimely ??= verdict.answer;
+      const check = await this.#verifyAt(assertion, appliance, appliance.credentials.keys, expected, time);
+      if (check.kind === 'good') return this.#checkReplay(appliance, check);
+      if (check.kind === 'bad') return check.result;
+      untimely ??= check.result;
     }
     return untimely ?? invalidClient(UNKNOWN_KEY_DESCRIPTION);
   }
@@ -110,14 +110,14 @@ export class ClientAssertionVerifier {
     } catch (error) {
       return {
         kind: isTimeError(error) ? 'untimely' : 'bad',
-        answer: invalidClient(describeVerificationError(error, expected.audiences)),
+        result: invalidClient(describeVerificationError(error, expected.audiences)),
       };
     }
   }
 
   /**
-   * The claims of a good signature.
-   * @throws what is wrong, one of jose's errors
+   * The claims, after the signature and the registered claims were verified.
+   * @throws one of jose's errors
    */
   async #verifiedClaims(
     assertion: string,
@@ -139,21 +139,21 @@ export class ClientAssertionVerifier {
       return (await jwtVerify(assertion, set, options)).payload;
     } catch (error) {
       if (!(error instanceof errors.JWKSMultipleMatchingKeys)) throw error;
-      // An appliance in the middle of a change of keys need not say which one it used.
-      let found: unknown = error;
+      // During a key change an appliance may omit the `kid`, so every matching key is tried.
+      let lastError: unknown = error;
       for await (const key of error) {
         try {
           return (await jwtVerify(assertion, key, options)).payload;
         } catch (reason) {
-          found = reason;
+          lastError = reason;
           if (!(reason instanceof errors.JWSSignatureVerificationFailed)) break;
         }
       }
-      throw found;
+      throw lastError;
     }
   }
 
-  /** Remembers it for as long as any of the clocks may find it good. */
+  /** Records the assertion for as long as it may be valid on any of the clocks. */
   #checkReplay(
     appliance: Appliance,
     { jti, exp }: Extract<AssertionCheck, { kind: 'good' }>,
@@ -161,12 +161,10 @@ export class ClientAssertionVerifier {
     const slowest = Math.min(...this.#service.timeReadings().map(({ now }) => now));
     switch (this.#replayCache.recordUse(appliance.id, jti, (exp + CLOCK_TOLERANCE) * 1000, slowest)) {
       case 'again':
-        return invalidClient(
-          'this client_assertion was used before: sign a new one, with another jti, for each request',
-        );
+        return invalidClient('this client_assertion was used before: sign a new one with a new jti for each request');
       case 'full':
         return temporarilyUnavailable(
-          `${appliance.name} sends more assertions than the hub can remember`,
+          `${appliance.name} has sent too many client_assertions in a short time: wait before the next one`,
           MAX_ASSERTION_LIFETIME,
         );
       case 'first':
@@ -175,32 +173,32 @@ export class ClientAssertionVerifier {
   }
 }
 
-/** @param knewBefore whether an earlier run of the hub may have taken it, which this one knows nothing of */
-function checkClaims({ exp, iat, jti }: JWTPayload, time: TimeReading, knewBefore: boolean): AssertionCheck {
+/** @param mayBeReplay whether an earlier run of the hub may have accepted it: the replay cache is lost at a restart */
+function checkClaims({ exp, iat, jti }: JWTPayload, time: TimeReading, mayBeReplay: boolean): AssertionCheck {
   const [now, started] = [time.now / 1000, time.startedAt / 1000];
   if (typeof jti !== 'string' || jti === '' || exp === undefined) {
-    return { kind: 'bad', answer: invalidClient('the jti is no text') };
+    return { kind: 'bad', result: invalidClient('the jti of the client_assertion must be a non-empty string') };
   }
   if (iat !== undefined && iat > now + CLOCK_TOLERANCE) {
-    const what = `the iat of the client_assertion is ${Math.ceil(iat - now)} s ahead: is the appliance's clock right?`;
-    return { kind: 'untimely', answer: invalidClient(what) };
+    const what = `the iat of the client_assertion is ${Math.ceil(iat - now)} s ahead: check the appliance's clock`;
+    return { kind: 'untimely', result: invalidClient(what) };
   }
   if (exp - (iat ?? now + CLOCK_TOLERANCE) > MAX_ASSERTION_LIFETIME) {
-    const what = `the client_assertion may live ${MAX_ASSERTION_LIFETIME} s at most, from its iat to its exp`;
-    return { kind: iat === undefined ? 'untimely' : 'bad', answer: invalidClient(what) };
+    const what = `the exp of the client_assertion must be at most ${MAX_ASSERTION_LIFETIME} s after its iat`;
+    return { kind: iat === undefined ? 'untimely' : 'bad', result: invalidClient(what) };
   }
-  // One that was used before the start was made before it, by a clock that may be ahead. A NumericDate has whole seconds, as
-  // a rule.
-  const made = iat ?? exp - MAX_ASSERTION_LIFETIME;
-  const early = Math.floor(started) + CLOCK_TOLERANCE - made;
-  if (knewBefore && early > 0) {
-    const what = 'this client_assertion may have been used before the hub was started: sign a new one';
-    return { kind: 'untimely', answer: temporarilyUnavailable(what, Math.ceil(early)) };
+  // An assertion that was used before this start was also signed before it, on a clock that may be ahead. A NumericDate is
+  // usually in whole seconds.
+  const issuedAt = iat ?? exp - MAX_ASSERTION_LIFETIME;
+  const early = Math.floor(started) + CLOCK_TOLERANCE - issuedAt;
+  if (mayBeReplay && early > 0) {
+    const what = 'this client_assertion may have been used before the hub was restarted: sign a new one';
+    return { kind: 'untimely', result: temporarilyUnavailable(what, Math.ceil(early)) };
   }
   return { kind: 'good', jti, exp };
 }
 
-/** What an assertion says of itself; nothing of it is proved. */
+/** Reads `alg` and `sub` without verifying anything; null if it is not a JWT that has both. */
 function decodeUnverified(assertion: string): { alg: string; subject: string } | null {
   try {
     const { alg } = decodeProtectedHeader(assertion);
@@ -217,15 +215,15 @@ function isTimeError(error: unknown): boolean {
 }
 
 function describeVerificationError(error: unknown, audiences: readonly string[]): string {
-  if (error instanceof errors.JWTExpired) return "the client_assertion has expired: is the appliance's clock right?";
+  if (error instanceof errors.JWTExpired) return "the client_assertion has expired: check the appliance's clock";
   if (error instanceof errors.JWTClaimValidationFailed) {
     if (error.claim === 'aud') {
       if (audiences.length === 0) return UNVERIFIABLE_AUDIENCE_DESCRIPTION;
       return `the aud of the client_assertion must be one of ${audiences.join(', ')}`;
     }
-    if (error.claim === 'iss') return 'the iss of the client_assertion must be the client_id, as its sub';
-    if (error.claim === 'nbf') return 'the client_assertion is not good yet: is the clock of the appliance right?';
-    return `the client_assertion needs a proper ${error.claim}`;
+    if (error.claim === 'iss') return 'the iss of the client_assertion must be the client_id, like its sub';
+    if (error.claim === 'nbf') return "the client_assertion is not valid yet: check the appliance's clock";
+    return `the ${error.claim} of the client_assertion is missing or invalid`;
   }
   return UNKNOWN_KEY_DESCRIPTION;
 }

@@ -5,10 +5,10 @@ import type { AssertionReplayCache } from './assertion-replay-cache.ts';
 import { CLIENT_ASSERTION_TYPE, ClientAssertionVerifier } from './client-assertion.ts';
 import { type ClientAuthenticationResult, invalidClient, invalidRequest } from './client-authentication-result.ts';
 
-/** Whether nobody but this hub can have been meant by the host that a request names. */
+/** Whether the host that a request names can only be this hub. */
 export type IsVerifiedOwnHost = (request: FastifyRequest) => boolean;
 
-/** Finds out who sends a request with this form. */
+/** Authenticates the sender of a form. */
 export type ClientAuthenticator = (
   request: FastifyRequest,
   form: ReadonlyMap<string, string>,
@@ -17,37 +17,36 @@ export type ClientAuthenticator = (
 /**
  * Authenticates appliances by HTTP Basic (`client_secret_basic`), by a secret in the form (`client_secret_post`) or by a
  * signed assertion (`private_key_jwt`).
- * @param used the assertions that a hub before this one has seen
+ * @param usedAssertions the assertions that earlier hubs in this process have accepted
  */
 export function createClientAuthenticator(
   service: LanService,
   isOwn: IsVerifiedOwnHost,
-  used?: AssertionReplayCache,
+  usedAssertions?: AssertionReplayCache,
 ): ClientAuthenticator {
-  const assertions = new ClientAssertionVerifier(service, used);
+  const verifier = new ClientAssertionVerifier(service, usedAssertions);
   return (request, form) => {
     const { authorization } = request.headers;
     const type = form.get('client_assertion_type');
     const assertion = form.get('client_assertion');
     const secret = form.get('client_secret');
-    const asserts = type !== undefined || assertion !== undefined;
-    if (Number(authorization !== undefined) + Number(secret !== undefined) + Number(asserts) > 1) {
+    const hasAssertion = type !== undefined || assertion !== undefined;
+    if (Number(authorization !== undefined) + Number(secret !== undefined) + Number(hasAssertion) > 1) {
       return invalidRequest(
-        'authenticate in one way: by the Authorization header, a client_secret or a client_assertion',
+        'use only one client authentication method: the Authorization header, client_secret or client_assertion',
       );
     }
     if (authorization !== undefined) return authenticateBasic(service, authorization, form.get('client_id'));
-    if (!asserts) return authenticateSecret(service, form.get('client_id'), secret);
+    if (!hasAssertion) return authenticateSecret(service, form.get('client_id'), secret);
     if (type === undefined || assertion === undefined) {
-      return invalidRequest('client_assertion_type and client_assertion come together');
+      return invalidRequest('send both client_assertion_type and client_assertion');
     }
-    if (type !== CLIENT_ASSERTION_TYPE)
-      return invalidClient(`the client_assertion_type is not ${CLIENT_ASSERTION_TYPE}`);
-    return assertions.verify(assertion, form.get('client_id'), isOwn(request) ? acceptedAudiences(request) : []);
+    if (type !== CLIENT_ASSERTION_TYPE) return invalidClient(`client_assertion_type must be ${CLIENT_ASSERTION_TYPE}`);
+    return verifier.verify(assertion, form.get('client_id'), isOwn(request) ? acceptedAudiences(request) : []);
   };
 }
 
-/** What an assertion may be meant for (RFC 7523, 3): the hub as it was asked, and the endpoints where it may be shown. */
+/** The accepted `aud` (RFC 7523, 3): the issuer at the host of the request, the token endpoint, and the requested endpoint. */
 function acceptedAudiences({ host, url }: FastifyRequest): string[] {
   const issuer = `https://${host}`;
   return [...new Set([issuer, `${issuer}/oauth/token`, `${issuer}${url.split('?')[0]}`])];
@@ -66,10 +65,10 @@ function authenticateBasic(
   const password = pair.slice(colon + 1);
   const decodedId = formDecode(pair.slice(0, colon));
   if (id !== undefined && id !== decodedId) {
-    return invalidRequest('the client_id of the form is not the one of the Authorization header');
+    return invalidRequest('the client_id in the form differs from the one in the Authorization header');
   }
   const secret = formDecode(password);
-  // Many a library sends a secret as it is, which makes a difference where its maker chose a "+" or a "%".
+  // Many libraries do not form-encode the secret, which matters if it contains "+" or "%".
   return secret === password
     ? authenticateSecret(service, decodedId, password)
     : authenticateSecret(service, decodedId, secret, password);
@@ -83,11 +82,11 @@ function authenticateSecret(
   ...secrets: readonly (string | undefined)[]
 ): ClientAuthenticationResult {
   const appliance = id === undefined ? undefined : service.findClient(id);
-  // In the same time for whatever is wrong.
+  // Takes the same time whether the client is unknown or the secret is wrong.
   const expected = appliance?.credentials.kind === 'secret' ? appliance.credentials.hash : null;
-  let right = false;
-  for (const secret of secrets) right = verifySecretHash(secret ?? '', expected) || right;
-  return right && appliance !== undefined ? { kind: 'authenticated', appliance } : invalidClient(WRONG_CREDENTIALS);
+  let isValid = false;
+  for (const secret of secrets) isValid = verifySecretHash(secret ?? '', expected) || isValid;
+  return isValid && appliance !== undefined ? { kind: 'authenticated', appliance } : invalidClient(WRONG_CREDENTIALS);
 }
 
 /** Both parts are form-encoded before they are joined (RFC 6749, 2.3.1). */

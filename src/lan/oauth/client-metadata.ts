@@ -5,22 +5,24 @@ import { Failure } from '../../core/failure.ts';
 import { parseJwkSet } from '../../system/jwk-set.ts';
 import { CLIENT_AUTH_METHODS, GRANT_TYPES } from './server-metadata.ts';
 
-/** How an appliance proves who it is (RFC 7591, 2), as far as the hub knows ways. */
+/** A `token_endpoint_auth_method` (RFC 7591, 2) that the hub supports. */
 type AuthMethod = (typeof CLIENT_AUTH_METHODS)[number];
 
-const SECRET_METHODS_TEXT = 'client_secret_basic or client_secret_post, and the hub issues a secret';
+const SECRET_METHODS_TEXT = 'client_secret_basic or client_secret_post (the hub issues a secret)';
 
-/** Nothing in it can move a cursor, hide or break a line. */
+/** Excludes characters that move the cursor, hide text or break the line. */
 const SOFTWARE_ID_PATTERN = /^[^\p{C}\p{Zl}\p{Zp}]{1,200}$/u;
 
 const text = (description: string) => v.nullish(v.pipe(v.string(), v.description(description)));
 
-/** `POST /oauth/register` (RFC 7591, 2); members that are not named here are read over. */
+/** `POST /oauth/register` (RFC 7591, 2); other members are ignored. */
 export const RegistrationRequestSchema = v.object({
-  client_name: text('What people call the appliance; it becomes its NAME on the hub'),
-  scope: text('Space-separated names; the scope that its grant is to be asked for'),
-  software_id: text('What it says of its own software: 1 to 200 printable characters, for the installer to see'),
-  token_endpoint_auth_method: text(`${CLIENT_AUTH_METHODS.join(', ')}; default: private_key_jwt where there are jwks`),
+  client_name: text('Name of the appliance for people; the hub derives its NAME from it'),
+  scope: text('Space-separated scope that the hub requests from the portal for this appliance'),
+  software_id: text('Identifier of the software, 1 to 200 printable characters; shown to the installer'),
+  token_endpoint_auth_method: text(
+    `${CLIENT_AUTH_METHODS.join(', ')}; default: private_key_jwt with jwks, otherwise client_secret_basic`,
+  ),
   grant_types: v.nullish(v.array(v.string())),
   jwks: v.nullish(v.record(v.string(), v.unknown())),
   jwks_uri: v.nullish(v.unknown()),
@@ -28,15 +30,15 @@ export const RegistrationRequestSchema = v.object({
 
 type RegistrationRequestBody = v.InferOutput<typeof RegistrationRequestSchema>;
 
-/** What an appliance says of itself, or what is wrong with that, in one sentence. */
+/** Client metadata, or one sentence that says what is wrong with it. */
 export type ClientMetadataResult =
   | { readonly kind: 'read'; readonly metadata: ClientMetadata; readonly method: AuthMethod }
   | { readonly kind: 'invalid'; readonly description: string };
 
-/** Reads client metadata. What is wrong is told by the member's name and never by its value. */
+/** Reads client metadata. An error names the member but never contains its value. */
 export function parseClientMetadata(body: unknown): ClientMetadataResult {
   if (typeof body !== 'object' || body === null || Array.isArray(body)) {
-    return invalidMetadata('client metadata is a JSON object (RFC 7591, 2)');
+    return invalidMetadata('the client metadata must be a JSON object (RFC 7591, 2)');
   }
   const parsed = v.safeParse(RegistrationRequestSchema, body);
   if (!parsed.success) return invalidMetadata(describeTypeError(parsed.issues[0]));
@@ -44,12 +46,12 @@ export function parseClientMetadata(body: unknown): ClientMetadataResult {
   const grantTypes = metadata.grant_types ?? [];
   if (grantTypes.length > 0 && !GRANT_TYPES.some((type) => grantTypes.includes(type))) {
     return invalidMetadata(
-      `grant_types: the hub grants none of these; leave it out, or name one of ${GRANT_TYPES.join(', ')}`,
+      `grant_types: the hub supports none of these; use at least one of ${GRANT_TYPES.join(', ')}, or omit it`,
     );
   }
   const softwareId = metadata.software_id || null;
   if (softwareId !== null && !SOFTWARE_ID_PATTERN.test(softwareId)) {
-    return invalidMetadata('software_id: send 1 to 200 printable characters, or leave it out');
+    return invalidMetadata('software_id: must be 1 to 200 printable characters; shorten or omit it');
   }
   const authentication = selectAuthMethod(metadata);
   if (authentication.kind === 'invalid') return authentication;
@@ -67,38 +69,36 @@ export function parseClientMetadata(body: unknown): ClientMetadataResult {
   }
 }
 
-/** How it will prove who it is: with a secret that the hub gives it, or with its own keys. */
+/** The authentication method of the appliance: a secret from the hub, or its own keys. */
 function selectAuthMethod({
-  token_endpoint_auth_method: asked,
+  token_endpoint_auth_method: requested,
   jwks,
   jwks_uri,
 }: RegistrationRequestBody):
   | { readonly kind: 'method'; readonly method: AuthMethod; readonly keys: ClientMetadata['keys'] }
   | InvalidMetadata {
   if (jwks_uri !== undefined && jwks_uri !== null) {
-    return invalidMetadata('jwks_uri: the hub fetches no keys from elsewhere; send them in jwks');
+    return invalidMetadata('jwks_uri: not supported; send the keys in jwks');
   }
   const hasKeys = jwks !== undefined && jwks !== null;
   const method = CLIENT_AUTH_METHODS.find(
-    (one) => one === (asked ?? (hasKeys ? 'private_key_jwt' : 'client_secret_basic')),
+    (one) => one === (requested ?? (hasKeys ? 'private_key_jwt' : 'client_secret_basic')),
   );
   if (method === undefined) {
     const name = 'token_endpoint_auth_method';
-    return asked === 'none'
+    return requested === 'none'
       ? invalidMetadata(
-          `${name}: an appliance must prove who it is; ask for ${SECRET_METHODS_TEXT}, or for private_key_jwt with jwks`,
+          `${name}: an appliance must authenticate; use ${SECRET_METHODS_TEXT}, or private_key_jwt with jwks`,
         )
-      : invalidMetadata(
-          `${name}: the hub does not know this one; leave it out, or name one of ${CLIENT_AUTH_METHODS.join(', ')}`,
-        );
+      : invalidMetadata(`${name}: not supported; use one of ${CLIENT_AUTH_METHODS.join(', ')}, or omit it`);
   }
   if (method !== 'private_key_jwt') {
     return hasKeys
-      ? invalidMetadata(`jwks: keys do not go with ${method}; leave them out, or ask for private_key_jwt`)
+      ? invalidMetadata(`jwks: not allowed with ${method}; omit it, or use private_key_jwt`)
       : { kind: 'method', method, keys: null };
   }
   if (!hasKeys)
-    return invalidMetadata(`jwks: private_key_jwt needs public keys; send them, or ask for ${SECRET_METHODS_TEXT}`);
+    return invalidMetadata(`jwks: private_key_jwt requires public keys; send them, or use ${SECRET_METHODS_TEXT}`);
   const read = parseJwkSet(jwks);
   return read.kind === 'keys' ? { kind: 'method', method, keys: read.keys } : invalidMetadata(`jwks: ${read.reason}`);
 }
@@ -110,11 +110,11 @@ function invalidMetadata(description: string): InvalidMetadata {
 }
 
 const EXPECTED_TYPES: Readonly<Record<string, string>> = {
-  grant_types: 'a list of texts',
-  jwks: 'a JWK Set, an object',
+  grant_types: 'an array of strings',
+  jwks: 'a JWK Set object',
 };
 
 function describeTypeError(issue: v.BaseIssue<unknown>): string {
   const member = String(issue.path?.[0]?.key ?? 'the metadata');
-  return `${member}: send ${EXPECTED_TYPES[member] ?? 'a text'}, or leave it out`;
+  return `${member}: must be ${EXPECTED_TYPES[member] ?? 'a string'}, or be omitted`;
 }

@@ -5,16 +5,16 @@ import { sendError, sendUnavailable, setNoStore } from './errors.ts';
 import { type AuthenticatedClientRequest, type FormEndpointContext, serveFormEndpoint } from './form-endpoint.ts';
 import { DeviceAuthorizationFormSchema, validateForm } from './request-schemas.ts';
 
-/** Seconds after which an appliance may ask again where the hub can't write its store. */
+/** `Retry-After` while the hub can't write its store, in seconds. */
 const STORE_RETRY_AFTER = 60;
 
 /** The device authorization endpoint (RFC 8628, 3.1). */
 export function serveDeviceAuthorizationEndpoint(
   app: FastifyInstance,
   service: Pick<LanService, 'beginDeviceFlow'>,
-  gate: FormEndpointContext,
+  context: FormEndpointContext,
 ): void {
-  serveFormEndpoint(app, '/oauth/device_authorization', gate, (request) =>
+  serveFormEndpoint(app, '/oauth/device_authorization', context, (request) =>
     handleDeviceAuthorizationRequest(service, request),
   );
 }
@@ -23,13 +23,13 @@ async function handleDeviceAuthorizationRequest(
   service: Pick<LanService, 'beginDeviceFlow'>,
   { appliance, form, request, reply }: AuthenticatedClientRequest,
 ): Promise<FastifyReply> {
-  const read = validateForm(DeviceAuthorizationFormSchema, form);
-  if (read.kind === 'malformed') return sendError(reply, 'invalid_request', read.description);
-  const outcome = await service.beginDeviceFlow(appliance, read.form.scope ?? null).catch((error: unknown) => {
+  const validation = validateForm(DeviceAuthorizationFormSchema, form);
+  if (validation.kind === 'malformed') return sendError(reply, 'invalid_request', validation.description);
+  const outcome = await service.beginDeviceFlow(appliance, validation.form.scope ?? null).catch((error: unknown) => {
     if (error instanceof Failure && error.code === 'store_unwritable') return null;
     throw error;
   });
-  if (outcome === null) return sendUnavailable(reply, STORE_RETRY_AFTER, 'the hub can not write its store just now');
+  if (outcome === null) return sendUnavailable(reply, STORE_RETRY_AFTER, 'the hub cannot write its store at present');
   switch (outcome.kind) {
     case 'begun': {
       const { deviceCode, userCode, expiresIn, interval } = outcome.authorization;
@@ -44,10 +44,10 @@ async function handleDeviceAuthorizationRequest(
       });
     }
     case 'other_scope': {
-      const has = outcome.scope === null ? 'no scope: leave scope out' : `the scope ${outcome.scope}`;
-      return sendError(reply, 'invalid_scope', `${appliance.name} is registered with ${has}`);
+      const expected = outcome.scope === null ? 'without a scope' : `with scope ${outcome.scope}`;
+      return sendError(reply, 'invalid_scope', `${appliance.name} is registered ${expected}: omit the scope parameter`);
     }
     case 'unavailable':
-      return sendUnavailable(reply, outcome.retryAfter, 'too many pairings are begun', 429);
+      return sendUnavailable(reply, outcome.retryAfter, 'too many device flows were started: wait, and try again', 429);
   }
 }

@@ -1,8 +1,8 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 
 /**
- * The errors of RFC 6749 section 5.2 that the hub gives, `temporarily_unavailable` of its section 4.1.2.1, those of RFC 8628
- * section 3.5, `invalid_client_metadata` of RFC 7591 section 3.2.2 and `invalid_token` of RFC 6750 section 3.1.
+ * The error codes that the hub uses from RFC 6749 section 5.2, `temporarily_unavailable` from its section 4.1.2.1, those of
+ * RFC 8628 section 3.5, `invalid_client_metadata` of RFC 7591 section 3.2.2 and `invalid_token` of RFC 6750 section 3.1.
  */
 export type OAuthErrorCode =
   | 'access_denied'
@@ -36,9 +36,9 @@ const STATUS_BY_ERROR: Readonly<Record<OAuthErrorCode, number>> = {
 };
 
 /**
- * Answers with an OAuth error.
- * @param more `error_uri`, where there is a page that helps
- * @param status where HTTP has a better one than the error's own
+ * Sends an OAuth error response.
+ * @param more `error_uri` if a page can help
+ * @param status overrides the error's usual status
  */
 export function sendError(
   reply: FastifyReply,
@@ -47,7 +47,7 @@ export function sendError(
   more: { readonly error_uri?: string } = {},
   status: number = STATUS_BY_ERROR[error],
 ): FastifyReply {
-  // RFC 6749, 5.2: the description may hold %x20-21 / %x23-5B / %x5D-7E.
+  // RFC 6749, 5.2: the description may contain %x20-21 / %x23-5B / %x5D-7E.
   const error_description = description.replaceAll(/[^\x20-\x21\x23-\x5b\x5d-\x7e]/g, "'");
   return setNoStore(reply)
     .code(status)
@@ -55,7 +55,7 @@ export function sendError(
 }
 
 /**
- * Answers that something can't be done just now, with when to come back.
+ * Sends a `temporarily_unavailable` error with `Retry-After`.
  * @param retryAfter in whole seconds
  */
 export function sendUnavailable(
@@ -68,17 +68,17 @@ export function sendUnavailable(
   return sendError(reply, 'temporarily_unavailable', description, {}, status);
 }
 
-/** Fastify's `errorHandler` of an endpoint: answers what can't be read of a request. @param type of the body that it takes */
+/** Fastify's `errorHandler` for an endpoint: reports malformed requests. @param type the media type that it accepts */
 export function createErrorHandler(type: string) {
   return (error: Error & { statusCode?: number }, _request: FastifyRequest, reply: FastifyReply): FastifyReply => {
     if (error.statusCode === 413) return sendError(reply, 'invalid_request', 'the request is too large', {}, 413);
     if (error.statusCode === 415) return sendError(reply, 'invalid_request', `send the request as ${type}`);
-    if ((error.statusCode ?? 500) < 500) return sendError(reply, 'invalid_request', 'the request can not be read');
+    if ((error.statusCode ?? 500) < 500) return sendError(reply, 'invalid_request', 'the request is malformed');
     throw error;
   };
 }
 
-/** Tokens and what is said about them are kept by nobody on the way (RFC 6749, 5.1). */
+/** Responses with or about tokens must not be cached (RFC 6749, 5.1). */
 export function setNoStore(reply: FastifyReply): FastifyReply {
   return reply.header('cache-control', 'no-store').header('pragma', 'no-cache');
 }

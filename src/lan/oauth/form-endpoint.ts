@@ -7,54 +7,54 @@ import type { ClientAuthenticator } from './client-authentication.ts';
 import type { ClientAuthenticationResult } from './client-authentication-result.ts';
 import { createErrorHandler, sendError, sendUnavailable } from './errors.ts';
 
-/** A request whose sender has proved who it is. */
+/** A request of an authenticated appliance. */
 export interface AuthenticatedClientRequest {
   readonly appliance: Appliance;
   readonly form: ReadonlyMap<string, string>;
-  /** Milliseconds since the request was here whole. */
+  /** Milliseconds since the complete request had arrived. */
   readonly elapsed: () => number;
   readonly request: FastifyRequest;
   readonly reply: FastifyReply;
 }
 
-/** Who lets appliances in. */
+/** Client authentication for the form endpoints. */
 export interface FormEndpointContext {
   readonly authenticate: ClientAuthenticator;
-  /** Whoever has proved who it is, whatever becomes of its request. */
+  /** Called for every authenticated request, whatever its result. */
   readonly onAuthenticated: (appliance: Appliance) => void;
-  /** How often one device may fail to say who it is. Who can say it is let in all the same. */
+  /** Limits failed authentications per device. Successful ones are never limited. */
   readonly failureLimiter: ClientRateLimiter;
   readonly clock: Clock;
 }
 
 /**
- * An endpoint that takes a form from an authenticated appliance (RFC 6749, 2.3 and 3.2). What is wrong with the request, or
- * with who sends it, is answered here; an appliance that still waits to be approved gets no further either.
+ * Registers an endpoint that takes a form from an authenticated appliance (RFC 6749, 2.3 and 3.2). Malformed requests, failed
+ * authentication and appliances that wait for approval are rejected here, so `handle` never sees them.
  */
 export function serveFormEndpoint(
   app: FastifyInstance,
   path: string,
-  gate: FormEndpointContext,
-  answer: (request: AuthenticatedClientRequest) => FastifyReply | Promise<FastifyReply>,
+  context: FormEndpointContext,
+  handle: (request: AuthenticatedClientRequest) => FastifyReply | Promise<FastifyReply>,
 ): void {
-  const { authenticate, onAuthenticated: heard, clock } = gate;
+  const { authenticate, onAuthenticated, clock } = context;
   app.post(path, {
     errorHandler: createErrorHandler(FORM_MEDIA_TYPE),
     async handler(request, reply) {
-      const came = clock.now().uptime;
+      const receivedAt = clock.now().uptime;
       const type = mediaTypeOf(request.headers['content-type']);
       if (type !== '' && type !== FORM_MEDIA_TYPE)
         return sendError(reply, 'invalid_request', `send the request as ${FORM_MEDIA_TYPE}`);
       const form = parseForm(typeof request.body === 'string' ? request.body : '');
       if (form === null) return sendError(reply, 'invalid_request', 'a parameter is repeated');
       const client = await authenticate(request, form);
-      if (client.kind !== 'authenticated') return rejectClient(client, gate, request, reply);
+      if (client.kind !== 'authenticated') return rejectClient(client, context, request, reply);
       const { appliance } = client;
-      heard(appliance);
+      onAuthenticated(appliance);
       if (appliance.waitingSince === null) {
-        return answer({ appliance, form, elapsed: () => clock.now().uptime - came, request, reply });
+        return handle({ appliance, form, elapsed: () => clock.now().uptime - receivedAt, request, reply });
       }
-      const what = `${appliance.name} waits for an installer's approval`;
+      const what = `${appliance.name} is not approved yet: an installer must approve it`;
       return sendError(reply, 'unauthorized_client', what, { error_uri: `https://${request.host}/` });
     },
   });
@@ -62,7 +62,7 @@ export function serveFormEndpoint(
 
 function rejectClient(
   client: Exclude<ClientAuthenticationResult, { readonly kind: 'authenticated' }>,
-  { failureLimiter: failures }: FormEndpointContext,
+  { failureLimiter }: FormEndpointContext,
   request: FastifyRequest,
   reply: FastifyReply,
 ): FastifyReply {
@@ -72,13 +72,13 @@ function rejectClient(
     case 'unavailable':
       return sendUnavailable(reply, client.retryAfter, client.description);
     case 'refused': {
-      const allowed = failures.take(request.socket.remoteAddress ?? '');
+      const allowed = failureLimiter.take(request.socket.remoteAddress ?? '');
       if (!allowed.ok) {
         reply.header('retry-after', allowed.retryAfter);
-        const description = `${client.description}; there were too many such requests`;
+        const description = `${client.description}; too many failed attempts: wait, and try again`;
         return sendError(reply, 'invalid_client', description, {}, 429);
       }
-      // Every 401 has a challenge that fits the endpoint (RFC 9110, 15.5.2), however the appliance tried.
+      // Every 401 needs a challenge (RFC 9110, 15.5.2), whichever method the appliance used.
       reply.header('www-authenticate', 'Basic realm="latchkey", charset="UTF-8"');
       return sendError(reply, 'invalid_client', client.description);
     }

@@ -16,15 +16,15 @@ const JSON_TYPE = 'application/json';
 /** RFC 6750, 2.1. */
 const BEARER_PATTERN = /^bearer +([\w.~+/-]+=*)$/i;
 const CHALLENGE = 'Bearer realm="latchkey"';
-/** One device may come so often without an initial access token that is good. */
+/** How often one device may try to register without a valid initial access token. */
 const UNINVITED_REGISTRATION_LIMIT = { burst: 10, interval: 60_000 };
-/** How long an appliance is to wait while the hub can't write its store, in seconds. */
+/** `Retry-After` while the hub can't write its store, in seconds. */
 const STORE_RETRY_AFTER = 60;
 
 const REGISTRATION_CLOSED =
-  'registration is closed: ask an installer for an initial access token (latchkey invite) and send it as Authorization: Bearer, or ask to have registration held open (latchkey registration open --for 10m)';
+  'registration is closed: ask the installer for an initial access token (latchkey invite) and send it as Authorization: Bearer, or ask the installer to open registration (latchkey registration open --for 10m)';
 const INITIAL_ACCESS_TOKEN_INVALID =
-  'the initial access token is wrong, used up or too old: ask an installer for another (latchkey invite)';
+  'the initial access token is wrong, was used or has expired: ask the installer for another (latchkey invite)';
 
 /** The client registration endpoint (RFC 7591, 3). */
 export function serveRegistrationEndpoint(
@@ -33,7 +33,7 @@ export function serveRegistrationEndpoint(
   environment: RateLimiterContext,
 ): void {
   const limit = new ClientRateLimiter('too_many_registrations', UNINVITED_REGISTRATION_LIMIT, environment);
-  const links = new NeighbourTable();
+  const neighbours = new NeighbourTable();
   app.post('/oauth/register', {
     errorHandler: createErrorHandler(JSON_TYPE),
     async handler(request, reply) {
@@ -43,17 +43,17 @@ export function serveRegistrationEndpoint(
       try {
         body = JSON.parse(typeof request.body === 'string' ? request.body : '');
       } catch {
-        return sendError(reply, 'invalid_request', 'the body is no JSON');
+        return sendError(reply, 'invalid_request', 'the body is not valid JSON');
       }
       const metadata = parseClientMetadata(body);
       if (metadata.kind === 'invalid') return sendError(reply, 'invalid_client_metadata', metadata.description);
-      return register({ service, limit, links }, request, reply, metadata);
+      return register({ service, limit, neighbours }, request, reply, metadata);
     },
   });
 }
 
 async function register(
-  { service, limit, links }: { service: LanService; limit: ClientRateLimiter; links: NeighbourTable },
+  { service, limit, neighbours }: { service: LanService; limit: ClientRateLimiter; neighbours: NeighbourTable },
   { headers: { authorization }, socket }: FastifyRequest,
   reply: FastifyReply,
   { metadata, method }: Extract<ReturnType<typeof parseClientMetadata>, { kind: 'read' }>,
@@ -62,17 +62,18 @@ async function register(
   const isInvited = token !== null && service.isInvite(token);
   const address = unmapIpv4(socket.remoteAddress ?? '');
   const keys = rateLimitKeys(address);
-  // One key alone is an IPv4 address, or a distant network.
-  const mayWait = token === null && service.isRegistrationOpen;
-  const link = mayWait && keys.length > 1 ? await links.findLinkLayerAddress(address) : null;
-  // The link-layer address alone, if it is known: no neighbour uses up what all IPv6 addresses of the network may together.
-  const limited = link === null ? keys : [{ key: link, weight: 1 }];
+  // A single key is an IPv4 address or a distant network: the link-layer address would add nothing.
+  const mayRegister = token === null && service.isRegistrationOpen;
+  const linkLayerAddress = mayRegister && keys.length > 1 ? await neighbours.findLinkLayerAddress(address) : null;
+  // A known link-layer address is the only key, so that one device can't use up the limit of the whole IPv6 network.
+  const limited = linkLayerAddress === null ? keys : [{ key: linkLayerAddress, weight: 1 }];
   const allowed = isInvited ? { ok: true as const } : limit.take(address, limited);
   if (!allowed.ok) {
     const what = 'too many registrations from this address: wait, and try again';
     return sendUnavailable(reply, allowed.retryAfter, what, 429);
   }
-  const from = { address, shares: link === null ? keys.map(({ key }) => key) : [link, address] };
+  const shares = linkLayerAddress === null ? keys.map(({ key }) => key) : [linkLayerAddress, address];
+  const from = { address, shares };
   const registration = await service.register(metadata, token, from).catch((error: unknown) => {
     if (error instanceof Failure && (error.code === 'store_unwritable' || error.code === 'not_allowed')) return error;
     throw error;
@@ -81,12 +82,12 @@ async function register(
     return sendUnavailable(
       reply,
       STORE_RETRY_AFTER,
-      'the hub can not take in another appliance just now: its log tells why',
+      "the hub cannot register another appliance at present: see the hub's log",
     );
   }
   switch (registration.kind) {
     case 'closed':
-      // Of a request without any credentials the challenge says no more (RFC 6750, 3.1).
+      // RFC 6750, 3.1: without credentials in the request, the challenge has no error code.
       reply.header('www-authenticate', CHALLENGE);
       return sendError(reply, 'invalid_token', REGISTRATION_CLOSED);
     case 'token_refused':
@@ -96,19 +97,19 @@ async function register(
       );
       return sendError(reply, 'invalid_token', INITIAL_ACCESS_TOKEN_INVALID);
     case 'full': {
-      const what = 'too many appliances wait for an installer to approve them: wait until some of them are';
+      const what = 'too many appliances wait for approval: try again after an installer has approved some of them';
       return sendUnavailable(reply, registration.retryAfter, what, 429);
     }
     case 'invalid':
       return sendError(reply, 'invalid_client_metadata', registration.description);
     case 'registered': {
-      const { clientId, name, scope, secret, needsApproval: waiting } = registration;
-      const [issued] = service.timeReadings();
+      const { clientId, name, scope, secret, needsApproval } = registration;
+      const [time] = service.timeReadings();
       return setNoStore(reply)
         .code(201)
         .send({
           client_id: clientId,
-          ...(issued === undefined ? {} : { client_id_issued_at: Math.floor(issued.now / 1000) }),
+          ...(time === undefined ? {} : { client_id_issued_at: Math.floor(time.now / 1000) }),
           ...(secret === null
             ? { jwks: { keys: metadata.keys } }
             : { client_secret: secret.reveal(), client_secret_expires_at: 0 }),
@@ -119,7 +120,7 @@ async function register(
           ...(scope === null ? {} : { scope }),
           ...(metadata.softwareId === null ? {} : { software_id: metadata.softwareId }),
           ca_fingerprint: service.caFingerprint,
-          ...(waiting ? { comparison_code: comparisonCode(clientId) } : {}),
+          ...(needsApproval ? { comparison_code: comparisonCode(clientId) } : {}),
         });
     }
   }

@@ -5,20 +5,20 @@ import { type FormEndpointContext, serveFormEndpoint } from './form-endpoint.ts'
 import { RevocationFormSchema, validateForm } from './request-schemas.ts';
 
 /**
- * The revocation endpoint (RFC 7009): an appliance says that the cloud refuses its token, or that it needs its refresh token
- * no longer. Whatever else it sends has been revoked as far as anybody can tell (2.2), so that the answer is the same.
+ * The revocation endpoint (RFC 7009): an appliance reports that the cloud rejected its access token, or revokes its refresh
+ * token. Unknown tokens get the same response (2.2).
  */
-export function serveRevocationEndpoint(app: FastifyInstance, service: LanService, gate: FormEndpointContext): void {
-  serveFormEndpoint(app, '/oauth/revoke', gate, async ({ appliance, form, reply }) => {
-    const read = validateForm(RevocationFormSchema, form);
-    if (read.kind === 'malformed') return sendError(reply, 'invalid_request', read.description);
-    const revocation = await service.revoke(appliance, read.form.token);
+export function serveRevocationEndpoint(app: FastifyInstance, service: LanService, context: FormEndpointContext): void {
+  serveFormEndpoint(app, '/oauth/revoke', context, async ({ appliance, form, reply }) => {
+    const validation = validateForm(RevocationFormSchema, form);
+    if (validation.kind === 'malformed') return sendError(reply, 'invalid_request', validation.description);
+    const revocation = await service.revoke(appliance, validation.form.token);
     if (revocation.kind === 'unavailable') {
-      // RFC 7009, 2.2.1: the appliance takes it that its token still exists, and comes back.
-      const what = 'the hub can not write its store just now: its log tells why';
+      // RFC 7009, 2.2.1: on a 503 the appliance must assume that its token still exists, and may retry.
+      const what = "the hub cannot write its store at present: see the hub's log";
       return sendUnavailable(reply, revocation.retryAfter, what);
     }
-    // RFC 7009, 2.2: nobody reads the body; but some clients take nothing but JSON, and JSON is never empty.
+    // RFC 7009, 2.2: clients ignore the body. But some of them parse it as JSON, which can't be empty.
     return setNoStore(reply).send({});
   });
 }

@@ -2,13 +2,13 @@ import type { FastifyInstance } from 'fastify';
 import { ASSERTION_ALGORITHMS } from './client-assertion.ts';
 import { DEVICE_CODE_GRANT_TYPE } from './request-schemas.ts';
 
-/** What the token endpoint gives tokens for. */
+/** The grant types of the token endpoint. */
 export const GRANT_TYPES = ['client_credentials', 'refresh_token', DEVICE_CODE_GRANT_TYPE] as const;
 
-/** How an appliance may say who it is, at every endpoint that asks. */
+/** The client authentication methods, the same at every endpoint that requires authentication. */
 export const CLIENT_AUTH_METHODS = ['client_secret_basic', 'client_secret_post', 'private_key_jwt'] as const;
 
-/** RFC 8414. The issuer is the address that was asked: its Host has been checked by now. */
+/** Registers the metadata endpoint (RFC 8414). The issuer is the origin of the request, whose Host was checked before. */
 export function serveMetadataEndpoint(app: FastifyInstance): void {
   app.get('/.well-known/oauth-authorization-server', { exposeHeadRoute: true }, async ({ host }) => ({
     issuer: `https://${host}`,
@@ -17,7 +17,7 @@ export function serveMetadataEndpoint(app: FastifyInstance): void {
     registration_endpoint: `https://${host}/oauth/register`,
     revocation_endpoint: `https://${host}/oauth/revoke`,
     grant_types_supported: GRANT_TYPES,
-    // Required, and not to be empty (RFC 8414, 2 and 3.2); there is no authorization endpoint to answer any.
+    // Required and never empty (RFC 8414, 2 and 3.2), although there is no authorization endpoint.
     response_types_supported: ['none'],
     token_endpoint_auth_methods_supported: CLIENT_AUTH_METHODS,
     token_endpoint_auth_signing_alg_values_supported: ASSERTION_ALGORITHMS,

@@ -6,32 +6,32 @@ import { type OAuthErrorCode, sendError, sendUnavailable, setNoStore } from './e
 import type { AuthenticatedClientRequest } from './form-endpoint.ts';
 
 const UNAVAILABLE_DESCRIPTIONS: Readonly<Record<UnavailableReason, string>> = {
-  portal_unreachable: 'the portal is out of reach',
-  portal_deferred: 'the portal asks to come back later',
-  portal_rejected: 'the portal rejects the request of the hub',
-  answer_lost: 'an answer of the portal was lost',
-  misconfigured: 'the portal does not take the hub as it is configured',
-  clock_unknown: 'the clock of the hub does not fit the certificate of the portal',
-  store_unwritable: 'the hub can not write its store',
-  no_answer_yet: 'the portal has given no other yet',
+  portal_unreachable: 'the portal is unreachable',
+  portal_deferred: 'the portal asks the hub to retry later',
+  portal_rejected: "the portal rejects the hub's request",
+  answer_lost: "the portal's answer was lost",
+  misconfigured: "the portal does not accept the hub's configuration",
+  clock_unknown: "the hub's clock does not match the validity of the portal's certificate",
+  store_unwritable: 'the hub cannot write its store',
+  no_answer_yet: 'the portal has not issued a new one yet',
 };
 
 const NO_USABLE_TOKEN_DESCRIPTIONS: Readonly<Record<UnusableTokenReason, string>> = {
-  expired: 'the token at hand has run out',
-  rejected: 'the cloud refused the token at hand',
-  age_unknown: 'nobody knows how old the token at hand is',
+  expired: 'the current access token has expired',
+  rejected: 'the cloud rejected the current access token',
+  age_unknown: 'the age of the current access token is unknown',
 };
 
 /**
- * Answers with the token, or says why there is none (RFC 6749, 5).
- * @param refreshToken one of the hub's own
+ * Sends a token response, or the error that explains why there is no token (RFC 6749, 5).
+ * @param refreshToken issued by the hub, not by the portal
  */
 export function sendTokenResponse(
   { appliance: { name }, request, reply }: AuthenticatedClientRequest,
   result: TokenResult,
   refreshToken?: Secret,
 ): FastifyReply {
-  const page = () => ({ error_uri: `https://${request.host}/` });
+  const hubPage = () => ({ error_uri: `https://${request.host}/` });
   switch (result.kind) {
     case 'token': {
       const { accessToken, expiresIn, scope } = result;
@@ -44,12 +44,12 @@ export function sendTokenResponse(
       });
     }
     case 'not_paired':
-      return sendError(reply, 'invalid_grant', `${name} is not paired with the portal`, page());
+      return sendError(reply, 'invalid_grant', `${name} is not paired with the portal`, hubPage());
     case 'needs_pairing':
-      return sendError(reply, 'invalid_grant', `${name} must be paired again`, page());
+      return sendError(reply, 'invalid_grant', `${name} must be paired again`, hubPage());
     case 'other_scope': {
-      const has = result.scope === null ? 'no scope: leave scope out' : `scope ${result.scope}`;
-      return sendError(reply, 'invalid_scope', `the grant of ${name} has ${has}`);
+      const expected = result.scope === null ? 'no scope' : `scope ${result.scope}`;
+      return sendError(reply, 'invalid_scope', `the grant of ${name} has ${expected}: omit the scope parameter`);
     }
     case 'unavailable':
       return sendUnavailable(
@@ -60,23 +60,23 @@ export function sendTokenResponse(
   }
 }
 
-/** How a pairing that came to nothing is told to the appliance that began it (RFC 8628, 3.5). */
+/** The OAuth errors for the appliance that started a failed pairing (RFC 8628, 3.5). */
 const DEVICE_FLOW_ERRORS: Readonly<
   Record<PairingFailureReason, readonly [error: OAuthErrorCode, description: string]>
 > = {
-  refused_by_user: ['access_denied', 'the person who was asked refused'],
-  portal_rejected: ['access_denied', 'the portal rejects the request of the hub: its log tells more'],
-  foreign_origin: ['access_denied', 'the portal named an address that is not its own: the log of the hub tells more'],
-  misconfigured: ['access_denied', 'the portal does not accept the credentials of the hub: its log tells more'],
-  client_unknown: ['access_denied', 'the portal does not know the client_id of the hub: its log tells more'],
-  expired: ['expired_token', 'nobody logged in in time: begin again'],
-  replaced: ['expired_token', 'another pairing was begun in the place of this one: begin again'],
-  cancelled: ['expired_token', 'the pairing was called off at the hub: begin again'],
-  code_refused: ['expired_token', 'the portal did not accept what the login brought: begin again'],
-  answer_lost: ['expired_token', 'the answer of the portal was lost: begin again'],
+  refused_by_user: ['access_denied', 'the user denied access at the portal'],
+  portal_rejected: ['access_denied', "the portal rejects the hub's request: see the hub's log"],
+  foreign_origin: ['access_denied', "the portal returned an address that is not its own: see the hub's log"],
+  misconfigured: ['access_denied', "the portal does not accept the hub's credentials: see the hub's log"],
+  client_unknown: ['access_denied', "the portal does not know the hub's client_id: see the hub's log"],
+  expired: ['expired_token', 'nobody logged in in time: start a new device flow'],
+  replaced: ['expired_token', 'another pairing has replaced this one: start a new device flow'],
+  cancelled: ['expired_token', 'the pairing was cancelled at the hub: start a new device flow'],
+  code_refused: ['expired_token', 'the portal did not accept the authorization code: start a new device flow'],
+  answer_lost: ['expired_token', "the portal's answer was lost: start a new device flow"],
 };
 
-/** Answers the poll of a device flow that has failed. */
+/** Sends the error for a device flow that has failed. */
 export function sendDeviceFlowError({ reply }: AuthenticatedClientRequest, reason: PairingFailureReason): FastifyReply {
   return sendError(reply, ...DEVICE_FLOW_ERRORS[reason]);
 }

@@ -7,41 +7,41 @@ import { DEVICE_CODE_GRANT_TYPE, TOKEN_FORM_SCHEMAS, validateForm } from './requ
 import { GRANT_TYPES } from './server-metadata.ts';
 import { sendDeviceFlowError, sendTokenResponse } from './token-responses.ts';
 
-/** Whoever asks is answered within this, in ms, from when the request came: just before a client's limit of 10 s. */
+/** The longest time from a request to its response, in ms: just below a client timeout of 10 s. */
 const RESPONSE_TIMEOUT = 9500;
 
 /** The token endpoint (RFC 6749, 3.2). */
-export function serveTokenEndpoint(app: FastifyInstance, service: LanService, gate: FormEndpointContext): void {
-  serveFormEndpoint(app, '/oauth/token', gate, (request) => handleTokenRequest(service, request));
+export function serveTokenEndpoint(app: FastifyInstance, service: LanService, context: FormEndpointContext): void {
+  serveFormEndpoint(app, '/oauth/token', context, (request) => handleTokenRequest(service, request));
 }
 
 async function handleTokenRequest(service: LanService, request: AuthenticatedClientRequest): Promise<FastifyReply> {
   const { appliance, form, elapsed, reply } = request;
-  const given = form.get('grant_type');
-  if (given === undefined) return sendError(reply, 'invalid_request', 'grant_type is missing');
-  const grantType = GRANT_TYPES.find((known) => known === given);
+  const requestedType = form.get('grant_type');
+  if (requestedType === undefined) return sendError(reply, 'invalid_request', 'grant_type is missing');
+  const grantType = GRANT_TYPES.find((supported) => supported === requestedType);
   if (grantType === undefined) {
-    return sendError(reply, 'unsupported_grant_type', `the hub knows grant_type ${GRANT_TYPES.join(', ')}`);
+    return sendError(reply, 'unsupported_grant_type', `grant_type must be one of ${GRANT_TYPES.join(', ')}`);
   }
-  const read = validateForm(TOKEN_FORM_SCHEMAS[grantType], form);
-  if (read.kind === 'malformed') return sendError(reply, 'invalid_request', read.description);
-  const asked = read.form;
-  // Who the appliance is may have taken its time to find out.
+  const validation = validateForm(TOKEN_FORM_SCHEMAS[grantType], form);
+  if (validation.kind === 'malformed') return sendError(reply, 'invalid_request', validation.description);
+  const parameters = validation.form;
+  // Client authentication may have taken a while.
   const timeout = Math.max(0, RESPONSE_TIMEOUT - elapsed());
-  const wanted = { scope: asked.scope ?? null, minTtl: (asked.min_ttl ?? 0) * 1000, timeout };
-  switch (asked.grant_type) {
+  const tokenRequest = { scope: parameters.scope ?? null, minTtl: (parameters.min_ttl ?? 0) * 1000, timeout };
+  switch (parameters.grant_type) {
     case 'client_credentials':
-      return sendTokenResponse(request, await service.issueToken(appliance, wanted));
+      return sendTokenResponse(request, await service.issueToken(appliance, tokenRequest));
     case 'refresh_token': {
-      const refreshToken = asked.refresh_token;
+      const refreshToken = parameters.refresh_token;
       if (!service.hasSession(appliance, refreshToken)) {
-        return sendError(reply, 'invalid_grant', `${appliance.name} has no such refresh_token, or no longer`);
+        return sendError(reply, 'invalid_grant', `the refresh_token of ${appliance.name} is unknown or was revoked`);
       }
-      // Said again though it stays the same: some clients take an answer without one for the end of it.
-      return sendTokenResponse(request, await service.issueToken(appliance, wanted), new Secret(refreshToken));
+      // Repeated although it does not rotate: some clients drop their refresh token if the response has none.
+      return sendTokenResponse(request, await service.issueToken(appliance, tokenRequest), new Secret(refreshToken));
     }
     case DEVICE_CODE_GRANT_TYPE:
-      return handleDeviceTokenRequest(service, request, asked.device_code, wanted);
+      return handleDeviceTokenRequest(service, request, parameters.device_code, tokenRequest);
   }
 }
 
@@ -50,7 +50,7 @@ async function handleDeviceTokenRequest(
   service: LanService,
   request: AuthenticatedClientRequest,
   deviceCode: string,
-  wanted: TokenRequest,
+  tokenRequest: TokenRequest,
 ): Promise<FastifyReply> {
   const { appliance, reply } = request;
   const poll = await service.pollDeviceFlow(appliance, deviceCode);
@@ -58,18 +58,22 @@ async function handleDeviceTokenRequest(
     case 'pending':
       return sendError(reply, 'authorization_pending', 'nobody has logged in yet');
     case 'slow_down':
-      return sendError(reply, 'slow_down', 'wait five seconds longer between two requests');
+      return sendError(reply, 'slow_down', 'add five seconds to the polling interval');
     case 'unknown':
-      return sendError(reply, 'invalid_grant', `${appliance.name} was given no such device_code`);
+      return sendError(
+        reply,
+        'invalid_grant',
+        `the device_code is unknown, or was used: it must be one that the hub issued to ${appliance.name}`,
+      );
     case 'failed':
       return sendDeviceFlowError(request, poll.reason);
     case 'paired': {
-      const result = await service.issueToken(appliance, wanted);
+      const result = await service.issueToken(appliance, tokenRequest);
       if (result.kind !== 'token') return sendTokenResponse(request, result);
       const refreshToken = await service.createSession(appliance, deviceCode);
-      // What is left of the token is told as it is now: to write the session down may have taken its time.
-      const atHand = { ...wanted, minTtl: 0, timeout: 0 };
-      return sendTokenResponse(request, await service.issueToken(appliance, atHand), refreshToken);
+      // Saving the session may have taken a while, so `expires_in` is computed again, for the current access token.
+      const currentToken = { ...tokenRequest, minTtl: 0, timeout: 0 };
+      return sendTokenResponse(request, await service.issueToken(appliance, currentToken), refreshToken);
     }
   }
 }

@@ -3,17 +3,17 @@ import { oauthOperations } from './oauth-operations.ts';
 import type { HubOperation } from './operation.ts';
 import { pageOperations } from './page-operations.ts';
 
-/** Where a hub is reached. */
+/** The origins of a hub. */
 export interface HubOrigins {
   /** Without a trailing slash. */
   readonly http: string;
   readonly https: string;
 }
 
-/** Every operation of a hub on the home network, the OAuth server's first. */
+/** All operations of a hub on the home network, the OAuth endpoints first. */
 export const hubOperations: readonly HubOperation[] = [...oauthOperations, ...pageOperations];
 
-/** Made once: who asks again and again costs the hub no more than an answer. */
+/** Computed once, so that repeated requests cost the hub only the response. */
 const DESCRIBED_OPERATIONS = hubOperations.map((operation) => {
   const { path, ports, method, security } = operation;
   const tag = oauthOperations.includes(operation) ? 'oauth' : 'pages';
@@ -21,9 +21,8 @@ const DESCRIBED_OPERATIONS = hubOperations.map((operation) => {
 });
 
 /**
- * The OpenAPI 3.1 description of what a hub serves on the home network, made from the schemas that requests are checked
- * with.
- * @param version of the program
+ * The OpenAPI 3.1 description of a hub's endpoints on the home network, generated from the schemas that validate requests.
+ * @param version the program's version
  */
 export function openApiDocument(origins: HubOrigins, version: string): JsonObject {
   const paths: Record<string, JsonObject> = {};
@@ -40,14 +39,14 @@ export function openApiDocument(origins: HubOrigins, version: string): JsonObjec
       title: 'Latchkey hub',
       version,
       description:
-        'An OAuth 2.0 authorization server for the appliances of a home. Paths that do not exist are answered 404, ' +
-        'other methods 405 with Allow, bodies over 16 KiB 413, requests that are no HTTP 400, and requests for a host ' +
-        "name that is not the hub's 421.",
+        'An OAuth 2.0 authorization server for the appliances of a home. All paths: 404 for an unknown path, 405 with ' +
+        'Allow for another method, 413 for a body over 16 KiB, 400 for a request that is not valid HTTP, and 421 for a ' +
+        "host name that is not the hub's.",
     },
     servers: [{ url: origins.https }],
     tags: [
-      { name: 'oauth', description: 'What appliances use' },
-      { name: 'pages', description: 'What people come to, and what else there is' },
+      { name: 'oauth', description: 'OAuth endpoints for appliances' },
+      { name: 'pages', description: 'Pages for browsers, and other endpoints' },
     ],
     paths,
     components: {
@@ -55,7 +54,7 @@ export function openApiDocument(origins: HubOrigins, version: string): JsonObjec
         client: {
           type: 'http',
           scheme: 'basic',
-          description: 'client_secret_basic; client_secret_post and private_key_jwt are in the form',
+          description: 'client_secret_basic; client_secret_post and private_key_jwt use form parameters instead',
         },
         invite: { type: 'http', scheme: 'bearer', description: 'An initial access token (latchkey invite)' },
       },

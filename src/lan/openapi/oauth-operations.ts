@@ -16,7 +16,7 @@ const noStoreHeaders = { 'cache-control': 'no-store' };
 const retryAfterHeaders = { ...noStoreHeaders, 'retry-after': 'Seconds' };
 
 const badRequest = (...errors: OAuthErrorCode[]): ResponseDescription => ({
-  description: 'The request is no good, or not now',
+  description: 'Invalid request, or not possible in the current state',
   body: errorResponseSchema(...errors),
   headers: noStoreHeaders,
 });
@@ -26,7 +26,7 @@ const tooLarge: ResponseDescription = {
   headers: noStoreHeaders,
 };
 const tooManyRequests = (...errors: OAuthErrorCode[]): ResponseDescription => ({
-  description: 'Too many such requests',
+  description: 'Too many requests of this kind',
   body: errorResponseSchema(...errors),
   headers: retryAfterHeaders,
 });
@@ -36,10 +36,10 @@ const unavailable = (description: string): ResponseDescription => ({
   headers: retryAfterHeaders,
 });
 
-/** What every endpoint answers that asks an appliance who it is. */
+/** The responses of every endpoint that requires client authentication. */
 const clientAuthenticationResponses = {
   401: {
-    description: 'The appliance did not prove who it is',
+    description: 'Client authentication failed',
     body: errorResponseSchema('invalid_client'),
     headers: { ...noStoreHeaders, 'www-authenticate': 'Basic' },
   },
@@ -48,7 +48,7 @@ const clientAuthenticationResponses = {
 
 const httpsOnly = ['https'] as const;
 
-/** The OAuth authorization server. */
+/** The operations of the OAuth authorization server. */
 export const oauthOperations: readonly HubOperation[] = [
   {
     method: 'get',
@@ -57,7 +57,7 @@ export const oauthOperations: readonly HubOperation[] = [
     id: 'metadata',
     summary: 'Authorization server metadata (RFC 8414)',
     responses: {
-      200: { description: 'Every address is one of the host that was asked', body: MetadataResponseSchema },
+      200: { description: 'All URLs use the host of the request', body: MetadataResponseSchema },
     },
   },
   {
@@ -65,11 +65,11 @@ export const oauthOperations: readonly HubOperation[] = [
     path: '/oauth/token',
     ports: httpsOnly,
     id: 'token',
-    summary: "Get the appliance's token (RFC 6749, 4.4 and 6; RFC 8628, 3.4)",
+    summary: 'Get an access token (RFC 6749, 4.4 and 6; RFC 8628, 3.4)',
     security: 'client',
     form: TokenFormSchema,
     responses: {
-      200: { description: 'The token', body: TokenResponseSchema, headers: noStoreHeaders },
+      200: { description: 'An access token', body: TokenResponseSchema, headers: noStoreHeaders },
       400: badRequest(
         'access_denied',
         'authorization_pending',
@@ -83,7 +83,7 @@ export const oauthOperations: readonly HubOperation[] = [
       ),
       ...clientAuthenticationResponses,
       429: tooManyRequests('invalid_client'),
-      503: unavailable('There is no token at hand, and none to be had just now'),
+      503: unavailable('No valid token is available at present'),
     },
   },
   {
@@ -91,19 +91,19 @@ export const oauthOperations: readonly HubOperation[] = [
     path: '/oauth/device_authorization',
     ports: httpsOnly,
     id: 'deviceAuthorization',
-    summary: 'The appliance starts its own pairing (RFC 8628, 3.1)',
+    summary: 'Start a pairing with the device flow (RFC 8628, 3.1)',
     security: 'client',
     form: DeviceAuthorizationFormSchema,
     responses: {
       200: {
-        description: 'The pairing waits for a person',
+        description: 'The pairing has started and waits for a person',
         body: DeviceAuthorizationResponseSchema,
         headers: noStoreHeaders,
       },
       400: badRequest('invalid_request', 'invalid_scope', 'unauthorized_client'),
       ...clientAuthenticationResponses,
       429: tooManyRequests('invalid_client', 'temporarily_unavailable'),
-      503: unavailable("The hub can't write its store, or does not know the time that an assertion was made by"),
+      503: unavailable("The hub can't write its store, or does not know the time and can't check a client_assertion"),
     },
   },
   {
@@ -111,17 +111,21 @@ export const oauthOperations: readonly HubOperation[] = [
     path: '/oauth/revoke',
     ports: httpsOnly,
     id: 'revoke',
-    summary: 'The cloud refused the token that the appliance holds (RFC 7009)',
+    summary: 'Report that the cloud rejected the access token, or revoke a refresh token (RFC 7009)',
     description:
-      "The access token is never handed out again, and the hub gets a new one, once a minute at most. A refresh token of the hub's own is ended. Anything else changes nothing.",
+      'For the current access token: the hub never issues it again and gets a new one, at most once a minute. For a refresh token that the hub issued: it becomes invalid. Any other token has no effect; the response is the same.',
     security: 'client',
     form: RevocationFormSchema,
     responses: {
-      200: { description: 'It is known', body: RevocationResponseSchema, headers: noStoreHeaders },
+      200: {
+        description: 'Accepted, also for an unknown token',
+        body: RevocationResponseSchema,
+        headers: noStoreHeaders,
+      },
       400: badRequest('invalid_request', 'unauthorized_client'),
       ...clientAuthenticationResponses,
       429: tooManyRequests('invalid_client'),
-      503: unavailable("The hub can't write its store, or does not know the time that an assertion was made by"),
+      503: unavailable("The hub can't write its store, or does not know the time and can't check a client_assertion"),
     },
   },
   {
@@ -129,22 +133,22 @@ export const oauthOperations: readonly HubOperation[] = [
     path: '/oauth/register',
     ports: httpsOnly,
     id: 'register',
-    summary: 'An appliance introduces itself (RFC 7591)',
+    summary: 'Register an appliance (RFC 7591)',
     description:
-      'With an initial access token, or while an installer holds registration open; then it can do nothing until an installer approves it.',
+      'Requires an initial access token, or registration opened by an installer. Without an initial access token, the appliance can do nothing until an installer approves it.',
     security: 'invite',
     json: RegistrationRequestSchema,
     responses: {
       201: { description: 'The appliance is registered', body: RegistrationResponseSchema, headers: noStoreHeaders },
       400: badRequest('invalid_request', 'invalid_client_metadata'),
       401: {
-        description: 'Registration is closed, or the initial access token is no good',
+        description: 'Registration is closed, or the initial access token is invalid',
         body: errorResponseSchema('invalid_token'),
         headers: { ...noStoreHeaders, 'www-authenticate': 'Bearer' },
       },
       413: tooLarge,
       429: tooManyRequests('temporarily_unavailable'),
-      503: unavailable("The hub can't write its store, or has as many appliances as it takes"),
+      503: unavailable("The hub can't write its store, or has reached its maximum number of appliances"),
     },
   },
 ];

@@ -7,13 +7,13 @@ const htmlResponse = (description: string): ResponseDescription => ({ descriptio
 const httpsOnly = ['https'] as const;
 const bothPorts = ['http', 'https'] as const;
 
-const unknownUserCode = htmlResponse('No pairing waits with this code; it takes another');
+const unknownUserCode = htmlResponse('Unknown user code; the page asks for another one');
 const tooManyUserCodes: ResponseDescription = {
-  ...htmlResponse('Too many codes that nobody was given'),
+  ...htmlResponse('Too many wrong user codes'),
   headers: { 'retry-after': 'Seconds' },
 };
 
-/** What people and browsers come to, and what else there is. */
+/** The pages for browsers, and other endpoints. */
 export const pageOperations: readonly HubOperation[] = [
   {
     method: 'get',
@@ -23,9 +23,12 @@ export const pageOperations: readonly HubOperation[] = [
     summary: 'The verification page of the device flow (RFC 8628, 3.3)',
     query: v.strictObject(UserCodeFormSchema.entries),
     responses: {
-      200: htmlResponse('It takes the code, names the appliance and its scope, or says how the pairing ended'),
-      307: { description: 'On the HTTP port: on to the other one', headers: { location: 'Where to' } },
-      400: htmlResponse('It can not be read'),
+      200: htmlResponse('Asks for the user code, shows the appliance and its scope, or reports how the pairing ended'),
+      307: {
+        description: 'On the HTTP port: redirect to the HTTPS port',
+        headers: { location: 'The same page over HTTPS' },
+      },
+      400: htmlResponse('Malformed request'),
       404: unknownUserCode,
       429: tooManyUserCodes,
     },
@@ -35,16 +38,19 @@ export const pageOperations: readonly HubOperation[] = [
     path: '/pair',
     ports: httpsOnly,
     id: 'openLink',
-    summary: "What the verification page sends: on to the portal's login",
+    summary: "Submit the verification page and continue to the portal's login",
     form: UserCodeFormSchema,
     responses: {
-      303: { description: 'On to the portal, or back to the page', headers: { location: 'Where to' } },
-      400: htmlResponse('It can not be read'),
-      403: htmlResponse('It came from a page of somebody else'),
+      303: {
+        description: "Redirect to the portal's login, or back to the verification page",
+        headers: { location: "The portal's login or the verification page" },
+      },
+      400: htmlResponse('Malformed request'),
+      403: htmlResponse('Cross-site request'),
       404: unknownUserCode,
-      415: htmlResponse('It is no form'),
+      415: htmlResponse('The body is not a form'),
       429: tooManyUserCodes,
-      503: htmlResponse('The portal is out of reach, or asked for too many other pairings'),
+      503: htmlResponse('The portal is unreachable, or too many other pairings use it'),
     },
   },
   {
@@ -52,16 +58,16 @@ export const pageOperations: readonly HubOperation[] = [
     path: '/callback/{nonce}',
     ports: ['http'],
     id: 'callback',
-    summary: "Where the portal's redirect lands",
+    summary: "Target of the portal's redirect (RFC 6749, 4.1.2)",
     params: v.strictObject({ nonce: v.string() }),
     query: v.strictObject({
       code: v.optional(v.pipe(v.string(), v.description('The authorization code'))),
-      error: v.optional(v.pipe(v.string(), v.description('Of a refused login: access_denied'))),
+      error: v.optional(v.pipe(v.string(), v.description('access_denied if the login was refused'))),
     }),
     responses: {
-      200: htmlResponse('What became of the pairing'),
-      400: htmlResponse('It is not what the portal sends'),
-      404: htmlResponse('No pairing has this nonce'),
+      200: htmlResponse('The result of the pairing'),
+      400: htmlResponse('Not a valid authorization response'),
+      404: htmlResponse('Unknown nonce'),
     },
   },
   {
@@ -74,7 +80,7 @@ export const pageOperations: readonly HubOperation[] = [
       200: {
         description: 'PEM',
         body: 'application/x-pem-file',
-        headers: { link: 'During a rotation: where the CA before it is (rel="predecessor-version")' },
+        headers: { link: 'During a CA rotation: the path of the old CA (rel="predecessor-version")' },
       },
     },
   },
@@ -83,10 +89,10 @@ export const pageOperations: readonly HubOperation[] = [
     path: '/ca-old.pem',
     ports: bothPorts,
     id: 'oldCa',
-    summary: 'The CA before the present one, while appliances that trust no other are served',
+    summary: 'The old CA certificate, during a CA rotation',
     responses: {
       200: { description: 'PEM', body: 'application/x-pem-file' },
-      404: htmlResponse('There is none'),
+      404: htmlResponse('There is no old CA'),
     },
   },
   {
@@ -94,8 +100,8 @@ export const pageOperations: readonly HubOperation[] = [
     path: '/',
     ports: ['http'],
     id: 'home',
-    summary: "A page that sends people to the installer's, on the other port",
-    responses: { 200: htmlResponse('For people') },
+    summary: "A page that links to the installer's page on the HTTPS port",
+    responses: { 200: htmlResponse('The page') },
   },
   {
     method: 'get',

@@ -4,34 +4,36 @@ import type { OAuthErrorCode } from '../oauth/errors.ts';
 const text = (description: string) => v.pipe(v.string(), v.description(description));
 const url = (description: string) => v.pipe(v.string(), v.url(), v.description(description));
 const seconds = (description: string) => v.pipe(v.number(), v.integer(), v.minValue(0), v.description(description));
-const scope = v.optional(text('Space-separated names; left out where there is none'));
+const scope = v.optional(text('Space-separated; omitted if there is none'));
 
-/** The answer to a token request (RFC 6749, 5.1). */
+/** The token response (RFC 6749, 5.1). */
 export const TokenResponseSchema = v.strictObject({
-  access_token: text("The portal's own: it authenticates calls to the cloud API"),
+  access_token: text('Access token of the portal, for calls to the cloud API'),
   token_type: v.literal('Bearer'),
-  expires_in: seconds('What is left of it'),
-  refresh_token: v.optional(text("The hub's own, which the device flow gives; it stays the same")),
+  expires_in: seconds('Remaining lifetime in seconds'),
+  refresh_token: v.optional(
+    text('Refresh token that the hub issued at the end of the device flow; it does not rotate'),
+  ),
   scope,
 });
 
-/** The answer to a device authorization request (RFC 8628, 3.2). */
+/** The device authorization response (RFC 8628, 3.2). */
 export const DeviceAuthorizationResponseSchema = v.strictObject({
-  device_code: text('What the appliance polls the token endpoint with'),
-  user_code: text('What a person types at the verification_uri'),
-  verification_uri: url("The hub's page that takes the code"),
-  verification_uri_complete: url('The same with the code in it, for a QR code'),
-  expires_in: seconds('Lifetime of both codes'),
-  interval: seconds('Between two polls'),
+  device_code: text('The code with which the appliance polls the token endpoint'),
+  user_code: text('The code that a person enters at verification_uri'),
+  verification_uri: url("The hub's page that asks for the code"),
+  verification_uri_complete: url('verification_uri with the user_code, for a QR code or a link'),
+  expires_in: seconds('Lifetime of both codes in seconds'),
+  interval: seconds('Shortest time between two polls in seconds'),
 });
 
-/** The answer to a registration (RFC 7591, 3.2.1). */
+/** The registration response (RFC 7591, 3.2.1). */
 export const RegistrationResponseSchema = v.strictObject({
   client_id: v.string(),
-  client_id_issued_at: v.optional(seconds('Since 1970; left out while the hub does not know the time')),
-  client_secret: v.optional(text('Told this once; left out where the appliance has keys of its own')),
-  client_secret_expires_at: v.optional(v.pipe(v.literal(0), v.description('Never'))),
-  client_name: text('The NAME that the appliance has on the hub'),
+  client_id_issued_at: v.optional(seconds('Seconds since 1970; omitted while the hub does not know the time')),
+  client_secret: v.optional(text('Shown only once; omitted for an appliance with jwks')),
+  client_secret_expires_at: v.optional(v.pipe(v.literal(0), v.description('0: the secret does not expire'))),
+  client_name: text('The NAME of the appliance on the hub'),
   token_endpoint_auth_method: v.string(),
   grant_types: v.array(v.string()),
   response_types: v.array(v.string()),
@@ -40,16 +42,16 @@ export const RegistrationResponseSchema = v.strictObject({
   jwks: v.optional(v.strictObject({ keys: v.array(v.record(v.string(), v.unknown())) })),
   ca_fingerprint: text("The pin of the hub's CA: base64url SHA-256 of its public key (SPKI)"),
   comparison_code: v.optional(
-    text('To be shown to the installer, who compares it before approving; left out where no approval is needed'),
+    text('Show it to the installer, who compares it before approval; omitted if no approval is needed'),
   ),
 });
 
-/** The answer to a revocation: some libraries read its body all the same (RFC 7009, 2.2 has none). */
+/** The revocation response. RFC 7009, 2.2 defines no body, but some libraries parse it. */
 export const RevocationResponseSchema = v.strictObject({});
 
-/** RFC 8414, 2. */
+/** The authorization server metadata (RFC 8414, 2). */
 export const MetadataResponseSchema = v.strictObject({
-  issuer: url('The address that was asked'),
+  issuer: url('The origin of the request'),
   token_endpoint: v.pipe(v.string(), v.url()),
   device_authorization_endpoint: v.pipe(v.string(), v.url()),
   registration_endpoint: v.pipe(v.string(), v.url()),
@@ -62,10 +64,10 @@ export const MetadataResponseSchema = v.strictObject({
   revocation_endpoint_auth_signing_alg_values_supported: v.array(v.string()),
 });
 
-/** RFC 6749, 5.2. @param errors those that this answer may name */
+/** An error response (RFC 6749, 5.2). @param errors the possible values of `error` */
 export const errorResponseSchema = (...errors: OAuthErrorCode[]) =>
   v.strictObject({
     error: v.picklist(errors),
-    error_description: text('For people: what was wrong, and what to do'),
-    error_uri: v.optional(url("The hub's page, where a person can help")),
+    error_description: text('For logs: what is wrong, and what to do'),
+    error_uri: v.optional(url("The hub's page, where a person can fix the problem")),
   });

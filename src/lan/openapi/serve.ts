@@ -1,24 +1,24 @@
 import type { FastifyInstance } from 'fastify';
 import { version } from '../../system/version.ts';
 
-/** Stand for the hub's origins in the description, as nobody's. */
+/** Placeholders for the hub's origins in the cached description; `.invalid` is nobody's domain (RFC 2606). */
 const PLACEHOLDER_ORIGINS = { http: 'http://hub.invalid', https: 'https://hub.invalid' };
 
 /**
- * `GET /openapi.json`. The description is made when it is first asked for: most hubs never are. The last one is
- * kept: a thousand at a time would fill a small machine's memory.
+ * `GET /openapi.json`. The description is generated on the first request, because most hubs never get one. The last response
+ * is shared by all requests: a thousand copies at a time would fill a small machine's memory.
  * @param httpPort the port in use without TLS
  */
 export function serveOpenApi(app: FastifyInstance, httpPort: number): void {
-  const make = async () => {
+  const generate = async () => {
     const { openApiDocument } = await import('./document.ts');
     return JSON.stringify(openApiDocument(PLACEHOLDER_ORIGINS, version()));
   };
-  let making: Promise<string> | undefined;
+  let generated: Promise<string> | undefined;
   let last = { host: '', body: Buffer.alloc(0) };
   app.get('/openapi.json', { exposeHeadRoute: true }, async ({ host, hostname }, reply) => {
-    making ??= make();
-    const text = await making;
+    generated ??= generate();
+    const text = await generated;
     if (last.host !== host) {
       const http = escapeJson(`http://${hostname}:${httpPort}`);
       const https = escapeJson(`https://${host}`);
@@ -31,7 +31,7 @@ export function serveOpenApi(app: FastifyInstance, httpPort: number): void {
   });
 }
 
-/** As it stands inside of a JSON string. */
+/** The text as the content of a JSON string. */
 function escapeJson(text: string): string {
   return JSON.stringify(text).slice(1, -1);
 }

@@ -4,16 +4,17 @@ import type { LanState } from '../networks/lan-watch.ts';
 import { OwnNetworks } from '../networks/segments.ts';
 import { SegmentAdvertiser, type SegmentAdvertiserOptions } from './segment-advertiser.ts';
 
-/** What does not change while the hub is announced. */
+/** Options that stay the same while the hub is announced. */
 export interface MdnsAdvertiserOptions extends Omit<SegmentAdvertiserOptions, 'ownNetworks' | 'onError'> {}
 
-/** Log lines in an interval in ms: a neighbour that makes the hub change its name again and again must not fill the log. */
+/** The most log lines per interval: a device that makes the hub rename itself repeatedly must not fill the log. */
 const MAX_LOG_LINES = 10;
+/** In ms. */
 const LOG_LINES_INTERVAL = 3_600_000;
 
 /**
- * Keeps the hub announced on every segment, each by itself; on loopback there is none.
- * What goes wrong is logged once and tried again: a hub that can't be discovered still does its work.
+ * Keeps the hub announced, with one advertiser per segment; a loopback address has no segment.
+ * Errors are logged once and retried, because a hub that can't be discovered still works.
  */
 export class MdnsAdvertiser implements AsyncDisposable {
   readonly #options: MdnsAdvertiserOptions;
@@ -29,27 +30,27 @@ export class MdnsAdvertiser implements AsyncDisposable {
     this.#options = options;
   }
 
-  /** In words, that another hub on the network has this one's id and key; null where none has. */
+  /** A message that another hub on the network has this hub's id and key; null if there is none. */
   get idConflict(): string | null {
     return this.#messageOf('hub_id_taken');
   }
 
-  /** In words, that another device claims the hub's own host name; null where none does. */
+  /** A message that another device claims the hub's own host name; null if none does. */
   get nameConflict(): string | null {
     return this.#messageOf('hub_name_claimed');
   }
 
-  /** In words, what keeps the hub from being announced, on one segment or on all; null if nothing does. */
+  /** Why the hub can't be announced on one segment or on all, as a message; null if there is no problem. */
   get announcementProblem(): string | null {
     const problems = this.#advertisers.flatMap(({ problem }) => problem ?? []);
     const problem = problems.find(({ code }) => code !== 'hub_name_claimed');
     if (problem) return messageOf(problem);
     if (this.#address === null) return 'no address on the home network yet';
     const isNowhere = this.#advertisers.length === 0 && !this.#address.loopback;
-    return isNowhere ? `no interface that mDNS can be spoken on has ${this.#address.address}` : null;
+    return isNowhere ? `no interface that supports mDNS has the address ${this.#address.address}` : null;
   }
 
-  /** Announces the hub, with its present TXT record, on these segments from now on, and nowhere else. */
+  /** Announces the hub with its current TXT record on exactly these segments. */
   async update(lan: Pick<LanState, 'address' | 'segments' | 'interfaceCidrs'>): Promise<void> {
     this.#ownNetworks = new OwnNetworks(lan.interfaceCidrs);
     this.#address = lan.address;
@@ -66,12 +67,12 @@ export class MdnsAdvertiser implements AsyncDisposable {
     ]);
   }
 
-  /** Another hub of the same name follows this one in a moment: it leaves without a goodbye where it has that name. */
+  /** For a restart: no goodbye on segments where the hub has its preferred name, because the next hub has it in a moment. */
   skipGoodbye(): void {
     this.#skipsGoodbye = true;
   }
 
-  /** Says goodbye. */
+  /** Sends goodbyes and stops. */
   async [Symbol.asyncDispose](): Promise<void> {
     const advertisers = this.#advertisers;
     this.#advertisers = [];
@@ -101,14 +102,14 @@ export class MdnsAdvertiser implements AsyncDisposable {
     });
   }
 
-  /** Each error once: sending may fail every few seconds while a network is away. */
+  /** Logs each error once: sending may fail every few seconds while a network is down. */
   #warnOnce(message: string): void {
     if (this.#loggedErrors.has(message)) return;
     this.#loggedErrors.add(message);
     if (this.#mayLog()) this.#options.log.warn('mdns_failed', { error: message });
   }
 
-  /** Counts a line. */
+  /** Counts a log line. @returns whether it is within the limit */
   #mayLog(): boolean {
     if (this.#loggedLines === 0) {
       this.#cancelLineReset = this.#options.timers.after(LOG_LINES_INTERVAL, () => {

@@ -13,35 +13,36 @@ import {
 } from '../records/records.ts';
 import type { MdnsLink } from '../sockets/mdns-link.ts';
 
-/** The names that the hub is announced by on one segment. */
+/** The names under which the hub is announced on one segment. */
 export interface AnnouncedNames {
   readonly instance: string;
   readonly host: string;
-  /** Another device claims the hub's own host name, or each instance name, and has not proved to be a copy; else null. */
+  /** A device's claim to the hub's own host name, or to all instance names, without proof that it is a clone; else null. */
   readonly claim: NameClaim | null;
-  /** Which of these names, in lower case, the hub keeps though they are claimed, because all others are claimed too. */
+  /** Those of these names, in lower case, that the hub uses although they are claimed, because all others are claimed too. */
   readonly contested: readonly string[];
 }
 
-/** What finding free names takes. */
+/** Options for finding free names. */
 export interface FreeNamesOptions extends ProbeOptions {
-  /** The records that only the hub may have if it has these names: see `uniqueRecords`. */
+  /** The unique records of the hub under these names: see `uniqueRecords`. */
   recordsOf(instance: string, host: string): readonly ResourceRecord[];
   /** Whether a claimant of one of the host names proves that it has the hub's key. */
   isClone(claim: NameClaim): Promise<boolean>;
 }
 
-/** How many characters of the id distinguish hubs of one name. */
+/** The number of characters of the id that distinguish hubs with the same name. */
 const SUFFIX_LENGTH = 4;
 
 /**
- * The names that the hub has on one segment, and those that it may have.
+ * The hub's current names on one segment, and the alternatives.
  *
- * The instance name is the hub's name. If a neighbour has it (two hubs may be called `raspberrypi`), a part of the id is
- * added: `raspberrypi (4f2a)`. The host name is `<id>.local`; if another device claims it, `<id>-2.local`, until it is free again.
+ * The instance name is the hub's name. If another device has it (two hubs may be called `raspberrypi`), a part of the id is
+ * added: `raspberrypi (4f2a)`. The host name is `<id>.local`. If another device claims it, the hub uses `<id>-2.local` until
+ * its own name is free again.
  */
 export class HubNames {
-  /** The one that it has comes first. */
+  /** The current name comes first. */
   #instanceCandidates: readonly [current: string, ...others: string[]];
   readonly #hostCandidates: readonly [own: string, ...others: string[]];
   #names: AnnouncedNames;
@@ -58,31 +59,31 @@ export class HubNames {
     return this.#names;
   }
 
-  /** The host name that is the hub's unless another device claims it. */
+  /** The hub's own host name, which it uses unless another device claims it. */
   get preferredHost(): string {
     return this.#hostCandidates[0];
   }
 
-  /** That another device claims the hub's own host name, or each of its instance names, and has not shown the key; else null. */
+  /** The failure if another device claims the hub's own host name or all its instance names without the hub's key; else null. */
   get nameConflict(): Failure | null {
     const { claim, host, instance } = this.#names;
     if (claim === null) return null;
-    const where = claim.addresses.length === 0 ? '' : ` (${formatAddresses(claim.addresses)})`;
+    const claimant = claim.addresses.length === 0 ? '' : ` (${formatAddresses(claim.addresses)})`;
     const name =
       claim.name === foldCase(this.preferredHost)
         ? `the hub's name ${this.preferredHost}`
-        : "each of the hub's service names";
+        : 'all service names of the hub';
     return new Failure(
       'hub_name_claimed',
-      `another device on this network${where} claims ${name}, and has not shown the hub's key; the hub is announced as "${instance}" at ${host}. Appliances are safe, because they check the hub's pin: find the device, and give it another name or take it off the network`,
+      `another device on this network${claimant} claims ${name} without having the hub's key; the hub is announced as "${instance}" at ${host}. Appliances are safe, because they check the hub's pin: find the device, and rename it or disconnect it from the network`,
     );
   }
 
   /**
-   * Finds names that are free on a link. A name that another host claims is passed over, and the next one tried. No honest
-   * device claims each one, and it would be wrong to fall silent then: the hub keeps the best one all the same.
-   * @throws Failure `hub_id_taken` if a claimant is a copy of this hub
-   * @throws Error as the socket gives it
+   * Finds names that are free on a link. If another host claims a name, the next one is tried. If all are claimed, the hub
+   * uses the first one nevertheless: no honest device claims all of them, and the hub must not fall silent then.
+   * @throws Failure `hub_id_taken` if a claimant is a clone of this hub
+   * @throws Error of the socket
    */
   async findFree(link: MdnsLink, options: FreeNamesOptions): Promise<AnnouncedNames> {
     const hosts = [...this.#hostCandidates];
@@ -95,7 +96,7 @@ export class HubNames {
       const taken = records.length === 0 ? null : await probe(link, records, options);
       if (taken === null) return { instance, host, claim, contested: kept };
       const isHost = taken.name === foldCase(host);
-      if (isHost && (await options.isClone(taken))) throw cloneFailure(taken);
+      if (isHost && (await options.isClone(taken))) throw duplicateHubFailure(taken);
       const names = isHost ? hosts : instances;
       names.shift();
       const isLast = names.length === 0;
@@ -106,7 +107,7 @@ export class HubNames {
     }
   }
 
-  /** From now on the hub has these. */
+  /** Sets the names that the hub uses from now on. */
   setCurrent(names: AnnouncedNames): void {
     this.#names = names;
     this.#instanceCandidates = [
@@ -115,30 +116,30 @@ export class HubNames {
     ];
   }
 
-  /** What to probe for in order to find out whether the names that were claimed are free by now. */
+  /** The records to probe for, to find out whether the claimed names are free again. */
   contestedRecords(service: ServiceDescription): readonly ResourceRecord[] {
-    const { contested: kept } = this.#names;
+    const { contested } = this.#names;
     const others = uniqueRecords(service).filter(
-      ({ name }) => name !== this.preferredHost && kept.includes(foldCase(name)),
+      ({ name }) => name !== this.preferredHost && contested.includes(foldCase(name)),
     );
     return [...addressRecords(this.preferredHost, service.addresses), ...others];
   }
 
-  /** The contested names were probed for. @param claim null if they are free: the hub has its own host name again */
+  /** Records the result of a probe for the contested names. @param claim null if they are free: the hub takes its own host name */
   recordReprobe(claim: NameClaim | null): void {
     this.#names = { ...this.#names, claim, ...(claim === null ? { host: this.preferredHost, contested: [] } : {}) };
   }
 }
 
-/** The hub that has this claim on a host name is a copy of this one. */
-export function cloneFailure({ addresses }: NameClaim): Failure {
+/** The failure for a claimant that proved to be a clone of this hub. */
+export function duplicateHubFailure({ addresses }: NameClaim): Failure {
   return new Failure(
     'hub_id_taken',
-    `another hub on this network (${formatAddresses(addresses)}) has this hub's id and key: was its card copied? Two hubs must not live on the same grants: stop this one, or pair its appliances anew after setting it up afresh`,
+    `another hub on this network (${formatAddresses(addresses)}) has this hub's id and key, probably because the SD card was copied. Two hubs must not use the same grants: stop this hub, or set it up from scratch and pair its appliances again`,
   );
 }
 
-/** Anybody may claim any number of addresses. */
+/** A device may claim any number of addresses. */
 const MAX_LISTED_ADDRESSES = 3;
 
 function formatAddresses(addresses: readonly string[]): string {

@@ -9,10 +9,10 @@ import { type ServiceDescription, uniqueRecords } from '../records/records.ts';
 import { InterfaceSockets } from '../sockets/interface-sockets.ts';
 import type { MdnsLink } from '../sockets/mdns-link.ts';
 import { Throttle } from '../sockets/rate-limits.ts';
-import { cloneFailure, HubNames } from './hub-names.ts';
+import { duplicateHubFailure, HubNames } from './hub-names.ts';
 import { Publication } from './publication.ts';
 
-/** What may change while the hub is announced. */
+/** The data that may change while the hub is announced. */
 export interface Announcement {
   readonly httpsPort: number;
   /** The TXT record's keys beside `txtvers` and `id`: `v`, `http`, `capk`. */
@@ -27,24 +27,24 @@ export interface MdnsResponderOptions {
   readonly id: string;
   readonly timers: Timers;
   readonly random: Random;
-  /** This machine's addresses, as they are now. */
+  /** This machine's current addresses. */
   ownNetworks(): OwnNetworks;
   /**
-   * Whether the HTTPS server at this address proves that it is a copy of this hub: that it has the hub's CA key. Anybody can claim
-   * a name, so that nothing else is believed. Does not throw; may say false at once where it was asked a short time ago.
+   * Whether the HTTPS server at this address proves to be a clone of this hub, which means that it has the hub's CA key. Any
+   * device can claim a name, so a name proves nothing. Does not throw; may return false at once if it was called shortly before.
    */
   isClone(address: string, port: number, signal: AbortSignal): Promise<boolean>;
-  /** Called with the system calls' errors while the hub is announced. */
+  /** Called with errors of the sockets while the hub is announced. */
   onError(error: unknown): void;
-  /** Called when the hub has taken other names because a neighbour claims its own, or when that claim is gone. */
+  /** Called when the hub has changed its names because another device claims its own, or when that claim is gone. */
   onRenamed(): void;
-  /** Called when the hub is no longer announced, because a copy of it was found. */
+  /** Called when the hub is no longer announced, because a clone of it was found. */
   onLost(failure: Failure): void;
 }
 
-/** RFC 6762 section 6: no record is multicast more often, in ms. */
+/** RFC 6762 section 6: the shortest time between two multicasts of a record, in ms. */
 const RESCUE_INTERVAL = 1000;
-/** RFC 6762 section 8.1 allows 15 conflicts in ten seconds; this allows 4, however often a neighbour claims a name. In ms. */
+/** In ms. RFC 6762 section 8.1 allows 15 conflicts in ten seconds; this allows 4, however often a device claims a name. */
 const CONFLICT_BACKOFF = { first: 1000, longest: 60_000 };
 
 /**
@@ -53,9 +53,9 @@ const CONFLICT_BACKOFF = { first: 1000, longest: 60_000 };
  * Its names may differ from start to start (see {@link HubNames}); appliances know the hub by its id and its pin. Only a device
  * that has the hub's key is a copy of it, beside which it falls silent.
  *
- * Two neighbours may come to have one name also later, when their networks are joined. Then the one with the lesser data
- * probes again, and takes another name (RFC 6762 section 9). It never says goodbye for the name that it lost: that would
- * take the other one's record away.
+ * A conflict may also arise later, when two networks are joined. Then the host with the lesser data probes again and takes
+ * another name (RFC 6762 section 9). It never sends a goodbye for the lost name, because that would remove the other host's
+ * record from caches.
  */
 export class MdnsResponder implements AsyncDisposable {
   readonly #options: MdnsResponderOptions;
@@ -64,14 +64,14 @@ export class MdnsResponder implements AsyncDisposable {
   readonly #names: HubNames;
   readonly #conflictThrottle: Throttle;
   readonly #rescueThrottle: Throttle;
-  /** Ends the probing before the hub was announced for the first time. */
+  /** Aborts the probing before the first announcement. */
   readonly #initialProbeAbort = new AbortController();
   readonly #stopAbort = new AbortController();
   #ended = false;
   #announcement: Announcement | null = null;
-  /** The port of another service that was announced on the hub's own host name; null if none was. */
+  /** The port of a foreign service that is announced on the hub's own host name; null if there is none. */
   #rivalPort: number | null = null;
-  /** The instance name for which there was a conflict last. */
+  /** The instance name of the hub at the last conflict. */
   #disputedName: string | null = null;
   #stopListening: () => void = () => undefined;
   #queue: Promise<void> = Promise.resolve();
@@ -79,8 +79,8 @@ export class MdnsResponder implements AsyncDisposable {
   constructor(options: MdnsResponderOptions) {
     this.#options = options;
     const { instanceName, id, timers, onError, ownNetworks } = options;
-    const admits = (source: string) => ownNetworks().acceptsSource(source, this.#interfaces);
-    this.#sockets = new InterfaceSockets({ onError, timers, acceptsSource: admits });
+    const acceptsSource = (source: string) => ownNetworks().acceptsSource(source, this.#interfaces);
+    this.#sockets = new InterfaceSockets({ onError, timers, acceptsSource });
     this.#publication = new Publication(timers, onError);
     this.#names = new HubNames(instanceName, id);
     this.#conflictThrottle = new Throttle(timers, CONFLICT_BACKOFF.first, CONFLICT_BACKOFF.longest);
@@ -97,41 +97,41 @@ export class MdnsResponder implements AsyncDisposable {
     return this.#names.current.host;
   }
 
-  /** That another device claims the hub's names; null if none does. The hub is announced all the same. */
+  /** The failure if another device claims the hub's names; else null. The hub is announced nevertheless. */
   get nameConflict(): Failure | null {
     return this.#names.nameConflict;
   }
 
-  /** Why one of the segment's sockets is left out, while the hub is announced on the others; null if none is. */
+  /** Why a socket of the segment could not be opened, while the hub is announced on the others; null if all are open. */
   get socketProblem(): Failure | null {
     return this.#sockets.problem;
   }
 
   /**
-   * Announces the hub with this, or changes to this what is announced; what stays the same is not taken back in
-   * between. It probes only where it is new, and where its host name was claimed. May be called again after a failure.
-   * @throws Failure `port_unavailable` if mDNS can't be spoken on the segment; `hub_id_taken` if another hub
-   *   has this one's id and key, as where a card was copied into two machines
+   * Announces the hub, or updates its announcement; unchanged records are not withdrawn in between. Probes only on new
+   * interfaces, and if the host name was claimed. May be called again after a failure.
+   * @throws Failure `port_unavailable` if mDNS can't be used on the segment; `hub_id_taken` if another hub has this hub's id
+   *   and key, for example because its SD card was copied
    */
-  announce(announced: Announcement): Promise<void> {
+  announce(announcement: Announcement): Promise<void> {
     return this.#enqueue(async () => {
       try {
-        await this.#update(announced);
+        await this.#update(announcement);
       } catch (cause) {
         if (cause instanceof Failure) throw cause;
-        const names = announced.segment.interfaces.map(({ name }) => name).join(', ');
+        const names = announcement.segment.interfaces.map(({ name }) => name).join(', ');
         throw new Failure('port_unavailable', `can't announce the hub over mDNS on ${names}`, { cause });
       }
     });
   }
 
-  /** Ends without a goodbye: the hub is announced on the same segment by another one of these. */
+  /** Stops without a goodbye, because another responder announces the hub on the same segment. */
   async closeSilently(): Promise<void> {
     this.#beginClosing();
     await this.#enqueue(() => this.#close());
   }
 
-  /** Says goodbye; resolves when that is on the wire and the sockets are closed. */
+  /** Sends a goodbye and stops; resolves when it is sent and the sockets are closed. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#beginClosing();
     await this.#enqueue(async () => {
@@ -140,7 +140,7 @@ export class MdnsResponder implements AsyncDisposable {
     });
   }
 
-  /** Neighbours that know the hub get the goodbye only after a probe that is under way: another device may have its name there. */
+  /** If the hub was announced before, a running probe ends before the goodbye: another device may have the hub's name by then. */
   #beginClosing(): void {
     this.#ended = true;
     this.#stopAbort.abort();
@@ -160,7 +160,7 @@ export class MdnsResponder implements AsyncDisposable {
     await this.#sockets[Symbol.asyncDispose]();
   }
 
-  /** One change after another: two sockets must not claim one name. */
+  /** Serializes changes, because two sockets must not claim the same name. */
   #enqueue(change: () => Promise<void>): Promise<void> {
     const done = this.#queue.then(change);
     this.#queue = done.catch(() => {});
@@ -171,34 +171,34 @@ export class MdnsResponder implements AsyncDisposable {
     this.#enqueue(change).catch(this.#options.onError);
   }
 
-  async #update(announced: Announcement): Promise<void> {
+  async #update(announcement: Announcement): Promise<void> {
     if (this.#ended) return;
-    const same = JSON.stringify(announced) === JSON.stringify(this.#announcement);
-    this.#announcement = announced;
+    const isSame = JSON.stringify(announcement) === JSON.stringify(this.#announcement);
+    this.#announcement = announcement;
     this.#stopListening();
-    const moved = await this.#sockets.update(announced.segment);
+    const moved = await this.#sockets.update(announcement.segment);
     const { link, probed, unprobed } = this.#sockets;
     this.#stopListening = link.onRecords((records, how) => this.#handleRecords(records, how));
     const { service } = this.#publication;
-    if (same && !moved && unprobed === null && service !== null) {
+    if (isSame && !moved && unprobed === null && service !== null) {
       if (this.#names.current.claim !== null) await this.#reclaimNames(link);
       return;
     }
-    // First where it is known already: its own answers there must not speak against what it probes for.
+    // First on probed interfaces: outdated responses of the hub there must not conflict with its own probe.
     if (service !== null && probed !== null) await this.#publication.announce(probed, this.#service());
     if (unprobed === null && service !== null) return;
     try {
       await this.#probeAndAnnounce(unprobed ?? link);
     } catch (error) {
-      // Nor may it say goodbye for a name that another device has where it is now.
+      // Otherwise it would later send a goodbye for a name that another device has on this network.
       if (probed === null) this.#publication.discard();
       throw error;
     }
   }
 
-  /** Finds free names, asking on these links, and is announced by them on all. */
-  async #probeAndAnnounce(asked: MdnsLink): Promise<void> {
-    const names = await this.#names.findFree(asked, {
+  /** Finds names that are free on `probedLink`, and announces the hub under them on all links. */
+  async #probeAndAnnounce(probedLink: MdnsLink): Promise<void> {
+    const names = await this.#names.findFree(probedLink, {
       ...this.#probeOptions(this.#initialProbeAbort.signal),
       recordsOf: (instanceName, host) => uniqueRecords({ ...this.#service(), instanceName, host }),
       isClone: (claim) => this.#isClone(claim),
@@ -210,7 +210,7 @@ export class MdnsResponder implements AsyncDisposable {
     await this.#publication.announce(this.#sockets.link, this.#service());
   }
 
-  /** Looks whether what was claimed is free by now. The hub stays announced meanwhile. */
+  /** Probes whether the claimed names are free again. The hub stays announced meanwhile. */
   async #reclaimNames(link: MdnsLink): Promise<void> {
     const contested = this.#names.contestedRecords(this.#service());
     const claim = await probe(link, contested, this.#probeOptions(this.#stopAbort.signal));
@@ -218,7 +218,7 @@ export class MdnsResponder implements AsyncDisposable {
     if (claim !== null && (await this.#isClone(claim))) {
       await this.#sayGoodbye();
       this.#publication.discard();
-      throw cloneFailure(claim);
+      throw duplicateHubFailure(claim);
     }
     const before = this.host;
     this.#names.recordReprobe(claim);
@@ -236,12 +236,12 @@ export class MdnsResponder implements AsyncDisposable {
     return record.type !== 'SRV' && this.#options.ownNetworks().hasAddress(String(record.data));
   }
 
-  /** It connects to nothing beyond the segment's own networks, whatever address is claimed. */
+  /** Connects only to addresses on the segment's own networks, whatever address is claimed. */
   async #isClone({ addresses }: NameClaim): Promise<boolean> {
-    const { isClone: isCopy, ownNetworks } = this.#options;
+    const { isClone, ownNetworks } = this.#options;
     const address = addresses.find((one) => ownNetworks().isOnLink(one, this.#interfaces));
     if (address === undefined) return false;
-    return isCopy(address, this.#rivalPort ?? this.#announcement?.httpsPort ?? 0, this.#stopAbort.signal);
+    return isClone(address, this.#rivalPort ?? this.#announcement?.httpsPort ?? 0, this.#stopAbort.signal);
   }
 
   get #interfaces(): readonly string[] {
@@ -254,7 +254,7 @@ export class MdnsResponder implements AsyncDisposable {
     return { instanceName, id: this.#options.id, host, httpsPort, txt, addresses: segment?.addresses ?? [] };
   }
 
-  /** A probe needs no more than the response that every query gets. Records that take the hub's back are contradicted. */
+  /** Probes of other hosts need no handling here: they get a response like every query. Foreign goodbyes are countered. */
   #handleRecords(records: readonly ReceivedRecord[], how: RecordSource): void {
     const port = servicePort(records, this.#names.preferredHost);
     if (port !== this.#announcement?.httpsPort) this.#rivalPort = port ?? this.#rivalPort;
@@ -267,7 +267,7 @@ export class MdnsResponder implements AsyncDisposable {
     this.#disputedName = service.instanceName;
     const names = this.#names.current;
     const settle = async () => {
-      // Queued behind what is under way, it may come when the hub has found other names, or has found these anew.
+      // It was queued, so the hub may have found other names, or confirmed these, in the meantime.
       if (this.#publication.service === null || this.#names.current !== names) return;
       const isKept = this.#names.current.contested.includes(conflict.name);
       await (conflict.lost && !isKept ? this.#reprobe() : this.#defend());
@@ -279,7 +279,7 @@ export class MdnsResponder implements AsyncDisposable {
     if (!this.#ended) await this.#publication.defend(this.#sockets.link);
   }
 
-  /** Goes back to probing; silent meanwhile, since its answers would drive the other device away too. */
+  /** Probes again after a lost conflict. Silent meanwhile: its responses would make the other device rename itself too. */
   async #reprobe(): Promise<void> {
     if (this.#ended) return;
     const before = this.#names.current;

@@ -12,35 +12,35 @@ import {
 } from '../records/records.ts';
 import type { MdnsLink } from '../sockets/mdns-link.ts';
 
-/** RFC 6762 section 8.3 wants two announcements, a second apart; wireless networks lose multicast, so it is four. */
+/** In ms. RFC 6762 section 8.3 requires two announcements, a second apart; four, because Wi-Fi loses multicast packets. */
 const REPEAT_DELAYS = [1000, 2000, 4000];
-/** For how long the hub's own packets with its former names and addresses may come back to it, in ms. */
+/** How long the hub may still receive its own packets with former names and addresses, in ms. */
 const ECHO_WINDOW = 10_000;
 
-/** The records that the hub has announced, and answers queries with. */
+/** The records that the hub has announced, and with which it responds to queries. */
 export class Publication {
   readonly #timers: Timers;
   readonly #onError: (error: unknown) => void;
   #service: ServiceDescription | null = null;
-  /** What was announced before, each with what keeps it from being forgotten when its time is over. */
+  /** Former announcements, each with the function that cancels its timer. */
   readonly #recentServices = new Map<ServiceDescription, () => void>();
   #cancelRepeat: () => void = () => undefined;
 
-  /** @param onError hears when a repetition could not be sent */
+  /** @param onError called if a repeated announcement can't be sent */
   constructor(timers: Timers, onError: (error: unknown) => void) {
     this.#timers = timers;
     this.#onError = onError;
   }
 
-  /** What was announced last. */
+  /** The last announcement; null if there is none. */
   get service(): ServiceDescription | null {
     return this.#service;
   }
 
   /**
-   * Announces the hub, and answers queries for it. Its names have to be free: see `probe`. Neighbours that know it take it for
-   * a change: addresses that the hub no longer has are taken back, but not its name.
-   * @throws Error as the socket gives it, if not even the first announcement could be sent
+   * Announces the hub, and responds to queries for it. Its names must be free: see `probe`. If the hub was announced before,
+   * this is an update: former addresses are withdrawn, but not the name.
+   * @throws Error of the socket, if the first announcement can't be sent
    */
   async announce(link: MdnsLink, service: ServiceDescription): Promise<void> {
     const gone = this.#withdrawnAddresses(service);
@@ -52,7 +52,7 @@ export class Publication {
     await this.#send(link, [...records, ...gone]);
   }
 
-  /** Whether the hub has announced this record just so, now or a moment ago. */
+  /** Whether the hub has announced exactly this record, now or a moment ago. */
   hasAnnounced(record: ReceivedRecord): boolean {
     return [this.#service, ...this.#recentServices.keys()].some(
       (service) =>
@@ -61,17 +61,17 @@ export class Publication {
     );
   }
 
-  /** Whether these records let neighbours forget what is announced. */
+  /** Whether these records make other devices drop the hub's records from their caches. */
   hasReducedTtl(records: readonly ReceivedRecord[]): boolean {
     return this.#service !== null && hasReducedTtl(goodbyeRecords(this.#service), records);
   }
 
-  /** Announces the same again. */
+  /** Repeats the last announcement. */
   async defend(link: MdnsLink): Promise<void> {
     if (this.#service !== null) await this.announce(link, this.#service);
   }
 
-  /** Stops announcing and answering, without a goodbye. */
+  /** Stops announcing and responding, without a goodbye. */
   stop(link: MdnsLink): void {
     this.#cancelRepeat();
     for (const cancel of this.#recentServices.values()) cancel();
@@ -79,14 +79,15 @@ export class Publication {
     link.serve([]);
   }
 
-  /** The hub has lost its names: it does not say goodbye for them. */
+  /** For a hub that has lost its names: no goodbye will be sent for them. */
   discard(): void {
     this.#service = null;
   }
 
   /**
-   * Says goodbye; resolves when that is on the wire, or the network is gone.
-   * @param disputed another device has claimed the instance name, and a goodbye would hit it too: only the addresses are taken back
+   * Sends a goodbye; resolves when it is sent, or when the network is down.
+   * @param disputed whether another device claims the instance name: a goodbye would remove its record too, so that only the
+   *   addresses are withdrawn
    */
   async goodbye(link: MdnsLink, disputed: boolean): Promise<void> {
     this.stop(link);

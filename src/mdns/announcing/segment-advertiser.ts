@@ -4,10 +4,10 @@ import type { Segment } from '../networks/segments.ts';
 import { toInstanceName } from '../records/records.ts';
 import { MdnsResponder, type MdnsResponderOptions } from './mdns-responder.ts';
 
-/** What a {@link SegmentAdvertiser} takes. */
+/** Options of a {@link SegmentAdvertiser}. */
 export interface SegmentAdvertiserOptions extends Omit<MdnsResponderOptions, 'onRenamed' | 'onLost'> {
   readonly httpsPort: number;
-  /** The TXT record's keys beside `txtvers` and `id`, as they are now. */
+  /** The current keys of the TXT record besides `txtvers` and `id`. */
   txt(): Readonly<Record<string, string>>;
   readonly log: Pick<Log, 'info' | 'warn'>;
 }
@@ -15,16 +15,16 @@ export interface SegmentAdvertiserOptions extends Omit<MdnsResponderOptions, 'on
 /** How long after a failure the hub tries to announce itself again, in ms. */
 const RETRY_INTERVAL = 5000;
 
-/** How often the hub looks whether its own host name is free again, in ms. */
+/** How often the hub probes whether its own host name is free again, in ms. */
 const RECLAIM_INTERVAL = 30_000;
 
-/** Keeps the hub announced on one segment: tries again after a failure, and says what is wrong. */
+/** Keeps the hub announced on one segment: retries after a failure, and reports the problem. */
 export class SegmentAdvertiser {
   readonly #options: SegmentAdvertiserOptions;
   readonly #responder: MdnsResponder;
   #segment: Segment | null = null;
   #problem: Failure | null = null;
-  /** What was reported last. */
+  /** The last report, so that it is not logged again. */
   #lastReported = '';
   #cancelRetry: () => void = () => undefined;
   #isStopped = false;
@@ -38,27 +38,27 @@ export class SegmentAdvertiser {
     });
   }
 
-  /** Why the hub is not announced here, or not over both protocols, or not by its own host name; null if it is, or is about to be. */
+  /** Why the hub is not announced here, or only over one IP version, or under another host name; null if there is no problem. */
   get problem(): Failure | null {
     return this.#problem;
   }
 
-  /** Whether the hub has its own name here, and none with a part of its id. */
+  /** Whether the instance name is the hub's name, without a part of its id. */
   get hasPreferredName(): boolean {
     return this.#responder.instanceName === toInstanceName(this.#options.instanceName);
   }
 
-  /** Whether it is on this segment already, by one of its interfaces at least. */
+  /** Whether it shares an interface with this segment. */
   overlaps({ interfaces }: Segment): boolean {
     return this.usesInterface(new Set(interfaces.map(({ name }) => name)));
   }
 
-  /** Whether one of these interfaces is its own. */
+  /** Whether it uses one of these interfaces. */
   usesInterface(names: ReadonlySet<string>): boolean {
     return this.#segment?.interfaces.some(({ name }) => names.has(name)) === true;
   }
 
-  /** Announces the hub on this segment, with its present TXT record. Does not throw: it tries again. */
+  /** Announces the hub on this segment with its current TXT record. Does not throw: failures are retried. */
   async announceOn(segment: Segment): Promise<void> {
     this.#segment = segment;
     this.#cancelRetry();
@@ -75,7 +75,7 @@ export class SegmentAdvertiser {
     }
   }
 
-  /** @param silently without a goodbye: the hub stays with these neighbours, or is back in a moment */
+  /** @param silently without a goodbye, because the hub stays on this network or returns in a moment */
   async stop(silently: boolean): Promise<void> {
     this.#isStopped = true;
     this.#cancelRetry();
@@ -85,12 +85,12 @@ export class SegmentAdvertiser {
   #reportAnnounced(): void {
     if (this.#isStopped || this.#segment === null) return;
     const { log } = this.#options;
-    const { socketProblem: missing, nameConflict: claimed, instanceName: instance, host } = this.#responder;
-    if (missing !== null) {
-      this.#reportFailure(missing);
+    const { socketProblem, nameConflict, instanceName: instance, host } = this.#responder;
+    if (socketProblem !== null) {
+      this.#reportFailure(socketProblem);
       return;
     }
-    this.#problem = claimed;
+    this.#problem = nameConflict;
     const { addresses, interfaces } = this.#segment;
     const fields = {
       instance,
@@ -98,11 +98,11 @@ export class SegmentAdvertiser {
       address: addresses.map(({ address }) => address).join(', '),
       interface: interfaces.map(({ name }) => name).join(', '),
     };
-    const isNew = this.#isUnreported(JSON.stringify([fields, claimed?.message]));
+    const isNew = this.#isUnreported(JSON.stringify([fields, nameConflict?.message]));
     if (isNew) log.info('hub_announced', fields);
-    if (claimed === null) return;
+    if (nameConflict === null) return;
     if (isNew) {
-      const error = claimed.message;
+      const error = nameConflict.message;
       log.warn('hub_name_claimed', { error, retry_in: RECLAIM_INTERVAL / 1000 });
     }
     this.#scheduleRetry(RECLAIM_INTERVAL);

@@ -2,29 +2,30 @@ import { X509Certificate } from 'node:crypto';
 import { connect } from 'node:tls';
 import type { Clock, Timers } from '../../core/clock.ts';
 
+/** Options of a {@link CloneDetector}. */
 export interface CloneDetectorOptions {
-  /** The hub's CA certificate at this moment, PEM. One that it had before is worth nothing: its key may have been stolen. */
+  /** The hub's current CA certificate, PEM. A former one proves nothing, because its key may have been stolen. */
   caCertificate(): string;
-  /** The certificate that the hub's own server shows at this moment, PEM. */
+  /** The current server certificate of this hub, PEM. */
   ownLeaf(): string;
   readonly clock: Clock;
   readonly timers: Timers;
 }
 
-/** For how long one check waits for the other server, in ms. */
+/** How long a check waits for the other server, in ms. */
 const TIMEOUT = 3000;
 
-/** After a check that proved nothing the next one waits, in ms: twice as long each time. */
+/** The backoff after a check without proof, in ms; it doubles each time. */
 const MIN_BACKOFF = 10_000;
 const MAX_BACKOFF = 600_000;
 
 /**
- * Finds out whether another server has this hub's CA key, as a copy of its card has. The server has to complete a TLS handshake with
- * a leaf that this key has signed for just the address that is asked. So a device that relays the connection to this hub proves
- * nothing: the hub's own leaf is for its own addresses. The validity period does not count, since a hub may boot
- * with a wrong clock. Nothing is sent but a ClientHello without a server name.
+ * Finds out whether another server has this hub's CA key, which a copy of its SD card would have. The server must complete a TLS
+ * handshake with a leaf certificate that this key has signed for the address that was connected to. So a device that relays the
+ * connection to this hub proves nothing, because the hub's own leaf certificate is for the hub's addresses. The validity period
+ * is ignored, since a hub may boot with a wrong clock. The check sends only a ClientHello without a server name.
  *
- * Anybody on the network can bring a check about, so there is one at a time, and none during the backoff.
+ * Any device on the network can trigger a check, so only one runs at a time, and none during the backoff.
  */
 export class CloneDetector {
   readonly #options: CloneDetectorOptions;
@@ -38,9 +39,9 @@ export class CloneDetector {
   }
 
   /**
-   * Whether the server proves to be a copy of this hub; false also where that was not looked at.
+   * Whether the server proves to be a clone of this hub; false also if the check was skipped.
    * @param address an IP address
-   * @param signal ends it early
+   * @param signal aborts the check
    */
   async isClone(address: string, port: number, signal: AbortSignal): Promise<boolean> {
     const { clock } = this.#options;
@@ -59,19 +60,19 @@ export class CloneDetector {
 
   #provesClone(leaf: X509Certificate, address: string): boolean {
     if (leaf.checkIP(address) === undefined) return false;
-    // The own leaf may be for an address that a router translates to this hub.
+    // The hub's own leaf certificate may be for an address that a router translates to this hub.
     if (leaf.raw.equals(new X509Certificate(this.#options.ownLeaf()).raw)) return false;
     try {
       return leaf.verify(new X509Certificate(this.#options.caCertificate()).publicKey);
     } catch {
-      return false; // a signature of another kind than this key's
+      return false; // the signature algorithm does not match this key
     }
   }
 
-  /** The leaf whose key the server has; null where no handshake was completed. */
+  /** The server's leaf certificate, after a handshake that proves that it has the key; null if there was no handshake. */
   #fetchCertificate(address: string, port: number, signal: AbortSignal): Promise<X509Certificate | null> {
     const { promise, resolve } = Promise.withResolvers<X509Certificate | null>();
-    // Whose leaf it is decides who has the key, and that is looked at here.
+    // `#provesClone` verifies the certificate.
     const socket = connect({ host: address, port, rejectUnauthorized: false });
     socket.on('secureConnect', () => resolve(socket.getPeerX509Certificate() ?? null));
     socket.on('error', () => resolve(null)).on('close', () => resolve(null));

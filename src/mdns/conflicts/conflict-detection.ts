@@ -7,25 +7,25 @@ import {
 } from '../records/record-data.ts';
 import { foldCase, type ResourceRecord } from '../records/records.ts';
 
-/** A name of the hub's own that another host claims too. */
+/** Another host's claim to one of the hub's names. */
 export interface NameClaim {
   /** In lower case. */
   readonly name: string;
-  /** Where the other one says that the host of this name is; empty where the name is a service's. */
+  /** The addresses that the other host announces for this host name; empty for a service's name. */
   readonly addresses: readonly string[];
 }
 
-/** A claim, compared with the hub's own. */
+/** A claim, compared with the hub's own records. */
 export interface Conflict extends NameClaim {
-  /** Whether the other one's data is greater, and the name with it (RFC 6762 sections 8.2 and 9). */
+  /** Whether the other host's data is greater, so that it wins the name (RFC 6762 sections 8.2 and 9). */
   readonly lost: boolean;
 }
 
 /**
- * The first of the hub's own names under which another host has other data. A goodbye (TTL 0) is no claim: a hub that
- * restarts hears its own. Only SRV and address records count; a TXT record comes with its SRV.
- * @param isOurs whether the hub itself has said this, or might: its own packets come back to it, late on a busy machine, and a
- *   router may repeat to one network what the hub said in another
+ * The first of the hub's names for which another host has different data; null if there is none. A goodbye (TTL 0) is not a
+ * claim: a hub that restarts receives its own. Only SRV and address records count; a TXT record accompanies its SRV record.
+ * @param isOurs whether the hub itself has sent this record, or may have: it receives its own packets, late on a busy machine,
+ *   and a router may repeat them from one network to another
  */
 export function detectConflict(
   own: readonly ResourceRecord[],
@@ -44,7 +44,7 @@ export function detectConflict(
     );
     const [foreign] = others;
     if (foreign === undefined) continue;
-    // A response need not have all that its sender knows: only what is of one type can be compared.
+    // A response may contain only some of its sender's records, so only records of one type can be compared.
     const compared = (records: readonly ReceivedRecord[]) =>
       how === 'probe' ? records : records.filter(({ type }) => type === foreign.type);
     const against = compared(mine) as readonly ResourceRecord[];
@@ -55,8 +55,8 @@ export function detectConflict(
 }
 
 /**
- * Whether another host takes the hub's records back, or lets them expire too soon (RFC 6762 section 6.6): it was heard with
- * less than half of its time to live.
+ * Whether another host withdraws the hub's records, or makes them expire too soon (RFC 6762 section 6.6): it sent one of them
+ * with less than half of its TTL.
  */
 export function hasReducedTtl(own: readonly ResourceRecord[], received: readonly ReceivedRecord[]): boolean {
   return own.some((mine) =>
@@ -67,7 +67,7 @@ export function hasReducedTtl(own: readonly ResourceRecord[], received: readonly
   );
 }
 
-/** The port of a service on this host, as an SRV record among these has it; null where there is none. */
+/** The port of a service on this host, from an SRV record among these; null if there is none. */
 export function servicePort(received: readonly ReceivedRecord[], host: string): number | null {
   for (const { type, data } of received) {
     if (type !== 'SRV' || typeof data !== 'object' || data === null || !('port' in data && 'target' in data)) continue;

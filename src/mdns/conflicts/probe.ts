@@ -5,29 +5,30 @@ import type { ResourceRecord } from '../records/records.ts';
 import type { MdnsLink } from '../sockets/mdns-link.ts';
 import { detectConflict, type NameClaim } from './conflict-detection.ts';
 
-/** RFC 6762 section 8.1: three probes, 250 ms apart, after a random wait of up to as much. */
+/** RFC 6762 section 8.1: three probes, 250 ms apart, after a random delay of up to 250 ms. */
 const PROBE_COUNT = 3;
 const PROBE_INTERVAL = 250;
 
-/** RFC 6762 section 8.2: who loses to another one's probe tries again after a second: that one may have gone. */
+/** In ms. RFC 6762 section 8.2: after losing to another host's probe, probe again after a second: that host may have gone. */
 const LOST_PROBE_DELAY = 1000;
 const MAX_ROUNDS = 3;
 
+/** Options of {@link probe}. */
 export interface ProbeOptions {
   readonly timers: Timers;
   readonly random: Random;
-  /** Ends the probing early. */
+  /** Aborts the probing. */
   readonly signal: AbortSignal;
-  /** Whether the hub itself has said this: see {@link detectConflict}. */
+  /** Whether the hub itself has sent this record: see {@link detectConflict}. */
   isOwnRecord(record: ReceivedRecord): boolean;
 }
 
 /**
- * Asks the link whether another host holds one of these records' names (RFC 6762 section 8.1), which takes 0.75 to
- * 1 s. Of two hubs that probe at once, the one with the greater data gets the name, as in section 8.2: two of one name
- * start together whenever the power comes back.
- * @returns the claim on the name that is taken, or null where all are free (or `signal` was aborted)
- * @throws Error as the socket gives it
+ * Probes the link for other hosts that hold one of these records' names (RFC 6762 section 8.1). It takes 0.75 to 1 s. If two
+ * hubs probe at the same time, the one with the greater data wins the name (section 8.2): two hubs with the same name start
+ * together whenever the power returns.
+ * @returns the claim to the name that is taken; null if all are free or `signal` was aborted
+ * @throws Error of the socket
  */
 export async function probe(
   link: MdnsLink,
@@ -42,20 +43,20 @@ export async function probe(
   }
 }
 
-/** @returns the first better claim that was heard */
+/** @returns the first claim that beats the hub's own; null if there is none */
 async function probeOnce(
   link: MdnsLink,
   own: readonly ResourceRecord[],
-  { timers, random, signal: ending, isOwnRecord: isOurs }: ProbeOptions,
+  { timers, random, signal: outerSignal, isOwnRecord }: ProbeOptions,
 ): Promise<{ readonly claim: NameClaim; readonly how: RecordSource } | null> {
   let heard: { readonly claim: NameClaim; readonly how: RecordSource } | null = null;
-  const answered = new AbortController();
-  const signal = AbortSignal.any([ending, answered.signal]);
+  const claimed = new AbortController();
+  const signal = AbortSignal.any([outerSignal, claimed.signal]);
   const unlisten = link.onRecords((records, how) => {
-    const conflict = detectConflict(own, records, how, isOurs);
+    const conflict = detectConflict(own, records, how, isOwnRecord);
     if (heard !== null || conflict === null || (how === 'probe' && !conflict.lost)) return;
     heard = { claim: conflict, how };
-    answered.abort();
+    claimed.abort();
   });
   try {
     await timers.sleep(random.fraction() * PROBE_INTERVAL, signal);

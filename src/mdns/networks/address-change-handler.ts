@@ -1,26 +1,26 @@
 import { messageOf } from '../../core/failure.ts';
 import type { Log } from '../../core/log.ts';
 
-/** Who follows the hub's address on the home network. */
+/** Options of an {@link AddressChangeHandler}. */
 export interface AddressChangeHandlerOptions {
-  /** The address as it is now; null while there is none. */
+  /** The current address; null while there is none. */
   address(): string | null;
   /**
-   * What is done after a change, in this order.
-   * @param moved whether the hub is to be reached at another address than before, and not only by another one as well
+   * Called in this order after a change.
+   * @param moved whether the hub's main address changed, and not only an additional one
    */
   readonly handlers: readonly ((moved: boolean) => unknown)[];
   readonly log: Log;
 }
 
 /**
- * Has the hub's parts follow its address: one change after the other, and where several come meanwhile only what is there in the
- * end. A part that fails keeps none of the others from following.
+ * Runs the handlers after a change of the hub's addresses. Changes are handled one after the other; those that arrive during a
+ * run are handled together in the next one. A handler that fails does not stop the others.
  */
 export class AddressChangeHandler implements Disposable {
   readonly #options: AddressChangeHandlerOptions;
   #lastAddress: string | null;
-  /** Whether a change waits to be followed. */
+  /** Whether a change waits to be handled. */
   #isQueued = false;
   #isDisposed = false;
   #queue: Promise<void> = Promise.resolve();
@@ -30,30 +30,30 @@ export class AddressChangeHandler implements Disposable {
     this.#lastAddress = options.address();
   }
 
-  /** The address, or another one that the hub has as well, has changed. */
+  /** Reports that the main address or an additional one has changed. */
   notify(): void {
     if (this.#isQueued) return;
     this.#isQueued = true;
     this.#queue = this.#queue.then(() => this.#runHandlers());
   }
 
-  /** Follows no further: who says goodbye must not be announced again. */
+  /** Stops handling changes: after a goodbye the hub must not be announced again. */
   [Symbol.dispose](): void {
     this.#isDisposed = true;
   }
 
   async #runHandlers(): Promise<void> {
     this.#isQueued = false;
-    const { log, handlers: steps } = this.#options;
+    const { log, handlers } = this.#options;
     const address = this.#options.address();
     const moved = address !== this.#lastAddress;
     this.#lastAddress = address;
     if (this.#isDisposed) return;
     if (moved) log.info('address_changed', { address });
-    for (const step of steps) {
+    for (const handler of handlers) {
       if (this.#isDisposed) return;
       try {
-        await step(moved);
+        await handler(moved);
       } catch (error) {
         log.error('address_change_failed', { error: messageOf(error) });
       }

@@ -3,7 +3,7 @@ import type { NetworkInterfaceInfo } from 'node:os';
 import { ipv6Bytes } from '../records/record-data.ts';
 import type { NetworkInterfaces } from './lan-address.ts';
 
-/** Route flags of linux/route.h: usable, and one that only refuses. */
+/** Route flags of linux/route.h: a usable route, and a route that rejects packets. */
 const RTF_UP = 0x1;
 const RTF_REJECT = 0x200;
 
@@ -14,9 +14,10 @@ const IFA_F_DEPRECATED = 0x20;
 const IFA_F_TENTATIVE = 0x40;
 
 /**
- * The interfaces of the machine's IPv4 default routes, best first; empty where there is none, or where the kernel
- * doesn't say (it is a preference, not a need).
- * @param file the kernel's routing table, in the form of /proc/net/route (which `ProcSubset=pid` hides, but for a process's own)
+ * The interfaces of the machine's IPv4 default routes, best first. Empty if there are none, or if the table can't be read:
+ * default routes are only a preference.
+ * @param file the kernel's routing table, in the format of /proc/net/route; with `ProcSubset=pid` only the one of the own
+ *   process is visible
  */
 export function readDefaultRoutes(file = '/proc/self/net/route'): readonly string[] {
   // Columns: Iface Destination Gateway Flags RefCnt Use Metric Mask MTU Window IRTT
@@ -34,17 +35,17 @@ export function readDefaultRoutes(file = '/proc/self/net/route'): readonly strin
 }
 
 /**
- * A text that changes whenever the interface lost its carrier or is another one of the same name: a cable that was out for
- * a second, or a radio that is in another network now, where the hub has the same address as in the one before. The
- * same text always, where the kernel doesn't say.
+ * A string that changes whenever the interface loses its carrier or is replaced by another one with the same name. It detects
+ * a cable that was unplugged for a second, or a Wi-Fi change to another network in which the hub has the same address.
+ * Constant if the kernel's files can't be read.
  */
-export function interfaceEpoch(name: string): string {
+export function interfaceGeneration(name: string): string {
   return ['ifindex', 'carrier_changes'].map((file) => readOrEmpty(`/sys/class/net/${name}/${file}`).trim()).join('/');
 }
 
 /**
- * The kernel's flags of IPv6 addresses, by {@link addressKey}; empty where it doesn't say.
- * @param file the kernel's table, in the form of /proc/net/if_inet6
+ * The kernel's flags of IPv6 addresses, by {@link addressKey}; empty if the table can't be read.
+ * @param file the kernel's table, in the format of /proc/net/if_inet6
  */
 export function readIpv6Flags(file = '/proc/self/net/if_inet6'): ReadonlyMap<string, number> {
   const rows = readRows(file);
@@ -52,15 +53,14 @@ export function readIpv6Flags(file = '/proc/self/net/if_inet6'): ReadonlyMap<str
 }
 
 /**
- * Leaves out the IPv6 addresses at which a hub should not be looked for: those that are not yet known to be its own, or known
- * to be another host's (RFC 4862 section 5.4), and, where the interface has better ones, temporary ones, which change
- * every day (RFC 8981), and those of a prefix that is on its way out.
- * @param keeping an address that is kept in any case: a person chose it
+ * Removes the IPv6 addresses that should not be announced: tentative ones and duplicates of another host's (RFC 4862 section
+ * 5.4). If the interface has better ones, also temporary ones, which change every day (RFC 8981), and deprecated ones.
+ * @param configured an address that always stays, because a person chose it
  */
 export function excludeUnstableAddresses(
   interfaces: NetworkInterfaces,
   flags: ReadonlyMap<string, number>,
-  keeping: string,
+  configured: string,
 ): NetworkInterfaces {
   return Object.fromEntries(
     Object.entries(interfaces).map(([name, entries = []]) => {
@@ -68,7 +68,7 @@ export function excludeUnstableAddresses(
       const best = Math.min(...entries.filter(isRoutable).map((entry) => addressPenalty(flagsOf(entry))));
       const isStable = (entry: NetworkInterfaceInfo) =>
         !isRoutable(entry) || (addressPenalty(flagsOf(entry)) === best && best < UNUSABLE_PENALTY);
-      return [name, entries.filter((entry) => isStable(entry) || entry.address === keeping)];
+      return [name, entries.filter((entry) => isStable(entry) || entry.address === configured)];
     }),
   );
 }
@@ -81,7 +81,7 @@ function addressPenalty(flags: number): number {
   return flags & IFA_F_TEMPORARY;
 }
 
-/** Whether it is an IPv6 address of more than its link. */
+/** Whether it is an IPv6 address beyond link-local scope. */
 function isRoutable({ family, address }: NetworkInterfaceInfo): boolean {
   return family === 'IPv6' && !/^fe[89ab]/i.test(address);
 }
@@ -90,13 +90,13 @@ function addressKey(name: string, { address }: NetworkInterfaceInfo): string {
   return `${name} ${ipv6Bytes(address).toString('hex')}`;
 }
 
-/** The columns of each line. */
+/** The columns of each line that is not empty. */
 function readRows(file: string): string[][] {
   const lines = readOrEmpty(file).split('\n');
   return lines.filter((line) => line !== '').map((line) => line.trim().split(/\s+/));
 }
 
-/** One of the kernel's files; empty where it can't be read. */
+/** The content of a file of the kernel; empty if it can't be read. */
 function readOrEmpty(file: string): string {
   try {
     return readFileSync(file, 'utf8');

@@ -2,31 +2,31 @@ import { isIP } from 'node:net';
 import type { NetworkInterfaceInfo } from 'node:os';
 import { isLoopbackHost, isPrivateAddress, urlHost } from '../../system/addresses.ts';
 
-/** What `os.networkInterfaces()` gives. */
+/** The result of `os.networkInterfaces()`. */
 export type NetworkInterfaces = Readonly<Record<string, readonly NetworkInterfaceInfo[] | undefined>>;
 
-/** The address at which the home network reaches the hub. */
+/** The hub's main address on the home network. */
 export interface LanAddress {
   readonly address: string;
   readonly family: 'IPv4' | 'IPv6';
-  /** The interface that has the address; null where none has (a configured address that a router translates). */
+  /** The interface that has the address; null if none has it (a configured address that a router translates). */
   readonly interface: string | null;
-  /** True on loopback, as in demos and tests: such a hub is not announced. */
+  /** True on loopback, for example in demos and tests: such a hub is not announced. */
   readonly loopback: boolean;
 }
 
+/** The preferences for choosing an address. */
 export interface LanAddressOptions {
   /** `lan.address`: `auto`, an IP address, or an interface's name. */
   readonly setting: string;
-  /** The interfaces of the default routes, best first; an interface that carries one is preferred. */
+  /** The interfaces with a default route, best first; they are preferred. */
   readonly defaultRoutes?: readonly string[];
 }
 
 /**
- * Chooses the address that the hub is reached at, or null where there is none (yet). Of several it takes the one on
- * the best default route's interface, then a private one, then the interface first in the alphabet (`eth0` before
- * `wlan0`); IPv6 only where there is no IPv4. A configured IP address is taken as it is; a configured interface is
- * taken whatever it leads to.
+ * Chooses the hub's main address; null if there is none (yet). It prefers IPv4 to IPv6, then the interface of the best default
+ * route, then a private address, then the first interface in the alphabet (`eth0` before `wlan0`). A configured IP address is
+ * used as it is; a configured interface is used whatever network it leads to.
  */
 export function chooseLanAddress(interfaces: NetworkInterfaces, options: LanAddressOptions): LanAddress | null {
   const { setting } = options;
@@ -41,8 +41,8 @@ export function chooseLanAddress(interfaces: NetworkInterfaces, options: LanAddr
 }
 
 /**
- * Every address at which the home network may reach the hub, without zones and without loopback, the chosen one
- * first: IPv4, and IPv6 of global and unique local scope. For the SAN of the hub's certificate.
+ * All addresses at which the home network may reach the hub, the main one first: IPv4, and IPv6 of global and unique local
+ * scope, without zones and loopback. For the SAN of the server certificate.
  */
 export function lanAddresses(interfaces: NetworkInterfaces, options: LanAddressOptions): readonly string[] {
   const chosen = chooseLanAddress(interfaces, options);
@@ -60,14 +60,14 @@ function candidateAddresses(interfaces: NetworkInterfaces, options: LanAddressOp
   }));
 }
 
-/** An address of an interface. */
+/** An address and its interface. */
 export interface InterfaceAddress {
-  /** The interface's. */
+  /** The interface's name. */
   readonly name: string;
   readonly entry: NetworkInterfaceInfo;
 }
 
-/** All usable addresses, best first. A setting that is an IP address has no part in it. */
+/** All usable addresses, best first. Ignores a setting that is an IP address. */
 export function usableAddresses(
   interfaces: NetworkInterfaces,
   { setting, defaultRoutes = [] }: LanAddressOptions,
@@ -82,24 +82,24 @@ export function usableAddresses(
     .sort((a, b) => compareRanks(a.rank, b.rank) || compareInterfaceNames(a.name, b.name));
 }
 
-/** `eth2` before `eth10`. By hand: collation loads megabytes of tables, and that every few seconds anew. */
+/** Orders `eth2` before `eth10`. Without Intl collation, which would load megabytes of tables every few seconds. */
 export function compareInterfaceNames(a: string, b: string): number {
   const [one, other] = [a, b].map((name) => name.replaceAll(/\d+/g, (digits) => digits.padStart(15, '0')));
   return compareCodeUnits(one ?? a, other ?? b);
 }
 
-/** By code units. */
+/** Compares by UTF-16 code units. */
 export function compareCodeUnits(a: string, b: string): number {
   if (a === b) return 0;
   return a < b ? -1 : 1;
 }
 
-/** A bridge with the default route on it is the home's own, and none of a container engine's. */
+/** A `br-…` bridge with a default route belongs to the home, not to a container engine. */
 function isHomeInterface(name: string, defaultRoutes: readonly string[]): boolean {
   return !NON_HOME_INTERFACES.test(name) || (name.startsWith('br-') && defaultRoutes.includes(name));
 }
 
-/** Tunnels and point-to-point links have no hardware address, or a network of one address. */
+/** False for tunnels and point-to-point links, which have no hardware address, or a network of a single address. */
 function isOnLan(entry: NetworkInterfaceInfo): boolean {
   if (entry.internal || entry.mac === '00:00:00:00:00:00') return false;
   return isReachable(entry) && !(entry.family === 'IPv4' && entry.netmask === '255.255.255.255');
@@ -131,14 +131,14 @@ function isUniqueLocal(address: string): boolean {
   return /^f[cd]/i.test(address);
 }
 
-/** RFC 4291 section 2.4, what is assigned of it: 2000::/3. */
+/** RFC 4291 section 2.4; of the global addresses only 2000::/3 is assigned. */
 function isGlobal(address: string): boolean {
   return /^[23][0-9a-f]{3}:/i.test(address);
 }
 
 const NON_HOME_PATTERNS = [
   'lo$ dummy ifb nlmon teql',
-  // Containers and their networks, also those that home automation brings.
+  // Containers and their networks, including those of home automation systems.
   'docker br- veth podman cni cali cilium flannel kube nodelocaldns nerdctl weave lxc lxd incus waydroid',
   'hassio balena resin supervisor\\d ipvl macvtap ovs- ovn',
   // Virtual machines.
@@ -146,12 +146,12 @@ const NON_HOME_PATTERNS = [
   // Tunnels and private networks.
   'wg wt\\d tun tap utun ppp ipsec xfrm vti ip_vti ip6 ipip sit gre erspan l2tp vxlan geneve',
   'tailscale zt nordlynx nordtun proton pvpn ipv6leak mullvad CloudflareWARP ham\\d nebula cscotun gpd\\d',
-  // Mobile networks, and Wi-Fi from one device to another.
+  // Mobile networks and Wi-Fi Direct.
   'wwan rmnet ccmni p2p',
 ];
 
 /**
- * The names of interfaces that lead to containers, virtual machines, tunnels and providers, but not into the home network.
- * A home's own bridge (`br0`, `vmbr0`), bond or VLAN is none of them.
+ * Matches the names of interfaces that lead to containers, virtual machines, tunnels and providers instead of the home network.
+ * It must not match a home's own bridge (`br0`, `vmbr0`), bond or VLAN.
  */
 const NON_HOME_INTERFACES = new RegExp(`^(${NON_HOME_PATTERNS.join(' ').replaceAll(' ', '|')})`);

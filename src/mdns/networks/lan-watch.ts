@@ -1,41 +1,43 @@
 import { networkInterfaces } from 'node:os';
 import type { Timers } from '../../core/clock.ts';
-import { excludeUnstableAddresses, interfaceEpoch, readDefaultRoutes, readIpv6Flags } from './kernel.ts';
+import { excludeUnstableAddresses, interfaceGeneration, readDefaultRoutes, readIpv6Flags } from './kernel.ts';
 import { chooseLanAddress, type LanAddress, lanAddresses } from './lan-address.ts';
 import { findSegments, type InterfaceCidr, interfaceCidrs, type Segment } from './segments.ts';
 
-/** The hub's place in the home network, at one moment. */
+/** The hub's addresses and networks at one moment. */
 export interface LanState {
-  /** Where the hub is reached; null while the network is away. */
+  /** The hub's main address; null while the network is down. */
   readonly address: LanAddress | null;
-  /** Every address that its certificate has to name, loopback left out. */
+  /** All addresses that the server certificate must contain, without loopback. */
   readonly addresses: readonly string[];
-  /** Where neighbours shall find it: see `findSegments`. */
+  /** The segments on which the hub is announced: see `findSegments`. */
   readonly segments: readonly Segment[];
-  /** This machine's addresses, of any interface. */
+  /** This machine's addresses on all interfaces. */
   readonly interfaceCidrs: readonly InterfaceCidr[];
 }
 
-/** The network as it was read last. */
+/** Watches the machine's interfaces. */
 export interface LanWatch extends Disposable {
+  /** The last reading. */
   readonly current: LanState;
-  /** Looks at it now, and from then on now and then: see {@link LanListeners}. */
+  /** Reads the network now and then once per interval, and calls these listeners. */
   start(listeners: LanListeners): void;
 }
 
-/** What is called after changes. */
+/** The functions that are called after changes. */
 interface LanListeners {
-  /** Called after a change of the hub's own addresses, never for the first reading. */
+  /** Called after a change of the hub's addresses, never for the first reading. */
   onChange(now: LanState, before: LanState): void;
-  /** Called after any other change: an interface lost its network for a moment, or leads into another one. */
+  /** Called after any other change: an interface lost its network for a moment, or is on another network now. */
   onTopologyChange?(now: LanState): void;
 }
 
+/** Options of {@link watchLan}. */
 export interface LanWatchOptions {
-  /** Reads the network; {@link readLan} with the setting filled in. */
+  /** Reads the network: {@link readLan} with the configured setting. */
   read(): LanState;
   readonly timers: Timers;
-  /** Milliseconds between two looks. The kernel tells of changes only over netlink, which node doesn't speak. */
+  /** Milliseconds between two readings. The kernel reports changes only over netlink, which Node does not support. */
   readonly interval: number;
 }
 
@@ -43,7 +45,7 @@ export interface LanWatchOptions {
  * Reads the machine's interfaces and routes.
  * @param setting `lan.address`: `auto`, an IP address, or an interface's name
  * @param listen `lan.listen`
- * @throws Error where the operating system refuses to list its interfaces (a sandbox without AF_NETLINK)
+ * @throws Error if the operating system refuses to list its interfaces (a sandbox without AF_NETLINK)
  */
 export function readLan(setting: string, listen: readonly string[] = ['0.0.0.0', '::']): LanState {
   const all = networkInterfaces();
@@ -52,22 +54,22 @@ export function readLan(setting: string, listen: readonly string[] = ['0.0.0.0',
   return {
     address: chooseLanAddress(interfaces, options),
     addresses: lanAddresses(interfaces, options),
-    segments: findSegments(interfaces, { ...options, listen, epoch: interfaceEpoch }),
+    segments: findSegments(interfaces, { ...options, listen, epoch: interfaceGeneration }),
     interfaceCidrs: interfaceCidrs(all),
   };
 }
 
 /**
- * Looks at the network once, and from {@link LanWatch.start} on now and then, until it is disposed of: addresses come late at
- * boot, and change with a DHCP lease. A look that fails counts as no change, but for the first.
- * @throws what the first `read` throws
+ * Reads the network once, and after {@link LanWatch.start} once per interval until it is disposed of: addresses may arrive late
+ * at boot and change with a DHCP lease. A later reading that fails counts as no change.
+ * @throws Error of the first `read`
  */
-export function watchLan({ read, timers, interval: every }: LanWatchOptions): LanWatch {
+export function watchLan({ read, timers, interval }: LanWatchOptions): LanWatch {
   let current = read();
   let cancel = () => {};
 
-  function look(listeners: LanListeners) {
-    cancel = timers.after(every, () => look(listeners));
+  function check(listeners: LanListeners) {
+    cancel = timers.after(interval, () => check(listeners));
     const before = current;
     try {
       current = read();
@@ -82,7 +84,7 @@ export function watchLan({ read, timers, interval: every }: LanWatchOptions): La
     get current() {
       return current;
     },
-    start: look,
+    start: check,
     [Symbol.dispose]() {
       cancel();
     },

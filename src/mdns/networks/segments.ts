@@ -8,29 +8,31 @@ import {
   usableAddresses,
 } from './lan-address.ts';
 
-/** A network that the hub is on, by one or more interfaces, and the addresses at which it is reached there. */
+/** A network that the hub is connected to by one or more interfaces, and its addresses there. */
 export interface Segment {
   readonly interfaces: readonly SegmentInterface[];
-  /** Those that are announced there, in a fixed order. */
+  /** The addresses that are announced there, in a fixed order. */
   readonly addresses: readonly HostAddress[];
 }
 
-/** One interface, and how it is joined to its network. */
+/** One interface of a segment. */
 interface SegmentInterface {
   readonly name: string;
-  /** Its first IPv4 address of those that are announced; null if there is none. */
+  /** Its first announced IPv4 address; null if there is none. */
   readonly ipv4: string | null;
-  /** Whether it has an IPv6 address that is announced. */
+  /** Whether it has an announced IPv6 address. */
   readonly ipv6: boolean;
-  /** Changes whenever the cable was out or the radio away: see `interfaceEpoch`. */
+  /** Changes whenever the interface was disconnected: see `interfaceGeneration`. */
   readonly epoch: string;
 }
 
+/** An IP address without a zone. */
 export interface HostAddress {
   readonly family: 'IPv4' | 'IPv6';
   readonly address: string;
 }
 
+/** Options of {@link findSegments}. */
 export interface SegmentOptions extends LanAddressOptions {
   /** `lan.listen`: an address that the hub does not listen on is not announced. */
   readonly listen: readonly string[];
@@ -39,16 +41,16 @@ export interface SegmentOptions extends LanAddressOptions {
 }
 
 /**
- * The networks in which neighbours shall find the hub: of every interface that leads home, or, where the setting is an
- * address or an interface, of that alone. Interfaces that are on one network (Ethernet and Wi-Fi of one home) make one
- * segment: all their addresses are announced on each of them, because two sets would replace each other.
+ * The segments on which the hub is announced: those of all interfaces to the home network, or only that of the configured
+ * address or interface. Interfaces on the same network (Ethernet and Wi-Fi of one home) form one segment: all their addresses
+ * are announced on each of them, because two different sets of records would replace each other.
  */
 export function findSegments(interfaces: NetworkInterfaces, options: SegmentOptions): readonly Segment[] {
   const { setting, listen, epoch } = options;
-  const one = isIP(setting) !== 0;
-  const usable = one ? addressesEqualTo(interfaces, setting) : usableAddresses(interfaces, options);
-  const told = usable.filter(({ entry }) => !entry.internal && isListenedOn(entry.address, listen));
-  return groupByNetwork(told).map((entries) => ({
+  const isSingleAddress = isIP(setting) !== 0;
+  const usable = isSingleAddress ? addressesEqualTo(interfaces, setting) : usableAddresses(interfaces, options);
+  const announced = usable.filter(({ entry }) => !entry.internal && isListenedOn(entry.address, listen));
+  return groupByNetwork(announced).map((entries) => ({
     interfaces: [...Map.groupBy(entries, ({ name }) => baseInterfaceName(name))]
       .map(([name, own]) => ({
         name,
@@ -74,12 +76,12 @@ function baseInterfaceName(name: string): string {
   return name.replace(/:.*/, '');
 }
 
-/** The hub's listeners for IPv6 take no IPv4. */
+/** The hub's IPv6 listeners accept no IPv4 connections. */
 function isListenedOn(address: string, listen: readonly string[]): boolean {
   return listen.includes(isIP(address) === 4 ? '0.0.0.0' : '::') || listen.includes(address);
 }
 
-/** Groups what shares an interface or a network. */
+/** Groups addresses that share an interface or a network. */
 function groupByNetwork(entries: readonly InterfaceAddress[]): readonly (readonly InterfaceAddress[])[] {
   let groups: (readonly InterfaceAddress[])[] = [];
   for (const entry of entries) {
@@ -111,13 +113,13 @@ function networkOf(cidr: string): BlockList {
   return list;
 }
 
-/** An address of this machine with its network, of any interface. */
+/** An address of this machine with its prefix length, on any interface. */
 export interface InterfaceCidr {
   readonly interface: string;
   readonly cidr: string;
 }
 
-/** Every address of this machine but loopback, also of interfaces that lead elsewhere. */
+/** All addresses of this machine except loopback, including those of interfaces that do not lead to the home network. */
 export function interfaceCidrs(interfaces: NetworkInterfaces): readonly InterfaceCidr[] {
   return Object.entries(interfaces).flatMap(([name, entries = []]) =>
     entries.flatMap(({ cidr, internal }) =>
@@ -126,14 +128,17 @@ export function interfaceCidrs(interfaces: NetworkInterfaces): readonly Interfac
   );
 }
 
-/** What this machine's addresses tell of a packet: the kernel hands every one to all sockets that listen to the group. */
+/**
+ * This machine's addresses and networks. They show which interface a packet came from, because the kernel delivers each one to
+ * all sockets that have joined the group.
+ */
 export class OwnNetworks {
   readonly #networks: readonly { readonly interface: string; readonly network: BlockList }[];
   readonly #addresses: ReadonlySet<string>;
 
-  constructor(attached: readonly InterfaceCidr[]) {
-    this.#networks = attached.map((one) => ({ interface: one.interface, network: networkOf(one.cidr) }));
-    this.#addresses = new Set(attached.map(({ cidr }) => cidr.replace(/\/.*/, '')));
+  constructor(own: readonly InterfaceCidr[]) {
+    this.#networks = own.map((one) => ({ interface: one.interface, network: networkOf(one.cidr) }));
+    this.#addresses = new Set(own.map(({ cidr }) => cidr.replace(/\/.*/, '')));
   }
 
   /** Whether it is one of this machine's own addresses. */
@@ -141,13 +146,13 @@ export class OwnNetworks {
     return this.#addresses.has(address);
   }
 
-  /** Whether a packet may have come from a network of these interfaces: not where it is known to be from another one's. */
+  /** Whether a packet may come from a network of these interfaces; false if its source is only on another interface's network. */
   acceptsSource(source: string, interfaces: readonly string[]): boolean {
-    const around = this.#networksContaining(source);
-    return around.length === 0 || around.some((one) => interfaces.includes(one.interface));
+    const networks = this.#networksContaining(source);
+    return networks.length === 0 || networks.some((one) => interfaces.includes(one.interface));
   }
 
-  /** Whether an address is on a network of these interfaces, so that no router is between it and this machine. */
+  /** Whether an address is on a network of these interfaces, without a router in between. */
   isOnLink(address: string, interfaces: readonly string[]): boolean {
     return this.#networksContaining(address).some((one) => interfaces.includes(one.interface));
   }

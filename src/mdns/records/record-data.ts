@@ -1,6 +1,6 @@
 import { foldCase, type ResourceRecord } from './records.ts';
 
-/** A record of a packet that came in; what its data is depends on its type. */
+/** A record of a received packet; the type of its data depends on the record's type. */
 export interface ReceivedRecord {
   readonly name: string;
   readonly type: string;
@@ -8,29 +8,29 @@ export interface ReceivedRecord {
   readonly data?: unknown;
 }
 
-/** How records came: in a response, or in the authority section of a probe. */
+/** Where records were received: in a response, or in the authority section of a probe. */
 export type RecordSource = 'response' | 'probe';
 
 type RecordData = Pick<ReceivedRecord, 'type' | 'data'>;
 
-/** The types that are compared, by their numbers: RFC 6762 section 8.2 sorts by them. */
+/** The numbers of the record types: RFC 6762 section 8.2 sorts by them. */
 const TYPE_NUMBERS: Readonly<Record<string, number>> = { A: 1, PTR: 12, TXT: 16, AAAA: 28, SRV: 33 };
 
-/** Whether two records say the same. */
+/** Whether two records have the same type and data. */
 export function sameData(a: RecordData, b: RecordData): boolean {
   const [left, right] = [wireData(a), wireData(b)];
   return a.type === b.type && left !== null && right !== null && left.equals(right);
 }
 
-/** Whether a record has data that can be read; one that can't claims nothing. */
+/** Whether a record's data can be read; a record whose data can't be read claims nothing. */
 export function isReadable(record: RecordData): boolean {
   return wireData(record) !== null;
 }
 
 /**
- * Compares what two hosts say of one name, as RFC 6762 section 8.2.1 does: the records sorted, pair by pair, first by type
- * and then by data; of two that begin alike the longer one is greater.
- * @returns above 0 where `theirs` is greater, below 0 where `mine` is
+ * Compares the records of two hosts for one name as in RFC 6762 section 8.2.1: sorted, pair by pair, first by type and then by
+ * data. If one set is the beginning of the other, the longer set is greater.
+ * @returns positive if `theirs` is greater, negative if `mine` is
  */
 export function compareRecordSets(theirs: readonly RecordData[], mine: readonly ResourceRecord[]): number {
   const [left, right] = [sortedWireData(theirs), sortedWireData(mine)];
@@ -51,7 +51,7 @@ function sortedWireData(records: readonly RecordData[]): readonly Buffer[] {
     .sort(Buffer.compare);
 }
 
-/** A record's data as it is on the wire, its names in lower case and not compressed; null where there is nothing to compare. */
+/** A record's data in wire format, with names in lower case and uncompressed; null if the type or data can't be compared. */
 function wireData({ type, data }: RecordData): Buffer | null {
   if (type === 'A' && typeof data === 'string') return Buffer.from(data.split('.').map(Number));
   if (type === 'AAAA' && typeof data === 'string') return ipv6Bytes(data);

@@ -6,12 +6,12 @@ export interface ResourceRecord {
   readonly type: 'PTR' | 'SRV' | 'TXT' | 'A' | 'AAAA';
   /** Seconds; 0 is a goodbye (RFC 6762 section 10.1). */
   readonly ttl: number;
-  /** The cache-flush bit: no other host has records of this name and type (RFC 6762 section 10.2). */
+  /** The cache-flush bit: no other host has records with this name and type (RFC 6762 section 10.2). */
   readonly flush: boolean;
   readonly data: string | { readonly port: number; readonly target: string } | readonly Buffer[];
 }
 
-/** What the hub announces about itself. */
+/** The hub as an mDNS service. */
 export interface ServiceDescription {
   /** See {@link toInstanceName}. */
   readonly instanceName: string;
@@ -20,15 +20,15 @@ export interface ServiceDescription {
   /** The host's domain name, one of {@link hostNames}. */
   readonly host: string;
   readonly httpsPort: number;
-  /** The TXT record's keys and values beside `txtvers` and `id`. */
+  /** The keys and values of the TXT record besides `txtvers` and `id`. */
   readonly txt: Readonly<Record<string, string>>;
-  /** Those at which the segment reaches the hub. */
+  /** The hub's addresses on the segment. */
   readonly addresses: readonly HostAddress[];
 }
 
 const SERVICE_TYPE = '_latchkey._tcp.local';
 
-/** RFC 6762 section 10: records that hold a host's name or address live 2 minutes, others 75. */
+/** In s. RFC 6762 section 10: 2 minutes for records with a host name or address, 75 minutes for others. */
 const HOST_TTL = 120;
 const OTHER_TTL = 4500;
 
@@ -36,10 +36,9 @@ const OTHER_TTL = 4500;
 const MAX_LABEL = 63;
 
 /**
- * Makes an instance name (RFC 6763 section 4.1.1) of what a person typed: composed characters (RFC 5198), no control
- * characters, at most 63 octets. A dot becomes a hyphen, since the wire encoding below us takes it for the end of a
- * label.
- * @param suffix is kept whole where the name has to be cut
+ * Converts a name that a person typed to an instance name (RFC 6763 section 4.1.1): composed characters (RFC 5198), no control
+ * characters, at most 63 octets. A dot becomes a hyphen, because the wire encoder would end the label there.
+ * @param suffix stays complete if the name must be shortened
  */
 export function toInstanceName(name: string, suffix = ''): string {
   const clean = name
@@ -52,7 +51,7 @@ export function toInstanceName(name: string, suffix = ''): string {
   return characters.join('').trimEnd() + suffix;
 }
 
-/** In small letters, where case does not count: that is so for ASCII alone (RFC 6762 section 16). */
+/** Lower case for comparisons; only ASCII letters are case-insensitive (RFC 6762 section 16). */
 export function foldCase(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
 }
@@ -63,14 +62,14 @@ export function serviceInstanceName(instanceName: string): string {
 }
 
 /**
- * The domain names that the hub may have as a host, the best one first: the others are for when another device claims that. They
- * are always the same, because the hub's certificate is for all of them.
+ * The hub's possible host names. The first is its own; the others are for when another device claims it. The list is fixed,
+ * because the server certificate contains all of them.
  */
 export function hostNames(id: string): readonly [own: string, ...others: string[]] {
   return [`${id}.local`, `${id}-2.local`, `${id}-3.local`, `${id}-4.local`];
 }
 
-/** The records that are the hub's alone: SRV and TXT, and its addresses. */
+/** The hub's unique records (RFC 6762 section 2): SRV, TXT and its addresses. */
 export function uniqueRecords(service: ServiceDescription): readonly ResourceRecord[] {
   const { instanceName, id, host, httpsPort, txt, addresses } = service;
   const name = serviceInstanceName(instanceName);
@@ -82,7 +81,7 @@ export function uniqueRecords(service: ServiceDescription): readonly ResourceRec
   ];
 }
 
-/** Only addresses that the segment can reach, whatever else the machine has: an appliance tries each one. */
+/** The address records of a host. @param addresses only those that the segment can reach, because an appliance tries each one */
 export function addressRecords(host: string, addresses: readonly HostAddress[]): readonly ResourceRecord[] {
   return addresses.map(({ family, address }) => {
     const type = family === 'IPv4' ? 'A' : 'AAAA';
@@ -90,12 +89,12 @@ export function addressRecords(host: string, addresses: readonly HostAddress[]):
   });
 }
 
-/** The record that makes the instance one of its service type's. */
+/** The PTR record from the service type to the instance. */
 export function instancePointer(instanceName: string): ResourceRecord {
   return { name: SERVICE_TYPE, type: 'PTR', ttl: OTHER_TTL, flush: false, data: serviceInstanceName(instanceName) };
 }
 
-/** The record that lists the service type (RFC 6763 section 9). Other hosts share it, so the hub says no goodbye for it. */
+/** The record that lists the service type (RFC 6763 section 9). Other hosts share it, so the hub sends no goodbye for it. */
 export const SERVICE_TYPE_POINTER: ResourceRecord = {
   name: '_services._dns-sd._udp.local',
   type: 'PTR',

@@ -2,22 +2,22 @@ import Bonjour, { type Service } from 'bonjour-service';
 import type { Timers } from '../../core/clock.ts';
 import { MulticastSocket } from './multicast-socket.ts';
 
-/** A hub that was seen on the network. */
+/** A hub that was found on the network. */
 export interface DiscoveredHub {
   readonly instance: string;
-  /** From its TXT record; null where there is none. */
+  /** From its TXT record; null if the record has no id. */
   readonly id: string | null;
   readonly addresses: readonly string[];
   readonly port: number;
 }
 
-/** Two questions, since an answer may be held back for a second after the last one (RFC 6762 section 6). */
+/** In ms. Two queries are sent, because a responder may suppress a response for a second after the last one (RFC 6762 section 6). */
 const QUERY_INTERVAL = 1200;
 
 /**
- * Asks a network over IPv4 which hubs there are. It takes 2.4 s.
- * @param address this machine's on the interface that is asked on
- * @throws Error as the socket gives it: port 5353 can't be had, the network is away
+ * Finds the hubs on a network over IPv4. It takes 2.4 s.
+ * @param address this machine's address on the interface to use
+ * @throws Error of the socket, for example if port 5353 can't be opened or the network is down
  */
 export async function browse(address: string, timers: Timers): Promise<DiscoveredHub[]> {
   const { promise: broken, reject } = Promise.withResolvers<never>();
@@ -27,9 +27,9 @@ export async function browse(address: string, timers: Timers): Promise<Discovere
     await socket.bound;
     const seen = new Map<string, Service>();
     const browser = bonjour.find({ type: 'latchkey' }, (service: Service) => seen.set(service.name, service));
-    for (let asked = 0; asked < 2; asked++) {
+    for (let sent = 0; sent < 2; sent++) {
       await Promise.race([timers.sleep(QUERY_INTERVAL), broken]);
-      if (asked === 0) browser.update();
+      if (sent === 0) browser.update();
     }
     return [...seen.values()].map(toDiscoveredHub);
   } finally {

@@ -5,12 +5,12 @@ import type { MulticastInterface } from './multicast-socket.ts';
 
 interface OpenSocket {
   readonly key: string;
-  /** The interface as it is since it last lost its network. */
+  /** The interface's name and epoch: changes whenever it was disconnected. */
   readonly interfaceKey: string;
   readonly link: MdnsLink;
 }
 
-/** The sockets of a segment: one for IPv4 and one for IPv6 on each of its interfaces. */
+/** The sockets of a segment: one for IPv4 and one for IPv6 on each interface. */
 export class InterfaceSockets implements AsyncDisposable {
   readonly #options: MdnsLinkOptions;
   #open: readonly OpenSocket[] = [];
@@ -21,36 +21,36 @@ export class InterfaceSockets implements AsyncDisposable {
     this.#options = options;
   }
 
-  /** All of them as one. */
+  /** All sockets as one link. */
   get link(): MdnsLink {
     return combineLinks(this.#open.map(({ link }) => link));
   }
 
-  /** Those on which the hub's names were found to be free; null if there is none. */
+  /** The sockets of interfaces on which the hub's names were found to be free; null if there are none. */
   get probed(): MdnsLink | null {
-    return this.#linkOf(({ interfaceKey: attachment }) => this.#probed.has(attachment));
+    return this.#linkOf(({ interfaceKey }) => this.#probed.has(interfaceKey));
   }
 
-  /** Those on which the names were not probed for yet; null if there is none. */
+  /** The sockets of interfaces on which the names were not probed yet; null if there are none. */
   get unprobed(): MdnsLink | null {
-    return this.#linkOf(({ interfaceKey: attachment }) => !this.#probed.has(attachment));
+    return this.#linkOf(({ interfaceKey }) => !this.#probed.has(interfaceKey));
   }
 
-  /** Why one of them could not be opened; null if all are open. */
+  /** Why a socket could not be opened; null if all are open. */
   get problem(): Failure | null {
     return this.#problem;
   }
 
-  /** The names were found to be free on all of them. */
+  /** Records that the names were found to be free on all open sockets. */
   markProbed(): void {
-    this.#probed = new Set(this.#open.map(({ interfaceKey: attachment }) => attachment));
+    this.#probed = new Set(this.#open.map(({ interfaceKey }) => interfaceKey));
   }
 
   /**
-   * Opens sockets on interfaces that are new in the segment, or whose network was away, and closes those that are not wanted
-   * any more; the others stay as they are. One that can't be opened is left out as long as there is another one.
+   * Opens sockets on interfaces that are new in the segment or were disconnected, and closes those that are no longer needed;
+   * the others stay open. A socket that can't be opened is skipped, unless no other is open.
    * @returns whether anything changed
-   * @throws Failure as `openMdnsLink`, if none can be opened
+   * @throws Failure of `openMdnsLink`, if no socket is open
    */
   async update(segment: Segment): Promise<boolean> {
     const wanted = socketsOf(segment);
@@ -62,7 +62,7 @@ export class InterfaceSockets implements AsyncDisposable {
 
     const missing = wanted.filter(({ key }) => !kept.some((one) => one.key === key));
     const outcomes = await Promise.allSettled(
-      missing.map(async ({ end, ...rest }) => ({ ...rest, link: await openMdnsLink(end, this.#options) })),
+      missing.map(async ({ target, ...rest }) => ({ ...rest, link: await openMdnsLink(target, this.#options) })),
     );
     const opened = outcomes.flatMap((outcome) => (outcome.status === 'fulfilled' ? outcome.value : []));
     const failed = outcomes.find((outcome) => outcome.status === 'rejected');
@@ -72,8 +72,8 @@ export class InterfaceSockets implements AsyncDisposable {
     return opened.length > 0 || kept.length < before.length;
   }
 
-  #linkOf(isMeant: (socket: OpenSocket) => boolean): MdnsLink | null {
-    const links = this.#open.filter(isMeant).map(({ link }) => link);
+  #linkOf(matches: (socket: OpenSocket) => boolean): MdnsLink | null {
+    const links = this.#open.filter(matches).map(({ link }) => link);
     return links.length === 0 ? null : combineLinks(links);
   }
 
@@ -84,33 +84,33 @@ export class InterfaceSockets implements AsyncDisposable {
   }
 }
 
-function socketsOf(segment: Segment): readonly (Omit<OpenSocket, 'link'> & { readonly end: MulticastInterface })[] {
+function socketsOf(segment: Segment): readonly (Omit<OpenSocket, 'link'> & { readonly target: MulticastInterface })[] {
   return segment.interfaces.flatMap(({ name, ipv4, ipv6, epoch }) => {
     const interfaceKey = `${name} ${epoch}`;
     const own = [...(ipv4 === null ? [] : [ipv4]), ...(ipv6 ? [null] : [])];
     return own.map((address) => ({
       key: `${interfaceKey} ${address}`,
       interfaceKey,
-      end: { interface: name, ipv4: address },
+      target: { interface: name, ipv4: address },
     }));
   });
 }
 
 /**
- * Several links as one. What is sent goes out on each; if one of them fails (its network may be just coming), it is enough
- * that another one succeeds.
+ * Combines several links into one. It sends on each link and succeeds if one of them does: another one's network may not be up
+ * yet.
  */
 function combineLinks(links: readonly MdnsLink[]): MdnsLink {
   return {
     serve(records) {
       for (const link of links) link.serve(records);
     },
-    respond: (answers) => sendOnAll(links, (link) => link.respond(answers)),
+    respond: (records) => sendOnAll(links, (link) => link.respond(records)),
     probe: (records) => sendOnAll(links, (link) => link.probe(records)),
     onRecords(listener) {
-      const ends = links.map((link) => link.onRecords(listener));
+      const unsubscribes = links.map((link) => link.onRecords(listener));
       return () => {
-        for (const end of ends) end();
+        for (const unsubscribe of unsubscribes) unsubscribe();
       };
     },
     async [Symbol.asyncDispose]() {

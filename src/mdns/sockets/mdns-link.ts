@@ -11,28 +11,30 @@ import { type MulticastInterface, MulticastSocket, type MulticastSocketOptions }
 import { type MdnsResponse, ResponseRateLimiter } from './rate-limits.ts';
 import { type LegacyResponse, legacyResponse, type Query, responseTo } from './responses.ts';
 
-/** The multicast DNS of one link, or of several that belong together. */
+/** Multicast DNS on one link, or on several combined links. */
 export interface MdnsLink extends AsyncDisposable {
-  /** Answers queries with these records, and with no others, from now on. */
+  /** Sets the records with which queries are answered from now on. */
   serve(records: readonly ResourceRecord[]): void;
   /**
-   * Multicasts a response; resolves when the operating system has taken it.
-   * @throws Error as the socket gives it: the network may be away
+   * Multicasts a response; resolves when the operating system has accepted it.
+   * @throws Error of the socket, for example if the network is down
    */
-  respond(answers: readonly ResourceRecord[]): Promise<void>;
+  respond(records: readonly ResourceRecord[]): Promise<void>;
   /**
-   * Multicasts a probe (RFC 6762 section 8.1): a query for everything under the records' names, with the records that
-   * are going to be announced in its authority section.
-   * @throws Error as the socket gives it
+   * Multicasts a probe (RFC 6762 section 8.1): an ANY query for the records' names, with these records in its authority
+   * section.
+   * @throws Error of the socket
    */
   probe(records: readonly ResourceRecord[]): Promise<void>;
   /**
-   * Listens to who claims names on the link, the hub itself included: by a response, or by a probe (what its authority
-   * section has). The function it returns ends that.
+   * Calls `listener` with the records of each response and each probe (from its authority section) on the link, including the
+   * hub's own.
+   * @returns a function that removes the listener
    */
   onRecords(listener: (records: readonly ReceivedRecord[], how: RecordSource) => void): () => void;
 }
 
+/** Options of {@link openMdnsLink}. */
 export interface MdnsLinkOptions extends MulticastSocketOptions {
   readonly timers: Timers;
 }
@@ -45,7 +47,7 @@ interface ReceivedPacket {
 
 type SendCallback = (error?: Error | null) => void;
 
-/** What multicast-dns offers. */
+/** The part of multicast-dns that is used here. */
 interface MulticastDns extends EventEmitter {
   respond(packet: MdnsResponse, sent: SendCallback): void;
   send(
@@ -57,29 +59,29 @@ interface MulticastDns extends EventEmitter {
   destroy(closed: () => void): void;
 }
 
-/** RFC 1035 section 4.1.1: AA. */
+/** The AA flag (RFC 1035 section 4.1.1). */
 const AUTHORITATIVE_ANSWER = 0x400;
 /** The port that every mDNS implementation sends from. */
 const MDNS_PORT = 5353;
-/** Responses to single addresses, which may be forged: so many at once of all of them together, and then one in so many ms. */
+/** Limits unicast responses to all addresses together, because source addresses may be forged; interval in ms. */
 const LEGACY_RESPONSE_LIMIT = { burst: 10, interval: 100 };
 
 /**
- * Opens a link. bonjour-service gives the wire format alone. Its own publishing is not used: it announces every interface's
- * address, never a new one, and the loser of a probe says goodbye in the winner's name.
- * @throws Failure `port_unavailable` where the port can't be had, or the address is none of this machine's
+ * Opens a link. bonjour-service is used only for the wire format, not for publishing: it announces the addresses of all
+ * interfaces, never updates them, and after a lost probe sends a goodbye for the winner's name.
+ * @throws Failure `port_unavailable` if the port can't be opened, or if the machine does not have the address
  */
-export async function openMdnsLink(end: MulticastInterface, options: MdnsLinkOptions): Promise<MdnsLink> {
+export async function openMdnsLink(target: MulticastInterface, options: MdnsLinkOptions): Promise<MdnsLink> {
   const { onError, timers } = options;
-  const socket = new MulticastSocket(end, options);
-  // Private there, and the one way to the multicast-dns inside it.
+  const socket = new MulticastSocket(target, options);
+  // A private property, but the only way to the multicast-dns instance.
   const mdns: MulticastDns = new Bonjour(socket.options)['server'].mdns;
   try {
     await socket.bound;
   } catch (cause) {
     await destroyAsync(mdns);
-    const where = end.ipv4 === null ? `over IPv6 on ${end.interface}` : `at ${end.ipv4}`;
-    throw new Failure('port_unavailable', `can't speak mDNS (UDP port 5353) ${where}`, { cause });
+    const where = target.ipv4 === null ? `over IPv6 on ${target.interface}` : `at ${target.ipv4}`;
+    throw new Failure('port_unavailable', `can't use mDNS (UDP port 5353) ${where}`, { cause });
   }
 
   let served: readonly ResourceRecord[] = [];
@@ -89,7 +91,7 @@ export async function openMdnsLink(end: MulticastInterface, options: MdnsLinkOpt
     const bucket = legacy.refill('all', LEGACY_RESPONSE_LIMIT, monotonicNow());
     if (bucket.tokens < 1) return;
     bucket.tokens -= 1;
-    // Who has gone meanwhile is no error of the link.
+    // A resolver that is gone by now is not an error of the link.
     mdns.send({ ...response, type: 'response', flags: AUTHORITATIVE_ANSWER }, to, () => undefined);
   }
   mdns.on('query', (query: Query, from: RemoteInfo) => {
@@ -105,7 +107,7 @@ export async function openMdnsLink(end: MulticastInterface, options: MdnsLinkOpt
       served = records;
       limiter.clear();
     },
-    respond: (said) => sendAsync((sent) => mdns.respond({ answers: said }, sent)),
+    respond: (answers) => sendAsync((sent) => mdns.respond({ answers }, sent)),
     probe(authorities) {
       const names = new Set(authorities.map(({ name }) => name));
       const questions = [...names].map((name) => ({ name, type: 'ANY' }));

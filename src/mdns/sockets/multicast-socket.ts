@@ -1,37 +1,38 @@
 import { createSocket, type RemoteInfo, type Socket } from 'node:dgram';
 import { EventEmitter } from 'node:events';
 
-/** One interface, and one of the two protocols. */
+/** One interface and one IP version. */
 export interface MulticastInterface {
   readonly interface: string;
   /** The interface's IPv4 address; null for IPv6. */
   readonly ipv4: string | null;
 }
 
-/** What a {@link MulticastSocket} needs. */
+/** Options of a {@link MulticastSocket}. */
 export interface MulticastSocketOptions {
-  /** Whether a packet from this IPv4 address is from the link: the kernel hands over those of all links. */
+  /** Whether a packet from this IPv4 address is from the link: the kernel delivers packets of all links. */
   acceptsSource(source: string): boolean;
-  /** Is called with what goes wrong after the socket was bound: the system calls' errors. */
+  /** Called with errors that occur after the socket was bound. */
   onError(error: unknown): void;
 }
 
-/** RFC 6762 section 3. */
+/** The multicast groups (RFC 6762 section 3). */
 const GROUPS = { udp4: '224.0.0.251', udp6: 'ff02::fb' };
 
-/** More questions than any host asks in one packet; each may be answered by one of ours. */
+/** The most questions in a packet, more than any host sends: each may cause a response. */
 const MAX_QUESTIONS = 64;
 
-/** RFC 6762 section 17, in bytes: more than a packet may have, with the headers of IPv4 (20) and UDP (8). */
+/** RFC 6762 section 17: the largest packet in bytes, including its headers. */
 const MAX_PACKET_BYTES = 9000;
+/** IPv4 (20) and UDP (8). */
 const HEADER_BYTES = 28;
 
 /**
- * The UDP socket that multicast-dns is given for its own, with the methods and the event that it uses. It passes on only packets
- * that are from the link and no larger than mDNS allows. One that multicast-dns can't parse is dropped, and ends nothing.
+ * The UDP socket for multicast-dns, with the methods and the event that it uses. It passes on only packets that are from the
+ * link and no larger than mDNS allows. A packet that multicast-dns can't parse is dropped.
  */
 export class MulticastSocket extends EventEmitter {
-  /** What bonjour-service is made with: it hands all of it to multicast-dns. */
+  /** The options for bonjour-service, which passes all of them to multicast-dns. */
   readonly options: object;
   /** Rejects with the socket's error if it can't be bound, or can't join the group. */
   readonly bound: Promise<void>;
@@ -40,19 +41,19 @@ export class MulticastSocket extends EventEmitter {
   readonly #group: string;
   readonly #interface: string;
 
-  constructor(end: MulticastInterface, { acceptsSource: admits, onError }: MulticastSocketOptions) {
+  constructor(target: MulticastInterface, { acceptsSource, onError }: MulticastSocketOptions) {
     super();
-    const type = end.ipv4 === null ? 'udp6' : 'udp4';
+    const type = target.ipv4 === null ? 'udp6' : 'udp4';
     this.#group = GROUPS[type];
-    this.#interface = end.ipv4 ?? `::%${end.interface}`;
+    this.#interface = target.ipv4 ?? `::%${target.interface}`;
     this.options = {
       socket: this,
       type,
       ip: this.#group,
       // Bound to the group, not to 0.0.0.0: unicast to this port stays with the machine's own responder (avahi).
-      bind: end.ipv4 === null ? `${this.#group}%${end.interface}` : this.#group,
+      bind: target.ipv4 === null ? `${this.#group}%${target.interface}` : this.#group,
       interface: this.#interface,
-      // It would wake up every five seconds for a group that it has joined.
+      // Otherwise multicast-dns would wake up every five seconds to join the group again.
       multicast: false,
     };
     this.#binding = Promise.withResolvers();
@@ -67,16 +68,17 @@ export class MulticastSocket extends EventEmitter {
     this.#socket = createSocket({
       type,
       reuseAddr: true,
-      // Every address is one already, and node's own look-up takes few interfaces' names for the zone of one.
+      // All hosts are IP addresses already, and Node's own lookup accepts few interface names as the zone of an address.
       lookup: (address, family, found) => process.nextTick(found, null, address, family),
     });
     this.#socket.on('error', (error) => report(error));
     this.#socket.on('message', (message, from) => {
-      if (isAcceptable(message) && (from.family !== 'IPv4' || admits(from.address))) this.#emitMessage(message, from);
+      if (isAcceptable(message) && (from.family !== 'IPv4' || acceptsSource(from.address)))
+        this.#emitMessage(message, from);
     });
   }
 
-  /** Hears the group and speaks to it, the hub's own listeners included, over one interface (RFC 6762, sections 3 and 11). */
+  /** Joins the group on one interface. Sent packets also reach listeners on this machine (RFC 6762, sections 3 and 11). */
   bind(port: number, address: string, bound: () => void): void {
     this.#socket.bind(port, address, () => {
       try {
@@ -93,7 +95,7 @@ export class MulticastSocket extends EventEmitter {
     });
   }
 
-  /** As that of `node:dgram`. */
+  /** Like `send` of `node:dgram`. */
   send(...packet: Parameters<Socket['send']>): void {
     this.#socket.send(...packet);
   }
@@ -106,7 +108,7 @@ export class MulticastSocket extends EventEmitter {
     try {
       this.emit('message', message, from);
     } catch {
-      // Nobody can be told: whoever sent it may be anyone.
+      // Not reported: any device may send malformed packets.
     }
   }
 }

@@ -2,8 +2,8 @@ import type { Timers } from '../../core/clock.ts';
 import type { ResourceRecord } from '../records/records.ts';
 
 /**
- * Runs tasks at most once in an interval: what comes meanwhile waits, and of several that do only the last is run. The interval
- * may double with each task, up to a longest one; after that long without a task it is the first one again.
+ * Runs at most one task per interval. Further tasks wait; if several wait, only the last one runs. The interval may double with
+ * each task, up to a maximum. After that long without a task, it is reset to the minimum.
  */
 export class Throttle {
   readonly #timers: Timers;
@@ -14,7 +14,7 @@ export class Throttle {
   #pendingTask: (() => void) | null = null;
   #cancel: () => void = () => undefined;
 
-  /** @param minInterval milliseconds, as is `longest` */
+  /** @param minInterval the first interval, in ms @param maxInterval in ms; by default the interval does not grow */
   constructor(timers: Timers, minInterval: number, maxInterval = minInterval) {
     this.#timers = timers;
     this.#minInterval = minInterval;
@@ -22,11 +22,12 @@ export class Throttle {
     this.#interval = minInterval;
   }
 
-  /** Whether the interval has doubled, and is not the first one again. */
+  /** Whether the interval has grown and was not reset yet. */
   get isBackingOff(): boolean {
     return this.#interval > this.#minInterval;
   }
 
+  /** Runs the task now, or at the end of the interval. */
   run(task: () => void): void {
     if (this.#isThrottled) {
       this.#pendingTask = task;
@@ -39,7 +40,7 @@ export class Throttle {
     task();
   }
 
-  /** Drops the task that waits; the next one runs at once. */
+  /** Drops the waiting task, and lets the next one run at once. */
   reset(): void {
     this.#cancel();
     this.#isThrottled = false;
@@ -58,20 +59,20 @@ export class Throttle {
   }
 }
 
-/** A response, as multicast-dns takes it. */
+/** A response in the format of multicast-dns. */
 export interface MdnsResponse {
   readonly answers: readonly ResourceRecord[];
   readonly additionals?: readonly ResourceRecord[];
 }
 
-/** How often the same response is multicast at most, in ms, as with avahi; a host that probes waits for 750. */
+/** The shortest time between two identical multicast responses, in ms, as in avahi; a probing host waits for 750 ms. */
 const RESPONSE_INTERVAL = 500;
 
-/** Limits how often each response is sent: however often one host asks, all neighbours hear the answer. */
+/** Limits how often each response is sent, because one host's queries cause responses that all devices on the network receive. */
 export class ResponseRateLimiter {
   readonly #timers: Timers;
   readonly #send: (response: MdnsResponse) => void;
-  /** By what is answered: never more than the hub's own records. */
+  /** By the records of the response: their number is limited by the hub's own records. */
   readonly #throttles = new Map<string, Throttle>();
 
   constructor(timers: Timers, send: (response: MdnsResponse) => void) {
@@ -86,7 +87,7 @@ export class ResponseRateLimiter {
     throttle.run(() => this.#send(response));
   }
 
-  /** Drops the responses that wait: they are out of date. */
+  /** Drops the waiting responses, because they are out of date. */
   clear(): void {
     for (const throttle of this.#throttles.values()) throttle.reset();
     this.#throttles.clear();

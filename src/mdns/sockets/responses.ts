@@ -1,31 +1,32 @@
 import { foldCase, type ResourceRecord } from '../records/records.ts';
 import type { MdnsResponse } from './rate-limits.ts';
 
-/** What a query asks for. */
+/** A question of a query. */
 export interface Question {
   readonly name: string;
-  /** A record's type, or `ANY`. */
+  /** A record type, or `ANY`. */
   readonly type: string;
 }
 
-/** A query, as far as a response to a simple resolver repeats it. */
+/** The part of a query that a legacy response repeats. */
 export interface Query {
   readonly id: number;
   readonly questions: readonly Question[];
 }
 
-/** A response to one asker alone. */
+/** A unicast response to a simple resolver (RFC 6762 section 6.7). */
 export interface LegacyResponse extends Query {
   readonly answers: readonly ResourceRecord[];
   readonly additionals: readonly ResourceRecord[];
 }
 
-/** In seconds: a simple resolver is not informed of changes. */
+/** In seconds. Short, because a simple resolver does not receive later announcements. */
 const MAX_LEGACY_TTL = 10;
 
 /**
- * Answers a question from the hub's records (RFC 6762 section 6), with those that the asker wants next (RFC 6763 section 12).
- * @returns null if none of them answers it
+ * The response to a question from the hub's records (RFC 6762 section 6), with the additional records that the querier needs
+ * next (RFC 6763 section 12).
+ * @returns null if no record matches
  */
 export function responseTo({ name, type }: Question, records: readonly ResourceRecord[]): MdnsResponse | null {
   const find = (owner: string, ...types: readonly string[]) =>
@@ -44,8 +45,8 @@ export function responseTo({ name, type }: Question, records: readonly ResourceR
 }
 
 /**
- * A response as simple resolvers know it from DNS, which ask from another port than mDNS's (RFC 6762 section 6.7): with their id
- * and questions, short-lived, and without the cache-flush bit.
+ * The unicast response to a simple resolver, which sends queries from a port other than 5353 (RFC 6762 section 6.7): with the
+ * query's id and questions, short TTLs, and no cache-flush bit.
  * @param multicast the response as it would be multicast
  */
 export function legacyResponse(multicast: MdnsResponse, { id, questions }: Query): LegacyResponse {

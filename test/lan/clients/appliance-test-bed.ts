@@ -12,20 +12,20 @@ import { startPortal } from '../../support/portal.ts';
 import { HubClient } from '../hub-client.ts';
 import { logIn } from './device-login.ts';
 
-/** How a program ended; `stdout` without the lines that asked a person to open something. */
+/** How a program ended; `stdout` omits the lines that asked a person to open a link. */
 interface ProgramResult {
   readonly status: number | null;
   readonly stdout: string;
   readonly stderr: string;
 }
 
-/** Runs a program; `env` is beside the addresses and the pin, which all are told. */
+/** Runs a program; `env` is added to the addresses and the pin, which every program gets. */
 type Run = (command: string, args: readonly string[], env?: NodeJS.ProcessEnv) => Promise<ProgramResult>;
 
-/** A folder of a test's own, with `latchkey-ca.pem` in it. */
+/** A test's folder, with `latchkey-ca.pem` in it. */
 interface Workspace extends Disposable {
   readonly run: Run;
-  /** A script of the shell, of Python, of Node. */
+  /** A script for the shell, Python or Node. */
   readonly sh: (script: string, env?: NodeJS.ProcessEnv) => Promise<ProgramResult>;
   readonly python: (script: string, env?: NodeJS.ProcessEnv) => Promise<ProgramResult>;
   readonly js: (script: string, env?: NodeJS.ProcessEnv) => Promise<ProgramResult>;
@@ -33,7 +33,7 @@ interface Workspace extends Disposable {
   write(name: string, content: string): string;
 }
 
-/** A hub, with an emulator in the place of the portal and the cloud, where the programs of appliances are tried. */
+/** A hub and an emulator, which stands in for the portal and the cloud: here the programs of appliances are tested. */
 export class ApplianceTestBed implements AsyncDisposable {
   readonly emulator: Emulator;
   readonly hub: HubProcess;
@@ -54,7 +54,7 @@ export class ApplianceTestBed implements AsyncDisposable {
     return new ApplianceTestBed(emulator, hub, await HubClient.of(hub), (await hub.authority()).fingerprint);
   }
 
-  /** @param ca what is in `latchkey-ca.pem`; null for no such file */
+  /** @param ca the content of `latchkey-ca.pem`; null creates no such file */
   createWorkspace(ca: string | null = this.wire.ca): Workspace {
     const folder = temporaryFolder();
     const write = (name: string, content: string) => {
@@ -75,7 +75,7 @@ export class ApplianceTestBed implements AsyncDisposable {
     };
   }
 
-  /** An appliance's credentials, as the programs are told them. */
+  /** An appliance's credentials, as environment variables of the programs. */
   async addAppliance(name: string, paired = true): Promise<NodeJS.ProcessEnv> {
     const { client_id, client_secret } = await this.hub.addAppliance(name, 'Monitoring');
     if (paired) await this.hub.pair(name, this.emulator);
@@ -102,11 +102,11 @@ export class ApplianceTestBed implements AsyncDisposable {
     return token;
   }
 
-  /** Whom the cloud greets for this token. */
+  /** The user that the cloud returns for this token. */
   async userOf(accessToken: unknown): Promise<unknown> {
     const headers = { authorization: `Bearer ${accessToken}` };
-    const answer = await fetch(`${this.emulator.baseUrl}/api/whoami`, { headers });
-    return ((await answer.json()) as { user?: unknown }).user;
+    const response = await fetch(`${this.emulator.baseUrl}/api/whoami`, { headers });
+    return ((await response.json()) as { user?: unknown }).user;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -115,7 +115,7 @@ export class ApplianceTestBed implements AsyncDisposable {
     await this.emulator.close();
   }
 
-  /** Where the program says "Open …", somebody opens that and logs in. */
+  /** If the program prints "Open …", this opens the link and logs in. */
   async #run(cwd: string, command: string, args: readonly string[], more: NodeJS.ProcessEnv): Promise<ProgramResult> {
     const env = {
       PATH: process.env['PATH'],
@@ -124,7 +124,7 @@ export class ApplianceTestBed implements AsyncDisposable {
       HUB_HTTP: `http://127.0.0.1:${this.hub.httpPort}`,
       PIN: this.pin,
       CLOUD: this.emulator.baseUrl,
-      // The emulator stands in for the cloud, and speaks plain HTTP on loopback.
+      // The emulator stands in for the cloud, and uses plain HTTP on loopback.
       OAUTHLIB_INSECURE_TRANSPORT: '1',
       ...more,
     };

@@ -12,7 +12,7 @@ function client({ issuer, client_id, client_secret }: CapabilityInput, authentic
   });
 }
 
-function answerOf({ accessToken, refreshToken, expiresAt, scope }: OAuth2Token) {
+function toTokenResponse({ accessToken, refreshToken, expiresAt, scope }: OAuth2Token) {
   return {
     access_token: accessToken,
     refresh_token: refreshToken,
@@ -22,23 +22,23 @@ function answerOf({ accessToken, refreshToken, expiresAt, scope }: OAuth2Token) 
 }
 
 await serveTasks({
-  async discovery(given) {
-    const hub = client(given);
+  async discovery(input) {
+    const hub = client(input);
     return {
-      issuer: given.issuer,
+      issuer: input.issuer,
       token_endpoint: await hub.getEndpoint('tokenEndpoint'),
       revocation_endpoint: await hub.getEndpoint('revocationEndpoint'),
     };
   },
-  client_secret_basic: async (given) =>
-    answerOf(await client(given, 'client_secret_basic').clientCredentials({ scope: given.scope.split(' ') })),
-  client_secret_post: async (given) =>
-    answerOf(await client(given, 'client_secret_post').clientCredentials({ scope: given.scope.split(' ') })),
-  async refresh_token(given) {
-    const { access_token, refresh_token } = given;
-    return answerOf(
-      await client(given).refreshToken({ accessToken: access_token, refreshToken: refresh_token, expiresAt: 0 }),
+  client_secret_basic: async (input) =>
+    toTokenResponse(await client(input, 'client_secret_basic').clientCredentials({ scope: input.scope.split(' ') })),
+  client_secret_post: async (input) =>
+    toTokenResponse(await client(input, 'client_secret_post').clientCredentials({ scope: input.scope.split(' ') })),
+  async refresh_token(input) {
+    const { access_token, refresh_token } = input;
+    return toTokenResponse(
+      await client(input).refreshToken({ accessToken: access_token, refreshToken: refresh_token, expiresAt: 0 }),
     );
   },
-  revocation: (given) => client(given).revoke({ accessToken: given.access_token, refreshToken: null, expiresAt: null }),
+  revocation: (input) => client(input).revoke({ accessToken: input.access_token, refreshToken: null, expiresAt: null }),
 });

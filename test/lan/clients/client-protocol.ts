@@ -1,7 +1,7 @@
 import { createInterface } from 'node:readline';
 import { inspect } from 'node:util';
 
-/** What a client is asked to do. */
+/** What a client is to do. */
 export type Capability =
   | 'discovery'
   | 'client_secret_basic'
@@ -12,7 +12,7 @@ export type Capability =
   | 'registration'
   | 'revocation';
 
-/** What an appliance is given when it is set up, and what the capability at hand needs beside. */
+/** What an appliance is configured with, and what each capability needs in addition. */
 export interface CapabilityInput {
   /** The hub's HTTPS origin. */
   readonly issuer: string;
@@ -22,47 +22,47 @@ export interface CapabilityInput {
   /** For `private_key_jwt`: the private key, a JWK of P-256. */
   readonly key: JsonWebKey;
   readonly refresh_token: string;
-  /** The token that the cloud refused. */
+  /** The token that the cloud rejected. */
   readonly access_token: string;
-  /** For the registration: what the appliance says of itself (RFC 7591, 2). */
+  /** For the registration: the client metadata (RFC 7591, 2). */
   readonly metadata: { readonly client_name: string; readonly scope: string };
-  /** Of `latchkey invite`; null while registration is open. */
+  /** From `latchkey invite`; null while registration is open. */
   readonly initial_access_token: string | null;
 }
 
 /** A line of a client's standard input, as JSON. */
 export interface ClientTask {
   readonly capability: Capability;
-  readonly given: Partial<CapabilityInput>;
+  readonly input: Partial<CapabilityInput>;
 }
 
-/** A line of a client's standard output, as JSON: what a person is shown meanwhile, and how a task has ended. */
+/** A line of a client's standard output, as JSON: what to show to a person, and the result of a task. */
 export type ClientOutput =
   | { readonly shown: unknown }
-  | { readonly said: Readonly<Record<string, unknown>> }
+  | { readonly response: Readonly<Record<string, unknown>> }
   | { readonly failed: string };
 
-/** What a client can do: each gives what the hub said to it. */
-export type CapabilityHandlers = Partial<Record<Capability, (given: CapabilityInput) => Promise<unknown>>>;
+/** What a client can do. Each handler returns the hub's response. */
+export type CapabilityHandlers = Partial<Record<Capability, (input: CapabilityInput) => Promise<unknown>>>;
 
-/** Runs one client as a program: it does each task of its standard input, and writes lines to its standard output. */
-export async function serveTasks(abilities: CapabilityHandlers): Promise<void> {
+/** Runs a client as a program: it reads tasks from standard input, and writes lines to standard output. */
+export async function serveTasks(handlers: CapabilityHandlers): Promise<void> {
   for await (const line of createInterface({ input: process.stdin })) {
-    const { capability, given } = JSON.parse(line) as ClientTask;
+    const { capability, input } = JSON.parse(line) as ClientTask;
     try {
-      const ability = abilities[capability];
-      if (ability === undefined) throw new Error(`the library has no ${capability}`);
-      const said = await ability(given as CapabilityInput);
-      write({ said: (said ?? {}) as Record<string, unknown> });
+      const handler = handlers[capability];
+      if (handler === undefined) throw new Error(`the library has no ${capability}`);
+      const response = await handler(input as CapabilityInput);
+      write({ response: (response ?? {}) as Record<string, unknown> });
     } catch (error) {
       write({ failed: inspect(error) });
     }
   }
 }
 
-/** Shows a person something on the way. */
-export function showUser(what: unknown): void {
-  write({ shown: what });
+/** Shows something to a person during a task. */
+export function showUser(prompt: unknown): void {
+  write({ shown: prompt });
 }
 
 function write(line: ClientOutput): void {

@@ -1,21 +1,21 @@
 import type { Capability } from './client-protocol.ts';
 
-/** The columns, as the page for the developers of appliances calls them. */
+/** The columns, as the page for developers of appliances names them. */
 const CAPABILITIES: Readonly<Record<Capability, string>> = {
-  discovery: 'finds the endpoints by itself',
-  client_secret_basic: 'token, secret in the header',
-  client_secret_post: 'token, secret in the form',
-  private_key_jwt: 'token, with a private key',
+  discovery: 'discovery',
+  client_secret_basic: 'client_secret_basic',
+  client_secret_post: 'client_secret_post',
+  private_key_jwt: 'private_key_jwt',
   device_flow: 'device flow',
   refresh_token: 'refresh_token',
-  registration: 'introduces itself',
-  revocation: 'revokes a token',
+  registration: 'registration',
+  revocation: 'revocation',
 };
 
 const ALL = Object.keys(CAPABILITIES) as Capability[];
 const SECRETS = ['client_secret_basic', 'client_secret_post'] as const;
 
-/** What every client can do with the hub, unmodified; of the rest its library has none. */
+/** What every unmodified client can do with the hub; its library does not support the rest. */
 export const CLIENT_MATRIX = {
   'openid-client': ALL,
   oauth4webapi: ALL,
@@ -29,7 +29,7 @@ export const CLIENT_MATRIX = {
 
 export type ClientName = keyof typeof CLIENT_MATRIX;
 
-/** Clients and what they did, as a table of Markdown. */
+/** The clients and their capabilities, as a Markdown table. */
 export function matrixTable(done: Readonly<Record<string, readonly Capability[]>>): string {
   const row = (cells: readonly string[]) => `| ${cells.join(' | ')} |`;
   return [

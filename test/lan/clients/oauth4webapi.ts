@@ -8,36 +8,36 @@ async function discover({ issuer }: CapabilityInput): Promise<oauth.Authorizatio
 
 const clientOf = ({ client_id }: CapabilityInput): oauth.Client => ({ client_id });
 
-async function token(given: CapabilityInput, authentication: oauth.ClientAuth, parameters: Record<string, string>) {
-  const server = await discover(given);
-  const response = await oauth.clientCredentialsGrantRequest(server, clientOf(given), authentication, parameters);
-  return oauth.processClientCredentialsResponse(server, clientOf(given), response);
+async function token(input: CapabilityInput, authentication: oauth.ClientAuth, parameters: Record<string, string>) {
+  const server = await discover(input);
+  const response = await oauth.clientCredentialsGrantRequest(server, clientOf(input), authentication, parameters);
+  return oauth.processClientCredentialsResponse(server, clientOf(input), response);
 }
 
 await serveTasks({
   discovery: discover,
-  client_secret_basic: (given) => token(given, oauth.ClientSecretBasic(given.client_secret), { scope: given.scope }),
-  client_secret_post: (given) => token(given, oauth.ClientSecretPost(given.client_secret), { scope: given.scope }),
-  async private_key_jwt(given) {
-    const key = await crypto.subtle.importKey('jwk', given.key, { name: 'ECDSA', namedCurve: 'P-256' }, false, [
+  client_secret_basic: (input) => token(input, oauth.ClientSecretBasic(input.client_secret), { scope: input.scope }),
+  client_secret_post: (input) => token(input, oauth.ClientSecretPost(input.client_secret), { scope: input.scope }),
+  async private_key_jwt(input) {
+    const key = await crypto.subtle.importKey('jwk', input.key, { name: 'ECDSA', namedCurve: 'P-256' }, false, [
       'sign',
     ]);
-    return token(given, oauth.PrivateKeyJwt(key), {});
+    return token(input, oauth.PrivateKeyJwt(key), {});
   },
-  async device_flow(given) {
-    const server = await discover(given);
-    const authentication = oauth.ClientSecretBasic(given.client_secret);
-    const begun = await oauth.deviceAuthorizationRequest(server, clientOf(given), authentication, {
-      scope: given.scope,
+  async device_flow(input) {
+    const server = await discover(input);
+    const authentication = oauth.ClientSecretBasic(input.client_secret);
+    const deviceResponse = await oauth.deviceAuthorizationRequest(server, clientOf(input), authentication, {
+      scope: input.scope,
     });
-    const device = await oauth.processDeviceAuthorizationResponse(server, clientOf(given), begun);
+    const device = await oauth.processDeviceAuthorizationResponse(server, clientOf(input), deviceResponse);
     showUser(device);
     let interval = device.interval ?? 5;
     for (const end = Date.now() + device.expires_in * 1000; Date.now() < end; ) {
       await new Promise((resolve) => setTimeout(resolve, interval * 1000));
-      const response = await oauth.deviceCodeGrantRequest(server, clientOf(given), authentication, device.device_code);
+      const response = await oauth.deviceCodeGrantRequest(server, clientOf(input), authentication, device.device_code);
       try {
-        return await oauth.processDeviceCodeResponse(server, clientOf(given), response);
+        return await oauth.processDeviceCodeResponse(server, clientOf(input), response);
       } catch (error) {
         if (!(error instanceof oauth.ResponseBodyError)) throw error;
         if (error.error === 'slow_down') interval += 5;
@@ -46,22 +46,22 @@ await serveTasks({
     }
     throw new Error('nobody logged in');
   },
-  async refresh_token(given) {
-    const server = await discover(given);
-    const authentication = oauth.ClientSecretBasic(given.client_secret);
-    const response = await oauth.refreshTokenGrantRequest(server, clientOf(given), authentication, given.refresh_token);
-    return oauth.processRefreshTokenResponse(server, clientOf(given), response);
+  async refresh_token(input) {
+    const server = await discover(input);
+    const authentication = oauth.ClientSecretBasic(input.client_secret);
+    const response = await oauth.refreshTokenGrantRequest(server, clientOf(input), authentication, input.refresh_token);
+    return oauth.processRefreshTokenResponse(server, clientOf(input), response);
   },
-  async registration(given) {
-    const { metadata, initial_access_token } = given;
+  async registration(input) {
+    const { metadata, initial_access_token } = input;
     const options = initial_access_token === null ? {} : { initialAccessToken: initial_access_token };
-    const response = await oauth.dynamicClientRegistrationRequest(await discover(given), metadata, options);
+    const response = await oauth.dynamicClientRegistrationRequest(await discover(input), metadata, options);
     return oauth.processDynamicClientRegistrationResponse(response);
   },
-  async revocation(given) {
-    const server = await discover(given);
-    const authentication = oauth.ClientSecretBasic(given.client_secret);
-    const response = await oauth.revocationRequest(server, clientOf(given), authentication, given.access_token);
+  async revocation(input) {
+    const server = await discover(input);
+    const authentication = oauth.ClientSecretBasic(input.client_secret);
+    const response = await oauth.revocationRequest(server, clientOf(input), authentication, input.access_token);
     return oauth.processRevocationResponse(response);
   },
 });

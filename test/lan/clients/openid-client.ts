@@ -23,21 +23,21 @@ function hub({ issuer, client_id, client_secret }: CapabilityInput, auth?: Clien
 }
 
 await serveTasks({
-  discovery: async (given) => (await hub(given)).serverMetadata(),
-  client_secret_basic: async (given) => clientCredentialsGrant(await hub(given), { scope: given.scope }),
-  client_secret_post: async (given) =>
-    clientCredentialsGrant(await hub(given, ClientSecretPost(given.client_secret)), { scope: given.scope }),
-  async private_key_jwt(given) {
-    const key = await crypto.subtle.importKey('jwk', given.key, P256, false, ['sign']);
-    return clientCredentialsGrant(await hub(given, PrivateKeyJwt(key)));
+  discovery: async (input) => (await hub(input)).serverMetadata(),
+  client_secret_basic: async (input) => clientCredentialsGrant(await hub(input), { scope: input.scope }),
+  client_secret_post: async (input) =>
+    clientCredentialsGrant(await hub(input, ClientSecretPost(input.client_secret)), { scope: input.scope }),
+  async private_key_jwt(input) {
+    const key = await crypto.subtle.importKey('jwk', input.key, P256, false, ['sign']);
+    return clientCredentialsGrant(await hub(input, PrivateKeyJwt(key)));
   },
-  async device_flow(given) {
-    const known = await hub(given);
-    const device = await initiateDeviceAuthorization(known, { scope: given.scope });
+  async device_flow(input) {
+    const known = await hub(input);
+    const device = await initiateDeviceAuthorization(known, { scope: input.scope });
     showUser(device);
     return pollDeviceAuthorizationGrant(known, device);
   },
-  refresh_token: async (given) => refreshTokenGrant(await hub(given), given.refresh_token),
+  refresh_token: async (input) => refreshTokenGrant(await hub(input), input.refresh_token),
   async registration({ issuer, metadata, initial_access_token }) {
     const registered = await dynamicClientRegistration(new URL(issuer), metadata, undefined, {
       algorithm: 'oauth2',
@@ -45,5 +45,5 @@ await serveTasks({
     });
     return registered.clientMetadata();
   },
-  revocation: async (given) => tokenRevocation(await hub(given), given.access_token),
+  revocation: async (input) => tokenRevocation(await hub(input), input.access_token),
 });

@@ -18,9 +18,9 @@ const GO_PACKAGES = '/usr/share/gocode';
 interface Program {
   readonly command: string;
   readonly script?: string;
-  /** The environment variable that names the file of a CA to trust. */
+  /** The environment variable with the file of a trusted CA. */
   readonly trust: string;
-  /** The files of the operating system's packages that it needs. */
+  /** The files that it needs from packages of the operating system. */
   readonly needs?: readonly string[];
 }
 
@@ -51,7 +51,7 @@ const PROGRAMS: Readonly<Record<ClientName, Program>> = {
   curl: { command: '/bin/bash', script: file('curl_client.sh'), trust: 'CURL_CA_BUNDLE', needs: ['/usr/bin/curl'] },
 };
 
-/** The client's packages that this machine lacks: where there are any, its tests are skipped. */
+/** The client's packages that this machine lacks. If there are any, its tests are skipped. */
 export function missingPackages(client: ClientName): readonly string[] {
   return (PROGRAMS[client].needs ?? []).filter((path) => !existsSync(path));
 }
@@ -67,8 +67,8 @@ export class ClientPrograms {
   }
 
   /**
-   * Compiles what has to be compiled.
-   * @param folder where that is kept, with the CA
+   * Compiles the clients that need it.
+   * @param folder for the result and the CA
    * @param ca PEM
    */
   static async build(folder: string, ca: string): Promise<ClientPrograms> {
@@ -82,20 +82,20 @@ export class ClientPrograms {
     return programs;
   }
 
-  /** @param trusting false: on a machine that knows no CA but the public ones */
+  /** @param trusting false: on a machine that trusts only public CAs */
   start(client: ClientName, { trusting = true }: { trusting?: boolean } = {}): RunningClient {
-    const { command, script, trust } = PROGRAMS[client];
+    const { command, script, trust: caVariable } = PROGRAMS[client];
     const env = {
       PATH: `${this.#folder}:${process.env['PATH']}`,
       NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'],
       PYTHONDONTWRITEBYTECODE: '1',
-      ...(trusting ? { [trust]: this.#caFile } : {}),
+      ...(trusting ? { [caVariable]: this.#caFile } : {}),
     };
     return new RunningClient(client, spawn(command, script === undefined ? [] : [script], { env }));
   }
 }
 
-/** A client's process, which does one task after the other. */
+/** A client's process, which performs one task after another. */
 export class RunningClient implements AsyncDisposable {
   readonly #name: ClientName;
   readonly #child: ChildProcessWithoutNullStreams;
@@ -110,20 +110,20 @@ export class RunningClient implements AsyncDisposable {
   }
 
   /**
-   * @param shown takes the answer that begins a device flow: what a person has to be shown
-   * @returns what the hub said to it
+   * @param shown gets the response that starts a device flow, which a person has to see
+   * @returns the hub's response
    * @throws Error with what the client wrote
    */
   async perform(
     task: ClientTask,
-    shown: (what: DeviceFlowPrompt) => Promise<void> = async () => {},
+    shown: (prompt: DeviceFlowPrompt) => Promise<void> = async () => {},
   ): Promise<Readonly<Record<string, unknown>>> {
     this.#child.stdin.write(`${JSON.stringify(task)}\n`);
     for (;;) {
       const { done, value } = await this.#lines.next();
       if (done) throw new Error(`${this.#name}, ${task.capability}: ${await this.#complaints}`);
       const line = JSON.parse(value) as ClientOutput;
-      if ('said' in line) return line.said;
+      if ('response' in line) return line.response;
       if ('failed' in line) throw new Error(`${this.#name}, ${task.capability}: ${line.failed}`);
       await shown(line.shown as DeviceFlowPrompt);
     }

@@ -1,43 +1,43 @@
-"""requests-oauthlib as it is. The library knows no metadata: the addresses are set up in it. The CA comes by REQUESTS_CA_BUNDLE."""
+"""Unmodified requests-oauthlib. It does not read metadata: the endpoints are configured. The CA is in REQUESTS_CA_BUNDLE."""
 import time
 
-from conversation import converse, show
+from client_protocol import converse, show
 from oauthlib.oauth2 import BackendApplicationClient, DeviceClient, OAuth2Error
 from requests.auth import HTTPBasicAuth
 from requests_oauthlib import OAuth2Session
 
 
-def token_endpoint(given):
-    return given["issuer"] + "/oauth/token"
+def token_endpoint(params):
+    return params["issuer"] + "/oauth/token"
 
 
-def basic(given):
-    return HTTPBasicAuth(given["client_id"], given["client_secret"])
+def basic(params):
+    return HTTPBasicAuth(params["client_id"], params["client_secret"])
 
 
-def answer(token):
+def token_response(token):
     return {**token, "scope": " ".join(token["scope"])}
 
 
-def backend(given):
-    return OAuth2Session(client=BackendApplicationClient(given["client_id"], scope=given["scope"].split()))
+def backend(params):
+    return OAuth2Session(client=BackendApplicationClient(params["client_id"], scope=params["scope"].split()))
 
 
-def client_secret_basic(given):
-    return answer(backend(given).fetch_token(token_endpoint(given), auth=basic(given)))
+def client_secret_basic(params):
+    return token_response(backend(params).fetch_token(token_endpoint(params), auth=basic(params)))
 
 
-def client_secret_post(given):
-    secret = given["client_secret"]
-    return answer(backend(given).fetch_token(token_endpoint(given), include_client_id=True, client_secret=secret))
+def client_secret_post(params):
+    secret = params["client_secret"]
+    return token_response(backend(params).fetch_token(token_endpoint(params), include_client_id=True, client_secret=secret))
 
 
-def device_flow(given):
-    session = OAuth2Session(client=DeviceClient(given["client_id"], scope=given["scope"].split()))
+def device_flow(params):
+    session = OAuth2Session(client=DeviceClient(params["client_id"], scope=params["scope"].split()))
     device = session.post(
-        given["issuer"] + "/oauth/device_authorization",
-        data={"scope": given["scope"]},
-        auth=basic(given),
+        params["issuer"] + "/oauth/device_authorization",
+        data={"scope": params["scope"]},
+        auth=basic(params),
         withhold_token=True,
     ).json()
     show(device)
@@ -45,8 +45,8 @@ def device_flow(given):
     for _ in range(device["expires_in"] // interval):
         time.sleep(interval)
         try:
-            token = session.fetch_token(token_endpoint(given), device_code=device["device_code"], auth=basic(given))
-            return answer(token)
+            token = session.fetch_token(token_endpoint(params), device_code=device["device_code"], auth=basic(params))
+            return token_response(token)
         except OAuth2Error as error:
             if error.error == "slow_down":
                 interval += 5
@@ -55,18 +55,18 @@ def device_flow(given):
     raise TimeoutError("nobody logged in")
 
 
-def refresh_token(given):
-    old = {"access_token": "old", "refresh_token": given["refresh_token"]}
-    session = OAuth2Session(given["client_id"], token=old)
-    return answer(session.refresh_token(token_endpoint(given), auth=basic(given)))
+def refresh_token(params):
+    old = {"access_token": "old", "refresh_token": params["refresh_token"]}
+    session = OAuth2Session(params["client_id"], token=old)
+    return token_response(session.refresh_token(token_endpoint(params), auth=basic(params)))
 
 
-def revocation(given):
-    client = BackendApplicationClient(given["client_id"])
-    address = given["issuer"] + "/oauth/revoke"
-    url, headers, body = client.prepare_token_revocation_request(address, given["access_token"])
+def revocation(params):
+    client = BackendApplicationClient(params["client_id"])
+    address = params["issuer"] + "/oauth/revoke"
+    url, headers, body = client.prepare_token_revocation_request(address, params["access_token"])
     revoked = OAuth2Session(client=client).post(
-        url, data=body, headers=headers, auth=basic(given), withhold_token=True
+        url, data=body, headers=headers, auth=basic(params), withhold_token=True
     )
     revoked.raise_for_status()
 

@@ -1,4 +1,4 @@
-/** What the tests use of simple-oauth2's client credentials grant, beside what the emulator's tests declare. */
+/** What the tests use of simple-oauth2's client credentials grant, in addition to what the emulator's tests declare. */
 declare module 'simple-oauth2' {
   export interface AccessToken {
     revoke(tokenType: 'access_token' | 'refresh_token'): Promise<unknown>;

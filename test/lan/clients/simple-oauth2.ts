@@ -1,7 +1,7 @@
 import { ClientCredentials } from 'simple-oauth2';
 import { type CapabilityInput, serveTasks } from './client-protocol.ts';
 
-/** The library knows no metadata: the addresses are set up in it. */
+/** The library does not read metadata: the endpoints are configured. */
 function client(
   { issuer, client_id, client_secret }: CapabilityInput,
   authorizationMethod: 'header' | 'body' = 'header',
@@ -14,14 +14,14 @@ function client(
 }
 
 await serveTasks({
-  client_secret_basic: async (given) => (await client(given).getToken({ scope: given.scope })).token,
-  client_secret_post: async (given) => (await client(given, 'body').getToken({ scope: given.scope })).token,
-  async refresh_token(given) {
-    const { access_token, refresh_token } = given;
-    const old = client(given).createToken({ access_token, refresh_token, expires_in: 0 });
+  client_secret_basic: async (input) => (await client(input).getToken({ scope: input.scope })).token,
+  client_secret_post: async (input) => (await client(input, 'body').getToken({ scope: input.scope })).token,
+  async refresh_token(input) {
+    const { access_token, refresh_token } = input;
+    const old = client(input).createToken({ access_token, refresh_token, expires_in: 0 });
     return (await old.refresh()).token;
   },
-  async revocation(given) {
-    await client(given).createToken({ access_token: given.access_token }).revoke('access_token');
+  async revocation(input) {
+    await client(input).createToken({ access_token: input.access_token }).revoke('access_token');
   },
 });

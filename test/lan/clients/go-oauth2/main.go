@@ -1,5 +1,5 @@
-// golang.org/x/oauth2 as it is: tasks come on stdin as JSON, and what the hub said or why a task has failed goes to stdout, as
-// conversation.ts has them. The CA comes by SSL_CERT_FILE.
+// Unmodified golang.org/x/oauth2: reads tasks as JSON from stdin, and writes the hub's response or the reason of a failure to
+// stdout, as in client-protocol.ts. The CA is in SSL_CERT_FILE.
 package main
 
 import (
@@ -19,7 +19,7 @@ import (
 
 type task struct {
 	Capability string
-	Given      struct {
+	Input      struct {
 		Issuer       string `json:"issuer"`
 		ClientID     string `json:"client_id"`
 		ClientSecret string `json:"client_secret"`
@@ -31,51 +31,51 @@ type task struct {
 func main() {
 	in, out := json.NewDecoder(os.Stdin), json.NewEncoder(os.Stdout)
 	for {
-		var asked task
-		if err := in.Decode(&asked); err == io.EOF {
+		var request task
+		if err := in.Decode(&request); err == io.EOF {
 			return
 		} else if err != nil {
 			log.Fatal(err)
 		}
-		if said, err := perform(asked); err != nil {
+		if response, err := perform(request); err != nil {
 			out.Encode(map[string]string{"failed": err.Error()})
 		} else {
-			out.Encode(map[string]interface{}{"said": said})
+			out.Encode(map[string]interface{}{"response": response})
 		}
 	}
 }
 
-func perform(asked task) (map[string]interface{}, error) {
-	given := asked.Given
-	// The library knows no metadata: the addresses are set up in it.
-	tokenURL := given.Issuer + "/oauth/token"
+func perform(request task) (map[string]interface{}, error) {
+	input := request.Input
+	// The library does not read metadata: the endpoints are configured.
+	tokenURL := input.Issuer + "/oauth/token"
 	ctx := context.Background()
 	secret := func(style oauth2.AuthStyle) oauth2.TokenSource {
 		config := clientcredentials.Config{
-			ClientID:     given.ClientID,
-			ClientSecret: given.ClientSecret,
+			ClientID:     input.ClientID,
+			ClientSecret: input.ClientSecret,
 			TokenURL:     tokenURL,
-			Scopes:       strings.Fields(given.Scope),
+			Scopes:       strings.Fields(input.Scope),
 			AuthStyle:    style,
 		}
 		return config.TokenSource(ctx)
 	}
 
 	var source oauth2.TokenSource
-	switch asked.Capability {
+	switch request.Capability {
 	case "client_secret_basic":
 		source = secret(oauth2.AuthStyleAutoDetect) // tries HTTP Basic first
 	case "client_secret_post":
 		source = secret(oauth2.AuthStyleInParams)
 	case "refresh_token":
 		config := oauth2.Config{
-			ClientID:     given.ClientID,
-			ClientSecret: given.ClientSecret,
+			ClientID:     input.ClientID,
+			ClientSecret: input.ClientSecret,
 			Endpoint:     oauth2.Endpoint{TokenURL: tokenURL},
 		}
-		source = config.TokenSource(ctx, &oauth2.Token{RefreshToken: given.RefreshToken})
+		source = config.TokenSource(ctx, &oauth2.Token{RefreshToken: input.RefreshToken})
 	default:
-		return nil, fmt.Errorf("the library has no %s", asked.Capability)
+		return nil, fmt.Errorf("the library has no %s", request.Capability)
 	}
 	token, err := source.Token()
 	if err != nil {

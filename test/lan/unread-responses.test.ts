@@ -8,7 +8,7 @@ import { LanServerHarness } from '../support/lan-server-harness.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { AcceptedSockets } from './accepted-sockets.ts';
 
-/** More bytes than what waits in the kernel for a device that does not read. */
+/** More bytes than the kernel buffers for a device that does not read. */
 const LARGE = 32 << 20;
 
 let accepted: AcceptedSockets;
@@ -26,7 +26,7 @@ afterEach(async () => {
   await side[Symbol.asyncDispose]();
 });
 
-/** Connects a device that never hangs up by itself. */
+/** Connects a device that never closes its connection. */
 async function connect(port: number): Promise<Socket> {
   const device = connectPlain({ host: '127.0.0.1', port, allowHalfOpen: true });
   device.on('error', () => undefined);
@@ -59,6 +59,6 @@ it('the hub closes the connection of a device that does not read its response af
   hubsEnd.setTimeout(50);
   await once(hubsEnd, 'close');
   let received = 0;
-  for await (const piece of device) received += piece.length;
+  for await (const chunk of device) received += chunk.length;
   expect(received).toBeLessThan(LARGE);
 });

@@ -41,7 +41,7 @@ it('the curl commands that "latchkey invite" prints register an appliance', asyn
   expect(await hub.appliance('boat')).toMatchObject({ client_id, state: 'unpaired', scope: 'Monitoring' });
 });
 
-/** Runs the commands that the command line has printed. @returns what the last of them said */
+/** Runs the commands that the command line printed. @returns the output of the last one */
 async function printed(stdout: string): Promise<Record<string, unknown>> {
   await using folder = await mkdtempDisposable(join(tmpdir(), 'latchkey-printed-'));
   const lines = stdout.slice(stdout.indexOf('latchkey ca >'));
@@ -54,6 +54,6 @@ async function printed(stdout: string): Promise<Record<string, unknown>> {
     MAIN,
     CONFIG: join(hub.directory, 'latchkey.toml'),
   };
-  const said = await run('/bin/sh', ['-ec', shell], { cwd: folder.path, env });
-  return JSON.parse(said.stdout) as Record<string, unknown>;
+  const result = await run('/bin/sh', ['-ec', shell], { cwd: folder.path, env });
+  return JSON.parse(result.stdout) as Record<string, unknown>;
 }

@@ -25,7 +25,7 @@ test('the first appliance of a new hub can start its device flow at once with a 
     .setIssuedAt()
     .setExpirationTime('50s')
     .sign(privateKey);
-  const answer = await client.https('/oauth/device_authorization', {
+  const response = await client.https('/oauth/device_authorization', {
     method: 'POST',
     headers: { 'content-type': FORM },
     body: new URLSearchParams({
@@ -33,6 +33,6 @@ test('the first appliance of a new hub can start its device flow at once with a 
       client_assertion: assertion,
     }).toString(),
   });
-  expect(answer).toMatchObject({ status: 200 });
-  rememberSecrets([String(parseJsonBody(answer)['device_code'])]);
+  expect(response).toMatchObject({ status: 200 });
+  rememberSecrets([String(parseJsonBody(response)['device_code'])]);
 });

@@ -9,45 +9,45 @@ skipIfUnavailable(() => lanSkipReason(OBSERVER_TOOLS));
 
 describe('the hub beside misbehaving devices', () => {
   it('the hub announces its service again at once when another device sends a goodbye for it', async () => {
-    await using lan = await createLan(['hub', 'neighbour', 'observer']);
-    const { hub, neighbour, observer } = lan.hosts;
-    // It repeats nothing, and nobody asks: whatever it says later is said because of the goodbye, and by no timer of a second or
-    // more. What nobody contradicts is forgotten after a second (RFC 6762 section 10.1).
+    await using lan = await createLan(['hub', 'peer', 'observer']);
+    const { hub, peer, observer } = lan.hosts;
+    // The hub repeats nothing, and nobody queries it: it sends its next response because of the goodbye, not because of
+    // a timer. Records that nobody contradicts are dropped after a second (RFC 6762, 10.1).
     await waitForAnnouncerEvent(announceOn(hub, { repeats: false }), 'ready');
-    const heard = await captureMdns(observer);
-    await send(neighbour, 1, 'goodbye', 'Cellar hub');
-    const from = () => heard().find((one) => one.from === hub.address);
+    const captured = await captureMdns(observer);
+    await send(peer, 1, 'goodbye', 'Cellar hub');
+    const from = () => captured().find((one) => one.from === hub.address);
     await expect.poll(from).toMatchObject({ kind: 'response', text: expect.stringContaining('capk=') });
   });
 
   it('the hub groups its responses to a thousand queries, and still responds to later ones', async () => {
-    await using lan = await createLan(['hub', 'neighbour', 'observer']);
-    const { hub, neighbour, observer } = lan.hosts;
+    await using lan = await createLan(['hub', 'peer', 'observer']);
+    const { hub, peer, observer } = lan.hosts;
     await waitForAnnouncerEvent(announceOn(hub, { repeats: false }), 'ready');
-    const heard = await captureMdns(observer);
-    await send(neighbour, 20, 'questions');
-    const answers = () => heard().filter(({ from }) => from === hub.address);
+    const captured = await captureMdns(observer);
+    await send(peer, 20, 'questions');
+    const answers = () => captured().filter(({ from }) => from === hub.address);
     await expect.poll(() => answers().length).toBeGreaterThan(0);
     expect((await (await observeWithZeroconf(observer)).found()).instanceName).toBe('Cellar hub');
     expect(answers().length).toBeLessThan(10);
   });
 
   it('the hub ignores a packet that is larger than mDNS permits', async () => {
-    await using lan = await createLan(['hub', 'neighbour', 'observer']);
-    const { hub, neighbour, observer } = lan.hosts;
+    await using lan = await createLan(['hub', 'peer', 'observer']);
+    const { hub, peer, observer } = lan.hosts;
     await waitForAnnouncerEvent(announceOn(hub, { repeats: false }), 'ready');
-    const heard = await captureMdns(observer);
-    const answers = () => heard().filter(({ from }) => from === hub.address);
-    await send(neighbour, 1, 'large', '9400');
-    // Whoever reads both answers the one that came first before the other.
-    await send(neighbour, 1, 'questions');
+    const captured = await captureMdns(observer);
+    const answers = () => captured().filter(({ from }) => from === hub.address);
+    await send(peer, 1, 'large', '9400');
+    // A responder that read both packets would answer the first one first.
+    await send(peer, 1, 'questions');
     await expect.poll(() => answers().length).toBeGreaterThan(0);
     expect(
       answers()
         .map(({ text }) => text)
         .join(),
     ).not.toContain('_services');
-    await send(neighbour, 1, 'large', '8900');
+    await send(peer, 1, 'large', '8900');
     await expect
       .poll(() =>
         answers()
@@ -69,17 +69,17 @@ it('the hub sends mDNS with hop limit 255, which shows that it comes from the sa
 });
 
 it('the hub keeps a name that differs from another one only in the case of a non-ASCII letter', async () => {
-  await using lan = await createLan(['hub', 'neighbour', 'observer']);
-  const { hub, neighbour, observer } = lan.hosts;
+  await using lan = await createLan(['hub', 'peer', 'observer']);
+  const { hub, peer, observer } = lan.hosts;
   const names = ['KÜCHE', 'Küche'] as const;
   const hubs = [
     announceOn(hub, { instanceName: names[0] }),
-    announceOn(neighbour, { instanceName: names[1], id: 'bbbb11' }),
+    announceOn(peer, { instanceName: names[1], id: 'bbbb11' }),
   ];
   const ready = await Promise.all(hubs.map((one) => waitForAnnouncerEvent(one, 'ready')));
   expect(ready.map(({ name }) => name)).toEqual(names);
-  const watching = await observeWithZeroconf(observer);
-  for (const name of names) await watching.found(({ instanceName }) => instanceName === name);
+  const zeroconf = await observeWithZeroconf(observer);
+  for (const name of names) await zeroconf.found(({ instanceName }) => instanceName === name);
   for (const one of hubs) expect(announcerEvents(one).map(({ event }) => event)).toEqual(['started', 'ready']);
 });
 
@@ -92,9 +92,9 @@ it.each(['lan_home', 'wläñ', 'a@b'])(
     await hub.run('ip', ['link', 'set', 'eth0', 'name', name]);
     await hub.run('ip', ['link', 'set', name, 'up']);
     await hub.run('ip', ['addr', 'add', `${hub.address6}/64`, 'dev', name, 'nodad']);
-    const watching = await observeWithZeroconf(observer, observer.address6);
+    const zeroconf = await observeWithZeroconf(observer, observer.address6);
     expect((await waitForAnnouncerEvent(announceOn(hub), 'ready')).missing).toBeNull();
-    expect((await watching.found()).addresses).toEqual([hub.address, hub.address6]);
+    expect((await zeroconf.found()).addresses).toEqual([hub.address, hub.address6]);
   },
 );
 

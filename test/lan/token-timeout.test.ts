@@ -10,7 +10,7 @@ import { ClientRateLimiter } from '../../src/system/limits/client-rate-limiter.t
 import { FakeTime } from '../support/fake-time.ts';
 import { logTo } from '../support/log-to.ts';
 
-/** The token endpoint for an oven. @param authenticating how long it takes to find out who that is, in ms */
+/** The token endpoint for an appliance. @param authenticating how long client authentication takes, in ms */
 function endpoint(service: Partial<LanService>, authenticating: number): FastifyInstance {
   const time = new FakeTime();
   const log = logTo(() => undefined);
@@ -38,37 +38,37 @@ function ask(app: FastifyInstance, form: Record<string, string>) {
 }
 
 test('the ten seconds for a token response count from the arrival of the request', async () => {
-  const wishes: TokenRequest[] = [];
+  const tokenRequests: TokenRequest[] = [];
   await using app = endpoint(
     {
-      async issueToken(_appliance, wish) {
-        wishes.push(wish);
+      async issueToken(_appliance, tokenRequest) {
+        tokenRequests.push(tokenRequest);
         return { kind: 'unavailable', retryAfter: 3, reason: 'no_answer_yet', unusableTokenReason: 'expired' };
       },
     },
     4000,
   );
-  const answer = await ask(app, { grant_type: 'client_credentials', min_ttl: '60' });
-  expect(answer).toMatchObject({ statusCode: 503, headers: { 'retry-after': '3' } });
-  expect(wishes).toEqual([{ scope: null, minTtl: 60_000, timeout: 5500 }]);
+  const response = await ask(app, { grant_type: 'client_credentials', min_ttl: '60' });
+  expect(response).toMatchObject({ statusCode: 503, headers: { 'retry-after': '3' } });
+  expect(tokenRequests).toEqual([{ scope: null, minTtl: 60_000, timeout: 5500 }]);
 });
 
 test('a device code request waits once, and does not wait again for a token with a longer lifetime', async () => {
-  const wishes: TokenRequest[] = [];
+  const tokenRequests: TokenRequest[] = [];
   await using app = endpoint(
     {
       pollDeviceFlow: async () => ({ kind: 'paired' }),
-      async issueToken(_appliance, wish) {
-        wishes.push(wish);
+      async issueToken(_appliance, tokenRequest) {
+        tokenRequests.push(tokenRequest);
         return { kind: 'token', accessToken: new Secret('a-token'), expiresIn: 30, scope: null };
       },
       createSession: async () => new Secret('a-session'),
     },
     0,
   );
-  const answer = await ask(app, { grant_type: DEVICE_CODE_GRANT_TYPE, device_code: 'a-code', min_ttl: '60' });
-  expect(answer.json()).toMatchObject({ expires_in: 30, refresh_token: 'a-session' });
-  expect(wishes).toEqual([
+  const response = await ask(app, { grant_type: DEVICE_CODE_GRANT_TYPE, device_code: 'a-code', min_ttl: '60' });
+  expect(response.json()).toMatchObject({ expires_in: 30, refresh_token: 'a-session' });
+  expect(tokenRequests).toEqual([
     { scope: null, minTtl: 60_000, timeout: 9500 },
     { scope: null, minTtl: 0, timeout: 0 },
   ]);

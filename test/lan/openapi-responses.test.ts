@@ -27,7 +27,7 @@ interface Shape {
 
 const DOCUMENT = openApiDocument({ http: 'http://hub', https: 'https://hub' }, '0');
 const description = new OpenApiConformance(DOCUMENT);
-/** The errors that were seen: `POST /oauth/token 400 invalid_grant`. */
+/** The errors that occurred: `POST /oauth/token 400 invalid_grant`. */
 const errors = new Set<string>();
 
 const keys = generateKeyPairSync('ed25519');
@@ -42,7 +42,8 @@ setUpOnce(async (parts) => {
   hub = parts.use(await HubProcess.prepare({ emulator, toml, lan: 'mdns = false' }));
   const jwks = JSON.stringify({ keys: [keys.publicKey.export({ format: 'jwk' })] });
   writeFileSync(join(hub.directory, 'signer.jwks'), jwks, { mode: 0o600 });
-  // Twice: a hub that has just started can't tell whether an earlier run took an assertion that is older than itself.
+  // Twice: a hub that has just started cannot know whether its earlier process accepted an assertion from before its
+  // start.
   await hub.launch();
   await hub.kill('SIGTERM');
   await hub.launch();
@@ -50,18 +51,18 @@ setUpOnce(async (parts) => {
   heater = await hub.addAppliance('heater', 'Monitoring');
 });
 
-/** Holds an answer to what is described for the operation, such as `post /oauth/token`. */
-async function held(operation: string, answer: HubResponse): Promise<HubResponse> {
+/** Checks a response against the description of the operation, such as `post /oauth/token`. */
+async function checked(operation: string, response: HubResponse): Promise<HubResponse> {
   const [method = '', path = ''] = operation.split(' ');
-  const { status, headers, text } = answer;
-  const seen = {
+  const { status, headers, text } = response;
+  const described = {
     status,
     text: async () => text,
     headers: { get: (name: string) => String(headers[name] ?? ''), has: (name: string) => headers[name] !== undefined },
   };
-  expect(await description.differences(path, method, seen)).toBe('');
-  if (status >= 400 && text.startsWith('{')) errors.add(`${operation} ${status} ${parseJsonBody(answer)['error']}`);
-  return answer;
+  expect(await description.differences(path, method, described)).toBe('');
+  if (status >= 400 && text.startsWith('{')) errors.add(`${operation} ${status} ${parseJsonBody(response)['error']}`);
+  return response;
 }
 
 async function post(
@@ -70,7 +71,7 @@ async function post(
   headers: Record<string, string> = {},
 ): Promise<HubResponse> {
   const body = typeof form === 'string' ? form : new URLSearchParams(form).toString();
-  return held(
+  return checked(
     `post ${path}`,
     await client.https(path, { method: 'POST', headers: { 'content-type': FORM, ...headers }, body }),
   );
@@ -81,7 +82,7 @@ async function get(
   port: 'http' | 'https' = 'https',
   described = path.split('?')[0],
 ): Promise<HubResponse> {
-  return held(`get ${described}`, await client[port](path));
+  return checked(`get ${described}`, await client[port](path));
 }
 
 async function register(metadata: unknown, token?: string): Promise<HubResponse> {
@@ -90,24 +91,24 @@ async function register(metadata: unknown, token?: string): Promise<HubResponse>
     ...(token !== undefined && { authorization: `Bearer ${token}` }),
   };
   const body = typeof metadata === 'string' ? metadata : JSON.stringify(metadata);
-  return held('post /oauth/register', await client.https('/oauth/register', { method: 'POST', headers, body }));
+  return checked('post /oauth/register', await client.https('/oauth/register', { method: 'POST', headers, body }));
 }
 
 const own = () => ({ authorization: basicAuthorization(heater) });
 const begin = () => post('/oauth/device_authorization', {}, own());
-const poll = (begun: HubResponse) =>
+const poll = (started: HubResponse) =>
   post('/oauth/token', {
     grant_type: 'urn:ietf:params:oauth:grant-type:device_code',
-    device_code: String(parseJsonBody(begun)['device_code']),
+    device_code: String(parseJsonBody(started)['device_code']),
     client_id: heater.client_id,
     client_secret: heater.client_secret,
   });
 const token = (form: Record<string, string> = {}) =>
   post('/oauth/token', { grant_type: 'client_credentials', ...form }, own());
 
-/** Opens the link of a device flow and logs in, or refuses. @returns where the browser is sent */
-async function logIn(begun: HubResponse, deny = false): Promise<string> {
-  const opened = await post('/pair', { user_code: String(parseJsonBody(begun)['user_code']) });
+/** Opens the link of a device flow and logs in, or denies access. @returns where the browser is redirected */
+async function logIn(started: HubResponse, deny = false): Promise<string> {
+  const opened = await post('/pair', { user_code: String(parseJsonBody(started)['user_code']) });
   const state = new URL(String(opened.headers['location'])).searchParams.get('state') ?? '';
   const { location } = await emulator.login(deny ? { state, deny } : { state, user: 'demo' });
   const { pathname, search } = new URL(location);
@@ -115,7 +116,7 @@ async function logIn(begun: HubResponse, deny = false): Promise<string> {
   return pathname;
 }
 
-/** @param age seconds since it was made */
+/** @param age seconds since the assertion was issued */
 function assertion(age: number): Record<string, string> {
   const iat = Math.floor(Date.now() / 1000) - age;
   const aud = `https://127.0.0.1:${hub.httpsPort}`;
@@ -160,11 +161,11 @@ test("each response in the hub's OpenAPI document was returned by its operation,
       control.invite({ name: null, scope: null, portal: null, ttl: 3600 }),
     );
     rememberSecrets([invited]);
-    const answer = await register(
+    const response = await register(
       { client_name: 'Invited', software_id: 'x', scope: 'A', ...(jwks && { jwks }) },
       invited,
     );
-    const secret = parseJsonBody(answer)['client_secret'];
+    const secret = parseJsonBody(response)['client_secret'];
     if (typeof secret === 'string') rememberSecrets([secret]);
   }
   await register({});
@@ -180,9 +181,9 @@ test("each response in the hub's OpenAPI document was returned by its operation,
   await poll(refused);
   await logIn(refused, true);
   await poll(refused);
-  const begun = await begin();
+  const started = await begin();
   await post('/oauth/device_authorization', { scope: 'Other' }, own());
-  const code = String(parseJsonBody(begun)['user_code']);
+  const code = String(parseJsonBody(started)['user_code']);
   await get('/pair');
   await get('/pair', 'http');
   await get(`/pair?user_code=${code}`);
@@ -190,8 +191,8 @@ test("each response in the hub's OpenAPI document was returned by its operation,
   await post('/pair', `user_code=${code}&user_code=b`);
   await post('/pair', { user_code: code }, { 'content-type': 'application/json' });
   await post('/pair', { user_code: code }, { origin: 'https://evil.example' });
-  const callback = await logIn(begun);
-  const paired = parseJsonBody(await poll(begun));
+  const callback = await logIn(started);
+  const paired = parseJsonBody(await poll(started));
   rememberSecrets([String(paired['refresh_token'])]);
   await get(`${callback}?code=a&code=b`, 'http', '/callback/{nonce}');
   await get('/callback/unknown?code=a', 'http', '/callback/{nonce}');
@@ -208,24 +209,24 @@ test("each response in the hub's OpenAPI document was returned by its operation,
   await post('/pair', { user_code: String(parseJsonBody(await begin())['user_code']) });
   await emulator.clearFaults();
 
-  // Whatever is too much comes last: what follows it from this address is too much as well.
-  await untilTooMany(begin);
-  await untilTooMany(() => register({}));
-  for (const path of ENDPOINTS) await untilTooMany(() => post(path, { client_id: 'x', client_secret: 'y' }));
+  // Rate limits come last: afterwards every request from this address is rejected.
+  await exhaustRateLimit(begin);
+  await exhaustRateLimit(() => register({}));
+  for (const path of ENDPOINTS) await exhaustRateLimit(() => post(path, { client_id: 'x', client_secret: 'y' }));
   await post('/pair', { user_code: 'BCDF-GHJK' });
-  await untilTooMany(() => get('/pair?user_code=BCDF-GHJK'));
-  await untilTooMany(() => post('/pair', { user_code: 'BCDF-GHJK' }));
+  await exhaustRateLimit(() => get('/pair?user_code=BCDF-GHJK'));
+  await exhaustRateLimit(() => post('/pair', { user_code: 'BCDF-GHJK' }));
   await noAppliances();
 
   expect(description.unseen()).toEqual([]);
   expect(describedErrors().filter((error) => !errors.has(error))).toEqual([]);
 });
 
-async function untilTooMany(ask: () => Promise<HubResponse>): Promise<void> {
-  for (let tries = 0; tries < 30; tries++) if ((await ask()).status === 429) return;
+async function exhaustRateLimit(send: () => Promise<HubResponse>): Promise<void> {
+  for (let attempt = 0; attempt < 30; attempt++) if ((await send()).status === 429) return;
 }
 
-/** The home network's side of a hub that can't write its store. */
+/** The LAN server of a hub that can't write its store. */
 async function noAppliances(): Promise<void> {
   await using lan = await LanServerHarness.start();
   const register = async () => {
@@ -238,10 +239,10 @@ async function noAppliances(): Promise<void> {
     headers: { 'content-type': 'application/json', authorization: 'Bearer x' },
     body: '{}',
   });
-  await held('post /oauth/register', { status: statusCode, headers, text: await body.text() });
+  await checked('post /oauth/register', { status: statusCode, headers, text: await body.text() });
 }
 
-/** As they are noted in `errors`. */
+/** The entries of `errors` that this description lists. */
 function describedErrors(): string[] {
   return Object.entries((DOCUMENT as unknown as Described).paths).flatMap(([path, item]) =>
     Object.entries(item).flatMap(([method, { responses = {} }]) =>
