@@ -6,45 +6,45 @@ import { type DisplaySeverity, icon } from './elements.ts';
 import type { PageContext } from './page-context.ts';
 import { PUBLIC_STYLE } from './style.ts';
 
-/** A page that tells a person one thing. */
+/** A page with one short message, such as a result or an error. */
 export interface MessagePage {
   readonly severity: DisplaySeverity;
   readonly heading: string;
   readonly text: string;
-  /** What to type at the hub next. */
+  /** A command to run on the hub next. */
   readonly command?: string;
-  /** Asks the browser to look again after this many seconds. */
+  /** The browser reloads the page after this many seconds. */
   readonly reloadAfter?: number;
   readonly link?: { readonly href: string; readonly text: string };
 }
 
-/** A page of the hub's. */
+/** A page that needs no sign-in. */
 export interface PublicPage {
   readonly heading: string;
   /** Null: no icon over the heading. */
   readonly severity: DisplaySeverity | null;
-  /** HTML, escaped already. */
+  /** Escaped HTML. */
   readonly body: string;
-  /** Asks the browser to look again after this many seconds. */
+  /** The browser reloads the page after this many seconds. */
   readonly reloadAfter?: number;
-  /** It has a form that may lead to other sites. */
+  /** The page has a form whose response may redirect to another site. */
   readonly hasForm?: boolean;
 }
 
-/** The two kinds of pages differ in these. */
+/** What differs between public pages and the installer's pages. */
 interface HtmlDocument {
-  /** Content-Security-Policy, but for the style. */
+  /** Directives of the Content-Security-Policy, besides the general ones. */
   readonly policy: readonly string[];
   readonly referrer: 'same-origin' | 'no-referrer';
   readonly vary: string;
   readonly title: string;
   readonly style: string;
-  /** HTML, escaped already: what else is in the head, and what is in the body. */
+  /** Escaped HTML: further elements of the head, and the body. */
   readonly head: string;
   readonly body: string;
 }
 
-/** Sends a document. It is kept nowhere, can't be framed, and loads nothing from elsewhere. */
+/** Sends an HTML document. No cache stores it, no site can frame it, and it loads nothing from elsewhere. */
 export function sendDocument(
   reply: FastifyReply,
   status: number,
@@ -75,42 +75,41 @@ export function sendDocument(
 !${head}
 </head>
 <body>
-!${withTypedCommands(body)}
+!${rewriteHtmlCommands(body)}
 </body>
 </html>
 `);
 }
 
-/** HTML, with its commands as they are typed at the hub. */
-function withTypedCommands(body: string): string {
-  const { program, usesSudo: bySudo } = detectInvocation();
-  return rewriteCommands(body, { program: html`${program}`, usesSudo: bySudo });
+/** Rewrites the commands in HTML to the way in which they are typed on this hub. */
+function rewriteHtmlCommands(body: string): string {
+  const { program, usesSudo } = detectInvocation();
+  return rewriteCommands(body, { program: html`${program}`, usesSudo });
 }
 
-/** Allows styles inline, by their hashes. */
-export function styleSource(...styles: readonly string[]): string {
+/** The CSP directive that allows these inline styles by their hashes. */
+export function styleSrcDirective(...styles: readonly string[]): string {
   const hashes = styles.map((style) => `'sha256-${createHash('sha256').update(style).digest('base64')}'`);
   return `style-src ${hashes.join(' ')}`;
 }
 
-const CONTENT_SECURITY_POLICY = [styleSource(PUBLIC_STYLE)];
+const CONTENT_SECURITY_POLICY = [styleSrcDirective(PUBLIC_STYLE)];
 
-/** Sends a page that tells a person one thing. */
+/** Sends a page with one short message. */
 export function sendMessagePage(
   reply: FastifyReply,
   status: number,
   context: PageContext,
-  notice: MessagePage,
+  message: MessagePage,
 ): FastifyReply {
-  const { text, command, link, ...page } = notice;
-  const typed = command === undefined ? '' : html`<p><code>${command}</code></p>`;
-  const further = link === undefined ? '' : html`<p><a href="${link.href}">${link.text}</a></p>`;
-  return sendPublicPage(reply, status, context, { ...page, body: html`<p>${text}</p>!${typed}!${further}` });
+  const { text, command, link, ...page } = message;
+  const commandLine = command === undefined ? '' : html`<p><code>${command}</code></p>`;
+  const linkLine = link === undefined ? '' : html`<p><a href="${link.href}">${link.text}</a></p>`;
+  return sendPublicPage(reply, status, context, { ...page, body: html`<p>${text}</p>!${commandLine}!${linkLine}` });
 }
 
 /**
- * Sends a page. It loads nothing, runs nothing, can't be framed, and tells no other site its address, which may hold
- * a code.
+ * Sends a public page. It runs no script. Its address may hold a code, so the browser sends no other site a `Referer`.
  */
 export function sendPublicPage(
   reply: FastifyReply,
@@ -119,12 +118,12 @@ export function sendPublicPage(
   page: PublicPage,
 ): FastifyReply {
   const { hubName, texts } = context;
-  const { severity, heading, body, reloadAfter, hasForm: form = false } = page;
+  const { severity, heading, body, reloadAfter, hasForm = false } = page;
   return sendDocument(reply, status, texts, {
-    // Browsers hold every redirect that follows a form against `form-action`, and a portal may send a person anywhere. And
-    // with `no-referrer` they hide from the hub itself where the form was sent from.
-    policy: form ? CONTENT_SECURITY_POLICY : [...CONTENT_SECURITY_POLICY, "form-action 'none'"],
-    referrer: form ? 'same-origin' : 'no-referrer',
+    // Browsers apply `form-action` to every redirect after a form too, and a portal may redirect anywhere. With
+    // `no-referrer` they send `Origin: null`, and the hub could not check where the form came from.
+    policy: hasForm ? CONTENT_SECURITY_POLICY : [...CONTENT_SECURITY_POLICY, "form-action 'none'"],
+    referrer: hasForm ? 'same-origin' : 'no-referrer',
     vary: 'accept-language',
     title: heading,
     style: PUBLIC_STYLE,

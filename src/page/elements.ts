@@ -4,29 +4,28 @@ import { formatDateTime, formatRelativeTime } from './browser/time-format.ts';
 import type { Texts } from './texts/en.ts';
 
 /**
- * A moment in words such as "5 minutes ago"; the page's script keeps them current.
+ * A time in words such as "5 minutes ago". The page's script keeps the words current.
  * @param wall ms since 1970
- * @param now likewise, by the same clock
+ * @param now ms since 1970, by the same clock
  * @returns HTML
  */
 export function timeElement({ language }: Texts, wall: number, now: number): string {
   return html`<time datetime="${rfc3339Utc(wall)}">${formatRelativeTime(language, wall - now)}</time>`;
 }
 
-/** A moment as date and time of day. @param wall ms since 1970 @returns HTML */
+/** A time as date and time of day. @param wall ms since 1970 @returns HTML */
 export function dateTimeElement({ language }: Texts, wall: number): string {
   return html`<time class="exact" datetime="${rfc3339Utc(wall)}">${formatDateTime(language, wall, true)}</time>`;
 }
 
-/** RFC 3339 UTC. */
 function rfc3339Utc(wall: number): string {
   return new Date(wall).toISOString();
 }
 
-/** How a piece of news is: it decides the icon and the colour. */
+/** The severity that a page shows; it decides the icon and the colour. */
 export type DisplaySeverity = 'good' | 'bad' | 'warn' | 'waiting' | 'neutral';
 
-/** Drawn, because fonts differ in what they make of a check mark. Paths in a box of 24 by 24. */
+/** SVG paths in a box of 24 by 24. Not characters, because fonts draw a check mark differently. */
 const ICONS: Readonly<Record<DisplaySeverity, string>> = {
   good: 'M6.5 12.5l3.7 3.7 7.3-7.9',
   bad: 'M12 6.5v7M12 17.4v.1',
@@ -35,14 +34,17 @@ const ICONS: Readonly<Record<DisplaySeverity, string>> = {
   neutral: 'M12 6.7v.1M12 11.2v6.3',
 };
 
-/** In a disc of the severity's colour; words beside it say the same. @returns HTML */
+/**
+ * An icon in a disc of the severity's colour; screen readers skip it, because the text beside it says the same.
+ * @returns HTML
+ */
 export function icon(severity: DisplaySeverity): string {
   return html`<svg class="icon ${severity}" viewBox="0 0 24 24" aria-hidden="true"><path d="${ICONS[severity]}"/></svg>`;
 }
 
 /**
  * A QR code as a picture, black on white in every colour scheme, with the quiet zone of ISO/IEC 18004.
- * @param label what it holds, for who can't see it
+ * @param label what it contains, for screen readers
  * @returns HTML; null if the text is too long for a QR code
  */
 export function qrSvg(text: string, label: string): string | null {

@@ -7,80 +7,80 @@ import { backLink, type InstallerPage, sendInstallerPage } from './installer-pag
 import { appliancePath } from './paths.ts';
 import { type AuthenticatedRequest, pathParameter } from './sign-in/authenticated-routes.ts';
 
-/** Characters of a name that nobody has, as it is told. */
+/** Characters of an unknown name that the page repeats. */
 const MAX_SHOWN_NAME_LENGTH = 63;
 
 /**
- * Tells in plain words why something was not done to an appliance, with a way back.
- * @throws the error itself, where it is no failure that people can do anything about
+ * Sends a page that says why an action on an appliance failed, with a link back.
+ * @throws `error` itself if it is not a {@link Failure}
  */
-export function sendFailure(asked: AuthenticatedRequest, name: string, error: unknown): FastifyReply {
+export function sendFailure(req: AuthenticatedRequest, name: string, error: unknown): FastifyReply {
   if (!(error instanceof Failure)) throw error;
-  const { appliance } = asked.context.texts;
-  if (error.code === 'appliance_unknown') return sendUnknownAppliance(asked, name);
+  const { appliance } = req.context.texts;
+  if (error.code === 'appliance_unknown') return sendUnknownAppliance(req, name);
   const failures: Partial<Record<FailureCode, string>> = appliance.failures;
   const text = failures[error.code] ?? appliance.failures.other;
   const back = { href: appliancePath(name), text: appliance.backToAppliance(name) };
-  return sendInstallerPage(asked, 409, failurePage(appliance.nothingChanged, text, back));
+  return sendInstallerPage(req, 409, failurePage(appliance.nothingChanged, text, back));
 }
 
 /**
- * Answers with what is known of the appliance that the path names, or says in plain words why not.
- * @param answer may throw what {@link sendFailure} tells
+ * Calls the handler with the status of the appliance that the path names, and sends a page for a {@link Failure}.
+ * @param handler may throw a {@link Failure}
  */
 export async function withAppliance(
-  asked: AuthenticatedRequest,
+  req: AuthenticatedRequest,
   administration: Pick<Administration, 'status'>,
-  answer: (appliance: ApplianceStatus, status: StatusReport) => FastifyReply | Promise<FastifyReply>,
+  handler: (appliance: ApplianceStatus, status: StatusReport) => FastifyReply | Promise<FastifyReply>,
 ): Promise<FastifyReply> {
-  const name = pathParameter(asked, 'name');
+  const name = pathParameter(req, 'name');
   try {
     const status = await administration.status();
     const appliance = status.appliances.find((one) => one.name === name);
     if (appliance === undefined) throw new Failure('appliance_unknown', name);
-    return await answer(appliance, status);
+    return await handler(appliance, status);
   } catch (error) {
-    return sendFailure(asked, name, error);
+    return sendFailure(req, name, error);
   }
 }
 
-/** There is no such appliance, perhaps no longer. */
-function sendUnknownAppliance(asked: AuthenticatedRequest, name: string): FastifyReply {
-  const { appliance } = asked.context.texts;
+/** Sends the page for an appliance that does not exist, or no longer exists. */
+function sendUnknownAppliance(req: AuthenticatedRequest, name: string): FastifyReply {
+  const { appliance } = req.context.texts;
   const back = { href: '/', text: appliance.backToOverview };
   const text = appliance.notFoundText(name.slice(0, MAX_SHOWN_NAME_LENGTH));
-  return sendInstallerPage(asked, 404, failurePage(appliance.notFound, text, back));
+  return sendInstallerPage(req, 404, failurePage(appliance.notFound, text, back));
 }
 
-/** Answers, or says in plain words why a pairing, or an appliance's, can't be shown or changed. */
+/** Calls the handler, and sends a page for a {@link Failure} of a pairing. @throws every other error */
 export async function handlePairingFailures(
-  asked: AuthenticatedRequest,
-  answer: () => Promise<FastifyReply>,
+  req: AuthenticatedRequest,
+  handler: () => Promise<FastifyReply>,
 ): Promise<FastifyReply> {
   try {
-    return await answer();
+    return await handler();
   } catch (error) {
     if (!(error instanceof Failure)) throw error;
-    const { pairing: texts } = asked.context.texts;
-    const refuse = (status: number, heading: string, text: string) =>
-      sendInstallerPage(asked, status, failurePage(heading, text, { href: '/', text: texts.toOverview }));
+    const { pairing: texts } = req.context.texts;
+    const sendError = (status: number, heading: string, text: string) =>
+      sendInstallerPage(req, status, failurePage(heading, text, { href: '/', text: texts.toOverview }));
     switch (error.code) {
       case 'pairing_unknown':
-        return refuse(404, texts.notFound, texts.notFoundText);
+        return sendError(404, texts.notFound, texts.notFoundText);
       case 'appliance_unknown':
       case 'name_invalid':
-        return sendUnknownAppliance(asked, pathParameter(asked, 'name'));
+        return sendUnknownAppliance(req, pathParameter(req, 'name'));
       case 'not_allowed':
-        return refuse(409, texts.notPossible, texts.tooMany);
+        return sendError(409, texts.notPossible, texts.tooMany);
       case 'store_unwritable':
-        return refuse(507, texts.notPossible, texts.storeUnwritable);
+        return sendError(507, texts.notPossible, texts.storeUnwritable);
       default:
         throw error;
     }
   }
 }
 
-/** Why something could not be done, and the way back. */
+/** A page with an error and a link back. */
 export function failurePage(
   heading: string,
   text: string,

@@ -1,50 +1,51 @@
 import type { FastifyReply } from 'fastify';
 import { html } from 'ghtml';
 import type { PageSession } from '../core/setup-access.ts';
-import { sendDocument, styleSource } from './document.ts';
+import { sendDocument, styleSrcDirective } from './document.ts';
 import { mainScript } from './scripts.ts';
 import type { AuthenticatedRequest } from './sign-in/authenticated-routes.ts';
 import { INSTALLER_STYLE, PUBLIC_STYLE } from './style.ts';
 
-/** A page of the installer's. */
+/** A page of the installer, who is signed in. */
 export interface InstallerPage {
-  /** What the window is called; the hub's name is added. */
+  /** The document's title; {@link sendInstallerPage} adds the hub's name. */
   readonly title: string;
-  /** HTML, escaped already; it has the one `h1`. */
+  /** Escaped HTML with exactly one `h1`. */
   readonly body: string;
-  /** The hub's wall clock, in ms since 1970: what the times of the page are counted from. */
+  /** The hub's wall clock in ms since 1970, to which the times of the page are relative. */
   readonly now?: number;
-  /** It shows how things stand, and is kept up to date while somebody looks at it. */
+  /** The page's script keeps the page up to date while it is visible. */
   readonly live?: boolean;
-  /** Where scripts are off, the browser is asked to look again after this many seconds. */
+  /** Without scripts, the browser reloads the page after this many seconds. */
   readonly reloadAfter?: number;
-  /** One column, as forms and questions are. */
+  /** One column, as for forms and confirmations. */
   readonly narrow?: boolean;
 }
 
-/** Nothing inline but the two styles, and no text can become markup by script. */
+/** Allows no inline code but the two styles. Trusted types keep scripts from turning text into markup. */
 const CONTENT_SECURITY_POLICY = [
   "script-src 'self'",
-  // The other one is of the page to sign in: the script reads that where the session is over, and it is held against this policy.
-  styleSource(INSTALLER_STYLE, PUBLIC_STYLE),
+  // The second style is that of the sign-in page: the script loads it when the session is over, and this policy applies
+  // to it.
+  styleSrcDirective(INSTALLER_STYLE, PUBLIC_STYLE),
   "connect-src 'self'",
   "form-action 'self'",
   "require-trusted-types-for 'script'",
   "trusted-types 'none'",
 ];
 
-/** Sends a page to somebody who is signed in. */
-export function sendInstallerPage(asked: AuthenticatedRequest, status: number, page: InstallerPage): FastifyReply {
-  const { context, session } = asked;
+/** Sends a page to a browser that is signed in. */
+export function sendInstallerPage(req: AuthenticatedRequest, status: number, page: InstallerPage): FastifyReply {
+  const { context, session } = req;
   const { hubName, texts } = context;
   const { title, body, now, live, reloadAfter, narrow } = page;
   const { installer } = texts;
   const reload =
     reloadAfter === undefined ? '' : html`<noscript><meta http-equiv="refresh" content="${reloadAfter}"></noscript>`;
   const signOut = csrfForm(session, '/sign-out', html`<button>${installer.signOut}</button>`);
-  return sendDocument(asked.reply.header('cross-origin-opener-policy', 'same-origin'), status, texts, {
+  return sendDocument(req.reply.header('cross-origin-opener-policy', 'same-origin'), status, texts, {
     policy: CONTENT_SECURITY_POLICY,
-    // With `no-referrer` browsers hide from the hub itself where a form was sent from.
+    // With `no-referrer` browsers send `Origin: null`, and the hub could not check where a form came from.
     referrer: 'same-origin',
     vary: 'accept-language, cookie',
     title: `${title} – ${hubName}`,
@@ -63,17 +64,17 @@ export function sendInstallerPage(asked: AuthenticatedRequest, status: number, p
 }
 
 /**
- * A form that the hub takes from its own page alone.
- * @param action a path of the hub's
- * @param content HTML, escaped already
+ * A form with the session's CSRF token.
+ * @param action a path of the hub
+ * @param content escaped HTML
  * @returns HTML
  */
-export function csrfForm({ csrfToken: csrf }: PageSession, action: string, content: string, style = ''): string {
-  return html`<form method="post" action="${action}" class="${style}"><input type="hidden" name="csrf" value="${csrf}">
+export function csrfForm({ csrfToken }: PageSession, action: string, content: string, style = ''): string {
+  return html`<form method="post" action="${action}" class="${style}"><input type="hidden" name="csrf" value="${csrfToken}">
 !${content}</form>`;
 }
 
-/** The way back to a page above this one. @returns HTML */
+/** A link to the page above this one. @returns HTML */
 export function backLink(href: string, text: string): string {
   return html`<a class="back" href="${href}">&lsaquo; ${text}</a>`;
 }

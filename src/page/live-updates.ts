@@ -4,17 +4,20 @@ import type { Clock, Timers } from '../core/clock.ts';
 import type { PageSession, SetupAccess } from '../core/setup-access.ts';
 import type { AuthenticatedRoutes } from './sign-in/authenticated-routes.ts';
 
-/** How often is looked whether anything has changed, in ms. */
+/** How often the hub checks whether anything has changed, in ms. */
 const POLL_INTERVAL = 1000;
-/** Of thousands of appliances it takes time, and is done less often: one part in so many of the hub's time goes into it, ... */
+/** With thousands of appliances a check takes long. The pause is this many times its duration, ... */
 const POLL_BACKOFF_FACTOR = 20;
-/** ... but at least this often, in ms. */
+/** ... but at most this long, in ms. */
 const MAX_POLL_INTERVAL = 5000;
-/** After so long a comment comes with the next look, in ms: a connection on which nothing moves for 15 s is ended. */
+/**
+ * After this long without an event the next check sends a comment, in ms: the hub closes connections that are idle for
+ * 15 s.
+ */
 const KEEP_ALIVE_INTERVAL = 8000;
-/** Pages that are open at a time; of more the oldest is told no longer. */
+/** Subscribed pages at a time; a further one replaces the oldest. */
 const MAX_SUBSCRIBERS = 32;
-/** Bytes that a browser may leave unread. */
+/** Unread bytes after which the hub drops a connection. */
 const MAX_UNREAD_BYTES = 16 * 1024;
 
 const HEADERS = {
@@ -23,13 +26,13 @@ const HEADERS = {
   'x-content-type-options': 'nosniff',
 };
 
-/** A page that is open somewhere. */
+/** An open page that receives events. */
 interface Subscriber {
   readonly stream: ServerResponse;
   readonly session: PageSession;
 }
 
-/** What it takes to follow the hub. */
+/** What {@link LiveUpdates} needs. */
 export interface LiveUpdatesOptions {
   readonly administration: Pick<Administration, 'status' | 'pairingsVersion'>;
   readonly access: Pick<SetupAccess, 'findSession'>;
@@ -37,14 +40,14 @@ export interface LiveUpdatesOptions {
   readonly timers: Timers;
 }
 
-/** Tells open pages that what they show has changed (server-sent events); they read it again by themselves. */
+/** Notifies open pages by server-sent events that their content has changed; they then load it again. */
 export class LiveUpdates {
   readonly #options: LiveUpdatesOptions;
   readonly #subscribers = new Set<Subscriber>();
   #fingerprint: StatusFingerprint | null = null;
-  /** When all were last sent something, on the boot clock, in ms. */
+  /** When all subscribers were last sent something, on the boot clock, in ms. */
   #lastSentAt = 0;
-  /** Looking again and again; null while nobody listens: then nothing is done at all. */
+  /** The running poll; null while there are no subscribers. */
   #polling: { cancel(): void } | null = null;
   #isClosed = false;
 
@@ -56,7 +59,7 @@ export class LiveUpdates {
   serve(guard: AuthenticatedRoutes): void {
     guard.page('/live', async ({ request, reply, session }) => {
       if (this.#isClosed) return reply.code(503).send();
-      // There is nothing to follow for who wants no body, and no place among those who do.
+      // A HEAD request must not take a subscriber's place.
       if (request.method === 'HEAD') return reply.headers(HEADERS).send();
       reply.hijack();
       const stream = reply.raw;
@@ -68,7 +71,7 @@ export class LiveUpdates {
     });
   }
 
-  /** Lets go of all pages, so that nobody has to wait for them; they come back by themselves. */
+  /** Ends all streams, so that a shutdown does not wait for them; the pages reconnect automatically. */
   close(): void {
     this.#isClosed = true;
     for (const { stream } of this.#subscribers) stream.end();
@@ -76,20 +79,20 @@ export class LiveUpdates {
     this.#stopPolling();
   }
 
-  #subscribe(listener: Subscriber): void {
+  #subscribe(subscriber: Subscriber): void {
     const [oldest] = this.#subscribers;
     if (oldest !== undefined && this.#subscribers.size >= MAX_SUBSCRIBERS) this.#unsubscribe(oldest);
-    this.#subscribers.add(listener);
-    listener.stream.once('close', () => this.#unsubscribe(listener));
+    this.#subscribers.add(subscriber);
+    subscriber.stream.once('close', () => this.#unsubscribe(subscriber));
     if (this.#polling !== null) return;
     this.#polling = { cancel: () => undefined };
-    // At once: what changes from now on is not on the page that is read now.
+    // Immediately: later changes must be compared with the state that the page is about to load.
     void this.#poll(this.#polling);
   }
 
-  #unsubscribe(listener: Subscriber): void {
-    if (!this.#subscribers.delete(listener)) return;
-    listener.stream.end();
+  #unsubscribe(subscriber: Subscriber): void {
+    if (!this.#subscribers.delete(subscriber)) return;
+    subscriber.stream.end();
     if (this.#subscribers.size === 0) this.#stopPolling();
   }
 
@@ -101,64 +104,64 @@ export class LiveUpdates {
 
   async #poll(run: { cancel(): void }): Promise<void> {
     const { administration, access, clock, timers } = this.#options;
-    for (const listener of this.#subscribers) {
-      if (access.findSession(listener.session.cookie.reveal()) === null) this.#unsubscribe(listener);
+    for (const subscriber of this.#subscribers) {
+      if (access.findSession(subscriber.session.cookie.reveal()) === null) this.#unsubscribe(subscriber);
     }
     const before = this.#fingerprint;
-    const began = clock.now().uptime;
+    const startedAt = clock.now().uptime;
     const status = await administration.status().catch(() => null);
     const fingerprint =
-      status === null ? before : fingerprintOf({ ...status, pairings: administration.pairingsVersion() }, began);
+      status === null ? before : fingerprintOf({ ...status, pairings: administration.pairingsVersion() }, startedAt);
     if (this.#polling !== run) return;
     this.#fingerprint = fingerprint;
     const isChanged = before !== null && fingerprint !== null && hasChanged(before, fingerprint);
-    if (isChanged) this.#broadcast('event: changed\ndata:\n\n', began);
-    else if (began - this.#lastSentAt >= KEEP_ALIVE_INTERVAL) this.#broadcast(':\n\n', began);
-    const took = clock.now().uptime - began;
-    const wait = Math.min(MAX_POLL_INTERVAL, Math.max(POLL_INTERVAL, POLL_BACKOFF_FACTOR * took));
+    if (isChanged) this.#broadcast('event: changed\ndata:\n\n', startedAt);
+    else if (startedAt - this.#lastSentAt >= KEEP_ALIVE_INTERVAL) this.#broadcast(':\n\n', startedAt);
+    const duration = clock.now().uptime - startedAt;
+    const wait = Math.min(MAX_POLL_INTERVAL, Math.max(POLL_INTERVAL, POLL_BACKOFF_FACTOR * duration));
     run.cancel = timers.after(wait, () => void this.#poll(run));
   }
 
   #broadcast(text: string, now: number): void {
     this.#lastSentAt = now;
-    for (const listener of this.#subscribers) this.#send(listener, text);
+    for (const subscriber of this.#subscribers) this.#send(subscriber, text);
   }
 
-  #send(listener: Subscriber, text: string): void {
-    if (listener.stream.writableLength > MAX_UNREAD_BYTES) listener.stream.destroy();
-    else listener.stream.write(text);
+  #send(subscriber: Subscriber, text: string): void {
+    if (subscriber.stream.writableLength > MAX_UNREAD_BYTES) subscriber.stream.destroy();
+    else subscriber.stream.write(text);
   }
 }
 
-/** Milliseconds by which a planned refresh may seem to move because it is told in whole seconds. */
+/** A planned refresh may seem to move by this many ms, because the status has whole seconds. */
 const DUE_TOLERANCE_MS = 10_000;
 
-/** What pages show of the hub, without what passes with every second. */
+/** What pages show of the hub, without the values that change every second. */
 interface StatusFingerprint {
   readonly content: string;
-  /** When refreshes are due, on the boot clock, in ms; by appliance. */
+  /** When the refresh of each appliance is due, on the boot clock, in ms. */
   readonly refreshDueTimes: readonly (number | null)[];
 }
 
 /**
- * @param status with what changes whenever a pairing does
+ * @param status the status, and a version that changes with every pairing
  * @param uptime on the boot clock, in ms
  */
 function fingerprintOf(
   { hub, appliances, conditions, notices, pairings }: StatusReport & { readonly pairings?: string },
   uptime: number,
 ): StatusFingerprint {
-  const { uptime: _, registrationOpenFor, ...house } = hub;
-  const fixed = appliances.map(({ expiresIn, refreshIn, problem, ...appliance }) => ({
+  const { uptime: _, registrationOpenFor, ...stableHub } = hub;
+  const stableAppliances = appliances.map(({ expiresIn, refreshIn, problem, ...appliance }) => ({
     ...appliance,
     serves: expiresIn !== null && expiresIn > 0,
-    // Its words may count seconds.
+    // Without the message, which may count seconds.
     problem: problem && { code: problem.code, since: problem.since },
   }));
   return {
     content: JSON.stringify([
-      { ...house, open: registrationOpenFor !== undefined },
-      fixed,
+      { ...stableHub, open: registrationOpenFor !== undefined },
+      stableAppliances,
       [...conditions, ...notices].map(({ code, appliance, severity, since }) => [code, appliance, severity, since]),
       pairings,
     ]),
@@ -166,11 +169,11 @@ function fingerprintOf(
   };
 }
 
-/** Whether a page that shows the one would show something else of the other. */
+/** Whether a page would look different for the two. */
 function hasChanged(before: StatusFingerprint, after: StatusFingerprint): boolean {
   if (before.content !== after.content) return true;
   return after.refreshDueTimes.some((due, index) => {
-    const known = before.refreshDueTimes[index] ?? null;
-    return due === null || known === null ? due !== known : Math.abs(due - known) > DUE_TOLERANCE_MS;
+    const dueBefore = before.refreshDueTimes[index] ?? null;
+    return due === null || dueBefore === null ? due !== dueBefore : Math.abs(due - dueBefore) > DUE_TOLERANCE_MS;
   });
 }

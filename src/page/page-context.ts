@@ -2,22 +2,22 @@ import type { FastifyRequest } from 'fastify';
 import { de } from './texts/de.ts';
 import { en, type Texts } from './texts/en.ts';
 
-/** What every page is made with. */
+/** What every page needs. */
 export interface PageContext {
   readonly hubName: string;
-  /** In the language of the person who looks. */
+  /** In the language of the browser. */
   readonly texts: Texts;
 }
 
-/** The context for whoever has sent a request. */
+/** The context of the response to a request. */
 export function pageContext(hubName: string, { headers }: FastifyRequest): PageContext {
   return { hubName, texts: textsFor(headers['accept-language']) };
 }
 
 /**
- * The texts in the first language of a browser's list that there are texts in. Browsers name what their user wants most
- * first, so that weights say nothing more.
- * @param header its `Accept-Language` (RFC 9110, 12.5.4)
+ * The texts in the first language of a browser's list that the hub supports. Browsers list languages in the order of
+ * preference, so the weights are not needed.
+ * @param header `Accept-Language` (RFC 9110, 12.5.4)
  */
 export function textsFor(header = ''): Texts {
   const languages = header.split(',').map((range) => /^\s*([a-z]+)/i.exec(range)?.[1]?.toLowerCase());

@@ -21,45 +21,45 @@ import { serveSignIn } from './sign-in/sign-in.ts';
 import { serveSignedInBrowsers } from './sign-in/signed-in-browsers.ts';
 import { servePairPage } from './user-code/pair-page.ts';
 
-/** What the pages are made of. */
+/** What the pages need. */
 export interface PagesOptions extends RateLimiterContext {
   readonly service: LanService;
   readonly administration: Administration;
   readonly access: SetupAccess;
   readonly hubName: string;
-  /** Resolves when the pairings of the last run are taken up. */
+  /** Resolves when the pairings of the last run have been resumed. */
   readonly ready: Promise<void>;
   readonly timers: Timers;
   readonly random: Random;
 }
 
-/** The pages of a hub, as its two listeners serve them. */
+/** The pages of a hub, for its HTTP and its HTTPS listener. */
 export interface Pages {
-  /** @param httpsPort of the other listener */
+  /** @param httpsPort the port of the HTTPS listener */
   registerHttpRoutes(app: FastifyInstance, httpsPort: number): void;
   registerHttpsRoutes(app: FastifyInstance): void;
-  /** @param status 404, or 405 where there is something for forms and programs alone */
+  /** @param status 404, or 405 if the path exists for other methods only */
   sendNotFound(request: FastifyRequest, reply: FastifyReply, status: 404 | 405): FastifyReply;
-  /** Lets go of the pages that follow the hub: nothing waits for them then. */
+  /** Ends the streams of live updates, so that a shutdown does not wait for them. */
   close(): void;
 }
 
-/** Everything that people come to with a browser. */
+/** Creates the pages that people open in a browser. */
 export function openPages(options: PagesOptions): Pages {
   const { service, access, hubName } = options;
   const live = new LiveUpdates(options);
-  const shown = new CredentialsCache(options);
+  const cache = new CredentialsCache(options);
   return {
     registerHttpRoutes(app, httpsPort) {
       serveCallback(app, service, hubName, httpsPort);
       serveShortLink(app, service, hubName);
       app.get('/', { exposeHeadRoute: true }, async (request, reply) => {
         const context = pageContext(hubName, request);
-        const { httpsOnly: insecure, openSecurePage: goThere } = context.texts.home;
-        const link = { href: `https://${request.hostname}:${httpsPort}/`, text: goThere };
-        return sendMessagePage(reply, 200, context, { severity: 'neutral', heading: hubName, text: insecure, link });
+        const { httpsOnly, openSecurePage } = context.texts.landing;
+        const link = { href: `https://${request.hostname}:${httpsPort}/`, text: openSecurePage };
+        return sendMessagePage(reply, 200, context, { severity: 'neutral', heading: hubName, text: httpsOnly, link });
       });
-      // Typed in without "https://", it is still a person at the page that an appliance has named.
+      // A person may type the address that an appliance shows without "https://".
       app.get('/pair', { exposeHeadRoute: true }, async ({ hostname, url }, reply) =>
         reply.redirect(`https://${hostname}:${httpsPort}${url}`, 307),
       );
@@ -70,16 +70,16 @@ export function openPages(options: PagesOptions): Pages {
       serveScripts(app);
       live.serve(guard);
       serveOverview(guard, options);
-      serveAddAppliance(guard, { ...options, cache: shown });
-      serveCredentials(guard, { ...options, cache: shown });
+      serveAddAppliance(guard, { ...options, cache });
+      serveCredentials(guard, { ...options, cache });
       serveAppliances(guard, options);
       servePairing(guard, options);
       serveSignedInBrowsers(guard, options);
     },
     sendNotFound(request, reply, status) {
       const context = pageContext(hubName, request);
-      const { notFound: nothingHere, notFoundText: nothingHereText } = context.texts.home;
-      const link = { href: '/', text: context.texts.round.openHubPage };
+      const { notFound: nothingHere, notFoundText: nothingHereText } = context.texts.landing;
+      const link = { href: '/', text: context.texts.batch.openHubPage };
       return sendMessagePage(reply, status, context, {
         severity: 'bad',
         heading: nothingHere,
@@ -89,7 +89,7 @@ export function openPages(options: PagesOptions): Pages {
     },
     close() {
       live.close();
-      shown.close();
+      cache.close();
     },
   };
 }

@@ -1,14 +1,15 @@
 /**
- * The page of an appliance. One that is called "add" is not where appliances are added.
- * @param below what of it, such as `remove`
+ * The page of an appliance. For an appliance called "add" it has a trailing slash, because `/appliances/add` is the
+ * form.
+ * @param action a page below it, such as `remove`
  */
-export function appliancePath(name: string, below?: string): string {
+export function appliancePath(name: string, action?: string): string {
   const path = `/appliances/${encodeURIComponent(name)}`;
-  if (below !== undefined) return `${path}/${below}`;
+  if (action !== undefined) return `${path}/${action}`;
   return name === 'add' ? `${path}/` : path;
 }
 
-/** Where an appliance's credentials are shown. @param form the token of the form that they were asked for with */
+/** The page that shows an appliance's credentials. @param form the idempotency key of the form that requested them */
 export function credentialsPath(form: string, name: string): string {
   return `/credentials/${form}/${encodeURIComponent(name)}`;
 }
@@ -18,7 +19,7 @@ export function pairingPath(id: string): string {
   return `/pairings/${encodeURIComponent(id)}`;
 }
 
-/** The page of a round. */
+/** The page of a pairing batch. */
 export function pairingBatchPath(id: string): string {
   return `/rounds/${encodeURIComponent(id)}`;
 }

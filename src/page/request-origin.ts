@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify';
 
-/** Whether no other site's page has sent this: a browser says where a request comes from (Fetch Metadata, `RequestOrigin`). */
+/** Whether the request did not come from another site's page, by the browser's Fetch Metadata and `Origin` headers. */
 export function isSameOrigin({ headers, host }: FastifyRequest): boolean {
   const site = headers['sec-fetch-site'];
   if (site === 'cross-site' || site === 'same-site') return false;
@@ -8,64 +8,65 @@ export function isSameOrigin({ headers, host }: FastifyRequest): boolean {
 }
 
 /**
- * Whether another site's page loads this into itself, as a picture, a frame or a stream, where it may only lead a browser there.
- * Another port of the hub's own machine is such a site: the session's cookie does not tell ports apart.
+ * Whether another site's page loads this as a picture, a frame or a stream instead of navigating to it. Another port of
+ * the hub's machine counts as another site, although the browser sends it the same cookies.
  */
 export function isCrossSiteEmbedding({ headers }: FastifyRequest): boolean {
   const { 'sec-fetch-site': site, 'sec-fetch-dest': destination = 'document' } = headers;
   return (site === 'cross-site' || site === 'same-site') && destination !== 'document';
 }
 
-/** Whether another site, a mail or a chat has led the browser here. */
+/** Whether a link on another site, in a mail or in a chat opened this page. */
 export function isCrossSiteNavigation({ headers }: FastifyRequest): boolean {
   const site = headers['sec-fetch-site'];
   return (site === 'cross-site' || site === 'same-site') && headers['sec-fetch-dest'] === 'document';
 }
 
-/** Whether a browser fetches a page before anybody wants to see it. */
+/** Whether a browser fetches a page before its user opens it. */
 export function isPrefetch({ headers }: FastifyRequest): boolean {
   return ['sec-purpose', 'purpose', 'x-moz', 'x-purpose'].some((name) =>
     /prefetch|preview/i.test(String(headers[name] ?? '')),
   );
 }
 
-/** Where something is asked back before it is lost. */
+/** Pages that ask for confirmation before something is lost. */
 const CONFIRMATION_PATH = /^(\/appliances\/[^/?]+)\/(?:remove|rotate-secret|unpair)(?:\?.*)?$/;
 
 /**
- * Where a browser goes on that another site has led to a question: to what it is about, since the second click of two, meant for
- * that site's page, would say yes. Null where it is none, or the hub's own page has led there.
+ * Where to redirect a browser that another site sent to a confirmation: to the appliance's page. Otherwise a double
+ * click, meant for that site's page, could confirm (clickjacking). Null for other pages, and for links of the hub's own
+ * pages.
  */
 export function crossSiteConfirmationRedirect({ headers, url }: FastifyRequest): string | null {
   const site = headers['sec-fetch-site'];
   return site === 'cross-site' || site === 'same-site' ? (CONFIRMATION_PATH.exec(url)?.[1] ?? null) : null;
 }
 
-/** Longer ones are no page's of ours. */
+/** Longer than every path of the hub's pages. */
 const MAX_PATH_LENGTH = 2048;
-/** Stands for the hub where an address is looked at; no name of anybody's (RFC 2606). */
+/** Stands for the hub while a path is parsed; `.invalid` is reserved (RFC 2606). */
 const PLACEHOLDER_ORIGIN = 'https://hub.invalid';
-/** Pages that lead nowhere after signing in. */
+/** Pages that are no target after a sign-in. */
 const SIGN_IN_OR_OUT_PATH = /^\/sign-(?:in|out)(?:\/|$)/;
 
 /**
- * Where somebody who has signed in is to go on: a page of the hub's own. What browsers would take for another site's
- * (`//elsewhere`, `/\elsewhere`, or with characters in it that they leave out) counts as none.
- * @param wanted as a form, an address or a header has it
- * @returns path and query; `/` where none was wanted
+ * Where to redirect after a sign-in: a page of the hub itself. Rejects what browsers would resolve to another site
+ * (`//elsewhere`, `/\elsewhere`, or characters that they drop).
+ * @param target from a form, an address or a header
+ * @returns path and query; `/` if there is no valid target
  */
-export function safeRedirectPath(wanted: string | undefined): string {
-  if (wanted === undefined || wanted.length > MAX_PATH_LENGTH || !/^\/[\x21-\x5b\x5d-\x7e]*$/.test(wanted)) return '/';
-  const url = URL.parse(wanted, PLACEHOLDER_ORIGIN);
+export function safeRedirectPath(target: string | undefined): string {
+  if (target === undefined || target.length > MAX_PATH_LENGTH || !/^\/[\x21-\x5b\x5d-\x7e]*$/.test(target)) return '/';
+  const url = URL.parse(target, PLACEHOLDER_ORIGIN);
   if (url?.origin !== PLACEHOLDER_ORIGIN || url.pathname.startsWith('//') || SIGN_IN_OR_OUT_PATH.test(url.pathname))
     return '/';
   return url.pathname + url.search;
 }
 
 /**
- * The page that a form was on.
- * @param referer as the browser says it
- * @param host of the request
+ * The page of the hub that a form was on; `/` if the header does not name one.
+ * @param referer the request's `Referer`
+ * @param host the request's host
  */
 export function refererPath(referer: string | undefined, host: string): string {
   const url = URL.parse(referer ?? '');

@@ -5,16 +5,16 @@ import { fileURLToPath } from 'node:url';
 import type { FastifyInstance } from 'fastify';
 import { BROWSER_ROUTE } from './http.ts';
 
-/** `.ts` when the hub runs from its sources, `.js` when it was built. */
+/** `.ts` if the hub runs from its sources, `.js` if it was built. */
 const EXTENSION = extname(import.meta.filename);
 
-/** The module that the installer's page starts with. */
+/** The entry module of the installer's page. */
 export const mainScript = `page${EXTENSION}`;
 
-/** The library that brings a page that is shown in line with a newer one, as its own package has it. */
+/** The library that updates the shown page to a newer one. */
 const IDIOMORPH = 'idiomorph.js';
 
-/** What browsers get may be asked for by anybody: it is the same on every hub. */
+/** Serves the page's scripts. They need no sign-in, because they are the same on every hub. */
 export function serveScripts(app: FastifyInstance): void {
   app.get<{ readonly Params: { readonly file: string } }>('/page/:file', BROWSER_ROUTE, async (request, reply) => {
     const script = await readScript(request.params.file);
@@ -27,8 +27,8 @@ export function serveScripts(app: FastifyInstance): void {
 }
 
 /**
- * One of the page's scripts as JavaScript, by its file name; from the sources its types are stripped.
- * @returns null where there is none of that name
+ * A script of the page as JavaScript, by its file name. From the sources, the types are stripped.
+ * @returns null if there is no such script
  */
 async function readScript(file: string): Promise<string | null> {
   if (file === IDIOMORPH) return (await readIfExists(scriptPath(file))) ?? (await readIfExists(idiomorphPackagePath()));
@@ -37,7 +37,6 @@ async function readScript(file: string): Promise<string | null> {
   return text !== null && EXTENSION === '.ts' ? stripTypeScriptTypes(text) : text;
 }
 
-/** Where the packages have it. */
 function scriptPath(file: string): string {
   return join(import.meta.dirname, 'browser', file);
 }

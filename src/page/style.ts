@@ -1,4 +1,4 @@
-/** The colours, by day and by night. */
+/** The colours of the light and the dark scheme. */
 const PALETTE = `
 :root { color-scheme: light dark; --page: #f1f3f6; --card: #fff; --text: #1b1f24; --quiet: #545d66; --line: #d3d9e0; --field: #6b7580;
   --good: #1a7f37; --warn: #8a5a00; --bad: #b3261e; --link: #0b57d0; --on-link: #fff; --tint: #e8effb; }
@@ -6,7 +6,7 @@ const PALETTE = `
   --good: #57d27a; --warn: #f0b95a; --bad: #ff9a91; --link: #8fb7ff; --on-link: #0d1b33; --tint: #1f2d44; } }
 `;
 
-/** How the pages look: on a phone at arm's length. */
+/** The style of the public pages: for a phone at arm's length. */
 export const PUBLIC_STYLE = `${PALETTE}body { font: 1.125rem/1.5 system-ui, sans-serif; margin: 0; min-height: 100vh; min-height: 100dvh; display: grid;
   grid-template-columns: minmax(0, 28rem); justify-content: center; align-items: center; background: var(--page); color: var(--text); }
 main { margin: 1rem; padding: 2.25rem 1.25rem 1.25rem; text-align: center; background: var(--card);
@@ -35,7 +35,7 @@ form + .quiet { margin-top: 1.75rem; } .quiet + p { margin-top: .75rem; }
 footer { margin-top: 2rem; padding-top: 1rem; border-top: 1px solid var(--line); font-size: .9rem; color: var(--quiet); overflow-wrap: anywhere; }
 `;
 
-/** How the installer's page looks: on a phone in a cellar first, and with more room at a desk. */
+/** The style of the installer's page: first for a phone in a cellar, and wider for a desktop. */
 export const INSTALLER_STYLE = `${PALETTE}* { box-sizing: border-box; }
 html { -webkit-text-size-adjust: 100%; text-size-adjust: 100%; }
 body { font: 1.0625rem/1.5 system-ui, sans-serif; margin: 0; background: var(--page); color: var(--text); overflow-wrap: anywhere; }

@@ -6,11 +6,11 @@ import { rememberSecrets } from '../support/logs.ts';
 import { startPortal } from '../support/portal.ts';
 import { expectUsable } from '../support/usability.ts';
 
-/** What the portal's own pages call the hub. */
+/** The OAuth client; the portal's pages show its name. */
 const CLIENT = { id: '7d0f4c9e-2f6b-4f0e-9a53-0c5b8a5c2f77', secret: 'a-secret-for-the-browser', name: 'Latchkey' };
 rememberSecrets([CLIENT.secret]);
 
-/** A hub and its portal, for somebody with a browser. */
+/** A hub and its portal, for tests with a browser. */
 export interface BrowserTestHub extends AsyncDisposable {
   readonly emulator: Emulator;
   readonly hub: HubProcess;
@@ -30,19 +30,19 @@ export async function startBrowserTestHub(
   return { emulator, hub, origin, [Symbol.asyncDispose]: () => parts.disposeAsync() };
 }
 
-/** Removes all appliances of a hub, and has its portal as it was at the start: the next test begins as if with a new home. */
+/** Removes all appliances of a hub and resets its portal, so that the next test begins with a fresh state. */
 export async function resetBrowserTestHub({ hub, emulator }: BrowserTestHub): Promise<void> {
   const { appliances } = await hub.status();
   for (const { name } of appliances) await hub.ask((control) => control.removeAppliance(name));
   await emulator.reset();
 }
 
-/** A person who has clicked away the browser's warning of the hub's certificate. */
+/** A browser in which a person has accepted the warning about the hub's certificate. */
 export function openTrustingVisit(browser: Browser, options: BrowserContextOptions): Promise<Visit> {
   return browser.visit({ ...options, ignoreHTTPSErrors: true });
 }
 
-/** Waits for a text, and finds the page usable. @param allowed as {@link expectUsable} has it */
+/** Waits for a text and checks that the page is usable. @param allowed as for {@link expectUsable} */
 export async function expectPage(visit: Visit, name: string, text: string, allowed?: readonly string[]): Promise<void> {
   await visit.page.getByText(text).first().waitFor();
   await expectUsable(visit, name, allowed);

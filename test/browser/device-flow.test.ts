@@ -19,48 +19,48 @@ import {
   startBrowserTestHub,
 } from './browser-test-hub.ts';
 
-/** Who opens the link again sooner than this gets the same one, in ms. */
+/** A link that is opened again within this time, in ms, stays the same. */
 const SAME_LINK = 5000;
 
 let browser: Browser;
-let home: DeviceHome;
+let testHub: DeviceTestHub;
 setUpOnce(
   async (parts) => {
     browser = parts.use(await startBrowser());
-    home = parts.use(await start());
+    testHub = parts.use(await start());
   },
   { skipReason: browserSkipReason },
 );
-afterEach(() => resetBrowserTestHub(home));
+afterEach(() => resetBrowserTestHub(testHub));
 
 describe('the browser of a person with a user code', () => {
   it('a person opens the link of an appliance, logs in at the portal, and sees that the appliance is connected', async () => {
     await using visit = await openTrustingVisit(browser, PHONE);
     const { page } = visit;
-    const { link, userCode } = await home.begin('wallbox');
+    const { link, userCode } = await testHub.begin('wallbox');
     await page.goto(link);
     await expectPage(visit, 'device-confirm', 'Connect wallbox?');
     await page.getByText(userCode).waitFor();
     await page.getByText('RemoteControl').waitFor();
-    expect(home.configs()).toBe(0);
+    expect(testHub.configs()).toBe(0);
     await page.getByRole('button', { name: 'Continue' }).tap();
     await page.getByText('asks for access to your account').waitFor();
     await logIn(visit.page);
     await expectPage(visit, 'device-connected', 'wallbox is connected');
     expect(new URL(page.url()).protocol).toBe('http:');
-    expect(await home.hub.appliance('wallbox')).toMatchObject({ state: 'active', problem: null });
+    expect(await testHub.hub.appliance('wallbox')).toMatchObject({ state: 'active', problem: null });
 
     await page.goto(link);
     await expectPage(visit, 'device-connected-again', 'wallbox is connected');
-    expect(home.configs()).toBe(1);
+    expect(testHub.configs()).toBe(1);
     expect(visit.browserErrors).toEqual([]);
   });
 
   it('a person can type the user code without scripts, also after a mistake', async () => {
     await using visit = await openTrustingVisit(browser, { ...PHONE, javaScriptEnabled: false });
     const { page } = visit;
-    const { userCode } = await home.begin('wallbox');
-    await page.goto(`${home.origin}/pair`);
+    const { userCode } = await testHub.begin('wallbox');
+    await page.goto(`${testHub.origin}/pair`);
     await expectUsable(visit, 'device-type');
     expect(await page.getByLabel('Code').evaluate((field) => field === document.activeElement)).toBe(true);
     await page.keyboard.type('bbbb bbbb');
@@ -77,9 +77,9 @@ describe('the browser of a person with a user code', () => {
   });
 
   it('the button for the login works through all redirects of a portal that asks for nothing more', async () => {
-    home.emulator.change({ autoLogin: true });
+    testHub.emulator.change({ autoLogin: true });
     await using visit = await openTrustingVisit(browser, PHONE);
-    const { link } = await home.begin('wallbox');
+    const { link } = await testHub.begin('wallbox');
     await visit.page.goto(link);
     await visit.page.getByRole('button', { name: 'Continue' }).tap();
     await visit.page.getByText('wallbox is connected').waitFor();
@@ -109,35 +109,35 @@ describe('the browser of a person with a user code', () => {
   it('two phones with the same link both see the result of the first login', async () => {
     await using one = await openTrustingVisit(browser, PHONE);
     await using other = await openTrustingVisit(browser, SMALL_PHONE);
-    const { link } = await home.begin('wallbox');
+    const { link } = await testHub.begin('wallbox');
     for (const { page } of [one, other]) {
-      if (home.configs() > 0) await sleep(SAME_LINK + 500);
+      if (testHub.configs() > 0) await sleep(SAME_LINK + 500);
       await page.goto(link);
       await page.getByRole('button', { name: 'Continue' }).tap();
       await page.getByText('asks for access to your account').waitFor();
     }
-    expect(home.configs()).toBe(2);
+    expect(testHub.configs()).toBe(2);
     await logIn(one.page);
     await one.page.getByText('wallbox is connected').waitFor();
     await logIn(other.page);
     await other.page.getByText('wallbox is connected').waitFor();
     await other.page.goto(link);
     await other.page.getByText('wallbox is connected').waitFor();
-    expect(home.emulator.observations).toMatchObject({ codesRepeated: 0 });
-    expect(home.emulator.requests.filter(({ endpoint }) => endpoint === 'token')).toHaveLength(1);
+    expect(testHub.emulator.observations).toMatchObject({ codesRepeated: 0 });
+    expect(testHub.emulator.requests.filter(({ endpoint }) => endpoint === 'token')).toHaveLength(1);
   });
 
   it('a person who refuses at the portal reads that the pairing can be started again on the appliance', async () => {
     await using visit = await openTrustingVisit(browser, PHONE);
     const { page } = visit;
-    const { link } = await home.begin('wallbox');
+    const { link } = await testHub.begin('wallbox');
     await page.goto(link);
     await page.getByRole('button', { name: 'Continue' }).tap();
     await page.getByRole('button', { name: 'Refuse' }).tap();
     await expectPage(visit, 'device-refused', 'wallbox is not connected');
     await page.goto(link);
     await expectPage(visit, 'device-refused-again', 'wallbox is not connected');
-    await page.getByText('start the pairing once more on the appliance').waitFor();
+    await page.getByText('Start connecting again on the appliance').waitFor();
     expect(await page.getByText('latchkey pair').count()).toBe(0);
     expect(visit.browserErrors).toEqual([]);
   });
@@ -145,12 +145,12 @@ describe('the browser of a person with a user code', () => {
   it('a person sees that the portal is unreachable, and can try again', async () => {
     await using visit = await openTrustingVisit(browser, PHONE);
     const { page } = visit;
-    const { link } = await home.begin('wallbox');
-    const fault = home.emulator.addFault({ kind: 'status', status: 503, endpoint: 'config', times: null });
+    const { link } = await testHub.begin('wallbox');
+    const fault = testHub.emulator.addFault({ kind: 'status', status: 503, endpoint: 'config', times: null });
     await page.goto(link);
     await page.getByRole('button', { name: 'Continue' }).tap();
-    await expectPage(visit, 'device-unreachable', 'The portal is out of reach');
-    home.emulator.removeFault(fault.id);
+    await expectPage(visit, 'device-unreachable', 'The portal cannot be reached');
+    testHub.emulator.removeFault(fault.id);
     await eventually(async () => {
       const again = page.getByRole('button', { name: 'Try again' });
       if ((await again.count()) > 0) await again.tap();
@@ -163,10 +163,10 @@ describe('the browser of a person with a user code', () => {
   it('a person keeps all attempts whatever another website makes the browser request', async () => {
     await using visit = await openTrustingVisit(browser, DESKTOP);
     const { page } = visit;
-    const { link } = await home.begin('wallbox');
-    const shortLink = await home.shortLink('heater');
+    const { link } = await testHub.begin('wallbox');
+    const shortLink = await testHub.shortLink('heater');
     const letters = 'BCDFGHJKLMNP';
-    const codes = [...letters].map((letter) => `${home.origin}/pair?user_code=BBBBBB${letter}B`);
+    const codes = [...letters].map((letter) => `${testHub.origin}/pair?user_code=BBBBBB${letter}B`);
     const addresses = [...codes, `${new URL(shortLink).origin}/l/${'A'.repeat(16)}`];
     const parts = addresses.map((address) => `<img src="${address}"><iframe src="${address}"></iframe>`);
     const script = `for (const address of ${JSON.stringify(addresses)}) fetch(address, { mode: 'no-cors' }).catch(() => {});`;
@@ -183,7 +183,7 @@ describe('the browser of a person with a user code', () => {
       await page.locator(`#to${index + 2}`).click();
       await page.getByText('Continue only if your appliance shows this code').waitFor();
     }
-    // The links of a mail, or of the appliance's own page, still lead on.
+    // Links in a mail or on the appliance's own page still work.
     await page.goto(`${site.url}links`);
     await page.locator('#to1').click();
     await page.getByText('asks for access to your account').waitFor();
@@ -204,37 +204,37 @@ const WINDOWS: readonly [string, typeof PHONE][] = [
 ];
 
 describe('the legibility of the pages for user codes', () => {
-  // Every width and both colours; the phone in the light is that of the tests above.
+  // Every width and both colour schemes; the tests above cover the phone in the light scheme.
   const short = ['on a desktop', 'on a phone in the dark', 'on a small phone'];
   it.each(selectNamedRows(WINDOWS, short))('the pages for user codes are legible %s', async (title, options) => {
     const name = 'a-heat-pump-with-a-name-that-goes-on-and-on-to-the-end-of-it';
     await using visit = await openTrustingVisit(browser, options);
     const { page } = visit;
-    const { link } = await home.begin(name);
-    await page.goto(`${home.origin}/pair`);
+    const { link } = await testHub.begin(name);
+    await page.goto(`${testHub.origin}/pair`);
     await expectPage(visit, `${title}-type`, 'Type the code that the appliance shows');
-    await page.goto(`${home.origin}/pair?user_code=BBBB-BBBB`);
-    await expectPage(visit, `${title}-wrong`, 'No appliance waits with this code');
+    await page.goto(`${testHub.origin}/pair?user_code=BBBB-BBBB`);
+    await expectPage(visit, `${title}-wrong`, 'No waiting appliance has this code');
     await page.goto(link);
     await expectPage(visit, `${title}-confirm`, `Connect ${name}?`);
-    const fault = home.emulator.addFault({ kind: 'status', status: 503, endpoint: 'config', times: null });
+    const fault = testHub.emulator.addFault({ kind: 'status', status: 503, endpoint: 'config', times: null });
     await page.getByRole('button', { name: 'Continue' }).click();
-    await expectPage(visit, `${title}-unreachable`, 'The portal is out of reach');
-    home.emulator.removeFault(fault.id);
+    await expectPage(visit, `${title}-unreachable`, 'The portal cannot be reached');
+    testHub.emulator.removeFault(fault.id);
     expect(visit.browserErrors).toEqual([]);
   });
 });
 
-interface DeviceHome extends BrowserTestHub {
-  /** How often the portal was asked for a link. */
+interface DeviceTestHub extends BrowserTestHub {
+  /** How many links the hub has requested from the portal. */
   configs(): number;
-  /** Adds an appliance, and begins its pairing at the hub. @returns the short link of it */
+  /** Adds an appliance and begins its pairing at the hub. @returns its short link */
   shortLink(name: string): Promise<string>;
-  /** Adds an appliance, which starts its own pairing. */
+  /** Adds an appliance, which starts a device flow. */
   begin(name: string): Promise<{ readonly link: string; readonly userCode: string }>;
 }
 
-async function start(options: EmulatorOptions = {}): Promise<DeviceHome> {
+async function start(options: EmulatorOptions = {}): Promise<DeviceTestHub> {
   const parts = new AsyncDisposableStack();
   const started = parts.use(await startBrowserTestHub(options));
   const { emulator, hub } = started;
@@ -253,11 +253,11 @@ async function start(options: EmulatorOptions = {}): Promise<DeviceHome> {
     async begin(name) {
       const credentials: CredentialsResponse = await hub.addAppliance(name, 'Monitoring RemoteControl');
       const headers = { 'content-type': FORM, authorization: basicAuthorization(credentials) };
-      const answer = parseJsonBody(
+      const response = parseJsonBody(
         await client.https('/oauth/device_authorization', { method: 'POST', headers, body: '' }),
       );
-      rememberSecrets([String(answer['device_code'])]);
-      return { link: String(answer['verification_uri_complete']), userCode: String(answer['user_code']) };
+      rememberSecrets([String(response['device_code'])]);
+      return { link: String(response['verification_uri_complete']), userCode: String(response['user_code']) };
     },
     [Symbol.asyncDispose]: () => parts.disposeAsync(),
   };

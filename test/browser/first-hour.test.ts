@@ -16,7 +16,7 @@ import { setUpOnce } from '../support/set-up.ts';
 import { expectUsable } from '../support/usability.ts';
 import { logIn, startBrowserTestHub } from './browser-test-hub.ts';
 
-/** With this set, the pictures for the documentation are written anew. */
+/** If this variable is set, the test writes the screenshots of the documentation. */
 const IMAGES =
   process.env['LATCHKEY_DOCS_IMAGES'] === undefined ? null : join(import.meta.dirname, '../../docs/images');
 /** The steps that the documentation shows. */
@@ -28,16 +28,16 @@ const SCOPES: Readonly<Record<string, string>> = {
 };
 const NAMES = Object.keys(SCOPES);
 
-/** One way through the first hour. */
-interface Hour {
+/** One variant of the first hour. */
+interface Variant {
   readonly options: BrowserContextOptions;
-  /** Whether the portal brings the browser back to the hub; else the hub polls for the code. */
+  /** Whether the portal redirects the browser to the hub; otherwise the hub polls for the code. */
   readonly redirect: boolean;
-  /** Whether the browser warns of the hub's certificate, as a phone does once. */
+  /** Whether the browser warns about the hub's certificate, as a phone does once. */
   readonly warned?: true;
 }
 
-const HOURS: readonly [string, Hour][] = [
+const HOURS: readonly [string, Variant][] = [
   ['phone', { options: PHONE, redirect: true, warned: true }],
   ['phone-polled', { options: PHONE, redirect: false }],
   ['desktop', { options: DESKTOP, redirect: true }],
@@ -49,8 +49,8 @@ const HOURS: readonly [string, Hour][] = [
 ];
 
 /**
- * What the suite has of them. Between them stand both devices, both languages, both ways of the code, the scripts on and off, and
- * the browser's warning. All eight: `LATCHKEY_TEST_LONG=1 ./scripts/test test/browser/first-hour`.
+ * The variants in the normal suite: together they cover both devices, both languages, redirect and polling, scripts on
+ * and off, and the browser's warning. All eight: `LATCHKEY_TEST_LONG=1 ./scripts/test test/browser/first-hour`.
  */
 const SHORT = ['phone', 'phone-polled-without-scripts', 'desktop-german-polled'];
 
@@ -79,45 +79,45 @@ describe('the first hour of an installer', () => {
       const { page } = installer;
       page.setDefaultTimeout(scaleDeadline(20_000));
       const texts = textsFor(hour.options.locale);
-      const seen = (step: string) => look(installer, `${way}-${step}`);
+      const capture = (step: string) => look(installer, `${way}-${step}`);
 
       if (hour.warned === true) await passWarning(installer, `${origin}/`, way);
       else await page.goto(`${origin}/`);
       const { code } = await hub.setupCode();
-      await seen('sign-in');
+      await capture('sign-in');
       await page.getByLabel(texts.signIn.label).fill(code.toLowerCase().replaceAll('-', ' '));
       await page.getByRole('button', { name: texts.signIn.button }).click();
       await page.getByText(texts.overview.noAppliances).waitFor();
-      await seen('empty');
+      await capture('empty');
       rememberSecrets((await page.context().cookies(origin)).map(({ value }) => value));
 
-      for (const name of NAMES) await add(page, texts, name, name === 'wallbox' ? seen : undefined);
+      for (const name of NAMES) await add(page, texts, name, name === 'wallbox' ? capture : undefined);
       await page.getByText(texts.overview.severalNotConnected(3)).waitFor();
-      await seen('not-connected');
+      await capture('not-connected');
 
       await page.getByRole('button', { name: texts.overview.connectAll, exact: true }).click();
       for (const [index, name] of NAMES.entries()) {
         await page.getByRole('heading', { name, exact: true }).waitFor();
-        await page.getByText(texts.round.progress(index, 3)).waitFor();
+        await page.getByText(texts.batch.progress(index, 3)).waitFor();
         const link = page.getByRole('link', { name: texts.pairing.logIn });
         const address = await link.getAttribute('href');
-        if (index === 0) await seen('waiting');
+        if (index === 0) await capture('waiting');
         if (index === 0 || !hour.redirect) await user.page.goto(address ?? '');
-        // The portal's page is in English alone. It knows the browser from the second time on.
+        // The portal's page is only in English. From the second login on, the portal knows the browser.
         if (index === 0) await logIn(user.page);
         else await user.page.getByRole('button', { name: 'Continue as demo' }).click();
         if (!hour.redirect) await user.page.getByText('You can close this page').waitFor();
         else if (index < 2) {
           await user.page.getByText(texts.result.connected(name)).waitFor();
-          await user.page.getByRole('button', { name: texts.round.next(NAMES[index + 1] ?? '') }).click();
-        } else await user.page.getByText(texts.round.allConnected(3)).waitFor();
+          await user.page.getByRole('button', { name: texts.batch.next(NAMES[index + 1] ?? '') }).click();
+        } else await user.page.getByText(texts.batch.allConnected(3)).waitFor();
       }
       await user.takeScreenshot(`${way}-user-done`);
-      await page.getByText(texts.round.allConnected(3)).waitFor();
-      await seen('connected');
+      await page.getByText(texts.batch.allConnected(3)).waitFor();
+      await capture('connected');
       await page.getByRole('link', { name: texts.installer.overview }).click();
       await page.getByText(texts.overview.allConnected(3)).waitFor();
-      await seen('overview');
+      await capture('overview');
 
       for (const { name, state, scope } of (await hub.status()).appliances) {
         expect({ name, state, scope }).toEqual({ name, state: 'active', scope: SCOPES[name] || null });
@@ -125,12 +125,12 @@ describe('the first hour of an installer', () => {
       expect(installer.browserErrors).toEqual([]);
       expect(user.browserErrors).toEqual([]);
       expect(installer.origins).toEqual([origin]);
-      await keepBundle(hub);
+      await logDiagnostics(hub);
     },
   );
 });
 
-/** What Chromium shows before the hub's page: once for each browser, as docs/installer-page.md says. */
+/** Accepts Chromium's certificate warning, which appears once per browser (docs/installer-page.md). */
 async function passWarning(visit: Visit, address: string, way: string): Promise<void> {
   const { page } = visit;
   await expect(page.goto(address)).rejects.toThrow('ERR_CERT_AUTHORITY_INVALID');
@@ -139,25 +139,25 @@ async function passWarning(visit: Visit, address: string, way: string): Promise<
   await page.getByRole('button', { name: 'Advanced' }).click();
   await page.getByText('Proceed to 127.0.0.1 (unsafe)').click();
   await page.getByRole('textbox').waitFor();
-  // The browser's own words about the certificate are no complaint of the page's.
+  // The browser's message about the certificate is not an error of the page.
   visit.clearBrowserErrors();
 }
 
-async function add(page: Page, texts: Texts, name: string, seen?: (step: string) => Promise<void>): Promise<void> {
+async function add(page: Page, texts: Texts, name: string, capture?: (step: string) => Promise<void>): Promise<void> {
   await page.getByRole('link', { name: texts.overview.add }).click();
   await page.getByLabel(texts.adding.name, { exact: true }).fill(name);
   await page.getByLabel(texts.adding.scope, { exact: true }).fill(SCOPES[name] ?? '');
-  await seen?.('add');
+  await capture?.('add');
   await page.getByRole('button', { name: texts.adding.add }).click();
   await page.getByText(texts.adding.credentials.added(name)).waitFor();
   rememberSecrets([(await page.locator('#client-secret').textContent()) ?? '']);
-  await seen?.('secret');
+  await capture?.('secret');
   await page.getByRole('button', { name: texts.adding.credentials.done }).click();
   await page.getByRole('heading', { name }).first().waitFor();
   await page.goto(new URL('/', page.url()).href);
 }
 
-/** Finds the page usable. */
+/** Checks that the page is usable. */
 async function look(visit: Visit, name: string): Promise<void> {
   if (IMAGES !== null && name in PICTURED) {
     await writeFile(join(IMAGES, `${PICTURED[name]}.png`), await visit.page.screenshot({ scale: 'css' }));
@@ -165,8 +165,8 @@ async function look(visit: Visit, name: string): Promise<void> {
   await expectUsable(visit, `first-hour-${name}`);
 }
 
-/** Puts what a diagnostics archive holds among the logs, which are searched for secrets in the end. */
-async function keepBundle(hub: HubProcess): Promise<void> {
+/** Adds the content of a diagnostics archive to the logs, which are searched for secrets at the end. */
+async function logDiagnostics(hub: HubProcess): Promise<void> {
   const file = join(hub.directory, 'diagnostics.tar.gz');
   const { status, stderr } = await hub.cli('doctor', '--bundle', file);
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' });

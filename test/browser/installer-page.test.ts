@@ -10,7 +10,7 @@ import { setUpOnce } from '../support/set-up.ts';
 import { expectUsable } from '../support/usability.ts';
 import { openTrustingVisit, startBrowserTestHub } from './browser-test-hub.ts';
 
-/** All that a page may be in bytes, its scripts included. */
+/** The maximum size of a page in bytes, scripts included. */
 const MAX_BYTES = 100_000;
 const SCRIPT = '"><script>document.title = "taken over"</script>';
 
@@ -28,7 +28,7 @@ setUpOnce(
   { skipReason: browserSkipReason },
 );
 
-/** A browser that has signed in, and looks at the overview. */
+/** A browser that has signed in and shows the overview. */
 async function signedIn(options: BrowserContextOptions = PHONE): Promise<Visit> {
   const { code } = await hub.setupCode();
   const visit = await openTrustingVisit(browser, options);
@@ -60,7 +60,7 @@ const LOOKS: readonly [string, BrowserContextOptions][] = [
   ['desktop-german', { ...DESKTOP, locale: 'de-DE' }],
   ['phone-without-scripts', { ...PHONE, javaScriptEnabled: false }],
 ];
-/** Between them are both widths, both colours, both languages, and scripts on and off; German is the longer one, for the phone. */
+/** Together they cover both widths, colours and languages, and scripts on and off. German has the longer texts. */
 const SHORT = ['phone-dark-german', 'desktop', 'phone-without-scripts'];
 
 describe.each(selectNamedRows(LOOKS, SHORT))("the hub's page for an installer (%s)", (look, options) => {
@@ -141,7 +141,7 @@ describe.each(selectNamedRows(LOOKS, SHORT))("the hub's page for an installer (%
     expect((await hub.status()).appliances.map((one) => one.name)).not.toContain(name);
     await page.goto(`${origin}/appliances/${name}`);
     await page
-      .getByText(german ? 'Dieses Gerät gibt es nicht' : 'There is no such appliance')
+      .getByText(german ? 'Gerät nicht gefunden' : 'Appliance not found')
       .first()
       .waitFor();
     await expectUsable(visit, `installer-${look}-gone`);
@@ -154,9 +154,9 @@ describe.each(selectNamedRows(LOOKS, SHORT))("the hub's page for an installer (%
     const { page } = visit;
     await page.locator('#registration-part summary').click();
     await page.locator('#registration').click();
-    await page.getByText(german ? 'Neue Geräte dürfen dazukommen' : 'New appliances may join').waitFor();
-    const { name, code } = await introduce(`stove ${look}`);
-    const stranger = await introduce(`stove ${look}`);
+    await page.getByText(german ? 'Neue Geräte sind zugelassen' : 'New appliances may join').waitFor();
+    const { name, code } = await register(`stove ${look}`);
+    const stranger = await register(`stove ${look}`);
     if (!scripts) await page.goto(`${origin}/`);
     await page.locator(`#approve-${name}`).waitFor();
     await page.locator(`#approve-${stranger.name}`).waitFor();
@@ -181,11 +181,11 @@ describe.each(selectNamedRows(LOOKS, SHORT))("the hub's page for an installer (%
   });
 });
 
-/** An appliance introduces itself (RFC 7591). */
-async function introduce(client_name: string): Promise<{ readonly name: string; readonly code: string }> {
+/** An appliance registers (RFC 7591). */
+async function register(client_name: string): Promise<{ readonly name: string; readonly code: string }> {
   await using client = await HubClient.of(hub);
-  const told = await client.register({ client_name, software_id: SCRIPT });
-  return { name: String(told['client_name']), code: String(told['comparison_code']) };
+  const registration = await client.register({ client_name, software_id: SCRIPT });
+  return { name: String(registration['client_name']), code: String(registration['comparison_code']) };
 }
 
 describe('an open page of the hub', () => {
@@ -194,7 +194,7 @@ describe('an open page of the hub', () => {
     const { page } = visit;
     await hub.addAppliance('first');
     await page.locator('#appliance-first').waitFor();
-    // A screen reader says the hub's health when it changes, and of all else nothing.
+    // A screen reader announces only changes of the hub's health.
     expect(await page.getByRole('status').locator('h1').count()).toBe(1);
     expect(await page.locator('main [role=status], main [role=alert], main [aria-live]').count()).toBe(1);
     await page.locator('#about summary').click();
@@ -214,7 +214,7 @@ describe('an open page of the hub', () => {
     await hub.addAppliance('before-the-end');
     await page.locator('#appliance-before-the-end').waitFor();
     await hub.kill();
-    await page.getByText('The hub does not answer').waitFor();
+    await page.getByText('The hub does not respond').waitFor();
     await visit.takeScreenshot('installer-offline');
     await hub.launch();
     await page.locator('#offline').waitFor({ state: 'hidden' });
@@ -226,7 +226,7 @@ describe('an open page of the hub', () => {
     await using visit = await signedIn();
     await hub.setupCode({ rotate: true });
     await visit.page.locator('#code').waitFor();
-    // That the events ended with the session is the browser's to say, and no policy's.
+    // The browser may report the end of the event stream, but no violation of the policy.
     expect(visit.browserErrors.filter((complaint) => complaint.includes('Content Security Policy'))).toEqual([]);
   });
 
@@ -239,11 +239,11 @@ describe('an open page of the hub', () => {
     page.on('response', (response) => {
       if (!response.url().endsWith('/live')) sizes.push(response.body().then(({ length }) => length));
     });
-    // The last thing that a page loads is itself once more, when it has begun to follow the hub.
+    // The page's last request loads the page again, after it has begun to follow the hub.
     const last = page.waitForResponse((response) => response.request().resourceType() === 'xhr');
     await Promise.all([last, page.goto(`${origin}/`)]);
     const bytes = (await Promise.all(sizes)).reduce((sum, size) => sum + size, 0);
-    // That is the page twice, and its scripts.
+    // The page twice, and its scripts.
     expect(bytes).toBeGreaterThan(40_000);
     expect(bytes).toBeLessThan(MAX_BYTES);
   });
@@ -273,14 +273,14 @@ describe("two phones on the hub's page", () => {
     await other.page.goto(one.page.url());
     await other.page.locator('#name').fill('twice');
     await other.page.locator('#submit').click();
-    await other.page.getByText('There is an appliance of this name already').waitFor();
+    await other.page.getByText('There is already an appliance with this name').waitFor();
 
     await one.page.goto(`${origin}/appliances/twice/remove`);
     await other.page.goto(`${origin}/appliances/twice/remove`);
     await one.page.locator('#yes').click();
     await one.page.locator('#health').waitFor();
     await other.page.locator('#yes').click();
-    await other.page.getByText('There is no such appliance').first().waitFor();
+    await other.page.getByText('Appliance not found').first().waitFor();
     await other.page.locator('main .back').click();
     await other.page.locator('#health').waitFor();
     expect([...one.browserErrors, ...other.browserErrors]).toEqual([]);
@@ -290,10 +290,10 @@ describe("two phones on the hub's page", () => {
     await using visit = await signedIn();
     const { page } = visit;
     await page.goto(`${origin}/appliances/declared`);
-    await page.getByText('It is declared in the hub’s configuration file').waitFor();
+    await page.getByText('The hub’s configuration file declares this appliance').waitFor();
     expect(await page.locator('#remove').count()).toBe(0);
-    const answer = await page.goto(`${origin}/appliances/declared/remove`);
-    expect(answer?.status()).toBe(409);
+    const response = await page.goto(`${origin}/appliances/declared/remove`);
+    expect(response?.status()).toBe(409);
     await page.getByText('Nothing was changed').first().waitFor();
   });
 });

@@ -16,53 +16,53 @@ import {
 const APPLIANCES = ['battery', 'heat-pump', 'wallbox'] as const;
 
 let browser: Browser;
-let home: InstallersHome;
+let testHub: InstallerTestHub;
 setUpOnce(
   async (parts) => {
     browser = parts.use(await startBrowser());
-    home = parts.use(await start());
+    testHub = parts.use(await start());
   },
   { skipReason: browserSkipReason },
 );
-beforeEach(() => furnish(home));
-afterEach(() => resetBrowserTestHub(home));
+beforeEach(() => addAppliances(testHub));
+afterEach(() => resetBrowserTestHub(testHub));
 
 describe('an installer with a phone on the home network', () => {
   it('an installer connects three appliances with one password, with one tap for each further appliance', async () => {
-    await using visit = await home.signedIn(PHONE);
+    await using visit = await testHub.signedIn(PHONE);
     const { page } = visit;
     await page.getByRole('button', { name: 'Connect all' }).click();
     await page.getByRole('heading', { name: 'Connect all appliances' }).waitFor();
     await page.getByText('0 of 3 connected').waitFor();
     await page.getByRole('link', { name: 'Log in at the portal' }).waitFor();
-    await expectUsable(visit, 'round-waiting');
+    await expectUsable(visit, 'batch-waiting');
     await page.getByRole('link', { name: 'Log in at the portal' }).click();
     await logIn(visit.page);
     await page.getByText('battery is connected').waitFor();
-    await expectUsable(visit, 'round-first-connected');
+    await expectUsable(visit, 'batch-first-connected');
     for (const [index, next] of APPLIANCES.slice(1).entries()) {
       await page.getByRole('button', { name: `Next: ${next}` }).click();
       await page.getByRole('button', { name: 'Continue as demo' }).click();
       await page.getByText(index === 0 ? 'heat-pump is connected' : 'All 3 appliances are connected').waitFor();
     }
-    await expectUsable(visit, 'round-done');
+    await expectUsable(visit, 'batch-done');
     await page.getByRole('link', { name: 'To the hub’s page' }).click();
     await page.getByRole('status').getByText('All 3 appliances are connected').waitFor();
     expect(new URL(page.url()).protocol).toBe('https:');
-    for (const name of APPLIANCES) expect((await home.hub.appliance(name)).state).toBe('active');
+    for (const name of APPLIANCES) expect((await testHub.hub.appliance(name)).state).toBe('active');
     expect(visit.browserErrors).toEqual([]);
   });
 
   it('an installer tries a refused appliance of a batch again, and skips another one', async () => {
-    await using visit = await home.signedIn(PHONE);
+    await using visit = await testHub.signedIn(PHONE);
     const { page } = visit;
     await page.getByRole('button', { name: 'Connect all' }).click();
     await page.getByRole('link', { name: 'Log in at the portal' }).click();
     await page.getByRole('button', { name: 'Refuse' }).click();
     await page.getByText('Access was refused at the portal').waitFor();
-    // Anybody may have brought a refusal, so that the result page tells of nothing else: the hub's page goes on.
+    // Any browser can send a refusal, so the result page shows nothing else; the hub's page continues the batch.
     expect(await page.getByText('heat-pump').count()).toBe(0);
-    await expectUsable(visit, 'round-refused');
+    await expectUsable(visit, 'batch-refused');
     await page.getByRole('link', { name: 'To the hub’s page' }).click();
     await page.getByRole('button', { name: 'Next: heat-pump' }).waitFor();
     await page.getByRole('button', { name: 'Try battery again' }).click();
@@ -72,33 +72,33 @@ describe('an installer with a phone on the home network', () => {
     await page.getByRole('link', { name: 'To the hub’s page' }).click();
     await page.getByRole('button', { name: 'Skip heat-pump' }).click();
     await page.getByRole('heading', { name: 'wallbox' }).waitFor();
-    await page.getByText('The pairing was cancelled at the hub.').waitFor();
+    await page.getByText('The login was cancelled at the hub.').waitFor();
     await page.getByRole('link', { name: 'Log in at the portal' }).click();
     await page.getByRole('button', { name: 'Continue as demo' }).click();
     await page.getByText('2 of 3 appliances are connected').waitFor();
-    await expectUsable(visit, 'round-not-all');
+    await expectUsable(visit, 'batch-not-all');
     expect(visit.browserErrors).toEqual([]);
   });
 });
 
 describe('an installer whose login is on another phone', () => {
   it('an installer sees a refusal, gets a fresh link, and sees the same pairing on two phones', async () => {
-    await using visit = await home.signedIn(PHONE);
-    await using second = await home.signedIn(PHONE);
+    await using visit = await testHub.signedIn(PHONE);
+    await using second = await testHub.signedIn(PHONE);
     const { page } = visit;
-    const one = await home.begin(visit);
-    const two = await home.begin(second);
+    const one = await testHub.begin(visit);
+    const two = await testHub.begin(second);
     expect(two.url).toBe(one.url);
     expect(two.link).toBe(one.link);
     await expectUsable(visit, 'pairing-waiting');
-    await home.emulator.login({ state: new URL(one.link).searchParams.get('state') ?? '', deny: true });
-    // No browser has brought the refusal: polling does not tell of one, and the page goes on waiting.
-    await page.getByRole('button', { name: 'Take a fresh link' }).click();
+    await testHub.emulator.login({ state: new URL(one.link).searchParams.get('state') ?? '', deny: true });
+    // No browser has brought the refusal, and polling does not report one, so the page keeps waiting.
+    await page.getByRole('button', { name: 'Get a new link' }).click();
     await page.getByText('Waiting for the login').waitFor();
     expect(page.url()).not.toBe(one.url);
-    await second.page.getByText('A newer pairing was started in its place.').waitFor();
+    await second.page.getByText('A newer login link has replaced this one.').waitFor();
     await expectUsable(second, 'pairing-replaced');
-    await second.page.getByRole('link', { name: 'Show the newer one' }).click();
+    await second.page.getByRole('link', { name: 'Show the newest login' }).click();
     await second.page.getByText('Waiting for the login').waitFor();
     expect(second.page.url()).toBe(page.url());
     await second.page.getByRole('link', { name: 'Log in at the portal' }).click();
@@ -112,29 +112,29 @@ describe('an installer whose login is on another phone', () => {
   });
 
   it('an installer can continue and cancel a pairing after a restart of the hub', async () => {
-    await using visit = await home.signedIn(PHONE);
+    await using visit = await testHub.signedIn(PHONE);
     const { page } = visit;
-    const { link } = await home.begin(visit);
-    await home.hub.kill('SIGTERM');
-    await home.hub.launch();
+    const { link } = await testHub.begin(visit);
+    await testHub.hub.kill('SIGTERM');
+    await testHub.hub.launch();
     await page.reload();
     await page.getByText('Waiting for the login').waitFor();
     expect(await page.getByRole('link', { name: 'Log in at the portal' }).getAttribute('href')).toBe(link);
     await page.getByRole('button', { name: 'Cancel' }).click();
     await page.getByRole('heading', { name: 'wallbox' }).first().waitFor();
-    expect((await home.hub.appliance('wallbox')).state).toBe('unpaired');
+    expect((await testHub.hub.appliance('wallbox')).state).toBe('unpaired');
   });
 });
 
 describe('the page of a pairing while the hub polls for the code', () => {
-  let polling: InstallersHome;
+  let polling: InstallerTestHub;
   setUpOnce(
     async (parts) => {
       polling = parts.use(await start('redirect = "off"'));
     },
     { skipReason: browserSkipReason },
   );
-  beforeEach(() => furnish(polling));
+  beforeEach(() => addAppliances(polling));
   afterEach(() => resetBrowserTestHub(polling));
 
   it('the page of a batch shows each login live, and the next link automatically', async () => {
@@ -146,14 +146,14 @@ describe('the page of a pairing while the hub polls for the code', () => {
       await page.getByRole('heading', { name, exact: true }).waitFor();
       const link = page.getByRole('link', { name: 'Log in at the portal' });
       const url = await link.getAttribute('href');
-      if (name === 'battery') await expectUsable(visit, 'round-desktop');
+      if (name === 'battery') await expectUsable(visit, 'batch-desktop');
       await other.page.goto(url ?? '');
       if (name === 'battery') await logIn(other.page);
       else await other.page.getByRole('button', { name: 'Continue as demo' }).click();
       await other.page.getByText('You can close this page').waitFor();
     }
     await page.getByRole('status').getByText('All 3 appliances are connected').waitFor();
-    await expectUsable(visit, 'round-desktop-done');
+    await expectUsable(visit, 'batch-desktop-done');
     expect(visit.browserErrors).toEqual([]);
   });
 
@@ -172,32 +172,32 @@ describe('the page of a pairing while the hub polls for the code', () => {
 it('the link of a printed label asks for the setup code first, and then starts a pairing of its appliance', async () => {
   await using visit = await openTrustingVisit(browser, PHONE);
   const { page } = visit;
-  await page.goto(`${home.origin}/p/wallbox`);
-  await page.getByLabel('Setup code').fill((await home.hub.setupCode()).code);
+  await page.goto(`${testHub.origin}/p/wallbox`);
+  await page.getByLabel('Setup code').fill((await testHub.hub.setupCode()).code);
   await page.getByRole('button', { name: 'Sign in' }).click();
   await page.getByText('Waiting for the login').waitFor();
   const url = page.url();
-  await page.goto(`${home.origin}/p/wallbox`);
+  await page.goto(`${testHub.origin}/p/wallbox`);
   await page.getByText('Waiting for the login').waitFor();
   expect(page.url()).toBe(url);
 
-  // Led there by another site, it begins nothing by itself.
+  // If another site leads there, the page starts nothing automatically.
   await page.goto('about:blank');
-  await page.setContent(`<a href="${home.origin}/p/heat-pump">here</a>`);
+  await page.setContent(`<a href="${testHub.origin}/p/heat-pump">here</a>`);
   await page.getByRole('link', { name: 'here' }).click();
   await page.getByRole('heading', { name: 'Connect heat-pump again?' }).waitFor();
   await expectUsable(visit, 'label-asked-back');
-  expect((await home.hub.appliance('heat-pump')).state).toBe('unpaired');
-  await page.getByRole('button', { name: 'Go on' }).click();
+  expect((await testHub.hub.appliance('heat-pump')).state).toBe('unpaired');
+  await page.getByRole('button', { name: 'Continue' }).click();
   await page.getByText('Waiting for the login').waitFor();
 });
 
 it('the page prints only the label of an appliance', async (ctx) => {
   const unread = qrScannerSkipReason();
   if (unread !== null) ctx.skip(unread);
-  await using visit = await home.signedIn(PHONE);
+  await using visit = await testHub.signedIn(PHONE);
   const { page } = visit;
-  await page.goto(`${home.origin}/appliances/wallbox`);
+  await page.goto(`${testHub.origin}/appliances/wallbox`);
   await page.getByRole('link', { name: 'Label for the door' }).click();
   await page.getByRole('button', { name: 'Print' }).waitFor();
   await expectUsable(visit, 'label');
@@ -218,33 +218,33 @@ it('the page prints only the label of an appliance', async (ctx) => {
 });
 
 it('the page of a pairing is shown in German', async () => {
-  await using visit = await home.signedIn({ ...PHONE, locale: 'de-DE' });
+  await using visit = await testHub.signedIn({ ...PHONE, locale: 'de-DE' });
   const { page } = visit;
-  await page.goto(`${home.origin}/p/wallbox`);
+  await page.goto(`${testHub.origin}/p/wallbox`);
   await page.getByText('Wartet auf die Anmeldung').waitFor();
-  await page.getByRole('link', { name: 'Beim Portal anmelden' }).waitFor();
+  await page.getByRole('link', { name: 'Am Portal anmelden' }).waitFor();
   await expectUsable(visit, 'pairing-german');
 });
 
-interface InstallersHome extends BrowserTestHub {
-  /** A browser of somebody who is signed in, on the first page. */
+interface InstallerTestHub extends BrowserTestHub {
+  /** A browser that is signed in and shows the first page. */
   signedIn(options: BrowserContextOptions): Promise<Visit>;
   /** Begins the pairing of the wallbox on its page. */
   begin(visit: Visit): Promise<{ url: string; link: string }>;
 }
 
-async function furnish({ hub }: BrowserTestHub): Promise<void> {
+async function addAppliances({ hub }: BrowserTestHub): Promise<void> {
   for (const name of APPLIANCES) await hub.addAppliance(name, 'Monitoring RemoteControl');
 }
 
 /** A hub and its portal. @param portal keys of its configuration */
-async function start(portal = ''): Promise<InstallersHome> {
+async function start(portal = ''): Promise<InstallerTestHub> {
   const started = await startBrowserTestHub({}, { portal });
   const { hub, origin } = started;
   return {
     ...started,
-    async signedIn(of) {
-      const visit = await openTrustingVisit(browser, of);
+    async signedIn(options) {
+      const visit = await openTrustingVisit(browser, options);
       await visit.page.goto(`${origin}/`);
       await visit.page.getByLabel(/Setup code|Einrichtungscode/).fill((await hub.setupCode()).code);
       await visit.page.keyboard.press('Enter');

@@ -21,40 +21,40 @@ import {
   startBrowserTestHub,
 } from './browser-test-hub.ts';
 
-/** With this set, the pictures for the documentation are written anew. */
+/** If this variable is set, the test writes the screenshots of the documentation. */
 const IMAGES =
   process.env['LATCHKEY_DOCS_IMAGES'] === undefined ? null : join(import.meta.dirname, '../../docs/images');
 
 let browser: Browser;
-let home: BrowserTestHub;
+let testHub: BrowserTestHub;
 setUpOnce(
   async (parts) => {
     browser = parts.use(await startBrowser());
-    home = parts.use(await startBrowserTestHub());
+    testHub = parts.use(await startBrowserTestHub());
   },
   { skipReason: browserSkipReason },
 );
-afterEach(() => resetBrowserTestHub(home));
+afterEach(() => resetBrowserTestHub(testHub));
 
 describe('the browser of a person with a pairing link', () => {
   it("a person opens the printed link, logs in, and sees on the hub's page that the appliance is connected", async () => {
-    const { hub, emulator } = home;
+    const { hub, emulator } = testHub;
     await using visit = await browser.visit(PHONE);
     const { page } = visit;
     await page.goto(await linkOf('wallbox'));
-    await seen(visit, 'login', 'Latchkey asks for access to your account');
+    await expectPicturedPage(visit, 'login', 'Latchkey asks for access to your account');
 
     await logIn(visit.page, 'not it');
-    await seen(visit, 'wrong-password', 'User name or password is wrong. Please try again.');
+    await expectPicturedPage(visit, 'wrong-password', 'User name or password is wrong. Please try again.');
     expect(await hub.appliance('wallbox')).toMatchObject({ state: 'pairing' });
 
     await logIn(visit.page);
-    await seen(visit, 'connected', 'wallbox is connected');
+    await expectPicturedPage(visit, 'connected', 'wallbox is connected');
     expect(new URL(page.url()).origin).toBe(callbackOrigin());
     expect(await hub.appliance('wallbox')).toMatchObject({ state: 'active', problem: null });
 
     await page.reload();
-    await seen(visit, 'connected-reloaded', 'wallbox is connected');
+    await expectPicturedPage(visit, 'connected-reloaded', 'wallbox is connected');
     expect(emulator.observations).toMatchObject({ codesRepeated: 0 });
 
     expect(visit.origins).toEqual([emulator.frontendUrl, emulator.baseUrl, callbackOrigin()]);
@@ -62,23 +62,23 @@ describe('the browser of a person with a pairing link', () => {
   });
 
   it("a person who refuses sees that on the hub's page, and the pairing ends as refused", async () => {
-    await home.hub.addAppliance('wallbox');
-    const watching = home.hub.cli('pair', 'wallbox', '--json');
-    const url = await eventually(async () => (await home.hub.appliance('wallbox')).authorize_url);
+    await testHub.hub.addAppliance('wallbox');
+    const watching = testHub.hub.cli('pair', 'wallbox', '--json');
+    const url = await eventually(async () => (await testHub.hub.appliance('wallbox')).authorize_url);
     await using visit = await browser.visit(PHONE);
     await visit.page.goto(url);
     await visit.page.getByRole('button', { name: 'Refuse' }).tap();
-    await seen(visit, 'refused', 'wallbox is not connected');
+    await expectPicturedPage(visit, 'refused', 'wallbox is not connected');
     await visit.page.getByText('Access was refused at the portal').waitFor();
     await visit.page.getByText('latchkey pair wallbox').waitFor();
     const { status, stdout } = await watching;
     expect(status).toBe(1);
     expect(JSON.parse(stdout.trim().split('\n').at(-1) ?? '')).toEqual({ event: 'failed', reason: 'refused_by_user' });
-    expect(await home.hub.appliance('wallbox')).toMatchObject({ state: 'unpaired' });
+    expect(await testHub.hub.appliance('wallbox')).toMatchObject({ state: 'unpaired' });
 
     await visit.page.reload();
-    await seen(visit, 'refused-reloaded', 'wallbox is not connected');
-    expect(visit.origins).toEqual([home.emulator.frontendUrl, home.emulator.baseUrl, callbackOrigin()]);
+    await expectPicturedPage(visit, 'refused-reloaded', 'wallbox is not connected');
+    expect(visit.origins).toEqual([testHub.emulator.frontendUrl, testHub.emulator.baseUrl, callbackOrigin()]);
     expect(visit.browserErrors).toEqual([]);
   });
 
@@ -90,10 +90,10 @@ describe('the browser of a person with a pairing link', () => {
     await visit.page.goto(await linkOf('wallbox', slow));
     visit.page.setDefaultTimeout(scaleDeadline(20_000));
     await logIn(visit.page);
-    // Without scripts nothing but the browser's own reload brings a page up to date; it is there for the seconds of the exchange.
-    await seen(visit, 'being-connected', 'wallbox is being connected', ['meta-refresh']);
+    // Without scripts only a reload updates the page, so it reloads automatically during the exchange.
+    await expectPicturedPage(visit, 'being-connected', 'wallbox is being connected', ['meta-refresh']);
     late.resolve();
-    await seen(visit, 'connected-late', 'wallbox is connected');
+    await expectPicturedPage(visit, 'connected-late', 'wallbox is connected');
     expect(slow.emulator.observations).toMatchObject({ codesRepeated: 0 });
     expect(visit.browserErrors).toEqual([]);
   });
@@ -110,32 +110,37 @@ describe('the legibility of the pages of a pairing', () => {
     const { page } = visit;
     const link = await linkOf(name);
     await page.goto(link);
-    await seen(visit, `${title}-login`, 'asks for access');
+    await expectPicturedPage(visit, `${title}-login`, 'asks for access');
     await logIn(visit.page, 'not it');
-    await seen(visit, `${title}-wrong-password`, 'is wrong');
+    await expectPicturedPage(visit, `${title}-wrong-password`, 'is wrong');
     await logIn(visit.page);
-    await seen(visit, `${title}-connected`, `${name} is connected`);
+    await expectPicturedPage(visit, `${title}-connected`, `${name} is connected`);
     await page.goto(link);
-    await seen(visit, `${title}-used`, 'This link was used before');
+    await expectPicturedPage(visit, `${title}-used`, 'This link was used before');
     await page.goto(await linkOf(`${name.slice(0, -1)}2`));
     await page.getByRole('button', { name: 'Refuse' }).click();
-    await seen(visit, `${title}-refused`, 'is not connected');
+    await expectPicturedPage(visit, `${title}-refused`, 'is not connected');
     await page.goto(callbackOrigin());
-    await seen(visit, `${title}-start`, 'Go there');
+    await expectPicturedPage(visit, `${title}-start`, 'Open the secure page');
     expect(visit.browserErrors).toEqual([]);
   });
 });
 
-/** Adds an appliance and starts its pairing. @returns the link, as it was printed */
-async function linkOf(name: string, { hub } = home): Promise<string> {
+/** Adds an appliance and starts its pairing. @returns the pairing link */
+async function linkOf(name: string, { hub } = testHub): Promise<string> {
   await hub.addAppliance(name, 'Monitoring RemoteControl');
   return (await hub.beginPairing(name)).href;
 }
 
-const callbackOrigin = () => `http://127.0.0.1:${home.hub.httpPort}`;
+const callbackOrigin = () => `http://127.0.0.1:${testHub.hub.httpPort}`;
 
-/** The same as in all tests of browsers, and two of the pages are in the documentation. */
-async function seen(visit: Visit, name: string, text: string, allowed?: readonly string[]): Promise<void> {
+/** Like `expectPage` of the other browser tests, and writes the two screenshots of the documentation. */
+async function expectPicturedPage(
+  visit: Visit,
+  name: string,
+  text: string,
+  allowed?: readonly string[],
+): Promise<void> {
   await seenUsable(visit, name, text, allowed);
   if (IMAGES === null || !['login', 'connected'].includes(name)) return;
   await mkdir(IMAGES, { recursive: true });

@@ -57,10 +57,10 @@ describe.each([
     await using visit = await browser.visit(options);
     const { page } = visit;
     await page.goto(`${origin}/`);
-    await page.getByRole('heading', { name: german ? 'Anmelden' : 'Sign in' }).waitFor();
+    await page.getByRole('heading', { name: german ? 'Auf der Seite des Hubs anmelden' : 'Sign in' }).waitFor();
     await expectUsable(visit, `sign-in-${device}`);
     expect(await page.textContent('body')).not.toContain('wallbox');
-    // The field has the focus: nothing but the keyboard is needed.
+    // The field has the focus, so the keyboard is enough.
     await page.keyboard.type(`${code.slice(0, -1).toLowerCase()}B`.replace(/b$/i, code.endsWith('B') ? 'C' : 'B'));
     await page.keyboard.press('Enter');
     const field = page.getByLabel(german ? 'Einrichtungscode' : 'Setup code');
@@ -70,7 +70,7 @@ describe.each([
     await field.fill(code.toLowerCase().replaceAll('-', ' '));
     await field.press('Enter');
     await expectSignedIn(visit);
-    // Playwright's own scripts run where the page's are off.
+    // Playwright can evaluate scripts even if the page's scripts are off.
     expect(await page.evaluate(() => document.cookie)).toBe('');
     expect(page.url()).toBe(`${origin}/`);
     await visit.takeScreenshot(`signed-in-${device}`);
@@ -79,7 +79,7 @@ describe.each([
     expect(await cookiesOf(visit)).toEqual([]);
     await page.goBack();
     await page.getByLabel(german ? 'Einrichtungscode' : 'Setup code').waitFor();
-    // A page that is left follows the hub no longer.
+    // A page that the browser leaves stops following the hub.
     expect(visit.browserErrors.filter((complaint) => !complaint.endsWith('/live: net::ERR_ABORTED'))).toEqual([]);
   });
 });
@@ -93,7 +93,7 @@ describe('a one-time address', () => {
     expect(visit.page.url()).toBe(`${origin}/`);
     await using late = await openTrustingVisit(browser, PHONE);
     await late.page.goto(sign_in);
-    await late.page.getByText('This sign-in address has been used').waitFor();
+    await late.page.getByText('This one-time address has been used').waitFor();
     await expectUsable(late, 'sign-in-used-up');
     expect(await cookiesOf(late)).toEqual([]);
   });
@@ -155,9 +155,9 @@ describe('another site in the browser of an installer', () => {
     await visit.page.goto((await hub.setupCode()).sign_in);
     await expectSignedIn(visit);
     expect((await visit.page.goto(address))?.status()).toBe(200);
-    const loaded = await answerToPicture(visit);
+    const loaded = await imageResponse(visit);
     await visit.page.goto(site.url);
-    const { cookie, status } = await loaded.answer;
+    const { cookie, status } = await loaded.responsePromise;
     expect(cookie).toContain('__Host-latchkey=');
     expect(status).toBe(403);
     await visit.page.goto(`${origin}/`);
@@ -190,16 +190,16 @@ it('a page whose form is being sent does not leave it when it learns that the se
   await expectSignedIn(visit);
   await listens;
   await page.route('**/sign-out', async (route) => {
-    const answer = await route.fetch({ maxRedirects: 0 });
+    const response = await route.fetch({ maxRedirects: 0 });
     await sleep(1000);
-    await route.fulfill({ response: answer });
+    await route.fulfill({ response });
   });
   await page.getByRole('button', { name: 'Sign out' }).click();
   await page.getByText('You are signed out.').waitFor();
 });
 
 it('a form of an ended session shows a message, and signing in leads back to its page', async () => {
-  // With scripts the page would see it by itself.
+  // With scripts the page would update automatically.
   await using visit = await openTrustingVisit(browser, { ...PHONE, javaScriptEnabled: false });
   const { page } = visit;
   await page.goto((await hub.setupCode()).sign_in);
@@ -227,15 +227,15 @@ it('a page with a secret that the browser restores from memory asks the hub whet
   rememberSecrets([secret]);
   await hub.setupCode({ rotate: true });
   expect(await page.textContent('body')).toContain(secret);
-  // Its script listens by then.
+  // After the load, the page's script listens.
   await page.waitForLoadState();
   await page.evaluate(() => dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true })));
   await page.getByLabel('Setup code').waitFor();
   expect(await page.textContent('body')).not.toContain(secret);
 });
 
-/** What the browser is answered when it next loads a picture, also where it keeps that from the page that asked for it. */
-async function answerToPicture({ page }: Visit) {
+/** The response to the browser's next image request, even if the browser withholds it from the requesting page. */
+async function imageResponse({ page }: Visit) {
   const { promise, resolve } = Promise.withResolvers<{ readonly cookie: string; readonly status: number }>();
   const network = await page.context().newCDPSession(page);
   await network.send('Network.enable');
@@ -247,5 +247,5 @@ async function answerToPicture({ page }: Visit) {
     const cookie = cookies.get(requestId);
     if (cookie !== undefined) resolve({ cookie, status });
   });
-  return { answer: promise };
+  return { responsePromise: promise };
 }

@@ -20,41 +20,44 @@ export const SECRET_FILE = '/etc/latchkey/credentials/portal-home.secret';
 export interface InstallOptions {
   /** Keys of the emulator's options file as TOML lines, such as `token_lifetime = "60s"`. */
   readonly emulator?: string;
-  /** More TOML behind the portal's section. */
+  /** More TOML after the portal's section. */
   readonly toml?: string;
 }
 
-/** Sets up a machine for all tests of a file, which are skipped where none can be booted. @param tools programs that they need as well */
+/**
+ * Sets up a machine for all tests of a file. They are skipped if none can be booted. @param tools programs that they
+ * need in addition
+ */
 export function setUpMachine(tools: readonly string[], make: (parts: AsyncDisposableStack) => Promise<void>): void {
   setUpOnce(make, { skipReason: () => machineSkipReason(tools), timeout: scaleDeadline(120_000) });
 }
 
-/** One line with these words, for `toMatchObject`. */
-export function lineMatching(words: RegExp): unknown {
-  return expect.stringMatching(new RegExp(`^[^\\n]*(${words.source})[^\\n]*\\n$`));
+/** A single line that matches, for `toMatchObject`. */
+export function lineMatching(pattern: RegExp): unknown {
+  return expect.stringMatching(new RegExp(`^[^\\n]*(${pattern.source})[^\\n]*\\n$`));
 }
 
 /**
- * A machine with the package installed and configured: the hub is not started, and the portal is the emulator of the same
- * package, as a service beside it. On its LAN there is another host, `neighbour`.
+ * A machine with the package installed and configured. The hub is not started; the portal is the emulator of the same
+ * package, as a second service. On its LAN there is another host, `peer`.
  */
 export class InstalledHub implements AsyncDisposable {
   readonly machine: Machine;
-  readonly neighbour: Host;
-  /** The LAN's own host, which the machine runs on: its cable can be pulled. */
+  readonly peer: Host;
+  /** The LAN's host that the machine runs on: its cable can be unplugged. */
   readonly host: Host;
   readonly #resources: AsyncDisposableStack;
   readonly #folder: string;
 
   private constructor(
     machine: Machine,
-    hosts: Record<'hub' | 'neighbour', Host>,
+    hosts: Record<'hub' | 'peer', Host>,
     parts: AsyncDisposableStack,
     folder: string,
   ) {
     this.machine = machine;
     this.host = hosts.hub;
-    this.neighbour = hosts.neighbour;
+    this.peer = hosts.peer;
     this.#resources = parts;
     this.#folder = folder;
   }
@@ -62,19 +65,19 @@ export class InstalledHub implements AsyncDisposable {
   /** Boots a machine without the package. */
   static async boot(): Promise<InstalledHub> {
     await using parts = new AsyncDisposableStack();
-    const { hosts } = parts.use(await createLan(['hub', 'neighbour']));
+    const { hosts } = parts.use(await createLan(['hub', 'peer']));
     const folder = parts.use(stateFolder());
-    // Nobody may have made a package yet.
+    // The folder of packages may not exist yet.
     await mkdir(PACKAGES_FOLDER, { recursive: true });
     const machine = parts.use(await Machine.boot(hosts.hub, PACKAGES_FOLDER));
     return new InstalledHub(machine, hosts, parts.move(), folder.path);
   }
 
   /** Boots a machine with the package installed and configured, and the emulator. */
-  static async bootInstalled(own: DebPackage, options: InstallOptions = {}): Promise<InstalledHub> {
+  static async bootInstalled(debPackage: DebPackage, options: InstallOptions = {}): Promise<InstalledHub> {
     const hub = await InstalledHub.boot();
     try {
-      await hub.install(own, options);
+      await hub.install(debPackage, options);
       return hub;
     } catch (error) {
       await hub[Symbol.asyncDispose]();
@@ -83,15 +86,15 @@ export class InstalledHub implements AsyncDisposable {
   }
 
   /** Installs the package, configures it, and starts the emulator. */
-  async install(own: DebPackage, options: InstallOptions = {}): Promise<void> {
-    await this.dpkg(own);
+  async install(debPackage: DebPackage, options: InstallOptions = {}): Promise<void> {
+    await this.dpkg(debPackage);
     await this.configure(options);
     await this.machine.sh('systemctl start latchkey-emulator');
   }
 
   /** Installs a package, or updates to it. */
-  async dpkg(one: DebPackage): Promise<void> {
-    await this.machine.sh(this.installing(one), { seconds: 90 });
+  async dpkg(debPackage: DebPackage): Promise<void> {
+    await this.machine.sh(this.installing(debPackage), { seconds: 90 });
   }
 
   /** The command that installs a package. */
@@ -99,7 +102,7 @@ export class InstalledHub implements AsyncDisposable {
     return `dpkg --install /mnt/${relative(PACKAGES_FOLDER, path)}`;
   }
 
-  /** Writes what an installer writes. */
+  /** Writes the configuration, as an installer does. */
   async configure({ emulator = '', toml = '' }: InstallOptions = {}): Promise<void> {
     rememberSecrets([CLIENT.secret]);
     await this.machine.write(
@@ -137,11 +140,11 @@ export class InstalledHub implements AsyncDisposable {
   }
 
   async status(): Promise<{ hub: HubResponse; appliances: ApplianceResponse[] }> {
-    // 3: a person is needed, which `status` says beside its result.
+    // 3: a person is needed, which `status` reports in addition to its output.
     return JSON.parse(await this.machine.sh('latchkey status --json || [ $? = 3 ]'));
   }
 
-  /** What `status` says of one appliance. */
+  /** The status of one appliance. */
   async appliance(name: string): Promise<ApplianceResponse> {
     const found = (await this.status()).appliances.find((appliance) => appliance.name === name);
     if (found === undefined) throw new Error(`there is no appliance ${name}`);
@@ -159,7 +162,7 @@ export class InstalledHub implements AsyncDisposable {
     return new URL(authorize_url);
   }
 
-  /** A user logs in through the link, and goes where the portal sends the browser to: to the hub. @returns its page */
+  /** A user logs in through the link, and the portal redirects the browser to the hub. @returns the hub's page */
   async logIn(authorizeUrl: URL): Promise<string> {
     const state = authorizeUrl.searchParams.get('state') ?? '';
     const { location } = await this.emulator<{ location: string }>('POST', 'login', { state, user: 'demo' });
@@ -171,7 +174,7 @@ export class InstalledHub implements AsyncDisposable {
     if (!page.includes('is connected')) throw new Error(`${name} was not paired: ${page}`);
   }
 
-  /** Asks the emulator's API. */
+  /** Sends a request to the emulator's API. */
   async emulator<Answer>(method: 'GET' | 'POST' | 'DELETE', path: string, body?: object): Promise<Answer> {
     const sent = body === undefined ? '' : `-H 'content-type: application/json' -d @-`;
     const command = `curl -sS --fail-with-body --max-time 5 -X ${method} ${sent} ${EMULATOR}/_emulator/${path}`;
@@ -179,27 +182,29 @@ export class InstalledHub implements AsyncDisposable {
     return (text === '' ? null : JSON.parse(text)) as Answer;
   }
 
-  /** What `/api/whoami` says of a token. @returns the HTTP status */
+  /** Calls `/api/whoami` with a token. @returns the HTTP status */
   async whoami(token: string): Promise<string> {
     const header = `authorization: Bearer ${token}`;
     return this.machine.sh(`curl -sS -o /dev/null -w '%{http_code}' -H @- ${EMULATOR}/api/whoami`, { input: header });
   }
 
-  /** Asks for a token with curl on another host, as an appliance does. @returns the hub's answer */
+  /** Requests a token with curl on another host, as an appliance does. @returns the hub's response */
   async token(credentials: CredentialsResponse): Promise<Readonly<Record<string, unknown>>> {
     const caFile = join(this.#folder, 'ca.pem');
-    await writeFile(caFile, await runCurl(this.neighbour, [`http://${this.host.address}:8480/ca.pem`]));
-    return requestToken(this.neighbour, { origin: `https://${this.host.address}:8443`, caFile }, credentials);
+    await writeFile(caFile, await runCurl(this.peer, [`http://${this.host.address}:8480/ca.pem`]));
+    return requestToken(this.peer, { origin: `https://${this.host.address}:8443`, caFile }, credentials);
   }
 
-  /** What is logged for an event since the unit was started in this boot, its newest start only where `since` says so. */
+  /**
+   * The log entries of an event since the unit was started in this boot; with `since`, only those of its newest start.
+   */
   async logged(event: string): Promise<readonly Readonly<Record<string, unknown>>[]> {
     const lines = await this.machine.journal('latchkey');
     const entries = lines.filter((line) => line.startsWith('{')).map((line) => JSON.parse(line));
     return entries.filter((entry) => entry.event === event);
   }
 
-  /** Waits until the unit is in this state, for 20 s at most. */
+  /** Waits until the unit is in this state, 20 s at most. */
   async until(state: 'active' | 'inactive' | 'failed'): Promise<void> {
     await eventually(async () => (await this.machine.property('latchkey', 'ActiveState')) === state, 20);
   }
@@ -209,7 +214,7 @@ export class InstalledHub implements AsyncDisposable {
   }
 }
 
-/** What an installer writes for a portal. @param keys more of the portal's @param toml more sections */
+/** The portal's configuration, as an installer writes it. @param keys more of the portal's @param toml more sections */
 export function configurationText(
   { baseUrl, frontendUrl, clientId }: { baseUrl: string; frontendUrl: string; clientId: string },
   keys = '',

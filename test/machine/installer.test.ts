@@ -6,7 +6,7 @@ import { InstalledHub, lineMatching, setUpMachine } from './installed-hub.ts';
 import { buildPackage } from './packages.ts';
 import { ScriptlessBrowser } from './scriptless-browser.ts';
 
-/** What docs/notices.md says that a hook can and can't do under systemd. */
+/** What a hook can and can't do under systemd, according to docs/notices.md. */
 const HOOK = `#!/bin/sh
 {
   cat
@@ -20,12 +20,12 @@ echo bye >&2
 `;
 const METRICS = 'http://127.0.0.1:9480';
 
-/** One machine, with a hub that was started for the first time: what its installer does with it, in this order. */
+/** One machine with a hub that was started for the first time. The tests follow the installer's steps, in order. */
 let hub: InstalledHub;
 
 setUpMachine(['/usr/bin/curl'], async (parts) => {
   hub = parts.use(await InstalledHub.bootInstalled(await buildPackage(), { emulator: 'token_lifetime = "600s"' }));
-  // As docs/notices.md has it for what is secret.
+  // The form that docs/notices.md describes for secrets.
   await hub.machine.write('/etc/latchkey/notify.env', 'LATCHKEY_NOTIFY_COMMAND=./notify\n', '600');
   await hub.machine.write(
     '/etc/systemd/system/latchkey.service.d/notify.conf',
@@ -66,11 +66,11 @@ describe('the setup code of an installed hub', () => {
     rememberSecrets([address.split('/').at(-1) ?? '']);
     expect(shown).toContain(code);
     expect(shown).toContain('█');
-    using another = await ScriptlessBrowser.open(hub);
-    expect(await another.get(address)).toMatchObject({ status: 303 });
-    expect((await another.get('/')).status).toBe(200);
+    using secondBrowser = await ScriptlessBrowser.open(hub);
+    expect(await secondBrowser.get(address)).toMatchObject({ status: 303 });
+    expect((await secondBrowser.get('/')).status).toBe(200);
     using late = await ScriptlessBrowser.open(hub);
-    expect((await late.get(address)).text).toContain('This sign-in address has been used');
+    expect((await late.get(address)).text).toContain('This one-time address has been used');
 
     expect((await hub.latchkey('setup-code --rotate', 'installer')).status).toBe(0);
     expect((await phone.get('/')).status).toBe(401);
@@ -78,8 +78,8 @@ describe('the setup code of an installed hub', () => {
 });
 
 describe('the doctor of an installed hub', () => {
-  /** What it says to a user, and of that what is not "ok". */
-  async function examination(user: string) {
+  /** What the doctor reports to a user, and the lines of it that are not "ok". */
+  async function runDoctor(user: string) {
     const { status, stdout } = await hub.latchkey('doctor --json', user);
     const { checks } = JSON.parse(stdout) as { checks: readonly NamedCheckResult[] };
     const lines = checks.map(({ name, result, detail }) => `${result} ${name}: ${detail}`);
@@ -89,16 +89,16 @@ describe('the doctor of an installed hub', () => {
   it('the doctor finds nothing wrong with an installed hub, whichever user runs it', async () => {
     await hub.addAppliance('wallbox');
     await hub.pair('wallbox');
-    const [root, installer, guest] = await Promise.all(['root', 'installer', 'guest'].map(examination));
+    const [root, installer, guest] = await Promise.all(['root', 'installer', 'guest'].map(runDoctor));
     expect([root, installer, guest].map((one) => one?.status)).toEqual([0, 0, 0]);
-    const noWay = expect.stringMatching(/^warn network: .*no default route/);
-    expect(root?.notOk).toEqual([noWay]);
-    expect(root?.lines).toContain('ok notify.command: notices go to the program notify');
+    const noRoute = expect.stringMatching(/^warn network: .*no default route/);
+    expect(root?.notOk).toEqual([noRoute]);
+    expect(root?.lines).toContain('ok notify.command: notices are passed to the program notify');
     const denied = (name: string) => expect.stringMatching(new RegExp(`^warn ${name}: .*sudo`));
-    const unseen = ['configuration.secrets', 'credentials', 'state', 'disk.state'].map(denied);
-    expect(installer?.notOk).toEqual([...unseen, noWay]);
+    const notReadable = ['configuration.secrets', 'credentials', 'state', 'disk.state'].map(denied);
+    expect(installer?.notOk).toEqual([...notReadable, noRoute]);
     expect(guest?.notOk).toEqual(
-      expect.arrayContaining([...unseen, noWay, ...['hub', 'store', 'ports', 'metrics'].map(denied)]),
+      expect.arrayContaining([...notReadable, noRoute, ...['hub', 'store', 'ports', 'metrics'].map(denied)]),
     );
   });
 
@@ -113,9 +113,9 @@ describe('the doctor of an installed hub', () => {
 
 it('an installed hub runs a notice command inside the sandbox of its service', async () => {
   expect(await hub.latchkey('notify --test')).toMatchObject({ status: 0, stdout: 'command notify: ok (done)\n' });
-  const [message = '', ...told] = (await hub.machine.sh('cat /var/lib/private/latchkey/told')).split('\n');
+  const [message = '', ...lines] = (await hub.machine.sh('cat /var/lib/private/latchkey/told')).split('\n');
   expect(JSON.parse(message)).toMatchObject({ notice: 'test', hub: { name: 'Cellar hub' } });
-  expect(told).toEqual([
+  expect(lines).toEqual([
     'it writes its own',
     'it writes nothing else',
     'it reads no credentials there',
@@ -127,7 +127,7 @@ it('an installed hub runs a notice command inside the sandbox of its service', a
 it('an installed hub serves its metrics inside its sandbox, including those that the kernel counts', async () => {
   const metrics = await hub.machine.sh(`curl -sf ${METRICS}/metrics`);
   const value = (name: string) => Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(metrics)?.[1]);
-  // Nothing of this machine's is on a disk.
+  // Nothing of this machine is on a disk.
   expect(value('latchkey_store_written_bytes_total')).toBe(0);
   expect(Math.abs(value('latchkey_clock_offset_seconds'))).toBeLessThan(60);
   expect(value('process_resident_memory_bytes')).toBeGreaterThan(1e7);
@@ -151,7 +151,7 @@ it('an installed hub reports an appliance that needs a person by exit status, wa
   expect((await hub.latchkey('status')).status).toBe(0);
 });
 
-/** Runs a command on a terminal. @returns what that was told */
+/** Runs a command on a terminal. @returns its output */
 async function onTerminal(command: string): Promise<string> {
   return (await hub.machine.run(`script -qec 'stty columns 80 rows 40; ${command}' /dev/null`)).stdout;
 }

@@ -14,8 +14,8 @@ const NAME = 'portal.test';
 const DNSMASQ = '/usr/sbin/dnsmasq';
 /** Seconds. */
 const [WITHOUT_NETWORK, WITHOUT_DNS, TOKEN_LIFETIME] = [60, 20, 40];
-/** The daemon's own lines in any minute. */
-const QUIET = 10;
+/** The most lines that the daemon may log in any minute. */
+const MAX_LINES_PER_MINUTE = 10;
 
 describe('a hub that boots before its network', () => {
   it('a hub that boots without network and DNS runs with few log lines, and refreshes when both are there', async (ctx) => {
@@ -24,10 +24,10 @@ describe('a hub that boots before its network', () => {
     await using hub = await InstalledHub.boot();
     using folder = stateFolder();
     const caFile = join(folder.path, 'portal-ca.pem');
-    await using portal = await PortalOnHost.startNamed(hub.neighbour, NAME, { tokenLifetime: TOKEN_LIFETIME, caFile });
+    await using portal = await PortalOnHost.startNamed(hub.peer, NAME, { tokenLifetime: TOKEN_LIFETIME, caFile });
     const { machine, host } = hub;
-    const dns = startDns(hub.neighbour);
-    await machine.write('/etc/resolv.conf', `nameserver ${hub.neighbour.address}\n`);
+    const dns = startDns(hub.peer);
+    await machine.write('/etc/resolv.conf', `nameserver ${hub.peer.address}\n`);
     await hub.dpkg(await buildPackage());
     await machine.write(CONFIGURATION_FILE, configurationText(portal, 'ca_file = "portal-ca.pem"'));
     await machine.write('/etc/latchkey/portal-ca.pem', readFileSync(caFile, 'utf8'));
@@ -53,35 +53,35 @@ describe('a hub that boots before its network', () => {
       problem: { code: expect.stringMatching(/clock_unknown|portal_unreachable/) },
     });
 
-    // A router that is up, and knows no way out yet.
+    // A router that is up but has no default route yet.
     await machine.write('/etc/resolv.conf', 'nameserver 10.77.0.99\n');
     await host.run('ip', ['link', 'set', 'eth0', 'up']);
     await host.run('ip', ['addr', 'add', `${host.address}/24`, 'dev', 'eth0']);
-    await host.run('ip', ['route', 'add', 'default', 'via', hub.neighbour.address]);
+    await host.run('ip', ['route', 'add', 'default', 'via', hub.peer.address]);
     await expect.poll(async () => (await hub.status()).hub.address).toBe(host.address);
     await sleep(WITHOUT_DNS * 1000);
     expect((await hub.appliance('wallbox')).state).toBe('retrying');
 
-    startDns(hub.neighbour);
-    await machine.write('/etc/resolv.conf', `nameserver ${hub.neighbour.address}\n`);
-    // Nobody asks it to: it comes right by itself within a token's lifetime.
+    startDns(hub.peer);
+    await machine.write('/etc/resolv.conf', `nameserver ${hub.peer.address}\n`);
+    // The hub recovers automatically within a token's lifetime.
     await expect.poll(async () => (await hub.appliance('wallbox')).state).toBe('active');
     const authorization = `authorization: Bearer ${(await hub.token(wallbox))['access_token']}`;
     expect(await portal.ask('/api/whoami', '--header', authorization, '--write-out', '%{http_code}')).toMatch(/200$/);
     expect(await machine.property('latchkey', 'MainPID')).toBe(pid);
     expect(await machine.property('latchkey', 'NRestarts')).toBe('0');
-    expect(busiest(await spoken(hub))).toBeLessThan(QUIET);
+    expect(maxPerMinute(await spoken(hub))).toBeLessThan(MAX_LINES_PER_MINUTE);
   });
 });
 
-/** When the daemon itself has written each of its lines in this boot, in seconds, in order. */
+/** The times of the daemon's lines in this boot, in seconds, in order. */
 async function spoken({ machine }: InstalledHub): Promise<readonly number[]> {
   const lines = await machine.sh('journalctl --boot --output=json _SYSTEMD_UNIT=latchkey.service');
   return lines.split('\n').map((line) => Number(JSON.parse(line).__MONOTONIC_TIMESTAMP) / 1e6);
 }
 
-/** How many there are in the minute that has most of them. */
-function busiest(times: readonly number[]): number {
+/** The number of lines in the minute that has the most. */
+function maxPerMinute(times: readonly number[]): number {
   return Math.max(...times.map((from) => times.filter((time) => time >= from && time < from + 60).length));
 }
 

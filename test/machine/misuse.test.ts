@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { InstalledHub, lineMatching, SECRET_FILE, setUpMachine } from './installed-hub.ts';
 import { buildPackage } from './packages.ts';
 
-/** One machine; every test leaves the service stopped and well configured. */
+/** One machine; every test leaves the service stopped and correctly configured. */
 let hub: InstalledHub;
 
 setUpMachine([], async (parts) => {
@@ -29,8 +29,8 @@ describe('a service that a restart can not fix', () => {
 describe('a hub that is started by hand', () => {
   it('a hub that is started by hand beside the service ends with one line', async () => {
     await hub.machine.sh('systemctl start latchkey', { seconds: 30 });
-    const asRoot = (more: string) =>
-      hub.machine.run(`CREDENTIALS_DIRECTORY=/etc/latchkey/credentials ${more} latchkey serve`);
+    const asRoot = (environment: string) =>
+      hub.machine.run(`CREDENTIALS_DIRECTORY=/etc/latchkey/credentials ${environment} latchkey serve`);
     expect(await asRoot('')).toMatchObject({ status: 1, stdout: '', stderr: lineMatching(/8480|8443/) });
     expect(await asRoot('STATE_DIRECTORY=/var/lib/latchkey')).toMatchObject({
       status: 1,
@@ -43,37 +43,41 @@ describe('a hub that is started by hand', () => {
   });
 
   it('a hub that is started by a user without access to the secret and the state ends with one line', async () => {
-    const asGuest = (more: string) => hub.machine.run(`runuser -u guest -- env ${more} latchkey serve`);
+    const asGuest = (environment: string) => hub.machine.run(`runuser -u guest -- env ${environment} latchkey serve`);
     expect(await asGuest('HOME=/tmp')).toMatchObject({
       status: 1,
       stdout: '',
       stderr: lineMatching(/client_secret_file/),
     });
     await hub.machine.sh(`install -o guest -m 600 ${SECRET_FILE} /srv/portal-home.secret`);
-    const more =
+    const variables =
       'HOME=/tmp LATCHKEY_PORTALS_HOME_CLIENT_SECRET_FILE=/srv/portal-home.secret STATE_DIRECTORY=/var/lib/latchkey';
-    expect(await asGuest(more)).toMatchObject({ status: 1, stdout: '', stderr: lineMatching(/\/var\/lib\/latchkey/) });
+    expect(await asGuest(variables)).toMatchObject({
+      status: 1,
+      stdout: '',
+      stderr: lineMatching(/\/var\/lib\/latchkey/),
+    });
   });
 });
 
-/** Starts the service in vain. @returns the one line that it has said, where it ended with 78 and is not started again */
+/** Starts the service, which must end with 78 and not be restarted. @returns the one line that it logged */
 async function refusal(): Promise<string> {
-  const before = (await said()).length;
+  const before = (await daemonLines()).length;
   expect((await hub.machine.run('systemctl start latchkey', { seconds: 30 })).status).toBe(1);
   expect(await restarts()).toEqual(['failed', '78', '0']);
-  const [line, ...more] = (await said()).slice(before);
+  const [line, ...more] = (await daemonLines()).slice(before);
   expect(more).toEqual([]);
   await hub.machine.sh('systemctl reset-failed latchkey');
   return line ?? '';
 }
 
-/** What the daemon itself has written into the journal. */
-async function said(): Promise<readonly string[]> {
+/** The daemon's own lines in the journal. */
+async function daemonLines(): Promise<readonly string[]> {
   const lines = await hub.machine.journal('latchkey', '_SYSTEMD_UNIT=latchkey.service');
   return lines.filter((line) => line !== '');
 }
 
-/** The unit's state, its exit status and how often systemd has started it again by itself. */
+/** The unit's state, its exit status, and how often systemd has restarted it automatically. */
 function restarts(): Promise<readonly string[]> {
   return Promise.all(
     ['ActiveState', 'ExecMainStatus', 'NRestarts'].map((name) => hub.machine.property('latchkey', name)),

@@ -7,26 +7,26 @@ import { scaleDeadline } from '../support/deadlines.ts';
 const run = promisify(execFile);
 
 const CHECKOUT = join(import.meta.dirname, '../..');
-/** The folder of all packages that tests install, each in one of its own. */
+/** The folder of all packages that tests install. Each is in its own subfolder. */
 export const PACKAGES_FOLDER = join(CHECKOUT, '.cache/test-debs');
-/** After any release; of this tree, as test/package builds it too. */
+/** Later than any release. It is built from this tree, as test/package builds it. */
 const LATER = '99.0.0';
 
-/** A package as it is installed. */
+/** A package to install. */
 export interface DebPackage {
   /** Its file on the machine that runs the tests. */
   readonly path: string;
   readonly version: string;
 }
 
-/** The package of this tree. Built once for the same sources, in some 20 s. */
+/** The package of this tree. It is built once for the same sources, in about 20 s. */
 export function buildPackage(): Promise<DebPackage> {
   return build();
 }
 
 /**
- * What an installed hub is updated from and to: from the newest release before this commit to this tree; before there is
- * one, from this tree to a later version of the very same.
+ * The two packages of an update: from the newest release before this commit to this tree. Before the first release:
+ * from this tree to a later version of the same tree.
  */
 export async function updatePackages(): Promise<{ readonly from: DebPackage; readonly to: DebPackage }> {
   const [released] = await build('--previous').then(

@@ -1,4 +1,4 @@
-// What every surface of an installed hub says at one moment, and whether two of them disagree.
+// What every surface of an installed hub shows at one moment, and whether two of them disagree.
 import { appendFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import * as v from 'valibot';
@@ -14,8 +14,8 @@ import { logFile, rememberSecrets } from '../support/logs.ts';
 import type { InstalledHub } from './installed-hub.ts';
 
 const SCRIPT = '/root/look';
-/** Asks all of them at the same time, and the hub's own judgement before and after. */
-const LOOK = `#!/bin/sh
+/** Reads all surfaces at the same time, and the hub's own status before and after. */
+const SCRIPT_TEXT = `#!/bin/sh
 cd "$(mktemp -d)"
 judgement() { curl -s --max-time 5 --unix-socket /run/latchkey/control.sock http://localhost/v1/status; }
 judgement > before
@@ -29,27 +29,29 @@ wait
 judgement > after
 for file in *; do printf '\\n<<<%s>>>\\n' "$file"; cat "$file"; done
 `;
-/** How long systemd's line may be behind: it follows events at once, and a busy machine a little later. In ms. */
+/**
+ * How long systemd's status line may lag behind, in ms: it follows events at once, or a little later on a busy machine.
+ */
 const LINE_DELAY = 5000;
 
-/** What `status --json` says. */
+/** The output of `status --json`. */
 type Status = Omit<StatusResponse, 'conditions'> & { readonly conditions: readonly Condition[] };
 
-/** What all surfaces said at a moment. */
+/** What all surfaces showed at one moment. */
 export interface SurfaceSnapshot {
-  /** When it was asked, in ms since the first one. */
+  /** When they were read, in ms since the first time. */
   readonly at: number;
-  /** The hub's own judgement; null where there was none, or where it changed while the surfaces were asked. */
+  /** The hub's own status; null if there was none, or if it changed while the surfaces were read. */
   readonly status: Status | null;
-  /** What it was about to be, while it changed. */
+  /** The status after the surfaces were read. */
   readonly later: Status | null;
-  readonly said: Readonly<Record<string, string>>;
-  /** What the doctor finds amiss beside the hub's conditions. */
+  readonly outputs: Readonly<Record<string, string>>;
+  /** The doctor's findings that are not conditions of the hub. */
   readonly found: readonly NamedCheckResult[];
   readonly disagreements: readonly string[];
 }
 
-/** Looks at all surfaces of an installed hub. */
+/** Reads all surfaces of an installed hub. */
 export class Surfaces {
   readonly #hub: InstalledHub;
   readonly #begun = performance.now();
@@ -60,13 +62,13 @@ export class Surfaces {
   }
 
   static async open(hub: InstalledHub): Promise<Surfaces> {
-    await hub.machine.write(SCRIPT, LOOK, '755');
+    await hub.machine.write(SCRIPT, SCRIPT_TEXT, '755');
     const surfaces = new Surfaces(hub);
     await surfaces.signIn();
     return surfaces;
   }
 
-  /** The page is behind the setup code; a restored store knows no browser. */
+  /** The page requires the setup code; a restored store has no sessions of browsers. */
   async signIn(): Promise<void> {
     const code = (await this.#hub.latchkey('setup-code')).stdout.trim();
     rememberSecrets([code]);
@@ -75,68 +77,73 @@ export class Surfaces {
       `curl -sSk --fail -c /root/jar ${own} --data-urlencode code@- https://127.0.0.1:8443/sign-in`,
       { input: code },
     );
-    // What came before the first look, such as a start, may not be in systemd's line yet.
+    // systemd's status line may not show the latest event, such as a start, yet.
     await eventually(async () => (await this.takeSnapshot()).disagreements.length === 0);
   }
 
   /**
-   * Looks again and again while something happens, and for ten seconds after that.
-   * @param isOver on a slow machine it goes on until this is so of the last look
+   * Takes snapshots while something happens, and for ten seconds after that.
+   * @param isOver on a slow machine it continues until this is true for the last snapshot
    */
   async during(
-    what: string,
+    title: string,
     happens: () => Promise<unknown>,
     isOver: (last: SurfaceSnapshot) => boolean = () => true,
   ): Promise<SurfaceSnapshot[]> {
-    const looks: SurfaceSnapshot[] = [];
+    const snapshots: SurfaceSnapshot[] = [];
     let ended = Number.POSITIVE_INFINITY;
     const all = happens().finally(() => {
       ended = performance.now();
     });
     all.catch(() => undefined);
     const isSeen = () => {
-      const [last] = looks.slice(-1);
+      const [last] = snapshots.slice(-1);
       return last?.status != null && isOver(last);
     };
     while (performance.now() < ended + 10_000 || (!isSeen() && performance.now() < ended + scaleDeadline(10_000))) {
-      looks.push(await this.takeSnapshot());
+      snapshots.push(await this.takeSnapshot());
       await sleep(1500);
     }
-    await appendFile(logFile('surfaces'), [`# ${what}`, ...looks.map(inOneLine), ''].join('\n'), { mode: 0o600 });
+    await appendFile(logFile('surfaces'), [`# ${title}`, ...snapshots.map(toLogLine), ''].join('\n'), { mode: 0o600 });
     await all;
-    return looks;
+    return snapshots;
   }
 
   async takeSnapshot(): Promise<SurfaceSnapshot> {
     const at = performance.now() - this.#begun;
     const { stdout } = await this.#hub.machine.run(SCRIPT);
-    const said: Record<string, string> = {};
+    const outputs: Record<string, string> = {};
     for (const part of stdout.split('\n<<<').slice(1)) {
       const [name = '', ...text] = part.split('>>>\n');
-      said[name] = text.join('>>>\n');
+      outputs[name] = text.join('>>>\n');
     }
-    const [before, later] = [statusOf(said['before']), statusOf(said['after'])];
+    const [before, later] = [statusOf(outputs['before']), statusOf(outputs['after'])];
     for (const one of [before, later]) if (one !== null) this.#lines.push({ at, line: statusLine(one) });
-    const isSteady = before !== null && later !== null && judgementOf(before) === judgementOf(later);
-    // One of before a restart may judge as the one after it, and there was none between them.
+    const isSteady = before !== null && later !== null && healthOf(before) === healthOf(later);
+    // A status from before a restart may equal the one after it, and between them there was none.
     const steady = isSteady && later.hub.uptime >= before.hub.uptime ? later : null;
-    const checks = findings(said['doctor']);
+    const checks = findings(outputs['doctor']);
     const found = checks.filter(({ result, detail }) => {
       return result !== 'ok' && (later ?? before)?.conditions.every(({ what_to_do }) => !detail.includes(what_to_do));
     });
-    const disagreements = steady === null ? [] : this.#compare(at, steady, said, checks);
-    return { at, status: steady, later, said, found, disagreements };
+    const disagreements = steady === null ? [] : this.#compare(at, steady, outputs, checks);
+    return { at, status: steady, later, outputs, found, disagreements };
   }
 
-  #compare(at: number, status: Status, said: Readonly<Record<string, string>>, checks: NamedCheckResult[]): string[] {
+  #compare(
+    at: number,
+    status: Status,
+    outputs: Readonly<Record<string, string>>,
+    checks: NamedCheckResult[],
+  ): string[] {
     const { hub, appliances, conditions, notices } = status;
-    const { text = '', exit = '', jsonExit = '', page = '', metrics = '', line = '' } = said;
-    const wrong: string[] = [];
-    const expect = (is: boolean, what: string) => void (is || wrong.push(what));
+    const { text = '', exit = '', jsonExit = '', page = '', metrics = '', line = '' } = outputs;
+    const disagreements: string[] = [];
+    const expect = (is: boolean, what: string) => void (is || disagreements.push(what));
     const exitStatus = conditions.some(({ severity }) => severity === 'error') ? '3' : '0';
     expect(exit.trim() === exitStatus && jsonExit.trim() === exitStatus, `exit status ${exit.trim()}`);
-    const json = statusOf(said['json']);
-    expect(json !== null && judgementOf(json) === judgementOf(status), 'status --json judges otherwise');
+    const json = statusOf(outputs['json']);
+    expect(json !== null && healthOf(json) === healthOf(status), 'status --json judges otherwise');
     const ofHub = conditions.filter(({ appliance, code }) => appliance === null && code !== 'wrong_setup_codes');
     expect(codes(hub.problems ?? []) === codes(ofHub), `hub.problems are ${codes(hub.problems ?? [])}`);
 
@@ -151,9 +158,9 @@ export class Surfaces {
       expect(results.join() === expected.join(), `the doctor says ${results} of ${name}`);
     }
     for (const { code, severity, appliance, what_to_do } of conditions) {
-      const alike = conditions.filter((one) => one.what_to_do === what_to_do).length;
+      const sameAdvice = conditions.filter((one) => one.what_to_do === what_to_do).length;
       const times = text.split(`${what_to_do}.`).length - 1;
-      expect(code === 'login_open' || times === alike, `status says ${times} times what to do: ${code}`);
+      expect(code === 'login_open' || times === sameAdvice, `status says ${times} times what to do: ${code}`);
       const isFound = checks.some(({ result, detail }) => result === RESULTS[severity] && detail.endsWith(what_to_do));
       expect(isFound, `the doctor does not find ${code}`);
       const labels = `code="${code}",severity="${severity}"${appliance === null ? '' : `,appliance="${appliance}"`}`;
@@ -168,9 +175,9 @@ export class Surfaces {
       expect(isOne, `a notice of nothing: ${code}`);
     }
     expect(notices.some(({ severity }) => severity === 'error') === (exitStatus === '3'), 'notices of errors');
-    const lately = this.#lines.filter((one) => at - one.at < LINE_DELAY).map((one) => one.line);
-    expect(lately.includes(line.trim()), `systemd's line is ${line.trim()}`);
-    return wrong;
+    const recentLines = this.#lines.filter((one) => at - one.at < LINE_DELAY).map((one) => one.line);
+    expect(recentLines.includes(line.trim()), `systemd's line is ${line.trim()}`);
+    return disagreements;
   }
 }
 
@@ -184,7 +191,7 @@ function findings(text = ''): NamedCheckResult[] {
   return text.trim() === '' ? [] : (JSON.parse(text) as { checks: NamedCheckResult[] }).checks;
 }
 
-function judgementOf({ conditions, notices, appliances }: Status): string {
+function healthOf({ conditions, notices, appliances }: Status): string {
   const of = (list: readonly { readonly code: string; readonly appliance: string | null }[]) =>
     list.map(({ code, appliance }) => `${code} ${appliance}`);
   return JSON.stringify([of(conditions), of(notices), appliances.map(({ name, state }) => `${name} ${state}`)]);
@@ -201,16 +208,16 @@ function count(metrics: string, family: string): number {
   return metrics.match(new RegExp(`^${family}\\{.* 1$`, 'gm'))?.length ?? 0;
 }
 
-function inOneLine({ at, status, later, said, found, disagreements }: SurfaceSnapshot): string {
+function toLogLine({ at, status, later, outputs, found, disagreements }: SurfaceSnapshot): string {
   const shown = status ?? later;
-  const [, headline] = /<h1 id="health">([^<]*)/.exec(said['page'] ?? '') ?? [];
-  const [, row] = /<p class="state .*?<span>([^<]*)</.exec(said['page'] ?? '') ?? [];
+  const [, headline] = /<h1 id="health">([^<]*)/.exec(outputs['page'] ?? '') ?? [];
+  const [, row] = /<p class="state .*?<span>([^<]*)</.exec(outputs['page'] ?? '') ?? [];
   return JSON.stringify({
     at: Math.round(at / 100) / 10,
     steady: status !== null,
     conditions: shown?.conditions.map(({ code, severity, message }) => `${severity} ${code}: ${message}`),
-    exit: said['exit']?.trim(),
-    ...{ headline, row, line: said['line']?.trim() },
+    exit: outputs['exit']?.trim(),
+    ...{ headline, row, line: outputs['line']?.trim() },
     notices: shown?.notices.map(({ code }) => code),
     doctor: found.map(({ name, result, detail }) => `${result} ${name} ${detail}`),
     ...(disagreements.length > 0 && { disagreements }),

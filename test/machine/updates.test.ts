@@ -4,17 +4,17 @@ import { eventually } from '../support/hub-process.ts';
 import { CONFIGURATION_FILE, InstalledHub, setUpMachine } from './installed-hub.ts';
 import { type DebPackage, updatePackages } from './packages.ts';
 
-/** What lies outside of the package's reach: logs, and what dpkg and systemd note of their own work. */
-const NOT_OURS = [
+/** Paths outside the package's control: logs, and the records of dpkg and systemd. */
+const OUTSIDE_PACKAGE = [
   /^\/(root|tmp|run|var\/tmp|var\/log|var\/cache\/(apt|debconf))(\/|$)/,
   /^\/var\/lib\/(dpkg|systemd|private)(\/|$)/,
   /^\/etc\/(group|gshadow|passwd|shadow)-$/,
 ];
 
-/** Names each process of the package's Node.js, also where that file is gone. */
+/** Lists each process of the package's Node.js, even if that file was deleted. */
 const OUR_PROCESSES = "find /proc -maxdepth 2 -name exe -lname '/usr/lib/latchkey/*'";
 
-/** One machine for its whole life: every test leaves the package in the state in which the next one finds it. */
+/** One machine for all tests: each leaves the package in the state in which the next one finds it. */
 let hub: InstalledHub;
 let packages: { readonly from: DebPackage; readonly to: DebPackage };
 let filesBefore: ReadonlySet<string>;
@@ -59,7 +59,7 @@ describe('updates and removal of the package', () => {
 
   it('removing the package keeps configuration, secrets and state for a later installation', async () => {
     const { access_token: token } = await hub.token(wallbox);
-    // The hub and what feeds its watchdog; a command may not have ended yet.
+    // The hub and its watchdog feeder; a command may still be running.
     await eventually(async () => (await hub.machine.run(OUR_PROCESSES)).stdout.trim().split('\n').length === 2);
     await hub.machine.sh('dpkg --remove latchkey', { seconds: 60 });
     expect(await installed()).toBe(`config-files ${packages.to.version}`);
@@ -71,11 +71,11 @@ describe('updates and removal of the package', () => {
 
   it('purging the package leaves nothing behind', async () => {
     await hub.machine.sh('systemctl enable latchkey.socket latchkey-emulator; dpkg --purge latchkey', { seconds: 60 });
-    const left = [...(await files())].filter((path) => !filesBefore.has(path));
-    expect(left.filter((path) => !NOT_OURS.some((place) => place.test(path)))).toEqual([]);
-    // Whoever ran the command line has compiled code in a cache of their own.
-    const ours = left.filter((path) => path.includes('latchkey') && !path.startsWith('/root/.cache/'));
-    expect(ours.filter((path) => !path.startsWith('/var/log/'))).toEqual([]);
+    const leftovers = [...(await files())].filter((path) => !filesBefore.has(path));
+    expect(leftovers.filter((path) => !OUTSIDE_PACKAGE.some((pattern) => pattern.test(path)))).toEqual([]);
+    // Each user of the command line has a cache of compiled code.
+    const ownLeftovers = leftovers.filter((path) => path.includes('latchkey') && !path.startsWith('/root/.cache/'));
+    expect(ownLeftovers.filter((path) => !path.startsWith('/var/log/'))).toEqual([]);
     const { stdout } = await hub.machine.run(
       `${OUR_PROCESSES}; systemctl list-units --all --plain --no-legend "latchkey*"`,
     );
@@ -83,12 +83,12 @@ describe('updates and removal of the package', () => {
   });
 });
 
-/** Every path that there is, `/run` and `/tmp` too. */
+/** Every path, including `/run` and `/tmp`. */
 async function files(): Promise<ReadonlySet<string>> {
   return new Set((await hub.machine.sh('find / /run /tmp /var/tmp -xdev', { seconds: 60 })).split('\n'));
 }
 
-/** How dpkg has the package: its status and its version. */
+/** The package's status and version in dpkg. */
 function installed(): Promise<string> {
   return hub.machine.sh(`dpkg-query --show --showformat='\${db:Status-Status} \${Version}' latchkey`);
 }

@@ -1,7 +1,7 @@
 #!/bin/bash
-# Makes the disk and the first files of a whole machine with a package installed; for a mount namespace of its own.
-# $1: a folder for them (disk, initrd), $2: the Debian, $3: the package, $4: files that are put over it, $5: the kernel's
-# modules, $6: busybox
+# Builds the disk and the initrd of an emulated machine with a package installed, in its own mount namespace.
+# $1: the folder for both (disk, initrd), $2: the Debian tree, $3: the package, $4: files that are copied over it, $5: the
+# kernel's modules, $6: busybox
 set -eu
 to=$1 debian=$2 package=$3 files=$4 modules=$5 busybox=$6
 mkdir "$to/tree" "$to/first"

@@ -12,7 +12,7 @@ import { debian } from '../support/machine.ts';
 import { buildPackage } from './packages.ts';
 
 const run = promisify(execFile);
-/** How the machine sees the one that it runs on. */
+/** The host's address, as the machine sees it. */
 export const HOST_ADDRESS = '10.0.2.2';
 
 const SHELL = `[Unit]
@@ -26,7 +26,7 @@ Environment=HOME=/root
 [Install]
 WantedBy=multi-user.target
 `;
-/** systemd begins when it was built itself, where the clock says less. */
+/** systemd sets an earlier clock to the time of its own build. */
 const NO_CLOCK = `[Unit]
 Description=A clock that stands in 1970
 Before=latchkey.service
@@ -37,7 +37,7 @@ ExecStart=/bin/date -s @60
 WantedBy=multi-user.target
 `;
 
-/** A whole machine, emulated, with the package installed and this emulator for its portal. Its clock stands in 1970. */
+/** An emulated machine with the package installed. Its portal is this emulator, and its clock starts in 1970. */
 export async function bootEmulatedMachine({
   baseUrl,
   frontendUrl,
@@ -92,21 +92,21 @@ export async function bootEmulatedMachine({
   return machine;
 }
 
-/** What a command that has to succeed says. */
+/** The output of a command that must succeed. */
 export async function runChecked(machine: VirtualMachine, command: string): Promise<string> {
   const { status, output } = await machine.run(command);
   if (status !== 0) throw new Error(`${command}: exit status ${status}: ${output}`);
   return output;
 }
 
-/** What `status` says in it. */
+/** The status of the hub in it. */
 export async function readHubStatus(
   machine: VirtualMachine,
 ): Promise<{ hub: HubResponse; appliances: ApplianceResponse[] }> {
   return JSON.parse(await runChecked(machine, 'latchkey status --json 2>/dev/null'));
 }
 
-/** Lets the daemon run a line of JavaScript, through Node's own debugger. */
+/** Runs a line of JavaScript in the daemon, through Node's debugger. */
 export async function evaluate(machine: VirtualMachine, pid: string, expression: string): Promise<void> {
   await runChecked(machine, `kill -USR1 ${pid}`);
   await eventually(async () => (await machine.run('curl -sf http://127.0.0.1:9229/json >/dev/null')).status === 0);

@@ -53,17 +53,17 @@ describe('the page with new credentials', () => {
 });
 
 describe('the confirmation of a new secret', () => {
-  const ask = (keys: 'none' | 'asked' | 'missing') =>
+  const confirmation = (keys: 'none' | 'asked' | 'missing') =>
     confirmationPage(secretRotationConfirmation(en, 'wallbox', 'token', keys), FRAME, SESSION).body;
 
   it('the confirmation of a new secret has a checkbox only for an appliance with keys, and leaves it unchecked', () => {
-    expect(ask('none')).not.toContain('checkbox');
-    expect(ask('asked')).toContain('name="replace_keys"');
-    expect(ask('asked')).not.toContain('checked');
-    expect(ask('asked')).not.toContain('aria-invalid');
+    expect(confirmation('none')).not.toContain('checkbox');
+    expect(confirmation('asked')).toContain('name="replace_keys"');
+    expect(confirmation('asked')).not.toContain('checked');
+    expect(confirmation('asked')).not.toContain('aria-invalid');
   });
 
   it('the confirmation of a new secret reports that its checkbox is not checked', () => {
-    expect(ask('missing')).toContain('aria-invalid="true" aria-describedby="keys-problem"');
+    expect(confirmation('missing')).toContain('aria-invalid="true" aria-describedby="keys-problem"');
   });
 });

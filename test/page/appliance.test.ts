@@ -9,7 +9,7 @@ async function tapRefresh(refresh: () => Promise<unknown>): Promise<{ to: string
   const forms = new Map<string, (sent: FormSubmission) => Promise<unknown>>();
   const guard = {
     page: () => undefined,
-    form: (path: string, answer: (sent: FormSubmission) => Promise<unknown>) => void forms.set(path, answer),
+    form: (path: string, handler: (sent: FormSubmission) => Promise<unknown>) => void forms.set(path, handler),
   };
   let isPatienceOver = false;
   const timers = {

@@ -19,10 +19,10 @@ let emulator: Emulator;
 let hub: HubProcess;
 let client: HubClient;
 /** Codes that tests made up: no log may contain them either. */
-const planted: string[] = [];
+const forgedCodes: string[] = [];
 
 setUpOnce(async (parts) => {
-  parts.defer(() => rememberSecrets(planted));
+  parts.defer(() => rememberSecrets(forgedCodes));
   emulator = parts.use(await startPortal());
   hub = parts.use(await HubProcess.start({ emulator, env: { LATCHKEY_HUB_NAME: HUB_NAME } }));
   client = parts.use(await HubClient.of(hub));
@@ -49,8 +49,8 @@ async function openPairing() {
   return { name, path, login, state: async () => (await hub.appliance(name)).state };
 }
 
-function plant(code: string): string {
-  planted.push(code);
+function rememberForgedCode(code: string): string {
+  forgedCodes.push(code);
   return code;
 }
 
@@ -58,30 +58,35 @@ function exchanges(): number {
   return emulator.requests.filter(({ endpoint }) => endpoint === 'token').length;
 }
 
-function expectPage(answer: HubResponse, status: number, text: string): void {
-  expect({ status: answer.status, text: answer.text }).toEqual({ status, text: expect.stringContaining(text) });
-  expect(answer.headers).toMatchObject({
+function expectPage(response: HubResponse, status: number, text: string): void {
+  expect({ status: response.status, text: response.text }).toEqual({ status, text: expect.stringContaining(text) });
+  expect(response.headers).toMatchObject({
     'content-type': 'text/html; charset=utf-8',
     'cache-control': 'no-store',
     'referrer-policy': 'no-referrer',
     'x-content-type-options': 'nosniff',
   });
-  const policy = answer.headers['content-security-policy'];
+  const policy = response.headers['content-security-policy'];
   for (const part of ["default-src 'none'", "base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'"])
     expect(policy).toContain(part);
   expect(policy).not.toMatch(/script-src|\*|unsafe-eval/);
-  expect(answer.text).toContain(ESCAPED);
-  expect(answer.text).not.toContain('<b>');
+  expect(response.text).toContain(ESCAPED);
+  expect(response.text).not.toContain('<b>');
 }
 
 describe('a login that the portal redirects to the hub', () => {
   it('a redirect pairs, and the page shows the same result on a reload, for another code and after a restart', async () => {
     const { name, path, login, state } = await openPairing();
-    const landed = await login();
-    expectPage(await client.http(landed), 200, `${name} is connected`);
+    const redirect = await login();
+    expectPage(await client.http(redirect), 200, `${name} is connected`);
     expect(await state()).toBe('active');
     const count = exchanges();
-    const again = [landed, path, `${path}?code=${plant('a-second-other-code')}`, `${path}?error=access_denied`];
+    const again = [
+      redirect,
+      path,
+      `${path}?code=${rememberForgedCode('a-second-other-code')}`,
+      `${path}?error=access_denied`,
+    ];
     for (const target of again) expectPage(await client.http(target), 200, `${name} is connected`);
     await hub.kill('SIGTERM');
     await hub.launch();
@@ -92,32 +97,36 @@ describe('a login that the portal redirects to the hub', () => {
 
   it('HEAD, POST and other methods do not use up the code of a redirect', async () => {
     const { name, login, state } = await openPairing();
-    const landed = await login();
+    const redirect = await login();
     const count = exchanges();
     for (const method of ['HEAD', 'POST', 'PUT', 'OPTIONS'] as const)
-      expect([404, 405]).toContain((await client.http(landed, { method })).status);
-    expect((await client.http(landed, { headers: { host: 'rebind.example' } })).status).toBe(421);
-    expect((await client.https(landed)).status).toBe(404);
+      expect([404, 405]).toContain((await client.http(redirect, { method })).status);
+    expect((await client.http(redirect, { headers: { host: 'rebind.example' } })).status).toBe(421);
+    expect((await client.https(redirect)).status).toBe(404);
     expect(exchanges()).toBe(count);
     expect(await state()).toBe('pairing');
-    expectPage(await client.http(landed), 200, `${name} is connected`);
+    expectPage(await client.http(redirect), 200, `${name} is connected`);
   });
 
   it('a redirect with access_denied ends the pairing, and the page says so', async () => {
     const { path, login, state } = await openPairing();
-    const landed = await login(true);
-    expect(landed).toBe(`${path}?error=access_denied`);
-    expectPage(await client.http(landed), 200, 'Access was refused at the portal');
-    expectPage(await client.http(`${path}?code=${plant('a-code-that-comes-late')}`), 200, 'Access was refused');
+    const redirect = await login(true);
+    expect(redirect).toBe(`${path}?error=access_denied`);
+    expectPage(await client.http(redirect), 200, 'Access was refused at the portal');
+    expectPage(
+      await client.http(`${path}?code=${rememberForgedCode('a-code-that-comes-late')}`),
+      200,
+      'Access was refused',
+    );
     expect(await state()).toBe('unpaired');
   });
 
   it('a redirect to a replaced pairing link shows that, and does not affect the newer pairing', async () => {
     const { name, path, login, state } = await openPairing();
-    const landed = await login();
+    const redirect = await login();
     const newer = await hub.beginPairing(name);
     const count = exchanges();
-    for (const target of [landed, path, `${path}?error=access_denied`])
+    for (const target of [redirect, path, `${path}?error=access_denied`])
       expectPage(await client.http(target), 200, 'A newer login link has replaced this one');
     expect(exchanges()).toBe(count);
     expect(await state()).toBe('pairing');
@@ -135,7 +144,7 @@ describe('redirects without a valid login', () => {
   it('a redirect without a valid code changes nothing, and the pairing can still succeed', async () => {
     const { name, path, login, state } = await openPairing();
     const count = exchanges();
-    const [one, two] = [plant('planted-code-one'), plant('planted-code-two')];
+    const [one, two] = [rememberForgedCode('planted-code-one'), rememberForgedCode('planted-code-two')];
     expectPage(await client.http(path), 400, 'The portal sent the hub no code for this login');
     expectPage(await client.http(`${path}?code=`), 400, 'The portal sent the hub no code for this login');
     for (const query of [
@@ -158,11 +167,11 @@ describe('redirects without a valid login', () => {
   it('a redirect with a code that the portal did not issue is not tried, and the true code still pairs', async () => {
     const { name, path, login, state } = await openPairing();
     const count = exchanges();
-    const stranger = `${path}?code=${plant('a-strangers-code')}`;
+    const forgedPath = `${path}?code=${rememberForgedCode('a-strangers-code')}`;
     for (let tries = 0; tries < 2; tries++) {
-      const answer = await client.http(stranger);
-      expectPage(answer, 200, `${name} is not connected yet`);
-      expectPage(answer, 200, 'The portal has not confirmed this login to the hub');
+      const response = await client.http(forgedPath);
+      expectPage(response, 200, `${name} is not connected yet`);
+      expectPage(response, 200, 'The portal has not confirmed this login to the hub');
     }
     expect(exchanges()).toBe(count);
     expect(await state()).toBe('pairing');
@@ -172,7 +181,7 @@ describe('redirects without a valid login', () => {
   it('a redirect with a guessed nonce has no effect', async () => {
     const { path, state } = await openPairing();
     const count = exchanges();
-    const code = plant('a-guessers-code');
+    const code = rememberForgedCode('a-guessers-code');
     const nonce = path.slice('/callback/'.length);
     const guesses = [
       'A'.repeat(22),
@@ -199,10 +208,10 @@ describe('redirects without a valid login', () => {
 });
 
 it('the logs of the hub contain no authorization code', () => {
-  const mine = readdirSync(logFolder()).filter((file) => file.startsWith(`hub.${process.pid}.`));
-  const log = mine.map((file) => readFileSync(join(logFolder(), file), 'utf8')).join('');
+  const ownLogs = readdirSync(logFolder()).filter((file) => file.startsWith(`hub.${process.pid}.`));
+  const log = ownLogs.map((file) => readFileSync(join(logFolder(), file), 'utf8')).join('');
   expect(log).toContain('pairing_started');
-  for (const code of [...planted, ...emulator.secretsIssued('code')]) expect(log).not.toContain(code);
+  for (const code of [...forgedCodes, ...emulator.secretsIssued('code')]) expect(log).not.toContain(code);
 });
 
 it('the hub takes a code from a redirect unchanged, whatever characters it has', async () => {

@@ -82,23 +82,23 @@ const isForAll = (route: Route) => FOR_ALL[route.port].includes(nameOf(route));
 const guarded = (...methods: string[]) => routes.filter((route) => !isForAll(route) && methods.includes(route.method));
 
 /** The hub that a request goes to. */
-interface Asked {
+interface Target {
   readonly hub: { readonly httpPort: number; readonly httpsPort: number };
   readonly dispatcher: Agent;
   /** The value of every parameter in the path. */
   readonly value: string;
 }
 
-async function ask(
+async function sendRequest(
   { port, method, path }: Pick<Route, 'port' | 'method' | 'path'>,
   headers: Record<string, string | undefined> = {},
   form: Record<string, string> = {},
-  { hub, dispatcher, value }: Asked = { hub: lan.server, dispatcher: lan.agent, value: 'anything' },
+  { hub, dispatcher, value }: Target = { hub: lan.server, dispatcher: lan.agent, value: 'anything' },
 ): Promise<{ readonly status: number; readonly text: string; readonly headers: object }> {
   const { httpsPort, httpPort } = hub;
   const origin = port === 'https' ? `https://127.0.0.1:${httpsPort}` : `http://127.0.0.1:${httpPort}`;
   const isForm = method === 'POST';
-  const answer = await request(origin + path.replaceAll(/:\w+/g, value), {
+  const response = await request(origin + path.replaceAll(/:\w+/g, value), {
     method: method as 'GET',
     dispatcher,
     headers: {
@@ -107,7 +107,7 @@ async function ask(
     },
     ...(isForm && { body: new URLSearchParams(form).toString() }),
   });
-  return { status: answer.statusCode, headers: answer.headers, text: await answer.body.text() };
+  return { status: response.statusCode, headers: response.headers, text: await response.body.text() };
 }
 
 /** A page without its only part that depends on the requested address. */
@@ -127,19 +127,19 @@ it('the routes that need no session are exactly those that the test lists', () =
 describe('requests without a session', () => {
   // This hub has no services behind the session check, so a request that passes the check gets a 500.
   it('every page shows the same sign-in page without a session', async () => {
-    const { text: page } = await ask({ port: 'https', method: 'GET', path: '/sign-in' });
+    const { text: page } = await sendRequest({ port: 'https', method: 'GET', path: '/sign-in' });
     expect(page).toContain('Test hub');
     for (const route of guarded('GET')) {
-      const { status, text } = await ask(route);
+      const { status, text } = await sendRequest(route);
       expect([status, withoutNext(text)], nameOf(route)).toEqual([401, withoutNext(page)]);
     }
-    for (const route of guarded('HEAD')) expect((await ask(route)).status, nameOf(route)).toBe(401);
+    for (const route of guarded('HEAD')) expect((await sendRequest(route)).status, nameOf(route)).toBe(401);
   });
 
   it('no form changes anything without a valid session cookie, even with a CSRF token', async () => {
     for (const cookie of ['', '__Host-latchkey=bad', 'latchkey=good', '__Host-latchkey="good"']) {
       for (const route of guarded('POST')) {
-        const { status, text } = await ask(route, { cookie }, { csrf: CSRF });
+        const { status, text } = await sendRequest(route, { cookie }, { csrf: CSRF });
         expect(status, nameOf(route)).toBe(401);
         expect(text, nameOf(route)).toContain('so nothing was changed');
       }
@@ -150,17 +150,17 @@ describe('requests without a session', () => {
 describe('the privacy of a home', () => {
   const name = 'xylophone';
   let emulator: Emulator;
-  let home: HubProcess;
+  let hubProcess: HubProcess;
   let dispatcher: Agent;
   let clientId: string;
 
   beforeAll(async () => {
     // No other test uses this address: a hub of another test would otherwise add to the counted requests.
     emulator = parts.use(await startEmulator({ host: '127.77.0.1' }));
-    home = parts.use(await HubProcess.start({ emulator }));
-    clientId = (await home.addAppliance(name, 'Marimba')).client_id;
-    dispatcher = parts.adopt(new Agent({ connect: { ca: (await home.authority()).certificate } }), (its) =>
-      its.destroy(),
+    hubProcess = parts.use(await HubProcess.start({ emulator }));
+    clientId = (await hubProcess.addAppliance(name, 'Marimba')).client_id;
+    dispatcher = parts.adopt(new Agent({ connect: { ca: (await hubProcess.authority()).certificate } }), (agent) =>
+      agent.destroy(),
     );
   });
 
@@ -168,29 +168,29 @@ describe('the privacy of a home', () => {
     for (const route of routes.filter((one) => isForAll(one) && one.method !== 'HEAD')) {
       for (const value of [name, clientId, 'page.ts', '..%2f..']) {
         const form = { client_id: clientId, user_code: value, code: value, token: value, again: '1' };
-        const { status, text, headers } = await ask(route, {}, form, { hub: home, dispatcher, value });
+        const { status, text, headers } = await sendRequest(route, {}, form, { hub: hubProcess, dispatcher, value });
         expect(status, nameOf(route)).toBeLessThan(500);
-        const told = JSON.stringify(headers) + text.replaceAll(/value="[^"]*"|action="[^"]*"/g, '');
-        expect(told, nameOf(route)).not.toMatch(/xylophone|Marimba/);
+        const revealed = JSON.stringify(headers) + text.replaceAll(/value="[^"]*"|action="[^"]*"/g, '');
+        expect(revealed, nameOf(route)).not.toMatch(/xylophone|Marimba/);
       }
     }
   });
 
   it('no page changes anything when it is opened by a link while signed in', async () => {
-    await using visitor = await PageVisitor.open(home);
-    const { code } = await home.ask((control) => control.setupCode());
+    await using visitor = await PageVisitor.open(hubProcess);
+    const { code } = await hubProcess.ask((control) => control.setupCode());
     rememberSecrets([code]);
     await visitor.signIn(code);
-    const state = async () => JSON.stringify((await home.status()).appliances);
+    const state = async () => JSON.stringify((await hubProcess.status()).appliances);
     const before = await state();
     const pages = guarded('GET').filter(({ path }) => path !== '/live');
-    for (const led of [
+    for (const crossSite of [
       { 'sec-fetch-site': 'cross-site', 'sec-fetch-dest': 'document' },
       { 'sec-fetch-site': 'same-origin' },
     ]) {
       for (const route of pages) {
-        const headers = { cookie: visitor.cookie ?? '', ...led };
-        const { status } = await ask(route, headers, {}, { hub: home, dispatcher, value: name });
+        const headers = { cookie: visitor.cookie ?? '', ...crossSite };
+        const { status } = await sendRequest(route, headers, {}, { hub: hubProcess, dispatcher, value: name });
         expect([200, 303, 404, 410], nameOf(route)).toContain(status);
         expect(await state(), nameOf(route)).toBe(before);
       }
@@ -207,8 +207,11 @@ describe('a page with a session', () => {
       const route = { port: 'https', method: 'GET', path: `/appliances/remove/${below}` } as const;
       for (const site of ['cross-site', 'same-site']) {
         for (const cookie of [COOKIE, '']) {
-          const led = { cookie, 'sec-fetch-site': site, 'sec-fetch-dest': 'document' };
-          expect(await ask(route, led)).toMatchObject({ status: 303, headers: { location: '/appliances/remove' } });
+          const crossSite = { cookie, 'sec-fetch-site': site, 'sec-fetch-dest': 'document' };
+          expect(await sendRequest(route, crossSite)).toMatchObject({
+            status: 303,
+            headers: { location: '/appliances/remove' },
+          });
         }
       }
     },
@@ -219,7 +222,8 @@ describe('a page with a session', () => {
     async (destination) => {
       for (const site of ['cross-site', 'same-site']) {
         const headers = { cookie: COOKIE, 'sec-fetch-site': site, 'sec-fetch-dest': destination };
-        for (const route of guarded('GET', 'HEAD')) expect((await ask(route, headers)).status, nameOf(route)).toBe(403);
+        for (const route of guarded('GET', 'HEAD'))
+          expect((await sendRequest(route, headers)).status, nameOf(route)).toBe(403);
       }
     },
   );
@@ -234,7 +238,7 @@ describe('a form with a session', () => {
     [{}, { csrf: `${CSRF}x` }],
   ])('a form with the headers %j and the fields %j changes nothing', async (headers, form) => {
     for (const route of guarded('POST')) {
-      const { status } = await ask(route, { cookie: COOKIE, ...headers }, form);
+      const { status } = await sendRequest(route, { cookie: COOKIE, ...headers }, form);
       expect(status, nameOf(route)).toBe(403);
     }
   });
@@ -242,7 +246,7 @@ describe('a form with a session', () => {
   it('a form needs its CSRF token also if the browser sends no origin', async () => {
     for (const route of guarded('POST')) {
       const old = { cookie: COOKIE, origin: undefined, 'sec-fetch-site': undefined };
-      expect((await ask(route, old)).status, nameOf(route)).toBe(403);
+      expect((await sendRequest(route, old)).status, nameOf(route)).toBe(403);
     }
   });
 });

@@ -42,7 +42,9 @@ describe('the history of an appliance', () => {
     const failed = { ...entry('refresh_failed', 14, 'portal_unreachable'), count: 3 };
     const html = renderHistory(en, [failed, entry('paired', 12)], NOW);
     expect(html).toContain('Access could not be refreshed, 3 times: The portal could not be reached.');
-    expect(html).toContain('aria-label="The last 14 days. Days connected: 2, days with problems: 1, days on which a login was needed: 0."');
+    expect(html).toContain(
+      'aria-label="The last 14 days. Days connected: 2, days with problems: 1, days on which a login was needed: 0."',
+    );
     expect(html).toContain('<time class="exact" datetime="2031-05-14T09:00:00.000Z">14 May 2031, ');
   });
 

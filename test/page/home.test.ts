@@ -21,17 +21,17 @@ describe("the hub's address in a browser", () => {
   });
 
   it("a page that does not exist or a method that is not allowed leads a browser to the hub's page", async () => {
-    const ask = (path: string, accept: string) =>
+    const send = (path: string, accept: string) =>
       request(`https://127.0.0.1:${side.server.httpsPort}${path}`, { dispatcher: side.agent, headers: { accept } });
     for (const [path, status] of [
       ['/nothing', 404],
       ['/appliances/wallbox/pair', 405],
     ] as const) {
-      const { statusCode, body } = await ask(path, 'text/html,*/*;q=0.8');
+      const { statusCode, body } = await send(path, 'text/html,*/*;q=0.8');
       expect(statusCode).toBe(status);
       expect(await body.text()).toContain('<a href="/">To the hub’s page</a>');
     }
-    const { statusCode, headers, body } = await ask('/oauth/token', 'application/json');
+    const { statusCode, headers, body } = await send('/oauth/token', 'application/json');
     expect({ statusCode, allow: headers['allow'], text: await body.text() }).toEqual({
       statusCode: 405,
       allow: 'POST',

@@ -15,10 +15,10 @@ afterAll(() => app.close());
 
 async function languageFor(header: string | undefined) {
   const headers = header === undefined ? {} : { 'accept-language': header };
-  const answer = await app.inject({ url: '/', headers });
-  expect(answer.statusCode).toBe(200);
-  expect(answer.headers['vary']).toBe('accept-language');
-  return /<html lang="(\w+)"/.exec(answer.body)?.[1];
+  const response = await app.inject({ url: '/', headers });
+  expect(response.statusCode).toBe(200);
+  expect(response.headers['vary']).toBe('accept-language');
+  return /<html lang="(\w+)"/.exec(response.body)?.[1];
 }
 
 describe('the language of a page', () => {

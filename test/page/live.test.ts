@@ -7,7 +7,7 @@ import { startPortal } from '../support/portal.ts';
 import { setUpOnce } from '../support/set-up.ts';
 
 /** The maximum number of pages that get live updates. */
-const MOST = 32;
+const MAX_FOLLOWERS = 32;
 
 let emulator: Emulator;
 let hub: HubProcess;
@@ -23,7 +23,7 @@ setUpOnce(async (parts) => {
 /** An open page with its event stream. */
 interface Follower extends AsyncDisposable {
   /** Resolves when the stream has sent the text; rejects if the stream ends before. */
-  told(text: string): Promise<void>;
+  waitForText(text: string): Promise<void>;
   /** How the stream ended. */
   readonly ended: Promise<'ended' | 'cut off'>;
   isOpen(): boolean;
@@ -40,26 +40,26 @@ async function follow({ origin, cookie }: PageVisitor): Promise<Follower> {
   });
   let text = '';
   let isOpen = true;
-  let heard = Promise.withResolvers<void>();
+  let dataReceived = Promise.withResolvers<void>();
   body.setEncoding('utf8').on('data', (piece) => {
     text += piece;
-    heard.resolve();
-    heard = Promise.withResolvers();
+    dataReceived.resolve();
+    dataReceived = Promise.withResolvers();
   });
   const ended = new Promise<'ended' | 'cut off'>((resolve) => {
     body.once('end', () => resolve('ended'));
     body.once('error', () => resolve('cut off'));
   }).finally(() => {
     isOpen = false;
-    heard.resolve();
+    dataReceived.resolve();
   });
   return {
     ended,
     isOpen: () => isOpen,
-    async told(wanted) {
+    async waitForText(wanted) {
       while (!text.includes(wanted)) {
         if (!isOpen) throw new Error(`the stream ended without ${wanted}: ${text}`);
-        await heard.promise;
+        await dataReceived.promise;
       }
     },
     async [Symbol.asyncDispose]() {
@@ -74,23 +74,23 @@ describe('the live updates of an open page', () => {
     await using visitor = await PageVisitor.signedIn(hub);
     await using quiet = await follow(visitor);
     // An empty comment keeps the connection alive.
-    await quiet.told('\n:\n\n');
+    await quiet.waitForText('\n:\n\n');
     await hub.addAppliance('wallbox');
-    await quiet.told('event: changed\ndata:\n\n');
+    await quiet.waitForText('event: changed\ndata:\n\n');
   });
 
   it('an open page is notified when registration opens and when a pairing waits for its login', async () => {
     await using visitor = await PageVisitor.signedIn(hub);
     await using follower = await follow(visitor);
     await hub.ask((control) => control.openRegistration(600));
-    await follower.told('event: changed');
+    await follower.waitForText('event: changed');
     await using later = await follow(visitor);
-    await later.told('retry');
+    await later.waitForText('retry');
     await hub.addAppliance('heat-pump');
-    await later.told('event: changed');
+    await later.waitForText('event: changed');
     await using last = await follow(visitor);
     await hub.beginPairing('heat-pump');
-    await last.told('event: changed');
+    await last.waitForText('event: changed');
   });
 
   it('an open page gets no more updates when its session has ended', async () => {
@@ -108,17 +108,17 @@ describe('the live updates of an open page', () => {
     await using visitor = await PageVisitor.signedIn(hub);
     await using all = new AsyncDisposableStack();
     const followers: Follower[] = [];
-    for (let count = 0; count < MOST + 1; count++) followers.push(all.use(await follow(visitor)));
+    for (let count = 0; count < MAX_FOLLOWERS + 1; count++) followers.push(all.use(await follow(visitor)));
     expect(await followers[0]?.ended).toBe('ended');
     await hub.addAppliance('one-more');
-    await followers.at(-1)?.told('event: changed');
-    expect(followers.filter((one) => one.isOpen())).toHaveLength(MOST);
+    await followers.at(-1)?.waitForText('event: changed');
+    expect(followers.filter((one) => one.isOpen())).toHaveLength(MAX_FOLLOWERS);
   });
 
   it('HEAD on the live updates does not count as an open page', async () => {
     await using visitor = await PageVisitor.signedIn(hub);
     await using first = await follow(visitor);
-    for (let count = 0; count < MOST; count++) {
+    for (let count = 0; count < MAX_FOLLOWERS; count++) {
       const { status, headers } = await visitor.send('HEAD', '/live', {});
       expect({ status, type: headers['content-type'] }).toEqual({
         status: 200,
@@ -127,13 +127,13 @@ describe('the live updates of an open page', () => {
     }
     expect(first.isOpen()).toBe(true);
     await hub.addAppliance('asked-for');
-    await first.told('changed');
+    await first.waitForText('changed');
   });
 
   it('an open page does not delay the stop of the hub', async () => {
     await using visitor = await PageVisitor.signedIn(hub);
     await using follower = await follow(visitor);
-    await follower.told('retry');
+    await follower.waitForText('retry');
     await hub.kill('SIGTERM');
     expect(await follower.ended).toBe('ended');
     await hub.launch();

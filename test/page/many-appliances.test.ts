@@ -16,7 +16,7 @@ test('the overview and the page of a pairing batch show as many of 130 appliance
   expect(overview.text).toContain('and 70 more');
 
   const begun = await visitor.post('/pair-all', { csrf: await visitor.csrf() });
-  const round = await visitor.get(String(begun.headers['location']));
-  expect(round.text.length).toBeLessThan(MAX_BYTES);
-  expect(round.text).toContain('and 69 more');
+  const batchPage = await visitor.get(String(begun.headers['location']));
+  expect(batchPage.text.length).toBeLessThan(MAX_BYTES);
+  expect(batchPage.text).toContain('and 69 more');
 });

@@ -287,9 +287,10 @@ describe('several appliances that asked to join', () => {
   const waiting = appliance('car', { state: 'unpaired', waitingForApproval: waitingForApproval() });
 
   it('the overview says how many appliances asked to join, and that their codes must be compared', () => {
-    const several = (texts: Texts, registrationAsked: number) => page([waiting], { texts, hub: { registrationAsked } });
-    expect(several(en, 7)).toMatch(/7 appliances have asked to join.*Compare the codes/);
-    expect(several(de, 7)).toMatch(/7 Geräte haben angefragt.*Vergleichen Sie die Codes/);
+    const pageWithRequests = (texts: Texts, registrationAsked: number) =>
+      page([waiting], { texts, hub: { registrationAsked } });
+    expect(pageWithRequests(en, 7)).toMatch(/7 appliances have asked to join.*Compare the codes/);
+    expect(pageWithRequests(de, 7)).toMatch(/7 Geräte haben angefragt.*Vergleichen Sie die Codes/);
   });
 
   it('the overview does not mention registrations if one appliance or none asked to join', () => {

@@ -23,7 +23,7 @@ setUpOnce(async (parts) => {
 
 beforeEach(() => side.home.events.splice(0));
 
-async function goOn() {
+async function continueToLink() {
   const { statusCode, headers, body } = await request(`https://127.0.0.1:${side.server.httpsPort}/pair`, {
     method: 'POST',
     headers: { 'content-type': FORM_MEDIA_TYPE },
@@ -35,9 +35,9 @@ async function goOn() {
 
 it('the page for user codes asks a person to wait if too many pairings are open', async () => {
   opening = async () => ({ kind: 'too_many' });
-  const answer = await goOn();
-  expect(answer).toMatchObject({ statusCode: 503, headers: { 'retry-after': '60' } });
-  expect(answer.text).toContain('Too many appliances are waiting for a login');
+  const response = await continueToLink();
+  expect(response).toMatchObject({ statusCode: 503, headers: { 'retry-after': '60' } });
+  expect(response.text).toContain('Too many appliances are waiting for a login');
 });
 
 describe('unexpected errors on the page for user codes', () => {
@@ -52,7 +52,7 @@ describe('unexpected errors on the page for user codes', () => {
     ['nothing', thrown(undefined)],
   ])('the page for user codes answers a plain 500 of the hub after %s', async ([, broken]) => {
     opening = broken;
-    const { statusCode, headers, text } = await goOn();
+    const { statusCode, headers, text } = await continueToLink();
     expect({ statusCode, type: headers['content-type'], location: headers['location'], text }).toEqual({
       statusCode: 500,
       type: 'text/plain; charset=utf-8',

@@ -12,8 +12,8 @@ const NOW = Date.UTC(2031, 4, 5);
 
 function shown(texts: Texts, view: Partial<PairingView>): string {
   const session = { cookie: new Secret('a-cookie-of-nobody'), csrfToken: 'csrf', lifetime: 60 };
-  const asked = { context: { hubName: 'Hub', texts }, session } as AuthenticatedRequest;
-  const whole: PairingView = {
+  const request = { context: { hubName: 'Hub', texts }, session } as AuthenticatedRequest;
+  const fullView: PairingView = {
     id: 'one',
     appliance: 'wallbox',
     scope: null,
@@ -25,7 +25,7 @@ function shown(texts: Texts, view: Partial<PairingView>): string {
     newestPairing: null,
     ...view,
   };
-  return renderPairing(asked, whole, NOW);
+  return renderPairing(request, fullView, NOW);
 }
 
 const reasons = Object.keys(en.result.reasons) as PairingFailureReason[];
@@ -73,13 +73,13 @@ describe.each([
 
   it('the page of a pairing shows a button and no QR code if the login link is too long for one', () => {
     const link = (length: number) => 'https://portal.example/a?b'.padEnd(length, 'x');
-    const of = (length: number) =>
+    const pageWithLink = (length: number) =>
       shown(texts, { status: { event: 'waiting', authorizeUrl: link(length), expiresIn: 840 } });
-    expect(of(2953)).toContain('<svg class="qr"');
+    expect(pageWithLink(2953)).toContain('<svg class="qr"');
     for (const length of [2954, 8192]) {
-      expect(of(length)).toContain(`href="${link(length)}"`);
-      expect(of(length)).not.toContain('<svg class="qr"');
-      expect(of(length)).not.toContain(texts.pairing.scan.anywhere);
+      expect(pageWithLink(length)).toContain(`href="${link(length)}"`);
+      expect(pageWithLink(length)).not.toContain('<svg class="qr"');
+      expect(pageWithLink(length)).not.toContain(texts.pairing.scan.anywhere);
     }
   });
 
@@ -111,17 +111,17 @@ it.each([
   ['German', de],
 ])('in %s the page of a pairing batch warns of different accounts, and shows which appliance has which', (_, texts) => {
   const session = { cookie: new Secret('a-cookie-of-nobody'), csrfToken: 'csrf', lifetime: 60 };
-  const asked = { context: { hubName: 'Hub', texts }, session } as AuthenticatedRequest;
-  const round = { id: 'one', current: null, next: null, connected: ['battery', 'wallbox'], skipped: [] };
+  const request = { context: { hubName: 'Hub', texts }, session } as AuthenticatedRequest;
+  const batch = { id: 'one', current: null, next: null, connected: ['battery', 'wallbox'], skipped: [] };
   const differentAccounts = [
     { appliance: 'battery', account: 'anna' },
     { appliance: 'wallbox', account: '<b>guest</b>' },
   ];
-  const html = pairingBatchPage(asked, { ...round, differentAccounts }, null, NOW).body;
+  const html = pairingBatchPage(request, { ...batch, differentAccounts }, null, NOW).body;
   expect(html).toContain(texts.batch.differentAccounts);
   expect(html).toContain('<li>battery: anna</li>');
   expect(html).toContain('<li>wallbox: &#60;b&#62;guest&#60;/b&#62;</li>');
-  expect(pairingBatchPage(asked, { ...round, differentAccounts: [] }, null, NOW).body).not.toContain(
+  expect(pairingBatchPage(request, { ...batch, differentAccounts: [] }, null, NOW).body).not.toContain(
     texts.batch.differentAccounts,
   );
 });

@@ -125,14 +125,14 @@ it('the page says that a pairing or an appliance does not exist', async () => {
 });
 
 it('the link of a label asks first if another site, a prefetch or HEAD opens it', async () => {
-  const asked = [
+  const headerSets = [
     { 'sec-fetch-site': 'cross-site' },
     { 'sec-fetch-site': 'same-site' },
     { 'sec-fetch-site': 'same-origin' },
     { 'sec-fetch-site': 'none', 'sec-purpose': 'prefetch' },
     { 'sec-fetch-site': 'none', purpose: 'prefetch' },
   ];
-  for (const headers of asked) {
+  for (const headers of headerSets) {
     const { status, text } = await visitor.get(`/p/${name}`, headers);
     expect({ headers, status }).toEqual({ headers, status: 200 });
     expect(text).toContain(`Connect ${name} again?`);
@@ -146,7 +146,7 @@ it('the link of a label asks first if another site, a prefetch or HEAD opens it'
 
 it('the page approves only the appliance that it showed, and not a later one with the same name', async () => {
   await hub.ask((control) => control.openRegistration(60));
-  const introduce = async () => {
+  const register = async () => {
     const body = JSON.stringify({ client_name: 'stove' });
     const { text } = await visitor.send('POST', '/oauth/register', { 'content-type': 'application/json' }, body);
     rememberSecrets([(JSON.parse(text) as { client_secret: string }).client_secret]);
@@ -154,14 +154,14 @@ it('the page approves only the appliance that it showed, and not a later one wit
     return { client_id: shown };
   };
   const isWaiting = async () => (await hub.appliance('stove')).waiting_for_approval !== undefined;
-  const first = await introduce();
+  const first = await register();
   await hub.ask((control) => control.removeAppliance('stove'));
-  const stranger = await introduce();
-  expect(stranger).not.toEqual(first);
+  const later = await register();
+  expect(later).not.toEqual(first);
   for (const form of [first, {}]) expect((await send('/appliances/stove/approve', form)).status).toBe(404);
   expect(await isWaiting()).toBe(true);
   for (let taps = 0; taps < 2; taps++) {
-    expect(target(await send('/appliances/stove/approve', stranger))).toBe('/appliances/stove');
+    expect(target(await send('/appliances/stove/approve', later))).toBe('/appliances/stove');
   }
   expect(await isWaiting()).toBe(false);
   await hub.ask((control) => control.removeAppliance('stove'));
@@ -177,9 +177,9 @@ it('the page shows the label with the lasting link of the appliance', async () =
 });
 
 it('the result page offers the next pairing of a batch only to the browser that brought the accepted code', async () => {
-  const round = target(await send('/pair-all'));
-  expect(target(await send('/pair-all'))).toBe(round);
-  const { link } = await withLink(round);
+  const batch = target(await send('/pair-all'));
+  expect(target(await send('/pair-all'))).toBe(batch);
+  const { link } = await withLink(batch);
   const { location } = await emulator.login({ state: stateOf(link), user: 'demo' });
   const browser = await request(location);
   const page = await browser.body.text();
@@ -189,28 +189,28 @@ it('the result page offers the next pairing of a batch only to the browser that 
   rememberSecrets([cookie.slice('latchkey-round='.length)]);
   const [, action = ''] = /action="(\/callback\/[\w-]+\/next)"/.exec(page) ?? [];
 
-  const { text: other } = await withLink(round);
+  const { text: other } = await withLink(batch);
   const [, next = ''] = /<h2>(appliance-\d+)<\/h2>/.exec(other) ?? [];
   expect(page).toContain(`Next: ${next}`);
   const { origin, pathname, searchParams } = new URL(location);
   searchParams.set('code', `${searchParams.get('code')}x`);
   for (const path of [pathname, `${pathname}?${searchParams}`, `${pathname}?error=access_denied`])
     for (const headers of [{}, { cookie: 'latchkey-round=made-up' }]) {
-      const stranger = await request(origin + path, { headers });
-      const text = await stranger.body.text();
-      expect(stranger.headers['set-cookie']).toBeUndefined();
+      const later = await request(origin + path, { headers });
+      const text = await later.body.text();
+      expect(later.headers['set-cookie']).toBeUndefined();
       expect(text).not.toContain(next);
       expect(text).not.toContain('/next"');
-      expect(text).toContain(`${visitor.origin}${round}`);
-      const led = await request(new URL(action, location), { method: 'POST', body: '', headers });
-      expect(led.headers['location']).toBe(`${visitor.origin}${round}`);
+      expect(text).toContain(`${visitor.origin}${batch}`);
+      const response = await request(new URL(action, location), { method: 'POST', body: '', headers });
+      expect(response.headers['location']).toBe(`${visitor.origin}${batch}`);
     }
   await using signedOut = await PageVisitor.open(hub);
-  expect((await signedOut.get(round)).status).toBe(401);
+  expect((await signedOut.get(batch)).status).toBe(401);
 
-  const goOn = () =>
+  const continueBatch = () =>
     request(new URL(action, location), { method: 'POST', body: '', headers: { origin: 'null', cookie } });
-  const [one, two] = await Promise.all([goOn(), goOn()]);
+  const [one, two] = await Promise.all([continueBatch(), continueBatch()]);
   for (const { statusCode, headers } of [one, two]) {
     expect(statusCode).toBe(303);
     expect(headers['location']).toContain(`${emulator.frontendUrl}/sso/authorize`);

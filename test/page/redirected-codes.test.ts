@@ -30,7 +30,7 @@ beforeEach(async () => {
 afterEach(() => emulator.clearFaults());
 
 /** Polling gets no code from the portal: only its redirect brings one. */
-const servesNone = () => emulator.addFault({ kind: 'status', status: 404, endpoint: 'code/get', times: null });
+const disablePolling = () => emulator.addFault({ kind: 'status', status: 404, endpoint: 'code/get', times: null });
 
 const stateOf = (link: string) => new URL(link).searchParams.get('state') ?? '';
 
@@ -45,8 +45,8 @@ async function logIn(link: string, user = 'demo'): Promise<string> {
 async function forged(link: string): Promise<string> {
   const config = new URL(`${emulator.baseUrl}/external/oauth2helper/config/${emulator.clientId}`);
   config.searchParams.set('redirect_url', 'http://192.168.1.66/');
-  const answer = await request(config, { method: 'POST' });
-  const { authorize_url } = (await answer.body.json()) as { authorize_url: string };
+  const response = await request(config, { method: 'POST' });
+  const { authorize_url } = (await response.body.json()) as { authorize_url: string };
   const code = new URLSearchParams((await logIn(authorize_url, 'mallory')).split('?')[1]).get('code');
   // A person who saw the link knows the nonce: the portal's state is not secret.
   const claims = Buffer.from(stateOf(link).split('.')[1] ?? '', 'base64url').toString();
@@ -58,14 +58,14 @@ async function forged(link: string): Promise<string> {
 async function account(): Promise<string> {
   const { access_token } = await hub.ask((control) => control.token(name));
   const headers = { authorization: `Bearer ${access_token}` };
-  const answer = await request(`${emulator.baseUrl}/api/whoami`, { headers });
-  return ((await answer.body.json()) as { user: string }).user;
+  const response = await request(`${emulator.baseUrl}/api/whoami`, { headers });
+  return ((await response.body.json()) as { user: string }).user;
 }
 
 /** The cookie that a browser would store from a response for the hub's callback. */
-function kept({ headers }: { readonly headers: Readonly<Record<string, unknown>> }): string {
+function cookieFrom({ headers }: { readonly headers: Readonly<Record<string, unknown>> }): string {
   const set = [headers['set-cookie'] ?? []].flat().map(String);
-  const [mark = ''] = set.filter((one) => one.startsWith('latchkey-sent='));
+  const [mark = ''] = set.filter((firstResponse) => firstResponse.startsWith('latchkey-sent='));
   expect(mark).toMatch(/^latchkey-sent=[\w-]{43}; Path=\/callback; Max-Age=3600; HttpOnly; SameSite=Lax$/);
   const [cookie = ''] = mark.split(';');
   rememberSecrets([cookie.slice('latchkey-sent='.length)]);
@@ -93,8 +93,8 @@ test('the portal decides which of two codes counts if two browsers bring them at
   const { href } = await hub.beginPairing(name);
   const first = await forged(href);
   const second = await logIn(href);
-  const [one, two] = await Promise.all([client.http(first), client.http(second)]);
-  for (const { text } of [one, two]) expect(text).toContain(`${name} is connected`);
+  const [firstResponse, two] = await Promise.all([client.http(first), client.http(second)]);
+  for (const { text } of [firstResponse, two]) expect(text).toContain(`${name} is connected`);
   expect(await account()).toBe('demo');
 });
 
@@ -105,7 +105,7 @@ test('polling completes a login on a phone that never reaches the hub', async ()
 });
 
 test('only the browser of the short link can complete a login if the portal does not serve the code', async () => {
-  servesNone();
+  disablePolling();
   await hub.addAppliance(name);
   const short = await hub.ask(async (control) => {
     const reports = control.followPairing(await control.pair(name), new AbortController().signal);
@@ -114,17 +114,17 @@ test('only the browser of the short link can complete a login if the portal does
   });
   rememberSecrets([short.pathname.slice('/l/'.length)]);
   const sent = await client.http(short.pathname);
-  const cookie = kept(sent);
+  const cookie = cookieFrom(sent);
   const link = String(sent.headers['location']);
   const made = 'latchkey-sent=made-up';
   expect((await client.http(await forged(link), { headers: { cookie: made } })).text).toContain('not confirmed');
-  const landed = await client.http(await logIn(link), { headers: { cookie } });
-  expect(landed.text).toContain(`${name} is connected`);
+  const callback = await client.http(await logIn(link), { headers: { cookie } });
+  expect(callback.text).toContain(`${name} is connected`);
   expect(await account()).toBe('demo');
 });
 
 test('the browser that /pair redirected completes the login if the portal does not serve the code', async () => {
-  servesNone();
+  disablePolling();
   const credentials = await hub.addAppliance(name);
   const post = (path: string, form: Record<string, string>, headers: Record<string, string> = {}) =>
     client.https(path, {
@@ -137,31 +137,31 @@ test('the browser that /pair redirected completes the login if the portal does n
   );
   rememberSecrets([String(flow['device_code'])]);
   const sent = await post('/pair', { user_code: String(flow['user_code']) });
-  const cookie = kept(sent);
-  const landed = await client.http(await logIn(String(sent.headers['location'])), { headers: { cookie } });
-  expect(landed.text).toContain(`${name} is connected`);
+  const cookie = cookieFrom(sent);
+  const callback = await client.http(await logIn(String(sent.headers['location'])), { headers: { cookie } });
+  expect(callback.text).toContain(`${name} is connected`);
   expect(await account()).toBe('demo');
 });
 
 test("a browser that was shown the link on the hub's page completes the login if the portal serves no code", async () => {
-  servesNone();
+  disablePolling();
   await hub.addAppliance(name);
   const begun = await visitor.post(`/appliances/${name}/pair`, { csrf });
   const page = await visitor.get(String(begun.headers['location']));
-  const cookie = kept(page);
+  const cookie = cookieFrom(page);
   const link = String((await hub.appliance(name)).authorize_url);
   expect((await client.http(await logIn(link), { headers: { cookie } })).text).toContain(`${name} is connected`);
 });
 
 test("an installer confirms another browser's login if the portal serves no code, and pair reports it too", async () => {
-  servesNone();
+  disablePolling();
   await hub.addAppliance(name);
   const watching = hub.cli('pair', name, '--json');
   const link = await eventually(async () => (await hub.appliance(name)).authorize_url);
   const begun = await visitor.post(`/appliances/${name}/pair`, { csrf });
   const path = String(begun.headers['location']);
-  const landed = await client.http(await logIn(link));
-  expect(landed.text).toContain('The portal has not confirmed this login to the hub');
+  const callback = await client.http(await logIn(link));
+  expect(callback.text).toContain('The portal has not confirmed this login to the hub');
   const { text } = await visitor.get(path);
   expect(text).toContain('Somebody has logged in from the address 127.0.0.1. Was it you?');
   const [, login = ''] = /name="login" value="([\w-]{43})"/.exec(text) ?? [];

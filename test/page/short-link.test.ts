@@ -15,7 +15,7 @@ let client: HubClient;
 /** All nonces, keys and responses of the tests. */
 const nonces: string[] = [];
 const keys: string[] = [];
-const answers: HubResponse[] = [];
+const responses: HubResponse[] = [];
 
 setUpOnce(async (parts) => {
   parts.defer(() => rememberSecrets([...nonces, ...keys]));
@@ -44,10 +44,10 @@ async function begin(name: string, address = '127.0.0.1'): Promise<{ link: URL; 
   return { link: new URL(authorize_url), path: short.pathname };
 }
 
-async function open(path: string, question: Parameters<HubClient['http']>[1] = {}): Promise<HubResponse> {
-  const answer = await client.http(path, question);
-  answers.push(answer);
-  return answer;
+async function open(path: string, options: Parameters<HubClient['http']>[1] = {}): Promise<HubResponse> {
+  const response = await client.http(path, options);
+  responses.push(response);
+  return response;
 }
 
 function logIn(link: URL, deny = false): Promise<{ location: string }> {
@@ -61,9 +61,9 @@ async function expectRedirect(path: string, link: URL): Promise<void> {
 }
 
 async function expectPage(path: string, status: number, text: string, language = 'en'): Promise<void> {
-  const answer = await open(path, { headers: { 'accept-language': language } });
-  expect({ status: answer.status, text: answer.text }).toEqual({ status, text: expect.stringContaining(text) });
-  expect(answer.headers).toMatchObject({ 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' });
+  const response = await open(path, { headers: { 'accept-language': language } });
+  expect({ status: response.status, text: response.text }).toEqual({ status, text: expect.stringContaining(text) });
+  expect(response.headers).toMatchObject({ 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' });
 }
 
 test('a short link leads to its pairing link, and later shows the result, in both languages and after a restart', async () => {
@@ -153,13 +153,13 @@ test('a short link leads to a fresh pairing link after the address of the hub ha
 });
 
 test('neither the log nor a plain response contains a nonce or the key of a short link', () => {
-  const mine = readdirSync(logFolder()).filter((file) => file.startsWith(`hub.${process.pid}.`));
-  const log = mine.map((file) => readFileSync(join(logFolder(), file), 'utf8')).join('');
+  const ownLogs = readdirSync(logFolder()).filter((file) => file.startsWith(`hub.${process.pid}.`));
+  const log = ownLogs.map((file) => readFileSync(join(logFolder(), file), 'utf8')).join('');
   expect(log).toContain('pairing_started');
   expect(new Set([...nonces, ...keys]).size).toBe(2 * nonces.length);
   for (const secret of [...nonces, ...keys]) {
     expect(secret).not.toBe('');
     expect(log).not.toContain(secret);
-    for (const { headers, text } of answers) expect(JSON.stringify(headers) + text).not.toContain(secret);
+    for (const { headers, text } of responses) expect(JSON.stringify(headers) + text).not.toContain(secret);
   }
 });

@@ -255,13 +255,13 @@ describe("a one-time address of the hub's page", () => {
   it('a one-time address signs in the first browser that opens it, and no other', async () => {
     const { sign_in } = await hub.setupCode();
     const visitors = await Promise.all([newDevice(), newDevice(), newDevice()]);
-    const seen = await Promise.all(visitors.map((visitor) => visitor.follow(sign_in)));
-    expect(seen.map(({ status }) => status).sort()).toEqual([303, 410, 410]);
+    const responses = await Promise.all(visitors.map((visitor) => visitor.follow(sign_in)));
+    expect(responses.map(({ status }) => status).sort()).toEqual([303, 410, 410]);
     for (const [index, visitor] of visitors.entries()) {
-      expect(await visitor.isSignedIn()).toBe(seen[index]?.status === 303);
+      expect(await visitor.isSignedIn()).toBe(responses[index]?.status === 303);
       await visitor[Symbol.asyncDispose]();
     }
-    const late = seen.find(({ status }) => status === 410);
+    const late = responses.find(({ status }) => status === 410);
     expect(late?.text).toContain('This one-time address has been used or has expired');
     expect(late?.text).toContain('<label for="code">');
     expect(setCookie(late ?? { status: 0, headers: {}, text: '' })).toEqual([]);
@@ -289,18 +289,18 @@ describe("a one-time address of the hub's page", () => {
 
   it('a one-time address from a mail or chat signs in although the browser withholds the cookie at first', async () => {
     await using visitor = await newDevice();
-    const led = { 'sec-fetch-site': 'cross-site', 'sec-fetch-dest': 'document', 'sec-fetch-mode': 'navigate' };
-    const { headers } = await visitor.follow((await hub.setupCode()).sign_in, led);
+    const crossSite = { 'sec-fetch-site': 'cross-site', 'sec-fetch-dest': 'document', 'sec-fetch-mode': 'navigate' };
+    const { headers } = await visitor.follow((await hub.setupCode()).sign_in, crossSite);
     const { cookie } = visitor;
     // A browser withholds a SameSite=Strict cookie here.
     visitor.cookie = null;
-    const bounce = await visitor.get(String(headers['location']), led);
+    const bounce = await visitor.get(String(headers['location']), crossSite);
     expect(bounce).toMatchObject({ status: 200, headers: { refresh: '0; url=/', 'cache-control': 'no-store' } });
     expect(bounce.text).toContain('<a href="/">Continue</a>');
     visitor.cookie = cookie;
-    expect(await visitor.get('/', { ...led, 'sec-fetch-site': 'same-origin' })).toMatchObject({ status: 200 });
+    expect(await visitor.get('/', { ...crossSite, 'sec-fetch-site': 'same-origin' })).toMatchObject({ status: 200 });
     visitor.cookie = null;
-    expect(await visitor.get('/', { ...led, 'sec-fetch-site': 'same-origin' })).toMatchObject({ status: 401 });
+    expect(await visitor.get('/', { ...crossSite, 'sec-fetch-site': 'same-origin' })).toMatchObject({ status: 401 });
   });
 
   it.each(['/sign-in/', '/sign-in/x', `/sign-in/${encodeURIComponent(SCRIPT)}`, '/sign-in/%00', '/sign-in/..%2f..%2f'])(
@@ -357,15 +357,15 @@ describe('the redirect after signing in', () => {
 
 it('the sign-in page escapes script in every field', async () => {
   await using visitor = await newDevice();
-  const answers = [
+  const responses = [
     await visitor.post('/sign-in', { code: SCRIPT, next: `/${SCRIPT}` }),
     await visitor.post('/sign-in', { code: `\0${SCRIPT}`, next: `/?${SCRIPT}` }),
     await visitor.get(`/sign-in?next=${encodeURIComponent(`/?${SCRIPT}`)}`),
     await visitor.get(`/?${encodeURIComponent(SCRIPT)}`),
     await visitor.post('/sign-in', {}, { referer: `${visitor.origin}/${SCRIPT}` }),
   ];
-  for (const { text } of answers) expect(text).not.toContain('<script>alert');
-  expect(answers[0]?.text).toContain('value="&#34;&#62;&#60;script&#62;');
+  for (const { text } of responses) expect(text).not.toContain('<script>alert');
+  expect(responses[0]?.text).toContain('value="&#34;&#62;&#60;script&#62;');
 });
 
 it('no page of the hub can be framed, cached or loaded with another content type', async () => {

@@ -17,7 +17,7 @@ type Text = (...args: readonly unknown[]) => unknown;
 /** Every text by its path, such as `result.reasons.expired`; functions called with samples. */
 function flat(texts: unknown, path = ''): Map<string, string> {
   if (typeof texts === 'string') return new Map([[path, texts]]);
-  if (typeof texts === 'function') return flat(called(texts as Text), `${path}()`);
+  if (typeof texts === 'function') return flat(callText(texts as Text), `${path}()`);
   if (typeof texts !== 'object' || texts === null) throw new TypeError(`${path} is no text: ${typeof texts}`);
   return new Map(
     Object.entries(texts).flatMap(([key, value]) => [...flat(value, path === '' ? key : `${path}.${key}`)]),
@@ -25,12 +25,12 @@ function flat(texts: unknown, path = ''): Map<string, string> {
 }
 
 /** The text for sample names or, if the function takes none, for numbers. */
-function called(text: Text): unknown {
+function callText(text: Text): unknown {
   const numbers = SAMPLES.map((_, index) => 12 + index);
   for (const samples of [SAMPLES, numbers]) {
     try {
-      const told = text(...samples);
-      if (told !== undefined && !/undefined|NaN|Invalid/.test(String(told))) return told;
+      const result = text(...samples);
+      if (result !== undefined && !/undefined|NaN|Invalid/.test(String(result))) return result;
     } catch {
       // The function takes another kind of sample.
     }
@@ -70,8 +70,8 @@ describe('the texts of the pages', () => {
 });
 
 /**
- * The type of the texts with only their groups, each of which has its path in its type. The compiler then reports each use of
- * a text with its group and its name. A use by a computed key counts for the whole group.
+ * The type of the texts with only their groups, each of which has its path in its type. The compiler then reports each
+ * use of a text with its group and its name. A use by a computed key counts for the whole group.
  */
 const GROUPS_ALONE = `type Groups<T, Path extends string> = { readonly path?: Path } & {
   readonly [K in keyof T & string as T[K] extends object ? (T[K] extends (...args: never[]) => unknown ? never : K) : never]:
@@ -81,7 +81,7 @@ export type Texts = Groups<typeof en, 'texts'> & { readonly language: string };
 `;
 
 /** The paths of all texts in use; a path that ends with a dot stands for a whole group. */
-async function takenTexts(): Promise<Set<string>> {
+async function usedTexts(): Promise<Set<string>> {
   using folder = temporaryFolder();
   for (const part of ['core', 'system', 'page']) {
     cpSync(join(root, 'src', part), join(folder.path, 'src', part), { recursive: true });
@@ -104,11 +104,11 @@ async function takenTexts(): Promise<Set<string>> {
 }
 
 test('every text is used in a source', async () => {
-  const taken = await takenTexts();
+  const used = await usedTexts();
   const paths = [...english.keys()].map((path) => path.replace('()', '')).filter((path) => path !== 'language');
-  const untold = paths.filter((path) => !taken.has(path) && !taken.has(`${path.slice(0, path.lastIndexOf('.'))}.`));
-  expect(taken.size).toBeGreaterThan(100);
-  expect(untold).toEqual([]);
+  const unused = paths.filter((path) => !used.has(path) && !used.has(`${path.slice(0, path.lastIndexOf('.'))}.`));
+  expect(used.size).toBeGreaterThan(100);
+  expect(unused).toEqual([]);
 });
 
 describe('the sources of the pages', () => {
@@ -201,9 +201,9 @@ test.each([
   [de, 1, 3, 'Ihr Gerät ist verbunden', '1 von 3 Geräten ist verbunden'],
   [de, 2, 3, 'Beide Geräte sind verbunden', '2 von 3 Geräten sind verbunden'],
   [de, 3, 4, 'Alle 3 Geräte sind verbunden', '3 von 4 Geräten sind verbunden'],
-])('case %$: the texts of pairing batches express numbers as people do', ({ batch: round }, count, all, done, notAll) => {
-  expect(round.allConnected(count)).toBe(done);
-  expect(round.someConnected(count, all)).toBe(notAll);
+])('case %$: the texts of pairing batches express numbers as people do', ({ batch }, count, all, done, notAll) => {
+  expect(batch.allConnected(count)).toBe(done);
+  expect(batch.someConnected(count, all)).toBe(notAll);
 });
 
 test('the texts use one word for one thing', () => {

@@ -12,37 +12,27 @@ import type { AuthenticatedRequest, AuthenticatedRoutes } from '../sign-in/authe
 import type { Texts } from '../texts/en.ts';
 import type { CredentialsCache } from './credentials-cache.ts';
 
-/** What it takes to make credentials and to show them. */
+/** What the pages that issue and show credentials need. */
 export interface CredentialPagesOptions {
   readonly administration: Administration;
   readonly random: Random;
   readonly cache: CredentialsCache;
 }
 
-/** Adding an appliance: the form, and what becomes of it. */
+/** Serves the form that adds an appliance. */
 export function serveAddAppliance(
   guard: AuthenticatedRoutes,
-  { administration, random, cache: shown }: CredentialPagesOptions,
+  { administration, random, cache }: CredentialPagesOptions,
 ): void {
-  function send(
-    asked: AuthenticatedRequest,
-    status: number,
-    token: string,
-    typed: ApplianceForm,
-    problems: FieldErrors,
-  ) {
+  function send(req: AuthenticatedRequest, status: number, token: string, typed: ApplianceForm, problems: FieldErrors) {
     const portals = administration.portals();
-    return sendInstallerPage(
-      asked,
-      status,
-      addAppliancePage(asked.context, asked.session, token, portals, typed, problems),
-    );
+    return sendInstallerPage(req, status, addAppliancePage(req.context, req.session, token, portals, typed, problems));
   }
 
-  guard.page('/appliances/add', async (asked) => send(asked, 200, createIdempotencyKey(random), EMPTY_FORM, {}));
+  guard.page('/appliances/add', async (req) => send(req, 200, createIdempotencyKey(random), EMPTY_FORM, {}));
 
-  guard.form('/appliances/add', async (sent) => {
-    const { form, reply, session, context } = sent;
+  guard.form('/appliances/add', async (submission) => {
+    const { form, reply, session, context } = submission;
     const typed: ApplianceForm = {
       name: (form.get('name') ?? '').trim(),
       scope: form.get('scope') ?? '',
@@ -50,27 +40,29 @@ export function serveAddAppliance(
     };
     const token = readIdempotencyKey(form) ?? createIdempotencyKey(random);
     const problems = validateForm(typed, administration.portals(), context.texts);
-    if (Object.keys(problems).length > 0) return send(sent, 400, token, typed, problems);
+    if (Object.keys(problems).length > 0) return send(submission, 400, token, typed, problems);
     try {
       const { name, scope, portal } = typed;
-      await shown.getOrIssue(session, token, name, async () => ({
+      await cache.getOrIssue(session, token, name, async () => ({
         credentials: await administration.addAppliance(name, scope || null, portal || null),
         isNewAppliance: true,
       }));
       return reply.redirect(credentialsPath(token, name), 303);
     } catch (error) {
       const problem = error instanceof Failure ? fieldErrorsFor(error.code, context.texts) : null;
-      return problem === null ? sendFailure(sent, typed.name, error) : send(sent, 400, token, typed, problem);
+      return problem === null
+        ? sendFailure(submission, typed.name, error)
+        : send(submission, 400, token, typed, problem);
     }
   });
 }
 
-/** A token for a form that makes credentials: however often it is sent, they are made once. */
+/** A key for a form that issues credentials: the hub issues them once, however often the form is sent. */
 export function createIdempotencyKey(random: Random): string {
   return random.token(16);
 }
 
-/** The token that came with a form; null where it has none that the hub could have given it. */
+/** The idempotency key of a form; null if it is missing or malformed. */
 export function readIdempotencyKey(form: ReadonlyMap<string, string>): string | null {
   const token = form.get('form') ?? '';
   return /^[\w-]{22}$/.test(token) ? token : null;
@@ -101,7 +93,7 @@ function isValid(check: () => unknown): boolean {
   }
 }
 
-/** What the hub found wrong, at the field that it is about; null where it is about none. */
+/** The error of a failure, at the field that caused it; null if no field did. */
 function fieldErrorsFor(code: FailureCode, { adding }: Texts): FieldErrors | null {
   switch (code) {
     case 'appliance_exists':
@@ -117,20 +109,20 @@ function fieldErrorsFor(code: FailureCode, { adding }: Texts): FieldErrors | nul
   }
 }
 
-/** What was typed about a new appliance. */
+/** The fields of the form, as typed. */
 interface ApplianceForm {
   readonly name: string;
   readonly scope: string;
   readonly portal: string;
 }
 
-/** What is wrong with it, by field. */
+/** Error texts, by field. */
 type FieldErrors = Partial<Record<keyof ApplianceForm, string>>;
 
 /**
  * The form that adds an appliance.
- * @param token of this form: sent twice, it adds one appliance
- * @param portals the names of the configured ones, the default one first
+ * @param token the idempotency key: a form that is sent twice adds one appliance
+ * @param portals the names of the configured portals, the default one first
  */
 export function addAppliancePage(
   { texts }: PageContext,
@@ -142,14 +134,14 @@ export function addAppliancePage(
 ): InstallerPage {
   const { adding } = texts;
   const focused = problems.scope !== undefined && problems.name === undefined ? 'scope' : 'name';
-  const input = (id: 'name' | 'scope', label: string, hint: string, longest: number) =>
+  const input = (id: 'name' | 'scope', label: string, hint: string, maxLength: number) =>
     renderField(
       id,
       label,
       hint,
       problems[id],
       (attributes) =>
-        html`<input id="${id}" name="${id}" value="${typed[id]}" maxlength="${longest}" autocomplete="off" autocapitalize="none" autocorrect="off" spellcheck="false"!${attributes}!${id === focused ? ' autofocus' : ''}>`,
+        html`<input id="${id}" name="${id}" value="${typed[id]}" maxlength="${maxLength}" autocomplete="off" autocapitalize="none" autocorrect="off" spellcheck="false"!${attributes}!${id === focused ? ' autofocus' : ''}>`,
     );
   const content = html`<input type="hidden" name="form" value="${token}">
 !${input('name', adding.name, adding.nameHint, 63)}
@@ -168,11 +160,11 @@ export function addAppliancePage(
 function renderPortalField(
   adding: Texts['adding'],
   portals: readonly string[],
-  chosen: string,
+  selected: string,
   problem: string | undefined,
 ): string {
   const options = portals.map(
-    (name) => html`<option value="${name}"!${name === chosen ? ' selected' : ''}>${name}</option>`,
+    (name) => html`<option value="${name}"!${name === selected ? ' selected' : ''}>${name}</option>`,
   );
   return renderField(
     'portal',
@@ -183,7 +175,7 @@ function renderPortalField(
   );
 }
 
-/** @param control the HTML of the control, given its attributes */
+/** @param control makes the control's HTML from its attributes */
 function renderField(
   id: string,
   label: string,
@@ -191,12 +183,13 @@ function renderField(
   problem: string | undefined,
   control: (attributes: string) => string,
 ): string {
-  const told = [...(problem === undefined ? [] : [`${id}-problem`]), ...(hint === null ? [] : [`${id}-hint`])].join(
-    ' ',
-  );
-  const described = told === '' ? '' : ` aria-describedby="${told}"`;
+  const descriptionIds = [
+    ...(problem === undefined ? [] : [`${id}-problem`]),
+    ...(hint === null ? [] : [`${id}-hint`]),
+  ].join(' ');
+  const describedBy = descriptionIds === '' ? '' : ` aria-describedby="${descriptionIds}"`;
   return html`<div class="field"><label for="${id}">${label}</label>
-!${control(described + (problem === undefined ? '' : ' aria-invalid="true"'))}
+!${control(describedBy + (problem === undefined ? '' : ' aria-invalid="true"'))}
 !${problem === undefined ? '' : html`<p class="problem" id="${id}-problem">${problem}</p>`}
 !${hint === null ? '' : html`<p class="hint" id="${id}-hint">${hint}</p>`}</div>`;
 }

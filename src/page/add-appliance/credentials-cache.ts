@@ -2,12 +2,12 @@ import type { IssuedCredentials } from '../../core/administration.ts';
 import { type Clock, elapsed, type Instant, type Timers } from '../../core/clock.ts';
 import type { PageSession } from '../../core/setup-access.ts';
 
-/** How long credentials can be looked at again, in ms: a phone may be turned, or its page loaded anew. */
+/** How long credentials can be shown again, in ms: rotating a phone or going back may reload the page. */
 const CREDENTIALS_TTL_MS = 600_000;
-/** Credentials that are kept at a time; of more the oldest go. */
+/** Credentials that are held at a time; a further one replaces the oldest. */
 const MAX_ENTRIES = 50;
 
-/** Credentials, and whether the appliance was new too when they were made. */
+/** Credentials, and whether they were issued for a new appliance. */
 export interface CachedCredentials {
   readonly credentials: IssuedCredentials;
   readonly isNewAppliance: boolean;
@@ -19,8 +19,8 @@ interface CacheEntry {
 }
 
 /**
- * Credentials between their being made and their having been noted: in memory alone, for the session that asked for them,
- * and never made twice for one form, however often it is sent.
+ * Issued credentials until a person has noted them: only in memory, only for the session that requested them. A form
+ * that is sent again gets the same credentials.
  */
 export class CredentialsCache {
   readonly #clock: Clock;
@@ -34,40 +34,40 @@ export class CredentialsCache {
   }
 
   /**
-   * The credentials of a form: made now, or those that were when it was sent before.
-   * @param form the form's token
-   * @throws whatever `make` throws; the form may be sent again then
+   * The credentials of a form: issued now, or when the form was first sent.
+   * @param form the form's idempotency key
+   * @throws the error of `issue`; the form may be sent again then
    */
   async getOrIssue(
     session: PageSession,
     form: string,
     name: string,
-    make: () => Promise<CachedCredentials>,
+    issue: () => Promise<CachedCredentials>,
   ): Promise<CachedCredentials> {
     this.#deleteExpired();
     const key = cacheKey(session, form, name);
-    const known = this.#entries.get(key);
-    if (known !== undefined) return known.credentials;
-    const shown = make();
-    this.#entries.set(key, { cachedAt: this.#clock.now(), credentials: shown });
+    const cached = this.#entries.get(key);
+    if (cached !== undefined) return cached.credentials;
+    const credentials = issue();
+    this.#entries.set(key, { cachedAt: this.#clock.now(), credentials });
     const [oldest] = this.#entries.keys();
     if (this.#entries.size > MAX_ENTRIES && oldest !== undefined) this.#entries.delete(oldest);
     this.#cancelTimer ??= this.#timers.after(CREDENTIALS_TTL_MS, () => this.#sweep());
     try {
-      return await shown;
+      return await credentials;
     } catch (error) {
       this.#entries.delete(key);
       throw error;
     }
   }
 
-  /** Those of a form that was sent before; null where they are shown no longer. */
+  /** The credentials of a form that was sent before; null if they have expired or were deleted. */
   async find(session: PageSession, form: string, name: string): Promise<CachedCredentials | null> {
     this.#deleteExpired();
     return (await this.#entries.get(cacheKey(session, form, name))?.credentials) ?? null;
   }
 
-  /** Whoever asked for them has noted them. */
+  /** Deletes credentials that a person has noted. */
   delete(session: PageSession, form: string, name: string): void {
     this.#entries.delete(cacheKey(session, form, name));
   }
@@ -84,12 +84,12 @@ export class CredentialsCache {
 
   #deleteExpired(): void {
     const now = this.#clock.now();
-    for (const [key, { cachedAt: since }] of this.#entries) {
-      if ((elapsed(since, now) ?? CREDENTIALS_TTL_MS) >= CREDENTIALS_TTL_MS) this.#entries.delete(key);
+    for (const [key, { cachedAt }] of this.#entries) {
+      if ((elapsed(cachedAt, now) ?? CREDENTIALS_TTL_MS) >= CREDENTIALS_TTL_MS) this.#entries.delete(key);
     }
   }
 }
 
-function cacheKey({ csrfToken: csrf }: PageSession, form: string, name: string): string {
-  return JSON.stringify([csrf, form, name]);
+function cacheKey({ csrfToken }: PageSession, form: string, name: string): string {
+  return JSON.stringify([csrfToken, form, name]);
 }

@@ -11,72 +11,73 @@ import { type AuthenticatedRequest, type AuthenticatedRoutes, pathParameter } fr
 import { type CredentialPagesOptions, createIdempotencyKey, readIdempotencyKey } from './add-appliance.ts';
 import type { CachedCredentials } from './credentials-cache.ts';
 
-/** Giving an appliance a new secret, and showing the credentials of a new one or of that. */
+/** Serves the rotation of an appliance's secret, and the page that shows issued credentials. */
 export function serveCredentials(
   guard: AuthenticatedRoutes,
-  { administration, random, cache: shown }: CredentialPagesOptions,
+  { administration, random, cache }: CredentialPagesOptions,
 ): void {
-  function ask(
-    asked: AuthenticatedRequest,
+  function sendConfirmation(
+    req: AuthenticatedRequest,
     status: number,
     name: string,
     token: string,
     keys: 'none' | 'asked' | 'missing',
   ) {
-    const confirmation = secretRotationConfirmation(asked.context.texts, name, token, keys);
-    return sendInstallerPage(asked, status, confirmationPage(confirmation, asked.context, asked.session));
+    const confirmation = secretRotationConfirmation(req.context.texts, name, token, keys);
+    return sendInstallerPage(req, status, confirmationPage(confirmation, req.context, req.session));
   }
 
-  guard.page('/appliances/:name/rotate-secret', (asked) =>
-    withAppliance(asked, administration, ({ name, declared }) => {
+  guard.page('/appliances/:name/rotate-secret', (req) =>
+    withAppliance(req, administration, ({ name, declared }) => {
       if (declared) throw new Failure('appliance_declared', name);
-      return ask(asked, 200, name, createIdempotencyKey(random), 'none');
+      return sendConfirmation(req, 200, name, createIdempotencyKey(random), 'none');
     }),
   );
 
-  guard.form('/appliances/:name/rotate-secret', async (sent) => {
-    const name = pathParameter(sent, 'name');
-    const { form, session, reply } = sent;
+  guard.form('/appliances/:name/rotate-secret', async (submission) => {
+    const name = pathParameter(submission, 'name');
+    const { form, session, reply } = submission;
     const token = readIdempotencyKey(form) ?? createIdempotencyKey(random);
     try {
-      await shown.getOrIssue(session, token, name, async () => ({
+      await cache.getOrIssue(session, token, name, async () => ({
         credentials: await administration.rotateSecret(name, form.get('replace_keys') === 'yes'),
         isNewAppliance: false,
       }));
       return reply.redirect(credentialsPath(token, name), 303);
     } catch (error) {
       const hasKeys = error instanceof Failure && error.code === 'appliance_has_keys';
-      if (!hasKeys) return sendFailure(sent, name, error);
-      return ask(sent, 409, name, token, form.has('asked_keys') ? 'missing' : 'asked');
+      if (!hasKeys) return sendFailure(submission, name, error);
+      return sendConfirmation(submission, 409, name, token, form.has('asked_keys') ? 'missing' : 'asked');
     }
   });
 
-  guard.page('/credentials/:form/:name', async (asked) => {
-    const { context, session } = asked;
-    const [form, name] = [pathParameter(asked, 'form'), pathParameter(asked, 'name')];
-    const found = await shown.find(session, form, name);
-    if (found !== null) {
+  guard.page('/credentials/:form/:name', async (req) => {
+    const { context, session } = req;
+    const [form, name] = [pathParameter(req, 'form'), pathParameter(req, 'name')];
+    const cached = await cache.find(session, form, name);
+    if (cached !== null) {
       const done = `${credentialsPath(form, name)}/done`;
-      return sendInstallerPage(asked, 200, credentialsPage(found, context, session, done));
+      return sendInstallerPage(req, 200, credentialsPage(cached, context, session, done));
     }
     const { adding, appliance } = context.texts;
     const back = { href: '/', text: appliance.backToOverview };
-    return sendInstallerPage(asked, 410, failurePage(adding.credentials.gone, adding.credentials.goneText, back));
+    return sendInstallerPage(req, 410, failurePage(adding.credentials.gone, adding.credentials.goneText, back));
   });
 
-  guard.form('/credentials/:form/:name/done', async (sent) => {
-    const name = pathParameter(sent, 'name');
-    shown.delete(sent.session, pathParameter(sent, 'form'), name);
-    return sent.reply.redirect(appliancePath(name), 303);
+  guard.form('/credentials/:form/:name/done', async (submission) => {
+    const name = pathParameter(submission, 'name');
+    cache.delete(submission.session, pathParameter(submission, 'form'), name);
+    return submission.reply.redirect(appliancePath(name), 303);
   });
 }
 
 /**
- * The credentials of an appliance, to be put into it now. The QR code holds what `latchkey appliance add --json` prints.
- * @param done where is told that they have been noted
+ * The credentials of an appliance, for a person to enter in it. The QR code contains what `latchkey appliance add
+ * --json` prints.
+ * @param done the path of the form for "Done"
  */
 export function credentialsPage(
-  { credentials: issued, isNewAppliance: isNew }: CachedCredentials,
+  { credentials: issued, isNewAppliance }: CachedCredentials,
   { texts }: PageContext,
   session: PageSession,
   done: string,
@@ -97,12 +98,12 @@ export function credentialsPage(
   ) => html`<div class="field"><span class="label" id="${id}-label">${label}</span>
 <div class="copied"><code class="value" id="${id}">${value}</code>
 <button type="button" data-copy="${id}" data-copied="${texts.installer.copied}" aria-describedby="${id}-label" aria-live="polite" hidden>${texts.installer.copy}</button></div></div>`;
-  const doneButton = html`<button class="${isNew ? '' : 'primary'}" id="done">${credentials.done}</button>`;
+  const doneButton = html`<button class="${isNewAppliance ? '' : 'primary'}" id="done">${credentials.done}</button>`;
   const connect = html`<button class="primary" id="connect">${credentials.connectNext(name)}</button>`;
   return {
     title: credentials.title(name),
     narrow: true,
-    body: html`<div class="health">!${icon('good')}<h1>${isNew ? credentials.added(name) : credentials.rotated(name)}</h1></div>
+    body: html`<div class="health">!${icon('good')}<h1>${isNewAppliance ? credentials.added(name) : credentials.rotated(name)}</h1></div>
 <p>${credentials.keep}</p>
 <section class="card" aria-label="${credentials.title(name)}">
 !${row('client-id', credentials.clientId, clientId)}
@@ -113,6 +114,6 @@ export function credentialsPage(
 <section class="card" aria-labelledby="qr"><h2 id="qr">${credentials.qr}</h2>
 !${qrSvg(JSON.stringify(all), credentials.qr) ?? ''}
 <p class="hint">${credentials.qrHint}</p></section>
-<div class="actions">!${isNew ? csrfForm(session, appliancePath(name, 'pair'), connect) : ''}!${csrfForm(session, done, doneButton)}</div>`,
+<div class="actions">!${isNewAppliance ? csrfForm(session, appliancePath(name, 'pair'), connect) : ''}!${csrfForm(session, done, doneButton)}</div>`,
   };
 }

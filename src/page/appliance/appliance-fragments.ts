@@ -8,20 +8,29 @@ import { appliancePath } from '../paths.ts';
 import type { Texts } from '../texts/en.ts';
 
 /**
- * Its state in words and an icon, and what to do.
- * @param told whether a screen reader says the state when it changes; of many on one page none is
+ * An appliance's state as text and icon, and what to do.
+ * @param isAnnounced whether screen readers announce changes of the state; false on pages with many appliances
  * @returns HTML
  */
-export function renderHealth({ states }: Texts, { kind, severity, advice }: ApplianceHealth, told: boolean): string {
-  return html`<p class="state ${severity}"!${told ? ' role="status"' : ''}>!${icon(severity)}<span>${states.kinds[kind]}</span></p>
+export function renderHealth(
+  { states }: Texts,
+  { kind, severity, advice }: ApplianceHealth,
+  isAnnounced: boolean,
+): string {
+  return html`<p class="state ${severity}"!${isAnnounced ? ' role="status"' : ''}>!${icon(severity)}<span>${states.kinds[kind]}</span></p>
 !${advice.map((text) => html`<p>${text}</p>`)}`;
 }
 
-/** What is known of it, by name and value. @param now the hub's wall clock, in ms @returns HTML */
+/**
+ * An appliance's details, as pairs of name and value.
+ * @param showsPortal whether to name its portal
+ * @param now the hub's wall clock in ms since 1970
+ * @returns HTML
+ */
 export function renderApplianceDetails(
   texts: Texts,
   appliance: ApplianceStatus,
-  several: boolean,
+  showsPortal: boolean,
   now: number,
 ): string {
   const { overview, states } = texts;
@@ -30,7 +39,7 @@ export function renderApplianceDetails(
   const rows: [name: string, value: string][] = [
     [overview.scope, scope === null ? html`${overview.scopeByPortal}` : html`${scope}`],
   ];
-  if (several) rows.push([overview.portal, html`${portal}`]);
+  if (showsPortal) rows.push([overview.portal, html`${portal}`]);
   if (account !== null) rows.push([overview.account, html`${account}`]);
   if (waitingForApproval !== undefined) {
     const { since, softwareId } = waitingForApproval;
@@ -53,13 +62,13 @@ function renderDetailList(rows: readonly (readonly [name: string, value: string]
   return html`<dl class="facts">!${rows.map(([name, value]) => html`<div><dt>${name}</dt><dd>!${value}</dd></div>`)}</dl>`;
 }
 
-/** By what a person tells one that waits for approval from another: seen before the button that approves it. */
+/** What tells appliances that wait for approval apart, shown above the button that approves. */
 function renderComparison({ states }: Texts, { comparisonCode, address }: PendingApproval): string {
   const code = [states.comparisonCode, html`<code class="compare">${comparisonCode}</code>`] as const;
   return renderDetailList(address === null ? [code] : [code, [states.registrantAddress, html`${address}`]]);
 }
 
-/** What can be done next about how it stands; nothing where all is well. @returns HTML */
+/** The button for the next step; nothing if none is needed. @returns HTML */
 export function renderNextAction(
   texts: Texts,
   session: PageSession,
@@ -67,7 +76,7 @@ export function renderNextAction(
   health: ApplianceHealth,
 ): string {
   const { overview } = texts;
-  const pair = (text: string) =>
+  const pairForm = (text: string) =>
     csrfForm(session, appliancePath(name, 'pair'), html`<button class="primary" id="pair-${name}">${text}</button>`);
   if (waitingForApproval !== undefined) {
     const approve = html`<input type="hidden" name="client_id" value="${clientId}">
@@ -76,7 +85,7 @@ export function renderNextAction(
 <div class="actions">!${csrfForm(session, appliancePath(name, 'approve'), approve)}
 <a class="button danger" id="refuse-${name}" href="${appliancePath(name, 'remove')}">${overview.reject}</a></div>`;
   }
-  if (authorizeUrl !== undefined) return pair(overview.showLink);
-  if (health.kind === 'not_connected') return pair(overview.connect);
-  return health.kind === 'log_in_again' ? pair(overview.connectAgain) : '';
+  if (authorizeUrl !== undefined) return pairForm(overview.showLink);
+  if (health.kind === 'not_connected') return pairForm(overview.connect);
+  return health.kind === 'log_in_again' ? pairForm(overview.connectAgain) : '';
 }

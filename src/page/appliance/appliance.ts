@@ -22,91 +22,94 @@ import { renderApplianceDetails, renderHealth, renderNextAction } from './applia
 import { type Confirmation, confirmationPage, removalConfirmation, unpairConfirmation } from './confirmations.ts';
 import { renderHistory } from './history.ts';
 
-/** What the pages of appliances are made of. */
+/** What the pages of appliances need. */
 interface AppliancePagesOptions {
   readonly administration: Administration;
   readonly clock: Clock;
   readonly timers: Timers;
 }
 
-/** Nobody waits longer for an answer, in ms. */
+/** How long a browser waits for a refresh, in ms. */
 const REFRESH_TIMEOUT_MS = 8000;
 
-/** The page of each appliance, and what can be done there. */
+/** Serves the page of each appliance, and its forms. */
 export function serveAppliances(
   guard: AuthenticatedRoutes,
   { administration, clock, timers }: AppliancePagesOptions,
 ): void {
-  /** A form that does something at once. @param to where it leads then */
-  function doing(
-    below: string,
+  /** A form that acts without a confirmation. @param redirectPath the page after the action */
+  function serveAction(
+    action: string,
     act: (name: string, form: FormSubmission['form']) => Promise<unknown>,
-    to: (name: string) => string = appliancePath,
+    redirectPath: (name: string) => string = appliancePath,
   ): void {
-    guard.form(`/appliances/:name/${below}`, async (sent: FormSubmission) => {
-      const name = pathParameter(sent, 'name');
+    guard.form(`/appliances/:name/${action}`, async (submission: FormSubmission) => {
+      const name = pathParameter(submission, 'name');
       try {
-        await act(name, sent.form);
+        await act(name, submission.form);
       } catch (error) {
-        return sendFailure(sent, name, error);
+        return sendFailure(submission, name, error);
       }
-      return sent.reply.redirect(to(name), 303);
+      return submission.reply.redirect(redirectPath(name), 303);
     });
   }
 
-  function asking(below: string, confirm: (texts: Texts, appliance: ApplianceStatus) => Confirmation): void {
-    guard.page(`/appliances/:name/${below}`, (asked) =>
-      withAppliance(asked, administration, (appliance) => {
-        const { context, session } = asked;
-        if (below === 'remove' && appliance.declared) throw new Failure('appliance_declared', appliance.name);
-        return sendInstallerPage(asked, 200, confirmationPage(confirm(context.texts, appliance), context, session));
+  function serveConfirmation(
+    action: string,
+    confirm: (texts: Texts, appliance: ApplianceStatus) => Confirmation,
+  ): void {
+    guard.page(`/appliances/:name/${action}`, (req) =>
+      withAppliance(req, administration, (appliance) => {
+        const { context, session } = req;
+        if (action === 'remove' && appliance.declared) throw new Failure('appliance_declared', appliance.name);
+        return sendInstallerPage(req, 200, confirmationPage(confirm(context.texts, appliance), context, session));
       }),
     );
   }
 
-  function show(asked: AuthenticatedRequest): Promise<FastifyReply> {
-    return withAppliance(asked, administration, async (appliance, { conditions, notices }) => {
+  function sendAppliancePage(req: AuthenticatedRequest): Promise<FastifyReply> {
+    return withAppliance(req, administration, async (appliance, { conditions, notices }) => {
       const history = await administration.history(appliance.name);
-      const shown = { appliance, conditions, notices, history, now: clock.now().wall };
-      return sendInstallerPage(asked, 200, appliancePage(shown, asked.context, asked.session));
+      const view = { appliance, conditions, notices, history, now: clock.now().wall };
+      return sendInstallerPage(req, 200, appliancePage(view, req.context, req.session));
     });
   }
 
-  guard.page('/appliances/:name', show);
-  guard.page('/appliances/:name/', show);
-  asking('unpair', unpairConfirmation);
-  asking('remove', removalConfirmation);
-  doing('unpair', (name) => administration.unpair(name));
-  doing(
+  guard.page('/appliances/:name', sendAppliancePage);
+  guard.page('/appliances/:name/', sendAppliancePage);
+  serveConfirmation('unpair', unpairConfirmation);
+  serveConfirmation('remove', removalConfirmation);
+  serveAction('unpair', (name) => administration.unpair(name));
+  serveAction(
     'remove',
     (name) => administration.removeAppliance(name),
     () => '/',
   );
-  doing('refresh', refresh);
-  doing('approve', approve);
+  serveAction('refresh', refresh);
+  serveAction('approve', approve);
 
-  /** Goes on where it takes longer: the page that follows shows what comes of it. */
+  /** A refresh that takes longer continues; the page then shows its result. */
   function refresh(name: string): Promise<void> {
     return withTimeout(administration.refresh(name), REFRESH_TIMEOUT_MS, timers);
   }
 
-  /** Approves the one that was shown, if nobody has meanwhile: another may have come by its name since. */
+  /** Approves the appliance that the page showed, found by its client ID: another one may have its name by now. */
   async function approve(name: string, form: FormSubmission['form']): Promise<void> {
     const { appliances } = await administration.status();
-    const shown = appliances.find((one) => one.name === name && one.clientId === form.get('client_id'));
-    if (shown === undefined) throw new Failure('appliance_unknown', name);
-    if (shown.waitingForApproval === undefined) return;
-    await administration.approveAppliance(name, shown.waitingForApproval.comparisonCode);
+    const appliance = appliances.find((one) => one.name === name && one.clientId === form.get('client_id'));
+    if (appliance === undefined) throw new Failure('appliance_unknown', name);
+    if (appliance.waitingForApproval === undefined) return;
+    await administration.approveAppliance(name, appliance.waitingForApproval.comparisonCode);
   }
 }
 
-/** Seconds after which the page is looked at again where scripts are off and somebody is about to log in. */
+/** While a login is awaited, a browser without scripts reloads the page after this many seconds. */
 const WAITING_RELOAD_SECONDS = 10;
 
-/** What there is to show of an appliance. */
+/** What the page of an appliance shows. */
 interface ApplianceView {
   readonly appliance: ApplianceStatus;
-  /** Of all that have some. */
+  /** The conditions of the hub and of all appliances. */
   readonly conditions: StatusReport['conditions'];
   readonly notices: StatusReport['notices'];
   readonly history: readonly HistoryEntry[];
@@ -114,9 +117,9 @@ interface ApplianceView {
   readonly now: number;
 }
 
-/** The page of one appliance: how it stands, what can be done with it, and what has happened to it. */
-export function appliancePage(shown: ApplianceView, { texts }: PageContext, session: PageSession): InstallerPage {
-  const { appliance, conditions, notices, history, now } = shown;
+/** The page of one appliance: its state, its actions and its history. */
+export function appliancePage(view: ApplianceView, { texts }: PageContext, session: PageSession): InstallerPage {
+  const { appliance, conditions, notices, history, now } = view;
   const { name, state } = appliance;
   const isOwn = (one: { readonly appliance: string | null }) => one.appliance === name;
   const health = applianceHealth(appliance, conditions.filter(isOwn), notices.filter(isOwn), texts);
@@ -155,8 +158,8 @@ function renderManagement(
       csrfForm(session, appliancePath(name, 'pair'), html`<button id="pair">${overview.connectAgain}</button>`),
     );
   }
-  const link = (below: string, text: string, style = '') =>
-    html`<a class="button ${style}" id="${below}" href="${appliancePath(name, below)}">${text}</a>`;
+  const link = (action: string, text: string, style = '') =>
+    html`<a class="button ${style}" id="${action}" href="${appliancePath(name, action)}">${text}</a>`;
   if (!declared && !isWaiting && !credentialsDamaged) buttons.push(link('rotate-secret', texts.newSecret));
   if (!isWaiting) buttons.push(link('label', texts.doorLabel));
   if (hasGrant || state === 'pairing') buttons.push(link('unpair', texts.disconnect, 'danger'));

@@ -6,28 +6,28 @@ import type { PageContext } from '../page-context.ts';
 import { appliancePath } from '../paths.ts';
 import type { Texts } from '../texts/en.ts';
 
-/** What is asked back before something is lost. */
+/** A question that a person confirms before something is lost. */
 export interface Confirmation {
   readonly heading: string;
   readonly text: string;
-  /** Where the answer "yes" is sent. */
+  /** The path of the form that confirms. */
   readonly action: string;
   readonly confirmLabel: string;
-  /** Where the answer "no" leads. */
+  /** The page for "Cancel". */
   readonly cancelHref: string;
-  /** HTML of the form, escaped already. */
+  /** Escaped HTML: further fields of the form. */
   readonly fieldsHtml?: string;
 }
 
-/** As a page of its own, so that it is asked without scripts too. */
+/** A confirmation as a page, so that it works without scripts. */
 export function confirmationPage(
   confirmation: Confirmation,
   { texts }: PageContext,
   session: PageSession,
 ): InstallerPage {
-  const { heading, text, action, confirmLabel: yes, cancelHref: back, fieldsHtml: fields } = confirmation;
-  const content = html`!${fields ?? ''}
-<div class="actions"><button class="danger primary" id="yes">${yes}</button><a class="button" href="${back}">${texts.installer.cancel}</a></div>`;
+  const { heading, text, action, confirmLabel, cancelHref, fieldsHtml = '' } = confirmation;
+  const content = html`!${fieldsHtml}
+<div class="actions"><button class="danger primary" id="yes">${confirmLabel}</button><a class="button" href="${cancelHref}">${texts.installer.cancel}</a></div>`;
   return {
     title: heading,
     narrow: true,
@@ -38,9 +38,10 @@ export function confirmationPage(
 }
 
 /**
- * Whether an appliance is to get a new secret.
- * @param token of the form
- * @param keys whether it has keys of its own, and is asked about them; `missing`: they were not ticked
+ * Asks whether to give an appliance a new secret.
+ * @param token the form's idempotency key
+ * @param keys `asked`: the appliance has its own keys, and a checkbox asks whether to replace them; `missing`: it was
+ * not ticked
  */
 export function secretRotationConfirmation(
   { appliance: texts }: Texts,
@@ -50,7 +51,7 @@ export function secretRotationConfirmation(
 ): Confirmation {
   const problem = keys === 'missing' ? html`<p class="problem" id="keys-problem">${texts.rotateKeysMissing}</p>` : '';
   const invalid = keys === 'missing' ? ' aria-invalid="true" aria-describedby="keys-problem"' : '';
-  const tick = html`<p>${texts.rotateKeys}</p>
+  const checkbox = html`<p>${texts.rotateKeys}</p>
 <input type="hidden" name="asked_keys" value="yes">
 <div class="field"><label class="tick"><input type="checkbox" name="replace_keys" value="yes"!${invalid}>${texts.rotateKeysLabel}</label>
 !${problem}</div>`;
@@ -60,11 +61,11 @@ export function secretRotationConfirmation(
     action: appliancePath(name, 'rotate-secret'),
     confirmLabel: texts.newSecret,
     cancelHref: appliancePath(name),
-    fieldsHtml: html`<input type="hidden" name="form" value="${token}">!${keys === 'none' ? '' : tick}`,
+    fieldsHtml: html`<input type="hidden" name="form" value="${token}">!${keys === 'none' ? '' : checkbox}`,
   };
 }
 
-/** Whether an appliance's grant is to be forgotten. */
+/** Asks whether to disconnect an appliance, which removes its grant. */
 export function unpairConfirmation({ appliance: texts }: Texts, { name }: ApplianceStatus): Confirmation {
   return {
     heading: texts.disconnectHeading(name),
@@ -75,17 +76,17 @@ export function unpairConfirmation({ appliance: texts }: Texts, { name }: Applia
   };
 }
 
-/** Whether an appliance is to be removed; one that waits to be approved is refused by that. */
+/** Asks whether to remove an appliance; for one that waits for approval, that refuses its request. */
 export function removalConfirmation(
   { appliance: texts, overview }: Texts,
   { name, waitingForApproval }: ApplianceStatus,
 ): Confirmation {
-  const isRefused = waitingForApproval !== undefined;
+  const isRejection = waitingForApproval !== undefined;
   return {
-    heading: isRefused ? texts.rejectHeading(name) : texts.removeHeading(name),
-    text: isRefused ? texts.rejectText : texts.removeText,
+    heading: isRejection ? texts.rejectHeading(name) : texts.removeHeading(name),
+    text: isRejection ? texts.rejectText : texts.removeText,
     action: appliancePath(name, 'remove'),
-    confirmLabel: isRefused ? overview.reject : texts.remove,
+    confirmLabel: isRejection ? overview.reject : texts.remove,
     cancelHref: appliancePath(name),
   };
 }

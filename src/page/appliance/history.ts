@@ -3,22 +3,22 @@ import type { HistoryEntry } from '../../core/reports/history.ts';
 import { type DisplaySeverity, dateTimeElement, icon } from '../elements.ts';
 import type { Texts } from '../texts/en.ts';
 
-/** How an appliance was on a day, the worst of it; `unknown` also where it was not connected at all. */
+/** The worst state of an appliance on a day; `unknown` also if it was not connected. */
 type DayState = 'connected' | 'failing' | 'needs_pairing' | 'unknown';
 
-/** A day (UTC, as history has them) and how it was. */
+/** A day (UTC, as in the history) and its state. */
 export interface HistoryDay {
-  /** Its beginning, in ms since 1970. */
+  /** Its start, in ms since 1970. */
   readonly begins: number;
   readonly state: DayState;
 }
 
 const DAY_MS = 86_400_000;
-/** The worse ones later. */
+/** In rising order of severity. */
 const STATES_BY_SEVERITY: readonly DayState[] = ['unknown', 'connected', 'failing', 'needs_pairing'];
 
 /**
- * The last days, today at the end. A day on which nothing was written down is as the one before it ended.
+ * The last days, with today at the end. A day without an entry has the state in which the day before ended.
  * @param entries of the history, in any order
  * @param now in ms since 1970
  */
@@ -30,8 +30,8 @@ export function lastDays(entries: readonly HistoryEntry[], now: number, count: n
   const today = Math.floor(now / DAY_MS) * DAY_MS;
   let state: DayState = 'unknown';
   let next = 0;
-  /** Goes on to a moment. @returns the worst until then, beginning with what was before */
-  const goTo = (end: number): DayState => {
+  /** Consumes the events before a time. @returns the worst state until then, including the state at the start */
+  const advanceTo = (end: number): DayState => {
     let worst = state;
     for (let event = events[next]; event !== undefined && event.at < end; event = events[next]) {
       state = event.state ?? state;
@@ -42,12 +42,12 @@ export function lastDays(entries: readonly HistoryEntry[], now: number, count: n
   };
   return Array.from({ length: count }, (_, index) => {
     const begins = today - (count - 1 - index) * DAY_MS;
-    goTo(begins);
-    return { begins, state: goTo(begins + DAY_MS) };
+    advanceTo(begins);
+    return { begins, state: advanceTo(begins + DAY_MS) };
   });
 }
 
-/** How an appliance is after an entry; null where that changes nothing. */
+/** The state of an appliance after an entry; null if the entry does not change it. */
 function stateAfter({ kind, why }: Pick<HistoryEntry, 'kind' | 'why'>): DayState | null {
   switch (kind) {
     case 'paired':
@@ -68,17 +68,17 @@ function worseOf(one: DayState, other: DayState): DayState {
   return STATES_BY_SEVERITY.indexOf(one) > STATES_BY_SEVERITY.indexOf(other) ? one : other;
 }
 
-/** Days of the picture. */
+/** Days in the chart. */
 const CHART_DAYS = 14;
-/** Lines that are shown: with more of them a page would be long to load, and longer to read. */
+/** Entries on the page; more would take long to load and to read. */
 const MAX_ENTRIES = 60;
-/** Lines that are not folded away. */
+/** Entries that are not folded away. */
 const UNFOLDED_ENTRIES = 8;
 
-/** Width and height of a day's place in the picture, and what its bar takes of that. */
+/** Width and height of a day in the chart, and the width of its bar. */
 const DAY_SIZE = { width: 24, height: 44, bar: 18 };
 
-/** The state's class, and the height of its bar: it tells what colour alone must not. */
+/** Class and bar height of each state: colour alone must not carry the meaning. */
 const BARS: Readonly<Record<DayState, { readonly style: string; readonly height: number }>> = {
   connected: { style: 'good', height: 44 },
   failing: { style: 'warn', height: 30 },
@@ -86,7 +86,7 @@ const BARS: Readonly<Record<DayState, { readonly style: string; readonly height:
   unknown: { style: 'none', height: 4 },
 };
 
-/** What happened to an appliance: a picture of the last days, and a list, the newest first. @returns HTML */
+/** An appliance's history: a chart of the last days, and a list with the newest entry first. @returns HTML */
 export function renderHistory(texts: Texts, entries: readonly HistoryEntry[], now: number): string {
   const { history } = texts;
   const list =
@@ -114,13 +114,13 @@ function renderChart({ history }: Texts, days: readonly HistoryDay[]): string {
   const bars = days.map(({ state }, index) =>
     renderBar(state, index * DAY_SIZE.width + (DAY_SIZE.width - DAY_SIZE.bar) / 2),
   );
-  const seen = (state: DayState, text: string) =>
+  const legend = (state: DayState, text: string) =>
     count(state) === 0
       ? ''
       : html`<span><svg class="days" viewBox="0 0 ${DAY_SIZE.bar} ${DAY_SIZE.height}" aria-hidden="true">!${renderBar(state, 0)}</svg>${text}</span>`;
   return html`<figure class="stack card"><h3>${history.days}</h3>
 <svg class="days" viewBox="0 0 ${CHART_DAYS * DAY_SIZE.width} ${DAY_SIZE.height}" role="img" aria-label="${summary}">!${bars}</svg>
-<figcaption class="legend">!${seen('connected', history.connected)}!${seen('failing', history.failing)}!${seen('needs_pairing', history.needsPairing)}!${seen('unknown', history.unknown)}</figcaption></figure>`;
+<figcaption class="legend">!${legend('connected', history.connected)}!${legend('failing', history.failing)}!${legend('needs_pairing', history.needsPairing)}!${legend('unknown', history.unknown)}</figcaption></figure>`;
 }
 
 function renderBar(state: DayState, x: number): string {
@@ -138,10 +138,10 @@ const SEVERITIES: Readonly<Record<DayState, DisplaySeverity>> = {
 function renderEntry(texts: Texts, entry: HistoryEntry): string {
   const { history, result } = texts;
   const { kind, why, count, first, last } = entry;
-  const what = [history.kinds[kind], history.repeatCount(count)].filter((part) => part !== '').join(', ');
-  const because = why === null ? '' : `: ${{ ...result.reasons, ...history.failureReasons }[why]}`;
+  const description = [history.kinds[kind], history.repeatCount(count)].filter((part) => part !== '').join(', ');
+  const reason = why === null ? '' : `: ${{ ...result.reasons, ...history.failureReasons }[why]}`;
   const newest = dateTimeElement(texts, Date.parse(last));
   const oldest = count > 1 && first !== last ? html`!${dateTimeElement(texts, Date.parse(first))} &ndash; ` : '';
-  return html`<li>!${icon(SEVERITIES[stateAfter(entry) ?? 'unknown'])}<div><p>${what}${because}</p>
+  return html`<li>!${icon(SEVERITIES[stateAfter(entry) ?? 'unknown'])}<div><p>${description}${reason}</p>
 <p class="quiet">!${oldest}!${newest}</p></div></li>`;
 }

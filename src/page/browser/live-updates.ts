@@ -1,9 +1,9 @@
 /// <reference lib="dom" />
 import { syncClock, updateTimes } from './time-elements.ts';
 
-/** After this, in ms, a hub that does not answer is asked again. */
+/** Pause before the next attempt if the hub does not respond, in ms. */
 const RETRY_INTERVAL = 2000;
-/** So long a page is left alone that somebody is about to leave, in ms: by then the hub has answered, or they are still here. */
+/** After the start of a navigation, updates pause for this long, in ms. If the page is still open then, they resume. */
 const UNLOAD_GRACE = 15_000;
 
 const offlineBanner = document.getElementById('offline');
@@ -13,10 +13,11 @@ let isUpdatePending = false;
 let isUnloading = false;
 let retryTimer: ReturnType<typeof setTimeout> | undefined;
 
-/** Follows what happens at the hub while somebody looks: a phone in a pocket asks nothing. */
+/** Keeps the page up to date while it is visible. A hidden page sends no requests. */
 export function startLiveUpdates(): void {
   const isLive = document.querySelector('main[data-live]') !== null;
-  // A page that comes back from the browser's memory has the state of then, a secret on it that is shown no longer, and a session that is over.
+  // A page from the back/forward cache may be outdated, show a secret that has expired, or belong to a session that is
+  // over.
   addEventListener('pageshow', ({ persisted }) => persisted && (isLive ? connect() : location.reload()));
   if (!isLive) return;
   document.addEventListener('visibilitychange', connect);
@@ -30,7 +31,7 @@ function connect(): void {
   isUnloading = false;
   if (document.visibilityState === 'hidden') return;
   eventSource = new EventSource('/live');
-  // What happened before it listened is on a fresh page alone.
+  // Changes before the stream opened arrive only with a new copy of the page.
   eventSource.addEventListener('open', () => void updateSerially());
   eventSource.addEventListener('changed', () => void updateSerially());
   eventSource.addEventListener('error', () => void updateSerially());
@@ -42,43 +43,43 @@ function disconnect(): void {
   eventSource = null;
 }
 
-/** A page that is read again keeps a form that was just sent from showing what came of it. */
+/** Loading the page again during a navigation would hide the result of a form that was just sent. */
 function disconnectForUnload(): void {
   disconnect();
   isUnloading = true;
   retryTimer = setTimeout(connect, UNLOAD_GRACE);
 }
 
-/** Shows what there is now, never twice at a time. */
+/** Updates the page; a call during an update causes one more update after it. */
 async function updateSerially(): Promise<void> {
   isUpdatePending = true;
   if (isUpdating) return;
   isUpdating = true;
-  let isThere = true;
+  let isOnline = true;
   try {
     while (isUpdatePending) {
       isUpdatePending = false;
-      const found = await updatePage();
+      const result = await updatePage();
       if (isUnloading) return;
-      if (found === 'other') location.reload();
-      isThere = found !== 'silent';
+      if (result === 'other') location.reload();
+      isOnline = result !== 'silent';
     }
   } finally {
     isUpdating = false;
   }
-  setOnline(isThere);
+  setOnline(isOnline);
   clearTimeout(retryTimer);
-  // A browser that was answered with anything but events tries no more by itself.
-  if (!isThere || eventSource?.readyState === EventSource.CLOSED) retryTimer = setTimeout(connect, RETRY_INTERVAL);
+  // After a response that is not an event stream, a browser does not reconnect automatically.
+  if (!isOnline || eventSource?.readyState === EventSource.CLOSED) retryTimer = setTimeout(connect, RETRY_INTERVAL);
 }
 
-function setOnline(isThere: boolean): void {
-  if (offlineBanner === null || offlineBanner.hidden === isThere) return;
-  offlineBanner.hidden = isThere;
-  offlineBanner.textContent = isThere ? '' : (offlineBanner.dataset['text'] ?? '');
+function setOnline(isOnline: boolean): void {
+  if (offlineBanner === null || offlineBanner.hidden === isOnline) return;
+  offlineBanner.hidden = isOnline;
+  offlineBanner.textContent = isOnline ? '' : (offlineBanner.dataset['text'] ?? '');
 }
 
-/** The library of that name, a script of its own (idiomorph.js). */
+/** The library idiomorph, which a separate script loads. */
 declare const Idiomorph: {
   morph(
     old: Element,
@@ -94,24 +95,24 @@ declare const Idiomorph: {
 };
 
 /**
- * Reads the page that is shown once more, and brings what is shown in line with it.
- * @returns `silent` where the hub did not answer; `other` where the session is over, or the page leads elsewhere by now, or
- *   is no longer there
+ * Loads the page again and updates the shown one to it.
+ * @returns `silent` if the hub did not respond; `other` if the session is over, or the page redirects or no longer
+ * exists
  */
 async function updatePage(): Promise<'shown' | 'other' | 'silent'> {
-  const answer = await fetchDocument(location.pathname + location.search);
-  if (answer === null) return 'silent';
-  const fresh = answer.responseXML?.querySelector('main[data-live]') ?? null;
+  const response = await fetchDocument(location.pathname + location.search);
+  if (response === null) return 'silent';
+  const fresh = response.responseXML?.querySelector('main[data-live]') ?? null;
   const shown = document.querySelector('main');
-  if (fresh === null || shown === null || new URL(answer.responseURL).pathname !== location.pathname) return 'other';
-  document.title = answer.responseXML?.title ?? document.title;
+  if (fresh === null || shown === null || new URL(response.responseURL).pathname !== location.pathname) return 'other';
+  document.title = response.responseXML?.title ?? document.title;
   Idiomorph.morph(shown, fresh, { ignoreActiveValue: true, callbacks: { beforeNodeMorphed, beforeAttributeUpdated } });
   syncClock();
   updateTimes();
   return 'shown';
 }
 
-/** An XMLHttpRequest reads HTML without making text into markup by script, which trusted types forbid. */
+/** Uses XMLHttpRequest because it parses HTML itself: trusted types forbid to turn text into markup by script. */
 function fetchDocument(path: string): Promise<XMLHttpRequest | null> {
   return new Promise((resolve) => {
     const request = new XMLHttpRequest();
@@ -125,13 +126,13 @@ function fetchDocument(path: string): Promise<XMLHttpRequest | null> {
   });
 }
 
-/** What a person has ticked or typed stays. */
+/** Keeps what a person has ticked or typed. */
 function beforeNodeMorphed(old: Node): boolean {
   if (old instanceof HTMLInputElement) return old.value === old.defaultValue && old.checked === old.defaultChecked;
   return true;
 }
 
-/** What a person has opened stays open. */
+/** Keeps open what a person has opened. */
 function beforeAttributeUpdated(name: string, element: Element): boolean {
   return !(name === 'open' && element instanceof HTMLDetailsElement);
 }

@@ -2,12 +2,12 @@
 import { startLiveUpdates } from './live-updates.ts';
 import { startTimeUpdates } from './time-elements.ts';
 
-/** How long a button says that it has copied, in ms. */
+/** How long a button shows that it has copied, in ms. */
 const COPIED_LABEL_MS = 2500;
 
 /**
- * Shows the buttons that copy what they name, or print the page. Without scripts, and so without them, a tap selects the text, and
- * the browser's own menu prints.
+ * Shows the buttons that copy a value or print the page. They are hidden without scripts: then a tap selects the text,
+ * and the browser's menu prints.
  */
 function enableButtons(): void {
   for (const button of document.querySelectorAll<HTMLButtonElement>('button[hidden]')) button.hidden = false;
@@ -34,7 +34,7 @@ async function copy(button: HTMLButtonElement, source: HTMLElement): Promise<voi
   }, COPIED_LABEL_MS);
 }
 
-/** Where a browser keeps its clipboard from the page, what is selected may still be copied. */
+/** Copies by selection, for a browser that denies the page access to the clipboard. */
 function copyBySelection(source: HTMLElement): boolean {
   getSelection()?.selectAllChildren(source);
   return document.execCommand('copy');

@@ -1,27 +1,27 @@
 /// <reference lib="dom" />
 import { formatDateTime, formatRelativeTime } from './time-format.ts';
 
-/** How often the words are looked at, in ms. */
+/** How often the words are updated, in ms. */
 const UPDATE_INTERVAL = 10_000;
 
-/** What this device's clock is behind the hub's, in ms: either may be wrong. */
+/** The hub's clock minus this device's, in ms: either may be wrong. */
 let clockOffset = 0;
 
-/** Takes the hub's clock from the page as it has just come. */
+/** Reads the hub's clock from the page that has just been loaded. */
 export function syncClock(): void {
   const now = Number(document.querySelector('main')?.dataset['now'] ?? '');
   if (now > 0) clockOffset = now - Date.now();
 }
 
-/** Tells every time of the page as it is now, exact ones in the time zone of who looks. */
+/** Updates every time on the page; exact times are shown in the time zone of the browser. */
 export function updateTimes(): void {
   const { lang } = document.documentElement;
   for (const element of document.querySelectorAll('time')) {
     const wall = Date.parse(element.dateTime);
-    const words = element.classList.contains('exact')
+    const text = element.classList.contains('exact')
       ? formatDateTime(lang, wall, false)
       : formatRelativeTime(lang, wall - Date.now() - clockOffset);
-    if (element.textContent !== words) element.textContent = words;
+    if (element.textContent !== text) element.textContent = text;
   }
 }
 

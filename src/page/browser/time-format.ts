@@ -3,9 +3,9 @@ const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
 
 /**
- * How far off something is, in words such as "5 minutes ago" or "in 40 minutes"; less than a minute is "now".
+ * A time difference in words such as "5 minutes ago" or "in 40 minutes"; less than a minute is "now".
  * @param language BCP 47
- * @param ms from now; below zero where it is past
+ * @param ms from now; negative for the past
  */
 export function formatRelativeTime(language: string, ms: number): string {
   const format = new Intl.RelativeTimeFormat(language, { numeric: 'auto' });
@@ -17,13 +17,13 @@ export function formatRelativeTime(language: string, ms: number): string {
 }
 
 /**
- * A moment as date and time of day.
+ * A time as date and time of day.
  * @param language BCP 47
  * @param wall ms since 1970
- * @param zoned whether the time zone is told: the hub's may be another than that of who looks
+ * @param zoned whether to name the time zone: the hub's may differ from the browser's
  */
 export function formatDateTime(language: string, wall: number, zoned: boolean): string {
-  // "en" alone is the American way.
+  // "en" alone formats dates in the American way.
   return new Intl.DateTimeFormat(language === 'en' ? 'en-GB' : language, {
     day: 'numeric',
     month: 'short',

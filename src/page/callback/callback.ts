@@ -13,19 +13,22 @@ import { pageContext } from '../page-context.ts';
 import type { Texts } from '../texts/en.ts';
 import { loginMessage, pairingMessage } from './pairing-messages.ts';
 
-/** Longer ones are no codes: the portal's are short. */
+/** The portal's codes are much shorter. */
 const MAX_CODE_LENGTH = 4096;
-/** Bytes of the form that goes on to the next appliance. */
+/** Bytes of the form that continues with the next appliance. */
 const MAX_FORM_BYTES = 1024;
-/** The cookie of a browser that has brought an accepted code of a round: it may go on to the next login for an hour. */
+/**
+ * The cookie of a browser that brought an accepted code of a pairing batch: for an hour it may continue with the next
+ * login.
+ */
 const BATCH_PASS_COOKIE = 'latchkey-round';
-/** Seconds after which the portal may be there again. */
+/** `Retry-After` while the portal is unreachable, in seconds. */
 const UNREACHABLE_RETRY_SECONDS = 5;
 
 /**
- * The portal's redirect lands here (steady request flow). It is plain HTTP: the code in it is worth nothing without
- * the hub's secret, a browser would warn of the hub's own certificate in the middle of a login, and what comes is not believed
- * before the portal itself has served the same (`RedirectedCodes`).
+ * Serves the redirect of the portal. It is plain HTTP, because over HTTPS a browser would warn about the hub's own
+ * certificate in the middle of a login. That is safe: the code in it is useless without the hub's secret, and the hub
+ * does not trust a code before the portal itself has delivered the same one (`RedirectedCodes`).
  */
 export function serveCallback(
   app: FastifyInstance,
@@ -37,50 +40,52 @@ export function serveCallback(
     const { params, url } = request;
     const context = pageContext(hubName, request);
     const { result: texts } = context.texts;
-    const refuse = (status: number, heading: string, text: string) =>
+    const sendError = (status: number, heading: string, text: string) =>
       sendMessagePage(reply, status, context, { severity: 'bad', heading, text });
-    // Only the first "?" is a delimiter (RFC 3986, 3.4): a code may hold more of them.
+    // Only the first "?" is a delimiter (RFC 3986, 3.4): a code may contain more of them.
     const query = url.includes('?') ? url.slice(url.indexOf('?') + 1) : '';
     const callback = parseCallback(new URLSearchParams(query));
-    if (callback === null) return refuse(400, texts.malformed, texts.malformedText);
+    if (callback === null) return sendError(400, texts.malformed, texts.malformedText);
     const found = await service.receiveCallback(params.nonce, callback, {
       address: unmapIpv4(request.socket.remoteAddress ?? ''),
       browserBinding: cookieValue(request, BROWSER_TOKEN_COOKIE),
-      pass: cookieValue(request, BATCH_PASS_COOKIE),
+      batchToken: cookieValue(request, BATCH_PASS_COOKIE),
     });
-    if (found === null) return refuse(404, texts.unknownLink, texts.unknownLinkText);
+    if (found === null) return sendError(404, texts.unknownLink, texts.unknownLinkText);
     const { pairing, appliance } = found;
     if (callback.kind === 'nothing' && pairing.step.kind === 'waiting') {
-      return refuse(400, texts.noCode, texts.noCodeText);
+      return sendError(400, texts.noCode, texts.noCodeText);
     }
-    const { batch: round } = found;
-    if (round?.batchToken) setCallbackCookie(reply, BATCH_PASS_COOKIE, round.batchToken);
-    const home = `https://${request.hostname}:${httpsPort}`;
-    const onHub = `${home}${round === null ? `/pairings/${pairing.id}` : `/rounds/${round.id}`}`;
-    const page = round?.batch && batchResultPage({ ...found, round: round.batch }, params.nonce, onHub, context.texts);
+    const { batch: membership } = found;
+    if (membership?.batchToken) setCallbackCookie(reply, BATCH_PASS_COOKIE, membership.batchToken);
+    const hubUrl = `https://${request.hostname}:${httpsPort}`;
+    const resultUrl = `${hubUrl}${membership === null ? `/pairings/${pairing.id}` : `/rounds/${membership.id}`}`;
+    const page =
+      membership?.batch &&
+      batchResultPage({ ...found, batch: membership.batch }, params.nonce, resultUrl, context.texts);
     if (page) return sendPublicPage(reply, 200, context, page);
     if (found.login !== null && pairing.step.kind !== 'ended') {
       return sendMessagePage(reply, 200, context, loginMessage(found.login, appliance, context.texts));
     }
-    // Who has begun it on the hub's page may have logged in in the same window.
-    const isOver = pairing.step.kind === 'ended' && isInstallerInitiated(pairing);
-    const link = { href: onHub, text: context.texts.round.openHubPage };
+    // An installer may have logged in in the window of the hub's page.
+    const isLinked = pairing.step.kind === 'ended' && isInstallerInitiated(pairing);
+    const link = { href: resultUrl, text: context.texts.batch.openHubPage };
     return sendMessagePage(reply, 200, context, {
       ...pairingMessage(pairing, appliance, context.texts),
-      ...(isOver && { link }),
+      ...(isLinked && { link }),
     });
   });
 
   app.addContentTypeParser(FORM_MEDIA_TYPE, { parseAs: 'string', bodyLimit: MAX_FORM_BYTES }, (_request, body, done) =>
     done(null, body),
   );
-  // The nonce entitles to nothing: whoever saw the link knows it.
+  // The nonce is not a credential, because everybody who saw the link knows it.
   app.post<{ Params: { nonce: string } }>('/callback/:nonce/next', BROWSER_ROUTE, async (request, reply) => {
     const { nonce } = request.params;
     const context = pageContext(hubName, request);
-    const again = new URLSearchParams(typeof request.body === 'string' ? request.body : '').get('again') === '1';
+    const isRetry = new URLSearchParams(typeof request.body === 'string' ? request.body : '').get('again') === '1';
     const next = await service
-      .continueBatch(nonce, again, cookieValue(request, BATCH_PASS_COOKIE))
+      .continueBatch(nonce, isRetry, cookieValue(request, BATCH_PASS_COOKIE))
       .catch((error: unknown) => {
         if (error instanceof Failure && error.code === 'not_allowed') return { kind: 'over' } as const;
         throw error;
@@ -98,9 +103,9 @@ export function serveCallback(
       case 'over':
         return sendMessagePage(reply, 200, context, {
           severity: 'neutral',
-          heading: context.texts.round.ended,
-          text: context.texts.round.endedText,
-          link: { href: `https://${request.hostname}:${httpsPort}/`, text: context.texts.round.openHubPage },
+          heading: context.texts.batch.ended,
+          text: context.texts.batch.endedText,
+          link: { href: `https://${request.hostname}:${httpsPort}/`, text: context.texts.batch.openHubPage },
         });
     }
   });
@@ -118,26 +123,26 @@ function parseCallback(query: URLSearchParams): AuthorizationResponse | null {
 }
 
 /**
- * The last page of a login that was part of a round: how that one ended, and one tap to the next appliance.
- * @param nonce of the pairing
- * @param home the address of the hub's page
- * @returns null while the pairing has not ended: then it is told of like any other
+ * The last page of a login that was part of a pairing batch: its result, and a button for the next appliance.
+ * @param nonce the pairing's nonce
+ * @param batchUrl the address of the batch on the hub's page
+ * @returns null while the pairing has not ended: then the page is that of a single pairing
  */
 function batchResultPage(
-  { pairing, appliance, round }: { pairing: Pairing; appliance: string; round: PairingBatch },
+  { pairing, appliance, batch }: { pairing: Pairing; appliance: string; batch: PairingBatch },
   nonce: string,
-  home: string,
-  { result, round: texts }: Texts,
+  batchUrl: string,
+  { result, batch: texts }: Texts,
 ): PublicPage | null {
   const { step } = pairing;
   if (step.kind !== 'ended') return null;
-  const isPaired = step.result.kind === 'paired' || round.connected.includes(appliance);
-  const current = round.current?.appliance ?? round.next;
+  const isPaired = step.result.kind === 'paired' || batch.connected.includes(appliance);
+  const current = batch.current?.appliance ?? batch.next;
   const buttons = [
     current !== null && current !== appliance ? renderNextLoginForm(nonce, false, texts.next(current)) : '',
     isPaired ? '' : renderNextLoginForm(nonce, true, texts.retry(appliance)),
   ].join('\n');
-  const toHub = html`<p><a href="${home}">${texts.openHubPage}</a></p>`;
+  const toHub = html`<p><a href="${batchUrl}">${texts.openHubPage}</a></p>`;
   if (step.result.kind === 'failed' && !isPaired) {
     return {
       heading: result.notConnected(appliance),
@@ -149,20 +154,20 @@ function batchResultPage(
   if (current !== null) {
     return { heading: result.connected(appliance), severity: 'good', hasForm: true, body: html`!${buttons}!${toHub}` };
   }
-  const all = round.connected.length + round.skipped.length;
-  if (round.skipped.length === 0) {
+  const all = batch.connected.length + batch.skipped.length;
+  if (batch.skipped.length === 0) {
     return { heading: texts.allConnected(all), severity: 'good', body: html`<p>${texts.mayClosePage}</p>!${toHub}` };
   }
-  const left = round.skipped.map(({ name, reason }) => html`<p><b>${name}</b>: ${texts.reasons[reason]}</p>`);
+  const skippedList = batch.skipped.map(({ name, reason }) => html`<p><b>${name}</b>: ${texts.reasons[reason]}</p>`);
   return {
-    heading: texts.someConnected(round.connected.length, all),
+    heading: texts.someConnected(batch.connected.length, all),
     severity: 'neutral',
-    body: html`!${left}!${toHub}`,
+    body: html`!${skippedList}!${toHub}`,
   };
 }
 
-/** The portal gave no link for the next appliance in time. */
-function portalUnreachablePage(appliance: string, nonce: string, { round: texts, code }: Texts): PublicPage {
+/** The page if the portal sent no link for the next appliance in time. */
+function portalUnreachablePage(appliance: string, nonce: string, { batch: texts, code }: Texts): PublicPage {
   return {
     heading: texts.unreachable,
     severity: 'bad',
@@ -171,7 +176,7 @@ function portalUnreachablePage(appliance: string, nonce: string, { round: texts,
   };
 }
 
-function renderNextLoginForm(nonce: string, isAgain: boolean, text: string): string {
-  const again = isAgain ? html`<input type="hidden" name="again" value="1">` : '';
-  return html`<form method="post" action="/callback/${encodeURIComponent(nonce)}/next">!${again}<button>${text}</button></form>`;
+function renderNextLoginForm(nonce: string, isRetry: boolean, text: string): string {
+  const retryField = isRetry ? html`<input type="hidden" name="again" value="1">` : '';
+  return html`<form method="post" action="/callback/${encodeURIComponent(nonce)}/next">!${retryField}<button>${text}</button></form>`;
 }

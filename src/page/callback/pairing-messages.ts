@@ -4,7 +4,7 @@ import type { ProblemCode } from '../../core/reports/problem.ts';
 import type { MessagePage } from '../document.ts';
 import type { Texts } from '../texts/en.ts';
 
-/** What a person is told of a pairing that has ended, or goes on without them. */
+/** The message for a pairing that has ended, or that needs no further action of the person. */
 export function pairingMessage(pairing: Pairing, appliance: string, { result: texts }: Texts): MessagePage {
   const { step, lastFailure } = pairing;
   if (step.kind === 'ended') {
@@ -12,18 +12,20 @@ export function pairingMessage(pairing: Pairing, appliance: string, { result: te
       ? { severity: 'good', heading: texts.connected(appliance), text: texts.connectedText }
       : failureMessage(step.result.reason, appliance, !isInstallerInitiated(pairing), texts);
   }
-  const notYet = { severity: 'bad', heading: texts.notConnectedYet(appliance) } as const;
+  const notConnectedYet = { severity: 'bad', heading: texts.notConnectedYet(appliance) } as const;
   if (lastFailure !== null && step.kind === 'waiting') {
-    return { ...notYet, text: `${texts.loginFailures.code_refused} ${texts.reopenLink}` };
+    return { ...notConnectedYet, text: `${texts.loginFailures.code_refused} ${texts.reopenLink}` };
   }
   if (lastFailure === 'answer_lost' && step.kind === 'asking') {
     const next = isInstallerInitiated(pairing) ? texts.useNewLink : texts.reopenLink;
-    return { ...notYet, text: `${texts.loginFailures.answer_lost} ${next}` };
+    return { ...notConnectedYet, text: `${texts.loginFailures.answer_lost} ${next}` };
   }
   return { severity: 'waiting', heading: texts.connecting(appliance), text: texts.connectingText, reloadAfter: 5 };
 }
 
-/** What a person is told whose login the portal does not tell of. It says nothing of the pairing that the address does not. */
+/**
+ * The message for a login that the portal does not confirm. It shows nothing that the page's address does not contain.
+ */
 export function loginMessage(
   login: 'unconfirmed' | 'too_late',
   appliance: string,
@@ -35,27 +37,27 @@ export function loginMessage(
     : { severity: 'bad', heading, text: `${texts.unconfirmedTooLate} ${texts.reopenLink}` };
 }
 
-/** What came between a person's login and the grant, for one who may log in once more; null where nothing did. */
+/** Why the last login did not lead to a grant, if the person can log in again; null if there was no failure. */
 export function loginFailureText(
   { lastFailure }: Pick<Pairing, 'lastFailure'>,
-  { result: { loginFailures: setbacks } }: Texts,
+  { result: { loginFailures } }: Texts,
 ): string | null {
   if (lastFailure === null) return null;
-  return lastFailure === 'answer_lost' ? setbacks.answer_lost : setbacks.code_refused;
+  return lastFailure === 'answer_lost' ? loginFailures.answer_lost : loginFailures.code_refused;
 }
 
 /**
- * What an installer has to correct where the portal does not take the hub's own credentials; nothing where it is not that. Nobody
- * else is told: it names files of the hub.
+ * What to correct if the portal does not accept the hub's own credentials; empty for other reasons. Only for the
+ * installer's pages, because it names files of the hub.
  */
 export function credentialsAdvice(
   reason: PairingFailureReason | ProblemCode,
   { portal, secretFile, appliedBy = 'reload' }: CredentialLocation,
   { states }: Texts,
 ): string[] {
-  const { corrections: correct } = states;
-  if (reason === 'client_unknown') return [correct.clientId(portal)];
-  return reason === 'misconfigured' ? [correct.credentials(portal, secretFile, correct.apply[appliedBy])] : [];
+  const { corrections } = states;
+  if (reason === 'client_unknown') return [corrections.clientId(portal)];
+  return reason === 'misconfigured' ? [corrections.credentials(portal, secretFile, corrections.apply[appliedBy])] : [];
 }
 
 function failureMessage(
@@ -70,7 +72,7 @@ function failureMessage(
   return { severity: 'bad', heading: texts.notConnected(appliance), text, ...command };
 }
 
-/** @param byAppliance whether a new pairing is the appliance's to start */
+/** @param byAppliance whether the appliance, and not the installer, starts a new pairing */
 function nextStep(reason: PairingFailureReason, byAppliance: boolean, next: Texts['result']['nextSteps']): string {
   const start = byAppliance ? next.startOnAppliance : next.startAtHub;
   switch (reason) {
@@ -87,7 +89,7 @@ function nextStep(reason: PairingFailureReason, byAppliance: boolean, next: Text
   }
 }
 
-/** Where a new pairing alone would end as this one did, or is under way already. */
+/** Reasons for which a new pairing would fail in the same way, or already exists. */
 const NOT_FIXED_BY_NEW_PAIRING: readonly PairingFailureReason[] = [
   'replaced',
   'foreign_origin',

@@ -5,14 +5,15 @@ import { BROWSER_ROUTE, redirectToPortal } from '../http.ts';
 import { pageContext } from '../page-context.ts';
 import { pairingMessage } from './pairing-messages.ts';
 
-/** Seconds after which a page that waits for the link looks again. */
+/** A page that waits for the link reloads after this many seconds. */
 const RELOAD_SECONDS = 3;
 
 /**
- * `/l/{key}`: what the QR code on a small terminal holds leads on to a pairing's link. It is plain HTTP, as the link tells no more
- * than what `latchkey pair` prints, and a browser would warn of the hub's own certificate on the way. It changes nothing, whoever
- * fetches it ahead. Nobody finds a key (96 bits) by trying, so wrong ones cost nobody anything: any page on the web could have its
- * visitor's browser ask for such, and over plain HTTP no browser says whose page asks (Fetch Metadata, 2).
+ * Serves `/l/{key}`, the short link in the QR code on a small terminal, which redirects to the pairing link. It is
+ * plain HTTP: the link reveals no more than `latchkey pair` prints, and over HTTPS a browser would warn about the hub's
+ * own certificate. A prefetch changes nothing. Wrong keys are not limited: a key of 96 bits cannot be guessed, and a
+ * limit could be used up by any website in its visitor's browser, because over plain HTTP browsers send no Fetch
+ * Metadata (Fetch Metadata, 2).
  */
 export function serveShortLink(
   app: FastifyInstance,

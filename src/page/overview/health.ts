@@ -5,7 +5,7 @@ import { credentialsAdvice } from '../callback/pairing-messages.ts';
 import type { DisplaySeverity } from '../elements.ts';
 import type { Texts } from '../texts/en.ts';
 
-/** How an appliance stands, as people see it. */
+/** The state of an appliance in the words of the page. */
 type HealthKind =
   | 'connected'
   | 'held_up'
@@ -16,17 +16,17 @@ type HealthKind =
   | 'waiting_for_portal'
   | 'waiting_for_approval';
 
-/** How an appliance stands, and what to do about it. */
+/** The state of an appliance, and what to do about it. */
 export interface ApplianceHealth {
   readonly kind: HealthKind;
   readonly severity: DisplaySeverity;
-  /** Nothing gets better until a person acts. */
+  /** A person has to act. */
   readonly needsAttention: boolean;
-  /** Sentences: what is wrong, and what to do. */
+  /** Sentences that say what is wrong and what to do. */
   readonly advice: readonly string[];
 }
 
-/** Of what has a condition; what has none is good. */
+/** For an appliance or hub with a condition; without one the severity is `good`. */
 const DISPLAY_SEVERITIES: Readonly<Record<ConditionSeverity, DisplaySeverity>> = {
   error: 'bad',
   warning: 'warn',
@@ -37,15 +37,16 @@ function isPairingCondition(code: Condition['code']): boolean {
   return code === 'login_open' || code === 'portal_awaited';
 }
 
-/** The icon and the colour of a condition. */
+/** The severity that the page shows for a condition; `good` for none. */
 export function displaySeverity(condition: Pick<Condition, 'severity' | 'code'> | undefined): DisplaySeverity {
   if (condition === undefined) return 'good';
   return isPairingCondition(condition.code) ? 'waiting' : DISPLAY_SEVERITIES[condition.severity];
 }
 
 /**
- * @param conditions its own, the gravest first
- * @param notices its own
+ * The health of an appliance.
+ * @param conditions the appliance's conditions, the most severe first
+ * @param notices the appliance's notices
  */
 export function applianceHealth(
   appliance: ApplianceStatus,
@@ -59,19 +60,19 @@ export function applianceHealth(
   const warnings: Partial<Record<NoticeCode, (name: string) => string>> = states.warnings;
   const advice = [
     ...notices.flatMap(({ code }) => warnings[code]?.(name) ?? []),
-    ...conditions.flatMap((one) =>
-      one.appliance === null
+    ...conditions.flatMap((condition) =>
+      condition.appliance === null
         ? []
-        : [states.conditions[one.code](name), ...conditionDetails(one.code, appliance, texts)].join(' '),
+        : [states.conditions[condition.code](name), ...conditionDetails(condition.code, appliance, texts)].join(' '),
     ),
     ...(authorizeUrl !== undefined && kind !== 'waiting_for_login' ? [states.newLoginOpen] : []),
     ...(wantedScope === undefined ? [] : [states.scopeChanged]),
   ];
-  const [gravest] = conditions;
-  return { kind, severity: displaySeverity(gravest), needsAttention: gravest?.severity === 'error', advice };
+  const [mostSevere] = conditions;
+  return { kind, severity: displaySeverity(mostSevere), needsAttention: mostSevere?.severity === 'error', advice };
 }
 
-/** What more there is to say of a condition. */
+/** Further advice for a condition. */
 function conditionDetails(
   code: Condition['code'],
   { portal, credentialLocation = { portal }, pairingFailed }: ApplianceStatus,
@@ -105,59 +106,60 @@ export interface HubHealth {
   readonly headline: string;
 }
 
-/** The headline is of what is as grave as the gravest condition. @param conditions the gravest first */
+/** The headline counts the conditions of the highest severity. @param conditions the most severe first */
 export function hubHealth(
   conditions: readonly Condition[],
   appliances: readonly Pick<ApplianceStatus, 'name'>[],
   { overview }: Texts,
 ): HubHealth {
-  const [gravest] = conditions;
-  if (gravest === undefined) {
-    const sentence = countedText(appliances, overview.oneConnected, overview.allConnected);
-    return sentence === null
+  const [mostSevere] = conditions;
+  if (mostSevere === undefined) {
+    const headline = countedText(appliances, overview.oneConnected, overview.allConnected);
+    return headline === null
       ? { severity: 'neutral', headline: overview.noAppliances }
-      : { severity: 'good', headline: sentence };
+      : { severity: 'good', headline };
   }
-  const alike = conditions.filter(({ severity }) => severity === gravest.severity);
-  const named = (isMeant: (code: Condition['code']) => boolean) =>
-    alike.flatMap(({ appliance: name, code }) => (name !== null && isMeant(code) ? { name } : []));
-  const { needsAttention: needsSeeing, severalNeedAttention: severalNeed } = overview;
-  switch (gravest.severity) {
+  const sameSeverity = conditions.filter(({ severity }) => severity === mostSevere.severity);
+  const appliancesWith = (matches: (code: Condition['code']) => boolean) =>
+    sameSeverity.flatMap(({ appliance: name, code }) => (name !== null && matches(code) ? { name } : []));
+  const { needsAttention, severalNeedAttention } = overview;
+  switch (mostSevere.severity) {
     case 'error': {
-      if (gravest.appliance === null) return { severity: 'bad', headline: overview.hubNeedsAttention };
-      const isLogin = gravest.code === 'refused' || gravest.code === 'grant_damaged';
-      const one = isLogin ? overview.needsLogin : needsSeeing;
-      const needy = [...new Set(alike.map(({ appliance }) => appliance))];
-      return { severity: 'bad', headline: needy.length > 1 ? severalNeed(needy.length) : one(gravest.appliance) };
+      if (mostSevere.appliance === null) return { severity: 'bad', headline: overview.hubNeedsAttention };
+      const isLogin = mostSevere.code === 'refused' || mostSevere.code === 'grant_damaged';
+      const single = isLogin ? overview.needsLogin : needsAttention;
+      const affected = [...new Set(sameSeverity.map(({ appliance }) => appliance))];
+      const headline = affected.length > 1 ? severalNeedAttention(affected.length) : single(mostSevere.appliance);
+      return { severity: 'bad', headline };
     }
     case 'warning': {
-      const isToSee = (code: Condition['code']) => code === 'without_credentials' || code === 'pairing_failed';
-      const isHeldUp = (code: Condition['code']) => code !== 'approval_needed' && !isToSee(code);
-      const sentence =
-        countedText(named(isHeldUp), overview.notRefreshed, overview.severalNotRefreshed) ??
+      const isForPerson = (code: Condition['code']) => code === 'without_credentials' || code === 'pairing_failed';
+      const isRefreshProblem = (code: Condition['code']) => code !== 'approval_needed' && !isForPerson(code);
+      const headline =
+        countedText(appliancesWith(isRefreshProblem), overview.notRefreshed, overview.severalNotRefreshed) ??
         countedText(
-          named((code) => code === 'approval_needed'),
+          appliancesWith((code) => code === 'approval_needed'),
           overview.needsApproval,
-          severalNeed,
+          severalNeedAttention,
         ) ??
-        countedText(named(isToSee), needsSeeing, severalNeed);
-      return { severity: 'warn', headline: sentence ?? overview.hubWarning };
+        countedText(appliancesWith(isForPerson), needsAttention, severalNeedAttention);
+      return { severity: 'warn', headline: headline ?? overview.hubWarning };
     }
     case 'info': {
       const waiting =
         countedText(
-          named((code) => code === 'login_open'),
+          appliancesWith((code) => code === 'login_open'),
           overview.waitsForLogin,
           overview.severalWaitForLogin,
         ) ??
         countedText(
-          named((code) => code === 'portal_awaited'),
+          appliancesWith((code) => code === 'portal_awaited'),
           overview.waitsForPortal,
           overview.severalWaitForPortal,
         );
       if (waiting !== null) return { severity: 'waiting', headline: waiting };
       const others = countedText(
-        named(() => true),
+        appliancesWith(() => true),
         overview.needsFirstLogin,
         overview.severalNotConnected,
       );
@@ -166,7 +168,7 @@ export function hubHealth(
   }
 }
 
-/** @returns null where there is none of them */
+/** The text for one appliance or for several; null for none. */
 function countedText(
   [first, ...others]: readonly { readonly name: string }[],
   one: (name: string) => string,

@@ -12,13 +12,13 @@ import type { AuthenticatedRoutes } from '../sign-in/authenticated-routes.ts';
 import type { Texts } from '../texts/en.ts';
 import { type ApplianceHealth, applianceHealth, displaySeverity, hubHealth } from './health.ts';
 
-/** What needs a person stands first. */
+/** Appliances that need a person come first. */
 const SEVERITY_ORDER: readonly DisplaySeverity[] = ['bad', 'warn', 'waiting', 'neutral', 'good'];
 
-/** Seconds after which a page is looked at again where scripts are off and somebody is about to log in. */
+/** While a login is awaited, a browser without scripts reloads the page after this many seconds. */
 const WAITING_RELOAD_SECONDS = 10;
 
-/** Appliances that are shown: with more of them the page would be too heavy for a phone in a cellar. */
+/** Appliances on the page; more would be too heavy for a phone in a cellar. */
 const MAX_SHOWN_APPLIANCES = 60;
 /** The command that shows all of them. */
 const STATUS_COMMAND = 'latchkey status';
@@ -26,19 +26,19 @@ const STATUS_COMMAND = 'latchkey status';
 /** How long appliances may register themselves, in seconds. */
 const REGISTRATION_SECONDS = 600;
 
-/** What the first page is made of. */
+/** What the overview needs. */
 interface OverviewOptions {
   readonly administration: Administration;
   readonly clock: Clock;
 }
 
-/** The first page, and the forms that let appliances register themselves for a time. */
+/** Serves the overview, and the forms that open and close registration. */
 export function serveOverview(guard: AuthenticatedRoutes, { administration, clock }: OverviewOptions): void {
-  guard.page('/', async (asked) => {
+  guard.page('/', async (req) => {
     const status = await administration.status();
     const { wall } = clock.now();
     const portals = administration.portals();
-    return sendInstallerPage(asked, 200, overviewPage(status, asked.context, asked.session, portals, wall));
+    return sendInstallerPage(req, 200, overviewPage(status, req.context, req.session, portals, wall));
   });
   for (const [path, seconds] of [
     ['/registration/open', REGISTRATION_SECONDS],
@@ -52,8 +52,8 @@ export function serveOverview(guard: AuthenticatedRoutes, { administration, cloc
 }
 
 /**
- * The first page: how the hub is, and each appliance.
- * @param portals the names of the configured ones
+ * The overview: the hub's health, and each appliance.
+ * @param portals the names of the configured portals
  * @param now the hub's wall clock, in ms since 1970
  */
 export function overviewPage(
@@ -74,15 +74,18 @@ export function overviewPage(
       return { name, appliance, health };
     })
     .toSorted((a, b) => SEVERITY_ORDER.indexOf(a.health.severity) - SEVERITY_ORDER.indexOf(b.health.severity));
-  const { severity, headline: sentence } = hubHealth(conditions, appliances, texts);
+  const { severity, headline } = hubHealth(conditions, appliances, texts);
   const isWaiting = hub.registrationOpenFor !== undefined || status.appliances.some(({ state }) => state === 'pairing');
-  // Whoever asks to join, however many do, must not hide the one that is to be approved.
+  // Appliances that wait for approval are always shown: a stranger's requests must not hide the installer's own
+  // appliance.
   const shown = appliances.filter(
     ({ health }, index) => index < MAX_SHOWN_APPLIANCES || health.kind === 'waiting_for_approval',
   );
-  const rest = appliances.length - shown.length;
+  const hiddenCount = appliances.length - shown.length;
   const more =
-    rest > 0 ? html`<p class="quiet">${texts.round.more(rest)}</p><p><code>${STATUS_COMMAND}</code></p>` : '';
+    hiddenCount > 0
+      ? html`<p class="quiet">${texts.batch.more(hiddenCount)}</p><p><code>${STATUS_COMMAND}</code></p>`
+      : '';
   const cards = shown.map(({ appliance, health }) =>
     renderApplianceCard(texts, session, appliance, health, portals.length > 1, now),
   );
@@ -93,7 +96,7 @@ export function overviewPage(
     now,
     live: true,
     ...(isWaiting && { reloadAfter: WAITING_RELOAD_SECONDS }),
-    body: html`<div class="health" role="status">!${icon(severity)}<h1 id="health">${sentence}</h1></div>
+    body: html`<div class="health" role="status">!${icon(severity)}<h1 id="health">${headline}</h1></div>
 !${renderHubConditions(texts, conditionsOf.get(null) ?? [])}
 !${renderRegistrationWarning(texts, hub)}
 !${cards.length === 0 ? html`<p>${overview.addFirst}</p>` : ''}
@@ -111,7 +114,7 @@ function renderApplianceCard(
   session: PageSession,
   appliance: ApplianceStatus,
   health: ApplianceHealth,
-  several: boolean,
+  showsPortal: boolean,
   now: number,
 ): string {
   const { name } = appliance;
@@ -119,32 +122,32 @@ function renderApplianceCard(
 <h3><a href="${appliancePath(name)}" id="open-${name}">${name}</a></h3>
 !${renderHealth(texts, health, false)}
 !${renderNextAction(texts, session, appliance, health)}
-!${renderApplianceDetails(texts, appliance, several, now)}</li>`;
+!${renderApplianceDetails(texts, appliance, showsPortal, now)}</li>`;
 }
 
 function renderHubConditions({ states, overview }: Texts, conditions: readonly Condition[]): string {
-  const each = conditions.flatMap((condition) => {
+  const items = conditions.flatMap((condition) => {
     if (condition.appliance !== null) return [];
     const severity = displaySeverity(condition);
     return html`<p class="notice ${severity}">!${icon(severity)}<span>${states.hub[condition.code]}</span></p>`;
   });
-  if (each.length === 0) return '';
-  return html`<section class="stack" aria-label="${overview.hubConditions}">!${each}</section>`;
+  if (items.length === 0) return '';
+  return html`<section class="stack" aria-label="${overview.hubConditions}">!${items}</section>`;
 }
 
-/** Among several that asked there may be one that nobody in the house has set up. */
+/** If several appliances have registered, one of them may be a stranger's. */
 function renderRegistrationWarning({ overview }: Texts, { registrationAsked = 0 }: HubStatus): string {
   if (registrationAsked < 2) return '';
   return html`<p class="notice warn" id="several-asked">!${icon('warn')}<span>${overview.severalRegistered(registrationAsked)}</span></p>`;
 }
 
 function renderActions({ overview }: Texts, session: PageSession, appliances: readonly ApplianceStatus[]): string {
-  const open = appliances.filter(
+  const connectable = appliances.filter(
     ({ state, waitingForApproval }) =>
       waitingForApproval === undefined && (state === 'unpaired' || state === 'pairing' || state === 'needs_pairing'),
   );
   const add = html`<a class="button ${appliances.length === 0 ? 'primary' : ''}" id="add" href="/appliances/add">${overview.add}</a>`;
-  if (open.length < 2) return html`<div class="actions">!${add}</div>`;
+  if (connectable.length < 2) return html`<div class="actions">!${add}</div>`;
   const all = csrfForm(
     session,
     '/pair-all',

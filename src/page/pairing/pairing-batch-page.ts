@@ -7,22 +7,22 @@ import { appliancePath, pairingBatchPath, pairingPath } from '../paths.ts';
 import type { AuthenticatedRequest } from '../sign-in/authenticated-routes.ts';
 import { RELOAD_SECONDS, renderPairing, renderStatus } from './pairing-page.ts';
 
-/** Lines of each list: with hundreds of appliances the page is read again hundreds of times. */
+/** Items of each list: with hundreds of appliances, the page is loaded hundreds of times during a batch. */
 const MAX_SHOWN_ITEMS = 60;
 
 /**
- * All appliances, one after the other: the one that is being connected, those that are, and those that are not.
- * @param current the pairing that is under way
+ * The page of a pairing batch: the appliance that is being connected, those that are connected, and the others.
+ * @param current the pairing in progress
  * @param now the hub's wall clock, in ms since 1970
  */
 export function pairingBatchPage(
-  asked: AuthenticatedRequest,
-  round: PairingBatch,
+  req: AuthenticatedRequest,
+  batch: PairingBatch,
   current: PairingView | null,
   now: number,
 ): InstallerPage {
-  const { round: texts, installer } = asked.context.texts;
-  const { connected, skipped } = round;
+  const { batch: texts, installer } = req.context.texts;
+  const { connected, skipped } = batch;
   const all = connected.length + skipped.length + (current === null ? 0 : 1);
   return {
     title: texts.title,
@@ -32,99 +32,100 @@ export function pairingBatchPage(
     ...(current !== null && { reloadAfter: RELOAD_SECONDS }),
     body: html`!${backLink('/', installer.overview)}
 <h1>${texts.title}</h1>
-!${renderAccounts(asked, round)}
-!${current === null ? renderSummary(asked, round, all) : renderCurrentPairing(asked, round, current, all, now)}
-!${renderList(asked, texts.connected, connected, (name) => renderItem(name, 'good', ''))}
-!${renderList(asked, texts.notConnected, failedFirst(skipped), (left) =>
-      renderItem(left.name, 'neutral', texts.reasons[left.reason], renderRetryForm(asked, left, current !== null)),
+!${renderAccounts(req, batch)}
+!${current === null ? renderSummary(req, batch, all) : renderCurrentPairing(req, batch, current, all, now)}
+!${renderList(req, texts.connected, connected, (name) => renderItem(name, 'good', ''))}
+!${renderList(req, texts.notConnected, failedFirst(skipped), (appliance) =>
+      renderItem(
+        appliance.name,
+        'neutral',
+        texts.reasons[appliance.reason],
+        renderRetryForm(req, appliance, current !== null),
+      ),
     )}`,
   };
 }
 
-/** A family may have two accounts; or somebody else has logged in. */
+/** Several accounts may be intended by a family, or somebody else has logged in. */
 function renderAccounts({ context }: AuthenticatedRequest, { differentAccounts }: PairingBatch): string {
   if (differentAccounts.length === 0) return '';
-  const { differentAccounts: accounts } = context.texts.round;
-  const lines = differentAccounts
+  const { differentAccounts: heading } = context.texts.batch;
+  const items = differentAccounts
     .slice(0, MAX_SHOWN_ITEMS)
-    .map((one) => html`<li>${one.appliance}: ${one.account}</li>`);
-  return html`<section class="stack" id="accounts"><p class="problem" role="alert">${accounts}</p><ul>!${lines}</ul></section>`;
+    .map(({ appliance, account }) => html`<li>${appliance}: ${account}</li>`);
+  return html`<section class="stack" id="accounts"><p class="problem" role="alert">${heading}</p><ul>!${items}</ul></section>`;
 }
 
 function renderCurrentPairing(
-  asked: AuthenticatedRequest,
+  req: AuthenticatedRequest,
   { id, connected, next }: PairingBatch,
   view: PairingView,
   all: number,
   now: number,
 ) {
-  const { round: texts } = asked.context.texts;
+  const { batch: texts } = req.context.texts;
   const skip =
     next === null
       ? ''
       : html`<div class="actions">!${csrfForm(
-          asked.session,
+          req.session,
           `${pairingBatchPath(id)}/next`,
           html`<input type="hidden" name="skip" value="${view.id}"><button id="skip">${texts.skip(view.appliance)}</button>`,
         )}</div>`;
   return html`<p class="quiet">${texts.progress(connected.length, all)}</p>
 <section class="card" id="pairing"><h2>${view.appliance}</h2>
-!${renderPairing(asked, view, now)}
+!${renderPairing(req, view, now)}
 !${skip}</section>`;
 }
 
-function renderSummary(
-  asked: AuthenticatedRequest,
-  { id, connected, skipped, next }: PairingBatch,
-  all: number,
-): string {
-  const { round: texts } = asked.context.texts;
+function renderSummary(req: AuthenticatedRequest, { id, connected, skipped, next }: PairingBatch, all: number): string {
+  const { batch: texts } = req.context.texts;
   if (all === 0) return html`!${renderStatus('neutral', texts.noAppliances)}<p>${texts.noAppliancesText}</p>`;
   if (skipped.length === 0) return renderStatus('good', texts.allConnected(all));
-  const onward =
+  const continueForm =
     next === null
       ? skipped.some(({ reason }) => reason !== 'waiting_for_approval') &&
-        csrfForm(asked.session, '/pair-all', html`<button class="primary" id="others">${texts.retryOthers}</button>`)
+        csrfForm(req.session, '/pair-all', html`<button class="primary" id="others">${texts.retryOthers}</button>`)
       : csrfForm(
-          asked.session,
+          req.session,
           `${pairingBatchPath(id)}/next`,
           html`<button class="primary" id="next">${texts.next(next)}</button>`,
         );
-  return html`!${renderStatus('warn', texts.someConnected(connected.length, all))}!${onward || ''}`;
+  return html`!${renderStatus('warn', texts.someConnected(connected.length, all))}!${continueForm || ''}`;
 }
 
 function renderRetryForm(
-  asked: AuthenticatedRequest,
+  req: AuthenticatedRequest,
   { name, pairing, reason }: SkippedAppliance,
-  isBusy: boolean,
+  isPairing: boolean,
 ): string {
-  if (isBusy || pairing === null || reason === 'not_begun') return '';
+  if (isPairing || pairing === null || reason === 'not_begun') return '';
   return csrfForm(
-    asked.session,
+    req.session,
     `${pairingPath(pairing)}/fresh`,
-    html`<button id="again-${name}">${asked.context.texts.round.retry(name)}</button>`,
+    html`<button id="again-${name}">${req.context.texts.batch.retry(name)}</button>`,
   );
 }
 
-/** Those that came to nothing, where somebody can try again, before those whose turn has not come. */
+/** Failed appliances, which a person can try again, before those that were not started. */
 function failedFirst(skipped: readonly SkippedAppliance[]): readonly SkippedAppliance[] {
   return skipped.toSorted((a, b) => Number(a.reason === 'not_begun') - Number(b.reason === 'not_begun'));
 }
 
-function renderList<Each>(
+function renderList<Item>(
   { context }: AuthenticatedRequest,
   heading: string,
-  all: readonly Each[],
-  line: (each: Each) => string,
+  all: readonly Item[],
+  renderOne: (item: Item) => string,
 ): string {
   if (all.length === 0) return '';
-  const rest = all.length - MAX_SHOWN_ITEMS;
-  const more = rest > 0 ? html`<p class="quiet">${context.texts.round.more(rest)}</p>` : '';
-  return html`<section class="stack"><h2>${heading}</h2><ul class="history">!${all.slice(0, MAX_SHOWN_ITEMS).map(line)}</ul>!${more}</section>`;
+  const hiddenCount = all.length - MAX_SHOWN_ITEMS;
+  const more = hiddenCount > 0 ? html`<p class="quiet">${context.texts.batch.more(hiddenCount)}</p>` : '';
+  return html`<section class="stack"><h2>${heading}</h2><ul class="history">!${all.slice(0, MAX_SHOWN_ITEMS).map(renderOne)}</ul>!${more}</section>`;
 }
 
 function renderItem(name: string, severity: 'good' | 'neutral', text: string, below = ''): string {
-  const why = text === '' ? '' : html`<p class="quiet">${text}</p>`;
+  const reason = text === '' ? '' : html`<p class="quiet">${text}</p>`;
   const link = html`<p class="state">!${icon(severity)}<a class="back" href="${appliancePath(name)}">${name}</a></p>`;
-  return html`<li><div class="stack">!${link}!${why}!${below}</div></li>`;
+  return html`<li><div class="stack">!${link}!${reason}!${below}</div></li>`;
 }

@@ -12,7 +12,7 @@ import { pairingBatchPage } from './pairing-batch-page.ts';
 import { pairingPage } from './pairing-page.ts';
 import { servePrintedLabels } from './printed-label.ts';
 
-/** What pairing from the page works with. */
+/** What the pages for pairing need. */
 export interface PairingPagesOptions {
   readonly administration: PairingAdministration & Pick<Administration, 'followPairing'>;
   readonly service: Pick<LanService, 'browserBinding'>;
@@ -20,76 +20,79 @@ export interface PairingPagesOptions {
   readonly timers: Timers;
 }
 
-/** Connecting appliances from the installer's page: one by one, all in a round, and by a printed label. */
+/** Serves pairing from the installer's page: one appliance, all in a batch, and by a printed label. */
 export function servePairing(
   guard: AuthenticatedRoutes,
   { administration, service, clock, timers }: PairingPagesOptions,
 ): void {
-  /** Whoever looks at the link may follow it, and come back from the portal. */
-  function keepMark({ reply }: AuthenticatedRequest, { id, status: report }: PairingView): void {
-    if (report.event === 'waiting') setCallbackCookie(reply, BROWSER_TOKEN_COOKIE, service.browserBinding(id));
+  /** Sets the cookie by which the callback recognises a browser that follows the login link. */
+  function setBrowserBinding({ reply }: AuthenticatedRequest, { id, status }: PairingView): void {
+    if (status.event === 'waiting') setCallbackCookie(reply, BROWSER_TOKEN_COOKIE, service.browserBinding(id));
   }
 
-  guard.form('/appliances/:name/pair', (sent) =>
-    handlePairingFailures(sent, async () =>
-      redirectTo(sent, pairingPath(await administration.getOrStartPairing(pathParameter(sent, 'name')))),
+  guard.form('/appliances/:name/pair', (submission) =>
+    handlePairingFailures(submission, async () =>
+      redirectTo(submission, pairingPath(await administration.getOrStartPairing(pathParameter(submission, 'name')))),
     ),
   );
-  guard.page('/pairings/:id', (asked) =>
-    handlePairingFailures(asked, async () => {
-      await waitForLink(administration, timers, pathParameter(asked, 'id'));
-      const view = administration.getPairing(pathParameter(asked, 'id'));
-      keepMark(asked, view);
-      return sendInstallerPage(asked, 200, pairingPage(asked, view, clock.now().wall));
+  guard.page('/pairings/:id', (req) =>
+    handlePairingFailures(req, async () => {
+      await waitForLink(administration, timers, pathParameter(req, 'id'));
+      const view = administration.getPairing(pathParameter(req, 'id'));
+      setBrowserBinding(req, view);
+      return sendInstallerPage(req, 200, pairingPage(req, view, clock.now().wall));
     }),
   );
-  guard.form('/pairings/:id/fresh', (sent) =>
-    handlePairingFailures(sent, async () => {
-      const { batch: round } = administration.getPairing(pathParameter(sent, 'id'));
-      const fresh = await administration.retryPairing(pathParameter(sent, 'id'));
-      return redirectTo(sent, round === null ? pairingPath(fresh) : pairingBatchPath(round.id));
+  guard.form('/pairings/:id/fresh', (submission) =>
+    handlePairingFailures(submission, async () => {
+      const { batch } = administration.getPairing(pathParameter(submission, 'id'));
+      const retried = await administration.retryPairing(pathParameter(submission, 'id'));
+      return redirectTo(submission, batch === null ? pairingPath(retried) : pairingBatchPath(batch.id));
     }),
   );
-  guard.form('/pairings/:id/confirm', (sent) =>
-    handlePairingFailures(sent, async () => {
-      const id = pathParameter(sent, 'id');
-      administration.confirmLogin(id, sent.form.get('login') ?? '');
-      const { batch: round } = administration.getPairing(id);
-      return redirectTo(sent, round === null ? pairingPath(id) : pairingBatchPath(round.id));
+  guard.form('/pairings/:id/confirm', (submission) =>
+    handlePairingFailures(submission, async () => {
+      const id = pathParameter(submission, 'id');
+      administration.confirmLogin(id, submission.form.get('login') ?? '');
+      const { batch } = administration.getPairing(id);
+      return redirectTo(submission, batch === null ? pairingPath(id) : pairingBatchPath(batch.id));
     }),
   );
-  guard.form('/pairings/:id/cancel', (sent) =>
-    handlePairingFailures(sent, async () => {
-      const id = pathParameter(sent, 'id');
-      const { appliance, batch: round } = administration.getPairing(id);
+  guard.form('/pairings/:id/cancel', (submission) =>
+    handlePairingFailures(submission, async () => {
+      const id = pathParameter(submission, 'id');
+      const { appliance, batch } = administration.getPairing(id);
       await administration.cancelPairing(id);
-      return redirectTo(sent, round === null ? appliancePath(appliance) : pairingBatchPath(round.id));
+      return redirectTo(submission, batch === null ? appliancePath(appliance) : pairingBatchPath(batch.id));
     }),
   );
 
-  guard.form('/pair-all', (sent) =>
-    handlePairingFailures(sent, async () => redirectTo(sent, pairingBatchPath((await administration.pairAll()).id))),
+  guard.form('/pair-all', (submission) =>
+    handlePairingFailures(submission, async () =>
+      redirectTo(submission, pairingBatchPath((await administration.pairAll()).id)),
+    ),
   );
-  guard.page('/rounds/:id', (asked) =>
-    handlePairingFailures(asked, async () => {
-      const begun = administration.getBatch(pathParameter(asked, 'id')).current;
-      if (begun !== null) await waitForLink(administration, timers, begun.pairing);
-      const round = administration.getBatch(pathParameter(asked, 'id'));
-      const current = round.current === null ? null : administration.getPairing(round.current.pairing);
-      if (current !== null) keepMark(asked, current);
-      return sendInstallerPage(asked, 200, pairingBatchPage(asked, round, current, clock.now().wall));
+  guard.page('/rounds/:id', (req) =>
+    handlePairingFailures(req, async () => {
+      const id = pathParameter(req, 'id');
+      const pending = administration.getBatch(id).current;
+      if (pending !== null) await waitForLink(administration, timers, pending.pairing);
+      const batch = administration.getBatch(id);
+      const current = batch.current === null ? null : administration.getPairing(batch.current.pairing);
+      if (current !== null) setBrowserBinding(req, current);
+      return sendInstallerPage(req, 200, pairingBatchPage(req, batch, current, clock.now().wall));
     }),
   );
-  guard.form('/rounds/:id/next', (sent) =>
-    handlePairingFailures(sent, async () => {
-      const id = pathParameter(sent, 'id');
+  guard.form('/rounds/:id/next', (submission) =>
+    handlePairingFailures(submission, async () => {
+      const id = pathParameter(submission, 'id');
       const { current } = administration.getBatch(id);
-      // Another one may be under way by now: that one is nobody's to skip from an older page.
-      if (current !== null && current.pairing === sent.form.get('skip')) {
+      // An older page must not skip a pairing that has started since.
+      if (current !== null && current.pairing === submission.form.get('skip')) {
         await administration.cancelPairing(current.pairing);
       }
       await administration.startNextPairing(id);
-      return redirectTo(sent, pairingBatchPath(id));
+      return redirectTo(submission, pairingBatchPath(id));
     }),
   );
 
@@ -100,10 +103,16 @@ function redirectTo({ reply }: AuthenticatedRequest, path: string): FastifyReply
   return reply.header('cache-control', 'no-store').redirect(path, 303);
 }
 
-/** How long a page waits for a link, in ms: most portals give one within this, and nobody has to look at the page again for it. */
+/**
+ * How long a page waits for a link, in ms: most portals send one in this time, so the page does not have to be loaded
+ * again.
+ */
 const LINK_TIMEOUT_MS = 2000;
 
-/** Resolves when a pairing has a link, or something is in its way, but soon in any case. @throws Failure `pairing_unknown` */
+/**
+ * Resolves when a pairing has a link or a problem, or after {@link LINK_TIMEOUT_MS}.
+ * @throws Failure `pairing_unknown`
+ */
 async function waitForLink(
   administration: Pick<Administration, 'followPairing'>,
   timers: Timers,
@@ -112,8 +121,8 @@ async function waitForLink(
   const timeout = new AbortController();
   const disarm = timers.after(LINK_TIMEOUT_MS, () => timeout.abort());
   try {
-    for await (const report of administration.followPairing(pairing, timeout.signal)) {
-      if (report.event !== 'connecting' || report.problem !== null) return;
+    for await (const status of administration.followPairing(pairing, timeout.signal)) {
+      if (status.event !== 'connecting' || status.problem !== null) return;
     }
   } finally {
     disarm();

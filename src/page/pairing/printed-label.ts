@@ -8,26 +8,30 @@ import { appliancePath, pairingPath } from '../paths.ts';
 import { isPrefetch } from '../request-origin.ts';
 import { type AuthenticatedRequest, type AuthenticatedRoutes, pathParameter } from '../sign-in/authenticated-routes.ts';
 
-/** The label of an appliance, to be printed, and where its link leads. */
+/** Serves the printable label of an appliance, and the target of its link. */
 export function servePrintedLabels(guard: AuthenticatedRoutes, administration: PairingAdministration): void {
-  guard.page('/appliances/:name/label', (asked) =>
-    handlePairingFailures(asked, async () => {
-      const { addressLink: otherLink, ...label } = administration.label(pathParameter(asked, 'name'));
-      const { caption } = asked.context.texts.pairing.label;
-      return sendInstallerPage(asked, 200, labelPage(asked, label.name, labelSvg({ ...label, caption, otherLink })));
+  guard.page('/appliances/:name/label', (req) =>
+    handlePairingFailures(req, async () => {
+      const { addressLink, ...label } = administration.label(pathParameter(req, 'name'));
+      const { caption } = req.context.texts.pairing.label;
+      return sendInstallerPage(
+        req,
+        200,
+        labelPage(req, label.name, labelSvg({ ...label, caption, otherLink: addressLink })),
+      );
     }),
   );
-  guard.page('/p/:name', (asked) =>
-    handlePairingFailures(asked, async () => {
-      const { name } = administration.label(pathParameter(asked, 'name'));
-      if (!isUserNavigation(asked.request)) return sendPairingConfirmation(asked, name);
+  guard.page('/p/:name', (req) =>
+    handlePairingFailures(req, async () => {
+      const { name } = administration.label(pathParameter(req, 'name'));
+      if (!isUserNavigation(req.request)) return sendPairingConfirmation(req, name);
       const id = await administration.getOrStartPairing(name);
-      return asked.reply.header('cache-control', 'no-store').redirect(pairingPath(id), 303);
+      return req.reply.header('cache-control', 'no-store').redirect(pairingPath(id), 303);
     }),
   );
 }
 
-/** The label as it is printed: of this page the printer gets nothing else. */
+/** The page of a label. Only the label is printed. */
 function labelPage({ context }: AuthenticatedRequest, name: string, svg: string): InstallerPage {
   const { label: texts } = context.texts.pairing;
   return {
@@ -42,21 +46,22 @@ function labelPage({ context }: AuthenticatedRequest, name: string, svg: string)
   };
 }
 
-function sendPairingConfirmation(asked: AuthenticatedRequest, name: string): FastifyReply {
-  const { label: texts } = asked.context.texts.pairing;
+function sendPairingConfirmation(req: AuthenticatedRequest, name: string): FastifyReply {
+  const { label: texts } = req.context.texts.pairing;
   const heading = texts.heading(name);
   const button = html`<button class="primary" id="go-on">${texts.button}</button>`;
-  return sendInstallerPage(asked, 200, {
+  return sendInstallerPage(req, 200, {
     title: heading,
     narrow: true,
     body: html`!${backLink(appliancePath(name), name)}<h1>${heading}</h1><p>${texts.text}</p>
-!${csrfForm(asked.session, appliancePath(name, 'pair'), button)}`,
+!${csrfForm(req.session, appliancePath(name, 'pair'), button)}`,
   });
 }
 
 /**
- * Whether a person has opened the label's link, and not another site, or a browser on its own: opening it begins a pairing.
- * Whoever was led here by another site comes a second time from the hub's own address, but from no page of it.
+ * Whether a person has opened the label's link, which starts a pairing, and not another site or a prefetch. After a
+ * redirect through the hub's own page, a browser that came from another site sends `same-origin` but no `Referer` of
+ * the hub.
  */
 function isUserNavigation(request: FastifyRequest): boolean {
   const { method, headers, host } = request;

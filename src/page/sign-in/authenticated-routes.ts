@@ -6,7 +6,7 @@ import { type PageContext, pageContext } from '../page-context.ts';
 import { crossSiteConfirmationRedirect, isCrossSiteEmbedding, isSameOrigin, refererPath } from '../request-origin.ts';
 import { readSessionCookie, sendCsrfFailure, sendFormError, sendUnauthenticated } from './sign-in-responses.ts';
 
-/** Somebody who is signed in, and what was asked for. */
+/** A request of a browser that is signed in. */
 export interface AuthenticatedRequest {
   readonly request: FastifyRequest;
   readonly reply: FastifyReply;
@@ -14,19 +14,19 @@ export interface AuthenticatedRequest {
   readonly session: PageSession;
 }
 
-/** A form that somebody sent who is signed in, from the hub's own page. */
+/** A form that a signed-in browser sent from the hub's own page. */
 export interface FormSubmission extends AuthenticatedRequest {
   readonly form: ReadonlyMap<string, string>;
 }
 
-/** Nothing behind it is seen by anybody who is not signed in, and no form counts that another site has sent. */
+/** Routes that need a sign-in. A form of another site is rejected. */
 export class AuthenticatedRoutes {
   readonly #app: FastifyInstance;
   readonly #access: SetupAccess;
   readonly #hubName: string;
   readonly #ready: Promise<void>;
 
-  /** @param hub nobody who is signed in is answered before it is ready */
+  /** @param hub `ready`: requests wait for it */
   constructor(
     app: FastifyInstance,
     access: SetupAccess,
@@ -38,22 +38,22 @@ export class AuthenticatedRoutes {
     this.#ready = hub.ready;
   }
 
-  /** A page; it changes nothing. @param path as Fastify has it */
-  page(path: string, answer: (asked: AuthenticatedRequest) => Promise<FastifyReply>): void {
+  /** Serves a page, which changes nothing. @param path a Fastify route path */
+  page(path: string, handler: (req: AuthenticatedRequest) => Promise<FastifyReply>): void {
     this.#app.get(path, { ...BROWSER_ROUTE, exposeHeadRoute: true }, async (request, reply) => {
       const context = pageContext(this.#hubName, request);
       if (isCrossSiteEmbedding(request)) return sendCsrfFailure(reply, context, submittingPage(request));
-      const beside = crossSiteConfirmationRedirect(request);
-      if (beside !== null) return reply.header('cache-control', 'no-store').redirect(beside, 303);
+      const redirect = crossSiteConfirmationRedirect(request);
+      if (redirect !== null) return reply.header('cache-control', 'no-store').redirect(redirect, 303);
       const session = this.#sessionOf(request);
       if (session === null) return sendUnauthenticated(request, reply, context);
       await this.#ready;
-      return answer({ request, reply, context, session });
+      return handler({ request, reply, context, session });
     });
   }
 
-  /** What a form is sent to; it carries the session's `csrf`. @param path as Fastify has it */
-  form(path: string, answer: (sent: FormSubmission) => Promise<FastifyReply>): void {
+  /** Serves a form, which carries the session's CSRF token in `csrf`. @param path a Fastify route path */
+  form(path: string, handler: (submission: FormSubmission) => Promise<FastifyReply>): void {
     this.#app.post(path, BROWSER_ROUTE, async (request, reply) => {
       const context = pageContext(this.#hubName, request);
       if (!isSameOrigin(request)) return sendCsrfFailure(reply, context, submittingPage(request));
@@ -64,7 +64,7 @@ export class AuthenticatedRoutes {
       if (!timingSafeEqualText(form.get('csrf') ?? '', session.csrfToken))
         return sendCsrfFailure(reply, context, submittingPage(request));
       await this.#ready;
-      return answer({ request, reply, context, session, form });
+      return handler({ request, reply, context, session, form });
     });
   }
 
@@ -74,12 +74,12 @@ export class AuthenticatedRoutes {
   }
 }
 
-/** The page of the hub's that something was sent from. */
+/** The page of the hub from which a request was sent. */
 function submittingPage({ headers, host }: FastifyRequest): string {
   return refererPath(headers.referer, host);
 }
 
-/** A parameter of the path that was asked for. */
+/** A parameter of the request's path; empty if there is none. */
 export function pathParameter({ request: { params } }: AuthenticatedRequest, name: string): string {
   return typeof params === 'object' && params !== null ? String(Reflect.get(params, name) ?? '') : '';
 }

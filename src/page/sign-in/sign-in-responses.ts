@@ -6,34 +6,34 @@ import type { PageContext } from '../page-context.ts';
 import { isCrossSiteNavigation, refererPath, safeRedirectPath } from '../request-origin.ts';
 import type { Texts } from '../texts/en.ts';
 
-/** Characters of a wrong code that come back in the field: with all its spaces and dashes a code has fewer. */
+/** Characters of a wrong code that the field repeats; a code with spaces and dashes has fewer. */
 const MAX_SHOWN_CODE_LENGTH = 40;
 /** The command that shows the setup code. */
 const SETUP_CODE_COMMAND = 'latchkey setup-code';
 
-/** The cookie of a session. Browsers take one of this prefix from its own host alone, over TLS (RFC 6265bis, 4.1.3.2). */
+/** The session cookie. Browsers accept this prefix only from its own host, over TLS (RFC 6265bis, 4.1.3.2). */
 export const SESSION_COOKIE = '__Host-latchkey';
 
-/** The value of the session's cookie; null where there is none. */
+/** The value of the session cookie; null if there is none. */
 export function readSessionCookie(request: FastifyRequest): string | null {
   return cookieValue(request, SESSION_COOKIE);
 }
 
-/** Why somebody has to sign in, or could not. */
+/** Why the sign-in page is shown. */
 type SignInReason =
   | { readonly kind: 'asked' | 'ended' | 'ended_meanwhile' | 'signed_out' | 'used_up' | 'missing' }
   | { readonly kind: 'wrong'; readonly typed: string }
   | { readonly kind: 'locked'; readonly retryAfter: number };
 
 /**
- * The page that takes the setup code. It shows nothing of the home but the hub's name.
- * @param next where to go on
+ * The page that takes the setup code. It shows only the hub's name.
+ * @param next the path to open after the sign-in
  */
 function signInPage(texts: Texts, next: string, reason: SignInReason): PublicPage {
   const { signIn } = texts;
   const problem = errorText(texts, reason);
-  const told = statusText(texts, reason);
-  const note = told === null ? '' : html`<p role="status">${told}</p>`;
+  const status = statusText(texts, reason);
+  const note = status === null ? '' : html`<p role="status">${status}</p>`;
   const message = problem === null ? '' : html`<p class="problem" id="problem" role="alert">${problem}</p>`;
   const invalid = problem === null ? '' : 'aria-invalid="true"';
   const describedBy = problem === null ? 'hint' : 'problem hint';
@@ -58,19 +58,19 @@ function signInPage(texts: Texts, next: string, reason: SignInReason): PublicPag
 }
 
 /**
- * Goes on by itself to a page of the hub's, from the hub's own: a browser that was led here by another site, or a mail,
- * keeps the session's cookie (SameSite=Strict) back until then.
+ * Redirects from a page of the hub itself. A browser that follows a link on another site or in a mail does not send the
+ * session cookie (SameSite=Strict) before that.
  */
-function sendSameOriginRedirect(reply: FastifyReply, context: PageContext, to: string): FastifyReply {
-  const { redirecting: goingOn, continueLink: goOn } = context.texts.signIn;
-  return sendPublicPage(reply.header('refresh', `0; url=${to}`), 200, context, {
-    heading: goingOn,
+function sendSameOriginRedirect(reply: FastifyReply, context: PageContext, path: string): FastifyReply {
+  const { redirecting, continueLink } = context.texts.signIn;
+  return sendPublicPage(reply.header('refresh', `0; url=${path}`), 200, context, {
+    heading: redirecting,
     severity: 'waiting',
-    body: html`<p><a href="${to}">${goOn}</a></p>`,
+    body: html`<p><a href="${path}">${continueLink}</a></p>`,
   });
 }
 
-/** The page that takes the setup code. @param next where to go on */
+/** Sends the page that takes the setup code. @param next the path to open after the sign-in */
 export function sendSignInPage(
   reply: FastifyReply,
   status: number,
@@ -78,42 +78,42 @@ export function sendSignInPage(
   next: string,
   reason: SignInReason,
 ): FastifyReply {
-  // Who has opened this window from elsewhere can't put another page, made up like this one, in its place.
+  // A site that opened this window must not be able to replace the page with a copy (phishing).
   reply.header('cross-origin-opener-policy', 'same-origin');
   return sendPublicPage(reply, status, context, signInPage(context.texts, next, reason));
 }
 
-/** Answers who is not signed in, or no longer; the request may be a form that was sent. */
+/** Responds to a page request or form without a valid session. */
 export function sendUnauthenticated(request: FastifyRequest, reply: FastifyReply, context: PageContext): FastifyReply {
   const { method, url, headers, host } = request;
   const hadCookie = readSessionCookie(request) !== null;
   if (method === 'POST') {
     return sendSignInPage(reply, 401, context, refererPath(headers.referer, host), { kind: 'ended_meanwhile' });
   }
-  // The browser keeps the session's cookie back then.
+  // The browser may have a session cookie that it does not send.
   if (!hadCookie && isCrossSiteNavigation(request))
     return sendSameOriginRedirect(reply, context, safeRedirectPath(url));
   return sendSignInPage(reply, 401, context, safeRedirectPath(url), { kind: hadCookie ? 'ended' : 'asked' });
 }
 
-/** Nothing was done for a form that another site has sent, or that is of another session. @param page that it was on */
+/** Rejects a form that another site sent or that belongs to another session. @param page the page to open again */
 export function sendCsrfFailure(reply: FastifyReply, context: PageContext, page: string): FastifyReply {
   const { heading, text, link } = context.texts.signIn.csrfFailure;
   return sendMessagePage(reply, 403, context, { severity: 'bad', heading, text, link: { href: page, text: link } });
 }
 
-/** What was sent is no form. @param page that it may have been on */
+/** Rejects a body that is not a form. @param page the page to open again */
 export function sendFormError(
   reply: FastifyReply,
   status: FormErrorStatus,
   context: PageContext,
   page: string,
 ): FastifyReply {
-  const { malformedForm: unreadable, csrfFailure: foreign } = context.texts.signIn;
+  const { malformedForm, csrfFailure } = context.texts.signIn;
   return sendMessagePage(reply, status, context, {
     severity: 'bad',
-    ...unreadable,
-    link: { href: page, text: foreign.link },
+    ...malformedForm,
+    link: { href: page, text: csrfFailure.link },
   });
 }
 
@@ -145,7 +145,7 @@ function statusText({ signIn }: Texts, { kind }: SignInReason): string | null {
   }
 }
 
-/** Never less than it is. @param seconds whole */
+/** A duration in words, rounded up. @param seconds an integer */
 function formatDuration({ signIn }: Texts, seconds: number): string {
   return seconds < 100 ? signIn.seconds(seconds) : signIn.minutes(Math.ceil(seconds / 60));
 }

@@ -12,14 +12,14 @@ import {
   sendSignInPage,
 } from './sign-in-responses.ts';
 
-/** All that the prefix `__Host-` asks for, and no other site's page sends it along. */
+/** What the prefix `__Host-` requires. With `SameSite=Strict` the requests of other sites do not carry the cookie. */
 const COOKIE_ATTRIBUTES = 'Path=/; HttpOnly; Secure; SameSite=Strict';
-/** The cookie by which a browser that has signed in before is known. */
+/** The cookie by which the hub recognises a browser that has signed in before. */
 const KNOWN_BROWSER_COOKIE = '__Host-latchkey-known';
-/** How long a browser is known, in seconds: as long as browsers keep a cookie at most (RFC 6265bis, 5.5). */
+/** Lifetime of that cookie in seconds: the longest that browsers keep a cookie (RFC 6265bis, 5.5). */
 const KNOWN_BROWSER_MAX_AGE = 400 * 86_400;
 
-/** Signing in and out, and what people see who come without. @returns the guard of all other pages */
+/** Serves signing in and out. @returns the routes that need a sign-in */
 export function serveSignIn(
   app: FastifyInstance,
   access: SetupAccess,
@@ -27,7 +27,7 @@ export function serveSignIn(
   ready: Promise<void>,
 ): AuthenticatedRoutes {
   const guard = new AuthenticatedRoutes(app, access, { hubName, ready });
-  const frameOf = (request: FastifyRequest) => pageContext(hubName, request);
+  const contextOf = (request: FastifyRequest) => pageContext(hubName, request);
   const withCookies = (request: FastifyRequest, reply: FastifyReply, { cookie, lifetime }: PageSession) => {
     const browser = access.browserCookie(cookieValue(request, KNOWN_BROWSER_COOKIE)).reveal();
     reply.header('set-cookie', [
@@ -42,18 +42,18 @@ export function serveSignIn(
     const next = safeRedirectPath(query?.get('next') ?? undefined);
     const cookie = readSessionCookie(request);
     if (cookie !== null && access.findSession(cookie) !== null) return reply.redirect(next, 303);
-    return sendSignInPage(reply, 200, frameOf(request), next, { kind: query?.has('out') ? 'signed_out' : 'asked' });
+    return sendSignInPage(reply, 200, contextOf(request), next, { kind: query?.has('out') ? 'signed_out' : 'asked' });
   });
 
   app.post('/sign-in', BROWSER_ROUTE, async (request, reply) => {
-    const context = frameOf(request);
+    const context = contextOf(request);
     if (!isSameOrigin(request)) return sendCsrfFailure(reply, context, '/');
     const form = readFormBody(request);
     if (typeof form === 'number') return sendFormError(reply, form, context, '/sign-in');
     const next = safeRedirectPath(form.get('next'));
     const typed = form.get('code');
     if (typed === undefined) return sendSignInPage(reply, 400, context, next, { kind: 'missing' });
-    const result = await access.signIn(typed, visitorOf(request), cookieValue(request, KNOWN_BROWSER_COOKIE));
+    const result = await access.signIn(typed, browserInfo(request), cookieValue(request, KNOWN_BROWSER_COOKIE));
     switch (result.kind) {
       case 'signed_in':
         return withCookies(request, reply, result.session).redirect(next, 303);
@@ -66,10 +66,10 @@ export function serveSignIn(
   });
 
   app.get<{ readonly Params: { readonly token: string } }>('/sign-in/:token', BROWSER_ROUTE, async (request, reply) => {
-    // What is fetched ahead may never be looked at, and the address is good once.
+    // A prefetch must not use up the address, which works only once.
     if (isPrefetch(request)) return reply.code(503).header('cache-control', 'no-store').send();
-    const session = await access.redeemSignInToken(request.params.token, visitorOf(request));
-    if (session === null) return sendSignInPage(reply, 410, frameOf(request), '/', { kind: 'used_up' });
+    const session = await access.redeemSignInToken(request.params.token, browserInfo(request));
+    if (session === null) return sendSignInPage(reply, 410, contextOf(request), '/', { kind: 'used_up' });
     return withCookies(request, reply, session).redirect('/', 303);
   });
 
@@ -82,6 +82,6 @@ export function serveSignIn(
   return guard;
 }
 
-function visitorOf({ socket, headers }: FastifyRequest): BrowserInfo {
+function browserInfo({ socket, headers }: FastifyRequest): BrowserInfo {
   return { address: socket.remoteAddress ?? '', browser: browserName(headers['user-agent']) };
 }

@@ -8,19 +8,19 @@ import type { Texts } from '../texts/en.ts';
 import type { AuthenticatedRoutes } from './authenticated-routes.ts';
 
 const BROWSERS_PATH = '/browsers';
-/** The command that makes another setup code. */
+/** The command that replaces the setup code. */
 const ROTATE_COMMAND = 'latchkey setup-code --rotate';
 
-/** The browsers that are signed in, and how they are signed out. */
+/** Serves the list of signed-in browsers, and the forms that sign them out. */
 export function serveSignedInBrowsers(
   guard: AuthenticatedRoutes,
   { access, clock }: { readonly access: SetupAccess; readonly clock: Clock },
 ): void {
-  guard.page(BROWSERS_PATH, async (asked) =>
+  guard.page(BROWSERS_PATH, async (req) =>
     sendInstallerPage(
-      asked,
+      req,
       200,
-      signedInBrowsersPage(access.listBrowsers(asked.session), asked.context, asked.session, clock.now().wall),
+      signedInBrowsersPage(access.listBrowsers(req.session), req.context, req.session, clock.now().wall),
     ),
   );
   guard.form(`${BROWSERS_PATH}/sign-out`, async ({ reply, form }) => {
@@ -47,7 +47,7 @@ function signedInBrowsersPage(
     narrow: true,
     body: html`!${backLink('/', installer.overview)}
 <h1>${browsers.heading}</h1>
-<ul class="cards">!${all.map((one, index) => renderBrowserCard(texts, session, one, index, now))}</ul>
+<ul class="cards">!${all.map((entry, index) => renderBrowserCard(texts, session, entry, index, now))}</ul>
 !${all.length > 1 ? others : ''}
 <p class="hint">${browsers.intro}</p>
 <p><code>${ROTATE_COMMAND}</code></p>`,
@@ -57,18 +57,18 @@ function signedInBrowsersPage(
 function renderBrowserCard(
   texts: Texts,
   session: PageSession,
-  one: SignedInBrowser,
+  entry: SignedInBrowser,
   index: number,
   now: number,
 ): string {
   const { browsers } = texts;
-  const { id, browser, address, signedInAt: since, lastSeenAt: lastSeen, isCurrent: isThis } = one;
-  const seen = lastSeen === null ? html`${browsers.notSeenSinceStart}` : timeElement(texts, lastSeen, now);
+  const { id, browser, address, signedInAt, lastSeenAt, isCurrent } = entry;
+  const lastSeen = lastSeenAt === null ? html`${browsers.notSeenSinceStart}` : timeElement(texts, lastSeenAt, now);
   const signOut = html`<input type="hidden" name="id" value="${id}"><button id="sign-out-${index}" aria-describedby="browser-${index}">${browsers.signOut}</button>`;
   return html`<li class="card"><h2 id="browser-${index}">${browser ?? browsers.unknown}</h2>
-!${isThis ? html`<p><strong>${browsers.thisBrowser}</strong></p>` : ''}
-<dl class="facts"><div><dt>${browsers.since}</dt><dd>!${timeElement(texts, since, now)}</dd></div>
-<div><dt>${browsers.lastSeen}</dt><dd>!${seen}</dd></div>
+!${isCurrent ? html`<p><strong>${browsers.thisBrowser}</strong></p>` : ''}
+<dl class="facts"><div><dt>${browsers.since}</dt><dd>!${timeElement(texts, signedInAt, now)}</dd></div>
+<div><dt>${browsers.lastSeen}</dt><dd>!${lastSeen}</dd></div>
 <div><dt>${browsers.address}</dt><dd>${address}</dd></div></dl>
-!${isThis ? '' : html`<div class="actions">!${csrfForm(session, `${BROWSERS_PATH}/sign-out`, signOut)}</div>`}</li>`;
+!${isCurrent ? '' : html`<div class="actions">!${csrfForm(session, `${BROWSERS_PATH}/sign-out`, signOut)}</div>`}</li>`;
 }

@@ -7,8 +7,9 @@ import { signedInBrowsers, signIn } from './de/sign-in.ts';
 import type { Texts } from './en.ts';
 
 /**
- * Every text of the pages in German. Its words: Gerät (appliance), Kopplung (pairing), Anmeldung (login), Einrichtungscode
- * (setup code), Hinweis (notice), Portal, Hub. People are spoken to with "Sie".
+ * All texts of the pages in German, with "Sie". One word for one thing: Gerät (appliance), verbinden and trennen
+ * (connect and disconnect), Anmeldung (login), Zugang (access), Berechtigungen (permissions), Passwort (secret),
+ * Einrichtungscode (setup code), Einmal-Link (one-time address).
  */
 export const de: Texts = {
   language: 'de',
@@ -16,7 +17,7 @@ export const de: Texts = {
   signIn,
   browsers: signedInBrowsers,
   code: userCode,
-  home: landing,
+  landing: landing,
   result: loginResult,
   installer: layout,
   adding: addAppliance,
@@ -25,6 +26,6 @@ export const de: Texts = {
   overview,
   states: health,
   pairing,
-  round: pairingBatch,
+  batch: pairingBatch,
   shortLink,
 };

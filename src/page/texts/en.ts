@@ -5,14 +5,14 @@ import { health, overview } from './en/overview.ts';
 import { pairing, pairingBatch } from './en/pairing.ts';
 import { signedInBrowsers, signIn } from './en/sign-in.ts';
 
-/** Every text of the pages in English, by part of the page. */
+/** All texts of the pages in English, by part of the page. */
 export const en = {
   language: 'en',
   document: footer,
   signIn,
   browsers: signedInBrowsers,
   code: userCode,
-  home: landing,
+  landing: landing,
   result: loginResult,
   installer: layout,
   adding: addAppliance,
@@ -21,11 +21,11 @@ export const en = {
   overview,
   states: health,
   pairing,
-  round: pairingBatch,
+  batch: pairingBatch,
   shortLink,
 };
 
-/** The texts of the pages in one language; what there is in English is in all of them. */
+/** The texts of the pages in one language. English defines which texts there are. */
 export type Texts = Omit<typeof en, 'language'> & {
   /** BCP 47. */
   readonly language: string;

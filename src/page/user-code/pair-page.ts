@@ -19,17 +19,17 @@ import {
   userCodePage,
 } from './user-code-pages.ts';
 
-/** One device may try so many codes that nobody was given. */
+/** How many unknown codes one device may try. */
 const UNKNOWN_CODE_RATE_LIMIT = { burst: 10, interval: 6000 };
 
-/** Seconds after which the portal may be there again. */
+/** `Retry-After` while the portal is unreachable, in seconds. */
 const UNREACHABLE_RETRY_SECONDS = 5;
-/** Seconds after which one of too many pairings has ended. */
+/** `Retry-After` while too many pairings are open, in seconds. */
 const TOO_MANY_RETRY_SECONDS = 60;
 
 /**
- * The verification page of the device flow (RFC 8628, 3.3): takes the user code, names the appliance that it was given
- * to, and goes on to the portal. What comes by GET touches nothing: links are opened by mail programs and messengers too.
+ * Serves the verification page of the device flow (RFC 8628, 3.3): it takes the user code, names its appliance, and
+ * redirects to the portal. A GET changes nothing, because mail programs and messengers open links too.
  */
 export function servePairPage(
   app: FastifyInstance,
@@ -39,11 +39,15 @@ export function servePairPage(
 ): void {
   const unknownCodes = new ClientRateLimiter('too_many_unknown_user_codes', UNKNOWN_CODE_RATE_LIMIT, environment);
 
-  /** What the code stands for; null where that has been answered. */
-  async function found(userCode: string, request: FastifyRequest, reply: FastifyReply): Promise<FoundPairing | null> {
+  /** The pairing of a user code; null if there is none or too many were tried, and then the response has been sent. */
+  async function findPairing(
+    userCode: string,
+    request: FastifyRequest,
+    reply: FastifyReply,
+  ): Promise<FoundPairing | null> {
     const address = request.socket.remoteAddress ?? '';
     const result = await service.findPairingByUserCode(userCode);
-    // Whoever has tried too many is told nothing of the right one either.
+    // After too many unknown codes, a device gets the same response for a valid one.
     const allowed = result === null ? unknownCodes.take(address) : unknownCodes.peek(address);
     if (!allowed.ok) {
       reply.header('retry-after', allowed.retryAfter);
@@ -59,17 +63,17 @@ export function servePairPage(
 
   app.get('/pair', { exposeHeadRoute: true }, async (request, reply) => {
     const context = pageContext(hubName, request);
-    // What another site's page loads is not counted: it would use up its visitor's tries.
+    // Requests of another site's page are not counted: they would use up its visitor's tries.
     if (isCrossSiteEmbedding(request)) return sendMessagePage(reply, 403, context, crossSiteMessage(context.texts));
     const query = readQuery(request);
     if (query === null) return sendMessagePage(reply, 400, context, malformedRequestMessage(context.texts));
     const userCode = query.get('user_code');
     if (userCode === undefined)
       return sendPublicPage(reply, 200, context, userCodePage({ kind: 'none' }, context.texts));
-    // Nor is where it leads the browser: the person looks at the code, and goes on from the hub's own page.
+    // A link on another site is not counted either: the person checks the code and continues from the hub's own page.
     if (isCrossSiteNavigation(request))
       return sendPublicPage(reply, 200, context, userCodePage({ kind: 'unchecked', code: userCode }, context.texts));
-    const result = await found(userCode, request, reply);
+    const result = await findPairing(userCode, request, reply);
     if (result === null) return reply;
     const { pairing, appliance } = result;
     const { kind } = pairing.step;
@@ -89,7 +93,7 @@ export function servePairPage(
     if (form === 400) return sendMessagePage(reply, 400, context, malformedRequestMessage(context.texts));
     const userCode = form.get('user_code');
     if (userCode === undefined) return reply.redirect('/pair', 303);
-    const result = await found(userCode, request, reply);
+    const result = await findPairing(userCode, request, reply);
     if (result === null) return reply;
     const link = await service.requestLoginLink(userCode);
     switch (link.kind) {

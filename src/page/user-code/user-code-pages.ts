@@ -4,15 +4,15 @@ import { loginFailureText } from '../callback/pairing-messages.ts';
 import type { MessagePage, PublicPage } from '../document.ts';
 import type { Texts } from '../texts/en.ts';
 
-/** Characters of a code that come back in the field. */
+/** Characters of a code that the field repeats. */
 const MAX_SHOWN_CODE_LENGTH = 20;
 
-/** What the form that takes a user code says of the one in it: none was typed yet, it was not looked at, or nobody was given it. */
+/** The code in the form: none was typed yet, it was not checked, or no appliance has it. */
 type EnteredCode = { readonly kind: 'none' } | { readonly kind: 'unchecked' | 'wrong'; readonly code: string };
 
 /** The form that takes a user code. */
 export function userCodePage(typed: EnteredCode, { code: texts }: Texts): PublicPage {
-  const lead =
+  const intro =
     typed.kind === 'wrong'
       ? html`<p class="problem" id="problem" role="alert">${texts.unknownCode}</p>
 <p>${texts.unknownCodeText}</p>`
@@ -23,7 +23,7 @@ export function userCodePage(typed: EnteredCode, { code: texts }: Texts): Public
     heading: texts.heading,
     severity: null,
     hasForm: true,
-    body: html`!${lead}
+    body: html`!${intro}
 <form method="get" action="/pair">
 <label for="user_code">${texts.label}</label>
 <input id="user_code" name="user_code" value="${value}" required autofocus
@@ -34,19 +34,19 @@ export function userCodePage(typed: EnteredCode, { code: texts }: Texts): Public
 }
 
 /**
- * Names the appliance and what it asks for, and shows the code once more, to be compared with the appliance's screen:
- * whoever was sent the link of somebody else's appliance can see that here (RFC 8628, 3.3.1 and 5.4).
+ * Names the appliance and its permissions, and shows the code again, to compare it with the appliance's screen. A
+ * person who was sent a link to somebody else's appliance can notice it here (RFC 8628, 3.3.1 and 5.4).
  */
 export function userCodeConfirmationPage(pairing: Pairing, appliance: string, texts: Texts): PublicPage {
   const { code } = texts;
   const userCode = pairing.device?.userCode ?? '';
   const lastFailure = loginFailureText(pairing, texts);
-  const before = lastFailure === null ? '' : html`<p class="problem">${lastFailure} ${code.logInAgain}</p>`;
+  const problem = lastFailure === null ? '' : html`<p class="problem">${lastFailure} ${code.logInAgain}</p>`;
   return {
     heading: code.confirm(appliance),
     severity: null,
     hasForm: true,
-    body: html`!${before}
+    body: html`!${problem}
 <p>!${scopeSentence(pairing.scope, code)}</p>
 <p>${code.compare}</p>
 <p class="code">${userCode}</p>
@@ -56,7 +56,7 @@ export function userCodeConfirmationPage(pairing: Pairing, appliance: string, te
   };
 }
 
-/** The portal could not be asked for a link. */
+/** The page if the portal is unreachable. */
 export function portalUnreachablePage(userCode: string, { code: texts }: Texts): PublicPage {
   return {
     heading: texts.unreachable,
@@ -67,7 +67,7 @@ export function portalUnreachablePage(userCode: string, { code: texts }: Texts):
   };
 }
 
-/** For a code that another has taken the place of. */
+/** The message for a code that the appliance has replaced. */
 export function codeReplacedMessage(appliance: string, { code: texts }: Texts): MessagePage {
   return {
     severity: 'waiting',
@@ -77,27 +77,27 @@ export function codeReplacedMessage(appliance: string, { code: texts }: Texts): 
   };
 }
 
-/** No link can be asked for until another pairing has ended. */
+/** The message if no link can be requested until another pairing has ended. */
 export function tooManyPairingsMessage({ code: texts }: Texts): MessagePage {
   return { severity: 'waiting', heading: texts.tooManyPairings, text: texts.tooManyPairingsText };
 }
 
-/** Another site's form. */
+/** The message for a request of another site. */
 export function crossSiteMessage({ code: texts }: Texts): MessagePage {
   return errorMessage(texts.crossSite, texts.crossSiteText, texts);
 }
 
-/** What was posted is no form. */
+/** The message for a body that is not a form. */
 export function notAFormMessage({ code: texts }: Texts): MessagePage {
   return errorMessage(texts.notAForm, texts.notAFormText, texts);
 }
 
-/** A query or form that can't be read. */
+/** The message for a query or form that cannot be parsed. */
 export function malformedRequestMessage({ code: texts }: Texts): MessagePage {
   return errorMessage(texts.malformedRequest, texts.malformedRequestText, texts);
 }
 
-/** @param seconds until a code is looked at again */
+/** The message after too many unknown codes. @param seconds until the hub checks a code again */
 export function tooManyAttemptsMessage(seconds: number, { code: texts }: Texts): MessagePage {
   return {
     severity: 'waiting',

@@ -8,7 +8,7 @@ export const footer: typeof english.footer = {
 export const layout: typeof english.layout = {
   skipLink: 'Zum Inhalt springen',
   signOut: 'Abmelden',
-  offline: 'Der Hub antwortet nicht. Diese Seite versucht es weiter.',
+  offline: 'Der Hub antwortet nicht. Die Seite versucht weiterhin, ihn zu erreichen.',
   overview: 'Übersicht',
   cancel: 'Abbrechen',
   copy: 'Kopieren',
@@ -17,13 +17,13 @@ export const layout: typeof english.layout = {
 
 export const landing: typeof english.landing = {
   httpsOnly:
-    'Die Seite dieses Hubs hat eine sichere Adresse. Der Browser warnt einmal vor dem Zertifikat: Es ist das eigene des Hubs.',
-  openSecurePage: 'Dorthin',
-  notFound: 'Hier ist nichts',
+    'Die Seite dieses Hubs hat eine sichere Adresse (https). Der Browser warnt einmal, weil der Hub sein Zertifikat selbst ausgestellt hat.',
+  openSecurePage: 'Sichere Seite öffnen',
+  notFound: 'Seite nicht gefunden',
   notFoundText: 'Prüfen Sie die Adresse.',
 };
 
 export const shortLink: typeof english.shortLink = {
-  waitingForPortal: 'Einen Moment',
-  waitingForPortalText: 'Der Hub fragt das Portal gerade nach der Anmeldung. Diese Seite geht von selbst weiter.',
+  waitingForPortal: 'Einen Moment bitte',
+  waitingForPortalText: 'Der Hub fordert beim Portal gerade den Anmeldelink an. Danach geht es automatisch weiter.',
 };

@@ -5,60 +5,61 @@ export const overview: typeof english.overview = {
   noAppliances: 'Es gibt noch keine Geräte.',
   oneConnected: (appliance) => `${appliance} ist verbunden.`,
   allConnected: (count) => (count === 2 ? 'Beide Geräte sind verbunden.' : `Alle ${count} Geräte sind verbunden.`),
-  needsLogin: (appliance) => `${appliance} braucht Ihre Hilfe: bitte neu anmelden.`,
+  needsLogin: (appliance) => `Für ${appliance} ist eine neue Anmeldung nötig.`,
   needsFirstLogin: (appliance) => `${appliance} ist noch nicht verbunden.`,
   needsApproval: (appliance) => `${appliance} wartet auf Ihre Freigabe.`,
-  needsAttention: (appliance) => `${appliance} braucht Ihre Hilfe.`,
-  severalNeedAttention: (count) => `${count} Geräte brauchen Ihre Hilfe.`,
+  needsAttention: (appliance) => `${appliance}: Hier ist etwas zu tun.`,
+  severalNeedAttention: (count) => `Bei ${count} Geräten ist etwas zu tun.`,
   severalNotConnected: (count) => `${count} Geräte sind noch nicht verbunden.`,
   waitsForLogin: (appliance) => `${appliance} wartet auf die Anmeldung.`,
   severalWaitForLogin: (count) => `${count} Geräte warten auf die Anmeldung.`,
   waitsForPortal: (appliance) => `${appliance} wartet auf das Portal.`,
   severalWaitForPortal: (count) => `${count} Geräte warten auf das Portal.`,
-  notRefreshed: (appliance) => `${appliance} konnte nicht erneuert werden; der Hub versucht es weiter.`,
-  severalNotRefreshed: (count) => `${count} Geräte konnten nicht erneuert werden; der Hub versucht es weiter.`,
-  hubNeedsAttention: 'Der Hub selbst braucht Ihre Hilfe.',
-  hubWarning: 'Der Hub hat Ihnen etwas zu sagen.',
+  notRefreshed: (appliance) => `Der Zugang von ${appliance} konnte nicht erneuert werden; der Hub versucht es weiter.`,
+  severalNotRefreshed: (count) =>
+    `Der Zugang von ${count} Geräten konnte nicht erneuert werden; der Hub versucht es weiter.`,
+  hubNeedsAttention: 'Am Hub selbst ist etwas zu tun.',
+  hubWarning: 'Es gibt eine Warnung zum Hub.',
   hubConditions: 'Was zu tun ist',
   appliances: 'Geräte',
   addFirst: 'Fügen Sie das erste hinzu und verbinden Sie es dann.',
   add: 'Gerät hinzufügen',
   connectAll: 'Alle verbinden',
-  connectAllHint: 'Meist genügt eine Anmeldung für alle.',
+  connectAllHint: 'Meist genügt eine einzige Anmeldung für alle Geräte.',
   connectByCode: 'Mit dem Code eines Geräts verbinden',
   scope: 'Berechtigungen',
-  scopeByPortal: 'wie das Portal entscheidet',
+  scopeByPortal: 'legt das Portal fest',
   portal: 'Portal',
   account: 'Konto',
   lastRefresh: 'Zuletzt erneuert',
   nextRefresh: 'Nächste Erneuerung',
-  registered: 'Möchte dazukommen seit',
+  registered: 'Aufnahme angefragt',
   connect: 'Verbinden',
   connectAgain: 'Neu anmelden',
-  showLink: 'Link zur Anmeldung zeigen',
+  showLink: 'Anmeldelink anzeigen',
   approve: 'Freigeben',
   reject: 'Ablehnen',
-  registration: 'Geräte, die dazukommen möchten',
+  registration: 'Geräte, die aufgenommen werden möchten',
   registrationHint:
-    'Manche Geräte können den Hub selbst fragen, ob sie dazukommen dürfen. Das für zehn Minuten erlauben; jedes wartet dann hier, bis Sie es freigeben.',
-  registrationOpen: 'Neue Geräte dürfen dazukommen. Das endet',
+    'Manche Geräte können beim Hub anfragen, ob er sie aufnimmt. Erlauben Sie das für zehn Minuten: Jedes Gerät, das anfragt, erscheint hier und wartet auf Ihre Freigabe.',
+  registrationOpen: 'Neue Geräte sind zugelassen. Das endet',
   registrationOpenHint:
-    'Jetzt die Einrichtung am Gerät starten. Es erscheint dann hier und wartet, bis Sie es freigeben.',
+    'Starten Sie jetzt die Einrichtung am Gerät. Es erscheint dann hier und wartet auf Ihre Freigabe.',
   severalRegistered: (count) =>
-    `${count} Geräte wollten dazukommen, seit das erlaubt ist. Bitte die Codes vergleichen: ein Gerät nur freigeben, wenn es denselben Code zeigt wie diese Seite.`,
-  openRegistration: 'Für 10 Minuten erlauben',
-  closeRegistration: 'Jetzt beenden',
+    `${count} Geräte haben angefragt, seit neue Geräte zugelassen sind. Vergleichen Sie die Codes: Geben Sie ein Gerät nur frei, wenn es denselben Code anzeigt wie diese Seite.`,
+  openRegistration: 'Neue Geräte 10 Minuten lang zulassen',
+  closeRegistration: 'Keine neuen Geräte mehr zulassen',
   about: 'Über diesen Hub',
   version: 'Version',
   address: 'Adresse',
   noAddress: 'keine',
-  pin: 'Sicherheitscode',
+  pin: 'Sicherheitscode, an dem Geräte diesen Hub erkennen',
 };
 
 export const health: typeof english.health = {
   kinds: {
     connected: 'Verbunden',
-    held_up: 'Verbunden, aber nicht erneuert',
+    held_up: 'Verbunden, aber Zugang nicht erneuert',
     interrupted: 'Unterbrochen',
     log_in_again: 'Neu anmelden',
     not_connected: 'Noch nicht verbunden',
@@ -68,71 +69,74 @@ export const health: typeof english.health = {
   },
   conditions: {
     portal_unreachable: () =>
-      'Das Portal war nicht erreichbar. Bitte die Internetverbindung prüfen; der Hub versucht es weiter.',
-    portal_deferred: () => 'Das Portal bittet um Geduld. Es ist nichts zu tun: Der Hub versucht es von selbst wieder.',
+      'Das Portal war nicht erreichbar. Prüfen Sie die Internetverbindung im Haus; der Hub versucht es weiter.',
+    portal_deferred: () =>
+      'Das Portal verlangt eine Wartezeit. Es ist nichts zu tun: Der Hub versucht es automatisch wieder.',
     portal_rejected: () =>
-      'Das Portal hat den Hub abgewiesen. Der Hub versucht es weiter. Bleibt es dabei, bitte die Adresse des Portals in der Konfiguration und Firewalls auf dem Weg prüfen.',
-    answer_lost: () => 'Eine Antwort des Portals ging unterwegs verloren. Der Hub versucht es von selbst wieder.',
-    misconfigured: () => 'Das Portal nimmt client_id und Client-Geheimnis des Hubs nicht an.',
-    clock_unknown: () => 'Der Hub kennt die richtige Zeit noch nicht. Sobald er sie kennt, geht es von selbst weiter.',
+      'Das Portal hat die Anfrage des Hubs abgelehnt. Der Hub versucht es weiter. Wenn das so bleibt, prüfen Sie die Adresse des Portals in der Konfiguration und jede Firewall auf dem Weg.',
+    answer_lost: () => 'Eine Antwort des Portals ist nicht angekommen. Der Hub versucht es automatisch wieder.',
+    misconfigured: () => 'Das Portal akzeptiert die Zugangsdaten des Hubs nicht (client_id und Client-Secret).',
+    clock_unknown: () =>
+      'Der Hub kennt die richtige Uhrzeit noch nicht. Sobald er sie kennt, geht es automatisch weiter.',
     store_unwritable: () =>
-      'Der Hub kann nichts speichern. Bitte Platz auf dem Datenträger schaffen oder die Speicherkarte ersetzen.',
-    refused: (appliance) => `Das Portal hat den Zugang beendet. Neu anmelden, um ${appliance} zu verbinden.`,
+      'Der Hub kann nichts speichern. Schaffen Sie Platz auf seinem Datenträger oder tauschen Sie die SD-Karte aus.',
+    refused: (appliance) => `Das Portal hat den Zugang beendet. Melden Sie sich neu an, um ${appliance} zu verbinden.`,
     credentials_untried: () =>
-      'Das Portal hat client_id und Client-Geheimnis des Hubs bisher nicht angenommen. Noch ist nichts zu tun: Der Hub versucht es jetzt damit.',
+      'Beim letzten Mal hat das Portal die Zugangsdaten des Hubs nicht akzeptiert (client_id und Client-Secret). Der Hub versucht es jetzt noch einmal damit. Noch ist nichts zu tun.',
     portal_changed: (appliance) =>
-      `Die Konfiguration des Hubs nennt ein anderes Portal oder eine andere client_id als die, mit der ${appliance} verbunden wurde. War das nicht gewollt, bitte zurückändern und „sudo latchkey reload“ ausführen; sonst neu anmelden, um ${appliance} zu verbinden.`,
+      `${appliance} wurde mit einem anderen Portal oder einer anderen client_id verbunden, als jetzt in der Konfiguration des Hubs steht. War die Änderung ein Versehen, machen Sie sie rückgängig und führen Sie „sudo latchkey reload“ aus. Sonst melden Sie sich neu an, um ${appliance} zu verbinden.`,
     grant_damaged: (appliance) =>
-      `Der Zugang wurde auf dem Datenträger des Hubs beschädigt. Neu anmelden, um ${appliance} zu verbinden.`,
+      `Der gespeicherte Zugang von ${appliance} wurde auf dem Datenträger des Hubs beschädigt. Melden Sie sich neu an, um das Gerät zu verbinden.`,
     approval_needed: (appliance) =>
-      `${appliance} möchte dazukommen. Bitte nur freigeben, wenn es Ihr Gerät ist. Zeigt es einen Code, muss es der hier sein.`,
-    not_paired: (appliance) => `Einmal anmelden, um ${appliance} zu verbinden.`,
-    pairing_failed: (appliance) => `Die letzte Kopplung von ${appliance} ist gescheitert.`,
+      `${appliance} möchte aufgenommen werden. Geben Sie es nur frei, wenn es Ihr Gerät ist. Wenn es einen Code anzeigt, muss er mit dem Code hier übereinstimmen.`,
+    not_paired: (appliance) => `Melden Sie sich einmal am Portal an, um ${appliance} zu verbinden.`,
+    pairing_failed: (appliance) => `Der letzte Versuch, ${appliance} zu verbinden, ist fehlgeschlagen.`,
     login_open: (appliance) => `Jemand muss sich am Portal anmelden, um ${appliance} zu verbinden.`,
     portal_awaited: () =>
-      'Es ist nichts zu tun: Der Hub fragt weiter, und der Link für die Anmeldung ist hier, sobald das Portal einen gibt.',
+      'Es ist nichts zu tun: Der Hub fragt weiter an. Der Anmeldelink erscheint hier, sobald das Portal ihn sendet.',
     without_credentials: () =>
-      'Es hat kein Geheimnis mehr und bekommt deshalb keinen Zugang. Es wieder in die Konfiguration aufnehmen oder ihm ein neues Geheimnis geben.',
+      'Der Hub hat kein Passwort mehr für dieses Gerät, deshalb bekommt es keinen Zugang. Tragen Sie das Gerät wieder in die Konfiguration ein oder erstellen Sie ein neues Passwort.',
     credentials_damaged: () =>
-      'Sein Eintrag wurde auf dem Datenträger des Hubs beschädigt oder von jemandem geändert. Bitte entfernen, wieder hinzufügen und neu anmelden.',
+      'Die gespeicherten Daten dieses Geräts wurden auf dem Datenträger des Hubs beschädigt oder von jemandem geändert. Entfernen Sie das Gerät, fügen Sie es wieder hinzu und melden Sie sich neu an.',
   },
   corrections: {
     apply: {
-      reload: '„latchkey reload“ ausführen',
-      service_restart: 'den Hub neu starten („sudo systemctl restart latchkey“)',
-      new_start: 'den Hub beenden und wieder starten',
+      reload: 'führen Sie „latchkey reload“ aus',
+      service_restart: 'starten Sie den Hub neu („sudo systemctl restart latchkey“)',
+      new_start: 'beenden Sie den Hub und starten Sie ihn wieder',
     },
     clientId: (portal) =>
-      `Bitte portals.${portal}.client_id in der Konfiguration des Hubs berichtigen und „latchkey reload“ ausführen.`,
+      `Korrigieren Sie in der Konfiguration des Hubs portals.${portal}.client_id. Danach führen Sie „latchkey reload“ aus.`,
     credentials: (portal, secretFile, apply) =>
-      `Bitte portals.${portal}.client_id in der Konfiguration des Hubs oder das Client-Geheimnis${secretFile === undefined ? '' : ` in ${secretFile}`} berichtigen und ${apply}.`,
+      `Korrigieren Sie in der Konfiguration des Hubs portals.${portal}.client_id oder das Client-Secret${secretFile === undefined ? '' : ` (in ${secretFile})`}. Danach ${apply}.`,
   },
-  lastPairing: 'Letzte Kopplung',
-  newLoginOpen: 'Eine neue Anmeldung läuft; bis dahin bleibt alles, wie es ist.',
+  lastPairing: 'Letzter Verbindungsversuch',
+  newLoginOpen: 'Eine neue Anmeldung läuft. Bis sie abgeschlossen ist, ändert sich nichts.',
   comparisonCode: 'Code',
-  registrantAddress: 'Seine Adresse',
-  softwareId: 'Nennt sich',
-  scopeChanged: 'Die Konfiguration verlangt inzwischen anderen Zugang. Neu anmelden, damit das gilt.',
-  problemSince: 'Störung begann',
-  tokenExpires: 'Zugang endet',
+  registrantAddress: 'IP-Adresse',
+  softwareId: 'Name laut Gerät',
+  scopeChanged: 'In der Konfiguration stehen jetzt andere Berechtigungen. Melden Sie sich neu an, damit sie gelten.',
+  problemSince: 'Störung aufgetreten',
+  tokenExpires: 'Zugang läuft ab',
   hub: {
     hub_id_taken:
-      'Ein anderer Hub in diesem Netz gibt sich für diesen aus. Wurde eine Speicherkarte kopiert, bitte einen der beiden ausschalten.',
+      'In diesem Netzwerk gibt es einen anderen Hub mit derselben Kennung. Wenn eine SD-Karte kopiert wurde, schalten Sie einen der beiden aus.',
     hub_name_claimed:
-      'Ein anderes Gerät in diesem Netz benutzt den Namen des Hubs. Ihre Geräte sind sicher: sie erkennen den Hub nicht nur am Namen.',
-    not_announced: 'Geräte finden diesen Hub vielleicht nicht von selbst im Netz. Bitte das Netz des Hubs prüfen.',
+      'Ein anderes Gerät in diesem Netzwerk verwendet den Namen des Hubs. Ihre Geräte sind sicher: Sie erkennen den Hub nicht allein am Namen.',
+    not_announced:
+      'Geräte finden diesen Hub vielleicht nicht automatisch im Netzwerk. Prüfen Sie die Netzwerkverbindung des Hubs.',
     store_changed:
-      'Einträge im Speicher des Hubs wurden beschädigt oder von jemandem geändert. Bitte die Geräte durchsehen; die ohne Zugang müssen entfernt und wieder hinzugefügt werden.',
+      'Gespeicherte Daten des Hubs wurden beschädigt oder von jemandem geändert. Prüfen Sie die Geräte: Entfernen Sie jedes, das keinen Zugang bekommt, und fügen Sie es wieder hinzu.',
     store_recovered:
-      'Der Speicher des Hubs war beschädigt und wurde repariert. Bitte die Geräte durchsehen und die Speicherkarte bald ersetzen.',
+      'Die gespeicherten Daten des Hubs waren beschädigt und wurden repariert. Prüfen Sie die Geräte und tauschen Sie die SD-Karte bald aus.',
     store_unwritable:
-      'Der Hub kann nichts speichern. Bitte Platz auf dem Datenträger schaffen oder die Speicherkarte ersetzen.',
+      'Der Hub kann nichts speichern. Schaffen Sie Platz auf seinem Datenträger oder tauschen Sie die SD-Karte aus.',
     wrong_setup_codes:
-      'Jemand hat auf dieser Seite falsche Einrichtungscodes eingegeben. Waren Sie das nicht, bitte das Gerät in Ihrem Netz suchen.',
+      'Jemand hat auf dieser Seite falsche Einrichtungscodes eingegeben. Wenn Sie das nicht waren, stellen Sie fest, von welchem Gerät in Ihrem Netzwerk das kam.',
   },
   warnings: {
     token_ending: (appliance) =>
-      `${appliance} verliert bald den Zugang, weil dieser nicht erneuert werden konnte. Bitte bald danach sehen.`,
+      `Der Zugang von ${appliance} läuft bald ab, weil der Hub ihn nicht erneuern konnte. Kümmern Sie sich bald darum.`,
     refresh_failing: () => 'Der Zugang wurde seit einem Tag nicht erneuert.',
   },
 };

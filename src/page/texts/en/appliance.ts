@@ -1,7 +1,7 @@
 import type { PairingFailureReason } from '../../../core/pairings/pairing.ts';
 import type { ProblemCode } from '../../../core/reports/problem.ts';
 
-/** The page of one appliance, and what is asked back before something is lost. */
+/** The page of one appliance, and the confirmations of what cannot be undone. */
 export const appliance = {
   state: 'State',
   refreshNow: 'Refresh now',
@@ -12,101 +12,103 @@ export const appliance = {
   disconnect: 'Disconnect',
   remove: 'Remove',
   declared:
-    'It is declared in the hub’s configuration file: its secret and whether it is there are changed in that file.',
+    'The hub’s configuration file declares this appliance. To change its secret or to remove it, edit that file.',
   rotateHeading: (name: string) => `Give ${name} a new secret?`,
   rotateText:
-    'The old secret stops working at once. The new one has to be put into the appliance. It stays connected to the portal.',
-  rotateKeys: 'It proves itself by keys of its own. A secret would replace them, and they would stop working.',
+    'The old secret stops working at once. Enter the new one in the appliance. The appliance stays connected to the portal.',
+  rotateKeys:
+    'This appliance uses its own keys instead of a secret. A new secret would replace the keys, and they would stop working.',
   rotateKeysLabel: 'Replace its keys',
-  rotateKeysMissing: 'Tick this if its keys are to be replaced.',
+  rotateKeysMissing: 'Tick this to replace its keys with a secret.',
   disconnectHeading: (name: string) => `Disconnect ${name}?`,
   disconnectText:
-    'The hub forgets the login and gives it no more access. To connect it again, somebody has to log in again.',
+    'The hub deletes the login and gives the appliance no more access. To connect it again, somebody has to log in again.',
   removeHeading: (name: string) => `Remove ${name}?`,
-  removeText: 'The hub forgets the appliance, its secret and its login. This cannot be taken back.',
-  rejectHeading: (name: string) => `Refuse ${name}?`,
-  rejectText: 'The hub forgets that it asked to join. It may ask again while new appliances may join.',
-  notFound: 'There is no such appliance',
-  notFoundText: (name: string) => `${name} is not known to the hub. Perhaps it has been removed meanwhile.`,
+  removeText: 'The hub deletes the appliance, its secret and its login. This cannot be undone.',
+  rejectHeading: (name: string) => `Refuse the request of ${name} to join?`,
+  rejectText: 'The hub deletes this request. The appliance can ask again while new appliances may join.',
+  notFound: 'Appliance not found',
+  notFoundText: (name: string) => `The hub does not know ${name}. Perhaps somebody has removed it.`,
   backToOverview: 'To the overview',
   backToAppliance: (name: string) => `To ${name}`,
-  /** Why something was not done. */
+  /** Why an action failed. */
   failures: {
-    appliance_declared: 'The hub’s configuration file declares this appliance, so it is changed there and not here.',
-    not_allowed: 'That is not possible the way things are now. Perhaps somebody else has done it already.',
+    appliance_declared: 'The hub’s configuration file declares this appliance, so it can only be changed there.',
+    not_allowed: 'That is not possible at the moment. Perhaps somebody else has already done it.',
     store_unwritable: 'The hub could not save it: its disk is full or damaged. Nothing was changed.',
-    token_unavailable: 'It is not connected, so there is nothing to refresh. Log in first.',
-    hub_stopping: 'The hub is being restarted. Try again in a moment.',
-    other: 'The hub could not do it. Its log tells more.',
+    token_unavailable: 'The appliance is not connected, so there is no access to refresh. Log in first.',
+    hub_stopping: 'The hub is restarting. Try again in a moment.',
+    other: 'That failed. The hub’s log shows the reason.',
   },
   nothingChanged: 'Nothing was changed',
 };
 
-/** Adding an appliance, and the credentials that are shown then. */
+/** Adding an appliance, and the credentials that the hub then shows. */
 export const addAppliance = {
   title: 'Add an appliance',
   name: 'Name',
-  nameHint: 'Small letters a–z, digits and “-”, such as “wallbox” or “heat-pump-2”; at most 63.',
+  nameHint: 'Small letters a–z, digits and “-”, such as “wallbox” or “heat-pump-2”; at most 63 characters.',
   scope: 'Permissions',
   scopeHint:
-    'What it is to ask the portal for (“scope” in many manuals), such as “Monitoring RemoteControl”. May stay empty.',
+    'The permissions that the appliance needs at the portal (“scope” in many manuals), such as “Monitoring RemoteControl”. May stay empty.',
   portal: 'Portal',
   add: 'Add',
   nameMissing: 'Type a name.',
   nameInvalid:
-    'This cannot be a name. Use small letters a–z, digits and “-”, beginning with a letter or digit; at most 63.',
-  nameTaken: 'There is an appliance of this name already. Choose another name.',
+    'This name is not possible. Use small letters a–z, digits and “-”, beginning with a letter or digit; at most 63 characters.',
+  nameTaken: 'There is already an appliance with this name. Choose another name.',
   scopeInvalid:
-    'This has a character that cannot be in it, or is too long. Use names with spaces between them, without quotes or accents.',
-  portalUnknown: 'There is no such portal in the hub’s configuration.',
+    'This is too long or has a character that is not allowed. Type the permissions with spaces between them, without quotes or accents.',
+  portalUnknown: 'The hub’s configuration has no such portal.',
   credentials: {
     title: (appliance: string) => `Credentials of ${appliance}`,
-    added: (appliance: string) => `${appliance} is added.`,
+    added: (appliance: string) => `${appliance} has been added.`,
     rotated: (appliance: string) => `${appliance} has a new secret. The old one no longer works.`,
-    keep: 'Put these into the appliance now. The secret is shown this once: the hub keeps no copy. This page can be loaded again for ten minutes, unless you tap “Done”.',
+    keep: 'Enter these in the appliance now. The secret is shown only once, because the hub keeps no copy. You can reload this page for ten minutes, until you tap “Done”.',
     clientId: 'Client ID',
     clientSecret: 'Client secret',
-    tokenEndpoint: 'Address for tokens',
-    pin: 'Security code of the hub',
-    qr: 'All of it as a QR code',
-    qrHint: 'For appliances with a camera, or an app that sets them up. It holds the secret: show it to nobody else.',
+    tokenEndpoint: 'Address where the appliance gets its access (token URL)',
+    pin: 'Security code of the hub, by which the appliance recognises it',
+    qr: 'All of this as a QR code',
+    qrHint:
+      'For appliances with a camera, or an app that sets them up. It contains the secret: do not show it to anybody else.',
     connectNext: (appliance: string) => `Connect ${appliance} now`,
     done: 'Done',
     gone: 'These credentials are no longer shown',
     goneText:
-      'They can be seen for ten minutes, and not after “Done” or signing out. If they are lost, give the appliance a new secret on its page.',
+      'They are shown for ten minutes, or until you tap “Done” or sign out. If they are lost, give the appliance a new secret on its page.',
   },
 };
 
-/** What has happened to an appliance. */
+/** The history of an appliance. */
 export const history = {
   heading: 'History',
   empty: 'Nothing has happened yet.',
   olderEntries: 'Older entries',
   days: 'The last 14 days',
   connected: 'Connected',
-  failing: 'Held up for a time',
+  failing: 'Problems for a time',
   needsPairing: 'A login was needed',
   unknown: 'Not connected, or nothing known',
-  /** For who can't see the picture: how many days each. */
+  /** For screen readers: the number of days in each state. */
   summary: (connected: number, failing: number, needsPairing: number) =>
-    `The last 14 days: connected on ${connected}, held up on ${failing}, in need of a login on ${needsPairing}.`,
+    `The last 14 days. Days connected: ${connected}, days with problems: ${failing}, days on which a login was needed: ${needsPairing}.`,
   kinds: {
-    paired: 'Connected by a login',
-    pairing_failed: 'A login came to nothing',
+    paired: 'Connected after a login',
+    pairing_failed: 'A login failed',
     unpaired: 'Disconnected',
-    refreshed: 'Refreshed',
-    refresh_failed: 'Could not be refreshed',
-    token_refused: 'The cloud turned its access down, the appliance says',
+    refreshed: 'Access refreshed',
+    refresh_failed: 'Access could not be refreshed',
+    token_refused: 'The appliance reports that the cloud rejected its access',
   },
   repeatCount: (count: number) => (count === 1 ? '' : `${count} times`),
-  /** Why a refresh failed, where what is said of a failed login does not fit. */
+  /** Why a refresh failed, if the reason of a failed login has other words. */
   failureReasons: {
     portal_unreachable: 'The portal could not be reached.',
-    portal_deferred: 'The portal asked for patience.',
-    portal_rejected: 'The portal turned the hub away.',
-    clock_unknown: 'The hub did not know the time.',
-    store_unwritable: 'The hub could not save it.',
+    portal_deferred: 'The portal asked the hub to wait.',
+    portal_rejected: 'The portal rejected the hub’s request.',
+    clock_unknown: 'The hub did not know the right time.',
+    store_unwritable: 'The hub could not save anything.',
     refused: 'The portal has ended the access.',
   } satisfies Readonly<Record<Exclude<ProblemCode, PairingFailureReason> | 'portal_rejected', string>>,
 };

@@ -1,31 +1,31 @@
-/** What stands around every page. */
+/** The footer of every page. */
 export const footer = {
   hub: 'Latchkey hub',
   hubNamed: (name: string) => `Latchkey hub “${name}”`,
 };
 
-/** What stands around every page of the installer's. */
+/** The parts that all pages of the installer share. */
 export const layout = {
   skipLink: 'Skip to the content',
   signOut: 'Sign out',
-  offline: 'The hub does not answer. This page goes on trying.',
+  offline: 'The hub does not respond. This page keeps trying.',
   overview: 'Overview',
   cancel: 'Cancel',
   copy: 'Copy',
   copied: 'Copied',
 };
 
-/** Where people come who have typed an address. */
+/** The pages for an address that a person has typed. */
 export const landing = {
   httpsOnly:
-    'The page of this hub is on a secure address. The browser warns of its certificate once: it is the hub’s own.',
-  openSecurePage: 'Go there',
-  notFound: 'There is nothing here',
+    'This hub’s page has a secure address (https). The browser warns once, because the hub issued its own certificate.',
+  openSecurePage: 'Open the secure page',
+  notFound: 'Page not found',
   notFoundText: 'Check the address.',
 };
 
-/** Where the QR code on a small terminal leads, when there is no link to go on to. */
+/** The page of a short link while the portal has not sent a login link. */
 export const shortLink = {
   waitingForPortal: 'One moment',
-  waitingForPortalText: 'The hub is asking the portal for the login. This page goes on by itself.',
+  waitingForPortalText: 'The hub is requesting the login link from the portal. This page continues automatically.',
 };

@@ -1,91 +1,92 @@
 import type { PairingFailureReason } from '../../../core/pairings/pairing.ts';
 
-/** The page that takes the code which an appliance shows. */
+/** The page on which a person types the code that an appliance shows. */
 export const userCode = {
   heading: 'Connect an appliance',
   enterCode: 'Type the code that the appliance shows: eight letters.',
   checkCode: 'Continue only if your appliance shows this code.',
-  unknownCode: 'No appliance waits with this code.',
+  unknownCode: 'No waiting appliance has this code.',
   unknownCodeText:
-    'Compare it with the appliance. If it has been there a while, start the pairing on the appliance once more.',
+    'Compare it with the code on the appliance. If that code is not new, start connecting again on the appliance.',
   label: 'Code',
   continueButton: 'Continue',
   confirm: (appliance: string) => `Connect ${appliance}?`,
-  logInAgain: 'Please log in once more.',
-  portalDecides: 'The portal says what it may do.',
-  /** Around the names of what an appliance asks for, which are joined by the next two. */
-  scopePrefix: 'It asks for access to ',
+  logInAgain: 'Please log in again.',
+  portalDecides: 'The portal decides what the appliance may do.',
+  /** The text before and after the requested permissions; the next two texts join these. */
+  scopePrefix: 'It asks for these permissions: ',
   scopeSuffix: '.',
   comma: ', ',
   and: ' and ',
-  compare: 'Go on only if the appliance, or its app, shows this code:',
-  notYours: 'Another code, or not your appliance? Then close this page.',
-  loginNext: 'You log in at the portal next.',
-  unreachable: 'The portal is out of reach',
-  unreachableText: 'The hub cannot reach it just now. Check that this home is online; the code stays good.',
+  compare: 'Continue only if the appliance, or its app, shows this code:',
+  notYours: 'A different code, or not your appliance? Then close this page.',
+  loginNext: 'Next, you log in at the portal.',
+  unreachable: 'The portal cannot be reached',
+  unreachableText:
+    'The hub cannot reach the portal at the moment. Check the internet connection of this home. The code stays valid.',
   tryAgain: 'Try again',
-  codeReplaced: (appliance: string) => `${appliance} shows another code by now`,
+  codeReplaced: (appliance: string) => `${appliance} now shows a different code`,
   codeReplacedText:
-    'It has started its pairing once more. If you have logged in already, this page tells how that ended when you load it again.',
+    'The appliance has started again. If you have already logged in, reload this page to see the result.',
   typeNewCode: 'Type the new code',
-  tooManyPairings: 'Too many pairings are open',
-  tooManyPairingsText: 'Wait a few minutes, and then go back and try again; the code stays good.',
-  crossSite: 'This came from another site',
+  tooManyPairings: 'Too many appliances are waiting for a login',
+  tooManyPairingsText: 'Wait a few minutes, then go back and try again. The code stays valid.',
+  crossSite: 'This came from another website',
   crossSiteText: 'Open the link on the appliance, or type its code.',
-  notAForm: 'This is not a form',
-  notAFormText: 'Codes are taken as a form sends them.',
-  malformedRequest: 'This address is not right',
-  malformedRequestText: 'Open the link on the appliance once more, or type its code.',
+  notAForm: 'The code could not be read',
+  notAFormText: 'Type the code on this hub’s page.',
+  malformedRequest: 'This address is not valid',
+  malformedRequestText: 'Open the link on the appliance again, or type its code.',
   typeCode: 'Type the code',
   tooManyAttempts: 'Too many wrong codes',
-  tooManyAttemptsText: (seconds: number) => `Wait ${seconds} s, and then type the code once more.`,
+  tooManyAttemptsText: (seconds: number) => `Wait ${seconds} s, then type the code again.`,
 };
 
 const LOST = 'The portal’s answer was lost on the way.';
 
-/** What the last page of a login says: how a pairing stands, or ended. */
+/** The last page of a login: the state or the result of a pairing. */
 export const loginResult = {
   connected: (appliance: string) => `${appliance} is connected`,
-  connectedText: 'You can close this page. The hub looks after the rest.',
+  connectedText: 'You can close this page. The hub does the rest.',
   notConnectedYet: (appliance: string) => `${appliance} is not connected yet`,
-  /** Between a login and the grant; told to who may log in once more. */
+  /** Failures between a login and the grant, after which a person can log in again. */
   loginFailures: {
-    code_refused: 'The portal did not accept this login any more, perhaps because it took too long.',
+    code_refused: 'The portal no longer accepted this login, perhaps because it took too long.',
     answer_lost: LOST,
   },
-  /** The portal's redirect brought somebody here, and the portal itself does not tell of their login. */
+  /** The portal's redirect brought a browser here, but the portal itself does not confirm the login. */
   unconfirmed:
-    'The portal has not confirmed this login to the hub. Whoever looks after the hub can confirm it on the hub’s page within a minute. This page looks again by itself.',
+    'The portal has not confirmed this login to the hub. A person who can sign in on the hub’s page can confirm it there within a minute. This page updates automatically.',
   unconfirmedTooLate: 'Nobody has confirmed this login in time.',
-  reopenLink: 'Open the pairing link once more and log in again.',
-  useNewLink: 'The hub makes a fresh link: open that one and log in once more.',
+  reopenLink: 'Open the login link again and log in.',
+  useNewLink: 'The hub makes a new link. Open the new link and log in again.',
   connecting: (appliance: string) => `${appliance} is being connected`,
-  connectingText: 'The hub waits for the portal. This page looks again by itself.',
+  connectingText: 'The hub is waiting for the portal. This page updates automatically.',
   notConnected: (appliance: string) => `${appliance} is not connected`,
   reasons: {
     refused_by_user: 'Access was refused at the portal.',
-    expired: 'The time for this pairing ran out.',
-    replaced: 'A newer pairing was started in its place.',
-    cancelled: 'The pairing was cancelled at the hub.',
-    portal_rejected: 'The portal rejected the pairing.',
-    foreign_origin: 'The portal named an address that is not its own, so the hub stopped.',
+    expired: 'The time for this login has expired.',
+    replaced: 'A newer login link has replaced this one.',
+    cancelled: 'The login was cancelled at the hub.',
+    portal_rejected: 'The portal rejected the hub’s request.',
+    foreign_origin: 'The portal returned an address that is not its own, so the hub stopped.',
     code_refused: 'The portal did not accept the login.',
     answer_lost: LOST,
-    misconfigured: 'The portal does not accept the hub’s client_id and client secret.',
-    client_unknown: 'The portal does not know this client_id.',
+    misconfigured: 'The portal does not accept the hub’s credentials (client_id and client secret).',
+    client_unknown: 'The portal does not know the hub’s client_id.',
   } satisfies Readonly<Record<PairingFailureReason, string>>,
-  /** What to do next, for a pairing that its appliance began, and for one of the installer's. */
+  /** What to do next, for a pairing that the appliance started and for one that the installer started. */
   nextSteps: {
-    startOnAppliance: 'Start the pairing once more on the appliance.',
-    startAtHub: 'Start a new pairing at the hub.',
-    ifAgain: 'If that happens again, check the hub’s configuration.',
-    otherLink: 'Use the link of that one.',
+    startOnAppliance: 'Start connecting again on the appliance.',
+    startAtHub: 'Start connecting again at the hub.',
+    ifAgain: 'If this happens again, check the hub’s configuration.',
+    otherLink: 'Use the newer link.',
     checkConfiguration: 'Check the hub’s configuration.',
   },
-  malformed: 'This address is not right',
-  malformedText: 'It is not what the portal sends after a login. Open the pairing link once more and log in again.',
+  malformed: 'This address is not valid',
+  malformedText: 'The portal does not send such an address after a login. Open the login link again and log in.',
   noCode: 'The login is not finished',
-  noCodeText: 'The portal sent no code along. Open the pairing link once more and log in.',
-  unknownLink: 'This link is no longer in use',
-  unknownLinkText: 'The hub knows nothing of this pairing. Start a new one at the hub and open its link.',
+  noCodeText: 'The portal sent the hub no code for this login. Open the login link again and log in.',
+  unknownLink: 'This link is no longer valid',
+  unknownLinkText: 'The hub does not know this login. Connect the appliance again at the hub and open the new link.',
 };

@@ -2,7 +2,7 @@ import type { ApplianceConditionCode, HubConditionCode } from '../../../core/hea
 import type { ApplyMethod } from '../../../core/portal.ts';
 import type { NoticeCode } from '../../../core/reports/notice.ts';
 
-/** The first page of the installer's. */
+/** The first page of the installer. */
 export const overview = {
   title: 'Overview',
   /** The hub's health, in one sentence. */
@@ -10,29 +10,30 @@ export const overview = {
   oneConnected: (appliance: string) => `The ${appliance} is connected.`,
   allConnected: (count: number) =>
     count === 2 ? 'Both appliances are connected.' : `All ${count} appliances are connected.`,
-  needsLogin: (appliance: string) => `The ${appliance} needs you: log in again.`,
+  needsLogin: (appliance: string) => `The ${appliance} needs a new login.`,
   needsFirstLogin: (appliance: string) => `The ${appliance} is not connected yet.`,
-  needsApproval: (appliance: string) => `The ${appliance} waits for your approval.`,
-  needsAttention: (appliance: string) => `The ${appliance} needs you.`,
-  severalNeedAttention: (count: number) => `${count} appliances need you.`,
+  needsApproval: (appliance: string) => `The ${appliance} is waiting for your approval.`,
+  needsAttention: (appliance: string) => `The ${appliance} needs attention.`,
+  severalNeedAttention: (count: number) => `${count} appliances need attention.`,
   severalNotConnected: (count: number) => `${count} appliances are not connected yet.`,
-  waitsForLogin: (appliance: string) => `The ${appliance} waits for the login.`,
-  severalWaitForLogin: (count: number) => `${count} appliances wait for the login.`,
-  waitsForPortal: (appliance: string) => `The ${appliance} waits for the portal.`,
-  severalWaitForPortal: (count: number) => `${count} appliances wait for the portal.`,
-  notRefreshed: (appliance: string) => `The ${appliance} could not be refreshed; the hub goes on trying.`,
-  severalNotRefreshed: (count: number) => `${count} appliances could not be refreshed; the hub goes on trying.`,
-  hubNeedsAttention: 'The hub itself needs you.',
-  hubWarning: 'The hub has something to tell you.',
+  waitsForLogin: (appliance: string) => `The ${appliance} is waiting for the login.`,
+  severalWaitForLogin: (count: number) => `${count} appliances are waiting for the login.`,
+  waitsForPortal: (appliance: string) => `The ${appliance} is waiting for the portal.`,
+  severalWaitForPortal: (count: number) => `${count} appliances are waiting for the portal.`,
+  notRefreshed: (appliance: string) => `The access of the ${appliance} could not be refreshed; the hub keeps trying.`,
+  severalNotRefreshed: (count: number) =>
+    `The access of ${count} appliances could not be refreshed; the hub keeps trying.`,
+  hubNeedsAttention: 'The hub itself needs attention.',
+  hubWarning: 'There is a warning about the hub.',
   hubConditions: 'What to do',
   appliances: 'Appliances',
   addFirst: 'Add the first one, then connect it.',
   add: 'Add an appliance',
   connectAll: 'Connect all',
   connectAllHint: 'One login is usually enough for all of them.',
-  connectByCode: 'Connect by an appliance’s code',
+  connectByCode: 'Connect with the code of an appliance',
   scope: 'Permissions',
-  scopeByPortal: 'as the portal decides',
+  scopeByPortal: 'decided by the portal',
   portal: 'Portal',
   account: 'Account',
   lastRefresh: 'Last refreshed',
@@ -45,25 +46,25 @@ export const overview = {
   reject: 'Refuse',
   registration: 'Appliances that ask to join',
   registrationHint:
-    'Some appliances can ask the hub to join. Let them do so for ten minutes; each of them then waits here until you approve it.',
-  registrationOpen: 'New appliances may join. That ends',
-  registrationOpenHint: 'Start the set-up on the appliance now. It appears here, and waits until you approve it.',
+    'Some appliances can ask to join. Allow this for ten minutes: each appliance that asks appears here and waits for your approval.',
+  registrationOpen: 'New appliances may join. This ends',
+  registrationOpenHint: 'Start the set-up on the appliance now. It appears here and waits for your approval.',
   severalRegistered: (count: number) =>
-    `${count} appliances asked to join since that is allowed. Compare the codes: approve an appliance only if it shows the same code as this page.`,
+    `${count} appliances have asked to join since you allowed it. Compare the codes: approve an appliance only if it shows the same code as this page.`,
   openRegistration: 'Let appliances join for 10 minutes',
-  closeRegistration: 'End this now',
+  closeRegistration: 'Stop letting appliances join',
   about: 'About this hub',
   version: 'Version',
   address: 'Address',
   noAddress: 'none',
-  pin: 'Security code',
+  pin: 'Security code, by which appliances recognise this hub',
 };
 
-/** How appliances and the hub stand, and what to do. */
+/** The state of the appliances and of the hub, and what to do. */
 export const health = {
   kinds: {
     connected: 'Connected',
-    held_up: 'Connected, but not refreshed',
+    held_up: 'Connected, but access not refreshed',
     interrupted: 'Interrupted',
     log_in_again: 'Log in again',
     not_connected: 'Not connected yet',
@@ -74,72 +75,73 @@ export const health = {
   /** What is wrong, and what to do about it. */
   conditions: {
     portal_unreachable: () =>
-      'The portal could not be reached. Check the internet connection of this home; the hub goes on trying.',
-    portal_deferred: () => 'The portal asked for patience. There is nothing to do: the hub tries again by itself.',
+      'The portal could not be reached. Check the internet connection of this home; the hub keeps trying.',
+    portal_deferred: () =>
+      'The portal asked the hub to wait. There is nothing to do: the hub tries again automatically.',
     portal_rejected: () =>
-      'The portal turned the hub away. The hub goes on trying. If this lasts, check the portal’s address in the configuration, and any firewall on the way.',
-    answer_lost: () => 'An answer of the portal was lost on the way. The hub tries again by itself.',
-    misconfigured: () => 'The portal does not accept the hub’s client_id and client secret.',
-    clock_unknown: () => 'The hub does not know the right time yet. It goes on by itself once it does.',
-    store_unwritable: () => 'The hub cannot save anything. Make room on its disk, or replace its memory card.',
+      'The portal rejected the hub’s request. The hub keeps trying. If this continues, check the portal’s address in the configuration, and any firewall on the way.',
+    answer_lost: () => 'An answer of the portal was lost on the way. The hub tries again automatically.',
+    misconfigured: () => 'The portal does not accept the hub’s credentials (client_id and client secret).',
+    clock_unknown: () => 'The hub does not know the right time yet. It continues automatically as soon as it does.',
+    store_unwritable: () => 'The hub cannot save anything. Free space on its disk, or replace its SD card.',
     refused: (appliance: string) => `The portal has ended the access. Log in again to connect the ${appliance}.`,
     credentials_untried: () =>
-      'The portal did not accept the hub’s client_id and client secret before. There is nothing to do yet: the hub tries them again now.',
+      'Last time, the portal did not accept the hub’s credentials (client_id and client secret). The hub is trying them again now. There is nothing to do yet.',
     portal_changed: (appliance: string) =>
-      `The hub’s configuration names another portal or client_id than the one that the ${appliance} was connected with. If that was not meant, change it back and run “sudo latchkey reload”; else log in again to connect the ${appliance}.`,
+      `The ${appliance} was connected with another portal or client_id than the hub’s configuration names now. If the change was a mistake, undo it and run “sudo latchkey reload”. Otherwise log in again to connect the ${appliance}.`,
     grant_damaged: (appliance: string) =>
-      `Its access was damaged on the hub’s disk. Log in again to connect the ${appliance}.`,
+      `The stored access of the ${appliance} was damaged on the hub’s disk. Log in again to connect it.`,
     approval_needed: (appliance: string) =>
-      `The ${appliance} asks to join. Approve it only if it is yours. If it shows a code, that must be the one below.`,
+      `The ${appliance} asks to join. Approve it only if it is yours. If it shows a code, it must be the same as the code below.`,
     not_paired: (appliance: string) => `Log in once to connect the ${appliance}.`,
-    pairing_failed: (appliance: string) => `The last pairing of the ${appliance} failed.`,
-    login_open: (appliance: string) => `Someone has to log in at the portal to connect the ${appliance}.`,
+    pairing_failed: (appliance: string) => `The last attempt to connect the ${appliance} failed.`,
+    login_open: (appliance: string) => `Somebody has to log in at the portal to connect the ${appliance}.`,
     portal_awaited: () =>
-      'There is nothing to do: the hub goes on asking, and the link for the login is here once the portal gives one.',
+      'There is nothing to do: the hub keeps asking. The login link appears here as soon as the portal sends it.',
     without_credentials: () =>
-      'It has no secret any more, so it gets no access. Add it to the configuration again, or give it a new secret.',
+      'The hub no longer has a secret for this appliance, so the appliance gets no access. Add it to the configuration again, or give it a new secret.',
     credentials_damaged: () =>
-      'Its entry was damaged on the hub’s disk, or changed there by someone. Remove it, add it again, and log in again.',
+      'The stored data of this appliance was damaged on the hub’s disk, or somebody changed it there. Remove the appliance, add it again, and log in again.',
   } satisfies Readonly<Record<ApplianceConditionCode, (appliance: string) => string>>,
-  /** What to correct where the portal does not take the hub’s own credentials. */
+  /** What to correct if the portal does not accept the hub’s own credentials. */
   corrections: {
     apply: {
       reload: 'run “latchkey reload”',
       service_restart: 'restart the hub (“sudo systemctl restart latchkey”)',
-      new_start: 'end the hub and start it again',
+      new_start: 'stop the hub and start it again',
     } satisfies Readonly<Record<ApplyMethod, string>>,
     clientId: (portal: string) =>
-      `Correct portals.${portal}.client_id in the hub’s configuration, and run “latchkey reload”.`,
+      `In the hub’s configuration, correct portals.${portal}.client_id. Then run “latchkey reload”.`,
     credentials: (portal: string, secretFile: string | undefined, apply: string) =>
-      `Correct portals.${portal}.client_id in the hub’s configuration, or the client secret${secretFile === undefined ? '' : ` in ${secretFile}`}, and ${apply}.`,
+      `In the hub’s configuration, correct portals.${portal}.client_id or the client secret${secretFile === undefined ? '' : ` (in ${secretFile})`}. Then ${apply}.`,
   },
-  lastPairing: 'Last pairing',
-  newLoginOpen: 'A new login is under way; until then all stays as it is.',
+  lastPairing: 'Last attempt to connect',
+  newLoginOpen: 'A new login is in progress. Until it is complete, nothing changes.',
   comparisonCode: 'Code',
-  registrantAddress: 'Its address',
-  softwareId: 'Calls itself',
-  scopeChanged: 'The configuration asks for other access by now. Log in again to bring it into effect.',
-  problemSince: 'Trouble began',
-  tokenExpires: 'Access ends',
-  /** Of the hub as a whole. */
+  registrantAddress: 'IP address',
+  softwareId: 'Name that it gives itself',
+  scopeChanged: 'The configuration now asks for other permissions. Log in again to apply them.',
+  problemSince: 'Problem began',
+  tokenExpires: 'Access expires',
+  /** Conditions of the hub itself. */
   hub: {
     hub_id_taken:
-      'Another hub in this network says that it is this one. If a memory card was copied, switch one of the two off.',
+      'Another hub in this network has the same identity as this one. If an SD card was copied, switch one of the two off.',
     hub_name_claimed:
-      'Another device in this network uses the hub’s name. Your appliances are safe: they know the hub by more than its name.',
-    not_announced: 'Appliances may not find this hub in the network by themselves. Check the hub’s network.',
+      'Another device in this network uses the hub’s name. Your appliances are safe: they do not recognise the hub by its name alone.',
+    not_announced: 'Appliances may be unable to find this hub in the network automatically. Check the hub’s network.',
     store_changed:
-      'Entries of the hub’s memory were damaged, or changed by someone. Look through the appliances; those that get no access have to be removed and added again.',
+      'Some of the hub’s stored data was damaged, or somebody changed it. Check the appliances: remove each one that gets no access, and add it again.',
     store_recovered:
-      'The hub’s memory was damaged and has been repaired. Look through the appliances, and replace the memory card soon.',
-    store_unwritable: 'The hub cannot save anything. Make room on its disk, or replace its memory card.',
+      'The hub’s stored data was damaged and has been repaired. Check the appliances, and replace the SD card soon.',
+    store_unwritable: 'The hub cannot save anything. Free space on its disk, or replace its SD card.',
     wrong_setup_codes:
-      'Someone has typed wrong setup codes at this page. If that was not you, look for the device in your network that did.',
+      'Somebody has typed wrong setup codes on this page. If it was not you, find out which device in your network it was.',
   } satisfies Readonly<Record<HubConditionCode, string>>,
-  /** What the hub warns of where the state does not say it. */
+  /** Warnings that the state does not show. */
   warnings: {
     token_ending: (appliance: string) =>
-      `The ${appliance} is about to lose its access, because that could not be refreshed. See to it soon.`,
+      `The ${appliance} will soon lose its access, because the hub could not refresh it. Act soon.`,
     refresh_failing: () => 'Its access has not been refreshed for a day.',
   } satisfies Partial<Record<NoticeCode, (appliance: string) => string>>,
 };

@@ -6,64 +6,66 @@ import { loginResult } from './login.ts';
 export const pairing = {
   title: (appliance: string) => `Connect ${appliance}`,
   connecting: 'Waiting for the portal',
-  connectingText: 'The hub asks the portal for a link. It is here in a moment.',
+  connectingText: 'The hub is asking the portal for a login link. It appears here in a moment.',
   portalUnreachable:
-    'The portal cannot be reached just now. Check the internet connection of this home; the hub goes on trying by itself.',
+    'The portal cannot be reached at the moment. Check the internet connection of this home; the hub keeps trying.',
   waiting: 'Waiting for the login',
   logIn: 'Log in at the portal',
-  /** By the reach of the link. */
+  /** By where the link works. */
   scan: {
-    anywhere: 'Or scan this with another phone, and log in there. It may be anywhere, also outside this home.',
-    home: 'Or scan this with another phone in this home network, and log in there.',
-    machine: 'The QR code is the same link. It works only on the machine that the hub runs on.',
+    anywhere: 'Or scan this with another phone and log in there. That phone can be anywhere, even outside this home.',
+    home: 'Or scan this with another phone in this home network and log in there.',
+    machine:
+      'The QR code contains the same link. The link works only on the machine that runs the hub, not on a phone.',
   } satisfies Readonly<Record<UrlReach, string>>,
-  qr: 'QR code of the link to log in at',
-  updatesItself: 'This page follows by itself.',
-  /** Before a time such as "in 14 minutes". */
+  qr: 'QR code with the login link',
+  updatesItself: 'This page updates automatically.',
+  /** A time such as "in 14 minutes" follows. */
   linkExpires: 'The link expires',
-  /** The portal's redirect brought somebody, and the portal itself does not tell of that login. */
-  unconfirmed: (address: string) => `Somebody at ${address} has logged in. Was that you?`,
+  /** The portal's redirect brought a browser to the hub, but the portal itself does not confirm the login. */
+  unconfirmed: (address: string) => `Somebody has logged in from the address ${address}. Was it you?`,
   unconfirmedText:
-    'The portal has not confirmed this login. Say yes only if you know whose it is: the appliance is connected with the account of that person.',
+    'The portal has not confirmed this login. Use it only if you know who logged in: the appliance is then connected with the account of that person.',
   confirm: 'Yes, use this login',
   exchanging: 'Somebody has logged in',
-  exchangingText: 'The hub fetches the access from the portal. This takes a few seconds.',
+  exchangingText: 'The hub is getting the access from the portal. This takes a few seconds.',
   connected: (appliance: string) => `${appliance} is connected`,
-  connectedText: 'The hub looks after the rest. There is nothing more to do.',
-  superseded: 'This pairing has ended',
+  connectedText: 'The hub does the rest. There is nothing more to do.',
+  superseded: 'This login link is no longer valid',
   failed: (appliance: string) => `${appliance} is not connected`,
   /** What to do next. */
   nextSteps: {
-    refused: 'If that was a mistake, take a fresh link and allow the access this time.',
-    fresh: 'Take a fresh link and log in once more.',
-    newer: 'Another pairing of this appliance is the one that counts.',
-    configuration: 'Correct that in the hub’s configuration first, and then take a fresh link.',
+    refused: 'If that was a mistake, get a new link and allow the access this time.',
+    fresh: 'Get a new link and log in again.',
+    newer: 'Only the newest login of this appliance counts.',
+    configuration: 'Correct that in the hub’s configuration first. Then get a new link.',
     portal:
-      'Take a fresh link. If that happens again, check the portal’s address and the scope in the hub’s configuration.',
+      'Get a new link. If this happens again, check the portal’s address and the permissions (“scope”) in the hub’s configuration.',
   },
-  showNewer: 'Show the newer one',
-  newLink: 'Take a fresh link',
+  showNewer: 'Show the newest login',
+  newLink: 'Get a new link',
   cancel: 'Cancel',
   toOverview: 'To the overview',
-  notFound: 'This pairing is not known any more',
-  notFoundText: 'Begin a new one on the appliance’s page.',
-  notPossible: 'That is not possible just now',
-  tooMany: 'Too many pairings are open, or the appliance is not approved yet. See to that first, and try again.',
-  storeUnwritable: 'The hub cannot save anything. Make room on its disk, or replace its memory card, and try again.',
+  notFound: 'The hub no longer knows this login',
+  notFoundText: 'Connect the appliance again on its page.',
+  notPossible: 'That is not possible at the moment',
+  tooMany:
+    'Too many appliances are waiting for a login, or this appliance is not approved yet. Approve it, or wait a few minutes. Then try again.',
+  storeUnwritable: 'The hub cannot save anything. Free space on its disk, or replace its SD card. Then try again.',
   label: {
     heading: (appliance: string) => `Connect ${appliance} again?`,
-    text: 'Something else than the label’s own code has led you here. Go on only if you want to connect this appliance now.',
-    button: 'Go on',
+    text: 'Something other than the label’s code opened this page. Continue only if you want to connect this appliance now.',
+    button: 'Continue',
     /** On the printed label. */
     caption: 'Scan to connect',
     title: (appliance: string) => `Label of ${appliance}`,
-    what: 'Stick it inside the cabinet’s door. Whoever scans it, and knows the setup code, connects this appliance again. There is no secret on it.',
-    paper: 'Only the label is printed, 60 by 40 mm. On larger paper, print at 100 % and cut it out.',
+    what: 'Stick the label on the inside of the cabinet door. Anybody who scans it and knows the setup code can connect this appliance again. The label contains no secret.',
+    paper: 'Only the label is printed, 60 by 40 mm. On larger paper, print at 100 % and cut the label out.',
     print: 'Print',
   },
 };
 
-/** All appliances connected one after the other. */
+/** Connecting all appliances, one after another. */
 export const pairingBatch = {
   title: 'Connect all appliances',
   progress: (connected: number, all: number) => `${connected} of ${all} connected`,
@@ -76,27 +78,27 @@ export const pairingBatch = {
   noAppliancesText: 'Add one on the overview first.',
   connected: 'Connected',
   notConnected: 'Not connected yet',
-  /** Below a list that does not show all. */
+  /** Below a list that is cut off. */
   more: (count: number) => (count === 1 ? 'and one more' : `and ${count} more`),
   differentAccounts:
-    'The appliances were connected with different accounts. If that was not meant, open the wrong one and log in again.',
+    'The appliances were connected with different accounts. If this is a mistake, open the appliance with the wrong account and log in again.',
   next: (appliance: string) => `Next: ${appliance}`,
   stop: 'Stop here',
   skip: (appliance: string) => `Skip ${appliance}`,
   retry: (appliance: string) => `Try ${appliance} again`,
   retryOthers: 'Connect the others again',
-  continueWithOthers: 'Go on with the others',
+  continueWithOthers: 'Continue with the others',
   /** On the phone that has logged in. */
   mayClosePage: 'That was the last one. You can close this page.',
   openHubPage: 'To the hub’s page',
-  unreachable: 'The portal is out of reach',
+  unreachable: 'The portal cannot be reached',
   unreachableText: (appliance: string) =>
-    `The hub cannot get the link for ${appliance} just now. Check that this home is online, and try again.`,
-  ended: 'This round has ended',
-  endedText: 'Go on at the hub’s page, or with “latchkey pair --all”.',
+    `The hub cannot get the login link for ${appliance} at the moment. Check the internet connection of this home and try again.`,
+  ended: '“Connect all” has ended',
+  endedText: 'Continue on the hub’s page, or run “latchkey pair --all”.',
   reasons: {
     ...loginResult.reasons,
-    waiting_for_approval: 'It waits for your approval.',
-    not_begun: 'Its turn has not come yet.',
+    waiting_for_approval: 'It is waiting for your approval.',
+    not_begun: 'Not started yet.',
   } satisfies Readonly<Record<SkipReason, string>>,
 };

@@ -2,7 +2,7 @@
 export const signIn = {
   heading: 'Sign in',
   whereToFindCode:
-    'Whoever set the hub up may have noted the code. On the hub itself this command shows it, and a one-time address too:',
+    'The person who set the hub up may have noted the code. On the hub itself, this command shows the code and a one-time address:',
   label: 'Setup code',
   hint: 'Twelve letters; capitals and dashes do not matter.',
   button: 'Sign in',
@@ -10,41 +10,41 @@ export const signIn = {
   wrong: 'This is not the setup code of this hub. Compare it letter by letter.',
   /** @param time such as "30 seconds" */
   locked: (time: string) =>
-    `Too many wrong codes. The hub looks at no code for another ${time}, not even at the right one; then try again. A one-time address that “latchkey setup-code” shows works meanwhile.`,
-  sessionEnded: 'You are no longer signed in. Sign in once more.',
-  /** Of a form that was sent. */
+    `Too many wrong codes. Wait ${time}, then try again. Until then the hub accepts no code, not even the right one. A one-time address from “latchkey setup-code” still works.`,
+  sessionEnded: 'You are no longer signed in. Sign in again.',
+  /** After a form was sent. */
   sessionEndedBeforeSubmit:
-    'You are no longer signed in, so nothing was changed. Sign in, and you are back on the page that you came from.',
+    'You are no longer signed in, so nothing was changed. After you sign in, the page that you came from opens again.',
   signedOut: 'You are signed out.',
   linkUsed:
-    'This sign-in address has been used, or has run out: each is good once, for ten minutes. Type the setup code, or have the hub make another address.',
+    'This one-time address has been used or has expired. Each one works once, within ten minutes. Type the setup code, or get a new address with the command below.',
   redirecting: 'One moment',
-  continueLink: 'Go on',
+  continueLink: 'Continue',
   csrfFailure: {
     heading: 'Nothing was changed',
-    text: 'This form came from another site, or from before you last signed in. Open the page again, and send it once more.',
+    text: 'The page that you used is older than your last sign-in, or belongs to another website. Open the page again and repeat what you did.',
     link: 'Open the page',
   },
   malformedForm: {
-    heading: 'This form cannot be read',
-    text: 'Nothing was changed. Open the page again, and send it once more.',
+    heading: 'What you sent could not be read',
+    text: 'Nothing was changed. Open the page again and repeat what you did.',
   },
-  seconds: (count: number) => (count === 1 ? 'second' : `${count} seconds`),
-  minutes: (count: number) => (count === 1 ? 'minute' : `${count} minutes`),
+  seconds: (count: number) => (count === 1 ? '1 second' : `${count} seconds`),
+  minutes: (count: number) => (count === 1 ? '1 minute' : `${count} minutes`),
 };
 
-/** The browsers that are signed in to the installer's page. */
+/** The list of browsers that are signed in to the installer's page. */
 export const signedInBrowsers = {
   link: 'Signed-in browsers',
   heading: 'Signed-in browsers',
   intro:
-    'Sign out what you do not know. Whoever knows the setup code can sign in again: if that may be somebody else, make another code. This command on the hub does that, and signs everybody out:',
+    'Sign out every browser that you do not recognise. Anybody who knows the setup code can sign in again. If a stranger may know it, make a new code: this command on the hub does that, and signs everybody out:',
   unknown: 'Unknown browser',
   thisBrowser: 'This browser',
   since: 'Signed in',
   lastSeen: 'Last seen',
-  notSeenSinceStart: 'before the hub was last started',
-  address: 'Address when signing in',
+  notSeenSinceStart: 'before the last start of the hub',
+  address: 'Address at sign-in',
   signOut: 'Sign out',
   signOutOthers: 'Sign out all others',
 };

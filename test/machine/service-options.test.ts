@@ -28,7 +28,7 @@ describe('set-ups of the systemd service', () => {
     );
     await hub.machine.write(DROP_IN, ['[Service]', ...loaded, ''].join('\n'));
     await hub.machine.sh('systemctl daemon-reload');
-    // Nobody but systemd can read it until then.
+    // Until then only systemd can read the secret.
     expect((await hub.latchkey('doctor')).stdout).toMatch(/^ok +configuration +\S+: portals: home/m);
     await hub.start();
     expect((await hub.appliance('wallbox')).state).toBe('active');
@@ -53,7 +53,7 @@ describe('set-ups of the systemd service', () => {
     await hub.machine.sh('systemctl stop latchkey; systemctl start latchkey.socket');
     expect(await hub.machine.property('latchkey', 'ActiveState')).toBe('inactive');
     expect(await hub.token(wallbox)).toHaveProperty('access_token');
-    // The first answer may be quicker than the word to systemd.
+    // The first response may come before systemd processes the notification.
     await eventually(async () => (await hub.machine.property('latchkey', 'ActiveState')) === 'active');
 
     const restarted = hub.machine.sh('systemctl restart latchkey', { seconds: 30 });
