@@ -86,7 +86,7 @@ export function createLanService(
       const authorizeUrl = preferredLink(pairing.step, redirect)?.authorizeUrl ?? null;
       return { pairing, appliance: nameOf(pairing.appliance), authorizeUrl };
     },
-    async receiveCallback(nonce, callback, { pass, ...browser }) {
+    async receiveCallback(nonce, callback, { batchToken: pass, ...browser }) {
       await ready;
       const pairing = await pairings.receiveCallback(nonce, callback, browser);
       if (pairing === null) return null;

@@ -17,22 +17,25 @@ interface Options {
   readonly json?: boolean;
 }
 
-/** Seconds for which an old CA is kept, where nobody says. */
+/** How long the old CA stays valid after a rotation if `--keep-old` is not given, in seconds. */
 const DEFAULT_KEEP_OLD_SECONDS = 30 * 86_400;
 
 /** `latchkey ca` */
 export function caCommand(): Command {
   return new Command('ca')
-    .description("print the hub's CA certificate (PEM), or put another CA in its place")
-    .option('--fingerprint', 'print its pin instead: the base64url SHA-256 of its public key')
-    .option('--old', 'print the CA before it, while a rotation lasts')
-    .option('--rotate', 'make another CA; appliances that trust the old one are served for a while')
+    .description("print the hub's CA certificate (PEM), or replace the CA")
+    .option(
+      '--fingerprint',
+      "print the CA's pin instead (the security code of the hub): the base64url SHA-256 of its public key",
+    )
+    .option('--old', 'print the previous CA, during a rotation')
+    .option('--rotate', 'create a new CA; appliances that trust the old one are still served for a while')
     .option(
       '--keep-old <duration>',
-      'for how long: 1s to 365d, or 0 to end that at once (default: 30d); without --rotate it changes a rotation that lasts',
+      'how long the old CA stays valid: 1s to 365d, or 0 to end it at once (default: 30d); without --rotate: for a rotation in progress',
       parseKeepOld,
     )
-    .option('--yes', 'do not ask back; needed for a change without a terminal')
+    .option('--yes', 'do not ask for confirmation; required for a change without a terminal')
     .option('--json', 'print certificates and pins as JSON')
     .action(async (options: Options, command: Command) => {
       await using hub = await connectHub(command);
@@ -44,11 +47,11 @@ export function caCommand(): Command {
     });
 }
 
-/** What is to be changed, and what that means for appliances. */
+/** A requested change, and what it means for appliances. */
 interface CaChange {
   readonly warning: string;
   run(): Promise<CaStatus>;
-  /** What is said then. */
+  /** The text to print after the change. */
   doneText(report: CaStatus): string;
 }
 
@@ -58,29 +61,29 @@ function planChange({ rotate, keepOld }: Options, hub: ControlClient): CaChange 
     return {
       warning:
         keep === 0
-          ? 'The hub gets another CA, and every appliance that trusts the CA of now is cut off until it is given the new one.'
-          : 'The hub gets another CA. Appliances must be given the new one before the time of the old one is over; until then whoever has stolen its key can still pass for the hub towards those that trust it.',
+          ? 'The hub gets a new CA. Appliances that trust the current CA cannot connect until you give them the new one.'
+          : 'The hub gets a new CA. Give it to all appliances before the old CA expires. Until then, a thief who has the old key can still impersonate the hub to appliances that trust the old CA.',
       run: () => hub.rotateAuthority(keep),
       doneText: ({ fingerprint, old }) =>
         old === undefined
-          ? `the hub has another CA (${fingerprint}), and appliances that trust the one before are served no longer`
-          : `the hub has another CA (${fingerprint}); ${oldCaServedText(old.until)}`,
+          ? `the hub has a new CA (${fingerprint}); appliances that trust only the old CA can no longer connect`
+          : `the hub has a new CA (${fingerprint}); ${oldCaServedText(old.until)}`,
     };
   }
   if (keepOld === undefined) return null;
   return {
     warning:
       keepOld === 0
-        ? 'Every appliance that trusts the old CA alone is cut off until it is given the new one.'
-        : 'The old CA gets another end.',
+        ? 'Appliances that trust only the old CA cannot connect until you give them the new one.'
+        : 'The old CA will expire at a different time.',
     run: () => hub.keepOldAuthority(keepOld),
     doneText: ({ old }) =>
-      old === undefined ? 'appliances that trust the old CA alone are served no longer' : oldCaServedText(old.until),
+      old === undefined ? 'appliances that trust only the old CA can no longer connect' : oldCaServedText(old.until),
   };
 }
 
 function oldCaServedText(until: string | null): string {
-  const end = until ?? 'its time is over, which begins to run when the clock is confirmed';
+  const end = until ?? 'it expires; its time starts to count when the clock is confirmed';
   return `appliances that trust the old CA are served until ${end}`;
 }
 
@@ -90,7 +93,7 @@ function printReport(report: CaStatus, { fingerprint, old, json }: Options, wasC
     return;
   }
   if (old === true && report.old === undefined) {
-    throw new Failure('not_allowed', 'there is no old CA: there was no rotation, or its time is over');
+    throw new Failure('not_allowed', 'there is no old CA: the CA was never rotated, or the old one has expired');
   }
   const shown = old === true && report.old !== undefined ? report.old : report;
   print(fingerprint === true ? shown.fingerprint : shown.certificate.trimEnd());
@@ -101,12 +104,12 @@ function printReport(report: CaStatus, { fingerprint, old, json }: Options, wasC
 
 const parseKeepDuration = durationParser('1s', '365d');
 
-/** @returns seconds; 0 for not at all */
+/** @returns seconds; 0 to end it at once */
 function parseKeepOld(text: string): number {
   if (/^0+[smhd]?$/.test(text)) return 0;
   try {
     return parseKeepDuration(text);
   } catch {
-    throw new InvalidArgumentError('Allowed is 1s to 365d, or 0.');
+    throw new InvalidArgumentError('Must be 1s to 365d, or 0.');
   }
 }

@@ -13,22 +13,22 @@ interface Options {
   readonly yes?: boolean;
 }
 
-/** What is wrong is not told in fewer columns, however narrow the terminal is. */
+/** The detail column is never narrower than this, however narrow the terminal is. */
 const MIN_DETAIL_COLUMNS = 30;
 
 /** `latchkey doctor` */
 export function doctorCommand(): Command {
   return new Command('doctor')
-    .description('look for what is wrong with the hub, its configuration and this machine, and say what to do')
+    .description('check the hub, its configuration and this machine for problems, and say what to do')
     .option('--bundle <file>', 'also write a diagnostics archive (tar.gz) for support, with secrets removed')
-    .option('--yes', 'replace the archive where the file is there')
+    .option('--yes', 'overwrite an existing archive')
     .option('--json', 'print JSON')
     .action(async (options: Options, command: Command) => {
       const status = await runDoctor(options, configPathOf(command)).catch((error: unknown) => {
         reportFailure(messageOf(error));
         return 1;
       });
-      // A name that nobody looks up would hold the process for half a minute.
+      // A pending DNS lookup would keep the process alive for half a minute.
       process.stdout.write('', () => process.exit(status));
     });
 }
@@ -36,16 +36,16 @@ export function doctorCommand(): Command {
 async function runDoctor({ json, bundle, yes }: Options, file: string | undefined): Promise<number> {
   const target = bundle === undefined ? null : { path: bundle, replace: yes === true, flag: '--yes' };
   if (target !== null) await rejectExistingFile(target);
-  const [{ createDoctorContext: gather }, { runChecks: examine }] = await Promise.all([
+  const [{ createDoctorContext }, { runChecks }] = await Promise.all([
     import('../doctor/context.ts'),
     import('../doctor/run-checks.ts'),
   ]);
-  const examination = { file, env: process.env };
-  const context = await gather(examination);
-  const checks = await examine(context);
+  const options = { file, env: process.env };
+  const context = await createDoctorContext(options);
+  const checks = await runChecks(context);
   if (target !== null) {
-    const { createDiagnosticsBundle: diagnosticsArchive } = await import('../doctor/bundle/bundle.ts');
-    await writeFileAtomically(target, await diagnosticsArchive(context, checks, examination));
+    const { createDiagnosticsBundle } = await import('../doctor/bundle/bundle.ts');
+    await writeFileAtomically(target, await createDiagnosticsBundle(context, checks, options));
   }
   if (json === true) printJson({ checks, ...(bundle === undefined ? {} : { bundle }) });
   else {
@@ -56,16 +56,16 @@ async function runDoctor({ json, bundle, yes }: Options, file: string | undefine
   return checks.some(({ result }) => result === 'fail') ? 1 : 0;
 }
 
-/** A line for each. @param columns of the terminal that they are read on: longer ones go on below themselves */
+/** One row per check. @param columns width of the terminal; longer details are wrapped within their column */
 function checksTable(checks: readonly NamedCheckResult[], columns = Number.POSITIVE_INFINITY): string {
   const rows = checks.map(({ name, result, detail }) => ({
     head: [result, printable(name)],
     detail: rewriteCommands(printable(detail)),
   }));
-  const room = columns - tableWidth(alignColumns(rows.map(({ head }) => [...head, '']))) - '  '.length;
+  const detailColumns = columns - tableWidth(alignColumns(rows.map(({ head }) => [...head, '']))) - '  '.length;
   return alignColumns(
     rows.flatMap(({ head, detail }) =>
-      wrapText(detail, Math.max(room, MIN_DETAIL_COLUMNS)).map((part, index) => [
+      wrapText(detail, Math.max(detailColumns, MIN_DETAIL_COLUMNS)).map((part, index) => [
         ...(index === 0 ? head : ['', '']),
         part,
       ]),

@@ -7,13 +7,13 @@ import { configPathOf, connectHub, isHubUnavailable } from './hub-connection.ts'
 import { formatDuration } from './terminal/duration.ts';
 import { print, printable, printJson, printStderr, reportFailure } from './terminal/output.ts';
 
-/** How often it is asked how the reload stands, in ms. */
+/** How often the state of the reload is polled, in ms. */
 const POLL_INTERVAL = 250;
-/** How long there may be no hub before it is given up, in ms: a slow disk makes for a slow start. */
+/** How long the hub may be unreachable during its restart, in ms: a slow disk makes for a slow start. */
 const HUB_ABSENCE_TIMEOUT = 60_000;
-/** Where the service of systemd's is asked. */
+/** The control socket of the systemd service. */
 const SERVICE_SOCKET = '/run/latchkey/control.sock';
-/** How long systemd may take to tell of the service, in ms. */
+/** How long systemd may take to describe the service, in ms. */
 const UNIT_TIMEOUT = 4000;
 
 /** `latchkey reload` */
@@ -23,8 +23,8 @@ export function reloadCommand(): Command {
     .action(async (_options: unknown, command: Command) => {
       const changed = await changedServiceCredentials(command);
       if (changed !== null && changed.length > 0) {
-        const { restartNeededText: restartFor } = await import('../doctor/credentials.ts');
-        return reportFailure(`nothing was reloaded: ${restartFor(changed)}`);
+        const { restartNeededText } = await import('../doctor/credentials.ts');
+        return reportFailure(`the configuration was not reloaded: ${restartNeededText(changed)}`);
       }
       const id = await startReload(command);
       const outcome = await waitForReload(id, command);
@@ -32,28 +32,30 @@ export function reloadCommand(): Command {
         case 'done':
           if (changed === null) {
             printStderr(
-              'only root can see whether a secret in /etc/latchkey/credentials was changed: that takes a restart',
+              'only root can check whether a secret in /etc/latchkey/credentials was changed; if you changed one, restart the hub: sudo systemctl restart latchkey',
             );
           }
-          return print('The hub runs with the configuration as it is now.');
+          return print('The hub now uses the current configuration.');
         case 'failed':
           return reportFailure(outcome.message);
         default:
-          return reportFailure('the hub was started anew meanwhile: its log says why');
+          return reportFailure('the hub restarted during the reload: its log says why');
       }
     });
 }
 
-/** As {@link findChangedCredentials}; none where the hub that is asked is no service of systemd's. */
+/** The result of {@link findChangedCredentials}; empty if the hub is not the systemd service. */
 async function changedServiceCredentials(command: Command): Promise<string[] | null> {
-  const { controlSocketCandidates: controlSockets } = await import('../configuration/file.ts');
-  const [socket] = await controlSockets(configPathOf(command), process.env);
+  const { controlSocketCandidates } = await import('../configuration/file.ts');
+  const [socket] = await controlSocketCandidates(configPathOf(command), process.env);
   if (socket !== SERVICE_SOCKET) return [];
-  const [{ loadedCredentialsDirectory: loadedBy, readUnit }, { findChangedCredentials: changedCredentials }] =
-    await Promise.all([import('../doctor/systemd-unit.ts'), import('../doctor/credentials.ts')]);
+  const [{ loadedCredentialsDirectory, readUnit }, { findChangedCredentials }] = await Promise.all([
+    import('../doctor/systemd-unit.ts'),
+    import('../doctor/credentials.ts'),
+  ]);
   const unit = await readUnit(AbortSignal.timeout(UNIT_TIMEOUT), process.env);
   if (unit === null || unit.mainPid === 0 || unit.credentials.length === 0) return [];
-  return changedCredentials(unit.credentials, process.env, loadedBy(unit));
+  return findChangedCredentials(unit.credentials, process.env, loadedCredentialsDirectory(unit));
 }
 
 async function startReload(command: Command): Promise<string> {
@@ -61,7 +63,7 @@ async function startReload(command: Command): Promise<string> {
   return await hub.reload();
 }
 
-/** Waits until the reload has ended. The hub goes meanwhile, and another one comes. */
+/** Waits until the reload has ended. The control socket is closed and opened again meanwhile. */
 async function waitForReload(id: string, command: Command): Promise<ReloadOutcome> {
   for (let gone = 0; ; ) {
     await systemTimers.sleep(POLL_INTERVAL);
@@ -86,28 +88,28 @@ interface SetupCodeOptions {
 export function setupCodeCommand(): Command {
   return new Command('setup-code')
     .description("print the setup code of the hub's page; on a terminal also a QR code that signs a phone in once")
-    .option('--rotate', 'make another code first; whoever is signed in to the page is signed out')
+    .option('--rotate', 'create a new code first; everybody who is signed in to the page is signed out')
     .option('--json', 'print JSON')
     .action(async (options: SetupCodeOptions, command: Command) => {
       await using hub = await connectHub(command);
-      const answer = await (options.rotate === true ? hub.rotateSetupCode() : hub.setupCode());
+      const setupCode = await (options.rotate === true ? hub.rotateSetupCode() : hub.setupCode());
       if (options.rotate === true) {
-        printStderr('the setup code is another one now, and whoever was signed in to the page is signed out');
+        printStderr('there is a new setup code, and everybody was signed out of the page');
       }
-      if (options.json === true) printJson(answer);
-      else if (process.stdout.isTTY) await showSetupCode(answer);
-      else print(answer.code);
+      if (options.json === true) printJson(setupCode);
+      else if (process.stdout.isTTY) await showSetupCode(setupCode);
+      else print(setupCode.code);
     });
 }
 
-/** What a person types comes last: it is seen where the whole is higher than the terminal, too. */
+/** The code to type comes last: it stays visible even if the terminal is too low for the whole text. */
 async function showSetupCode({ code, page, sign_in, expires_in }: SetupCodeResponse): Promise<void> {
-  print(`To sign in on a phone, scan this. It is good once, for ${formatDuration(expires_in)}.
-The browser warns of the hub's certificate once: it is the hub's own.`);
-  const { missingQrCodeText: noRoomFor, renderQrCode: qrCode } = await import('./terminal/qr-code.ts');
-  const drawn = qrCode(sign_in, process.stdout);
-  if (drawn === null) printStderr(`${noRoomFor(sign_in, process.stdout)}\n`);
-  else print(drawn);
+  print(`To sign in on a phone, scan this code. It works once, within ${formatDuration(expires_in)}.
+The browser warns about the certificate once: the hub issued it itself.`);
+  const { missingQrCodeText, renderQrCode } = await import('./terminal/qr-code.ts');
+  const qrCode = renderQrCode(sign_in, process.stdout);
+  if (qrCode === null) printStderr(`${missingQrCodeText(sign_in, process.stdout)}\n`);
+  else print(qrCode);
   print(`  ${printable(sign_in)}
 
 Setup code   ${code}
@@ -117,26 +119,28 @@ Page         ${printable(page)}`);
 /** `latchkey notify --test` */
 export function notifyCommand(): Command {
   return new Command('notify')
-    .description('try whether notices arrive')
-    .requiredOption('--test', 'send a notice that means nothing through every hook of [notify]')
+    .description('test whether notices arrive')
+    .requiredOption('--test', 'send a test notice to every command and webhook of [notify]')
     .option('--json', 'print JSON')
     .action(async (options: { json?: boolean }, command: Command) => {
       await using hub = await connectHub(command);
-      const trials = await hub.testNotices();
-      if (options.json === true) printJson(trials);
+      const results = await hub.testNotices();
+      if (options.json === true) printJson(results);
       else {
-        for (const { hook, target, ok, detail } of trials) {
+        for (const { hook, target, ok, detail } of results) {
           print(printable(`${hook} ${target}: ${ok ? 'ok' : 'failed'} (${detail})`));
         }
       }
-      const failed = trials.filter(({ ok }) => !ok);
-      if (trials.length === 0) {
+      const failed = results.filter(({ ok }) => !ok);
+      if (results.length === 0) {
         const { test_mode } = (await hub.status()).hub;
         const apply = applyInstruction(test_mode === true ? { appliedBy: 'new_start' } : {});
-        reportFailure(`no hook is configured: set command or webhook in [notify], and ${apply}`);
+        reportFailure(
+          `no hook is configured: set command or webhook under [notify] in the configuration, and ${apply}`,
+        );
       } else if (failed.length > 0) {
         const which = failed.map(({ hook }) => hook).join(' and the ');
-        reportFailure(`the ${which} of [notify] did not take the notice: mend that, and try again`);
+        reportFailure(`the test notice could not be sent to the ${which} of [notify]: fix it and try again`);
       }
     });
 }

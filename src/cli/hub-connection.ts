@@ -7,19 +7,19 @@ import { Failure } from '../core/failure.ts';
  * @throws Failure `hub_not_running`, `not_allowed`
  */
 export async function connectHub(command: Command): Promise<ControlClient> {
-  const [{ controlSocketCandidates: controlSockets }, { connectControlClient: connectControl }] = await Promise.all([
+  const [{ controlSocketCandidates }, { connectControlClient }] = await Promise.all([
     import('../configuration/file.ts'),
     import('../control/client.ts'),
   ]);
-  return connectControl(await controlSockets(configPathOf(command), process.env));
+  return connectControlClient(await controlSocketCandidates(configPathOf(command), process.env));
 }
 
-/** What `--config` names, before or after the command's name. */
+/** The value of `--config`, given before or after the command's name. */
 export function configPathOf(command: Command): string | undefined {
   return command.optsWithGlobals<{ config?: string }>().config;
 }
 
-/** Whether a hub is not there, or went before it had answered: one that is started anew comes back. */
+/** Whether no hub is running, or it stopped before it responded: during a restart this is temporary. */
 export function isHubUnavailable(error: unknown): boolean {
   return error instanceof Failure && (error.code === 'hub_not_running' || error.code === 'hub_stopping');
 }

@@ -21,7 +21,7 @@ import { handleOutputErrors, printable, reportFailure } from './terminal/output.
 
 const EXIT_USAGE = 2;
 
-/** What a program does wrong, and no person can mend. */
+/** Errors that are bugs in this program, which the user cannot fix. */
 const PROGRAMMING_ERRORS = [TypeError, RangeError, ReferenceError, SyntaxError];
 
 /**
@@ -35,7 +35,7 @@ export async function run(args: readonly string[]): Promise<void> {
     await createProgram().parseAsync(args, { from: 'user' });
   } catch (error) {
     if (error instanceof CommanderError) process.exitCode = error.exitCode === 0 ? 0 : EXIT_USAGE;
-    else if (PROGRAMMING_ERRORS.some((fault) => error instanceof fault)) reportInternalError(error);
+    else if (PROGRAMMING_ERRORS.some((type) => error instanceof type)) reportInternalError(error);
     else {
       reportFailure(messageOf(error));
       printStackTraces(error);
@@ -43,10 +43,12 @@ export async function run(args: readonly string[]): Promise<void> {
   }
 }
 
-/** The program with all its commands: help, manual page and completions are made of it. */
+/** The program with all its commands. Help, manual page and completions are generated from it. */
 export function createProgram(): Command {
   const program = new Command('latchkey')
-    .description("Keeps the grants of a home's appliances on a hub, and hands out their tokens on the home network.")
+    .description(
+      'Keeps the appliances of a home logged in to their cloud, and issues their access tokens on the home network.',
+    )
     .version(version(), '--version', 'show the version')
     .option('--config <file>', 'the configuration (default: $LATCHKEY_CONFIG, else /etc/latchkey/latchkey.toml)')
     .helpOption('--help', 'show this help')
@@ -81,7 +83,7 @@ export function createProgram(): Command {
   return program;
 }
 
-/** The same manners for every command, however deep: wrong usage is thrown, and said in one line with where to look. */
+/** Configures a command and its subcommands: wrong usage is thrown, and reported in one line that names the help. */
 function configureCommand(command: Command): void {
   command
     .exitOverride()
@@ -96,7 +98,7 @@ function configureCommand(command: Command): void {
   for (const child of command.commands) configureCommand(child);
 }
 
-/** What was typed is said back line by line, and can't move the cursor. */
+/** Makes text that repeats user input safe for a terminal, line by line: it cannot move the cursor. */
 function toPrintableLines(text: string): string {
   return text.split('\n').map(printable).join('\n');
 }
@@ -109,7 +111,7 @@ function commandPath(command: Command): string {
 function helpCommand(): Command {
   return new Command('help')
     .description('show the help of a command')
-    .argument('[command...]', 'its name, with that of its group before it')
+    .argument('[command...]', 'name of the command, such as "appliance add"')
     .action((names: readonly string[], _options: unknown, command: Command) => {
       let found = command.parent ?? command;
       for (const name of names) {
@@ -119,7 +121,7 @@ function helpCommand(): Command {
     });
 }
 
-/** Refuses `--help` behind the name of a command that there is not, where commander would show the help of its group. */
+/** Rejects `--help` after an unknown command name; commander would show the help of its group. */
 function rejectUnknownCommand(group: Command): void {
   group.addHelpText('before', () => {
     const [name] = group.args;

@@ -20,8 +20,8 @@ interface ServeOptions {
 /** `latchkey serve` */
 export function serveCommand(): Command {
   return new Command('serve')
-    .description('run the hub in the foreground')
-    .option('--test-mode', 'with a portal emulator in the same process; keeps nothing when it ends')
+    .description('run the hub in the foreground, as its systemd service does')
+    .option('--test-mode', 'run with a portal emulator in the same process; all data is discarded at the end')
     .addOption(
       new Option('--log-level <level>', 'how much is logged')
         .choices(['debug', 'info', 'warn', 'error'])
@@ -29,15 +29,15 @@ export function serveCommand(): Command {
     )
     .action(async (_options: unknown, command: Command) => {
       const options = command.optsWithGlobals<ServeOptions>();
-      const { isStderrJournal: isJournal } = await import('../system/log.ts');
+      const { isStderrJournal } = await import('../system/log.ts');
       const { SystemdNotifier } = await import('../system/systemd-notifier.ts');
       const service = new SystemdNotifier();
       try {
         await serve(options, service);
       } catch (error) {
-        // <3>: to the journal it is an error (sd-daemon(3)).
-        const why = messageOf(error) + (await otherHubHint(error, options));
-        reportFailure(why, exitStatusOf(error, service.isAvailable), isJournal() ? '<3>' : '');
+        // The prefix <3> makes it an error in the journal (sd-daemon(3)).
+        const message = messageOf(error) + (await otherHubHint(error, options));
+        reportFailure(message, exitStatusOf(error, service.isAvailable), isStderrJournal() ? '<3>' : '');
         printStackTraces(error);
       }
     });
@@ -51,14 +51,14 @@ async function serve(options: ServeOptions, service: SystemdNotifier): Promise<v
   const { createLog } = await import('../system/log.ts');
   const log = createLog(options.logLevel);
   installDaemonCrashHandler(log);
-  const { openListeningSockets: listeningSockets, runDaemon } = await import('../daemon/daemon.ts');
+  const { openListeningSockets, runDaemon } = await import('../daemon/daemon.ts');
   const configuration = await loadServeConfiguration(options, parts, log);
   const reloads = options.testMode === true ? undefined : await createReloads(configuration, options);
   reload = () => {
     if (reloads === undefined) log.warn('reload_unavailable');
     else void reloads.request(log);
   };
-  const sockets = parts.use(await listeningSockets(process.env, process.pid));
+  const sockets = parts.use(await openListeningSockets(process.env, process.pid));
   await runDaemon({
     configuration,
     log,
@@ -67,27 +67,28 @@ async function serve(options: ServeOptions, service: SystemdNotifier): Promise<v
     reloads,
     stopRequested: ending,
     async onHubStarted(hub) {
-      // Not only at an orderly end: many a hub has none but a power cut.
+      // Not only at exit: a hub often ends by a power cut.
       flushCompileCache();
       if (options.testMode === true) printStderr(await developerInstructions(hub, configuration));
     },
   });
 }
 
-/** Where a port is taken and a hub runs on this machine, it is likely to be the one that has it. */
+/** If a port is in use and a hub runs on this machine, that hub probably uses it. */
 async function otherHubHint(error: unknown, { config }: ServeOptions): Promise<string> {
   if (!(error instanceof Failure && error.code === 'port_unavailable')) return '';
-  const [{ controlSocketCandidates: controlSockets }, { probeSocket }] = await Promise.all([
+  const [{ controlSocketCandidates }, { probeSocket }] = await Promise.all([
     import('../configuration/file.ts'),
     import('../control/find-control-socket.ts'),
   ]);
-  for (const path of await controlSockets(config, process.env)) {
-    if ((await probeSocket(path)) === 'alive') return `; a hub is running here already (its control socket is ${path})`;
+  for (const path of await controlSocketCandidates(config, process.env)) {
+    if ((await probeSocket(path)) === 'alive')
+      return `; a hub is already running on this machine (its control socket is ${path})`;
   }
   return '';
 }
 
-/** A SIGHUP that came before was there when the configuration was read. */
+/** A SIGHUP that arrived before this needs no reload: the configuration has only just been read. */
 async function createReloads(running: Configuration, { config }: ServeOptions): Promise<ReloadCoordinator> {
   const [{ loadConfiguration, requirePortal }, { ReloadCoordinator }, { systemRandom }] = await Promise.all([
     import('../configuration/configuration.ts'),
@@ -98,7 +99,7 @@ async function createReloads(running: Configuration, { config }: ServeOptions): 
   return new ReloadCoordinator(running, read, () => systemRandom.uuid());
 }
 
-/** What an appliance's developer needs, under the names of docs/appliances.md, as a line for a shell. */
+/** The variables for the examples of docs/appliances.md, as a line for a shell. */
 async function developerInstructions({ administration }: Hub, { portals }: Configuration): Promise<string> {
   const { hub } = await administration.status();
   const address = hub.address ?? '127.0.0.1';
@@ -109,11 +110,11 @@ async function developerInstructions({ administration }: Hub, { portals }: Confi
     `PIN=${hub.caFingerprint}`,
     ...portals.slice(0, 1).map(({ baseUrl }) => `CLOUD=${baseUrl}`),
   ];
-  const page = `The installer's page is at https://${host}:${hub.httpsPort}/; "latchkey setup-code" shows the code that opens it.`;
+  const page = `The hub's page is at https://${host}:${hub.httpsPort}/; "latchkey setup-code" shows the code to sign in.`;
   return `${page}\nTo try an appliance:\n\n  export ${variables.join(' ')}\n`;
 }
 
-/** @param parts what is started beside the hub is disposed of with these */
+/** @param parts receives what is started beside the hub, to dispose of it at the end */
 async function loadServeConfiguration(
   options: ServeOptions,
   parts: AsyncDisposableStack,
@@ -134,7 +135,7 @@ const EXIT_FAILURE = 1;
 /** `EX_CONFIG` of sysexits(3); the unit's `RestartPreventExitStatus` names it. */
 const EXIT_CONFIG = 78;
 
-/** What a start with everything as it is would come upon again. */
+/** Failures that would occur again at the next start. */
 const PERMANENT_FAILURES: ReadonlySet<FailureCode> = new Set([
   'config_invalid',
   'control_socket_taken',
@@ -148,7 +149,7 @@ const PERMANENT_FAILURES: ReadonlySet<FailureCode> = new Set([
 
 /**
  * The exit status of a daemon that could not start.
- * @param supervised whether a service manager would start it again, for ever where nothing is said
+ * @param supervised whether a service manager runs it, which would restart it again and again
  */
 function exitStatusOf(error: unknown, supervised: boolean): number {
   return supervised && error instanceof Failure && PERMANENT_FAILURES.has(error.code) && !isTransient(error)
@@ -156,7 +157,7 @@ function exitStatusOf(error: unknown, supervised: boolean): number {
     : EXIT_FAILURE;
 }
 
-/** An address that this machine does not have may come with its network; a disk may have room again. */
+/** Whether a later start may succeed: a missing address may appear with its network, and a full disk may get space. */
 function isTransient({ cause }: Failure): boolean {
   const code = cause instanceof Error && 'code' in cause ? String(cause.code) : '';
   return ['EADDRNOTAVAIL', 'EAFNOSUPPORT', 'EROFS', 'ENOSPC', 'EDQUOT', 'EIO'].includes(code);

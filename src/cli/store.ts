@@ -16,10 +16,10 @@ interface BackupOptions {
 /** `latchkey backup FILE` */
 export function backupCommand(): Command {
   return new Command('backup')
-    .description("write a consistent copy of the hub's state to a file, encrypted with a passphrase")
+    .description("write a backup of the hub's state to a file, encrypted with a passphrase")
     .argument('<file>', 'the file')
     .option('--passphrase-file <file>', 'read the passphrase from this file (default: ask)')
-    .option('--force', 'replace the file where it is there')
+    .option('--force', 'overwrite an existing file')
     .option('--json', 'print JSON')
     .action(async (file: string, options: BackupOptions, command: Command) => {
       await using hub = await connectHub(command);
@@ -29,10 +29,11 @@ export function backupCommand(): Command {
       await writeFileAtomically(target, `${copy}\n`);
       if (options.json === true) printJson({ file, made, appliances, grants });
       else {
-        print(`${printable(file)} holds the hub's state of ${made} (appliances: ${appliances}, grants: ${grants}).
+        print(`${printable(file)} contains the hub's state of ${made} (appliances: ${appliances}, grants: ${grants}).
 
-Keep the passphrase: nobody can open the copy without it. A grant in it is good until the hub refreshes it the
-next time, unless the portal accepts an older refresh token; "latchkey restore" says which it does not.`);
+Keep the passphrase: without it nobody can open the backup. A grant in the backup is usable only until the hub
+refreshes that grant again, unless the portal also accepts older refresh tokens. "latchkey restore" lists the grants
+that may have to be paired again.`);
       }
     });
 }
@@ -43,18 +44,18 @@ interface RestoreOptions {
   readonly json?: boolean;
 }
 
-/** Bytes: more than a copy of the largest hub. */
+/** Bytes: more than a backup of the largest hub. */
 const MAX_BACKUP_BYTES = 60 * 1024 * 1024;
 
-const RESTORE_WARNING = `Never run two hubs restored from the same backup: each refresh of the one makes the other's refresh token
-worthless, and a portal may then revoke both. Restore it only if the hub that it was made on no longer runs.`;
+const RESTORE_WARNING = `Never run two hubs restored from the same backup: each refresh by one hub invalidates the refresh token of the
+other, and a portal may then revoke both. Restore the backup only if the hub that made it no longer runs.`;
 
 /** `latchkey restore FILE` */
 export function restoreCommand(): Command {
   return new Command('restore')
-    .description('put a copy that "backup" made in place; grants at hand that are newer are kept')
+    .description('restore a backup; grants on this hub that are newer are kept')
     .argument('<file>', 'the file')
-    .option('--yes', 'the hub that it was made on no longer runs: do not ask back')
+    .option('--yes', 'confirm that the hub that made the backup no longer runs, and do not ask')
     .option('--passphrase-file <file>', 'read the passphrase from this file (default: ask)')
     .option('--json', 'print JSON')
     .action(async (file: string, options: RestoreOptions, command: Command) => {
@@ -70,31 +71,33 @@ export function restoreCommand(): Command {
 async function readBackupFile(file: string): Promise<string> {
   try {
     if ((await stat(file)).size > MAX_BACKUP_BYTES)
-      throw new Failure('copy_unusable', `${file} is too large for a copy: name one that "latchkey backup" made`);
+      throw new Failure(
+        'copy_unusable',
+        `${file} is too large to be a backup: name a file that "latchkey backup" made`,
+      );
     return await readFile(file, 'utf8');
   } catch (error) {
     if (error instanceof Failure) throw error;
-    throw new Failure(
-      'request_invalid',
-      `${file} can't be read: name a copy that is there and that this user may read`,
-      { cause: error },
-    );
+    throw new Failure('request_invalid', `${file} can't be read: check the name, and whether this user may read it`, {
+      cause: error,
+    });
   }
 }
 
 function printRestoreReport({ made, hub_id, restored, kept }: RestoreResponse): void {
-  print(`The hub starts again as ${printable(hub_id)}, with its state of ${made}.`);
+  print(`The hub restarts as ${printable(hub_id)}, with its state of ${made}.`);
   if (restored.length > 0) {
-    print(`\nGrants of the copy, in doubt until their next refresh: ${restored.map(printable).join(', ')}`);
+    print(`\nGrants from the backup, in doubt until their next refresh: ${restored.map(printable).join(', ')}`);
   }
-  if (kept.length > 0) print(`\nGrants at hand that are not older, and were kept: ${kept.map(printable).join(', ')}`);
+  if (kept.length > 0)
+    print(`\nGrants of this hub that are not older and were kept: ${kept.map(printable).join(', ')}`);
 }
 
 /** `latchkey store-key` */
 export function storeKeyCommand(): Command {
   return new Command('store-key')
-    .description("replace the key that the hub's store is sealed with")
-    .requiredOption('--rotate', 'make another key and seal everything anew; the hub goes on meanwhile')
+    .description("replace the key that encrypts the hub's store")
+    .requiredOption('--rotate', 'create a new key and encrypt everything again; the hub keeps running meanwhile')
     .option('--json', 'print JSON')
     .action(async (options: { json?: boolean }, command: Command) => {
       await using hub = await connectHub(command);
@@ -105,16 +108,16 @@ export function storeKeyCommand(): Command {
 }
 
 function rotationText({ leftovers, copy_problem, is_credential }: StoreKeyRotationResponse): string {
-  const parts = ['The store has another key, and everything in it is sealed anew: the key before opens nothing of it.'];
+  const parts = ['The store is encrypted with a new key; the old key no longer opens it.'];
   if (is_credential) {
-    parts.push(`Now put the new credential in the place of the one before, where it lies:
+    parts.push(`Now replace the old credential file with the new one:
   sudo mv /etc/latchkey/credentials/store.key.next /etc/latchkey/credentials/store.key`);
   }
   if (copy_problem !== null) {
-    parts.push(`There is no daily copy until the next one can be made: ${printable(copy_problem)}`);
+    parts.push(`There is no snapshot until the next one can be made: ${printable(copy_problem)}`);
   }
   if (leftovers.length > 0) {
-    parts.push(`The key before still opens these; delete them when nothing in them is missed:
+    parts.push(`The old key still opens these files; delete them when you no longer need them:
 ${leftovers.map((path) => `  ${printable(path)}`).join('\n')}`);
   }
   return parts.join('\n\n');

@@ -8,10 +8,10 @@ import { type Emulator, startEmulator, type UserOptions } from '../emulator/inde
 import { lanAddress } from '../hub/hub-endpoints.ts';
 import { systemRandom } from '../system/random.ts';
 
-/** The default of `metrics.listen`. */
+/** The port of the default of `metrics.listen`. */
 const DEFAULT_METRICS_PORT = 9480;
 
-/** A portal of the configuration that is the emulator. */
+/** The configuration of a portal that is the emulator. */
 export function emulatorPortalConfiguration(
   { baseUrl, frontendUrl }: Pick<Emulator, 'baseUrl' | 'frontendUrl'>,
   {
@@ -36,7 +36,7 @@ export function emulatorPortalConfiguration(
   };
 }
 
-/** A state directory that goes when the stack is disposed of. */
+/** A state directory that is deleted when the stack is disposed of. */
 export async function temporaryStateDirectory(parts: AsyncDisposableStack): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'latchkey-'));
   parts.defer(() => rm(directory, { recursive: true, force: true }));
@@ -44,10 +44,10 @@ export async function temporaryStateDirectory(parts: AsyncDisposableStack): Prom
 }
 
 /**
- * Starts a portal emulator for a hub of its own, which browsers reach at the hub's address on the home network. Neither
- * keeps anything: an emulator that was started anew knows no grant, so a hub must not either.
- * @param parts what is started is disposed of with these
- * @returns what the configuration becomes
+ * Starts a portal emulator for a hub in test mode. Browsers reach it at the hub's address on the home network. Neither
+ * the emulator nor the hub stores anything: a new emulator knows no grants, so the hub must not keep any.
+ * @param parts receives what is started, to dispose of it at the end
+ * @returns `changed`: the configuration for this hub
  */
 export async function startTestPortal(
   parts: AsyncDisposableStack,
@@ -64,7 +64,7 @@ export async function startTestPortal(
   log.info('emulator_started', { base_url: baseUrl, frontend_url: frontendUrl });
   const portals = [emulatorPortalConfiguration(emulator, { name: 'emulator', clientId, clientSecret })];
   const appliances = configuration.appliances.map((declared) => ({ ...declared, portal: null }));
-  // A hub that is tried out leaves the usual port to the machine's own one.
+  // A hub in test mode leaves the default port to the machine's regular hub.
   const metrics = configuration.metrics && {
     ...configuration.metrics,
     port: configuration.metrics.port === DEFAULT_METRICS_PORT ? 0 : configuration.metrics.port,

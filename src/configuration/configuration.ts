@@ -11,7 +11,7 @@ import {
 } from '../certificates/custom-certificate.ts';
 import type { DeclaredAppliance } from '../core/appliances/appliance.ts';
 import { Failure } from '../core/failure.ts';
-import type { RetryLostAnswer } from '../core/grants/retry-delays.ts';
+import type { LostAnswerRetry } from '../core/grants/retry-delays.ts';
 import type { ApplyMethod } from '../core/portal.ts';
 import { Secret } from '../core/secret.ts';
 import type { HooksConfiguration } from '../notify/hooks.ts';
@@ -24,27 +24,27 @@ import type { configurationSchema } from './schema.ts';
 import { InvalidKeyFailure, validateConfiguration } from './validation.ts';
 import type { SocketAddress } from './values.ts';
 
-/** A portal, ready to be spoken to. */
+/** A configured portal, with its secrets and files loaded. */
 export interface PortalConfiguration {
   readonly name: string;
   readonly baseUrl: string;
   readonly frontendUrl: string;
   readonly clientId: string;
   readonly clientSecret: Secret;
-  /** The file of that, as a person finds it; left out where it comes from none. */
+  /** Where people find the file of the client secret; left out if it comes from no file. */
   readonly secretFile?: string;
-  /** As `CredentialLocation` has it. */
+  /** How a changed client secret takes effect, as in `CredentialLocation`. */
   readonly appliedBy?: ApplyMethod;
   /** Further CAs to trust, PEM. */
   readonly ca: string[];
-  readonly retryLostAnswer: RetryLostAnswer;
+  readonly retryLostAnswer: LostAnswerRetry;
   /** `auto`, `off`, or an address to which `/callback/<nonce>` is appended. */
   readonly redirect: string;
 }
 
-/** The configuration, checked whole and with its defaults. Times are in ms. */
+/** The configuration, completely validated and with its defaults. Times are in ms. */
 export interface Configuration {
-  /** The file that it was read from, which may be missing if the user named none. */
+  /** The path of the file. If it is the default path, the file may not exist. */
   readonly file: string;
   readonly name: string;
   readonly stateDirectory: string;
@@ -55,74 +55,82 @@ export interface Configuration {
     readonly address: string;
     readonly listen: readonly string[];
     readonly mdns: boolean;
-    /** The user's own certificate, as it was when the configuration was read; null for the hub's own. */
+    /**
+     * The owner's certificate, as it was when the configuration was read; null if the hub's CA issues the certificate.
+     */
     readonly certificate: { readonly files: CertificateFiles; readonly leaf: ServedCertificate } | null;
   };
   /** The first is the default. */
   readonly portals: readonly PortalConfiguration[];
-  /** The appliances that are declared. */
+  /** The declared appliances. */
   readonly appliances: readonly DeclaredAppliance[];
   readonly pairing: { readonly lifetime: number; readonly pollInterval: number; readonly onStart: boolean };
-  /** The ways on which notices leave the house. */
+  /** The command and the webhook for notices. */
   readonly notify: HooksConfiguration;
-  /** Where Prometheus and health checks are answered; null for nowhere. */
+  /** The address that serves metrics and health checks; null if turned off. */
   readonly metrics: SocketAddress | null;
   /** systemd's `$CREDENTIALS_DIRECTORY`. */
   readonly credentialsDirectory: string | undefined;
-  /** The portal is an emulator in the same process, and the state directory goes with both; left out of all other hubs. */
+  /**
+   * Test mode: the portal is an emulator in the same process, and the state directory is temporary. Left out otherwise.
+   */
   readonly testMode?: true;
 }
 
-/** What a configuration says, and what is wrong with it. */
+/** A configuration, and its errors. */
 interface ConfigurationReading {
-  /** Of what can't be used it has the defaults; a portal that lacks something, and such an appliance, is left out. */
+  /** An invalid key has its default. A portal or an appliance without a required key is left out. */
   readonly configuration: Configuration;
-  /** One line each, the gravest first: an {@link InvalidKeyFailure} is about that key, any other about the file as a whole. */
+  /**
+   * One line each, the most important first. An {@link InvalidKeyFailure} concerns one key, any other failure the whole
+   * file.
+   */
   readonly errors: readonly Failure[];
 }
 
 /**
- * Reads and checks the configuration. Relative paths in it are relative to the file.
+ * Reads and validates the configuration. Paths in it are relative to the file.
  * @param file as named by the user; else `LATCHKEY_CONFIG`, else `/etc/latchkey/latchkey.toml`, which may be missing
- * @throws Failure `config_invalid`: one line that names the key, what was found and what is allowed
+ * @throws Failure `config_invalid`: one line with the file, the key, what it must be and what was found
  */
 export async function loadConfiguration(file: string | undefined, env: NodeJS.ProcessEnv): Promise<Configuration> {
-  const { configuration, errors: faults } = await readConfiguration(file, env);
-  const [fault] = faults;
-  if (fault !== undefined) throw fault;
+  const { configuration, errors } = await readConfiguration(file, env);
+  const [first] = errors;
+  if (first !== undefined) throw first;
   return configuration;
 }
 
 /**
- * Reads the configuration as {@link loadConfiguration}, and goes on where something is wrong with it.
- * @param secretOf reads the files of secrets
+ * Reads the configuration as {@link loadConfiguration} does, but collects all errors instead of throwing the first.
+ * @param readSecretFile reads a file with a secret
  */
 export async function readConfiguration(
   file: string | undefined,
   env: NodeJS.ProcessEnv,
-  secretOf: typeof readSecret = readSecret,
+  readSecretFile: typeof readSecret = readSecret,
 ): Promise<ConfigurationReading> {
   const { path, named } = locateConfigurationFile(file, env);
-  const faults: Failure[] = [];
-  const invalid = (key: string, what: string) => new InvalidKeyFailure(overridingVariable(key, env) ?? path, key, what);
-  const report = (key: string, what: string) => void faults.push(invalid(key, what));
+  const errors: Failure[] = [];
+  const invalidKey = (key: string, problem: string) =>
+    new InvalidKeyFailure(overridingVariable(key, env) ?? path, key, problem);
+  const report = (key: string, problem: string) => void errors.push(invalidKey(key, problem));
   const table = await readConfigurationFile(path, named).catch((error: unknown): RawTable => {
     if (!(error instanceof Failure)) throw error;
-    faults.push(error);
+    errors.push(error);
     return {};
   });
   const raw = applyEnvironment(table, env);
   const { usable, problems } = validateConfiguration(raw);
-  for (const [key, what] of problems) report(key, what);
+  for (const [key, problem] of problems) report(key, problem);
   const { hub, lan, portals, pairing, appliances, notify, metrics } = usable;
   if (lan.http_port === lan.https_port && lan.http_port !== 0)
-    report('lan.http_port', `found ${lan.http_port}, which is lan.https_port too; allowed is another port`);
+    report('lan.http_port', `port ${lan.http_port} is also lan.https_port; choose another port`);
 
   const taken = (['http_port', 'https_port'] as const).find(
     (key) => lan[key] === metrics.listen?.port && lan[key] !== 0,
   );
   if (taken !== undefined) {
-    report('metrics.listen', `found port ${lan[taken]}, which is lan.${taken} too; allowed is another port`);
+    report('metrics.listen', `port ${lan[taken]} is also lan.${taken}; choose another port`);
   }
 
   const credentials = env['CREDENTIALS_DIRECTORY'];
@@ -151,7 +159,7 @@ export async function readConfiguration(
         baseUrl: portal.base_url,
         frontendUrl: portal.frontend_url,
         clientId: portal.client_id,
-        clientSecret: await secretOf(portal.client_secret_file, directory, credentials).catch((error: Error) => {
+        clientSecret: await readSecretFile(portal.client_secret_file, directory, credentials).catch((error: Error) => {
           report(`portals.${name}.client_secret_file`, error.message);
           return new Secret('');
         }),
@@ -166,13 +174,13 @@ export async function readConfiguration(
       })),
     ),
     appliances: await readDeclaredAppliances(appliances, {
-      // One that can't be used is named rightly all the same.
+      // Also the portals with errors: an appliance that names one of them is correct.
       portals: Object.keys(isTable(raw['portals']) ? raw['portals'] : {}),
       directory,
       credentialsDirectory: credentials,
-      readSecret: secretOf,
-      invalidKey: invalid,
-      report: (fault) => void faults.push(fault),
+      readSecret: readSecretFile,
+      invalidKey,
+      report: (error) => void errors.push(error),
     }),
     pairing: { lifetime: pairing.lifetime, pollInterval: pairing.poll_interval, onStart: pairing.on_start },
     notify: {
@@ -182,11 +190,11 @@ export async function readConfiguration(
     metrics: metrics.listen,
     credentialsDirectory: credentials,
   };
-  return { configuration, errors: faults };
+  return { configuration, errors };
 }
 
 /**
- * A hub without a portal has nothing to do.
+ * Rejects a configuration without a portal: the hub would have nothing to do.
  * @throws Failure `config_invalid`
  */
 export function requirePortal(configuration: Configuration): Configuration {
@@ -194,13 +202,13 @@ export function requirePortal(configuration: Configuration): Configuration {
   if (!existsSync(configuration.file)) {
     throw new Failure(
       'config_invalid',
-      `there is no configuration at ${configuration.file}: write one, name another with --config, or try Latchkey out with "latchkey serve --test-mode"`,
+      `the configuration file ${configuration.file} does not exist: create it, name another one with --config, or try Latchkey out with "latchkey serve --test-mode"`,
     );
   }
   throw new InvalidKeyFailure(
     configuration.file,
     'portals',
-    'there is none; add a table such as [portals.home], or try Latchkey out with "latchkey serve --test-mode"',
+    'no portal is configured; add a section [portals.home], or try Latchkey out with "latchkey serve --test-mode"',
   );
 }
 
@@ -211,14 +219,14 @@ async function loadCustomCertificate(
 ): Promise<Configuration['lan']['certificate']> {
   if (certificate === undefined && key === undefined) return null;
   if (key === undefined)
-    throw new CertificateError('key_file', 'is missing, and is needed beside lan.certificate_file');
+    throw new CertificateError('key_file', 'is missing; it is required together with lan.certificate_file');
   if (certificate === undefined)
-    throw new CertificateError('certificate_file', 'is missing, and is needed beside lan.key_file');
+    throw new CertificateError('certificate_file', 'is missing; it is required together with lan.key_file');
   const files = { certificate, key, directory, credentials };
   return { files, leaf: await readCustomCertificate(files) };
 }
 
-/** A program that is named by a path is looked for beside the configuration, any other where programs are. */
+/** The path of a program is relative to the configuration file; a name without a slash is looked up in `$PATH`. */
 function resolveCommand(command: readonly string[] | undefined, directory: string): HooksConfiguration['command'] {
   const [program, ...args] = command ?? [];
   if (program === undefined) return null;
@@ -231,6 +239,6 @@ async function readCa(file: string, directory: string): Promise<string[]> {
   const pem = await readBoundedFile(path, MAX_FILE_BYTES).catch(() => null);
   if (pem?.includes('-----BEGIN CERTIFICATE-----')) return [pem];
   throw new Error(
-    `${path} ${(await stat(path).catch(() => null)) === null ? 'is not there' : 'holds no PEM certificate'}`,
+    `${path} ${(await stat(path).catch(() => null)) === null ? 'does not exist' : 'contains no PEM certificate'}`,
   );
 }

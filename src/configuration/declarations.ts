@@ -14,33 +14,36 @@ import type { readSecret } from '../system/secret-file.ts';
 import { sha256 } from '../system/secret-hash.ts';
 import type { applianceSchema } from './schema.ts';
 
-/** What reading declarations takes. */
+/** What is needed to read declared appliances. */
 interface DeclarationContext {
   /** The names of the configured portals. */
   readonly portals: readonly string[];
-  /** Where relative paths begin. */
+  /** The base of relative paths. */
   readonly directory: string;
   /** systemd's `$CREDENTIALS_DIRECTORY`. */
   readonly credentialsDirectory: string | undefined;
-  /** Reads a secret's file. */
+  /** Reads a file with a secret. */
   readonly readSecret: typeof readSecret;
-  /** The failure that says what is wrong with a key. */
-  invalidKey(key: string, what: string): Failure;
-  /** Called with what is wrong with an appliance, which is left out. */
-  report(fault: Failure): void;
+  /** Creates the failure for an invalid key. */
+  invalidKey(key: string, problem: string): Failure;
+  /** Called with the error of an appliance, which is then left out. */
+  report(error: Failure): void;
 }
 
 /** A table `[appliances.NAME]`. */
 type ApplianceSection = v.InferOutput<typeof applianceSchema>;
 
-/** Characters of a secret that a maker chose: what is shorter is soon guessed. */
+/** The fewest characters of a secret that a maker chose: a shorter one is easy to guess. */
 const MIN_SECRET_LENGTH = 16;
-/** VSCHAR of RFC 6749, appendix A.2: other characters come to the hub as each library encodes them. */
+/** VSCHAR of RFC 6749, appendix A.2: client libraries encode other characters in different ways. */
 const SECRET_CHARACTERS = /^[\x20-\x7e]+$/;
-/** Bytes of a JWK Set. */
+/** The most bytes of a JWK Set. */
 const MAX_JWKS_BYTES = 65_536;
 
-/** Reads all of `[appliances.NAME]`, with the files that are named there. */
+/**
+ * Reads all tables `[appliances.NAME]`, with the files that they name. An appliance with an error is reported and left
+ * out.
+ */
 export async function readDeclaredAppliances(
   tables: Readonly<Record<string, ApplianceSection>>,
   context: DeclarationContext,
@@ -51,8 +54,8 @@ export async function readDeclaredAppliances(
       const declaration = await readDeclaredAppliance(name, table, context);
       const other = declarations.find(({ clientId }) => clientId === declaration.clientId);
       if (other !== undefined) {
-        const what = `found ${JSON.stringify(other.clientId)}, which is the client_id of ${other.name} too; allowed is another`;
-        throw context.invalidKey(`appliances.${name}.client_id`, what);
+        const problem = `${JSON.stringify(other.clientId)} is also the client_id of ${other.name}; choose another one`;
+        throw context.invalidKey(`appliances.${name}.client_id`, problem);
       }
       declarations.push(declaration);
     } catch (error) {
@@ -68,21 +71,21 @@ async function readDeclaredAppliance(
   table: ApplianceSection,
   context: DeclarationContext,
 ): Promise<DeclaredAppliance> {
-  const about = async <T>(key: string, read: () => T | Promise<T>): Promise<T> => {
+  const withKey = async <T>(key: string, read: () => T | Promise<T>): Promise<T> => {
     try {
       return await read();
     } catch (error) {
       throw context.invalidKey(key, messageOf(error));
     }
   };
-  await about('appliances', () => checkApplianceName(name));
+  await withKey('appliances', () => checkApplianceName(name));
   const key = `appliances.${name}`;
   return {
     name,
-    clientId: await about(`${key}.client_id`, () => checkClientId(table.client_id ?? name)),
-    scope: await about(`${key}.scope`, () => checkScope(table.scope)),
-    portal: await about(`${key}.portal`, () => checkPortal(table.portal ?? null, context.portals)),
-    credentials: await readCredentials(key, table, context, about),
+    clientId: await withKey(`${key}.client_id`, () => checkClientId(table.client_id ?? name)),
+    scope: await withKey(`${key}.scope`, () => checkScope(table.scope)),
+    portal: await withKey(`${key}.portal`, () => checkPortal(table.portal ?? null, context.portals)),
+    credentials: await readCredentials(key, table, context, withKey),
   };
 }
 
@@ -90,50 +93,51 @@ async function readCredentials(
   key: string,
   { secret_file, jwks_file }: ApplianceSection,
   context: DeclarationContext,
-  about: <T>(key: string, read: () => Promise<T>) => Promise<T>,
+  withKey: <T>(key: string, read: () => Promise<T>) => Promise<T>,
 ): Promise<ClientCredentials> {
   if (secret_file !== undefined && jwks_file !== undefined) {
-    throw context.invalidKey(key, 'has both secret_file and jwks_file; allowed is one of them');
+    throw context.invalidKey(key, 'has both secret_file and jwks_file; remove one of them');
   }
-  if (secret_file !== undefined) return about(`${key}.secret_file`, () => readSecretHash(secret_file, context));
-  if (jwks_file !== undefined) return about(`${key}.jwks_file`, () => readJwks(jwks_file, context));
-  throw context.invalidKey(key, 'has neither secret_file nor jwks_file; one of them is needed');
+  if (secret_file !== undefined) return withKey(`${key}.secret_file`, () => readSecretHash(secret_file, context));
+  if (jwks_file !== undefined) return withKey(`${key}.jwks_file`, () => readJwks(jwks_file, context));
+  throw context.invalidKey(key, 'has neither secret_file nor jwks_file; add one of them');
 }
 
-/** @throws Error in words that fit behind the key's name, as all that follow */
+/** @throws Error with a message that completes "KEY: …", as the functions below */
 function checkPortal(portal: string | null, portals: readonly string[]): string | null {
   if (portal === null || portals.includes(portal)) return portal;
-  const allowed = portals.length === 0 ? 'none, as there is no table [portals.NAME]' : portals.join(', ');
-  throw new Error(`found ${JSON.stringify(portal.slice(0, 80))}; allowed is ${allowed}`);
+  const found = JSON.stringify(portal.slice(0, 80));
+  if (portals.length === 0) throw new Error(`no portal is configured; add a section [portals.NAME] (found ${found})`);
+  throw new Error(`must be the name of a configured portal: ${portals.join(', ')} (found ${found})`);
 }
 
 async function readSecretHash(
   file: string,
-  { directory, credentialsDirectory: credentials, readSecret: secretOf }: DeclarationContext,
+  { directory, credentialsDirectory: credentials, readSecret }: DeclarationContext,
 ): Promise<ClientCredentials> {
-  const secret = (await secretOf(file, directory, credentials)).reveal();
+  const secret = (await readSecret(file, directory, credentials)).reveal();
   if (secret.length < MIN_SECRET_LENGTH) {
     throw new Error(
-      `holds ${secret.length} characters; allowed are ${MIN_SECRET_LENGTH} or more, best of all 256 random bits (openssl rand -hex 32)`,
+      `the secret must have ${MIN_SECRET_LENGTH} or more characters (found ${secret.length}); best are 256 random bits (openssl rand -hex 32)`,
     );
   }
   if (!SECRET_CHARACTERS.test(secret))
-    throw new Error('holds a character that is not of ASCII; allowed are its printable ones');
+    throw new Error('the secret contains a character that is not printable ASCII; make another secret without it');
   return { kind: 'secret', hash: sha256(secret) };
 }
 
 async function readJwks(file: string, { directory }: DeclarationContext): Promise<ClientCredentials> {
   const path = resolve(directory, file);
   const text = await readBoundedFile(path, MAX_JWKS_BYTES).catch((error: unknown) => {
-    const why = error instanceof RangeError ? error.message : 'is it there, and may this user read it?';
-    throw new Error(`names a file that can't be read (${why}); relative paths begin at ${directory}`);
+    const advice = error instanceof RangeError ? error.message : 'check that it exists and that this user may read it';
+    throw new Error(`${path} can't be read (${advice}); paths are relative to ${directory}`);
   });
-  const read = parseJwkSet(tryParseJson(text));
-  if (read.kind === 'unusable') throw new Error(`${path} ${read.reason}`);
-  return { kind: 'keys', keys: read.keys };
+  const jwkSet = parseJwkSet(tryParseJson(text));
+  if (jwkSet.kind === 'unusable') throw new Error(`${path} ${jwkSet.reason}`);
+  return { kind: 'keys', keys: jwkSet.keys };
 }
 
-/** The JSON in a text; undefined where it is none. */
+/** Parses JSON; undefined if the text is not JSON. */
 function tryParseJson(text: string): unknown {
   try {
     return JSON.parse(text);

@@ -1,6 +1,6 @@
 import { applianceSchema, portalSchema } from './schema.ts';
 
-/** A configuration as TOML gives it. */
+/** A configuration as parsed from TOML, before validation. */
 export type RawTable = Record<string, unknown>;
 
 const SECTIONS = ['hub', 'lan', 'pairing', 'notify', 'metrics'] as const;
@@ -9,10 +9,10 @@ const BOOLEAN_KEYS: readonly string[] = ['lan.mdns', 'pairing.on_start'];
 const NUMBER_KEYS: readonly string[] = ['lan.http_port', 'lan.https_port'];
 
 /**
- * Puts the environment's overrides into a configuration: `LATCHKEY_LAN_HTTPS_PORT` is `lan.https_port`,
+ * Applies the overrides of the environment to a configuration: `LATCHKEY_LAN_HTTPS_PORT` is `lan.https_port`,
  * `LATCHKEY_PORTALS_HOME_BASE_URL` is `portals.home.base_url`, `LATCHKEY_APPLIANCES_HEAT_PUMP_SCOPE` is
- * `appliances.heat-pump.scope`. Numbers, booleans and comma-separated lists are taken
- * where the key wants one.
+ * `appliances.heat-pump.scope`. Values are parsed as numbers, booleans or comma-separated lists if the key has that
+ * type.
  */
 export function applyEnvironment(raw: RawTable, env: NodeJS.ProcessEnv): RawTable {
   const result: RawTable = { ...raw };
@@ -28,11 +28,11 @@ export function applyEnvironment(raw: RawTable, env: NodeJS.ProcessEnv): RawTabl
   return result;
 }
 
-/** The environment variable that sets this key, or the list or table that it is in. */
+/** The environment variable that sets this key, or the list or table that contains it. */
 export function overridingVariable(key: string, env: NodeJS.ProcessEnv): string | undefined {
   return Object.keys(env).find((variable) => {
-    const own = keyPathOf(variable);
-    return own !== null && `${key}.`.startsWith(`${own.join('.')}.`);
+    const path = keyPathOf(variable);
+    return path !== null && `${key}.`.startsWith(`${path.join('.')}.`);
   });
 }
 
@@ -43,15 +43,15 @@ function keyPathOf(variable: string): string[] | null {
     return ['portals', ...splitTableKey(name.slice('portals_'.length), portalSchema.entries)];
   if (!name.startsWith('appliances_')) return null;
   const [appliance = '', ...key] = splitTableKey(name.slice('appliances_'.length), applianceSchema.entries);
-  // An appliance's name has no "_", and a variable's has no "-".
+  // The name of an appliance has no "_", and the name of a variable has no "-".
   return ['appliances', appliance.replaceAll('_', '-'), ...key];
 }
 
-/** The name of a table and the key in it; the longest key where several would do, the last word where none does. */
+/** Splits into the name of a table and the key in it: the longest key that fits, or the last word if no key fits. */
 function splitTableKey(rest: string, keys: object): string[] {
-  const fitting = Object.keys(keys).filter((candidate) => rest.endsWith(`_${candidate}`));
-  const [key] = fitting.sort((a, b) => b.length - a.length);
-  // What is no key is refused as one, with those that there are.
+  const matches = Object.keys(keys).filter((candidate) => rest.endsWith(`_${candidate}`));
+  const [key] = matches.sort((a, b) => b.length - a.length);
+  // An unknown last word is passed on as a key, so that validation rejects it and lists the allowed keys.
   const cut = key === undefined ? rest.lastIndexOf('_') : rest.length - key.length - 1;
   return cut < 1 ? [rest] : [rest.slice(0, cut), rest.slice(cut + 1)];
 }

@@ -5,12 +5,15 @@ import { Failure } from '../core/failure.ts';
 import { readBoundedFile } from '../system/bounded-file.ts';
 import { applyEnvironment, type RawTable } from './environment-overrides.ts';
 
-/** The file that is read if the user names none. */
+/** The file that is read if the user does not name one. */
 const DEFAULT_FILE = '/etc/latchkey/latchkey.toml';
-/** Bytes of the configuration, and of a file with CAs. */
+/** The most bytes of the configuration file, and of a file with CAs. */
 export const MAX_FILE_BYTES = 1 << 20;
 
-/** The file to read: as named by the user, else `LATCHKEY_CONFIG`, else {@link DEFAULT_FILE}. `named`: it must be there. */
+/**
+ * The file to read: as named by the user, else `LATCHKEY_CONFIG`, else {@link DEFAULT_FILE}. `named`: the file must
+ * exist.
+ */
 export function locateConfigurationFile(
   file: string | undefined,
   env: NodeJS.ProcessEnv,
@@ -20,7 +23,7 @@ export function locateConfigurationFile(
 }
 
 /**
- * Reads the file, as TOML gives it; empty if it is missing and the user did not name it.
+ * Reads and parses the file. The table is empty if the file is missing and the user did not name it.
  * @throws Failure `config_invalid`
  */
 export async function readConfigurationFile(path: string, named: boolean): Promise<RawTable> {
@@ -32,14 +35,14 @@ export async function readConfigurationFile(path: string, named: boolean): Promi
     if (cause instanceof RangeError) throw new Failure('config_invalid', `the configuration ${path}: ${cause.message}`);
     throw new Failure(
       'config_invalid',
-      `the configuration ${path} can't be read: name one that is there and that this user may read`,
+      `the configuration ${path} can't be read: check that it exists and that this user may read it, or name another file`,
       { cause },
     );
   }
 }
 
 async function parseToml(text: string, path: string): Promise<RawTable> {
-  // Loaded only if there is something to parse: many commands find no file.
+  // Imported only if there is something to parse: for many commands there is no file.
   const { parse, TomlError } = await import('smol-toml');
   try {
     return parse(text);
@@ -50,18 +53,18 @@ async function parseToml(text: string, path: string): Promise<RawTable> {
   }
 }
 
-/** Where the state is if the configuration does not say. */
+/** The state directory if the configuration does not set one. */
 export function defaultStateDirectory(env: NodeJS.ProcessEnv): string {
-  const given = env['STATE_DIRECTORY']?.split(':')[0];
-  return given ?? join(env['XDG_STATE_HOME'] || join(homedir(), '.local/state'), 'latchkey');
+  const fromSystemd = env['STATE_DIRECTORY']?.split(':')[0];
+  return fromSystemd ?? join(env['XDG_STATE_HOME'] || join(homedir(), '.local/state'), 'latchkey');
 }
 
-/** One that can't be used leaves the others. */
+/** With a fallback, so that one invalid key does not invalidate the other. */
 const optionalText = v.fallback(v.optional(v.string()), undefined);
 
 /**
- * Where the daemon's control socket may be, likeliest first: the system service's before the user's own. A configuration
- * that says where leaves no choice, lest a command meant for one hub reach another.
+ * Where the daemon's control socket may be, in the order to try: the system service's before the user's own. If the
+ * configuration sets the path, there is only that one, so that a command for one hub never reaches another hub.
  */
 export async function controlSocketCandidates(file: string | undefined, env: NodeJS.ProcessEnv): Promise<string[]> {
   const { path, named } = locateConfigurationFile(file, env);
@@ -74,11 +77,15 @@ export async function controlSocketCandidates(file: string | undefined, env: Nod
   );
   const hub = v.safeParse(v.looseObject({ control_socket: optionalText, state_dir: optionalText }), raw['hub']);
   const { control_socket, state_dir } = hub.success ? hub.output : {};
-  const own = state_dir === undefined ? [] : [join(state_dir, 'control.sock')];
+  const inStateDirectory = state_dir === undefined ? [] : [join(state_dir, 'control.sock')];
   const absolute = (socket: string) => resolve(dirname(path), socket);
   if (control_socket !== undefined) return [absolute(control_socket)];
-  if (own.length > 0 && path !== DEFAULT_FILE) return own.map(absolute);
+  if (inStateDirectory.length > 0 && path !== DEFAULT_FILE) return inStateDirectory.map(absolute);
   // Under systemd the socket is in $RUNTIME_DIRECTORY, wherever the state is.
-  const usual = ['/run/latchkey/control.sock', ...own, join(defaultStateDirectory(env), 'control.sock')];
-  return usual.map(absolute);
+  const defaults = [
+    '/run/latchkey/control.sock',
+    ...inStateDirectory,
+    join(defaultStateDirectory(env), 'control.sock'),
+  ];
+  return defaults.map(absolute);
 }

@@ -4,34 +4,34 @@ import { isLoopbackHost } from '../system/addresses.ts';
 import { parseDuration, parseSocketAddress } from './values.ts';
 
 /**
- * The configuration file as it may be written. The message of every check says what is allowed; where it was found
- * and what stood there is added by who reports it.
+ * The schema of the configuration file. The message of every check completes "KEY: must be …"; validation.ts adds the
+ * key and the value that it found.
  */
-const text = (allowed: string) => v.pipe(v.string(allowed), v.nonEmpty(allowed));
+const text = (expected: string) => v.pipe(v.string(expected), v.nonEmpty(expected));
 
-const duration = (allowed: string, least: number, most: number) => {
-  const inRange = (value: number | null) => value !== null && value >= least && value <= most;
+const duration = (expected: string, min: number, max: number) => {
+  const inRange = (value: number | null) => value !== null && value >= min && value <= max;
   return v.pipe(
-    v.string(allowed),
-    v.check((value) => inRange(parseDuration(value)), allowed),
-    v.transform((value) => parseDuration(value) ?? least),
+    v.string(expected),
+    v.check((value) => inRange(parseDuration(value)), expected),
+    v.transform((value) => parseDuration(value) ?? min),
   );
 };
 
-const PORT = 'a port number, 0 to 65535 (0 for any free one)';
+const PORT = 'a port number from 0 to 65535, where 0 is any free port';
 const port = v.pipe(v.number(PORT), v.integer(PORT), v.minValue(0, PORT), v.maxValue(65_535, PORT));
 
-const INSTANCE_NAME = 'a name of 1 to 63 bytes (it is the mDNS instance name)';
+const INSTANCE_NAME = 'a name of 1 to 63 bytes, because it is the mDNS instance name';
 const instanceName = v.pipe(text(INSTANCE_NAME), v.maxBytes(63, INSTANCE_NAME));
 
-const ORIGIN = 'an address such as "https://api.portal.example", without a path (http:// only on loopback)';
+const ORIGIN = 'an https URL without a path, such as "https://api.portal.example"; http only for a loopback address';
 const origin = v.pipe(
   v.string(ORIGIN),
   v.check(isPortalOrigin, ORIGIN),
   v.transform((value) => new URL(value).origin),
 );
 
-const REDIRECT = '"auto", "off", or an http(s) address to which /callback/<nonce> is appended';
+const REDIRECT = '"auto", "off", or an http(s) URL to which /callback/<nonce> is appended';
 const redirect = v.pipe(
   v.string(REDIRECT),
   v.check((value) => value === 'auto' || value === 'off' || isRedirectBase(value), REDIRECT),
@@ -56,13 +56,13 @@ const metricsListen = v.pipe(
   v.transform(parseSocketAddress),
 );
 
-const COMMAND = 'a list of texts, a program and its arguments, such as ["/etc/latchkey/notify", "--urgent"]';
+const COMMAND = 'a list of strings, a program and its arguments, such as ["/etc/latchkey/notify", "--urgent"]';
 const command = v.pipe(
   v.array(v.string(COMMAND), COMMAND),
   v.check((value) => value[0] !== undefined && value[0] !== '' && !value.some((part) => part.includes('\0')), COMMAND),
 );
 
-const WEBHOOK = 'an address such as "https://notify.example/latchkey" (http:// only on loopback)';
+const WEBHOOK = 'an https URL such as "https://notify.example/latchkey"; http only for a loopback address';
 const webhook = v.pipe(v.string(WEBHOOK), v.check(isWebhook, WEBHOOK));
 
 const UUID = 'a UUID such as "0f4b3c52-6a1e-4d9b-9d57-2c8f1e6a7b90"';
@@ -70,11 +70,11 @@ const uuid = v.pipe(v.string(UUID), v.regex(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a
 
 const BOOLEAN = 'true or false';
 const PATH = 'a path';
-const SECRET_FILE = "a path, or a systemd credential's name";
-const SCOPE = 'a text such as "Monitoring RemoteControl"';
-const PORTAL = 'the name of a table [portals.NAME]';
-const CLIENT_ID = 'a text of 1 to 100 of A-Z, a-z, 0-9 and "-._~"';
-const ADDRESS = '"auto", an IP address, or an interface\'s name';
+const SECRET_FILE = 'a path, or the name of a systemd credential';
+const SCOPE = 'a string such as "Monitoring RemoteControl"';
+const PORTAL = 'the name of a section [portals.NAME]';
+const CLIENT_ID = '1 to 100 characters of A-Z, a-z, 0-9 and "-._~"';
+const ADDRESS = '"auto", an IP address, or the name of an interface';
 const RETRY_LOST_ANSWER = '"early" or "late"';
 const LIFETIME = 'a duration from "1m" to "24h"';
 const POLL = 'a duration from "5s" to "10s"';
@@ -121,7 +121,7 @@ const lan = v.strictObject(
     listen: v.optional(listen, ['0.0.0.0', '::']),
     mdns: v.optional(v.boolean(BOOLEAN), true),
     certificate_file: v.optional(text(PATH)),
-    key_file: v.optional(text("a path, or a systemd credential's name")),
+    key_file: v.optional(text(SECRET_FILE)),
   },
   TABLE,
 );
@@ -149,7 +149,7 @@ export const configurationSchema = v.strictObject({
   metrics: v.optional(metrics, {}),
 });
 
-/** The keys that a section's table may have. */
+/** The keys that the table of a section may have. */
 export function sectionEntries(section: string): object {
   const sections = { hub, lan, pairing, notify, metrics, appliances: applianceSchema };
   return Object.entries(sections).find(([name]) => name === section)?.[1].entries ?? portalSchema.entries;

@@ -4,18 +4,18 @@ import { didYouMean } from '../system/did-you-mean.ts';
 import { isTable, type RawTable } from './environment-overrides.ts';
 import { configurationSchema, sectionEntries } from './schema.ts';
 
-/** Characters of a key that are shown: an unknown one may be of any length. */
+/** The most characters of a key in a message: an unknown key may have any length. */
 const MAX_KEY_LENGTH = 200;
 
-/** What of a configuration can be used. */
+/** The valid part of a configuration, and its problems. */
 interface ValidationResult {
-  /** With its defaults. */
+  /** The valid keys, and defaults for the others. */
   readonly usable: v.InferOutput<typeof configurationSchema>;
-  /** What is wrong with the keys that were left out, each with its table where that needs it. */
+  /** The problem of each key that was left out. If its table requires that key, the table was left out with it. */
   readonly problems: ReadonlyMap<string, string>;
 }
 
-/** Leaves out of a configuration what can't be used. */
+/** Validates a configuration; removes invalid keys until the rest is valid. */
 export function validateConfiguration(raw: RawTable): ValidationResult {
   const problems = new Map<string, string>();
   for (let rest = raw; ; ) {
@@ -26,26 +26,29 @@ export function validateConfiguration(raw: RawTable): ValidationResult {
     const found =
       list === undefined
         ? issues.map((issue) => ({ path: issuePath(issue), problem: describeIssue(issue) }))
-        : [{ path: list, problem: [list.join('.'), 'found a list; allowed is a table'] as const }];
-    const skipped = new Set<string>();
+        : [{ path: list, problem: [list.join('.'), 'must be a table (found a list)'] as const }];
+    const removed = new Set<string>();
     for (const { path, problem } of found) {
-      const [key, what] = problem;
-      if (skipped.has(key)) continue;
-      skipped.add(key);
+      const [key, text] = problem;
+      if (removed.has(key)) continue;
+      removed.add(key);
       rest = omitPath(rest, path) ?? {};
-      // A wrong key that its table needs is missing there by now.
-      if (!problems.has(key)) problems.set(key, what);
+      // A required key that was removed is reported as missing in the next round; its first problem stays.
+      if (!problems.has(key)) problems.set(key, text);
     }
   }
 }
 
-/** A table without what is at `path`; null where its key is missing already, and the table needs it. */
+/**
+ * A table without the value at `path`; null if that key is missing, because the table requires it and must go as a
+ * whole.
+ */
 function omitPath(table: RawTable, [key = '', ...deeper]: readonly string[]): RawTable | null {
   if (!Object.hasOwn(table, key)) return deeper.length === 0 ? null : table;
   const entries = Object.entries(table).flatMap(([name, value]): [string, unknown][] => {
     if (name !== key) return [[name, value]];
-    const left = deeper.length > 0 && isTable(value) ? omitPath(value, deeper) : null;
-    return left === null ? [] : [[name, left]];
+    const remaining = deeper.length > 0 && isTable(value) ? omitPath(value, deeper) : null;
+    return remaining === null ? [] : [[name, remaining]];
   });
   return Object.fromEntries(entries);
 }
@@ -54,8 +57,8 @@ function issuePath({ path }: v.BaseIssue<unknown>): string[] {
   return (path ?? []).map((item) => String(item.key));
 }
 
-/** The key, and what is wrong there. The value of an unknown key is not shown: it may be a secret in the wrong place. */
-function describeIssue(issue: v.BaseIssue<unknown>): [key: string, what: string] {
+/** A key and its problem. The value of an unknown key is not shown: it may be a secret in the wrong place. */
+function describeIssue(issue: v.BaseIssue<unknown>): [key: string, problem: string] {
   const path = issuePath(issue);
   const key = path.join('.') || 'the file';
   if (isUnknownKey(issue)) {
@@ -64,24 +67,23 @@ function describeIssue(issue: v.BaseIssue<unknown>): [key: string, what: string]
       return [key, `is now retry_lost_answer = ${issue.path?.at(-1)?.value === 'late' ? '"late"' : '"early"'}`];
     }
     const keys = allowedKeys(issue);
-    const meant = didYouMean(path.at(-1) ?? '', keys);
-    return [key, `is no key that Latchkey knows${meant}; allowed are ${keys.join(', ')}`];
+    return [key, `unknown key${didYouMean(path.at(-1) ?? '', keys)}; allowed keys: ${keys.join(', ')}`];
   }
-  if (issue.received === 'undefined') return [key, 'is missing, and is needed'];
-  // Arguments and addresses may hold secrets.
-  if (key.startsWith('notify.')) return [key, `found something else; allowed is ${issue.message}`];
-  return [
-    key,
-    `found ${/\.(client_id|secret_file|client_secret_file)$/.test(key) ? abbreviate(issue.input) : formatInput(issue)}; allowed is ${issue.message}`,
-  ];
+  if (issue.received === 'undefined') return [key, 'is missing; add it'];
+  // Arguments and webhook URLs may contain secrets.
+  if (key.startsWith('notify.')) return [key, `must be ${issue.message}`];
+  const found = /\.(client_id|secret_file|client_secret_file)$/.test(key)
+    ? abbreviate(issue.input)
+    : formatInput(issue);
+  return [key, `must be ${issue.message} (found ${found})`];
 }
 
-/** An unknown key is reported before a missing one: it may be that one, misspelt. */
+/** An unknown key is reported before a missing key: it may be the missing one, misspelt. */
 function isUnknownKey({ type, expected }: v.BaseIssue<unknown>): boolean {
   return type === 'strict_object' && expected === 'never';
 }
 
-/** The key of a list where a table belongs: valibot takes one for an object. */
+/** The path of a list that should be a table: valibot accepts a list as an object. */
 function findListInsteadOfTable(raw: RawTable): string[] | undefined {
   const named = ['portals', 'appliances'].flatMap((section) =>
     Object.entries(raw[section] ?? {}).map(([name, value]) => ({ path: [section, name], value })),
@@ -92,13 +94,13 @@ function findListInsteadOfTable(raw: RawTable): string[] | undefined {
   return [...sections, ...named].find(({ value }) => Array.isArray(value))?.path;
 }
 
-/** What stood where a table belongs is not shown, and neither is a password in an address. */
+/** Formats a value for a message. A value in place of a table is not shown, and neither is a password in a URL. */
 function formatInput({ kind, expected, input }: v.BaseIssue<unknown>): string {
   if (kind === 'schema' && expected === 'Object') return `a ${typeof input}`;
   return `${JSON.stringify(input)}`.replace(/\/\/.*@/, '//…@').slice(0, 100);
 }
 
-/** Where the secret may stand by mistake no more is shown than is needed to find it. */
+/** Shortens a value that may be a secret by mistake: it shows only what is needed to find it. */
 function abbreviate(input: unknown): string {
   if (typeof input === 'object') return Array.isArray(input) ? 'a list' : 'a table';
   const text = JSON.stringify(input);
@@ -110,14 +112,14 @@ function allowedKeys({ path }: v.BaseIssue<unknown>): string[] {
   return Object.keys(path?.length === 1 ? configurationSchema.entries : sectionEntries(String(section?.key)));
 }
 
-/** A key of the configuration that can't be used, and what is wrong with it, in one line. */
+/** An invalid key of the configuration. The message is one line: `SOURCE: KEY: PROBLEM`. */
 export class InvalidKeyFailure extends Failure {
   /** Such as `lan.https_port`. */
   readonly key: string;
 
   /** @param source the file, or the environment variable that overrides it */
-  constructor(source: string, key: string, what: string) {
-    super('config_invalid', `${source}: ${key.slice(0, MAX_KEY_LENGTH)}: ${what}`);
+  constructor(source: string, key: string, problem: string) {
+    super('config_invalid', `${source}: ${key.slice(0, MAX_KEY_LENGTH)}: ${problem}`);
     this.key = key;
   }
 }

@@ -9,15 +9,15 @@ import type { PairingEventMessage } from './messages.ts';
 import { pairingEventsRoute, type Route, routes } from './routes.ts';
 
 /**
- * The running hub, as the command line speaks to it: what each method asks is in {@link routes}. Every call rejects with the
- * hub's own Failure if it refuses, and with `hub_stopping` if it goes before it has answered.
+ * The command line's client of the running hub; {@link routes} defines each request. Every call rejects with the hub's
+ * own Failure if the hub rejects the request, and with `hub_stopping` if the hub stops before it responds.
  */
 export type ControlClient = Awaited<ReturnType<typeof connectControlClient>>;
 
 /**
  * Connects to the running hub.
- * @param paths where its socket may be; the first one that somebody listens on is taken
- * @throws Failure `hub_not_running`, or `not_allowed` where this user may not speak to it
+ * @param paths where its socket may be; the first one with a listener is used
+ * @throws Failure `hub_not_running`, or `not_allowed` if this user has no access to the hub
  */
 export async function connectControlClient(paths: readonly string[]) {
   const socketPath = await findControlSocket(paths);
@@ -25,17 +25,17 @@ export async function connectControlClient(paths: readonly string[]) {
 
   async function call<R extends Route>(
     route: R,
-    asked: v.InferInput<R['request']>,
-  ): Promise<v.InferInput<R['answer']>> {
-    const { status, answer } = await exchange(route, asked).catch((error: unknown) => {
+    request: v.InferInput<R['request']>,
+  ): Promise<v.InferInput<R['response']>> {
+    const { status, body } = await exchange(route, request).catch((error: unknown) => {
       throw hubStopping(error);
     });
-    return parseResponse(route.answer, status, answer);
+    return parseResponse(route.response, status, body);
   }
 
-  async function exchange(route: Route, asked: Record<string, unknown>): Promise<{ status: number; answer: string }> {
-    const response = await sendRequest(socketPath, route, asked, closing.signal);
-    return { status: response.statusCode ?? 0, answer: await text(response) };
+  async function exchange(route: Route, request: Record<string, unknown>): Promise<{ status: number; body: string }> {
+    const response = await sendRequest(socketPath, route, request, closing.signal);
+    return { status: response.statusCode ?? 0, body: await text(response) };
   }
 
   return {
@@ -55,7 +55,7 @@ export async function connectControlClient(paths: readonly string[]) {
     /** @returns the id of the pairing */
     pair: async (name: string) => (await call(routes.pair, { name })).pairing,
     pairAll: () => call(routes.pairAll, {}),
-    /** @param id of the round */
+    /** @param id of the pairing batch */
     nextPairing: (id: string) => call(routes.nextPairing, { id }),
     label: (name: string) => call(routes.label, { name }),
     unpair: (name: string) => call(routes.unpair, { name }),
@@ -70,7 +70,7 @@ export async function connectControlClient(paths: readonly string[]) {
     /** @returns the id of the reload */
     reload: async () => (await call(routes.reload, {})).reload,
     reloadOutcome: (id: string) => call(routes.reloadOutcome, { id }),
-    /** A pairing's reports, until it has ended. Aborting the signal ends it without an error. */
+    /** The events of a pairing, until it has ended. Aborting the signal ends the iteration without an error. */
     async *followPairing(id: string, signal: AbortSignal): AsyncGenerator<PairingEventMessage, void> {
       let ended = false;
       try {
@@ -81,9 +81,9 @@ export async function connectControlClient(paths: readonly string[]) {
           AbortSignal.any([signal, closing.signal]),
         );
         const status = response.statusCode ?? 0;
-        if (status !== 200) parseResponse(pairingEventsRoute.answer, status, await text(response));
+        if (status !== 200) parseResponse(pairingEventsRoute.response, status, await text(response));
         for await (const line of readLines(response)) {
-          const report = parseResponse(pairingEventsRoute.answer, status, line);
+          const report = parseResponse(pairingEventsRoute.response, status, line);
           ended = report.event === 'paired' || report.event === 'failed';
           yield report;
         }
@@ -99,14 +99,14 @@ export async function connectControlClient(paths: readonly string[]) {
   };
 }
 
-/** Sends a request on a connection of its own, and waits as long as it takes: a portal may make a refresh last. */
+/** Sends a request on its own connection, without a timeout: a refresh may take long if the portal is slow. */
 function sendRequest(
   socketPath: string,
   { method, path: pattern }: Route,
-  asked: Record<string, unknown>,
+  request: Record<string, unknown>,
   signal: AbortSignal,
 ): Promise<IncomingMessage> {
-  const members = new Map(Object.entries(asked));
+  const members = new Map(Object.entries(request));
   const path = pattern.replaceAll(/:(\w+)/g, (_, member: string) => {
     const value = String(members.get(member));
     members.delete(member);
@@ -119,18 +119,18 @@ function sendRequest(
   return promise;
 }
 
-/** @throws Failure the hub's own, or `unexpected` if this is no answer to what was asked */
+/** @throws Failure the hub's own, or `unexpected` if the response does not have the expected form */
 function parseResponse<Schema extends v.GenericSchema>(
   schema: Schema,
   status: number,
   text: string,
 ): v.InferInput<Schema> {
-  const answer = text === '' ? undefined : parseJson(text);
-  if (status < 200 || status > 299) throw failureFromResponse(status, answer);
-  if (v.is(schema, answer)) return answer;
+  const body = text === '' ? undefined : parseJson(text);
+  if (status < 200 || status > 299) throw failureFromResponse(status, body);
+  if (v.is(schema, body)) return body;
   throw new Failure(
     'unexpected',
-    "the hub's answer has another form than this command expects: see whether both are one version",
+    'unexpected response from the hub: check that the running hub and this command have the same version',
   );
 }
 
@@ -138,13 +138,15 @@ function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (error) {
-    throw new Failure('unexpected', "the hub's answer is not JSON: see whether both are one version, and its log", {
-      cause: error,
-    });
+    throw new Failure(
+      'unexpected',
+      'the response of the hub is not JSON: check that the running hub and this command have the same version, and see its log',
+      { cause: error },
+    );
   }
 }
 
-/** The lines of an answer, as they come in. */
+/** The lines of a response, as they arrive. */
 async function* readLines(response: IncomingMessage): AsyncGenerator<string> {
   let pending = '';
   response.setEncoding('utf8');
@@ -156,7 +158,6 @@ async function* readLines(response: IncomingMessage): AsyncGenerator<string> {
 }
 
 function hubStopping(cause?: unknown): Failure {
-  const message =
-    'the hub went away before it had answered; when it runs again, "latchkey status" shows how things stand';
+  const message = 'the hub stopped before it responded; when it runs again, check the result with "latchkey status"';
   return new Failure('hub_stopping', message, { cause });
 }

@@ -4,7 +4,7 @@ import { Failure, type FailureCode, messageOf } from '../core/failure.ts';
 import type { Log } from '../core/log.ts';
 import { failureResponseSchema } from './messages.ts';
 
-/** The one table of what a failure is in HTTP, on the control socket. */
+/** The HTTP status of each failure code on the control socket. */
 const httpStatus: Readonly<Record<FailureCode, number>> = {
   appliance_declared: 409,
   appliance_exists: 409,
@@ -37,7 +37,9 @@ const httpStatus: Readonly<Record<FailureCode, number>> = {
   unexpected: 500,
 };
 
-/** Makes every answer that is not 2xx a {@link failureResponseSchema}, whoever refused: a route, Fastify or its router. */
+/**
+ * Makes every response that is not 2xx a {@link failureResponseSchema}, whether a route, Fastify or its router made it.
+ */
 export function setErrorHandlers(app: FastifyInstance, log: Log): void {
   app.setErrorHandler((error: unknown, request, reply) => {
     const status = frameworkStatus(error);
@@ -48,25 +50,25 @@ export function setErrorHandlers(app: FastifyInstance, log: Log): void {
   });
   app.setNotFoundHandler({}, (request, reply) => {
     const what = `${request.method} ${request.url.slice(0, 200)}`;
-    const message = `the running hub knows no ${what}: are it and this command one version?`;
+    const message = `the running hub does not support ${what}: check that the hub and this command have the same version`;
     return sendFailure(reply, new Failure('request_invalid', message), 404);
   });
 }
 
-/** Answers with a failure. */
+/** Sends a failure as the response. */
 export function sendFailure(reply: FastifyReply, failure: Failure, status = httpStatus[failure.code]): FastifyReply {
-  const answer: v.InferInput<typeof failureResponseSchema> = { code: failure.code, message: messageOf(failure) };
-  return reply.code(status).send(answer);
+  const body: v.InferInput<typeof failureResponseSchema> = { code: failure.code, message: messageOf(failure) };
+  return reply.code(status).send(body);
 }
 
-/** What is wrong, from an answer that is not 2xx. @param answer parsed JSON */
-export function failureFromResponse(status: number, answer: unknown): Failure {
-  const said = v.is(failureResponseSchema, answer) ? answer : null;
-  if (said !== null && isFailureCode(said.code)) return new Failure(said.code, said.message);
+/** The failure that a response with a status other than 2xx describes. @param body parsed JSON */
+export function failureFromResponse(status: number, body: unknown): Failure {
+  const response = v.is(failureResponseSchema, body) ? body : null;
+  if (response !== null && isFailureCode(response.code)) return new Failure(response.code, response.message);
   const next = 'see its log ("journalctl -u latchkey")';
   return new Failure(
     'unexpected',
-    said?.message ?? `the hub answered with the status ${status} and no reason: ${next}`,
+    response?.message ?? `the hub responded with the status ${status} and no reason: ${next}`,
   );
 }
 
@@ -74,7 +76,9 @@ function isFailureCode(code: string): code is FailureCode {
   return Object.hasOwn(httpStatus, code);
 }
 
-/** The 4xx that Fastify gives an error of its own: bad JSON, an unknown content type, a body too large. */
+/**
+ * The 4xx status of an error that Fastify itself raised: bad JSON, an unknown content type, a body that is too large.
+ */
 function frameworkStatus(error: unknown): number | null {
   if (!(error instanceof Error) || !('statusCode' in error)) return null;
   const { statusCode } = error;

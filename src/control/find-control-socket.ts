@@ -1,36 +1,39 @@
 import { connect } from 'node:net';
 import { Failure } from '../core/failure.ts';
 
-/** What is behind a socket's path. `dead`: nobody listens; `absent`: there is no such path; `forbidden`: not for this user. */
+/**
+ * The state of a socket's path. `dead`: no process listens; `absent`: the path does not exist; `forbidden`: no access
+ * for this user.
+ */
 type SocketState = 'alive' | 'absent' | 'dead' | 'forbidden';
 
 /**
  * Finds the running hub.
- * @param paths where its control socket may be, in the order they are tried
- * @throws Failure `hub_not_running`, or `not_allowed` where a socket is there and this user may not use it
+ * @param paths where its control socket may be, in the order to try
+ * @throws Failure `hub_not_running`, or `not_allowed` if there is a socket that this user may not use
  */
 export async function findControlSocket(paths: readonly string[]): Promise<string> {
   const problems: string[] = [];
   let forbidden: string | null = null;
   for (const path of paths) {
-    const probe = await probeSocket(path);
-    if (probe === 'alive') return path;
-    if (probe === 'forbidden') forbidden ??= path;
-    else problems.push(`${path} ${probe === 'absent' ? 'is not there' : 'is dead'}`);
+    const state = await probeSocket(path);
+    if (state === 'alive') return path;
+    if (state === 'forbidden') forbidden ??= path;
+    else problems.push(`${path} ${state === 'absent' ? 'does not exist' : 'has no listener'}`);
   }
   if (forbidden !== null) {
     throw new Failure(
       'not_allowed',
-      `this user may not speak to the hub at ${forbidden}: run the command with sudo, or join the group ("sudo usermod -aG latchkey-admin $USER", then log in again)`,
+      `this user has no access to the hub at ${forbidden}: run the command with sudo, or join the group ("sudo usermod -aG latchkey-admin $USER", then log in again)`,
     );
   }
   throw new Failure(
     'hub_not_running',
-    `no hub is running here${problems.length === 0 ? '' : ` (${problems.join(', ')})`}: start it ("sudo systemctl start latchkey" where it is installed, else "latchkey serve"), or name its configuration with --config`,
+    `no hub is running here${problems.length === 0 ? '' : ` (${problems.join(', ')})`}: start it ("sudo systemctl start latchkey" if it is installed as a service, else "latchkey serve"), or name its configuration with --config`,
   );
 }
 
-/** Connects to a Unix socket, only to see whether somebody listens. */
+/** Connects to a Unix socket to find out whether a process listens. */
 export function probeSocket(path: string): Promise<SocketState> {
   const { promise, resolve } = Promise.withResolvers<SocketState>();
   const socket = connect({ path });
@@ -44,7 +47,7 @@ export function probeSocket(path: string): Promise<SocketState> {
 
 function socketStateFromError(error: NodeJS.ErrnoException): SocketState {
   switch (error.code) {
-    case 'EAGAIN': // a full backlog: somebody listens, and is busy
+    case 'EAGAIN': // the backlog is full: a process listens, but is busy
       return 'alive';
     case 'EACCES':
     case 'EPERM':

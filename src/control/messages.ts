@@ -8,8 +8,8 @@ import { HUB_PROBLEM_CODES, NOTICE_CODES } from '../core/reports/notice.ts';
 import { PROBLEM_CODES } from '../core/reports/problem.ts';
 
 /**
- * The answers on the control socket, which are what `--json` prints. Times in seconds, instants in RFC 3339 UTC. What each member
- * means is said at the types of src/core that they are made of.
+ * The responses on the control socket, which `--json` prints. Times are in seconds, instants in RFC 3339 UTC. The types
+ * of src/core that they are made from document each member.
  */
 
 const text = v.string();
@@ -125,11 +125,11 @@ export type InviteResponse = v.InferOutput<typeof inviteResponseSchema>;
 export const openRegistrationResponseSchema = v.object({ open_for: number, ...registrationTarget });
 export type OpenRegistrationResponse = v.InferOutput<typeof openRegistrationResponseSchema>;
 
-/** `sign_in` is a one-time address that signs a browser in; good for `expires_in` seconds. */
+/** `sign_in` is a one-time address that signs a browser in; valid for `expires_in` seconds. */
 export const setupCodeResponseSchema = v.object({ code: text, page: text, sign_in: text, expires_in: number });
 export type SetupCodeResponse = v.InferOutput<typeof setupCodeResponseSchema>;
 
-/** An RFC 6749 token response; `scope` is left out where there is none. */
+/** An RFC 6749 token response; `scope` is left out if there is none. */
 export const accessTokenResponseSchema = v.object({
   access_token: text,
   token_type: v.literal('Bearer'),
@@ -137,7 +137,7 @@ export const accessTokenResponseSchema = v.object({
   scope: optional(text),
 });
 
-/** The line that last had something added comes first. */
+/** The entries of an appliance's history; the one that was updated last comes first. */
 export const historyResponseSchema = v.array(
   v.object({
     kind: v.picklist(HISTORY_KINDS),
@@ -151,7 +151,7 @@ export const historyResponseSchema = v.array(
 /** The id of the pairing that was started. */
 export const startPairingResponseSchema = v.object({ pairing: text });
 
-/** A line of the events of a pairing, as `latchkey pair --json` prints it. */
+/** One event of a pairing, as `latchkey pair --json` prints it. */
 export const pairingEventMessageSchema = v.variant('event', [
   v.object({ event: v.literal('connecting'), problem: textOrNull, expires_in: number }),
   v.object({
@@ -199,7 +199,7 @@ export const restoreResponseSchema = v.object({
 });
 export type RestoreResponse = v.InferOutput<typeof restoreResponseSchema>;
 
-/** The id of the reload that was begun. */
+/** The id of the reload that was started. */
 export const reloadResponseSchema = v.object({ reload: text });
 
 export const reloadOutcomeResponseSchema = v.variant('state', [
@@ -207,5 +207,5 @@ export const reloadOutcomeResponseSchema = v.variant('state', [
   v.object({ state: v.literal('failed'), message: text }),
 ]);
 
-/** Every answer that is not 2xx. */
+/** Every response that is not 2xx. */
 export const failureResponseSchema = v.object({ code: text, message: text });

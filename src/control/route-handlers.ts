@@ -7,23 +7,24 @@ import type { SetupCode } from '../core/setup-access.ts';
 import type { ApplianceResponse, CredentialsResponse, SetupCodeResponse } from './messages.ts';
 import { type Routes, routes } from './routes.ts';
 
-/** Bytes of a request: that of a restore has a whole copy, also of a hub with the most appliances that it takes. */
+/**
+ * The most bytes of a request body. That of a restore contains a whole backup, even of a hub with the most appliances.
+ */
 const MAX_BODY_BYTES = 65_536;
 const MAX_BACKUP_BYTES = 64 * 1024 * 1024;
 
-/** Members of requests whose values are never said back. */
+/** Members of requests whose values never appear in an error. */
 const SECRET_MEMBERS = ['copy', 'passphrase'];
 
-/** What answers a route. `afterwards` runs something when the answer is out, or whoever asked is gone. */
+/** Handles a route. `afterwards` runs a callback when the response has been sent, or the client has disconnected. */
 type Handler<Name extends keyof Routes> = (
   request: v.InferOutput<Routes[Name]['request']>,
   afterwards: (run: () => void) => void,
 ) => DeepReadonly<RouteResponse<Name>> | Promise<DeepReadonly<RouteResponse<Name>>>;
 
 type Handlers = { readonly [Name in keyof Routes]: Handler<Name> };
-type RouteResponse<Name extends keyof Routes> = v.InferInput<Routes[Name]['answer']>;
+type RouteResponse<Name extends keyof Routes> = v.InferInput<Routes[Name]['response']>;
 
-/** What may be sent, and is changed by nobody. */
 type DeepReadonly<Value> = Value extends object ? { readonly [Key in keyof Value]: DeepReadonly<Value[Key]> } : Value;
 
 /** Serves all {@link routes}. */
@@ -40,9 +41,9 @@ function serveRoute<Name extends keyof Routes>(app: FastifyInstance, name: Name,
     url: path,
     bodyLimit: name === 'restore' ? MAX_BACKUP_BYTES : MAX_BODY_BYTES,
     handler: async ({ params, body }, reply) => {
-      const asked = parseRequest<Routes[Name]['request']>(request, mergeParams(body, params));
-      const answer = await handle(asked, (run) => afterResponse(reply, run));
-      return reply.code(answer === undefined ? 204 : status).send(answer);
+      const parsed = parseRequest<Routes[Name]['request']>(request, mergeParams(body, params));
+      const response = await handle(parsed, (run) => afterResponse(reply, run));
+      return reply.code(response === undefined ? 204 : status).send(response);
     },
   });
 }
@@ -108,21 +109,24 @@ function createHandlers(administration: Administration): Handlers {
       return toWire(report);
     },
     async reload(_, afterwards) {
-      const { id, start: begin } = await administration.reload();
-      afterwards(begin);
+      const { id, start } = await administration.reload();
+      afterwards(start);
       return { reload: id };
     },
     reloadOutcome: ({ id }) => administration.reloadOutcome(id),
   };
 }
 
-/** The hub that starts anew closes this connection: not before the answer is out, or whoever asked is gone. */
+/**
+ * Runs a restart of the hub, which closes this connection, only when the response is sent or the client has
+ * disconnected.
+ */
 function afterResponse({ raw }: FastifyReply, run: () => void): void {
   if (raw.closed) run();
   else raw.once('close', run);
 }
 
-/** What programs are told of an appliance; where files are they have in the messages. */
+/** The public status of an appliance. The locations of files are left out; they are in the messages. */
 function applianceResponse({
   credentialLocation: _,
   credentialsUntried: __,
@@ -147,7 +151,9 @@ function setupCodeResponse({ code, pageUrl: page, signInUrl: signIn, signInExpir
   return { code: code.reveal(), page, sign_in: signIn.reveal(), expires_in: signInExpiresIn };
 }
 
-/** What was asked, from both places of a request. A body that is no object is refused as it is. */
+/**
+ * Merges the members of the body and of the path. A body that is no object is returned unchanged, and then rejected.
+ */
 function mergeParams(body: unknown, params: unknown): unknown {
   const members = body ?? {};
   return typeof members === 'object' && !Array.isArray(members) ? Object.assign({}, members, params) : members;
@@ -158,16 +164,18 @@ function parseRequest<Schema extends v.GenericSchema>(schema: Schema, request: u
   const parsed = v.safeParse(schema, request);
   if (parsed.success) return parsed.output;
   const [issue] = parsed.issues;
-  const where = v.getDotPath(issue) ?? 'the body';
-  const found = SECRET_MEMBERS.includes(where) ? 'something else' : issue.received;
-  throw new Failure('request_invalid', `${where}: found ${found}; allowed is ${issue.expected ?? 'something else'}`);
+  const member = v.getDotPath(issue) ?? 'the body';
+  if (issue.expected === 'never') throw new Failure('request_invalid', `${member}: unknown member; leave it out`);
+  if (issue.received === 'undefined') throw new Failure('request_invalid', `${member}: is missing; add it`);
+  const found = SECRET_MEMBERS.includes(member) ? '' : ` (found ${issue.received})`;
+  throw new Failure('request_invalid', `${member}: must be ${issue.expected ?? issue.message}${found}`);
 }
 
 function isRouteName(name: string): name is keyof Routes {
   return name in routes;
 }
 
-/** A domain value as it stands on the control socket: the names of its members in snake_case. */
+/** A domain value in its form on the control socket: with the names of its members in snake_case. */
 type Wire<Value> = Value extends readonly (infer Item)[]
   ? readonly Wire<Item>[]
   : Value extends object
@@ -178,7 +186,10 @@ type SnakeCase<Name extends string> = Name extends `${infer Letter}${infer Rest}
   ? `${Letter extends Lowercase<Letter> ? Letter : `_${Lowercase<Letter>}`}${SnakeCase<Rest>}`
   : Name;
 
-/** Gives a domain value its names on the control socket; it holds what JSON can hold, and no secrets. */
+/**
+ * Converts the names of a domain value's members to snake_case.
+ * @param value must be JSON-compatible and contain no secrets
+ */
 export function toWire<Value>(value: Value): Wire<Value>;
 export function toWire(value: unknown): unknown {
   if (Array.isArray(value)) return value.map((item) => toWire(item));

@@ -21,15 +21,15 @@ import {
   testNoticesResponseSchema,
 } from './messages.ts';
 
-/** Something that the command line may ask of the running hub: JSON over HTTP on a Unix socket. */
+/** A request of the command line to the running hub: JSON over HTTP on a Unix socket. */
 export interface Route {
   readonly method: 'DELETE' | 'GET' | 'POST' | 'PUT';
-  /** `:name` is where the member `name` of the request goes. */
+  /** `:name` is replaced by the member `name` of the request. */
   readonly path: string;
-  /** All members that the path has no place for are the body's. */
+  /** All members that the path does not contain are in the body. */
   readonly request: v.GenericSchema<Record<string, unknown>>;
-  readonly answer: v.GenericSchema;
-  /** The status of the answer; 204 if there is none. */
+  readonly response: v.GenericSchema;
+  /** The status of a response with a body; without one it is 204. */
   readonly status: number;
 }
 
@@ -49,27 +49,27 @@ const backupRequest = v.strictObject({ passphrase: v.string() });
 const restoreRequest = v.strictObject({ copy: v.string(), passphrase: v.string() });
 const noContent = v.void();
 
-/** The one table of what the control socket serves; the server and the client both follow it. */
+/** All routes of the control socket, for the server and the client. */
 export const routes = {
   status: route('GET', '/v1/status', emptyRequest, statusResponseSchema),
   testNotices: route('POST', '/v1/notices/test', emptyRequest, testNoticesResponseSchema),
   authority: route('GET', '/v1/ca', emptyRequest, authorityResponseSchema),
-  /** `keep`: for how many seconds appliances that trust no other than the old CA are served. */
+  /** `keep`: for how many seconds appliances that trust only the old CA are still served. */
   rotateAuthority: route('POST', '/v1/ca', keepAuthorityRequest, authorityResponseSchema),
   keepOldAuthority: route('PUT', '/v1/ca/old', keepAuthorityRequest, authorityResponseSchema),
   addAppliance: route('POST', '/v1/appliances', addApplianceRequest, credentialsResponseSchema, 201),
   removeAppliance: route('DELETE', '/v1/appliances/:name', nameRequest, noContent),
-  /** `replace_keys`: whether the secret may take the place of the appliance's own keys. */
+  /** `replace_keys`: whether the secret may replace the appliance's own keys. */
   rotateSecret: route('POST', '/v1/appliances/:name/secret', rotateSecretRequest, credentialsResponseSchema),
-  /** `code`: the comparison code that the installer saw; null where none is to be checked. */
+  /** `code`: the comparison code that the installer saw; null if no code is checked. */
   approveAppliance: route('POST', '/v1/appliances/:name/approval', approveApplianceRequest, applianceResponseSchema),
   invite: route('POST', '/v1/invites', inviteRequest, inviteResponseSchema, 201),
   /** `open_for`: for how many seconds registration is open; 0 closes it. */
   openRegistration: route('PUT', '/v1/registration', openRegistrationRequest, openRegistrationResponseSchema),
   pair: route('POST', '/v1/appliances/:name/pairings', nameRequest, startPairingResponseSchema, 201),
   label: route('GET', '/v1/appliances/:name/label', nameRequest, labelResponseSchema),
-  pairAll: route('POST', '/v1/rounds', emptyRequest, pairingBatchResponseSchema, 201),
-  nextPairing: route('POST', '/v1/rounds/:id/next', idRequest, pairingBatchResponseSchema),
+  pairAll: route('POST', '/v1/batches', emptyRequest, pairingBatchResponseSchema, 201),
+  nextPairing: route('POST', '/v1/batches/:id/next', idRequest, pairingBatchResponseSchema),
   unpair: route('DELETE', '/v1/appliances/:name/grant', nameRequest, noContent),
   token: route('GET', '/v1/appliances/:name/token', nameRequest, accessTokenResponseSchema),
   history: route('GET', '/v1/appliances/:name/history', nameRequest, historyResponseSchema),
@@ -83,17 +83,17 @@ export const routes = {
   reloadOutcome: route('GET', '/v1/reloads/:id', idRequest, reloadOutcomeResponseSchema),
 };
 
-/** A pairing's events as NDJSON, one {@link Route.answer} a line, until it has ended. */
+/** The events of a pairing as NDJSON, one {@link Route.response} per line, until the pairing has ended. */
 export const pairingEventsRoute = route('GET', '/v1/pairings/:id/events', idRequest, pairingEventMessageSchema);
 
 export type Routes = typeof routes;
 
-function route<Request extends Route['request'], Answer extends Route['answer']>(
+function route<Request extends Route['request'], Response extends Route['response']>(
   method: Route['method'],
   path: string,
   request: Request,
-  answer: Answer,
+  response: Response,
   status = 200,
 ) {
-  return { method, path, request, answer, status } satisfies Route;
+  return { method, path, request, response, status } satisfies Route;
 }

@@ -13,32 +13,32 @@ import { serveRoutes, toWire } from './route-handlers.ts';
 import { pairingEventsRoute } from './routes.ts';
 import { listenOnSocketFile } from './socket-file.ts';
 
-/** Bounds for clients of the socket: each follower of a pairing holds a connection as long as the pairing lasts. */
+/** The most connections: a client that follows a pairing keeps its connection as long as the pairing lasts. */
 const MAX_CONNECTIONS = 100;
-/** Requests that are worked on at a time. */
+/** The most requests in flight. */
 const MAX_IN_FLIGHT = { perConnection: 32, total: 250 };
-/** ms for a request's head, and for all of it; they are looked at once an interval. */
+/** Timeouts in ms for the head of a request and for the whole request; Node checks them once per interval. */
 const TIMEOUTS = { headersTimeout: 10_000, connectionsCheckingInterval: 30_000 };
 const REQUEST_TIMEOUT = 300_000;
 
-/** What {@link startControlServer} takes. */
+/** Options of {@link startControlServer}. */
 export interface ControlServerOptions {
-  /** Where the socket is to be. Its directory is made, for this user alone, where it is missing. */
+  /** The path of the socket. Its directory is created if it is missing, with access for this user only. */
   readonly path: string;
   readonly administration: Administration;
   readonly log: Log;
-  /** Who may use the socket beside its owner, where there is such a group. Default: `latchkey-admin`. */
+  /** The group that may use the socket besides its owner, if the machine has it. Default: `latchkey-admin`. */
   readonly group?: string;
 }
 
-/** The control socket at work; disposing of it ends open event streams and removes the socket. */
+/** The listening control socket. Disposing of it ends open event streams and removes the socket. */
 export interface ControlServer extends AsyncDisposable {
   readonly path: string;
 }
 
 /**
  * Serves the command line on a Unix socket: mode 0660 with its group, 0600 without.
- * @throws Failure `control_socket_taken`, or `config_invalid` where no socket can be made at this path
+ * @throws Failure `control_socket_taken`, or `config_invalid` if no socket can be created at this path
  */
 export async function startControlServer(options: ControlServerOptions): Promise<ControlServer> {
   const { path, administration, log, group = 'latchkey-admin' } = options;
@@ -49,7 +49,7 @@ export async function startControlServer(options: ControlServerOptions): Promise
     exposeHeadRoutes: false,
     forceCloseConnections: true,
     schemaController: NO_SCHEMAS,
-    // As long as node lets a request's head be: a name that is too long is for the hub to refuse, in its own words.
+    // Node's limit for the head of a request: the hub itself rejects a name that is too long, with a clear message.
     routerOptions: { maxParamLength: 16_384 },
     frameworkErrors: (error, _request, reply: FastifyReply) => {
       sendFailure(reply, new Failure('request_invalid', error.message));
@@ -76,17 +76,20 @@ export async function startControlServer(options: ControlServerOptions): Promise
   }
 }
 
-/** Serves {@link pairingEventsRoute}: a pairing's reports, until it has ended, the client has gone or the server closes. */
+/**
+ * Serves {@link pairingEventsRoute}: the events of a pairing, until it has ended, the client disconnects or the server
+ * closes.
+ */
 function servePairingEvents(app: FastifyInstance, administration: Administration, log: Log): void {
   const closing = new AbortController();
   const streams = new Set<Readable>();
 
   app.get<{ Params: { id: string } }>(pairingEventsRoute.path, async (request, reply) => {
-    const gone = new AbortController();
-    reply.raw.once('close', () => gone.abort());
-    const signal = AbortSignal.any([gone.signal, closing.signal]);
+    const disconnected = new AbortController();
+    reply.raw.once('close', () => disconnected.abort());
+    const signal = AbortSignal.any([disconnected.signal, closing.signal]);
     const reports = administration.followPairing(request.params.id, signal)[Symbol.asyncIterator]();
-    // The first report comes before the head of the answer, so that an unknown pairing can still be a 404.
+    // Wait for the first report before the head of the response is sent, so that an unknown pairing can still be a 404.
     const first = await reports.next();
     const stream = Readable.from(pairingEventLines(first, reports, signal, log));
     streams.add(stream);
@@ -112,8 +115,8 @@ async function* pairingEventLines(
   try {
     for (let next = first; next.done !== true; next = await reports.next()) {
       const report = next.value;
-      const told = report.event === 'failed' ? { ...report, reason: publicReason(report.reason) } : report;
-      yield `${JSON.stringify(toWire(told))}\n`;
+      const event = report.event === 'failed' ? { ...report, reason: publicReason(report.reason) } : report;
+      yield `${JSON.stringify(toWire(event))}\n`;
     }
   } catch (error) {
     if (signal.aborted) return;

@@ -10,16 +10,16 @@ const MAX_PATH_BYTES = 107;
 
 /** A listening socket's name in the file system. */
 export interface SocketFile {
-  /** Takes the name away again, unless another daemon has it by now. */
+  /** Removes the name, unless another daemon has taken it meanwhile. */
   remove(): Promise<void>;
 }
 
 /**
- * Gives a listening socket its name: it listens under a temporary one first and gets its mode and group, so that nobody
- * ever meets a half-made socket under the real one. The name of a dead daemon's socket is taken over.
- * @param listen makes the server listen on the path it is given
- * @throws Failure `control_socket_taken` where a living daemon listens there, or something else is in the way
- * @throws Failure `config_invalid` for a path that no socket can have
+ * Creates a listening socket under a temporary name, sets its mode and group, and then gives it its real name, so that
+ * clients never see it with the wrong permissions. It replaces the socket of a daemon that no longer runs.
+ * @param listen makes the server listen on the given path
+ * @throws Failure `control_socket_taken` if a running daemon listens there, or the path is another kind of file
+ * @throws Failure `config_invalid` if no socket can have this path
  */
 export async function listenOnSocketFile(
   path: string,
@@ -35,7 +35,7 @@ export async function listenOnSocketFile(
   } catch (error) {
     throw new Failure(
       'config_invalid',
-      `hub.control_socket: can't listen on ${path}; allowed is a path in a directory that the daemon may write to`,
+      `hub.control_socket: can't listen on ${path}; choose a path in a directory that the daemon may write to`,
       { cause: error },
     );
   }
@@ -55,17 +55,17 @@ export async function listenOnSocketFile(
 }
 
 /**
- * Gives a listening socket the name `path`, instead of a dead daemon's socket if there is one. A name is only ever linked where
- * there is none, so that of several daemons that start together one gets it.
+ * Gives a listening socket the name `path`, and removes the socket of a dead daemon there. link(2) fails if the name
+ * exists, so if several daemons start together, exactly one gets it.
  */
 async function linkSocket(path: string, own: string): Promise<void> {
   const there = await lstat(path).catch(() => null);
   if (there !== null) {
-    if (!there.isSocket()) throw socketTaken(path, 'it is no socket: move it away');
+    if (!there.isSocket()) throw socketTaken(path, 'the file there is not a socket: move it away');
     if ((await probeSocket(path)) === 'alive') {
       throw socketTaken(
         path,
-        'a running hub listens there: stop it first, or give this one another hub.control_socket',
+        'a running hub listens there: stop it first, or give this hub another hub.control_socket',
       );
     }
     await unlink(path).catch(() => {});
@@ -74,13 +74,13 @@ async function linkSocket(path: string, own: string): Promise<void> {
     await link(own, path);
   } catch (error) {
     if (error instanceof Error && 'code' in error && error.code === 'EEXIST')
-      throw socketTaken(path, 'another hub was faster');
+      throw socketTaken(path, 'another hub started at the same time');
     throw error;
   }
 }
 
-function socketTaken(path: string, why: string): Failure {
-  return new Failure('control_socket_taken', `the control socket ${path} can't be had: ${why}`);
+function socketTaken(path: string, reason: string): Failure {
+  return new Failure('control_socket_taken', `the control socket ${path} can't be created: ${reason}`);
 }
 
 function temporaryPath(path: string): string {
@@ -88,8 +88,8 @@ function temporaryPath(path: string): string {
 }
 
 /**
- * The control sockets of all hubs on this machine, as far as they have the usual name: the kernel knows each by the temporary one
- * that it was bound to beside that. None where the kernel has no such table.
+ * The control sockets of all hubs on this machine that have the usual file name. The kernel's table has the temporary
+ * name, in the same directory, that each socket was bound to. Empty if the kernel has no such table.
  */
 export async function listControlSockets(): Promise<string[]> {
   const table = await readFile('/proc/self/net/unix', 'utf8').catch(() => '');
@@ -103,19 +103,19 @@ function checkPathLength(...paths: string[]): void {
     if (bytes <= MAX_PATH_BYTES) continue;
     throw new Failure(
       'config_invalid',
-      `hub.control_socket: ${path} has ${bytes} bytes; allowed are ${MAX_PATH_BYTES}, because a socket's path can't be longer`,
+      `hub.control_socket: the path of a socket must have at most ${MAX_PATH_BYTES} bytes; choose a shorter one (found ${path}, ${bytes} bytes)`,
     );
   }
 }
 
-/** A group that the process happens to be in is not the one that the socket is for. */
+/** Without the right group the mode is 0600: otherwise the process's own group would get access. */
 async function setSocketAccess(path: string, group: string, log: Log): Promise<void> {
   const id = await groupId(group);
   const shared = id !== null && (await assignGroup(path, id, group, log));
   await chmod(path, shared ? 0o660 : 0o600);
 }
 
-/** A service may be in the group already, and forbidden to change any file's owner. */
+/** A service may already run with the group, and not be permitted to change the owner of files. */
 async function assignGroup(path: string, id: number, group: string, log: Log): Promise<boolean> {
   if ((await lstat(path)).gid === id) return true;
   try {
@@ -128,8 +128,8 @@ async function assignGroup(path: string, id: number, group: string, log: Log): P
 }
 
 /**
- * A group's number by /etc/group, as group(5) has it: `name:password:number:members`.
- * @returns null where there is no such group, or no such file
+ * Reads the id of a group from /etc/group (group(5): `name:password:number:members`).
+ * @returns null if there is no such group, or no such file
  */
 export async function groupId(name: string, file = '/etc/group'): Promise<number | null> {
   const text = await readFile(file, 'utf8').catch(() => '');

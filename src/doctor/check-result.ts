@@ -1,42 +1,45 @@
-/** How a check ended: `warn` is what may become a fault, or what could not be looked at. */
+/** The result of a check: `warn` is something that may become a failure, or that could not be checked. */
 type CheckStatus = 'ok' | 'warn' | 'fail';
 
-/** What a check found, in one line that says what to do next where something is to be done. */
+/** The named result of a check: one line, which says what to do if something must be done. */
 export interface NamedCheckResult {
-  /** Of the check, and what of: `clock`, `appliance.wallbox`. */
+  /** The check, and what it checked if that is more than one thing: `clock`, `appliance.wallbox`. */
   readonly name: string;
   readonly result: CheckStatus;
   readonly detail: string;
 }
 
-/** What a check says of itself; its name is added by who runs it, before one that begins with a dot. */
+/** The result of a check. The caller adds the check's name, before a `name` that begins with a dot. */
 export type CheckResult = Omit<NamedCheckResult, 'name'> & { readonly name?: string };
 
-/** All is well. */
+/** A result without a problem. */
 export function ok(detail: string, name?: string): CheckResult {
   return createResult('ok', detail, name);
 }
 
-/** Something that may become a fault, or that could not be looked at. */
+/** A result that may become a failure, or something that could not be checked. */
 export function warn(detail: string, name?: string): CheckResult {
   return createResult('warn', detail, name);
 }
 
-/** A fault. */
+/** A failed check. */
 export function fail(detail: string, name?: string): CheckResult {
   return createResult('fail', detail, name);
 }
 
-/** What a check finds if the configuration is wrong where it says what to look at. @param meanwhile what is known all the same */
-export function configurationInvalid(what: string, meanwhile = ''): CheckResult {
-  return warn(`${what} could not be looked at: see to the configuration first${meanwhile}`);
+/**
+ * The result if a check is impossible because the configuration is invalid.
+ * @param addition what is known nevertheless
+ */
+export function configurationInvalid(subject: string, addition = ''): CheckResult {
+  return warn(`${subject} could not be checked: fix the configuration first${addition}`);
 }
 
 function createResult(result: CheckStatus, detail: string, name: string | undefined): CheckResult {
   return { result, detail, ...(name === undefined ? {} : { name }) };
 }
 
-/** What is said where a user's rights were not enough to look, and why. */
-export function permissionDenied(what: string): CheckResult {
-  return warn(`${what} could not be looked at, because this user may not: run it with sudo`);
+/** The result if a check is impossible because this user has no permission. */
+export function permissionDenied(subject: string): CheckResult {
+  return warn(`${subject} could not be checked, because this user has no permission: run this command with sudo`);
 }

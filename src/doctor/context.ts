@@ -12,76 +12,79 @@ import { readSecret } from '../system/secret-file.ts';
 import { type PortalProbe, probePortals } from './portal-probe.ts';
 import { readUnit, type SystemdUnit, serviceEnvironment } from './systemd-unit.ts';
 
-/** The running hub, by its own word. */
+/** The status that the running hub reports, or why there is none. */
 type HubProbe =
   | ({ readonly kind: 'running' } & StatusResponse)
   | { readonly kind: 'not_running' | 'forbidden' | 'silent'; readonly detail: string };
 
-/** What the checks look at: the hub's configuration, and the hub where it runs. */
+/** The input of all checks: the hub's configuration, the running hub and the machine. */
 export interface DoctorContext {
-  /** With the defaults of what can't be used; {@link hasValidKey} tells what is. */
+  /** Invalid keys have their defaults; {@link isConfigurationKeyValid} tells whether a key is valid. */
   readonly configuration: Configuration;
-  /** What is wrong with it. */
+  /** The errors of the configuration. */
   readonly configurationFailures: readonly Failure[];
   /** Files of secrets that this user may not read. */
   readonly unreadableSecrets: readonly string[];
   readonly hub: HubProbe;
-  /** Null where the hub is no service of systemd's. */
+  /** Null if the hub is not a systemd service. */
   readonly unit: SystemdUnit | null;
-  /** As the hub has it. */
+  /** The environment of the hub. */
   readonly env: NodeJS.ProcessEnv;
   readonly isRoot: boolean;
   /** This machine's clock, in ms since 1970. */
   wall(): number;
-  /** Every origin of every portal, asked once for all checks. */
+  /** The probes of all origins of all portals, shared by the checks. */
   readonly probes: Promise<readonly PortalProbe[]>;
 }
 
-/** What is asked for when a hub is looked at. */
+/** Options of the doctor. */
 export interface DoctorOptions {
   /** `--config` */
   readonly file: string | undefined;
   readonly env: NodeJS.ProcessEnv;
 }
 
-/** How long the hub may take to answer, in ms. */
+/** How long the hub may take to respond, in ms. */
 const HUB_TIMEOUT = 4000;
 /** How long a portal may take, in ms. */
 const PORTAL_TIMEOUT = 4000;
 
-/** Gathers what the checks look at. Changes nothing. */
-export async function createDoctorContext(examination: DoctorOptions): Promise<DoctorContext> {
-  const { file, env: own } = examination;
+/** Gathers the input of the checks. Changes nothing. */
+export async function createDoctorContext(options: DoctorOptions): Promise<DoctorContext> {
+  const { file, env: ownEnvironment } = options;
   const signal = AbortSignal.timeout(HUB_TIMEOUT);
-  const isDefault = file === undefined && !own['LATCHKEY_CONFIG'];
-  const [found, hub] = await Promise.all([isDefault ? readUnit(signal, own) : null, probeHub(examination)]);
-  const env = found === null ? own : serviceEnvironment(found, own);
+  const isDefaultFile = file === undefined && !ownEnvironment['LATCHKEY_CONFIG'];
+  const [unit, hub] = await Promise.all([isDefaultFile ? readUnit(signal, ownEnvironment) : null, probeHub(options)]);
+  const env = unit === null ? ownEnvironment : serviceEnvironment(unit, ownEnvironment);
   const isRoot = process.getuid?.() === 0;
-  const unread: string[] = [];
-  const readingSecrets: typeof readSecret = async (name, directory, from) => {
+  const unreadableSecrets: string[] = [];
+  const readSecretIfPermitted: typeof readSecret = async (name, directory, credentials) => {
     try {
-      return await readSecret(name, directory, from);
+      return await readSecret(name, directory, credentials);
     } catch (error) {
-      // Encrypted, it is readable while the service runs.
-      if (found?.mainPid === 0 && found.credentials.some(({ id }) => id === name))
-        return new Secret(PLACEHOLDER_SECRET);
-      const mayBeCredential = from !== undefined && !name.includes('/');
+      // An encrypted credential is readable only while the service runs.
+      if (unit?.mainPid === 0 && unit.credentials.some(({ id }) => id === name)) return new Secret(PLACEHOLDER_SECRET);
+      const mayBeCredential = credentials !== undefined && !name.includes('/');
       if (isRoot || !(mayBeCredential || messageOf(error).includes('EACCES'))) throw error;
-      unread.push(name);
+      unreadableSecrets.push(name);
       return new Secret(PLACEHOLDER_SECRET);
     }
   };
-  const { configuration, errors: faults } = await readConfiguration(isDefault ? undefined : file, env, readingSecrets);
+  const { configuration, errors } = await readConfiguration(
+    isDefaultFile ? undefined : file,
+    env,
+    readSecretIfPermitted,
+  );
   const clock = systemClock('');
   const wall = () => clock.now().wall;
   const portals = isTestMode(hub) ? [] : configuration.portals;
   const probes = probePortals(portals, wall, AbortSignal.timeout(PORTAL_TIMEOUT), env);
   return {
     configuration,
-    configurationFailures: faults,
-    unreadableSecrets: unread,
+    configurationFailures: errors,
+    unreadableSecrets,
     hub,
-    unit: found,
+    unit,
     env,
     isRoot,
     wall,
@@ -89,21 +92,21 @@ export async function createDoctorContext(examination: DoctorOptions): Promise<D
   };
 }
 
-/** Whether the configuration says this: a key, or a whole table. Where nothing is wrong with it, it does, if only by its default. */
-export function hasValidKey(
-  { configurationFailures: faults }: Pick<DoctorContext, 'configurationFailures'>,
+/** Whether the configuration has a valid value, possibly the default, for a key or a whole table. */
+export function isConfigurationKeyValid(
+  { configurationFailures }: Pick<DoctorContext, 'configurationFailures'>,
   key: string,
 ): boolean {
-  return faults.every(
-    (fault) =>
-      fault instanceof InvalidKeyFailure &&
-      !isKeyWithin(fault.key, key) &&
-      !isKeyWithin(key, fault.key) &&
-      !isMisspelling(fault.key, key),
+  return configurationFailures.every(
+    (failure) =>
+      failure instanceof InvalidKeyFailure &&
+      !isKeyWithin(failure.key, key) &&
+      !isKeyWithin(key, failure.key) &&
+      !isMisspelling(failure.key, key),
   );
 }
 
-/** `hub.state_dri` is likely to say what `hub.state_dir` was to. */
+/** Whether an unknown key such as `hub.state_dri` was probably meant to be `hub.state_dir`. */
 function isMisspelling(found: string, key: string): boolean {
   const [[table, name = ''], [ofTable, meant = '']] = [found.split('.'), key.split('.')];
   return table === ofTable && didYouMean(name, [meant]) !== '';
@@ -113,28 +116,28 @@ function isKeyWithin(key: string, table: string): boolean {
   return `${key}.`.startsWith(`${table}.`);
 }
 
-/** Whether the hub that runs is one in test mode: it has a portal and a state of its own, and keeps nothing. */
+/** Whether the running hub is in test mode: it has its own emulated portal and state, and stores nothing. */
 export function isTestMode(hub: HubProbe): boolean {
   return hub.kind === 'running' && hub.hub.test_mode === true;
 }
 
-/** In place of a secret that could not be read; nothing sends it. */
+/** Replaces a secret that could not be read; nothing sends it. */
 const PLACEHOLDER_SECRET = '0'.repeat(32);
 
 async function failAfterTimeout(): Promise<never> {
   await systemTimers.sleep(HUB_TIMEOUT);
-  throw new Error(`no answer within ${HUB_TIMEOUT / 1000} s`);
+  throw new Error(`no response within ${HUB_TIMEOUT / 1000} s`);
 }
 
 /**
- * Asks the running hub, which may take a few seconds.
- * @throws Failure as {@link connectControlClient}, and Error where it takes longer
+ * Connects to the running hub and runs `work`, which may take a few seconds.
+ * @throws Failure as {@link connectControlClient}, and Error after a timeout
  */
 export async function withHub<Result>(
-  examination: DoctorOptions,
+  options: DoctorOptions,
   work: (hub: ControlClient) => Promise<Result>,
 ): Promise<Result> {
-  const client = await connectToHub(examination);
+  const client = await connectToHub(options);
   try {
     return await Promise.race([work(client), failAfterTimeout()]);
   } finally {
@@ -142,9 +145,11 @@ export async function withHub<Result>(
   }
 }
 
-/** Connects to the hub that is where the configuration says, else to one on this machine that runs with this file. */
+/**
+ * Connects to the hub at the configured socket, else to a hub on this machine that runs with this configuration file.
+ */
 async function connectToHub({ file, env }: DoctorOptions): Promise<ControlClient> {
-  // What is wrong with the configuration is another check's; a hub may run all the same.
+  // Another check reports errors of the configuration; a hub may run despite them.
   const sockets = await controlSocketCandidates(file, env).catch(() => []);
   try {
     return await connectControlClient(sockets);
@@ -157,18 +162,18 @@ async function connectToHub({ file, env }: DoctorOptions): Promise<ControlClient
         const { config_file, test_mode } = status?.hub ?? {};
         if (config_file === locateConfigurationFile(file, env).path && test_mode !== true) return client;
         await client[Symbol.asyncDispose]();
-      } catch (refused) {
-        if (refused instanceof Failure && refused.code === 'not_allowed') forbidden ??= refused;
+      } catch (rejected) {
+        if (rejected instanceof Failure && rejected.code === 'not_allowed') forbidden ??= rejected;
       }
     }
-    // If the file can't be read at all, it may be that one.
+    // If the file can't be read at all, the hub that this user may not use is probably the right one.
     throw sockets.length === 0 ? (forbidden ?? error) : error;
   }
 }
 
-async function probeHub(examination: DoctorOptions): Promise<HubProbe> {
+async function probeHub(options: DoctorOptions): Promise<HubProbe> {
   try {
-    return { kind: 'running', ...(await withHub(examination, (hub) => hub.status())) };
+    return { kind: 'running', ...(await withHub(options, (hub) => hub.status())) };
   } catch (error) {
     const code = error instanceof Failure ? error.code : '';
     const kind = code === 'hub_not_running' ? 'not_running' : code === 'not_allowed' ? 'forbidden' : 'silent';

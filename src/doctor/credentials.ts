@@ -3,18 +3,18 @@ import { join } from 'node:path';
 import { readBoundedFile } from '../system/bounded-file.ts';
 import { type CredentialSource, execProgram } from './systemd-unit.ts';
 
-/** Bytes of a credential: systemd takes no more (systemd.exec(5)). */
+/** The most bytes of a credential that systemd accepts (systemd.exec(5)). */
 const MAX_CREDENTIAL_BYTES = 1 << 20;
-/** How long systemd-creds may take to decrypt one, in ms. */
+/** How long systemd-creds may take to decrypt a credential, in ms. */
 const DECRYPT_TIMEOUT = 4000;
-/** The store's key has an order of its own in which its files are changed (docs/stolen-card.md). */
+/** The store's key is left out: the order in which its files change is described in docs/stolen-card.md. */
 const STORE_KEY_NAME = /(^|_)store\.key(\.next)?$/;
 
 /**
- * The files whose credentials the service was started with another content of: systemd reads them once, and a hub that reloads its
- * configuration gets the old ones. Null where this user may not look.
- * @param sources what the unit loads
- * @param loaded where systemd has put it: `loadedCredentialsDirectory`
+ * The credential files that were changed after the service was started. systemd reads them only at the start, so a
+ * reload of the configuration still gets the old content. Null if this user has no permission to check.
+ * @param sources the credentials that the unit loads
+ * @param loaded the directory of the loaded credentials: `loadedCredentialsDirectory`
  */
 export async function findChangedCredentials(
   sources: readonly CredentialSource[],
@@ -24,22 +24,22 @@ export async function findChangedCredentials(
   const names = await readdir(loaded).catch((error: NodeJS.ErrnoException) => (error.code === 'ENOENT' ? [] : null));
   if (names === null) return null;
   const changed: string[] = [];
-  for (const name of names.filter((one) => !STORE_KEY_NAME.test(one))) {
+  for (const name of names.filter((each) => !STORE_KEY_NAME.test(each))) {
     const source = sourceOf(name, sources);
     if (source === null) continue;
-    const now = source.isEncrypted ? await decryptCredential(name, source.path, env) : await readText(source.path);
-    // One that is gone was mostly taken away because nothing names it any more.
-    if (now !== null && now !== (await readText(join(loaded, name)))) changed.push(source.path);
+    const current = source.isEncrypted ? await decryptCredential(name, source.path, env) : await readText(source.path);
+    // A missing file was probably deleted because nothing uses it any more.
+    if (current !== null && current !== (await readText(join(loaded, name)))) changed.push(source.path);
   }
   return changed;
 }
 
-/** What is said of files that have another content by now. */
+/** The message for credential files that were changed after the start. */
 export function restartNeededText(files: readonly string[]): string {
-  return `the service was started with another content of ${files.join(', ')}, and only a restart takes that over: sudo systemctl restart latchkey`;
+  return `credentials were changed after the hub was started (${files.join(', ')}): restart it so that it uses them: sudo systemctl restart latchkey`;
 }
 
-/** The file that systemd has made a credential of; null where none is known. */
+/** The file that systemd loaded as this credential; null if it is unknown. */
 function sourceOf(name: string, sources: readonly CredentialSource[]): CredentialSource | null {
   const source = sources.find(({ id }) => id === name) ?? sources.find(({ id }) => name.startsWith(`${id}_`));
   if (source === undefined || !source.path.startsWith('/')) return null;

@@ -5,9 +5,9 @@ import type { PortalConfiguration } from '../configuration/configuration.ts';
 import { messageOf } from '../core/failure.ts';
 import { execProgram } from './systemd-unit.ts';
 
-/** How far the way to one of a portal's origins leads. */
+/** The result of connecting to one origin of a portal. */
 export interface PortalProbe {
-  /** `portals.home.base_url`: its key in the configuration. */
+  /** The key of the origin in the configuration, such as `portals.home.base_url`. */
   readonly key: string;
   readonly origin: string;
   readonly outcome: ProbeOutcome;
@@ -17,20 +17,20 @@ type ProbeOutcome =
   | {
       readonly kind: 'answered';
       readonly status: number;
-      /** How far this machine's clock is ahead of the portal's, in ms; null where the portal does not say. */
+      /** How far this machine's clock is ahead of the portal's, in ms; null if the portal does not report its time. */
       readonly clockAheadMs: number | null;
-      /** The origin that it sends browsers to, where that is another host's. */
+      /** The origin that it redirects to, if that is on another host. */
       readonly redirectOrigin: string | null;
     }
   | { readonly kind: 'untrusted'; readonly why: string; readonly validFrom: number; readonly validTo: number }
   | { readonly kind: 'stuck'; readonly stage: ProbeStage; readonly why: string };
 
-/** What the way consists of, in this order. */
+/** The stages of a connection, in this order. */
 type ProbeStage = 'name' | 'connection' | 'handshake' | 'answer';
 
 /**
- * Asks every origin of these portals for nothing but its time: no secret and no client_id is sent, and nothing at all before its
- * certificate was found good.
+ * Sends a HEAD request to every origin of these portals, without a secret or a client_id, and only if its certificate
+ * is trusted.
  * @param wall this machine's clock, in ms since 1970
  */
 export async function probePortals(
@@ -61,28 +61,28 @@ async function probe(
 ): Promise<ProbeOutcome> {
   let stage: ProbeStage = 'name';
   let socket: Socket | TLSSocket | null = null;
-  const { promise: late, reject } = Promise.withResolvers<never>();
-  signal.addEventListener('abort', () => reject(new Error('no answer in time')), { once: true });
+  const { promise: timeout, reject } = Promise.withResolvers<never>();
+  signal.addEventListener('abort', () => reject(new Error('no response in time')), { once: true });
   try {
     const host = url.hostname.replace(/^\[|\]$/g, '');
-    const lookup = fixedLookup(await Promise.race([resolveAddresses(host, signal, env), late]));
+    const lookup = fixedLookup(await Promise.race([resolveAddresses(host, signal, env), timeout]));
     stage = 'connection';
     const isTls = url.protocol === 'https:';
     const plain = connect({ host, port: Number(url.port || (isTls ? 443 : 80)), lookup });
     socket = plain;
-    await Promise.race([waitForEvent(plain, 'connect'), late]);
+    await Promise.race([waitForEvent(plain, 'connect'), timeout]);
     if (isTls) {
       stage = 'handshake';
       const name = isIP(host) === 0 ? { servername: host } : {};
       const trusted = [...getCACertificates('default'), ...ca];
       const secure = connectTls({ socket: plain, host, rejectUnauthorized: false, ca: trusted, ...name });
       socket = secure;
-      await Promise.race([waitForEvent(secure, 'secureConnect'), late]);
+      await Promise.race([waitForEvent(secure, 'secureConnect'), timeout]);
       const untrusted = untrustedOutcome(secure);
       if (untrusted !== null) return untrusted;
     }
     stage = 'answer';
-    return await Promise.race([sendHeadRequest(url, socket, wall), late]);
+    return await Promise.race([sendHeadRequest(url, socket, wall), timeout]);
   } catch (error) {
     return { kind: 'stuck', stage, why: messageOf(error) };
   } finally {
@@ -100,10 +100,10 @@ function waitForEvent(socket: Socket, event: 'connect' | 'secureConnect'): Promi
 function untrustedOutcome(socket: TLSSocket): ProbeOutcome | null {
   if (socket.authorized) return null;
   const certificate = socket.getPeerX509Certificate();
-  const why = socket.authorizationError;
+  const error = socket.authorizationError;
   return {
     kind: 'untrusted',
-    why: why instanceof Error ? messageOf(why) : String(why),
+    why: error instanceof Error ? messageOf(error) : String(error),
     validFrom: Date.parse(certificate?.validFrom ?? ''),
     validTo: Date.parse(certificate?.validTo ?? ''),
   };
@@ -112,8 +112,8 @@ function untrustedOutcome(socket: TLSSocket): ProbeOutcome | null {
 function sendHeadRequest(url: URL, socket: Socket, wall: () => number): Promise<ProbeOutcome> {
   return new Promise((resolve, reject) => {
     const options = { method: 'HEAD', path: '/', headers: { host: url.host }, createConnection: () => socket };
-    const asked = request(options, (answer) => resolve(answeredOutcome(url, answer, wall())));
-    asked.once('error', reject).end();
+    const head = request(options, (response) => resolve(answeredOutcome(url, response, wall())));
+    head.once('error', reject).end();
   });
 }
 
@@ -123,7 +123,7 @@ function answeredOutcome(url: URL, { statusCode = 0, headers }: IncomingMessage,
   return {
     kind: 'answered',
     status: statusCode,
-    // From a cache it has the time when it was put there.
+    // A response from a cache has the time at which it was stored there.
     clockAheadMs: Number.isNaN(date) || headers.age !== undefined ? null : now - date,
     redirectOrigin: target !== null && target.hostname !== url.hostname ? target.origin : null,
   };
@@ -136,24 +136,25 @@ interface ResolvedAddress {
 }
 
 /**
- * Looks a name up as the system does. Another process does it, because a look-up in this one can't be given up: where
- * no DNS server answers, it would hold the end of the process for half a minute.
- * @throws Error in words
+ * Looks a name up as the system does. It runs in another process, because a lookup in this process can't be cancelled:
+ * if no DNS server responds, it would delay the end of the process for half a minute.
+ * @throws Error with a message for people
  */
 async function resolveAddresses(host: string, signal: AbortSignal, env: NodeJS.ProcessEnv): Promise<ResolvedAddress[]> {
   if (isIP(host) !== 0) return [{ address: host, family: isIP(host) }];
   const text = await execProgram('getent', ['ahosts', host], signal, env);
-  const found = (text ?? '').split('\n').map((line) => line.split(/\s+/)[0] ?? '');
-  const addresses = [...new Set(found)].filter((address) => isIP(address) !== 0);
-  if (addresses.length === 0) throw new Error(signal.aborted ? 'no answer in time' : 'no such name, or no DNS server');
+  const candidates = (text ?? '').split('\n').map((line) => line.split(/\s+/)[0] ?? '');
+  const addresses = [...new Set(candidates)].filter((address) => isIP(address) !== 0);
+  if (addresses.length === 0)
+    throw new Error(signal.aborted ? 'no response in time' : 'the name does not exist, or no DNS server responds');
   return addresses.map((address) => ({ address, family: isIP(address) }));
 }
 
-/** What `connect` is given, so that it looks up nothing itself. */
+/** A lookup function for `connect` that returns these addresses, so that `connect` does no lookup itself. */
 function fixedLookup(addresses: readonly ResolvedAddress[]): LookupFunction {
-  return (_host, { all }, found) => {
+  return (_host, { all }, callback) => {
     const [first] = addresses;
-    if (all === true) found(null, [...addresses]);
-    else found(null, first?.address ?? '', first?.family);
+    if (all === true) callback(null, [...addresses]);
+    else callback(null, first?.address ?? '', first?.family);
   };
 }

@@ -10,7 +10,9 @@ import { checkHooks, checkMetrics } from './checks/reporting.ts';
 import { checkConfiguration, checkCredentials, checkState, checkStore } from './checks/state.ts';
 import { type DoctorContext, isTestMode } from './context.ts';
 
-const CHECKS: readonly (readonly [name: string, look: (context: DoctorContext) => Promise<CheckResult[]>])[] = [
+type Check = (context: DoctorContext) => Promise<CheckResult[]>;
+
+const CHECKS: readonly (readonly [name: string, check: Check])[] = [
   ['configuration', checkConfiguration],
   ['credentials', checkCredentials],
   ['state', checkState],
@@ -32,17 +34,17 @@ const CHECKS: readonly (readonly [name: string, look: (context: DoctorContext) =
 const CHECK_TIMEOUT = 5000;
 
 /**
- * Runs all checks side by side, each for five seconds at most; what they found is in a fixed order. Of a hub in test mode,
- * which serves no home, nothing is a fault.
+ * Runs all checks concurrently, each for at most five seconds; the results are in a fixed order. For a hub in test
+ * mode, which serves no home, failures are only warnings.
  */
 export async function runChecks(context: DoctorContext): Promise<NamedCheckResult[]> {
-  const isTried = isTestMode(context.hub);
+  const testMode = isTestMode(context.hub);
   const all = await Promise.all(
-    CHECKS.map(async ([name, look]) => {
-      const said = await Promise.race([runCheck(look, context), checkTimedOut()]);
-      return said.map(({ name: of = '', result, detail }) => ({
-        name: `${name}${of}`,
-        result: isTried && result === 'fail' ? 'warn' : result,
+    CHECKS.map(async ([name, check]) => {
+      const results = await Promise.race([runCheck(check, context), checkTimedOut()]);
+      return results.map(({ name: suffix = '', result, detail }) => ({
+        name: `${name}${suffix}`,
+        result: testMode && result === 'fail' ? 'warn' : result,
         detail: toSingleLine(detail),
       }));
     }),
@@ -50,12 +52,9 @@ export async function runChecks(context: DoctorContext): Promise<NamedCheckResul
   return all.flat();
 }
 
-/** A check that fails by itself says nothing of what it looks at. */
-async function runCheck(
-  look: (context: DoctorContext) => Promise<CheckResult[]>,
-  context: DoctorContext,
-): Promise<CheckResult[]> {
-  return look(context).catch((error: unknown) => [warn(`this check could not be made: ${messageOf(error)}`)]);
+/** An error of the check itself is only a warning: it says nothing about what is checked. */
+async function runCheck(check: Check, context: DoctorContext): Promise<CheckResult[]> {
+  return check(context).catch((error: unknown) => [warn(`this check could not be performed: ${messageOf(error)}`)]);
 }
 
 async function checkTimedOut(): Promise<CheckResult[]> {

@@ -2,28 +2,28 @@ import { execFile } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { promisify } from 'node:util';
 
-/** The systemd unit of the hub, as far as it is there. */
+/** The systemd unit of the hub. */
 export interface SystemdUnit {
   /** `active`, `inactive`, `failed`, `activating`, … */
   readonly activeState: string;
   /** `enabled`, `disabled`, `static`, … */
   readonly unitFileState: string;
-  /** Why it ended last: `success`, `exit-code`, `watchdog`, … */
+  /** The result of the last run: `success`, `exit-code`, `watchdog`, … */
   readonly result: string;
   readonly exitStatus: number;
   /** Automatic restarts since it was started. */
   readonly restarts: number;
-  /** The daemon's process; 0 while it does not run. */
+  /** The process id of the daemon; 0 while it does not run. */
   readonly mainPid: number;
-  /** What it loads as credentials, which systemd may be the only one to read. */
+  /** The credentials that the unit loads. Only systemd may be able to read their files. */
   readonly credentials: readonly CredentialSource[];
 }
 
-/** Something that a unit loads as credentials (systemd.exec(5)). */
+/** A source of credentials of a unit (systemd.exec(5)). */
 export interface CredentialSource {
-  /** The credential's name; of a directory's files the beginning of their names, before a `_`. */
+  /** The name of the credential. For a directory: the prefix of the credentials' names, before a `_`. */
   readonly id: string;
-  /** The file or directory; empty where systemd looks for it, or the unit itself has the value. */
+  /** The file or directory; empty if systemd searches for it, or the unit contains the value. */
   readonly path: string;
   readonly isEncrypted: boolean;
 }
@@ -33,52 +33,58 @@ export const UNIT_NAME = 'latchkey.service';
 const CREDENTIAL_DIRECTIVE = /^(Load|Set)Credential(Encrypted)?=(?:([^:\s]+)(?::(.*))?)?$/gm;
 const PROPERTIES = ['LoadState', 'ActiveState', 'UnitFileState', 'Result', 'ExecMainStatus', 'NRestarts', 'MainPID'];
 
-/** Asks systemd for the hub's unit. Null where there is no systemd, or no such unit. */
+/** Reads the hub's unit from systemd. Null if there is no systemd, or no such unit. */
 export async function readUnit(signal: AbortSignal, env: NodeJS.ProcessEnv): Promise<SystemdUnit | null> {
   const [text, files] = await Promise.all([
     execProgram('systemctl', ['show', UNIT_NAME, `--property=${PROPERTIES.join(',')}`], signal, env),
     execProgram('systemctl', ['cat', UNIT_NAME], signal, env),
   ]);
   const lines = (text ?? '').split('\n').map((line) => line.split('=', 2));
-  const of = (property: string) => lines.find(([name]) => name === property)?.[1] ?? '';
-  if (of('LoadState') !== 'loaded') return null;
+  const property = (key: string) => lines.find(([name]) => name === key)?.[1] ?? '';
+  if (property('LoadState') !== 'loaded') return null;
   return {
-    activeState: of('ActiveState'),
-    unitFileState: of('UnitFileState'),
-    result: of('Result'),
-    exitStatus: Number(of('ExecMainStatus')),
-    restarts: Number(of('NRestarts')),
-    mainPid: Number(of('MainPID')),
-    // systemd 252 does not show them as properties.
+    activeState: property('ActiveState'),
+    unitFileState: property('UnitFileState'),
+    result: property('Result'),
+    exitStatus: Number(property('ExecMainStatus')),
+    restarts: Number(property('NRestarts')),
+    mainPid: Number(property('MainPID')),
+    // systemd 252 does not show credentials as properties.
     credentials: parseCredentialSources(files ?? ''),
   };
 }
 
-/** What a unit's files, one after the other, have it load; a later line takes the place of one with the same name. */
+/**
+ * Parses the credentials from a unit's files, concatenated in their order; a later line replaces an earlier one with
+ * the same name.
+ */
 export function parseCredentialSources(files: string): CredentialSource[] {
-  const found = new Map<string, CredentialSource>();
+  const sources = new Map<string, CredentialSource>();
   for (const [, kind, encrypted, id, value = ''] of files.matchAll(CREDENTIAL_DIRECTIVE)) {
-    // An empty one takes back those before it.
-    if (id === undefined) found.clear();
-    else found.set(id, { id, path: kind === 'Load' ? value.trim() : '', isEncrypted: encrypted !== undefined });
+    // An empty directive removes the earlier ones.
+    if (id === undefined) sources.clear();
+    else sources.set(id, { id, path: kind === 'Load' ? value.trim() : '', isEncrypted: encrypted !== undefined });
   }
-  return [...found.values()];
+  return [...sources.values()];
 }
 
-/** Where systemd has the credentials of the running service. */
+/** The directory with the credentials of the running service. */
 const RUNTIME_CREDENTIALS = `/run/credentials/${UNIT_NAME}`;
-/** The same, and where the unit takes them from. */
+/** That directory, and the one from which the unit loads them. */
 const CREDENTIALS_DIRECTORIES = [RUNTIME_CREDENTIALS, '/etc/latchkey/credentials'];
 
 /**
- * Where the credentials that the service was started with are seen from anywhere: systemd hides the directory itself from a command
- * of `ExecReload=`, also from one with all rights.
+ * A path to the credentials of the running service that always works: systemd hides their own directory from the
+ * commands of `ExecReload=`, even if they run as root.
  */
 export function loadedCredentialsDirectory({ mainPid: process }: SystemdUnit): string {
   return `/proc/${process}/root${RUNTIME_CREDENTIALS}`;
 }
 
-/** The environment in which the service reads its configuration; of a running one with what its unit sets, where this user may see it. */
+/**
+ * The environment of the service; for a running service it includes the `LATCHKEY_…` variables of its unit, if this
+ * user may read them.
+ */
 export function serviceEnvironment({ mainPid: process }: SystemdUnit, env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return {
     STATE_DIRECTORY: '/var/lib/latchkey',
@@ -89,12 +95,12 @@ export function serviceEnvironment({ mainPid: process }: SystemdUnit, env: NodeJ
   };
 }
 
-/** Those of a process that are for Latchkey (proc(5), `/proc/pid/environ`); none where this user may not know them. */
+/** The `LATCHKEY_…` variables of a process (proc(5), `/proc/pid/environ`); empty if this user may not read them. */
 function latchkeyVariables(process: number): NodeJS.ProcessEnv {
   try {
     const all = readFileSync(`/proc/${process}/environ`, 'utf8').split('\0');
-    const own = all.filter((variable) => variable.startsWith('LATCHKEY_') && variable.includes('='));
-    return Object.fromEntries(own.map((variable) => variable.split(/=(.*)/s, 2)));
+    const latchkey = all.filter((variable) => variable.startsWith('LATCHKEY_') && variable.includes('='));
+    return Object.fromEntries(latchkey.map((variable) => variable.split(/=(.*)/s, 2)));
   } catch {
     return {};
   }
@@ -102,10 +108,10 @@ function latchkeyVariables(process: number): NodeJS.ProcessEnv {
 
 const execFileAsync = promisify(execFile);
 
-/** Bytes of a program's output. */
+/** The most bytes of a program's output. */
 const MAX_OUTPUT_BYTES = 4 << 20;
 
-/** What a program of the machine wrote to its standard output; null where it is not there, failed, or took too long. */
+/** Runs a program and returns its standard output; null if the program does not exist, fails, or takes too long. */
 export async function execProgram(
   program: string,
   args: readonly string[],

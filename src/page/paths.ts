@@ -21,5 +21,5 @@ export function pairingPath(id: string): string {
 
 /** The page of a pairing batch. */
 export function pairingBatchPath(id: string): string {
-  return `/rounds/${encodeURIComponent(id)}`;
+  return `/batches/${encodeURIComponent(id)}`;
 }

@@ -8,54 +8,59 @@ import { serveFakeAdministration } from './command.ts';
 const PASSPHRASE = 'four words at random';
 rememberSecrets([PASSPHRASE]);
 
-/** A folder with a passphrase file in it, and a hub. */
-async function home() {
+/** A folder with a passphrase file, and a hub. */
+async function setUp() {
   const folder = mkdtempSync(join(tmpdir(), 'lk-'));
   const passphraseFile = join(folder, 'passphrase');
   writeFileSync(passphraseFile, `${PASSPHRASE}\n`, { mode: 0o600 });
-  return { folder, file: join(folder, 'hub.copy'), given: ['--passphrase-file', passphraseFile], passphraseFile };
+  return {
+    folder,
+    file: join(folder, 'hub.copy'),
+    passphraseArgs: ['--passphrase-file', passphraseFile],
+    passphraseFile,
+  };
 }
 
 describe('latchkey backup', () => {
   it('backup writes a private file, and does not print the passphrase', async () => {
     await using hub = await serveFakeAdministration();
-    const { file, folder, given } = await home();
-    const { status, stdout, stderr } = await hub.latchkey('backup', file, ...given);
+    const { file, folder, passphraseArgs } = await setUp();
+    const { status, stdout, stderr } = await hub.latchkey('backup', file, ...passphraseArgs);
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
-    expect(stdout).toMatch(/holds the hub's state of 2031-05-05T06:00:00Z \(appliances: 0, grants: 1\)/);
+    expect(stdout).toMatch(/contains the hub's state of 2031-05-05T06:00:00Z \(appliances: 0, grants: 1\)/);
     expect(readFileSync(file, 'utf8')).toBe('a.sealed.copy\n');
     expect(statSync(file).mode & 0o777).toBe(0o600);
     expect(readdirSync(folder).sort()).toEqual(['hub.copy', 'passphrase']);
-    expect(hub.household.passphrases).toEqual([PASSPHRASE]);
+    expect(hub.administration.passphrases).toEqual([PASSPHRASE]);
   });
 
   it('backup --json prints a JSON object', async () => {
     await using hub = await serveFakeAdministration();
-    const { file, given } = await home();
-    const { stdout } = await hub.latchkey('backup', file, ...given, '--json');
+    const { file, passphraseArgs } = await setUp();
+    const { stdout } = await hub.latchkey('backup', file, ...passphraseArgs, '--json');
     expect(JSON.parse(stdout)).toEqual({ file, made: '2031-05-05T06:00:00Z', appliances: 0, grants: 1 });
   });
 
   it('backup replaces an existing file only with --force', async () => {
     await using hub = await serveFakeAdministration();
-    const { file, given } = await home();
+    const { file, passphraseArgs } = await setUp();
     writeFileSync(file, 'something dear');
-    const refused = await hub.latchkey('backup', file, ...given);
-    expect(refused).toMatchObject({ status: 1, stderr: expect.stringMatching(/hub\.copy is there already.*--force/) });
+    const refused = await hub.latchkey('backup', file, ...passphraseArgs);
+    expect(refused).toMatchObject({ status: 1, stderr: expect.stringMatching(/hub\.copy already exists.*--force/) });
     expect(readFileSync(file, 'utf8')).toBe('something dear');
-    expect(hub.household.passphrases).toEqual([]);
-    expect((await hub.latchkey('backup', file, ...given, '--force')).status).toBe(0);
+    expect(hub.administration.passphrases).toEqual([]);
+    expect((await hub.latchkey('backup', file, ...passphraseArgs, '--force')).status).toBe(0);
     expect(readFileSync(file, 'utf8')).toBe('a.sealed.copy\n');
     expect(statSync(file).mode & 0o777).toBe(0o600);
   });
 
   it('backup without a usable passphrase leaves no file behind', async () => {
     await using hub = await serveFakeAdministration();
-    const { file, folder, passphraseFile } = await home();
+    const { file, folder, passphraseFile } = await setUp();
     const unasked = await hub.latchkey('backup', file);
     expect(unasked).toMatchObject({ status: 1, stderr: expect.stringMatching(/no terminal.*--passphrase-file/) });
     const missing = await hub.latchkey('backup', file, '--passphrase-file', join(folder, 'none'));
-    expect(missing).toMatchObject({ status: 1, stderr: expect.stringContaining('is not there') });
+    expect(missing).toMatchObject({ status: 1, stderr: expect.stringContaining('does not exist') });
     const open = join(folder, 'open');
     writeFileSync(open, PASSPHRASE, { mode: 0o644 });
     const exposed = await hub.latchkey('backup', file, '--passphrase-file', open);
@@ -67,21 +72,21 @@ describe('latchkey backup', () => {
 
   it('backup asks for the passphrase twice on a terminal, and does not show it', async () => {
     await using hub = await serveFakeAdministration();
-    const { file } = await home();
-    const asked = hub.onTerminal('backup', file);
-    await asked.stdout(/Passphrase: /);
-    asked.process.stdin?.write(`${PASSPHRASE}\r`);
-    await asked.stdout(/The same again: /);
-    asked.process.stdin?.write(`${PASSPHRASE}\r`);
-    const { status, stdout } = await asked.ended;
+    const { file } = await setUp();
+    const terminal = hub.onTerminal('backup', file);
+    await terminal.stdout(/Passphrase: /);
+    terminal.process.stdin?.write(`${PASSPHRASE}\r`);
+    await terminal.stdout(/Repeat the passphrase: /);
+    terminal.process.stdin?.write(`${PASSPHRASE}\r`);
+    const { status, stdout } = await terminal.ended;
     expect(status).toBe(0);
     expect(stdout).not.toContain(PASSPHRASE);
-    expect(hub.household.passphrases).toEqual([PASSPHRASE]);
+    expect(hub.administration.passphrases).toEqual([PASSPHRASE]);
 
     const mistyped = hub.onTerminal('backup', file, '--force');
     await mistyped.stdout(/Passphrase: /);
     mistyped.process.stdin?.write(`${PASSPHRASE}\r`);
-    await mistyped.stdout(/The same again: /);
+    await mistyped.stdout(/Repeat the passphrase: /);
     mistyped.process.stdin?.write('something else\r');
     expect(await mistyped.ended).toMatchObject({ status: 1, stdout: expect.stringContaining('not the same') });
   });
@@ -90,15 +95,15 @@ describe('latchkey backup', () => {
 describe('latchkey restore', () => {
   it('restore reports what happened to each grant, and restarts the hub', async () => {
     await using hub = await serveFakeAdministration();
-    const { file, given } = await home();
+    const { file, passphraseArgs } = await setUp();
     writeFileSync(file, 'a.sealed.copy\n');
-    const { status, stdout, stderr } = await hub.latchkey('restore', file, '--yes', ...given);
+    const { status, stdout, stderr } = await hub.latchkey('restore', file, '--yes', ...passphraseArgs);
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
-    expect(stdout).toMatch(/starts again as latchkey-1a2b3c, with its state of 2031-05-05/);
+    expect(stdout).toMatch(/restarts as latchkey-1a2b3c, with its state of 2031-05-05/);
     expect(stdout).toMatch(/in doubt until their next refresh: wallbox/);
     expect(stdout).toMatch(/kept: heater/);
-    expect(hub.household).toMatchObject({ passphrases: [PASSPHRASE], restarts: 1 });
-    const json = await hub.latchkey('restore', file, '--yes', '--json', ...given);
+    expect(hub.administration).toMatchObject({ passphrases: [PASSPHRASE], restarts: 1 });
+    const json = await hub.latchkey('restore', file, '--yes', '--json', ...passphraseArgs);
     expect(JSON.parse(json.stdout)).toMatchObject({
       hub_id: 'latchkey-1a2b3c',
       restored: ['wallbox'],
@@ -108,25 +113,25 @@ describe('latchkey restore', () => {
 
   it('restore warns of two hubs with the same tokens, and needs a confirmation', async () => {
     await using hub = await serveFakeAdministration();
-    const { file, given } = await home();
+    const { file, passphraseArgs } = await setUp();
     writeFileSync(file, 'a.sealed.copy\n');
-    const unsure = await hub.latchkey('restore', file, ...given);
+    const unsure = await hub.latchkey('restore', file, ...passphraseArgs);
     expect(unsure).toMatchObject({ status: 1, stderr: expect.stringMatching(/Never run two hubs.*--yes/) });
-    const asked = hub.onTerminal('restore', file, ...given);
-    await asked.stdout(/Never run two hubs[\s\S]*Go on\? \[y\/N\]/);
-    asked.process.stdin?.write('n\r');
-    expect(await asked.ended).toMatchObject({ status: 1, stdout: expect.stringContaining('nothing was changed') });
-    expect(hub.household).toMatchObject({ passphrases: [], restarts: 0 });
+    const terminal = hub.onTerminal('restore', file, ...passphraseArgs);
+    await terminal.stdout(/Never run two hubs[\s\S]*Continue\? \[y\/N\]/);
+    terminal.process.stdin?.write('n\r');
+    expect(await terminal.ended).toMatchObject({ status: 1, stdout: expect.stringContaining('nothing was changed') });
+    expect(hub.administration).toMatchObject({ passphrases: [], restarts: 0 });
   });
 
   it('restore fails in one line and restarts nothing if the file is no backup or the hub refuses it', async () => {
     await using hub = await serveFakeAdministration();
-    const { file, given } = await home();
-    const missing = await hub.latchkey('restore', file, '--yes', ...given);
+    const { file, passphraseArgs } = await setUp();
+    const missing = await hub.latchkey('restore', file, '--yes', ...passphraseArgs);
     expect(missing).toMatchObject({ status: 1, stderr: expect.stringMatching(/^latchkey: .*can't be read.*\n$/) });
     writeFileSync(file, 'something else');
-    const refused = await hub.latchkey('restore', file, '--yes', ...given);
+    const refused = await hub.latchkey('restore', file, '--yes', ...passphraseArgs);
     expect(refused).toMatchObject({ status: 1, stderr: 'latchkey: the copy is none\n' });
-    expect(hub.household.restarts).toBe(0);
+    expect(hub.administration.restarts).toBe(0);
   });
 });

@@ -4,8 +4,8 @@ import { shareFakeAdministration, startOnTerminal } from './command.ts';
 const hub = shareFakeAdministration();
 
 beforeEach(() => {
-  hub.household.keptOldCa = null;
-  hub.household.rotations = 0;
+  hub.administration.keptOldCa = null;
+  hub.administration.rotations = 0;
 });
 
 const PEM = '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n';
@@ -13,14 +13,14 @@ const OLD_PEM = '-----BEGIN CERTIFICATE-----\nOLD0\n-----END CERTIFICATE-----\n'
 
 test('ca prints only the certificate, or only the pin, on standard output', async () => {
   expect(await hub.latchkey('ca')).toMatchObject({ status: 0, stdout: PEM, stderr: '' });
-  const { caFingerprint } = hub.household.hub;
+  const { caFingerprint } = hub.administration.hub;
   expect(await hub.latchkey('ca', '--fingerprint')).toMatchObject({ status: 0, stdout: `${caFingerprint}\n` });
   const { stdout } = await hub.latchkey('ca', '--json');
   expect(JSON.parse(stdout)).toEqual({ certificate: PEM, fingerprint: caFingerprint });
 });
 
 test('ca names the old CA during a rotation, and ca --old prints it', async () => {
-  hub.household.keptOldCa = 60;
+  hub.administration.keptOldCa = 60;
   const { stdout, stderr } = await hub.latchkey('ca');
   expect(stdout).toBe(PEM);
   expect(stderr).toBe(
@@ -35,28 +35,32 @@ test('ca --old fails if there is no old CA', async () => {
   expect(await hub.latchkey('ca', '--old')).toMatchObject({
     status: 1,
     stdout: '',
-    stderr: 'latchkey: there is no old CA: there was no rotation, or its time is over\n',
+    stderr: 'latchkey: there is no old CA: the CA was never rotated, or the old one has expired\n',
   });
 });
 
 test('ca --rotate needs --yes without a terminal, and otherwise changes nothing', async () => {
   const refused = await hub.latchkey('ca', '--rotate');
-  expect(refused).toMatchObject({ status: 1, stdout: '', stderr: expect.stringContaining('Say so with --yes') });
-  expect(hub.household.rotations).toBe(0);
+  expect(refused).toMatchObject({
+    status: 1,
+    stdout: '',
+    stderr: expect.stringContaining('run the command again with --yes'),
+  });
+  expect(hub.administration.rotations).toBe(0);
   expect(await hub.latchkey('ca', '--rotate', '--yes')).toMatchObject({
     status: 0,
     stdout: PEM,
-    stderr: expect.stringMatching(/^the hub has another CA \(.*\); appliances that trust the old CA are served until /),
+    stderr: expect.stringMatching(/^the hub has a new CA \(.*\); appliances that trust the old CA are served until /),
   });
-  expect([hub.household.rotations, hub.household.keptOldCa]).toEqual([1, 30 * 86_400]);
+  expect([hub.administration.rotations, hub.administration.keptOldCa]).toEqual([1, 30 * 86_400]);
 });
 
 test('ca --rotate asks for a confirmation on a terminal, and "no" changes nothing', async () => {
-  const asked = startOnTerminal(['ca', '--rotate', '--keep-old', '0'], hub.env);
-  expect(await asked.stdout(/Go on\? \[y\/N\] /)).toContain('cut off');
-  asked.process.stdin?.write('n\n');
-  expect((await asked.ended).status).toBe(1);
-  expect(hub.household.rotations).toBe(0);
+  const terminal = startOnTerminal(['ca', '--rotate', '--keep-old', '0'], hub.env);
+  expect(await terminal.stdout(/Continue\? \[y\/N\] /)).toContain('cannot connect');
+  terminal.process.stdin?.write('n\n');
+  expect((await terminal.ended).status).toBe(1);
+  expect(hub.administration.rotations).toBe(0);
 });
 
 test.each([
@@ -67,21 +71,21 @@ test.each([
   ['365d', 365 * 86_400],
 ] as const)('ca --rotate accepts --keep-old %s', async (text, seconds) => {
   expect((await hub.latchkey('ca', '--rotate', '--keep-old', text, '--yes')).status).toBe(0);
-  expect(hub.household.keptOldCa).toBe(seconds);
+  expect(hub.administration.keptOldCa).toBe(seconds);
 });
 
 test('ca --keep-old without --rotate changes the end of a rotation, and creates no new CA', async () => {
-  hub.household.keptOldCa = 60;
+  hub.administration.keptOldCa = 60;
   expect((await hub.latchkey('ca', '--keep-old', '90d', '--yes')).status).toBe(0);
-  expect([hub.household.rotations, hub.household.keptOldCa]).toEqual([0, 90 * 86_400]);
+  expect([hub.administration.rotations, hub.administration.keptOldCa]).toEqual([0, 90 * 86_400]);
   const ended = await hub.latchkey('ca', '--keep-old', '0', '--yes');
-  expect(ended.stderr).toBe('appliances that trust the old CA alone are served no longer\n');
-  expect(hub.household.keptOldCa).toBeNull();
+  expect(ended.stderr).toBe('appliances that trust only the old CA can no longer connect\n');
+  expect(hub.administration.keptOldCa).toBeNull();
 });
 
 test.each(['366d', '-1', 'soon', ''])('ca --rotate rejects --keep-old %j as wrong usage', async (text) => {
   const { status, stdout, stderr } = await hub.latchkey('ca', '--rotate', `--keep-old=${text}`, '--yes');
   expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
-  expect(stderr).toContain('Allowed is 1s to 365d, or 0.');
-  expect(hub.household.rotations).toBe(0);
+  expect(stderr).toContain('Must be 1s to 365d, or 0.');
+  expect(hub.administration.rotations).toBe(0);
 });

@@ -11,7 +11,7 @@ import { MAIN, SHARED_CACHE } from '../support/program.ts';
 import { setUpOnce } from '../support/set-up.ts';
 import { type CliResult, runInSharedProcess } from './shared-process.ts';
 
-/** An empty home, so that no hub of this machine's own is found. */
+/** An empty home directory, so that commands don't find a hub of this machine. */
 const home = mkdtempSync(join(tmpdir(), 'lk-'));
 
 const environment: NodeJS.ProcessEnv = {
@@ -26,22 +26,22 @@ const environment: NodeJS.ProcessEnv = {
 export interface RunningCommand {
   readonly process: ChildProcess;
   readonly ended: Promise<CliResult>;
-  /** Resolves when what was written so far matches; rejects where the command ends before. */
+  /** Resolves when the output so far matches; rejects if the command ends before. */
   stdout(pattern: RegExp): Promise<string>;
   stderr(pattern: RegExp): Promise<string>;
 }
 
-/** Starts `latchkey` with these arguments. What it says on standard error is kept among the tests' logs. */
+/** Starts `latchkey` with these arguments. Its standard error goes into the tests' logs. */
 export function startLatchkey(args: readonly string[], env: NodeJS.ProcessEnv = {}): RunningCommand {
   return watch(spawn(process.execPath, [MAIN, ...args], { env: { ...environment, ...env } }));
 }
 
-/** Runs `latchkey` with these arguments to its end, in a process that has run others: kept.test.ts compares. */
+/** Runs `latchkey` with these arguments in the shared process; shared-process.test.ts compares it with a new process. */
 export function runLatchkey(args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<CliResult> {
   return runInSharedProcess({ args, env: { ...environment, ...env } });
 }
 
-/** Runs a shell command in which `$LATCHKEY` is the program: one word, whatever the checkout's path is like. */
+/** Runs a shell command in which `$LATCHKEY` is the program: one word, even if the checkout's path has spaces. */
 export function runShell(command: string, env: NodeJS.ProcessEnv = {}): Promise<CliResult> {
   const LATCHKEY = join(mkdtempSync(join(tmpdir(), 'lk-')), 'latchkey');
   writeFileSync(LATCHKEY, `#!/bin/sh\nexec ${quoted(process.execPath)} ${quoted(MAIN)} "$@"\n`, { mode: 0o755 });
@@ -49,7 +49,7 @@ export function runShell(command: string, env: NodeJS.ProcessEnv = {}): Promise<
   return watch(spawn('bash', ['-c', command], { env: { ...environment, LATCHKEY, ...env } })).ended;
 }
 
-/** Starts `latchkey` on a terminal of its own (a real pty); all it writes comes as standard output. */
+/** Starts `latchkey` on a new pseudoterminal; all of its output comes as standard output. */
 export function startOnTerminal(
   args: readonly string[],
   env: NodeJS.ProcessEnv = {},
@@ -61,25 +61,25 @@ export function startOnTerminal(
   return watch(spawn('script', script, { env: { ...environment, TERM: 'xterm-256color', ...env } }));
 }
 
-/** A hub's control socket with a household behind it. */
+/** Serves a {@link FakeAdministration} on a control socket. */
 export async function serveFakeAdministration() {
-  const hub = household();
+  const hub = createFakeHub();
   const server = await serve(hub);
   return { ...hub, [Symbol.asyncDispose]: () => server[Symbol.asyncDispose]() };
 }
 
-/** The same for all tests of a file, from the first to the last. */
+/** Like {@link serveFakeAdministration}, once for all tests of a file. */
 export function shareFakeAdministration() {
-  const hub = household();
+  const hub = createFakeHub();
   setUpOnce(async (parts) => void parts.use(await serve(hub)));
   return hub;
 }
 
-/** A household with the command line that speaks to it, once it is served. */
-function household() {
+/** A {@link FakeAdministration}, and functions that run the command line against it once it is served. */
+function createFakeHub() {
   const env = { LATCHKEY_HUB_CONTROL_SOCKET: join(mkdtempSync(join(tmpdir(), 'lk-')), 'control.sock') };
   return {
-    household: new FakeAdministration(),
+    administration: new FakeAdministration(),
     env,
     latchkey: (...args: string[]) => runLatchkey(args, env),
     start: (...args: string[]) => startLatchkey(args, env),
@@ -87,11 +87,11 @@ function household() {
   };
 }
 
-function serve({ household: administration, env }: ReturnType<typeof household>): Promise<ControlServer> {
+function serve({ administration, env }: ReturnType<typeof createFakeHub>): Promise<ControlServer> {
   return startControlServer({ path: env.LATCHKEY_HUB_CONTROL_SOCKET, administration, log: createLog('silent') });
 }
 
-/** As one word for a shell. */
+/** Quotes a word for a shell. */
 function quoted(word: string): string {
   return `'${word.replaceAll("'", "'\\''")}'`;
 }

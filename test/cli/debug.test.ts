@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import { runLatchkey, shareFakeAdministration, startLatchkey } from './command.ts';
 
-const away = { LATCHKEY_HUB_CONTROL_SOCKET: '/nowhere.sock' };
+const unreachableHub = { LATCHKEY_HUB_CONTROL_SOCKET: '/nowhere.sock' };
 
 const hub = shareFakeAdministration();
 
-/** Throws soon after the program has begun. */
+/** An environment in which the program throws soon after its start. */
 const faulty = (code: string) => ({
   NODE_OPTIONS: `--import=data:text/javascript,setTimeout(()=>{${encodeURIComponent(code)}},1500)`,
 });
@@ -27,7 +27,7 @@ describe('LATCHKEY_DEBUG=1', () => {
   });
 
   test.each([undefined, '0', ''])('LATCHKEY_DEBUG=%j shows no stacks', async (value) => {
-    const { stderr } = await runLatchkey(['status'], { ...away, LATCHKEY_DEBUG: value });
+    const { stderr } = await runLatchkey(['status'], { ...unreachableHub, LATCHKEY_DEBUG: value });
     expect(stderr).toMatch(/^latchkey: no hub is running here [^\n]*\n$/);
   });
 });
@@ -40,11 +40,11 @@ describe('unexpected errors of a command', () => {
         .ended;
       expect(status).toBe(1);
       expect(stderr).toBe(
-        'latchkey: something unexpected happened (planted): run it again with LATCHKEY_DEBUG=1, and report what it says\n',
+        'latchkey: internal error (planted): run the command again with LATCHKEY_DEBUG=1, and report its output\n',
       );
-      const asked = { ...hub.env, ...faulty(code), LATCHKEY_DEBUG: '1' };
-      const again = await startLatchkey(['status', '--watch', '--json'], asked).ended;
-      expect(again.stderr).toMatch(/^latchkey: something unexpected .*\n\w*Error: planted\n {4}at /);
+      const debugEnv = { ...hub.env, ...faulty(code), LATCHKEY_DEBUG: '1' };
+      const again = await startLatchkey(['status', '--watch', '--json'], debugEnv).ended;
+      expect(again.stderr).toMatch(/^latchkey: internal error .*\n\w*Error: planted\n {4}at /);
     },
   );
 });

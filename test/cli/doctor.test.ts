@@ -38,7 +38,7 @@ setUpOnce(async (parts) => {
   await hub.pair('wallbox', emulator);
 });
 
-/** The files of an archive, without the folder that they are in. */
+/** The files of an archive, with paths relative to its folder. */
 async function unpacked(file: string): Promise<Map<string, string>> {
   const files = new Map<string, string>();
   for await (const entry of Readable.from([gunzipSync(readFileSync(file))]).pipe(extract())) {
@@ -57,7 +57,7 @@ it('doctor keeps its columns on a terminal of 80 columns, and breaks lines betwe
   const column = /^ok +configuration +/.exec(checks[0] ?? '')?.[0].length ?? 0;
   expect(column).toBeGreaterThan(0);
   for (const line of lines) {
-    // A word that is longer than its column stays whole, such as a path.
+    // A word that is longer than its column, such as a path, is not broken.
     if (line.slice(column).includes(' ')) expect(line.length, line).toBeLessThanOrEqual(80);
     expect(line.slice(column - 2, column), line).toBe('  ');
     expect(line.charAt(column), line).not.toBe(' ');
@@ -87,8 +87,8 @@ it('doctor changes nothing, and sends the portal no client_id', async () => {
   const before = emulator.requests.length;
   await hub.cli('doctor');
   for (const { method, url, query, form, authorization, client } of emulator.requests.slice(before)) {
-    const asked = { method, url, query, form, authorization, client };
-    expect(asked).toEqual({ method: 'HEAD', url: '/', query: {}, form: {}, authorization: null, client: null });
+    const sentRequest = { method, url, query, form, authorization, client };
+    expect(sentRequest).toEqual({ method: 'HEAD', url: '/', query: {}, form: {}, authorization: null, client: null });
   }
   expect(emulator.requests.length).toBeGreaterThan(before);
 });
@@ -111,7 +111,7 @@ it('doctor --bundle writes an archive with all reports, and without secrets', as
   ];
   expect(secrets.every((secret) => secret.length >= 12)).toBe(true);
   rememberSecrets(secrets);
-  // The worst journal that there could be.
+  // The worst case: a journal that contains every secret in many forms.
   const journal = secrets.flatMap((secret) => [
     `a line with ${secret} in it`,
     `https://portal.example/x?code=${encodeURIComponent(secret)}&state=1`,
@@ -139,9 +139,9 @@ it('doctor --bundle writes an archive with all reports, and without secrets', as
     ...['README.txt', 'doctor.json', 'status.json', 'configuration.json', 'environment.json', 'versions.json'],
     ...['network.txt', 'files.txt', 'history.json', 'metrics.txt', 'journal.txt'],
   ]);
-  const { hub: said } = await hub.status();
+  const { hub: hubStatus } = await hub.status();
   const status_ = JSON.parse(files.get('status.json') ?? '');
-  expect(status_.hub).toMatchObject({ id: said.id, ca_fingerprint: said.ca_fingerprint });
+  expect(status_.hub).toMatchObject({ id: hubStatus.id, ca_fingerprint: hubStatus.ca_fingerprint });
   expect(status_.appliances).toContainEqual(
     expect.objectContaining({ name: 'boiler', state: 'pairing', authorize_url: 'left out' }),
   );
@@ -158,10 +158,10 @@ it('doctor --bundle replaces an existing file only with --yes', async () => {
   const file = join(folder, 'there');
   writeFileSync(file, 'mine');
   const refused = await hub.cli('doctor', '--bundle', file);
-  expect(refused).toMatchObject({ status: 1, stdout: '', stderr: expect.stringMatching(/is there already.*--yes\n$/) });
+  expect(refused).toMatchObject({ status: 1, stdout: '', stderr: expect.stringMatching(/already exists.*--yes\n$/) });
   expect(readFileSync(file, 'utf8')).toBe('mine');
   expect((await hub.cli('doctor', '--bundle', file, '--yes')).stderr).toBe('');
   expect((await unpacked(file)).has('doctor.json')).toBe(true);
   const nowhere = await hub.cli('doctor', '--bundle', join(folder, 'nowhere/file'));
-  expect(nowhere).toMatchObject({ status: 1, stderr: expect.stringMatching(/can't be written: name a place/) });
+  expect(nowhere).toMatchObject({ status: 1, stderr: expect.stringMatching(/can't be written: choose a folder/) });
 });

@@ -34,9 +34,9 @@ test('emulator --fault adds faults that are in force from the start, with the pr
 });
 
 test.each([
-  ['--fault', '{"kind":"hang","endpoint":"tokens"}', /--fault: endpoint: found "tokens"; allowed is /],
-  ['--fault', 'hang', /--fault: body: found no JSON; allowed is /],
-  ['--fault', '{"kind":"tls_failure","origin":"base"}', /--fault: kind: found tls_failure .* plain HTTP/],
+  ['--fault', '{"kind":"hang","endpoint":"tokens"}', /--fault: endpoint: must be .*\(found "tokens"\)/],
+  ['--fault', 'hang', /--fault: body: must be valid JSON/],
+  ['--fault', '{"kind":"tls_failure","origin":"base"}', /--fault: kind: tls_failure needs .* plain HTTP/],
   ['--seed', 'luck', /--seed/],
 ])('emulator %s %s is wrong usage', async (flag, value, message) => {
   const wrong = await runLatchkey(['emulator', flag, value]);

@@ -51,7 +51,7 @@ test('emulator passes its options to the emulator', async () => {
   const answered = await fetch(`${line['base_url']}/external/oauth2helper/config/${id}`, { method: 'POST' });
   const config = (await answered.json()) as Record<string, string>;
 
-  await fetch(config['authorize_url'] ?? ''); // logs the first user in, and leaves the code at the helper
+  await fetch(config['authorize_url'] ?? ''); // logs the first user in, and makes the code available for polling
   const { code } = (await (await fetch(config['code_url'] ?? '')).json()) as { code: string };
   const form = {
     grant_type: 'authorization_code',
@@ -96,9 +96,9 @@ rate_limit = 5
   ]);
   const line = JSON.parse(await emulator.stdout(/\n/)) as Record<string, string>;
   expect(line).toMatchObject({ client_id: id, client_secret: 'file-secret' });
-  const asked = await request(`${line['console_url']}settings`, { headers: { host: 'portal:8080' } });
-  await asked.body.dump();
-  expect(asked.statusCode).toBe(200);
+  const response = await request(`${line['console_url']}settings`, { headers: { host: 'portal:8080' } });
+  await response.body.dump();
+  expect(response.statusCode).toBe(200);
   const settings = await fetch(`${line['console_url']}settings`);
   expect(await settings.json()).toMatchObject({
     auto_login: true,
@@ -114,14 +114,14 @@ rate_limit = 5
 });
 
 test.each([
-  ['tokenLifetime = 60', /tokenLifetime: found an unknown key \(did you mean token_lifetime\?\); allowed are host, /],
-  ['json = true', /json: found an unknown key/],
-  ['basic = "maybe"', /basic: found "maybe"; allowed choices are accept, refuse/],
-  ['auto_login = "yes"', /auto_login: found "yes"; allowed is true or false/],
-  ['rate_limit = -1', /rate_limit: found -1; allowed is a whole number/],
-  ['refuse_redirect_urls = "("', /--refuse-redirect-urls: found "\("; allowed is a JavaScript regular expression/],
-  [`client = "${id}:hush-hush"`, /client: found a string; allowed is a list of texts/],
-  ['basic = ', /line 1 is no TOML/],
+  ['tokenLifetime = 60', /tokenLifetime: unknown key \(did you mean token_lifetime\?\); allowed keys: host, /],
+  ['json = true', /json: unknown key/],
+  ['basic = "maybe"', /basic: must be one of accept, refuse \(found "maybe"\)/],
+  ['auto_login = "yes"', /auto_login: must be true or false \(found "yes"\)/],
+  ['rate_limit = -1', /rate_limit: must be a whole number \(found -1\)/],
+  ['refuse_redirect_urls = "("', /--refuse-redirect-urls: must be a JavaScript regular expression .*\(found "\("\)/],
+  [`client = "${id}:hush-hush"`, /client: must be a list of strings \(found a string\)/],
+  ['basic = ', /line 1 is not valid TOML/],
 ])('emulator rejects an options file with %j as wrong usage, in one line that names the key', async (text, problem) => {
   await using folder = await mkdtempDisposable(join(tmpdir(), 'emulator-options-'));
   const file = join(folder.path, 'options.toml');
@@ -138,22 +138,22 @@ test('emulator names an options file that does not exist', async () => {
 });
 
 test.each([
-  [['--port', '70000'], /--port: found 70000; allowed is .* 65535/],
+  [['--port', '70000'], /--port: must be .* 65535 \(found 70000\)/],
   [['--port', 'http'], /--port.*'http'.*whole number/],
-  [['--port', '4001', '--frontend-port', '4001'], /--frontend-port: found 4001/],
-  [['--allowed-host', 'http://bench'], /--allowed-host: found "http:\/\/bench"; allowed is a host name/],
+  [['--port', '4001', '--frontend-port', '4001'], /--frontend-port: must differ from port \(found 4001\)/],
+  [['--allowed-host', 'http://bench'], /--allowed-host: must be a host name .*\(found "http:\/\/bench"\)/],
   [['--client', 'nosecret'], /--client.*ID:SECRET/],
-  [['--client', 'hush-hush:a'], /--client: found an id that is no UUID; allowed is xxxxxxxx-xxxx/],
-  [['--client', `${id}:b`, '--client', `${id}:c`], /--client: found .* twice/],
+  [['--client', 'hush-hush:a'], /--client: the ID must be a UUID, xxxxxxxx-xxxx/],
+  [['--client', `${id}:b`, '--client', `${id}:c`], /--client: each ID must be unique/],
   [['--user', ':pw'], /--user.*NAME:PASSWORD/],
-  [['--token-lifetime', '0.5s'], /--token-lifetime: found 0.5/],
+  [['--token-lifetime', '0.5s'], /--token-lifetime: must be .*\(found 0.5\)/],
   [['--code-lifetime', 'soon'], /--code-lifetime.*'soon'/],
   [['--on-reuse', 'ignore'], /--on-reuse.*'ignore'.*refuse, revoke-family/],
   [['--refresh-grace-time', '-1'], /--refresh-grace-time.*'-1'/],
   [['--error-body', 'xml'], /--error-body.*'xml'.*json, html, empty/],
   [['--basic', 'maybe'], /--basic.*'maybe'/],
-  [['--ca-file', 'ca.pem'], /--ca-file: found ca.pem without tls/],
-  [['--tls', '--ca-file', '/nowhere/ca.pem'], /--ca-file: found \/nowhere\/ca.pem, which can't be written \(ENOENT\)/],
+  [['--ca-file', 'ca.pem'], /--ca-file: needs tls \(found ca.pem without tls\)/],
+  [['--tls', '--ca-file', '/nowhere/ca.pem'], /--ca-file: can't write \/nowhere\/ca.pem \(ENOENT\)/],
   [['now'], /too many arguments/],
 ])('emulator %j is wrong usage', async (args, problem) => {
   const wrong = await runLatchkey(['emulator', ...args]);
@@ -165,7 +165,9 @@ test.each([
 test('emulator fails in one line if its state file can not be used', async () => {
   const failed = await startLatchkey(['emulator', '--state', '/dev/null/state']).ended;
   expect(failed).toMatchObject({ status: 1, stdout: '' });
-  expect(failed.stderr).toMatch(/^latchkey: the state \/dev\/null\/state can't be opened \(ENOTDIR\): choose .*\n$/);
+  expect(failed.stderr).toMatch(
+    /^latchkey: the state file \/dev\/null\/state can't be opened \(ENOTDIR\); choose .*\n$/,
+  );
 });
 
 test('emulator --tls prints the CA file in its first line, and deletes the file at its end', async () => {

@@ -13,7 +13,7 @@ let emulator: Emulator;
 let hub: HubProcess;
 let config: string;
 
-/** What the failing commands find: files by their names in the hub's directory. */
+/** Files in the hub's directory that the failing commands read. */
 const files = {
   'weak.passphrase': 'short',
   'good.passphrase': 'correct horse battery staple',
@@ -30,13 +30,13 @@ setUpOnce(async (parts) => {
   rememberSecrets([files['good.passphrase']]);
 });
 
-/** One line: what happened, where, and what to do about it. */
+/** Expects one line that says what happened, where, and what to do. */
 function expectOneLine({ stdout, stderr }: CliResult, says: RegExp): void {
   expect(stdout).toBe('');
   expect(stderr).toMatch(/^latchkey: [^\n]{20,}\n$/);
   expect(stderr).toMatch(says);
   expect(stderr).not.toMatch(/\bat (?:\w+ )?\(?(?:file:|node:|\/\S+:\d)|\bundefined\b|\[object/);
-  // What comes next is behind a colon, a semicolon or a comma, and is something that a person can do.
+  // The advice follows a punctuation mark and begins with something that a person can do.
   const DO =
     'use|name|choose|give|run|pair|remove|try|add|see|correct|write|start|put|make|take|type|set|allowed|check|replace|say|"latchkey|"sudo';
   expect(stderr).toMatch(
@@ -56,17 +56,17 @@ describe('failing commands', () => {
     ['appliance remove nobody --yes', /no appliance nobody.*"latchkey appliance list"/],
     ['appliance rotate-secret nobody', /no appliance nobody.*"latchkey appliance list"/],
     ['appliance approve nobody', /no appliance nobody.*"latchkey appliance list"/],
-    ['appliance approve wallbox', /waits for no approval/],
+    ['appliance approve wallbox', /is not waiting for approval/],
     ['appliance add wallbox', /an appliance wallbox already: choose another name, or remove/],
-    ['appliance add Wall_Box', /"Wall_Box" can't be an appliance's name: use 1 to 63 of a-z/],
-    [`appliance add ${'x'.repeat(64)}`, /can't be an appliance's name: use/],
-    ['appliance add car --scope "A', /scope .* has a character that scopes can't have: use names such as/],
-    ['appliance add car --portal elsewhere', /no portal elsewhere: the configuration has home/],
-    ['invite --for Wall_Box', /"Wall_Box" can't be an appliance's name: use/],
+    ['appliance add Wall_Box', /"Wall_Box" is not a valid appliance name: use 1 to 63 of a-z/],
+    [`appliance add ${'x'.repeat(64)}`, /is not a valid appliance name: use/],
+    ['appliance add car --scope "A', /scope .* has a character that is not allowed: use names such as/],
+    ['appliance add car --portal elsewhere', /no portal elsewhere; configured portals: home/],
+    ['invite --for Wall_Box', /"Wall_Box" is not a valid appliance name: use/],
     ['invite --for wallbox', /an appliance wallbox already: choose another name/],
-    ['invite --scope "A', /scope .* has a character that scopes can't have/],
-    ['invite --portal elsewhere', /no portal elsewhere: the configuration has home/],
-    ['notify --test', /no hook is configured: set command or webhook in \[notify\]/],
+    ['invite --scope "A', /scope .* has a character that is not allowed/],
+    ['invite --portal elsewhere', /no portal elsewhere; configured portals: home/],
+    ['notify --test', /no hook is configured: set command or webhook under \[notify\]/],
   ])('latchkey %s fails with one line that says what is wrong and what to do', async (args, says) => {
     const failed = await runLatchkey([...args.split(' '), '--config', config]);
     expect(failed.status).toBe(1);
@@ -77,7 +77,7 @@ describe('failing commands', () => {
     [
       'a copy that is none',
       () => ['restore', file('no.copy'), '--yes', '--passphrase-file', file('good.passphrase')],
-      /no copy that "latchkey backup" made.*: name another file/,
+      /not a backup made by "latchkey backup".*: name another file/,
     ],
     [
       'a weak passphrase',

@@ -4,7 +4,7 @@ import { shareFakeAdministration, startOnTerminal } from './command.ts';
 const hub = shareFakeAdministration();
 
 beforeEach(() => {
-  hub.household.setup = { code: 'BCDF-GHJK-LMNP', page: 'https://192.168.1.7:8443/', rotations: 0 };
+  hub.administration.setup = { code: 'BCDF-GHJK-LMNP', page: 'https://192.168.1.7:8443/', rotations: 0 };
 });
 
 test('setup-code prints only the code on standard output without a terminal', async () => {
@@ -17,12 +17,12 @@ test('setup-code on a terminal also shows the address of the page, and a QR code
   expect(stdout).toContain('Setup code   BCDF-GHJK-LMNP\r\n');
   expect(stdout).toMatch(/Page {9}https:\/\/192\.168\.1\.7:8443\/\r\n$/);
   expect(stdout).toMatch(/ https:\/\/192\.168\.1\.7:8443\/sign-in\/[\w-]+\r\n/);
-  expect(stdout).toContain('It is good once, for 10 min.');
+  expect(stdout).toContain('It works once, within 10 min.');
   expect(stdout).toMatch(/[▀▄█]{5}/);
   // biome-ignore lint/suspicious/noControlCharactersInRegex: colours of the terminal
   const lines = stdout.split('\r\n').map((line) => line.replaceAll(/\u001b\[[\d;]*m/g, ''));
   for (const line of lines) expect(line.length, line).toBeLessThanOrEqual(80);
-  // 80×24 shows all that matters at once, above the line of the shell.
+  // A terminal of 80×24 shows everything from the QR code on, with a line left for the shell's prompt.
   expect(lines.slice(lines.findIndex((line) => /[▀▄█]/.test(line))).length).toBeLessThanOrEqual(24);
 });
 
@@ -48,8 +48,8 @@ test('setup-code --json prints one object', async () => {
 test('setup-code --rotate prints a new code without a question, and says that everybody is signed out', async () => {
   const { status, stdout, stderr } = await hub.latchkey('setup-code', '--rotate');
   expect({ status, stdout }).toEqual({ status: 0, stdout: 'QRST-VWXZ-BCDF\n' });
-  expect(stderr).toBe('the setup code is another one now, and whoever was signed in to the page is signed out\n');
-  expect(hub.household.setup.rotations).toBe(1);
+  expect(stderr).toBe('there is a new setup code, and everybody was signed out of the page\n');
+  expect(hub.administration.setup.rotations).toBe(1);
   expect(JSON.parse((await hub.latchkey('setup-code', '--rotate', '--json')).stdout)).toMatchObject({
     code: 'QRST-VWXZ-BCDF',
   });

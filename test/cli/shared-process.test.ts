@@ -14,8 +14,8 @@ beforeAll(async () => {
   rememberSecrets([PASSPHRASE]);
   writeFileSync(join(folder, 'passphrase'), PASSPHRASE, { mode: 0o600 });
   writeFileSync(join(folder, 'copy'), 'a.sealed.copy\n');
-  hub.household.set({ name: 'wallbox', state: 'active', scope: 'A', expiresIn: 3600 });
-  hub.household.script = [
+  hub.administration.set({ name: 'wallbox', state: 'active', scope: 'A', expiresIn: 3600 });
+  hub.administration.script = [
     { event: 'waiting', authorizeUrl: 'https://portal.example/authorize?state=0123456789', expiresIn: 900 },
     { event: 'failed', reason: 'expired', message: 'nobody logged in' },
   ];
@@ -39,9 +39,9 @@ test.each([
 ])('"%s" has the same result in a process that has run other commands as in a new one', async (line) => {
   const args = line.split(' ').flatMap((word) => (word === '' ? [] : word.replace('FOLDER', folder)));
   const env = { ...hub.env, NO_COLOR: '1', TZ: 'Europe/Berlin' };
-  // What comes before differs in all that a command is given.
+  // The previous command has other arguments and another environment.
   await runLatchkey(['token', 'nobody'], { ...hub.env, LATCHKEY_DEBUG: '1', TZ: 'Asia/Tokyo' });
-  const kept = await runLatchkey(args, env);
-  expect(kept).toEqual(await startLatchkey(args, env).ended);
-  expect(kept.stdout + kept.stderr).not.toBe('');
+  const shared = await runLatchkey(args, env);
+  expect(shared).toEqual(await startLatchkey(args, env).ended);
+  expect(shared.stdout + shared.stderr).not.toBe('');
 });

@@ -6,9 +6,9 @@ import type { Readable } from 'node:stream';
 import { scaleDeadline } from '../support/deadlines.ts';
 import { logFile } from '../support/logs.ts';
 import { SHARED_CACHE } from '../support/program.ts';
-import type { SharedProcessCommand } from './kept-process.ts';
+import type { SharedProcessCommand } from './shared-process-worker.ts';
 
-/** How a command ended, with all that it wrote. */
+/** How a command ended, with its output. */
 export interface CliResult {
   readonly status: number | null;
   readonly signal: NodeJS.Signals | null;
@@ -16,23 +16,23 @@ export interface CliResult {
   readonly stderr: string;
 }
 
-/** The process that is kept, and what rejects when it ends. */
-interface Kept {
+/** The shared process; `gone` rejects when it ends. */
+interface SharedProcess {
   readonly child: ChildProcess;
-  readonly gone: Promise<never>;
+  readonly exited: Promise<never>;
   readonly log: string;
 }
 
-/** What a command takes at the very most on a quiet machine. */
+/** The longest time that a command takes on an idle machine. */
 const MAX_COMMAND_MS = 10_000;
 
-let kept: Kept | undefined;
+let shared: SharedProcess | undefined;
 let last: Promise<unknown> = Promise.resolve();
 
 /**
- * Runs a command of the built program to its end, after those that were asked for before, in a process that is kept for
- * the next one: to start one takes ten times what a command does.
- * @throws Error where the command hangs or ends the process
+ * Runs a command of the built program in a shared process, after the commands that were requested before. Starting a
+ * process takes ten times as long as running a command.
+ * @throws Error if the command hangs or ends the process
  */
 export function runInSharedProcess(command: SharedProcessCommand): Promise<CliResult> {
   const ended = last.then(() => runNow(command));
@@ -41,33 +41,33 @@ export function runInSharedProcess(command: SharedProcessCommand): Promise<CliRe
 }
 
 async function runNow(command: SharedProcessCommand): Promise<CliResult> {
-  kept ??= start();
-  const { child, gone, log } = kept;
+  shared ??= start();
+  const { child, exited, log } = shared;
   child.send(command);
-  // One that hangs would keep all others waiting.
+  // A command that hangs would block all later ones.
   const deadline = setTimeout(() => child.kill('SIGKILL'), scaleDeadline(MAX_COMMAND_MS));
   const over = Promise.all([once(child, 'message'), untilMark(child.stdout), untilMark(child.stderr)]);
-  const [[status], stdout, stderr] = await Promise.race([over, gone]);
+  const [[status], stdout, stderr] = await Promise.race([over, exited]);
   clearTimeout(deadline);
   appendFileSync(log, stderr);
   return { status, signal: null, stdout, stderr };
 }
 
-function start(): Kept {
-  const child = fork(join(import.meta.dirname, 'kept-process.ts'), {
+function start(): SharedProcess {
+  const child = fork(join(import.meta.dirname, 'shared-process-worker.ts'), {
     env: { NODE_COMPILE_CACHE: join(SHARED_CACHE, 'latchkey') },
     stdio: ['pipe', 'pipe', 'pipe', 'ipc'],
     execArgv: [],
   });
-  const gone = once(child, 'exit').then(([status, signal]) => {
-    kept = undefined;
+  const exited = once(child, 'exit').then(([status, signal]) => {
+    shared = undefined;
     throw new Error(`the command hung, or ended its process (${status ?? signal}): start one of its own for it`);
   });
-  gone.catch(() => undefined);
-  return { child, gone, log: logFile('latchkey-stderr') };
+  exited.catch(() => undefined);
+  return { child, exited, log: logFile('latchkey-stderr') };
 }
 
-/** What a stream gives before the next NUL. */
+/** The output of a stream up to the next NUL. */
 function untilMark(stream: Readable | null): Promise<string> {
   return new Promise((resolve) => {
     let text = '';

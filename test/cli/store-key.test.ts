@@ -7,22 +7,22 @@ const hub = shareFakeAdministration();
 test('store-key --rotate reports the new store key in one sentence, or as JSON', async () => {
   expect(await hub.latchkey('store-key', '--rotate')).toMatchObject({
     status: 0,
-    stdout: 'The store has another key, and everything in it is sealed anew: the key before opens nothing of it.\n',
+    stdout: 'The store is encrypted with a new key; the old key no longer opens it.\n',
     stderr: '',
   });
   const { stdout } = await hub.latchkey('store-key', '--rotate', '--json');
-  expect(JSON.parse(stdout)).toEqual(toWire(hub.household.rotation));
+  expect(JSON.parse(stdout)).toEqual(toWire(hub.administration.rotation));
 });
 
 test('store-key --rotate says what is left to do', async () => {
-  hub.household.rotation = {
+  hub.administration.rotation = {
     leftovers: ['/var/lib/latchkey/latchkey.db.damaged-1', '/var/lib/latchkey/upgrades'],
     copyProblem: 'the disk has no room',
     isCredential: true,
   };
   const { stdout } = await hub.latchkey('store-key', '--rotate');
   expect(stdout).toContain('mv /etc/latchkey/credentials/store.key.next /etc/latchkey/credentials/store.key\n');
-  expect(stdout).toContain('There is no daily copy until the next one can be made: the disk has no room\n');
+  expect(stdout).toContain('There is no snapshot until the next one can be made: the disk has no room\n');
   expect(stdout).toContain('\n  /var/lib/latchkey/latchkey.db.damaged-1\n  /var/lib/latchkey/upgrades\n');
 });
 

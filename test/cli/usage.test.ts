@@ -53,8 +53,8 @@ test.each([
   [['registration', 'open', '--for', 'ever'], /--for.*'ever'/],
   [['invite', 'wallbox'], /too many arguments/],
   [['invite', '--ttl', '0'], /--ttl.*'0'/],
-  [['invite', '--ttl', '31d'], /--ttl.*'31d' is invalid. Allowed is 1s to 30d\./],
-  [['registration', 'open', '--for', '25h'], /--for.*'25h' is invalid. Allowed is 1s to 24h\./],
+  [['invite', '--ttl', '31d'], /--ttl.*'31d' is invalid. Must be 1s to 30d\./],
+  [['registration', 'open', '--for', '25h'], /--for.*'25h' is invalid. Must be 1s to 24h\./],
   [['appliance', 'approve'], /missing required argument 'name'/],
   [['stats'], /unknown command 'stats'.*\n.*status/],
   [['appliance'], /Usage: latchkey appliance/],
@@ -82,14 +82,14 @@ test.each(['status --json', 'pair a', 'appliance list'])(
     const failed = await runLatchkey(args.split(' '), { LATCHKEY_HUB_CONTROL_SOCKET: '/nowhere/control.sock' });
     expect(failed).toMatchObject({ status: 1, stdout: '' });
     expect(failed.stderr).toMatch(
-      /^latchkey: no hub is running here \(\/nowhere\/control\.sock is not there.*"sudo systemctl start latchkey".*"latchkey serve".*--config\n$/,
+      /^latchkey: no hub is running here \(\/nowhere\/control\.sock does not exist.*"sudo systemctl start latchkey".*"latchkey serve".*--config\n$/,
     );
   },
 );
 
 test('--config is accepted before and after the name of a command, and overrides LATCHKEY_CONFIG', async () => {
   await using hub = await serveFakeAdministration();
-  hub.household.set({ name: 'wallbox' });
+  hub.administration.set({ name: 'wallbox' });
   const file = join(logFolder(), `config-${process.pid}.toml`);
   writeFileSync(file, `[hub]\ncontrol_socket = "${hub.env.LATCHKEY_HUB_CONTROL_SOCKET}"\n`);
   const elsewhere = { LATCHKEY_CONFIG: '/nowhere.toml' };
@@ -111,9 +111,9 @@ test('--config is accepted before and after the name of a command, and overrides
 test('a user without access to the control socket learns which group to join', async () => {
   await using hub = await serveFakeAdministration();
   chmodSync(hub.env.LATCHKEY_HUB_CONTROL_SOCKET, 0);
-  // Also root is refused, once it has no capabilities.
+  // Without capabilities, root is refused too.
   const unprivileged = process.getuid?.() === 0 ? 'setpriv --inh-caps=-all --bounding-set=-all' : '';
   const refused = await runShell(`${unprivileged} $LATCHKEY status`, hub.env);
   expect(refused).toMatchObject({ status: 1, stdout: '' });
-  expect(refused.stderr).toMatch(/^latchkey: this user may not speak to the hub at .*latchkey-admin.*\n$/);
+  expect(refused.stderr).toMatch(/^latchkey: this user has no access to the hub at .*latchkey-admin.*\n$/);
 });

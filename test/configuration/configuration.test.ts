@@ -36,7 +36,7 @@ function write(name: string, content: string, mode = 0o600): void {
   chmodSync(join(folder.path, name), mode);
 }
 
-/** A `[portals.home]` with these keys in place of the good ones; null leaves a key out. */
+/** A valid `[portals.home]` with these keys changed; null removes a key. */
 function portal(changes: Record<string, string | null> = {}): string {
   const keys = {
     base_url: '"https://api.portal.example"',
@@ -49,7 +49,7 @@ function portal(changes: Record<string, string | null> = {}): string {
   return ['[portals.home]', ...lines.map(([key, value]) => `${key} = ${value}`), ''].join('\n');
 }
 
-/** A configuration with an `[appliances.wallbox]` of these keys in place of the good ones; null leaves a key out. */
+/** A valid configuration with these keys of `[appliances.wallbox]` changed; null removes a key. */
 function appliance(changes: Record<string, string | null> = {}, portals = portal()): string {
   const keys = { scope: '"Monitoring"', portal: '"home"', secret_file: '"wallbox.secret"', ...changes };
   const lines = Object.entries(keys).filter(([, value]) => value !== null);
@@ -61,16 +61,16 @@ function load(toml: string, env: NodeJS.ProcessEnv = {}): Promise<Configuration>
   return loadConfiguration(file, { HOME: folder.path, ...env });
 }
 
-/** What is read of a configuration all the same, and each key that is wrong with the line that says so. */
-async function reading(toml: string, env: NodeJS.ProcessEnv = {}) {
+/** The configuration without its invalid keys, these keys, and the error message for each of them. */
+async function readInvalid(toml: string, env: NodeJS.ProcessEnv = {}) {
   writeFileSync(file, toml);
   const { configuration, errors: faults } = await readConfiguration(file, { HOME: folder.path, ...env });
   const keys = faults.map((fault) => (fault instanceof InvalidKeyFailure ? fault.key : 'the file'));
   return { configuration, keys, lines: faults.map(({ message }) => message) };
 }
 
-/** The one line that a mistake gets. */
-async function complaint(toml: string, env: NodeJS.ProcessEnv = {}): Promise<string> {
+/** The error message, one line, for an invalid configuration. */
+async function errorMessage(toml: string, env: NodeJS.ProcessEnv = {}): Promise<string> {
   const failure: unknown = await load(toml, env).then(
     () => null,
     (error: unknown) => error,
@@ -83,8 +83,8 @@ async function complaint(toml: string, env: NodeJS.ProcessEnv = {}): Promise<str
 
 describe('errors of the configuration file', () => {
   it.for<[toml: string, key: string, ...says: string[]]>([
-    ['hub.nmae = "x"', 'hub.nmae', 'no key that Latchkey knows (did you mean name?); allowed are name, state_dir, '],
-    ['[lann]', 'lann', '(did you mean lan?); allowed are hub, lan, portals, pairing, appliances'],
+    ['hub.nmae = "x"', 'hub.nmae', 'unknown key (did you mean name?); allowed keys: name, state_dir, '],
+    ['[lann]', 'lann', '(did you mean lan?); allowed keys: hub, lan, portals, pairing, appliances'],
     ['colour = "red"', 'colour', 'hub, lan, portals, pairing, appliances'],
     ['pairing.lifetime = "2d"', 'pairing.lifetime', 'found "2d"', 'from "1m" to "24h"'],
     ['pairing.on_end = true', 'pairing.on_end', 'lifetime, poll_interval, on_start'],
@@ -100,8 +100,8 @@ describe('errors of the configuration file', () => {
     ['lan.http_port = -1', 'lan.http_port', 'found -1', '0 to 65535'],
     ['lan.https_port = 65536', 'lan.https_port', 'found 65536', '0 to 65535'],
     ['lan.https_port = 84.5', 'lan.https_port', 'found 84.5', '0 to 65535'],
-    ['lan.http_port = 8443', 'lan.http_port', 'found 8443', 'lan.https_port too', 'another port'],
-    ['lan.address = 7', 'lan.address', 'found 7', "an interface's name"],
+    ['lan.http_port = 8443', 'lan.http_port', 'port 8443 is also lan.https_port; choose another port'],
+    ['lan.address = 7', 'lan.address', 'found 7', 'the name of an interface'],
     ['lan.listen = "0.0.0.0"', 'lan.listen', 'found "0.0.0.0"', 'a list of IP addresses'],
     ['lan.listen = []', 'lan.listen', 'found []', 'a list of IP addresses'],
     ['lan.listen = ["localhost"]', 'lan.listen.0', 'found "localhost"', 'a list of IP addresses'],
@@ -110,14 +110,14 @@ describe('errors of the configuration file', () => {
     ['[[portals.home]]', 'portals.home', 'found a list', 'a table'],
     [portal({ base_url: null }), 'portals.home.base_url', 'is missing'],
     [portal({ client_secret_file: null }), 'portals.home.client_secret_file', 'is missing'],
-    [portal({ client_id: null, clientid: `"${CLIENT_ID}"` }), 'portals.home.clientid', 'no key that Latchkey knows'],
-    [portal({ base_url: '"http://api.portal.example"' }), 'portals.home.base_url', 'http:// only on loopback'],
+    [portal({ client_id: null, clientid: `"${CLIENT_ID}"` }), 'portals.home.clientid', 'unknown key'],
+    [portal({ base_url: '"http://api.portal.example"' }), 'portals.home.base_url', 'http only for a loopback'],
     [
       portal({ frontend_url: '"http://192.168.1.7:8080"' }),
       'portals.home.frontend_url',
       'found "http://192.168.1.7:8080"',
     ],
-    [portal({ frontend_url: '"http://localhost.portal.example"' }), 'portals.home.frontend_url', 'only on loopback'],
+    [portal({ frontend_url: '"http://localhost.portal.example"' }), 'portals.home.frontend_url', 'only for a loopback'],
     [portal({ base_url: '"https://api.portal.example/v1"' }), 'portals.home.base_url', 'without a path'],
     [portal({ base_url: '"https://api.portal.example?a=b"' }), 'portals.home.base_url', 'without a path'],
     [portal({ base_url: '"api.portal.example"' }), 'portals.home.base_url', 'found "api.portal.example"'],
@@ -131,8 +131,8 @@ describe('errors of the configuration file', () => {
     [portal({ replay: 'true' }), 'portals.home.replay', 'is now retry_lost_answer = "early"'],
     [portal({ redirect: '"on"' }), 'portals.home.redirect', 'found "on"', '"auto", "off"'],
     [portal({ redirect: '"https://hub.example/x?y"' }), 'portals.home.redirect', '/callback/<nonce>'],
-    [portal({ ca_file: '"no-ca.pem"' }), 'portals.home.ca_file', `${folder.path}/no-ca.pem is not there`],
-    [portal({ ca_file: '"portal.secret"' }), 'portals.home.ca_file', 'holds no PEM certificate'],
+    [portal({ ca_file: '"no-ca.pem"' }), 'portals.home.ca_file', `${folder.path}/no-ca.pem does not exist`],
+    [portal({ ca_file: '"portal.secret"' }), 'portals.home.ca_file', 'contains no PEM certificate'],
     ['metrics.listen = 9480', 'metrics.listen', 'found 9480', 'an IP address and a port, such as "127.0.0.1:9480"'],
     ['metrics.listen = "9480"', 'metrics.listen', 'found "9480"', '"" for none'],
     ['metrics.listen = ":9480"', 'metrics.listen', 'found ":9480"', 'an IP address and a port'],
@@ -140,9 +140,9 @@ describe('errors of the configuration file', () => {
     ['metrics.listen = "::1:9480"', 'metrics.listen', 'found "::1:9480"', '"[::1]:9480"'],
     ['metrics.listen = "[127.0.0.1]:9480"', 'metrics.listen', 'found "[127.0.0.1]:9480"', 'an IP address and a port'],
     ['metrics.listen = "127.0.0.1:65536"', 'metrics.listen', 'found "127.0.0.1:65536"', 'an IP address and a port'],
-    ['metrics.listen = "127.0.0.1:8443"', 'metrics.listen', 'found port 8443', 'lan.https_port too', 'another port'],
-    ['metrics.listen = "[::1]:8480"', 'metrics.listen', 'found port 8480', 'lan.http_port too', 'another port'],
-    ['metrics.port = 9480', 'metrics.port', 'no key that Latchkey knows; allowed are listen'],
+    ['metrics.listen = "127.0.0.1:8443"', 'metrics.listen', 'port 8443 is also lan.https_port; choose another port'],
+    ['metrics.listen = "[::1]:8480"', 'metrics.listen', 'port 8480 is also lan.http_port; choose another port'],
+    ['metrics.port = 9480', 'metrics.port', 'unknown key; allowed keys: listen'],
     ['pairing.lifetime = 15', 'pairing.lifetime', 'found 15', 'from "1m" to "24h"'],
     ['pairing.lifetime = "15 minutes"', 'pairing.lifetime', 'found "15 minutes"', 'from "1m" to "24h"'],
     ['pairing.lifetime = "15min"', 'pairing.lifetime', 'found "15min"', 'from "1m" to "24h"'],
@@ -151,65 +151,76 @@ describe('errors of the configuration file', () => {
     ['pairing.poll_interval = "1s"', 'pairing.poll_interval', 'found "1s"', 'from "5s" to "10s"'],
     ['pairing.poll_interval = "-5s"', 'pairing.poll_interval', 'found "-5s"', 'from "5s" to "10s"'],
     ['pairing.on_start = 1', 'pairing.on_start', 'found 1', 'true or false'],
-    ['notify.comand = ["x"]', 'notify.comand', 'no key that Latchkey knows', 'command, webhook'],
-    ['notify.command = "/etc/latchkey/notify"', 'notify.command', 'a list of texts'],
+    ['notify.comand = ["x"]', 'notify.comand', 'unknown key', 'command, webhook'],
+    ['notify.command = "/etc/latchkey/notify"', 'notify.command', 'a list of strings'],
     ['notify.command = []', 'notify.command', 'a program and its arguments'],
     ['notify.command = [""]', 'notify.command', 'a program and its arguments'],
-    ['notify.command = ["a", 7]', 'notify.command.1', 'a list of texts'],
-    ['notify.webhook = "http://notify.example/"', 'notify.webhook', 'http:// only on loopback'],
+    ['notify.command = ["a", 7]', 'notify.command.1', 'a list of strings'],
+    ['notify.webhook = "http://notify.example/"', 'notify.webhook', 'http only for a loopback'],
     ['notify.webhook = "mailto:me@example.org"', 'notify.webhook', 'https://notify.example'],
     ['notify.webhook = ""', 'notify.webhook', 'https://notify.example'],
     ['appliances = "wallbox"', 'appliances', 'found a string', 'a table'],
     ['[[appliances.wallbox]]', 'appliances.wallbox', 'found a list', 'a table'],
     ['appliances.wallbox = "x"', 'appliances.wallbox', 'found a string', 'a table'],
-    ['[appliances."Wall Box"]\nsecret_file = "x"', 'appliances', '"Wall Box" can\'t be an appliance\'s name'],
-    ['[appliances."a\\nb"]\nsecret_file = "x"', 'appliances', '"a\\nb" can\'t be an appliance\'s name'],
+    ['[appliances."Wall Box"]\nsecret_file = "x"', 'appliances', '"Wall Box" is not a valid appliance name'],
+    ['[appliances."a\\nb"]\nsecret_file = "x"', 'appliances', '"a\\nb" is not a valid appliance name'],
     [
       appliance({ name: '"x"' }),
       'appliances.wallbox.name',
-      'no key',
+      'unknown key',
       'scope, portal, client_id, secret_file, jwks_file',
     ],
     [appliance({ scope: '["A"]' }), 'appliances.wallbox.scope', 'found ["A"]', 'such as "Monitoring RemoteControl"'],
     [appliance({ scope: '"Überwachung"' }), 'appliances.wallbox.scope', 'the scope "Überwachung" has a character'],
-    [appliance({ portal: '"away"' }), 'appliances.wallbox.portal', 'found "away"', 'allowed is home'],
+    [appliance({ portal: '"away"' }), 'appliances.wallbox.portal', 'found "away"', 'a configured portal: home'],
     [appliance({ portal: '7' }), 'appliances.wallbox.portal', 'found 7', '[portals.NAME]'],
-    [appliance({}, ''), 'appliances.wallbox.portal', 'found "home"', 'there is no table [portals.NAME]'],
-    [appliance({ client_id: '"wall box"' }), 'appliances.wallbox.client_id', '"wall box" can\'t be a client_id'],
-    [appliance({ client_id: '7' }), 'appliances.wallbox.client_id', 'found 7', '1 to 100 of'],
+    [appliance({}, ''), 'appliances.wallbox.portal', 'found "home"', 'add a section [portals.NAME]'],
+    [appliance({ client_id: '"wall box"' }), 'appliances.wallbox.client_id', '"wall box" is not a valid client_id'],
+    [appliance({ client_id: '7' }), 'appliances.wallbox.client_id', 'found 7', '1 to 100 characters of'],
     [
       `${appliance()}[appliances.heater]\nclient_id = "wallbox"\nsecret_file = "wallbox.secret"`,
       'appliances.heater.client_id',
-      'found "wallbox"',
-      'the client_id of wallbox too',
+      '"wallbox" is also the client_id of wallbox; choose another one',
     ],
     [appliance({ secret_file: null }), 'appliances.wallbox', 'neither secret_file nor jwks_file'],
     [appliance({ jwks_file: '"keys.json"' }), 'appliances.wallbox', 'both secret_file and jwks_file'],
-    [appliance({ secret_file: '"gone"' }), 'appliances.wallbox.secret_file', 'names a file that is not there'],
-    [appliance({ secret_file: '"short.secret"' }), 'appliances.wallbox.secret_file', '15 characters', '16 or more'],
-    [appliance({ secret_file: '"odd.secret"' }), 'appliances.wallbox.secret_file', 'a character that is not of ASCII'],
+    [appliance({ secret_file: '"gone"' }), 'appliances.wallbox.secret_file', 'names a file that does not exist'],
+    [
+      appliance({ secret_file: '"short.secret"' }),
+      'appliances.wallbox.secret_file',
+      '16 or more characters (found 15)',
+    ],
+    [
+      appliance({ secret_file: '"odd.secret"' }),
+      'appliances.wallbox.secret_file',
+      'a character that is not printable ASCII',
+    ],
     [appliance({ secret_file: '"open.secret"' }), 'appliances.wallbox.secret_file', 'open to other users (mode 0644)'],
     [appliance({ secret_file: null, jwks_file: '"gone.json"' }), 'appliances.wallbox.jwks_file', "can't be read"],
     [appliance({ secret_file: null, jwks_file: '"."' }), 'appliances.wallbox.jwks_file', "can't be read"],
     [
       appliance({ secret_file: null, jwks_file: '"private.json"' }),
       'appliances.wallbox.jwks_file',
-      `${folder.path}/private.json key 1 holds the private key`,
+      `${folder.path}/private.json key 1 contains the private key`,
     ],
-    [appliance({ secret_file: null, jwks_file: '"wallbox.secret"' }), 'appliances.wallbox.jwks_file', 'no JWK Set'],
+    [
+      appliance({ secret_file: null, jwks_file: '"wallbox.secret"' }),
+      'appliances.wallbox.jwks_file',
+      'is not a JWK Set',
+    ],
   ])(
     'the configuration %j is rejected with its key, what was found and what is allowed',
     async ([toml, key, ...says]) => {
-      const line = await complaint(toml);
+      const line = await errorMessage(toml);
       expect(line.startsWith(`${file}: ${key}: `), line).toBe(true);
       for (const words of says) expect(line).toContain(words);
     },
   );
 
   it('a configuration that is not TOML is rejected with the line of the error', async () => {
-    expect(await complaint('[hub]\nname = "x"\nstate_dir = /var/lib\n')).toMatch(`${file}, line 3: `);
-    expect(await complaint(`[hub]\nname = "a"\nname = "b"\n`)).toMatch(`${file}, line 3: `);
-    expect(await complaint(`client_secret = ${SECRET}\n`)).not.toContain(SECRET);
+    expect(await errorMessage('[hub]\nname = "x"\nstate_dir = /var/lib\n')).toMatch(`${file}, line 3: `);
+    expect(await errorMessage(`[hub]\nname = "a"\nname = "b"\n`)).toMatch(`${file}, line 3: `);
+    expect(await errorMessage(`client_secret = ${SECRET}\n`)).not.toContain(SECRET);
   });
 
   it('a configuration that can not be read is rejected with the path of its file', async () => {
@@ -225,30 +236,30 @@ describe('the client secret of a portal', () => {
     [SECRET, 0o640, 'is open to other users (mode 0640); allowed is 0600: chmod 600'],
     [SECRET, 0o604, 'is open to other users (mode 0604)'],
     [SECRET, 0o620, 'is open to other users (mode 0620)'],
-    ['', 0o600, 'must hold the secret alone, on one line'],
-    ['\n', 0o600, 'must hold the secret alone, on one line'],
-    [`${SECRET}\nmore\n`, 0o600, 'must hold the secret alone, on one line'],
-    [`${SECRET}\n\n`, 0o600, 'must hold the secret alone, on one line'],
+    ['', 0o600, 'must contain only the secret, on one line'],
+    ['\n', 0o600, 'must contain only the secret, on one line'],
+    [`${SECRET}\nmore\n`, 0o600, 'must contain only the secret, on one line'],
+    [`${SECRET}\n\n`, 0o600, 'must contain only the secret, on one line'],
   ])('a client secret in a file with %j and mode %i is rejected', async ([content, mode, says]) => {
     write('portal.secret', content, mode);
-    const line = await complaint(portal());
+    const line = await errorMessage(portal());
     expect(line).toContain(`${file}: portals.home.client_secret_file: ${folder.path}/portal.secret ${says}`);
     expect(line).not.toContain(SECRET);
   });
 
   it('the error about an overlong unknown key is one line of limited length', async () => {
-    expect((await complaint(`${'k'.repeat(100_000)} = 1`)).length).toBeLessThan(1000);
+    expect((await errorMessage(`${'k'.repeat(100_000)} = 1`)).length).toBeLessThan(1000);
   });
 
   it('a client secret file must exist and be a file, and its error does not repeat a secret pasted as its name', async () => {
-    expect(await complaint(portal({ client_secret_file: '"gone.secret"' }))).toContain(
-      'names a file that is not there',
+    expect(await errorMessage(portal({ client_secret_file: '"gone.secret"' }))).toContain(
+      'names a file that does not exist',
     );
-    const pasted = await complaint(portal({ client_secret_file: '"pasted-secret-4711"' }));
+    const pasted = await errorMessage(portal({ client_secret_file: '"pasted-secret-4711"' }));
     expect(pasted).not.toContain('pasted-secret');
-    expect(await complaint(portal({ client_id: '"pasted-secret-4711"' }))).not.toContain('pasted-secret');
-    expect(await complaint(portal({ client_id: '["pasted-secret-4711"]' }))).toContain('found a list');
-    expect(await complaint(portal({ client_secret_file: '"."' }))).toContain(`${folder.path} is no file`);
+    expect(await errorMessage(portal({ client_id: '"pasted-secret-4711"' }))).not.toContain('pasted-secret');
+    expect(await errorMessage(portal({ client_id: '["pasted-secret-4711"]' }))).toContain('found a list');
+    expect(await errorMessage(portal({ client_secret_file: '"."' }))).toContain(`${folder.path} is not a regular file`);
   });
 
   it.for([SECRET, `${SECRET}\n`, `${SECRET}\r\n`])(
@@ -282,17 +293,17 @@ describe('the client secret of a portal', () => {
     expect(await read('portal-home')).toEqual(['from-systemd', 'service_restart']);
     expect(await read('portal.secret')).toEqual([SECRET, 'reload']);
     write('credentials/portal-home', '');
-    expect(await complaint(portal({ client_secret_file: '"portal-home"' }), env)).toContain('one line');
+    expect(await errorMessage(portal({ client_secret_file: '"portal-home"' }), env)).toContain('one line');
   });
 
   it.for<[name: string, says: string]>([
-    ['portal.secret', 'portal.secret is open to other users (mode 0644): put it'],
-    ['/etc/latchkey/no/secret', 'names neither a credential of this service nor a file that is there: put it'],
+    ['portal.secret', 'portal.secret is open to other users (mode 0644): put the file'],
+    ['/etc/latchkey/no/secret', 'names neither a credential of this service nor an existing file: put the file'],
   ])('the error about a secret under systemd asks for a credential, and not for %s', async ([name, says]) => {
     write('portal.secret', SECRET, 0o644);
     const env = { CREDENTIALS_DIRECTORY: join(folder.path, 'credentials') };
-    const line = await complaint(portal({ client_secret_file: `"${name}"` }), env);
-    expect(line).toContain(`${says} into /etc/latchkey/credentials, name it here by its file name alone`);
+    const line = await errorMessage(portal({ client_secret_file: `"${name}"` }), env);
+    expect(line).toContain(`${says} into /etc/latchkey/credentials, give only its file name here`);
     expect(line).not.toContain('chmod');
   });
 
@@ -313,8 +324,8 @@ describe('the client secret of a portal', () => {
     ['in the environment', portal(), { LATCHKEY_PORTALS_HOME_CLIENT_SECRET: SECRET }],
     ['in the environment, without a portal', portal(), { LATCHKEY_PORTALS_CLIENT_SECRET: SECRET }],
   ])('the error about a secret in the wrong place does not repeat it: %s', async ([, toml, env]) => {
-    expect(await complaint(toml, env)).not.toContain(SECRET);
-    expect((await reading(toml, env)).lines.join('\n')).not.toContain(SECRET);
+    expect(await errorMessage(toml, env)).not.toContain(SECRET);
+    expect((await readInvalid(toml, env)).lines.join('\n')).not.toContain(SECRET);
   });
 });
 
@@ -352,10 +363,10 @@ describe('the usable part of an invalid configuration', () => {
     ],
     ['hub.name = "x"\nlan.mdns = no', ['the file'], { name: hostname(), lan: { mdns: true } }],
   ])('the doctor can use the valid part of %j, and each wrong key is named once', async ([toml, keys, read]) => {
-    const { configuration, keys: found, lines } = await reading(toml);
+    const { configuration, keys: found, lines } = await readInvalid(toml);
     expect(found.toSorted(), lines.join('\n')).toEqual(keys.toSorted());
     expect(configuration).toMatchObject(read);
-    expect(await complaint(toml)).toBe(lines[0]);
+    expect(await errorMessage(toml)).toBe(lines[0]);
   });
 });
 
@@ -407,24 +418,29 @@ describe('environment variables of the configuration', () => {
   it.for<[variable: string, value: string, key: string, says: string]>([
     ['LATCHKEY_LAN_HTTPS_PORT', 'https', 'lan.https_port', 'found "https"'],
     ['LATCHKEY_LAN_HTTP_PORT', '', 'lan.http_port', 'found ""'],
-    ['LATCHKEY_LAN_MDNS', '1', 'lan.mdns', 'found "1"; allowed is true or false'],
+    ['LATCHKEY_LAN_MDNS', '1', 'lan.mdns', 'must be true or false (found "1")'],
     ['LATCHKEY_LAN_LISTEN', '0.0.0.0,eth0', 'lan.listen.1', 'found "eth0"'],
-    ['LATCHKEY_LAN_PORT', '80', 'lan.port', 'no key that Latchkey knows'],
+    ['LATCHKEY_LAN_PORT', '80', 'lan.port', 'unknown key'],
     ['LATCHKEY_PAIRING_LIFETIME', 'long', 'pairing.lifetime', 'found "long"'],
-    ['LATCHKEY_PORTALS_HOME_CLIENT_ID', 'x', 'portals.home.client_id', 'found "x"; allowed is a UUID'],
-    ['LATCHKEY_PORTALS_HOME_CLIENT_SECRET_FILE', 'gone', 'portals.home.client_secret_file', 'is not there'],
+    ['LATCHKEY_PORTALS_HOME_CLIENT_ID', 'x', 'portals.home.client_id', 'must be a UUID'],
+    ['LATCHKEY_PORTALS_HOME_CLIENT_SECRET_FILE', 'gone', 'portals.home.client_secret_file', 'does not exist'],
     ['LATCHKEY_PORTALS_HOME_REPLAY', 'late', 'portals.home.replay', 'is now retry_lost_answer = "late"'],
-    ['LATCHKEY_PORTALS_HOME_RETRY_LOST_ANSWER', 'soon', 'portals.home.retry_lost_answer', 'found "soon"; allowed is'],
+    [
+      'LATCHKEY_PORTALS_HOME_RETRY_LOST_ANSWER',
+      'soon',
+      'portals.home.retry_lost_answer',
+      '"early" or "late" (found "soon")',
+    ],
     ['LATCHKEY_APPLIANCES_WALLBOX_SCOPE', 'ä', 'appliances.wallbox.scope', 'the scope "ä"'],
     [
       'LATCHKEY_APPLIANCES_EV_NOPE',
       'x',
       'appliances.ev.nope',
-      'no key that Latchkey knows; allowed are scope, portal, client_id, secret_file, jwks_file',
+      'unknown key; allowed keys: scope, portal, client_id, secret_file, jwks_file',
     ],
-    ['LATCHKEY_APPLIANCES_EV', 'x', 'appliances.ev', 'found a string; allowed is a table'],
+    ['LATCHKEY_APPLIANCES_EV', 'x', 'appliances.ev', 'must be a table (found a string)'],
   ])('the error about an invalid variable names it: %s=%s', async ([variable, value, key, says]) => {
-    const line = await complaint(portal(), { [variable]: value });
+    const line = await errorMessage(portal(), { [variable]: value });
     expect(line.startsWith(`${variable}: ${key}: `), line).toBe(true);
     expect(line).toContain(says);
   });
@@ -483,7 +499,7 @@ describe('the defaults of the configuration', () => {
 
   it('only a portal is required in the configuration', async () => {
     expect(() => requirePortal({ file, portals: [] } as unknown as Configuration)).toThrow(
-      /latchkey\.toml: portals: there is none; add a table such as \[portals\.home\]/,
+      /latchkey\.toml: portals: no portal is configured; add a section \[portals\.home\]/,
     );
     const configuration = await load(portal());
     expect(requirePortal(configuration)).toBe(configuration);

@@ -21,7 +21,7 @@ import { Secret } from '../../src/core/secret.ts';
 import type { SetupCode } from '../../src/core/setup-access.ts';
 import { rememberSecrets } from '../support/logs.ts';
 
-/** What `status` says of an appliance that is not paired, but for these. */
+/** The status of an unpaired appliance with these changes. */
 export function applianceStatus(changes: Partial<ApplianceStatus> & { name: string }): ApplianceStatus {
   return {
     clientId: crypto.randomUUID(),
@@ -40,7 +40,7 @@ export function applianceStatus(changes: Partial<ApplianceStatus> & { name: stri
 /** The address of the installer's page of a {@link FakeAdministration}. */
 export const PAGE = 'https://192.168.1.7:8443/';
 
-/** What `status` says of a hub, judged as a hub does. @param now its wall clock, in ms since 1970 */
+/** A hub's status report, with the conditions that a hub derives. @param now the wall clock, in ms since 1970 */
 export function hubStatusReport(
   hub: HubStatus,
   appliances: readonly ApplianceStatus[],
@@ -55,7 +55,7 @@ export function hubStatusReport(
   };
 }
 
-/** One pairing of a {@link FakeAdministration}: tests push its reports, and see whether anybody still follows. */
+/** A pairing of a {@link FakeAdministration}. Tests push its reports and check whether a client follows it. */
 export class ScriptedPairing {
   readonly reports: PairingStatus[] = [];
   followers = 0;
@@ -87,30 +87,30 @@ export class ScriptedPairing {
 }
 
 function unscripted(): never {
-  throw new Failure('unexpected', 'this household has no script for that');
+  throw new Failure('unexpected', 'the fake administration has no script for that');
 }
 
-/** A hub's administration in memory, for what speaks to one. */
+/** A hub's administration in memory, for tests of its clients. */
 export class FakeAdministration implements Administration {
   readonly appliances = new Map<string, ApplianceStatus>();
   readonly pairings = new Map<string, ScriptedPairing>();
-  /** What the next pairing reports at once. */
+  /** The reports that the next pairing makes at once. */
   script: PairingStatus[] = [];
-  /** What came of another store key. */
+  /** The result of a rotation of the store key. */
   rotation: StoreKeyRotationResult = { leftovers: [], copyProblem: null, isCredential: false };
   /** What `token`, `refresh`, `restore` and `reload` wait for. */
   portal: Promise<void> = Promise.resolve();
   readonly accessToken = `at-${crypto.randomUUID()}`;
   readonly issued: string[] = [];
   readonly passphrases: string[] = [];
-  /** How often a restore or a reload was asked for. */
+  /** How often a restore or a reload was requested. */
   restoreAndReloadCalls = 0;
   restarts = 0;
   reloads = 0;
   readonly invites: InviteRequest[] = [];
-  /** What happened to every appliance, the newest first. */
+  /** The history of every appliance, the newest entry first. */
   events: HistoryEntry[] = [];
-  /** Names of appliances that have keys in place of a secret. */
+  /** The names of the appliances that have keys instead of a secret. */
   readonly appliancesWithKeys = new Set<string>();
   hub: HubStatus = {
     id: 'latchkey-1a2b3c',
@@ -182,7 +182,7 @@ export class FakeAdministration implements Administration {
     return ['home'];
   }
 
-  /** For how many seconds the old CA is kept; null where there is none. */
+  /** For how many seconds the old CA is kept; null if there is none. */
   keptOldCa: number | null = null;
   rotations = 0;
 
@@ -215,7 +215,7 @@ export class FakeAdministration implements Administration {
     return this.#credentials(name);
   }
 
-  /** Puts an appliance there as a test wants it. */
+  /** Adds an appliance or changes it. */
   set(appliance: Partial<ApplianceStatus> & { name: string }): ApplianceStatus {
     const whole = applianceStatus({ ...this.appliances.get(appliance.name), ...appliance });
     this.appliances.set(whole.name, whole);
@@ -232,7 +232,7 @@ export class FakeAdministration implements Administration {
     if (this.appliancesWithKeys.has(name) && !replaceKeys)
       throw new Failure(
         'appliance_has_keys',
-        `${name} proves itself by a key, and a secret would take the key's place: add --yes where that is meant`,
+        `${name} authenticates with a key, and a secret would replace the key: add --yes to confirm`,
       );
     this.appliancesWithKeys.delete(name);
     return this.#credentials(name);
@@ -240,10 +240,10 @@ export class FakeAdministration implements Administration {
 
   async approveAppliance(name: string, code: string | null): Promise<ApplianceStatus> {
     const { waitingForApproval: waiting, ...approved } = this.#find(name);
-    if (waiting === undefined) throw new Failure('not_allowed', `${name} waits for no approval`);
+    if (waiting === undefined) throw new Failure('not_allowed', `${name} is not waiting for approval`);
     const plain = (text: string) => text.replace('-', '').toUpperCase();
     if (code !== null && plain(code) !== plain(waiting.comparisonCode)) {
-      throw new Failure('not_allowed', `${name} has another code, and is not approved`);
+      throw new Failure('not_allowed', `the code of ${name} differs, so it was not approved`);
     }
     this.appliances.set(name, approved);
     return approved;
@@ -268,8 +268,8 @@ export class FakeAdministration implements Administration {
     };
   }
 
-  /** So many have asked to join, until that is disposed of. */
-  askedToJoin(count: number): Disposable {
+  /** Sets the number of appliances that have asked to join, until the result is disposed of. */
+  setJoinRequests(count: number): Disposable {
     const before = this.hub;
     this.hub = { ...before, registrationAsked: count };
     return {

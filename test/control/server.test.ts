@@ -19,18 +19,18 @@ rememberSecrets([PASSPHRASE]);
 
 const link = { event: 'waiting', authorizeUrl: 'https://portal.example/authorize?state=1', expiresIn: 900 } as const;
 
-let household: FakeAdministration;
+let administration: FakeAdministration;
 let server: ControlServer;
 let logged: string[];
 let client: Client;
 
 beforeEach(async () => {
-  household = new FakeAdministration();
-  household.set({ name: 'wallbox', state: 'active', scope: 'Monitoring RemoteControl' });
+  administration = new FakeAdministration();
+  administration.set({ name: 'wallbox', state: 'active', scope: 'Monitoring RemoteControl' });
   logged = [];
   server = await startControlServer({
     path: join(mkdtempSync(join(tmpdir(), 'lk-')), 'control.sock'),
-    administration: household,
+    administration: administration,
     log: createLog('debug', { write: (line) => logged.push(line) }),
   });
   client = new Client('http://hub', { socketPath: server.path });
@@ -41,58 +41,68 @@ afterEach(async () => {
   await server[Symbol.asyncDispose]();
 });
 
-async function ask(method: string, path: string, options: { body?: string; headers?: Record<string, string> } = {}) {
+async function sendRequest(
+  method: string,
+  path: string,
+  options: { body?: string; headers?: Record<string, string> } = {},
+) {
   const { statusCode, headers, body } = await client.request({
     method: method as Dispatcher.HttpMethod,
     path,
     ...options,
   });
   const text = await body.text();
-  return { status: statusCode, type: headers['content-type'], answer: text === '' ? null : JSON.parse(text) };
+  return { status: statusCode, type: headers['content-type'], content: text === '' ? null : JSON.parse(text) };
 }
 
 const json = { 'content-type': 'application/json' };
 
 function post(path: string, body: unknown) {
-  return ask('POST', path, { body: JSON.stringify(body), headers: json });
+  return sendRequest('POST', path, { body: JSON.stringify(body), headers: json });
 }
 
 test('every operation of the control API returns what the command line prints', async () => {
-  expect(await ask('GET', '/v1/status')).toMatchObject({
+  expect(await sendRequest('GET', '/v1/status')).toMatchObject({
     status: 200,
-    answer: { hub: toWire(household.hub), appliances: [{ name: 'wallbox', state: 'active', last_refresh: null }] },
+    content: {
+      hub: toWire(administration.hub),
+      appliances: [{ name: 'wallbox', state: 'active', last_refresh: null }],
+    },
   });
-  expect((await ask('GET', '/v1/ca')).answer).toEqual(household.caStatus());
-  const added = await ask('POST', '/v1/appliances', { body: '{"name":"heatpump","scope":"A B"}', headers: json });
+  expect((await sendRequest('GET', '/v1/ca')).content).toEqual(administration.caStatus());
+  const added = await sendRequest('POST', '/v1/appliances', {
+    body: '{"name":"heatpump","scope":"A B"}',
+    headers: json,
+  });
   expect(added.status).toBe(201);
-  expect(added.answer).toEqual({
+  expect(added.content).toEqual({
     name: 'heatpump',
-    client_id: household.appliances.get('heatpump')?.clientId,
-    client_secret: household.issued[0],
+    client_id: administration.appliances.get('heatpump')?.clientId,
+    client_secret: administration.issued[0],
     token_endpoint: 'https://192.168.1.7:8443/oauth/token',
     ca_fingerprint: 'pin-of-the-ca',
   });
-  expect((await ask('POST', '/v1/appliances/heatpump/secret')).answer).toMatchObject({
-    client_secret: household.issued[1],
+  expect((await sendRequest('POST', '/v1/appliances/heatpump/secret')).content).toMatchObject({
+    client_secret: administration.issued[1],
   });
-  expect((await ask('GET', '/v1/appliances/wallbox/token')).answer).toEqual({
-    access_token: household.accessToken,
+  expect((await sendRequest('GET', '/v1/appliances/wallbox/token')).content).toEqual({
+    access_token: administration.accessToken,
     token_type: 'Bearer',
     expires_in: 3000,
     scope: 'Monitoring RemoteControl',
   });
-  expect((await ask('POST', '/v1/appliances/wallbox/refresh')).answer).toEqual(
-    toWire(household.appliances.get('wallbox')),
+  expect((await sendRequest('POST', '/v1/appliances/wallbox/refresh')).content).toEqual(
+    toWire(administration.appliances.get('wallbox')),
   );
-  expect(await ask('DELETE', '/v1/appliances/wallbox/grant')).toMatchObject({ status: 204, answer: null });
-  expect(household.appliances.get('wallbox')?.state).toBe('unpaired');
-  expect(await ask('DELETE', '/v1/appliances/wallbox')).toMatchObject({ status: 204, answer: null });
-  expect(household.appliances.has('wallbox')).toBe(false);
+  expect(await sendRequest('DELETE', '/v1/appliances/wallbox/grant')).toMatchObject({ status: 204, content: null });
+  expect(administration.appliances.get('wallbox')?.state).toBe('unpaired');
+  expect(await sendRequest('DELETE', '/v1/appliances/wallbox')).toMatchObject({ status: 204, content: null });
+  expect(administration.appliances.has('wallbox')).toBe(false);
 });
 
 test('a token response of the control API has no scope if the grant has none', async () => {
-  household.set({ name: 'wallbox', scope: null });
-  expect((await ask('GET', '/v1/appliances/wallbox/token')).answer).not.toHaveProperty('scope');
+  administration.set({ name: 'wallbox', scope: null });
+  expect((await sendRequest('GET', '/v1/appliances/wallbox/token')).content).not.toHaveProperty('scope');
 });
 
 test.each([
@@ -122,41 +132,42 @@ test.each([
   ['DELETE', `/v1/appliances/${'a'.repeat(5000)}`, {}, 400, 'name_invalid'],
   ['GET', '/v1/pairings/none/events', {}, 404, 'pairing_unknown'],
 ])('the control API answers %s %s %o with %i %s', async (method, path, options, status, code) => {
-  const refused = await ask(method, path, options);
+  const refused = await sendRequest(method, path, options);
   expect(refused.status).toBe(status);
   if (code === null) return;
   expect(refused.type).toMatch(/^application\/json/);
-  expect(refused.answer).toEqual({ code, message: expect.stringMatching(/./) });
+  expect(refused.content).toEqual({ code, message: expect.stringMatching(/./) });
 });
 
 test('an unexpected error of the control API is logged without the request, and not returned', async () => {
-  household.token = () => Promise.reject(new TypeError('x is not a function'));
-  expect(await ask('GET', '/v1/appliances/wallbox/token')).toMatchObject({
+  administration.token = () => Promise.reject(new TypeError('x is not a function'));
+  expect(await sendRequest('GET', '/v1/appliances/wallbox/token')).toMatchObject({
     status: 500,
-    answer: { code: 'unexpected', message: expect.not.stringContaining('not a function') },
+    content: { code: 'unexpected', message: expect.not.stringContaining('not a function') },
   });
   expect(logged.join('')).toContain('x is not a function');
 });
 
 test('the log of the control API contains no secret', async () => {
-  await ask('POST', '/v1/appliances', { body: '{"name":"heatpump"}', headers: json });
-  await ask('GET', '/v1/appliances/wallbox/token');
-  await ask('POST', '/v1/invites', { body: '{"ttl":60}', headers: json });
-  household.refresh = () => Promise.reject(new Error('boom'));
-  await ask('POST', '/v1/appliances/wallbox/refresh');
+  await sendRequest('POST', '/v1/appliances', { body: '{"name":"heatpump"}', headers: json });
+  await sendRequest('GET', '/v1/appliances/wallbox/token');
+  await sendRequest('POST', '/v1/invites', { body: '{"ttl":60}', headers: json });
+  administration.refresh = () => Promise.reject(new Error('boom'));
+  await sendRequest('POST', '/v1/appliances/wallbox/refresh');
   expect(logged).not.toEqual([]);
-  for (const secret of [household.accessToken, ...household.issued]) expect(logged.join('')).not.toContain(secret);
+  for (const secret of [administration.accessToken, ...administration.issued])
+    expect(logged.join('')).not.toContain(secret);
 });
 
 test('the control API streams the events of a pairing until it ends', async () => {
-  household.script = [{ event: 'connecting', problem: null, expiresIn: 900 }];
+  administration.script = [{ event: 'connecting', problem: null, expiresIn: 900 }];
   await using control = await connectControlClient([server.path]);
   const id = await control.pair('wallbox');
   const seen: string[] = [];
   for await (const report of control.followPairing(id, new AbortController().signal)) {
     seen.push(report.event);
-    if (report.event === 'connecting') household.pairings.get(id)?.push(link);
-    if (report.event === 'waiting') household.pairings.get(id)?.push({ event: 'paired', scope: 'ä' });
+    if (report.event === 'connecting') administration.pairings.get(id)?.push(link);
+    if (report.event === 'waiting') administration.pairings.get(id)?.push({ event: 'paired', scope: 'ä' });
     if (report.event === 'paired') expect(report.scope).toBe('ä');
   }
   expect(seen).toEqual(['connecting', 'waiting', 'paired']);
@@ -165,28 +176,28 @@ test('the control API streams the events of a pairing until it ends', async () =
 test('the control client rejects a response from a hub of another version, and says what to check', async () => {
   await using control = await connectControlClient([server.path]);
   const line = { kind: 'melted', why: null, first: '2031-05-05T22:10:00Z', last: '2031-05-05T22:10:00Z', count: 1 };
-  household.history = async () => [line as unknown as HistoryEntry];
+  administration.history = async () => [line as unknown as HistoryEntry];
   await expect(control.history('wallbox')).rejects.toMatchObject({
     code: 'unexpected',
-    message: expect.stringContaining('one version'),
+    message: expect.stringContaining('same version'),
   });
 });
 
 test('a client that stops following a pairing is released without an error', async () => {
-  household.script = [link];
+  administration.script = [link];
   await using control = await connectControlClient([server.path]);
   const id = await control.pair('wallbox');
   const stop = new AbortController();
   for await (const _ of control.followPairing(id, stop.signal)) {
-    expect(household.pairings.get(id)?.followers).toBe(1);
+    expect(administration.pairings.get(id)?.followers).toBe(1);
     stop.abort();
   }
-  await waitFor(() => expect(household.pairings.get(id)?.followers).toBe(0));
+  await waitFor(() => expect(administration.pairings.get(id)?.followers).toBe(0));
 });
 
 test('closing the control server ends event streams, idle connections and hanging requests at once', async () => {
-  household.script = [link];
-  household.portal = new Promise(() => {});
+  administration.script = [link];
+  administration.portal = new Promise(() => {});
   await using control = await connectControlClient([server.path]);
   const id = await control.pair('wallbox');
   const following = expect(async () => {
@@ -195,26 +206,26 @@ test('closing the control server ends event streams, idle connections and hangin
   const hanging = expect(client.request({ method: 'GET', path: '/v1/appliances/wallbox/token' })).rejects.toThrow();
   await using idle = await connectControlClient([server.path]);
   await idle.status();
-  await waitFor(() => expect(household.pairings.get(id)?.followers).toBe(1));
+  await waitFor(() => expect(administration.pairings.get(id)?.followers).toBe(1));
 
   const started = performance.now();
   await server[Symbol.asyncDispose]();
   expect(performance.now() - started).toBeLessThan(20_000);
   await following;
   await hanging;
-  expect(household.pairings.get(id)?.followers).toBe(0);
+  expect(administration.pairings.get(id)?.followers).toBe(0);
 });
 
 test('the control API returns a backup', async () => {
-  const { status, answer } = await post('/v1/backup', { passphrase: PASSPHRASE });
+  const { status, content } = await post('/v1/backup', { passphrase: PASSPHRASE });
   expect(status).toBe(200);
-  expect(answer).toEqual({ copy: 'a.sealed.copy', made: '2031-05-05T06:00:00Z', appliances: 1, grants: 1 });
+  expect(content).toEqual({ copy: 'a.sealed.copy', made: '2031-05-05T06:00:00Z', appliances: 1, grants: 1 });
 });
 
 test('the control API accepts a backup, and restarts the hub after its response', async () => {
-  const { status, answer } = await post('/v1/restore', { copy: 'a.sealed.copy', passphrase: PASSPHRASE });
-  expect({ status, answer }).toMatchObject({ status: 200, answer: { restored: ['wallbox'], kept: ['heater'] } });
-  await waitFor(() => expect(household.restarts).toBe(1));
+  const { status, content } = await post('/v1/restore', { copy: 'a.sealed.copy', passphrase: PASSPHRASE });
+  expect({ status, content }).toMatchObject({ status: 200, content: { restored: ['wallbox'], kept: ['heater'] } });
+  await waitFor(() => expect(administration.restarts).toBe(1));
 });
 
 test.each([
@@ -222,18 +233,18 @@ test.each([
   { path: '/v1/reload', body: {} },
 ])('a request to $path is carried out even if its client disconnects before the response', async ({ path, body }) => {
   const portal = Promise.withResolvers<void>();
-  household.portal = portal.promise;
+  administration.portal = portal.promise;
   const gone = connect(server.path);
   const text = JSON.stringify(body);
   const headers = `host: hub\r\ncontent-type: application/json\r\ncontent-length: ${text.length}`;
   gone.write(`POST ${path} HTTP/1.1\r\n${headers}\r\n\r\n${text}`);
-  await waitFor(() => expect(household.restoreAndReloadCalls).toBe(1));
+  await waitFor(() => expect(administration.restoreAndReloadCalls).toBe(1));
   gone.destroy();
   await once(gone, 'close');
-  // The server has heard of it by the time that it answers somebody who came later.
+  // When the server answers a later request, it has noticed the disconnect.
   expect((await client.request({ method: 'GET', path: '/v1/status' })).statusCode).toBe(200);
   portal.resolve();
-  await waitFor(() => expect(household.restarts + household.reloads).toBe(1));
+  await waitFor(() => expect(administration.restarts + administration.reloads).toBe(1));
 });
 
 test('the control API accepts the backup of a large hub, and refuses an oversized one', async () => {
@@ -255,12 +266,12 @@ test.each([
   ['/v1/restore', { copy: 7, passphrase: PASSPHRASE }],
   ['/v1/restore', { copy: 'no copy', passphrase: PASSPHRASE }],
 ])('%s rejects %j in one line, without its values', async (path, body) => {
-  const { status, answer } = await post(path, body);
+  const { status, content } = await post(path, body);
   expect(status).toBe(400);
-  expect(answer.message).toMatch(/^[^\n]+$/);
-  const all = JSON.stringify(answer);
+  expect(content.message).toMatch(/^[^\n]+$/);
+  const all = JSON.stringify(content);
   expect(Object.keys(body).includes(PASSPHRASE) ? '' : all).not.toContain(PASSPHRASE);
   expect(all).not.toContain('471108154711');
-  expect(household).toMatchObject({ passphrases: [], restarts: 0 });
+  expect(administration).toMatchObject({ passphrases: [], restarts: 0 });
   expect(logged.join('')).not.toContain(PASSPHRASE);
 });

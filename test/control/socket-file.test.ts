@@ -32,21 +32,21 @@ function serve(path: string, group?: string, log = createLog('silent')) {
   });
 }
 
-/** The line of /etc/group that this process's group has. */
+/** The fields of this process's group in /etc/group. */
 function ownGroup(): string[] {
   const lines = readFileSync('/etc/group', 'utf8').split('\n');
   return lines.map((line) => line.split(':')).find(([, , id]) => Number(id) === process.getgid?.()) ?? [];
 }
 
-/** Leaves a socket behind as a daemon does that was killed. */
+/** Leaves a socket file behind, like a daemon that was killed. */
 function leaveDeadSocket(path: string): void {
   const script = `require('net').createServer().listen(${JSON.stringify(path)}, () => process.kill(process.pid, 'SIGKILL'))`;
   spawnSync(process.execPath, ['-e', script]);
   expect(statSync(path).isSocket()).toBe(true);
 }
 
-/** Whether another user, in this process's group, gets into a socket. Root alone can find out. */
-function letsIn(path: string): boolean {
+/** Whether another user in this process's group can connect to a socket. Only root can find out. */
+function canConnectAsOtherUser(path: string): boolean {
   chmodSync(dirname(path), 0o755);
   const script = `process.setgroups([]); process.setuid(65534);
     require('net').connect(${JSON.stringify(path)}, () => process.exit(0)).on('error', () => process.exit(13))`;
@@ -66,7 +66,7 @@ test('no other file is left beside the control socket, and none after it is clos
 test('the control socket is only for its owner if its group does not exist', async () => {
   const path = newPath();
   await using _ = await serve(path, 'no-such-group');
-  if (process.getuid?.() === 0) expect(letsIn(path)).toBe(false);
+  if (process.getuid?.() === 0) expect(canConnectAsOtherUser(path)).toBe(false);
   expect(statSync(path).mode & 0o777).toBe(0o600);
 });
 
@@ -76,7 +76,7 @@ test('the control socket is for its owner and its group if the group exists', as
   await using _ = await serve(path, name);
   expect(statSync(path)).toMatchObject({ gid: process.getgid?.() });
   expect(statSync(path).mode & 0o777).toBe(0o660);
-  if (process.getuid?.() === 0) expect(letsIn(path)).toBe(true);
+  if (process.getuid?.() === 0) expect(canConnectAsOtherUser(path)).toBe(true);
 });
 
 test('a missing directory of the control socket is created for this user only', async () => {
@@ -159,7 +159,7 @@ test('a control socket path that is too long is rejected with its length in byte
   expect(existsSync(path)).toBe(true);
   await expect(serve(`${path}x`)).rejects.toMatchObject({
     code: 'config_invalid',
-    message: expect.stringMatching(/108 bytes.*107/),
+    message: expect.stringMatching(/at most 107 bytes.*108 bytes/),
   });
 });
 
@@ -177,7 +177,9 @@ test('the control client without a hub reports where it looked, and what to do',
   leaveDeadSocket(dead);
   await expect(connectControlClient(['/nowhere/control.sock', dead])).rejects.toMatchObject({
     code: 'hub_not_running',
-    message: expect.stringMatching(/\/nowhere\/control\.sock is not there.*is dead.*latchkey serve.*--config/),
+    message: expect.stringMatching(
+      /\/nowhere\/control\.sock does not exist.*has no listener.*latchkey serve.*--config/,
+    ),
   });
 });
 
@@ -193,7 +195,7 @@ test('the control client uses the first socket with a listener', async () => {
 test('the control client does not accept a server that is no hub', async () => {
   const path = newPath();
   const other = createServer((socket) => {
-    socket.on('error', () => {}); // the first look at it is cut
+    socket.on('error', () => {}); // the client's first probe disconnects early
     socket.end('HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello');
   });
   await new Promise<void>((resolve) => other.listen(path, resolve));

@@ -32,7 +32,7 @@ beforeAll(async () => {
 
 afterAll(() => emulator[Symbol.asyncDispose]());
 
-/** What is found where a hub was prepared, and does not run. */
+/** The doctor's findings for a hub that is prepared, and does not run. */
 async function found(hub: HubProcess, env: NodeJS.ProcessEnv = {}): Promise<NamedCheckResult[]> {
   const examination = {
     file: join(hub.directory, 'latchkey.toml'),
@@ -42,31 +42,31 @@ async function found(hub: HubProcess, env: NodeJS.ProcessEnv = {}): Promise<Name
 }
 
 function finding(checks: readonly NamedCheckResult[], name: string): NamedCheckResult {
-  const one = checks.find((check) => check.name === name);
-  if (one === undefined) throw new Error(`there is no ${name} among ${checks.map((check) => check.name).join(', ')}`);
-  return one;
+  const found = checks.find((check) => check.name === name);
+  if (found === undefined) throw new Error(`there is no ${name} among ${checks.map((check) => check.name).join(', ')}`);
+  return found;
 }
 
-/** Puts other words into a hub's configuration. */
-function edit(hub: HubProcess, words: RegExp, others: string): void {
+/** Replaces text in a hub's configuration. */
+function edit(hub: HubProcess, pattern: RegExp, replacement: string): void {
   const file = join(hub.directory, 'latchkey.toml');
   const text = readFileSync(file, 'utf8');
-  expect(text).toMatch(words);
-  writeFileSync(file, text.replace(words, others));
+  expect(text).toMatch(pattern);
+  writeFileSync(file, text.replace(pattern, replacement));
 }
 
-/** Puts a program in the place of one of the machine's. @returns the environment in which it is found first */
-function standIn(hub: HubProcess, program: string, script: string): NodeJS.ProcessEnv {
+/** Replaces one of the machine's programs. @returns the environment in which the replacement is found first */
+function replaceProgram(hub: HubProcess, program: string, script: string): NodeJS.ProcessEnv {
   const bin = join(hub.directory, 'bin');
   mkdirSync(bin, { recursive: true });
   writeFileSync(join(bin, program), `#!/bin/sh\n${script}\n`, { mode: 0o755 });
   return { PATH: `${bin}:${process.env['PATH']}` };
 }
 
-const unseen = (checks: readonly NamedCheckResult[]) =>
-  checks.filter(({ detail }) => detail.includes('could not be looked at')).map(({ name }) => name);
+const unchecked = (checks: readonly NamedCheckResult[]) =>
+  checks.filter(({ detail }) => detail.includes('could not be checked: fix the configuration')).map(({ name }) => name);
 
-/** A portal at this origin, of which nobody knows the secret. */
+/** A portal at this origin, whose secret is unknown. */
 function portalAt(origin: string, clientSecret = 'a-secret'): Parameters<typeof HubProcess.prepare>[0] {
   return { emulator: { clientId: emulator.clientId, baseUrl: origin, frontendUrl: origin, clientSecret } };
 }
@@ -88,9 +88,9 @@ describe('the doctor and the configuration', () => {
     const checks = await found(hub);
     const { result, detail } = finding(checks, 'configuration');
     expect(result).toBe('fail');
-    expect(detail).toMatch(/hubb: is no key that Latchkey knows \(did you mean hub\?\);.*; the running hub goes on/);
+    expect(detail).toMatch(/hubb: unknown key \(did you mean hub\?\);.*; the running hub still uses/);
     for (const name of ['hub', 'portal.home.base_url']) expect(finding(checks, name).result).toBe('ok');
-    expect(unseen(checks)).toEqual([]);
+    expect(unchecked(checks)).toEqual([]);
   });
 
   it.for<[words: RegExp, others: string, unseen: string[]]>([
@@ -102,12 +102,12 @@ describe('the doctor and the configuration', () => {
     [/client_id = .*/, 'client_id = "wallbox"', ['portal.home']],
     [/portal\.secret/, 'no.secret', []],
     [/\[hub]/, '[hub', ['state', 'store', 'ports', 'mdns', 'portal', 'notify', 'metrics']],
-  ])('the doctor skips only the checks that need the wrong setting %s', async ([words, others, names]) => {
+  ])('the doctor skips only the checks that need the wrong setting %s', async ([setting, replacement, names]) => {
     await using hub = await HubProcess.prepare({ emulator });
-    edit(hub, words, others);
+    edit(hub, setting, replacement);
     const checks = await found(hub);
     expect(finding(checks, 'configuration').result).toBe('fail');
-    expect(unseen(checks)).toEqual(names);
+    expect(unchecked(checks)).toEqual(names);
   });
 
   it('the doctor names each wrong key', async () => {
@@ -125,11 +125,11 @@ describe('the doctor and the configuration', () => {
     edit(hub, /http_port = .*/, 'http_port = "web"');
     edit(hub, /listen = "127\.0\.0\.1:0"/, 'listen = 0');
     const checks = await found(hub);
-    expect(finding(checks, 'portal.home').detail).toMatch(/; by the word of the running hub nothing is wrong with it$/);
+    expect(finding(checks, 'portal.home').detail).toMatch(/; the running hub reports no problem with it$/);
     expect(finding(checks, 'ports.http_port').result).toBe('ok');
     expect(finding(checks, 'metrics').detail).toMatch(/ serves metrics and health$/);
     expect(finding(checks, 'appliance.wallbox').result).toBe('ok');
-    expect(unseen(checks)).toEqual(['portal.home']);
+    expect(unchecked(checks)).toEqual(['portal.home']);
   });
 
   it.for<[words: RegExp, others: string]>([
@@ -137,16 +137,16 @@ describe('the doctor and the configuration', () => {
     [/state_dir = .*/, 'state_dir = 7'],
     [/\[hub]/, '[hubb]'],
     [/\[hub]/, '[hub'],
-  ])('the doctor finds the running hub also if %s in the configuration is wrong', async ([words, others]) => {
+  ])('the doctor finds the running hub also if %s in the configuration is wrong', async ([setting, replacement]) => {
     await using hub = await HubProcess.start({ emulator, here: true });
     await using stopped = await HubProcess.prepare({ emulator });
-    edit(hub, words, others);
-    edit(stopped, words, others);
+    edit(hub, setting, replacement);
+    edit(stopped, setting, replacement);
     const checks = await found(hub);
     expect(new Set(checks.filter(({ result }) => result === 'fail').map(({ name }) => name))).toEqual(
       new Set(['configuration']),
     );
-    expect(finding(checks, 'hub').detail).toMatch(/^Test hub \(.*\) runs, /);
+    expect(finding(checks, 'hub').detail).toMatch(/^Test hub \(.*\) is running, /);
     expect(finding(checks, 'ports.http_port').result).toBe('ok');
     expect(finding(await found(stopped), 'hub')).toMatchObject({
       result: 'fail',
@@ -161,7 +161,10 @@ describe('the doctor and the configuration', () => {
       env: { LATCHKEY_HUB_CONTROL_SOCKET: join(directory, 'other.sock') },
     });
     const { result, detail } = finding(await found(hub), 'ports.https_port');
-    expect([result, detail]).toEqual(['fail', expect.stringMatching(/is taken by a hub \(.*, process \d+\) that/)]);
+    expect([result, detail]).toEqual([
+      'fail',
+      expect.stringMatching(/is in use by another hub \(.*, process \d+\) that/),
+    ]);
     expect(detail).not.toContain('end it');
     rmSync(directory, { recursive: true });
   });
@@ -178,15 +181,15 @@ describe('the doctor and the configuration', () => {
 
 describe('the doctor and the state directory', () => {
   it.each([
-    ['latchkey.db', 0o644, /latchkey\.db is open to other users \(mode 0644\): sudo chmod go= /],
-    ['.', 0o755, /state is open to other users \(mode 0755\): sudo chmod 700 /],
-  ])('the doctor reports that %s in the state directory is open to others', async (name, mode, says) => {
+    ['latchkey.db', 0o644, /other users can access .*latchkey\.db \(mode 0644\): sudo chmod go= /],
+    ['.', 0o755, /other users can access .*state \(mode 0755\): sudo chmod 700 /],
+  ])('the doctor reports that %s in the state directory is open to others', async (name, mode, message) => {
     await using hub = await HubProcess.prepare({ emulator });
     writeFileSync(join(hub.directory, 'state/latchkey.db'), '', { mode: 0o600 });
     chmodSync(join(hub.directory, 'state', name), mode);
     expect(finding(await found(hub), 'state')).toMatchObject({
       result: 'fail',
-      detail: expect.stringMatching(says),
+      detail: expect.stringMatching(message),
     });
   });
 
@@ -197,7 +200,7 @@ describe('the doctor and the state directory', () => {
     chownSync(join(hub.directory, 'state'), 4711, 4711);
     expect(finding(await found(hub), 'state')).toMatchObject({
       result: 'fail',
-      detail: expect.stringMatching(/store\.key belongs to another user.*sudo chown --reference=/),
+      detail: expect.stringMatching(/store\.key has another owner.*sudo chown --reference=/),
     });
   });
 
@@ -206,7 +209,7 @@ describe('the doctor and the state directory', () => {
     await hub.kill('SIGTERM');
     expect(finding(await found(hub), 'store')).toMatchObject({
       result: 'ok',
-      detail: expect.stringContaining('whole'),
+      detail: expect.stringContaining('intact'),
     });
     truncateSync(join(hub.directory, 'state/latchkey.db'), 5000);
     expect(finding(await found(hub), 'store')).toMatchObject({
@@ -222,7 +225,7 @@ describe('the doctor and the portal', () => {
     const checks = await found(hub);
     expect(finding(checks, 'portal.home.base_url')).toMatchObject({
       result: 'fail',
-      detail: expect.stringMatching(/^http:\/\/127\.0\.0\.1:9 is out of reach: no connection \(.*ECONNREFUSED/),
+      detail: expect.stringMatching(/^http:\/\/127\.0\.0\.1:9 is unreachable: no connection \(.*ECONNREFUSED/),
     });
     expect(finding(checks, 'clock').result).toBe('warn');
   });
@@ -231,7 +234,7 @@ describe('the doctor and the portal', () => {
     await using silent = await startRawServer(() => undefined);
     await using hub = await HubProcess.prepare(portalAt(silent.origin));
     const { result, detail } = finding(await found(hub), 'portal.home.frontend_url');
-    expect([result, detail]).toEqual(['fail', expect.stringContaining('no answer to HTTP (no answer in time)')]);
+    expect([result, detail]).toEqual(['fail', expect.stringContaining('no HTTP response (no response in time)')]);
     expect(silent.requests.map(({ method, target, body }) => [method, target, body])).toEqual([
       ['HEAD', '/', ''],
       ['HEAD', '/', ''],
@@ -240,11 +243,11 @@ describe('the doctor and the portal', () => {
 
   it('the doctor recognises a captive portal', async () => {
     const location = 'http://login.hotel.example/';
-    await using hotel = await startRawServer((socket) => socket.end(httpResponse(302, '', { location })));
-    await using hub = await HubProcess.prepare(portalAt(hotel.origin));
+    await using captivePortal = await startRawServer((socket) => socket.end(httpResponse(302, '', { location })));
+    await using hub = await HubProcess.prepare(portalAt(captivePortal.origin));
     expect(finding(await found(hub), 'portal.home.base_url')).toMatchObject({
       result: 'warn',
-      detail: expect.stringMatching(/sends people to http:\/\/login\.hotel\.example .*captive portal/),
+      detail: expect.stringMatching(/redirects to http:\/\/login\.hotel\.example .*captive portal/),
     });
   });
 
@@ -267,16 +270,16 @@ describe('the doctor and the portal', () => {
 
   it.each([
     ['has NTP turned off', 'echo CanNTP=yes; echo NTP=no', /turn NTP on \("sudo timedatectl set-ntp true"\)$/],
-    ['has NTP turned on', 'echo CanNTP=yes; echo NTP=yes', /NTP is turned on: .*UDP port 123/],
+    ['has NTP turned on', 'echo CanNTP=yes; echo NTP=yes', /NTP is on: .*UDP port 123/],
     ['has no NTP', 'echo CanNTP=no; echo NTP=no', /"sudo apt-get install systemd-timesyncd"\)$/],
-    ['has no systemd', 'exit 1', /timedatectl knows of nothing$/],
+    ['has no systemd', 'exit 1', /timedatectl shows no service$/],
   ])(
     "the doctor compares the clock with the portal's time, and advises a machine that %s",
     async (_, timedatectl, advice) => {
       const date = new Date(Date.now() - 7_200_000).toUTCString();
       await using late = await startRawServer((socket) => socket.end(httpResponse(200, '', { date })));
       await using hub = await HubProcess.prepare(portalAt(late.origin));
-      const clock = finding(await found(hub, standIn(hub, 'timedatectl', timedatectl)), 'clock');
+      const clock = finding(await found(hub, replaceProgram(hub, 'timedatectl', timedatectl)), 'clock');
       expect(clock).toMatchObject({ result: 'fail', detail: expect.stringMatching(/7\d\d\d s ahead of http/) });
       expect(clock.detail).toMatch(advice);
       expect(clock.detail.includes('set-ntp')).toBe(
@@ -289,24 +292,24 @@ describe('the doctor and the portal', () => {
 describe('the doctor and the machine', () => {
   it('the doctor names another program that has a port of the hub', async () => {
     await using hub = await HubProcess.prepare({ emulator });
-    const stranger = createServer().listen(hub.httpsPort, '127.0.0.1');
+    const otherProgram = createServer().listen(hub.httpsPort, '127.0.0.1');
     const checks = await found(hub);
-    const who = new RegExp(`taken by .*process ${process.pid}, and no hub`);
+    const who = new RegExp(`in use by .*process ${process.pid}, which is not the hub`);
     expect(finding(checks, 'ports.https_port')).toMatchObject({ result: 'fail', detail: expect.stringMatching(who) });
     expect(finding(checks, 'ports.http_port').result).toBe('ok');
-    stranger.close();
+    otherProgram.close();
   });
 
   it('the doctor reports that another program has the metrics port', async () => {
-    const stranger = createServer().listen(0, '127.0.0.1');
-    await once(stranger, 'listening');
-    const { port } = stranger.address() as AddressInfo;
+    const otherProgram = createServer().listen(0, '127.0.0.1');
+    await once(otherProgram, 'listening');
+    const { port } = otherProgram.address() as AddressInfo;
     await using hub = await HubProcess.start({ emulator, metrics: `127.0.0.1:${port}`, here: true });
     expect(finding(await found(hub), 'metrics')).toMatchObject({
       result: 'fail',
-      detail: expect.stringMatching(new RegExp(`does not have port ${port} .*end the program`)),
+      detail: expect.stringMatching(new RegExp(`can't use port ${port} .*stop the program`)),
     });
-    stranger.close();
+    otherProgram.close();
   });
 
   it('the doctor reports a configured address that the machine does not have', async () => {
@@ -314,19 +317,21 @@ describe('the doctor and the machine', () => {
     const checks = await found(hub, { LATCHKEY_LAN_ADDRESS: '192.0.2.77' });
     expect(finding(checks, 'network')).toMatchObject({
       result: 'warn',
-      detail: expect.stringMatching(/^lan\.address names 192\.0\.2\.77, which no interface has \(there are: lo /),
+      detail: expect.stringMatching(
+        /^lan\.address is 192\.0\.2\.77, but this machine does not have that address \(interfaces: lo /,
+      ),
     });
     expect(finding(await found(hub, { LATCHKEY_LAN_ADDRESS: 'eth77' }), 'network').result).toBe('fail');
   });
 
   it.each([
-    ['/nowhere/notify', 'which is not there: put the program there, or correct notify.command'],
-    ['/etc', 'which is no file: put the program there, or correct notify.command'],
-    ['/etc/passwd', "which can't be run: sudo chmod 755 /etc/passwd"],
-  ])('the doctor reports that the notice command %s can not be run', async (path, says) => {
+    ['/nowhere/notify', 'does not exist: put it there, or correct notify.command'],
+    ['/etc', 'is not a file: put it there, or correct notify.command'],
+    ['/etc/passwd', "of notify.command can't be run: sudo chmod 755 /etc/passwd"],
+  ])('the doctor reports that the notice command %s can not be run', async (path, message) => {
     await using hub = await HubProcess.prepare({ emulator, toml: `[notify]\ncommand = ["${path}", "secret-word"]` });
     const checks = await found(hub);
-    const detail = `notify.command names ${path}, ${says}`;
+    const detail = `the program ${path} ${message}`;
     expect(finding(checks, 'notify.command')).toMatchObject({ result: 'fail', detail });
     expect(JSON.stringify(checks)).not.toContain('secret-word');
   });
@@ -334,23 +339,53 @@ describe('the doctor and the machine', () => {
   it("the doctor reports a failed, disabled or restarted service from systemd's data", async () => {
     await using hub = await HubProcess.prepare({ emulator });
     let env: NodeJS.ProcessEnv = {};
-    const say = (...lines: string[]) => {
-      env = standIn(hub, 'systemctl', `printf '%s\\n' LoadState=loaded ${lines.join(' ')}`);
+    const setUnitProperties = (...lines: string[]) => {
+      env = replaceProgram(hub, 'systemctl', `printf '%s\\n' LoadState=loaded ${lines.join(' ')}`);
     };
-    const look = async () => (await checkService({ unit: await readUnit(AbortSignal.timeout(5000), env) }))[0];
-    say('ActiveState=failed', 'UnitFileState=enabled', 'Result=exit-code', 'ExecMainStatus=78', 'NRestarts=0');
-    expect(await look()).toMatchObject({
+    const check = async () => (await checkService({ unit: await readUnit(AbortSignal.timeout(5000), env) }))[0];
+    setUnitProperties(
+      'ActiveState=failed',
+      'UnitFileState=enabled',
+      'Result=exit-code',
+      'ExecMainStatus=78',
+      'NRestarts=0',
+    );
+    expect(await check()).toMatchObject({
       result: 'fail',
       detail: expect.stringMatching(/exit status 78\).*journalctl/),
     });
-    say('ActiveState=active', 'UnitFileState=disabled', 'Result=success', 'ExecMainStatus=0', 'NRestarts=0');
-    expect(await look()).toMatchObject({ result: 'warn', detail: expect.stringContaining('systemctl enable') });
-    say('ActiveState=active', 'UnitFileState=enabled', 'Result=watchdog', 'ExecMainStatus=0', 'NRestarts=3');
-    expect(await look()).toMatchObject({ result: 'warn', detail: expect.stringMatching(/3 times.*watchdog/) });
-    say('ActiveState=active', 'UnitFileState=enabled', 'Result=success', 'ExecMainStatus=0', 'NRestarts=1');
-    expect(await look()).toMatchObject({ result: 'warn', detail: expect.stringMatching(/started again once: /) });
-    say('ActiveState=active', 'UnitFileState=enabled', 'Result=success', 'ExecMainStatus=0', 'NRestarts=0');
-    expect(await look()).toMatchObject({ result: 'ok' });
+    setUnitProperties(
+      'ActiveState=active',
+      'UnitFileState=disabled',
+      'Result=success',
+      'ExecMainStatus=0',
+      'NRestarts=0',
+    );
+    expect(await check()).toMatchObject({ result: 'warn', detail: expect.stringContaining('systemctl enable') });
+    setUnitProperties(
+      'ActiveState=active',
+      'UnitFileState=enabled',
+      'Result=watchdog',
+      'ExecMainStatus=0',
+      'NRestarts=3',
+    );
+    expect(await check()).toMatchObject({ result: 'warn', detail: expect.stringMatching(/3 times.*watchdog/) });
+    setUnitProperties(
+      'ActiveState=active',
+      'UnitFileState=enabled',
+      'Result=success',
+      'ExecMainStatus=0',
+      'NRestarts=1',
+    );
+    expect(await check()).toMatchObject({ result: 'warn', detail: expect.stringMatching(/was restarted once: /) });
+    setUnitProperties(
+      'ActiveState=active',
+      'UnitFileState=enabled',
+      'Result=success',
+      'ExecMainStatus=0',
+      'NRestarts=0',
+    );
+    expect(await check()).toMatchObject({ result: 'ok' });
   });
 });
 
@@ -367,12 +402,12 @@ it('the doctor advises to restart an unresponsive hub in the way in which it was
   const service = 'restart the hub ("sudo systemctl restart latchkey")';
   const advised = [
     [{ ...unit, mainPid: 7 }, service],
-    [{ ...unit, mainPid: 0 }, 'end the hub and start it again'],
-    [null, 'end the hub and start it again'],
+    [{ ...unit, mainPid: 0 }, 'stop the hub and start it again'],
+    [null, 'stop the hub and start it again'],
   ] as const;
-  for (const [of, words] of advised) {
-    const detail = `the hub's control socket gives no answer (no answer): ${words}`;
-    expect(await checkHub({ hub: silent, unit: of })).toEqual([{ result: 'fail', detail }]);
+  for (const [service, advice] of advised) {
+    const detail = `the hub does not respond on its control socket (no answer): ${advice}`;
+    expect(await checkHub({ hub: silent, unit: service })).toEqual([{ result: 'fail', detail }]);
   }
 });
 
@@ -382,13 +417,15 @@ it('the doctor recognises a hub in test mode, and does not check what that hub d
   const { checks } = JSON.parse(stdout) as { checks: NamedCheckResult[] };
   expect({ status, bad: checks.filter(({ result }) => result === 'fail') }).toEqual({ status: 0, bad: [] });
   expect(finding(checks, 'hub').detail).toMatch(
-    / runs, version .*; in test mode it has an emulated portal, and keeps nothing$/,
+    / is running, version .*; it is in test mode, with an emulated portal, and stores nothing$/,
   );
-  expect((await hub.cli('status')).stdout).toMatch(/^mode +test mode: it has an emulated portal, and keeps nothing$/m);
+  expect((await hub.cli('status')).stdout).toMatch(
+    /^mode +test mode: with an emulated portal, and nothing is stored$/m,
+  );
   for (const name of ['configuration', 'state', 'store', 'portal', 'network', 'clock']) {
     expect(finding(checks, name).result, name).toBe('ok');
   }
-  const refused = 'set command or webhook in [notify], and end the hub and start it again';
+  const refused = 'set command or webhook under [notify] in the configuration, and stop the hub and start it again';
   expect(await hub.cli('notify', '--test')).toMatchObject({ status: 1, stderr: expect.stringContaining(refused) });
   expect(await hub.cli('reload')).toMatchObject({ status: 1 });
   edit(hub, /address = .*/, 'address = 7');

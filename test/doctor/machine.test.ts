@@ -11,7 +11,7 @@ import { MAIN, SHARED_CACHE } from '../support/program.ts';
 const FAKETIME = `/usr/lib/${process.arch === 'arm64' ? 'aarch64' : 'x86_64'}-linux-gnu/faketime/libfaketimeMT.so.1`;
 const isRoot = process.getuid?.() === 0;
 
-/** Runs the doctor on a hub within another program. */
+/** Runs the doctor on a hub, started by another program. */
 function within(
   hub: HubProcess,
   command: readonly string[],
@@ -45,7 +45,7 @@ it("the doctor recognises a clock that is a year ahead by the portal's time", as
   });
   expect((await within(hub, [], { ...env, FAKETIME: '1999-12-31 23:00:00' })).get('clock')).toMatchObject({
     result: 'fail',
-    detail: expect.stringMatching(/the clock says 1999-.*can't be/),
+    detail: expect.stringMatching(/the clock is wrong, it says 1999-/),
   });
 });
 
@@ -58,7 +58,7 @@ it('the doctor reports an expired portal certificate, and that the clock may be 
   expect(found.get('portal.home.base_url'), JSON.stringify([...found.values()])).toMatchObject({
     result: 'fail',
     detail: expect.stringMatching(
-      /it ended on \d{4}-\d\d-\d\d, and this machine's clock says 20\d\d-.*the check "clock" says/,
+      /it expired on \d{4}-\d\d-\d\d, and this machine's clock says 20\d\d-.*the check "clock" says/,
     ),
   });
 });
@@ -78,15 +78,15 @@ it('the doctor reports a full disk and a read-only one', async (ctx) => {
   ];
   expect((await within(hub, mounted('size=1m,mode=700'))).get('disk.state')).toMatchObject({
     result: 'fail',
-    detail: `${state} (hub.state_dir) has 1 MiB left: make room`,
+    detail: `${state} (hub.state_dir) has 1 MiB left: free some space`,
   });
   expect((await within(hub, mounted('size=90m,nr_inodes=20,mode=700'))).get('disk.state')).toMatchObject({
     result: 'fail',
-    detail: expect.stringMatching(/has room for \d+ files more/),
+    detail: expect.stringMatching(/has too many files, only \d+ more/),
   });
   expect((await within(hub, mounted('size=90m,mode=700,ro'))).get('disk.state')).toMatchObject({
     result: 'fail',
-    detail: expect.stringMatching(/is read-only/),
+    detail: expect.stringMatching(/is mounted read-only/),
   });
 });
 
@@ -95,9 +95,12 @@ it('the doctor says what it could not check without root, and why', async (ctx) 
   await using emulator = await startEmulator();
   await using hub = await HubProcess.start({ emulator, metrics: '127.0.0.1:0' });
   chmodSync(hub.directory, 0o755);
-  const nobody = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups'];
-  const found = await within(hub, nobody, { XDG_CACHE_HOME: '' });
-  const sudo = { result: 'warn', detail: expect.stringMatching(/because this user may not: run it with sudo$/) };
+  const unprivileged = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups'];
+  const found = await within(hub, unprivileged, { XDG_CACHE_HOME: '' });
+  const sudo = {
+    result: 'warn',
+    detail: expect.stringMatching(/because this user has no permission: run this command with sudo$/),
+  };
   expect(found.get('configuration')?.result).toBe('ok');
   expect(found.get('configuration.secrets')).toMatchObject(sudo);
   expect(found.get('state')).toMatchObject(sudo);
@@ -109,8 +112,8 @@ it('the doctor says what it could not check without root, and why', async (ctx) 
   expect(found.get('metrics')).toMatchObject(sudo);
   expect(found.get('portal.home.base_url')?.result).toBe('ok');
   chmodSync(hub.directory, 0o700);
-  expect((await within(hub, nobody, { XDG_CACHE_HOME: '' })).get('configuration')).toMatchObject({
+  expect((await within(hub, unprivileged, { XDG_CACHE_HOME: '' })).get('configuration')).toMatchObject({
     result: 'warn',
-    detail: expect.stringMatching(/EACCES.*run it with sudo$/),
+    detail: expect.stringMatching(/EACCES.*run this command with sudo$/),
   });
 });

@@ -13,13 +13,13 @@ import { stateFolder } from '../support/state-folder.ts';
 
 skipIfUnavailable(() => lanSkipReason(['/usr/bin/python3']));
 
-/** What the doctor finds on a host, and how it ends. */
-async function examined(host: Host, home: string): Promise<{ checks: NamedCheckResult[]; status: number | null }> {
+/** What the doctor finds on a host, and its exit status. */
+async function runDoctor(host: Host, home: string): Promise<{ checks: NamedCheckResult[]; status: number | null }> {
   const env = { PATH: process.env['PATH'], HOME: home, XDG_CACHE_HOME: SHARED_CACHE };
   const doctor = host.spawn(process.execPath, [MAIN, 'doctor', '--json', '--config', `${home}/latchkey.toml`], { env });
-  const said = await doctor.line((line) => (line.startsWith('{') ? line : undefined), scaleDeadline(30_000));
+  const json = await doctor.line((line) => (line.startsWith('{') ? line : undefined), scaleDeadline(30_000));
   const status = await doctor.end(scaleDeadline(5000));
-  return { checks: (JSON.parse(said) as { checks: NamedCheckResult[] }).checks, status };
+  return { checks: (JSON.parse(json) as { checks: NamedCheckResult[] }).checks, status };
 }
 
 const finding = (checks: readonly NamedCheckResult[], name: string) => checks.find((check) => check.name === name);
@@ -29,30 +29,30 @@ it('the doctor finds the hub over mDNS, and another machine with its hub id', as
   await using lan = await createLan(['original', 'copy']);
   const [card, copied] = [join(folder.path, 'card'), join(folder.path, 'copied')];
   writeHubConfiguration(card);
-  const born = serveHub(lan.hosts.original, card);
-  await waitForLogEvent(born, 'hub_started');
-  expect(await born.stop('SIGTERM')).toBe(0);
+  const firstRun = serveHub(lan.hosts.original, card);
+  await waitForLogEvent(firstRun, 'hub_started');
+  expect(await firstRun.stop('SIGTERM')).toBe(0);
   cpSync(card, copied, { recursive: true });
   writeHubConfiguration(copied);
   const original = serveHub(lan.hosts.original, card);
   await waitForLogEvent(original, 'hub_announced');
 
-  const alone = await examined(lan.hosts.original, card);
+  const alone = await runDoctor(lan.hosts.original, card);
   expect(finding(alone.checks, 'mdns.eth0')).toMatchObject({
     result: 'ok',
-    detail: expect.stringMatching(/^on eth0 this hub is found as "Cellar hub", port 8443$/),
+    detail: expect.stringMatching(/^on eth0 devices find this hub as "Cellar hub", port 8443$/),
   });
   expect(finding(alone.checks, 'network')?.detail).toMatch(/^10\.77\.0\.1 on eth0, /);
   expect(finding(alone.checks, 'ports.https_port')?.result).toBe('ok');
 
   const copy = serveHub(lan.hosts.copy, copied);
   await waitForLogEvent(copy, 'announcement_failed');
-  const { checks, status } = await examined(lan.hosts.copy, copied);
+  const { checks, status } = await runDoctor(lan.hosts.copy, copied);
   expect(status).toBe(1);
-  expect(finding(checks, 'hub')).toMatchObject({ result: 'fail', detail: expect.stringMatching(/card copied\?/) });
+  expect(finding(checks, 'hub')).toMatchObject({ result: 'fail', detail: expect.stringMatching(/card was copied/) });
   expect(finding(checks, 'mdns.eth0')).toMatchObject({
     result: 'fail',
-    detail: expect.stringMatching(/another machine \(.*10\.77\.0\.1.*\) has this hub's id latchkey-/),
+    detail: expect.stringMatching(/another machine \(.*10\.77\.0\.1.*\) is a second hub with the same id latchkey-/),
   });
 });
 
@@ -70,7 +70,7 @@ it('the doctor does not call a device a copy of the hub if it only announces its
   await waitForAnnouncerEvent(announceOn(claimant, { id, instanceName: 'Attic hub' }), 'ready');
   await claimant.isolate('off');
   await waitForLogEvent(daemon, 'hub_name_claimed');
-  const { checks } = await examined(hub, home);
+  const { checks } = await runDoctor(hub, home);
   expect(finding(checks, 'hub')).toMatchObject({ result: 'warn', detail: expect.stringContaining(claimant.address) });
   expect(finding(checks, 'mdns.eth0')).toMatchObject({
     result: 'warn',
@@ -86,7 +86,7 @@ it('the doctor reports that the hub hangs, and what the network lacks', async ()
   const { hub } = lan.hosts;
   const daemon = serveHub(hub, home);
   await waitForLogEvent(daemon, 'hub_announced');
-  const { checks } = await examined(hub, home);
+  const { checks } = await runDoctor(hub, home);
   expect(finding(checks, 'network')).toMatchObject({
     result: 'warn',
     detail: expect.stringContaining('no default route'),
@@ -94,14 +94,14 @@ it('the doctor reports that the hub hangs, and what the network lacks', async ()
   daemon.child.kill('SIGSTOP');
 
   await hub.run('/usr/sbin/ip', ['link', 'set', 'eth0', 'down']);
-  const away = await examined(hub, home);
-  expect(finding(away.checks, 'network')).toMatchObject({
+  const elsewhere = await runDoctor(hub, home);
+  expect(finding(elsewhere.checks, 'network')).toMatchObject({
     result: 'fail',
     detail: expect.stringContaining('check the cable or the Wi-Fi'),
   });
-  expect(finding(away.checks, 'hub')).toMatchObject({
+  expect(finding(elsewhere.checks, 'hub')).toMatchObject({
     result: 'fail',
-    detail: expect.stringMatching(/gives no answer \(no answer within 4 s\)/),
+    detail: expect.stringMatching(/does not respond on its control socket \(no response within 4 s\)/),
   });
   daemon.child.kill('SIGCONT');
 });
@@ -112,10 +112,10 @@ it('the doctor reports that another program has the mDNS port', async () => {
   const home = join(folder.path, 'hub');
   writeHubConfiguration(home);
   await occupyMdnsPort(lan.hosts.hub);
-  const { checks } = await examined(lan.hosts.hub, home);
+  const { checks } = await runDoctor(lan.hosts.hub, home);
   expect(finding(checks, 'mdns.eth0')).toMatchObject({
     result: 'fail',
-    detail: expect.stringMatching(/EADDRINUSE.*: check what else has UDP port 5353/),
+    detail: expect.stringMatching(/EADDRINUSE.*: check whether another program uses UDP port 5353/),
   });
 });
 
@@ -131,14 +131,14 @@ it('the doctor ends although the network drops everything', async () => {
   writeFileSync(file, toml);
   const { hub } = lan.hosts;
   const ip = (...args: string[]) => hub.run('/usr/sbin/ip', args);
-  // A router that takes everything and gives nothing back.
+  // A router that accepts every packet and forwards none.
   await ip('neigh', 'add', '10.77.0.254', 'lladdr', '02:00:00:00:00:01', 'dev', 'eth0');
   await ip('route', 'add', 'default', 'via', '10.77.0.254');
-  const { checks, status } = await examined(hub, home);
+  const { checks, status } = await runDoctor(hub, home);
   expect(status).toBe(1);
   expect(finding(checks, 'portal.home.base_url')).toMatchObject({
     result: 'fail',
-    detail: expect.stringMatching(/no connection \(no answer in time\)/),
+    detail: expect.stringMatching(/no connection \(no response in time\)/),
   });
   expect(finding(checks, 'portal.home.frontend_url')).toMatchObject({
     result: 'fail',

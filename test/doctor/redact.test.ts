@@ -11,7 +11,7 @@ it('the archive of the doctor contains no random bytes in any encoding', () => {
       .update(String(round))
       .digest();
     for (const form of ['base64', 'base64url', 'hex'] as const) {
-      // A slash parts a base64 text, and what is left of it tells little.
+      // A slash splits a base64 text, and the remaining parts reveal little.
       const secret = bytes.toString(form).replaceAll('/', '+');
       expect(scrubbed(`a line with ${secret} in it`)).toBe('a line with [removed] in it');
       expect(scrubbed(`{"what":"${secret}"}`)).toBe('{"what":"[removed]"}');
@@ -34,8 +34,8 @@ it.each([
   ['-----BEGIN PRIVATE KEY-----\nMIGH\n-----END PRIVATE KEY-----', '[removed]'],
   ['of a hook: --token=x1', 'of a hook: [removed]', ['--token=x1']],
   ['in base64 LS10b2tlbj14MQ==', 'in base64 [removed]', ['--token=x1']],
-])('the archive of the doctor removes the secret part of %j', (text, left, known: string[] = []) => {
-  expect(scrubbed(text, known)).toBe(left);
+])('the archive of the doctor removes the secret part of %j', (text, redacted, known: string[] = []) => {
+  expect(scrubbed(text, known)).toBe(redacted);
 });
 
 it('the archive of the doctor keeps what people need to see', () => {
@@ -51,23 +51,23 @@ portals.home.base_url https://api.portal.example is out of reach (connect ECONNR
 });
 
 /** Processor time of this process, in µs. */
-function costOf(run: () => void): number {
-  const begun = process.cpuUsage();
+function cpuTimeOf(run: () => void): number {
+  const before = process.cpuUsage();
   run();
-  const { user, system } = process.cpuUsage(begun);
+  const { user, system } = process.cpuUsage(before);
   return user + system;
 }
 
-/** How much more one long text costs than eight of an eighth of it: the middle of some tries side by side. */
-function growth(piece: string): number {
-  const short = piece.repeat(Math.ceil(4000 / piece.length));
+/** The cost of one long text relative to eight texts of an eighth of its length: the median of several tries. */
+function growth(text: string): number {
+  const short = text.repeat(Math.ceil(4000 / text.length));
   const long = short.repeat(8);
   scrubbed(long);
   const ratios = Array.from({ length: 7 }, () => {
-    const eight = costOf(() => {
+    const eight = cpuTimeOf(() => {
       for (let count = 0; count < 8; count++) scrubbed(short);
     });
-    return costOf(() => scrubbed(long)) / Math.max(1, eight);
+    return cpuTimeOf(() => scrubbed(long)) / Math.max(1, eight);
   });
   return ratios.sort((a, b) => a - b)[3] ?? 0;
 }
@@ -78,10 +78,10 @@ const FILL = [
   ...['-----BEGIN ', '-----BEGIN PRIVATE KEY', '-----BEGIN PRIVATE KEY-----', 'eyJaaaaaaaa', 'eyJaaaaaaaa-', 'eyJ'],
 ];
 
-it.each(FILL)('the redaction of a journal takes linear time for text full of %j', (piece) => {
-  // The compiler and the garbage collector run in threads of their own, and count: one of some tries is without them.
-  let least = growth(piece);
-  for (let tries = 1; least >= 2 && tries < 5; tries++) least = Math.min(least, growth(piece));
+it.each(FILL)('the redaction of a journal takes linear time for text full of %j', (text) => {
+  // The compiler and the garbage collector run in their own threads, and count: one of several tries is without them.
+  let least = growth(text);
+  for (let attempt = 1; least >= 2 && attempt < 5; attempt++) least = Math.min(least, growth(text));
   expect(least).toBeLessThan(2);
 });
 

@@ -40,10 +40,10 @@ afterEach(async () => {
   await emulator.close();
 });
 
-/** Asks for a token on a connection of its own. @returns the HTTP status; rejects where it does not trust the hub */
+/** Requests a token on a new connection. @returns the HTTP status; rejects if the appliance does not trust the hub */
 type Appliance = () => Promise<number>;
 
-/** Keeps the CA's certificate, and verifies by that. */
+/** Stores the CA certificate, and trusts it. */
 function trusting(ca: string, credentials: CredentialsResponse): Appliance {
   return async () => {
     const agent = new Agent({ connect: { ca } });
@@ -55,7 +55,7 @@ function trusting(ca: string, credentials: CredentialsResponse): Appliance {
   };
 }
 
-/** Keeps the pin alone: one of the certificates that the hub presents has to have it, and to lead to the leaf. */
+/** Stores only the pin: one of the certificates that the hub presents must have it, and must have issued the leaf. */
 function pinning(fingerprint: string, credentials: CredentialsResponse): Appliance {
   return async () => {
     const socket = connect({ host: '127.0.0.1', port: hub.httpsPort, rejectUnauthorized: false });
@@ -67,28 +67,30 @@ function pinning(fingerprint: string, credentials: CredentialsResponse): Applian
         `POST /oauth/token HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\nauthorization: ${basicAuthorization(credentials)}\r\n` +
           `content-type: ${FORM}\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
       );
-      let answer = '';
-      for await (const piece of socket) answer += String(piece);
-      return Number(answer.split(' ')[1]);
+      let response = '';
+      for await (const chunk of socket) response += String(chunk);
+      return Number(response.split(' ')[1]);
     } finally {
       socket.destroy();
     }
   };
 }
 
-/** Follows what the hub tells: it has the pin of now by a person or mDNS, and fetches the certificate for it. */
+/**
+ * Follows the hub's announcements: a person or mDNS supplies the current pin, and it fetches the certificate for it.
+ */
 function following(credentials: CredentialsResponse): Appliance {
   return async () => {
     const { ca_fingerprint } = (await hub.status()).hub;
     const ca = await (await fetch(`http://127.0.0.1:${hub.httpPort}/ca.pem`)).text();
-    // The CA was replaced between the one answer and the other: it looks again.
+    // The CA was replaced between the two responses: it tries again.
     if (spkiFingerprint(ca) !== ca_fingerprint) return following(credentials)();
     return trusting(ca, credentials)();
   };
 }
 
 function checkPin(chain: readonly X509Certificate[], fingerprint: string): void {
-  const anchor = chain.findIndex((one) => spkiFingerprint(one.toString()) === fingerprint);
+  const anchor = chain.findIndex((certificate) => spkiFingerprint(certificate.toString()) === fingerprint);
   if (anchor < 1) throw new Error('no certificate with the pin');
   for (let index = 0; index < anchor; index++) {
     const issuer = chain[index + 1];
@@ -108,16 +110,16 @@ function presented(socket: TLSSocket): X509Certificate[] {
 }
 
 /** In ms. */
-async function timeOf(work: () => Promise<unknown>): Promise<number> {
-  const began = performance.now();
+async function durationOf(work: () => Promise<unknown>): Promise<number> {
+  const startedAt = performance.now();
   await work();
-  return performance.now() - began;
+  return performance.now() - startedAt;
 }
 
-async function chainNow(): Promise<string[]> {
+async function presentedPins(): Promise<string[]> {
   const socket = connect({ host: '127.0.0.1', port: hub.httpsPort, rejectUnauthorized: false });
   await once(socket, 'secureConnect');
-  const pins = presented(socket).map((one) => spkiFingerprint(one.toString()));
+  const pins = presented(socket).map((certificate) => spkiFingerprint(certificate.toString()));
   socket.destroy();
   return pins;
 }
@@ -128,7 +130,7 @@ async function paired(name: string): Promise<CredentialsResponse> {
   return credentials;
 }
 
-/** Three that pin differently, as they were set up before the rotation. */
+/** Three appliances that pin differently, as they were set up before the rotation. */
 async function threeAppliances() {
   const { certificate, fingerprint } = await hub.authority();
   return {
@@ -138,22 +140,22 @@ async function threeAppliances() {
   };
 }
 
-/** Has an appliance ask until it is told to stop. @returns what it met, each once, and how often it was served */
+/** Lets an appliance request tokens until `stop`. @returns its different outcomes, and how often it was served */
 function inLoop(appliance: Appliance) {
-  const met = new Set<string>();
+  const outcomes = new Set<string>();
   const stopped = new AbortController();
   let served = 0;
   const loop = async () => {
     while (!stopped.signal.aborted) {
       const outcome = await appliance().catch((error: Error) => error.message);
-      met.add(String(outcome));
+      outcomes.add(String(outcome));
       if (outcome === 200) served += 1;
       await sleep(5);
     }
   };
   const ended = loop();
   return {
-    met,
+    outcomes,
     get served() {
       return served;
     },
@@ -175,31 +177,31 @@ describe('a rotation of the CA', () => {
     };
     await servedEach(2);
     const { status, stdout, stderr } = await hub.cli('ca', '--rotate', '--yes', '--json');
-    expect({ status, stderr }).toEqual({ status: 0, stderr: expect.stringContaining('the hub has another CA') });
+    expect({ status, stderr }).toEqual({ status: 0, stderr: expect.stringContaining('the hub has a new CA') });
     const report = JSON.parse(stdout);
     expect(report.fingerprint).not.toBe(before.fingerprint);
     expect(report.old).toMatchObject({ certificate: before.certificate, fingerprint: before.fingerprint });
-    const newcomer = inLoop(trusting(report.certificate, await paired('dryer')));
+    const newAppliance = inLoop(trusting(report.certificate, await paired('dryer')));
     await servedEach(5);
-    await newcomer.stop();
+    await newAppliance.stop();
     for (const loop of loops) await loop.stop();
-    expect([...loops, newcomer].map(({ met }) => [...met])).toEqual([['200'], ['200'], ['200'], ['200']]);
+    expect([...loops, newAppliance].map(({ outcomes }) => [...outcomes])).toEqual([['200'], ['200'], ['200'], ['200']]);
 
-    // All of it outlives a restart.
-    const chain = await chainNow();
+    // All of it survives a restart.
+    const chain = await presentedPins();
     expect(chain.slice(1)).toEqual([report.fingerprint, before.fingerprint]);
     await hub.kill('SIGTERM');
     await hub.launch();
-    expect(await chainNow()).toEqual(chain);
+    expect(await presentedPins()).toEqual(chain);
     expect(await Promise.all([pem(), pinned(), follower()])).toEqual([200, 200, 200]);
 
-    // And ends at once where somebody says so: those that have not moved are cut off.
+    // A person ends the rotation: appliances that have not moved lose access at once.
     expect((await hub.cli('ca', '--keep-old', '0', '--yes')).status).toBe(0);
     expect(await follower()).toBe(200);
     await expect(pem()).rejects.toThrow(/certificate|issuer/);
     await expect(pinned()).rejects.toThrow('no certificate with the pin');
     expect((await hub.status()).hub).not.toHaveProperty('ca_rotation');
-    expect((await chainNow()).slice(1)).toEqual([report.fingerprint]);
+    expect((await presentedPins()).slice(1)).toEqual([report.fingerprint]);
   });
 
   it('the hub shows the new CA at every place, and how to get the old one', async () => {
@@ -321,49 +323,49 @@ describe('a rotation of the CA', () => {
     const last = await hub.ask((control) => control.rotateAuthority(0));
     expect(last.fingerprint).not.toBe(first.fingerprint);
     expect(last).not.toHaveProperty('old');
-    expect((await chainNow()).slice(1)).toEqual([last.fingerprint]);
+    expect((await presentedPins()).slice(1)).toEqual([last.fingerprint]);
   });
 
   it('a hub that is killed during a rotation starts again with the old or the new CA, complete', async () => {
     await hub[Symbol.asyncDispose]();
     hub = await HubProcess.start({ emulator });
     const credentials = await paired('heater');
-    const seen = new Set<boolean>();
+    const observed = new Set<boolean>();
     const rounds = 4;
-    // How long it takes after a start, when what is needed for it is not loaded yet.
-    const took = 2 * (await timeOf(() => hub.ask((control) => control.rotateAuthority(0))));
+    // The duration after a start, when the required code is not loaded yet.
+    const duration = 2 * (await durationOf(() => hub.ask((control) => control.rotateAuthority(0))));
     await hub.kill();
     await hub.launch();
     for (let round = 0; round < rounds; round++) {
       const before = await hub.authority();
-      const asked = hub.ask((control) => control.rotateAuthority(30 * DAY)).catch(() => undefined);
-      await (round === rounds - 1 ? asked : sleep((took * round) / rounds));
+      const rotating = hub.ask((control) => control.rotateAuthority(30 * DAY)).catch(() => undefined);
+      await (round === rounds - 1 ? rotating : sleep((duration * round) / rounds));
       await hub.kill();
-      await asked;
+      await rotating;
       await hub.launch();
       const now = await hub.authority();
-      seen.add(now.old !== undefined);
+      observed.add(now.old !== undefined);
       expect([now.fingerprint, now.old?.fingerprint]).toContain(before.fingerprint);
-      expect((await chainNow())[1]).toBe(now.fingerprint);
+      expect((await presentedPins())[1]).toBe(now.fingerprint);
       for (const { certificate } of [before, now]) expect(await trusting(certificate, credentials)()).toBe(200);
       if (now.old !== undefined) await hub.ask((control) => control.keepOldAuthority(0));
     }
-    expect(seen).toEqual(new Set([false, true]));
+    expect(observed).toEqual(new Set([false, true]));
   });
 });
 
 describe('a program that fetches the CA at each start, as in the guide', () => {
   it('a program that fetches the CA at each start is served with the old pin while it is kept, and with the new one', async () => {
     await using bench = await ApplianceTestBed.start();
-    using place = bench.createWorkspace(null);
+    using workspace = bench.createWorkspace(null);
     const dryer = await bench.addAppliance('dryer');
     const { fingerprint } = await bench.hub.ask((control) => control.rotateAuthority(30 * DAY));
-    const programs = [(env: NodeJS.ProcessEnv) => place.js(guide('js'), { ...dryer, ...env })];
+    const programs = [(env: NodeJS.ProcessEnv) => workspace.js(guide('js'), { ...dryer, ...env })];
     if (missingPackages('golang.org/x/oauth2').length === 0) {
-      place.write('example.go', guide('go'));
+      workspace.write('example.go', guide('go'));
       const go = { GO111MODULE: 'off', GOPATH: '/usr/share/gocode', GOCACHE: GO_CACHE };
-      expect((await place.run('go', ['build', '-o', 'example', 'example.go'], go)).stderr).toBe('');
-      programs.push((env) => place.run('./example', [], { ...dryer, ...env }));
+      expect((await workspace.run('go', ['build', '-o', 'example', 'example.go'], go)).stderr).toBe('');
+      programs.push((env) => workspace.run('./example', [], { ...dryer, ...env }));
     }
     for (const program of programs) {
       for (const PIN of [bench.pin, fingerprint])
@@ -376,7 +378,7 @@ describe('a program that fetches the CA at each start, as in the guide', () => {
     }
   });
 
-  const guide = (language: string) => readExample('A token for a secret', language, 'docs/appliances.md');
+  const guide = (language: string) => readExample('Get a token with a client secret', language, 'docs/appliances.md');
 });
 
 describe('the announcement of a new CA', () => {

@@ -24,14 +24,14 @@ describe("a hub whose host name another device claims without the hub's key", ()
       const claiming = await claim(claimant, claimant.address, 4, `${id}.local`);
 
       await hub.logged('hub_announced', (line) => line['host'] === `${id}-2.local`);
-      const watching = await observeWithZeroconf(observer);
-      const seen = await watching.found(({ txt }) => txt['id'] === id);
-      expect(seen).toMatchObject({ host: `${id}-2.local`, addresses: ['10.77.0.1', 'fd77::1'] });
+      const zeroconf = await observeWithZeroconf(observer);
+      const found = await zeroconf.found(({ txt }) => txt['id'] === id);
+      expect(found).toMatchObject({ host: `${id}-2.local`, addresses: ['10.77.0.1', 'fd77::1'] });
       expect(await metadataAt(observer, `${id}-2.local`, hub)).toHaveProperty('token_endpoint');
       expectSafe(await problemsOf(hub), claimant.address);
       await claiming.line((line) => line === 'done' || undefined, scaleDeadline(60_000));
       expectSafe(await problemsOf(hub), claimant.address);
-      expect(watching.losses()).toEqual([]);
+      expect(zeroconf.losses()).toEqual([]);
       expect(server.output).toContain('connected');
 
       await eventually(async () => (await problemsOf(hub)).length === 0, 120);
@@ -48,29 +48,30 @@ describe("a hub whose host name another device claims without the hub's key", ()
       await using lan = await createLan(['hub', 'claimant', 'observer']);
       const { hub: machine, claimant, observer } = lan.hosts;
       writeHubConfiguration(folder.path);
-      const born = serveHub(machine, folder.path);
-      await waitForLogEvent(born, 'hub_started');
+      const firstRun = serveHub(machine, folder.path);
+      await waitForLogEvent(firstRun, 'hub_started');
       const { id } = (await readHubStatus(folder.path)).hub;
-      expect(await born.stop()).toBe(0);
+      expect(await firstRun.stop()).toBe(0);
       const hosts = [id, `${id}-2`, `${id}-3`, `${id}-4`].map((name) => `${name}.local`);
       const claiming = await claim(claimant, claimant.address, 8, ...hosts);
 
       const hub = serveHub(machine, folder.path);
       await waitForLogEvent(hub, 'hub_announced');
-      const heard = await captureMdns(observer);
+      const captured = await captureMdns(observer);
       const problems = async () => (await readHubStatus(folder.path)).hub.problems ?? [];
-      const watching = await observeWithZeroconf(observer);
+      const zeroconf = await observeWithZeroconf(observer);
       for (let times = 0; times < 3; times++) {
-        const looking = await observeWithZeroconf(observer);
-        expect(hosts).toContain((await looking.found(({ txt }) => txt['id'] === id)).host);
+        const zeroconf = await observeWithZeroconf(observer);
+        expect(hosts).toContain((await zeroconf.found(({ txt }) => txt['id'] === id)).host);
         expectSafe(await problems(), claimant.address);
       }
       await claiming.line((line) => line === 'done' || undefined, scaleDeadline(60_000));
       expectSafe(await problems(), claimant.address);
-      expect(watching.losses()).toEqual([]);
+      expect(zeroconf.losses()).toEqual([]);
       expect(hub.output).not.toContain('could not be announced');
-      // It was never silent for its service, as who probes for a name must be: it had none to yield to.
-      const probes = heard().filter(({ from, kind }) => from === machine.address && kind === 'probe');
+      // The hub never stopped announcing its service, as it must while it probes for a name: it had no other host to
+      // yield to.
+      const probes = captured().filter(({ from, kind }) => from === machine.address && kind === 'probe');
       expect(probes.filter(({ text }) => text.includes('_latchkey'))).toEqual([]);
       expect(await hub.stop()).toBe(0);
     },

@@ -50,7 +50,7 @@ describe.concurrent('latchkey demo', () => {
       await visit.page.goto(link);
       await visit.page.getByLabel('User name').fill('demo');
       await visit.page.getByLabel('Password').fill('demo');
-      // One of the three ends where nobody listens, as outside the home network.
+      // One of the three logins ends at an unreachable address, as outside the home network.
       await visit.page.getByRole('button', { name: 'Log in' }).click({ noWaitAfter: true });
       await visit.page.waitForURL((url) => url.pathname !== '/sso/authorize').catch(() => undefined);
     }
@@ -60,9 +60,9 @@ describe.concurrent('latchkey demo', () => {
     expect(status, output).toBe(0);
     expect(output).toContain('3 of 3 appliances paired');
     const [before = '', after = ''] = output.split(`${unreached[0]}\n`);
-    expect(before).toContain("One of the three logins is meant to end on a page that can't be reached");
-    expect(after).toMatch(/^ {4}This login is meant to end on a page that can't be reached/);
-    expect(output.match(/This login is meant/g)).toHaveLength(1);
+    expect(before).toContain('One of the three logins ends on an unreachable page on purpose');
+    expect(after).toMatch(/^ {4}This login ends on an unreachable page on purpose/);
+    expect(output.match(/This login ends/g)).toHaveLength(1);
     expect(after).toMatch(/heat-pump +✓ is connected \(the phone is not at home: the hub has polled for the code\)/);
   });
 
@@ -75,6 +75,6 @@ describe.concurrent('latchkey demo', () => {
   it('latchkey demo accepts only a duration for --for', async () => {
     const { status, stderr } = await runLatchkey(['demo', '--for', 'soon'], ENV);
     expect(status).toBe(2);
-    expect(stderr).toContain('Allowed are seconds');
+    expect(stderr).toContain('Must be a number of seconds');
   });
 });

@@ -5,7 +5,7 @@ import { StoreMaintenance } from '../../src/hub/store-maintenance.ts';
 import type { SqliteStore } from '../../src/store/sqlite-store.ts';
 import { createLog } from '../../src/system/log.ts';
 import { sampleGrant, samplePairing } from '../core/samples.ts';
-import { open, WALLBOX } from '../store/opened.ts';
+import { open, WALLBOX } from '../store/test-store.ts';
 import { FakeTime } from '../support/fake-time.ts';
 import { eventually } from '../support/hub-process.ts';
 import { stateFolder } from '../support/state-folder.ts';
@@ -48,10 +48,10 @@ function pair(store: SqliteStore, generation: number): Promise<boolean> {
 }
 
 test('a new hub makes a snapshot at once, which is private and contains the whole store', async () => {
-  using at = await home();
-  await at.keepHouse();
-  expect(statSync(at.copy).mode & 0o777).toBe(0o600);
-  expect(readFileSync(at.copy).includes(WALLBOX.id)).toBe(true);
+  using store = await home();
+  await store.keepHouse();
+  expect(statSync(store.copy).mode & 0o777).toBe(0o600);
+  expect(readFileSync(store.copy).includes(WALLBOX.id)).toBe(true);
 });
 
 test.each([
@@ -59,44 +59,44 @@ test.each([
   ['of yesterday', -DAY, true],
   ['from the future', 3_600_000, true],
 ])('at its start the hub replaces a snapshot %s or keeps it', async (_, age, replaced) => {
-  using at = await home();
-  await at.keepHouse();
-  date(at.copy, at.time.wall + age);
-  const before = statSync(at.copy).ino;
-  await at.keepHouse();
-  expect(statSync(at.copy).ino !== before).toBe(replaced);
+  using store = await home();
+  await store.keepHouse();
+  date(store.copy, store.time.wall + age);
+  const before = statSync(store.copy).ino;
+  await store.keepHouse();
+  expect(statSync(store.copy).ino !== before).toBe(replaced);
 });
 
 test('a pairing leads to a snapshot at once, and an unchanged store to none', async () => {
-  using at = await home();
-  await at.keepHouse();
-  date(at.copy, at.time.wall);
-  const first = statSync(at.copy).ino;
-  await at.keepHouse(async (housekeeping) => {
-    expect(await pair(at.store, 1)).toBe(true);
-    await eventually(async () => statSync(at.copy).ino !== first);
-    expect(readFileSync(at.copy).includes(`${WALLBOX.id}ended`)).toBe(true);
-    date(at.copy, at.time.wall - DAY);
+  using store = await home();
+  await store.keepHouse();
+  date(store.copy, store.time.wall);
+  const first = statSync(store.copy).ino;
+  await store.keepHouse(async (housekeeping) => {
+    expect(await pair(store.store, 1)).toBe(true);
+    await eventually(async () => statSync(store.copy).ino !== first);
+    expect(readFileSync(store.copy).includes(`${WALLBOX.id}ended`)).toBe(true);
+    date(store.copy, store.time.wall - DAY);
     housekeeping.requestSnapshot();
-    await at.store.setting('none');
+    await store.store.setting('none');
     housekeeping.requestSnapshot();
   });
-  expect(statSync(at.copy).mtimeMs).toBe(at.time.wall - DAY);
+  expect(statSync(store.copy).mtimeMs).toBe(store.time.wall - DAY);
 });
 
 test('the hub makes a new snapshot after the clock was set ahead by a day', async () => {
-  using at = await home();
-  await at.keepHouse();
-  date(at.copy, at.time.wall);
-  const before = statSync(at.copy).ino;
-  await at.keepHouse(async (housekeeping) => {
+  using store = await home();
+  await store.keepHouse();
+  date(store.copy, store.time.wall);
+  const before = statSync(store.copy).ino;
+  await store.keepHouse(async (housekeeping) => {
     housekeeping.onClockSet();
-    await at.time.pass(15_000);
-    expect(statSync(at.copy).ino).toBe(before);
-    at.time.wall += DAY;
+    await store.time.pass(15_000);
+    expect(statSync(store.copy).ino).toBe(before);
+    store.time.wall += DAY;
     housekeeping.onClockSet();
-    await at.time.pass(15_000);
+    await store.time.pass(15_000);
   });
-  expect(statSync(at.copy).ino).not.toBe(before);
-  expect(existsSync(`${at.copy}.new`)).toBe(false);
+  expect(statSync(store.copy).ino).not.toBe(before);
+  expect(existsSync(`${store.copy}.new`)).toBe(false);
 });

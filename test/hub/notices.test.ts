@@ -13,7 +13,7 @@ import { PageVisitor } from '../support/page-visitor.ts';
 import { startPortal } from '../support/portal.ts';
 import { setUpOnce } from '../support/set-up.ts';
 
-/** What a webhook's address may hold, and a hook's arguments. */
+/** A secret that a webhook's address and a hook's arguments may contain. */
 const SECRETS = { path: 'ntfy-topic-7f3a9c2e51', argument: 'bot-token-4be81d07a9' };
 
 let emulator: Emulator;
@@ -68,25 +68,25 @@ test('a revoked grant is reported on every surface after one refresh, with the a
   for (const { id } of emulator.grants()) emulator.revoke(id);
   expect(await hub.ask((control) => control.refresh('wallbox'))).toMatchObject({ state: 'needs_pairing' });
   const page = `https://127.0.0.1:${hub.httpsPort}/`;
-  const wanted = {
+  const expected = {
     severity: 'error',
     appliance: 'wallbox',
     message: expect.stringContaining('wallbox is no longer connected'),
     what_to_do: expect.stringContaining(`${page}appliances/wallbox or run "latchkey pair wallbox"`),
   };
-  expect((await hub.status()).notices).toMatchObject([{ ...wanted, code: 'pairing_needed' }]);
+  expect((await hub.status()).notices).toMatchObject([{ ...expected, code: 'pairing_needed' }]);
   const asText = await hub.cli('status');
   expect(asText.status).toBe(3);
   expect(asText.stdout.split('\n')[0]).toMatch(
     /^! wallbox is no longer connected: .* Log in again to connect wallbox: open https/,
   );
 
-  const told = { ...wanted, notice: 'pairing_needed', status: 'raised' };
+  const raised = { ...expected, notice: 'pairing_needed', status: 'raised' };
   const { id } = (await hub.status()).hub;
   await eventually(async () => posted.length > 0 && (await byCommand()).length > 0);
-  expect(posted).toMatchObject([{ ...told, hub: { id, name: 'Test hub', page } }]);
+  expect(posted).toMatchObject([{ ...raised, hub: { id, name: 'Test hub', page } }]);
   expect(await byCommand()).toEqual(posted);
-  expect(hub.events('notice')).toMatchObject([{ ...told, level: 'error' }]);
+  expect(hub.events('notice')).toMatchObject([{ ...raised, level: 'error' }]);
 });
 
 test('a restart of the hub repeats no notice', async () => {
@@ -100,7 +100,9 @@ test('a restart of the hub repeats no notice', async () => {
 
 test('notify --test reports the result of each hook', async () => {
   const { status, stdout } = await hub.cli('notify', '--test');
-  expect(stdout).toMatch(/^command sh: ok \(done\)\nwebhook http:\/\/127\.0\.0\.1:\d+: ok \(answered 204\)\n$/);
+  expect(stdout).toMatch(
+    /^command sh: ok \(done\)\nwebhook http:\/\/127\.0\.0\.1:\d+: ok \(responded with HTTP 204\)\n$/,
+  );
   expect(status).toBe(0);
   expect(posted.at(-1)).toMatchObject({ notice: 'test', status: 'raised', appliance: null });
   expect(await hub.cli('notify')).toMatchObject({ status: 2, stderr: expect.stringContaining('--test') });
@@ -111,10 +113,14 @@ test('another pairing keeps the appliance, and its notice is resolved on every s
   const { appliances, notices } = await hub.status();
   expect(notices).toEqual([]);
   expect(appliances).toMatchObject([{ name: 'wallbox', client_id: clientId, state: 'active' }]);
-  const over = await eventually(async () => posted.find((message) => message.status === 'resolved'));
-  expect(over).toMatchObject({ notice: 'pairing_needed', appliance: 'wallbox', message: 'wallbox is connected again' });
+  const resolved = await eventually(async () => posted.find((message) => message.status === 'resolved'));
+  expect(resolved).toMatchObject({
+    notice: 'pairing_needed',
+    appliance: 'wallbox',
+    message: 'wallbox is connected again',
+  });
   expect(await eventually(async () => (await byCommand()).find((message) => message.status === 'resolved'))).toEqual(
-    over,
+    resolved,
   );
   expect(hub.events('notice')).toMatchObject([{ status: 'resolved', appliance: 'wallbox', level: 'info' }]);
 });
@@ -126,12 +132,12 @@ test('a reload applies changed hooks for notices', async () => {
   await hub.reload();
   const { status, stdout, stderr } = await hub.cli('notify', '--test', '--json');
   expect(status).toBe(1);
-  expect(stderr).toContain('the command of [notify] did not take the notice');
+  expect(stderr).toContain('the test notice could not be sent to the command of [notify]');
   expect(JSON.parse(stdout)[0]).toEqual({
     hook: 'command',
     target: 'sh',
     ok: false,
-    detail: 'ended with status 7: no such user',
+    detail: 'exited with status 7: no such user',
   });
 });
 
@@ -139,22 +145,24 @@ test('the hub sends a notice at once when an appliance asks to join', async () =
   await hub.ask((control) => control.openRegistration(600));
   await using client = await HubClient.of(hub);
   await client.register({ client_name: 'lamp' });
-  const told = await eventually(async () => posted.find(({ notice }) => notice === 'approval_needed'));
-  expect(told).toMatchObject({ appliance: 'lamp', status: 'raised', severity: 'warning' });
+  const posting = await eventually(async () => posted.find(({ notice }) => notice === 'approval_needed'));
+  expect(posting).toMatchObject({ appliance: 'lamp', status: 'raised', severity: 'warning' });
 });
 
 test('wrong setup codes lead to one notice with the address, and status ends with 0', async () => {
-  await using stranger = await PageVisitor.open(hub, '127.0.0.66');
-  for (let count = 0; count < 8; count++) await stranger.signIn('BBBB-BBBB-BBBB');
+  await using attacker = await PageVisitor.open(hub, '127.0.0.66');
+  for (let count = 0; count < 8; count++) await attacker.signIn('BBBB-BBBB-BBBB');
   const { status, stdout } = await hub.cli('status', '--json');
   expect(status).toBe(0);
-  const wanted = { severity: 'warning', appliance: null, message: expect.stringContaining('from 127.0.0.66') };
-  expect(JSON.parse(stdout).notices).toContainEqual(expect.objectContaining({ ...wanted, code: 'wrong_setup_codes' }));
-  // It is looked at each minute, and when anything happens.
+  const expected = { severity: 'warning', appliance: null, message: expect.stringContaining('from 127.0.0.66') };
+  expect(JSON.parse(stdout).notices).toContainEqual(
+    expect.objectContaining({ ...expected, code: 'wrong_setup_codes' }),
+  );
+  // The hub checks for notices each minute, and at every event.
   await hub.ask((control) => control.refresh('wallbox'));
-  const told = () => posted.filter(({ notice }) => notice === 'wrong_setup_codes');
-  await eventually(async () => told().length > 0);
-  expect(told()).toMatchObject([{ ...wanted, status: 'raised' }]);
-  expect(hub.events('notice').at(-1)).toMatchObject({ ...wanted, notice: 'wrong_setup_codes', level: 'warn' });
+  const wrongCodeNotices = () => posted.filter(({ notice }) => notice === 'wrong_setup_codes');
+  await eventually(async () => wrongCodeNotices().length > 0);
+  expect(wrongCodeNotices()).toMatchObject([{ ...expected, status: 'raised' }]);
+  expect(hub.events('notice').at(-1)).toMatchObject({ ...expected, notice: 'wrong_setup_codes', level: 'warn' });
   expect(JSON.stringify(posted)).not.toContain('BBBB');
 });

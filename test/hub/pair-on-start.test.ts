@@ -5,7 +5,7 @@ import { BrokerHarness } from '../broker/broker-harness.ts';
 import { logTo } from '../support/log-to.ts';
 import { sampleRegistrant } from '../support/registration-samples.ts';
 
-/** Does what a start does with `pairing.on_start`. @returns the links that the log has told, by appliance */
+/** Does what a start with `pairing.on_start` does. @returns the links in the log, by appliance */
 async function start(home: BrokerHarness): Promise<Record<string, string>> {
   const { appliances, grants, pairings } = home.run;
   const links: Record<string, string> = {};
@@ -80,7 +80,7 @@ test.each([
   ['declared', 'A', undefined, false],
 ] as const)(
   'an appliance that was %s with scope %s and has a grant of %o needs another pairing: %s',
-  (origin, scope, grant, wanted) => {
-    expect(hasScopeChanged({ origin, scope }, grant)).toBe(wanted);
+  (origin, scope, grant, expected) => {
+    expect(hasScopeChanged({ origin, scope }, grant)).toBe(expected);
   },
 );

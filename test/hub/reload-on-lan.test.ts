@@ -11,7 +11,7 @@ import { slowStoreEnv } from '../support/slow-store.ts';
 skipIfUnavailable(() => lanSkipReason([...OBSERVER_TOOLS, '/usr/bin/curl']));
 
 it('the hub sends a goodbye if it is stopped while a reload waits for the portal', async () => {
-  await using lan = await createLan(['hub', 'neighbour']);
+  await using lan = await createLan(['hub', 'peer']);
   const machine = lan.hosts.hub;
   const emulator = await PortalOnHost.start(machine);
   await using hub = await HubProcess.start({
@@ -19,7 +19,7 @@ it('the hub sends a goodbye if it is stopped while a reload waits for the portal
     env: { LATCHKEY_LAN_ADDRESS: 'auto', LATCHKEY_LAN_LISTEN: '0.0.0.0', ...slowStoreEnv() },
     within: ['/usr/sbin/ip', 'netns', 'exec', machine.namespace],
   });
-  const observer = await observeWithZeroconf(lan.hosts.neighbour);
+  const observer = await observeWithZeroconf(lan.hosts.peer);
   const { instanceName } = await observer.found();
   await hub.addAppliance('wallbox');
   await logIn(machine, await hub.beginPairing('wallbox'));

@@ -19,69 +19,71 @@ describe('a hub with two interfaces', () => {
     const { hub: machine, near } = home.hosts;
     const { far } = other.hosts;
     const wireless = await other.attach(machine, 'wlan0');
-    const watching = [await observeWithZeroconf(near), await observeWithZeroconf(far)] as const;
+    const zeroconf = [await observeWithZeroconf(near), await observeWithZeroconf(far)] as const;
     await using hub = await startTestModeHub(machine);
-    expect((await watching[0].found()).addresses).toEqual(['10.77.0.1', 'fd77::1']);
-    expect((await watching[1].found()).addresses).toEqual(['10.78.0.2', 'fd78::2']);
+    expect((await zeroconf[0].found()).addresses).toEqual(['10.77.0.1', 'fd77::1']);
+    expect((await zeroconf[1].found()).addresses).toEqual(['10.78.0.2', 'fd78::2']);
     expect((await hub.status()).hub.address).toBe('10.77.0.1');
     await hub.logged('hub_announced', ({ interface: name }) => name === 'eth0');
 
-    const heard = await captureMdns(near);
+    const captured = await captureMdns(near);
     await wireless.plug('down');
     await wireless.plug('up');
     await machine.run('ip', ['addr', 'add', '10.78.0.99/24', 'dev', 'wlan0']);
-    const moved = await watching[1].found(({ addresses }) => addresses.includes('10.78.0.99'));
+    const moved = await zeroconf[1].found(({ addresses }) => addresses.includes('10.78.0.99'));
     expect(moved.addresses).toEqual(expect.arrayContaining(['10.78.0.2', '10.78.0.99']));
-    expect(heard().filter(({ from, kind }) => from === '10.77.0.1' && kind === 'probe')).toEqual([]);
-    expect(watching[0].losses()).toEqual([]);
+    expect(captured().filter(({ from, kind }) => from === '10.77.0.1' && kind === 'probe')).toEqual([]);
+    expect(zeroconf[0].losses()).toEqual([]);
 
     await hub.process.stop('SIGTERM');
-    await Promise.all(watching.map((one) => one.gone(moved.instanceName)));
+    await Promise.all(zeroconf.map((observer) => observer.gone(moved.instanceName)));
   });
 
   it('a hub with two interfaces on one network is found at both addresses, and at one if the other is unplugged', async () => {
     await using lan = await createLan(['hub', 'appliance']);
     const { hub: machine, appliance } = lan.hosts;
     const wireless = await lan.attach(machine, 'wlan0');
-    const heard = await captureMdns(appliance);
-    const watching = await observeWithZeroconf(appliance);
+    const captured = await captureMdns(appliance);
+    const zeroconf = await observeWithZeroconf(appliance);
     await using hub = await startTestModeHub(machine);
     const both = ['10.77.0.1', '10.77.0.3', 'fd77::1', 'fd77::3'];
-    const { instanceName } = await watching.found(({ addresses }) => addresses.toSorted().join() === both.join());
-    // Each address record replaces what was cached: one of them alone would take the other one back.
+    const { instanceName } = await zeroconf.found(({ addresses }) => addresses.toSorted().join() === both.join());
+    // Each address record replaces the cached ones: a response with one of them would remove the other.
     const [wired, radio] = ['0a4d0001', '0a4d0003'];
-    const apart = heard().filter(({ kind, hex }) => kind === 'response' && hex.includes(wired) !== hex.includes(radio));
-    expect(apart).toEqual([]);
-    // It never takes itself for another one.
+    const partial = captured().filter(
+      ({ kind, hex }) => kind === 'response' && hex.includes(wired) !== hex.includes(radio),
+    );
+    expect(partial).toEqual([]);
+    // The hub never takes itself for another hub.
     expect(instanceName).toBe((await hub.status()).hub.name);
 
-    const said = async (records: readonly string[]) => {
-      const last = () => heard().findLast(({ kind }) => kind === 'response')?.hex ?? '';
-      // As an A record that replaces what was cached; one that is taken back replaces nothing.
+    const expectLastRecords = async (records: readonly string[]) => {
+      const last = () => captured().findLast(({ kind }) => kind === 'response')?.hex ?? '';
+      // An A record with the cache-flush bit; a goodbye has none.
       const isIn = (record: string) => new RegExp(`00018001[0-9a-f]{8}0004${record}`).test(last());
       await expect.poll(() => [wired, radio].filter(isIn)).toEqual(records);
     };
-    const isAnswered = async (addresses: readonly string[], records: readonly string[]) => {
-      await said(records);
+    const expectAnswer = async (addresses: readonly string[], records: readonly string[]) => {
+      await expectLastRecords(records);
       const found = await (await observeWithZeroconf(appliance)).found();
       expect(found.addresses.toSorted()).toEqual(addresses);
     };
     await machine.plug('down');
-    await isAnswered(['10.77.0.3', 'fd77::3'], [radio]);
+    await expectAnswer(['10.77.0.3', 'fd77::3'], [radio]);
     await machine.plug('up');
-    await isAnswered(both, [wired, radio]);
+    await expectAnswer(both, [wired, radio]);
 
-    const { host } = await watching.found();
+    const { host } = await zeroconf.found();
     const echo = ['20', '200', 'address', host, '10.77.0.3'];
     const late = appliance.spawn(process.execPath, [MDNS_SENDER, appliance.address, ...echo]);
     await late.line((line) => line === 'ready' || undefined);
     await wireless.plug('down');
-    await said([wired]);
-    // What it said of itself before comes back to it late, as on a machine that is busy.
+    await expectLastRecords([wired]);
+    // The hub receives its own earlier record late, as on a busy machine.
     late.child.stdin?.write('now\n');
     await late.line((line) => line === 'sent' || undefined);
-    await isAnswered(['10.77.0.1', 'fd77::1'], [wired]);
-    expect(watching.losses()).toEqual([]);
+    await expectAnswer(['10.77.0.1', 'fd77::1'], [wired]);
+    expect(zeroconf.losses()).toEqual([]);
     expect(warningsOf(hub.process)).toEqual([]);
   });
 
@@ -91,11 +93,11 @@ describe('a hub with two interfaces', () => {
     const { hub: machine, near } = home.hosts;
     const { far } = other.hosts;
     await other.attach(machine, 'wlan0');
-    const heard = await captureMdns(near);
-    const watching = await observeWithZeroconf(far);
+    const captured = await captureMdns(near);
+    const zeroconf = await observeWithZeroconf(far);
     await using hub = await startTestModeHub(machine, undefined, { LATCHKEY_LAN_ADDRESS: '10.78.0.2' });
-    expect((await watching.found()).addresses).toEqual(['10.78.0.2']);
-    expect(heard().filter(({ text }) => text.includes('_latchkey'))).toEqual([]);
+    expect((await zeroconf.found()).addresses).toEqual(['10.78.0.2']);
+    expect(captured().filter(({ text }) => text.includes('_latchkey'))).toEqual([]);
     expect((await hub.status()).hub.address).toBe('10.78.0.2');
   });
 });
@@ -104,22 +106,22 @@ describe('the announcement across a reload', () => {
   it('a hub stays found if a reload changes only its port, and takes an old name back with a goodbye', async () => {
     await using lan = await createLan(['hub', 'appliance']);
     using folder = stateFolder();
-    const watching = await observeWithZeroconf(lan.hosts.appliance);
+    const zeroconf = await observeWithZeroconf(lan.hosts.appliance);
     writeHubConfiguration(folder.path);
     const daemon = serveHub(lan.hosts.hub, folder.path);
-    expect(await watching.found()).toMatchObject({ instanceName: 'Cellar hub', port: 8443 });
+    expect(await zeroconf.found()).toMatchObject({ instanceName: 'Cellar hub', port: 8443 });
 
     writeHubConfiguration(folder.path, { httpsPort: 9443 });
     daemon.child.kill('SIGHUP');
-    await watching.found(({ port }) => port === 9443);
-    expect(watching.losses()).toEqual([]);
+    await zeroconf.found(({ port }) => port === 9443);
+    expect(zeroconf.losses()).toEqual([]);
 
     writeHubConfiguration(folder.path, { name: 'Attic hub' });
     daemon.child.kill('SIGHUP');
-    expect(await watching.found(({ instanceName }) => instanceName === 'Attic hub')).toMatchObject({ port: 8443 });
-    await watching.gone('Cellar hub');
+    expect(await zeroconf.found(({ instanceName }) => instanceName === 'Attic hub')).toMatchObject({ port: 8443 });
+    await zeroconf.gone('Cellar hub');
     expect(await daemon.stop('SIGTERM')).toBe(0);
-    await watching.gone('Attic hub');
+    await zeroconf.gone('Attic hub');
   });
 });
 
@@ -134,9 +136,9 @@ describe('the mDNS port in use by another program', () => {
       error: expect.stringMatching(/UDP port 5353.* at 10\.77\.0\.1: .*EADDRINUSE/),
     });
     await keeper.stop();
-    const watching = await observeWithZeroconf(appliance);
+    const zeroconf = await observeWithZeroconf(appliance);
     await hub.logged('hub_announced');
-    expect((await watching.found()).addresses).toEqual(['10.77.0.1']);
+    expect((await zeroconf.found()).addresses).toEqual(['10.77.0.1']);
     expect(warningsOf(hub.process)).toHaveLength(1);
   });
 });

@@ -19,12 +19,12 @@ describe('the status while the portal hangs', () => {
       const { state, problem } = await hub.appliance('wallbox');
       return state === 'retrying' && problem;
     });
-    expect(first).toMatchObject({ code: 'portal_unreachable', message: 'The portal has not answered yet' });
+    expect(first).toMatchObject({ code: 'portal_unreachable', message: 'The portal has not responded yet' });
     const later = await eventually(async () => {
       const { problem } = await hub.appliance('wallbox');
       return Date.now() - Date.parse(first.since) > 3000 && problem;
     });
-    // It began when the token ended, and does not move with the clock.
+    // The problem began when the token expired, and its time does not move with the clock.
     expect(Math.abs(Date.parse(later.since) - Date.parse(first.since))).toBeLessThanOrEqual(1000);
     await hub.kill();
   });
@@ -34,7 +34,7 @@ describe('the status of an appliance with damaged credentials', () => {
   it('status distinguishes damaged credentials from an appliance that is no longer declared', async () => {
     await using emulator = await startPortal();
     await using hub = await HubProcess.start({ emulator, here: true });
-    // With the appliance in the daily copy, its credentials would be mended from there.
+    // If the snapshot contained the appliance, its credentials would be repaired from there.
     await eventually(async () => existsSync(join(hub.directory, 'state/latchkey.db.copy')));
     await hub.addAppliance('wallbox');
     await hub.kill('SIGTERM');
@@ -62,7 +62,7 @@ describe('a pairing while the portal is down', () => {
     expect({ status, stdout, stderr }).toEqual({
       status: 1,
       stdout: '',
-      stderr: expect.stringMatching(/\nlatchkey: the portal can't be reached .+; the pairing goes on: .+\n$/),
+      stderr: expect.stringMatching(/\nlatchkey: the portal is unreachable .+; the pairing continues: .+\n$/),
     });
     expect(await hub.appliance('wallbox')).toMatchObject({ state: 'pairing' });
 

@@ -48,7 +48,7 @@ describe('latchkey serve --test-mode, with nothing configured', () => {
       const rebound = [`${emulator['base_url']}/_emulator/grants`, `${emulator['frontend_url']}/sso/token`].map((url) =>
         runCurl(appliance, ['--globoff', '--header', 'host: evil.example', '--write-out', '%{http_code}', url]),
       );
-      for (const answer of await Promise.all(rebound)) expect(answer).toMatch(/421$/);
+      for (const response of await Promise.all(rebound)) expect(response).toMatch(/421$/);
     },
   );
 

@@ -31,7 +31,7 @@ test.each(['', 'secrets_'])(
       await daemon.ended;
     }
     expect(existsSync(join(hub.directory, 'state/store.key'))).toBe(false);
-    // Without its key the store can't be opened.
+    // The store can't be opened without its key.
     await using keyless = supervise(hub, '/nowhere', { env: { ...env, CREDENTIALS_DIRECTORY: hub.directory } });
     expect((await keyless.ended).status).toBe(78);
   },

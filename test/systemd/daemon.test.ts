@@ -19,13 +19,13 @@ describe.skipIf(systemdSkipReason)('a daemon under systemd', () => {
     await using daemon = supervise(hub, socket.path, { env });
     await socket.waitForAssignment('READY=1');
     expect(socket.valuesOf('STATUS')).toEqual(['no appliances yet']);
-    // Kept from the start on: most hubs end by a power cut.
+    // Kept from the start: most hubs end by a power cut.
     expect(readdirSync(cache)).not.toEqual([]);
     await hub.addAppliance('wallbox', 'Monitoring');
     await socket.waitForAssignment('STATUS=1 unpaired');
     await hub.pair('wallbox', emulator);
     await socket.waitForAssignment('STATUS=1 active');
-    // Soon after each change, and not when it is looked anyway: meanwhile its watchdog would be fed twenty times for each.
+    // The line changes soon after each event. At the next regular check it would take twenty keep-alives for each.
     const earlier = socket.valuesOf('WATCHDOG').length;
     for (const line of ['1 unpaired', '1 active', '1 unpaired', '1 active']) {
       const before = socket.valuesOf('STATUS').length;
@@ -34,8 +34,8 @@ describe.skipIf(systemdSkipReason)('a daemon under systemd', () => {
       await eventually(async () => socket.valuesOf('STATUS').slice(before).includes(line));
     }
     expect(socket.valuesOf('WATCHDOG').length - earlier).toBeLessThan(40);
-    const fed = socket.valuesOf('WATCHDOG').length;
-    await eventually(async () => socket.valuesOf('WATCHDOG').length >= fed + 3);
+    const keepAlives = socket.valuesOf('WATCHDOG').length;
+    await eventually(async () => socket.valuesOf('WATCHDOG').length >= keepAlives + 3);
 
     daemon.child.kill('SIGTERM');
     expect(await daemon.ended).toEqual({ status: 0, signal: null });
@@ -51,24 +51,24 @@ describe.skipIf(systemdSkipReason)('a daemon under systemd', () => {
     await using emulator = await startPortal();
     await using hub = await HubProcess.prepare({ emulator });
     const blocking = '<6>{"event":"blocking"}\\n';
-    const over = join(hub.directory, 'over');
+    const endFile = join(hub.directory, 'over');
     const wait = 'Atomics.wait(new Int32Array(new SharedArrayBuffer(4)),0,0,100)';
-    const isOver = `process.getBuiltinModule('node:fs').existsSync('${over}')`;
+    const hasEnded = `process.getBuiltinModule('node:fs').existsSync('${endFile}')`;
     await using daemon = supervise(hub, socket.path, {
       env: { WATCHDOG_USEC: '1500000' },
-      onSignal: `process.stderr.write('${blocking}');while(!${isOver})${wait}`,
+      onSignal: `process.stderr.write('${blocking}');while(!${hasEnded})${wait}`,
     });
     await socket.waitForAssignment('WATCHDOG=1');
     await socket.waitForAssignment('READY=1');
     daemon.child.kill('SIGUSR2');
     await eventually(async () => daemon.events().some(({ event }) => event === 'blocking'));
-    // What was under way when it stopped comes yet.
+    // Work that was in progress when it stopped still completes.
     await sleep(1500);
     const before = socket.messages.length;
     await sleep(5000);
-    // Otherwise it would be ten; one may have been under way for long.
+    // Otherwise there would be ten; one may have been in progress for long.
     expect(socket.messages.length).toBeLessThanOrEqual(before + 1);
-    writeFileSync(over, '');
+    writeFileSync(endFile, '');
     await eventually(async () => socket.messages.length > before + 1);
     expect(daemon.events()).toContainEqual(
       expect.objectContaining({ priority: 4, event: 'event_loop_blocked', seconds: expect.any(Number) }),
@@ -86,10 +86,10 @@ describe.skipIf(systemdSkipReason)('a daemon under systemd', () => {
     await hub.addAppliance('wallbox');
     await socket.waitForAssignment('STATUS=1 unpaired');
     const connections = Array.from({ length: 100 }, () => connect(hub.httpsPort, '127.0.0.1').on('error', () => {}));
-    // Longer than it takes until it is looked whether the status line is another one.
+    // Longer than the interval of the checks whether the status line has changed.
     await sleep(4000);
     for (const connection of connections) connection.destroy();
-    // It takes a while to notice, and hangs up on whoever comes before.
+    // The hub needs a moment to notice that they are closed, and until then it closes new connections.
     await eventually(() =>
       hub.status().then(
         () => true,

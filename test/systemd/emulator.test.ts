@@ -9,14 +9,14 @@ test.skipIf(systemdSkipReason)(
     await using socket = await NotifySocket.listen();
     const emulator = startLatchkey(['emulator', '--json'], { NOTIFY_SOCKET: socket.path });
     await socket.waitForAssignment('READY=1');
-    const said = JSON.parse(await emulator.stdout(/\n/)) as Record<string, string>;
-    rememberSecrets([said['client_secret'] ?? '']);
-    expect((await fetch(`${said['base_url']}/api/whoami`)).status).toBe(401);
+    const output = JSON.parse(await emulator.stdout(/\n/)) as Record<string, string>;
+    rememberSecrets([output['client_secret'] ?? '']);
+    expect((await fetch(`${output['base_url']}/api/whoami`)).status).toBe(401);
     emulator.process.kill('SIGTERM');
     expect(await emulator.ended).toMatchObject({ status: 0, stderr: '' });
     await socket.waitForAssignment('STOPPING=1');
     expect(socket.messages).toEqual([
-      ['READY=1', `STATUS=${said['base_url']} and ${said['frontend_url']}`],
+      ['READY=1', `STATUS=${output['base_url']} and ${output['frontend_url']}`],
       ['STOPPING=1', 'STATUS=Stopping'],
     ]);
   },

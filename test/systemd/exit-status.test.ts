@@ -9,7 +9,7 @@ import { type Emulator, startEmulator } from '../../src/emulator/index.ts';
 import { HubProcess, type HubProcessOptions } from '../support/hub-process.ts';
 import { supervise } from './supervised.ts';
 
-/** Nobody listens: what is told there is lost, and harms nobody. */
+/** Nobody listens on this socket: notifications are lost without an effect. */
 const NOTIFY = '/nowhere/notify';
 
 let emulator: Emulator;
@@ -24,14 +24,14 @@ function prepared(options: HubProcessOptions = {}): Promise<HubProcess> {
   return HubProcess.prepare({ emulator, ...options });
 }
 
-/** Ended with this status, after one line, which the journal takes for an error. */
-async function expectEnd(hub: HubProcess, status: number, says: readonly string[], options = {}): Promise<void> {
+/** The hub ended with this status, after one line with the priority of an error. */
+async function expectEnd(hub: HubProcess, status: number, messages: readonly string[], options = {}): Promise<void> {
   await using daemon = supervise(hub, NOTIFY, options);
   expect({ ...(await daemon.ended), log: daemon.log() }).toEqual({
     ...{ status, signal: null },
     log: [expect.stringMatching(/^<3>latchkey: \S/)],
   });
-  for (const words of says) expect(daemon.log()[0]).toContain(words);
+  for (const message of messages) expect(daemon.log()[0]).toContain(message);
 }
 
 test('a wrong configuration ends the daemon with status 78, so that systemd does not restart it', async () => {
@@ -73,7 +73,7 @@ test.each(['http', 'https'] as const)(
     await using hub = await prepared();
     const port = kind === 'http' ? hub.httpPort : hub.httpsPort;
     await using _other = createServer().listen(port, '127.0.0.1');
-    await expectEnd(hub, 78, [`lan.${kind}_port`, `port ${port} on 127.0.0.1`, 'another program has it']);
+    await expectEnd(hub, 78, [`lan.${kind}_port`, `port ${port} on 127.0.0.1`, 'another program uses it']);
   },
 );
 
@@ -82,7 +82,7 @@ test('an address that the machine does not have yet ends the daemon with status 
   await expectEnd(hub, 1, ['lan.listen: 192.0.2.1'], { env: { LATCHKEY_LAN_LISTEN: '192.0.2.1' } });
 });
 
-// It would follow what that user put there, and leave files behind that the user can't read.
+// The hub would follow what that user put there, and leave files behind that the user can't read.
 test.skipIf(process.getuid?.() !== 0)(
   'a state directory of another user ends the daemon with status 78, also as root',
   async () => {
@@ -98,22 +98,25 @@ test.skipIf(process.getuid?.() !== 0 || !existsSync('/usr/bin/setpriv'))(
   'a state directory of another user ends the daemon with status 78 as an ordinary user',
   async () => {
     await using hub = await prepared();
-    const within = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups'];
+    const unprivileged = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups'];
     await chmod(hub.directory, 0o755);
     for (const file of ['latchkey.toml', 'portal.secret']) chownSync(join(hub.directory, file), 65_534, 65_534);
     const env = { LATCHKEY_HUB_CONTROL_SOCKET: `${hub.directory}/control.sock`, CACHE_DIRECTORY: '/nowhere' };
-    await expectEnd(hub, 78, [`${hub.directory}/state`, 'hub.state_dir'], { within, env });
-    // One that can't even be looked into, as systemd's /var/lib/private.
+    await expectEnd(hub, 78, [`${hub.directory}/state`, 'hub.state_dir'], { within: unprivileged, env });
+    // A directory that can't be searched, such as systemd's /var/lib/private.
     chmodSync(join(hub.directory, 'state'), 0o700);
     const deeper = { ...env, LATCHKEY_HUB_STATE_DIR: `${hub.directory}/state/private` };
-    await expectEnd(hub, 78, [`${hub.directory}/state/private`, 'belongs to another user'], { within, env: deeper });
-    // A key that root has put back by hand.
+    await expectEnd(hub, 78, [`${hub.directory}/state/private`, 'belongs to another user'], {
+      within: unprivileged,
+      env: deeper,
+    });
+    // A key that root has restored by hand.
     const state = join(hub.directory, 'state');
     const key = join(state, 'store.key');
     chownSync(state, 65_534, 65_534);
     writeFileSync(key, randomBytes(32).toString('base64url'), { mode: 0o600 });
     await expectEnd(hub, 78, [`the store key ${key} can't be read: `, `"chown --reference=${state}/. ${key}"`], {
-      within,
+      within: unprivileged,
       env,
     });
   },
@@ -140,7 +143,7 @@ test('a second daemon with the state, control socket or ports of a running hub e
   await expectEnd(hub, 78, [hub.directory]);
   const ownSocket = { LATCHKEY_HUB_CONTROL_SOCKET: 'own.sock' };
   await expectEnd(hub, 78, [join(hub.directory, 'state')], { env: ownSocket });
-  // As somebody does who tries it out while the service runs.
+  // As a person does who tries it out while the service runs.
   const env = { LATCHKEY_HUB_STATE_DIR: join(hub.directory, 'own'), LATCHKEY_HUB_CONTROL_SOCKET: undefined };
   await expectEnd(hub, 78, ['lan.https_port'], { env });
   await using other = await HubProcess.prepare({ emulator });

@@ -15,7 +15,7 @@ import { startPortal } from '../support/portal.ts';
 import { MAIN } from '../support/program.ts';
 import { type SupervisedDaemon, type SupervisedOptions, supervise, superviseUntilReady } from './supervised.ts';
 
-/** Changes the configuration's text. */
+/** Changes the text of the configuration. */
 async function change(hub: HubProcess, from: string | RegExp, to: string): Promise<void> {
   const file = join(hub.directory, 'latchkey.toml');
   const text = await readFile(file, 'utf8');
@@ -24,8 +24,8 @@ async function change(hub: HubProcess, from: string | RegExp, to: string): Promi
   await writeFile(file, changed);
 }
 
-function count(daemon: SupervisedDaemon, wanted: string): number {
-  return daemon.events().filter(({ event }) => event === wanted).length;
+function count(daemon: SupervisedDaemon, eventName: string): number {
+  return daemon.events().filter(({ event }) => event === eventName).length;
 }
 
 function started(hub: HubProcess, notify = '', options: SupervisedOptions = {}): Promise<SupervisedDaemon> {
@@ -84,16 +84,16 @@ describe.concurrent('a reload of the configuration', () => {
       [/\[portals.home\].*/s, '', 'portals: there is none'],
       ['[hub]', '[hub', 'line 1'],
     ];
-    for (const [from, to, says] of cases) {
+    for (const [from, to, message] of cases) {
       await change(hub, from, to);
       const refused = await hub.ask((control) => control.reload()).catch((error: unknown) => String(error));
-      expect(refused).toContain(says);
+      expect(refused).toContain(message);
       await writeFile(join(hub.directory, 'latchkey.toml'), good);
     }
     await change(hub, /https_port = \d+/, 'https_port = "x"');
     expect(await hub.cli('reload')).toEqual({
       ...{ status: 1, stdout: '' },
-      stderr: expect.stringMatching(/^latchkey: .*latchkey\.toml: lan\.https_port: found "x"; allowed .*\n$/),
+      stderr: expect.stringMatching(/^latchkey: .*latchkey\.toml: lan\.https_port: must be .* \(found "x"\)\n$/),
     });
     daemon.child.kill('SIGHUP');
     await eventually(async () => count(daemon, 'configuration_rejected') === 1);
@@ -110,7 +110,9 @@ describe.concurrent('a reload of the configuration', () => {
     await change(hub, /https_port = \d+/, `https_port = ${(other.address() as AddressInfo).port}`);
     expect(await hub.cli('reload')).toMatchObject({
       ...{ status: 1, stdout: '' },
-      stderr: expect.stringMatching(/^latchkey: the hub could not start .* runs with the one before: lan\.https_port/),
+      stderr: expect.stringMatching(
+        /^latchkey: the hub could not start .* runs with the previous one: lan\.https_port/,
+      ),
     });
     expect((await hub.status()).hub).toMatchObject({ https_port: hub.httpsPort });
     await end(daemon);
@@ -193,7 +195,7 @@ describe.concurrent('a reload of the configuration', () => {
   test('the daemon handles SIGHUP during the start, another reload and the stop', async () => {
     await using emulator = await startPortal();
     await using hub = await HubProcess.prepare({ emulator });
-    // One after the other, whatever else this machine has to do: after its end nobody would hear the second.
+    // In this order on any machine: after the process ended, nothing would receive the second signal.
     const onSignal = "process.kill(process.pid, 'SIGTERM'); process.kill(process.pid, 'SIGHUP')";
     await using daemon = await started(hub, '', { onSignal });
     await change(hub, 'name = "Test hub"', 'name = "Attic hub"');
@@ -218,7 +220,7 @@ describe.concurrent('a reload of the configuration', () => {
     await using disk = SmallDisk.mount(hub, 'tmpfs') ?? ctx.skip('needs root and a kernel that lets it mount');
     await using daemon = await started(hub);
     await pairFleet(hub, emulator, ['wallbox']);
-    // A copy of the store that was being made leaves room once more.
+    // A snapshot of the store that ends frees space again.
     await eventually(async () => {
       disk.fill();
       const { problem } = await hub.ask((control) => control.refresh('wallbox'));
@@ -240,13 +242,13 @@ describe.concurrent('a reload of the configuration', () => {
     await using daemon = await started(hub);
     const [credentials] = await pairFleet(hub, emulator, ['wallbox']);
     if (credentials === undefined) throw new Error('nothing is paired');
-    // It answers when the disk is full.
+    // The portal responds when the disk is full.
     portal.hold();
     startRefresh(hub, 'wallbox');
     await eventually(async () => countRefreshSends(emulator).length === 1);
     const reload = hub.cli('reload');
     await eventually(async () => count(daemon, 'configuration_reloading') === 1);
-    // More answers than the room that is kept for them holds.
+    // More responses than the ballast has room for.
     await rm(join(hub.directory, 'state/ballast'));
     disk.fill();
     portal.release();
@@ -288,7 +290,7 @@ describe.concurrent('a reload of the configuration', () => {
       });
       return { statusCode, body: await body.json() };
     };
-    // It is known, and not paired.
+    // It is registered, and not paired.
     const known = { statusCode: 400, body: { error: 'invalid_grant' } };
     const used = await assertion();
     expect(await send(used)).toMatchObject(known);
@@ -344,8 +346,8 @@ test.skipIf(systemdSkipReason)(
   async () => {
     await using emulator = await startPortal();
     await using hub = await HubProcess.prepare({ emulator });
-    const within = ['/usr/bin/python3', join(import.meta.dirname, '../support/terminal.py')];
-    await using daemon = await started(hub, '', { within });
+    const terminal = ['/usr/bin/python3', join(import.meta.dirname, '../support/terminal.py')];
+    await using daemon = await started(hub, '', { within: terminal });
     daemon.child.kill('SIGHUP');
     await eventually(async () => count(daemon, 'hub_started') === 2);
     daemon.child.kill('SIGUSR1');
@@ -362,7 +364,7 @@ test('a hub in test mode has nothing to reload', async () => {
   await end(daemon);
 });
 
-/** Whether the process has its handler of SIGHUP by now: without one the signal would end it. */
+/** Whether the process has installed its handler of SIGHUP: without it the signal would end the process. */
 async function isCatching({ child }: SupervisedDaemon): Promise<boolean> {
   const status = await readFile(`/proc/${child.pid}/status`, 'utf8');
   const [, caught = '0'] = /^SigCgt:\s+([0-9a-f]+)$/m.exec(status) ?? [];

@@ -9,36 +9,36 @@ import { MAIN, SHARED_CACHE } from '../support/program.ts';
 import { slowStoreEnv } from '../support/slow-store.ts';
 
 /** How a daemon ended. */
-interface End {
+interface ExitResult {
   readonly status: number | null;
   readonly signal: NodeJS.Signals | null;
 }
 
-/** A daemon as systemd runs it: its log goes to the journal, here a file. Disposing of it kills it where it still runs. */
+/** A daemon as systemd runs it: its log goes to the journal, here a file. Disposing of it kills it if it still runs. */
 export interface SupervisedDaemon extends AsyncDisposable {
   readonly child: ChildProcess;
-  readonly ended: Promise<End>;
+  readonly ended: Promise<ExitResult>;
   /** The lines of its log so far. */
   log(): string[];
-  /** The events in it, with their fields and the priority that the journal sees. */
+  /** The events in it, with their fields and their priority in the journal. */
   events(): (Record<string, unknown> & { readonly priority: number })[];
 }
 
-/** What the daemon is started with, beside its configuration. */
+/** What the daemon is started with, in addition to its configuration. */
 export interface SupervisedOptions {
   readonly env?: NodeJS.ProcessEnv;
   readonly args?: readonly string[];
-  /** JavaScript that it runs at SIGUSR2. */
+  /** JavaScript that the daemon runs on SIGUSR2. */
   readonly onSignal?: string;
-  /** A program with its arguments, which becomes the daemon whose command follows them. */
+  /** A program with arguments, which executes the daemon's command that follows them. */
   readonly within?: readonly string[];
-  /** The writes of its store are as slow as a worn card's. */
+  /** Makes writes to the store as slow as on a worn SD card. */
   readonly slowStore?: boolean;
 }
 
 /**
  * Starts a prepared hub's daemon as its unit does.
- * @param notify what is in `NOTIFY_SOCKET`
+ * @param notify the value of `NOTIFY_SOCKET`
  */
 export function supervise(hub: HubProcess, notify: string, options: SupervisedOptions = {}): SupervisedDaemon {
   const file = logFile('hub');

@@ -9,9 +9,10 @@ import { stateFolder } from '../support/state-folder.ts';
 const run = promisify(execFile);
 const units = readdirSync(join(root, 'systemd')).filter((name) => /\.(service|socket|timer)$/.test(name));
 const SYSTEM = '/usr/lib/systemd/system';
-const whyNot = existsSync('/usr/bin/systemd-analyze') && existsSync(SYSTEM) ? undefined : 'there is no systemd-analyze';
+const skipReason =
+  existsSync('/usr/bin/systemd-analyze') && existsSync(SYSTEM) ? undefined : 'there is no systemd-analyze';
 
-/** The programs that the units run, where the packages put them. */
+/** The programs that the units run, at the paths where the packages install them. */
 const PROGRAMS = ['usr/bin/env', 'usr/bin/latchkey', 'usr/lib/latchkey/bin/node', 'bin/sh'];
 
 function directives(unit: string, name: string): string[] {
@@ -19,7 +20,7 @@ function directives(unit: string, name: string): string[] {
   return text.split('\n').flatMap((line) => (line.startsWith(`${name}=`) ? [line.slice(name.length + 1)] : []));
 }
 
-/** A machine's folders, as far as systemd-analyze looks at them: systemd's own targets, these units and their programs. */
+/** A machine's folders, as far as systemd-analyze reads them: systemd's own targets, these units and their programs. */
 function machine(folder: string, change: (unit: string, text: string) => string = (_, text) => text): string {
   const system = join(folder, SYSTEM);
   mkdirSync(system, { recursive: true });
@@ -36,7 +37,7 @@ function machine(folder: string, change: (unit: string, text: string) => string 
   return folder;
 }
 
-/** Everything that systemd finds fault with. */
+/** All problems that systemd reports. */
 async function verify(folder: string): Promise<string> {
   const { stdout, stderr } = await run('systemd-analyze', ['verify', `--root=${folder}`, ...units]).catch(
     (error: { stdout: string; stderr: string }) => error,
@@ -44,20 +45,20 @@ async function verify(folder: string): Promise<string> {
   return stdout + stderr;
 }
 
-describe.skipIf(whyNot)('the systemd units', () => {
+describe.skipIf(skipReason)('the systemd units', () => {
   test('systemd accepts the units, and would report a mistake', async () => {
     using sound = stateFolder();
     expect(await verify(machine(sound.path))).toBe('');
     using wrong = stateFolder();
-    const slip = (unit: string, text: string) =>
+    const invalid = (unit: string, text: string) =>
       unit === 'latchkey.service' ? text.replace('ProtectClock=', 'ProtectClocks=') : text;
-    expect(await verify(machine(wrong.path, slip))).toContain("Unknown key 'ProtectClocks'");
+    expect(await verify(machine(wrong.path, invalid))).toContain("Unknown key 'ProtectClocks'");
   });
 
   test.each(units.filter((unit) => unit.endsWith('.service')))(
     'systemd rates the exposure of %s at 1.3 or less',
     async (unit) => {
-      // The threshold counts tenths; above it the program fails.
+      // The threshold is in tenths; above it the program fails.
       const { stdout } = await run('systemd-analyze', [
         ...['security', '--offline=true', '--no-pager', '--threshold=13'],
         join(root, 'systemd', unit),

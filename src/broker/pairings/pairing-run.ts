@@ -198,7 +198,7 @@ export class PairingRun implements AsyncDisposable {
    */
   async joinBatch(batch: string): Promise<boolean> {
     await this.#exchange.whenGrantStored();
-    await this.#state.saveThenDispatch({ kind: 'round', round: batch });
+    await this.#state.saveThenDispatch({ kind: 'batch', batch });
     return this.pairing.batch === batch && this.isOpen;
   }
 

@@ -27,17 +27,20 @@ interface Options {
 /** `latchkey appliance add NAME` */
 function applianceAddCommand(): Command {
   return new Command('add')
-    .description('register an appliance; its secret is shown this once')
-    .argument('<name>', 'what to call it: 1 to 63 of a-z, 0-9 and "-"')
-    .option('--scope <scope>', 'the scope that its grant is asked for, as "A B"')
-    .option('--portal <name>', 'the portal that grants it (default: the first one of the configuration)')
+    .description('register an appliance; its secret is shown only once')
+    .argument('<name>', 'a name for it: 1 to 63 of a-z, 0-9 and "-"')
+    .option(
+      '--scope <scope>',
+      'the permissions (scope) that it needs at the portal, such as "Monitoring RemoteControl"',
+    )
+    .option('--portal <name>', 'the portal to log in to (default: the first one in the configuration)')
     .option('--json', 'print JSON')
     .action(async (name: string, options: Options, command: Command) => {
       await using hub = await connectHub(command);
-      const { hub: itself } = await hub.status();
+      const { hub: hubStatus } = await hub.status();
       const issued = await hub.addAppliance(name, options.scope ?? null, options.portal ?? null);
-      const done = `${name} is registered. Pair it next: latchkey pair ${name}`;
-      showCredentials(issued, itself, done, options.json === true);
+      const summary = `${name} is registered. Pair it next: latchkey pair ${name}`;
+      showCredentials(issued, hubStatus, summary, options.json === true);
     });
 }
 
@@ -46,27 +49,27 @@ function applianceApproveCommand(): Command {
   return new Command('approve')
     .description('approve an appliance that registered itself; "appliance remove" refuses it')
     .argument('<name>', "the appliance's name, as the list shows it")
-    .option('--code <code>', 'the code that the appliance shows; one with another code is not approved')
+    .option('--code <code>', 'the code that the appliance shows; if it differs, the appliance is not approved')
     .option('--json', "print the appliance's status as JSON")
     .action(async (name: string, options: { code?: string; json?: boolean }, command: Command) => {
       await using hub = await connectHub(command);
-      const { hub: itself, appliances } = await hub.status();
+      const { hub: hubStatus, appliances } = await hub.status();
       const waiting = appliances.find((appliance) => appliance.name === name)?.waiting_for_approval;
-      const asked = itself.registration_asked ?? 0;
+      const requestCount = hubStatus.registration_asked ?? 0;
       const from = waiting?.address == null ? '' : `, which asked from ${printable(waiting.address)}`;
-      if (waiting !== undefined && options.code === undefined && asked > 1) {
-        const question = `${asked} appliances asked to join. Does yours show the code ${waiting.comparison_code}, as ${name}${from}?`;
+      if (waiting !== undefined && options.code === undefined && requestCount > 1) {
+        const question = `${requestCount} appliances asked to join. Does your appliance show the code ${waiting.comparison_code}? It is the code of ${name}${from}.`;
         if (!(await confirm(question))) {
           reportFailure(`${name} was not approved`);
           return;
         }
       }
-      // The one that was looked at: another may have come by its name since.
+      // With the code that was shown: another appliance may have registered under this name since.
       const appliance = await hub.approveAppliance(name, options.code ?? waiting?.comparison_code ?? null);
       if (options.json === true) printJson(appliance);
       else {
         const code = waiting === undefined ? '' : ` (code ${waiting.comparison_code}${from})`;
-        print(`${name}${code} is approved. Unless it pairs itself, pair it next: latchkey pair ${name}`);
+        print(`${name}${code} is approved. If it does not start its own pairing, run: latchkey pair ${name}`);
       }
     });
 }
@@ -74,8 +77,8 @@ function applianceApproveCommand(): Command {
 /** `latchkey appliance list` */
 function applianceListCommand(): Command {
   return new Command('list')
-    .description('list the appliances and how they stand')
-    .option('--names', 'print their names alone, one a line')
+    .description('list the appliances and their states')
+    .option('--names', 'print only their names, one per line')
     .option('--json', 'print JSON')
     .action(async (options: { names?: boolean; json?: boolean }, command: Command) => {
       await using hub = await connectHub(command);
@@ -91,16 +94,16 @@ function applianceRemoveCommand(): Command {
   return new Command('remove')
     .description('remove an appliance and its grant, or refuse one that waits for approval')
     .argument('<name>', "the appliance's name")
-    .option('--yes', 'do not ask back (without a terminal nothing is asked)')
+    .option('--yes', 'do not ask for confirmation (without a terminal it never asks)')
     .action(async (name: string, options: { yes?: boolean }, command: Command) => {
       await using hub = await connectHub(command);
       const { appliances } = await hub.status();
-      // One that is not there is the hub's to refuse, and nothing to ask back about.
+      // An unknown name needs no confirmation: the hub rejects it.
       const found = appliances.find((appliance) => appliance.name === name);
       const question =
         found?.waiting_for_approval === undefined
-          ? `Remove ${name}, with its grant and its secret?`
-          : `Refuse ${name}, which waits for approval?`;
+          ? `Remove ${name}, its grant and its secret?`
+          : `Refuse ${name}, which is waiting for approval?`;
       if (options.yes !== true && found !== undefined && !(await confirm(question))) {
         reportFailure(`${name} was not removed`);
         return;
@@ -113,21 +116,27 @@ function applianceRemoveCommand(): Command {
 /** `latchkey appliance rotate-secret NAME` */
 function applianceRotateSecretCommand(): Command {
   return new Command('rotate-secret')
-    .description('give an appliance a new secret, shown this once; the old one stops working')
+    .description('give an appliance a new secret, which is shown only once; the old one stops working')
     .argument('<name>', "the appliance's name")
-    .option('--yes', 'do not ask back where the secret takes the place of a key; needed there without a terminal')
+    .option(
+      '--yes',
+      "do not ask for confirmation if the secret replaces the appliance's key; then required without a terminal",
+    )
     .option('--json', 'print JSON')
     .action(async (name: string, options: { yes?: boolean; json?: boolean }, command: Command) => {
       await using hub = await connectHub(command);
-      const { hub: itself } = await hub.status();
+      const { hub: hubStatus } = await hub.status();
       const issued = await rotateSecret(hub, name, options.yes === true);
-      const done = `${name} has a new secret; what it had before no longer works.`;
-      if (issued === null) reportFailure(`${name} keeps its key`);
-      else showCredentials(issued, itself, done, options.json === true);
+      const summary = `${name} has a new secret; its old secret or key no longer works.`;
+      if (issued === null) reportFailure(`nothing was changed: ${name} keeps its key`);
+      else showCredentials(issued, hubStatus, summary, options.json === true);
     });
 }
 
-/** A key is replaced only where somebody has said so: its appliance has no place for a secret. Null where a person says no. */
+/**
+ * Replaces a key only after confirmation: an appliance that uses a key may not support a secret. Null if the user
+ * declines.
+ */
 async function rotateSecret(
   hub: ControlClient,
   name: string,
@@ -137,19 +146,19 @@ async function rotateSecret(
     return await hub.rotateSecret(name, replaceKeys);
   } catch (error) {
     if (!(error instanceof Failure && error.code === 'appliance_has_keys') || !isInteractive()) throw error;
-    const sure = await confirm(`${name} proves itself by a key; a secret takes the key's place. Give it one?`);
-    return sure ? await hub.rotateSecret(name, true) : null;
+    const confirmed = await confirm(`${name} authenticates with its own key; a secret will replace the key. Continue?`);
+    return confirmed ? await hub.rotateSecret(name, true) : null;
   }
 }
 
 /**
- * Shows an appliance's credentials, which the hub gives out once.
- * @param done what was done, for people
+ * Shows an appliance's credentials, which the hub returns only once.
+ * @param summary what was done, for people
  */
 function showCredentials(
   issued: CredentialsResponse,
   { http_port }: Pick<HubResponse, 'http_port'>,
-  done: string,
+  summary: string,
   json: boolean,
 ): void {
   if (json) {
@@ -165,18 +174,18 @@ function showCredentials(
     `CLIENT_ID=${issued.client_id}`,
     `CLIENT_SECRET=${issued.client_secret}`,
   ];
-  print(`${done}
+  print(`${summary}
 
   client_id       ${issued.client_id}
-  client_secret   ${issued.client_secret}   (shown this once)
+  client_secret   ${issued.client_secret}   (shown only once)
   token_endpoint  ${issued.token_endpoint}
   ca_fingerprint  ${issued.ca_fingerprint}
 
-The same for the examples of docs/appliances.md:
+For developers, the variables of the examples in docs/appliances.md:
 
   export ${variables.join(' ')}
 
-Once it is paired, it gets a token with:
+When the appliance is paired, this command gets an access token for it:
 
   latchkey ca > latchkey-ca.pem
   curl --cacert latchkey-ca.pem --config - --data grant_type=client_credentials \\

@@ -8,7 +8,7 @@ import { confirm } from '../terminal/prompt.ts';
 /** `latchkey refresh NAME` */
 export function refreshCommand(): Command {
   return new Command('refresh')
-    .description("refresh an appliance's token now, also when in doubt")
+    .description("refresh an appliance's token now, even if the portal's answer to the last refresh was lost")
     .argument('<name>', "the appliance's name")
     .option('--json', "print the appliance's status as JSON")
     .action(async (name: string, options: { json?: boolean }, command: Command) => {
@@ -21,7 +21,7 @@ export function refreshCommand(): Command {
         const condition = conditions.find((one) => one.appliance === name && one.code === code);
         reportFailure(condition === undefined ? `${name}: ${message}` : conditionLine(condition));
       } else if (options.json !== true) {
-        print(`${name} is refreshed, its token expires ${formatTimeUntil(appliance.expires_in)}.`);
+        print(`${name} is refreshed; its access token expires ${formatTimeUntil(appliance.expires_in)}.`);
       }
     });
 }
@@ -43,14 +43,14 @@ export function tokenCommand(): Command {
 /** `latchkey unpair NAME` */
 export function unpairCommand(): Command {
   return new Command('unpair')
-    .description("forget an appliance's grant; it stays registered")
+    .description('disconnect an appliance: delete its grant; it stays registered')
     .argument('<name>', "the appliance's name")
-    .option('--yes', 'do not ask back (without a terminal nothing is asked)')
+    .option('--yes', 'do not ask for confirmation (without a terminal it never asks)')
     .action(async (name: string, options: { yes?: boolean }, command: Command) => {
       await using hub = await connectHub(command);
-      const question = `Forget the grant of ${name}? Somebody has to log in again before it gets tokens.`;
+      const question = `Delete the grant of ${name}? It gets no tokens until somebody logs in again.`;
       if (options.yes !== true && !(await confirm(question))) {
-        reportFailure(`${name} was not unpaired`);
+        reportFailure(`nothing was changed: ${name} is not unpaired`);
         return;
       }
       await hub.unpair(name);

@@ -9,7 +9,9 @@ import { alignColumns } from '../terminal/table.ts';
 /** `latchkey history NAME` */
 export function historyCommand(): Command {
   return new Command('history')
-    .description('show what happened to an appliance: pairings, refreshes, failures and why; the newest first')
+    .description(
+      'show what happened to an appliance, newest first: pairings, refreshes, and failures with their reasons',
+    )
     .argument('<name>', "the appliance's name")
     .option('--json', 'print JSON')
     .action(async (name: string, options: { json?: boolean }, command: Command) => {
@@ -28,13 +30,13 @@ const KIND_TEXTS = {
   paired: 'paired',
   unpaired: 'unpaired',
   refreshed: 'refreshed',
-  token_refused: 'the cloud refused its token',
+  token_refused: 'the cloud rejected its token',
   pairing_failed: 'not paired',
   refresh_failed: 'not refreshed',
 } as const satisfies Record<HistoryEntry['kind'], string>;
 
 function emptyHistoryText(name: string): string {
-  return `Nothing is remembered of ${name} yet. If it is not paired: latchkey pair ${name}`;
+  return `There is no history of ${name} yet. If it is not paired: latchkey pair ${name}`;
 }
 
 function historyRow(entry: HistoryEntry): string[] {
@@ -45,20 +47,20 @@ function entryText({ kind, why }: HistoryEntry): string {
   return why === null ? KIND_TEXTS[kind] : `${KIND_TEXTS[kind]}: ${SHORT_REASONS[why]}`;
 }
 
-/** Local time, such as `2026-11-22 07:14 – 23:50`; where it ends at an earlier hour, that is the next day's. */
+/** Local time, such as `2026-11-22 07:14 – 23:50`. An end that is earlier than the start is on the next day. */
 function formatTimeSpan({ first, last }: HistoryEntry): string {
-  const [begun, ended] = [localTime(first), localTime(last)];
-  const start = `${begun.day} ${begun.time}`;
-  if (Date.parse(last) - Date.parse(first) >= DAY_MS) return `${start} – ${ended.day} ${ended.time}`;
-  return start === `${ended.day} ${ended.time}` ? start : `${start} – ${ended.time}`;
+  const [from, to] = [localTime(first), localTime(last)];
+  const start = `${from.day} ${from.time}`;
+  if (Date.parse(last) - Date.parse(first) >= DAY_MS) return `${start} – ${to.day} ${to.time}`;
+  return start === `${to.day} ${to.time}` ? start : `${start} – ${to.time}`;
 }
 
 /** @param instant RFC 3339 */
 function localTime(instant: string): { readonly day: string; readonly time: string } {
   const date = new Date(instant);
-  const two = (number: number) => String(number).padStart(2, '0');
+  const twoDigits = (number: number) => String(number).padStart(2, '0');
   return {
-    day: `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`,
-    time: `${two(date.getHours())}:${two(date.getMinutes())}`,
+    day: `${date.getFullYear()}-${twoDigits(date.getMonth() + 1)}-${twoDigits(date.getDate())}`,
+    time: `${twoDigits(date.getHours())}:${twoDigits(date.getMinutes())}`,
   };
 }

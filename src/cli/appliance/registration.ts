@@ -4,21 +4,21 @@ import { connectHub } from '../hub-connection.ts';
 import { durationParser, formatDuration } from '../terminal/duration.ts';
 import { print, printable, printJson, printStderr } from '../terminal/output.ts';
 
-/** How long registration is open, and an invite is good, if nobody says: seconds. */
+/** Defaults in seconds: how long registration stays open, and how long an invite is valid. */
 const DEFAULT_OPEN_SECONDS = 600;
 const DEFAULT_TTL_SECONDS = 3600;
 
 /** `latchkey registration …` */
 export function registrationCommand(): Command {
   return new Command('registration')
-    .description('let appliances register themselves, for as long as you want')
+    .description('let appliances register themselves, for a limited time')
     .addCommand(openCommand())
     .addCommand(closeCommand());
 }
 
 function openCommand(): Command {
   return new Command('open')
-    .description('let any appliance introduce itself for a while; each waits until it is approved')
+    .description('allow any appliance to register itself for a limited time; each one then waits for your approval')
     .addOption(
       new Option('--for <duration>', 'how long: 90s, 2h, up to 24h')
         .argParser(durationParser('1s', '24h'))
@@ -35,7 +35,7 @@ function openCommand(): Command {
 
 function closeCommand(): Command {
   return new Command('close')
-    .description('let no appliance introduce itself any more; an invite still works')
+    .description('stop allowing appliances to register themselves; invites still work')
     .option('--json', 'print JSON')
     .action(async (options: { json?: boolean }, command: Command) => {
       await using hub = await connectHub(command);
@@ -46,12 +46,12 @@ function closeCommand(): Command {
 }
 
 function registrationText({ open_for, registration_endpoint, ca_fingerprint }: OpenRegistrationResponse): string {
-  return `Registration is open for ${formatDuration(open_for)}. Give an appliance, where it asks:
+  return `Registration is open for ${formatDuration(open_for)}. If an appliance asks for them, enter:
 
   registration_endpoint  ${registration_endpoint}
   ca_fingerprint         ${ca_fingerprint}
 
-Who has come: latchkey appliance list`;
+To see which appliances have asked to join: latchkey appliance list`;
 }
 
 interface InviteOptions {
@@ -65,12 +65,17 @@ interface InviteOptions {
 /** `latchkey invite` */
 export function inviteCommand(): Command {
   return new Command('invite')
-    .description('make an initial access token, with which one appliance may register itself once; shown this once')
-    .option('--for <name>', 'what the appliance is to be called (default: what it calls itself)')
-    .option('--scope <scope>', 'the scope that its grant is asked for, as "A B" (default: what it asks for)')
-    .option('--portal <name>', 'the portal that grants it (default: the first one of the configuration)')
+    .description(
+      'create an invite: a token with which one appliance can register itself, without approval; it is shown only once',
+    )
+    .option('--for <name>', 'a name for the appliance (default: the name that it gives itself)')
+    .option(
+      '--scope <scope>',
+      'the permissions (scope) that it gets, such as "Monitoring RemoteControl" (default: what it asks for)',
+    )
+    .option('--portal <name>', 'the portal to log in to (default: the first one in the configuration)')
     .addOption(
-      new Option('--ttl <duration>', 'how long it is good: 10m, 2h, up to 30d')
+      new Option('--ttl <duration>', 'how long it is valid: 10m, 2h, up to 30d')
         .argParser(durationParser('1s', '30d'))
         .default(DEFAULT_TTL_SECONDS, '1h'),
     )
@@ -84,26 +89,28 @@ export function inviteCommand(): Command {
     });
 }
 
-/** The token as a QR code too where a person sees it: an appliance with a camera, or its app, takes it from there. */
+/** On a terminal also prints the token as a QR code, for an appliance with a camera or its app. */
 async function showInvite(invite: InviteResponse): Promise<void> {
   print(inviteText(invite));
   if (!process.stdout.isTTY) return;
-  const { renderQrCode: qrCode } = await import('../terminal/qr-code.ts');
-  const code = qrCode(invite.token, process.stdout);
+  const { renderQrCode } = await import('../terminal/qr-code.ts');
+  const code = renderQrCode(invite.token, process.stdout);
   if (code !== null) print(`\nThe token as a QR code:\n\n${code}`);
 }
 
 function inviteText({ token, name, scope, expires_in, registration_endpoint, ca_fingerprint }: InviteResponse): string {
-  const whose = name === null ? 'One appliance' : printable(name);
-  const fixed =
-    scope === null ? '' : `\n  scope                  ${printable(scope)}   (whatever the appliance asks for)`;
-  return `${whose} may register within ${formatDuration(expires_in)}, and needs no approval then.
+  const invited = name === null ? 'One appliance' : printable(name);
+  const scopeRow =
+    scope === null
+      ? ''
+      : `\n  scope                  ${printable(scope)}   (regardless of what the appliance asks for)`;
+  return `${invited} can register within ${formatDuration(expires_in)}, without approval.
 
-  token                  ${token}   (shown this once)
+  token                  ${token}   (shown only once)
   registration_endpoint  ${registration_endpoint}
-  ca_fingerprint         ${ca_fingerprint}${fixed}
+  ca_fingerprint         ${ca_fingerprint}${scopeRow}
 
-An appliance that registers by RFC 7591 takes the token as its initial access token. By hand:
+Enter the token in the appliance. For developers: it is the initial access token of RFC 7591. By hand:
 
   latchkey ca > latchkey-ca.pem
   curl --cacert latchkey-ca.pem --config - --header 'Content-Type: application/json' \\

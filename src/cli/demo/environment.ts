@@ -8,12 +8,12 @@ import { systemRandom } from '../../system/random.ts';
 import { emulatorPortalConfiguration, temporaryStateDirectory } from '../test-mode.ts';
 import { SimulatedAppliance } from './simulated-appliance.ts';
 
-/** How an appliance of the demo comes to its code. */
+/** An appliance of the demo, and how the hub gets the authorization code of its pairing. */
 export interface DemoAppliance {
   readonly appliance: SimulatedAppliance;
-  /** How the code comes to the hub, in words: before the login, and after it. */
+  /** How the hub gets the code, as text for people: before the login, and after it. */
   readonly codeDelivery: { readonly before: string; readonly after: string };
-  /** Where the portal sends a browser after the login; `nowhere`: to a page that can't be reached. */
+  /** Where the portal redirects the browser after the login; `nowhere`: to an unreachable page. */
   readonly redirect: 'hub' | 'nowhere' | 'none';
 }
 
@@ -22,14 +22,14 @@ export interface DemoEnvironment {
   readonly administration: Administration;
   readonly emulator: Emulator;
   readonly appliances: readonly DemoAppliance[];
-  /** Seconds that access tokens live. */
+  /** Lifetime of access tokens in seconds. */
   readonly tokenLifetime: number;
 }
 
-/** Seconds that the demo's access tokens live, so that refreshes can be watched. */
+/** Lifetime of the demo's access tokens in seconds, short so that refreshes can be watched. */
 const TOKEN_LIFETIME_SECONDS = 10;
 
-/** Nobody listens there, just as a phone outside the home network finds nobody at the hub's address. */
+/** Nothing listens on this port: a phone outside the home network cannot reach the hub's address either. */
 const UNREACHABLE_ORIGIN = 'http://127.0.0.1:9';
 
 const APPLIANCES = [
@@ -37,14 +37,17 @@ const APPLIANCES = [
     name: 'wallbox',
     scope: 'Monitoring RemoteControl',
     portal: 'home',
-    way: { before: 'the redirect brings the code to the hub', after: 'the redirect has brought the code to the hub' },
+    codeDelivery: {
+      before: 'the browser brings the code to the hub',
+      after: 'the browser has brought the code to the hub',
+    },
     redirect: 'hub',
   },
   {
     name: 'heat-pump',
     scope: 'Monitoring',
     portal: 'away',
-    way: {
+    codeDelivery: {
       before: 'the phone is not at home: the hub polls for the code',
       after: 'the phone is not at home: the hub has polled for the code',
     },
@@ -54,17 +57,17 @@ const APPLIANCES = [
     name: 'inverter',
     scope: null,
     portal: 'strict',
-    way: {
-      before: 'the portal refuses a redirect: the hub polls for the code',
-      after: 'the portal refuses a redirect: the hub has polled for the code',
+    codeDelivery: {
+      before: 'the portal rejects the redirect_url: the hub polls for the code',
+      after: 'the portal rejects the redirect_url: the hub has polled for the code',
     },
     redirect: 'none',
   },
 ] as const;
 
 /**
- * Moves in: nothing is configured, nothing is kept, and all of it listens on loopback only.
- * @param parts what is started is disposed of with these
+ * Starts the demo without a configuration file. It stores nothing permanently and listens on loopback only.
+ * @param parts receives what is started, to dispose of it at the end
  */
 export async function setUpDemo(parts: AsyncDisposableStack, clock: Clock, log: Log): Promise<DemoEnvironment> {
   const client = (redirectUrl: 'accept' | 'refuse') => ({
@@ -100,11 +103,11 @@ export async function setUpDemo(parts: AsyncDisposableStack, clock: Clock, log: 
   };
   const { administration } = parts.use(await startHub(configuration, log));
   const ca = administration.caStatus().certificate;
-  const members: DemoAppliance[] = [];
-  for (const { name, scope, portal: portalName, way, redirect } of APPLIANCES) {
+  const appliances: DemoAppliance[] = [];
+  for (const { name, scope, portal: portalName, codeDelivery, redirect } of APPLIANCES) {
     const credentials: IssuedCredentials = await administration.addAppliance(name, scope, portalName);
     const appliance = parts.use(new SimulatedAppliance(credentials, ca, emulator.baseUrl, clock));
-    members.push({ appliance, codeDelivery: way, redirect });
+    appliances.push({ appliance, codeDelivery, redirect });
   }
-  return { administration, emulator, appliances: members, tokenLifetime: TOKEN_LIFETIME_SECONDS };
+  return { administration, emulator, appliances, tokenLifetime: TOKEN_LIFETIME_SECONDS };
 }

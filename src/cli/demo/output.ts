@@ -1,7 +1,7 @@
 import { styleText } from 'node:util';
 import type { TokenUseOutcome } from './simulated-appliance.ts';
 
-/** What happened in the demo, counted; the members of `latchkey demo --json`. */
+/** Counters of the demo; the members of `latchkey demo --json`. */
 export interface DemoCounters {
   /** Appliances that were paired. */
   appliances: number;
@@ -10,11 +10,11 @@ export interface DemoCounters {
   refreshes: number;
 }
 
-/** Tells on a stream what happens, a line each; on a terminal with a line of figures at the bottom. */
+/** Writes a line per event to a stream; on a terminal also a line of counters at the bottom. */
 export class DemoOutput {
   readonly #stream: NodeJS.WriteStream;
   readonly #now: () => number;
-  #figures = '';
+  #counterLine = '';
 
   /** @param now ms since 1970 */
   constructor(stream: NodeJS.WriteStream, now: () => number) {
@@ -22,44 +22,47 @@ export class DemoOutput {
     this.#now = now;
   }
 
-  /** A line as it is. */
+  /** Writes a line unchanged. */
   writeLine(line = ''): void {
-    this.#stream.write(`${this.#clearSequence}${line}\n${this.#figures}`);
+    this.#stream.write(`${this.#clearSequence}${line}\n${this.#counterLine}`);
   }
 
-  /** A line with the time and the appliance before it. */
-  writeEvent(appliance: string, news: string): void {
+  /** Writes a line that begins with the time and the appliance. */
+  writeEvent(appliance: string, text: string): void {
     const time = new Date(this.#now()).toTimeString().slice(0, 8);
-    this.writeLine(`${this.style('dim', time)}  ${appliance.padEnd(10)} ${news}`);
+    this.writeLine(`${this.style('dim', time)}  ${appliance.padEnd(10)} ${text}`);
   }
 
-  /** What an appliance got, where that is news. */
+  /** Writes the outcome of a token use, unless the appliance used the same token successfully before. */
   writeTokenUse(appliance: string, use: TokenUseOutcome, scope: string | null): void {
     if (use.kind === 'bad') this.writeEvent(appliance, `${this.style('red', '✗')} ${use.reason}`);
-    if (use.kind === 'late') this.writeEvent(appliance, this.style('dim', `… ${use.reason}; it asks again`));
+    if (use.kind === 'late') this.writeEvent(appliance, this.style('dim', `… ${use.reason}; the appliance retries`));
     if (use.kind !== 'good' || !use.fresh) return;
-    const may = scope === null ? '' : `, scope ${scope}`;
+    const scopeText = scope === null ? '' : `, scope ${scope}`;
     this.writeEvent(
       appliance,
-      `${this.style('green', '✓')} has a new token for ${use.expiresIn} s; the cloud greets ${use.user}${may}`,
+      `${this.style('green', '✓')} has a new token for ${use.expiresIn} s; the cloud accepts it for user ${use.user}${scopeText}`,
     );
   }
 
-  /** Keeps the figures at the bottom of a terminal up to date. */
-  figures({ hand_outs, bad_hand_outs, refreshes }: DemoCounters, left: number | null): void {
+  /**
+   * Updates the counters at the bottom of a terminal.
+   * @param remainingMs until the end of the demo; null if it has none
+   */
+  showCounters({ hand_outs, bad_hand_outs, refreshes }: DemoCounters, remainingMs: number | null): void {
     if (!this.#stream.isTTY) return;
-    const rest = left === null ? 'Ctrl-C ends it' : `${Math.max(0, Math.ceil(left / 1000))} s left`;
-    const text = `tokens issued ${hand_outs} · bad ${bad_hand_outs} · refreshes ${refreshes} · ${rest}`;
-    const clearing = this.#clearSequence;
-    this.#figures = this.style('dim', text);
-    this.#stream.write(`${clearing}${this.#figures}`);
+    const end = remainingMs === null ? 'Ctrl-C ends it' : `${Math.max(0, Math.ceil(remainingMs / 1000))} s left`;
+    const text = `tokens issued ${hand_outs} · bad ${bad_hand_outs} · refreshes ${refreshes} · ${end}`;
+    const clearSequence = this.#clearSequence;
+    this.#counterLine = this.style('dim', text);
+    this.#stream.write(`${clearSequence}${this.#counterLine}`);
   }
 
-  /** Takes the figures away. */
+  /** Removes the counters. */
   clearCounters(): void {
-    const clearing = this.#clearSequence;
-    this.#figures = '';
-    this.#stream.write(clearing);
+    const clearSequence = this.#clearSequence;
+    this.#counterLine = '';
+    this.#stream.write(clearSequence);
   }
 
   style(format: 'bold' | 'dim' | 'green' | 'red' | 'underline', text: string): string {
@@ -67,6 +70,6 @@ export class DemoOutput {
   }
 
   get #clearSequence(): string {
-    return this.#figures === '' ? '' : '\r\u001b[K';
+    return this.#counterLine === '' ? '' : '\r\u001b[K';
   }
 }

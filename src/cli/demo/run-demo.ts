@@ -7,63 +7,61 @@ import type { DemoCounters, DemoOutput } from './output.ts';
 /** How often each appliance asks for its token, in ms. */
 const REQUEST_INTERVAL = 500;
 
-/** What a person is told of a link before they open it, lest they take it for a fault. */
-const UNREACHABLE_PAGE_NOTE =
-  "This login is meant to end on a page that can't be reached, as on a phone that is not at home.";
+/** Printed with the link, so that the user does not take the unreachable page for a fault. */
+const UNREACHABLE_PAGE_NOTE = 'This login ends on an unreachable page on purpose, as on a phone that is not at home.';
 
-/** How the demo is run. */
+/** Options of {@link runDemo}. */
 export interface RunDemoOptions {
-  /** Log in by itself, where a person would open the link. */
+  /** Log in automatically instead of waiting for a person to open the link. */
   readonly auto: boolean;
   readonly timers: Timers;
   /** Milliseconds until the end; null for none. */
   remainingMs(): number | null;
-  /** Hears the name of an appliance whenever it has used a token. */
+  /** Called with the name of an appliance whenever it has used a token. */
   onTokenUsed(appliance: string): void;
   /** Ends the demo. */
   readonly signal: AbortSignal;
 }
 
-/** Pairs the appliances and has them use their tokens until the end. */
+/** Pairs the appliances and lets them use their tokens until the signal aborts. */
 export async function runDemo(
   environment: DemoEnvironment,
   output: DemoOutput,
-  direction: RunDemoOptions,
+  options: RunDemoOptions,
 ): Promise<DemoCounters> {
-  const { onTokenUsed: onServed } = direction;
-  const figures: DemoCounters = { appliances: 0, hand_outs: 0, bad_hand_outs: 0, refreshes: 0 };
-  const count = () => {
+  const counters: DemoCounters = { appliances: 0, hand_outs: 0, bad_hand_outs: 0, refreshes: 0 };
+  const updateCounters = () => {
     // The first generation comes from the pairing.
-    figures.refreshes = environment.emulator.grants().reduce((sum, { generation }) => sum + generation - 1, 0);
-    output.figures(figures, direction.remainingMs());
+    counters.refreshes = environment.emulator.grants().reduce((sum, { generation }) => sum + generation - 1, 0);
+    output.showCounters(counters, options.remainingMs());
   };
   await Promise.all(
     environment.appliances.map(async (member) => {
-      const scope = await pairDemoAppliance(environment, member, output, direction);
+      const scope = await pairDemoAppliance(environment, member, output, options);
       if (scope === undefined) return;
-      figures.appliances += 1;
-      while (!direction.signal.aborted) {
+      counters.appliances += 1;
+      while (!options.signal.aborted) {
         const use = await member.appliance.useToken();
-        if (use.kind !== 'late') figures.hand_outs += 1;
-        if (use.kind === 'good') onServed(member.appliance.name);
-        else if (use.kind !== 'late') figures.bad_hand_outs += 1;
+        if (use.kind !== 'late') counters.hand_outs += 1;
+        if (use.kind === 'good') options.onTokenUsed(member.appliance.name);
+        else if (use.kind !== 'late') counters.bad_hand_outs += 1;
         output.writeTokenUse(
           member.appliance.name,
-          use.kind === 'not_paired' ? { kind: 'bad', reason: 'the hub says it is not paired' } : use,
+          use.kind === 'not_paired' ? { kind: 'bad', reason: 'the hub reports that it is not paired' } : use,
           scope,
         );
-        count();
-        await direction.timers.sleep(REQUEST_INTERVAL, direction.signal);
+        updateCounters();
+        await options.timers.sleep(REQUEST_INTERVAL, options.signal);
       }
     }),
   );
-  return figures;
+  return counters;
 }
 
-/** @returns the scope; undefined if the pairing failed or the demo ended before */
+/** @returns the scope; undefined if the pairing failed or the demo ended first */
 async function pairDemoAppliance(
   { administration, emulator }: DemoEnvironment,
-  { appliance, codeDelivery: way, redirect }: DemoAppliance,
+  { appliance, codeDelivery, redirect }: DemoAppliance,
   output: DemoOutput,
   { auto, signal }: RunDemoOptions,
 ): Promise<string | null | undefined> {
@@ -71,7 +69,7 @@ async function pairDemoAppliance(
   const id = await administration.pair(name);
   for await (const report of administration.followPairing(id, signal)) {
     if (report.event === 'waiting') {
-      output.writeEvent(name, `waits for a login (${way.before})`);
+      output.writeEvent(name, `waits for a login (${codeDelivery.before})`);
       if (auto) await logIn(emulator, report, redirect === 'hub');
       else
         output.writeLine(
@@ -79,7 +77,10 @@ async function pairDemoAppliance(
         );
     }
     if (report.event === 'paired') {
-      output.writeEvent(name, `${output.style('green', '✓')} ${output.style('bold', 'is connected')} (${way.after})`);
+      output.writeEvent(
+        name,
+        `${output.style('green', '✓')} ${output.style('bold', 'is connected')} (${codeDelivery.after})`,
+      );
       return report.scope;
     }
     if (report.event === 'failed') {
@@ -90,7 +91,7 @@ async function pairDemoAppliance(
   return undefined;
 }
 
-/** Does what a person with a browser does. */
+/** Logs in as a person with a browser would. */
 async function logIn(
   emulator: DemoEnvironment['emulator'],
   { authorizeUrl }: Extract<PairingStatus, { event: 'waiting' }>,

@@ -10,7 +10,7 @@ import { print, printJson, printStderr } from '../terminal/output.ts';
 import { waitForTerminationSignal } from '../terminal/signals.ts';
 import { readOptionsFile } from './options-file.ts';
 
-/** What the flags give: the library's options, those that may be given again under other names. */
+/** The values of the flags: the library's options; repeatable flags have other names. */
 interface Options extends Omit<EmulatorOptions, 'allowedHosts' | 'clients' | 'users' | 'faults'> {
   readonly allowedHost?: string[];
   readonly client?: ClientOptions[];
@@ -29,25 +29,29 @@ export function emulatorCommand(): Command {
     .option('--frontend-port <port>', 'port of the frontend URL (default: any free one)', parseNonNegativeInteger)
     .option(
       '--allowed-host <name>',
-      'a further host name that clients may use; may be given again (default: localhost and --host)',
+      'another host name that clients may use; may be repeated (default: localhost and --host)',
       collectText,
     )
-    .option('--client <id:secret>', 'a client, its id a UUID; may be given again (default: a fresh one)', collectClient)
-    .option('--user <name:password>', 'somebody who can log in; may be given again (default: demo:demo)', collectUser)
+    .option(
+      '--client <id:secret>',
+      'a client; its id must be a UUID; may be repeated (default: a generated one)',
+      collectClient,
+    )
+    .option('--user <name:password>', 'a user who can log in; may be repeated (default: demo:demo)', collectUser)
     .option(
       '--state <file>',
-      'keep what was issued, findings and the clock in this file (not changed settings, faults and the log)',
+      'store issued tokens, findings and the clock in this file (but not changed settings, faults and the log)',
     )
     .option('--tls', 'serve both URLs over HTTPS, with a private CA')
-    .option('--ca-file <file>', 'where to write the CA with --tls (default: a temporary file, which it names)')
+    .option('--ca-file <file>', 'with --tls: where to write the CA (default: a temporary file; its name is printed)')
     .option('--show-secrets', 'show codes, tokens and secrets in the request log, for tests')
-    .option('--fault <json>', 'a fault that clients meet, as the API takes it; may be given again', collectText)
-    .option('--seed <n>', 'what the chance of faults is drawn from (default: 0)', parseNonNegativeInteger)
-    .option('--options <file>', "a TOML file with options: the flags' names with underscores; flags win")
-    .option('--json', 'print what it runs with as one line of JSON');
+    .option('--fault <json>', 'a fault to inject, in the JSON format of the API; may be repeated', collectText)
+    .option('--seed <n>', 'seed of the random numbers for fault probabilities (default: 0)', parseNonNegativeInteger)
+    .option('--options <file>', "a TOML file with options: the flags' names with underscores; flags take precedence")
+    .option('--json', 'print its addresses and credentials as one line of JSON');
   return addSettingOptions(command).action(async ({ options: file }: Options) => {
-    // From the start: who reads the first line may send a signal at once.
-    const ended = waitForTerminationSignal();
+    // Before the first output: a program that reads it may send a signal at once.
+    const terminated = waitForTerminationSignal();
     const { SystemdNotifier } = await import('../../system/systemd-notifier.ts');
     const service = new SystemdNotifier();
     if (file !== undefined) await readOptionsFile(command, file);
@@ -59,27 +63,29 @@ export function emulatorCommand(): Command {
     );
     printEmulator(emulator, caFile, options);
     service.ready(`${emulator.baseUrl} and ${emulator.frontendUrl}`);
-    await ended;
+    await terminated;
     service.stopping();
   });
 }
 
-/** The flags for what the specification leaves open at the portal; what they give are the library's `SettingOptions`. */
+/**
+ * Adds a flag for each of the library's `SettingOptions`: how the emulated portal behaves where real portals differ.
+ */
 function addSettingOptions(command: Command): Command {
-  for (const [name, declared] of Object.entries(SETTINGS)) {
-    command.addOption(settingOption(flagNameOf(name), declared));
+  for (const [name, setting] of Object.entries(SETTINGS)) {
+    command.addOption(settingOption(flagNameOf(name), setting));
   }
   return command;
 }
 
 function settingOption(name: string, { values, initial, nothing, description }: SettingDefinition<unknown>): Option {
   const value = values.kind === 'seconds' && initial ? `${initial}s` : initial;
-  const usual = initial === null ? nothing : [value, ...(nothing === undefined ? [] : [nothing])].join(', ');
-  const help = `${description} (default: ${usual})`;
+  const defaultText = initial === null ? nothing : [value, ...(nothing === undefined ? [] : [nothing])].join(', ');
+  const help = `${description} (default: ${defaultText})`;
   switch (values.kind) {
     case 'boolean':
       return initial === true
-        ? new Option(`--no-${name}`, `turn off: ${description}`)
+        ? new Option(`--no-${name}`, `do not ${description}`)
         : new Option(`--${name}`, description);
     case 'choice':
       return new Option(`--${name} <what>`, help).choices(Object.keys(values.choices));
@@ -108,18 +114,17 @@ async function startFromOptions(
   } catch (error) {
     if (error instanceof FaultError) command.error(`error: --fault: ${error.message}`);
     if (error instanceof OptionError) command.error(`error: ${withFlagName(error.message)}`);
-    if (error instanceof StateFileError) throw new Failure('store_unreadable', error.message, { cause: error });
+    if (error instanceof StateFileError)
+      throw new Failure('store_unreadable', error.message, { cause: error, includesCause: true });
     throw new Failure(
       'port_unavailable',
-      "the emulator can't listen there; choose another --host, --port or --frontend-port",
-      {
-        cause: error,
-      },
+      "the emulator can't listen on this address or port: choose another --host, --port or --frontend-port",
+      { cause: error },
     );
   }
 }
 
-/** Names the flag instead of the library's option: `frontendPort: …` is `--frontend-port: …`. */
+/** Replaces the library's option name with the flag: `frontendPort: …` becomes `--frontend-port: …`. */
 function withFlagName(message: string): string {
   const flag = message
     .replace(/^allowedHosts:/, 'allowedHost:')
@@ -135,7 +140,7 @@ function flagNameOf(option: string): string {
   return option.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 }
 
-/** A name for the CA's file in a folder of its own, which goes when the emulator ends. */
+/** A path for the CA file in a temporary folder, which is deleted when the emulator ends. */
 async function temporaryCaFile(parts: AsyncDisposableStack): Promise<string> {
   const folder = parts.use(await mkdtempDisposable(join(tmpdir(), 'latchkey-emulator-')));
   return join(folder.path, 'ca.pem');
@@ -189,6 +194,6 @@ function collectText(text: string, before: readonly string[] = []): string[] {
 
 function splitPair(text: string, form: string): [string, string] {
   const colon = text.indexOf(':');
-  if (colon < 1 || colon === text.length - 1) throw new InvalidArgumentError(`Allowed is ${form}.`);
+  if (colon < 1 || colon === text.length - 1) throw new InvalidArgumentError(`Must be ${form}.`);
   return [text.slice(0, colon), text.slice(colon + 1)];
 }

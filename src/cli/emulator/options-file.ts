@@ -2,14 +2,14 @@ import { readFile } from 'node:fs/promises';
 import { type Command, InvalidArgumentError, type Option } from 'commander';
 import { didYouMean } from '../../system/did-you-mean.ts';
 
-/** Flags that say how to run the command, not what with. */
+/** Flags that cannot be set in an options file: they control the command, not the emulator. */
 const COMMAND_LINE_ONLY = ['options', 'json', 'help'];
 
 /**
- * Sets a command's options from a TOML file. Its keys are the flags' names with underscores, its values what a flag takes
- * (seconds may be numbers), true or false where a flag takes none, and a list where a flag may be given again. A flag on
- * the command line wins. Ends the program as wrong usage, with one line that names file and key, where something is no
- * good.
+ * Sets a command's options from a TOML file. Its keys are the flags' names with underscores. Its values are what a flag
+ * takes (seconds may be numbers), true or false for a flag without a value, and a list for a repeatable flag. A flag on
+ * the command line takes precedence. If the file is invalid, the program ends as for wrong usage, with one line that
+ * names file and key.
  */
 export async function readOptionsFile(command: Command, file: string): Promise<void> {
   const options = new Map(
@@ -17,19 +17,17 @@ export async function readOptionsFile(command: Command, file: string): Promise<v
       .map((option) => [optionKey(option), option] as const)
       .filter(([key]) => !COMMAND_LINE_ONLY.includes(key)),
   );
-  const refuse = (text: string) => command.error(`error: --options ${file}: ${text}`);
-  for (const [key, value] of Object.entries(await readToml(file, refuse))) {
+  const fail = (text: string) => command.error(`error: --options ${file}: ${text}`);
+  for (const [key, value] of Object.entries(await readToml(file, fail))) {
     const option = options.get(key);
     if (option === undefined) {
       const keys = [...options.keys()];
-      return refuse(
-        `${key.slice(0, 100)}: found an unknown key${didYouMean(key, keys)}; allowed are ${keys.join(', ')}`,
-      );
+      return fail(`${key.slice(0, 100)}: unknown key${didYouMean(key, keys)}; allowed keys: ${keys.join(', ')}`);
     }
-    const read = parseValue(option, value);
-    if ('problem' in read) return refuse(`${key}: found ${describeValue(key, value)}; ${read.problem}`);
+    const parsed = parseValue(option, value);
+    if ('problem' in parsed) return fail(`${key}: ${parsed.problem} (found ${describeValue(key, value)})`);
     if (command.getOptionValueSource(option.attributeName()) === 'cli') continue;
-    command.setOptionValueWithSource(option.attributeName(), read.value, 'config');
+    command.setOptionValueWithSource(option.attributeName(), parsed.value, 'config');
   }
 }
 
@@ -38,42 +36,43 @@ function optionKey(option: Option): string {
   return option.attributeName().replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }
 
-async function readToml(file: string, refuse: (text: string) => never): Promise<object> {
+async function readToml(file: string, fail: (text: string) => never): Promise<object> {
   const { parse, TomlError } = await import('smol-toml');
   try {
     return parse(await readFile(file, 'utf8'));
   } catch (error) {
-    if (error instanceof TomlError) return refuse(`line ${error.line} is no TOML`);
-    return refuse(`can't be read (${error instanceof Error && 'code' in error ? error.code : 'unknown reason'})`);
+    if (error instanceof TomlError) return fail(`line ${error.line} is not valid TOML`);
+    return fail(`can't be read (${error instanceof Error && 'code' in error ? error.code : 'unknown reason'})`);
   }
 }
 
-/** What the flag makes of a value of the file. */
+/** Parses a value of the file as the flag parses its argument. */
 function parseValue(option: Option, value: unknown): { readonly value: unknown } | { readonly problem: string } {
   if (option.isBoolean() || option.negate) {
-    return typeof value === 'boolean' ? { value } : { problem: 'allowed is true or false' };
+    return typeof value === 'boolean' ? { value } : { problem: 'must be true or false' };
   }
   const texts: unknown[] = Array.isArray(value) ? value : [value];
   const repeats = REPEATABLE_KEYS.has(optionKey(option));
-  let read: unknown;
+  let parsed: unknown;
   for (const text of texts) {
     if ((typeof text !== 'string' && typeof text !== 'number') || Array.isArray(value) !== repeats) {
-      return { problem: repeats ? 'allowed is a list of texts' : 'allowed is a text or a number' };
+      return { problem: repeats ? 'must be a list of strings' : 'must be a string or a number' };
     }
     try {
-      read = option.parseArg === undefined ? String(text) : option.parseArg(String(text), read);
+      parsed = option.parseArg === undefined ? String(text) : option.parseArg(String(text), parsed);
     } catch (error) {
       if (!(error instanceof InvalidArgumentError)) throw error;
-      return { problem: error.message.replace(/^Allowed/, 'allowed').replace(/\.$/, '') };
+      const message = error.message.replace(/^Allowed choices are/, 'must be one of').replace(/^Must/, 'must');
+      return { problem: message.replace(/\.$/, '') };
     }
   }
-  return { value: read };
+  return { value: parsed };
 }
 
-/** The keys of flags that may be given again. */
+/** The keys of repeatable flags. */
 const REPEATABLE_KEYS: ReadonlySet<string> = new Set(['allowed_host', 'client', 'user', 'fault']);
 
-/** A value as it was found. The keys that may be given again hold secrets. */
+/** Describes a value for an error message. Values of repeatable keys are not shown: they may be secrets. */
 function describeValue(key: string, value: unknown): string {
   if (REPEATABLE_KEYS.has(key)) return Array.isArray(value) ? 'a list' : `a ${typeof value}`;
   return (JSON.stringify(value) ?? typeof value).slice(0, 100);

@@ -1,6 +1,6 @@
 import { type CommandDefinition, flattenCommands, type ValueDefinition } from './command-definition.ts';
 
-/** The completion of bash 3.2 or later, of one word at a time. */
+/** The completion script for bash 3.2 or later. */
 export function bashCompletion(program: CommandDefinition): string {
   const commands = flattenCommands(program);
   const steps = commands.flatMap(({ path, commands: below }) => below.map(({ name }) => quote([...path, name])));
@@ -73,7 +73,7 @@ complete -F _latchkey latchkey
 `;
 }
 
-/** What is suggested for each of a command's arguments, or for the name of a command below it. */
+/** The suggestions for each argument of a command, or for the name of its subcommand. */
 function argumentCases({ path, commands, arguments: own }: CommandDefinition, program: CommandDefinition): string[] {
   const at = path.join(' ');
   if (commands.length > 0) return [`    '${at}:0') _latchkey_words '${commands.map(({ name }) => name).join(' ')}' ;;`];

@@ -1,6 +1,6 @@
 import type { Argument, Command, Option } from 'commander';
 
-/** What can be given as a value, as shells complete it. */
+/** The kind of an option's or argument's value, which decides what shells suggest for it. */
 export type ValueDefinition =
   | { readonly kind: 'choices'; readonly choices: readonly string[] }
   | { readonly kind: 'file' }
@@ -15,11 +15,11 @@ export interface OptionDefinition {
   /** As help shows it, such as `--timeout <duration>`. */
   readonly flags: string;
   readonly description: string;
-  /** Null where it takes none. */
+  /** Null if the option takes no value. */
   readonly value: ValueDefinition | null;
 }
 
-/** Something that is typed behind a command's name. */
+/** A positional argument of a command. */
 interface ArgumentDefinition {
   /** As help shows it, such as `<name>`. */
   readonly term: string;
@@ -35,18 +35,20 @@ export interface CommandDefinition {
   readonly path: readonly string[];
   readonly name: string;
   readonly description: string;
-  /** With what every command takes. */
+  /** Including the global options. */
   readonly options: readonly OptionDefinition[];
   readonly arguments: readonly ArgumentDefinition[];
   readonly commands: readonly CommandDefinition[];
 }
 
-/** The commands that the program of a command has, as its help shows them: the manual and the completions are made of it. */
+/**
+ * The commands of the program that `command` belongs to, as its help shows them, for the manual and the completions.
+ */
 export function programDefinition(command: Command): CommandDefinition {
   return defineCommand(rootCommand(command), [], []);
 }
 
-/** A command and all that are below it, from the outermost on. */
+/** A command and all its subcommands, the outermost first. */
 export function flattenCommands(definition: CommandDefinition): CommandDefinition[] {
   return [definition, ...definition.commands.flatMap(flattenCommands)];
 }
@@ -97,7 +99,7 @@ function defineArgument(argument: Argument, command: Command): ArgumentDefinitio
     name,
     description,
     variadic,
-    // One that is yet to be registered has no name to choose from.
+    // The name of a new appliance cannot be completed.
     value:
       name === 'name' && /^(an|the) appliance's name/.test(description)
         ? { kind: 'appliance' }

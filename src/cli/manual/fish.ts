@@ -1,6 +1,6 @@
 import { type CommandDefinition, flattenCommands, type ValueDefinition } from './command-definition.ts';
 
-/** The completion of fish 3 or later. */
+/** The completion script for fish 3 or later. */
 export function fishCompletion(program: CommandDefinition): string {
   const commands = flattenCommands(program);
   const steps = commands.flatMap(({ path, commands: below }) => below.map(({ name }) => quote([...path, name])));
@@ -58,7 +58,7 @@ function completionLines(command: CommandDefinition, program: CommandDefinition)
   return [...below, ...options, ...operands];
 }
 
-/** @param required `-r` where the value is an option's */
+/** @param required `-r` for the value of an option */
 function completionFlags(values: ValueDefinition, program: CommandDefinition, required: string): string {
   const only = required === '' ? '-f' : '-x';
   switch (values.kind) {
@@ -75,7 +75,7 @@ function completionFlags(values: ValueDefinition, program: CommandDefinition, re
   }
 }
 
-/** Words as one for fish, in which a backslash escapes within quotes too. */
+/** Quotes words as one word for fish, where a backslash escapes within single quotes too. */
 function quote(words: readonly string[]): string {
   return `'${words.join(' ').replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`;
 }

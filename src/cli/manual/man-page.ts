@@ -1,7 +1,7 @@
 import { wrapText } from '../terminal/table.ts';
 import { type CommandDefinition, flattenCommands, type OptionDefinition } from './command-definition.ts';
 
-/** Characters of a line of the source. */
+/** Maximum characters in a line of the roff source. */
 const LINE_WIDTH = 78;
 
 /**
@@ -41,10 +41,10 @@ export function manPage(program: CommandDefinition, date: string): string {
   ].join('\n')}\n`;
 }
 
-/** @param general options that every command takes, and that are told once */
+/** @param general options of every command, which have their own section */
 function commandSection(command: CommandDefinition, general: readonly OptionDefinition[]): string[] {
-  const told = new Set(['--help', ...general.map(({ name }) => name)]);
-  const options = command.options.filter(({ name }) => !told.has(name));
+  const documented = new Set(['--help', ...general.map(({ name }) => name)]);
+  const options = command.options.filter(({ name }) => !documented.has(name));
   const synopsis = [
     ...command.path,
     ...(options.length > 0 ? ['[options]'] : []),
@@ -72,18 +72,18 @@ function sentence(text: string): string {
   return /[.:?]$/.test(whole) ? whole : `${whole}.`;
 }
 
-/** A text in lines that people can compare. */
+/** Escapes a text and wraps it, so that the generated source can be compared line by line. */
 function textLines(text: string): string[] {
   return wrapText(text.split(/\s+/).map(escapeText).join(' '), LINE_WIDTH);
 }
 
-/** Text of a line: no backslash acts, hyphens can be copied, and no line is taken for a request. */
+/** Escapes text for roff: backslashes are literal, hyphens can be copied, and no line is taken for a request. */
 function escapeText(text: string): string {
   const safe = text.replaceAll('\\', '\\e').replaceAll('-', '\\-').replaceAll(/\s+/g, ' ');
   return /^[.']/.test(safe) ? `\\&${safe}` : safe;
 }
 
-/** One argument of a macro. */
+/** Quotes text as one argument of a macro. */
 function quoteArgument(text: string): string {
   return `"${escapeText(text).replaceAll('"', '\\(dq')}"`;
 }
@@ -96,37 +96,46 @@ interface ManPageEntry {
 
 /** The paragraphs of the description. */
 const DESCRIPTION: readonly string[] = [
-  'The hub pairs each appliance of a home once, through a link at which a person logs in at the portal; from then on it keeps the grant fresh, and hands out bearer tokens on the home network to any appliance that proves who it is. To appliances it is a standard OAuth authorization server.',
-  'Commands other than serve, emulator, demo and doctor speak to the running hub over its control socket: as root, as the user of the hub, or as a member of the group latchkey-admin, if the machine has that group.',
-  'Results go to standard output, and everything else to standard error. With --json a result is one JSON value a line.',
+  'You log in at the portal once for each appliance, through a link. From then on the hub refreshes the grant automatically, and issues bearer tokens on the home network to any appliance that authenticates. To appliances the hub is a standard OAuth authorization server.',
+  'All commands except serve, emulator, demo, doctor, completion and help need a running hub. They connect to its control socket: run them with sudo, as the user of the hub, or as a member of the group latchkey-admin, if the machine has that group.',
+  'Results are written to standard output, and everything else to standard error. With --json each result is one line of JSON.',
 ];
 
 const EXIT_STATUS: readonly ManPageEntry[] = [
   { term: '0', text: 'done' },
-  { term: '1', text: 'failed: one line on standard error says what, where, and what to do next' },
+  { term: '1', text: 'failed: one line on standard error says what is wrong, where, and what to do next' },
   { term: '2', text: 'wrong usage' },
-  { term: '3', text: 'status: the result is there, and a person is needed: a notice of severity error stands' },
-  { term: '78', text: 'serve, under systemd: it would fail in the same way again, so it is not to be started again' },
+  { term: '3', text: 'status: printed successfully, but somebody must act: there is a condition of severity error' },
+  {
+    term: '78',
+    text: 'serve, under systemd: a permanent error, so systemd does not restart it; fix what the log says, then start it again',
+  },
   { term: '130', text: 'ended by Ctrl-C' },
 ];
 
 const ENVIRONMENT: readonly ManPageEntry[] = [
-  { term: 'LATCHKEY_CONFIG', text: 'the configuration, where --config names none' },
+  { term: 'LATCHKEY_CONFIG', text: 'the configuration, if --config is not given' },
   {
     term: 'LATCHKEY_SECTION_KEY',
     text: 'overrides one key of the configuration: LATCHKEY_LAN_HTTPS_PORT is https_port of [lan]',
   },
-  { term: 'LATCHKEY_DEBUG', text: 'if it is 1, a failure is followed by the stacks of the error and of its causes' },
-  { term: 'LATCHKEY_PROGRAM', text: 'how messages name this program, if it is not started as latchkey' },
-  { term: 'NO_COLOR', text: 'if it is set, nothing is coloured' },
-  { term: 'TERM', text: 'if it is dumb, no line is written over' },
-  { term: 'STATE_DIRECTORY, RUNTIME_DIRECTORY, CREDENTIALS_DIRECTORY', text: 'as systemd sets them for a service' },
-  { term: 'XDG_STATE_HOME, XDG_RUNTIME_DIR', text: "where the state and the control socket are of a user's own hub" },
+  { term: 'LATCHKEY_DEBUG', text: 'if it is 1, an error is followed by its stack trace and those of its causes' },
+  { term: 'LATCHKEY_PROGRAM', text: 'the name of this program in messages, if it is not started as latchkey' },
+  { term: 'NO_COLOR', text: 'if it is set, output has no colours' },
+  { term: 'TERM', text: 'if it is dumb, output is never redrawn in place' },
+  {
+    term: 'STATE_DIRECTORY, RUNTIME_DIRECTORY, CREDENTIALS_DIRECTORY',
+    text: 'the directories of the state, the control socket and the credentials, as systemd sets them for a service',
+  },
+  {
+    term: 'XDG_STATE_HOME',
+    text: 'the directory for the state and the control socket of a hub that a user starts (default: ~/.local/state)',
+  },
 ];
 
 const FILES: readonly ManPageEntry[] = [
   { term: '/etc/latchkey/latchkey.toml', text: 'the configuration' },
-  { term: '/etc/latchkey/credentials/', text: "the portals' client secrets" },
+  { term: '/etc/latchkey/credentials/', text: "the service's credentials, such as the portals' client secrets" },
   { term: '/var/lib/latchkey/', text: 'the state: the store, its key, the CA' },
   { term: '/run/latchkey/control.sock', text: 'the control socket of the running hub' },
   { term: '/usr/share/doc/latchkey/examples/latchkey.toml', text: 'every key of the configuration, with its default' },

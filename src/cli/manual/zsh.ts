@@ -5,7 +5,10 @@ import {
   type ValueDefinition,
 } from './command-definition.ts';
 
-/** The completion of zsh: a function for each command, by `_arguments`. It may be sourced, or lie where `$fpath` leads. */
+/**
+ * The completion script for zsh: one function per command, with `_arguments`. Source it, or put it into a directory of
+ * `$fpath`.
+ */
 export function zshCompletion(program: CommandDefinition): string {
   return `#compdef latchkey
 # Completion of latchkey for zsh: source <(latchkey completion zsh)
@@ -61,8 +64,8 @@ ${calls.join('\n')}
 }
 
 function optionSpec({ name, description, value: values }: OptionDefinition, program: CommandDefinition): string {
-  const told = `[${description.replaceAll(/[[\]\\:]/g, '\\$&')}]`;
-  return quote(values === null ? `${name}${told}` : `${name}=${told}:value:${completionAction(values, program)}`);
+  const label = `[${description.replaceAll(/[[\]\\:]/g, '\\$&')}]`;
+  return quote(values === null ? `${name}${label}` : `${name}=${label}:value:${completionAction(values, program)}`);
 }
 
 function completionAction(values: ValueDefinition, program: CommandDefinition): string {

@@ -5,12 +5,12 @@ import { labelSvg } from '../../system/label.ts';
 import { print, printable, printJson, printStderr, reportFailure } from '../terminal/output.ts';
 import { renderQrCode, renderQrCodeForPaper } from '../terminal/qr-code.ts';
 
-/** Which label is printed, and where to. */
+/** Options of `latchkey pair NAME --print`. */
 export interface LabelOptions {
   readonly output?: string;
-  /** The QR code holds the address in place of the name. */
+  /** The QR code contains the hub's address instead of its name. */
   readonly byAddress?: boolean;
-  /** A file that is there may be written over. */
+  /** Overwrite an existing file. */
   readonly yes?: boolean;
   readonly json?: boolean;
 }
@@ -20,7 +20,9 @@ export async function printLabel(hub: ControlClient, name: string, options: Labe
   const label = await hub.label(name);
   const { hub_name: hubName, by_address: byAddress } = label;
   if (options.byAddress === true && byAddress === null) {
-    return reportFailure('the hub has no address in the home network yet: connect it, or leave --by-address out');
+    return reportFailure(
+      'the hub has no address in the home network yet: connect it to the network, or omit --by-address',
+    );
   }
   const isByAddress = options.byAddress === true && byAddress !== null;
   const [link, otherLink] = isByAddress ? [byAddress, label.link] : [label.link, byAddress];
@@ -30,10 +32,10 @@ export async function printLabel(hub: ControlClient, name: string, options: Labe
     await writeFile(file, picture, { flag: options.yes === true ? 'w' : 'wx' });
   } catch (error) {
     if (error instanceof Error && 'code' in error && error.code === 'EEXIST') {
-      return reportFailure(`${file} is there already: give --yes to write over it, or another name with --output`);
+      return reportFailure(`${file} already exists: overwrite it with --yes, or choose another name with --output`);
     }
     return reportFailure(
-      `the label can't be written to ${file} (${messageOf(error)}): name another place with --output`,
+      `the label can't be written to ${file} (${messageOf(error)}): choose another file with --output`,
     );
   }
   if (options.json === true) {
@@ -44,5 +46,5 @@ export async function printLabel(hub: ControlClient, name: string, options: Labe
   print(`${name}\n${printable(hubName)}\n`);
   if (code !== null) print(`${code}\n`);
   print(`Scan to connect, or open\n  ${link}${otherLink === null ? '' : `\nor\n  ${otherLink}`}`);
-  printStderr(`the label to be printed is in ${file}: 60 by 40 mm`);
+  printStderr(`the label is in ${file}: print it at 60 by 40 mm`);
 }

@@ -12,16 +12,16 @@ import {
   watchPairing,
 } from './watch-pairing.ts';
 
-/** How a pairing is to be shown, and for how long. */
+/** How to show a pairing, and for how long. */
 export interface PairOptions {
-  /** False: only until the link is there. */
+  /** False: only until there is a link. */
   readonly wait: boolean;
   /** Seconds. */
   readonly timeout?: number;
   readonly json?: boolean;
 }
 
-/** What a shell gives a program that Ctrl-C ended. */
+/** The exit status that shells report for a program that Ctrl-C ended. */
 const EXIT_INTERRUPTED = 130;
 
 /** `latchkey pair NAME` */
@@ -38,21 +38,21 @@ export async function pairAppliance(hub: ControlClient, name: string, options: P
       return reportWatchStopped(
         outcome,
         late,
-        'the pairing goes on: "latchkey status" shows how it stands, and its link once there is one',
+        'the pairing continues: "latchkey status" shows its state, and the link as soon as there is one',
       );
     }
   }
 }
 
 /**
- * Says why nothing more is shown of a pairing that goes on, and sets the exit status.
- * @param late what is said if the time was over
- * @param next that it goes on, and how to see more of it
+ * Reports why the command stopped watching a pairing that continues, and sets the exit status.
+ * @param late the message if the time limit was reached
+ * @param next says that the pairing continues, and how to watch it
  */
 export function reportWatchStopped(outcome: WatchStopReason, late: string, next: string): void {
   switch (outcome.kind) {
     case 'portal_out_of_reach':
-      reportFailure(`the portal can't be reached (${outcome.problem ?? 'no answer yet'}); ${next}`);
+      reportFailure(`the portal is unreachable (${outcome.problem ?? 'no response yet'}); ${next}`);
       break;
     case 'timed_out':
       reportFailure(`${late}; ${next}`);
@@ -64,8 +64,8 @@ export function reportWatchStopped(outcome: WatchStopReason, late: string, next:
 }
 
 /**
- * Shows a pairing until it has ended, the limits are reached or Ctrl-C comes.
- * @param isOneOfMany whether what is printed for programs names the appliance
+ * Shows a pairing until it has ended, a limit is reached or the user presses Ctrl-C.
+ * @param isOneOfMany whether JSON lines name the appliance
  */
 export async function showPairing(
   hub: ControlClient,
@@ -81,17 +81,17 @@ export async function showPairing(
   return await watchPairing(hub, pairing, display, options);
 }
 
-/** Loaded only where it is needed: it brings the QR code's encoder with it. */
+/** Loads the display only if it is needed, because it imports the QR code encoder. */
 async function createTextDisplay(name: string, waits: boolean): Promise<PairingDisplay & Disposable> {
   const { TextDisplay } = await import('./text-display.ts');
   return new TextDisplay(name, waits);
 }
 
-/** A pairing for programs: one JSON object a line. */
+/** Prints a pairing for programs: one JSON object per line. */
 class JsonDisplay implements PairingDisplay, Disposable {
   readonly #applianceMember: { readonly appliance?: string };
 
-  /** @param appliance is named in each line, where one of several is shown */
+  /** @param appliance the name for each line, if several appliances are paired */
   constructor(appliance?: string) {
     this.#applianceMember = appliance === undefined ? {} : { appliance };
   }

@@ -20,20 +20,20 @@ interface Options extends PairOptions {
 /** `latchkey pair NAME`, and `latchkey pair --all` */
 export function pairCommand(): Command {
   return new Command('pair')
-    .description('pair an appliance: shows the link to log in at, and waits until somebody has')
+    .description('connect an appliance: shows a login link, and waits until somebody has logged in')
     .argument('[name]', "the appliance's name")
-    .option('--all', 'pair all appliances that need it, one after the other')
-    .option('--no-wait', 'end when the link is there')
+    .option('--all', 'pair all appliances that need it, one after another')
+    .option('--no-wait', 'show the link and end, without waiting for the login')
     .option(
       '--timeout <duration>',
-      'stop waiting after so many seconds, or 45s, 10m; the pairing goes on',
+      'stop waiting after this time, such as 45 or 45s (seconds) or 10m; the pairing continues',
       parseDurationSeconds,
     )
-    .option('--print', "print a label for the appliance's cabinet; its link starts a fresh pairing each time")
-    .option('--output <file>', 'with --print: where the picture goes (default: latchkey-NAME.svg)')
-    .option('--by-address', "with --print: the QR code holds the hub's address of today, not its name")
-    .option('--yes', 'with --print: write over a file that is there')
-    .option('--json', 'print JSON, one object a line')
+    .option('--print', "make a label for the appliance's cabinet; whoever scans it starts a new pairing")
+    .option('--output <file>', 'with --print: the file for the label (default: latchkey-NAME.svg)')
+    .option('--by-address', "with --print: the QR code contains the hub's current IP address instead of its name")
+    .option('--yes', 'with --print: overwrite an existing file')
+    .option('--json', 'print JSON, one object per line')
     .action(pair);
 }
 
@@ -42,8 +42,8 @@ async function pair(name: string | undefined, options: Options, command: Command
   if (all === true && name !== undefined) command.error('error: give a name or --all, not both');
   if (all === true && print === true) command.error('error: --print is for one appliance: give its name');
   if (all !== true && name === undefined) command.error('error: give the name of an appliance, or --all');
-  const ofLabels = [output !== undefined && '--output', byAddress && '--by-address', yes && '--yes'].find(Boolean);
-  if (ofLabels && print !== true) command.error(`error: ${ofLabels} goes with --print`);
+  const labelOption = [output !== undefined && '--output', byAddress && '--by-address', yes && '--yes'].find(Boolean);
+  if (labelOption && print !== true) command.error(`error: ${labelOption} can only be used with --print`);
   await using hub = await connectHub(command);
   if (name === undefined) return await pairAll(hub, options);
   if (print !== true) return await pairAppliance(hub, name, options);
@@ -52,18 +52,19 @@ async function pair(name: string | undefined, options: Options, command: Command
 }
 
 /**
- * `latchkey pair --all`: shows the link of one appliance after the other, each when the one before has ended, however that
- * was. Who goes on at the phone takes this along.
+ * `latchkey pair --all`: shows the links of the appliances one after another, each when the pairing before it has
+ * ended, with or without success. If the user continues on a phone, this display follows.
  */
 async function pairAll(hub: ControlClient, options: PairOptions): Promise<void> {
   const clock = systemClock('');
-  const began = clock.now().uptime;
-  let round = await hub.pairAll();
-  while (round.current !== null) {
-    const { pairing, appliance } = round.current;
+  const startedAt = clock.now().uptime;
+  let batch = await hub.pairAll();
+  while (batch.current !== null) {
+    const { pairing, appliance } = batch.current;
     const { timeout } = options;
-    const left = timeout === undefined ? {} : { timeout: Math.max(0, timeout - (clock.now().uptime - began) / 1000) };
-    const outcome = await showPairing(hub, pairing, appliance, { ...options, ...left }, true);
+    const remaining =
+      timeout === undefined ? {} : { timeout: Math.max(0, timeout - (clock.now().uptime - startedAt) / 1000) };
+    const outcome = await showPairing(hub, pairing, appliance, { ...options, ...remaining }, true);
     switch (outcome.kind) {
       case 'link_shown':
         return;
@@ -77,20 +78,20 @@ async function pairAll(hub: ControlClient, options: PairOptions): Promise<void> 
         return reportWatchStopped(
           outcome,
           late,
-          'the hub goes on: run "latchkey pair --all" again to see the link once there is one',
+          'the hub keeps trying: run "latchkey pair --all" again to see the login link',
         );
       }
     }
-    round = await hub.nextPairing(round.id);
+    batch = await hub.nextPairing(batch.id);
   }
-  reportPairAll(round, options.json === true);
+  reportPairAll(batch, options.json === true);
 }
 
 function reportPairAll({ connected, skipped, differentAccounts }: PairingBatch, json: boolean): void {
   if (differentAccounts.length > 0) {
     const each = differentAccounts.map(({ appliance, account }) => `${appliance} (${printable(account)})`).join(', ');
     printStderr(
-      `the appliances were connected with different accounts: ${each}; if that was not meant, pair the wrong one again with "latchkey pair NAME"`,
+      `the appliances were connected with different accounts: ${each}; if this is a mistake, pair the appliance with the wrong account again with "latchkey pair NAME"`,
     );
   }
   if (json) {
@@ -110,11 +111,11 @@ function reportPairAll({ connected, skipped, differentAccounts }: PairingBatch, 
     if (!json) print(named ?? `All ${all} appliances are connected`);
     return;
   }
-  const why = skipped.map(({ name, reason }) => `${name} (${SHORT_REASONS[reason]})`).join(', ');
+  const missing = skipped.map(({ name, reason }) => `${name} (${SHORT_REASONS[reason]})`).join(', ');
   const approval = skipped.find(({ reason }) => reason === 'waiting_for_approval');
   const next =
     approval !== undefined && skipped.every(({ reason }) => reason === 'waiting_for_approval')
-      ? `"latchkey appliance approve ${approval.name}" approves one`
+      ? `approve them first: "latchkey appliance approve ${approval.name}"`
       : 'run "latchkey pair --all" again for those';
-  reportFailure(`${connected.length} of ${all} appliances are connected; not ${why}: ${next}`);
+  reportFailure(`${connected.length} of ${all} appliances are connected; not connected: ${missing}; ${next}`);
 }

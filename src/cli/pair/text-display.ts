@@ -10,18 +10,18 @@ import { portalUnreachableText, unconfirmedLoginText } from './failure-texts.ts'
 import type { DisplayedLink, PairingDisplay } from './watch-pairing.ts';
 
 const REASON_TEXTS: Readonly<Record<LinkRenewalReason, string>> = {
-  link_ended: 'the last one is no longer good',
-  address_changed: "the hub's address has changed; whoever is logging in through the last one can go on",
+  link_ended: 'the previous link is no longer valid',
+  address_changed: "the hub's address has changed; a login that was started with the previous link can be completed",
 };
 
-/** A pairing for people: the link and its QR code, how long it lives, and how it went. */
+/** Shows a pairing to people: the link and its QR code, the time left, and the result. */
 export class TextDisplay implements PairingDisplay, Disposable {
   readonly #name: string;
   readonly #waitsForLogin: boolean;
   readonly #countdownLine = new CountdownLine();
   #lastUrl: string | null = null;
 
-  /** @param waitsForLogin whether the command stays until somebody has logged in */
+  /** @param waitsForLogin whether the command waits until somebody has logged in */
   constructor(name: string, waitsForLogin: boolean) {
     this.#name = name;
     this.#waitsForLogin = waitsForLogin;
@@ -33,21 +33,16 @@ export class TextDisplay implements PairingDisplay, Disposable {
   }
 
   linkIssued(link: DisplayedLink, expiresIn: number, reason: LinkRenewalReason | null): void {
-    const which = reason === null ? '' : ` with this fresh link (${REASON_TEXTS[reason]})`;
-    const { text, hasShortCode: isShort } = renderLink(
-      `Log in to connect ${this.#name}${which}:`,
-      link,
-      process.stdout,
-    );
-    // Another short link alone is nothing new where it is not shown.
-    const isKnown = link.authorizeUrl === this.#lastUrl && !isShort;
+    const renewal = reason === null ? '' : ` with this new link (${REASON_TEXTS[reason]})`;
+    const { text, hasShortCode } = renderLink(`Log in to connect ${this.#name}${renewal}:`, link, process.stdout);
+    // If only the short link changed, there is nothing new to show unless it is displayed.
+    const isKnown = link.authorizeUrl === this.#lastUrl && !hasShortCode;
     this.#lastUrl = link.authorizeUrl;
     if (isKnown) return;
     this.#countdownLine.clear();
     print(text);
     if (this.#waitsForLogin) this.#countdownLine.start(expiresIn);
-    else
-      printStderr(`the link is good for ${formatDuration(expiresIn)}; "latchkey status" shows how the pairing stands`);
+    else printStderr(`the link is valid for ${formatDuration(expiresIn)}; "latchkey status" shows the pairing's state`);
   }
 
   loginUnconfirmed(address: string): void {
@@ -69,27 +64,27 @@ export class TextDisplay implements PairingDisplay, Disposable {
   }
 }
 
-/** Back to the line's beginning, and all behind it erased. */
+/** Moves to the beginning of the line and erases everything after it. */
 const CLEAR_LINE = '\r\u001b[J';
 
-/** Below the code of a short link. */
+/** The hint below the QR code of a short link. */
 const REACH_HINTS: Readonly<Record<UrlReach, string>> = {
-  machine: 'The link works on this machine alone, and so does the code.',
-  home: 'The link and the code are for this home network.',
-  anywhere: 'The code is for a phone in this home network; the link works from anywhere.',
+  machine: 'The link and the QR code work only on this machine.',
+  home: 'The link and the QR code work only in this home network.',
+  anywhere: 'The QR code is for a phone in this home network; the link works anywhere.',
 };
 
-/** A link as a person sees it; below it there is room for a line that says what is waited for. */
+/** A link as text for people. The caller may print one more line below it. */
 interface RenderedLink {
   readonly text: string;
-  /** Whether the code is that of the short link. */
+  /** Whether the QR code is that of the short link. */
   readonly hasShortCode: boolean;
 }
 
 /**
- * A link and a QR code as the screen has room for them: the code of the link itself, which serves anywhere, or else that of the
- * short one. The link is one line, whatever the terminal makes of it, so that it can be copied.
- * @param heading what the link is for
+ * Renders a link with a QR code that fits on the terminal: the code of the link itself, which works anywhere, or that
+ * of the short link. The link stays on one line, even if the terminal wraps it, so that it can be copied.
+ * @param heading says what the link is for
  */
 export function renderLink(
   heading: string,
@@ -102,7 +97,8 @@ export function renderLink(
   if (full !== null && fitsOnTerminal(full, screen)) return { text: full, hasShortCode: false };
   const hint = wrapText(REACH_HINTS[urlReach(authorizeUrl)], screen.columns ?? 80);
   const shortCode = shortUrl === null ? null : renderQrCode(shortUrl, screen, hint.length);
-  // The code comes last: it is good for nothing unless all of it is seen, and a link that has moved up can still be copied.
+  // The QR code comes last: it is useless unless all of it is visible, and a link that has scrolled up can still be
+  // copied.
   const short = shortCode === null ? null : `${link}\n${shortCode}\n${hint.join('\n')}`;
   if (short !== null && (code === null || fitsOnTerminal(short, screen))) return { text: short, hasShortCode: true };
   if (code !== null) return { text: `${code}\n\n${link}`, hasShortCode: false };
@@ -117,7 +113,7 @@ function fitsOnTerminal(text: string, { isTTY, columns = 80, rows }: TerminalCap
   return lines.reduce((sum, height) => sum + Math.max(1, height), 0) + 1 <= rows;
 }
 
-/** "waiting for login … expires in 14:59 min" on standard error: counted down on a terminal, said once elsewhere. */
+/** "waiting for login … expires in 14:59 min" on standard error: a countdown on a terminal, printed once elsewhere. */
 class CountdownLine {
   readonly #clock = systemClock('');
   #stopTimer: (() => void) | null = null;
@@ -132,14 +128,14 @@ class CountdownLine {
     const tick = () => {
       const left = formatCountdown(Math.round((deadline - this.#clock.now().uptime) / 1000));
       const text = `waiting for login … expires in ${left}`;
-      // A line that the terminal breaks could not be taken away again.
+      // A line that the terminal wraps could not be erased.
       process.stderr.write(CLEAR_LINE + (text.length < (process.stderr.columns || 80) ? text : left));
       this.#stopTimer = systemTimers.after(1000, tick);
     };
     tick();
   }
 
-  /** Takes the line away. */
+  /** Erases the line. */
   clear(): void {
     if (this.#stopTimer === null) return;
     this.#stopTimer();
@@ -148,7 +144,7 @@ class CountdownLine {
   }
 }
 
-/** `14:59 min`, and the last two minutes in seconds. */
+/** `14:59 min`, or seconds in the last two minutes. */
 function formatCountdown(seconds: number): string {
   if (seconds < 120 || seconds >= 3600) return formatDuration(seconds);
   return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')} min`;

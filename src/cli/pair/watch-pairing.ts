@@ -4,23 +4,26 @@ import { Failure } from '../../core/failure.ts';
 import type { LinkRenewalReason } from '../../core/pairings/pairing-administration.ts';
 import { systemTimers } from '../../system/clock.ts';
 
-/** A link to log in at. */
+/** A login link. */
 export interface DisplayedLink {
   readonly authorizeUrl: string;
-  /** The hub's own that leads there, for whoever is in the home network; null where there is none. */
+  /** The hub's short link to it, which works in the home network; null if there is none. */
   readonly shortUrl: string | null;
 }
 
 /** The event by which a pairing has failed. */
 export type PairingFailedMessage = Extract<PairingEventMessage, { event: 'failed' }>;
 
-/** What a watched pairing is shown on. */
+/** Shows a watched pairing. */
 export interface PairingDisplay {
-  /** The portal is out of reach; each distinct problem comes once. `expiresIn`: seconds that the hub goes on trying. */
+  /**
+   * The portal is unreachable; called once per distinct problem. `expiresIn`: for how many seconds the hub keeps
+   * trying.
+   */
   portalUnreachable(problem: string, expiresIn: number): void;
-  /** @param reason why the link takes the place of another; null for the first */
+  /** @param reason why the link replaces another one; null for the first link */
   linkIssued(link: DisplayedLink, expiresIn: number, reason: LinkRenewalReason | null): void;
-  /** Somebody has logged in, and the portal does not tell of it; each address comes once. */
+  /** Somebody has logged in, but the portal has not confirmed it; called once per address. */
   loginUnconfirmed(address: string): void;
   paired(scope: string | null): void;
   failed(failure: PairingFailedMessage): void;
@@ -33,22 +36,22 @@ export type WatchOutcome =
   | { readonly kind: 'link_shown' }
   | WatchStopReason;
 
-/** Why the watching ended before the pairing, which goes on. */
+/** Why the watching ended before the pairing, which continues. */
 export type WatchStopReason =
   | { readonly kind: 'portal_out_of_reach'; readonly problem: string | null }
   | { readonly kind: 'timed_out' }
   | { readonly kind: 'interrupted' };
 
-/** Milliseconds that `--no-wait` gives the portal. */
+/** How long `--no-wait` waits for the portal, in ms. */
 const LINK_TIMEOUT = 10_000;
 
-/** The longest delay that a timer takes, in milliseconds: no pairing lives that long. */
+/** The longest delay of a timer, in milliseconds; no pairing lasts that long. */
 const MAX_TIMER_DELAY = 2 ** 31 - 1;
 
 /**
- * Follows a pairing and shows it until it has ended, Ctrl-C comes or a limit is reached.
- * @param wait false: only until there is a link, for ten seconds at most
- * @param timeout seconds; by default it takes as long as it takes
+ * Follows a pairing and shows it until it has ended, the user presses Ctrl-C or a limit is reached.
+ * @param wait false: only until there is a link, at most ten seconds
+ * @param timeout seconds; by default there is no limit
  */
 export async function watchPairing(
   hub: ControlClient,
@@ -87,9 +90,9 @@ export async function watchPairing(
         break;
       case 'waiting': {
         const link = { authorizeUrl: report.authorize_url, shortUrl: report.short_url ?? null };
-        const fresh = freshLinkReason(link, shown);
-        if (fresh !== null) {
-          display.linkIssued(link, report.expires_in, shown && (report.reason ?? fresh));
+        const renewal = linkRenewalReason(link, shown);
+        if (renewal !== null) {
+          display.linkIssued(link, report.expires_in, shown && (report.reason ?? renewal));
           shown = link;
         }
         for (const { address } of report.unconfirmed ?? []) {
@@ -110,8 +113,11 @@ export async function watchPairing(
   return stopped;
 }
 
-/** Why a link is worth showing after another; null where it is not. A short one that is gone may come back. */
-function freshLinkReason(
+/**
+ * Why a link must be shown after the previous one; null if it need not be. A missing short link alone is no reason: it
+ * may return.
+ */
+function linkRenewalReason(
   { authorizeUrl, shortUrl }: DisplayedLink,
   shown: DisplayedLink | null,
 ): LinkRenewalReason | null {
@@ -119,14 +125,14 @@ function freshLinkReason(
   return shortUrl === null || shortUrl === shown.shortUrl ? null : 'address_changed';
 }
 
-/** How often a hub that has gone is looked for, in ms. */
+/** How often a hub that stopped is polled, in ms. */
 const POLL_INTERVAL = 250;
-/** How long it may stay away, in ms: one that is reloaded, or that systemd starts again, is back by then. */
+/** How long the hub may be unreachable, in ms: enough for a reload, or a restart by systemd. */
 const HUB_ABSENCE_TIMEOUT = 10_000;
 
 /**
- * Follows a pairing as {@link ControlClient.followPairing} does, and goes on where the hub comes back: the pairing is in its
- * store.
+ * Follows a pairing as {@link ControlClient.followPairing} does, and continues after a restart of the hub: the pairing
+ * is in the hub's store.
  */
 async function* followAcrossRestarts(
   hub: ControlClient,

@@ -4,29 +4,30 @@ import { systemClock } from '../../system/clock.ts';
 import { print, printable, printJson, printStderr } from '../terminal/output.ts';
 import { noticeLine } from './text.ts';
 
-/** What a watched hub is shown on. */
+/** Shows the status of a watched hub. */
 export interface StatusDisplay {
-  /** Comes once a second. */
+  /** Called once a second. */
   show(status: StatusResponse): void;
-  /** The hub does not answer; it is looked for once a second. */
+  /** Called once a second while the hub does not respond. */
   hubUnavailable(): void;
 }
 
-/** What passes with time alone is no change. */
+/** Members that change with time alone; they do not count as a change. */
 const VOLATILE_MEMBERS: readonly string[] = ['expires_in', 'until', 'refresh_in', 'uptime', 'registration_open_for'];
 
-const HUB_UNAVAILABLE = 'the hub is away, trying again';
+/** The line that shows that the hub does not respond. */
+export const HUB_UNAVAILABLE = 'the hub does not respond, trying again';
 
-/** How the hub stands as JSON, one object a line whenever it has changed. */
+/** Prints the status as JSON, one object per line whenever it has changed. */
 export class JsonStatusDisplay implements StatusDisplay {
   #lastStatus = '';
   #isHubUnavailable = false;
 
   show(status: StatusResponse): void {
     this.#isHubUnavailable = false;
-    const lasting = JSON.stringify(status, (key, value: unknown) => (VOLATILE_MEMBERS.includes(key) ? null : value));
-    if (lasting === this.#lastStatus) return;
-    this.#lastStatus = lasting;
+    const stable = JSON.stringify(status, (key, value: unknown) => (VOLATILE_MEMBERS.includes(key) ? null : value));
+    if (stable === this.#lastStatus) return;
+    this.#lastStatus = stable;
     printJson(status);
   }
 
@@ -36,7 +37,7 @@ export class JsonStatusDisplay implements StatusDisplay {
   }
 }
 
-/** A line with its time for whatever has changed, for logs and terminals on which nothing can be written over. */
+/** Prints a line with a timestamp for each change, for logs and terminals that cannot be redrawn. */
 export class LineStatusDisplay implements StatusDisplay {
   #appliances = new Map<string, string>();
   #notices = new Map<string, Notice>();
@@ -45,15 +46,15 @@ export class LineStatusDisplay implements StatusDisplay {
   show({ hub, appliances, notices }: StatusResponse): void {
     if (this.#isHubUnavailable) printTimestamped(`the hub is back: ${printable(hub.name)}`);
     this.#isHubUnavailable = false;
-    const standing = new Map(appliances.map((appliance) => [appliance.name, applianceLine(appliance)]));
-    for (const [name, text] of standing) if (text !== this.#appliances.get(name)) printTimestamped(`${name} ${text}`);
-    for (const name of this.#appliances.keys()) if (!standing.has(name)) printTimestamped(`${name} was removed`);
-    this.#appliances = standing;
-    const told = new Map(notices.map((one) => [`${one.code} ${one.appliance}`, one]));
-    for (const [key, one] of told) if (!this.#notices.has(key)) printTimestamped(noticeLine(one));
+    const current = new Map(appliances.map((appliance) => [appliance.name, applianceLine(appliance)]));
+    for (const [name, text] of current) if (text !== this.#appliances.get(name)) printTimestamped(`${name} ${text}`);
+    for (const name of this.#appliances.keys()) if (!current.has(name)) printTimestamped(`${name} was removed`);
+    this.#appliances = current;
+    const currentNotices = new Map(notices.map((notice) => [`${notice.code} ${notice.appliance}`, notice]));
+    for (const [key, notice] of currentNotices) if (!this.#notices.has(key)) printTimestamped(noticeLine(notice));
     for (const [key, { message }] of this.#notices)
-      if (!told.has(key)) printTimestamped(`resolved: ${printable(message)}`);
-    this.#notices = told;
+      if (!currentNotices.has(key)) printTimestamped(`resolved: ${printable(message)}`);
+    this.#notices = currentNotices;
   }
 
   hubUnavailable(): void {
@@ -80,7 +81,7 @@ function applianceLine({
 
 function approvalText({ comparison_code, address }: NonNullable<ApplianceResponse['waiting_for_approval']>): string {
   const from = address === null ? '' : `, asked from ${printable(address)}`;
-  return `waits for approval, code ${printable(comparison_code)}${from}`;
+  return `waits for approval${from}; approve it only if it shows the code ${printable(comparison_code)}`;
 }
 
 function printTimestamped(text: string): void {

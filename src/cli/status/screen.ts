@@ -1,17 +1,17 @@
 import type { StatusResponse } from '../../control/messages.ts';
 import { rewriteCommands } from '../../system/command-invocation.ts';
 import { tableWidth, wrapText } from '../terminal/table.ts';
-import type { StatusDisplay } from './displays.ts';
+import { HUB_UNAVAILABLE, type StatusDisplay } from './displays.ts';
 import { statusText } from './text.ts';
 
-/** The terminal's other screen, without a cursor: what stood there before comes back at the end. */
+/** The terminal's alternate screen, without a cursor: the previous content returns at the end. */
 const ENTER_ALTERNATE_SCREEN = '\u001b[?1049h\u001b[?25l';
 const LEAVE_ALTERNATE_SCREEN = '\u001b[?25h\u001b[?1049l';
 const CURSOR_HOME = '\u001b[H';
 const CLEAR_LINE = '\u001b[K';
 const CLEAR_BELOW = '\u001b[J';
 
-/** How the hub stands, drawn over and over on the terminal of standard output. */
+/** Shows the status on the terminal of standard output, redrawn for each change. */
 export class StatusScreen implements StatusDisplay, Disposable {
   #text = '';
   readonly #redraw = () => this.#draw();
@@ -29,7 +29,7 @@ export class StatusScreen implements StatusDisplay, Disposable {
     process.stdout.write(ENTER_ALTERNATE_SCREEN);
     process.stdout.on('resize', this.#redraw);
     process.on('SIGTSTP', this.#suspend).on('SIGCONT', this.#resume);
-    // However the process ends, the terminal is the shell's again.
+    // Restores the terminal for the shell, however the process ends.
     process.on('exit', this.#leave);
   }
 
@@ -39,7 +39,8 @@ export class StatusScreen implements StatusDisplay, Disposable {
   }
 
   hubUnavailable(): void {
-    this.#text = `the hub is away, trying again\n\n${this.#text.replace(/^the hub is away.*\n\n/, '')}`;
+    const prefix = `${HUB_UNAVAILABLE}\n\n`;
+    if (!this.#text.startsWith(prefix)) this.#text = `${prefix}${this.#text}`;
     this.#draw();
   }
 
@@ -56,14 +57,14 @@ export class StatusScreen implements StatusDisplay, Disposable {
   }
 }
 
-/** As many lines as there is room for; a link that is too long is the terminal's to break, so that it can be copied. */
+/** The lines that fit on the terminal. The terminal itself wraps a link that is too long, so that it can be copied. */
 function fitLines(lines: readonly string[], columns: number, rows: number): string[] {
   const shown: string[] = [];
   let used = 0;
-  const whole = lines.flatMap((line) => wrapText(line, columns));
-  for (const line of whole) {
+  const wrapped = lines.flatMap((line) => wrapText(line, columns));
+  for (const line of wrapped) {
     used += Math.max(1, Math.ceil(tableWidth(line) / columns));
-    if (used > rows) return [...shown.slice(0, rows - 1), `… ${whole.length - shown.length + 1} more`];
+    if (used > rows) return [...shown.slice(0, rows - 1), `… ${wrapped.length - shown.length + 1} more lines`];
     shown.push(line);
   }
   return shown;

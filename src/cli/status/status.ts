@@ -7,10 +7,10 @@ import { waitForTerminationSignal } from '../terminal/signals.ts';
 import type { StatusDisplay } from './displays.ts';
 import { exitStatusOf, statusText } from './text.ts';
 
-/** How often the hub is asked, in ms. */
+/** How often the hub is polled, in ms. */
 const POLL_INTERVAL = 1000;
-/** How long an answer may take, in ms. */
-const ANSWER_TIMEOUT = 5000;
+/** How long a response may take, in ms. */
+const RESPONSE_TIMEOUT = 5000;
 
 interface Options {
   readonly watch?: boolean;
@@ -20,13 +20,13 @@ interface Options {
 /** `latchkey status` */
 export function statusCommand(): Command {
   return new Command('status')
-    .description('show how the hub and each appliance stand')
+    .description('show the state of the hub and of each appliance')
     .option(
       '--watch',
-      'go on showing it until Ctrl-C: redrawn each second on a terminal, elsewhere a line for each change',
+      'keep showing it until Ctrl-C: on a terminal redrawn every second, elsewhere a line for each change',
     )
-    .option('--json', 'print JSON; with --watch one object a line, whenever something has changed')
-    .addHelpText('after', '\nExit status: 0; 3 where a person is needed; 1 failed; 2 wrong usage.')
+    .option('--json', 'print JSON; with --watch one object per line, whenever something has changed')
+    .addHelpText('after', '\nExit status: 0 fine; 3 somebody must act; 1 failed; 2 wrong usage.')
     .action(async (options: Options, command: Command) => {
       if (options.watch === true) return watchStatus(options, command);
       await using hub = await connectHub(command);
@@ -37,19 +37,19 @@ export function statusCommand(): Command {
     });
 }
 
-/** Shows how the hub stands until Ctrl-C, which is how it ends and no failure. A hub that goes is waited for. */
+/** Shows the status until Ctrl-C, which is the normal end and no failure. If the hub stops, waits for it to return. */
 async function watchStatus(options: Options, command: Command): Promise<void> {
-  const ended = new AbortController();
-  void waitForTerminationSignal().then(() => ended.abort());
-  // Before the screen is another one: where there is no hub, that stays to be read.
+  const ending = new AbortController();
+  void waitForTerminationSignal().then(() => ending.abort());
+  // Before the alternate screen is entered, so that the message stays readable if there is no hub.
   let status: StatusResponse | null = await fetchStatus(command);
   using parts = new DisposableStack();
   const display = await createDisplay(options, parts);
   for (;;) {
     if (status === null) display.hubUnavailable();
     else display.show(status);
-    await systemTimers.sleep(POLL_INTERVAL, ended.signal);
-    if (ended.signal.aborted) return;
+    await systemTimers.sleep(POLL_INTERVAL, ending.signal);
+    if (ending.signal.aborted) return;
     status = await fetchStatus(command).catch((error: unknown) => {
       if (isHubUnavailable(error)) return null;
       throw error;
@@ -57,10 +57,10 @@ async function watchStatus(options: Options, command: Command): Promise<void> {
   }
 }
 
-/** @throws Failure `hub_stopping` where there is no answer in time */
+/** @throws Failure `hub_stopping` if there is no response in time */
 async function fetchStatus(command: Command): Promise<StatusResponse> {
   await using hub = await connectHub(command);
-  const stop = systemTimers.after(ANSWER_TIMEOUT, () => void hub[Symbol.asyncDispose]());
+  const stop = systemTimers.after(RESPONSE_TIMEOUT, () => void hub[Symbol.asyncDispose]());
   try {
     return await hub.status();
   } finally {
@@ -68,7 +68,7 @@ async function fetchStatus(command: Command): Promise<StatusResponse> {
   }
 }
 
-/** @param parts what the terminal is to be left by */
+/** @param parts restores the terminal when it is disposed of */
 async function createDisplay({ json }: Options, parts: DisposableStack): Promise<StatusDisplay> {
   if (json !== true && canRedraw(process.stdout)) {
     const { StatusScreen } = await import('./screen.ts');

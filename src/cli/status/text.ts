@@ -7,14 +7,15 @@ import { formatDuration, formatTimeSince, formatTimeUntil } from '../terminal/du
 import { printable } from '../terminal/output.ts';
 import { alignColumns, tableWidth } from '../terminal/table.ts';
 
-/** How the hub and its appliances stand, for people: first what they must know. Lines are of any length. */
+/** The status for people, the most important first. Lines may have any length. */
 export function statusText(status: StatusResponse): string {
   const { hub, conditions, notices } = status;
   const first = notices.length === 0 ? '' : `${notices.map(noticeLine).join('\n')}\n\n`;
-  const told = new Set(notices.map(duplicateKey));
-  const isTold = (condition: ConditionResponse) => told.has(duplicateKey(condition));
-  const ofHub = conditions.filter((one) => one.appliance === null && !isTold(one));
-  return `${first}${[hubText(hub), ...ofHub.map((one) => conditionLine(one)), appliancesText(status, isTold)].join('\n\n')}`;
+  const noticeKeys = new Set(notices.map(duplicateKey));
+  const isShown = (condition: ConditionResponse) => noticeKeys.has(duplicateKey(condition));
+  const ofHub = conditions.filter((condition) => condition.appliance === null && !isShown(condition));
+  const hubLines = ofHub.map((condition) => conditionLine(condition));
+  return `${first}${[hubText(hub), ...hubLines, appliancesText(status, isShown)].join('\n\n')}`;
 }
 
 function duplicateKey({ appliance, what_to_do }: ConditionResponse | Notice): string {
@@ -25,8 +26,8 @@ function hubText(hub: HubResponse): string {
   const rows = [
     ['hub', `${printable(hub.name)} (${hub.id})`],
     ['version', hub.version],
-    ...(hub.test_mode === true ? [['mode', 'test mode: it has an emulated portal, and keeps nothing']] : []),
-    ['address', hub.address ?? 'none yet: the home network is not there'],
+    ...(hub.test_mode === true ? [['mode', 'test mode: with an emulated portal, and nothing is stored']] : []),
+    ['address', hub.address ?? 'none yet: the hub is not connected to the home network'],
     ['ports', `${hub.https_port} (HTTPS), ${hub.http_port} (HTTP)`],
     ['CA fingerprint', hub.ca_fingerprint],
     ...oldCaRows(hub),
@@ -41,10 +42,10 @@ function hubText(hub: HubResponse): string {
 function oldCaRows({ ca_rotation }: HubResponse): string[][] {
   if (ca_rotation === undefined) return [];
   const { old_fingerprint, until } = ca_rotation;
-  return [['old CA', `${old_fingerprint}, until ${until ?? 'some time after the clock is confirmed'}`]];
+  return [['old CA', `${old_fingerprint}, until ${until ?? 'a time that is fixed when the clock is confirmed'}`]];
 }
 
-/** A notice that stands, as a line. */
+/** An active notice, as a line. */
 export function noticeLine({ severity, message, what_to_do }: Notice): string {
   const mark = styleText(severity === 'error' ? 'red' : 'yellow', '!', { stream: process.stdout });
   return `${mark} ${printable(message)}. ${printable(what_to_do)}.`;
@@ -55,11 +56,11 @@ export function conditionLine(
   { message, what_to_do, since }: ConditionResponse,
   now = systemClock('').now().wall,
 ): string {
-  const noticed = since === null ? '' : ` Noticed ${formatTimeSince(since, now)}.`;
-  return `${printable(message)}.${noticed} ${printable(what_to_do)}.`;
+  const sinceText = since === null ? '' : ` Noticed ${formatTimeSince(since, now)}.`;
+  return `${printable(message)}.${sinceText} ${printable(what_to_do)}.`;
 }
 
-/** The exit status of `latchkey status`: 3 where nothing gets better until a person acts. */
+/** The exit status of `latchkey status`: 3 if something does not improve until somebody acts. */
 export function exitStatusOf(conditions: readonly Pick<ConditionResponse, 'severity'>[]): 0 | 3 {
   return conditions.some(({ severity }) => severity === 'error') ? 3 : 0;
 }
@@ -69,31 +70,31 @@ const COLOURS = { error: 'red', warning: 'yellow', info: 'cyan' } as const satis
 const HEADERS = ['APPLIANCE', 'STATE', 'SCOPE', 'EXPIRES', 'REFRESH', 'REFRESHED'];
 const SCOPE_COLUMN = HEADERS.indexOf('SCOPE');
 
-/** Columns of what is no terminal, and of a terminal that does not say. */
+/** The width if standard output is no terminal, or does not report its width. */
 const DEFAULT_COLUMNS = 80;
 
 /**
- * How appliances stand: a table, and below it what is not as it should be.
- * @param isTold whether a condition stands above the table already
+ * The state of appliances: a table, and below it the conditions.
+ * @param isShown whether a condition is already shown above the table
  */
 export function appliancesText(
   { hub, appliances, conditions }: Pick<StatusResponse, 'hub' | 'appliances' | 'conditions'>,
-  isTold: (condition: ConditionResponse) => boolean = () => false,
+  isShown: (condition: ConditionResponse) => boolean = () => false,
 ): string {
   if (appliances.length === 0) return 'No appliances yet. Register one: latchkey appliance add NAME';
   const now = systemClock('').now().wall;
-  const found = groupByAppliance(conditions);
-  const judged = appliances.map((appliance) => ({ appliance, conditions: found.get(appliance.name) ?? [] }));
-  const remarks = judged.flatMap((one) =>
+  const grouped = groupByAppliance(conditions);
+  const rows = appliances.map((appliance) => ({ appliance, conditions: grouped.get(appliance.name) ?? [] }));
+  const remarks = rows.flatMap((row) =>
     applianceRemarks(
-      one.appliance,
-      one.conditions.filter((each) => !isTold(each)),
+      row.appliance,
+      row.conditions.filter((condition) => !isShown(condition)),
       now,
     ),
   );
   const below = [...joinRequestsWarning(hub), ...remarks];
-  const standing = appliancesTable(judged, now, process.stdout.columns ?? DEFAULT_COLUMNS);
-  return below.length > 0 ? `${standing}\n\n${below.join('\n')}` : standing;
+  const table = appliancesTable(rows, now, process.stdout.columns ?? DEFAULT_COLUMNS);
+  return below.length > 0 ? `${table}\n\n${below.join('\n')}` : table;
 }
 
 /** An appliance with its conditions, the gravest first. */
@@ -102,16 +103,19 @@ interface ApplianceConditions {
   readonly conditions: readonly ConditionResponse[];
 }
 
-/** Their portal is told where not all have the same, their account where a portal tells one; where the table is too wide, scopes take a line for each name. */
-function appliancesTable(judged: readonly ApplianceConditions[], now: number, columns: number): string {
-  const samePortal = new Set(judged.map(({ appliance }) => appliance.portal)).size === 1;
-  const isTold = judged.some(({ appliance }) => appliance.account !== null);
-  const rows = judged.map((one) => [
-    ...applianceRow(one, now),
-    ...(samePortal ? [] : [printable(one.appliance.portal)]),
-    ...(isTold ? [printable(one.appliance.account ?? '–')] : []),
+/**
+ * Has a column for the portals if they differ, and one for the accounts if a portal reports one. If the table is too
+ * wide, each name of a scope gets its own line.
+ */
+function appliancesTable(appliances: readonly ApplianceConditions[], now: number, columns: number): string {
+  const samePortal = new Set(appliances.map(({ appliance }) => appliance.portal)).size === 1;
+  const hasAccounts = appliances.some(({ appliance }) => appliance.account !== null);
+  const rows = appliances.map((row) => [
+    ...applianceRow(row, now),
+    ...(samePortal ? [] : [printable(row.appliance.portal)]),
+    ...(hasAccounts ? [printable(row.appliance.account ?? '–')] : []),
   ]);
-  const head = [...HEADERS, ...(samePortal ? [] : ['PORTAL']), ...(isTold ? ['ACCOUNT'] : [])];
+  const head = [...HEADERS, ...(samePortal ? [] : ['PORTAL']), ...(hasAccounts ? ['ACCOUNT'] : [])];
   const wide = alignColumns([head, ...rows]);
   if (tableWidth(wide) <= columns) return wide;
   return alignColumns([head, ...rows.flatMap(splitScope)]);
@@ -129,7 +133,7 @@ function applianceRow({ appliance, conditions }: ApplianceConditions, now: numbe
   const colour = gravest === undefined ? 'green' : COLOURS[gravest.severity];
   return [
     printable(name),
-    // One that waits for approval is `unpaired` by the contract; a person is told what it waits for.
+    // The JSON state of an appliance that waits for approval is `unpaired`; people need to know what it waits for.
     styleText(colour, waiting === undefined ? state : 'waits for approval', { stream: process.stdout }),
     printable(scope ?? '–'),
     formatTimeUntil(appliance.expires_in),
@@ -138,11 +142,11 @@ function applianceRow({ appliance, conditions }: ApplianceConditions, now: numbe
   ];
 }
 
-/** Among several that asked there may be one that nobody in the house has set up. */
+/** If several appliances asked to join, one of them may not belong to this home. */
 function joinRequestsWarning({ registration_asked = 0 }: Pick<HubResponse, 'registration_asked'>): string[] {
   if (registration_asked < 2) return [];
   return [
-    `${registration_asked} appliances asked to join since registration was opened: approve only those that show the same code as here`,
+    `${registration_asked} appliances have asked to join since registration was opened: approve only those that show the same code as this list`,
   ];
 }
 
@@ -154,9 +158,9 @@ function applianceRemarks(
   const { name, authorize_url: link, wanted_scope: wanted, waiting_for_approval: waiting } = appliance;
   if (waiting !== undefined) {
     const address = waiting.address === null ? '' : ` from ${printable(waiting.address)}`;
-    const software = waiting.software_id === null ? '' : `, says its software is ${printable(waiting.software_id)}`;
+    const software = waiting.software_id === null ? '' : `, reports the software ${printable(waiting.software_id)}`;
     return [
-      `${name}: introduced itself ${formatTimeSince(waiting.since, now)}${address} as client_id ${printable(appliance.client_id)}${software}`,
+      `${name}: asked to join ${formatTimeSince(waiting.since, now)}${address}, client_id ${printable(appliance.client_id)}${software}`,
       `  its code is ${printable(waiting.comparison_code)}: compare it with the one that the appliance shows`,
       `  if it is yours: latchkey appliance approve ${name} --code ${printable(waiting.comparison_code)}`,
       `  if it is not:   latchkey appliance remove ${name}`,
@@ -170,9 +174,9 @@ function applianceRemarks(
   ];
 }
 
-/** Nothing to type where a link is open already: logging in there brings the scope. */
+/** Names no command if a login link is open already: a login through that link brings the scope. */
 function scopeChangeText({ name, scope, authorize_url }: ApplianceResponse, wanted: string | null): string {
-  const named = (one: string | null) => (one === null ? 'no scope' : printable(one));
+  const scopeText = (value: string | null) => (value === null ? 'no scope' : printable(value));
   const command = authorize_url === undefined ? `: latchkey pair ${name}` : '';
-  return `${name}: its scope was changed to ${named(wanted)}; until somebody logs in it keeps ${named(scope)}${command}`;
+  return `${name}: its configured scope was changed to ${scopeText(wanted)}; until somebody logs in again, it keeps ${scopeText(scope)}${command}`;
 }

@@ -2,14 +2,14 @@ import { messageOf } from '../../core/failure.ts';
 import type { Log } from '../../core/log.ts';
 import { printable, printStderr, reportFailure } from './output.ts';
 
-/** What a command did not see coming ends it with status 1 and one line. */
+/** Ends a command with status 1 and one line after an unexpected error. */
 export function installCrashHandler(): void {
   process.on('uncaughtException', onUncaughtException);
 }
 
 /**
- * In the daemon, what nobody has caught, be it thrown or a rejected promise, ends the process with status 1 and the event
- * `crashed`: the hub's state is on disk at every moment, and a fresh start is safer than going on with half of a step done.
+ * In the daemon an uncaught exception or rejected promise ends the process with status 1 and the log event `crashed`.
+ * The hub's state is always on disk, so a restart is safer than continuing after a step that was only half done.
  */
 export function installDaemonCrashHandler(log: Log): void {
   process.off('uncaughtException', onUncaughtException);
@@ -24,12 +24,12 @@ export function installDaemonCrashHandler(log: Log): void {
   });
 }
 
-/** Says what nobody has foreseen, and how more is to be learned of it. */
+/** Reports an unexpected error, and how to get more details. */
 export function reportInternalError(error: unknown): void {
   const next = isDebug()
     ? 'report it with the lines below'
-    : 'run it again with LATCHKEY_DEBUG=1, and report what it says';
-  reportFailure(`something unexpected happened (${messageOf(error)}): ${next}`);
+    : 'run the command again with LATCHKEY_DEBUG=1, and report its output';
+  reportFailure(`internal error (${messageOf(error)}): ${next}`);
   printStackTraces(error);
 }
 
@@ -41,12 +41,12 @@ function onUncaughtException(error: unknown): void {
   }
 }
 
-/** Whether whoever runs this has asked for stack traces. */
+/** Whether the user has asked for stack traces. */
 function isDebug(): boolean {
   return process.env['LATCHKEY_DEBUG'] === '1';
 }
 
-/** The stacks of an error and of its causes on standard error, where they were asked for. */
+/** Prints the stack traces of an error and of its causes to standard error, if the user has asked for them. */
 export function printStackTraces(error: unknown): void {
   if (!isDebug()) return;
   for (let current = error, depth = 0; current instanceof Error && depth < 8; current = current.cause, depth++) {
@@ -57,7 +57,7 @@ export function printStackTraces(error: unknown): void {
   }
 }
 
-/** Where an error came from: the stack without the message, innermost first; eight places at most. */
+/** The stack trace of an error without its message, innermost first, at most eight frames. */
 function stackFrames(error: unknown): string[] {
   const stack = error instanceof Error ? (error.stack ?? '') : '';
   return stack

@@ -3,7 +3,7 @@ import { InvalidArgumentError } from 'commander';
 const SECONDS_PER_UNIT: Readonly<Record<string, number>> = { '': 1, s: 1, m: 60, h: 3600, d: 86_400 };
 
 /**
- * Reads a duration as it is written on the command line: seconds, or a number with a unit (`45s`, `10m`, `2h`, `1d`).
+ * Parses a duration of the command line: seconds, or a number with a unit (`45s`, `10m`, `2h`, `1d`).
  * @returns seconds, above 0
  * @throws InvalidArgumentError
  */
@@ -11,20 +11,21 @@ export function parseDurationSeconds(text: string): number {
   const [, number = '', unit = ''] = /^(\d{1,9}(?:\.\d{1,3})?)([smhd]?)$/.exec(text) ?? [];
   const seconds = Number(number) * (SECONDS_PER_UNIT[unit] ?? 0);
   if (seconds > 0) return seconds;
-  throw new InvalidArgumentError('Allowed are seconds, or a number with s, m, h or d, such as 45s or 10m.');
+  throw new InvalidArgumentError('Must be a number of seconds, or a number with s, m, h or d, such as 45s or 10m.');
 }
 
 /**
- * Reads a duration with bounds, as {@link parseDurationSeconds}.
- * @param least as it is written on the command line, such as `1s`; `most` likewise
- * @returns a function that gives whole seconds, rounded up, and throws InvalidArgumentError
+ * Creates a parser of durations with limits; see {@link parseDurationSeconds} for their form.
+ * @param min the shortest duration, as on the command line, such as `1s`
+ * @param max the longest duration, in the same form
+ * @returns a function that returns whole seconds, rounded up, and throws InvalidArgumentError
  */
-export function durationParser(least: string, most: string): (text: string) => number {
-  const [shortest, longest] = [parseDurationSeconds(least), parseDurationSeconds(most)];
+export function durationParser(min: string, max: string): (text: string) => number {
+  const [minSeconds, maxSeconds] = [parseDurationSeconds(min), parseDurationSeconds(max)];
   return (text) => {
     const seconds = Math.ceil(parseDurationSeconds(text));
-    if (seconds >= shortest && seconds <= longest) return seconds;
-    throw new InvalidArgumentError(`Allowed is ${least} to ${most}.`);
+    if (seconds >= minSeconds && seconds <= maxSeconds) return seconds;
+    throw new InvalidArgumentError(`Must be ${min} to ${max}.`);
   };
 }
 
@@ -36,7 +37,7 @@ export function formatDuration(seconds: number): string {
   return `${Math.floor(seconds / 86_400)} d`;
 }
 
-/** `in 12 min`; `now` where it is due; `–` where nothing is known. */
+/** `in 12 min`; `now` if it is due; `–` if the time is unknown. */
 export function formatTimeUntil(seconds: number | null): string {
   if (seconds === null) return '–';
   return seconds >= 1 ? `in ${formatDuration(seconds)}` : 'now';
@@ -54,10 +55,10 @@ export function formatTimeSince(instant: string | null, now: number): string {
 }
 
 /**
- * Reads a whole number of the command line, 0 or more.
+ * Parses a whole number of the command line, 0 or more.
  * @throws InvalidArgumentError
  */
 export function parseNonNegativeInteger(text: string): number {
   if (/^\d{1,9}$/.test(text)) return Number(text);
-  throw new InvalidArgumentError('Allowed is a whole number.');
+  throw new InvalidArgumentError('Must be a whole number.');
 }

@@ -4,12 +4,12 @@ import { Writable } from 'node:stream';
 import { Failure } from '../../core/failure.ts';
 import { reportFailure } from './output.ts';
 
-/** Whether there is a terminal, and so a person to ask. */
+/** Whether there is a terminal to ask a person on. */
 export function isInteractive(): boolean {
   return process.stdin.isTTY && process.stderr.isTTY;
 }
 
-/** Asks a person back, on a terminal; a script is taken at its word. Anything but yes is no. */
+/** Asks for confirmation on a terminal; without one the result is true. Every answer except yes is no. */
 export async function confirm(question: string): Promise<boolean> {
   if (!isInteractive()) return true;
   const terminal = createInterface({ input: process.stdin, output: process.stderr });
@@ -23,29 +23,37 @@ export async function confirm(question: string): Promise<boolean> {
 }
 
 /**
- * Whether a person has agreed to what a warning says. A script must have said so before, and a failure tells that nothing was
- * changed.
+ * Asks a person to confirm a warning. Without a terminal, or without consent, it reports that nothing was changed and
+ * returns false: a script must pass `--yes`.
  */
 export async function confirmWarning(warning: string): Promise<boolean> {
-  const asks = isInteractive();
-  if (asks && (await confirm(`${warning}\nGo on?`))) return true;
-  reportFailure(asks ? 'nothing was changed' : `${warning} Say so with --yes; nothing was changed`);
+  const interactive = isInteractive();
+  if (interactive && (await confirm(`${warning}\nContinue?`))) return true;
+  reportFailure(
+    interactive ? 'nothing was changed' : `${warning} Nothing was changed; to do it, run the command again with --yes`,
+  );
   return false;
 }
 
 /**
- * The passphrase of a backup: from a file that nobody else can read, or asked on the terminal without an echo.
- * @param file as named by `--passphrase-file`
- * @param again whether it is new, and is to be typed twice
- * @throws Failure `request_invalid` where there is neither a file nor a terminal, or the two are not the same
+ * Gets the passphrase of a backup: from a file that other users can't read, or from the terminal without an echo.
+ * @param file the value of `--passphrase-file`
+ * @param isNew whether it is a new passphrase, which must be typed twice
+ * @throws Failure `request_invalid` if there is neither a file nor a terminal, or the two inputs differ
  */
-export async function getPassphrase(file: string | undefined, again: boolean): Promise<string> {
+export async function getPassphrase(file: string | undefined, isNew: boolean): Promise<string> {
   if (file !== undefined) return readPassphraseFile(file);
   if (!isInteractive()) {
-    throw new Failure('request_invalid', 'there is no terminal to ask for the passphrase on: name a --passphrase-file');
+    throw new Failure(
+      'request_invalid',
+      'there is no terminal to type the passphrase: put it in a file, and name it with --passphrase-file',
+    );
   }
-  const [passphrase = '', repeated] = await promptHidden(['Passphrase: ', ...(again ? ['The same again: '] : [])]);
-  if (again && repeated !== passphrase) {
+  const [passphrase = '', repeated] = await promptHidden([
+    'Passphrase: ',
+    ...(isNew ? ['Repeat the passphrase: '] : []),
+  ]);
+  if (isNew && repeated !== passphrase) {
     throw new Failure('request_invalid', 'the two passphrases are not the same: try again');
   }
   return passphrase;
@@ -57,21 +65,21 @@ async function readPassphraseFile(file: string): Promise<string> {
   const secret = await readSecret(path, dirname(path), undefined).catch((error: Error) => {
     throw new Failure(
       'request_invalid',
-      `the passphrase file can't be taken: name one that is there and that this user may read (${error.message})`,
+      `the passphrase file can't be used (${error.message}): check its name, and whether this user may read it`,
     );
   });
   return secret.reveal();
 }
 
-/** What is typed is not shown, from before the first question to after the last: readline echoes into nothing. */
+/** Asks questions without showing the input: readline echoes into a stream that discards it. */
 async function promptHidden(questions: readonly string[]): Promise<string[]> {
-  const nothing = new Writable({ write: (_chunk, _encoding, done) => done() });
-  const terminal = createInterface({ input: process.stdin, output: nothing, terminal: true, historySize: 0 });
-  const gone = Promise.withResolvers<never>();
-  gone.promise.catch(() => undefined);
-  terminal.once('SIGINT', () => gone.reject(new Failure('request_invalid', 'interrupted: nothing was done')));
+  const discard = new Writable({ write: (_chunk, _encoding, done) => done() });
+  const terminal = createInterface({ input: process.stdin, output: discard, terminal: true, historySize: 0 });
+  const ended = Promise.withResolvers<never>();
+  ended.promise.catch(() => undefined);
+  terminal.once('SIGINT', () => ended.reject(new Failure('request_invalid', 'interrupted: nothing was done')));
   terminal.once('close', () =>
-    gone.reject(
+    ended.reject(
       new Failure('request_invalid', 'no passphrase was typed, and nothing was done: run it again and type one'),
     ),
   );
@@ -79,7 +87,7 @@ async function promptHidden(questions: readonly string[]): Promise<string[]> {
   try {
     for (const question of questions) {
       process.stderr.write(question);
-      answers.push(await Promise.race([terminal.question(''), gone.promise]));
+      answers.push(await Promise.race([terminal.question(''), ended.promise]));
       process.stderr.write('\n');
     }
     return answers;

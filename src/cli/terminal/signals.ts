@@ -1,21 +1,21 @@
 import { isatty } from 'node:tty';
 
-/** A second signal means: at once. It is the shell's status for a program that was ended by SIGINT. */
+/** The exit status after a second signal: the one that shells report for a program that SIGINT ended. */
 const EXIT_INTERRUPTED = 130;
 
 /**
- * Waits for SIGINT or SIGTERM. The first asks for an orderly end; a second ends the process without waiting.
- * @param others resolves when there is another reason to end
+ * Waits for SIGINT or SIGTERM. The first signal requests an orderly shutdown; a second one ends the process at once.
+ * @param others resolves if there is another reason to end
  * @returns the signal, or null for another reason
  */
 export async function waitForTerminationSignal(
   others: Promise<void> = new Promise(() => undefined),
 ): Promise<NodeJS.Signals | null> {
   const { promise, resolve } = Promise.withResolvers<NodeJS.Signals>();
-  let asked = false;
+  let isStopping = false;
   const onSignal = (signal: NodeJS.Signals) => {
-    if (asked) process.exit(EXIT_INTERRUPTED);
-    asked = true;
+    if (isStopping) process.exit(EXIT_INTERRUPTED);
+    isStopping = true;
     resolve(signal);
   };
   process.on('SIGINT', onSignal);
@@ -27,8 +27,8 @@ export async function waitForTerminationSignal(
 const STANDARD_STREAMS = [0, 1, 2];
 
 /**
- * Calls `reload` at every SIGHUP, by which one tells a daemon that its configuration was changed.
- * @returns resolves when SIGHUP says something else: that the terminal is gone that the program was started on
+ * Calls `reload` for every SIGHUP, the signal to reload the configuration.
+ * @returns resolves when a SIGHUP means something else: the terminal on which the program was started has been closed
  */
 export function onHangup(reload: () => void): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();

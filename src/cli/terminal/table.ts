@@ -1,6 +1,6 @@
 import { stripVTControlCharacters } from 'node:util';
 
-/** Rows with their columns aligned, two spaces apart. Cells may carry colours. */
+/** Aligns the columns of a table, two spaces apart. Cells may contain colour codes. */
 export function alignColumns(rows: readonly (readonly string[])[]): string {
   const widths: number[] = [];
   for (const row of rows) {
@@ -18,7 +18,7 @@ export function alignColumns(rows: readonly (readonly string[])[]): string {
     .join('\n');
 }
 
-/** The columns that a table of {@link alignColumns} takes. */
+/** The width of a table of {@link alignColumns}, in terminal columns. */
 export function tableWidth(table: string): number {
   return Math.max(...table.split('\n').map(textWidth));
 }
@@ -27,7 +27,7 @@ function textWidth(cell: string): number {
   return [...stripVTControlCharacters(cell)].length;
 }
 
-/** A line broken between words, so that each part fits. A word that is longer, such as a link, stays whole. */
+/** Wraps a line between words, so that each part fits. A longer word, such as a link, is not split. */
 export function wrapText(line: string, columns: number): string[] {
   if (tableWidth(line) <= columns) return [line];
   const parts: string[] = [];

@@ -9,17 +9,17 @@ import type { ApplianceResponse } from '../../control/messages.ts';
 import { messageOf } from '../../core/failure.ts';
 import type { NamedCheckResult } from '../check-result.ts';
 import { metricsOrigin } from '../checks/reporting.ts';
-import { type DoctorContext, type DoctorOptions, hasValidKey, withHub } from '../context.ts';
+import { type DoctorContext, type DoctorOptions, isConfigurationKeyValid, withHub } from '../context.ts';
 import { execProgram, UNIT_NAME } from '../systemd-unit.ts';
 import { collectVersions, networkText, redactedConfiguration, redactedEnvironment } from './contents.ts';
 import { redactSecrets } from './redact.ts';
 
-/** How long each of the files may take, in ms. */
+/** How long collecting a file may take, in ms. */
 const FILE_TIMEOUT = 4000;
 const JOURNAL_LINES = '2000';
-/** Characters of a file; of the journal the newest count. */
+/** The most characters of a file. Longer texts lose their beginning, so that the journal keeps its newest lines. */
 const MAX_FILE_CHARACTERS = 1 << 20;
-/** Files of the state directory that are listed, and appliances whose history is included. */
+/** The most files of the state directory that are listed, and the most appliances whose history is included. */
 const MAX_ITEMS = 500;
 
 /** A file of the archive. */
@@ -29,17 +29,17 @@ interface BundleFile {
 }
 
 /**
- * A diagnostics archive (`tar.gz`) of one folder: everything that support needs to understand a hub, each text freed of all
- * that looks like a secret.
+ * Creates a diagnostics archive (`tar.gz`) with one folder: everything that support needs to analyse a hub. Everything
+ * that looks like a secret is removed from every text.
  */
 export async function createDiagnosticsBundle(
   context: DoctorContext,
   checks: readonly NamedCheckResult[],
-  examination: DoctorOptions,
+  options: DoctorOptions,
 ): Promise<Buffer> {
   const tar = pack();
   const bytes = buffer(tar);
-  for (const { name, text } of await collectFiles(context, checks, examination)) {
+  for (const { name, text } of await collectFiles(context, checks, options)) {
     tar.entry({ name: `latchkey-diagnostics/${name}`, mode: 0o600, mtime: new Date(context.wall()) }, text);
   }
   tar.finalize();
@@ -49,39 +49,45 @@ export async function createDiagnosticsBundle(
 async function collectFiles(
   context: DoctorContext,
   checks: readonly NamedCheckResult[],
-  examination: DoctorOptions,
+  options: DoctorOptions,
 ): Promise<BundleFile[]> {
-  const { configuration, configurationFailures: faults, env } = context;
-  const wrong = faults.length === 0 ? {} : { faults: faults.map(messageOf) };
+  const { configuration, configurationFailures: failures, env } = context;
+  const faults = failures.length === 0 ? {} : { faults: failures.map(messageOf) };
   const files = await Promise.all([
     createFile('README.txt', () => README),
     createFile('doctor.json', () => toJson({ checks })),
     createFile('status.json', () => toJson(redactedStatus(context))),
-    createFile('configuration.json', () => toJson({ ...redactedConfiguration(configuration), ...wrong })),
+    createFile('configuration.json', () => toJson({ ...redactedConfiguration(configuration), ...faults })),
     createFile('environment.json', () => toJson(redactedEnvironment(env))),
     createFile('versions.json', async () => toJson(await collectVersions())),
     createFile('network.txt', networkText),
     createFile('files.txt', () =>
-      listDirectory(hasValidKey(context, 'hub.state_dir') ? configuration.stateDirectory : null),
+      listDirectory(isConfigurationKeyValid(context, 'hub.state_dir') ? configuration.stateDirectory : null),
     ),
-    createFile('history.json', async () => toJson(await collectHistories(context, examination))),
+    createFile('history.json', async () => toJson(await collectHistories(context, options))),
     createFile('metrics.txt', () => fetchMetrics(context)),
     createFile('journal.txt', () => readJournal(env)),
   ]);
   const known = knownSecrets(context);
-  const kept = harmlessValues(context);
-  return files.map(({ name, text }) => ({ name, text: redactSecrets(text.slice(-MAX_FILE_CHARACTERS), known, kept) }));
+  const harmless = harmlessValues(context);
+  return files.map(({ name, text }) => ({
+    name,
+    text: redactSecrets(text.slice(-MAX_FILE_CHARACTERS), known, harmless),
+  }));
 }
 
 async function createFile(name: string, write: () => string | Promise<string>): Promise<BundleFile> {
   try {
     return { name, text: await write() };
   } catch (error) {
-    return { name, text: `It could not be had: ${messageOf(error)}\n` };
+    return { name, text: `Not available: ${messageOf(error)}\n` };
   }
 }
 
-/** Links and codes of pairings are left out, as they lead into a login, and accounts, which are mail addresses and names. */
+/**
+ * Left out are links and codes of pairings, because they permit a login, and accounts, which are mail addresses and
+ * names.
+ */
 function redactedStatus({ hub }: DoctorContext): object {
   if (hub.kind !== 'running') return hub;
   const appliances = hub.appliances.map(({ authorize_url: link, account, ...rest }: ApplianceResponse) => ({
@@ -92,18 +98,18 @@ function redactedStatus({ hub }: DoctorContext): object {
   return { hub: hub.hub, appliances, conditions: hub.conditions, notices: hub.notices };
 }
 
-async function collectHistories({ hub }: DoctorContext, examination: DoctorOptions): Promise<object> {
+async function collectHistories({ hub }: DoctorContext, options: DoctorOptions): Promise<object> {
   if (hub.kind !== 'running') return { left_out: hub.detail };
-  return withHub(examination, async (client) => {
-    const told: Record<string, unknown> = {};
-    for (const { name } of hub.appliances.slice(0, MAX_ITEMS)) told[name] = await client.history(name);
-    return told;
+  return withHub(options, async (client) => {
+    const histories: Record<string, unknown> = {};
+    for (const { name } of hub.appliances.slice(0, MAX_ITEMS)) histories[name] = await client.history(name);
+    return histories;
   });
 }
 
 async function fetchMetrics(context: DoctorContext): Promise<string> {
   const origin = metricsOrigin(context);
-  if (origin === null) return 'The hub does not run, or serves no metrics.\n';
+  if (origin === null) return 'The hub is not running, or serves no metrics.\n';
   const { body } = await request(`${origin}/metrics`, { signal: AbortSignal.timeout(FILE_TIMEOUT) });
   return body.text();
 }
@@ -111,11 +117,11 @@ async function fetchMetrics(context: DoctorContext): Promise<string> {
 async function readJournal(env: NodeJS.ProcessEnv): Promise<string> {
   const args = ['-u', UNIT_NAME, '-n', JOURNAL_LINES, '--no-pager', '-o', 'short-iso'];
   const text = await execProgram('journalctl', args, AbortSignal.timeout(FILE_TIMEOUT), env);
-  return text ?? 'There is no journal of systemd here, or this user may not read it (run it with sudo).\n';
+  return text ?? 'There is no systemd journal here, or this user may not read it (run the command with sudo).\n';
 }
 
 async function listDirectory(directory: string | null): Promise<string> {
-  if (directory === null) return 'The state directory is not known: hub.state_dir is wrong.\n';
+  if (directory === null) return 'The state directory is not known: hub.state_dir is invalid.\n';
   const names = (await readdir(directory, { recursive: true })).sort().slice(0, MAX_ITEMS);
   const lines = await Promise.all(
     ['.', ...names].map(async (name) => {
@@ -126,16 +132,16 @@ async function listDirectory(directory: string | null): Promise<string> {
   return `${directory}\n${lines.join('\n')}\n`;
 }
 
-/** Those secrets of which the values are known here. */
+/** The secrets whose values the configuration contains. */
 function knownSecrets({ configuration }: DoctorContext): string[] {
   const { portals, notify } = configuration;
   const webhook = notify.webhook === null ? [] : secretUrlParts(notify.webhook.reveal());
-  // A path is no secret, and is missed where it is taken out.
+  // Paths are no secrets, and are useful for support.
   const args = (notify.command ?? []).slice(1).filter((arg) => !arg.startsWith('/'));
   return [...portals.map(({ clientSecret }) => clientSecret.reveal()), ...webhook, ...args];
 }
 
-/** All but the origin, which is no secret. */
+/** The URL, and its parts without the origin, which alone is no secret. */
 function secretUrlParts(address: string): string[] {
   const { pathname, search } = new URL(address);
   return [address, `${pathname}${search}`, pathname];
@@ -152,20 +158,20 @@ function toJson(value: object): string {
   return `${JSON.stringify(value, null, 2)}\n`;
 }
 
-const README = `A hub's diagnostics, made by "latchkey doctor --bundle", for somebody who shall say what is wrong.
+const README = `Diagnostics of a hub for support, made by "latchkey doctor --bundle".
 
 doctor.json         what each check found
-status.json         the hub and its appliances, as "latchkey status" has them; the links of open pairings are left out
-configuration.json  the configuration as it was read, without any secret; of a webhook the origin, of a command the program
-environment.json    the names of variables for Latchkey; values only where they can't be secret
+status.json         the hub and its appliances, as "latchkey status" shows them, without the links of open pairings
+configuration.json  the configuration as it was read, without any secret; only the origin of a webhook, only the program of a command
+environment.json    the names of Latchkey's environment variables; values only if they can't be secret
 versions.json       Latchkey, Node.js, kernel, distribution, machine
 network.txt         interfaces and routes
 files.txt           the files of the state directory: mode, owner, size, time, name
 history.json        what happened to each appliance
-metrics.txt         what the hub told Prometheus
+metrics.txt         the metrics for Prometheus
 journal.txt         the service's last 2,000 lines
 
-Not inside: tokens, codes, secrets, keys, the setup code, cookies, the store, and anybody's passwords. What looks like one of
-them was replaced by [removed]. Inside are names of appliances, addresses of this home's network and of the portal: give it to
-nobody who should not know these.
+Not included: tokens, codes, secrets, keys, the setup code, cookies, the store, and passwords. Everything that looks like one of
+them was replaced by [removed]. Included are the names of the appliances, and the addresses of the home network and of the
+portal: give the archive only to people who may know these.
 `;

@@ -3,12 +3,12 @@ import { networkInterfaces, release } from 'node:os';
 import type { Configuration } from '../../configuration/configuration.ts';
 import { version } from '../../system/version.ts';
 
-/** Bytes of one of the kernel's files. */
+/** The most characters of a kernel file. */
 const MAX_KERNEL_FILE_BYTES = 65_536;
-/** As the kernel writes an address there. */
+/** The kernel's form of an IPv6 address in its routing table. */
 const HEX_IPV6 = /\b[0-9a-f]{32}\b/g;
 
-/** Which versions are at work, on what machine. */
+/** The versions of the software, and the machine. */
 export async function collectVersions(): Promise<Record<string, string>> {
   const [osRelease, model, product] = await Promise.all([
     readKernelFile('/etc/os-release'),
@@ -35,7 +35,7 @@ export async function networkText(): Promise<string> {
   const routes6 = (await readKernelFile('/proc/self/net/ipv6_route'))?.replace(HEX_IPV6, (digits) =>
     digits.replace(/(.{4})(?!$)/g, '$1:'),
   );
-  const none = 'this kernel does not say';
+  const none = 'not available on this kernel';
   return `Interfaces:\n${interfaces.join('\n')}\n\nIPv4 routes (/proc/net/route):\n${routes ?? none}\n\nIPv6 routes (/proc/net/ipv6_route):\n${routes6 ?? none}\n`;
 }
 
@@ -46,7 +46,7 @@ async function readKernelFile(path: string): Promise<string | null> {
   );
 }
 
-/** The configuration as it was read: with the places of secrets, and without any. */
+/** The configuration as it was read, with the locations of secrets but without the secrets. */
 export function redactedConfiguration({
   portals,
   appliances,
@@ -76,7 +76,7 @@ export function redactedConfiguration({
 /** Variables whose values can't be secret. */
 const HARMLESS_VARIABLES = /^LATCHKEY_(CONFIG|BOOT_ID|(LAN|HUB|PAIRING|METRICS)_\w+)$/;
 
-/** The variables of the environment that are for Latchkey, by name; values only where they can't be secret. */
+/** The `LATCHKEY_…` variables of the environment; with their values only if they can't be secret. */
 export function redactedEnvironment(env: NodeJS.ProcessEnv): Record<string, string> {
   const names = Object.keys(env).filter((name) => name.startsWith('LATCHKEY_'));
   return Object.fromEntries(

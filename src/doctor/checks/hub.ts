@@ -5,50 +5,50 @@ import { version } from '../../system/version.ts';
 import { type CheckResult, fail, ok, warn } from '../check-result.ts';
 import { type DoctorContext, isTestMode } from '../context.ts';
 
-/** Whether the hub runs, can be spoken to, and is of this version; and what it says is wrong with it as a whole. */
-export async function checkHub({ hub: answer, unit }: Pick<DoctorContext, 'hub' | 'unit'>): Promise<CheckResult[]> {
-  const startAgain = applyInstruction({ appliedBy: (unit?.mainPid ?? 0) > 0 ? 'service_restart' : 'new_start' });
-  switch (answer.kind) {
+/** Checks whether the hub runs, responds and has this version; reports its own conditions. */
+export async function checkHub({ hub: probe, unit }: Pick<DoctorContext, 'hub' | 'unit'>): Promise<CheckResult[]> {
+  const restart = applyInstruction({ appliedBy: (unit?.mainPid ?? 0) > 0 ? 'service_restart' : 'new_start' });
+  switch (probe.kind) {
     case 'not_running':
-      return [fail(answer.detail)];
+      return [fail(probe.detail)];
     case 'forbidden':
-      return [warn(answer.detail)];
+      return [warn(probe.detail)];
     case 'silent':
-      return [fail(`the hub's control socket gives no answer (${answer.detail}): ${startAgain}`)];
+      return [fail(`the hub does not respond on its control socket (${probe.detail}): ${restart}`)];
     case 'running': {
-      const { hub, conditions } = answer;
-      // The check of the store reports what is its own.
+      const { hub, conditions } = probe;
+      // The check of the store reports the conditions of the store.
       const own =
         groupByAppliance(conditions)
           .get(null)
           ?.filter(({ code }) => !code.startsWith('store_')) ?? [];
       if (own.length > 0) return own.map((condition) => conditionResult(condition));
       if (hub.version !== version()) {
-        return [warn(`the running hub is version ${hub.version}, and this is ${version()}: ${startAgain}`)];
+        return [warn(`the running hub has version ${hub.version}, this command has ${version()}: ${restart}`)];
       }
-      const mode = isTestMode(answer) ? '; in test mode it has an emulated portal, and keeps nothing' : '';
-      return [ok(`${hub.name} (${hub.id}) runs, version ${hub.version}${mode}`)];
+      const mode = isTestMode(probe) ? '; it is in test mode, with an emulated portal, and stores nothing' : '';
+      return [ok(`${hub.name} (${hub.id}) is running, version ${hub.version}${mode}`)];
     }
   }
 }
 
-/** How each appliance stands, as `status` has it. */
+/** Reports the state and the conditions of each appliance, as `status` shows them. */
 export async function checkAppliances({ hub }: DoctorContext): Promise<CheckResult[]> {
   if (hub.kind !== 'running')
-    return [warn('the appliances are not known while the hub does not run, or may not be asked')];
-  if (hub.appliances.length === 0) return [ok('there is none yet: "latchkey appliance add NAME"')];
+    return [warn('the appliances are unknown, because the hub is not running or this user has no access to it')];
+  if (hub.appliances.length === 0) return [ok('there is no appliance yet: "latchkey appliance add NAME"')];
   const conditions = groupByAppliance(hub.conditions);
   return hub.appliances.flatMap(({ name, state }) => {
     const own = conditions.get(name) ?? [];
     return own.length === 0
       ? ok(`${name} is ${state}`, `.${name}`)
-      : own.map((one) => conditionResult(one, `.${name}`));
+      : own.map((condition) => conditionResult(condition, `.${name}`));
   });
 }
 
 const RESULTS = { error: fail, warning: warn, info: ok } as const satisfies Record<ConditionSeverity, typeof ok>;
 
-/** What the running hub says is not as it should be. */
+/** The check result for a condition that the running hub reports. */
 export function conditionResult({ severity, message, what_to_do }: ConditionResponse, name?: string): CheckResult {
   return RESULTS[severity](`${message}. ${what_to_do}`, name);
 }

@@ -6,102 +6,106 @@ import { rfc3339 } from '../../core/clock.ts';
 import { systemClock } from '../../system/clock.ts';
 import { createNtpCheck } from '../../system/ntp.ts';
 import { type CheckResult, fail, ok, permissionDenied, warn } from '../check-result.ts';
-import { type DoctorContext, hasValidKey, isTestMode } from '../context.ts';
+import { type DoctorContext, isConfigurationKeyValid, isTestMode } from '../context.ts';
 import { execProgram } from '../systemd-unit.ts';
 
-/** No hub of this version runs earlier. */
+/** This version of Latchkey is newer than this time, so an earlier clock is wrong. */
 const EARLIEST_PLAUSIBLE_TIME = Date.UTC(2026, 0, 1);
-/** How far the clock may be off the portal's, in ms, and from when on certificates and assertions fail. */
+/** Offsets from the portal's clock in ms: a warning, and a failure, because certificates and assertions then fail. */
 const CLOCK_WARNING_OFFSET_MS = 10_000;
 const CLOCK_FAILURE_OFFSET_MS = 300_000;
 
 /** How long systemd-timedated may take, in ms. */
 const TIMEDATED_TIMEOUT = 3000;
 
-/** What sets the clock, as far as the machine has it. */
+/** What to do about a wrong clock on this machine. */
 async function clockAdvice(env: NodeJS.ProcessEnv): Promise<string> {
   const args = ['show', '--property=CanNTP', '--property=NTP'];
   const text = await execProgram('timedatectl', args, AbortSignal.timeout(TIMEDATED_TIMEOUT), env);
-  const says = (line: string) => (text ?? '').split('\n').includes(line);
-  if (says('CanNTP=no'))
-    return 'nothing on this machine sets it: install an NTP service ("sudo apt-get install systemd-timesyncd")';
-  if (says('NTP=yes')) return 'NTP is turned on: check the way to its servers (UDP port 123; "timedatectl status")';
-  if (says('CanNTP=yes')) return 'turn NTP on ("sudo timedatectl set-ntp true")';
-  return 'check what sets it here (chrony, ntpd, or the host of a container): timedatectl knows of nothing';
+  const hasLine = (line: string) => (text ?? '').split('\n').includes(line);
+  if (hasLine('CanNTP=no'))
+    return 'nothing sets the clock of this machine: install an NTP service ("sudo apt-get install systemd-timesyncd")';
+  if (hasLine('NTP=yes'))
+    return 'NTP is on: check that no firewall or router blocks its servers (UDP port 123; "timedatectl status")';
+  if (hasLine('CanNTP=yes')) return 'turn NTP on ("sudo timedatectl set-ntp true")';
+  return 'find out what sets the clock here (chrony, ntpd, or the host of a container): timedatectl shows no service';
 }
 
-/** Whether the clock is plausible, set by NTP, and like the portal's. */
+/** Checks whether the clock is plausible, set by NTP, and equal to the portal's. */
 export async function checkClock({ hub, probes, wall, env }: DoctorContext): Promise<CheckResult[]> {
   const now = wall();
-  const watched = createNtpCheck()(systemClock('').now());
-  const [how, isSet, answers] = await Promise.all([clockAdvice(env), watched, probes]);
-  if (now < EARLIEST_PLAUSIBLE_TIME) return [fail(`the clock says ${rfc3339(now)}, which can't be: ${how}`)];
+  const ntpCheck = createNtpCheck()(systemClock('').now());
+  const [advice, isSet, portalProbes] = await Promise.all([clockAdvice(env), ntpCheck, probes]);
+  if (now < EARLIEST_PLAUSIBLE_TIME) return [fail(`the clock is wrong, it says ${rfc3339(now)}: ${advice}`)];
   if (isTestMode(hub))
-    return [ok(`the clock says ${rfc3339(now)}, and so does the emulated portal's: both are this machine's`)];
-  const ahead = answers.flatMap(({ outcome, origin }) =>
+    return [ok(`the clock says ${rfc3339(now)}; in test mode there is no other portal to compare it with`)];
+  const ahead = portalProbes.flatMap(({ outcome, origin }) =>
     outcome.kind === 'answered' && outcome.clockAheadMs !== null ? [{ by: outcome.clockAheadMs, origin }] : [],
   )[0];
-  const ntp = isSet ? 'NTP has set it' : 'whether NTP has set it is not known';
+  const ntp = isSet ? 'NTP has set it' : 'it is not known whether NTP has set it';
   if (ahead === undefined) {
-    const what = `the clock says ${rfc3339(now)}; ${ntp}, and no portal has told the time`;
-    return [isSet ? ok(what) : warn(`${what}: ${how}`)];
+    const text = `the clock says ${rfc3339(now)}; ${ntp}, and no portal has reported the time`;
+    return [isSet ? ok(text) : warn(`${text}: ${advice}`)];
   }
   const off = Math.abs(ahead.by);
   const by = `${Math.round(off / 1000)} s ${ahead.by > 0 ? 'ahead of' : 'behind'} ${ahead.origin}`;
-  if (off > CLOCK_FAILURE_OFFSET_MS) return [fail(`the clock says ${rfc3339(now)}, ${by}: ${how}`)];
-  if (off > CLOCK_WARNING_OFFSET_MS) return [warn(`the clock is ${by}: ${how}`)];
-  return [ok(`the clock agrees with ${ahead.origin}'s; ${ntp}`)];
+  if (off > CLOCK_FAILURE_OFFSET_MS) return [fail(`the clock says ${rfc3339(now)}, ${by}: ${advice}`)];
+  if (off > CLOCK_WARNING_OFFSET_MS) return [warn(`the clock is ${by}: ${advice}`)];
+  return [ok(`the clock agrees with ${ahead.origin}; ${ntp}`)];
 }
 
 const MIB = 1 << 20;
-/** Free MiB below which a refresh may not be written, and below which it is soon so. */
+/** Free MiB below which the hub may be unable to save a refresh, and below which a warning is due. */
 const MIN_FREE_MIB = 8;
 const LOW_FREE_MIB = 50;
 const MIN_FREE_INODES = 100;
 
-/** Whether there is room where the hub writes. */
+/** Checks the free space where the hub writes. */
 export async function checkDisk(context: DoctorContext): Promise<CheckResult[]> {
   const { configuration, hub } = context;
-  const isThere = hasValidKey(context, 'hub.state_dir') && !isTestMode(hub);
-  const state = isThere
+  const hasStateDirectory = isConfigurationKeyValid(context, 'hub.state_dir') && !isTestMode(hub);
+  const state = hasStateDirectory
     ? [{ ...(await checkFileSystem('hub.state_dir', configuration.stateDirectory, fail)), name: '.state' }]
     : [];
   return [...state, { ...(await checkFileSystem('temporary files', tmpdir(), warn)), name: '.tmp' }];
 }
 
-async function checkFileSystem(what: string, path: string, gone: typeof fail): Promise<CheckResult> {
-  const named = `${path} (${what})`;
+/** @param severity the result if nothing can be written */
+async function checkFileSystem(purpose: string, path: string, severity: typeof fail): Promise<CheckResult> {
+  const subject = `${path} (${purpose})`;
   const found = await statfs(path).catch((error: NodeJS.ErrnoException) => error.code ?? 'unknown');
-  if (found === 'ENOENT' && path !== '/') return checkFileSystem(what, dirname(path), gone);
+  if (found === 'ENOENT' && path !== '/') return checkFileSystem(purpose, dirname(path), severity);
   if (typeof found === 'string')
-    return found === 'EACCES' ? permissionDenied(named) : fail(`${named} can't be read (${found}): see to the disk`);
+    return found === 'EACCES'
+      ? permissionDenied(subject)
+      : fail(`${subject} can't be read (${found}): check the disk or the SD card`);
   const readOnly = await access(path, constants.W_OK).then(
     () => false,
     (error: NodeJS.ErrnoException) => error.code === 'EROFS',
   );
   if (readOnly)
-    return gone(
-      `${named} is read-only: mount it for writing; where the system did that by itself, the disk may be dying`,
+    return severity(
+      `${subject} is mounted read-only: remount it writable; if the system did that itself, the disk or the SD card may be failing: make a backup and replace it`,
     );
   const free = Math.floor((found.bavail * found.bsize) / MIB);
-  if (free < MIN_FREE_MIB) return gone(`${named} has ${free} MiB left: make room`);
-  // Some file systems have no fixed number of files, and say 0 of 0.
+  if (free < MIN_FREE_MIB) return severity(`${subject} has ${free} MiB left: free some space`);
+  // Some file systems have no fixed number of files, and report 0 of 0.
   if (found.files > 0 && found.ffree < MIN_FREE_INODES)
-    return gone(`${named} has room for ${found.ffree} files more: delete some`);
-  if (free < LOW_FREE_MIB) return warn(`${named} has ${free} MiB left: make room soon`);
-  return ok(`${named} has ${free} MiB left`);
+    return severity(`${subject} has too many files, only ${found.ffree} more are possible: delete some`);
+  if (free < LOW_FREE_MIB) return warn(`${subject} has ${free} MiB left: free some space soon`);
+  return ok(`${subject} has ${free} MiB left`);
 }
 
 const JOURNAL_HINT = '"sudo journalctl -u latchkey -n 20 --no-pager" says why';
 
-/** Whether systemd runs the hub, will do so at the next boot, and had to start it again. */
+/** Checks whether systemd runs the hub, starts it at boot, and had to restart it. */
 export async function checkService({ unit }: Pick<DoctorContext, 'unit'>): Promise<CheckResult[]> {
-  if (unit === null) return [ok('the hub is no service of systemd: nothing to look at')];
+  if (unit === null) return [ok('the hub is not a systemd service: nothing to check')];
   const { activeState: state, unitFileState: enabled, result, exitStatus, restarts } = unit;
   if (state === 'failed' || (state === 'activating' && result !== 'success')) {
     return [
       fail(
-        `latchkey.service does not run (${result}, exit status ${exitStatus}): ${JOURNAL_HINT}; then "sudo systemctl restart latchkey"`,
+        `latchkey.service is not running (${result}, exit status ${exitStatus}): ${JOURNAL_HINT}; then "sudo systemctl restart latchkey"`,
       ),
     ];
   }
@@ -109,15 +113,13 @@ export async function checkService({ unit }: Pick<DoctorContext, 'unit'>): Promi
     return [fail(`latchkey.service is ${state}: "sudo systemctl start latchkey"`)];
   }
   if (enabled !== 'enabled') {
-    return [warn(`latchkey.service is ${enabled}, and won't start with the machine: "sudo systemctl enable latchkey"`)];
+    return [warn(`latchkey.service is ${enabled} and won't start with the machine: "sudo systemctl enable latchkey"`)];
   }
   if (restarts > 0) {
-    const last = result === 'watchdog' ? ', because its watchdog ended it' : '';
+    const reason = result === 'watchdog' ? ', because it no longer responded (watchdog)' : '';
     return [
-      warn(
-        `latchkey.service was started again ${restarts === 1 ? 'once' : `${restarts} times`}${last}: ${JOURNAL_HINT}`,
-      ),
+      warn(`latchkey.service was restarted ${restarts === 1 ? 'once' : `${restarts} times`}${reason}: ${JOURNAL_HINT}`),
     ];
   }
-  return [ok('latchkey.service is active, and starts with the machine')];
+  return [ok('latchkey.service is active and starts with the machine')];
 }

@@ -7,18 +7,18 @@ import { rfc3339Day } from '../../core/clock.ts';
 import { messageOf } from '../../core/failure.ts';
 import { spkiFingerprint } from '../../system/x509/certificates.ts';
 import { type CheckResult, configurationInvalid, fail, ok, permissionDenied, warn } from '../check-result.ts';
-import { type DoctorContext, hasValidKey } from '../context.ts';
+import { type DoctorContext, isConfigurationKeyValid } from '../context.ts';
 
 /** How long a listener may take, in ms. */
 const LISTENER_TIMEOUT = 3000;
 
-/** Whether the hub answers on its ports as itself; where it does not run, whether they are free for it. */
+/** Checks whether the running hub itself responds on its ports, or whether the ports are free if it is not running. */
 export async function checkPorts(context: DoctorContext): Promise<CheckResult[]> {
   const { configuration, hub, wall } = context;
   if (hub.kind === 'running') return checkRunningHub(hub.hub, wall());
-  // It may well be the hub that has them.
+  // The hub itself probably uses them.
   if (hub.kind === 'forbidden') return [permissionDenied("the hub's ports")];
-  if (!['lan.http_port', 'lan.https_port'].every((key) => hasValidKey(context, key)))
+  if (!['lan.http_port', 'lan.https_port'].every((key) => isConfigurationKeyValid(context, key)))
     return [configurationInvalid('the ports')];
   const { httpPort, httpsPort } = configuration.lan;
   return Promise.all([checkPortFree('lan.http_port', httpPort), checkPortFree('lan.https_port', httpsPort)]);
@@ -28,15 +28,16 @@ async function checkPortFree(key: string, port: number): Promise<CheckResult> {
   const name = key.replace('lan.', '.');
   const listener = port === 0 ? null : await findListener(port);
   if (listener === null) return ok(`port ${port} (${key}) is free for the hub`, name);
-  // With socket activation systemd has the ports.
-  if (listener.program?.startsWith('systemd,')) return ok(`port ${port} (${key}) is held by systemd for the hub`, name);
-  return fail(`port ${port} (${key}) is taken by ${takenPortAdvice(listener, key)}`, name);
+  // With socket activation systemd listens on the ports.
+  if (listener.program?.startsWith('systemd,'))
+    return ok(`port ${port} (${key}) is reserved for the hub by systemd`, name);
+  return fail(`port ${port} (${key}) is in use by ${takenPortAdvice(listener, key)}`, name);
 }
 
 function takenPortAdvice({ program, isHub }: PortListener, key: string): string {
-  if (program === null) return 'a program that this user may not see: "sudo latchkey doctor" names it';
-  if (!isHub) return `${program}, and no hub answers the command line: end it, or set another ${key}`;
-  return `a hub (${program}) that this configuration does not lead to: correct the configuration, or if it is another hub, set another ${key}`;
+  if (program === null) return 'a program that this user may not see: "sudo latchkey doctor" shows its name';
+  if (!isHub) return `${program}, which is not the hub: stop that program, or set another ${key}`;
+  return `another hub (${program}) that does not belong to this configuration: use the right configuration, or set another ${key}`;
 }
 
 async function checkRunningHub(
@@ -44,15 +45,15 @@ async function checkRunningHub(
   now: number,
 ): Promise<CheckResult[]> {
   if (address === null)
-    return [warn('the hub has no address on the home network yet, so that its ports were not tried')];
+    return [warn('the ports could not be checked, because the hub has no address in the home network yet')];
   const host = isIP(address) === 6 ? `[${address}]` : address;
   return Promise.all([
     checkHttp(`http://${host}:${http_port}`, ca_fingerprint).catch((error: unknown) =>
-      fail(`${host}:${http_port} (lan.http_port) does not answer (${messageOf(error)}): ${PORT_ADVICE}`, '.http_port'),
+      fail(`${host}:${http_port} (lan.http_port) does not respond (${messageOf(error)}): ${PORT_ADVICE}`, '.http_port'),
     ),
     checkHttps(address, https_port, ca_fingerprint, now).catch((error: unknown) =>
       fail(
-        `${host}:${https_port} (lan.https_port) does not answer (${messageOf(error)}): ${PORT_ADVICE}`,
+        `${host}:${https_port} (lan.https_port) does not respond (${messageOf(error)}): ${PORT_ADVICE}`,
         '.https_port',
       ),
     ),
@@ -66,9 +67,9 @@ async function checkHttp(origin: string, fingerprint: string): Promise<CheckResu
   const { statusCode, body } = await request(`${origin}/ca.pem`, { signal, headersTimeout: LISTENER_TIMEOUT });
   const text = await body.text();
   if (statusCode === 200 && tryPin(text) === fingerprint)
-    return ok(`${origin} answers, and shows this hub's CA`, '.http_port');
+    return ok(`${origin} responds with this hub's CA`, '.http_port');
   return fail(
-    `${origin} answers, but is not this hub (HTTP ${statusCode}): another program has the address or the port`,
+    `${origin} responds, but is not this hub (HTTP ${statusCode}): another program uses the address or the port`,
     '.http_port',
   );
 }
@@ -81,24 +82,21 @@ async function checkHttps(address: string, port: number, fingerprint: string, no
     const [leaf] = chain;
     const where = `${address}:${port}`;
     if (leaf === undefined || !chain.some((one) => spkiFingerprint(one.toString()) === fingerprint)) {
-      return fail(
-        `${where} shows another certificate than this hub's: another program has the address or the port`,
-        name,
-      );
+      return fail(`${where} does not have this hub's certificate: another program uses the address or the port`, name);
     }
     if (leaf.checkIP(address) === undefined) {
       return warn(
-        `${where} shows a certificate that does not name ${address}: appliances that check the address refuse it`,
+        `the certificate at ${where} is not valid for ${address}, so appliances that connect to this address reject it: add the address to lan.certificate_file, or let them connect by name`,
         name,
       );
     }
     const end = Date.parse(leaf.validTo);
     if (now > end)
       return fail(
-        `the certificate at ${where} ended on ${rfc3339Day(end)}: correct the clock, or renew lan.certificate_file`,
+        `the certificate at ${where} expired on ${rfc3339Day(end)}: correct the clock, or renew lan.certificate_file`,
         name,
       );
-    return ok(`${where} answers, with this hub's certificate, good until ${rfc3339Day(end)}`, name);
+    return ok(`${where} responds with this hub's certificate, valid until ${rfc3339Day(end)}`, name);
   } finally {
     socket.on('error', () => undefined).destroy();
   }
@@ -110,7 +108,7 @@ function peerCertificateChain(socket: TLSSocket): Promise<CertificateChain> {
   return new Promise((resolve, reject) => {
     socket
       .once('error', reject)
-      .once('timeout', () => reject(new Error(`no answer within ${LISTENER_TIMEOUT / 1000} s`)));
+      .once('timeout', () => reject(new Error(`no response within ${LISTENER_TIMEOUT / 1000} s`)));
     socket.once('secureConnect', () => {
       const chain: CertificateChain = [];
       let next = socket.getPeerX509Certificate();
@@ -133,7 +131,7 @@ function tryPin(text: string): string | null {
 
 /** A program that listens on a TCP port of this machine. */
 interface PortListener {
-  /** Null where this user may not see whose it is. */
+  /** Null if this user may not see the process. */
   readonly program: string | null;
   /** Whether it was started by `latchkey serve`. */
   readonly isHub: boolean;
@@ -143,7 +141,10 @@ interface PortListener {
 const TCP_LISTEN = '0A';
 const TCP_TABLES = ['/proc/self/net/tcp', '/proc/self/net/tcp6'];
 
-/** The program that listens on a TCP port, by the kernel's tables; null if none does. Nothing is connected or bound. */
+/**
+ * The program that listens on a TCP port, from the kernel's tables; null if none does. It opens no connection and binds
+ * nothing.
+ */
 async function findListener(port: number): Promise<PortListener | null> {
   const tables = await Promise.all(TCP_TABLES.map((file) => readFile(file, 'utf8').catch(() => '')));
   const hex = port.toString(16).toUpperCase().padStart(4, '0');
@@ -161,7 +162,7 @@ async function findSocketOwner(inode: string): Promise<PortListener> {
       const target = await readlink(`/proc/${pid}/fd/${file}`).catch(() => '');
       if (target !== `socket:[${inode}]`) continue;
       const [name, command] = await Promise.all(
-        ['comm', 'cmdline'].map((of) => readFile(`/proc/${pid}/${of}`, 'utf8').catch(() => '')),
+        ['comm', 'cmdline'].map((member) => readFile(`/proc/${pid}/${member}`, 'utf8').catch(() => '')),
       );
       return {
         program: `${name?.trim()}, process ${pid}`,

@@ -5,25 +5,25 @@ import { basename } from 'node:path';
 import { request } from 'undici';
 import { messageOf } from '../../core/failure.ts';
 import { type CheckResult, configurationInvalid, fail, ok, permissionDenied } from '../check-result.ts';
-import { type DoctorContext, hasValidKey } from '../context.ts';
+import { type DoctorContext, isConfigurationKeyValid } from '../context.ts';
 
 /** How long the listener may take, in ms. */
 const METRICS_TIMEOUT = 3000;
 
-/** Whether metrics are served where the configuration wants them. */
+/** Checks whether metrics are served at the configured address. */
 export async function checkMetrics(context: DoctorContext): Promise<CheckResult[]> {
   const { configuration, hub } = context;
   const { metrics: listen } = configuration;
   const isServed = hub.kind === 'running' && hub.hub.metrics_port !== undefined;
-  if (!hasValidKey(context, 'metrics.listen') && !isServed) return [configurationInvalid('the metrics')];
-  if (listen === null) return [ok('metrics are turned off, by metrics.listen')];
+  if (!isConfigurationKeyValid(context, 'metrics.listen') && !isServed) return [configurationInvalid('the metrics')];
+  if (listen === null) return [ok('metrics are turned off (metrics.listen = "")')];
   if (hub.kind === 'forbidden') return [permissionDenied('the metrics')];
-  if (hub.kind !== 'running') return [ok('metrics are served while the hub runs')];
+  if (hub.kind !== 'running') return [ok('metrics are available only while the hub is running')];
   const origin = metricsOrigin(context);
   if (origin === null) {
     return [
       fail(
-        `the hub does not have port ${listen.port} of ${listen.host} (metrics.listen) for metrics: end the program that has it, or name another port; after a change "latchkey reload"`,
+        `the hub can't use port ${listen.port} of ${listen.host} for metrics (metrics.listen): stop the program that uses it, or set another port and run "latchkey reload"`,
       ),
     ];
   }
@@ -33,19 +33,19 @@ export async function checkMetrics(context: DoctorContext): Promise<CheckResult[
     if (statusCode === 200) return [ok(`${origin} serves metrics and health`)];
     return [
       fail(
-        `${origin}/healthz answers HTTP ${statusCode}: another program has the port, or the hub is not well; see metrics.listen`,
+        `${origin}/healthz responds with HTTP ${statusCode}: another program uses the port, or the hub is unhealthy; check metrics.listen`,
       ),
     ];
   } catch (error) {
     return [
       fail(
-        `${origin} does not answer (${messageOf(error)}): correct metrics.listen, or free its port, and restart the hub`,
+        `${origin} does not respond (${messageOf(error)}): correct metrics.listen, or free its port, and restart the hub`,
       ),
     ];
   }
 }
 
-/** Where the running hub tells its metrics; null where it does not. */
+/** The origin at which the running hub serves metrics; null if it does not. */
 export function metricsOrigin({ configuration, hub }: Pick<DoctorContext, 'configuration' | 'hub'>): string | null {
   const { metrics: listen } = configuration;
   const port = hub.kind === 'running' ? hub.hub.metrics_port : undefined;
@@ -55,30 +55,33 @@ export function metricsOrigin({ configuration, hub }: Pick<DoctorContext, 'confi
   return `http://${isIP(host) === 6 ? `[${host}]` : host}:${port}`;
 }
 
-/** Whether the program that notices go to is there. What it is given, and where a webhook is, may be secret. */
+/**
+ * Checks whether the program for notices exists. Its arguments and the path of a webhook are not shown: they may be
+ * secret.
+ */
 export async function checkHooks(context: DoctorContext): Promise<CheckResult[]> {
-  if (!hasValidKey(context, 'notify')) return [configurationInvalid('the hooks')];
+  if (!isConfigurationKeyValid(context, 'notify')) return [configurationInvalid('the hooks')];
   const { command, webhook } = context.configuration.notify;
   if (command === null && webhook === null)
-    return [ok('no hook is configured: notices are on the page and in "latchkey status"')];
-  const said: CheckResult[] = [];
-  if (command !== null) said.push(await checkNotifyCommand(command[0]));
-  if (webhook !== null) said.push(ok(`notices go to ${new URL(webhook.reveal()).origin}`, '.webhook'));
-  return said;
+    return [ok('no hook is configured: notices are shown only on the page and in "latchkey status"')];
+  const results: CheckResult[] = [];
+  if (command !== null) results.push(await checkNotifyCommand(command[0]));
+  if (webhook !== null) results.push(ok(`notices are sent to ${new URL(webhook.reveal()).origin}`, '.webhook'));
+  return results;
 }
 
 async function checkNotifyCommand(path: string): Promise<CheckResult> {
   const name = '.command';
-  // One without a path is looked for in $PATH when it is run.
-  if (!path.includes('/')) return ok(`notices go to the program ${path}`, name);
+  // A name without a slash is looked up in $PATH when the program is run.
+  if (!path.includes('/')) return ok(`notices are passed to the program ${path}`, name);
   const found = await stat(path).catch((error: NodeJS.ErrnoException) => error.code ?? 'unknown');
   if (found === 'EACCES') return { ...permissionDenied(path), name };
   if (typeof found === 'string' || !found.isFile()) {
-    const what = found === 'ENOENT' ? 'is not there' : 'is no file';
-    return fail(`notify.command names ${path}, which ${what}: put the program there, or correct notify.command`, name);
+    const problem = found === 'ENOENT' ? 'does not exist' : 'is not a file';
+    return fail(`the program ${path} ${problem}: put it there, or correct notify.command`, name);
   }
   return access(path, constants.X_OK).then(
-    () => ok(`notices go to the program ${basename(path)}`, name),
-    () => fail(`notify.command names ${path}, which can't be run: sudo chmod 755 ${path}`, name),
+    () => ok(`notices are passed to the program ${basename(path)}`, name),
+    () => fail(`the program ${path} of notify.command can't be run: sudo chmod 755 ${path}`, name),
   );
 }

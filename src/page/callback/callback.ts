@@ -21,7 +21,7 @@ const MAX_FORM_BYTES = 1024;
  * The cookie of a browser that brought an accepted code of a pairing batch: for an hour it may continue with the next
  * login.
  */
-const BATCH_PASS_COOKIE = 'latchkey-round';
+const BATCH_PASS_COOKIE = 'latchkey-batch';
 /** `Retry-After` while the portal is unreachable, in seconds. */
 const UNREACHABLE_RETRY_SECONDS = 5;
 
@@ -59,7 +59,7 @@ export function serveCallback(
     const { batch: membership } = found;
     if (membership?.batchToken) setCallbackCookie(reply, BATCH_PASS_COOKIE, membership.batchToken);
     const hubUrl = `https://${request.hostname}:${httpsPort}`;
-    const resultUrl = `${hubUrl}${membership === null ? `/pairings/${pairing.id}` : `/rounds/${membership.id}`}`;
+    const resultUrl = `${hubUrl}${membership === null ? `/pairings/${pairing.id}` : `/batches/${membership.id}`}`;
     const page =
       membership?.batch &&
       batchResultPage({ ...found, batch: membership.batch }, params.nonce, resultUrl, context.texts);
@@ -99,7 +99,7 @@ export function serveCallback(
       case 'not_proved':
         return reply
           .header('cache-control', 'no-store')
-          .redirect(`https://${request.hostname}:${httpsPort}/rounds/${next.batch}`, 303);
+          .redirect(`https://${request.hostname}:${httpsPort}/batches/${next.batch}`, 303);
       case 'over':
         return sendMessagePage(reply, 200, context, {
           severity: 'neutral',

@@ -72,7 +72,7 @@ export function servePairing(
       redirectTo(submission, pairingBatchPath((await administration.pairAll()).id)),
     ),
   );
-  guard.page('/rounds/:id', (req) =>
+  guard.page('/batches/:id', (req) =>
     handlePairingFailures(req, async () => {
       const id = pathParameter(req, 'id');
       const pending = administration.getBatch(id).current;
@@ -83,7 +83,7 @@ export function servePairing(
       return sendInstallerPage(req, 200, pairingBatchPage(req, batch, current, clock.now().wall));
     }),
   );
-  guard.form('/rounds/:id/next', (submission) =>
+  guard.form('/batches/:id/next', (submission) =>
     handlePairingFailures(submission, async () => {
       const id = pathParameter(submission, 'id');
       const { current } = administration.getBatch(id);

@@ -4,31 +4,31 @@ import { runShell, shareFakeAdministration } from '../command.ts';
 
 const hub = shareFakeAdministration();
 
-beforeEach(() => hub.household.appliances.clear());
+beforeEach(() => hub.administration.appliances.clear());
 
 test('appliance add --json shows the credentials once, under the documented member names', async () => {
   const added = await hub.latchkey('appliance', 'add', 'wallbox', '--scope', 'A B', '--portal', 'home', '--json');
   expect(added).toMatchObject({ status: 0, stderr: '' });
   expect(JSON.parse(added.stdout)).toEqual({
     name: 'wallbox',
-    client_id: hub.household.appliances.get('wallbox')?.clientId,
-    client_secret: hub.household.issued.at(-1),
+    client_id: hub.administration.appliances.get('wallbox')?.clientId,
+    client_secret: hub.administration.issued.at(-1),
     token_endpoint: 'https://192.168.1.7:8443/oauth/token',
     ca_fingerprint: 'pin-of-the-ca',
   });
-  expect(hub.household.appliances.get('wallbox')?.scope).toBe('A B');
+  expect(hub.administration.appliances.get('wallbox')?.scope).toBe('A B');
 });
 
 test('appliance add shows the secret and a curl command that can be pasted into a shell', async () => {
   const added = await hub.latchkey('appliance', 'add', 'wallbox');
-  const secret = hub.household.issued.at(-1);
+  const secret = hub.administration.issued.at(-1);
   expect(added).toMatchObject({ status: 0, stderr: '' });
   expect(added.stdout).toContain(`client_secret   ${secret}`);
   const example = added.stdout.slice(added.stdout.indexOf('  curl '));
   const words = await runShell(`curl() { printf '%s\\n' "$@"; echo; cat; }; ${example}`);
   const [typed = '', read] = words.stdout.split('\n\n');
-  // What is among the arguments of a program, everybody on its machine can read.
-  expect(read).toBe(`user = "${hub.household.appliances.get('wallbox')?.clientId}:${secret}"\n`);
+  // Every user of the machine can read the arguments of a process, so the secret goes through standard input.
+  expect(read).toBe(`user = "${hub.administration.appliances.get('wallbox')?.clientId}:${secret}"\n`);
   expect(typed.split('\n')).toEqual([
     '--cacert',
     'latchkey-ca.pem',
@@ -43,18 +43,18 @@ test('appliance add shows the secret and a curl command that can be pasted into 
 test('appliance add shows the variables of the examples as a line for a shell', async () => {
   const { stdout } = await hub.latchkey('appliance', 'add', 'wallbox');
   const [line = ''] = /^ {2}export .*$/m.exec(stdout) ?? [];
-  const said = await runShell(`${line}; printf '%s\\n' "$HUB" "$HUB_HTTP" "$PIN" "$CLIENT_ID" "$CLIENT_SECRET"`);
-  expect(said.stdout.trimEnd().split('\n')).toEqual([
+  const result = await runShell(`${line}; printf '%s\\n' "$HUB" "$HUB_HTTP" "$PIN" "$CLIENT_ID" "$CLIENT_SECRET"`);
+  expect(result.stdout.trimEnd().split('\n')).toEqual([
     'https://192.168.1.7:8443',
     'http://192.168.1.7:8480',
     'pin-of-the-ca',
-    hub.household.appliances.get('wallbox')?.clientId,
-    hub.household.issued.at(-1),
+    hub.administration.appliances.get('wallbox')?.clientId,
+    hub.administration.issued.at(-1),
   ]);
 });
 
 test('rotate-secret --json shows a new secret under the same member names', async () => {
-  hub.household.set({ name: 'wallbox' });
+  hub.administration.set({ name: 'wallbox' });
   const rotated = await hub.latchkey('appliance', 'rotate-secret', 'wallbox', '--json');
   expect(Object.keys(JSON.parse(rotated.stdout))).toEqual([
     'name',
@@ -66,18 +66,21 @@ test('rotate-secret --json shows a new secret under the same member names', asyn
 });
 
 test('appliance remove and unpair act without a question if there is no terminal', async () => {
-  hub.household.set({ name: 'wallbox', state: 'active' });
+  hub.administration.set({ name: 'wallbox', state: 'active' });
   expect(await hub.latchkey('unpair', 'wallbox')).toMatchObject({ status: 0, stdout: '' });
-  expect(hub.household.appliances.get('wallbox')?.state).toBe('unpaired');
+  expect(hub.administration.appliances.get('wallbox')?.state).toBe('unpaired');
   expect(await hub.latchkey('appliance', 'remove', 'wallbox')).toMatchObject({ status: 0, stdout: '' });
-  expect(hub.household.appliances.size).toBe(0);
+  expect(hub.administration.appliances.size).toBe(0);
 });
 
 test('token prints only the token, and with --json a token response', async () => {
-  hub.household.set({ name: 'wallbox', state: 'active', scope: 'A' });
-  expect(await hub.latchkey('token', 'wallbox')).toMatchObject({ status: 0, stdout: `${hub.household.accessToken}\n` });
+  hub.administration.set({ name: 'wallbox', state: 'active', scope: 'A' });
+  expect(await hub.latchkey('token', 'wallbox')).toMatchObject({
+    status: 0,
+    stdout: `${hub.administration.accessToken}\n`,
+  });
   expect(JSON.parse((await hub.latchkey('token', 'wallbox', '--json')).stdout)).toEqual({
-    access_token: hub.household.accessToken,
+    access_token: hub.administration.accessToken,
     token_type: 'Bearer',
     expires_in: 3000,
     scope: 'A',
@@ -85,34 +88,34 @@ test('token prints only the token, and with --json a token response', async () =
 });
 
 test('refresh says how long the new token is valid', async () => {
-  const wallbox = hub.household.set({ name: 'wallbox', state: 'active', expiresIn: 3600 });
+  const wallbox = hub.administration.set({ name: 'wallbox', state: 'active', expiresIn: 3600 });
   expect(await hub.latchkey('refresh', 'wallbox')).toMatchObject({
     status: 0,
-    stdout: 'wallbox is refreshed, its token expires in 60 min.\n',
+    stdout: 'wallbox is refreshed; its access token expires in 60 min.\n',
   });
   expect(JSON.parse((await hub.latchkey('refresh', 'wallbox', '--json')).stdout)).toEqual(toWire(wallbox));
 });
 
 test('refresh fails with the reason and what to do if the appliance still has a problem', async () => {
   const problem = { code: 'refused', message: 'the portal refused the token', since: '2026-01-01T00:00:00Z' } as const;
-  const wallbox = hub.household.set({ name: 'wallbox', state: 'needs_pairing', problem });
+  const wallbox = hub.administration.set({ name: 'wallbox', state: 'needs_pairing', problem });
   const reason = expect.stringMatching(
     /^latchkey: wallbox is no longer connected: the portal refused the token\. Noticed .* ago\. Log in again .* "latchkey pair wallbox"\.\n$/,
   );
   expect(await hub.latchkey('refresh', 'wallbox')).toMatchObject({ status: 1, stdout: '', stderr: reason });
-  const told = await hub.latchkey('refresh', 'wallbox', '--json');
-  expect(told).toMatchObject({ status: 1, stderr: reason });
-  expect(JSON.parse(told.stdout)).toEqual(toWire(wallbox));
+  const result = await hub.latchkey('refresh', 'wallbox', '--json');
+  expect(result).toMatchObject({ status: 1, stderr: reason });
+  expect(JSON.parse(result.stdout)).toEqual(toWire(wallbox));
 });
 
 test.each([
-  [['appliance', 'remove', '..'], /"\.\." can't be/],
-  [['appliance', 'remove', '.'], /"\." can't be/],
-  [['appliance', 'remove', ''], /"" can't be/],
-  [['appliance', 'remove', 'a/grant'], /"a\/grant" can't be/],
-  [['appliance', 'remove', 'a?b#c%2f'], /"a\?b#c%2f" can't be/],
-  [['appliance', 'remove', '--', '-x'], /"-x" can't be/],
-  [['token', 'ä\n\u001b[31m'], /can't be/],
+  [['appliance', 'remove', '..'], /"\.\." is not a valid appliance name/],
+  [['appliance', 'remove', '.'], /"\." is not a valid appliance name/],
+  [['appliance', 'remove', ''], /"" is not a valid appliance name/],
+  [['appliance', 'remove', 'a/grant'], /"a\/grant" is not a valid appliance name/],
+  [['appliance', 'remove', 'a?b#c%2f'], /"a\?b#c%2f" is not a valid appliance name/],
+  [['appliance', 'remove', '--', '-x'], /"-x" is not a valid appliance name/],
+  [['token', 'ä\n\u001b[31m'], /is not a valid appliance name/],
 ])('the command %j fails with one clear line', async (args, problem) => {
   const failed = await hub.latchkey(...args);
   expect(failed).toMatchObject({ status: 1, stdout: '' });

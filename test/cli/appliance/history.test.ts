@@ -6,12 +6,12 @@ import { runLatchkey, shareFakeAdministration } from '../command.ts';
 const hub = shareFakeAdministration();
 
 beforeEach(() => {
-  hub.household.appliances.clear();
-  hub.household.set({ name: 'wallbox', state: 'active' });
-  hub.household.events = [];
+  hub.administration.appliances.clear();
+  hub.administration.set({ name: 'wallbox', state: 'active' });
+  hub.administration.events = [];
 });
 
-/** In a place where a day of the hub's reaches into the next. */
+/** In a time zone in which one UTC day spans two local days. */
 const show = (...args: string[]) => runLatchkey(['history', ...args], { ...hub.env, TZ: 'Europe/Berlin' });
 
 const ENTRIES: HistoryEntry[] = [
@@ -36,14 +36,14 @@ const ENTRIES: HistoryEntry[] = [
 ];
 
 test('history prints a table of 80 columns in plain words and local time, newest first', async () => {
-  hub.household.events = ENTRIES;
+  hub.administration.events = ENTRIES;
   const { status, stdout, stderr } = await show('wallbox');
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
   expect(stripVTControlCharacters(stdout).trimEnd().split('\n')).toEqual([
     'WHEN                      TIMES  WHAT',
     '2031-05-06 00:10 – 23:50  ×27    refreshed',
-    '2031-05-05 22:00 – 01:30  ×1234  not refreshed: the hub is misconfigured',
-    '2031-05-05 11:00          ×2     the cloud refused its token',
+    '2031-05-05 22:00 – 01:30  ×1234  not refreshed: wrong portal settings',
+    '2031-05-05 11:00          ×2     the cloud rejected its token',
     '2031-05-05 10:00                 paired',
     '2031-05-05 09:00                 not paired: refused at the login',
     '2031-01-05 08:00                 unpaired',
@@ -56,13 +56,13 @@ test('history describes every reason in words that fit into the line', async () 
   const refresh = ['portal_unreachable', 'portal_deferred', 'portal_rejected', 'answer_lost', 'misconfigured'] as const;
   const others = ['clock_unknown', 'store_unwritable', 'refused'] as const;
   const times = { first: '2031-05-05T20:00:00Z', last: '2031-05-05T23:30:00Z', count: 1234 };
-  hub.household.events = [
+  hub.administration.events = [
     ...[...pairing, ...more].map((why) => ({ kind: 'pairing_failed', why, ...times }) as const),
     ...[...refresh, ...others].map((why) => ({ kind: 'refresh_failed', why, ...times }) as const),
   ];
   const { stdout } = await show('wallbox');
   const lines = stdout.trimEnd().split('\n');
-  expect(new Set(lines).size).toBe(1 + hub.household.events.length);
+  expect(new Set(lines).size).toBe(1 + hub.administration.events.length);
   for (const line of lines) {
     expect(line).not.toMatch(/_|null|undefined/);
     expect([...line].length).toBeLessThanOrEqual(80);
@@ -70,7 +70,7 @@ test('history describes every reason in words that fit into the line', async () 
 });
 
 test('history --json prints an array of the entries', async () => {
-  hub.household.events = ENTRIES;
+  hub.administration.events = ENTRIES;
   const { status, stdout } = await show('wallbox', '--json');
   expect(status).toBe(0);
   expect(JSON.parse(stdout)).toEqual(ENTRIES);
@@ -79,7 +79,7 @@ test('history --json prints an array of the entries', async () => {
 test('history says what to do if nothing has happened yet', async () => {
   expect(await show('wallbox')).toMatchObject({
     status: 0,
-    stdout: 'Nothing is remembered of wallbox yet. If it is not paired: latchkey pair wallbox\n',
+    stdout: 'There is no history of wallbox yet. If it is not paired: latchkey pair wallbox\n',
   });
   expect((await show('wallbox', '--json')).stdout).toBe('[]\n');
 });

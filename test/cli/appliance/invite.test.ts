@@ -5,34 +5,34 @@ import { runShell, shareFakeAdministration } from '../command.ts';
 
 const hub = shareFakeAdministration();
 
-beforeEach(() => hub.household.appliances.clear());
+beforeEach(() => hub.administration.appliances.clear());
 
 test('invite --json shows the token once, under the documented member names', async () => {
   const args = ['invite', '--for', 'wallbox', '--scope', 'A B', '--portal', 'home', '--ttl', '90m', '--json'];
   const made = await hub.latchkey(...args);
   expect(made).toMatchObject({ status: 0, stderr: '' });
   expect(JSON.parse(made.stdout)).toEqual({
-    token: hub.household.issued.at(-1),
+    token: hub.administration.issued.at(-1),
     name: 'wallbox',
     scope: 'A B',
     expires_in: 5400,
     registration_endpoint: 'https://192.168.1.7:8443/oauth/register',
     ca_fingerprint: 'pin-of-the-ca',
   });
-  expect(hub.household.invites.at(-1)).toEqual({ name: 'wallbox', scope: 'A B', portal: 'home', ttl: 5400 });
+  expect(hub.administration.invites.at(-1)).toEqual({ name: 'wallbox', scope: 'A B', portal: 'home', ttl: 5400 });
 });
 
 test('invite for any appliance is valid for an hour and prints a curl command that can be pasted into a shell', async () => {
   const made = await hub.latchkey('invite');
-  const token = hub.household.issued.at(-1);
-  expect(hub.household.invites.at(-1)).toEqual({ name: null, scope: null, portal: null, ttl: 3600 });
+  const token = hub.administration.issued.at(-1);
+  expect(hub.administration.invites.at(-1)).toEqual({ name: null, scope: null, portal: null, ttl: 3600 });
   expect(made).toMatchObject({ status: 0, stderr: '' });
-  expect(made.stdout).toMatch(/^One appliance may register within 60 min, and needs no approval/);
-  expect(made.stdout).toContain(`token                  ${token}   (shown this once)`);
+  expect(made.stdout).toMatch(/^One appliance can register within 60 min, without approval/);
+  expect(made.stdout).toContain(`token                  ${token}   (shown only once)`);
   const example = made.stdout.slice(made.stdout.indexOf('  curl '));
   const words = await runShell(`curl() { printf '%s\\n' "$@"; echo; cat; }; ${example}`);
   const [typed = '', read] = words.stdout.split('\n\n');
-  // What is among the arguments of a program, everybody on its machine can read.
+  // Every user of the machine can read the arguments of a process, so the token goes through standard input.
   expect(read).toBe(`header = "Authorization: Bearer ${token}"\n`);
   expect(typed.split('\n')).toEqual([
     '--cacert',
@@ -53,9 +53,9 @@ test('registration opens for ten minutes or the given time, appears in status, a
   expect(opened.stdout).toMatch(/^Registration is open for 10 min/);
   expect(opened.stdout).toContain('registration_endpoint  https://192.168.1.7:8443/oauth/register\n');
   expect(opened.stdout).toContain('ca_fingerprint         pin-of-the-ca\n');
-  expect(hub.household.hub.registrationOpenFor).toBe(600);
+  expect(hub.administration.hub.registrationOpenFor).toBe(600);
   expect(await hub.latchkey('registration', 'open', '--for', '2h')).toMatchObject({ status: 0 });
-  expect(hub.household.hub.registrationOpenFor).toBe(7200);
+  expect(hub.administration.hub.registrationOpenFor).toBe(7200);
   expect((await hub.latchkey('status')).stdout).toMatch(/^registration +open to any appliance for another 2 h$/m);
   expect(JSON.parse((await hub.latchkey('status', '--json')).stdout).hub.registration_open_for).toBe(7200);
   const closed = { status: 0, stdout: '', stderr: expect.stringMatching(/is closed/) };
@@ -71,7 +71,7 @@ test('registration --json prints for how many seconds registration is open', asy
 
 test('invite draws a QR code only on a terminal', async () => {
   const { stdout } = await hub.onTerminal('invite').ended;
-  expect(stdout).toContain(`token                  ${hub.household.issued.at(-1)}`);
+  expect(stdout).toContain(`token                  ${hub.administration.issued.at(-1)}`);
   expect(stdout).toContain('█');
   expect((await hub.latchkey('invite')).stdout).not.toContain('█');
   expect((await hub.onTerminal('invite', '--json').ended).stdout).not.toContain('█');
@@ -80,11 +80,11 @@ test('invite draws a QR code only on a terminal', async () => {
 test('appliance list shows an appliance that waits for approval with the commands to type, and escapes its text', async () => {
   const since = new Date(Date.now() - 300_000).toISOString();
   const waiting = waitingForApproval({ since, softwareId: 'acme\u001b[2J/1' });
-  const { clientId } = hub.household.set({ name: 'wallbox', waitingForApproval: waiting });
+  const { clientId } = hub.administration.set({ name: 'wallbox', waitingForApproval: waiting });
   const { stdout } = await hub.latchkey('appliance', 'list');
   expect(stdout).toMatch(/^wallbox +waits for approval/m);
   expect(stdout).toContain(
-    `wallbox: introduced itself 5 min ago from 192.168.1.20 as client_id ${clientId}, says its software is acme`,
+    `wallbox: asked to join 5 min ago from 192.168.1.20, client_id ${clientId}, reports the software acme`,
   );
   expect(stdout).toMatch(/^ {2}its code is KFD-WQX: compare it with the one that the appliance shows$/m);
   expect(stdout).toMatch(/^ {2}if it is yours: latchkey appliance approve wallbox --code KFD-WQX$/m);
@@ -95,76 +95,80 @@ test('appliance list shows an appliance that waits for approval with the command
 
 test('appliance approve prints the next step, or with --json the status', async () => {
   const waiting = waitingForApproval();
-  hub.household.set({ name: 'wallbox', waitingForApproval: waiting });
+  hub.administration.set({ name: 'wallbox', waitingForApproval: waiting });
   expect(await hub.latchkey('appliance', 'approve', 'wallbox')).toMatchObject({
     status: 0,
     stdout: expect.stringContaining('latchkey pair wallbox'),
     stderr: '',
   });
-  hub.household.set({ name: 'heater', waitingForApproval: waiting });
+  hub.administration.set({ name: 'heater', waitingForApproval: waiting });
   const approved = JSON.parse((await hub.latchkey('appliance', 'approve', 'heater', '--json')).stdout);
-  expect(approved).toEqual(toWire(hub.household.appliances.get('heater')));
+  expect(approved).toEqual(toWire(hub.administration.appliances.get('heater')));
   expect(approved).not.toHaveProperty('waiting_for_approval');
 });
 
 test('appliance approve prints code and address of the appliance, and refuses it with another --code', async () => {
-  hub.household.set({ name: 'wallbox', waitingForApproval: waitingForApproval() });
+  hub.administration.set({ name: 'wallbox', waitingForApproval: waitingForApproval() });
   expect(await hub.latchkey('appliance', 'approve', 'wallbox', '--code', 'KFD-WQZ')).toMatchObject({
     status: 1,
     stdout: '',
-    stderr: expect.stringMatching(/wallbox has another code/),
+    stderr: expect.stringMatching(/the code of wallbox differs/),
   });
-  expect(hub.household.appliances.get('wallbox')).toHaveProperty('waitingForApproval');
+  expect(hub.administration.appliances.get('wallbox')).toHaveProperty('waitingForApproval');
   const approved = await hub.latchkey('appliance', 'approve', 'wallbox', '--code', 'kfdwqx');
   expect(approved).toMatchObject({
     status: 0,
     stdout: expect.stringContaining('wallbox (code KFD-WQX, which asked from 192.168.1.20) is approved'),
   });
-  expect(hub.household.appliances.get('wallbox')).not.toHaveProperty('waitingForApproval');
+  expect(hub.administration.appliances.get('wallbox')).not.toHaveProperty('waitingForApproval');
 });
 
 test('appliance list counts the appliances that asked to join, and approve asks about the code if there are several', async () => {
-  hub.household.set({ name: 'wallbox', waitingForApproval: waitingForApproval() });
-  expect((await hub.latchkey('appliance', 'list')).stdout).not.toContain('asked to join');
-  using _ = hub.household.askedToJoin(7);
+  hub.administration.set({ name: 'wallbox', waitingForApproval: waitingForApproval() });
+  expect((await hub.latchkey('appliance', 'list')).stdout).not.toContain('have asked to join');
+  using _ = hub.administration.setJoinRequests(7);
   for (const command of [['appliance', 'list'], ['status']]) {
-    expect((await hub.latchkey(...command)).stdout).toMatch(/^7 appliances asked to join .* the same code as here$/m);
+    expect((await hub.latchkey(...command)).stdout).toMatch(
+      /^7 appliances have asked to join .* the same code as this list$/m,
+    );
   }
   const approve = async (...more: string[]) => {
     const running = hub.onTerminal('appliance', 'approve', 'wallbox', ...more);
     if (more.length === 0) {
-      await running.stdout(/7 appliances asked to join. Does yours show the code KFD-WQX, as wallbox.*\? \[y\/N\] /);
+      await running.stdout(
+        /7 appliances asked to join. Does your appliance show the code KFD-WQX\? It is the code of wallbox.*\. \[y\/N\] /,
+      );
       running.process.stdin?.write('n\r');
     }
     return (await running.ended).status;
   };
   expect(await approve()).toBe(1);
-  expect(hub.household.appliances.get('wallbox')).toHaveProperty('waitingForApproval');
+  expect(hub.administration.appliances.get('wallbox')).toHaveProperty('waitingForApproval');
   expect(await approve('--code', 'KFD-WQX')).toBe(0);
 });
 
 test('appliance list says what to do about missing credentials and about a changed scope', async () => {
-  hub.household.set({ name: 'gone', state: 'active', withoutCredentials: true });
-  hub.household.set({ name: 'broken', state: 'active', withoutCredentials: true, credentialsDamaged: true });
-  hub.household.set({ name: 'moved', state: 'active', scope: 'A', wantedScope: 'B' });
-  hub.household.set({ name: 'bare', state: 'active', scope: 'A', wantedScope: null });
+  hub.administration.set({ name: 'gone', state: 'active', withoutCredentials: true });
+  hub.administration.set({ name: 'broken', state: 'active', withoutCredentials: true, credentialsDamaged: true });
+  hub.administration.set({ name: 'moved', state: 'active', scope: 'A', wantedScope: 'B' });
+  hub.administration.set({ name: 'bare', state: 'active', scope: 'A', wantedScope: null });
   const open = { authorizeUrl: 'https://portal.example/a' };
-  hub.household.set({ name: 'going', state: 'active', scope: null, wantedScope: 'B C', ...open });
+  hub.administration.set({ name: 'going', state: 'active', scope: null, wantedScope: 'B C', ...open });
   const { stdout } = await hub.latchkey('appliance', 'list');
   expect(stdout).toContain(`
-Nobody can ask for the tokens of gone, as the configuration declares it no longer. Declare it again, give it a secret ("latchkey appliance rotate-secret gone") or remove it ("latchkey appliance remove gone").
-Nobody can ask for the tokens of broken, as its entry in the store was damaged, or changed by something other than the hub. Run "latchkey appliance remove broken", then add it again and pair it.
-moved: its scope was changed to B; until somebody logs in it keeps A: latchkey pair moved
-bare: its scope was changed to no scope; until somebody logs in it keeps A: latchkey pair bare
-going: its scope was changed to B C; until somebody logs in it keeps no scope
+Nobody can request the tokens of gone, because the configuration no longer declares it. Declare it again, give it a secret ("latchkey appliance rotate-secret gone") or remove it ("latchkey appliance remove gone").
+Nobody can request the tokens of broken, because its entry in the store was damaged, or changed by something other than the hub. Run "latchkey appliance remove broken", then add it again and pair it.
+moved: its configured scope was changed to B; until somebody logs in again, it keeps A: latchkey pair moved
+bare: its configured scope was changed to no scope; until somebody logs in again, it keeps A: latchkey pair bare
+going: its configured scope was changed to B C; until somebody logs in again, it keeps no scope
 going: log in at https://portal.example/a
 `);
 });
 
 test('appliance remove asks whether to refuse an appliance that waits, and not about an unknown one', async () => {
-  hub.household.set({ name: 'wallbox', waitingForApproval: waitingForApproval() });
+  hub.administration.set({ name: 'wallbox', waitingForApproval: waitingForApproval() });
   const running = hub.onTerminal('appliance', 'remove', 'wallbox');
-  await running.stdout(/Refuse wallbox, which waits for approval\? \[y\/N\] /);
+  await running.stdout(/Refuse wallbox, which is waiting for approval\? \[y\/N\] /);
   running.process.stdin?.write('y\r');
   expect((await running.ended).status).toBe(0);
   const { status, stdout } = await hub.onTerminal('appliance', 'remove', 'toaster').ended;

@@ -15,7 +15,7 @@ const hub = shareFakeAdministration();
 let helps: CommandHelp[];
 
 beforeAll(async () => {
-  for (const name of ['wallbox', 'washer', 'heatpump']) hub.household.set({ name });
+  for (const name of ['wallbox', 'washer', 'heatpump']) hub.administration.set({ name });
   writeFileSync(join(folder, 'latchkey'), `#!/bin/sh\nexec '${process.execPath}' '${MAIN}' "$@"\n`);
   chmodSync(join(folder, 'latchkey'), 0o755);
   writeFileSync(join(folder, 'a copy.latchkey'), '');
@@ -27,7 +27,7 @@ beforeAll(async () => {
   }
 });
 
-/** What is offered for each of these beginnings of a line. */
+/** Returns the completions for the beginning of each line. */
 type Offers = (lines: readonly string[], env?: NodeJS.ProcessEnv) => Promise<string[][]>;
 
 function describeShell(name: string, offers: Offers): void {
@@ -92,8 +92,8 @@ END`;
 });
 
 describeShell('fish', async (lines, env) => {
-  const asked = lines.map((line) => `complete -C '${line}'; echo ===`).join('\n');
-  writeFileSync(join(folder, 'questions.fish'), `cd ${folder}; source ./fish\n${asked}\n`);
+  const commands = lines.map((line) => `complete -C '${line}'; echo ===`).join('\n');
+  writeFileSync(join(folder, 'questions.fish'), `cd ${folder}; source ./fish\n${commands}\n`);
   const { status, stdout, stderr } = await runShell(
     `fish --no-config ${join(folder, 'questions.fish')}`,
     environment(env),
@@ -102,7 +102,7 @@ describeShell('fish', async (lines, env) => {
   return cut(stdout).map((found) => found.map((line) => line.split('\t')[0] ?? ''));
 });
 
-// Its completion works at the prompt alone: it is one on a terminal of its own, and what it would offer is written down.
+// zsh completes only at a prompt, so it runs on a pseudoterminal, and `compadd` writes its matches to a file.
 describeShell('zsh', async (lines, env) => {
   const found = join(folder, `zsh-found-${lines.length}`);
   writeFileSync(found, '');
@@ -125,19 +125,19 @@ print -r -- started >>${found}
     env: { ...environment(env), ZDOTDIR: folder, TERM: 'xterm' },
     stdio: ['pipe', 'ignore', 'ignore'],
   });
-  const told = () => readFileSync(found, 'utf8');
+  const output = () => readFileSync(found, 'utf8');
   const until = async (ready: () => boolean) => {
     for (let tries = 0; tries < 1000 && !ready(); tries++) await sleep(20);
-    expect(ready(), told()).toBe(true);
+    expect(ready(), output()).toBe(true);
   };
-  await until(() => told().startsWith('started'));
+  await until(() => output().startsWith('started'));
   for (const [index, line] of lines.entries()) {
     child.stdin.write(`${line}\u0014`);
-    await until(() => told().split('===\n').length === index + 2);
+    await until(() => output().split('===\n').length === index + 2);
   }
   child.stdin.end('exit\r');
   child.kill();
-  return cut(told().replace('started\n', ''));
+  return cut(output().replace('started\n', ''));
 });
 
 function cut(stdout: string): string[][] {

@@ -1,28 +1,28 @@
 import type { Command } from 'commander';
 import { createProgram } from '../../../src/cli/program.ts';
 
-/** What the help of one command shows. */
+/** The help of one command. */
 export interface CommandHelp {
-  /** Behind the program's name. */
+  /** The words after the program's name. */
   readonly path: readonly string[];
   readonly commands: readonly string[];
-  /** By their long names, such as `--json`. */
+  /** The long names, such as `--json`. */
   readonly options: readonly string[];
 }
 
-/** What `--help` shows of every command that there is, the program itself first. */
+/** What `--help` shows for every command, the program itself first. */
 export function allHelpTexts(command: Command = createProgram(), path: readonly string[] = []): CommandHelp[] {
   const help = command.helpInformation();
   const commands = termsOf(help, 'Commands').map((term) => term.split(' ')[0] ?? '');
   const options = [...termsOf(help, 'Options'), ...termsOf(help, 'Global Options')].flatMap(
     (term) => /--[\w-]+/.exec(term)?.[0] ?? [],
   );
-  // The help of help is that of its group.
+  // `help` shows the help of its group.
   const further = command.commands.filter((child) => child.name() !== 'help' && commands.includes(child.name()));
   return [{ path, commands, options }, ...further.flatMap((child) => allHelpTexts(child, [...path, child.name()]))];
 }
 
-/** The terms in one part of a help text: what is behind the indentation of two. */
+/** The lines in one section of a help text that are indented by two spaces. */
 function termsOf(help: string, part: string): string[] {
   const lines = help.split('\n');
   const from = lines.indexOf(`${part}:`);

@@ -18,7 +18,7 @@ beforeAll(async () => {
   writeFileSync(file, page);
 });
 
-/** As a person reads it, on a page as wide as it takes. */
+/** The rendered page, wide enough to keep every paragraph on one line. */
 const read = async () =>
   (await run('man', ['-l', file], { env: { ...process.env, MANWIDTH: '400', LC_ALL: 'C.UTF-8' } })).stdout;
 
@@ -39,8 +39,8 @@ describe('the manual page', () => {
         expect(from, path.join(' ')).toBeGreaterThan(0);
         const own = /^.*\n( {7}.*\n|\n)*/.exec(text.slice(from))?.[0] ?? '';
         for (const option of options) {
-          const isTold = (part: string) => new RegExp(`^ {7}(-\\w, )?${option}( |$)`, 'm').test(part);
-          expect(isTold(own) || isTold(general), `${path.join(' ')} ${option}`).toBe(true);
+          const isListed = (part: string) => new RegExp(`^ {7}(-\\w, )?${option}( |$)`, 'm').test(part);
+          expect(isListed(own) || isListed(general), `${path.join(' ')} ${option}`).toBe(true);
         }
       }
     },

@@ -10,7 +10,7 @@ import { setUpOnce } from '../../support/set-up.ts';
 import { runShell, shareFakeAdministration } from '../command.ts';
 
 const LINK = 'https://latchkey-1a2b3c.local:8443/p/wallbox';
-/** In mm: what a phone reads at a hand's breadth, on a door and by a weak printer. */
+/** In mm: a phone can read this size from about 10 cm away, even from a poor printer. */
 const SMALLEST_MODULE = 0.4;
 const BY_ADDRESS = 'https://192.168.1.7:8443/p/wallbox';
 const PX_PER_MM = 96 / 25.4;
@@ -23,8 +23,8 @@ setUpOnce(async (parts) => {
 });
 const folder = mkdtempSync(join(tmpdir(), 'lk-label-'));
 
-/** The label in a file as a browser draws it: lengths in mm, what a scanner reads, and the texts that leave the label. */
-async function drawn(file: string) {
+/** The label as a browser draws it: its sizes, what a scanner reads, and the texts that overlap or leave the label. */
+async function renderLabel(file: string) {
   await using visit = await browser.visit({ viewport: { width: 240, height: 160 }, deviceScaleFactor: 4 });
   await visit.page.goto(pathToFileURL(file).href);
   const measured = await visit.page.evaluate(() => {
@@ -48,7 +48,7 @@ async function drawn(file: string) {
         .filter((_, index) =>
           boxes.some((box, other) => {
             const own = boxes[index] ?? whole;
-            // A line's box is higher than its letters.
+            // The box of a line is higher than its letters.
             return (
               other < index && box.bottom > own.top + own.height / 3 && box.right > own.left && box.left < own.right
             );
@@ -76,7 +76,7 @@ async function label(ctx: TestContext, name: string, args: string[], link: strin
   const { status, stdout, stderr } = await hub.latchkey('pair', 'wallbox', '--print', '--output', file, ...args);
   expect({ status, stderr }).toEqual({ status: 0, stderr: expect.stringContaining(file) });
   for (const text of ['wallbox', 'Cellar hub', LINK, BY_ADDRESS]) expect(stdout).toContain(text);
-  const { width, height, module, colours, outside, overlapping, read } = await drawn(file);
+  const { width, height, module, colours, outside, overlapping, read } = await renderLabel(file);
   expect({ read, outside, overlapping }).toEqual({ read: link, outside: [], overlapping: [] });
   expect(width / PX_PER_MM).toBeCloseTo(60, 2);
   expect(height / PX_PER_MM).toBeCloseTo(40, 2);
@@ -87,7 +87,7 @@ async function label(ctx: TestContext, name: string, args: string[], link: strin
 test('pair --print prints a QR code for paper on standard output, with the dark modules drawn', async () => {
   const { stdout } = await hub.latchkey('pair', 'wallbox', '--print', '--output', join(folder, 'text.svg'));
   const block = stdout.split('\n').filter((line) => /[█▀▄]/.test(line));
-  // The finder's upper edge, after a quiet zone of two modules.
+  // The upper edge of the finder patterns, after a quiet zone of two modules.
   expect(block[0]).toMatch(/^ {2}█▀▀▀▀▀█ .* █▀▀▀▀▀█/);
 });
 
@@ -116,14 +116,14 @@ test('pair --print fails in one line if the file can not be written', async () =
 
 test('pair --print fits names of any length and with any letters on the label', async (ctx) => {
   skipWithoutScanner(ctx);
-  hub.household.hub = {
-    ...hub.household.hub,
+  hub.administration.hub = {
+    ...hub.administration.hub,
     name: 'Häuschen der Müllers "im Keller" & <Flur> 🏠, hinter der Treppe links unten',
   };
   const name = `a${'b'.repeat(60)}c`;
   const file = join(folder, 'long.svg');
   expect((await hub.latchkey('pair', name, '--print', '--output', file)).status).toBe(0);
-  const { module, outside, overlapping, read } = await drawn(file);
+  const { module, outside, overlapping, read } = await renderLabel(file);
   const link = `https://latchkey-1a2b3c.local:8443/p/${name}`;
   expect({ read, outside, overlapping }).toEqual({ read: link, outside: [], overlapping: [] });
   expect(module / PX_PER_MM).toBeGreaterThanOrEqual(SMALLEST_MODULE);
@@ -134,5 +134,5 @@ test('a label is a valid file if the name of the hub contains a control characte
   const file = join(folder, 'control.svg');
   const content = { name: 'wallbox', caption: 'Scan to connect', link: LINK, otherLink: null };
   writeFileSync(file, labelSvg({ ...content, hubName: 'Cellar\u0007 hub' }));
-  expect((await drawn(file)).read).toBe(LINK);
+  expect((await renderLabel(file)).read).toBe(LINK);
 });

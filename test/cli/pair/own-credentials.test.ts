@@ -12,8 +12,8 @@ const ID = '6a8f8d0e-3a34-4d6e-9d43-0b5d3c1f1a01';
 const OTHER = '0f4b3c52-6a1e-4d9b-9d57-2c8f1e6a7b90';
 const SECRET = 'the-client-secret-of-the-portal';
 
-/** A portal with one client, and a hub that takes itself for this one. */
-async function misled(parts: AsyncDisposableStack, clientId: string, clientSecret: string) {
+/** A portal with one client, and a hub with these credentials. */
+async function startWithCredentials(parts: AsyncDisposableStack, clientId: string, clientSecret: string) {
   rememberSecrets([SECRET, clientSecret]);
   const emulator = parts.use(await EmulatorProcess.start('--client', `${ID}:${SECRET}`));
   const { baseUrl, frontendUrl } = emulator;
@@ -28,7 +28,7 @@ function failureOf(hub: HubProcess): Promise<NonNullable<ApplianceResponse['pair
 
 test('an unknown client_id is reported at every place until a reload of the corrected configuration', async () => {
   await using parts = new AsyncDisposableStack();
-  const { hub } = await misled(parts, OTHER, SECRET);
+  const { hub } = await startWithCredentials(parts, OTHER, SECRET);
   const words = /the portal does not know this client_id; correct portals\.home\.client_id/;
 
   const pair = await hub.cli('pair', 'wallbox', '--json');
@@ -63,7 +63,7 @@ test('an unknown client_id is reported at every place until a reload of the corr
 
 test('a client secret that the portal does not accept is reported with the file that contains it', async () => {
   await using parts = new AsyncDisposableStack();
-  const { emulator, hub } = await misled(parts, ID, 'another-secret-of-before');
+  const { emulator, hub } = await startWithCredentials(parts, ID, 'another-secret-of-before');
   const file = join(hub.directory, 'portal.secret');
   await logIn(emulator, await hub.beginPairing('wallbox'));
   const { reason, message } = await failureOf(hub);

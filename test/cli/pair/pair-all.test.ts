@@ -25,7 +25,7 @@ function lines(text: string): Record<string, unknown>[] {
     .map((line) => JSON.parse(line));
 }
 
-/** Somebody logs in, or refuses, through the link that is shown of an appliance. */
+/** A person logs in, or refuses, through the link that the command shows for an appliance. */
 async function logIn(running: RunningCommand, appliance: string, deny = false, user = 'demo'): Promise<void> {
   const shown = await running.stdout(new RegExp(`"waiting","appliance":"${appliance}".*\\n`));
   const waiting = lines(shown).findLast((line) => line['event'] === 'waiting' && line['appliance'] === appliance);
@@ -75,7 +75,7 @@ test('pair --all skips an appliance whose pairing fails, and names it with the r
     left_out: [{ name: 'heat-pump', reason: 'cancelled' }],
   });
   expect(stderr).toContain(
-    '3 of 4 appliances are connected; not heat-pump (cancelled): run "latchkey pair --all" again',
+    '3 of 4 appliances are connected; not connected: heat-pump (cancelled); run "latchkey pair --all" again',
   );
 });
 
@@ -95,7 +95,7 @@ test.each([
   [['pair'], /give the name of an appliance, or --all/],
   [['pair', 'wallbox', '--all'], /not both/],
   [['pair', '--all', '--print'], /--print is for one appliance/],
-  [['pair', 'wallbox', '--output', 'x.png'], /--output goes with --print/],
+  [['pair', 'wallbox', '--output', 'x.png'], /--output can only be used with --print/],
 ])('pair reports wrong usage in one line: %j', async (args, problem) => {
   const { status, stderr } = await runLatchkey(args);
   expect({ status, stderr }).toEqual({ status: 2, stderr: expect.stringMatching(problem) });

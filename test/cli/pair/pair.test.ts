@@ -5,21 +5,21 @@ import { serveFakeAdministration, shareFakeAdministration } from '../command.ts'
 
 const url = 'https://portal.example/authorize?state=0123456789';
 const waiting = { event: 'waiting', authorizeUrl: url, expiresIn: 900 } as const;
-/** As it is printed. */
+/** The event as `pair --json` prints it. */
 const printed = { event: 'waiting', authorize_url: url, expires_in: 900 };
 const unreachable = { event: 'connecting', problem: 'connect ECONNREFUSED 10.0.0.1:443', expiresIn: 840 } as const;
 
 const hub = shareFakeAdministration();
 
 beforeEach(() => {
-  hub.household.pairings.clear();
-  hub.household.set({ name: 'wallbox' });
+  hub.administration.pairings.clear();
+  hub.administration.set({ name: 'wallbox' });
 });
 
-/** The pairing that a command has started. */
+/** Waits for the pairing that a command starts. */
 function pairing(): Promise<ScriptedPairing> {
   return waitFor(() => {
-    const [started] = [...hub.household.pairings.values()];
+    const [started] = [...hub.administration.pairings.values()];
     if (started === undefined) throw new Error('no pairing was started');
     return started;
   }, 10_000);
@@ -33,7 +33,7 @@ function lines(text: string): unknown[] {
 }
 
 test('pair --json prints one object per line, the link first and then the result', async () => {
-  hub.household.script = [{ event: 'connecting', problem: null, expiresIn: 900 }, waiting];
+  hub.administration.script = [{ event: 'connecting', problem: null, expiresIn: 900 }, waiting];
   const pair = hub.start('pair', 'wallbox', '--json');
   expect(lines(await pair.stdout(/\n/))).toEqual([printed]);
   (await pairing()).push({ ...waiting, expiresIn: 800 }, { event: 'paired', scope: 'A B' });
@@ -43,29 +43,29 @@ test('pair --json prints one object per line, the link first and then the result
 });
 
 test('pair --json prints null for a pairing without a scope', async () => {
-  hub.household.script = [waiting, { event: 'paired', scope: null }];
+  hub.administration.script = [waiting, { event: 'paired', scope: null }];
   expect(lines((await hub.latchkey('pair', 'wallbox', '--json')).stdout)[1]).toEqual({ event: 'paired', scope: null });
 });
 
 const lost = { event: 'failed', reason: 'answer_lost', message: 'its answer was lost\u001b[2J; try again' } as const;
 
 test("pair of a failed pairing reports the hub's reason and what to do", async () => {
-  hub.household.script = [waiting, lost];
-  const told = await hub.latchkey('pair', 'wallbox', '--json');
-  expect(told.status).toBe(1);
-  expect(lines(told.stdout)).toEqual([printed, { event: 'failed', reason: 'answer_lost' }]);
-  expect(told.stderr).toMatch(/^latchkey: wallbox was not paired: its answer was lost.*; try again\n$/);
-  expect(told.stderr).not.toContain('\u001b');
+  hub.administration.script = [waiting, lost];
+  const result = await hub.latchkey('pair', 'wallbox', '--json');
+  expect(result.status).toBe(1);
+  expect(lines(result.stdout)).toEqual([printed, { event: 'failed', reason: 'answer_lost' }]);
+  expect(result.stderr).toMatch(/^latchkey: wallbox was not paired: its answer was lost.*; try again\n$/);
+  expect(result.stderr).not.toContain('\u001b');
 });
 
 test('pair --json reports an unknown client_id under a reason of its documented list', async () => {
-  hub.household.script = [{ event: 'failed', reason: 'client_unknown', message: 'the portal does not know it' }];
+  hub.administration.script = [{ event: 'failed', reason: 'client_unknown', message: 'the portal does not know it' }];
   const { stdout } = await hub.latchkey('pair', 'wallbox', '--json');
   expect(lines(stdout)).toEqual([{ event: 'failed', reason: 'misconfigured' }]);
 });
 
 test('pair prints the link, its QR code and the result for a person', async () => {
-  hub.household.script = [waiting, { event: 'paired', scope: 'A B' }];
+  hub.administration.script = [waiting, { event: 'paired', scope: 'A B' }];
   const { status, stdout, stderr } = await hub.latchkey('pair', 'wallbox');
   expect(status).toBe(0);
   expect(stdout).toContain(`  ${url}\n`);
@@ -76,31 +76,31 @@ test('pair prints the link, its QR code and the result for a person', async () =
 });
 
 test('pair prints a failure only on standard error', async () => {
-  hub.household.script = [lost];
+  hub.administration.script = [lost];
   expect(await hub.latchkey('pair', 'wallbox')).toMatchObject({ status: 1, stdout: '' });
 });
 
 test('pair reports an unreachable portal once for each problem, and never as a result', async () => {
   const other = { ...unreachable, problem: 'getaddrinfo EAI_AGAIN' };
-  hub.household.script = [unreachable, { ...unreachable, expiresIn: 830 }, other, unreachable, waiting];
+  hub.administration.script = [unreachable, { ...unreachable, expiresIn: 830 }, other, unreachable, waiting];
   const pair = hub.start('pair', 'wallbox', '--json');
   expect(lines(await pair.stdout(/\n/))).toEqual([printed]);
   (await pairing()).push({ event: 'paired', scope: null });
   expect((await pair.ended).stderr).toBe(
-    "the portal can't be reached (connect ECONNREFUSED 10.0.0.1:443); the hub goes on trying for 14 min\n" +
-      "the portal can't be reached (getaddrinfo EAI_AGAIN); the hub goes on trying for 14 min\n",
+    'the portal is unreachable (connect ECONNREFUSED 10.0.0.1:443); the hub keeps trying for 14 min\n' +
+      'the portal is unreachable (getaddrinfo EAI_AGAIN); the hub keeps trying for 14 min\n',
   );
 });
 
 test('pair --no-wait does not say that it is waiting', async () => {
-  hub.household.script = [waiting];
+  hub.administration.script = [waiting];
   const { stderr } = await hub.latchkey('pair', 'wallbox', '--no-wait');
-  expect(stderr).toContain('the link is good for 15 min');
+  expect(stderr).toContain('the link is valid for 15 min');
   expect(stderr).not.toContain('waiting');
 });
 
 test('pair --no-wait ends when it has printed the link', async () => {
-  hub.household.script = [{ event: 'connecting', problem: null, expiresIn: 900 }];
+  hub.administration.script = [{ event: 'connecting', problem: null, expiresIn: 900 }];
   const pair = hub.start('pair', 'wallbox', '--no-wait', '--json');
   const started = await pairing();
   started.push(waiting);
@@ -112,46 +112,51 @@ test('pair --no-wait ends when it has printed the link', async () => {
 
 test.concurrent.each([
   ['with its problem', unreachable, /ECONNREFUSED/],
-  ['that says nothing', { event: 'connecting', problem: null, expiresIn: 900 } as const, /no answer yet/],
+  ['that says nothing', { event: 'connecting', problem: null, expiresIn: 900 } as const, /no response yet/],
 ])('pair --no-wait reports an unreachable portal after ten seconds: one %s', async (_, report, words) => {
   await using own = await serveFakeAdministration();
-  own.household.set({ name: 'wallbox' });
-  own.household.script = [report];
+  own.administration.set({ name: 'wallbox' });
+  own.administration.script = [report];
   const before = performance.now();
   const { status, stdout, stderr } = await own.start('pair', 'wallbox', '--no-wait', '--json').ended;
   expect(performance.now() - before).toBeGreaterThan(9500);
   expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
   expect(stderr).toMatch(words);
-  expect(stderr).toMatch(/latchkey: the portal can't be reached .*the pairing goes on: .* its link once there is one/);
+  expect(stderr).toMatch(
+    /latchkey: the portal is unreachable .*the pairing continues: .* the link as soon as there is one/,
+  );
 });
 
 test('pair --timeout ends the command and not the pairing', async () => {
-  hub.household.script = [waiting];
+  hub.administration.script = [waiting];
   const { status, stdout, stderr } = await hub.latchkey('pair', 'wallbox', '--timeout', '1', '--json');
   expect(status).toBe(1);
   expect(lines(stdout)).toEqual([printed]);
-  expect(stderr).toMatch(/^latchkey: wallbox was not paired within 1 s; the pairing goes on.*\n$/);
+  expect(stderr).toMatch(/^latchkey: wallbox was not paired within 1 s; the pairing continues.*\n$/);
 });
 
 test('Ctrl-C ends pair and not the pairing', async () => {
-  hub.household.script = [waiting];
+  hub.administration.script = [waiting];
   const pair = hub.start('pair', 'wallbox', '--json');
   await pair.stdout(/\n/);
   pair.process.kill('SIGINT');
   expect(await pair.ended).toMatchObject({
     status: 130,
-    stderr: expect.stringMatching(/^latchkey: .*the pairing goes on.*latchkey status.*\n$/),
+    stderr: expect.stringMatching(/^latchkey: .*the pairing continues.*latchkey status.*\n$/),
   });
   const started = await pairing();
   await waitFor(() => expect(started.followers).toBe(0));
 });
 
 test.each([
-  ['link_ended', /fresh link .*no longer good.*\n\n.*-fresh\n/],
-  ['address_changed', /fresh link \(the hub's address has changed; .* the last one can go on\):\n\n.*-fresh\n/],
+  ['link_ended', /new link .*no longer valid.*\n\n.*-fresh\n/],
+  [
+    'address_changed',
+    /new link \(the hub's address has changed; .* the previous link can be completed\):\n\n.*-fresh\n/,
+  ],
 ] as const)('pair shows a fresh link below the old one, with the reason: %s', async (reason, words) => {
   const fresh = { ...waiting, authorizeUrl: `${url}-fresh`, reason };
-  hub.household.script = [waiting, fresh, { event: 'paired', scope: null }];
+  hub.administration.script = [waiting, fresh, { event: 'paired', scope: null }];
   const { stdout } = await hub.latchkey('pair', 'wallbox');
   expect(stdout.indexOf(url)).toBeLessThan(stdout.indexOf(fresh.authorizeUrl));
   expect(stdout).toMatch(words);
@@ -163,13 +168,13 @@ test.each([
 
 test('pair fails if the hub stops meanwhile', async () => {
   const gone = await serveFakeAdministration();
-  gone.household.set({ name: 'wallbox' });
-  gone.household.script = [waiting];
+  gone.administration.set({ name: 'wallbox' });
+  gone.administration.script = [waiting];
   const pair = gone.start('pair', 'wallbox', '--json');
   await pair.stdout(/\n/);
   await gone[Symbol.asyncDispose]();
   expect(await pair.ended).toMatchObject({
     status: 1,
-    stderr: expect.stringMatching(/^latchkey: the hub went away .*latchkey status.*\n$/),
+    stderr: expect.stringMatching(/^latchkey: the hub stopped .*latchkey status.*\n$/),
   });
 });

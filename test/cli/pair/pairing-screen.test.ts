@@ -7,42 +7,42 @@ const link = {
 };
 const HINT = 'for a phone in this home network';
 
-const on = (columns: number, rows: number, shown: Parameters<typeof renderLink>[1] = link) =>
+const renderOn = (columns: number, rows: number, shown: Parameters<typeof renderLink>[1] = link) =>
   renderLink('Log in:', shown, { isTTY: true, columns, rows });
 
 test.each([
   [80, 24, true],
   [80, 19, true],
-  // The full code would fit, but not together with the link.
+  // The code of the full link would fit, but not together with the link.
   [110, 50, true],
   [110, 70, false],
   [34, 40, true],
 ])('on a terminal of %d×%d pair shows the QR code of the short link below the link: %s', (columns, rows, isShort) => {
-  const shown = on(columns, rows);
+  const shown = renderOn(columns, rows);
   expect(shown.hasShortCode).toBe(isShort);
   expect(shown.text).toMatch(/^Log in:\n\n {2}https:\S+x\n\n█/);
   expect(shown.text.replaceAll('\n', ' ').includes(HINT)).toBe(isShort);
 });
 
 test.each([
-  ['http://127.0.0.1:8491/', 'The link works on this machine alone, and so does the code.'],
-  ['http://localhost:8491/', 'The link works on this machine alone, and so does the code.'],
-  ['http://[::1]:8491/', 'The link works on this machine alone, and so does the code.'],
-  ['http://192.168.1.7:8491/', 'The link and the code are for this home network.'],
-  ['http://[fd77::1]:8491/', 'The link and the code are for this home network.'],
-  ['https://203.0.113.7/', 'the link works from anywhere.'],
-  ['https://127.portal.example/', 'the link works from anywhere.'],
+  ['http://127.0.0.1:8491/', 'The link and the QR code work only on this machine.'],
+  ['http://localhost:8491/', 'The link and the QR code work only on this machine.'],
+  ['http://[::1]:8491/', 'The link and the QR code work only on this machine.'],
+  ['http://192.168.1.7:8491/', 'The link and the QR code work only in this home network.'],
+  ['http://[fd77::1]:8491/', 'The link and the QR code work only in this home network.'],
+  ['https://203.0.113.7/', 'the link works anywhere.'],
+  ['https://127.portal.example/', 'the link works anywhere.'],
 ])('pair says below a link to %s where it can be opened', (origin, hint) => {
-  const { text } = on(80, 24, { ...link, authorizeUrl: `${origin}authorize?state=${'x'.repeat(600)}` });
+  const { text } = renderOn(80, 24, { ...link, authorizeUrl: `${origin}authorize?state=${'x'.repeat(600)}` });
   expect(text.endsWith(hint)).toBe(true);
 });
 
 test('pair says which size the QR code needs if even the one of the short link does not fit', () => {
   for (const [columns, rows, why] of [
-    [80, 18, 'too low for the QR code: it takes 19 lines'],
-    [32, 40, 'too narrow for the QR code: it takes 33 columns'],
+    [80, 18, 'too low for the QR code, which needs 19 lines'],
+    [32, 40, 'too narrow for the QR code, which needs 33 columns'],
   ] as const) {
-    const { text, hasShortCode: isShort } = on(columns, rows);
+    const { text, hasShortCode: isShort } = renderOn(columns, rows);
     expect(isShort).toBe(false);
     expect(text.replaceAll('\n', ' ')).toContain(why);
     expect(text).not.toContain('█');
@@ -50,7 +50,9 @@ test('pair says which size the QR code needs if even the one of the short link d
 });
 
 test('pair shows the QR code of the link itself if there is no short link or no terminal', () => {
-  expect(on(80, 24, { ...link, shortUrl: null }).text).toContain('too narrow for the QR code: it takes 89 columns');
+  expect(renderOn(80, 24, { ...link, shortUrl: null }).text).toContain(
+    'too narrow for the QR code, which needs 89 columns',
+  );
   const { text, hasShortCode: isShort } = renderLink('Log in:', link, {});
   expect(isShort).toBe(false);
   expect(text).not.toContain(HINT);

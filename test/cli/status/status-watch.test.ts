@@ -11,8 +11,8 @@ const CURSOR = '\u001b[?25h';
 const hub = shareFakeAdministration();
 
 beforeEach(() => {
-  hub.household.appliances.clear();
-  hub.household.set({ name: 'wallbox', state: 'pairing', scope: 'A' });
+  hub.administration.appliances.clear();
+  hub.administration.set({ name: 'wallbox', state: 'pairing', scope: 'A' });
 });
 
 test.each([
@@ -21,12 +21,12 @@ test.each([
 ])('status --watch redraws on a terminal, and restores it at %s', async (_, end) => {
   const running = startOnTerminal(['status', '--watch'], hub.env, 80);
   await running.stdout(/wallbox +\S*pairing/);
-  hub.household.set({ name: 'wallbox', state: 'active', scope: 'A', expiresIn: 740 });
+  hub.administration.set({ name: 'wallbox', state: 'active', scope: 'A', expiresIn: 740 });
   const seen = await running.stdout(/wallbox +\S*active/);
   expect(seen).toContain(ENTER);
   expect(seen).not.toContain(LEAVE);
   if (end === 'SIGTERM') {
-    // `script` passes it on to nobody: what runs on the terminal is its child.
+    // `script` does not forward the signal to its child, the command on the terminal.
     const { execFileSync } = await import('node:child_process');
     execFileSync('pkill', ['-TERM', '-P', String(running.process.pid)]);
   } else running.process.stdin?.write(end);
@@ -37,45 +37,45 @@ test.each([
 });
 
 test('status --watch says that the hub is unreachable, and continues when it is back', async () => {
-  const passing = await serveFakeAdministration();
-  passing.household.set({ name: 'wallbox', state: 'pairing' });
-  const path = passing.env.LATCHKEY_HUB_CONTROL_SOCKET;
-  const screen = startOnTerminal(['status', '--watch'], passing.env, 80);
-  const lines = startLatchkey(['status', '--watch'], passing.env);
-  const json = startLatchkey(['status', '--watch', '--json'], passing.env);
+  const restarted = await serveFakeAdministration();
+  restarted.administration.set({ name: 'wallbox', state: 'pairing' });
+  const path = restarted.env.LATCHKEY_HUB_CONTROL_SOCKET;
+  const screen = startOnTerminal(['status', '--watch'], restarted.env, 80);
+  const lines = startLatchkey(['status', '--watch'], restarted.env);
+  const json = startLatchkey(['status', '--watch', '--json'], restarted.env);
   await Promise.all([screen.stdout(/pairing/), lines.stdout(/pairing/), json.stdout(/pairing/)]);
-  await passing[Symbol.asyncDispose]();
-  const away = /the hub is away, trying again/;
+  await restarted[Symbol.asyncDispose]();
+  const away = /the hub does not respond, trying again/;
   await Promise.all([screen.stdout(away), lines.stdout(away), json.stderr(away)]);
-  const { household } = passing;
-  household.set({ name: 'wallbox', state: 'active' });
-  await using _again = await startControlServer({ path, administration: household, log: createLog('silent') });
+  const { administration } = restarted;
+  administration.set({ name: 'wallbox', state: 'active' });
+  await using _again = await startControlServer({ path, administration, log: createLog('silent') });
   await Promise.all([screen.stdout(/active/), lines.stdout(/back.*active/s), json.stdout(/active/)]);
   screen.process.stdin?.write('\u0003');
   for (const running of [lines, json]) running.process.kill('SIGINT');
   for (const running of [screen, lines, json]) expect((await running.ended).status).toBe(0);
-  expect((await lines.ended).stdout.match(/away/g)).toHaveLength(1);
-  expect((await json.ended).stderr).toBe('the hub is away, trying again\n');
+  expect((await lines.ended).stdout.match(/does not respond/g)).toHaveLength(1);
+  expect((await json.ended).stderr).toBe('the hub does not respond, trying again\n');
 });
 
 test('status --watch prints a line for each change without a screen, and none if only time has passed', async () => {
-  hub.household.set({ name: 'wallbox', state: 'active', scope: 'A', expiresIn: 740 });
+  hub.administration.set({ name: 'wallbox', state: 'active', scope: 'A', expiresIn: 740 });
   const dumb = startOnTerminal(['status', '--watch'], { ...hub.env, TERM: 'dumb' }, 80);
   const piped = startLatchkey(['status', '--watch'], hub.env);
   const json = startLatchkey(['status', '--watch', '--json'], hub.env);
   await Promise.all([dumb.stdout(/active/), piped.stdout(/active/), json.stdout(/active/)]);
-  hub.household.set({ name: 'wallbox', state: 'active', scope: 'A', expiresIn: 739 });
-  const asked = vi.spyOn(hub.household, 'status');
-  await waitFor(() => expect(asked.mock.calls.length).toBeGreaterThan(5), 10_000);
-  asked.mockRestore();
+  hub.administration.set({ name: 'wallbox', state: 'active', scope: 'A', expiresIn: 739 });
+  const statusCalls = vi.spyOn(hub.administration, 'status');
+  await waitFor(() => expect(statusCalls.mock.calls.length).toBeGreaterThan(5), 10_000);
+  statusCalls.mockRestore();
   const problem = {
     code: 'refused',
     message: 'the portal refused it\u001b[2J',
     since: new Date(0).toISOString(),
   } as const;
-  hub.household.set({ name: 'wallbox', state: 'needs_pairing', scope: 'A', problem });
+  hub.administration.set({ name: 'wallbox', state: 'needs_pairing', scope: 'A', problem });
   await Promise.all([dumb.stdout(/refused/), piped.stdout(/refused/), json.stdout(/refused/)]);
-  hub.household.appliances.clear();
+  hub.administration.appliances.clear();
   await Promise.all([dumb.stdout(/removed/), piped.stdout(/removed/), json.stdout(/"appliances":\[\]/)]);
   dumb.process.stdin?.write('\u0003');
   for (const running of [piped, json]) running.process.kill('SIGTERM');
@@ -84,12 +84,12 @@ test('status --watch prints a line for each change without a screen, and none if
     const { status, stdout } = await running.ended;
     expect(status).toBe(0);
     expect(stdout).not.toContain('\u001b');
-    const said = stdout
+    const changes = stdout
       .replaceAll('\r', '')
       .split('\n')
       .filter((line) => time.test(line))
       .map((line) => line.replace(time, ''));
-    expect(said).toEqual([
+    expect(changes).toEqual([
       'wallbox active, scope A',
       'wallbox needs_pairing, scope A, the portal refused it\ufffd[2J',
       'wallbox was removed',

@@ -5,25 +5,29 @@ import { runShell, shareFakeAdministration, startOnTerminal } from '../command.t
 
 const hub = shareFakeAdministration();
 
-beforeEach(() => hub.household.appliances.clear());
+beforeEach(() => hub.administration.appliances.clear());
 
 function ago(seconds: number): string {
   return new Date(Date.now() - 1000 * seconds).toISOString();
 }
 
-/** Where colours and cursor movements begin. */
+/** The start of colours and cursor movements. */
 const ESCAPE = '\u001b[';
 
 test('status --json prints the documented members, and appliance list --json its appliances', async () => {
-  const wallbox = hub.household.set({ name: 'wallbox', state: 'pairing', authorizeUrl: 'https://portal.example/a' });
+  const wallbox = hub.administration.set({
+    name: 'wallbox',
+    state: 'pairing',
+    authorizeUrl: 'https://portal.example/a',
+  });
   const status = await hub.latchkey('status', '--json');
   expect(status).toMatchObject({ status: 0, stderr: '' });
-  expect(JSON.parse(status.stdout)).toEqual(toWire(await hub.household.status()));
+  expect(JSON.parse(status.stdout)).toEqual(toWire(await hub.administration.status()));
   expect(JSON.parse((await hub.latchkey('appliance', 'list', '--json')).stdout)).toEqual([toWire(wallbox)]);
 });
 
 test('status shows a person the hub, a table, and below it what needs action', async () => {
-  hub.household.set({
+  hub.administration.set({
     name: 'wallbox',
     state: 'active',
     scope: 'A B',
@@ -31,13 +35,13 @@ test('status shows a person the hub, a table, and below it what needs action', a
     refreshIn: 30,
     lastRefresh: ago(3 * 3600 + 5),
   });
-  hub.household.set({
+  hub.administration.set({
     name: 'heatpump',
     state: 'needs_pairing',
     problem: { code: 'refused', message: 'the portal refused the token', since: ago(605) },
   });
-  hub.household.set({ name: 'car', state: 'pairing', authorizeUrl: 'https://portal.example/authorize?x=1' });
-  hub.household.set({ name: 'fridge' });
+  hub.administration.set({ name: 'car', state: 'pairing', authorizeUrl: 'https://portal.example/authorize?x=1' });
+  hub.administration.set({ name: 'fridge' });
   const { status, stdout } = await hub.latchkey('status');
   expect(status).toBe(3);
   expect(stdout).toBe(`hub             Cellar hub (latchkey-1a2b3c)
@@ -63,8 +67,8 @@ test('status ends with 3 if a person is needed, and shows each notice only once,
   const since = ago(5);
   const what = { appliance: 'wallbox', since, what_to_do: 'Log in again' };
   const problem = (code: ProblemCode) => ({ code, message: 'Something is wrong', since });
-  hub.household.set({ name: 'wallbox', state: 'retrying', problem: problem('portal_unreachable') });
-  hub.household.notices = [
+  hub.administration.set({ name: 'wallbox', state: 'retrying', problem: problem('portal_unreachable') });
+  hub.administration.notices = [
     { ...what, code: 'refresh_failing', severity: 'warning', message: `wallbox${ESCAPE}2J fails` },
   ];
   const warned = await hub.latchkey('status');
@@ -72,28 +76,28 @@ test('status ends with 3 if a person is needed, and shows each notice only once,
     status: 0,
     stdout: expect.stringMatching(/^! wallbox\ufffd\[2J fails\. Log in again\.\n\nhub /),
   });
-  hub.household.set({ name: 'wallbox', state: 'needs_pairing', problem: problem('refused') });
-  const [refused] = (await hub.household.status()).conditions;
-  hub.household.notices.push({
+  hub.administration.set({ name: 'wallbox', state: 'needs_pairing', problem: problem('refused') });
+  const [refused] = (await hub.administration.status()).conditions;
+  hub.administration.notices.push({
     ...{ ...what, code: 'pairing_needed', severity: 'error', message: 'wallbox is refused' },
     what_to_do: refused?.what_to_do ?? '',
   });
-  const told = await hub.latchkey('status');
-  expect(told).toMatchObject({ status: 3, stdout: expect.stringContaining('! wallbox is refused') });
-  expect(told.stdout.match(/Log in again to connect wallbox/g)).toHaveLength(1);
+  const result = await hub.latchkey('status');
+  expect(result).toMatchObject({ status: 3, stdout: expect.stringContaining('! wallbox is refused') });
+  expect(result.stdout.match(/Log in again to connect wallbox/g)).toHaveLength(1);
   const json = await hub.latchkey('status', '--json');
   expect(json.status).toBe(3);
-  expect(JSON.parse(json.stdout).notices).toEqual(hub.household.notices);
+  expect(JSON.parse(json.stdout).notices).toEqual(hub.administration.notices);
   expect((await hub.latchkey('appliance', 'list')).status).toBe(0);
-  hub.household.notices = [];
+  hub.administration.notices = [];
 });
 
 test('appliance list puts each scope name on its own line if the table is too wide', async () => {
   const times = { expiresIn: 7000, refreshIn: 6000, lastRefresh: ago(100 * 60) };
   const scope = 'Monitoring RemoteControl';
   const problem = { code: 'refused', message: 'The portal refused the token', since: ago(605) } as const;
-  hub.household.set({ name: 'heat-pump', state: 'needs_pairing', scope, problem, ...times });
-  hub.household.set({ name: 'car', state: 'active', scope: 'A B', ...times });
+  hub.administration.set({ name: 'heat-pump', state: 'needs_pairing', scope, problem, ...times });
+  hub.administration.set({ name: 'car', state: 'active', scope: 'A B', ...times });
   const { stdout } = await hub.latchkey('appliance', 'list');
   expect(stdout).toBe(`APPLIANCE  STATE          SCOPE          EXPIRES     REFRESH     REFRESHED
 heat-pump  needs_pairing  Monitoring     in 116 min  in 100 min  100 min ago
@@ -108,9 +112,9 @@ heat-pump is no longer connected: the portal refused the token. Noticed 10 min a
 });
 
 test('appliance list shows the portals if appliances have different ones', async () => {
-  hub.household.set({ name: 'wallbox', portal: 'home' });
+  hub.administration.set({ name: 'wallbox', portal: 'home' });
   expect((await hub.latchkey('appliance', 'list')).stdout).not.toContain('home');
-  hub.household.set({ name: 'car', portal: 'garage' });
+  hub.administration.set({ name: 'car', portal: 'garage' });
   const { stdout } = await hub.latchkey('appliance', 'list');
   expect(stdout).toMatch(/^APPLIANCE .* PORTAL$/m);
   expect(stdout).toMatch(/^wallbox .* home$/m);
@@ -122,7 +126,7 @@ test('appliance list says how to add an appliance if there is none', async () =>
 });
 
 test('appliance list colours states only on a terminal', async () => {
-  hub.household.set({ name: 'wallbox', state: 'active' });
+  hub.administration.set({ name: 'wallbox', state: 'active' });
   expect((await hub.onTerminal('appliance', 'list').ended).stdout).toContain(`${ESCAPE}32mactive${ESCAPE}39m`);
   expect((await hub.latchkey('appliance', 'list')).stdout).not.toContain(ESCAPE);
   const plain = startOnTerminal(['appliance', 'list'], { ...hub.env, NO_COLOR: '1' });
@@ -130,7 +134,7 @@ test('appliance list colours states only on a terminal', async () => {
 });
 
 test('status escapes control characters in text of a portal', async () => {
-  hub.household.set({
+  hub.administration.set({
     name: 'wallbox',
     state: 'retrying',
     scope: `A${ESCAPE}2J`,
@@ -143,7 +147,8 @@ test('status escapes control characters in text of a portal', async () => {
 });
 
 test('status succeeds if its reader closes the pipe early', async () => {
-  for (let index = 0; index < 500; index++) hub.household.set({ name: `appliance-${index}`, scope: 'S'.repeat(200) });
+  for (let index = 0; index < 500; index++)
+    hub.administration.set({ name: `appliance-${index}`, scope: 'S'.repeat(200) });
   const piped = await runShell('set -o pipefail; $LATCHKEY status | head -1', hub.env);
   expect(piped).toMatchObject({ status: 0, stderr: '', stdout: expect.stringMatching(/^hub .*\n$/) });
 });
@@ -155,7 +160,7 @@ test.skipIf(process.platform !== 'linux')('status fails if its output can not be
 
 test('appliance list says why the last pairing failed and what to do, instead of only a command', async () => {
   const message = 'nobody logged in before the pairing expired; run "latchkey pair fridge" again';
-  hub.household.set({ name: 'fridge', pairingFailed: { reason: 'expired', message, at: ago(605) } });
+  hub.administration.set({ name: 'fridge', pairingFailed: { reason: 'expired', message, at: ago(605) } });
   const { stdout } = await hub.latchkey('appliance', 'list');
   expect(stdout).toContain(
     'The last pairing of fridge failed: nobody logged in before the pairing expired. Noticed 10 min ago. Run "latchkey pair fridge" again.',

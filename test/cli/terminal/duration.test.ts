@@ -29,7 +29,7 @@ test.each(['', '0', '0s', '-1', 's', '1w', '1 s', '1e3', '0x10', 'Infinity', '1.
 test('a duration with bounds is parsed to whole seconds within them', () => {
   const read = durationParser('1s', '24h');
   expect([read('0.2s'), read('1'), read('90m'), read('1d')]).toEqual([1, 1, 5400, 86_400]);
-  expect(() => read('86401')).toThrow('Allowed is 1s to 24h.');
+  expect(() => read('86401')).toThrow('Must be 1s to 24h.');
 });
 
 test.each([

@@ -7,7 +7,7 @@ const link = `https://portal.example/authorize?state=${'x'.repeat(200)}`;
 const colours: TerminalCapabilities = { isTTY: true, columns: 120, hasColors: () => true };
 const noColours: TerminalCapabilities = { isTTY: true, columns: 120, hasColors: () => false };
 
-/** What an eye sees: true for light, row by row, two for each line of text. */
+/** The drawn modules, true for light, in rows: two rows for each line of text. */
 function light(drawn: string, blocksAreLight: boolean): boolean[][] {
   return drawn.split('\n').flatMap((line) => {
     const cells = [...stripVTControlCharacters(line)];

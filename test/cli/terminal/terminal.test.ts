@@ -8,16 +8,16 @@ const waiting = {
   expiresIn: 900,
 } as const;
 
-/** Back to the line's beginning, and all behind it erased. */
+/** Returns to the beginning of the line and erases what follows. */
 const CLEARED = '\r\u001b[J';
 
-/** The lines of a terminal, however long. */
+/** The lines of a terminal, without wrapping. */
 const lines = (written: string) => written.split('\r\n');
 
 const hub = shareFakeAdministration();
 
 beforeEach(() => {
-  hub.household.set({ name: 'wallbox', state: 'active' });
+  hub.administration.set({ name: 'wallbox', state: 'active' });
 });
 
 test.each([
@@ -31,33 +31,33 @@ test.each([
   running.process.stdin?.write(`${answer}\r`);
   const { status } = await running.ended;
   expect(status).toBe(done ? 0 : 1);
-  expect(hub.household.appliances.get('wallbox')?.state === 'active').toBe(!done);
+  expect(hub.administration.appliances.get('wallbox')?.state === 'active').toBe(!done);
 });
 
 test('rotate-secret replaces a key only after a confirmation', async () => {
-  const { household } = hub;
-  household.appliancesWithKeys.add('wallbox');
+  const { administration } = hub;
+  administration.appliancesWithKeys.add('wallbox');
   for (const [answer, status] of [
     ['n', 1],
     ['y', 0],
   ] as const) {
     const running = hub.onTerminal('appliance', 'rotate-secret', 'wallbox');
-    await running.stdout(/proves itself by a key.*\[y\/N\] /);
-    expect(household.appliancesWithKeys.has('wallbox')).toBe(true);
+    await running.stdout(/authenticates with its own key.*\[y\/N\] /);
+    expect(administration.appliancesWithKeys.has('wallbox')).toBe(true);
     running.process.stdin?.write(`${answer}\r`);
     expect((await running.ended).status).toBe(status);
-    expect(household.appliancesWithKeys.has('wallbox')).toBe(status === 1);
+    expect(administration.appliancesWithKeys.has('wallbox')).toBe(status === 1);
   }
-  household.appliancesWithKeys.add('wallbox');
+  administration.appliancesWithKeys.add('wallbox');
   const refused = await hub.latchkey('appliance', 'rotate-secret', 'wallbox');
   expect(refused).toMatchObject({
     status: 1,
     stdout: '',
-    stderr: expect.stringMatching(/by a key, and .*: add --yes where that is meant\n$/),
+    stderr: expect.stringMatching(/authenticates with a key, and .*: add --yes to confirm\n$/),
   });
-  expect(household.appliancesWithKeys.has('wallbox')).toBe(true);
+  expect(administration.appliancesWithKeys.has('wallbox')).toBe(true);
   expect(await hub.latchkey('appliance', 'rotate-secret', 'wallbox', '--yes')).toMatchObject({ status: 0, stderr: '' });
-  expect(household.appliancesWithKeys.has('wallbox')).toBe(false);
+  expect(administration.appliancesWithKeys.has('wallbox')).toBe(false);
 });
 
 test.each(['\u0003', '\u0004'])('Ctrl-C and Ctrl-D at a confirmation count as "no"', async (key) => {
@@ -67,7 +67,7 @@ test.each(['\u0003', '\u0004'])('Ctrl-C and Ctrl-D at a confirmation count as "n
   const { status, stdout } = await running.ended;
   expect(status).toBe(1);
   expect(stdout).toMatch(/latchkey: wallbox was not removed\r\n$/);
-  expect(hub.household.appliances.has('wallbox')).toBe(true);
+  expect(hub.administration.appliances.has('wallbox')).toBe(true);
 });
 
 test('appliance remove --yes asks nothing', async () => {
@@ -77,11 +77,11 @@ test('appliance remove --yes asks nothing', async () => {
 });
 
 test('pair updates the remaining time in one line, and removes it at the end', async () => {
-  hub.household.script = [{ ...waiting, expiresIn: 90 }];
+  hub.administration.script = [{ ...waiting, expiresIn: 90 }];
   const running = hub.onTerminal('pair', 'wallbox');
   const seen = await running.stdout(/expires in 90 s.*expires in 8[789] s/s);
   expect(seen).toContain(`${CLEARED}waiting for login … expires in 8`);
-  [...hub.household.pairings.values()].at(-1)?.push({ event: 'paired', scope: null });
+  [...hub.administration.pairings.values()].at(-1)?.push({ event: 'paired', scope: null });
   const { status, stdout } = await running.ended;
   expect(status).toBe(0);
   expect(stdout).toMatch(/wallbox is connected\r\n$/);
@@ -89,7 +89,7 @@ test('pair updates the remaining time in one line, and removes it at the end', a
 });
 
 test('pair prints its message on a new line after Ctrl-C', async () => {
-  hub.household.script = [waiting];
+  hub.administration.script = [waiting];
   const running = hub.onTerminal('pair', 'wallbox');
   await running.stdout(/waiting for login/);
   running.process.stdin?.write('\u0003');
@@ -99,23 +99,23 @@ test('pair prints its message on a new line after Ctrl-C', async () => {
 });
 
 test('pair shows the link after its QR code on a low terminal, and only the link on a very low one', async () => {
-  hub.household.script = [{ ...waiting, authorizeUrl: 'https://portal.example/authorize?state=short' }];
-  const on = async (rows: number) =>
+  hub.administration.script = [{ ...waiting, authorizeUrl: 'https://portal.example/authorize?state=short' }];
+  const pairWithRows = async (rows: number) =>
     (await startOnTerminal(['pair', 'wallbox', '--no-wait'], { ...hub.env, NO_COLOR: '1' }, 80, rows).ended).stdout;
-  const roomy = await on(40);
+  const roomy = await pairWithRows(40);
   expect(roomy).toMatch(/state=short\r\n.*█/s);
-  const tight = await on(20);
+  const tight = await pairWithRows(20);
   expect(tight).toMatch(/█.*Log in to connect wallbox:.*state=short\r\n/s);
   expect(tight).not.toMatch(/state=short.*█/s);
-  const low = await on(10);
-  expect(low).toMatch(/state=short\r\n.*too low for the QR code: it takes \d+ lines\)/s);
+  const low = await pairWithRows(10);
+  expect(low).toMatch(/state=short\r\n.*too low for the QR code, which needs \d+ lines\)/s);
   expect(low).not.toContain('█');
 });
 
 test('on a terminal of 80×24 the whole QR code of the short link is visible with its hint and the remaining time', async () => {
   const authorizeUrl = `https://portal.example/authorize?state=${'x'.repeat(600)}`;
   const shortUrl = 'http://192.168.178.123:8480/l/Zx3-Zx3-Zx3-Zx3-';
-  hub.household.script = [{ ...waiting, authorizeUrl, shortUrl }];
+  hub.administration.script = [{ ...waiting, authorizeUrl, shortUrl }];
   const env = { ...hub.env, NO_COLOR: '1' };
   const running = startOnTerminal(['pair', 'wallbox'], env, 80, 24);
   const before = lines(await running.stdout(/waiting for login … expires in 15:00 min/));
@@ -126,25 +126,25 @@ test('on a terminal of 80×24 the whole QR code of the short link is visible wit
   const from = seen.indexOf(code[0] ?? '');
   expect(seen.slice(from, from + code.length)).toEqual(code);
   expect(seen.slice(from + code.length)).toEqual([
-    'The code is for a phone in this home network; the link works from anywhere.',
+    'The QR code is for a phone in this home network; the link works anywhere.',
     expect.stringMatching(/waiting for login … expires in 15:00 min$/),
   ]);
 
-  // The same address once more changes nothing; another short link is another code.
-  const [pairing] = [...hub.household.pairings.values()].slice(-1);
+  // The same short link again changes nothing; another short link needs another QR code.
+  const [pairing] = [...hub.administration.pairings.values()].slice(-1);
   pairing?.push({ ...waiting, authorizeUrl, shortUrl, expiresIn: 800 });
   pairing?.push({ ...waiting, authorizeUrl, shortUrl: 'http://192.168.178.9:8480/l/Zx3-Zx3-Zx3-Zx3-' });
   pairing?.push({ event: 'paired', scope: null });
   const { stdout } = await running.ended;
   expect(stdout.split('a phone in this home network')).toHaveLength(3);
-  expect(stdout).toContain("with this fresh link (the hub's address has changed");
+  expect(stdout).toContain("with this new link (the hub's address has changed");
 });
 
 test('pair on a dumb terminal says once that it waits, and uses no colours', async () => {
-  hub.household.script = [{ ...waiting, authorizeUrl: 'https://portal.example/authorize?state=short' }];
+  hub.administration.script = [{ ...waiting, authorizeUrl: 'https://portal.example/authorize?state=short' }];
   const running = startOnTerminal(['pair', 'wallbox'], { ...hub.env, TERM: 'dumb' }, 80);
   await running.stdout(/waiting for login, expires in 15 min\r\n/);
-  [...hub.household.pairings.values()].at(-1)?.push({ event: 'paired', scope: null });
+  [...hub.administration.pairings.values()].at(-1)?.push({ event: 'paired', scope: null });
   const { status, stdout } = await running.ended;
   expect(status).toBe(0);
   expect(stdout).not.toContain('\u001b');

@@ -65,7 +65,7 @@ describe('invalid settings of an own certificate', () => {
   const TOML = 'lan.certificate_file = "hub.pem"\nlan.key_file = "hub.key"\n';
   const config = join(folder.path, 'latchkey.toml');
 
-  async function complaint(toml = TOML): Promise<string> {
+  async function startError(toml = TOML): Promise<string> {
     writeFileSync(config, toml);
     const failure = await loadConfiguration(config, { HOME: folder.path }).then(
       () => null,
@@ -87,41 +87,45 @@ describe('invalid settings of an own certificate', () => {
   });
 
   it.for<[toml: string, key: string, says: string]>([
-    ['lan.certificate_file = "hub.pem"\n', 'lan.key_file', 'is missing, and is needed beside lan.certificate_file'],
-    ['lan.key_file = "hub.key"\n', 'lan.certificate_file', 'is missing, and is needed beside lan.key_file'],
-    [TOML.replace('hub.pem', 'nowhere.pem'), 'lan.certificate_file', 'names a file that is not there; relative'],
-    [TOML.replace('hub.key', 'nowhere.key'), 'lan.key_file', 'names a file that is not there'],
-    [TOML.replace('hub.pem', 'hub.key'), 'lan.certificate_file', 'holds no PEM certificate'],
+    [
+      'lan.certificate_file = "hub.pem"\n',
+      'lan.key_file',
+      'is missing; it is required together with lan.certificate_file',
+    ],
+    ['lan.key_file = "hub.key"\n', 'lan.certificate_file', 'is missing; it is required together with lan.key_file'],
+    [TOML.replace('hub.pem', 'nowhere.pem'), 'lan.certificate_file', 'names a file that does not exist; relative'],
+    [TOML.replace('hub.key', 'nowhere.key'), 'lan.key_file', 'names a file that does not exist'],
+    [TOML.replace('hub.pem', 'hub.key'), 'lan.certificate_file', 'contains no PEM certificate'],
     [TOML.replace('hub.key', 'latchkey.toml'), 'lan.key_file', 'is open to other users'],
-    ['lan.certificate_file = 7\n', 'lan.certificate_file', 'found 7; allowed is a path'],
-  ])('the hub rejects %j at its start, in one line with the key', async ([toml, key, says]) => {
+    ['lan.certificate_file = 7\n', 'lan.certificate_file', 'must be a path (found 7)'],
+  ])('the hub rejects %j at its start, in one line with the key', async ([toml, key, message]) => {
     chmodSync(config, 0o644);
-    const line = await complaint(toml);
+    const line = await startError(toml);
     expect(line).toContain(`: ${key}: `);
-    expect(line).toContain(says);
+    expect(line).toContain(message);
   });
 
   it.for<[what: string, prepare: () => void, key: string, says: string]>([
     ['a key that others can read', () => chmodSync(join(folder.path, 'hub.key'), 0o640), 'key_file', 'mode 0640'],
-    ['another leaf’s key', () => write(leaf.certificate, other.key), 'key_file', 'the certificate is not for'],
-    ['no key', () => write(leaf.certificate, 'nothing'), 'key_file', 'no private key that can be read'],
+    ['another leaf’s key', () => write(leaf.certificate, other.key), 'key_file', 'does not match the certificate'],
+    ['no key', () => write(leaf.certificate, 'nothing'), 'key_file', 'no readable private key'],
     [
       'an encrypted key',
       () => write(leaf.certificate, encryptedKey()),
       'key_file',
-      'allowed is one as PEM, not encrypted',
+      'it must be an unencrypted PEM key',
     ],
     [
       'the CA first',
       () => write(authority.certificate + first(leaf.certificate), leaf.key),
       'certificate_file',
-      'certificate 2 did not issue the one before it; allowed is the certificate of the hub first',
+      'certificate 2 is not the issuer of certificate 1; the file must contain the certificate of the hub first',
     ],
     [
       'a chain with a gap',
       () => write(leaf.certificate + first(other.certificate), leaf.key),
       'certificate_file',
-      'certificate 3 did not issue the one before it',
+      'certificate 3 is not the issuer of certificate 2',
     ],
     [
       'a damaged certificate',
@@ -129,12 +133,12 @@ describe('invalid settings of an own certificate', () => {
       'certificate_file',
       'damaged',
     ],
-    ['a key that is too short', () => weak(), 'certificate_file', 'is not fit for TLS'],
-  ])('the hub rejects %s at its start, in one line with the key', async ([, prepare, key, says]) => {
+    ['a key that is too short', () => createWeakKey(), 'certificate_file', "can't be used for TLS"],
+  ])('the hub rejects %s at its start, in one line with the key', async ([, prepare, key, message]) => {
     prepare();
-    const line = await complaint();
+    const line = await startError();
     expect(line).toContain(`: lan.${key}: `);
-    expect(line).toContain(says);
+    expect(line).toContain(message);
   });
 
   function encryptedKey(): string {
@@ -145,9 +149,9 @@ describe('invalid settings of an own certificate', () => {
     }).privateKey;
   }
 
-  function weak(): void {
-    const out = ['-keyout', join(folder.path, 'hub.key'), '-out', join(folder.path, 'hub.pem')];
-    const request = ['req', '-x509', '-newkey', 'rsa:1024', '-nodes', '-subj', '/CN=hub', '-days', '9', ...out];
+  function createWeakKey(): void {
+    const outputs = ['-keyout', join(folder.path, 'hub.key'), '-out', join(folder.path, 'hub.pem')];
+    const request = ['req', '-x509', '-newkey', 'rsa:1024', '-nodes', '-subj', '/CN=hub', '-days', '9', ...outputs];
     execFileSync('/usr/bin/openssl', request, { stdio: 'ignore' });
     chmodSync(join(folder.path, 'hub.key'), 0o600);
   }
@@ -174,7 +178,7 @@ describe('the loaded pair of certificate and key', () => {
 });
 
 describe('the warnings about an own certificate', () => {
-  async function told(clock = NOW): Promise<string[]> {
+  async function warnings(clock = NOW): Promise<string[]> {
     const events: string[] = [];
     const warn = (event: string, fields: LogFields = {}) =>
       void events.push(`${event} ${fields['expires_at'] ?? ''}`.trim());
@@ -188,27 +192,27 @@ describe('the warnings about an own certificate', () => {
   }
 
   it('the hub does not warn of a valid own certificate with its root', async () => {
-    expect(await told()).toEqual([]);
-    expect(await told(leaf.notAfter - 1)).toEqual([]);
+    expect(await warnings()).toEqual([]);
+    expect(await warnings(leaf.notAfter - 1)).toEqual([]);
   });
 
   it('the hub warns of an own certificate without a chain', async () => {
     write(first(leaf.certificate), leaf.key);
-    expect(await told()).toEqual(['certificate_chain_missing']);
+    expect(await warnings()).toEqual(['certificate_chain_missing']);
   });
 
   it('the hub warns of a chain without its root', async () => {
     const { chain, key } = chainWithoutRoot();
     write(chain, key);
-    expect(await told(Date.now())).toEqual(['certificate_root_missing']);
+    expect(await warnings(Date.now())).toEqual(['certificate_root_missing']);
   });
 
   it("the hub warns of an own certificate that has expired by the machine's clock", async () => {
     const ended = new Date(leaf.notAfter).toISOString();
-    expect(await told(leaf.notAfter + 1)).toEqual([`certificate_expired ${ended}`]);
+    expect(await warnings(leaf.notAfter + 1)).toEqual([`certificate_expired ${ended}`]);
   });
 
-  /** A leaf and the intermediate that issued it, by openssl. */
+  /** A leaf and the intermediate that issued it, made with openssl. */
   function chainWithoutRoot(): { chain: string; key: string } {
     const openssl = (...args: string[]) =>
       execFileSync('/usr/bin/openssl', args, { cwd: folder.path, stdio: 'ignore' });
@@ -217,8 +221,8 @@ describe('the warnings about an own certificate', () => {
     openssl('req', '-x509', ...key, ...ca, '-subj', '/CN=Root', '-keyout', 'r.key', '-out', 'r.pem');
     const byRoot = ['-CA', 'r.pem', '-CAkey', 'r.key'];
     openssl('req', '-x509', ...key, ...ca, ...byRoot, '-subj', '/CN=Middle', '-keyout', 'm.key', '-out', 'm.pem');
-    const byMiddle = ['-CA', 'm.pem', '-CAkey', 'm.key', '-addext', 'basicConstraints=CA:false'];
-    openssl('req', '-x509', ...key, ...byMiddle, '-subj', '/CN=hub', '-keyout', 'l.key', '-out', 'l.pem');
+    const byIntermediate = ['-CA', 'm.pem', '-CAkey', 'm.key', '-addext', 'basicConstraints=CA:false'];
+    openssl('req', '-x509', ...key, ...byIntermediate, '-subj', '/CN=hub', '-keyout', 'l.key', '-out', 'l.pem');
     const text = (name: string) => readFileSync(join(folder.path, name), 'utf8');
     return { chain: text('l.pem') + text('m.pem'), key: text('l.key') };
   }
@@ -243,7 +247,7 @@ describe('a hub with an own certificate', () => {
     expect((await hub.authority()).fingerprint).toBe(fingerprint);
     const { ca_fingerprint, token_endpoint } = await hub.addAppliance('fan');
     expect(ca_fingerprint).toBe(fingerprint);
-    // The certificate is for this address too.
+    // The certificate is also for this address.
     expect(token_endpoint).toBe(`https://127.0.0.1:${hub.httpsPort}/oauth/token`);
 
     const get = async (servername: string, host: string) => {
@@ -251,7 +255,7 @@ describe('a hub with an own certificate', () => {
       await once(socket, 'secureConnect');
       socket.write(`GET /ca.pem HTTP/1.1\r\nhost: ${host}\r\nconnection: close\r\n\r\n`);
       let text = '';
-      for await (const piece of socket) text += String(piece);
+      for await (const chunk of socket) text += String(chunk);
       return { text, serial: socket };
     };
     for (const name of ['hub.home.example', 'x.hub.home.example', 'X.Hub.Home.Example.']) {
@@ -279,11 +283,11 @@ describe('the announcement of an own certificate', () => {
     const elsewhere = await createAuthority();
     const moved = await issueLeaf(elsewhere, { names: NAMES, addresses: [], now: NOW });
     write(moved.certificate, moved.key);
-    const told = async () => (await hub.ask((control) => control.authority())).fingerprint;
-    expect(await told()).toBe(spkiFingerprint(authority.certificate));
-    // It looks once a minute.
+    const currentPin = async () => (await hub.ask((control) => control.authority())).fingerprint;
+    expect(await currentPin()).toBe(spkiFingerprint(authority.certificate));
+    // The hub checks the files once a minute.
     await observer.found(({ txt }) => txt['capk'] === spkiFingerprint(elsewhere.certificate), scaleDeadline(60_000));
-    expect(await told()).toBe(spkiFingerprint(elsewhere.certificate));
+    expect(await currentPin()).toBe(spkiFingerprint(elsewhere.certificate));
   });
 });
 
@@ -310,7 +314,7 @@ describe('the renewal of an own certificate on disk', () => {
     const scheduler = parts.use(new Scheduler(environment));
     const portalClock = new ReferenceClock(environment);
     let anchors = 0;
-    const told = () => events.map(({ event }) => event).filter((event) => event.startsWith('certificate'));
+    const logged = () => events.map(({ event }) => event).filter((event) => event.startsWith('certificate'));
     const hubLeaf = await HubLeaf.open({
       environment,
       scheduler,
@@ -328,16 +332,16 @@ describe('the renewal of an own certificate on disk', () => {
       time,
       portalClock,
       hubLeaf,
-      events: told,
-      /** What was told by the time that the files have been looked at again. */
-      async looked() {
+      events: logged,
+      /** The events that were logged by the time of the next check of the files. */
+      async eventsAfterCheck() {
         await time.pass(30_000);
         await sleep(20);
-        return told();
+        return logged();
       },
       anchors: () => anchors,
-      /** The serial number that a device sees. */
-      async seen() {
+      /** The serial number of the certificate that a device gets. */
+      async servedSerial() {
         const socket = connect({ host: '127.0.0.1', port: side.server.httpsPort, rejectUnauthorized: false });
         await once(socket, 'secureConnect');
         const { raw } = socket.getPeerCertificate();
@@ -352,25 +356,25 @@ describe('the renewal of an own certificate on disk', () => {
 
   it('the hub loads a renewed own certificate without a restart', async () => {
     await using hub = await running();
-    expect(await hub.seen()).toBe(serialOf(leaf.certificate));
+    expect(await hub.servedSerial()).toBe(serialOf(leaf.certificate));
     await hub.time.pass(120_000);
     expect(hub.events()).toEqual([]);
     write(other.certificate, other.key);
-    await expect.poll(hub.looked).toEqual(['certificate_renewed']);
-    expect(await hub.seen()).toBe(serialOf(other.certificate));
+    await expect.poll(hub.eventsAfterCheck).toEqual(['certificate_renewed']);
+    expect(await hub.servedSerial()).toBe(serialOf(other.certificate));
     expect(hub.anchors()).toBe(0);
   });
 
   it('the hub keeps the old own certificate if the new one is invalid, and logs that once', async () => {
     await using hub = await running();
     write(other.certificate, leaf.key);
-    const told = ['certificate_rejected'];
-    await expect.poll(hub.looked).toEqual(told);
-    for (let look = 0; look < 20; look++) expect(await hub.looked()).toEqual(told);
-    expect(await hub.seen()).toBe(serialOf(leaf.certificate));
+    const expected = ['certificate_rejected'];
+    await expect.poll(hub.eventsAfterCheck).toEqual(expected);
+    for (let check = 0; check < 20; check++) expect(await hub.eventsAfterCheck()).toEqual(expected);
+    expect(await hub.servedSerial()).toBe(serialOf(leaf.certificate));
     write(other.certificate, other.key);
-    await expect.poll(hub.looked).toEqual([...told, 'certificate_renewed']);
-    expect(await hub.seen()).toBe(serialOf(other.certificate));
+    await expect.poll(hub.eventsAfterCheck).toEqual([...expected, 'certificate_renewed']);
+    expect(await hub.servedSerial()).toBe(serialOf(other.certificate));
   });
 
   it('the hub warns if a renewed own certificate changes the pin', async () => {
@@ -378,7 +382,7 @@ describe('the renewal of an own certificate on disk', () => {
     const elsewhere = await createAuthority();
     const moved = await issueLeaf(elsewhere, { names: NAMES, addresses: [], now: NOW });
     write(moved.certificate, moved.key);
-    await expect.poll(hub.looked).toContain('certificate_anchor_changed');
+    await expect.poll(hub.eventsAfterCheck).toContain('certificate_anchor_changed');
     expect(hub.hubLeaf.current.anchor.fingerprint).toBe(spkiFingerprint(elsewhere.certificate));
     expect(hub.anchors()).toBe(1);
   });
@@ -394,6 +398,6 @@ describe('the renewal of an own certificate on disk', () => {
     hub.portalClock.recordPortalTime(leaf.notAfter + DAY);
     hub.time.skip(DAY + 60_000);
     expect(hub.events()[2]).toBe('certificate_expired');
-    expect(await hub.seen()).toBe(serialOf(leaf.certificate));
+    expect(await hub.servedSerial()).toBe(serialOf(leaf.certificate));
   });
 });

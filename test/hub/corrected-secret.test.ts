@@ -9,7 +9,7 @@ test.each(['a reload', 'a restart'])(
   async (how) => {
     await using emulator = await startPortal();
     await using hub = await HubProcess.start({ emulator, here: how === 'a reload' });
-    const takeUp = async (secret: string) => {
+    const apply = async (secret: string) => {
       await writeFile(join(hub.directory, 'portal.secret'), secret);
       if (how === 'a reload') return hub.reload();
       await hub.kill('SIGTERM');
@@ -17,13 +17,13 @@ test.each(['a reload', 'a restart'])(
     };
     await hub.addAppliance('wallbox');
     await hub.pair('wallbox', emulator);
-    await takeUp('a-secret-of-somebody-else');
+    await apply('a-secret-of-somebody-else');
     expect(await hub.ask((control) => control.refresh('wallbox'))).toMatchObject({
       problem: { code: 'misconfigured' },
     });
     expect((await hub.cli('status')).status).toBe(3);
     await eventually(async () => hub.events('notice').length > 0);
-    await takeUp(emulator.clientSecret);
+    await apply(emulator.clientSecret);
     await eventually(async () => emulator.grants()[0]?.generation === 2);
     await eventually(async () => (await hub.appliance('wallbox')).problem === null);
     expect(await hub.status()).toMatchObject({ appliances: [{ state: 'active' }], conditions: [], notices: [] });

@@ -24,7 +24,7 @@ it('pair gets a fresh link when the address of the hub changes, and a login thro
   await machine.run('sh', ['-c', change.join(' && ')]);
   const { authorize_url: fresh = '', short_url = '' } = await reportIn(wallbox, 'waiting', 'address_changed');
   expect(fresh).not.toBe(old);
-  // Who scans the code on a small terminal is led there, too.
+  // The short link of the small QR code leads there, too.
   expect(new URL(short_url).host).toBe(`10.77.0.201:${hub.httpPort}`);
   expect(await runCurl(machine, ['--write-out', '%{redirect_url}', short_url])).toBe(fresh);
   const page = await logIn(machine, fresh, '--write-out', '\n%{url_effective}');
@@ -32,13 +32,13 @@ it('pair gets a fresh link when the address of the hub changes, and a login thro
   expect(new URL(page.split('\n').at(-1) ?? '').host).toBe(`10.77.0.201:${hub.httpPort}`);
   await reportIn(wallbox, 'paired');
 
-  // Nobody is at the address where the browser of this one is sent to, and the code comes by polling.
+  // Nothing listens at the address that this browser is redirected to, and the code comes by polling.
   await linkIn(heater, 'address_changed');
   await expect(logIn(machine, old, '--max-time', '2')).rejects.toThrow();
   await reportIn(heater, 'paired');
 });
 
-/** A hub on this host, with an emulator that stays where it is. */
+/** A hub on this host, with an emulator whose address does not change. */
 async function hubOn(machine: Host): Promise<HubProcess> {
   return HubProcess.start({
     emulator: await PortalOnHost.start(machine),

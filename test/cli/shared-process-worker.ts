@@ -1,16 +1,16 @@
-// Runs one command of the built program after another, each with its arguments and environment as a process of its own
-// would. On both standard streams a NUL follows what it wrote, and its exit status is sent back.
+// Runs commands of the built program one after another, each with its own arguments and environment. A NUL ends the
+// output of each command on both standard streams; the exit status is sent to the parent process.
 import { EventEmitter } from 'node:events';
 import { dirname, join } from 'node:path';
 import { MAIN } from '../support/program.ts';
 
-/** What is sent to it. */
+/** The message that requests a command. */
 export interface SharedProcessCommand {
   readonly args: readonly string[];
   readonly env: NodeJS.ProcessEnv;
 }
 
-// Each command sets anew what it does when its output breaks, or something throws.
+// Each command adds its own listeners for output errors and exceptions.
 EventEmitter.defaultMaxListeners = 0;
 const { run } = (await import(join(dirname(MAIN), 'cli/program.js'))) as typeof import('../../src/cli/program.ts');
 

@@ -9,14 +9,14 @@ import { rememberSecrets } from '../support/logs.ts';
 import { startPortal } from '../support/portal.ts';
 import { setUpOnce } from '../support/set-up.ts';
 
-/** One as base64 may be, which is not the same once it is form-encoded. */
+/** A secret as base64 may have it: form encoding changes it. */
 const SECRETS = { wallbox: 'wallbox+secret/of%a+maker=', other: 'another-secret-of-a-maker' };
 const WALLBOX = '[appliances.wallbox]\nscope = "Monitoring RemoteControl"\nsecret_file = "wallbox.secret"';
 const OTHER_SCOPE = WALLBOX.replace('Monitoring RemoteControl', 'Monitoring');
 
 let emulator: Emulator;
 let hub: HubProcess;
-/** What the hub is configured with before any appliance is declared. */
+/** The hub's configuration before any appliance is declared. */
 let configuration: string;
 
 setUpOnce(async (parts) => {
@@ -37,15 +37,15 @@ function write(name: string, content: string): void {
   chmodSync(join(hub.directory, name), 0o600);
 }
 
-/** Starts the hub, or starts it again, with this behind its configuration. */
+/** Starts or restarts the hub, with this text after its configuration. */
 async function startWith(toml: string): Promise<void> {
   await hub.kill('SIGTERM');
   write('latchkey.toml', `${configuration}\n${toml}\n`);
   await hub.launch();
 }
 
-/** What the token endpoint says to these credentials: a status, and the error or the scope. */
-async function says(client_id: string, client_secret: string): Promise<string> {
+/** The token endpoint's response to these credentials: a status, and the error or the scope. */
+async function tokenResult(client_id: string, client_secret: string): Promise<string> {
   const credentials = { client_id, client_secret } as CredentialsResponse;
   const { status, body } = await hub.requestToken(credentials);
   return `${status} ${body['error'] ?? body['scope']}`;
@@ -63,7 +63,7 @@ test('a declared appliance exists from the first start with its configured secre
     scope: 'Monitoring RemoteControl',
     portal: 'home',
   });
-  expect(await says('wallbox', SECRETS.other)).toBe('401 invalid_client');
+  expect(await tokenResult('wallbox', SECRETS.other)).toBe('401 invalid_client');
   expect(await hub.cli('appliance', 'remove', 'wallbox', '--yes')).toMatchObject({
     status: 1,
     stderr: expect.stringContaining('[appliances.wallbox]'),
@@ -71,13 +71,13 @@ test('a declared appliance exists from the first start with its configured secre
   await hub.ask(async (control) => {
     const invite = { name: 'wallbox', scope: null, portal: null, ttl: 60 };
     await expect(control.rotateSecret('wallbox', false)).rejects.toThrow('[appliances.wallbox]');
-    await expect(control.addAppliance('wallbox', null, null)).rejects.toThrow('wallbox is there already');
-    await expect(control.invite(invite)).rejects.toThrow('wallbox is there already');
+    await expect(control.addAppliance('wallbox', null, null)).rejects.toThrow('wallbox already exists');
+    await expect(control.invite(invite)).rejects.toThrow('wallbox already exists');
   });
-  expect(await says('wallbox', SECRETS.wallbox)).toBe('400 invalid_grant');
+  expect(await tokenResult('wallbox', SECRETS.wallbox)).toBe('400 invalid_grant');
   await hub.pair('wallbox', emulator);
-  expect(await says('wallbox', SECRETS.wallbox)).toBe('200 Monitoring RemoteControl');
-  expect(await says('wallbox', encodeURIComponent(SECRETS.wallbox))).toBe('200 Monitoring RemoteControl');
+  expect(await tokenResult('wallbox', SECRETS.wallbox)).toBe('200 Monitoring RemoteControl');
+  expect(await tokenResult('wallbox', encodeURIComponent(SECRETS.wallbox))).toBe('200 Monitoring RemoteControl');
 });
 
 test('an appliance that is no longer declared keeps its grant, but gets no tokens until it has credentials again', async () => {
@@ -87,18 +87,18 @@ test('an appliance that is no longer declared keeps its grant, but gets no token
   expect(await logged('appliance_undeclared')).toMatchObject({
     level: 'warn',
   });
-  expect(await says('wallbox', SECRETS.wallbox)).toBe('401 invalid_client');
+  expect(await tokenResult('wallbox', SECRETS.wallbox)).toBe('401 invalid_client');
   expect(await hub.appliance('wallbox')).toMatchObject({ state: 'active', without_credentials: true });
   expect((await hub.cli('status')).stdout).toContain('latchkey appliance rotate-secret wallbox');
 
   await startWith(WALLBOX);
   expect(await hub.appliance('wallbox')).not.toHaveProperty('without_credentials');
-  expect(await says('wallbox', SECRETS.wallbox)).toBe('200 Monitoring RemoteControl');
+  expect(await tokenResult('wallbox', SECRETS.wallbox)).toBe('200 Monitoring RemoteControl');
 
   await startWith('');
   const rotated = await hub.ask((control) => control.rotateSecret('wallbox', false));
   rememberSecrets([rotated.client_secret]);
-  expect(await says(rotated.client_id, rotated.client_secret)).toBe('200 Monitoring RemoteControl');
+  expect(await tokenResult(rotated.client_id, rotated.client_secret)).toBe('200 Monitoring RemoteControl');
   await hub.ask((control) => control.removeAppliance('wallbox'));
   expect((await hub.status()).appliances).toEqual([]);
 });
@@ -107,9 +107,9 @@ test('a changed secret and client_id apply from the next start, and a changed sc
   await startWith(WALLBOX);
   await hub.pair('wallbox', emulator);
   await startWith(`${OTHER_SCOPE.replace('wallbox.secret', 'other.secret')}\nclient_id = "charger.1"`);
-  expect(await says('wallbox', SECRETS.wallbox)).toBe('401 invalid_client');
-  expect(await says('charger.1', SECRETS.wallbox)).toBe('401 invalid_client');
-  expect(await says('charger.1', SECRETS.other)).toBe('200 Monitoring RemoteControl');
+  expect(await tokenResult('wallbox', SECRETS.wallbox)).toBe('401 invalid_client');
+  expect(await tokenResult('charger.1', SECRETS.wallbox)).toBe('401 invalid_client');
+  expect(await tokenResult('charger.1', SECRETS.other)).toBe('200 Monitoring RemoteControl');
 
   expect(await logged('scope_changed')).toMatchObject({ level: 'warn', appliance: 'wallbox' });
   expect(await hub.appliance('wallbox')).toMatchObject({
@@ -122,7 +122,7 @@ test('a changed secret and client_id apply from the next start, and a changed sc
   );
   await hub.pair('wallbox', emulator);
   expect(await hub.appliance('wallbox')).not.toHaveProperty('wanted_scope');
-  expect(await says('charger.1', SECRETS.other)).toBe('200 Monitoring');
+  expect(await tokenResult('charger.1', SECRETS.other)).toBe('200 Monitoring');
 });
 
 test('with on_start the hub pairs an unpaired appliance and one with a changed scope, and logs the link', async () => {
@@ -133,21 +133,21 @@ test('with on_start the hub pairs an unpaired appliance and one with a changed s
   };
   await startWith(onStart + WALLBOX);
   await login();
-  expect(await says('wallbox', SECRETS.wallbox)).toBe('200 Monitoring RemoteControl');
+  expect(await tokenResult('wallbox', SECRETS.wallbox)).toBe('200 Monitoring RemoteControl');
   await startWith(onStart + OTHER_SCOPE);
   await login();
-  expect(await says('wallbox', SECRETS.wallbox)).toBe('200 Monitoring');
+  expect(await tokenResult('wallbox', SECRETS.wallbox)).toBe('200 Monitoring');
   await startWith(onStart + OTHER_SCOPE);
   expect(await hub.appliance('wallbox')).not.toHaveProperty('authorize_url');
 });
 
-/** A table for this portal. */
+/** A declared appliance of this portal, as a TOML table. */
 function table(name: string, { baseUrl, frontendUrl, clientId, clientSecret }: Emulator): string {
   write(`${name}-client.secret`, clientSecret);
   return `[portals.${name}]\nbase_url = "${baseUrl}"\nfrontend_url = "${frontendUrl}"\nclient_id = "${clientId}"\nclient_secret_file = "${name}-client.secret"\n`;
 }
 
-/** Starts the hub again with these portals, in place of those it had, and the rest of its configuration. */
+/** Restarts the hub with these portals instead of its own; the rest of its configuration is unchanged. */
 async function startWithPortals(tables: string): Promise<void> {
   const before = configuration;
   configuration = before.replace(/\[portals\.[\s\S]*$/, '');
@@ -167,10 +167,10 @@ test('a declared appliance that moves to another portal gets a suspended grant, 
   expect(moved.problem?.message).toContain(emulator.frontendUrl);
   expect(moved).not.toHaveProperty('authorize_url');
   expect(await logIn(emulator, link)).toContain('is not connected');
-  expect(await says('wallbox', SECRETS.wallbox)).toBe('400 invalid_grant');
+  expect(await tokenResult('wallbox', SECRETS.wallbox)).toBe('400 invalid_grant');
   await expect(hub.ask((control) => control.refresh('wallbox'))).rejects.toThrow('pair');
 
-  // The table of the one before is gone, and this one is not it by another name.
+  // The earlier appliance's table is gone, and this appliance is not a renamed one.
   await startWithPortals(table('cloud', bench));
   expect(await hub.appliance('wallbox')).toMatchObject({ state: 'needs_pairing', portal: 'cloud' });
   await expect(hub.ask((control) => control.refresh('wallbox'))).rejects.toThrow('pair');
@@ -179,7 +179,7 @@ test('a declared appliance that moves to another portal gets a suspended grant, 
   await startWithPortals(table('renamed', emulator));
   expect(await hub.appliance('wallbox')).toMatchObject({ state: 'active', portal: 'renamed' });
   expect(await hub.ask((control) => control.refresh('wallbox'))).toMatchObject({ state: 'active', problem: null });
-  expect(await says('wallbox', SECRETS.wallbox)).toBe('200 Monitoring RemoteControl');
+  expect(await tokenResult('wallbox', SECRETS.wallbox)).toBe('200 Monitoring RemoteControl');
 });
 
 test('an added appliance follows a renamed portal, and has a suspended grant if its portal becomes another one', async () => {
@@ -192,11 +192,11 @@ test('an added appliance follows a renamed portal, and has a suspended grant if 
   expect(await hub.ask((control) => control.refresh('heater'))).toMatchObject({ state: 'active', problem: null });
   await startWithPortals(table('renamed', bench));
   expect(await hub.appliance('heater')).toMatchObject({ state: 'needs_pairing', portal: 'renamed' });
-  expect(await says(added.client_id, added.client_secret)).toBe('400 invalid_grant');
+  expect(await tokenResult(added.client_id, added.client_secret)).toBe('400 invalid_grant');
   const otherApi = table('renamed', { ...emulator, baseUrl: bench.baseUrl });
   for (const tables of [otherApi, table('renamed', emulator)]) {
     await startWithPortals(tables);
-    expect(await says(added.client_id, added.client_secret)).toBe('200 Monitoring');
+    expect(await tokenResult(added.client_id, added.client_secret)).toBe('200 Monitoring');
   }
 });
 
@@ -217,9 +217,9 @@ test('the hub does not start if a declared client_id belongs to an added applian
   await startWith('');
   const added = await hub.addAppliance('heater');
   await expect(startWith(`${WALLBOX}\nclient_id = "${added.client_id}"`)).rejects.toThrow(
-    /latchkey\.toml: appliances\.wallbox\.client_id: found .*the client_id of the appliance heater; allowed is another/,
+    /latchkey\.toml: appliances\.wallbox\.client_id: found .*the client_id of the appliance heater; use another one/,
   );
   await startWith('');
-  expect(await says(added.client_id, added.client_secret)).toBe('400 invalid_grant');
+  expect(await tokenResult(added.client_id, added.client_secret)).toBe('400 invalid_grant');
   expect((await hub.status()).appliances).toHaveLength(1);
 });

@@ -13,13 +13,13 @@ describe('a hub whose network cable was unplugged', () => {
     const { hub: machine, appliance } = lan.hosts;
     await using hub = await startTestModeHub(machine);
     await hub.logged('hub_announced');
-    const told = (await hub.status()).hub;
-    const heard = await captureMdns(appliance);
-    const probes = () => heard().filter(({ kind, text }) => kind === 'probe' && text.includes(told.id)).length;
+    const status = (await hub.status()).hub;
+    const captured = await captureMdns(appliance);
+    const probes = () => captured().filter(({ kind, text }) => kind === 'probe' && text.includes(status.id)).length;
     expect(probes()).toBe(0);
     await machine.plug('down');
     await machine.plug('up');
-    // It may be in another network now, where somebody else has its name: it asks.
+    // The hub may now be on another network, where another device has its name: it probes.
     await expect.poll(probes).toBe(3);
     await machine.run('ip', ['link', 'set', 'eth0', 'down']);
     await machine.run('ip', ['link', 'set', 'eth0', 'up']);
@@ -51,10 +51,10 @@ describe('a hub that starts without a network', () => {
     expect(await logIn(machine, await hub.beginPairing('wallbox'))).toContain('You can close this page');
     await eventually(async () => (await hub.status()).appliances[0]?.state === 'active');
 
-    const watching = await observeWithZeroconf(appliance);
+    const zeroconf = await observeWithZeroconf(appliance);
     await machine.run('ip', ['link', 'set', 'eth0', 'up']);
     await machine.run('ip', ['addr', 'add', '10.77.0.1/24', 'dev', 'eth0']);
-    const found = await watching.found();
+    const found = await zeroconf.found();
     expect(found.addresses).toEqual(['10.77.0.1']);
     expect((await hub.status()).hub.address).toBe('10.77.0.1');
     const route = { origin: 'https://10.77.0.1:8443', caFile: hub.caFile };

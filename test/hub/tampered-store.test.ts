@@ -27,7 +27,7 @@ beforeEach(async () => {
 
 afterEach(() => hub[Symbol.asyncDispose]());
 
-/** Changes the database while the hub is stopped, and takes its copy away, as somebody with the card in hand may. */
+/** Changes the database while the hub is stopped, and removes its snapshot, as a person with the SD card can. */
 async function attack(statements: string, victim = hub): Promise<void> {
   await victim.kill('SIGTERM');
   rmSync(join(victim.directory, 'state/latchkey.db.copy'), { force: true });
@@ -52,7 +52,7 @@ test('secrets that were swapped between two appliances in the database get no to
   expect(notices).toMatchObject([{ code: 'store_changed', severity: 'error' }]);
   expect(readFileSync(hub.log, 'utf8')).toMatch(/"wallbox".*appliance_damaged/);
   expect((await hub.cli('doctor')).stdout).toMatch(
-    /fail.*tokens of wallbox, as its entry in the store was damaged, or changed/,
+    /fail.*tokens of wallbox, because its entry in the store was damaged, or changed/,
   );
 });
 
@@ -61,7 +61,7 @@ test('the hub refuses an appliance whose row was changed, and serves the others'
   await attack("UPDATE appliances SET sealed = '' WHERE name = 'heater'");
   expect((await hub.requestToken(wallbox)).status).toBe(200);
   expect((await hub.requestToken(heater)).status).toBe(401);
-  // It can't be talked into anything but being removed.
+  // The only possible action is its removal.
   expect((await hub.cli('appliance', 'rotate-secret', 'heater')).stderr).toMatch(
     /changed by something other than the hub/,
   );

@@ -14,16 +14,16 @@ it('a hub on a copied SD card says so in status, and the original hub is not dis
   await using lan = await createLan(['original', 'copy']);
   const [card, copy] = [join(folder.path, 'card'), join(folder.path, 'copied')];
   writeHubConfiguration(card);
-  const born = serveHub(lan.hosts.original, card);
-  await waitForLogEvent(born, 'hub_started');
-  expect(await born.stop('SIGTERM')).toBe(0);
+  const firstRun = serveHub(lan.hosts.original, card);
+  await waitForLogEvent(firstRun, 'hub_started');
+  expect(await firstRun.stop('SIGTERM')).toBe(0);
   cpSync(card, copy, { recursive: true });
   writeHubConfiguration(copy);
 
   const original = serveHub(lan.hosts.original, card);
   await waitForLogEvent(original, 'hub_announced');
-  const copied = serveHub(lan.hosts.copy, copy);
-  await waitForLogEvent(copied, 'announcement_failed');
+  const clone = serveHub(lan.hosts.copy, copy);
+  await waitForLogEvent(clone, 'announcement_failed');
   const { hub } = await eventually(async () => {
     const status = await readHubStatus(copy);
     return status.hub.problems !== undefined && status;
@@ -31,7 +31,7 @@ it('a hub on a copied SD card says so in status, and the original hub is not dis
   expect(hub.problems).toEqual([
     {
       code: 'hub_id_taken',
-      message: expect.stringMatching(/^Another hub .*\(10\.77\.0\.1\b.*card copied\?/),
+      message: expect.stringMatching(/^Another hub .*\(10\.77\.0\.1\b.*card was copied/),
       since: expect.any(String),
     },
   ]);
@@ -39,9 +39,9 @@ it('a hub on a copied SD card says so in status, and the original hub is not dis
   expect(older.id).toBe(hub.id);
   expect(older.problems).toBeUndefined();
 
-  // With the older one gone it is the only one that has the id.
+  // With the older one gone, it is the only hub with the id.
   expect(await original.stop('SIGTERM')).toBe(0);
-  await waitForLogEvent(copied, 'hub_announced');
+  await waitForLogEvent(clone, 'hub_announced');
   expect((await readHubStatus(copy)).hub.problems).toBeUndefined();
-  expect(await copied.stop('SIGTERM')).toBe(0);
+  expect(await clone.stop('SIGTERM')).toBe(0);
 });

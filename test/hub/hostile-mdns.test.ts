@@ -11,46 +11,47 @@ skipIfUnavailable(() => lanSkipReason(OBSERVER_TOOLS));
 
 describe('a hub beside a device with faulty mDNS', () => {
   it('the hub still responds after thousands of malformed packets, and reports at most that its name is claimed', async () => {
-    await using lan = await createLan(['hub', 'neighbour', 'observer']);
-    const { neighbour, observer } = lan.hosts;
-    const noise = run(neighbour, 'mdns-fuzz.ts', [neighbour.address, '20261122', '5000']);
+    await using lan = await createLan(['hub', 'peer', 'observer']);
+    const { peer, observer } = lan.hosts;
+    const fuzzer = run(peer, 'mdns-fuzz.ts', [peer.address, '20261122', '5000']);
     await using hub = await startTestModeHub(lan.hosts.hub);
     await hub.logged('hub_announced');
-    // Something to mutate: what a host asks, and what it is answered.
+    // Packets to mutate: a host's query, and the response.
     const before = await (await observeWithZeroconf(observer)).found();
-    await noise.line((line) => line === 'sent' || undefined, scaleDeadline(20_000));
+    await fuzzer.line((line) => line === 'sent' || undefined, scaleDeadline(20_000));
 
     expect((await (await observeWithZeroconf(observer)).found()).txt).toEqual(before.txt);
     expect(hub.process.child.exitCode).toBeNull();
-    // A packet that is nearly the hub's own may say that the hub is at another address, as any device may.
-    const said = warningsOf(hub.process).filter((line) => !line.includes('hub_name_claimed'));
-    expect(said).toEqual([]);
-    expect(saidOf(hub.process, 'hub_announced').length).toBeLessThan(6);
+    // A packet that is almost the hub's own may claim that the hub is at another address, as any device may.
+    const warnings = warningsOf(hub.process).filter((line) => !line.includes('hub_name_claimed'));
+    expect(warnings).toEqual([]);
+    expect(linesOf(hub.process, 'hub_announced').length).toBeLessThan(6);
     expect(await hub.process.stop('SIGTERM')).toBe(0);
   });
 
   it('the hub stays announced with few log lines, whichever of its names another device claims', async () => {
-    await using lan = await createLan(['hub', 'neighbour', 'observer']);
-    const { neighbour, observer } = lan.hosts;
+    await using lan = await createLan(['hub', 'peer', 'observer']);
+    const { peer, observer } = lan.hosts;
     await using hub = await startTestModeHub(lan.hosts.hub);
     await hub.logged('hub_announced');
     const { name, id } = (await hub.status()).hub;
-    // It claims each of the hub's names, ten times a second, with data that is greater than the hub's, and answers no question.
+    // The peer claims each of the hub's names, ten times a second, with data that is greater than the hub's, and does
+    // not respond to queries.
     const names = [name, `${name} (${id.slice(0, 4)})`, id];
-    const claiming = names.map((claimed) =>
-      run(neighbour, 'mdns-sender.ts', [neighbour.address, '60', '100', 'service', claimed, `${'z'.repeat(63)}.local`]),
+    const senders = names.map((claimed) =>
+      run(peer, 'mdns-sender.ts', [peer.address, '60', '100', 'service', claimed, `${'z'.repeat(63)}.local`]),
     );
     await hub.logged('hub_name_claimed');
     const codes = ((await hub.status()).hub.problems ?? []).map(({ code }) => code);
     expect(codes).toEqual(['hub_name_claimed']);
-    for (const one of claiming) await one.line((line) => line === 'sent' || undefined, scaleDeadline(20_000));
+    for (const sender of senders) await sender.line((line) => line === 'sent' || undefined, scaleDeadline(20_000));
     const found = await eventually(async () => {
-      const watching = await observeWithZeroconf(observer);
-      return watching.found(({ txt }) => txt['id'] === id).catch(() => false as const);
+      const zeroconf = await observeWithZeroconf(observer);
+      return zeroconf.found(({ txt }) => txt['id'] === id).catch(() => false as const);
     }, 60);
     expect(names).toContain(found.instanceName);
     expect(hub.process.child.exitCode).toBeNull();
-    expect([...saidOf(hub.process, 'hub_announced'), ...warningsOf(hub.process)].length).toBeLessThan(6);
+    expect([...linesOf(hub.process, 'hub_announced'), ...warningsOf(hub.process)].length).toBeLessThan(6);
     expect(warningsOf(hub.process).join()).not.toContain('could not be announced');
   });
 });
@@ -59,6 +60,6 @@ function run(host: Host, script: string, args: readonly string[]): Process {
   return host.spawn(process.execPath, [join(import.meta.dirname, '../netns', script), ...args]);
 }
 
-function saidOf({ output }: Process, event: string): readonly string[] {
+function linesOf({ output }: Process, event: string): readonly string[] {
   return output.split('\n').filter((line) => line.includes(`"event":"${event}"`));
 }
