@@ -45,25 +45,25 @@ function sourcesIn(checkout: string): Source[] {
     });
 }
 
-/** An arrow that follows from two others is left out: who imports the hub may import what the hub does. */
+/** A Mermaid diagram of the imports. An arrow that other arrows imply is left out, so that the diagram stays readable. */
 function picture(sources: readonly Source[]): string {
   const imports = new Map<string, Set<string>>();
   for (const source of sources) {
-    const from = roomOf(source.path);
-    const to = source.imports.map(roomOf).filter((room) => room !== from);
+    const from = topFolderOf(source.path);
+    const to = source.imports.map(topFolderOf).filter((folder) => folder !== from);
     imports.set(from, new Set([...(imports.get(from) ?? []), ...to]));
   }
   const arrows = [...imports].flatMap(([from, all]) => {
-    const implied = new Set([...all].flatMap((room) => [...reachedFrom(room, imports)]));
+    const implied = new Set([...all].flatMap((folder) => [...reachedFrom(folder, imports)]));
     const drawn = [...all].filter((to) => !implied.has(to)).sort();
     return drawn.map((to) => `  ${from} --> ${to}`);
   });
   return ['```mermaid', 'graph TD', ...arrows, '```', ''].join('\n');
 }
 
-/** The rooms that one imports, and those that they import. */
-function reachedFrom(room: string, imports: ReadonlyMap<string, ReadonlySet<string>>, reached = new Set<string>()) {
-  for (const next of imports.get(room) ?? []) {
+/** The folders that a folder imports, directly or through others. */
+function reachedFrom(folder: string, imports: ReadonlyMap<string, ReadonlySet<string>>, reached = new Set<string>()) {
+  for (const next of imports.get(folder) ?? []) {
     if (reached.has(next)) continue;
     reached.add(next);
     reachedFrom(next, imports, reached);
@@ -72,16 +72,16 @@ function reachedFrom(room: string, imports: ReadonlyMap<string, ReadonlySet<stri
 }
 
 /** The folder of `src` that a file is in. */
-function roomOf(path: string): string {
+function topFolderOf(path: string): string {
   return path.includes('/') ? (path.split('/')[0] ?? '') : path.replace('.ts', '');
 }
 
 function sizes(sources: readonly Source[]): string {
-  const rooms = [...new Set(sources.map(({ path }) => roomOf(path)))];
-  const rows = rooms.map((room) =>
-    row(
-      room,
-      sources.filter(({ path }) => roomOf(path) === room),
+  const folders = [...new Set(sources.map(({ path }) => topFolderOf(path)))];
+  const rows = folders.map((folder) =>
+    tableRow(
+      folder,
+      sources.filter(({ path }) => topFolderOf(path) === folder),
       sources,
     ),
   );
@@ -89,10 +89,10 @@ function sizes(sources: readonly Source[]): string {
     '| folder | files | most in one folder | lines | median | over 300 | with one importer |',
     '|---|---|---|---|---|---|---|',
   ];
-  return [...head, ...rows, row('all', sources, sources), ''].join('\n');
+  return [...head, ...rows, tableRow('all', sources, sources), ''].join('\n');
 }
 
-function row(name: string, some: readonly Source[], all: readonly Source[]): string {
+function tableRow(name: string, some: readonly Source[], all: readonly Source[]): string {
   const lines = some.map((source) => source.lines).sort((a, b) => a - b);
   const sum = lines.reduce((a, b) => a + b, 0);
   const sideBySide = Map.groupBy(some, ({ path }) => dirname(path));

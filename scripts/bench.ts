@@ -1,4 +1,4 @@
-// One command for all that is measured: see scripts/bench.d/suite.ts for what a suite is.
+// Runs the benchmark suites; scripts/bench.d/suite.ts defines what a suite is.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempDisposableSync, rmSync, writeFileSync } from 'node:fs';
 import { loadavg, tmpdir } from 'node:os';
@@ -12,7 +12,7 @@ const root = join(import.meta.dirname, '..');
 
 const { suites, quick, against } = options();
 for (const { program, pack } of missingPrograms(suites)) {
-  fail(`scripts/bench: there is no ${program} here: install it ("apt-get install ${pack}"), or name other suites`);
+  fail(`scripts/bench: ${program} is missing: install it ("apt-get install ${pack}"), or name other suites`);
 }
 using scratch = mkdtempDisposableSync(join(tmpdir(), 'latchkey-bench-'));
 process.env['LATCHKEY_TEST_LOGS'] = join(scratch.path, 'logs');
@@ -29,14 +29,14 @@ for (const suite of suites) {
     ...{ suite: suite.name, began: began.toISOString(), ended: new Date().toISOString(), against, quick },
     ...{ load: [loadBefore, loadavg()[0] ?? 0] as const, measured },
   };
-  if (!quick) progress(`raw figures: ${keep(run.suite, run.began, run)}`);
+  if (!quick) progress(`raw figures: ${saveRawFigures(run.suite, run.began, run)}`);
   notMeasured += report(suite, run);
 }
 if (notMeasured > 0 && !quick) {
-  fail(`scripts/bench: the machine was too busy for ${notMeasured} of the targets: run it again when it is quiet`, 1);
+  fail(`scripts/bench: the machine was too busy to check ${notMeasured} of the targets: run this again when it is idle`, 1);
 }
 
-/** Prints what was measured, and writes the page where it is this checkout's alone. @returns the targets not judged */
+/** Prints the results, and writes the page unless another revision was measured too. @returns how many targets could not be checked */
 function report(
   suite: Suite,
   run: Parameters<typeof writeSuiteSection>[1] & { measured: readonly Measurement[] },
@@ -47,13 +47,12 @@ function report(
   }
   const { targets, tables } = suite.report(run.measured);
   console.log(measurementLines(run.measured));
-  for (const { text: wanted, measured, verdict } of targets)
-    console.log(`${verdict.toUpperCase()}: ${wanted}: ${measured}`);
+  for (const { text, measured, verdict } of targets) console.log(`${verdict.toUpperCase()}: ${text}: ${measured}`);
   if (!quick) writeSuiteSection(suite, run, { targets, tables });
   return targets.filter(({ verdict }) => verdict === 'not measured').length;
 }
 
-function keep(suite: string, began: string, run: unknown): string {
+function saveRawFigures(suite: string, began: string, run: unknown): string {
   mkdirSync(join(root, '.cache/bench'), { recursive: true });
   const file = `.cache/bench/${suite}-${began.replaceAll(':', '-')}.json`;
   writeFileSync(join(root, file), `${JSON.stringify(run, null, 1)}\n`);
@@ -79,8 +78,8 @@ function options(): { suites: readonly Suite[]; quick: boolean; against: string 
 }
 
 /**
- * Another revision of this project, built: it is unpacked below `.cache/bench/`, and stays there for the next time. It
- * is measured by the suites as they are here.
+ * Unpacks another revision of this project below `.cache/bench/` and builds it; it stays there for later runs. The suites of
+ * this checkout measure it.
  */
 function checkoutOf(revision: string): BenchSubject {
   const named = spawnSync('git', ['rev-parse', '--verify', '--quiet', `${revision}^{commit}`], { cwd: root });

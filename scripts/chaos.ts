@@ -1,4 +1,4 @@
-// Tries to make the hub lose a grant, in every way of test/chaos, and says what came of it.
+// Tries to make the hub lose a grant, with the experiments of test/chaos, and reports the results.
 import { cpSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -27,13 +27,13 @@ if (list) {
 }
 
 const stop = new AbortController();
-let asked = 0;
+let signals = 0;
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
   process.on(signal, () => {
-    asked += 1;
-    if (asked === 1) console.log('\nstopping: what was found so far follows; once more ends it at once');
+    signals += 1;
+    if (signals === 1) console.log('\nstopping: the results so far follow; interrupt again to exit at once');
     stop.abort();
-    if (asked > 1) process.exit(130);
+    if (signals > 1) process.exit(130);
   });
 }
 
@@ -43,7 +43,7 @@ const run = join(
   began.toISOString().replaceAll(':', '-').slice(0, 19),
 );
 mkdirSync(join(run, 'logs'), { recursive: true });
-// The build as it is now: a run takes long, and somebody may go on working here.
+// A copy of the build: a run takes long, and the checkout may change meanwhile.
 cpSync(join(root, 'dist'), join(run, 'dist'), { recursive: true });
 cpSync(join(root, 'package.json'), join(run, 'package.json'));
 const env = { ...process.env, LATCHKEY_TEST_LOGS: join(run, 'logs'), LATCHKEY_TEST_MAIN: join(run, 'dist/main.js') };
@@ -72,18 +72,18 @@ const raw = {
 };
 writeFileSync(join(run, 'results.json'), `${JSON.stringify(raw, null, 1)}\n`);
 console.log(`\n${resultsTable(results)}`);
-const told = findLeaks(join(run, 'logs'), readRememberedSecrets(join(run, 'secrets/secrets.txt')));
+const leaks = findLeaks(join(run, 'logs'), readRememberedSecrets(join(run, 'secrets/secrets.txt')));
 rmSync(join(run, 'secrets'), { recursive: true, force: true });
-for (const place of told) console.log(`\n${place}`);
+for (const leak of leaks) console.log(`\n${leak}`);
 if (writeDocs && results.length > 0 && !stop.signal.aborted) {
   const page = join(root, 'docs/reliability.md');
   const command = `./scripts/chaos --seed ${seed}${short ? ' --short' : ''}`;
   writeFileSync(page, updatePage(readFileSync(page, 'utf8'), results, began.toISOString().slice(0, 10), command));
 }
-console.log(`\nThe figures and the logs: ${run}`);
-const bad = told.length > 0 || results.some((result) => ['BROKEN', 'FAILED'].includes(verdict(result)));
+console.log(`\nFigures and logs: ${run}`);
+const bad = leaks.length > 0 || results.some((result) => ['BROKEN', 'FAILED'].includes(verdict(result)));
 process.exitCode = bad ? 1 : stop.signal.aborted ? 130 : 0;
-console.log(`\n${summaryLine(results, told.length > 0)}`);
+console.log(`\n${summaryLine(results, leaks.length > 0)}`);
 
 async function load(id: string): Promise<Experiment> {
   const { experiment } = (await import(pathToFileURL(files.get(id) ?? '').href)) as { experiment: Experiment };

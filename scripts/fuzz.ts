@@ -1,16 +1,16 @@
-// Fuzzes a portal emulator or a hub of its own with requests that are nearly right, and sums up what came of it.
+// Fuzzes a portal emulator or a hub, which it starts, with nearly valid requests, and prints a summary.
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { memoryGrowth, memoryProblem, memoryText } from './fuzz.d/memory.ts';
 import { type FuzzOutcome, type FuzzSubject, fuzz, statusLine } from './fuzz.d/run.ts';
 
-/** A run this long must have reached every endpoint. */
-const ALL_REACHED = 20_000;
+/** A run of this many requests must have reached every endpoint. */
+const MIN_REQUESTS_FOR_COVERAGE = 20_000;
 
 const { target, requests, seed, path } = options();
 let stopped = false;
 process.on('SIGINT', () => {
-  // Who asks twice does not want the summary either.
+  // A second interrupt ends the run without a summary.
   if (stopped) process.exit(130);
   stopped = true;
 });
@@ -19,15 +19,15 @@ process.once('SIGTERM', () => process.exit(143));
 await using subject = await start();
 console.log(`seed ${seed}, ${path === undefined ? `${requests} requests` : `path ${path}`}`);
 const began = performance.now();
-const run = { requests, seed, ...(path !== undefined && { path }), said: console.log, stopped: () => stopped };
+const run = { requests, seed, ...(path !== undefined && { path }), print: console.log, stopped: () => stopped };
 const outcome = await fuzz(subject, run);
-const problems = [...outcome.problems, ...judged(outcome)];
+const problems = [...outcome.problems, ...finalProblems(outcome)];
 summarize(outcome, problems, (performance.now() - began) / 1000);
 process.exitCode = problems.length > 0 ? 1 : stopped ? 130 : 0;
 
 async function start(): Promise<FuzzSubject> {
   if (target === 'emulator') return await (await import('./fuzz.d/emulator/subject.ts')).startEmulatorSubject();
-  // The build, which does not change while the run goes on.
+  // The build, because the sources may change during the run.
   process.env['LATCHKEY_TEST_MAIN'] ??= join(import.meta.dirname, '../dist/main.js');
   return await (await import('./fuzz.d/hub/subject.ts')).startHubSubject();
 }
@@ -64,18 +64,18 @@ function options() {
   }
 }
 
-/** What only shows at the end of a run. */
-function judged({ operations, sent, memory, problems: found }: FuzzOutcome): string[] {
+/** Problems that only show at the end of a run. */
+function finalProblems({ operations, sent, memory, problems: found }: FuzzOutcome): string[] {
   const problems: string[] = [];
   const ended = subject.ended();
   if (ended !== null) problems.push(`the ${subject.name} ended: ${ended}\n${subject.complaints()}`);
-  else if (subject.complaints() !== '') problems.push(`the ${subject.name} complains: ${subject.complaints()}`);
-  for (const { name, good, unsent } of sent < ALL_REACHED || found.length > 0 ? [] : operations.all) {
-    if (good === 0) problems.push(`${name} never gave a good answer`);
-    if (unsent.size > 0) problems.push(`${name} was never sent ${[...unsent].join(', ')}`);
+  else if (subject.complaints() !== '') problems.push(`the ${subject.name} logged an error: ${subject.complaints()}`);
+  for (const { name, good, unsent } of sent < MIN_REQUESTS_FOR_COVERAGE || found.length > 0 ? [] : operations.all) {
+    if (good === 0) problems.push(`${name}: no request succeeded`);
+    if (unsent.size > 0) problems.push(`${name}: these were never sent: ${[...unsent].join(', ')}`);
   }
   const growing = stopped ? null : memoryProblem(memory);
-  return growing === null ? problems : [...problems, `the memory grows: ${growing}`];
+  return growing === null ? problems : [...problems, `memory grows: ${growing}`];
 }
 
 function summarize({ sent, statuses, memory, operations }: FuzzOutcome, problems: string[], seconds: number): void {
@@ -87,7 +87,7 @@ function summarize({ sent, statuses, memory, operations }: FuzzOutcome, problems
   }
   const grown = memoryGrowth(memory);
   if (grown !== null) console.log(`growth in 100,000 requests, second half: ${memoryText(grown)}`);
-  console.log('\ngood answers   endpoint');
+  console.log('\n  successful   endpoint');
   for (const { name, good } of operations.all) console.log(`${String(good).padStart(12)}   ${name}`);
   for (const problem of problems) console.log(`\nproblem: ${problem}`);
   console.log(problems.length === 0 ? '\nno problem found' : `\n${problems.length} problems`);

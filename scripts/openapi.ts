@@ -4,7 +4,7 @@ import { openApiDocument as emulatorDocument } from '../src/emulator/openapi/doc
 import { openApiDocument as hubDocument } from '../src/lan/openapi/document.ts';
 import { version } from '../src/system/version.ts';
 
-/** Stand for any: a running emulator or hub puts its own. */
+/** Example addresses: a running emulator or hub inserts its own. */
 const emulator = { base: 'http://127.0.0.1:8080', frontend: 'http://127.0.0.1:8081' };
 const hub = { http: 'http://192.168.1.10:8480', https: 'https://192.168.1.10:8443' };
 

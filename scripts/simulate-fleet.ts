@@ -1,12 +1,12 @@
-// Simulates a fleet of hubs on the daemon's own scheduling: see scripts/fleet.d/scenarios.ts for what happens to it.
+// Simulates a fleet of hubs with the daemon's own scheduling code, in the scenarios of scripts/fleet.d/scenarios.ts.
 import { parseArgs } from 'node:util';
 import { writeSection } from './bench.d/benchmarks-page.ts';
 import { fleetReport } from './fleet.d/report.ts';
 import { SCENARIOS, simulate } from './fleet.d/scenarios.ts';
 
-/** With so many it writes the page. */
+/** A run with this number of hubs writes docs/benchmarks.md. */
 const DOCUMENTED_HUBS = 100_000;
-/** Fewer say nothing: the busiest minute of a small fleet is chance. */
+/** In a smaller fleet the busiest minute is random. */
 const MIN_HUBS = 4000;
 
 const { hubs, seed } = options();
@@ -14,24 +14,24 @@ const outcomes = SCENARIOS.map((scenario) => {
   console.error(`latchkey: ${scenario.title}, ${hubs} hubs, seed ${seed}`);
   return simulate(scenario, hubs, seed);
 });
-const told = fleetReport(outcomes);
-console.log(told.tables.join('\n\n'));
-for (const { text, measured, verdict } of told.targets) console.log(`${verdict.toUpperCase()}: ${text}: ${measured}`);
+const report = fleetReport(outcomes);
+console.log(report.tables.join('\n\n'));
+for (const { text, measured, verdict } of report.targets) console.log(`${verdict.toUpperCase()}: ${text}: ${measured}`);
 if (hubs === DOCUMENTED_HUBS) {
   const how = `\`./scripts/simulate-fleet --seed ${seed}\`: ${DOCUMENTED_HUBS.toLocaleString('en')} hubs. The same seed gives the same figures on every machine.`;
-  writeSection('fleet', 'A fleet of a hundred thousand hubs', how, told);
+  writeSection('fleet', 'A fleet of 100,000 hubs', how, report);
 }
-process.exitCode = told.targets.every(({ verdict }) => verdict === 'met') ? 0 : 1;
+process.exitCode = report.targets.every(({ verdict }) => verdict === 'met') ? 0 : 1;
 
 function options(): { hubs: number; seed: number } {
   try {
     const { values } = parseArgs({
       options: { quick: { type: 'boolean' }, hubs: { type: 'string' }, seed: { type: 'string' } },
     });
-    const whole = (name: 'hubs' | 'seed', otherwise: number, most: number) => {
-      const text = values[name] ?? String(otherwise);
-      if (!/^[1-9]\d{0,8}$/.test(text) || Number(text) > most) {
-        throw new Error(`--${name}: found ${text}; allowed is a whole number from 1 to ${most}`);
+    const whole = (name: 'hubs' | 'seed', defaultValue: number, max: number) => {
+      const text = values[name] ?? String(defaultValue);
+      if (!/^[1-9]\d{0,8}$/.test(text) || Number(text) > max) {
+        throw new Error(`--${name}: found ${text}; allowed is a whole number from 1 to ${max}`);
       }
       return Number(text);
     };

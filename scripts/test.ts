@@ -1,5 +1,5 @@
-// Runs every check and test, whatever fails, and ends with what came of them all. The checks run beside the tests: these
-// wait more than they work.
+// Runs every check and test, even if some fail, and ends with a summary. The checks run in parallel with the tests, which
+// mostly wait.
 import { type ChildProcess, type SpawnOptions, spawn, spawnSync } from 'node:child_process';
 import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { constants, tmpdir } from 'node:os';
@@ -20,15 +20,14 @@ const HELP = `Usage: scripts/test [--quick] [--checks] [FILTER…]
        scripts/test --list
        scripts/test --long [NAME…]
 
-Sets up what is missing and runs every check and test. A FILTER is a part of test files' paths: then only those files run,
-within seconds, and the checks are left out; so is the installing of the programs that some tests talk to
-(scripts/test-packages installs them).
+Sets up what is missing and runs every check and test. A FILTER is a part of a test file's path: only matching files run,
+within seconds, without the checks. A filtered run installs no programs for the tests (scripts/test-packages installs them).
 
-  --quick   leaves out what needs a browser, a machine, a package or a long experiment
+  --quick   skips tests that need a browser, a machine, a package or a long experiment
   --checks  with a FILTER: runs the checks too (types, lint, format, layers, unused code)
-  --list    prints the long forms, which are not among them: of each what it shows, its command, and how it was last run
-  --long    runs the long forms, all or those named, one after the other, and notes that in test/long-runs.json
-  --help    prints this
+  --list    lists the long tests, which do not run by default: what each one shows, its command and its last run
+  --long    runs the long tests, all or those named, one after another, and records the results in test/long-runs.json
+  --help    prints this text
 
 The last line is always "N passed, N failed, N skipped".`;
 
@@ -46,7 +45,7 @@ if (options.long) process.exit(await runSelected(filters));
 
 type Check = readonly [name: string, command: readonly string[]];
 
-/** Some tests look at what it makes. It fails for wrong types of the sources too. */
+/** Some tests use the build. It also fails on type errors in the sources. */
 const build: Check = ['build', ['scripts/setup']];
 
 const checks: readonly Check[] = [
@@ -68,14 +67,14 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
   });
 }
 
-/** Of more files that failed none is run again: something else is wrong then. */
+/** If more files failed, none is run again: the cause is probably not in the tests. */
 const MAX_FILES_AGAIN = 10;
-/** What a process's start takes on a quiet machine of the usual kind, in ms. */
+/** How long a process takes to start on a typical idle machine, in ms. */
 const USUAL_START_MS = 50;
-/** Tests are noisy neighbours to one another: so many times slower than alone each may be. */
-const NEIGHBOURS = 8;
+/** Tests run in parallel and slow one another down, by this factor at most. */
+const PARALLEL_SLOWDOWN = 8;
 
-/** How many times slower than a quiet machine this one may be: deadlines are for what hangs, and are multiplied by it. */
+/** How many times slower than an idle machine this one may be. Deadlines that detect hangs are multiplied by it. */
 function slowness(): number {
   const starts = Array.from({ length: 5 }, () => {
     const begun = performance.now();
@@ -83,17 +82,17 @@ function slowness(): number {
     return performance.now() - begun;
   });
   const median = starts.toSorted((a, b) => a - b)[2] ?? USUAL_START_MS;
-  const times = Math.ceil(NEIGHBOURS * Math.max(1, median / USUAL_START_MS));
+  const times = Math.ceil(PARALLEL_SLOWDOWN * Math.max(1, median / USUAL_START_MS));
   console.log(
-    `A process starts in ${Math.round(median)} ms here: deadlines for what hangs are ${times} times those of a quiet machine.`,
+    `A process starts in ${Math.round(median)} ms here: deadlines that detect hangs are ${times} times those of an idle machine.`,
   );
   return times;
 }
 
-// The secrets lie beside the logs and not among them: the logs are searched for them in the end.
+// The secrets are stored outside the logs folder, because the logs are searched for them in the end.
 const folder = mkdtempSync(join(tmpdir(), 'latchkey-test-'));
 mkdirSync(join(folder, 'logs'));
-// Whatever tests leave behind goes with it; like any /tmp it is open to other users, some of whom tests are.
+// It is deleted with everything that tests leave behind. Like /tmp it is open to other users, because some tests run as one.
 const scratch = mkdtempSync(join(tmpdir(), 'lk-'));
 chmodSync(scratch, 0o1777);
 const env = {
@@ -112,24 +111,24 @@ const session = join(root, '.cache/test-session.json');
 clearLeftovers(session);
 const built = await check(build);
 const withChecks = filters.length === 0 || options.checks;
-const beside = await Promise.all([
+const parallel = await Promise.all([
   tests('test/vitest.config.ts', filters),
   withChecks ? allChecks() : addSummaries([]),
 ]);
-const summary = addSummaries([built, ...beside, await testsAfter()]);
+const summary = addSummaries([built, ...parallel, await testsAfter()]);
 const failed = summary.failed.length > 0;
 const timesOfFiles = readTestTimes(env.LATCHKEY_TEST_TIMES);
-const alone = failed ? await againAlone(summary) : [];
+const alone = failed ? await runFailedAgain(summary) : [];
 rmSync(session, { force: true });
 
 for (const done of [failed ? join(folder, 'secrets') : folder, scratch]) rmSync(done, { recursive: true, force: true });
 const skipped = (process.env['LATCHKEY_TEST_LEFT_OUT'] ?? '').split('\n').filter((line) => line !== '');
-if (failed) console.log(`\nThe logs of what the tests started: ${env.LATCHKEY_TEST_LOGS}`);
+if (failed) console.log(`\nLogs of the processes that the tests started: ${env.LATCHKEY_TEST_LOGS}`);
 console.log(`\n${timesTable([...times, ...timesOfFiles])}`);
 if (alone.length > 0) console.log(`\n${alone.join('\n')}`);
 if (!withChecks) {
-  const left = checks.map(([name]) => name).join('; ');
-  console.log(`\nA FILTER leaves the checks out (${left}): --checks runs them too, and so does ./scripts/test alone.`);
+  const skippedChecks = checks.map(([name]) => name).join('; ');
+  console.log(`\nChecks skipped because of the FILTER (${skippedChecks}): add --checks, or run ./scripts/test alone.`);
 }
 console.log(summaryText(summary, skipped));
 process.exitCode = stopped !== null ? 128 + constants.signals[stopped] : failed ? 1 : 0;
@@ -144,20 +143,20 @@ function argumentsOf() {
   }
 }
 
-/** Runs the files of the tests that failed once more, one after the other, and says what came of it; they have failed all the same. */
-async function againAlone({ failed }: TestSummary): Promise<string[]> {
+/** Runs the test files with failures once more, one after another, and reports the results. The run has failed in any case. */
+async function runFailedAgain({ failed }: TestSummary): Promise<string[]> {
   const files = [...new Set(failed.flatMap(({ name }) => /^test\/\S+\.test\.ts/.exec(name)?.[0] ?? []))];
   if (files.length === 0) return [];
-  const said = [`To run what failed alone: ./scripts/test ${files.join(' ')}`];
-  if (files.length > MAX_FILES_AGAIN || filters.length > 0 || stopped !== null) return said;
+  const lines = [`To run only the failed files: ./scripts/test ${files.join(' ')}`];
+  if (files.length > MAX_FILES_AGAIN || filters.length > 0 || stopped !== null) return lines;
   for (const file of files) {
     const again = await tests('test/vitest.config.ts', [file]);
-    said.push(`  ${file}: alone, ${again.passed} passed and ${again.failed.length} failed`);
+    lines.push(`  ${file}: alone, ${again.passed} passed and ${again.failed.length} failed`);
   }
-  return said;
+  return lines;
 }
 
-/** One after the other; each says what it has to say at once, when it has ended. */
+/** Runs the checks one after another. The output of each is printed in one piece when it has ended. */
 async function allChecks(): Promise<TestSummary> {
   const summaries: TestSummary[] = [];
   for (const one of checks) summaries.push(await check(one));
@@ -169,7 +168,7 @@ async function check([name, command]: Check): Promise<TestSummary> {
   return ended === null ? { passed: 1, failed: [], skipped: [] } : failure(name, ended);
 }
 
-/** Runs vitest. A run that ends badly and names no failure of its own, or that finds no tests, has failed as such. */
+/** Runs vitest. A run that exits with an error without a failed test, or that finds no tests, counts as one failure. */
 async function tests(config: string, only: readonly string[]): Promise<TestSummary> {
   const report = join(folder, `${config.replaceAll('/', '-')}.json`);
   const vitest = ['node_modules/.bin/vitest', 'run', '--config', config, '--reporter=default'];
@@ -177,7 +176,7 @@ async function tests(config: string, only: readonly string[]): Promise<TestSumma
   const ended = await run(config, command, {
     env: { ...env, LATCHKEY_TEST_REPORT: report },
     stdio: ['ignore', 'inherit', 'inherit'],
-    // In a session of their own, all that tests started can be found and ended, however the tests ended.
+    // In a session of its own, so that all processes of the tests can be found and ended, however the run ends.
     detached: true,
   });
   let summary: TestSummary;
@@ -192,7 +191,7 @@ async function tests(config: string, only: readonly string[]): Promise<TestSumma
   return summary;
 }
 
-/** What can be told only when the others have run; of a few chosen ones, whether they logged a secret, where they logged anything. */
+/** Runs the tests that need the others' output. With a filter only the search for secrets runs, and only if there are logs. */
 async function testsAfter(): Promise<TestSummary> {
   if (filters.length > 0 && readdirSync(env.LATCHKEY_TEST_LOGS).length === 0) return addSummaries([]);
   return tests('test/after/vitest.config.ts', filters.length > 0 ? ['no-secret-in-logs'] : []);
@@ -202,13 +201,13 @@ function failure(name: string, reason: string): TestSummary {
   return { passed: 0, failed: [{ name, reason }], skipped: [] };
 }
 
-/** Runs a command of the checkout; null where it succeeds, else how it ended. */
+/** Runs a command of the checkout. @returns null if it succeeds, else how it ended */
 async function run(name: string, command: readonly string[], options: SpawnOptions): Promise<string | null> {
   if (stopped !== null) return `not run: stopped by ${stopped}`;
   const [file = '', ...args] = command;
   const child = spawn(join(root, file), args, { cwd: root, ...options });
-  const said: Buffer[] = [];
-  for (const stream of [child.stdout, child.stderr]) stream?.on('data', (piece: Buffer) => said.push(piece));
+  const output: Buffer[] = [];
+  for (const stream of [child.stdout, child.stderr]) stream?.on('data', (piece: Buffer) => output.push(piece));
   if (child.stdout === null) console.log(`\n== ${name}`);
   running.add(child);
   const begun = performance.now();
@@ -223,6 +222,6 @@ async function run(name: string, command: readonly string[], options: SpawnOptio
   running.delete(child);
   times.push({ name, wall: (performance.now() - begun) / 1000, cpu: null });
   if (leader !== undefined) endSession(leader);
-  if (child.stdout !== null) console.log(`\n== ${name}\n${Buffer.concat(said).toString().trimEnd()}`);
+  if (child.stdout !== null) console.log(`\n== ${name}\n${Buffer.concat(output).toString().trimEnd()}`);
   return ended;
 }

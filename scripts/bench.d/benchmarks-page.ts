@@ -7,27 +7,27 @@ import type { Measurement, Report, Suite } from './suite.ts';
 
 const root = join(import.meta.dirname, '../..');
 
-/** When a suite ran, and what else the machine did. */
+/** When a suite ran, and how busy the machine was. */
 export interface RunConditions {
   readonly began: string;
   readonly ended: string;
-  /** The machine's load average over a minute, before and after. */
+  /** The machine's load average over one minute, before and after the run. */
   readonly load: readonly [number, number];
 }
 
-/** Puts what a suite has measured into its section of docs/benchmarks.md. */
+/** Writes a suite's report into its section of docs/benchmarks.md. */
 export function writeSuiteSection(suite: Suite, run: RunConditions, report: Report): void {
   writeSection(suite.name, suite.title, circumstances(suite, run), report);
 }
 
-/** Puts a report into its section of docs/benchmarks.md. @param how it came about */
+/** Writes a report into its section of docs/benchmarks.md. @param how the command, date and machine, as Markdown */
 export function writeSection(name: string, title: string, how: string, { targets, tables }: Report): void {
   const file = join(root, 'docs/benchmarks.md');
   const page = readFileSync(file, 'utf8');
   const [begin, end] = [`<!-- bench: ${name} -->`, `<!-- end of bench: ${name} -->`];
   const [from, to] = [page.indexOf(begin), page.indexOf(end)];
   if (from === -1 || to < from)
-    throw new Error(`docs/benchmarks.md has no place for it: put ${begin} and ${end} there`);
+    throw new Error(`docs/benchmarks.md: the section "${name}" is missing: add ${begin} and ${end}`);
   const section = [begin, `## ${title}`, how, targetTable(targets), ...tables, ''];
   writeFileSync(file, page.slice(0, from) + section.filter((part) => part !== null).join('\n\n') + page.slice(to));
 }
@@ -46,7 +46,7 @@ function targetTable(targets: Report['targets']): string | null {
   return ['| target | measured | |', '|---|---|---|', ...lines].join('\n');
 }
 
-/** A table of what was measured, with a row for each thing: median, lowest and highest. */
+/** A table of measurements, one row per subject: median, lowest and highest value. */
 export function measurementTable(
   measured: readonly Measurement[],
   whats: readonly string[],
@@ -66,7 +66,7 @@ export function measurementTable(
   return [`| ${['', ...head].join(' | ')} |`, `|${'---|'.repeat(head.length + 1)}`, ...rows].join('\n');
 }
 
-/** All figures as lines for a terminal. */
+/** All measurements as lines for the terminal. */
 export function measurementLines(measured: readonly Measurement[]): string {
   return measured
     .map(
@@ -76,7 +76,7 @@ export function measurementLines(measured: readonly Measurement[]): string {
     .join('\n');
 }
 
-/** What this checkout measures beside another revision, in the same rounds. */
+/** A table that compares this checkout with another revision, measured in the same rounds. */
 export function comparisonLines(measured: readonly Measurement[], other: string): string {
   const rows = measured
     .filter(({ of }) => of === other)

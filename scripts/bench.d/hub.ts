@@ -4,15 +4,15 @@ import { HubProcess, type HubProcessOptions } from '../../test/support/hub-proce
 import { SERVER_CORE } from './program.ts';
 import type { BenchSubject } from './suite.ts';
 
-/** How the service of a checkout starts its daemon. */
+/** How the systemd service of a checkout starts the daemon. */
 interface Service {
-  /** What it gives Node. */
+  /** Node's options. */
   readonly flags: readonly string[];
-  /** The variables that it sets and that a process has a use for. */
+  /** Environment variables of the unit, except those with systemd specifiers. */
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** Reads the unit of a checkout. */
+/** Reads the systemd unit of a checkout. */
 function serviceOf({ root }: Pick<BenchSubject, 'root'>): Service {
   const unit = readFileSync(join(root, 'systemd/latchkey.service'), 'utf8');
   const flags = (/^ExecStart=\S+ (.*) \S+ serve$/m.exec(unit)?.[1] ?? '').split(' ').filter(Boolean);
@@ -25,8 +25,8 @@ function serviceOf({ root }: Pick<BenchSubject, 'root'>): Service {
 export const { flags: SERVICE_FLAGS, env: SERVICE_ENV } = serviceOf({ root: join(import.meta.dirname, '../..') });
 
 /**
- * Writes the configuration of a hub that runs as the service runs it: a subject's build, unless `main` is another one, its
- * flags, on the server's core.
+ * Prepares a hub that runs like the service: the subject's build (or `main`), the service's flags and variables, on the
+ * server's core.
  */
 export function prepareHub(subject: BenchSubject, options: HubProcessOptions): Promise<HubProcess> {
   const within = ['taskset', '-c', String(SERVER_CORE), ...(options.within ?? [])];

@@ -1,5 +1,5 @@
-// Drives one server over raw sockets: an HTTP library would need more of its core than the server does. Takes a job as JSON,
-// see load.ts, and prints what came of it. Its time is that of the sockets' own: an answer counts when it is here whole.
+// Sends load to one server over raw sockets, because an HTTP library would need more CPU time than the server. Takes a job
+// as JSON (see load.ts) and prints the result. A response counts when it has been received completely.
 import { connect, createSecureContext } from 'node:tls';
 
 const job = JSON.parse(process.argv[2]);
@@ -39,31 +39,31 @@ console.log(
   }),
 );
 
-/** One request after the other on a connection that stays. */
+/** One request after another on a persistent connection. */
 async function onOneConnection(chain, index) {
   const connection = await open(index);
   while (connection !== null && !stopping) {
     const began = performance.now();
-    if (!(await ask(connection, chain))) break;
+    if (!(await request(connection, chain))) break;
     count(began);
   }
   connection?.end();
 }
 
-/** A connection for every request, from the first packet on; the client closes it, as programs do that ask once. */
+/** A new connection for every request, timed from its first packet. The client closes it, like a program with one request. */
 async function onNewConnections(chain, index) {
   while (!stopping) {
     const began = performance.now();
     const connection = await open(index);
     if (connection === null) break;
-    const good = await ask(connection, chain);
+    const good = await request(connection, chain);
     if (good) count(began);
     connection.end();
     if (!good) break;
   }
 }
 
-/** Requests at even distances, whatever has become of those before: each counts from when it was due. */
+/** Requests at regular intervals, even if earlier responses are late. Latencies count from the time a request was due. */
 async function paced() {
   const idle = (await Promise.all(chains.map((_chain, index) => open(index)))).flatMap((connection, index) =>
     connection === null ? [] : [{ connection, chain: chains[index] }],
@@ -75,7 +75,7 @@ async function paced() {
   let underWay = 0;
   const serve = async (one, began) => {
     underWay += 1;
-    const good = await ask(one.connection, one.chain);
+    const good = await request(one.connection, one.chain);
     underWay -= 1;
     if (!good) return;
     count(began);
@@ -84,7 +84,7 @@ async function paced() {
     else void serve(one, next);
   };
   while (!stopping && errors === 0) {
-    // The core is its own: a timer would come a millisecond late.
+    // A busy loop, because a timer would fire up to a millisecond late; the core is used by nothing else.
     await new Promise(setImmediate);
     for (; first + (1000 * due) / rate <= performance.now(); due += 1) {
       const began = first + (1000 * due) / rate;
@@ -102,34 +102,34 @@ function count(began) {
   if (counting) latencies.push(performance.now() - began);
 }
 
-/** @returns null where there is none, which is counted as an error */
+/** Opens a connection. @returns null if that failed, which counts as an error */
 function open(index) {
   const { promise, resolve } = Promise.withResolvers();
   const localAddress = addresses[index % addresses.length];
   const to = { host: '127.0.0.1', port, localAddress, noDelay: true };
-  // Nobody looks at the certificate.
+  // The certificate is not checked.
   const socket = connect({ ...to, secureContext, rejectUnauthorized: false });
-  const connection = { socket, received: '', answered: null, end: () => socket.end() };
+  const connection = { socket, received: '', onResponse: null, end: () => socket.end() };
   socket.setEncoding('latin1');
   socket.once('secureConnect', () => resolve(connection));
   socket.on('data', (chunk) => receive(connection, chunk));
   socket.on('error', (error) => {
     fail(String(error));
     resolve(null);
-    connection.answered?.(false);
+    connection.onResponse?.(false);
   });
-  socket.on('close', () => connection.answered?.(false));
+  socket.on('close', () => connection.onResponse?.(false));
   return promise;
 }
 
-/** Sends a chain's request. @returns whether the answer was good */
-function ask(connection, chain) {
+/** Sends a loop's request. @returns whether the response was good */
+function request(connection, chain) {
   const { promise, resolve } = Promise.withResolvers();
   sent += 1;
-  connection.answered = (answer) => {
-    connection.answered = null;
-    if (answer === false) fail('the connection was closed');
-    resolve(answer !== false && isGood(answer, chain));
+  connection.onResponse = (response) => {
+    connection.onResponse = null;
+    if (response === false) fail('the connection was closed');
+    resolve(response !== false && isGood(response, chain));
   };
   connection.socket.write(chain.request);
   return promise;
@@ -141,15 +141,15 @@ function receive(connection, chunk) {
   const end = received.indexOf('\r\n\r\n');
   if (end === -1) return;
   const length = /content-length: (\d+)/i.exec(received)?.[1];
-  if (length === undefined) throw new Error(`no length: ${received.slice(0, 300)}`);
+  if (length === undefined) throw new Error(`no content-length: ${received.slice(0, 300)}`);
   if (received.length < end + 4 + Number(length)) return;
   connection.received = '';
-  connection.answered?.(received);
+  connection.onResponse?.(received);
 }
 
-function isGood(answer, chain) {
-  if (Number(answer.slice(9, 12)) !== 200 || (chain.expected !== undefined && !answer.includes(chain.expected))) {
-    fail(answer.slice(0, 500));
+function isGood(response, chain) {
+  if (Number(response.slice(9, 12)) !== 200 || (chain.expected !== undefined && !response.includes(chain.expected))) {
+    fail(response.slice(0, 500));
     return false;
   }
   return true;

@@ -3,45 +3,47 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { LOAD_CORE } from './program.ts';
 
-/** What one connection at a time asks, again and again. */
+/** A request that one connection sends repeatedly. */
 export interface RequestLoop {
-  /** As it goes over the wire. */
+  /** The bytes on the wire. */
   readonly request: string;
-  /** What a good answer holds. */
+  /** A text that a good response contains. */
   readonly expected?: string;
 }
 
-/** A load over TLS on one server of this machine, by a program of its own on a core of its own. */
+/** A load over TLS on one server of this machine, from a separate program on its own core. */
 export interface LoadParameters {
   readonly port: number;
   readonly chains: readonly RequestLoop[];
-  /** `kept` where left out: a connection a chain. Else one a request, with a whole TLS handshake. */
+  /** `kept` (the default): one connection per loop. `new`: one per request, with a full TLS handshake. */
   readonly connections?: 'kept' | 'new';
-  /** Requests a second at even distances, whoever has been answered; left out: the next one after each answer. */
+  /** Requests per second at regular intervals, even if responses are late. Default: the next request after each response. */
   readonly rate?: number;
   /** The loopback addresses that connections come from, in turn; default: 127.0.0.1. */
   readonly addresses?: readonly string[];
-  /** How long nothing is counted, and how long it is, in s. */
+  /** How long requests are sent but not counted, and then how long they are counted, in s. */
   readonly warmUp: number;
   readonly seconds: number;
 }
 
-/** What came of a load. */
+/** The result of a load. */
 export interface LoadResult {
-  /** Good answers a second. */
+  /** Good responses per second. */
   readonly rate: number;
-  /** From the request, its connection included where that was made for it, to the end of its answer, in ms. */
+  /** From the request to the end of its response, including the connection if it was opened for the request, in ms. */
   readonly p50: number;
   readonly p99: number;
-  /** Requests, counted or not. */
+  /** All requests, including those that were not counted. */
   readonly sent: number;
-  /** How busy the load kept its own core while it was counted, 0 to 1; at even distances always. */
+  /** The utilization of the load generator's core while requests were counted, 0 to 1. With `rate` it is always 1. */
   readonly busy: number;
 }
 
 /**
- * @param within the program, and its arguments, that the load has to become in order to reach the server
- * @throws Error where there was a bad answer, or none
+ * Runs a load.
+ * @param server its name, for errors
+ * @param within a command that runs the load generator where it can reach the server
+ * @throws Error if a response was bad, or if there was none
  */
 export async function runLoad(
   server: string,
@@ -53,12 +55,12 @@ export async function runLoad(
     maxBuffer: 64 << 20,
   });
   const { errors, example, ...load } = JSON.parse(stdout) as LoadResult & { errors: number; example: string | null };
-  if (errors > 0) throw new Error(`${server}: ${errors} bad answers, as ${example}`);
-  if (!(load.rate > 0)) throw new Error(`${server}: no answer in ${job.seconds} s`);
+  if (errors > 0) throw new Error(`${server}: ${errors} bad responses, for example ${example}`);
+  if (!(load.rate > 0)) throw new Error(`${server}: no response in ${job.seconds} s`);
   return load;
 }
 
-/** What an OAuth library sends for a token, as it goes over the wire: `client_credentials`, `client_secret_basic`. */
+/** The bytes of a token request: `client_credentials`, `client_secret_basic`. */
 export function tokenRequest(
   port: number,
   { client_id, client_secret }: { readonly client_id: string; readonly client_secret: string },

@@ -5,12 +5,12 @@ import { createAuthority, issueLeaf } from '../../src/system/x509/issuing.ts';
 import { SERVICE_ENV, SERVICE_FLAGS } from './hub.ts';
 import { type Program, startProgram } from './program.ts';
 
-/** The client that asks peers. */
+/** The client that requests tokens from the peers. */
 export const PEER_CLIENT = { client_id: '6a8f8d0e-3a34-4d6e-9d43-0b5d3c1f1a01', client_secret: 'bench-secret' };
 
 /**
- * Starts a program of bench.d/peers, with the flags and variables of the hub's service unless others are given; it says in
- * JSON where it listens.
+ * Starts a program of bench.d/peers, by default with the flags and variables of the hub's service. The program prints its
+ * address as JSON, which is the `said` line of the result.
  */
 export function startPeer(
   file: string,
@@ -22,9 +22,9 @@ export function startPeer(
 }
 
 /**
- * Writes what a peer needs to speak TLS as the hub does: a leaf of its kind with what leads to its CA, and the hub's own
- * settings. JSON as `node:tls` takes it.
- * @param folder where the file is put @returns the file
+ * Writes the TLS options for a peer: a server certificate of the same kind as the hub's with its chain, and the hub's TLS
+ * settings, as JSON for `node:tls`.
+ * @param folder for the file @returns the path of the file
  */
 export async function writeTlsOptions(folder: string): Promise<string> {
   const authority = await createAuthority();

@@ -4,26 +4,26 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** Where what is measured runs, and where its load does: each has a core of its own. */
+/** The measured program and its load each have a core of their own. */
 export const SERVER_CORE = 0;
 export const LOAD_CORE = 1;
 
-/** A program that is measured, on a core of its own. */
+/** A measured program, on its own core. */
 export interface Program extends AsyncDisposable {
   readonly pid: number;
-  /** The line that it was waited for. */
+  /** The line of output that showed that it is ready. */
   readonly said: string;
   /** From its start to that line, in ms. */
   readonly startUp: number;
-  /** Processor time until then, in ms. */
+  /** CPU time until then, in ms. */
   readonly startCpu: number;
   /** Sends a signal and waits for the end. */
   end(signal: NodeJS.Signals): Promise<void>;
 }
 
 /**
- * Starts a program on a core and waits for the first line of its output that `ready` takes.
- * @throws Error where it ends before, with what it said
+ * Starts a program on a core and waits for the first line of its output that `ready` accepts.
+ * @throws Error if it ends before that, with its output
  */
 export async function startProgram(
   command: readonly string[],
@@ -36,7 +36,7 @@ export async function startProgram(
 ): Promise<Program> {
   const { core = SERVER_CORE, env = process.env, cwd, ready = () => true } = options;
   const before = performance.now();
-  // taskset becomes the program: the process id is that of the program itself.
+  // taskset replaces itself by the program, so this is the process id of the program.
   const child = spawn('taskset', ['-c', String(core), ...command], { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] });
   const pid = child.pid ?? 0;
   const lines: string[] = [];
@@ -70,35 +70,35 @@ async function end(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
   await ended;
 }
 
-/** Processor time of a process and all its threads so far, in ms, to the microsecond: proc(5), `schedstat`. */
+/** CPU time of a process with all its threads so far, in ms with a resolution of 1 µs: proc(5), `schedstat`. */
 export function cpuTime(pid: number): number {
   const tasks = readdirSync(`/proc/${pid}/task`);
   return tasks.reduce((sum, task) => {
     try {
       return sum + Number(readFileSync(`/proc/${pid}/task/${task}/schedstat`, 'utf8').split(' ')[0]) / 1e6;
     } catch {
-      // A thread that ended meanwhile.
+      // The thread has ended.
       return sum;
     }
   }, 0);
 }
 
-/** Resident memory in MB (of 2^20 bytes), and what of it no file backs: the kernel can't drop that. */
+/** Resident memory in MB (of 2^20 bytes): `all` of it, and `own`, the anonymous part, which the kernel cannot drop. */
 export function residentMemory(pid: number): { readonly all: number; readonly own: number } {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8');
   const of = (key: string) => Number(new RegExp(`^${key}:\\s+(\\d+) kB`, 'm').exec(status)?.[1]) / 1024;
   return { all: of('VmRSS'), own: of('RssAnon') };
 }
 
-/** What a process did while it was left alone. */
+/** The activity of an idle process. */
 interface IdleUsage {
-  /** How often a second one of its threads went on after it had waited. */
+  /** Wake-ups of all its threads per second. */
   readonly wakeUps: number;
-  /** Processor time, that of the programs it has run included, as a part of one core: 0 to 1. */
+  /** CPU time, including that of its child processes, as a part of one core: 0 to 1. */
   readonly busy: number;
 }
 
-/** What a process has done so far; times in ms. */
+/** The activity of a process since its start; times in ms. */
 interface ProcessUsage {
   readonly at: number;
   readonly processor: number;
@@ -107,10 +107,10 @@ interface ProcessUsage {
   readonly waits: ReadonlyMap<string, number>;
 }
 
-/** Looks at processes that nobody asks anything, for so many ms. */
-export async function measureIdleUsage(pids: readonly number[], lasting: number): Promise<IdleUsage[]> {
+/** Measures the activity of idle processes. @param duration in ms */
+export async function measureIdleUsage(pids: readonly number[], duration: number): Promise<IdleUsage[]> {
   const before = pids.map(readProcessUsage);
-  await sleep(lasting);
+  await sleep(duration);
   return pids.map((pid, index) => between(before[index] ?? readProcessUsage(pid), readProcessUsage(pid)));
 }
 
@@ -136,10 +136,10 @@ function waitsOf(file: string): number {
   return Number(/^voluntary_ctxt_switches:\s+(\d+)/m.exec(readFileSync(file, 'utf8'))?.[1]);
 }
 
-/** Of the programs that it has run to their end, in ms, to a hundredth of a second. */
+/** CPU time of its child processes that have ended, in ms with a resolution of 10 ms. */
 function programTime(pid: number): number {
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-  // Behind the program's name, which may have anything in it, from the state (3) on.
+  // The fields after the program's name, which may contain anything; the first one is the state, field 3.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   return 10 * (Number(fields[16 - 3]) + Number(fields[17 - 3]));
 }

@@ -1,14 +1,14 @@
 import { formatRatio, type Ratio } from './statistics.ts';
 
-/** Figures of one thing, raw: as they go to JSON, and what all tables are made from. */
+/** The raw values of one measurement, as in the JSON file. All tables are made from them. */
 export interface Measurement {
-  /** What was measured, as a table heads it: `keep-alive: requests`. */
+  /** What was measured, as in the head of a table: `keep-alive: requests`. */
   readonly what: string;
-  /** Of what: `latchkey`, `latchkey at 1a2b3c4`, or one of its peers. */
+  /** The subject: `latchkey`, `latchkey at 1a2b3c4`, or one of its peers. */
   readonly of: string;
   /** `1/s`, `ms`, `µs`, `MB`, `kB`, `%`, or what is counted. */
   readonly unit: string;
-  /** One a round, in the order of the rounds: the rounds of all that stand side by side are the same. */
+  /** One value per round, in the order of the rounds. All subjects are measured in the same rounds. */
   readonly values: readonly number[];
   readonly better: 'more' | 'less';
 }
@@ -20,71 +20,71 @@ export interface BenchSubject {
   readonly root: string;
 }
 
-/** What a suite is given. */
+/** The options of a run of suites. */
 export interface BenchOptions {
-  /** Runs through it all in seconds: its figures are worth nothing. */
+  /** The suite must finish in seconds; its figures mean nothing. */
   readonly quick: boolean;
-  /** This checkout, and behind it the one that it is compared with. */
+  /** This checkout, followed by the one that it is compared with, if any. */
   readonly subjects: readonly [BenchSubject, ...BenchSubject[]];
-  /** A folder that is gone afterwards. */
+  /** A folder that is deleted afterwards. */
   readonly scratch: string;
-  /** Says on standard error how far it is. */
+  /** Prints a line about the progress to standard error. */
   progress(line: string): void;
 }
 
-/** What was meant to be reached. */
+/** A target and its result. */
 export interface Target {
   readonly text: string;
-  /** What was measured, as a reader sees it. */
+  /** The measured value, as text. */
   readonly measured: string;
   readonly verdict: 'met' | 'not met' | 'not measured';
 }
 
-/** What people read of a suite, below its heading. */
+/** The part of docs/benchmarks.md that a suite generates, without its heading. */
 export interface Report {
   readonly targets: readonly Target[];
-  /** Markdown; what they mean stands behind them in docs/benchmarks.md. */
+  /** Markdown. docs/benchmarks.md explains the tables after the generated part. */
   readonly tables: readonly string[];
 }
 
-/** A benchmark of one promise, all of it measured in one run. */
+/** A group of measurements that are made in one run. */
 export interface Suite {
-  /** On the command line and in file names: `hand-out`. */
+  /** The name on the command line and in file names: `hand-out`. */
   readonly name: string;
   /** The heading in docs/benchmarks.md. */
   readonly title: string;
-  /** Debian's packages that are needed, by the programs in them: `{ strace: 'strace' }`. */
+  /** The programs that the suite needs, each with its Debian package: `{ strace: 'strace' }`. */
   readonly programs: Readonly<Record<string, string>>;
   measure(bench: BenchOptions): Promise<Measurement[]>;
   report(measured: readonly Measurement[]): Report;
 }
 
-/** What was measured of one thing. @throws Error where it was not */
+/** Finds the measurement of one subject. @throws Error if there is none */
 export function findMeasurement(measured: readonly Measurement[], what: string, of: string): Measurement {
   const found = measured.find((one) => one.what === what && one.of === of);
   if (found === undefined) throw new Error(`there is no "${what}" of ${of}`);
   return found;
 }
 
-/** A target for a quotient, told and judged only where the middle half of the rounds is of one opinion. */
-export function ratioTarget(text: string, quotient: Ratio, bound: { atLeast?: number; atMost?: number }): Target {
+/** A target for a ratio. It is checked only if the whole interquartile range meets the target, or misses it. */
+export function ratioTarget(text: string, ratio: Ratio, bound: { atLeast?: number; atMost?: number }): Target {
   const verdictOn = (value: number) =>
     value >= (bound.atLeast ?? -Infinity) && value <= (bound.atMost ?? Infinity) ? 'met' : 'not met';
-  const [low, high] = (quotient.middle ?? []).map(verdictOn);
-  if (low !== undefined && low === high) return { text, measured: formatRatio(quotient), verdict: low };
-  const range = (quotient.middle ?? []).map((end) => end.toFixed(2)).join(' to ');
-  const why = range === '' ? 'fewer than 3 rounds' : `the machine was too busy: half of the rounds say ${range}`;
+  const [low, high] = (ratio.middle ?? []).map(verdictOn);
+  if (low !== undefined && low === high) return { text, measured: formatRatio(ratio), verdict: low };
+  const range = (ratio.middle ?? []).map((end) => end.toFixed(2)).join(' to ');
+  const why = range === '' ? 'fewer than 3 rounds' : `the machine was too busy: interquartile range ${range}`;
   return { text, measured: `– (${why})`, verdict: 'not measured' };
 }
 
-/** A target for a figure that is counted, or that is compared with nothing. */
+/** A target for a figure that has no reference measurement. */
 export function absoluteTarget(text: string, value: number, unit: string, atMost: number, digits = 1): Target {
   return { text, measured: `${value.toFixed(digits)} ${unit}`.trim(), verdict: value <= atMost ? 'met' : 'not met' };
 }
 
 /**
- * Measures everything once a round, so that what disturbs the machine disturbs all of it; another one begins each round,
- * so that none always runs on a warmed-up machine.
+ * Measures every subject once per round, so that a disturbance of the machine affects all of them. A different subject is
+ * first in each round, so that none always runs on a warmed-up machine.
  */
 export async function runRounds<One>(
   rounds: number,
@@ -98,7 +98,7 @@ export async function runRounds<One>(
   }
 }
 
-/** Gathers figures by what and of what they are, in the order in which they come. */
+/** Collects values by measurement and subject, in the order of their arrival. */
 export class MeasurementCollector {
   readonly #all = new Map<string, Measurement & { readonly values: number[] }>();
 

@@ -5,10 +5,10 @@ import { sdCardSuite } from './sd-card/suite.ts';
 import { smallSuite } from './small/suite.ts';
 import type { Suite } from './suite.ts';
 
-/** All suites, in the order in which they are run and told. */
+/** All suites, in the order in which they run and are reported. */
 export const SUITES: readonly Suite[] = [handOutSuite, smallSuite, sdCardSuite, portalCostSuite];
 
-/** The programs that suites need and that are not here, each with Debian's package that has it. */
+/** The programs that suites need and this machine lacks, each with its Debian package. */
 export function missingPrograms(suites: readonly Suite[]): { program: string; pack: string }[] {
   const needed = suites.flatMap(({ programs }) => Object.entries({ taskset: 'util-linux', ...programs }));
   return needed

@@ -1,33 +1,33 @@
-// What a run of the experiments says in the end: a table for the terminal, and one for the documentation.
+// The report of a run of the experiments: a table for the terminal, and one for docs/reliability.md.
 import { SKIPPED } from '../../test/chaos/experiment.ts';
 import type { ExperimentOutcome } from './run.ts';
 
-/** An experiment that was run, or was not for want of time. */
+/** An experiment and its result. */
 export interface ExperimentRun {
-  /** Its file's name, without the ending: what `--only` takes. */
+  /** The name of its file without the suffix, as `--only` takes it. */
   readonly id: string;
   readonly name: string;
   readonly outcome: ExperimentOutcome;
   readonly seconds: number;
 }
 
-/** Whether everything was as it is promised. */
-export function verdict({ outcome }: ExperimentRun): 'kept' | 'BROKEN' | 'FAILED' | 'stopped' | 'left out' {
+/** Whether the hub held the experiment's promise, or why that is not known. */
+export function verdict({ outcome }: ExperimentRun): 'held' | 'BROKEN' | 'FAILED' | 'stopped' | 'skipped' {
   if (outcome.kind === 'failed') return 'FAILED';
   if (outcome.kind === 'stopped') return 'stopped';
   if (SKIPPED in outcome.finding.figures) return SKIPPED;
-  return outcome.finding.broken.length === 0 ? 'kept' : 'BROKEN';
+  return outcome.finding.broken.length === 0 ? 'held' : 'BROKEN';
 }
 
-/** What came of all, as the last line of a test run says it. @param told whether a log told a secret */
-export function summaryLine(results: readonly ExperimentRun[], told: boolean): string {
+/** The counts in the form of a test run's last line. @param leaked whether a log contained a secret */
+export function summaryLine(results: readonly ExperimentRun[], leaked: boolean): string {
   const verdicts = results.map(verdict);
   const count = (...of: readonly ReturnType<typeof verdict>[]) => verdicts.filter((one) => of.includes(one)).length;
-  const failed = count('BROKEN', 'FAILED') + (told ? 1 : 0);
-  return `${count('kept')} passed, ${failed} failed, ${count('left out', 'stopped')} skipped`;
+  const failed = count('BROKEN', 'FAILED') + (leaked ? 1 : 0);
+  return `${count('held')} passed, ${failed} failed, ${count('skipped', 'stopped')} skipped`;
 }
 
-/** The table for a terminal, and under it each promise that was broken. */
+/** The table for the terminal, followed by each broken promise. */
 export function resultsTable(results: readonly ExperimentRun[]): string {
   const rows = results.flatMap((result) => {
     const lines = figures(result);
@@ -43,16 +43,16 @@ export function resultsTable(results: readonly ExperimentRun[]): string {
       .trimEnd(),
   );
   const rule = '─'.repeat(Math.max(...drawn.map((line) => line.length)));
-  const complaints = results.flatMap(({ id, outcome }) => {
+  const problems = results.flatMap(({ id, outcome }) => {
     if (outcome.kind === 'failed') return [`${id} failed: ${outcome.reason}`];
     return outcome.kind === 'finding' ? outcome.finding.broken.map((promise) => `${id}: ${promise}`) : [];
   });
-  return [drawn[0], rule, ...drawn.slice(1), ...complaints.map((line) => `\n${line}`)].join('\n');
+  return [drawn[0], rule, ...drawn.slice(1), ...problems.map((line) => `\n${line}`)].join('\n');
 }
 
 function figures({ outcome, seconds }: ExperimentRun): string[] {
   const took = `${Math.round(seconds)} s`;
-  if (outcome.kind === 'failed') return [`it came to no end, after ${took}`];
+  if (outcome.kind === 'failed') return [`did not finish, after ${took}`];
   if (outcome.kind === 'stopped') return [`stopped after ${took}: ${outcome.last}`];
   return [...Object.entries(outcome.finding.figures).map(([name, value]) => `${name}: ${value}`), `took: ${took}`];
 }
@@ -61,8 +61,8 @@ const BEGIN = '<!-- figures: written by scripts/chaos -->';
 const END = '<!-- end of figures -->';
 
 /**
- * Puts the figures between the page's two markers; rows of experiments that were not run stay as they are.
- * @throws Error where a marker is missing
+ * Writes the figures between the page's two markers. Rows of experiments that did not run stay as they are.
+ * @throws Error if a marker is missing
  */
 export function updatePage(page: string, results: readonly ExperimentRun[], date: string, command: string): string {
   const [before, rest] = page.split(BEGIN);
@@ -72,7 +72,7 @@ export function updatePage(page: string, results: readonly ExperimentRun[], date
   }
   const rows = new Map([...old.matchAll(/^\| `([\w-]+)` \|.*$/gm)].map(([row, id]) => [id, row]));
   for (const result of results) {
-    if (!['kept', 'BROKEN'].includes(verdict(result))) continue;
+    if (!['held', 'BROKEN'].includes(verdict(result))) continue;
     const cells = [`\`${result.id}\``, figures(result).join('<br>'), verdict(result), `${date}, \`${command}\``];
     rows.set(result.id, `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`);
   }

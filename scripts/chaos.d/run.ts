@@ -1,39 +1,39 @@
-// Runs one experiment in a process of its own, and leaves none of the processes behind that it started.
+// Runs one experiment in its own process, and ends all processes that it started.
 import { fork } from 'node:child_process';
 import { join } from 'node:path';
 import type { ExperimentResult } from '../../test/chaos/experiment.ts';
 import { endSession } from '../test.d/leftovers.ts';
 
-/** What the process of an experiment tells. */
+/** A message from the process of an experiment. */
 export type WorkerMessage =
   | { readonly kind: 'progress'; readonly line: string }
   | { readonly kind: 'finding'; readonly finding: ExperimentResult }
   | { readonly kind: 'failed'; readonly reason: string }
   | { readonly kind: 'stopped' };
 
-/** What the process of an experiment is told to do. */
+/** The argument of an experiment's process. */
 export interface WorkerJob {
   readonly file: string;
   readonly seed: number;
   readonly long: boolean;
 }
 
-/** What came of an experiment. */
+/** The outcome of an experiment. */
 export type ExperimentOutcome =
   | { readonly kind: 'finding'; readonly finding: ExperimentResult }
-  /** It came to no end: an error of its own, or its process was gone. */
+  /** It did not finish: it threw an error, or its process ended. */
   | { readonly kind: 'failed'; readonly reason: string }
   | { readonly kind: 'stopped'; readonly last: string };
 
-/** So long an experiment that is told to stop may take to put everything away, in ms. */
+/** How long an experiment may take to clean up when it is stopped, in ms. */
 const SHUTDOWN_TIMEOUT_MS = 20_000;
-/** No experiment takes longer than this, in ms. */
+/** An experiment that takes longer is killed, in ms. */
 const EXPERIMENT_TIMEOUT_MS = 3 * 3_600_000;
 
 /**
  * Runs an experiment.
- * @param stop aborted: it is to end early
- * @param env for its process and all that it starts
+ * @param stop ends the experiment early when it is aborted
+ * @param env for its process and all processes that it starts
  */
 export async function runExperiment(
   job: WorkerJob,
@@ -41,22 +41,21 @@ export async function runExperiment(
   stop: AbortSignal,
   progress: (line: string) => void,
 ): Promise<ExperimentOutcome> {
-  // A session of its own: a Ctrl-C at the terminal reaches the runner alone, and what the experiment started is known.
+  // In its own session: Ctrl-C reaches only the runner, and all processes of the experiment can be found.
   const child = fork(join(import.meta.dirname, 'worker.ts'), [JSON.stringify(job)], {
     env,
     detached: true,
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   });
-  // Those too that the experiment no longer knows of.
   const end = () => child.pid !== undefined && endSession(child.pid);
   process.once('exit', end);
   let outcome: ExperimentOutcome | null = null;
   let last = 'it had just begun';
-  child.on('message', (told: WorkerMessage) => {
-    if (told.kind === 'progress') {
-      last = told.line;
+  child.on('message', (message: WorkerMessage) => {
+    if (message.kind === 'progress') {
+      last = message.line;
       progress(last);
-    } else outcome = told.kind === 'stopped' ? { kind: 'stopped', last } : told;
+    } else outcome = message.kind === 'stopped' ? { kind: 'stopped', last } : message;
   });
   const limit = setTimeout(end, EXPERIMENT_TIMEOUT_MS);
   const askToStop = () => {

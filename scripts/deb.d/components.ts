@@ -1,23 +1,23 @@
-// What is inside a package of ours, with its licences, and the copyright file that has them all.
+// The components of the Debian package with their licences, and the copyright file.
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import * as v from 'valibot';
 
-/** One piece of software inside, as it was published. */
+/** A third-party component of the package. */
 export interface Component {
   readonly name: string;
   readonly version: string;
   /** An SPDX expression. */
   readonly licence: string;
-  /** The licence's whole text, with what notice there is beside it. */
+  /** The full text of the licence, and of notices if there are any. */
   readonly text: string;
-  /** Below the checkout's root. */
+  /** Relative to the checkout's root. */
   readonly folder: string;
   /** https://github.com/package-url/purl-spec */
   readonly purl: string;
 }
 
-/** A licence by its SPDX identifier, with its whole text. */
+/** A licence: its SPDX identifier and its full text. */
 export interface Licence {
   readonly id: string;
   readonly text: string;
@@ -25,14 +25,14 @@ export interface Licence {
 
 const manifestSchema = v.object({ name: v.string(), version: v.string(), license: v.string() });
 
-/** Below node_modules, each package by itself: `node_modules/a/node_modules/@b/c`. */
+/** The folder of the innermost package of a path: `node_modules/a/node_modules/@b/c`. */
 const PACKAGE = /^(?:.*\/)?node_modules\/(?:@[^/]+\/)?[^/]+/;
 const LICENCE_FILE = /^(licen[cs]e|copying|notice|copyrightnotice)(\.(md|txt))?$/i;
 
 /**
- * The npm packages that files come from, by name and version.
- * @param files below the root
- * @throws Error where a package comes without the text of its licence
+ * The npm packages that files belong to, sorted by name and version.
+ * @param files relative to the root
+ * @throws Error if a package has no licence text
  */
 export function npmComponents(root: string, files: readonly string[]): Component[] {
   const folders = new Set(files.flatMap((file) => PACKAGE.exec(file)?.[0] ?? []));
@@ -41,8 +41,8 @@ export function npmComponents(root: string, files: readonly string[]): Component
 
 /**
  * One npm package.
- * @param folder below the root
- * @throws Error as {@link npmComponents}
+ * @param folder relative to the root
+ * @throws Error if it has no licence text
  */
 export function npmComponent(root: string, folder: string): Component {
   const manifest = JSON.parse(readFileSync(join(root, folder, 'package.json'), 'utf8'));
@@ -51,17 +51,17 @@ export function npmComponent(root: string, folder: string): Component {
   return { name, version, licence: license, text: licenceText(root, folder, name), folder, purl };
 }
 
-/** SQLite, as better-sqlite3's binary has it inside. */
+/** SQLite, which is compiled into better-sqlite3's binary. */
 export function sqliteComponent(root: string): Component {
   const folder = 'node_modules/better-sqlite3/deps/sqlite3';
   const header = readFileSync(join(root, folder, 'sqlite3.h'), 'utf8');
   const version = /^#define SQLITE_VERSION\s+"([\d.]+)"/m.exec(header)?.[1];
-  if (version === undefined) throw new Error(`${folder}/sqlite3.h does not say its version`);
+  if (version === undefined) throw new Error(`${folder}/sqlite3.h does not define SQLITE_VERSION`);
   const text = 'The author disclaims copyright to this source code: https://sqlite.org/copyright.html';
   return { name: 'sqlite', version, licence: 'blessing', text, folder, purl: `pkg:generic/sqlite@${version}` };
 }
 
-/** The holders of the copyright, as the text of a part's licence names them. */
+/** The copyright holders that a component's licence text names. */
 export function copyrightsOf({ text, name }: Component): string[] {
   const found = copyrightLines(text);
   return found.length > 0 ? found : [`The authors of ${name}`];
@@ -75,12 +75,12 @@ function copyrightLines(text: string): string[] {
 
 function licenceText(root: string, folder: string, name: string): string {
   const own = readdirSync(join(root, folder)).filter((file) => LICENCE_FILE.test(file));
-  // For packages that name their licence, and come without its text.
+  // Our copy, for packages that name their licence but do not contain its text.
   const ours = join(import.meta.dirname, 'licences', `${name.replace('/', '-')}.txt`);
   const files = own.sort().map((file) => join(root, folder, file));
   if (files.length === 0 && existsSync(ours)) files.push(ours);
   const text = files.map((file) => readFileSync(file, 'utf8').replaceAll('\r', '').trim()).join('\n\n');
-  if (text === '') throw new Error(`${folder} comes without the text of its licence: put it into ${ours}`);
+  if (text === '') throw new Error(`${folder} has no licence text: put it into ${ours}`);
   return text;
 }
 
@@ -88,18 +88,18 @@ function byName(a: Component, b: Component): number {
   return a.purl < b.purl ? -1 : 1;
 }
 
-/** The form of debian/copyright. */
+/** The format of debian/copyright. */
 const FORMAT = 'https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/';
 
 /**
- * The machine-readable copyright file, with every text.
- * @param own Latchkey itself
+ * The machine-readable copyright file, with all licence texts.
+ * @param own Latchkey's own licence
  */
 export function copyrightFile(own: Licence, parts: readonly Component[]): string {
   const names = new Map<string, string>();
   const texts: string[] = [];
   const files = parts.map((part) => {
-    // The same licence by another author is another text.
+    // The same licence with other copyright holders is a different text.
     const name = names.get(part.text) ?? `${part.licence}-${names.size + 1}`;
     if (!names.has(part.text)) {
       names.set(part.text, name);
@@ -112,7 +112,7 @@ export function copyrightFile(own: Licence, parts: readonly Component[]): string
       `License: ${name}`,
     ].join('\n');
   });
-  const header = `Format: ${FORMAT}\nUpstream-Name: latchkey\nComment: Paths are those of the sources: what a package runs is bundled from them.`;
+  const header = `Format: ${FORMAT}\nUpstream-Name: latchkey\nComment: Paths are those of the source tree, from which the program is bundled.`;
   const ours = `Files: *\nCopyright: ${copyrightLines(own.text).join('\n           ')}\nLicense: ${own.id}\n${indented(own.text)}`;
   return `${[header, ours, ...files, ...texts].join('\n\n')}\n`;
 }

@@ -1,8 +1,8 @@
-// The list of what is inside, as CycloneDX 1.6: https://cyclonedx.org/docs/1.6/json/
+// The SBOM of a package, as CycloneDX 1.6: https://cyclonedx.org/docs/1.6/json/
 import { createHash } from 'node:crypto';
 import type { Component } from './components.ts';
 
-/** Node.js, with what it has inside itself: names and versions as in `process.versions`. */
+/** Node.js and its bundled components, with names and versions as in `process.versions`. */
 export interface NodeRuntime {
   readonly part: Component;
   /** SHA-256 of the binary, hex. */
@@ -10,10 +10,10 @@ export interface NodeRuntime {
   readonly inside: ReadonlyMap<string, string>;
 }
 
-/** What the list is about. */
+/** The package that the SBOM describes. */
 export interface Product {
   readonly version: string;
-  /** Debian's name of the architecture. */
+  /** The Debian name of the architecture. */
   readonly arch: string;
   /** Of the commit, in seconds since 1970. */
   readonly epoch: number;
@@ -23,7 +23,7 @@ export interface Product {
 
 const SELF = 'pkg:deb/latchkey';
 
-/** The list as JSON text: the same content gives the same bytes. */
+/** The SBOM as JSON text. The same content gives the same bytes. */
 export function createSbom(product: Product, runtime: NodeRuntime, parts: readonly Component[]): string {
   const ref = `${SELF}@${product.version}?arch=${product.arch}`;
   const components = [nodeComponent(runtime), ...parts.map(component)];
@@ -69,7 +69,7 @@ function component({ name, version, licence, purl }: Component) {
   };
 }
 
-/** Expressions with AND and OR are not ids. */
+/** CycloneDX has a separate form for SPDX expressions with AND and OR. */
 function licensesOf({ licence }: { readonly licence: string }) {
   return /\s/.test(licence) ? [{ expression: licence }] : [{ license: { id: licence } }];
 }
@@ -87,7 +87,7 @@ function nodeComponent({ part, sha256, inside }: NodeRuntime) {
   };
 }
 
-/** A UUID of version 8 (RFC 9562, 5.8) that follows from a text. */
+/** A UUID of version 8 (RFC 9562, 5.8), derived from a text. */
 function uuidOf(text: string): string {
   const hash = createHash('sha256').update(text).digest('hex');
   const variant = ((Number.parseInt(hash.slice(16, 18), 16) & 0x3f) | 0x80).toString(16);

@@ -1,5 +1,5 @@
-// What is inside a Debian package of ours beside its own Node.js: `node scripts/deb.d/stage.ts ARCH VERSION NODE OUT`. NODE is the
-// folder of the npm package with the architecture's Node.js; into OUT go the bundle, package.json, the licences and the SBOM.
+// Writes the contents of the Debian package except Node.js: `node scripts/deb.d/stage.ts ARCH VERSION NODE OUT`. NODE is the folder
+// of the npm package with Node.js for that architecture. The bundle, package.json, the licences and the SBOM are written to OUT.
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -32,15 +32,18 @@ const own = { id: license, text: readFileSync(join(root, 'LICENSE'), 'utf8').tri
 writeFileSync(join(doc, 'copyright'), copyrightFile(own, [runtime.part, ...parts]));
 writeFileSync(join(doc, 'sbom.cdx.json'), createSbom({ version, arch, epoch, licence: license }, runtime, parts));
 
-/** The versions inside are asked of the same Node.js for this machine: one release has the same parts everywhere. */
+/**
+ * Node.js and the versions of its components. They come from the same release of Node.js for this machine, because the one
+ * in the package may be for another architecture; a release has the same components on all architectures.
+ */
 function nodeRuntime(folder: string): NodeRuntime {
   const part = npmComponent(root, folder);
   const here = join(root, folder.replaceAll(cpu, process.arch), 'bin/node');
-  const told = v.parse(
+  const versions = v.parse(
     v.record(v.string(), v.string()),
     JSON.parse(execFileSync(here, ['-p', 'JSON.stringify(process.versions)'], { encoding: 'utf8' })),
   );
-  const { node: own, modules: _modules, napi: _napi, unicode: _unicode, ...inside } = told;
+  const { node: own, modules: _modules, napi: _napi, unicode: _unicode, ...inside } = versions;
   if (own !== part.version) throw new Error(`${here} is ${own}, not ${part.version}`);
   return {
     part: { ...part, name: 'node', purl: `pkg:generic/node@${part.version}` },

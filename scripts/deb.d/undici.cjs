@@ -1,4 +1,5 @@
-// What Latchkey uses of undici, with the names of its index, which would bring fetch, WebSockets, caches and mocks along.
+// The parts of undici that Latchkey uses, under the names of undici's index. The index itself would also load fetch,
+// WebSockets, caches and mocks.
 const Dispatcher = require('undici/lib/dispatcher/dispatcher');
 const api = require('undici/lib/api');
 const { getGlobalDispatcher } = require('undici/lib/global');

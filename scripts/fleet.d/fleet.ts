@@ -6,15 +6,15 @@ import { REFRESH_LATENCY_MS, type SimulatedPortal, TOKEN_LIFETIME_MS, tokenOf } 
 import type { Staleness } from './staleness.ts';
 
 const APPLIANCES = ['wallbox', 'heat-pump', 'inverter'];
-/** All hubs have been running for so long, in ms. */
+/** How long all hubs have been running when the simulation begins, in ms. */
 const STEADY_STATE_MS = 30 * 86_400_000;
 const PORTAL = { origin: 'https://portal.test', clientId: 'hub', name: 'home' };
 
 export interface FleetOptions {
   readonly hubs: number;
-  /** Of each hub, up to three. */
+  /** Per hub, up to three. */
   readonly grants: number;
-  /** The part of the hubs where an appliance asks for one of the tokens every other minute. */
+  /** The fraction of the hubs at which an appliance requests one of the tokens every two minutes. */
   readonly asked: number;
   /** Default: the daemon's own. */
   readonly jitterOffset?: typeof jitterOffsetFor;
@@ -32,10 +32,10 @@ export class Fleet {
   readonly staleness: Staleness;
   readonly #portal: SimulatedPortal;
   readonly #queue = new TinyQueue<Event>([], (a, b) => a.at - b.at);
-  /** What is planned for each grant; anything else of it in the queue is out of date. */
+  /** The current event of each grant; its other events in the queue are outdated. */
   readonly #planned: (Event | null)[] = [];
   readonly #off = new Set<FleetHub>();
-  /** Milliseconds from the beginning. */
+  /** Milliseconds since the beginning. */
   now = 0;
 
   constructor(options: FleetOptions, portal: SimulatedPortal, random: Pick<Random, 'fraction'>, staleness: Staleness) {
@@ -56,30 +56,30 @@ export class Fleet {
     }
   }
 
-  /** Does something at a time, in ms. */
+  /** Runs a function at a time, in ms. */
   at(time: number, run: () => void): void {
     this.#queue.push({ at: time, run, held: null });
   }
 
-  /** Lets the time pass until `end`, in ms. */
+  /** Advances the time to `end`, in ms. */
   runUntil(end: number): void {
     for (let next = this.#queue.peek(); next !== undefined && next.at <= end; next = this.#queue.peek()) {
       this.#queue.pop();
       this.now = next.at;
       if (next.held === null) next.run?.();
-      else if (this.#planned[next.held.number] === next) this.#look(next.held);
+      else if (this.#planned[next.held.number] === next) this.#check(next.held);
     }
     this.now = end;
   }
 
-  /** The power of a hub goes, and comes back at `backAt`, in ms. */
+  /** Cuts a hub's power from `offAt` to `backAt`, in ms. */
   cut(hub: FleetHub, offAt: number, backAt: number): void {
     hub.offAt = offAt;
     this.at(offAt, () => this.#stop(hub));
     this.at(backAt, () => this.#start(hub, () => hub.boot()));
   }
 
-  /** The daemon of a hub is started again, which takes so many ms. */
+  /** Restarts the daemon of a hub. @param takes how long that takes, in ms */
   restart(hub: FleetHub, at: number, takes: number): void {
     this.at(at, () => this.#stop(hub));
     this.at(at + takes, () => this.#start(hub, () => hub.restart()));
@@ -100,18 +100,18 @@ export class Fleet {
   }
 
   #plan(held: FleetGrant): void {
-    // What is under way when the power goes has no end before that.
+    // A refresh that a power cut interrupts has no outcome until the power is back.
     if (this.#off.has(held.hub) || held.cutShort !== null) return;
     const { hub } = held;
-    // Timers run for whole milliseconds, and never end too early.
+    // Timers run for whole milliseconds, and never fire early.
     const at = Math.floor(Math.max(this.now, Math.min(hub.dueAt(held), hub.nextAsk(held)))) + 1;
     const event = Number.isFinite(at) ? { at, run: null, held } : null;
     this.#planned[held.number] = event;
     if (event !== null) this.#queue.push(event);
   }
 
-  /** The hub's timer has run out, or an appliance asks. */
-  #look(held: FleetGrant): void {
+  /** The hub's timer fires, or an appliance requests the token. */
+  #check(held: FleetGrant): void {
     const { hub } = held;
     const own = hub.isDue(held);
     if (own || hub.isWorthWaiting(held)) this.#refresh(held, own ? 'own' : 'prompted');
@@ -121,10 +121,10 @@ export class Fleet {
   #refresh(held: FleetGrant, wanted: 'own' | 'prompted'): void {
     const { hub, number } = held;
     const sent = hub.now();
-    const isHeard = this.now + REFRESH_LATENCY_MS < hub.offAt;
+    const isReceived = this.now + REFRESH_LATENCY_MS < hub.offAt;
     const knew = hub.knowsTheTime;
-    const outcome = this.#portal.refresh(this.now, wanted, number, held.grant.refreshToken, isHeard);
-    if (!isHeard) {
+    const outcome = this.#portal.refresh(this.now, wanted, number, held.grant.refreshToken, isReceived);
+    if (!isReceived) {
       held.cutShort = sent;
       return;
     }
@@ -134,8 +134,8 @@ export class Fleet {
   }
 
   /**
-   * A grant in the middle of its life: those of a fleet that has been running for long lie evenly.
-   * @param phase from 0 to 1, how much of the time until its refresh has passed
+   * A grant whose next refresh is partly due: in a fleet that has been running for long, phases are evenly distributed.
+   * @param phase from 0 to 1, the part of the time until its refresh that has passed
    */
   #grant(hub: FleetHub, appliance: string, jitterOffset: number, asksFrom: number | null, phase: number): FleetGrant {
     const number = this.#planned.push(null) - 1;

@@ -19,24 +19,24 @@ export interface FleetGrant extends ScheduledGrant {
   grant: Grant;
   health: RefreshHealth;
   readonly hub: FleetHub;
-  /** Its place in the fleet. */
+  /** Its index in the fleet. */
   readonly number: number;
   /** See `ScheduleInput` of the core. */
   readonly jitterOffset: number;
-  /** When an appliance first asks for its token, in ms, and then every {@link TOKEN_REQUEST_INTERVAL_MS}; null where none does. */
+  /** When an appliance first requests the token, in ms, and then every {@link TOKEN_REQUEST_INTERVAL_MS}; null if none does. */
   readonly asksFrom: number | null;
-  /** What was sent when the power went. */
+  /** When the refresh was sent that a power cut interrupted. */
   cutShort: Instant | null;
 }
 
-/** How often an appliance asks, in ms. */
+/** The interval of an appliance's token requests, in ms. */
 export const TOKEN_REQUEST_INTERVAL_MS = 120_000;
 
 /**
- * One hub: its clock, and what the broker does about a refresh with the store and the connections left out. When it is made, what
- * its outcome means and what follows are the daemon's own code (`broker/grants/refresh-schedule.ts`, `broker/time/reference-clock.ts`, `core/`).
- * A whole broker (`openBroker`) for each hub takes 35 times as long and 20 kB: a hundred thousand would be hours and 2 GB. That a hub here asks
- * when a real one does, test/bench/fleet.test.ts shows.
+ * One hub: its clock, and the broker's refreshes without the store and the connections. The daemon's own code decides when to
+ * refresh and what an outcome means (`broker/grants/refresh-schedule.ts`, `broker/time/reference-clock.ts`, `core/`). A whole
+ * broker (`openBroker`) per hub takes 35 times as long and 20 kB: a hundred thousand would take hours and 2 GB.
+ * test/bench/fleet.test.ts shows that a simulated hub sends requests when a real one does.
  */
 export class FleetHub implements Clock {
   readonly grants: FleetGrant[] = [];
@@ -44,11 +44,11 @@ export class FleetHub implements Clock {
   readonly #random: Pick<Random, 'fraction'>;
   #boots = 1;
   #boot = 'boot-1';
-  /** When this boot began, in ms. */
+  /** The time of the current boot, in ms. */
   #booted: number;
   #portalClock: ReferenceClock;
   #schedule: RefreshSchedule;
-  /** When its power goes, in ms. */
+  /** The time of the next power cut, in ms. */
   offAt = Number.POSITIVE_INFINITY;
 
   /** @param booted when, in ms */
@@ -64,7 +64,7 @@ export class FleetHub implements Clock {
     return { boot: this.#boot, uptime: now - this.#booted, wall: EPOCH + now };
   }
 
-  /** The daemon is started again. */
+  /** Restarts the daemon. */
   restart(): void {
     [this.#portalClock, this.#schedule] = this.#parts();
     for (const held of this.grants) {
@@ -76,7 +76,7 @@ export class FleetHub implements Clock {
     }
   }
 
-  /** The power is back. */
+  /** Boots the machine after a power cut. */
   boot(): void {
     this.#boots += 1;
     this.#boot = `boot-${this.#boots}`;
@@ -90,7 +90,7 @@ export class FleetHub implements Clock {
     return this.#portalClock.confirmed !== null;
   }
 
-  /** When the hub refreshes a grant by itself, in ms. */
+  /** When the hub's own schedule refreshes a grant, in ms. */
   dueAt(held: FleetGrant): number {
     return this.#booted + (this.#schedule.dueAt(held) ?? Number.POSITIVE_INFINITY);
   }
@@ -99,7 +99,7 @@ export class FleetHub implements Clock {
     return this.#schedule.isDue(held);
   }
 
-  /** When an appliance next asks at a time when that may have the grant refreshed, in ms. */
+  /** The time of the next token request that may trigger a refresh, in ms. */
   nextAsk(held: FleetGrant): number {
     if (held.asksFrom === null) return Number.POSITIVE_INFINITY;
     const { now } = this.#time;
@@ -110,13 +110,13 @@ export class FleetHub implements Clock {
     return at > now ? at : at + TOKEN_REQUEST_INTERVAL_MS;
   }
 
-  /** Whether an appliance that asks now has the grant refreshed: see `TokenIssuer`. */
+  /** Whether a token request now triggers a refresh: see `TokenIssuer`. */
   isWorthWaiting(held: FleetGrant): boolean {
     const left = this.#schedule.remaining(held) ?? 0;
     return needsRefreshBeforeIssue(held.grant, left, 0) && this.#schedule.mayRefreshOnDemand(held);
   }
 
-  /** What an answer makes of a grant: see `ManagedGrant`. @param sent when the refresh was sent */
+  /** Applies the outcome of a refresh to a grant: see `ManagedGrant`. @param sent when the refresh was sent */
   take(held: FleetGrant, outcome: TokenOutcome, sent: Instant): void {
     if ('portalTime' in outcome) this.#portalClock.recordPortalTime(outcome.portalTime);
     if (outcome.kind === 'granted') {

@@ -2,44 +2,44 @@ import type { TokenOutcome } from '../../src/core/grants/token-outcome.ts';
 import { Secret } from '../../src/core/secret.ts';
 import type { RefreshTrigger, RequestRates } from './rates.ts';
 
-/** Milliseconds that a token lives: the specification's. */
+/** The lifetime of an access token, in ms. */
 export const TOKEN_LIFETIME_MS = 3_600_000;
-/** The true time at the beginning of all that is simulated, in ms since 1970. */
+/** The true time at the beginning of the simulation, in ms since 1970. */
 export const EPOCH = Date.UTC(2031, 4, 5);
-/** Milliseconds from a refresh being sent to its answer being there. */
+/** The time from sending a refresh to receiving its response, in ms. */
 export const REFRESH_LATENCY_MS = 100;
 
-/** A time in which nobody reaches the portal, in ms. */
+/** A period in which the portal is unreachable, in ms. */
 export interface Downtime {
   readonly from: number;
   readonly to: number;
 }
 
 export interface SimulatedPortalOptions {
-  /** How many refreshes it answers a second, over ten seconds; the others are told to come back later. */
+  /** Refreshes per second that it accepts, averaged over ten seconds; the others get a 429. */
   readonly capacity: number;
-  /** What it asks those to wait, in ms. */
+  /** The `Retry-After` of the 429 responses, in ms. */
   readonly retryAfter: number;
   readonly down: readonly Downtime[];
   readonly grants: number;
 }
 
-const OUT_OF_REACH: TokenOutcome = { kind: 'not_sent', detail: 'ECONNREFUSED' };
+const UNREACHABLE: TokenOutcome = { kind: 'not_sent', detail: 'ECONNREFUSED' };
 const LOST: TokenOutcome = { kind: 'ambiguous', detail: 'the connection was closed' };
 
 /**
- * A portal with room for so many refreshes a second. It rotates at each, and keeps the token before good until the next; an
- * older one it refuses for good.
+ * A portal with a limited capacity. It rotates the refresh token at each refresh. The previous token stays valid until the
+ * next refresh; an older one is refused permanently.
  */
 export class SimulatedPortal {
   readonly #options: SimulatedPortalOptions;
   readonly #rates: RequestRates;
   /** The number of each grant's newest refresh token. */
   readonly #newest: Uint32Array;
-  /** The ten seconds in which `#answered` were answered. */
+  /** The number of the ten-second window to which `#accepted` belongs. */
   #window = 0;
-  #answered = 0;
-  /** Refreshes that were told to come back later. */
+  #accepted = 0;
+  /** Refreshes that got a 429. */
   deferred = 0;
 
   constructor(options: SimulatedPortalOptions, rates: RequestRates) {
@@ -49,15 +49,15 @@ export class SimulatedPortal {
   }
 
   /**
-   * Takes a refresh.
+   * Handles a refresh.
    * @param at when it is sent, in ms
-   * @param grant its number
-   * @param isHeard whether the hub is there to take the answer
+   * @param grant the number of the grant
+   * @param isReceived whether the hub receives the response
    */
-  refresh(at: number, wanted: RefreshTrigger, grant: number, refreshToken: Secret, isHeard: boolean): TokenOutcome {
-    this.#rates.count(at, wanted);
-    if (this.#isDown(at)) return OUT_OF_REACH;
-    if (!this.#hasRoom(at)) {
+  refresh(at: number, trigger: RefreshTrigger, grant: number, refreshToken: Secret, isReceived: boolean): TokenOutcome {
+    this.#rates.count(at, trigger);
+    if (this.#isDown(at)) return UNREACHABLE;
+    if (!this.#hasCapacity(at)) {
       this.deferred += 1;
       return { kind: 'deferred', detail: 'HTTP 429', retryAfter: this.#options.retryAfter, portalTime: EPOCH + at };
     }
@@ -65,7 +65,7 @@ export class SimulatedPortal {
     const sent = Number(refreshToken.reveal());
     if (sent < newest - 1) return { kind: 'refused', detail: 'invalid_grant', portalTime: EPOCH + at };
     this.#newest[grant] = newest + 1;
-    if (!isHeard || this.#isDown(at + REFRESH_LATENCY_MS)) return LOST;
+    if (!isReceived || this.#isDown(at + REFRESH_LATENCY_MS)) return LOST;
     const token = tokenOf(newest + 1);
     return {
       kind: 'granted',
@@ -78,18 +78,18 @@ export class SimulatedPortal {
     return this.#options.down.some(({ from, to }) => at >= from && at < to);
   }
 
-  #hasRoom(at: number): boolean {
+  #hasCapacity(at: number): boolean {
     const window = Math.floor(at / 10_000);
-    if (window !== this.#window) [this.#window, this.#answered] = [window, 0];
-    if (this.#answered >= 10 * this.#options.capacity) return false;
-    this.#answered += 1;
+    if (window !== this.#window) [this.#window, this.#accepted] = [window, 0];
+    if (this.#accepted >= 10 * this.#options.capacity) return false;
+    this.#accepted += 1;
     return true;
   }
 }
 
 const tokens: Secret[] = [];
 
-/** A grant's token with this number: all grants have the same, so that there are few. */
+/** The token with this number. All grants share the tokens, to save memory. */
 export function tokenOf(number: number): Secret {
   const token = tokens[number] ?? new Secret(String(number));
   tokens[number] = token;

@@ -1,15 +1,15 @@
 import { quantile } from '../bench.d/statistics.ts';
 
-/** Who wanted a refresh: the hub's own schedule, or an appliance that waits. */
+/** What triggered a refresh: the hub's own schedule, or a token request of an appliance. */
 export type RefreshTrigger = 'own' | 'prompted';
 
-/** The requests of a time, by windows. */
+/** Request rates of a period that is divided into windows, in requests per second. */
 export interface RateStatistics {
-  /** A second, over all of it. */
+  /** Over the whole period. */
   readonly mean: number;
-  /** A second, in the busiest window. */
+  /** In the busiest window. */
   readonly peak: number;
-  /** A second, in the window that 99 % are not busier than. */
+  /** The 99th percentile of the windows. */
   readonly p99: number;
 }
 
@@ -17,7 +17,7 @@ export interface RateStatistics {
 export class RequestRates {
   readonly #of: Readonly<Record<RefreshTrigger, Uint32Array>>;
 
-  /** @param length of all that is simulated, in ms */
+  /** @param length of the simulation, in ms */
   constructor(length: number) {
     const seconds = Math.ceil(length / 1000) + 1;
     this.#of = { own: new Uint32Array(seconds), prompted: new Uint32Array(seconds) };
@@ -30,8 +30,9 @@ export class RequestRates {
   }
 
   /**
-   * @param from where it begins, and `to` where it ends, in ms
-   * @param window in ms; the last one is left out where it is not a whole one
+   * The statistics of a period.
+   * @param from begin of the period, and `to` its end, in ms
+   * @param window in ms; an incomplete last window is ignored
    */
   of(wanted: RefreshTrigger | 'all', from: number, to: number, window: number): RateStatistics {
     const each = this.windows(wanted, from, to, window).map(([, rate]) => rate);
@@ -42,7 +43,7 @@ export class RequestRates {
     };
   }
 
-  /** Where each window begins, in ms, and its requests a second. */
+  /** The begin of each window, in ms, and its requests per second. */
   windows(wanted: RefreshTrigger | 'all', from: number, to: number, window: number): [from: number, rate: number][] {
     const width = window / 1000;
     const windows: [number, number][] = [];

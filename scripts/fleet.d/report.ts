@@ -5,14 +5,14 @@ import type { ScenarioOutcome } from './scenarios.ts';
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
-/** What may come on top of the usual requests, in times of these. */
+/** Permitted additional requests, relative to the usual rate. */
 const MAX_ADDED_FACTOR = 2;
-/** The scenarios that are drawn: one look tells how a fleet comes back. */
+/** The scenarios with a chart. */
 const CHARTED_SCENARIOS = ['outage-45', 'outage-120', 'power-cut'];
-/** How far apart the points of a chart are, in ms. */
+/** The time between two points of a chart, in ms. */
 const CHART_STEP = 3 * MINUTE;
 
-/** What came of all scenarios, for whoever reads docs/benchmarks.md. */
+/** The report of all scenarios, for docs/benchmarks.md. */
 export function fleetReport(outcomes: readonly ScenarioOutcome[]): Report {
   const day = outcomes.find(({ scenario }) => scenario.name === 'day');
   if (day === undefined) throw new Error('there is no normal day');
@@ -23,28 +23,28 @@ export function fleetReport(outcomes: readonly ScenarioOutcome[]): Report {
   return {
     targets: [
       absoluteTarget(
-        'a normal day: the busiest minute, in times of the mean',
+        'a normal day: the busiest minute, relative to the mean',
         minutes.peak / minutes.mean,
         '×',
         1.3,
         2,
       ),
       absoluteTarget(
-        'in and after an outage, a power cut or a release: what the hubs of themselves add in the busiest minute, in times of the mean',
+        "during and after an outage, a power cut or a release: additional requests by the hubs' own schedule in the busiest minute, relative to the usual rate",
         most(added, others),
         '×',
         MAX_ADDED_FACTOR,
         2,
       ),
       absoluteTarget(
-        'all grants are fresh again within a lifetime of a token',
+        'all grants have a valid token again within one token lifetime',
         most(freshIn),
         'min',
         TOKEN_LIFETIME_MS / MINUTE,
         0,
       ),
       absoluteTarget(
-        'hubs without a fresh token for longer than that',
+        'hubs with a grant without a valid token for longer than that',
         sum(({ starvedHubs }) => starvedHubs),
         '',
         0,
@@ -60,23 +60,23 @@ export function fleetReport(outcomes: readonly ScenarioOutcome[]): Report {
     ],
     tables: [
       [
-        "| | mean, 1/s | busiest second, 1/s | 99 % of seconds below | busiest minute, × usual | of it the hubs' own | for an appliance | while it lasted, × usual | 429 |",
+        '| | mean, 1/s | busiest second, 1/s | 99 % of seconds below, 1/s | busiest minute, × usual | busiest minute of own schedule, × usual | busiest minute for appliances, × usual | busiest minute of the outage, × usual | 429 responses |',
         '|---|---|---|---|---|---|---|---|---|',
         ...outcomes.map(rateRow),
       ].join('\n'),
       [
-        '| | all fresh after, min | longest without a token, min | the same where an appliance asks | hubs starved | grants lost |',
+        '| | all grants valid after, min | longest without a token, min | the same if an appliance requests it, min | hubs without a token for over a lifetime | grants lost |',
         '|---|---|---|---|---|---|',
         ...outcomes.map(freshRow),
       ].join('\n'),
-      `The busiest second of a day is ${(ratesOf(day, 'all', SECOND).peak / day.usual).toFixed(2)} times the mean; of requests at random it is expected to be ${(busiestByChance(day.usual, (day.scenario.end - day.scenario.over) / SECOND) / day.usual).toFixed(2)} times the mean.`,
-      "Requests a second, the hubs' own in green and those for an appliance in brown:",
+      `The busiest second of a normal day has ${(ratesOf(day, 'all', SECOND).peak / day.usual).toFixed(2)} times the usual rate. For randomly distributed requests, ${(busiestByChance(day.usual, (day.scenario.end - day.scenario.over) / SECOND) / day.usual).toFixed(2)} times the usual rate is expected.`,
+      "Requests per second; those of the hubs' own schedule in green, those for appliances in brown:",
       ...others.filter(({ scenario }) => CHARTED_SCENARIOS.includes(scenario.name)).map(chart),
     ],
   };
 }
 
-/** Requests a second from the beginning to the end, as a chart that viewers of Markdown draw. */
+/** Requests per second over the whole scenario, as a Mermaid chart. */
 function chart({ scenario, rates }: ScenarioOutcome): string {
   const line = (wanted: RefreshTrigger) =>
     `  line [${rates.windows(wanted, 0, scenario.end, CHART_STEP).map(([, rate]) => rate.toFixed(0))}]`;
@@ -86,20 +86,20 @@ function chart({ scenario, rates }: ScenarioOutcome): string {
     'xychart-beta',
     `  title "${scenario.title}"`,
     `  x-axis "hours" 0 --> ${scenario.end / (60 * MINUTE)}`,
-    '  y-axis "requests a second"',
+    '  y-axis "requests per second"',
     ...[line('own'), line('prompted')],
     '```',
   ].join('\n');
 }
 
-/** What the hubs' own refreshes add to the usual ones in the busiest minute, in times of these. */
+/** Additional requests by the hubs' own schedule in the busiest minute, relative to the usual rate. */
 function added(outcome: ScenarioOutcome): number {
   const busiest = [ratesOf(outcome, 'own', MINUTE).peak];
   for (const { from, to } of outcome.scenario.down) busiest.push(outcome.rates.of('own', from, to, MINUTE).peak);
   return Math.max(...busiest) / outcome.usual - 1;
 }
 
-/** Minutes until the last grant had a token. */
+/** Minutes until the last grant had a valid token. */
 function freshIn({ allFresh }: ScenarioOutcome): number {
   return allFresh / MINUTE;
 }
@@ -111,7 +111,7 @@ function ratesOf({ rates, scenario }: ScenarioOutcome, wanted: RefreshTrigger | 
 function rateRow(outcome: ScenarioOutcome): string {
   const { mean, peak, p99 } = ratesOf(outcome, 'all', SECOND);
   const busiest = (wanted: RefreshTrigger | 'all') => times(ratesOf(outcome, wanted, MINUTE).peak, outcome);
-  const cells = [mean.toFixed(1), peak, p99, busiest('all'), busiest('own'), busiest('prompted'), meanwhile(outcome)];
+  const cells = [mean.toFixed(1), peak, p99, busiest('all'), busiest('own'), busiest('prompted'), whileDown(outcome)];
   return `| ${[outcome.scenario.title, ...cells, outcome.deferred].join(' | ')} |`;
 }
 
@@ -121,8 +121,8 @@ function freshRow(outcome: ScenarioOutcome): string {
   return `| ${[scenario.title, ...cells].join(' | ')} |`;
 }
 
-/** The busiest minute while the portal was away. */
-function meanwhile(outcome: ScenarioOutcome): string {
+/** The busiest minute while the portal was unreachable. */
+function whileDown(outcome: ScenarioOutcome): string {
   const [down] = outcome.scenario.down;
   return down === undefined ? '' : times(outcome.rates.of('all', down.from, down.to, MINUTE).peak, outcome);
 }
@@ -135,7 +135,7 @@ function minutesOf(ms: number): string {
   return (ms / MINUTE).toFixed(0);
 }
 
-/** How many requests the busiest of so many windows is expected to have where they come at random (Poisson). */
+/** The expected number of requests in the busiest of `windows` windows if requests are random (Poisson). */
 function busiestByChance(mean: number, windows: number): number {
   let [probability, below] = [Math.exp(-mean), 0];
   for (let count = 0; ; count += 1) {

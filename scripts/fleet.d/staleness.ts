@@ -1,23 +1,23 @@
 import { TOKEN_LIFETIME_MS } from './portal.ts';
 
-/** Which grant it is, and whether an appliance asks for its token. */
+/** The number of a grant, and when an appliance first requests its token (null if none does). */
 interface Watched {
   readonly number: number;
   readonly asksFrom: number | null;
 }
 
-/** Watches how long grants are without a token that lives, where portal and hub were both there to get one. */
+/** Records how long grants are without a valid token while both the portal and the hub are running. */
 export class Staleness {
-  /** When the token at hand ends, in ms. */
+  /** When the current access token expires, in ms. */
   readonly #ends: Float64Array;
-  /** Before this nobody could have got another one, in ms. */
+  /** Until when the hub or the portal was off, in ms. */
   readonly #excused: Float64Array;
-  /** When the last one that had none got one, in ms; null where all had one always. */
+  /** When the last grant without a valid token got one, in ms; null if all always had one. */
   lastFresh: number | null = null;
-  /** The longest that one had none, in ms, and of those that an appliance asks for. */
+  /** The longest time without a valid token, in ms: of all grants, and of those whose token an appliance requests. */
   longest = 0;
   longestAsked = 0;
-  /** The grants that had none for longer than a token lives. */
+  /** The grants that had no valid token for longer than a token lifetime. */
   readonly starved = new Set<number>();
 
   constructor(grants: number) {
@@ -25,12 +25,12 @@ export class Staleness {
     this.#excused = new Float64Array(grants);
   }
 
-  /** A grant that is taken into the fleet has a token that was obtained at a time, in ms. */
+  /** Adds a grant whose token was obtained at `obtained`, in ms. */
   begin(number: number, obtained: number): void {
     this.#ends[number] = obtained + TOKEN_LIFETIME_MS;
   }
 
-  /** The hub was off until now, or the portal. */
+  /** The hub or the portal was off until now. */
   excuse({ number }: Pick<Watched, 'number'>, now: number): void {
     this.#excused[number] = now;
   }
@@ -44,14 +44,14 @@ export class Staleness {
     this.#ends[watched.number] = now + TOKEN_LIFETIME_MS;
   }
 
-  /** At the end of all: how many have no token that lives. */
+  /** How many grants have no valid token at the end. */
   stale(all: Iterable<Watched>, now: number): number {
     let stale = 0;
     for (const watched of all) if (this.#without(watched, now) > 0) stale += 1;
     return stale;
   }
 
-  /** For how long a grant has been without, in ms. */
+  /** For how long a grant has had no valid token, in ms. */
   #without({ number, asksFrom }: Watched, now: number): number {
     const without = now - Math.max(this.#ends[number] ?? 0, this.#excused[number] ?? 0);
     if (now <= (this.#ends[number] ?? 0)) return 0;

@@ -1,11 +1,11 @@
-// Sends a batch of requests on several connections at a time, and has each answer judged.
+// Sends a batch of requests on several parallel connections, and checks each response.
 import { type Dial, exchangeRequests, type RawResponse } from './exchange.ts';
 import { type FuzzRequest, printableRequest } from './requests.ts';
 
-/** Something that went wrong. */
+/** A problem that the fuzz found. */
 export class FuzzProblem extends Error {
   override readonly name = 'Problem';
-  /** In words that tell problems of different kinds apart. */
+  /** A text that is different for each kind of problem. */
   readonly kind: string;
 
   constructor(kind: string, details: string) {
@@ -14,26 +14,26 @@ export class FuzzProblem extends Error {
   }
 }
 
-/** Where requests go to, and what becomes of their answers. */
+/** The destination of requests, and the checks of their responses. */
 export interface FuzzTarget {
-  /** How many requests, and of how many bytes, may be on their way at once on one connection. */
+  /** The maximum of pipelined requests, and of their bytes, on one connection. */
   readonly pipelined: number;
   readonly pipelinedBytes: number;
   dial(first: FuzzRequest): Dial;
-  /** What is wrong with an answer, in words that tell problems of different kinds apart. */
+  /** What is wrong with a response; the text is different for each kind of problem. */
   judge(request: FuzzRequest, answer: RawResponse): readonly string[];
-  /** After the answers of each connection. */
+  /** Called after the responses of each connection. */
   settle(answered: readonly (readonly [request: FuzzRequest, answer: RawResponse])[]): Promise<void>;
 }
 
-/** Lanes for requests that share connections, and as many for those that have one of their own. */
+/** Connections for pipelined requests, and as many for the others. */
 const PARALLEL_CONNECTIONS = 8;
 
-/** Sends them all, until a problem is found. @returns the first one, or null */
+/** Sends all requests, or stops at the first problem. @returns it, or null */
 export async function sendBatch(batch: readonly FuzzRequest[], recipient: FuzzTarget): Promise<FuzzProblem | null> {
   let problem: FuzzProblem | null = null;
   const wrong = (kind: string, request: FuzzRequest, answer: string) => {
-    const details = `request to ${request.origin}: ${printableRequest(request)}\nanswer: ${JSON.stringify(answer.slice(0, 800))}`;
+    const details = `request to ${request.origin}: ${printableRequest(request)}\nresponse: ${JSON.stringify(answer.slice(0, 800))}`;
     problem ??= new FuzzProblem(kind, details);
   };
   const send = async (requests: readonly FuzzRequest[]) => {
@@ -48,7 +48,7 @@ export async function sendBatch(batch: readonly FuzzRequest[], recipient: FuzzTa
       await recipient.settle(answered);
       const missing = rest[got.length];
       if (missing === undefined || !missing.sound) return;
-      if (!closed) return wrong(`no answer: ${how.replaceAll(/\d+\.\d+\.\d+\.\d+:\d+/g, 'it')}`, missing, '');
+      if (!closed) return wrong(`no response: ${how.replaceAll(/\d+\.\d+\.\d+\.\d+:\d+/g, 'it')}`, missing, '');
       rest = rest.slice(got.length);
     }
   };
@@ -61,7 +61,7 @@ export async function sendBatch(batch: readonly FuzzRequest[], recipient: FuzzTa
   return problem;
 }
 
-/** Those that may share connections, in the same order, in groups that may be on their way at once. */
+/** Groups the requests that may be pipelined, in order. */
 function shared(batch: readonly FuzzRequest[], { pipelined, pipelinedBytes }: FuzzTarget): FuzzRequest[][] {
   const groups: FuzzRequest[][] = [];
   for (const there of Map.groupBy(batch, ({ origin }) => origin).values()) {

@@ -1,4 +1,4 @@
-// Requests over raw sockets: pipelined, in pieces, half, and given up.
+// Sends requests over raw sockets: pipelined, in pieces, partial, or abandoned.
 import { connect, type Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import type { FuzzRequest } from './requests.ts';
@@ -6,37 +6,37 @@ import type { FuzzRequest } from './requests.ts';
 /** A connection that is being opened. */
 interface Dialled {
   readonly socket: Socket | TLSSocket;
-  /** What it says when requests may be written. */
+  /** The event after which requests may be written. */
   readonly ready: 'connect' | 'secureConnect';
-  /** Ends it without any manners. */
+  /** Resets the connection. */
   reset(): void;
 }
 
-/** Opens a connection to where requests go. */
+/** Opens a connection to the destination of requests. */
 export type Dial = () => Dialled;
 
-/** An answer, head and body, in Latin-1. */
+/** A response, head and body, in Latin-1. */
 export interface RawResponse {
   readonly status: number;
   readonly text: string;
 }
 
-/** What came of requests on one connection. */
+/** The result of requests on one connection. */
 export interface ExchangeResult {
   readonly responses: readonly RawResponse[];
-  /** The server said that it would close, or began an answer without an end: no more answers are due. */
+  /** The server announced that it closes the connection, or began an endless response: no more responses are due. */
   readonly closed: boolean;
   readonly how: string;
 }
 
-/** Milliseconds for all answers of a connection, where they must come; and where there may be none. */
+/** Timeouts for all responses of a connection, in ms: if they must come, and if there may be none. */
 const RESPONSE_TIMEOUT_MS = 30_000;
 const OPTIONAL_RESPONSE_TIMEOUT_MS = 300;
 
-/** Bytes of a request that the hub and the emulator read in any case. */
+/** The hub and the emulator read requests up to this size in any case, in bytes. */
 const MAX_BODY = 16 * 1024;
 
-/** Connections to an origin of plain HTTP. */
+/** Opens connections to an origin over plain HTTP. */
 export function plainDial(origin: string): Dial {
   const { hostname, port } = new URL(origin);
   return () => {
@@ -45,7 +45,7 @@ export function plainDial(origin: string): Dial {
   };
 }
 
-/** Sends requests on one connection and takes their answers; those that are not sound have one of their own. */
+/** Sends requests on one connection and reads their responses. A request that is not sound needs its own connection. */
 export function exchangeRequests(dial: Dial, requests: readonly FuzzRequest[]): Promise<ExchangeResult> {
   const sound = requests[0]?.sound === true;
   return new Promise((resolve) => {
@@ -68,7 +68,7 @@ export function exchangeRequests(dial: Dial, requests: readonly FuzzRequest[]): 
     socket.on(connection.ready, async () => {
       await write(socket, requests);
       if (requests[0]?.isReset === true) setImmediate(done, RESET);
-      // So that nobody waits for the rest of a request that has none.
+      // The request may be incomplete, so its end is signalled.
       else if (!sound) socket.end();
     });
     socket.on('data', (chunk) => {
@@ -85,7 +85,7 @@ export function exchangeRequests(dial: Dial, requests: readonly FuzzRequest[]): 
       }
     });
     socket.on('error', (error: NodeJS.ErrnoException) => {
-      // A server need not read a body that it does not want: a client that still writes may lose the answer (RFC 9112, 9.6).
+      // A server need not read an unwanted body, and a client that is still writing may lose the response (RFC 9112, 9.6).
       closed ||= error.code === 'EPIPE' && requests.some(({ bytes }) => bytes.length > MAX_BODY);
       done(String(error));
     });
@@ -109,7 +109,7 @@ async function write(socket: Socket, requests: readonly FuzzRequest[]): Promise<
   }
 }
 
-/** The first answer in what was received, or null where it is not whole. */
+/** The first response in the received text, or null if it is incomplete. */
 function takeAnswer(received: string, method: string) {
   const end = received.indexOf('\r\n\r\n');
   if (end === -1) return null;
@@ -123,7 +123,7 @@ function takeAnswer(received: string, method: string) {
   return { status, length, text: received.slice(0, length), last, endless };
 }
 
-/** How long an answer is with its body; past all that was received where that can't be told yet. */
+/** The length of a response with its body; more than was received if it is not known yet. */
 function wholeLength(received: string, head: string, bodyAt: number): number {
   if (!/^transfer-encoding: chunked/im.test(head)) {
     return bodyAt + Number(/^content-length: (\d+)/im.exec(head)?.[1] ?? 0);

@@ -1,4 +1,4 @@
-// JWTs that are forged in the ways that libraries have fallen for.
+// JWTs that are forged in ways that libraries have accepted in the past.
 import { createHmac } from 'node:crypto';
 import fc from 'fast-check';
 import { base64url, repeatedText, visibleText } from './texts.ts';
@@ -19,9 +19,9 @@ const CLAIMS = [
 ];
 
 /**
- * A JWT that nobody may take.
- * @param whole a good one, of which it is made
- * @param keys what a server may take for the key of an HMAC
+ * A forged JWT, which must be rejected.
+ * @param whole a valid JWT, from which it is made
+ * @param keys texts that a server might use as the key of an HMAC by mistake
  */
 export function forgedJwt(whole: fc.Arbitrary<string>, keys: readonly string[]): fc.Arbitrary<string> {
   const parts = whole.map((text) => {

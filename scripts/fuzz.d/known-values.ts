@@ -1,14 +1,14 @@
 import fc from 'fast-check';
 
-/** Values of a kind that are known at a time. */
+/** The number of known values of each kind. */
 const VALUES_PER_KIND = 8;
 
-/** A kind of value that is in answers to requests of a path: the beginning of that, and a pattern whose group it is. */
+/** Extracts a kind of value from responses: the beginning of the request's path, and a pattern whose group is the value. */
 export type ExtractionRule<Kind extends string> = readonly [path: string, kind: Kind, pattern: RegExp];
 
 /**
- * What an attacker knows at first and learns from answers: the newest values of each kind. There are always as many, so that
- * a seed and a path choose the same again.
+ * The values that an attacker knows at first and learns from responses: the newest ones of each kind. Their number is constant,
+ * so that a seed and a path make the same choices again.
  */
 export class KnownValues<Kind extends string> {
   readonly #values: Readonly<Record<Kind, string[]>>;
@@ -22,12 +22,12 @@ export class KnownValues<Kind extends string> {
     this.#values = Object.fromEntries(repeated) as Record<Kind, string[]>;
   }
 
-  /** One of these, as they are known when a request is made. */
+  /** One of the values that are known when the request is made. */
   one(kind: Kind): fc.Arbitrary<string> {
     return fc.constantFrom(...Array(VALUES_PER_KIND).keys()).map((index) => this.#values[kind][index] ?? '');
   }
 
-  /** Takes what was issued in an answer. @param path of its request */
+  /** Adds the values that a response issued. @param path of its request */
   learn(lessons: readonly ExtractionRule<Kind>[], path: string, answer: string): void {
     for (const [of, kind, pattern] of lessons) {
       if (path.startsWith(of)) this.add(kind, pattern.exec(answer)?.[1]);

@@ -1,13 +1,13 @@
-// A program's own description says which endpoints there are and what they take: that is what a run has to reach.
+// The endpoints and parameters in a program's OpenAPI document, which a run must reach.
 import type { JsonSchema } from './schemas.ts';
 
-/** One endpoint and method of the description, and what of it was reached. */
+/** An operation of the OpenAPI document, and how far it was reached. */
 export interface CoveredOperation {
-  /** Such as `POST /sso/token`. */
+  /** For example `POST /sso/token`. */
   readonly name: string;
-  /** Requests that were answered below 400. */
+  /** Responses with a status below 400. */
   good: number;
-  /** Parameters and members of bodies that no request has carried yet. */
+  /** Parameters and members of bodies that no request has had yet. */
   readonly unsent: Set<string>;
 }
 
@@ -46,7 +46,7 @@ export class OperationCoverage {
     this.all = this.#paths.map(({ operation }) => operation);
   }
 
-  /** The name of the operation that a request is for, or of none. */
+  /** Counts a response. @returns the name of the request's operation, or `no endpoint` */
   count(request: { readonly method: string; readonly path: string; readonly bytes: string }, status: number): string {
     const [path = ''] = request.path.split('?');
     const found = this.#paths.find(({ method, pattern }) => method === request.method && pattern.test(path))?.operation;

@@ -1,12 +1,12 @@
-// Makes the requests of the fuzz out of plans: as they are, abandoned, mutated above HTTP, or mutated to the last byte.
+// Makes fuzz requests from plans: unchanged, abandoned, mutated above HTTP, or with any byte mutated.
 import { METHODS } from 'node:http';
 import fc from 'fast-check';
 import { type Mutation, mutation, sometimes, specialText, textTemplate, visibleText } from './texts.ts';
 
-/** Where a request goes: an origin of the emulator's, or a port of the hub's. */
+/** The destination of a request: an origin of the emulator, or a port of the hub. */
 export type RequestOrigin = 'base' | 'frontend' | 'http' | 'https';
 
-/** A request before HTTP. */
+/** A request before its encoding as HTTP. */
 export interface RequestPlan {
   readonly origin: RequestOrigin;
   readonly method: string;
@@ -14,30 +14,30 @@ export interface RequestPlan {
   readonly heads: readonly string[];
   /** Empty if there is none. */
   readonly body: string;
-  /** It says who sends it in a way that nobody may believe: no good answer is right. */
+  /** Its client authentication is forged, so that a successful response is wrong. */
   readonly forged?: boolean;
 }
 
-/** One request, as it goes over the wire. */
+/** A request as bytes on the wire. */
 export interface FuzzRequest extends Pick<RequestPlan, 'origin' | 'method' | 'path' | 'forged'> {
   /** In Latin-1. */
   readonly bytes: string;
-  /** Whether HTTP itself is kept, so that an answer must come and the connection goes on. */
+  /** Whether it is valid HTTP, so that a response must come and the connection stays usable. */
   readonly sound: boolean;
-  /** Whether other requests may follow it on its connection before it is answered. */
+  /** Whether other requests may follow it on its connection before its response. */
   readonly pipelined: boolean;
   /** The bytes are written in this many pieces. */
   readonly pieces: number;
-  /** Its connection, which is its own, is reset at once after the bytes. */
+  /** Its connection is its own, and is reset immediately after the bytes. */
   readonly isReset: boolean;
-  /** The connection to a hub, if this request is the first on it: from where, whether TLS is left out, and the name it asks for. */
+  /** The connection to a hub if this request opens it: the source address, whether it is without TLS, and the server name (SNI). */
   readonly via?: { readonly address: string; readonly plain: boolean; readonly servername?: string };
 }
 
 export const FORM = 'Content-Type: application/x-www-form-urlencoded';
 export const JSON_TYPE = 'Content-Type: application/json';
 
-/** A plan of parts, each of which may be arbitrary. */
+/** A plan from parts that are constant or arbitrary. */
 export function requestPlan(parts: {
   readonly origin: RequestOrigin | fc.Arbitrary<RequestOrigin>;
   readonly method?: string;
@@ -59,7 +59,7 @@ function arbitrary<T extends string>(one: T | fc.Arbitrary<T>): fc.Arbitrary<T> 
   return typeof one === 'string' ? fc.constant(one) : one;
 }
 
-/** @param plans for requests with nothing wrong in them, so that what lies behind the checks is reached, and for others */
+/** Fuzz requests. @param plans gives good plans, which get past the validation, and odd ones */
 export function fuzzRequests(plans: (good: boolean) => fc.Arbitrary<RequestPlan>): fc.Arbitrary<FuzzRequest> {
   const [right, odd] = [plans(true), plans(false)];
   return fc.oneof(
@@ -115,14 +115,14 @@ const HEADS = [
 
 const USED = { sound: true, pipelined: true, pieces: 1, isReset: false } as const;
 
-/** A request with nothing wrong in it, unless what it refers to is no longer there. */
+/** A valid request, unless it refers to something that no longer exists. */
 function good({ origin, method, heads, body, ...planned }: RequestPlan): FuzzRequest {
   const path = visible(planned.path);
   const lines = [...heads, ...(body === '' && method === 'GET' ? [] : [`Content-Length: ${body.length}`])];
   return { ...USED, origin, method, path, bytes: written(method, path, lines, body) };
 }
 
-/** Half a request, or one whose answer nobody waits for. */
+/** A partial request, or one whose response is not awaited. */
 function abandoned(plans: fc.Arbitrary<RequestPlan>): fc.Arbitrary<FuzzRequest> {
   return fc
     .record({
@@ -143,7 +143,7 @@ const nothing = fc.constant('');
 const same: fc.Arbitrary<Mutation> = fc.constant((whole: string) => whole);
 const most = (percent: number) => sometimes(percent, mutation, same);
 
-/** What is changed in a plan, above HTTP or below it. */
+/** The changes in a plan, above HTTP or below it. */
 const changed = fc.record({
   otherMethod: sometimes(8, fc.constantFrom(...METHODS), fc.constant(null)),
   path: sometimes(40, fc.array(mutation, { minLength: 1, maxLength: 3 }), fc.constant<Mutation[]>([])),
@@ -165,7 +165,7 @@ function change(planned: RequestPlan, changes: typeof changed extends fc.Arbitra
   };
 }
 
-/** The chunked coding (RFC 9112, 7.1), with extensions and trailers now and then. */
+/** The chunked coding (RFC 9112, 7.1), sometimes with extensions and trailers. */
 const coding = fc
   .record({
     share: fc.nat(99),
@@ -179,7 +179,7 @@ const coding = fc
     return `${coded.join('')}0\r\n${trailer}\r\n`;
   });
 
-/** Mutated above HTTP: an answer must come. */
+/** A request that is mutated above HTTP: a response must come. */
 function sound(plans: fc.Arbitrary<RequestPlan>): fc.Arbitrary<FuzzRequest> {
   return fc
     .record({
@@ -197,7 +197,7 @@ function sound(plans: fc.Arbitrary<RequestPlan>): fc.Arbitrary<FuzzRequest> {
       const clean = visible(planned.path).replace(/^\/+/, '').slice(0, 6000);
       const path = target === '*' ? target : `${target}${clean}`;
       const { pieces } = changed;
-      // Node ends the connection after CONNECT. After an upgrade that was asked for, nothing may be sent before the answer.
+      // Node ends the connection after CONNECT. After a requested upgrade, nothing may be sent before the response.
       const pipelined = pieces === 1 && connection === '' && method !== 'CONNECT' && !old;
       const coded = body !== '' && coding !== null;
       const length = coded
@@ -211,7 +211,7 @@ function sound(plans: fc.Arbitrary<RequestPlan>): fc.Arbitrary<FuzzRequest> {
     });
 }
 
-/** Mutated to the last byte: there may be an answer or none. */
+/** A request in which any byte may be mutated: a response may come or not. */
 function broken(plans: fc.Arbitrary<RequestPlan>): fc.Arbitrary<FuzzRequest> {
   return fc
     .record({
@@ -226,14 +226,14 @@ function broken(plans: fc.Arbitrary<RequestPlan>): fc.Arbitrary<FuzzRequest> {
     .map(({ plans, changed, filled, length, unsaid, noHttp, mutations }) => {
       const { origin, method, path, heads, forged = false, ...planned } = change(plans, changed);
       const body = planned.body.padEnd(filled, 'x');
-      const said = body === '' && unsaid ? '' : (length ?? `Content-Length: ${body.length}`);
-      const whole = noHttp ?? written(method, path, [...heads, said], body);
+      const lengthHead = body === '' && unsaid ? '' : (length ?? `Content-Length: ${body.length}`);
+      const whole = noHttp ?? written(method, path, [...heads, lengthHead], body);
       const bytes = mutations.reduce((bytes, mutate) => mutate(bytes), whole);
       return { ...USED, origin, method, path, bytes, sound: false, pipelined: false, pieces: changed.pieces, forged };
     });
 }
 
-/** A path or query in which HTTP's own rules are kept. */
+/** A path or query with only the characters that HTTP permits. */
 function visible(path: string): string {
   return path.replaceAll(/[^\x21-\x7e]/g, '%ff');
 }
@@ -250,7 +250,7 @@ function written(
   return `${lines.join('\r\n')}\r\n\r\n${body}`;
 }
 
-/** A header line that HTTP takes: a name, a colon, and no control characters. */
+/** A header line that is valid HTTP: a name, a colon, and no control characters; else ''. */
 function soundHead(head: string): string {
   const clean = head.replaceAll(/[^\x20-\x7e\x80-\xff]/g, '');
   return /^[A-Za-z-]+: /.test(clean) &&
@@ -259,7 +259,7 @@ function soundHead(head: string): string {
     : '';
 }
 
-/** As it goes over the wire, readable. */
+/** A request as readable text. */
 export function printableRequest({ bytes }: FuzzRequest): string {
   return JSON.stringify(bytes.slice(0, 2000));
 }

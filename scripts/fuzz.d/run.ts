@@ -1,4 +1,4 @@
-// Sends the requests of the fuzz, part by part, and watches what becomes of the program.
+// Sends the fuzz requests, part by part, and monitors the program.
 import fc from 'fast-check';
 import { FuzzProblem, type FuzzTarget, sendBatch } from './batch.ts';
 import type { RawResponse } from './exchange.ts';
@@ -11,49 +11,49 @@ export interface FuzzSubject extends AsyncDisposable {
   readonly name: 'emulator' | 'hub';
   /** Its OpenAPI document. */
   description(): Promise<unknown>;
-  /** Good flows, which give an attacker something to know. */
+  /** Runs good flows, whose values an attacker then knows. */
   begin(): Promise<FuzzPart>;
-  /** Null where that is not judged. */
+  /** Null if its memory is not checked. */
   memory(): Promise<MemoryUsage | null>;
-  /** How it ended by itself, or null while it runs. */
+  /** How it ended, or null while it runs. */
   ended(): string | null;
-  /** What it complained about: nothing, if all is well. */
+  /** Errors that it logged; '' if there are none. */
   complaints(): string;
 }
 
-/** A part of a run: it begins and ends with good flows, and knows what these and the answers have told. */
+/** A part of a run. It begins and ends with good flows, and knows values from these and from responses. */
 export interface FuzzPart extends Omit<FuzzTarget, 'judge'> {
   readonly requests: fc.Arbitrary<FuzzRequest>;
-  /** What is wrong with an answer. @param operation as {@link OperationCoverage.count} names it */
+  /** What is wrong with a response. @param operation as {@link OperationCoverage.count} names it */
   wrong(operation: string, request: FuzzRequest, answer: RawResponse): readonly string[];
-  /** What honest ones do while requests are sent, until these are over. @throws Problem */
+  /** Runs regular clients while the fuzz requests are sent, until `over`. @throws FuzzProblem */
   meanwhile(over: () => boolean): Promise<void>;
   /**
-   * A good flow, and what would spoil the requests of a part.
-   * @throws Error where a good client would no longer be served
+   * Runs a good flow, and tests that would disturb the requests of a part.
+   * @throws Error if a good client is no longer served
    */
   end(turn: number, seed: number, send: Send): Promise<void>;
 }
 
-/** Sends requests, and judges their answers. @throws Problem */
+/** Sends requests, and checks their responses. @throws FuzzProblem */
 type Send = (requests: readonly FuzzRequest[]) => Promise<void>;
 
-/** How a run goes. */
+/** The options of a run. */
 export interface FuzzOptions {
   readonly requests: number;
   readonly seed: number;
-  /** Of a finding, as fast-check has it: only that is sent, after good flows. */
+  /** fast-check's path of a finding: only its batch is sent, after good flows. */
   readonly path?: string;
-  /** Told of progress and of problems. */
-  readonly said?: (line: string) => void;
-  /** Ends the run before its time. */
+  /** Prints progress and problems. */
+  readonly print?: (line: string) => void;
+  /** Whether to end the run early. */
   readonly stopped?: () => boolean;
 }
 
-/** What a run has counted and found. */
+/** The counts and problems of a run. */
 export interface FuzzOutcome {
   sent: number;
-  /** How often each status came. */
+  /** The number of responses by status. */
   readonly statuses: Map<number, number>;
   /** After each part. */
   readonly memory: MemoryUsage[];
@@ -61,24 +61,24 @@ export interface FuzzOutcome {
   readonly problems: string[];
 }
 
-/** Requests of the largest batch; the middle one has half as many. */
+/** Requests of the largest batch; the average batch has half as many. */
 const BATCH = 400;
-/** Milliseconds for a part, and for making what is found in it as small as it gets. */
+/** The timeout for a part, including the minimization of a finding, in ms. */
 const PART_TIMEOUT_MS = 120_000;
-/** Requests of the smallest batch that are told one by one, at most. */
+/** The requests of the smallest batch are printed if there are at most this many. */
 const MAX_REPORTED_REQUESTS = 10;
 /** Lines of progress. */
 const MAX_PROGRESS_LINES = 20;
 
-/** Sends about so many requests, or until a problem is found. */
+/** Sends about `requests` requests, or stops at the first problem. */
 export async function fuzz(subject: FuzzSubject, run: FuzzOptions): Promise<FuzzOutcome> {
-  const { requests, seed, said = () => {}, stopped = () => false } = run;
+  const { requests, seed, print = () => {}, stopped = () => false } = run;
   const operations = new OperationCoverage(await subject.description());
   const outcome: FuzzOutcome = { sent: 0, statuses: new Map(), memory: [], operations, problems: [] };
   const began = performance.now();
   let lines = 1;
   for (let turn = 0; turn * REQUESTS_PER_PART < requests && !stopped(); turn += 1) {
-    // Each part has a seed of its own, by which it can be repeated alone.
+    // Each part has its own seed, so that it can be repeated alone.
     const partly = {
       ...run,
       seed: (seed + Math.imul(turn, 0x9e3779b1)) & 0x7fffffff,
@@ -95,35 +95,35 @@ export async function fuzz(subject: FuzzSubject, run: FuzzOptions): Promise<Fuzz
       lines = Math.floor(done * MAX_PROGRESS_LINES) + 1;
       const rate = (1000 * sent) / (performance.now() - began);
       const share = `${Math.round(100 * done)} %`.padStart(5);
-      const held = memory === null ? '' : `, ${memoryText(memory)}`;
-      said(`${share}  ${sent} requests, ${rate.toFixed(0)}/s${held}; ${statusLine(statuses)}`);
+      const memoryPart = memory === null ? '' : `, ${memoryText(memory)}`;
+      print(`${share}  ${sent} requests, ${rate.toFixed(0)}/s${memoryPart}; ${statusLine(statuses)}`);
     }
   }
   return outcome;
 }
 
-/** @returns what was found, or null */
+/** Runs one part. @returns a problem, or null */
 async function part(
   subject: FuzzSubject,
   turn: number,
   run: FuzzOptions,
   outcome: FuzzOutcome,
 ): Promise<string | null> {
-  const { seed, said = () => {}, stopped = () => false } = run;
+  const { seed, print = () => {}, stopped = () => false } = run;
   const again = `./scripts/fuzz --target ${subject.name} --seed ${seed}`;
   try {
     const part = await subject.begin();
     let over = false;
-    const aside = part
+    const clients = part
       .meanwhile(() => over)
       .then(
         () => null,
         (error: unknown) => error,
       );
-    const found = await search(subject, part, { ...run, said, stopped }, outcome, again).finally(() => {
+    const found = await search(subject, part, { ...run, print, stopped }, outcome, again).finally(() => {
       over = true;
     });
-    const wrong = await aside;
+    const wrong = await clients;
     if (found !== null) return found;
     if (wrong !== null) throw wrong;
     if (run.path === undefined) {
@@ -135,16 +135,16 @@ async function part(
     return null;
   } catch (error) {
     const what = error instanceof FuzzProblem ? error.message : `the good flow failed\n${String(error)}`;
-    said(`\nproblem: ${what}\n`);
-    return `${what}\nagain: ${again} --requests ${REQUESTS_PER_PART}`;
+    print(`\nproblem: ${what}\n`);
+    return `${what}\nto repeat: ${again} --requests ${REQUESTS_PER_PART}`;
   }
 }
 
-/** Sends the batches of a part, and makes what is found as small as it gets. */
+/** Sends the batches of a part, and minimizes the batch of a problem. */
 async function search(
   subject: FuzzSubject,
   part: FuzzPart,
-  { requests, seed, path, said, stopped }: FuzzOptions & Required<Pick<FuzzOptions, 'said' | 'stopped'>>,
+  { requests, seed, path, print, stopped }: FuzzOptions & Required<Pick<FuzzOptions, 'print' | 'stopped'>>,
   outcome: FuzzOutcome,
   again: string,
 ): Promise<string | null> {
@@ -156,7 +156,7 @@ async function search(
       const problem = await sendBatch(batch, recipient(part, outcome));
       outcome.sent += batch.length;
       if (problem === null || (first !== null && problem.kind !== first.kind)) return;
-      if (first === null) said(`\nproblem: ${problem.message}\n`);
+      if (first === null) print(`\nproblem: ${problem.message}\n`);
       first ??= problem;
       throw problem;
     },
@@ -173,10 +173,10 @@ async function search(
   const problem = found.errorInstance;
   if (!(problem instanceof FuzzProblem)) throw problem;
   const smallest = found.counterexample?.[0] ?? [];
-  const size = `the smallest batch that shows it has ${smallest.length} request${smallest.length === 1 ? '' : 's'}`;
+  const size = `the smallest batch that reproduces it has ${smallest.length} request${smallest.length === 1 ? '' : 's'}`;
   const all =
     smallest.length > MAX_REPORTED_REQUESTS ? '' : smallest.map((one) => `\n  ${printableRequest(one)}`).join('');
-  return `${problem.message}\n${size}${all}\nagain: ${again} --path ${found.counterexamplePath}; with all before it: ${again} --requests ${REQUESTS_PER_PART}`;
+  return `${problem.message}\n${size}${all}\nto repeat: ${again} --path ${found.counterexamplePath}; with all batches before it: ${again} --requests ${REQUESTS_PER_PART}`;
 }
 
 function recipient(part: FuzzPart, outcome: FuzzOutcome): FuzzTarget {
@@ -191,7 +191,7 @@ function recipient(part: FuzzPart, outcome: FuzzOutcome): FuzzTarget {
   };
 }
 
-/** The statuses and how often each came, as one line. */
+/** The number of responses by status, as one line. */
 export function statusLine(statuses: ReadonlyMap<number, number>): string {
   return [...statuses]
     .sort(([a], [b]) => a - b)

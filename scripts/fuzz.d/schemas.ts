@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 
-/** As much of JSON Schema as the descriptions have. */
+/** The part of JSON Schema that the OpenAPI documents use. */
 export interface JsonSchema {
   readonly type?: string;
   readonly const?: unknown;
@@ -13,10 +13,10 @@ export interface JsonSchema {
   readonly maximum?: number;
 }
 
-/** Texts that some members take. */
+/** Texts that some members accept. */
 const TEXTS = ['x', '^http:', 'http://127.0.0.1:1/'];
 
-/** A value that a schema allows, but for a text whose form it says. */
+/** A value that a schema allows. The format of texts is ignored. */
 export function matchingValue(schema: JsonSchema): fc.Arbitrary<unknown> {
   const { type, minimum = 0.001, maximum = 1e9, properties = {}, required = [] } = schema;
   if (schema.const !== undefined) return fc.constant(schema.const);

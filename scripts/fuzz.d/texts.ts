@@ -1,8 +1,8 @@
-// What requests are made of, as arbitraries of fast-check. What they draw never depends on what is known at the moment, so
+// fast-check arbitraries for the texts of requests. What they draw never depends on the values that are known at the moment, so
 // that a seed and a path make the same choices again.
 import fc from 'fast-check';
 
-/** What parsers have fallen over. */
+/** Texts that have broken parsers. */
 const SPECIAL = [
   '%00',
   '%ff',
@@ -35,17 +35,17 @@ const SPECIAL = [
 
 export const specialText: fc.Arbitrary<string> = fc.constantFrom(...SPECIAL);
 
-/** Visible characters, up to so many; a finding is not looked for with fewer or others of them. */
+/** Up to `longest` visible characters. They are not minimized. */
 export function visibleText(longest: number): fc.Arbitrary<string> {
   return fc.noShrink(fc.string({ unit: 'grapheme-ascii', maxLength: longest, size: 'max' }));
 }
 
-/** A text repeated up to so many times. */
+/** A text repeated up to `most` times. */
 export function repeatedText(text: string, most: number): fc.Arbitrary<string> {
   return fc.nat(most).map((times) => text.repeat(times));
 }
 
-/** `some` in so many of a hundred cases, else `usual`, to which a finding shrinks. */
+/** `some` in `percent` of the cases, else `usual`, to which a finding shrinks. */
 export function sometimes<T, U = T>(
   percent: number,
   some: fc.Arbitrary<T>,
@@ -58,7 +58,7 @@ export function sometimes<T, U = T>(
   );
 }
 
-/** A template whose gaps are filled with arbitrary texts. */
+/** A template with arbitrary texts in its gaps. */
 export function textTemplate(
   pieces: TemplateStringsArray,
   ...gaps: readonly fc.Arbitrary<string>[]
@@ -66,10 +66,10 @@ export function textTemplate(
   return fc.tuple(...gaps).map((filled) => pieces.map((piece, index) => piece + (filled[index] ?? '')).join(''));
 }
 
-/** Makes one thing in a text wrong. */
+/** Makes one change in a text. */
 export type Mutation = (text: string) => string;
 
-/** A piece gone, doubled, strange, cut off or much too long. */
+/** A piece is removed, doubled, replaced, inserted, cut off or much too long. */
 export const mutation: fc.Arbitrary<Mutation> = fc
   .tuple(
     fc.nat(0xffff),
@@ -87,12 +87,12 @@ export const mutation: fc.Arbitrary<Mutation> = fc
     return toLatin1(change(whole.slice(0, at), whole.slice(at)));
   });
 
-/** A text with one thing wrong. */
+/** A text with one mutation. */
 export function mutatedText(whole: fc.Arbitrary<string>): fc.Arbitrary<string> {
   return fc.tuple(whole, mutation).map(([right, change]) => change(right));
 }
 
-/** What can't go over the wire as one byte goes as another one. */
+/** Replaces characters that Latin-1 does not have. */
 export function toLatin1(whole: string): string {
   return whole.replaceAll(/[\u0100-\uffff]/g, '\xbf');
 }
@@ -101,7 +101,7 @@ export function base64url(text: string): string {
   return Buffer.from(text).toString('base64url');
 }
 
-/** A JSON value of any type, seldom one that fits. */
+/** A JSON value of any type, which is rarely valid. */
 export const jsonValue: fc.Arbitrary<unknown> = fc.oneof(
   fc.constantFrom<unknown>(
     null,
@@ -121,12 +121,12 @@ export const jsonValue: fc.Arbitrary<unknown> = fc.oneof(
   fc.jsonValue({ maxDepth: 2 }),
 );
 
-/** Members of a form or of JSON, all of them together. */
+/** Merges members of a form or of a JSON object. */
 export function mergedMembers<T>(...parts: readonly fc.Arbitrary<Readonly<Record<string, T>>>[]) {
   return fc.tuple(...parts).map((all): Readonly<Record<string, T>> => Object.assign({}, ...all));
 }
 
-/** A member of this name, whose value is arbitrary. */
+/** A member with an arbitrary value. */
 export function member(name: string, of: fc.Arbitrary<string>): fc.Arbitrary<Readonly<Record<string, string>>> {
   return of.map((one) => ({ [name]: one }));
 }
@@ -134,10 +134,10 @@ export function member(name: string, of: fc.Arbitrary<string>): fc.Arbitrary<Rea
 /** No members. */
 export const noMembers: fc.Arbitrary<Readonly<Record<string, string>>> = fc.constant({});
 
-/** Writes a form with some members. */
+/** Encodes members as a form. */
 export type FormWriter = (members: Readonly<Record<string, string>>) => string;
 
-/** A form; one that is not good has a member twice, or none, or a thousand, or one thing wrong. */
+/** Encodes a form. If it is not `good`, a member may be doubled or missing, there may be 900 more, or the form is mutated. */
 export function formWriter(good: boolean): fc.Arbitrary<FormWriter> {
   const pairsOf = (members: Readonly<Record<string, string>>) =>
     Object.entries(members).map(([name, one]) => `${name}=${encodeURIComponent(toLatin1(one))}`);

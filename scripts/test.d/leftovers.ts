@@ -3,29 +3,29 @@ import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 
-/** A test run, and the session that all it started is in, unless it left for one of its own. */
+/** A test run, and the session of the processes that it started (unless they began a session of their own). */
 interface Run {
   readonly boot: string;
   readonly process: Identity;
   readonly session: Identity;
 }
 
-/** A process; its number alone may be another's by now. */
+/** Identifies a process: its number alone may have been reused. */
 interface Identity {
   readonly pid: number;
   /** In clock ticks since the boot. */
   readonly started: string;
 }
 
-/** Writes down what a run has begun, for a later one to end where this one is killed. */
+/** Records a run's session in `file`, so that a later run can end its processes if this one is killed. */
 export function rememberSession(file: string, session: number): void {
   const [process_, leader] = [identify(process.pid), identify(session)];
-  if (process_ === null || leader === null) return; // /proc is not there, or it has ended already
+  if (process_ === null || leader === null) return; // there is no /proc, or the process has already ended
   const run: Run = { boot: boot(), process: process_, session: leader };
   writeFileSync(file, JSON.stringify(run));
 }
 
-/** Ends what a killed run of this checkout left, and takes away folders, namespaces and mounts of dead tests. */
+/** Ends the processes that a killed run of this checkout left, and removes folders, namespaces and mounts of dead tests. */
 export function clearLeftovers(file: string): void {
   const run = read(file);
   if (run !== null && run.boot === boot() && identify(run.process.pid)?.started !== run.process.started) {
@@ -53,7 +53,7 @@ export function endSession(session: number): void {
   for (const pid of processes()) if (stat(pid)?.[3] === String(session)) kill(pid);
 }
 
-/** What the pattern finds, as long as the process that its first group names is no more. */
+/** The matches of a pattern whose first group is the number of a process that has ended. */
 function owned(text: string, pattern: RegExp): RegExpExecArray[] {
   return [...text.matchAll(pattern)].filter(([, pid]) => identify(Number(pid)) === null);
 }
@@ -82,14 +82,14 @@ function processes(): number[] {
   }
 }
 
-/** Null where there is no such process, or it has ended and only waits to be noticed. */
+/** Null if there is no such process, or if it is a zombie. */
 function identify(pid: number): Identity | null {
   const fields = stat(pid);
   if (fields === null || fields[0] === 'Z') return null;
   return { pid, started: fields[19] ?? '' };
 }
 
-/** The fields of proc_pid_stat(5) from the third, the state, on. */
+/** The fields of proc_pid_stat(5), beginning with the third (the state). */
 function stat(pid: number): string[] | null {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, 'utf8');
@@ -103,11 +103,11 @@ function kill(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL');
   } catch {
-    // It has ended meanwhile.
+    // It has already ended.
   }
 }
 
-/** What a program prints; nothing where it fails or is missing: a leftover more is no reason not to test. */
+/** The output of a program, '' if it fails or is missing: a remaining leftover must not prevent a test run. */
 function output(program: string, ...args: string[]): string {
   try {
     return execFileSync(program, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'], timeout: 10_000 });

@@ -1,5 +1,4 @@
-// The long forms: what takes too long for every run of the suite. Each is a command of its own, and of each test/long-runs.json
-// says when it was last run.
+// The long tests take too long for every run of the suite. Each has its own command; test/long-runs.json records its last run.
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { globSync, readFileSync, writeFileSync } from 'node:fs';
@@ -8,7 +7,7 @@ import { join } from 'node:path';
 const root = join(import.meta.dirname, '../..');
 const RECORD = join(root, 'test/long-runs.json');
 
-/** What takes too long for every run. */
+/** A test or benchmark that takes too long for every run. */
 export interface LongForm {
   readonly name: string;
   /** For a shell in the checkout's root. */
@@ -16,46 +15,46 @@ export interface LongForm {
   readonly shows: string;
 }
 
-/** How a long form was last run. */
+/** The last run of a long test. */
 interface LongRun {
-  /** Abbreviated; `+` behind it says that the checkout had changes. */
+  /** Abbreviated, with `+` if the checkout had uncommitted changes. */
   readonly commit: string;
   /** YYYY-MM-DD. */
   readonly date: string;
-  /** `N passed, N failed, N skipped`: of tests where the command counts them, else of the command itself. */
+  /** `N passed, N failed, N skipped`: counts tests if the command counts them, else the command itself. */
   readonly result: string;
 }
 
-/** Those that are more than longer tables of tests. */
+/** Long tests that are programs of their own, not test files with more rows. */
 const PROGRAMS: readonly LongForm[] = [
   { name: 'chaos', command: './scripts/chaos', shows: 'no experiment makes the hub lose a grant' },
   {
     name: 'fuzz-hub',
     command: './scripts/fuzz --target hub',
-    shows: 'a million mutated requests find no fault in the hub',
+    shows: 'a million mutated requests find no error in the hub',
   },
   {
     name: 'fuzz-emulator',
     command: './scripts/fuzz',
-    shows: 'a million mutated requests find no fault in the emulator',
+    shows: 'a million mutated requests find no error in the emulator',
   },
-  { name: 'bench', command: './scripts/bench', shows: 'how fast, small and sparing it is: docs/benchmarks.md' },
+  { name: 'bench', command: './scripts/bench', shows: 'speed and resource use, for docs/benchmarks.md' },
 ];
 
-/** Test files whose long forms have a name of their own, by a part of their paths. */
+/** Test files whose long forms have their own name. `files` is a part of their paths. */
 const NAMED = [
   {
     name: 'bench-check',
     files: 'project/bench',
-    shows: 'every suite of ./scripts/bench runs through and gives figures',
+    shows: 'every suite of ./scripts/bench completes and gives figures',
   },
-  { name: 'first-hour', files: 'browser/first-hour', shows: 'every way through the first hour, in a browser' },
-  { name: 'arm64', files: 'arm64/', shows: 'the package in an emulated arm64 Debian: installed, run, updated, purged' },
+  { name: 'first-hour', files: 'browser/first-hour', shows: 'every variant of the first hour with a new hub, in a browser' },
+  { name: 'arm64', files: 'arm64/', shows: 'the package installs, runs, updates and purges in an emulated arm64 Debian' },
 ];
 
 const FAILED: Counts = { passed: 0, failed: 1, skipped: 0 };
 
-/** All long forms: the programs, and the test files that ask test/support/long.ts what to run. */
+/** All long tests: the programs, and the test files that select rows with test/support/long.ts. */
 export function longForms(): readonly LongForm[] {
   const files = globSync('test/**/*.test.ts', { cwd: root })
     .filter((file) => /from '[./]+\/support\/long\.ts'/.test(readFileSync(join(root, file), 'utf8')))
@@ -65,7 +64,7 @@ export function longForms(): readonly LongForm[] {
   const rest = {
     name: 'tests',
     files: others.join(' '),
-    shows: 'all rows of the tables that the suite has some rows of',
+    shows: 'all rows of the test tables of which the suite runs only some',
   };
   const named = others.length === 0 ? NAMED : [...NAMED, rest];
   return [
@@ -78,7 +77,7 @@ export function longForms(): readonly LongForm[] {
   ];
 }
 
-/** Runs the long forms of these names, all where there are none, for people. @returns the exit status */
+/** Runs the long tests with these names (all if there are none) and prints the results. @returns the exit status */
 export async function runSelected(names: readonly string[]): Promise<number> {
   const all = longForms();
   const unknown = names.find((wanted) => !all.some(({ name }) => name === wanted));
@@ -95,7 +94,7 @@ export async function runSelected(names: readonly string[]): Promise<number> {
   return counts.failed > 0 ? 1 : 0;
 }
 
-/** For people: each long form with its command, what it shows and how it was last run. */
+/** A text that lists each long test with what it shows, its command and its last run. */
 export function listLongForms(forms = longForms(), runs = read(RECORD)): string {
   return forms
     .map(({ name, command, shows }) => {
@@ -106,21 +105,21 @@ export function listLongForms(forms = longForms(), runs = read(RECORD)): string 
     .join('\n');
 }
 
-/** What the last line of a test run counts. */
+/** The counts in the last line of a test run. */
 interface Counts {
   readonly passed: number;
   readonly failed: number;
   readonly skipped: number;
 }
 
-/** As the last line of a test run has them. */
+/** The last line of a test run. */
 function inLastLine({ passed, failed, skipped }: Counts): string {
   return `${passed} passed, ${failed} failed, ${skipped} skipped`;
 }
 
 /**
- * Runs long forms one after the other, and writes down how each ended, unless it was stopped.
- * @param record the file for that
+ * Runs long tests one after another, and records each result unless the run was stopped.
+ * @param record the file with the last runs
  */
 export async function runLongForms(
   forms: readonly LongForm[],
@@ -139,11 +138,11 @@ export async function runLongForms(
     const date = new Date().toISOString().slice(0, 10);
     writeFileSync(record, `${JSON.stringify({ ...read(record), [form.name]: { commit, date, result } }, null, 2)}\n`);
   }
-  console.log(['', 'The long forms:', ...lines].join('\n'));
+  console.log(['', 'The long tests:', ...lines].join('\n'));
   return sum;
 }
 
-/** What the command's last line counts, where it counts tests; else the command itself is what passed or failed. */
+/** The counts in the command's last line. If it has none, the command itself counts as passed or failed. */
 async function run({ command }: LongForm, stop: AbortSignal): Promise<Counts> {
   const child = spawn('bash', ['-c', command], { cwd: root, stdio: ['ignore', 'pipe', 'inherit'] });
   const end = () => child.kill('SIGTERM');

@@ -6,14 +6,14 @@ export interface TestRemark {
   readonly reason: string;
 }
 
-/** What came of some checks or tests. */
+/** The results of some checks or tests. */
 export interface TestSummary {
   readonly passed: number;
   readonly failed: readonly TestRemark[];
   readonly skipped: readonly TestRemark[];
 }
 
-/** Adds summaries up. */
+/** Combines summaries into one. */
 export function addSummaries(summaries: readonly TestSummary[]): TestSummary {
   return {
     passed: summaries.reduce((sum, { passed }) => sum + passed, 0),
@@ -23,8 +23,9 @@ export function addSummaries(summaries: readonly TestSummary[]): TestSummary {
 }
 
 /**
- * The end of a test run's output: what failed, what was skipped, what the set-up left out, each with its reason on the
- * same line; and last `N passed, N failed, N skipped`.
+ * The end of a test run's output: what failed, what was skipped and what the set-up could not install, each with its reason
+ * on the same line; the last line is `N passed, N failed, N skipped`.
+ * @param skipped lines of the set-up, `package: reason`
  */
 export function summaryText(summary: TestSummary, skipped: readonly string[]): string {
   const list = (title: string, remarks: readonly string[]) =>
@@ -33,28 +34,28 @@ export function summaryText(summary: TestSummary, skipped: readonly string[]): s
   return [
     ...list('Failed:', lines(summary.failed)),
     ...list('Skipped:', lines(summary.skipped)),
-    ...list('Left out by the set-up:', skipped),
+    ...list('Not installed by the set-up:', skipped),
     '',
     `${summary.passed} passed, ${summary.failed.length} failed, ${summary.skipped.length} skipped`,
   ].join('\n');
 }
 
-/** Characters of a reason that are shown. */
+/** Longer reasons are cut, in characters. */
 const MAX_REASON_LENGTH = 300;
 
 function firstLine(text: string): string {
   return text.split('\n', 1)[0]?.slice(0, MAX_REASON_LENGTH) ?? '';
 }
 
-/** What a part of a test run has taken, in seconds. */
+/** The time that a part of a test run took, in seconds. */
 export interface TestTimes {
   readonly name: string;
   readonly wall: number;
-  /** Processor time of all processes; null where it was not measured. */
+  /** CPU time of all processes; null if it was not measured. */
   readonly cpu: number | null;
 }
 
-/** What the test files have taken, by their folder; files that ran side by side are added up, so that walls overlap. */
+/** The times of the test files, summed by folder. Wall times of files that ran in parallel are added up. */
 export function readTestTimes(file: string): TestTimes[] {
   const byFolder = new Map<string, { wall: number; cpu: number }>();
   for (const line of linesOf(file)) {
@@ -66,14 +67,14 @@ export function readTestTimes(file: string): TestTimes[] {
   return [...byFolder].map(([name, times]) => ({ name, ...times })).sort((a, b) => b.cpu - a.cpu);
 }
 
-/** A table of them, in the order that they are given in. */
+/** A table of times for the terminal, in the given order. */
 export function timesTable(times: readonly TestTimes[]): string {
   const width = Math.max(...times.map(({ name }) => name.length), 'part'.length);
   const row = (name: string, wall: string, cpu: string) =>
     `  ${name.padEnd(width)}  ${wall.padStart(8)}  ${cpu.padStart(9)}`;
   return [
-    'Where the time went, in seconds (files that ran side by side are added up):',
-    row('part', 'wall', 'processor'),
+    'Times in seconds (files that ran in parallel are added up):',
+    row('part', 'wall', 'CPU'),
     ...times.map(({ name, wall, cpu }) => row(name, wall.toFixed(1), cpu === null ? '–' : cpu.toFixed(1))),
   ].join('\n');
 }

@@ -1,42 +1,45 @@
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** A place where a secret was found. What it is is not said: the report is a log as well. */
+/** A place where a secret was found. It does not contain the secret: the report is a log as well. */
 export interface Leak {
   /** Counts from 1. */
   readonly line: number;
-  /** The form in which the secret is there. */
+  /** The encoding in which the secret was found. */
   readonly kind: string;
 }
 
-/** The part of a secret that gives it away: a log that holds this much of its start holds too much. */
-const TELLING = 16;
-/** Needles are found by the hash of their first bytes. */
+/** The length of a prefix that reveals the secret: a log must not contain this much of its start. */
+const REVEALING_LENGTH = 16;
+/** Secrets are found by the hash of their first bytes, this many. */
 const HEAD = 4;
 const HASH_BITS = 20;
 
 interface Needle {
   readonly kind: string;
-  /** A short secret counts only as a word of its own: within a longer one it is there by chance. */
+  /** A short secret counts only as a separate word: within a longer one it may occur by chance. */
   readonly whole: boolean;
 }
 
 /**
- * Prepares a search for secrets in logs: as they are, URL-encoded, as in a JSON string, in base64 (also within a longer
- * text, as in HTTP's Basic scheme), and for their first 16 characters in each of these forms. It looks at every byte
- * once, however many secrets there are.
+ * Prepares a search for secrets in logs: plain, URL-encoded, as in a JSON string, in base64 (also within a longer text,
+ * as in HTTP's Basic scheme), and for their first 16 characters in each of these encodings. It reads every byte once,
+ * however many secrets there are.
  */
 export function createSecretSearch(secrets: Iterable<string>): (log: Buffer) => Leak[] {
   const needles = new Map<string, Needle>();
   const heads = new Uint8Array(1 << HASH_BITS);
   const lengths = new Set<number>();
   for (const secret of secrets) {
-    for (const part of tellingParts(secret)) {
+    for (const part of revealingParts(secret)) {
       for (const [kind, form] of forms(part)) {
-        const whole = form.length < TELLING;
-        const needle = form.slice(0, TELLING);
+        const whole = form.length < REVEALING_LENGTH;
+        const needle = form.slice(0, REVEALING_LENGTH);
         if (needle.length < HEAD || needles.has(needle)) continue;
-        needles.set(needle, { kind: whole || form.length === TELLING ? kind : `${kind}, or its start`, whole });
+        needles.set(needle, {
+          kind: whole || form.length === REVEALING_LENGTH ? kind : `${kind}, or its start`,
+          whole,
+        });
         heads[hash(Buffer.from(needle, 'latin1').readUInt32BE(0))] = 1;
         lengths.add(needle.length);
       }
@@ -70,12 +73,15 @@ function hash(head: number): number {
 }
 
 function isWord(log: Buffer, start: number, end: number): boolean {
-  const neighbours = log.toString('latin1', Math.max(0, start - 1), start) + log.toString('latin1', end, end + 1);
-  return !/[A-Za-z0-9]/.test(neighbours);
+  const surrounding = log.toString('latin1', Math.max(0, start - 1), start) + log.toString('latin1', end, end + 1);
+  return !/[A-Za-z0-9]/.test(surrounding);
 }
 
-/** All JWTs and all keys of one kind start alike, so a JWT is known by its signature and a PEM key by its lines. */
-function tellingParts(secret: string): string[] {
+/**
+ * All JWTs and all keys of one kind have the same start, so a JWT is identified by its signature and a PEM key by its
+ * lines.
+ */
+function revealingParts(secret: string): string[] {
   if (secret.startsWith('-----BEGIN')) return secret.split('\n').filter((line) => /^[A-Za-z0-9+/=]{16,}$/.test(line));
   if (/^eyJ[\w-]+\.[\w.-]+$/.test(secret)) return [secret.slice(secret.lastIndexOf('.') + 1)];
   return [secret];
@@ -101,7 +107,7 @@ function forms(secret: string): [kind: string, form: string][] {
   ];
 }
 
-/** The characters of a base64 text that `secret` alone decides, where it follows after `offset` bytes (modulo 3). */
+/** The characters of a base64 text that depend on `secret` alone, if it follows after `offset` bytes (modulo 3). */
 function base64Within(secret: string, offset: number): string {
   const bytes = Buffer.concat([Buffer.alloc(offset), Buffer.from(secret)]);
   const base64 = bytes.toString('base64').replaceAll('=', '');
@@ -109,7 +115,7 @@ function base64Within(secret: string, offset: number): string {
   return base64.slice(offset === 0 ? 0 : offset + 1, decided);
 }
 
-/** What rememberSecrets has written to a file; nothing if there is none. */
+/** The secrets that rememberSecrets has written to a file; none if there is no file. */
 export function readRememberedSecrets(file: string): string[] {
   if (!existsSync(file)) return [];
   return readFileSync(file, 'utf8')
@@ -125,7 +131,7 @@ export function listFiles(folder: string): string[] {
     .map((entry) => join(entry.parentPath, entry.name).slice(folder.length + 1));
 }
 
-/** Where the logs of a folder tell a secret, as `file:line: kind`, never with the secret itself. */
+/** Where the logs of a folder contain a secret, as `file:line: kind`, never with the secret itself. */
 export function findLeaks(folder: string, secrets: readonly string[]): string[] {
   const search = createSecretSearch(secrets);
   return listFiles(folder).flatMap((file) =>

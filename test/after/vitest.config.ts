@@ -1,6 +1,6 @@
 import { defineConfig } from 'vitest/config';
 
-/** What can be told only when all other tests have run. */
+/** Tests that must run after all others. */
 export default defineConfig({
   cacheDir: '../../.cache/vitest-after',
   test: {

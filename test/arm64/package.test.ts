@@ -1,4 +1,5 @@
-// The arm64 package on this machine: what is inside, and that it starts; in the long form all that an emulated Debian does with it.
+// The arm64 package on this machine: its contents, and that it starts; in the long form all that an emulated Debian
+// does with it.
 import { execFile } from 'node:child_process';
 import { mkdtemp, open, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -15,7 +16,7 @@ import { IS_LONG_FORM } from '../support/long.ts';
 
 const run = promisify(execFile);
 const TEST_DEB = join(import.meta.dirname, '../../scripts/test-deb');
-/** Of a Raspberry Pi 5, in bytes. */
+/** The page size of a Raspberry Pi 5, in bytes. */
 const LARGE_PAGES = 16_384;
 /** `e_machine` of an ELF header. */
 const AARCH64 = 183;
@@ -33,13 +34,13 @@ afterAll(async () => {
   if (folder !== undefined) await rm(folder, { recursive: true, force: true });
 });
 
-/** How the unpacked package's program is started. */
+/** The command that starts the unpacked package's program. */
 async function latchkey(pageSize?: number): Promise<readonly string[]> {
   const lib = join(folder, 'tree/usr/lib/latchkey');
   return [...arm64Command(await arm64Root(), join(lib, 'bin/node'), pageSize), join(lib, 'dist/main.js')];
 }
 
-/** A package's files; hashes of their contents and the architecture are left out of their names. */
+/** A package's files; their names omit hashes of their contents and the architecture. */
 async function filesOf(debian: string): Promise<string[]> {
   const { stdout } = await run('dpkg-deb', ['--contents', debian]);
   const files = stdout.split('\n').filter((line) => line.startsWith('-'));
@@ -87,7 +88,7 @@ if (IS_LONG_FORM) {
     const missing = await arm64DebianSkipReason();
     if (missing !== null) ctx.skip(missing);
     await using debian = await Arm64Debian.start();
-    // This machine's dpkg unpacks, which is quick; the package's scripts and all that they call are arm64 programs.
+    // This machine's dpkg unpacks, which is fast; the package's scripts and all that they call are arm64 programs.
     const dpkg = (...args: string[]) => debian.beside('dpkg', `--root=${debian.root}`, '--force-architecture', ...args);
     const files = () => debian.run('find', '/usr', '/etc', '/var/lib/latchkey', '-name', '*latchkey*');
 
@@ -117,15 +118,15 @@ async function demo([qemu = '', ...latchkey]: readonly string[], home: string) {
   const env = { PATH: process.env['PATH'], HOME: home };
   const args = [...latchkey, 'demo', '--auto', '--for', '20s', '--json'];
   return run(qemu, args, { env }).then(
-    (said) => ({ status: 0, ...said }),
+    (result) => ({ status: 0, ...result }),
     (error: { code: number; stdout: string; stderr: string }) => ({ ...error, status: error.code }),
   );
 }
 
-/** A hub is paired and hands out a token, is killed, and has its grant again. */
+/** A hub is paired and issues a token, is killed, and has its grant again. */
 async function serves([qemu = '', ...latchkey]: readonly string[]): Promise<void> {
   await using emulator = await startEmulator();
-  // The Node and the program that other tests run make way for those of the package.
+  // The package's Node and program replace those that other tests run.
   const within = ['sh', '-c', `shift 2; exec "$0" ${latchkey.join(' ')} "$@"`, qemu];
   await using hub = await HubProcess.start({ emulator, within });
   expect(await readFile(`/proc/${hub.pid}/cmdline`, 'utf8')).toContain('/usr/lib/latchkey/bin/node');

@@ -15,8 +15,8 @@ const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 const HUBS = IS_LONG_FORM ? 1500 : 500;
 const HUBS_OF_A_DAY = IS_LONG_FORM ? 4000 : 1500;
-/** What only the long form judges: of the smaller fleet it is chance. */
-const BY_CHANCE = 'a normal day: the busiest minute, in times of the mean';
+/** Only the long form checks this target: in a smaller fleet it is random. */
+const BY_CHANCE = 'a normal day: the busiest minute, relative to the mean';
 
 test('the simulated fleet reaches every target in each scenario', () => {
   const outcomes = SCENARIOS.map((scenario) => simulate(scenario, scenario.name === 'day' ? HUBS_OF_A_DAY : HUBS, 1));
@@ -26,9 +26,9 @@ test('the simulated fleet reaches every target in each scenario', () => {
     expect({ text, measured, verdict }).toMatchObject({ verdict: 'met' });
   }
   for (const { scenario, stale } of outcomes) expect({ scenario: scenario.name, stale }).toMatchObject({ stale: 0 });
-  // A portal with room for twice what it needs sends many away.
+  // A portal with a capacity of twice the usual rate defers many requests.
   expect(outcomes.find(({ scenario }) => scenario.name === 'small-portal')?.deferred).toBeGreaterThan(HUBS / 10);
-  // No token runs out of itself, nor because its hub was started again.
+  // No token expires on a normal day, or because its hub restarts.
   const calm = outcomes.filter(({ scenario }) => scenario.name === 'day' || scenario.name === 'release');
   expect(calm.map(({ longest }) => longest)).toEqual([0, 0]);
 });
@@ -56,7 +56,7 @@ test.each([true, false])(
     await using home = await BrokerHarness.start({ fraction: 0.5 });
     const id = await home.addPairedAppliance();
     const obtained = home.run.grants.get(id)?.grant.obtained.uptime ?? 0;
-    // Where the simulated grant begins: half of the time until its refresh has passed.
+    // The simulated grant begins when half of the time until its refresh has passed.
     await home.time.pass(obtained + 24 * MINUTE - home.time.uptime);
     const tried: number[] = [];
     for (let passed = 0; passed < end; passed += SECOND) {

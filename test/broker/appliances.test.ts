@@ -5,14 +5,14 @@ import { systemRandom } from '../../src/system/random.ts';
 import { sha256 } from '../../src/system/secret-hash.ts';
 import { BrokerHarness } from './broker-harness.ts';
 
-/** What the hub knows of an appliance's secret. */
+/** The stored hash of an appliance's secret; `none` without a secret. */
 function secretOf(appliance: Appliance | undefined): string {
   return appliance?.credentials.kind === 'secret' ? appliance.credentials.hash : 'none';
 }
 
 test("the hub keeps only the hash of an appliance's secret, which it shows once, also after a restart", async () => {
-  await using home = await BrokerHarness.start();
-  const { appliance, secret } = await home.addAppliance('wallbox', ' RemoteControl  Monitoring ');
+  await using harness = await BrokerHarness.start();
+  const { appliance, secret } = await harness.addAppliance('wallbox', ' RemoteControl  Monitoring ');
   expect(appliance).toMatchObject({
     name: 'wallbox',
     clientId: appliance.id,
@@ -22,32 +22,32 @@ test("the hub keeps only the hash of an appliance's secret, which it shows once,
     waitingSince: null,
   });
   expect(secret.reveal()).toHaveLength(43);
-  expect(secretOf(home.run.appliances.byClientId(appliance.clientId))).toBe(sha256(secret.reveal()));
-  await home.stop();
-  const { appliances } = await home.start();
+  expect(secretOf(harness.run.appliances.byClientId(appliance.clientId))).toBe(sha256(secret.reveal()));
+  await harness.stop();
+  const { appliances } = await harness.start();
   expect(appliances.byClientId(appliance.clientId)).toEqual(appliance);
   expect(JSON.stringify(appliances.list())).not.toContain(secret.reveal());
 });
 
 test("a rotated secret replaces the appliance's previous secret, also after a restart", async () => {
-  await using home = await BrokerHarness.start();
-  const { appliance, secret } = await home.addAppliance('wallbox');
-  const rotated = await home.run.appliances.rotateSecret(appliance);
+  await using harness = await BrokerHarness.start();
+  const { appliance, secret } = await harness.addAppliance('wallbox');
+  const rotated = await harness.run.appliances.rotateSecret(appliance);
   expect(rotated.secret.reveal()).not.toBe(secret.reveal());
-  expect(secretOf(home.run.appliances.byClientId(appliance.clientId))).toBe(sha256(rotated.secret.reveal()));
-  await home.stop();
-  const { appliances } = await home.start();
+  expect(secretOf(harness.run.appliances.byClientId(appliance.clientId))).toBe(sha256(rotated.secret.reveal()));
+  await harness.stop();
+  const { appliances } = await harness.start();
   expect(secretOf(appliances.byClientId(appliance.clientId))).toBe(sha256(rotated.secret.reveal()));
 });
 
 test('a removed appliance is unknown to the hub, and its name is free for another appliance', async () => {
-  await using home = await BrokerHarness.start();
-  const { appliance } = await home.addAppliance('wallbox');
-  await home.run.appliances.remove(appliance);
-  expect(home.run.appliances.byClientId(appliance.clientId)).toBeUndefined();
-  expect(() => home.run.appliances.get('wallbox')).toThrow(expect.objectContaining({ code: 'appliance_unknown' }));
-  await expect(home.run.appliances.rotateSecret(appliance)).rejects.toMatchObject({ code: 'appliance_unknown' });
-  const again = await home.addAppliance('wallbox');
+  await using harness = await BrokerHarness.start();
+  const { appliance } = await harness.addAppliance('wallbox');
+  await harness.run.appliances.remove(appliance);
+  expect(harness.run.appliances.byClientId(appliance.clientId)).toBeUndefined();
+  expect(() => harness.run.appliances.get('wallbox')).toThrow(expect.objectContaining({ code: 'appliance_unknown' }));
+  await expect(harness.run.appliances.rotateSecret(appliance)).rejects.toMatchObject({ code: 'appliance_unknown' });
+  const again = await harness.addAppliance('wallbox');
   expect(again.appliance.id).not.toBe(appliance.id);
 });
 
@@ -57,27 +57,27 @@ test.each([
   ['heater', 'a"b', null, 'scope_invalid'],
   ['heater', null, 'nowhere', 'portal_unknown'],
 ])('the hub does not add appliance %s with scope %s at portal %s: %s', async (name, scope, portal, code) => {
-  await using home = await BrokerHarness.start();
-  await home.addAppliance('wallbox');
-  await expect(home.run.appliances.add(name, scope, portal)).rejects.toMatchObject({ code });
-  expect(home.run.appliances.list()).toHaveLength(1);
+  await using harness = await BrokerHarness.start();
+  await harness.addAppliance('wallbox');
+  await expect(harness.run.appliances.add(name, scope, portal)).rejects.toMatchObject({ code });
+  expect(harness.run.appliances.list()).toHaveLength(1);
 });
 
 test('only one appliance is added when several are added under one name at the same time', async () => {
-  await using home = await BrokerHarness.start();
+  await using harness = await BrokerHarness.start();
   const results = await Promise.allSettled([
-    home.addAppliance('wallbox'),
-    home.addAppliance('wallbox'),
-    home.addAppliance('wallbox'),
+    harness.addAppliance('wallbox'),
+    harness.addAppliance('wallbox'),
+    harness.addAppliance('wallbox'),
   ]);
   expect(results.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
-  expect(home.run.appliances.list()).toHaveLength(1);
+  expect(harness.run.appliances.list()).toHaveLength(1);
 });
 
 test('two changes to one appliance at the same time both take effect', async () => {
-  await using home = await BrokerHarness.start();
-  const { appliance } = await home.addAppliance('wallbox');
-  const { appliances } = home.run;
+  await using harness = await BrokerHarness.start();
+  const { appliance } = await harness.addAppliance('wallbox');
+  const { appliances } = harness.run;
   const [rotated] = await Promise.all([
     appliances.rotateSecret(appliance),
     appliances.update(appliance.id, (current) => ({ ...current, softwareId: 'charger/2' })),
@@ -88,18 +88,18 @@ test('two changes to one appliance at the same time both take effect', async () 
 });
 
 test('the hub finds an appliance by its new client_id and no longer by the previous one', async () => {
-  await using home = await BrokerHarness.start();
-  const { appliance } = await home.addAppliance('wallbox');
-  const { appliances } = home.run;
+  await using harness = await BrokerHarness.start();
+  const { appliance } = await harness.addAppliance('wallbox');
+  const { appliances } = harness.run;
   await appliances.update(appliance.id, (current) => ({ ...current, clientId: 'wallbox-1' }));
   expect(appliances.byClientId('wallbox-1')?.id).toBe(appliance.id);
   expect(appliances.byClientId(appliance.id)).toBeUndefined();
 });
 
 test('the hub refuses to remove a declared appliance or to rotate its secret', async () => {
-  await using home = await BrokerHarness.start();
-  const { appliance } = await home.addAppliance('wallbox');
-  const { appliances } = home.run;
+  await using harness = await BrokerHarness.start();
+  const { appliance } = await harness.addAppliance('wallbox');
+  const { appliances } = harness.run;
   const declared = await appliances.update(appliance.id, (current) => ({ ...current, origin: 'declared' }));
   const refusal = { code: 'appliance_declared', message: expect.stringContaining('[appliances.wallbox]') };
   await expect(appliances.remove(declared)).rejects.toMatchObject(refusal);
@@ -108,18 +108,18 @@ test('the hub refuses to remove a declared appliance or to rotate its secret', a
 });
 
 test('adding an appliance under the name of a declared one fails and names its configuration table', async () => {
-  await using home = await BrokerHarness.start();
-  const { appliance } = await home.addAppliance('wallbox');
-  const { appliances } = home.run;
+  await using harness = await BrokerHarness.start();
+  const { appliance } = await harness.addAppliance('wallbox');
+  const { appliances } = harness.run;
   await appliances.update(appliance.id, (current) => ({ ...current, origin: 'declared' }));
   const message = expect.stringMatching(/declared in the hub.s configuration, in the table \[appliances\.wallbox\]/);
   await expect(appliances.add('wallbox', null, null)).rejects.toMatchObject({ code: 'appliance_exists', message });
 });
 
 test('rotating the secret of an appliance that has keys fails unless replacing the keys is allowed', async () => {
-  await using home = await BrokerHarness.start();
-  const { appliance } = await home.addAppliance('wallbox');
-  const { appliances } = home.run;
+  await using harness = await BrokerHarness.start();
+  const { appliance } = await harness.addAppliance('wallbox');
+  const { appliances } = harness.run;
   const credentials = { kind: 'keys', keys: [{ kty: 'EC' }] } as const;
   const keyed = await appliances.update(appliance.id, (current) => ({ ...current, credentials }));
   const refusal = { code: 'appliance_has_keys', message: expect.stringContaining('authenticates with a key') };
@@ -130,9 +130,9 @@ test('rotating the secret of an appliance that has keys fails unless replacing t
 });
 
 test('approving an appliance that waits for no approval fails, and says whether it can request tokens', async () => {
-  await using home = await BrokerHarness.start();
-  const { appliance } = await home.addAppliance('wallbox');
-  const { appliances } = home.run;
+  await using harness = await BrokerHarness.start();
+  const { appliance } = await harness.addAppliance('wallbox');
+  const { appliances } = harness.run;
   const refusal = (text: string) => ({ code: 'not_allowed', message: expect.stringContaining(text) });
   await expect(appliances.approve(appliance)).rejects.toMatchObject(refusal('may already request tokens'));
   await appliances.update(appliance.id, (current) => ({ ...current, credentials: { kind: 'none' } }));
@@ -140,22 +140,22 @@ test('approving an appliance that waits for no approval fails, and says whether 
 });
 
 test('the list of appliances stays as it was when the store cannot save a change', async () => {
-  await using home = await BrokerHarness.start();
-  const { appliance } = await home.addAppliance('wallbox');
-  for (const write of ['addAppliance', 'updateAppliance', 'removeAppliance'] as const) home.failingWrites.add(write);
-  await expect(home.run.appliances.add('heater', null, null)).rejects.toMatchObject({ code: 'store_unwritable' });
-  await expect(home.run.appliances.rotateSecret(appliance)).rejects.toMatchObject({ code: 'store_unwritable' });
-  await expect(home.run.appliances.remove(appliance)).rejects.toMatchObject({ code: 'store_unwritable' });
-  expect(home.run.appliances.list()).toEqual([appliance]);
+  await using harness = await BrokerHarness.start();
+  const { appliance } = await harness.addAppliance('wallbox');
+  for (const write of ['addAppliance', 'updateAppliance', 'removeAppliance'] as const) harness.failingWrites.add(write);
+  await expect(harness.run.appliances.add('heater', null, null)).rejects.toMatchObject({ code: 'store_unwritable' });
+  await expect(harness.run.appliances.rotateSecret(appliance)).rejects.toMatchObject({ code: 'store_unwritable' });
+  await expect(harness.run.appliances.remove(appliance)).rejects.toMatchObject({ code: 'store_unwritable' });
+  expect(harness.run.appliances.list()).toEqual([appliance]);
 });
 
 test('the hub holds at most 10,000 appliances', async () => {
-  await using home = await BrokerHarness.start();
-  const { appliance } = await home.addAppliance('wallbox');
+  await using harness = await BrokerHarness.start();
+  const { appliance } = await harness.addAppliance('wallbox');
   const ids = Array.from({ length: 10_000 }, (_, index) => `appliance-${index}`);
   const full = ids.map((id) => ({ ...appliance, id, clientId: id, name: id }));
-  home.run.store.appliances = async () => full;
-  const appliances = await Appliances.load(home.run.store, systemRandom, ['home']);
+  harness.run.store.appliances = async () => full;
+  const appliances = await Appliances.load(harness.run.store, systemRandom, ['home']);
   await expect(appliances.add('heater', null, null)).rejects.toMatchObject({ code: 'not_allowed' });
   await appliances.remove(appliances.get('appliance-7'));
   await appliances.add('heater', null, null);
@@ -163,7 +163,7 @@ test('the hub holds at most 10,000 appliances', async () => {
 });
 
 test('the hub lists its appliances by name', async () => {
-  await using home = await BrokerHarness.start();
-  for (const name of ['wallbox', 'heater', 'pump-2', 'pump-10']) await home.addAppliance(name);
-  expect(home.run.appliances.list().map(({ name }) => name)).toEqual(['heater', 'pump-10', 'pump-2', 'wallbox']);
+  await using harness = await BrokerHarness.start();
+  for (const name of ['wallbox', 'heater', 'pump-2', 'pump-10']) await harness.addAppliance(name);
+  expect(harness.run.appliances.list().map(({ name }) => name)).toEqual(['heater', 'pump-10', 'pump-2', 'wallbox']);
 });

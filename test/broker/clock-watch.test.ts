@@ -10,56 +10,56 @@ function start() {
   const events: { event: string; fields: LogFields }[] = [];
   const log = (event: string, fields: LogFields = {}) => events.push({ event, fields });
   const environment = { clock: time, timers: time, log: logTo(log) };
-  const seen = { set: 0, synchronized: 0, asked: 0, askedAnew: 0, ntp: false };
+  const calls = { set: 0, synchronized: 0, checks: 0, checksAfterSet: 0, ntp: false };
   const watch = watchClock({
     environment,
     async isSynchronized(_now, wasSet) {
-      seen.asked += 1;
-      if (wasSet) seen.askedAnew += 1;
-      return seen.ntp;
+      calls.checks += 1;
+      if (wasSet) calls.checksAfterSet += 1;
+      return calls.ntp;
     },
     onSet: () => {
-      seen.set += 1;
+      calls.set += 1;
     },
     onSynchronized: () => {
-      seen.synchronized += 1;
+      calls.synchronized += 1;
     },
   });
-  return { time, events, environment, seen, watch };
+  return { time, events, environment, calls, watch };
 }
 
 test('the clock watch reports each setting of the clock once, within 5 s, and logs the step', async () => {
-  const { time, events, seen } = start();
+  const { time, events, calls } = start();
   await time.pass(60_000);
-  expect(seen.set).toBe(0);
+  expect(calls.set).toBe(0);
   time.wall += 10_000_000;
   await time.pass(5000);
-  expect(seen.set).toBe(1);
+  expect(calls.set).toBe(1);
   expect(events).toMatchObject([{ event: 'clock_set', fields: { step: 10_000 } }]);
   await time.pass(60_000);
-  expect(seen.set).toBe(1);
+  expect(calls.set).toBe(1);
   time.wall -= 20_000_000;
   await time.pass(5000);
-  expect(seen).toMatchObject({ set: 2, askedAnew: 2 });
+  expect(calls).toMatchObject({ set: 2, checksAfterSet: 2 });
 });
 
 test('the clock watch does not take suspended time or clock drift for a setting of the clock', async () => {
-  const { time, seen } = start();
+  const { time, calls } = start();
   time.suspend(5 * 3_600_000);
   for (let i = 0; i < 100; i += 1) {
     time.wall += 100;
     await time.pass(5000);
   }
-  expect(seen.set).toBe(0);
+  expect(calls.set).toBe(0);
 });
 
 test('the clock watch asks for NTP synchronization until it is confirmed, and reports it once', async () => {
-  const { time, seen, watch } = start();
+  const { time, calls, watch } = start();
   await time.pass(20_000);
-  expect(seen.synchronized).toBe(0);
-  seen.ntp = true;
+  expect(calls.synchronized).toBe(0);
+  calls.ntp = true;
   await time.pass(20_000);
-  expect(seen).toMatchObject({ synchronized: 1, asked: 6 });
+  expect(calls).toMatchObject({ synchronized: 1, checks: 6 });
   watch[Symbol.dispose]();
   expect(time.armed).toBe(0);
 });
@@ -67,9 +67,9 @@ test('the clock watch asks for NTP synchronization until it is confirmed, and re
 test("the first source that confirms the clock is logged, and a portal's time takes precedence over NTP's", () => {
   const { time, events, environment } = start();
   const clock = new ReferenceClock(environment);
-  let told = 0;
+  let confirmations = 0;
   clock.whenConfirmed(() => {
-    told += 1;
+    confirmations += 1;
   });
   clock.recordPortalTime(null);
   expect(clock.confirmed).toBeNull();
@@ -80,7 +80,7 @@ test("the first source that confirms the clock is logged, and a portal's time ta
   clock.recordNtpTime();
   expect(clock.confirmed?.wall).toBe(time.wall - 7000);
   expect(clock.readings.map(({ wall }) => wall)).toEqual([time.wall, time.wall - 7000]);
-  expect(told).toBe(1);
+  expect(confirmations).toBe(1);
   const confirmed = { source: 'ntp', true_time: '2031-05-05T06:07:08.000Z', hub_clock_ahead: 0 };
   expect(events).toEqual([{ event: 'clock_confirmed', fields: confirmed }]);
 });
@@ -88,20 +88,20 @@ test("the first source that confirms the clock is logged, and a portal's time ta
 test("the reference clock keeps two readings while the portal's time disagrees with the previous one", async () => {
   const { time, environment } = start();
   const clock = new ReferenceClock(environment);
-  const told = () => clock.readings.map(({ wall, at }) => wall - at.wall);
+  const clockOffsets = () => clock.readings.map(({ wall, at }) => wall - at.wall);
   clock.recordPortalTime(time.wall);
   await time.pass(60_000);
   clock.recordPortalTime(time.wall - 900);
-  expect(told()).toEqual([-900]);
+  expect(clockOffsets()).toEqual([-900]);
   await time.pass(60_000);
   clock.recordPortalTime(time.wall + 150_000);
-  expect(told()).toEqual([150_000, -900]);
+  expect(clockOffsets()).toEqual([150_000, -900]);
   await time.pass(60_000);
   clock.recordPortalTime(time.wall);
-  expect(told()).toEqual([0, 150_000]);
+  expect(clockOffsets()).toEqual([0, 150_000]);
   await time.pass(60_000);
   clock.recordPortalTime(time.wall);
-  expect(told()).toEqual([0]);
+  expect(clockOffsets()).toEqual([0]);
 });
 
 test("the reference clock warns of a hub clock that is hours off the portal's time", () => {

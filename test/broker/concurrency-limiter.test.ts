@@ -4,7 +4,7 @@ import { FakeTime } from '../support/fake-time.ts';
 
 const TIMEOUT = 5000;
 
-/** Works that run until they are let go. */
+/** A limiter whose tasks run until the test ends them. */
 function start(background: number, foreground = background, total = 1000) {
   const time = new FakeTime();
   const limiter = new ConcurrencyLimiter({ background, foreground, total, timeout: TIMEOUT }, time);

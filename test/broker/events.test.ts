@@ -9,84 +9,84 @@ import { BrokerHarness } from './broker-harness.ts';
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 
-/** What was told since the last time it was asked, without the times. */
-function told(home: BrokerHarness) {
-  return home.emittedEvents.splice(0).map(({ at: _, ...event }) => event);
+/** Removes the events emitted so far and returns them, without their times. */
+function takeEvents(harness: BrokerHarness) {
+  return harness.emittedEvents.splice(0).map(({ at: _, ...event }) => event);
 }
 
 test('a pairing and each refresh are emitted as one event, and not again after a restart', async () => {
-  await using home = await BrokerHarness.start();
-  const appliance = await home.addPairedAppliance();
-  expect(told(home)).toEqual([{ kind: 'paired', appliance, scope: 'Monitoring' }]);
-  const answer = Promise.withResolvers<void>();
-  home.portal.fail('token', { kind: 'wait', until: answer.promise });
-  void home.run.grants.refresh(appliance);
-  await expect.poll(() => home.refreshes).toBe(1);
-  home.time.skip(1500);
-  answer.resolve();
-  await home.run.grants.whenIdle();
-  expect(home.emittedEvents).toMatchObject([{ at: { boot: 'boot-1', uptime: home.time.uptime } }]);
-  expect(told(home)).toEqual([{ kind: 'refreshed', appliance, took: 1500 }]);
-  await home.stop();
-  await home.start();
-  await home.time.pass(MINUTE);
-  expect(told(home)).toEqual([]);
+  await using harness = await BrokerHarness.start();
+  const appliance = await harness.addPairedAppliance();
+  expect(takeEvents(harness)).toEqual([{ kind: 'paired', appliance, scope: 'Monitoring' }]);
+  const response = Promise.withResolvers<void>();
+  harness.portal.fail('token', { kind: 'wait', until: response.promise });
+  void harness.run.grants.refresh(appliance);
+  await expect.poll(() => harness.refreshes).toBe(1);
+  harness.time.skip(1500);
+  response.resolve();
+  await harness.run.grants.whenIdle();
+  expect(harness.emittedEvents).toMatchObject([{ at: { boot: 'boot-1', uptime: harness.time.uptime } }]);
+  expect(takeEvents(harness)).toEqual([{ kind: 'refreshed', appliance, took: 1500 }]);
+  await harness.stop();
+  await harness.start();
+  await harness.time.pass(MINUTE);
+  expect(takeEvents(harness)).toEqual([]);
 });
 
 describe('failed pairing event', () => {
   test('a pairing that expires emits one failure event, also over a restart', async () => {
-    await using home = await BrokerHarness.start({ lifetime: 10 * MINUTE });
-    const { appliance } = await home.addAppliance('wallbox');
-    await home.beginPairing('wallbox');
-    await home.time.pass(2 * MINUTE);
-    await home.stop();
-    await home.start();
-    await home.time.pass(20 * MINUTE);
-    expect(told(home)).toEqual([{ kind: 'pairing_failed', appliance: appliance.id, reason: 'expired' }]);
-    await home.crash();
-    await home.start();
-    expect(told(home)).toEqual([]);
+    await using harness = await BrokerHarness.start({ lifetime: 10 * MINUTE });
+    const { appliance } = await harness.addAppliance('wallbox');
+    await harness.beginPairing('wallbox');
+    await harness.time.pass(2 * MINUTE);
+    await harness.stop();
+    await harness.start();
+    await harness.time.pass(20 * MINUTE);
+    expect(takeEvents(harness)).toEqual([{ kind: 'pairing_failed', appliance: appliance.id, reason: 'expired' }]);
+    await harness.crash();
+    await harness.start();
+    expect(takeEvents(harness)).toEqual([]);
   });
 
   test('a replaced pairing emits one failure event', async () => {
-    await using home = await BrokerHarness.start();
-    const { appliance } = await home.addAppliance('wallbox');
-    await home.beginPairing('wallbox');
-    await home.beginPairing('wallbox');
-    expect(told(home)).toEqual([{ kind: 'pairing_failed', appliance: appliance.id, reason: 'replaced' }]);
+    await using harness = await BrokerHarness.start();
+    const { appliance } = await harness.addAppliance('wallbox');
+    await harness.beginPairing('wallbox');
+    await harness.beginPairing('wallbox');
+    expect(takeEvents(harness)).toEqual([{ kind: 'pairing_failed', appliance: appliance.id, reason: 'replaced' }]);
   });
 
   test('a pairing that was being replaced when the hub crashed emits one failure event after the restart', async () => {
-    await using home = await BrokerHarness.start();
-    const { appliance } = await home.addAppliance('wallbox');
-    await home.beginPairing('wallbox');
+    await using harness = await BrokerHarness.start();
+    const { appliance } = await harness.addAppliance('wallbox');
+    await harness.beginPairing('wallbox');
     const held = new Promise<void>(() => undefined);
-    const save = home.run.store.savePairing.bind(home.run.store);
+    const save = harness.run.store.savePairing.bind(harness.run.store);
     let saves = 0;
-    home.run.store.savePairing = (pairing) => {
+    harness.run.store.savePairing = (pairing) => {
       saves += 1;
       return saves === 1 ? save(pairing) : held;
     };
-    void home.run.pairings.begin(home.run.appliances.get('wallbox')).catch(() => undefined);
+    void harness.run.pairings.begin(harness.run.appliances.get('wallbox')).catch(() => undefined);
     await expect.poll(() => saves).toBeGreaterThan(1);
-    await home.crash();
-    home.emittedEvents.length = 0;
-    await home.start();
-    expect(told(home)).toEqual([{ kind: 'pairing_failed', appliance: appliance.id, reason: 'replaced' }]);
-    await home.crash();
-    await home.start();
-    expect(told(home)).toEqual([]);
+    await harness.crash();
+    harness.emittedEvents.length = 0;
+    await harness.start();
+    expect(takeEvents(harness)).toEqual([{ kind: 'pairing_failed', appliance: appliance.id, reason: 'replaced' }]);
+    await harness.crash();
+    await harness.start();
+    expect(takeEvents(harness)).toEqual([]);
   });
 
   test('a device flow that nobody has opened emits no failure event when it expires', async () => {
-    await using home = await BrokerHarness.start({ lifetime: 5 * MINUTE });
-    const { appliance } = await home.addAppliance('wallbox');
-    const outcome = await home.run.deviceFlows.begin(appliance, null);
+    await using harness = await BrokerHarness.start({ lifetime: 5 * MINUTE });
+    const { appliance } = await harness.addAppliance('wallbox');
+    const outcome = await harness.run.deviceFlows.begin(appliance, null);
     if (outcome.kind !== 'begun') throw new Error(outcome.kind);
     rememberSecrets([outcome.authorization.deviceCode.reveal()]);
-    await home.time.pass(20 * MINUTE);
-    expect(home.run.pairings.newestFor(appliance.id)?.isOpen).toBe(false);
-    expect(told(home)).toEqual([]);
+    await harness.time.pass(20 * MINUTE);
+    expect(harness.run.pairings.newestFor(appliance.id)?.isOpen).toBe(false);
+    expect(takeEvents(harness)).toEqual([]);
   });
 });
 
@@ -102,75 +102,77 @@ describe('failed refresh event', () => {
     ['is rejected', { kind: 'answer', status: 403 }, 'portal_rejected'],
     ['gets no response', { kind: 'drop' }, 'answer_lost'],
   ])('a failed refresh emits one event with its problem if the hub %s', async (_, fault, problem) => {
-    await using home = await BrokerHarness.start();
-    const appliance = await home.addPairedAppliance();
-    told(home);
-    home.portal.fail('token', fault);
-    await home.run.grants.refresh(appliance);
-    expect(told(home)).toEqual([{ kind: 'refresh_failed', appliance, problem, took: expect.any(Number) }]);
+    await using harness = await BrokerHarness.start();
+    const appliance = await harness.addPairedAppliance();
+    takeEvents(harness);
+    harness.portal.fail('token', fault);
+    await harness.run.grants.refresh(appliance);
+    expect(takeEvents(harness)).toEqual([{ kind: 'refresh_failed', appliance, problem, took: expect.any(Number) }]);
   });
 
   test('a refresh that could not be sent emits one failure event without a duration', async () => {
-    await using home = await BrokerHarness.start();
-    const appliance = await home.addPairedAppliance();
-    told(home);
-    await home.portal.disconnect();
-    await home.run.grants.refresh(appliance);
-    expect(told(home)).toEqual([{ kind: 'refresh_failed', appliance, problem: 'portal_unreachable', took: null }]);
-    home.configured = false;
-    await home.run.grants.refresh(appliance);
-    expect(told(home)).toEqual([{ kind: 'refresh_failed', appliance, problem: 'misconfigured', took: null }]);
+    await using harness = await BrokerHarness.start();
+    const appliance = await harness.addPairedAppliance();
+    takeEvents(harness);
+    await harness.portal.disconnect();
+    await harness.run.grants.refresh(appliance);
+    expect(takeEvents(harness)).toEqual([
+      { kind: 'refresh_failed', appliance, problem: 'portal_unreachable', took: null },
+    ]);
+    harness.configured = false;
+    await harness.run.grants.refresh(appliance);
+    expect(takeEvents(harness)).toEqual([{ kind: 'refresh_failed', appliance, problem: 'misconfigured', took: null }]);
   });
 
   test('a refresh whose attempt or result cannot be saved emits one failure event', async () => {
-    await using home = await BrokerHarness.start();
-    const appliance = await home.addPairedAppliance();
-    told(home);
-    home.failingWrites.add('beginAttempt');
-    await home.run.grants.refresh(appliance);
+    await using harness = await BrokerHarness.start();
+    const appliance = await harness.addPairedAppliance();
+    takeEvents(harness);
+    harness.failingWrites.add('beginAttempt');
+    await harness.run.grants.refresh(appliance);
     const failed = { kind: 'refresh_failed', appliance, problem: 'store_unwritable' };
-    expect(told(home)).toEqual([{ ...failed, took: null }]);
-    home.failingWrites.clear();
-    home.failingWrites.add('replaceGrant');
-    await home.run.grants.refresh(appliance);
-    expect(told(home)).toEqual([{ ...failed, took: expect.any(Number) }]);
-    home.failingWrites.clear();
+    expect(takeEvents(harness)).toEqual([{ ...failed, took: null }]);
+    harness.failingWrites.clear();
+    harness.failingWrites.add('replaceGrant');
+    await harness.run.grants.refresh(appliance);
+    expect(takeEvents(harness)).toEqual([{ ...failed, took: expect.any(Number) }]);
+    harness.failingWrites.clear();
   });
 
   test('a refresh that a power cut interrupted emits one failure event once a later start could save its end', async () => {
-    await using home = await BrokerHarness.start({ retryLostAnswer: 'late' });
-    const appliance = await home.addPairedAppliance();
-    const answer = Promise.withResolvers<void>();
-    home.portal.fail('token', { kind: 'wait', until: answer.promise });
-    void home.run.grants.refresh(appliance);
-    await expect.poll(() => home.refreshes).toBe(1);
-    const sent = home.time.now();
-    told(home);
-    await home.crash();
-    home.time.reboot(home.time.wall + MINUTE);
-    home.failingWrites.add('endAttempt');
-    await home.start();
-    expect(told(home)).toEqual([]);
-    await home.crash();
-    home.failingWrites.clear();
-    await home.start();
-    expect(home.emittedEvents).toMatchObject([{ at: sent }]);
-    expect(told(home)).toEqual([{ kind: 'refresh_failed', appliance, problem: 'answer_lost', took: null }]);
-    await home.crash();
-    await home.start();
-    expect(told(home)).toEqual([]);
-    answer.resolve();
+    await using harness = await BrokerHarness.start({ retryLostAnswer: 'late' });
+    const appliance = await harness.addPairedAppliance();
+    const response = Promise.withResolvers<void>();
+    harness.portal.fail('token', { kind: 'wait', until: response.promise });
+    void harness.run.grants.refresh(appliance);
+    await expect.poll(() => harness.refreshes).toBe(1);
+    const sent = harness.time.now();
+    takeEvents(harness);
+    await harness.crash();
+    harness.time.reboot(harness.time.wall + MINUTE);
+    harness.failingWrites.add('endAttempt');
+    await harness.start();
+    expect(takeEvents(harness)).toEqual([]);
+    await harness.crash();
+    harness.failingWrites.clear();
+    await harness.start();
+    expect(harness.emittedEvents).toMatchObject([{ at: sent }]);
+    expect(takeEvents(harness)).toEqual([{ kind: 'refresh_failed', appliance, problem: 'answer_lost', took: null }]);
+    await harness.crash();
+    await harness.start();
+    expect(takeEvents(harness)).toEqual([]);
+    response.resolve();
   });
 });
 
 test('a rejected access token emits one event, followed by one for the refresh that replaces it', async () => {
-  await using home = await BrokerHarness.start();
-  const appliance = await home.addPairedAppliance();
-  told(home);
-  const token = await home.token(appliance);
-  for (let times = 0; times < 3; times++) await home.run.grants.reportRejectedToken(appliance, token);
-  await home.run.grants.whenIdle();
-  expect(told(home)).toEqual([
+  await using harness = await BrokerHarness.start();
+  const appliance = await harness.addPairedAppliance();
+  takeEvents(harness);
+  const token = await harness.token(appliance);
+  for (let times = 0; times < 3; times++) await harness.run.grants.reportRejectedToken(appliance, token);
+  await harness.run.grants.whenIdle();
+  expect(takeEvents(harness)).toEqual([
     { kind: 'token_refused', appliance },
     { kind: 'refreshed', appliance, took: expect.any(Number) },
   ]);
@@ -178,14 +180,14 @@ test('a rejected access token emits one event, followed by one for the refresh t
 
 test('an event handler that throws is logged and does not stop the other handlers', () => {
   const lines: string[] = [];
-  const say = (event: string) => void lines.push(event);
-  const events = new HubEvents(logTo(say));
-  const heard: string[] = [];
+  const log = (event: string) => void lines.push(event);
+  const events = new HubEvents(logTo(log));
+  const received: string[] = [];
   events.subscribe(() => {
     throw new Error('no more');
   });
-  events.subscribe(({ kind }) => void heard.push(kind));
+  events.subscribe(({ kind }) => void received.push(kind));
   events.emit({ kind: 'unpaired', appliance: 'a', at: { boot: '', uptime: 0, wall: 0 } });
-  expect(heard).toEqual(['unpaired']);
+  expect(received).toEqual(['unpaired']);
   expect(lines).toEqual(['event_handler_failed']);
 });

@@ -10,166 +10,166 @@ const HOUR = 60 * MINUTE;
 
 const WRONG_CLIENT = { kind: 'answer', status: 401, body: '{"error":"invalid_client"}' } as const;
 
-/** How the home stands, as `status` has it. */
-function judged({ run }: BrokerHarness) {
+/** The health of the hub and its appliances, as `status` derives it. */
+function healthOf({ run }: BrokerHarness) {
   const { appliances, grants, store, notices } = run;
-  const listed = appliances.list().map((one) => [one, applianceStatus(one, run, String)] as const);
+  const statuses = appliances.list().map((one) => [one, applianceStatus(one, run, String)] as const);
   const problems = findHubProblems({
     store,
     nameOf: (id) => appliances.byId(id)?.name ?? id,
     startedAt: '2031-05-05T06:07:08Z',
-    appliances: listed,
+    appliances: statuses,
     isUnsaved: (id) => grants.get(id)?.isUnsaved === true,
     ...{ idTaken: null, nameClaimed: null, unannounced: null },
   });
-  const facts = collectNoticeInput(listed, problems, run, 'https://10.0.0.1:8443/');
-  const conditions = facts.conditions.map(
+  const input = collectNoticeInput(statuses, problems, run, 'https://10.0.0.1:8443/');
+  const conditions = input.conditions.map(
     ({ code, severity, appliance }) => `${severity} ${code} ${appliance ?? 'hub'}`,
   );
-  return { conditions, problems, notices: notices.activeNotices(facts), facts };
+  return { conditions, problems, notices: notices.activeNotices(input), input };
 }
 
-const codes = (home: BrokerHarness) => judged(home).conditions.toSorted();
+const codes = (harness: BrokerHarness) => healthOf(harness).conditions.toSorted();
 
-/** A home with two appliances, whose portal does not take the hub's secret any more; it has been told of. */
+/** A broker with two appliances whose portal now rejects the hub's secret; the notices have been raised. */
 async function withWrongSecret() {
-  const home = await BrokerHarness.start();
-  await home.addPairedAppliance('wallbox');
-  await home.addPairedAppliance('heater');
-  home.portal.fail('token', ...Array(100).fill(WRONG_CLIENT));
-  home.run.notices.start(
-    () => judged(home).facts,
+  const harness = await BrokerHarness.start();
+  await harness.addPairedAppliance('wallbox');
+  await harness.addPairedAppliance('heater');
+  harness.portal.fail('token', ...Array(100).fill(WRONG_CLIENT));
+  harness.run.notices.start(
+    () => healthOf(harness).input,
     () => undefined,
   );
-  await home.untilRefreshed();
-  await home.time.pass(2 * MINUTE);
-  return home;
+  await harness.untilRefreshed();
+  await harness.time.pass(2 * MINUTE);
+  return harness;
 }
 
 test('a restart with a corrected client secret tries it at once and ends the misconfigured notices', async () => {
-  await using home = await withWrongSecret();
-  expect(codes(home)).toEqual(['error misconfigured heater', 'error misconfigured wallbox']);
-  expect(judged(home).notices.map(({ code }) => code)).toEqual(['misconfigured', 'misconfigured']);
-  await home.stop();
-  home.portal.clearFaults('token');
-  await home.start();
-  // Until they have been tried nobody knows, and nothing is asked of anybody.
-  expect(codes(home)).toEqual(['warning credentials_untried heater', 'warning credentials_untried wallbox']);
-  expect(judged(home).notices).toEqual([]);
-  await home.time.pass(5 * SECOND);
-  expect(codes(home)).toEqual([]);
-  expect(judged(home).notices).toEqual([]);
+  await using harness = await withWrongSecret();
+  expect(codes(harness)).toEqual(['error misconfigured heater', 'error misconfigured wallbox']);
+  expect(healthOf(harness).notices.map(({ code }) => code)).toEqual(['misconfigured', 'misconfigured']);
+  await harness.stop();
+  harness.portal.clearFaults('token');
+  await harness.start();
+  // The hub has not tried the new secret yet, so it asks no person to act.
+  expect(codes(harness)).toEqual(['warning credentials_untried heater', 'warning credentials_untried wallbox']);
+  expect(healthOf(harness).notices).toEqual([]);
+  await harness.time.pass(5 * SECOND);
+  expect(codes(harness)).toEqual([]);
+  expect(healthOf(harness).notices).toEqual([]);
 });
 
 test('the misconfigured notices keep the time when they began if the client secret is still wrong after a restart', async () => {
-  await using home = await withWrongSecret();
-  const before = judged(home).notices;
-  await home.stop();
-  await home.start();
-  await home.time.pass(MINUTE);
-  expect(judged(home).notices.map(({ code, since }) => [code, since])).toEqual(
+  await using harness = await withWrongSecret();
+  const before = healthOf(harness).notices;
+  await harness.stop();
+  await harness.start();
+  await harness.time.pass(MINUTE);
+  expect(healthOf(harness).notices.map(({ code, since }) => [code, since])).toEqual(
     before.map(({ code, since }) => [code, since]),
   );
 });
 
 test('untried credentials are a condition after a restart, even if their failure was reported too often to repeat', async () => {
-  await using home = await withWrongSecret();
+  await using harness = await withWrongSecret();
   const refreshAll = async () => {
-    for (const { id } of home.run.appliances.list()) await home.run.grants.refresh(id);
-    await home.time.pass(MINUTE);
+    for (const { id } of harness.run.appliances.list()) await harness.run.grants.refresh(id);
+    await harness.time.pass(MINUTE);
   };
   for (let times = 0; times < 3; times++) {
-    home.portal.clearFaults('token');
+    harness.portal.clearFaults('token');
     await refreshAll();
-    expect(codes(home)).toEqual([]);
-    home.portal.fail('token', ...Array(100).fill(WRONG_CLIENT));
+    expect(codes(harness)).toEqual([]);
+    harness.portal.fail('token', ...Array(100).fill(WRONG_CLIENT));
     await refreshAll();
   }
-  await home.stop();
-  await home.start();
-  expect(codes(home)).toEqual(['warning credentials_untried heater', 'warning credentials_untried wallbox']);
-  await home.time.pass(5 * SECOND);
-  expect(codes(home)).toEqual(['error misconfigured heater', 'error misconfigured wallbox']);
+  await harness.stop();
+  await harness.start();
+  expect(codes(harness)).toEqual(['warning credentials_untried heater', 'warning credentials_untried wallbox']);
+  await harness.time.pass(5 * SECOND);
+  expect(codes(harness)).toEqual(['error misconfigured heater', 'error misconfigured wallbox']);
 });
 
 test('one response of a portal makes all appliances that could not reach it try again at once', async () => {
-  await using home = await BrokerHarness.start({ fraction: 0.999 });
-  await home.addPairedAppliance('wallbox');
-  await home.addPairedAppliance('heater');
-  await home.addAppliance('car');
-  await home.portal.disconnect();
-  await home.time.pass(6 * HOUR);
-  expect(codes(home)).toContain('warning portal_unreachable wallbox');
-  await home.portal.reconnect();
-  await home.beginPairing('car');
-  await home.time.pass(6 * SECOND);
-  expect(codes(home)).toEqual(['info login_open car']);
+  await using harness = await BrokerHarness.start({ fraction: 0.999 });
+  await harness.addPairedAppliance('wallbox');
+  await harness.addPairedAppliance('heater');
+  await harness.addAppliance('car');
+  await harness.portal.disconnect();
+  await harness.time.pass(6 * HOUR);
+  expect(codes(harness)).toContain('warning portal_unreachable wallbox');
+  await harness.portal.reconnect();
+  await harness.beginPairing('car');
+  await harness.time.pass(6 * SECOND);
+  expect(codes(harness)).toEqual(['info login_open car']);
 });
 
 test('a pairing waits for an unreachable portal, and for the login once it has a link', async () => {
-  await using home = await BrokerHarness.start();
-  await home.addAppliance('car');
-  await home.portal.disconnect();
-  await home.beginPairing('car');
-  expect(codes(home)).toEqual(['info portal_awaited car']);
-  await home.portal.reconnect();
-  await home.time.pass(MINUTE);
-  expect(codes(home)).toEqual(['info login_open car']);
+  await using harness = await BrokerHarness.start();
+  await harness.addAppliance('car');
+  await harness.portal.disconnect();
+  await harness.beginPairing('car');
+  expect(codes(harness)).toEqual(['info portal_awaited car']);
+  await harness.portal.reconnect();
+  await harness.time.pass(MINUTE);
+  expect(codes(harness)).toEqual(['info login_open car']);
 });
 
 test('an appliance retries at most once a minute while its portal answers other requests only', async () => {
-  await using home = await BrokerHarness.start({ fraction: 0.999 });
-  await home.addPairedAppliance('wallbox');
-  await home.portal.disconnect();
-  await home.time.pass(6 * HOUR);
-  const before = home.refreshAttempts;
+  await using harness = await BrokerHarness.start({ fraction: 0.999 });
+  await harness.addPairedAppliance('wallbox');
+  await harness.portal.disconnect();
+  await harness.time.pass(6 * HOUR);
+  const before = harness.refreshAttempts;
   for (let passed = 0; passed < HOUR; passed += 6 * SECOND) {
-    home.run.grants.onPortalAvailable('home');
-    await home.time.pass(6 * SECOND);
+    harness.run.grants.onPortalAvailable('home');
+    await harness.time.pass(6 * SECOND);
   }
-  expect(home.refreshAttempts - before).toBeLessThan(65);
-  expect(home.refreshAttempts - before).toBeGreaterThan(50);
+  expect(harness.refreshAttempts - before).toBeLessThan(65);
+  expect(harness.refreshAttempts - before).toBeGreaterThan(50);
 });
 
 test('a full disk is an error of the hub and of its appliances, and no unsaved tokens are reported without any', async () => {
-  await using home = await BrokerHarness.start();
-  await home.addPairedAppliance('wallbox');
-  home.failingWrites.add('beginAttempt');
-  await home.time.pass(HOUR);
-  expect(codes(home)).toEqual(['error store_unwritable hub', 'error store_unwritable wallbox']);
-  const { problems, notices } = judged(home);
+  await using harness = await BrokerHarness.start();
+  await harness.addPairedAppliance('wallbox');
+  harness.failingWrites.add('beginAttempt');
+  await harness.time.pass(HOUR);
+  expect(codes(harness)).toEqual(['error store_unwritable hub', 'error store_unwritable wallbox']);
+  const { problems, notices } = healthOf(harness);
   expect(problems).toMatchObject([{ code: 'store_unwritable', message: expect.not.stringContaining('memory') }]);
   expect(notices).toMatchObject([{ code: 'store_unwritable', severity: 'error', appliance: null }]);
-  home.failingWrites.clear();
-  await home.time.pass(10 * MINUTE);
-  expect(codes(home)).toEqual([]);
+  harness.failingWrites.clear();
+  await harness.time.pass(10 * MINUTE);
+  expect(codes(harness)).toEqual([]);
 });
 
 test("the hub's problem names the appliances whose new tokens are in memory only", async () => {
-  await using home = await BrokerHarness.start();
-  await home.addPairedAppliance('wallbox');
-  home.failingWrites.add('replaceGrant');
-  await home.untilRefreshed();
-  await home.time.pass(MINUTE);
-  expect(judged(home).problems).toMatchObject([
+  await using harness = await BrokerHarness.start();
+  await harness.addPairedAppliance('wallbox');
+  harness.failingWrites.add('replaceGrant');
+  await harness.untilRefreshed();
+  await harness.time.pass(MINUTE);
+  expect(healthOf(harness).problems).toMatchObject([
     {
       code: 'store_unwritable',
-      message: expect.stringMatching(/^New tokens of wallbox are in memory alone, and lost if/),
+      message: expect.stringMatching(/^New tokens of wallbox are only in memory, and are lost if/),
     },
   ]);
-  home.failingWrites.clear();
+  harness.failingWrites.clear();
 });
 
 test('refreshes resume within seconds, and the store_unwritable errors end, once the disk has room again', async () => {
-  await using home = await BrokerHarness.start();
-  await home.addPairedAppliance('wallbox');
-  home.failingWrites.add('beginAttempt');
-  await home.time.pass(3 * HOUR);
-  expect(codes(home)).toEqual(['error store_unwritable hub', 'error store_unwritable wallbox']);
-  expect(home.run.grants.hasStoreFailure).toBe(true);
-  home.failingWrites.clear();
-  home.run.grants.onStoreWritable();
-  await home.time.pass(6 * SECOND);
-  expect(codes(home)).toEqual([]);
-  expect(home.run.grants.hasStoreFailure).toBe(false);
+  await using harness = await BrokerHarness.start();
+  await harness.addPairedAppliance('wallbox');
+  harness.failingWrites.add('beginAttempt');
+  await harness.time.pass(3 * HOUR);
+  expect(codes(harness)).toEqual(['error store_unwritable hub', 'error store_unwritable wallbox']);
+  expect(harness.run.grants.hasStoreFailure).toBe(true);
+  harness.failingWrites.clear();
+  harness.run.grants.onStoreWritable();
+  await harness.time.pass(6 * SECOND);
+  expect(codes(harness)).toEqual([]);
+  expect(harness.run.grants.hasStoreFailure).toBe(false);
 });

@@ -10,8 +10,8 @@ import type { ReadInterfaces } from '../../src/system/limits/rate-limit-keys.ts'
 const BURST = 1000;
 const PER_SECOND = 50;
 
-/** This machine's, of one IPv4 subnet and, as after a Router Advertisement, two IPv6 ones. */
-function home(subnet: string): ReadInterfaces {
+/** The interfaces of a hub in one IPv4 subnet and, as after a Router Advertisement, two IPv6 subnets. */
+function interfacesIn(subnet: string): ReadInterfaces {
   const common = { netmask: '', mac: '', internal: false };
   const six = ['2001:db8::7', '2001:db8:0:1::7'].map((address) => ({
     ...common,
@@ -25,33 +25,33 @@ function home(subnet: string): ReadInterfaces {
   });
 }
 
-/** Somebody who sends wrong codes from these addresses, one after the other. @returns how many were looked at */
+/** Sends one wrong code from each address in turn. @returns how many of them the throttle let through */
 function flood(codes: LoginThrottle, addresses: Iterable<string>, interfaces: ReadInterfaces, now = () => 0): number {
-  let looked = 0;
+  let tried = 0;
   for (const address of addresses) {
     const source = loginSourceForAddress(address, interfaces);
     if (codes.remainingLockMs(source, now()) > 0) continue;
     codes.recordFailure(source, now());
-    looked += 1;
+    tried += 1;
   }
-  return looked;
+  return tried;
 }
 
-function* strangers(many: number): Generator<string> {
-  for (let index = 0; index < many; index++) yield `2001:db8:${Math.floor(index / 1000)}:${index % 1000}::1`;
+function* remoteAddresses(count: number): Generator<string> {
+  for (let index = 0; index < count; index++) yield `2001:db8:${Math.floor(index / 1000)}:${index % 1000}::1`;
 }
 
-function* neighbours(many: number): Generator<string> {
-  for (let index = 0; index < many; index++) yield `10.9.${index >> 8}.${index & 255}`;
+function* subnetAddresses(count: number): Generator<string> {
+  for (let index = 0; index < count; index++) yield `10.9.${index >> 8}.${index & 255}`;
 }
 
 describe('wrong codes from very many addresses', () => {
-  const HOME = home('192.168.1.7/24');
+  const HOME = interfacesIn('192.168.1.7/24');
   const limit = { ...GROUP_RATE_LIMIT, burst: BURST };
 
   it("wrong codes from many addresses lock out neither the hub's own IPv4 subnets nor a browser that signed in before", () => {
     const codes = new LoginThrottle(limit);
-    expect(flood(codes, strangers(2 * BURST), HOME)).toBe(BURST);
+    expect(flood(codes, remoteAddresses(2 * BURST), HOME)).toBe(BURST);
     for (const address of ['203.0.113.9', '2001:db8::9', 'fe80::9%eth0', '2001:db8:ffff::1']) {
       expect(codes.remainingLockMs(loginSourceForAddress(address, HOME), 0)).toBeGreaterThan(0);
     }
@@ -63,23 +63,23 @@ describe('wrong codes from very many addresses', () => {
 
   it("codes from outside the hub's subnets are checked at most 50 times a second after a burst", () => {
     const codes = new LoginThrottle(limit);
-    flood(codes, strangers(BURST), HOME);
+    flood(codes, remoteAddresses(BURST), HOME);
     let now = 0;
-    function* oftenFor(seconds: number): Generator<string> {
-      for (const address of strangers(5 * PER_SECOND * seconds)) {
+    function* steadyFlood(seconds: number): Generator<string> {
+      for (const address of remoteAddresses(5 * PER_SECOND * seconds)) {
         now += 1000 / (5 * PER_SECOND);
         yield address;
       }
     }
-    const looked = flood(codes, oftenFor(10), HOME, () => now);
-    expect(looked).toBeGreaterThanOrEqual(10 * PER_SECOND - 5);
-    expect(looked).toBeLessThanOrEqual(10 * PER_SECOND);
+    const tried = flood(codes, steadyFlood(10), HOME, () => now);
+    expect(tried).toBeGreaterThanOrEqual(10 * PER_SECOND - 5);
+    expect(tried).toBeLessThanOrEqual(10 * PER_SECOND);
   });
 
   it("the limit for one of the hub's own subnets locks out nobody from elsewhere", () => {
     const codes = new LoginThrottle(limit);
-    const wide = home('10.0.0.7/8');
-    expect(flood(codes, neighbours(2 * BURST), wide)).toBe(BURST);
+    const wide = interfacesIn('10.0.0.7/8');
+    expect(flood(codes, subnetAddresses(2 * BURST), wide)).toBe(BURST);
     expect(codes.remainingLockMs(loginSourceForAddress('10.200.0.1', wide), 0)).toBeGreaterThan(0);
     expect(codes.remainingLockMs(loginSourceForAddress('203.0.113.9', wide), 0)).toBe(0);
   });
@@ -88,7 +88,7 @@ describe('wrong codes from very many addresses', () => {
     const codes = new LoginThrottle();
     const first = loginSourceForAddress('192.168.1.20', HOME);
     for (let count = 0; count < 5; count++) codes.recordFailure(first, 0);
-    flood(codes, neighbours(9999), HOME);
+    flood(codes, subnetAddresses(9999), HOME);
     expect(codes.remainingLockMs(first, 0)).toBeGreaterThan(0);
     flood(codes, ['203.0.113.9'], HOME);
     expect(codes.remainingLockMs(first, 0)).toBe(0);
@@ -97,21 +97,21 @@ describe('wrong codes from very many addresses', () => {
   it('the group limit exceeds what a subnet of 65,536 addresses can send in an hour', () => {
     const [tries, locks] = [5, Math.log2(3_600_000 / 30_000)];
     expect(GROUP_RATE_LIMIT.burst).toBeGreaterThan(65_536 * (tries + locks));
-    // And then each one an hour.
+    // After the burst, one try per address and hour.
     expect(1000 / GROUP_RATE_LIMIT.interval).toBeGreaterThan(65_536 / 3600);
   });
 });
 
 describe('burst of wrong codes', () => {
-  const neighbour = loginSourceForAddress('192.168.1.66');
+  const sameSubnet = loginSourceForAddress('192.168.1.66');
   const other = loginSourceForAddress('192.168.1.67');
   const HOUR = 3_600_000;
 
   it("a burst of wrong codes begins with the first lock and ends two hours after any device's last wrong code", () => {
     const codes = new LoginThrottle();
-    for (let count = 0; count < 4; count++) codes.recordFailure(neighbour, count);
+    for (let count = 0; count < 4; count++) codes.recordFailure(sameSubnet, count);
     expect(codes.burst(4)).toBeNull();
-    codes.recordFailure(neighbour, 4);
+    codes.recordFailure(sameSubnet, 4);
     expect(codes.burst(5)).toEqual({ address: '192.168.1.66', startedAt: 4, lastFailureAt: 4 });
     for (let count = 0; count < 5; count++) codes.recordFailure(other, HOUR);
     expect(codes.burst(3 * HOUR - 1)).toEqual({ address: '192.168.1.67', startedAt: 4, lastFailureAt: HOUR });
@@ -124,7 +124,7 @@ describe('burst of wrong codes', () => {
     const codes = new LoginThrottle();
     let now = 0;
     for (let count = 0; count < 30; count++) {
-      now += codes.recordFailure(neighbour, now).lockedMs;
+      now += codes.recordFailure(sameSubnet, now).lockedMs;
       if (count >= 4) expect(codes.burst(now)).toMatchObject({ startedAt: 0 });
     }
   });

@@ -22,8 +22,8 @@ const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
-/** The notices of a hub in virtual time, on a real store; what they go by is set by hand. */
-class House implements AsyncDisposable {
+/** The notices of a hub in virtual time, on a real store; tests set their input. */
+class NoticesHarness implements AsyncDisposable {
   readonly #activity = new PendingWork();
   readonly time = new FakeTime(this.#activity);
   readonly #folder = memoryStateFolder();
@@ -31,8 +31,8 @@ class House implements AsyncDisposable {
   readonly appliances = new Map<string, { readonly status: ApplianceStatus; readonly grant: GrantNoticeInput }>();
   problems: HubConditionInput[] = [];
   confirmed: ConfirmedTime | null = null;
-  /** What was carried out of the house, as "status notice appliance". */
-  readonly told: string[] = [];
+  /** The reports that were delivered, as "status notice appliance". */
+  readonly delivered: string[] = [];
   readonly reports: NoticeReport[] = [];
   readonly logged: { readonly level: string; readonly event: string; readonly fields: LogFields }[] = [];
   writes = 0;
@@ -52,21 +52,21 @@ class House implements AsyncDisposable {
         await store.saveSetting(name, value);
       },
     };
-    const house = this;
+    const harness = this;
     this.#notices = await Notices.load({
       environment: { clock: this.time, timers: this.time, log },
       store: this.#activity.track(kept),
       referenceClock: {
         get confirmed() {
-          return house.confirmed;
+          return harness.confirmed;
         },
       },
     });
     this.#notices.start(
-      () => this.facts,
+      () => this.input,
       (report) => {
         this.reports.push(report);
-        this.told.push([report.status, report.notice, report.appliance ?? 'hub'].join(' '));
+        this.delivered.push([report.status, report.notice, report.appliance ?? 'hub'].join(' '));
       },
     );
     await this.time.pass(0);
@@ -83,13 +83,13 @@ class House implements AsyncDisposable {
     await this.start();
   }
 
-  /** What a backup has. */
+  /** The state that a backup contains. */
   async backup(): Promise<BackupState> {
     if (this.#store === null) throw new Error('the hub is off');
     return captureState(this.#store, 0);
   }
 
-  get facts(): NoticeInput {
+  get input(): NoticeInput {
     const appliances = [...this.appliances.values()];
     const statuses = appliances.map(({ status }) => status);
     const page = 'https://10.0.0.1:8443/';
@@ -109,14 +109,14 @@ class House implements AsyncDisposable {
     };
   }
 
-  /** The notices that stand. */
-  get standing(): string[] {
-    return this.#notices?.activeNotices(this.facts).map(({ code, appliance }) => `${code} ${appliance ?? 'hub'}`) ?? [];
+  /** The active notices. */
+  get activeNoticeNames(): string[] {
+    return this.#notices?.activeNotices(this.input).map(({ code, appliance }) => `${code} ${appliance ?? 'hub'}`) ?? [];
   }
 
-  /** What was told since it was asked last. */
-  news(): string[] {
-    return this.told.splice(0);
+  /** Removes the deliveries so far and returns them. */
+  takeDelivered(): string[] {
+    return this.delivered.splice(0);
   }
 
   changed(): void {
@@ -135,7 +135,7 @@ class House implements AsyncDisposable {
     this.#set(name, 'retrying', code, { generation: 1, isFailing: true, remaining: 0, ...grant });
   }
 
-  /** The hub was started, and nothing was tried yet. */
+  /** The hub has started and has not tried to refresh yet. */
   untried(name = 'wallbox', generation = 1): void {
     this.#set(name, 'retrying', 'clock_unknown', { generation, isFailing: false, remaining: null });
   }
@@ -152,46 +152,46 @@ class House implements AsyncDisposable {
   }
 }
 
-let house: House;
+let harness: NoticesHarness;
 
-async function start(): Promise<House> {
-  house = new House();
-  house.good();
-  await house.start();
-  return house;
+async function start(): Promise<NoticesHarness> {
+  harness = new NoticesHarness();
+  harness.good();
+  await harness.start();
+  return harness;
 }
 
-afterEach(() => house[Symbol.asyncDispose]());
+afterEach(() => harness[Symbol.asyncDispose]());
 
 test('a notice is sent soon after a change, repeated each day while it is active, and resolved once', async () => {
   await start();
-  house.refused();
-  house.changed();
-  await house.time.pass(1000);
-  expect(house.news()).toEqual(['raised pairing_needed wallbox']);
-  expect(house.standing).toEqual(['pairing_needed wallbox']);
-  await house.time.pass(DAY - 2 * MINUTE);
-  expect(house.news()).toEqual([]);
-  await house.time.pass(3 * MINUTE);
-  expect(house.news()).toEqual(['repeated pairing_needed wallbox']);
-  await house.time.pass(2 * DAY + 10 * MINUTE);
-  expect(house.news()).toEqual(['repeated pairing_needed wallbox', 'repeated pairing_needed wallbox']);
-  house.good('wallbox', 2);
-  await house.time.pass(MINUTE);
-  expect(house.news()).toEqual(['resolved pairing_needed wallbox']);
-  expect(house.standing).toEqual([]);
-  await house.time.pass(3 * DAY);
-  expect(house.news()).toEqual([]);
+  harness.refused();
+  harness.changed();
+  await harness.time.pass(1000);
+  expect(harness.takeDelivered()).toEqual(['raised pairing_needed wallbox']);
+  expect(harness.activeNoticeNames).toEqual(['pairing_needed wallbox']);
+  await harness.time.pass(DAY - 2 * MINUTE);
+  expect(harness.takeDelivered()).toEqual([]);
+  await harness.time.pass(3 * MINUTE);
+  expect(harness.takeDelivered()).toEqual(['repeated pairing_needed wallbox']);
+  await harness.time.pass(2 * DAY + 10 * MINUTE);
+  expect(harness.takeDelivered()).toEqual(['repeated pairing_needed wallbox', 'repeated pairing_needed wallbox']);
+  harness.good('wallbox', 2);
+  await harness.time.pass(MINUTE);
+  expect(harness.takeDelivered()).toEqual(['resolved pairing_needed wallbox']);
+  expect(harness.activeNoticeNames).toEqual([]);
+  await harness.time.pass(3 * DAY);
+  expect(harness.takeDelivered()).toEqual([]);
 });
 
 test('each notice is logged with the level of its severity', async () => {
   await start();
-  house.refused();
-  await house.time.pass(MINUTE);
-  house.good('wallbox', 2);
-  await house.time.pass(MINUTE);
+  harness.refused();
+  await harness.time.pass(MINUTE);
+  harness.good('wallbox', 2);
+  await harness.time.pass(MINUTE);
   const fields = { notice: 'pairing_needed', appliance: 'wallbox', severity: 'error' };
-  expect(house.logged).toMatchObject([
+  expect(harness.logged).toMatchObject([
     { level: 'error', event: 'notice', fields: { ...fields, status: 'raised' } },
     {
       level: 'info',
@@ -203,50 +203,50 @@ test('each notice is logged with the level of its severity', async () => {
 
 test('notices are written to the store only when one is sent', async () => {
   await start();
-  house.refused();
-  await house.time.pass(HOUR);
-  expect(house.writes).toBe(1);
-  await house.time.pass(DAY);
-  expect(house.writes).toBe(2);
+  harness.refused();
+  await harness.time.pass(HOUR);
+  expect(harness.writes).toBe(1);
+  await harness.time.pass(DAY);
+  expect(harness.writes).toBe(2);
 });
 
 test('the hub warns of an expiring token while refreshes fail, and a graver notice replaces a lesser one', async () => {
   await start();
-  house.failing('portal_unreachable', { remaining: 10 * DAY, lifetime: 20 * DAY });
-  await house.time.pass(DAY - MINUTE);
-  expect(house.news()).toEqual([]);
-  await house.time.pass(3 * MINUTE);
-  expect(house.news()).toEqual(['raised refresh_failing wallbox']);
-  house.failing('portal_unreachable', { remaining: DAY, lifetime: 20 * DAY });
-  await house.time.pass(MINUTE);
-  expect(house.news()).toEqual(['raised token_ending wallbox']);
-  expect(house.standing).toEqual(['token_ending wallbox']);
-  house.refused();
-  await house.time.pass(MINUTE);
-  expect(house.news()).toEqual(['raised pairing_needed wallbox']);
+  harness.failing('portal_unreachable', { remaining: 10 * DAY, lifetime: 20 * DAY });
+  await harness.time.pass(DAY - MINUTE);
+  expect(harness.takeDelivered()).toEqual([]);
+  await harness.time.pass(3 * MINUTE);
+  expect(harness.takeDelivered()).toEqual(['raised refresh_failing wallbox']);
+  harness.failing('portal_unreachable', { remaining: DAY, lifetime: 20 * DAY });
+  await harness.time.pass(MINUTE);
+  expect(harness.takeDelivered()).toEqual(['raised token_ending wallbox']);
+  expect(harness.activeNoticeNames).toEqual(['token_ending wallbox']);
+  harness.refused();
+  await harness.time.pass(MINUTE);
+  expect(harness.takeDelivered()).toEqual(['raised pairing_needed wallbox']);
 });
 
 test('a lost answer is notified once and not repeated', async () => {
   await start();
-  house.failing('answer_lost', { remaining: HOUR });
-  await house.time.pass(2 * MINUTE);
-  expect(house.news()).toEqual(['raised answer_lost wallbox']);
-  // With a token that lasts long.
-  house.failing('answer_lost', { remaining: 30 * DAY, lifetime: 40 * DAY });
-  await house.time.pass(23 * HOUR);
-  expect(house.news()).toEqual([]);
+  harness.failing('answer_lost', { remaining: HOUR });
+  await harness.time.pass(2 * MINUTE);
+  expect(harness.takeDelivered()).toEqual(['raised answer_lost wallbox']);
+  // The same with a long-lived token.
+  harness.failing('answer_lost', { remaining: 30 * DAY, lifetime: 40 * DAY });
+  await harness.time.pass(23 * HOUR);
+  expect(harness.takeDelivered()).toEqual([]);
 });
 
 test('a restart repeats no notice early, and the daily repetition continues', async () => {
   await start();
-  house.refused();
-  await house.time.pass(20 * HOUR);
-  expect(house.news()).toEqual(['raised pairing_needed wallbox']);
-  await house.restart();
-  await house.time.pass(3 * HOUR);
-  expect(house.news()).toEqual([]);
-  await house.time.pass(HOUR + 2 * MINUTE);
-  expect(house.news()).toEqual(['repeated pairing_needed wallbox']);
+  harness.refused();
+  await harness.time.pass(20 * HOUR);
+  expect(harness.takeDelivered()).toEqual(['raised pairing_needed wallbox']);
+  await harness.restart();
+  await harness.time.pass(3 * HOUR);
+  expect(harness.takeDelivered()).toEqual([]);
+  await harness.time.pass(HOUR + 2 * MINUTE);
+  expect(harness.takeDelivered()).toEqual(['repeated pairing_needed wallbox']);
 });
 
 test.each([
@@ -255,250 +255,250 @@ test.each([
 ])('a notice is repeated after a day over a reboot with a wrong clock: %s', async (_what, isKnown, wait) => {
   await start();
   const confirm = (wall: number) => {
-    house.confirmed = isKnown ? { wall, at: house.time.now() } : null;
+    harness.confirmed = isKnown ? { wall, at: harness.time.now() } : null;
   };
-  confirm(house.time.wall);
-  house.refused();
-  await house.time.pass(MINUTE);
-  const true_time = house.time.wall;
-  house.news();
-  await house.stop();
-  // Off for 19 hours, and the clock says 1970 then.
-  house.time.reboot(0);
-  confirm(true_time + 19 * HOUR);
-  await house.start();
-  await house.time.pass(wait - 2 * MINUTE);
-  expect(house.news()).toEqual([]);
-  await house.time.pass(4 * MINUTE);
-  expect(house.news()).toEqual(['repeated pairing_needed wallbox']);
+  confirm(harness.time.wall);
+  harness.refused();
+  await harness.time.pass(MINUTE);
+  const trueTime = harness.time.wall;
+  harness.takeDelivered();
+  await harness.stop();
+  // The hub is off for 19 hours, and its clock then starts in 1970.
+  harness.time.reboot(0);
+  confirm(trueTime + 19 * HOUR);
+  await harness.start();
+  await harness.time.pass(wait - 2 * MINUTE);
+  expect(harness.takeDelivered()).toEqual([]);
+  await harness.time.pass(4 * MINUTE);
+  expect(harness.takeDelivered()).toEqual(['repeated pairing_needed wallbox']);
 });
 
 test('a problem that was fixed while the hub was off is notified as resolved at its start', async () => {
   await start();
-  house.refused();
-  await house.time.pass(MINUTE);
-  house.news();
-  await house.stop();
-  house.time.reboot(house.time.wall + DAY);
-  house.good('wallbox', 2);
-  await house.start();
-  expect(house.news()).toEqual(['resolved pairing_needed wallbox']);
+  harness.refused();
+  await harness.time.pass(MINUTE);
+  harness.takeDelivered();
+  await harness.stop();
+  harness.time.reboot(harness.time.wall + DAY);
+  harness.good('wallbox', 2);
+  await harness.start();
+  expect(harness.takeDelivered()).toEqual(['resolved pairing_needed wallbox']);
 });
 
 test('a restarted hub resolves a notice only when new tokens are there', async () => {
   await start();
-  house.failing();
-  await house.time.pass(2 * HOUR);
-  expect(house.news()).toEqual(['raised token_ending wallbox']);
-  await house.stop();
-  house.time.reboot(house.time.wall + MINUTE);
-  house.good();
-  await house.start();
-  // What is known now is that it is well: `status` says so, and nobody is told that it is over before it was tried.
-  expect(house.standing).toEqual([]);
-  house.untried();
-  expect(house.standing).toEqual(['token_ending wallbox']);
-  house.failing();
-  await house.time.pass(5 * MINUTE);
-  expect(house.standing).toEqual(['token_ending wallbox']);
-  expect(house.news()).toEqual([]);
-  house.good('wallbox', 2);
-  await house.time.pass(MINUTE);
-  expect(house.news()).toEqual(['resolved token_ending wallbox']);
+  harness.failing();
+  await harness.time.pass(2 * HOUR);
+  expect(harness.takeDelivered()).toEqual(['raised token_ending wallbox']);
+  await harness.stop();
+  harness.time.reboot(harness.time.wall + MINUTE);
+  harness.good();
+  await harness.start();
+  // `status` already shows no problem, but the notice is resolved only after a successful refresh.
+  expect(harness.activeNoticeNames).toEqual([]);
+  harness.untried();
+  expect(harness.activeNoticeNames).toEqual(['token_ending wallbox']);
+  harness.failing();
+  await harness.time.pass(5 * MINUTE);
+  expect(harness.activeNoticeNames).toEqual(['token_ending wallbox']);
+  expect(harness.takeDelivered()).toEqual([]);
+  harness.good('wallbox', 2);
+  await harness.time.pass(MINUTE);
+  expect(harness.takeDelivered()).toEqual(['resolved token_ending wallbox']);
 });
 
 test('a notice leaves status when its cause ends, and is sent as resolved when there are new tokens', async () => {
   await start();
-  house.failing('misconfigured', { remaining: HOUR });
-  await house.time.pass(MINUTE);
-  expect(house.standing).toEqual(['misconfigured wallbox']);
-  expect(house.news()).toEqual(['raised misconfigured wallbox']);
-  house.failing('portal_unreachable', { remaining: HOUR });
-  expect(house.standing).toEqual([]);
-  await house.time.pass(2 * DAY);
-  expect(house.news()).not.toContain('repeated misconfigured wallbox');
-  house.good('wallbox', 2);
-  await house.time.pass(MINUTE);
-  expect(house.news().at(-1)).toMatch(/^resolved \w+ wallbox$/);
+  harness.failing('misconfigured', { remaining: HOUR });
+  await harness.time.pass(MINUTE);
+  expect(harness.activeNoticeNames).toEqual(['misconfigured wallbox']);
+  expect(harness.takeDelivered()).toEqual(['raised misconfigured wallbox']);
+  harness.failing('portal_unreachable', { remaining: HOUR });
+  expect(harness.activeNoticeNames).toEqual([]);
+  await harness.time.pass(2 * DAY);
+  expect(harness.takeDelivered()).not.toContain('repeated misconfigured wallbox');
+  harness.good('wallbox', 2);
+  await harness.time.pass(MINUTE);
+  expect(harness.takeDelivered().at(-1)).toMatch(/^resolved \w+ wallbox$/);
 });
 
 test('a jump of the wall clock makes no notice due', async () => {
   await start();
-  house.failing();
-  await house.time.pass(30 * MINUTE);
-  house.time.wall += 400 * DAY;
-  await house.time.pass(20 * MINUTE);
-  expect(house.news()).toEqual([]);
-  house.refused();
-  await house.time.pass(MINUTE);
-  house.time.wall -= 800 * DAY;
-  await house.time.pass(HOUR);
-  expect(house.news()).toEqual(['raised pairing_needed wallbox']);
+  harness.failing();
+  await harness.time.pass(30 * MINUTE);
+  harness.time.wall += 400 * DAY;
+  await harness.time.pass(20 * MINUTE);
+  expect(harness.takeDelivered()).toEqual([]);
+  harness.refused();
+  await harness.time.pass(MINUTE);
+  harness.time.wall -= 800 * DAY;
+  await harness.time.pass(HOUR);
+  expect(harness.takeDelivered()).toEqual(['raised pairing_needed wallbox']);
 });
 
 test('a portal that corrects its time makes no notice due', async () => {
   await start();
-  house.confirmed = { wall: house.time.wall, at: house.time.now() };
-  house.refused();
-  await house.time.pass(MINUTE);
-  house.confirmed = { wall: house.time.wall + 400 * DAY, at: house.time.now() };
-  await house.time.pass(HOUR);
-  expect(house.news()).toEqual(['raised pairing_needed wallbox']);
+  harness.confirmed = { wall: harness.time.wall, at: harness.time.now() };
+  harness.refused();
+  await harness.time.pass(MINUTE);
+  harness.confirmed = { wall: harness.time.wall + 400 * DAY, at: harness.time.now() };
+  await harness.time.pass(HOUR);
+  expect(harness.takeDelivered()).toEqual(['raised pairing_needed wallbox']);
 });
 
 test('suspended time counts towards the daily repetition of a notice', async () => {
   await start();
-  house.refused();
-  await house.time.pass(MINUTE);
-  house.news();
-  house.time.suspend(DAY);
-  await house.time.pass(MINUTE);
-  expect(house.news()).toEqual(['repeated pairing_needed wallbox']);
+  harness.refused();
+  await harness.time.pass(MINUTE);
+  harness.takeDelivered();
+  harness.time.suspend(DAY);
+  await harness.time.pass(MINUTE);
+  expect(harness.takeDelivered()).toEqual(['repeated pairing_needed wallbox']);
 });
 
 test('a recurring notice is sent at most three times a day with its ends, and status always shows it', async () => {
   await start();
   for (let times = 1; times <= 50; times++) {
-    house.refused('wallbox', times);
-    await house.time.pass(5 * MINUTE);
-    expect(house.standing).toEqual(['pairing_needed wallbox']);
-    house.good('wallbox', times + 1);
-    await house.time.pass(5 * MINUTE);
+    harness.refused('wallbox', times);
+    await harness.time.pass(5 * MINUTE);
+    expect(harness.activeNoticeNames).toEqual(['pairing_needed wallbox']);
+    harness.good('wallbox', times + 1);
+    await harness.time.pass(5 * MINUTE);
   }
-  const told = house.news();
-  expect(told.filter((line) => line.startsWith('raised'))).toHaveLength(3);
-  expect(told.filter((line) => line.startsWith('resolved'))).toHaveLength(3);
-  expect(told).toHaveLength(6);
-  // And no restart makes that more.
-  await house.restart();
-  house.refused('wallbox', 99);
-  await house.time.pass(MINUTE);
-  expect(house.news()).toEqual([]);
-  // But what lasts is told when it may be.
-  await house.time.pass(DAY);
-  expect(house.news()).toEqual(['raised pairing_needed wallbox']);
+  const delivered = harness.takeDelivered();
+  expect(delivered.filter((line) => line.startsWith('raised'))).toHaveLength(3);
+  expect(delivered.filter((line) => line.startsWith('resolved'))).toHaveLength(3);
+  expect(delivered).toHaveLength(6);
+  // A restart does not reset the limit.
+  await harness.restart();
+  harness.refused('wallbox', 99);
+  await harness.time.pass(MINUTE);
+  expect(harness.takeDelivered()).toEqual([]);
+  // A problem that lasts is notified once the limit permits it.
+  await harness.time.pass(DAY);
+  expect(harness.takeDelivered()).toEqual(['raised pairing_needed wallbox']);
 });
 
 test('the removal of an appliance resolves its notice', async () => {
   await start();
-  house.refused();
-  await house.time.pass(MINUTE);
-  house.appliances.clear();
-  await house.time.pass(MINUTE);
-  expect(house.news()).toEqual(['raised pairing_needed wallbox', 'resolved pairing_needed wallbox']);
-  expect(house.reports.at(-1)).toMatchObject({ message: 'wallbox was removed from the hub', what_to_do: 'Nothing' });
+  harness.refused();
+  await harness.time.pass(MINUTE);
+  harness.appliances.clear();
+  await harness.time.pass(MINUTE);
+  expect(harness.takeDelivered()).toEqual(['raised pairing_needed wallbox', 'resolved pairing_needed wallbox']);
+  expect(harness.reports.at(-1)).toMatchObject({ message: 'wallbox was removed from the hub', what_to_do: 'Nothing' });
 });
 
 test('each appliance has its own notice, and those that need a person come first', async () => {
   await start();
-  house.failing('portal_unreachable', {}, 'car');
-  house.refused();
-  await house.time.pass(2 * HOUR);
-  expect(house.standing).toEqual(['pairing_needed wallbox', 'token_ending car']);
-  expect(house.news()).toEqual(['raised pairing_needed wallbox', 'raised token_ending car']);
+  harness.failing('portal_unreachable', {}, 'car');
+  harness.refused();
+  await harness.time.pass(2 * HOUR);
+  expect(harness.activeNoticeNames).toEqual(['pairing_needed wallbox', 'token_ending car']);
+  expect(harness.takeDelivered()).toEqual(['raised pairing_needed wallbox', 'raised token_ending car']);
 });
 
 test('a hub problem is notified once it lasts, and a restarted hub waits some minutes before it resolves it', async () => {
   await start();
   const since = '2031-04-05T06:07:08Z';
-  house.problems = [{ code: 'not_announced', message: 'No mDNS', since }];
-  await house.time.pass(9 * MINUTE);
-  expect(house.news()).toEqual([]);
-  await house.time.pass(2 * MINUTE);
-  expect(house.news()).toEqual(['raised not_announced hub']);
-  house.problems = [];
-  await house.restart();
-  await house.time.pass(5 * MINUTE);
-  expect(house.standing).toEqual([]);
-  expect(house.news()).toEqual([]);
-  await house.time.pass(6 * MINUTE);
-  expect(house.news()).toEqual(['resolved not_announced hub']);
+  harness.problems = [{ code: 'not_announced', message: 'No mDNS', since }];
+  await harness.time.pass(9 * MINUTE);
+  expect(harness.takeDelivered()).toEqual([]);
+  await harness.time.pass(2 * MINUTE);
+  expect(harness.takeDelivered()).toEqual(['raised not_announced hub']);
+  harness.problems = [];
+  await harness.restart();
+  await harness.time.pass(5 * MINUTE);
+  expect(harness.activeNoticeNames).toEqual([]);
+  expect(harness.takeDelivered()).toEqual([]);
+  await harness.time.pass(6 * MINUTE);
+  expect(harness.takeDelivered()).toEqual(['resolved not_announced hub']);
 });
 
 test('a recovered store is notified once, and resolved at the next start', async () => {
   await start();
-  house.problems = [{ code: 'store_recovered', message: 'It was damaged', since: '2031-04-05T06:07:08Z' }];
-  await house.time.pass(3 * DAY);
-  expect(house.news()).toEqual(['raised store_recovered hub']);
-  house.problems = [];
-  await house.restart();
-  expect(house.news()).toEqual(['resolved store_recovered hub']);
+  harness.problems = [{ code: 'store_recovered', message: 'It was damaged', since: '2031-04-05T06:07:08Z' }];
+  await harness.time.pass(3 * DAY);
+  expect(harness.takeDelivered()).toEqual(['raised store_recovered hub']);
+  harness.problems = [];
+  await harness.restart();
+  expect(harness.takeDelivered()).toEqual(['resolved store_recovered hub']);
 });
 
 test('a notice is sent while the disk is full, and saved when the store is writable again', async () => {
   await start();
-  house.unwritable = true;
-  house.refused();
-  await house.time.pass(5 * MINUTE);
-  expect(house.news()).toEqual(['raised pairing_needed wallbox']);
-  expect(house.logged.filter(({ event }) => event === 'notices_not_stored')).toHaveLength(1);
-  house.unwritable = false;
-  await house.time.pass(MINUTE);
-  expect(house.writes).toBe(1);
-  await house.restart();
-  expect(house.news()).toEqual([]);
+  harness.unwritable = true;
+  harness.refused();
+  await harness.time.pass(5 * MINUTE);
+  expect(harness.takeDelivered()).toEqual(['raised pairing_needed wallbox']);
+  expect(harness.logged.filter(({ event }) => event === 'notices_not_stored')).toHaveLength(1);
+  harness.unwritable = false;
+  await harness.time.pass(MINUTE);
+  expect(harness.writes).toBe(1);
+  await harness.restart();
+  expect(harness.takeDelivered()).toEqual([]);
 });
 
 test('a backup contains no record of sent notices', async () => {
   await start();
-  house.refused();
-  await house.time.pass(MINUTE);
-  expect([...(await house.backup()).settings.keys()]).not.toContain('notices');
+  harness.refused();
+  await harness.time.pass(MINUTE);
+  expect([...(await harness.backup()).settings.keys()]).not.toContain('notices');
 });
 
 test('stored notices that cannot be read are discarded with an error in the log', async () => {
   await start();
-  await house.stop();
+  await harness.stop();
   const half = { notice: { code: 'pairing_needed', appliance: 'wallbox' }, over: false };
   const since = '2031-04-05T06:07:08Z';
   const good = { code: 'pairing_needed', appliance: 'wallbox', severity: 'error', message: '', what_to_do: '', since };
   const record = { notice: good, generation: 1, told: null, raised: [], over: false };
-  const spoilt = [
+  const invalidRecords = [
     { ...record, raised: [null] },
     { ...record, told: 5 },
     { ...record, raised: [{ at: null, time: 1 }] },
   ].map((one) => [['appliance wallbox', one]]);
-  const whole = [null, {}, [1], [['appliance wallbox']], [['appliance wallbox', { notice: null }]], ...spoilt];
-  const broken = ['', '[[', ...[...whole, [['appliance wallbox', half]]].map((value) => JSON.stringify(value))];
+  const values = [null, {}, [1], [['appliance wallbox']], [['appliance wallbox', { notice: null }]], ...invalidRecords];
+  const broken = ['', '[[', ...[...values, [['appliance wallbox', half]]].map((value) => JSON.stringify(value))];
   for (const text of broken) {
-    const kept = { setting: async () => text, saveSetting: async () => undefined };
-    const { time } = house;
+    const settings = { setting: async () => text, saveSetting: async () => undefined };
+    const { time } = harness;
     const failures: string[] = [];
     const log = logTo((event, _fields, level) => level === 'error' && failures.push(event));
     const environment = { clock: time, timers: time, log };
-    const told: string[] = [];
-    const carry = ({ status }: NoticeReport) => void told.push(status);
-    house.refused();
-    await using notices = await Notices.load({ environment, store: kept, referenceClock: house });
-    notices.start(() => house.facts, carry);
+    const statuses: string[] = [];
+    const deliver = ({ status }: NoticeReport) => void statuses.push(status);
+    harness.refused();
+    await using notices = await Notices.load({ environment, store: settings, referenceClock: harness });
+    notices.start(() => harness.input, deliver);
     await time.pass(0);
-    expect(told, text).toEqual(['raised']);
+    expect(statuses, text).toEqual(['raised']);
     expect(failures).toEqual(['notice']);
   }
 });
 
 test('a notice recorded in the far future by a wrong clock is repeated after a day', async () => {
   await start();
-  house.confirmed = { wall: house.time.wall + 4000 * DAY, at: house.time.now() };
-  house.refused();
-  await house.time.pass(MINUTE);
-  house.news();
-  await house.stop();
-  house.time.reboot(house.time.wall + HOUR);
-  house.confirmed = { wall: house.time.wall, at: house.time.now() };
-  await house.start();
-  await house.time.pass(DAY + 2 * MINUTE);
-  expect(house.news()).toEqual(['repeated pairing_needed wallbox']);
+  harness.confirmed = { wall: harness.time.wall + 4000 * DAY, at: harness.time.now() };
+  harness.refused();
+  await harness.time.pass(MINUTE);
+  harness.takeDelivered();
+  await harness.stop();
+  harness.time.reboot(harness.time.wall + HOUR);
+  harness.confirmed = { wall: harness.time.wall, at: harness.time.now() };
+  await harness.start();
+  await harness.time.pass(DAY + 2 * MINUTE);
+  expect(harness.takeDelivered()).toEqual(['repeated pairing_needed wallbox']);
 });
 
 test('changes within half a second are notified in one round and written once', async () => {
   await start();
   for (let number = 0; number < 100; number++) {
-    house.refused(`a${number}`);
-    house.changed();
-    await house.time.pass(4);
+    harness.refused(`a${number}`);
+    harness.changed();
+    await harness.time.pass(4);
   }
-  await house.time.pass(500);
-  expect(house.news()).toHaveLength(100);
-  expect(house.writes).toBe(1);
+  await harness.time.pass(500);
+  expect(harness.takeDelivered()).toHaveLength(100);
+  expect(harness.writes).toBe(1);
 });

@@ -6,80 +6,80 @@ import { IS_LONG_FORM, selectRows } from '../support/long.ts';
 import { BrokerHarness, pairingResult } from './broker-harness.ts';
 
 const LIFETIME = 60_000;
-/** Of each of five kinds, in each of two goes: two hundred in the long form. */
-const EACH = IS_LONG_FORM ? 20 : 2;
-/** What a loop waits that is held up; and one that asks the portal once more, the first time. */
-const HELD_UP_MS = 1000;
+/** Pairings of each of five kinds, in each of two passes: 200 in the long form. */
+const PER_KIND = IS_LONG_FORM ? 20 : 2;
+/** The wait of a loop that the spin guard slows down, and of the first retry of a portal request. */
+const SLOWED_LOOP_MS = 1000;
 const DOWN = Array(10_000).fill({ kind: 'answer', status: 500 } as const);
 
 test.each(selectRows([0, 20, 100, 300], [0, 300]))(
   'pairings of every kind expire with a store that takes %d ms a write, while the hub serves tokens',
   async (writeTime) => {
-    await using home = await BrokerHarness.start({
+    await using harness = await BrokerHarness.start({
       lifetime: LIFETIME,
       pollInterval: 10_000,
       writeTimes: [writeTime, writeTime],
       redirect: (nonce) => `http://192.168.1.7:8480/callback/${nonce}`,
     });
-    const served = await home.addPairedAppliance('served');
-    for (let index = 0; index < EACH; index++) {
+    const served = await harness.addPairedAppliance('served');
+    for (let index = 0; index < PER_KIND; index++) {
       for (const kind of ['waiting', 'older', 'unopened', 'opened', 'asking'])
-        await home.addAppliance(`${kind}-${index}`);
+        await harness.addAppliance(`${kind}-${index}`);
     }
     const ended: string[] = [];
-    for (let go = 0; go < 2; go++) {
-      const runs = await beginAll(home);
+    for (let pass = 0; pass < 2; pass++) {
+      const runs = await beginAll(harness);
       for (let second = 0; second < (2 * LIFETIME) / 1000 && runs.some(({ isOpen: open }) => open); second++) {
-        await home.time.pass(1000);
-        expect(await home.whoami(await home.token(served))).toBe(200);
+        await harness.time.pass(1000);
+        expect(await harness.whoami(await harness.token(served))).toBe(200);
       }
       ended.push(...runs.map(({ pairing }) => pairingResult(pairing.step)));
     }
-    expect(ended).toEqual(Array(2 * 5 * EACH).fill('expired'));
-    expect(home.time.delays.filter((delay) => delay === HELD_UP_MS)).toHaveLength(2 * EACH);
-    expect((await home.run.store.pairings()).filter(({ step }) => step.kind !== 'ended')).toEqual([]);
+    expect(ended).toEqual(Array(2 * 5 * PER_KIND).fill('expired'));
+    expect(harness.time.delays.filter((delay) => delay === SLOWED_LOOP_MS)).toHaveLength(2 * PER_KIND);
+    expect((await harness.run.store.pairings()).filter(({ step }) => step.kind !== 'ended')).toEqual([]);
   },
 );
 
 test('the spin guard slows down a loop whose waits all end at once', async () => {
-  await using home = await BrokerHarness.start();
-  await home.addAppliance('wallbox');
-  const { pairing } = await home.beginPairing('wallbox');
-  const progress = new PairingStateMachine({ environment: home.environment } as PairingContext, pairing);
+  await using harness = await BrokerHarness.start();
+  await harness.addAppliance('wallbox');
+  const { pairing } = await harness.beginPairing('wallbox');
+  const progress = new PairingStateMachine({ environment: harness.environment } as PairingContext, pairing);
   let turns = 0;
   const loop = (async () => {
     for (; turns < 1000; turns++) await progress.guardAgainstSpin(progress.signal);
   })();
-  await home.time.settle();
+  await harness.time.settle();
   expect(turns).toBeLessThan(150);
-  await home.time.pass(1000);
+  await harness.time.pass(1000);
   expect(turns).toBeLessThan(300);
   progress.stop();
   await loop;
 });
 
-/** Pairings in every kind of step, with nobody who logs in; one of those that wait is part of a round. */
-async function beginAll(home: BrokerHarness): Promise<PairingRun[]> {
-  const { pairings, deviceFlows, appliances, pairingBatches: rounds } = home.run;
-  const names = (kind: string) => Array.from({ length: EACH }, (_, index) => `${kind}-${index}`);
+/** Begins pairings in every kind of step, without a login; one of the waiting ones is in a pairing batch. */
+async function beginAll(harness: BrokerHarness): Promise<PairingRun[]> {
+  const { pairings, deviceFlows, appliances, pairingBatches: batches } = harness.run;
+  const names = (kind: string) => Array.from({ length: PER_KIND }, (_, index) => `${kind}-${index}`);
   const begin = (kind: string) => Promise.all(names(kind).map((name) => pairings.begin(appliances.get(name))));
   const beginFlow = (name: string) => deviceFlows.begin(appliances.get(name), null);
-  home.portal.clearFaults('config');
+  harness.portal.clearFaults('config');
   const older = await begin('older');
   const waiting = await begin('waiting');
-  await home.time.settle();
+  await harness.time.settle();
   await Promise.all(older.map((run) => run.openLink()));
-  await home.time.pass(10_000);
+  await harness.time.pass(10_000);
   await Promise.all(older.map((run) => run.openLink()));
   for (const name of names('opened')) {
     const flow = await beginFlow(name);
     if (flow.kind === 'begun') await deviceFlows.openLink(flow.authorization.userCode);
   }
   for (const name of names('unopened')) await beginFlow(name);
-  home.portal.fail('config', ...DOWN);
+  harness.portal.fail('config', ...DOWN);
   const asking = await begin('asking');
-  const { id: round } = await rounds.begin();
-  await home.time.settle();
+  const { id: batch } = await batches.begin();
+  await harness.time.settle();
   const flows = [...names('opened'), ...names('unopened')].flatMap(
     (name) => pairings.newestFor(appliances.get(name).id) ?? [],
   );
@@ -87,6 +87,6 @@ async function beginAll(home: BrokerHarness): Promise<PairingRun[]> {
   expect(stepsOf(waiting)).toEqual(new Set(['waiting']));
   expect(stepsOf(asking)).toEqual(new Set(['asking']));
   expect(older.every(({ pairing: { step } }) => step.kind === 'waiting' && step.earlier !== undefined)).toBe(true);
-  expect(rounds.view(round).current).not.toBeNull();
+  expect(batches.view(batch).current).not.toBeNull();
   return [...older, ...waiting, ...flows, ...asking];
 }

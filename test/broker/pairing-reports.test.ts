@@ -6,17 +6,17 @@ import { BrokerHarness } from './broker-harness.ts';
 const MINUTE = 60_000;
 
 test('a follower of a pairing gets a new link only when its link is dropped, not for links that others open', async () => {
-  await using home = await BrokerHarness.start();
-  const { appliance } = await home.addAppliance('wallbox');
-  const flow = await home.run.deviceFlows.begin(appliance, null);
+  await using harness = await BrokerHarness.start();
+  const { appliance } = await harness.addAppliance('wallbox');
+  const flow = await harness.run.deviceFlows.begin(appliance, null);
   if (flow.kind !== 'begun') throw new Error(flow.kind);
-  const { deviceFlows } = home.run;
+  const { deviceFlows } = harness.run;
   const openPage = async () => {
-    await home.time.pass(MINUTE);
+    await harness.time.pass(MINUTE);
     expect(await deviceFlows.openLink(flow.authorization.userCode)).toMatchObject({ kind: 'link' });
   };
   await openPage();
-  const run = await home.beginPairing('wallbox');
+  const run = await harness.beginPairing('wallbox');
   const reports: PairingStatus[] = [];
   const following = (async () => {
     for await (const report of followPairing(run, new AbortController().signal)) reports.push(report);
@@ -24,12 +24,12 @@ test('a follower of a pairing gets a new link only when its link is dropped, not
   const links = () => reports.flatMap((report) => (report.event === 'waiting' ? [report.authorizeUrl] : []));
   for (let opened = 0; opened < 2; opened++) await openPage();
   expect(links()).toHaveLength(1);
-  // The third is one too many: the link that was told is dropped.
+  // The third opening exceeds the number of links, so the reported link is dropped.
   await openPage();
   expect(new Set(links()).size).toBe(2);
   expect(links()).toHaveLength(2);
-  await home.login(run);
-  await home.time.pass(10_000);
+  await harness.login(run);
+  await harness.time.pass(10_000);
   await following;
   expect(reports.at(-1)).toEqual({ event: 'paired', scope: 'Monitoring' });
 });

@@ -7,12 +7,12 @@ import { logTo } from '../support/log-to.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { BrokerHarness } from './broker-harness.ts';
 
-/** A home with two appliances, and its sessions on a store that may be made unwritable. */
+/** A broker with two appliances, and sessions on a store that a test can make unwritable. */
 async function start() {
-  const home = await BrokerHarness.start();
+  const harness = await BrokerHarness.start();
   const [wallbox, heater] = [
-    (await home.addAppliance('wallbox')).appliance.id,
-    (await home.addAppliance('heater')).appliance.id,
+    (await harness.addAppliance('wallbox')).appliance.id,
+    (await harness.addAppliance('heater')).appliance.id,
   ];
   const errors: string[] = [];
   const log = logTo((event, _fields, level) => level === 'error' && errors.push(event));
@@ -24,28 +24,28 @@ async function start() {
   const load = () =>
     Sessions.load(
       {
-        sessions: () => home.run.store.sessions(),
+        sessions: () => harness.run.store.sessions(),
         saveSession: (session) =>
           written(async () => {
             if (session.device === 'an odd flow') throw new Failure('store_unwritable', 'this one never');
-            return home.run.store.saveSession(session);
+            return harness.run.store.saveSession(session);
           }),
-        endSession: (hash) => written(() => home.run.store.endSession(hash)),
+        endSession: (hash) => written(() => harness.run.store.endSession(hash)),
       },
-      home.run.scheduler,
-      { clock: home.time, random: systemRandom, log },
+      harness.run.scheduler,
+      { clock: harness.time, random: systemRandom, log },
     );
   const begin = async (sessions: Sessions, appliance: string, device: string) => {
     const token = (await sessions.create(appliance, device)).reveal();
     rememberSecrets([token]);
     return token;
   };
-  return { home, wallbox, heater, errors, disk, load, begin };
+  return { harness, wallbox, heater, errors, disk, load, begin };
 }
 
 test('a session belongs to one appliance, survives restarts, and ends when it is ended', async () => {
-  const { home, wallbox, heater, load, begin } = await start();
-  await using _ = home;
+  const { harness, wallbox, heater, load, begin } = await start();
+  await using _ = harness;
   const sessions = await load();
   const token = await begin(sessions, wallbox, 'flow-1');
   const others = await begin(sessions, heater, 'flow-2');
@@ -66,20 +66,20 @@ test('a session belongs to one appliance, survives restarts, and ends when it is
 });
 
 test('the store contains no refresh token of a session', async () => {
-  const { home, wallbox, load, begin } = await start();
-  await using _ = home;
+  const { harness, wallbox, load, begin } = await start();
+  await using _ = harness;
   const token = await begin(await load(), wallbox, 'flow-1');
-  expect(JSON.stringify(await home.run.store.sessions())).not.toContain(token);
+  expect(JSON.stringify(await harness.run.store.sessions())).not.toContain(token);
 });
 
 test("every poll of one device flow repeats its session's token until that session ends or the hub restarts", async () => {
-  const { home, wallbox, heater, disk, load, begin } = await start();
-  await using _ = home;
+  const { harness, wallbox, heater, disk, load, begin } = await start();
+  await using _ = harness;
   const sessions = await load();
   const [first, again] = await Promise.all([begin(sessions, wallbox, 'flow-1'), begin(sessions, wallbox, 'flow-1')]);
-  const writes = home.run.store.changeCount;
+  const writes = harness.run.store.changeCount;
   expect([again, await begin(sessions, wallbox, 'flow-1')]).toEqual([first, first]);
-  expect(home.run.store.changeCount).toBe(writes);
+  expect(harness.run.store.changeCount).toBe(writes);
   expect(await begin(sessions, wallbox, 'flow-2')).not.toBe(first);
   expect(await begin(sessions, heater, 'flow-3')).not.toBe(first);
   await sessions.end(wallbox, first);
@@ -96,8 +96,8 @@ test("every poll of one device flow repeats its session's token until that sessi
 });
 
 test('only the newest few sessions of each appliance are kept', async () => {
-  const { home, wallbox, heater, load, begin } = await start();
-  await using _ = home;
+  const { harness, wallbox, heater, load, begin } = await start();
+  await using _ = harness;
   const sessions = await load();
   const others = await begin(sessions, heater, 'flow');
   const tokens: string[] = [];
@@ -110,8 +110,8 @@ test('only the newest few sessions of each appliance are kept', async () => {
 });
 
 test('all sessions of an appliance end together', async () => {
-  const { home, wallbox, heater, load, begin } = await start();
-  await using _ = home;
+  const { harness, wallbox, heater, load, begin } = await start();
+  await using _ = harness;
   const sessions = await load();
   const [first, second] = [await begin(sessions, wallbox, 'flow-1'), await begin(sessions, wallbox, 'flow-2')];
   const others = await begin(sessions, heater, 'flow-3');
@@ -125,8 +125,8 @@ test('all sessions of an appliance end together', async () => {
 test.each(['by itself', 'with the next one', 'at the end of the run'])(
   'sessions begin and end in memory while the store is unwritable, and are saved later: %s',
   async (how) => {
-    const { home, wallbox, heater, errors, disk, load, begin } = await start();
-    await using _ = home;
+    const { harness, wallbox, heater, errors, disk, load, begin } = await start();
+    await using _ = harness;
     const sessions = await load();
     const before = await begin(sessions, wallbox, 'flow-1');
     disk.full = true;
@@ -139,12 +139,12 @@ test.each(['by itself', 'with the next one', 'at the end of the run'])(
     const good = (now: Sessions) => [before, token, short].map((one) => now.has(wallbox, one));
     expect(good(sessions)).toEqual([false, true, false]);
     expect(good(await load())).toEqual([true, false, false]);
-    // Said once, though it is tried again and again.
-    await home.time.pass(60_000);
+    // The hub retries the write, but logs the error once.
+    await harness.time.pass(60_000);
     expect(errors).toHaveLength(1);
     expect(await sessions.end(wallbox, before)).toBe('unwritten');
     disk.full = false;
-    if (how === 'by itself') await home.time.pass(10_000);
+    if (how === 'by itself') await harness.time.pass(10_000);
     if (how === 'with the next one') await begin(sessions, heater, 'flow-4');
     if (how === 'at the end of the run') await sessions[Symbol.asyncDispose]();
     for (const now of [sessions, await load()]) expect(good(now)).toEqual([false, true, false]);
@@ -153,8 +153,8 @@ test.each(['by itself', 'with the next one', 'at the end of the run'])(
 );
 
 test('a session that cannot be saved, or whose appliance was removed, does not keep others from being saved', async () => {
-  const { home, wallbox, heater, disk, load, begin } = await start();
-  await using _ = home;
+  const { harness, wallbox, heater, disk, load, begin } = await start();
+  await using _ = harness;
   const sessions = await load();
   const ended = await begin(sessions, heater, 'flow-1');
   disk.full = true;
@@ -163,8 +163,8 @@ test('a session that cannot be saved, or whose appliance was removed, does not k
   const token = await begin(sessions, heater, 'flow-3');
   await sessions.end(heater, ended);
   disk.full = false;
-  await home.run.appliances.remove(home.run.appliances.get('wallbox'));
-  await home.time.pass(10_000);
+  await harness.run.appliances.remove(harness.run.appliances.get('wallbox'));
+  await harness.time.pass(10_000);
   expect(sessions.has(wallbox, gone)).toBe(false);
   const written = await load();
   expect([ended, odd, token].map((one) => written.has(heater, one))).toEqual([false, false, true]);

@@ -31,12 +31,12 @@ beforeEach(() => {
 
 const load = () => HubAuthority.load(memorySettingsStore(settings), () => PERMITTED);
 
-/** A hub's CA and everything that ends its rotation. @param options.told the time that a portal has confirmed */
-async function running(options: { told?: number; ca?: HubAuthority; hasOwnCertificate?: boolean } = {}) {
+/** A hub's CA and everything that ends its rotation. @param options.confirmedTime the time that a portal has confirmed */
+async function startRotation(options: { confirmedTime?: number; ca?: HubAuthority; hasOwnCertificate?: boolean } = {}) {
   const log = createLog('silent');
   const ca = options.ca ?? (await hubAuthority(first, settings));
   const portalClock = new ReferenceClock({ clock: time, log });
-  if (options.told !== undefined) portalClock.recordPortalTime(options.told);
+  if (options.confirmedTime !== undefined) portalClock.recordPortalTime(options.confirmedTime);
   let renewals = 0;
   const rotation = new CaRotation({
     environment: { clock: time, log },
@@ -54,7 +54,7 @@ async function running(options: { told?: number; ca?: HubAuthority; hasOwnCertif
 
 describe('old CA after a rotation', () => {
   it('the hub serves the old CA until its time ends by the confirmed clock', async () => {
-    const { ca, rotation, renewals } = await running({ told: TRUE_TIME });
+    const { ca, rotation, renewals } = await startRotation({ confirmedTime: TRUE_TIME });
     const { old } = await rotation.rotate(86_400);
     expect(old).toEqual({
       ...first,
@@ -72,7 +72,7 @@ describe('old CA after a rotation', () => {
   });
 
   it('an unconfirmed clock does not end the old CA, however far it jumps', async () => {
-    const { ca, rotation, portalClock } = await running();
+    const { ca, rotation, portalClock } = await startRotation();
     expect((await rotation.rotate(2 * 86_400)).old?.until).toBeNull();
     time.wall += 4000 * DAY;
     await time.pass(DAY);
@@ -84,21 +84,21 @@ describe('old CA after a rotation', () => {
   });
 
   it('the old CA is served for its full time if the clock is confirmed only after a restart', async () => {
-    const { rotation } = await running();
+    const { rotation } = await startRotation();
     await rotation.rotate(30 * 86_400);
     time.boot = 'boot-2';
     time.uptime = 7;
-    const { ca } = await running({ ca: await load(), told: TRUE_TIME });
+    const { ca } = await startRotation({ ca: await load(), confirmedTime: TRUE_TIME });
     await time.pass(61_000);
     expect(ca.old?.servedUntil).toBe(TRUE_TIME + 61_000 + 30 * DAY - 1000);
   });
 
   it('an old CA that expired while the hub was off ends once the clock is confirmed', async () => {
-    const { rotation } = await running({ told: TRUE_TIME });
+    const { rotation } = await startRotation({ confirmedTime: TRUE_TIME });
     await rotation.rotate(86_400);
     time.boot = 'boot-2';
     time.wall = 0;
-    const { ca, portalClock } = await running({ ca: await load() });
+    const { ca, portalClock } = await startRotation({ ca: await load() });
     await time.pass(2 * DAY);
     expect(ca.old).not.toBeNull();
     portalClock.recordPortalTime(TRUE_TIME + 3 * DAY);
@@ -106,7 +106,7 @@ describe('old CA after a rotation', () => {
   });
 
   it('the serving time of an old CA can be changed, and ended at once', async () => {
-    const { ca, rotation } = await running({ told: TRUE_TIME });
+    const { ca, rotation } = await startRotation({ confirmedTime: TRUE_TIME });
     await expect(rotation.setOldServingTime(0)).rejects.toMatchObject({ code: 'not_allowed' });
     await rotation.rotate(86_400);
     expect((await rotation.setOldServingTime(2 * 86_400)).old?.until).toBe('2027-05-08T00:00:00Z');
@@ -115,7 +115,7 @@ describe('old CA after a rotation', () => {
   });
 
   it.each([-1, 365 * 86_400 + 1])('a rotation that keeps the old CA for %d s is refused', async (keep) => {
-    const { ca, rotation } = await running();
+    const { ca, rotation } = await startRotation();
     await expect(rotation.rotate(keep)).rejects.toThrow('0 to 31536000 seconds (365 d)');
     expect(ca.fingerprint).toBe(spkiFingerprint(first.certificate));
   });
@@ -123,7 +123,7 @@ describe('old CA after a rotation', () => {
 
 describe('rotation of the CA', () => {
   it('the new and the old CA with its cross-certificate are complete after a restart', async () => {
-    const { ca, rotation } = await running();
+    const { ca, rotation } = await startRotation();
     await rotation.rotate(60);
     const again = await load();
     expect([again.authority, again.old]).toEqual([ca.authority, ca.old]);
@@ -134,7 +134,7 @@ describe('rotation of the CA', () => {
     const store = memorySettingsStore(settings);
     const full = { ...store, saveSettings: () => Promise.reject(new Error('full')) };
     await hubAuthority(first, settings);
-    const { rotation, ca } = await running({ ca: await HubAuthority.load(full, () => PERMITTED) });
+    const { rotation, ca } = await startRotation({ ca: await HubAuthority.load(full, () => PERMITTED) });
     const before = new Map(settings);
     await expect(rotation.rotate(60)).rejects.toThrow('full');
     expect([ca.authority, ca.old]).toEqual([first, null]);
@@ -142,14 +142,14 @@ describe('rotation of the CA', () => {
   });
 
   it('only one of two simultaneous rotations of the CA succeeds', async () => {
-    const { ca, rotation } = await running();
+    const { ca, rotation } = await startRotation();
     const [one, two] = await Promise.allSettled([rotation.rotate(60), rotation.rotate(60)]);
     expect([one.status, two.status]).toEqual(['fulfilled', 'rejected']);
     expect(ca.old?.fingerprint).toBe(spkiFingerprint(first.certificate));
   });
 
   it("the CA cannot be rotated while the hub serves the owner's certificate", async () => {
-    const { ca, rotation } = await running({ hasOwnCertificate: true });
+    const { ca, rotation } = await startRotation({ hasOwnCertificate: true });
     await expect(rotation.rotate(60)).rejects.toThrow('lan.certificate_file');
     await expect(rotation.setOldServingTime(0)).rejects.toThrow('lan.certificate_file');
     expect(ca.authority).toEqual(first);
@@ -158,7 +158,7 @@ describe('rotation of the CA', () => {
 
 describe('CA in the store', () => {
   it('an old CA in the store that belongs to another rotation is ignored', async () => {
-    const { rotation } = await running();
+    const { rotation } = await startRotation();
     await rotation.rotate(60);
     settings.set('ca_key', first.key).set('ca_certificate', first.certificate);
     expect((await load()).old).toBeNull();

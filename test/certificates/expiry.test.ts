@@ -13,9 +13,9 @@ test("a hub whose clock was years behind renews its server certificate at the po
   await using hub = await HubProcess.start({ emulator, env: { PATH: '/nonexistent' } });
   const ca = (await hub.authority()).certificate;
   await hub.addAppliance('fan');
-  const standing = await open(hub, ca);
-  const before = standing.leaf;
-  expect(await standing.ask()).toBe(200);
+  const connection = await open(hub, ca);
+  const before = connection.leaf;
+  expect(await connection.ask()).toBe(200);
 
   emulator.advance((12 * YEAR) / 1000);
   await hub.pair('fan', emulator);
@@ -26,8 +26,8 @@ test("a hub whose clock was years behind renews its server certificate at the po
   }, 75);
   expect(before.validToDate.getTime()).toBeLessThan(Date.now() + 12 * YEAR);
   expect(renewed.validToDate.getTime()).toBeGreaterThan(Date.now() + 20 * YEAR);
-  expect(await standing.ask()).toBe(200);
-  standing.hangUp();
+  expect(await connection.ask()).toBe(200);
+  connection.hangUp();
 });
 
 /** A connection that stays open until the hub closes it. */
@@ -38,8 +38,8 @@ async function open(hub: HubProcess, ca: string) {
     leaf: new X509Certificate(socket.getPeerCertificate().raw),
     async ask(): Promise<number> {
       socket.write('HEAD /.well-known/oauth-authorization-server HTTP/1.1\r\nhost: localhost\r\n\r\n');
-      const [answer] = (await once(socket, 'data')) as [Buffer];
-      return Number(/^HTTP\/1.1 (\d{3}) /.exec(answer.toString())?.[1]);
+      const [response] = (await once(socket, 'data')) as [Buffer];
+      return Number(/^HTTP\/1.1 (\d{3}) /.exec(response.toString())?.[1]);
     },
     hangUp: () => void socket.destroy(),
   };

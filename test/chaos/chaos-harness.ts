@@ -2,12 +2,12 @@ import { randomUUID } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ApplianceResponse, CredentialsResponse } from '../../src/control/messages.ts';
-import type { RetryLostAnswer } from '../../src/core/grants/retry-delays.ts';
+import type { LostAnswerRetry } from '../../src/core/grants/retry-delays.ts';
 import { EmulatorProcess } from '../support/emulator-process.ts';
 import { HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
 
-/** A grant as the portal has it; the user has the name of the appliance that it is for. */
+/** A grant at the portal. The user has the name of the appliance. */
 export interface PortalGrant {
   readonly id: string;
   readonly user: string;
@@ -15,16 +15,16 @@ export interface PortalGrant {
   readonly revoked: boolean;
 }
 
-/** A refresh token or a code that came to the token endpoint, and what became of it. */
+/** A refresh token or a code that the token endpoint received, and its outcome. */
 export interface SentCredential {
   readonly token: string;
-  /** The id of the grant that a refresh token belongs to: the emulator's tokens say so in the clear. */
+  /** The id of the grant of a refresh token, which the emulator's tokens contain in clear text. */
   readonly grant: string;
   /** Milliseconds since 1970. */
   readonly at: number;
-  /** What the portal answered, or null where no whole answer left it. */
+  /** The status of the portal's response, or null if it sent no complete response. */
   readonly status: number | null;
-  /** The refresh token that the portal made for it, whether its answer arrived or not. */
+  /** The refresh token that the portal issued for it, whether its response arrived or not. */
   readonly successor: string | null;
 }
 
@@ -37,16 +37,16 @@ interface LoggedRequest {
   readonly number: number;
 }
 
-/** Requests that may still be without an end when the portal's log is looked at. */
+/** Requests that may still be unfinished when the portal's log is read. */
 const OVERLAP = 500;
 
-/** The emulator and the hub in a process each, and appliances that are users of the same name at the portal. */
+/** The emulator and the hub, each in its own process. Each appliance has a user of the same name at the portal. */
 export class ChaosHarness implements AsyncDisposable {
   readonly portal: EmulatorProcess;
   readonly hub: HubProcess;
-  /** The client at the portal that is an appliance's own, by its name. */
+  /** The id of each appliance's own client at the portal, by the appliance's name. */
   readonly clients: ReadonlyMap<string, string>;
-  /** By their number. */
+  /** The portal's requests, by number. */
   readonly #requests = new Map<number, LoggedRequest>();
 
   private constructor(portal: EmulatorProcess, hub: HubProcess, clients: ReadonlyMap<string, string>) {
@@ -56,7 +56,7 @@ export class ChaosHarness implements AsyncDisposable {
   }
 
   /**
-   * @param users everybody who may have an appliance
+   * @param users one user for each appliance
    * @param flags of the emulator
    */
   static async start(users: readonly string[], flags: readonly string[]): Promise<ChaosHarness> {
@@ -68,11 +68,11 @@ export class ChaosHarness implements AsyncDisposable {
   }
 
   /**
-   * A household in which every appliance has a client of its own at the portal, so that a fault can be for one of them.
-   * @param modes each appliance with what the hub does after a lost answer
+   * Starts a hub whose appliances each have their own client at the portal, so that a fault can be for one of them.
+   * @param modes `retry_lost_answer` of each appliance's portal
    */
   static async startWithSeparateClients(
-    modes: ReadonlyMap<string, RetryLostAnswer>,
+    modes: ReadonlyMap<string, LostAnswerRetry>,
     flags: readonly string[],
   ): Promise<ChaosHarness> {
     const clients = new Map([...modes.keys()].map((name) => [name, { id: randomUUID(), secret: `secret of ${name}` }]));
@@ -105,7 +105,7 @@ retry_lost_answer = "${modes.get(name)}"`,
     return credentials;
   }
 
-  /** Pairs an appliance, which may be paired already. */
+  /** Pairs an appliance, even if it is already paired. */
   pair(name: string): Promise<void> {
     return this.hub.pair(name, this.portal, name);
   }
@@ -114,13 +114,13 @@ retry_lost_answer = "${modes.get(name)}"`,
     return (await this.hub.ask((control) => control.status())).appliances;
   }
 
-  /** Every grant that the portal gave. */
+  /** All grants at the portal. */
   async grants(): Promise<readonly PortalGrant[]> {
     const { answer } = await this.portal.ask('GET', '/_emulator/grants');
     return (answer as { grants: PortalGrant[] }).grants;
   }
 
-  /** What came to the token endpoint so far: the portal's log is asked often enough that it forgets nothing. */
+  /** All credentials that the token endpoint has received. */
   async sends(grantType: 'refresh_token' | 'authorization_code'): Promise<readonly SentCredential[]> {
     await this.collectRequests();
     const key = grantType === 'refresh_token' ? 'refresh_token' : 'code';
@@ -135,7 +135,7 @@ retry_lost_answer = "${modes.get(name)}"`,
       }));
   }
 
-  /** Takes over what is new in the portal's log, and the end of what was being answered the last time. */
+  /** Reads new requests from the portal's log, and the results of those that were unfinished before. Call it often, because the log is limited. */
   async collectRequests(): Promise<void> {
     const since = Math.max(0, Math.max(0, ...this.#requests.keys()) - OVERLAP);
     const { answer } = await this.portal.ask('GET', `/_emulator/requests?since=${since}`);

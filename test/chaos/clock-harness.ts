@@ -8,7 +8,7 @@ import { startPortal } from '../support/portal.ts';
 import type { InvariantChecks } from './experiment.ts';
 import { FakeMachineClocks } from './fake-machine-clocks.ts';
 
-/** A hub on clocks of its own, and its portal with the right time. */
+/** A hub with fake clocks, and its portal with the right time. */
 export class ClockHarness implements AsyncDisposable {
   readonly machine: FakeMachineClocks;
   readonly emulator: Emulator;
@@ -30,24 +30,24 @@ export class ClockHarness implements AsyncDisposable {
     return new ClockHarness(machine, emulator, hub);
   }
 
-  /** The machine is started anew, its wall clock so many ms ahead of the right time. */
+  /** Reboots the machine. @param ahead the offset of its wall clock from the right time, in ms */
   async boot(ahead: number): Promise<void> {
     this.machine.reboot();
     this.machine.setOffset(ahead);
     await this.hub.launch();
   }
 
-  /** What the portal says to a token that was handed out: HTTP 200 or 401. */
+  /** The portal's status for an issued token: 200 or 401. */
   verdict(reply: TokenReply): Promise<number> {
     return whoami(this.emulator, reply.body['access_token']);
   }
 
-  /** Asks until a token is handed out. @returns it, and after how many seconds it came */
+  /** Requests a token until it is issued. @returns the response, and after how many seconds it came */
   async served(appliance: CredentialsResponse, seconds: number): Promise<{ reply: TokenReply; after: number }> {
     const began = performance.now();
     const reply = await eventually(async () => {
-      const answer = await this.hub.requestToken(appliance);
-      return answer.status === 200 && answer;
+      const response = await this.hub.requestToken(appliance);
+      return response.status === 200 && response;
     }, seconds);
     return { reply, after: Math.round((performance.now() - began) / 100) / 10 };
   }
@@ -59,33 +59,33 @@ export class ClockHarness implements AsyncDisposable {
   }
 }
 
-/** Whether two answers hold the same token. */
+/** Whether two responses contain the same token. */
 export function isSameToken(one: TokenReply, other: TokenReply): boolean {
   return one.status === 200 && one.body['access_token'] === other.body['access_token'];
 }
 
-/** The honest answer where there is no token that could be vouched for. */
+/** Expects a 503 with `temporarily_unavailable` and `Retry-After`. */
 export function expectUnavailable(
   { status, headers, body }: TokenReply,
   when: string,
   promises: InvariantChecks,
 ): void {
-  const honest = status === 503 && body['error'] === 'temporarily_unavailable' && Number(headers['retry-after']) >= 1;
-  promises.expect(honest, `${when}: the hub answered ${status} ${body['error']}`);
+  const unavailable = status === 503 && body['error'] === 'temporarily_unavailable' && Number(headers['retry-after']) >= 1;
+  promises.expect(unavailable, `${when}: the hub responded ${status} ${body['error']}`);
 }
 
-/** @param parts what the message must hold */
+/** Expects the problem `clock_unknown`. @param parts texts that its message must contain */
 export function expectClockUnknown(
   { state, problem }: ApplianceResponse,
   parts: readonly string[],
   promises: InvariantChecks,
 ): void {
-  const said = state === 'retrying' && problem?.code === 'clock_unknown';
-  const all = said && parts.every((part) => problem.message.includes(part));
-  promises.expect(all, `status said ${state}, ${problem?.code}: ${problem?.message}`);
+  const reported = state === 'retrying' && problem?.code === 'clock_unknown';
+  const all = reported && parts.every((part) => problem.message.includes(part));
+  promises.expect(all, `status reports ${state}, ${problem?.code}: ${problem?.message}`);
 }
 
-/** All is well again. */
+/** Expects that an appliance becomes active without a problem. */
 export async function expectActive(hub: HubProcess, name: string, promises: InvariantChecks): Promise<void> {
   const status = await hub
     .until(name, ({ state, problem }) => state === 'active' && problem === null, 10)

@@ -19,17 +19,17 @@ const YEAR = 365.25 * 24 * HOUR;
 export const experiment: Experiment = {
   name: 'Clocks',
   promise:
-    'Whatever the wall clock does, running or at a boot, no grant is lost and no token is handed out that the portal would refuse; a clock that is wrong is named, and everything goes on by itself when it is set.',
+    'Whatever the wall clock does, while the hub runs or at a boot, no grant is lost and the hub issues no token that the portal would reject. A wrong clock is reported, and everything continues automatically when it is set.',
   async run(scale) {
     const reason = await clocksSkipReason();
     if (reason !== null) return { figures: { [SKIPPED]: reason }, broken: [] };
     const parts = [jumps, wrongAtBoot, in1970, suspended, ...(scale.long ? [elevenYearsAhead] : [])];
-    // They wait most of the time, each with a hub of its own.
+    // In parallel, because the parts mostly wait, each with its own hub.
     return mergeResults(await Promise.all(parts.map((part) => part(scale))));
   },
 };
 
-/** The wall clock jumps while the hub runs: nothing changes, for tokens as for pairings. */
+/** The wall clock jumps while the hub runs. This affects neither tokens nor pairings. */
 async function jumps({ long, progress }: ExperimentOptions): Promise<ExperimentResult> {
   const lifetime = 6;
   const each = long ? 5 : 1;
@@ -50,30 +50,30 @@ async function jumps({ long, progress }: ExperimentOptions): Promise<ExperimentR
   for (const [index, ahead] of to.entries()) {
     machine.setOffset(ahead);
     const before = refreshes();
-    const goesOn = async () =>
+    const continues = async () =>
       noticed() === index + 1 && refreshes().every((count, grant) => count >= (before[grant] ?? 0) + each);
-    await eventually(goesOn, 3 * each * lifetime).catch(() => {
+    await eventually(continues, 3 * each * lifetime).catch(() => {
       const clock = new Date(machine.wall).toISOString();
       promises.expect(
         false,
-        `with the clock at ${clock} ${noticed()} jumps were noticed and ${refreshes()} refreshes made`,
+        `with the clock at ${clock} the hub logged ${noticed()} jumps and made ${refreshes()} refreshes`,
       );
     });
-    progress(`the clock says ${new Date(machine.wall).toISOString()}: ${load.handOuts.length} tokens were handed out`);
+    progress(`clock at ${new Date(machine.wall).toISOString()}: ${load.handOuts.length} tokens issued`);
   }
   await load[Symbol.asyncDispose]();
   const last = await expiresIn(hub, open);
   const seconds = (last.answered - first.asked) / 1000;
   const most = Math.ceil(seconds / (0.75 * lifetime)) + 1;
-  promises.expect(load.refused.length === 0, `${load.refused.length} tokens handed out were refused by the portal`);
-  promises.expect(load.unfounded.length === 0, `${load.unfounded.length} requests got no token though there was one`);
+  promises.expect(load.refused.length === 0, `the hub issued ${load.refused.length} tokens that the portal rejected`);
+  promises.expect(load.unfounded.length === 0, `${load.unfounded.length} requests got no token although there was one`);
   const made = refreshes().map((count, index) => count - (refreshesBefore[index] ?? 0));
   promises.expect(
     made.every((count) => count <= most),
     `the grants were refreshed ${made} times in ${seconds} s, which is more than their usual rate`,
   );
-  // What is left at the end follows from what passed between the two answers: no less than from the one's end to the
-  // other's beginning, and no more than from the one's beginning to the other's end, whole seconds rounded.
+  // The remaining time must shrink by the time between the two readings: at least from the end of the first to the begin of
+  // the second, and at most from the begin of the first to the end of the second, rounded to whole seconds.
   const [least, longest] = [last.asked - first.answered, last.answered - first.asked].map((ms) => ms / 1000);
   const passed = first.left - last.left;
   promises.expect(
@@ -84,14 +84,14 @@ async function jumps({ long, progress }: ExperimentOptions): Promise<ExperimentR
   return {
     figures: {
       'jumps while running': to.length,
-      'hand-outs during jumps': load.handOuts.length,
-      'of them refused': load.refused.length,
+      'tokens issued during jumps': load.handOuts.length,
+      'of them rejected by the portal': load.refused.length,
     },
     broken: promises.broken,
   };
 }
 
-/** The machine comes up with a clock that is plausible and hours wrong; NTP or the portal tell the time later. */
+/** The machine boots with a plausible clock that is hours wrong. NTP or the portal provide the time later. */
 async function wrongAtBoot({ progress }: ExperimentOptions): Promise<ExperimentResult> {
   await using site = await ClockHarness.start({ tokenLifetime: 3600 });
   const { hub, emulator, machine } = site;
@@ -108,42 +108,42 @@ async function wrongAtBoot({ progress }: ExperimentOptions): Promise<ExperimentR
   machine.setOffset(0);
   await machine.synchronize();
   const byNtp = await site.served(wallbox, 15);
-  promises.expect(isSameToken(byNtp.reply, before), "by NTP's word another token was handed out than the one at hand");
+  promises.expect(isSameToken(byNtp.reply, before), 'after the NTP synchronization another token was issued than the current one');
   promises.expect(
     (await site.verdict(byNtp.reply)) === 200,
-    "by NTP's word a token was handed out that the portal refuses",
+    'after the NTP synchronization a token was issued that the portal rejects',
   );
-  progress(`NTP's word was heard after ${byNtp.after} s`);
+  progress(`NTP synchronization detected after ${byNtp.after} s`);
   await hub.kill('SIGKILL');
   await emulator.clearFaults();
 
   await site.boot(5 * HOUR);
   promises.expect(
     (await site.verdict(await hub.requestToken(heater))) === 200,
-    'after a boot a dead token was handed out',
+    'after a boot an expired token was issued',
   );
   const known = await hub.requestToken(wallbox);
   promises.expect(
     isSameToken(known, before),
-    "one grant's refresh told the time, and another one was refreshed all the same",
+    "a grant was refreshed although another grant's refresh had confirmed the time",
   );
-  promises.expect(!isSameToken(await hub.requestToken(heater), beforeOther), 'a token of unknown age was handed out');
+  promises.expect(!isSameToken(await hub.requestToken(heater), beforeOther), 'a token of unknown age was issued');
   await hub.kill('SIGKILL');
 
-  // By the machine's clock the tokens are fresh; they died while it was off.
+  // By the machine's clock the tokens are valid, but they expired while it was off.
   emulator.advance(2 * 3600);
   emulator.addFault({ kind: 'status', endpoint: 'token', status: 503, times: null });
   await site.boot(0);
   for (const one of [wallbox, heater])
-    expectUnavailable(await hub.requestToken(one), 'a token that died while the hub was off', promises);
+    expectUnavailable(await hub.requestToken(one), 'a token that expired while the hub was off', promises);
   await emulator.clearFaults();
   for (const one of [wallbox, heater]) {
-    promises.expect((await site.verdict((await site.served(one, 30)).reply)) === 200, 'a dead token was handed out');
+    promises.expect((await site.verdict((await site.served(one, 30)).reply)) === 200, 'an expired token was issued');
   }
-  return { figures: { "NTP's word was heard after, s": byNtp.after }, broken: promises.broken };
+  return { figures: { 'NTP synchronization detected after, s': byNtp.after }, broken: promises.broken };
 }
 
-/** The machine comes up in 1970, and the portal's certificate is not valid yet by its clock. */
+/** The machine boots in 1970, so that the portal's certificate is not valid yet by its clock. */
 async function in1970({ progress }: ExperimentOptions): Promise<ExperimentResult> {
   await using site = await ClockHarness.start({ tls: true, tokenLifetime: 60 });
   const { hub, emulator, machine } = site;
@@ -158,25 +158,25 @@ async function in1970({ progress }: ExperimentOptions): Promise<ExperimentResult
   const status = await hub.appliance('wallbox');
   expectClockUnknown(status, ['says 1970-01-01T00:0', 'nothing has confirmed it', 'not valid yet'], promises);
   const logged = async () => /"problem":"clock_unknown".*1970-01-01.*not valid yet/.test(readFileSync(hub.log, 'utf8'));
-  promises.expect(await eventually(logged).catch(() => false), 'the log does not say that the clock is wrong');
+  promises.expect(await eventually(logged).catch(() => false), 'the log does not report the wrong clock');
   const pairing = await hub.cli('pair', 'heater', '--no-wait');
   promises.expect(
     pairing.status === 1 && pairing.stderr.includes('clock says 1970-01-01T00:0'),
-    `pair did not name the clock: ${pairing.stderr}`,
+    `pair did not report the wrong clock: ${pairing.stderr}`,
   );
 
   machine.setOffset(0);
   const { reply, after } = await site.served(wallbox, 20);
-  progress(`in 1970 the clock was set, and ${after} s later there was a token`);
-  promises.expect((await site.verdict(reply)) === 200, 'after 1970 a dead token was handed out');
+  progress(`in 1970: ${after} s after the clock was set the hub issued a token`);
+  promises.expect((await site.verdict(reply)) === 200, 'after 1970 an expired token was issued');
   const linked = await hub.until('heater', ({ authorize_url }) => authorize_url !== undefined, 20).catch(() => null);
-  promises.expect(linked !== null, 'the pairing begun in 1970 did not go on');
+  promises.expect(linked !== null, 'the pairing that began in 1970 did not continue');
   await expectActive(hub, 'wallbox', promises);
   promises.expect(emulator.observations.refreshTokensRepeated === 0, 'a refresh token was sent twice');
-  return { figures: { 'from 1970: served after the clock was set, s': after }, broken: promises.broken };
+  return { figures: { 'from 1970: token issued after the clock was set, s': after }, broken: promises.broken };
 }
 
-/** The machine sleeps for five hours. */
+/** The machine is suspended for five hours. */
 async function suspended({ long, progress }: ExperimentOptions): Promise<ExperimentResult> {
   await using site = await ClockHarness.start({ tokenLifetime: 3600 });
   const { hub, emulator, machine } = site;
@@ -189,20 +189,20 @@ async function suspended({ long, progress }: ExperimentOptions): Promise<Experim
   const reply = await hub.requestToken(wallbox);
   promises.expect(
     reply.status === 200 && (await site.verdict(reply)) === 200,
-    'on waking a dead token was handed out, or none',
+    'on resuming an expired token was issued, or none',
   );
   if (!long) return { figures: {}, broken: promises.broken };
-  // Timers run a minute at most: by then the hub has noticed by itself.
-  const woken = performance.now();
+  // Timers run for at most a minute; by then the hub detects the suspension without a request.
+  const resumed = performance.now();
   await eventually(async () => emulator.grants().every(({ generation }) => generation === 2), 75).catch(() => {
-    promises.expect(false, 'a minute after waking not every grant was fresh');
+    promises.expect(false, 'a minute after resuming not every grant was fresh');
   });
-  const after = Math.round((performance.now() - woken) / 1000);
-  progress(`${after} s after waking every grant is fresh`);
-  return { figures: { 'after sleep: all fresh within, s': after }, broken: promises.broken };
+  const after = Math.round((performance.now() - resumed) / 1000);
+  progress(`${after} s after resuming every grant is fresh`);
+  return { figures: { 'after a suspension: all fresh within, s': after }, broken: promises.broken };
 }
 
-/** Further ahead than the portal's certificate lives, while the hub runs: no refresh until the clock is set again. */
+/** The clock jumps beyond the end of the portal's certificate: no refresh until the clock is set again. */
 async function elevenYearsAhead({ progress }: ExperimentOptions): Promise<ExperimentResult> {
   await using site = await ClockHarness.start({ tls: true, tokenLifetime: 20 });
   const { hub, emulator, machine } = site;
@@ -211,18 +211,18 @@ async function elevenYearsAhead({ progress }: ExperimentOptions): Promise<Experi
   if (wallbox === undefined) throw new Error('nothing was paired');
   machine.setOffset(11 * YEAR);
   const reply = await hub.requestToken(wallbox);
-  promises.expect((await site.verdict(reply)) === 200, 'the token at hand was not served on');
+  promises.expect((await site.verdict(reply)) === 200, 'the current token was not issued any more');
   const status = await hub.until('wallbox', ({ problem, expires_in }) => problem !== null && expires_in === 0, 40);
   expectClockUnknown(status, ['but it is ', 'has expired'], promises);
   expectUnavailable(await hub.requestToken(wallbox), 'eleven years ahead', promises);
   machine.setOffset(0);
   const { after } = await site.served(wallbox, 20);
-  progress(`back from eleven years ahead, ${after} s later there was a token`);
+  progress(`back from +11 years: ${after} s after the clock was set the hub issued a token`);
   await expectActive(hub, 'wallbox', promises);
-  return { figures: { 'back from +11 years: served after, s': after }, broken: promises.broken };
+  return { figures: { 'back from +11 years: token issued after, s': after }, broken: promises.broken };
 }
 
-/** Seconds that a pairing whose link is there has left, and when that was asked and answered, in ms since 1970. */
+/** The remaining time of a pairing with a link, in s, and the times of the request and the response, in ms since 1970. */
 async function expiresIn(hub: HubProcess, pairing: string) {
   const stop = new AbortController();
   const asked = Date.now();

@@ -9,5 +9,5 @@ test('a wrong or jumping clock costs no grant, and no expired token is issued', 
   const { figures, broken } = await runShortForm(experiment);
   expect(broken).toEqual([]);
   expect(figures['jumps while running']).toBe(3);
-  expect(figures['hand-outs during jumps']).toBeGreaterThan(10);
+  expect(figures['tokens issued during jumps']).toBeGreaterThan(10);
 });

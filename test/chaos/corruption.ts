@@ -16,7 +16,7 @@ import type { SeededRandom } from '../support/seeded-random.ts';
 import { stopAndReadLog, unexpectedLines } from './disk-messages.ts';
 import type { ExperimentOptions, ExperimentResult } from './experiment.ts';
 
-/** One way to damage a state directory. @returns what was done, for the report */
+/** Damages a state directory. @returns a description for the report */
 type Damage = (state: string, random: SeededRandom) => string;
 
 const OVERWRITTEN = overwritten('latchkey.db', 0);
@@ -41,7 +41,7 @@ const DAMAGES: readonly Damage[] = [
   flipped('latchkey.db.copy', 64),
   emptied('latchkey.db.copy'),
 ];
-/** A database of which some can be read, one that is none, and one that is not there; and a journal and a copy without use. */
+/** A partly readable database, a file that is no database, a missing one, and an unusable WAL and snapshot. */
 const SAMPLE: readonly Damage[] = [
   flipped('latchkey.db', 64),
   OVERWRITTEN,
@@ -51,12 +51,12 @@ const SAMPLE: readonly Damage[] = [
   flipped('latchkey.db.copy', 64),
 ];
 const LONG = 100;
-/** The short form has the sample, and then goes on until every outcome was met, but not for longer than this. */
+/** The short form runs the sample, and then continues until every outcome has occurred, or up to this number. */
 const MAX_SHORT = 30;
 
 /**
- * Damages the state of a hub that was killed, and starts it on what is left. The portal takes older refresh tokens too, so
- * that a grant is lost only where the hub has lost it.
+ * Damages the state of a killed hub, and starts it with what is left. The portal also accepts older refresh tokens, so that a
+ * grant is lost only if the hub loses it.
  */
 export async function runCorruptions(scale: ExperimentOptions, random: SeededRandom): Promise<ExperimentResult> {
   const names = ['cellar', 'roof', 'garage'];
@@ -73,17 +73,17 @@ export async function runCorruptions(scale: ExperimentOptions, random: SeededRan
   cpSync(state, sound, { recursive: true, filter: (path) => !path.endsWith('.sock') });
 
   const broken: string[] = [];
-  const counts = { recovered: 0, 'from the copy': 0, 'nothing amiss': 0 };
-  const goesOn = (done: number) => {
+  const counts = { recovered: 0, 'recovered from the snapshot': 0, 'no recovery needed': 0 };
+  const continues = (done: number) => {
     if (scale.long) return done < LONG;
     const metAll = Object.values(counts).every((count) => count > 0);
     return done < SAMPLE.length || (done < MAX_SHORT && !metAll);
   };
-  // Each kind once before any comes twice.
+  // Each kind occurs once before any occurs twice.
   let kinds = scale.long ? [] : [...SAMPLE];
   let times = 0;
-  for (; goesOn(times); times++) {
-    // Of a file that was overwritten in one place most can be read.
+  for (; continues(times); times++) {
+    // Most of a file that was overwritten in one place can be read.
     if (kinds.length === 0) kinds = scale.long ? shuffled(DAMAGES, random) : [OVERWRITTEN];
     rmSync(state, { recursive: true });
     cpSync(sound, state, { recursive: true });
@@ -97,12 +97,12 @@ export async function runCorruptions(scale: ExperimentOptions, random: SeededRan
       const outcome = outcomeOf(log);
       counts[outcome] += 1;
       broken.push(...unexpectedLines(log).map((sentence) => `${what}: ${sentence}`));
-      if (outcome === 'nothing amiss' || (!scale.long && counts[outcome] > 1)) continue;
-      // What the hub has put right stays right.
+      if (outcome === 'no recovery needed' || (!scale.long && counts[outcome] > 1)) continue;
+      // A recovered store must stay sound.
       await hub.launch();
       broken.push(...(await lost(hub, names)).map((sentence) => `${what}, after another start: ${sentence}`));
       const again = await stopAndReadLog(hub, 'SIGTERM');
-      if (again.includes('"event":"store_recovered"')) broken.push(`${what}: the store was put right twice`);
+      if (again.includes('"event":"store_recovered"')) broken.push(`${what}: the store was recovered twice`);
     } catch (error) {
       broken.push(`${what}: ${error instanceof Error ? error.message : String(error)}`);
       await hub.kill('SIGTERM');
@@ -112,12 +112,12 @@ export async function runCorruptions(scale: ExperimentOptions, random: SeededRan
   return { figures: { corruptions: times, ...Object.fromEntries(figures) }, broken };
 }
 
-function outcomeOf(log: string): 'from the copy' | 'recovered' | 'nothing amiss' {
-  if (log.includes('perhaps used up')) return 'from the copy';
-  return log.includes('"event":"store_recovered"') ? 'recovered' : 'nothing amiss';
+function outcomeOf(log: string): 'recovered from the snapshot' | 'recovered' | 'no recovery needed' {
+  if (log.includes('may be used up')) return 'recovered from the snapshot';
+  return log.includes('"event":"store_recovered"') ? 'recovered' : 'no recovery needed';
 }
 
-/** The appliances whose grant does not work any more, in a sentence each. */
+/** One sentence for each appliance whose grant no longer works. */
 async function lost(hub: HubProcess, names: readonly string[]): Promise<string[]> {
   const sentences: string[] = [];
   for (const name of names) {
@@ -125,7 +125,7 @@ async function lost(hub: HubProcess, names: readonly string[]): Promise<string[]
       const { state, problem } = await hub.ask((control) => control.refresh(name));
       if (state !== 'active') sentences.push(`${name} is ${state}: ${problem?.message}`);
     } catch (error) {
-      sentences.push(`${name} has no grant any more: ${error instanceof Error ? error.message : String(error)}`);
+      sentences.push(`${name} has lost its grant: ${error instanceof Error ? error.message : String(error)}`);
     }
   }
   return sentences;

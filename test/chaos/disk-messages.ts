@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { HubProcess } from '../support/hub-process.ts';
 
-/** What a hub may say at the levels `warn` and `error` while its disk is at fault. */
+/** The events that a hub may log at the levels `warn` and `error` while its disk has a fault. */
 const ALLOWED = new Set([
   'answer_lost',
   'refresh_failed',
@@ -18,24 +18,24 @@ const ALLOWED = new Set([
   'history_write_failed',
 ]);
 
-/** What it says of a store that it has put together again. */
+/** The `detail` of `store_recovered`. */
 const RECOVERED =
-  /^the store \S+latchkey\.db (was damaged|can't be read) \([\s\S]+\)( and is kept as \S+)?; in its place is what could be read of it( and the daily copy of \S+)?(; |$)/;
+  /^the store \S+latchkey\.db (was damaged|can't be read) \([\s\S]+\)( and is kept as \S+)?; it was replaced by what could be read of it( and of the snapshot of \S+)?(; |$)/;
 
-/** Ends a daemon. @returns what it had said */
+/** Ends a daemon. @returns its log */
 export async function stopAndReadLog(hub: HubProcess, signal: NodeJS.Signals): Promise<string> {
   await hub.kill(signal);
-  // Its last words are on their way to the file.
+  // The last lines may not have reached the file yet.
   await sleep(100);
   return readFileSync(hub.log, 'utf8');
 }
 
-/** The lines of a daemon's log that nobody could make sense of, in a sentence each: stack traces, unknown problems. */
+/** One sentence for each unexpected line of a daemon's log: stack traces and unknown problems. */
 export function unexpectedLines(log: string): string[] {
   return log
     .split('\n')
     .filter((line) => line !== '' && !isExpected(line))
-    .map((line) => `the hub said: ${line.slice(0, 300)}`);
+    .map((line) => `the hub logged: ${line.slice(0, 300)}`);
 }
 
 function isExpected(line: string): boolean {

@@ -9,16 +9,16 @@ import { runCorruptions } from './corruption.ts';
 import { stopAndReadLog, unexpectedLines } from './disk-messages.ts';
 import { type Experiment, type ExperimentOptions, type ExperimentResult, mergeResults } from './experiment.ts';
 
-/** Seconds. */
+/** In seconds. */
 const TOKEN_LIFETIME = 6;
 
 export const experiment: Experiment = {
   name: 'Disk',
   promise:
-    'A disk that is full, turns read-only or damages the database costs no grant that was on it, in the database or its daily copy; tokens at hand are handed out meanwhile, and what the hub says is clear.',
+    'A disk that is full, turns read-only or damages the database costs no grant that was on it, in the database or its snapshot. Meanwhile the hub issues current tokens, and its log has only known events.',
   async run(scale, random) {
-    // They wait most of the time, each with a hub and choices of its own.
-    const parts = [fillings, readOnly, runCorruptions];
+    // In parallel, because the parts mostly wait, each with its own hub and seed.
+    const parts = [fullDisk, readOnly, runCorruptions];
     const seeds = parts.map(() => random.whole(1, 1_000_000_000));
     return mergeResults(
       await Promise.all(parts.map((part, index) => part(scale, new SeededRandom(seeds[index] ?? 0)))),
@@ -26,38 +26,38 @@ export const experiment: Experiment = {
   },
 };
 
-/** A 2 MB disk that fills up in the middle of rotations, with a portal that takes no refresh token twice. */
-async function fillings(scale: ExperimentOptions, random: SeededRandom): Promise<ExperimentResult> {
+/** A 2 MB disk becomes full during rotations. The portal accepts no refresh token twice. */
+async function fullDisk(scale: ExperimentOptions, random: SeededRandom): Promise<ExperimentResult> {
   const rounds = scale.long ? 20 : 2;
   await using home = await smallHome('tmpfs', scale, 0);
   if (home === null) return skipped('full disk');
   const { hub, emulator, disk, names } = home;
   const broken: string[] = [];
-  let noticed = 0;
+  let reported = 0;
   for (let round = 1; round <= rounds; round++) {
     scale.progress(`full disk, round ${round} of ${rounds}`);
     await pause(random.whole(500, 4000));
     disk.fill();
-    noticed += await whenNoticed(scale, hub, () => pause(random.whole(2000, 9000)));
+    reported += await reportedProblems(scale, hub, () => pause(random.whole(2000, 9000)));
     disk.makeRoom();
     if (round % 2 === 0) {
       broken.push(...unexpectedLines(await stopAndReadLog(hub, 'SIGTERM')));
       await hub.launch();
     }
-    broken.push(...(await notWell(hub, names, `after a full disk (round ${round})`)));
+    broken.push(...(await notActive(hub, names, `after a full disk (round ${round})`)));
   }
   const twice = countRefreshSends(emulator).filter(({ sends }) => sends > 1).length;
   if (twice > 0) broken.push(`${twice} refresh tokens were sent more than once because of a full disk`);
-  broken.push(...home.wrongHandOuts(), ...unexpectedLines(await stopAndReadLog(hub, 'SIGTERM')));
+  broken.push(...home.rejectedTokens(), ...unexpectedLines(await stopAndReadLog(hub, 'SIGTERM')));
   const { figures } = home;
-  return { figures: { 'full disk, rounds': rounds, 'full disk, noticed': noticed, ...figures('full disk') }, broken };
+  return { figures: { 'full disk, rounds': rounds, 'full disk, problems reported': reported, ...figures('full disk') }, broken };
 }
 
-/** A card that has a fault and is mounted read-only in the middle of rotations; a hub started on it; and its repair. */
+/** An SD card fails and becomes read-only during rotations, a hub starts on it, and the card is repaired. */
 async function readOnly(scale: ExperimentOptions, random: SeededRandom): Promise<ExperimentResult> {
   const rounds = scale.long ? 5 : 1;
   const broken: string[] = [];
-  let noticed = 0;
+  let reported = 0;
   const figures: Record<string, string | number> = { 'read-only, rounds': rounds };
   for (let round = 1; round <= rounds; round++) {
     scale.progress(`read-only, round ${round} of ${rounds}`);
@@ -66,30 +66,30 @@ async function readOnly(scale: ExperimentOptions, random: SeededRandom): Promise
     const { hub, disk, names } = home;
     await pause(random.whole(500, 6000));
     disk.breakDown();
-    noticed += await whenNoticed(scale, hub, () => pause(random.whole(2000, 8000)));
+    reported += await reportedProblems(scale, hub, () => pause(random.whole(2000, 8000)));
     broken.push(...unexpectedLines(await stopAndReadLog(hub, random.pick(['SIGTERM', 'SIGKILL']))));
     await hub.launch();
-    // It has no control socket now, and answers appliances.
-    const before = home.answers();
-    await eventually(async () => home.answers() >= before + 2 * names.length);
+    // The hub now has no control socket, but responds to appliances.
+    const before = home.responses();
+    await eventually(async () => home.responses() >= before + 2 * names.length);
     broken.push(...unexpectedLines(await stopAndReadLog(hub, 'SIGTERM')));
     disk.repair();
     await hub.launch();
-    broken.push(...(await notWell(hub, names, `after a read-only disk (round ${round})`)));
-    broken.push(...home.wrongHandOuts(), ...unexpectedLines(await stopAndReadLog(hub, 'SIGTERM')));
+    broken.push(...(await notActive(hub, names, `after a read-only disk (round ${round})`)));
+    broken.push(...home.rejectedTokens(), ...unexpectedLines(await stopAndReadLog(hub, 'SIGTERM')));
     for (const [name, count] of Object.entries(home.figures('read-only'))) {
       figures[name] = Number(figures[name] ?? 0) + count;
     }
   }
-  figures['read-only, noticed'] = noticed;
+  figures['read-only, problems reported'] = reported;
   return { figures, broken };
 }
 
 /**
- * How many appliances have a problem because the store can't be written; in the short form one has.
+ * The number of appliances with the problem `store_unwritable`. The short form waits for at least one.
  * @param pass lets time pass in the long form
  */
-async function whenNoticed({ long }: ExperimentOptions, hub: HubProcess, pass: () => Promise<void>): Promise<number> {
+async function reportedProblems({ long }: ExperimentOptions, hub: HubProcess, pass: () => Promise<void>): Promise<number> {
   const unwritable = async () => {
     const { appliances } = await hub.status();
     return appliances.filter(({ problem }) => problem?.code === 'store_unwritable').length;
@@ -99,8 +99,8 @@ async function whenNoticed({ long }: ExperimentOptions, hub: HubProcess, pass: (
   return unwritable();
 }
 
-/** Every appliance that has no grant at work within one token lifetime, in a sentence. */
-async function notWell(hub: HubProcess, names: readonly string[], when: string): Promise<string[]> {
+/** One sentence for each appliance that does not become active within three token lifetimes. */
+async function notActive(hub: HubProcess, names: readonly string[], when: string): Promise<string[]> {
   const broken: string[] = [];
   for (const name of names) {
     await hub
@@ -114,10 +114,10 @@ async function notWell(hub: HubProcess, names: readonly string[], when: string):
 }
 
 function skipped(part: string): ExperimentResult {
-  return { figures: { [part]: 'left out: needs root and a kernel that lets it mount' }, broken: [] };
+  return { figures: { [part]: 'skipped: needs root and the permission to mount' }, broken: [] };
 }
 
-/** A hub with appliances at work on a small disk; null where nothing may be mounted. */
+/** A hub with appliances that request tokens, on a small disk; null if nothing can be mounted. */
 async function smallHome(kind: 'tmpfs' | 'ext4', { long }: ExperimentOptions, refreshGrace: number) {
   await using parts = new AsyncDisposableStack();
   const emulator: Emulator = parts.use(await startPortal({ tokenLifetime: TOKEN_LIFETIME, refreshGrace }));
@@ -136,13 +136,13 @@ async function smallHome(kind: 'tmpfs' | 'ext4', { long }: ExperimentOptions, re
     emulator,
     disk,
     names,
-    /** Tokens that the hub handed out and the portal did not take. */
-    wrongHandOuts(): string[] {
-      return load.refused.map(({ appliance }) => `${appliance} was given a token that the portal refused`);
+    /** One sentence for each issued token that the portal rejected. */
+    rejectedTokens(): string[] {
+      return load.refused.map(({ appliance }) => `${appliance} got a token that the portal rejected`);
     },
-    answers: () => load.handOuts.length + load.refusals.length,
+    responses: () => load.handOuts.length + load.refusals.length,
     figures: (part: string) => ({
-      [`${part}, hand-outs`]: load.handOuts.length,
+      [`${part}, tokens issued`]: load.handOuts.length,
       [`${part}, refreshes`]: countRefreshSends(emulator).length,
     }),
     [Symbol.asyncDispose]: () => running.disposeAsync(),

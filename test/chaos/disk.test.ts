@@ -5,12 +5,12 @@ import { runShortForm } from './experiment.ts';
 it('disk faults lose no grant that was on the disk', async (ctx) => {
   const { figures, broken } = await runShortForm(experiment);
   expect(broken).toEqual([]);
-  for (const outcome of ['recovered', 'from the copy', 'nothing amiss']) {
+  for (const outcome of ['recovered', 'recovered from the snapshot', 'no recovery needed']) {
     expect(figures[`corruptions, ${outcome}`], outcome).toBeGreaterThan(0);
   }
   if (figures['full disk'] !== undefined) ctx.skip(String(figures['full disk']));
   expect(figures).toMatchObject({ 'full disk, rounds': 2, 'read-only, rounds': 1 });
-  for (const count of ['full disk, noticed', 'full disk, hand-outs', 'read-only, noticed', 'read-only, hand-outs']) {
+  for (const count of ['problems reported', 'tokens issued'].flatMap((each) => [`full disk, ${each}`, `read-only, ${each}`])) {
     expect(figures[count], count).toBeGreaterThan(0);
   }
 });

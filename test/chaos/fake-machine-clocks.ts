@@ -6,12 +6,12 @@ import { join } from 'node:path';
 const FAKETIME = '/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1';
 const UNSHARE = '/usr/bin/unshare';
 const SYNCHRONIZED = 'run/systemd/timesync/synchronized';
-/** How long the machine is up when a daemon is started at boot, in ms. */
-const YOUNG = 20_000;
-/** How often the boot clock is moved on, in ms. */
+/** The machine's uptime when the daemon starts at boot, in ms. */
+const UPTIME_AT_START = 20_000;
+/** How often the boot clock is updated, in ms. */
 const TICK = 50;
 
-/** Says why no clocks can be moved here, or null where they can. */
+/** Why clocks cannot be faked on this machine, or null if they can. */
 export async function clocksSkipReason(): Promise<string | null> {
   if (process.getuid?.() !== 0) return 'a mount namespace needs root';
   for (const file of [FAKETIME, UNSHARE]) {
@@ -21,17 +21,17 @@ export async function clocksSkipReason(): Promise<string | null> {
 }
 
 /**
- * What a daemon takes for its machine's clocks: the wall clock (libfaketime), the boot clock (`/proc/uptime`), the boot's
- * id, and what systemd-timesyncd says. The rest of the machine, and the portal with it, keep the right time.
+ * Fake clocks for a daemon: the wall clock (libfaketime), the boot clock (`/proc/uptime`), the boot id, and the state of
+ * systemd-timesyncd. The rest of the machine, including the portal, keeps the right time.
  */
 export class FakeMachineClocks implements Disposable {
   readonly #directory = mkdtempSync(join(tmpdir(), 'latchkey-clocks-'));
   readonly #uptime: number;
   readonly #ticking: NodeJS.Timeout;
   #boots = 0;
-  /** Milliseconds that the boot clock is ahead of the real one, or behind it. */
+  /** The offset of the boot clock from the real one, in ms. */
   #slept = 0;
-  /** Milliseconds that the wall clock is ahead of the right time. */
+  /** The offset of the wall clock from the right time, in ms. */
   #ahead = 0;
 
   constructor() {
@@ -43,7 +43,7 @@ export class FakeMachineClocks implements Disposable {
     this.reboot();
   }
 
-  /** Runs the daemon on these clocks: see `HubProcessOptions`. */
+  /** A command that runs the daemon with these clocks: see `HubProcessOptions`. */
   get within(): readonly string[] {
     const script = [
       `mount --bind ${this.#directory}/uptime /proc/uptime`,
@@ -53,34 +53,34 @@ export class FakeMachineClocks implements Disposable {
     return [UNSHARE, '--mount', 'sh', '-c', script.join(' && '), 'sh'];
   }
 
-  /** What the wall clock says now, in ms since 1970. */
+  /** The time of the wall clock, in ms since 1970. */
   get wall(): number {
     return Date.now() + this.#ahead;
   }
 
-  /** Sets the wall clock so many ms ahead of the right time, or behind it. */
+  /** Sets the wall clock's offset from the right time, in ms. */
   setOffset(ahead: number): void {
     this.#ahead = ahead;
     writeFileSync(join(this.#directory, 'wall'), `${ahead < 0 ? '-' : '+'}${Math.abs(ahead) / 1000}\n`);
   }
 
-  /** The machine was suspended for so many ms: timers stood still meanwhile. The wall clock is right afterwards. */
+  /** Simulates a suspension: timers do not run during it, and the wall clock is right afterwards. */
   suspend(ms: number): void {
     this.#slept += ms;
     this.#tick();
     this.setOffset(this.#ahead + ms);
   }
 
-  /** The daemon that is started next finds itself in another boot. */
+  /** The next start of the daemon is in another boot. */
   reboot(): void {
     this.#boots += 1;
-    this.#slept = YOUNG - 1000 * uptime();
+    this.#slept = UPTIME_AT_START - 1000 * uptime();
     this.#tick();
     rmSync(join(this.#directory, SYNCHRONIZED), { force: true });
     writeFileSync(join(this.#directory, 'boot'), String(this.#boots).padStart(32, '0'));
   }
 
-  /** systemd-timesyncd says that it has set the clock. */
+  /** Simulates that systemd-timesyncd has set the clock. */
   async synchronize(): Promise<void> {
     const file = join(this.#directory, SYNCHRONIZED);
     await writeFile(file, '');
@@ -92,7 +92,7 @@ export class FakeMachineClocks implements Disposable {
     rmSync(this.#directory, { recursive: true, force: true });
   }
 
-  /** In place, and always of one length, so that nobody reads half of it. */
+  /** Overwrites the file in place with a text of constant length, so that nobody reads a partial one. */
   #tick(): void {
     const seconds = uptime() + this.#slept / 1000;
     writeSync(this.#uptime, `${seconds.toFixed(2).padStart(14, '0')} 0.00\n`, 0);

@@ -5,11 +5,11 @@ import { experiment } from './lost-answers.experiment.ts';
 test('a lost answer loses a grant only if the portal makes that unavoidable', async () => {
   const { figures, broken } = await runShortForm(experiment);
   expect(broken).toEqual([]);
-  expect(figures['grace time, early: answers lost']).toBeGreaterThanOrEqual(4);
+  expect(figures['grace time, early: lost answers']).toBeGreaterThanOrEqual(4);
   expect(figures['grace time, early: grants lost']).toBe(0);
   expect(figures['revoke-family, late: families revoked']).toBeGreaterThanOrEqual(4);
-  expect(figures['reuse refused, both modes: grants lost, each said to be by a lost answer']).toBe(2);
+  expect(figures['reuse refused, both modes: grants lost, each reported as a lost answer']).toBe(2);
   for (const portal of ['grace time, early', 'revoke-family, late', 'reuse refused, both modes']) {
-    expect(figures[`${portal}: hand-outs`], portal).toBeGreaterThan(0);
+    expect(figures[`${portal}: tokens issued`], portal).toBeGreaterThan(0);
   }
 });

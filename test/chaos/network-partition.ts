@@ -10,13 +10,13 @@ import { createLan, type Host, lanSkipReason } from '../support/netns.ts';
 import { stateFolder } from '../support/state-folder.ts';
 import type { ExperimentOptions, ExperimentResult } from './experiment.ts';
 
-/** What the portal is called. */
+/** The portal's host name. */
 const NAME = 'portal.test';
-/** Of access tokens, in seconds. */
+/** The lifetime of access tokens, in seconds. */
 const LIFETIME = 8;
-/** A connection that nobody answers is given up after this, in seconds: it may have been begun just before the end. */
+/** The hub's connect timeout, in seconds: a connection may have begun just before the end of the outage. */
 const CONNECT = 10;
-/** What a busy machine may be late with, in seconds. */
+/** A margin for a busy machine, in seconds. */
 const LATE = 3;
 const PORTAL: EmulatorOptions = {
   port: 8001,
@@ -29,23 +29,23 @@ const PORTAL: EmulatorOptions = {
 const UNAVAILABLE = { kind: 'status', endpoint: 'token', status: 503, times: null };
 const APPLIANCES = ['wallbox', 'heater', 'inverter'];
 
-/** A way to cut a hub off, and to mend it. */
+/** A way to cut a hub off from the portal, and to restore the connection. */
 interface Cut {
   readonly name: string;
   begin(): Promise<void>;
   end(): Promise<void>;
 }
 
-/** A real hub and its portal on hosts of their own; the way between them is cut for several lifetimes of its tokens. */
+/** Cuts a real hub off from its portal for several token lifetimes. Both run in their own network namespaces. */
 export async function runNetworkPartition({ long, progress, signal }: ExperimentOptions): Promise<ExperimentResult> {
   const reason = await lanSkipReason(['/usr/sbin/nft', '/usr/bin/curl', '/usr/bin/unshare']);
-  if (reason !== null) return { figures: { 'cut off: left out': reason }, broken: [] };
+  if (reason !== null) return { figures: { 'cut off: skipped': reason }, broken: [] };
   await using lan = await createLan(['hub', 'portal']);
   using folder = stateFolder();
   const hosts = join(folder.path, 'hosts');
   const known = `127.0.0.1 localhost\n${lan.hosts.portal.address} ${NAME}\n`;
   writeFileSync(hosts, known);
-  /** What it gave out outlives a stop. @param authority whose certificate it shows: each has its own CA */
+  /** Starts the portal; its grants survive a stop. @param authority the CA of its certificate, one for each name */
   const start = (authority: 'mine' | 'another') =>
     PortalOnHost.startNamed(lan.hosts.portal, NAME, {
       ...PORTAL,
@@ -53,11 +53,11 @@ export async function runNetworkPartition({ long, progress, signal }: Experiment
       caFile: join(folder.path, `${authority}.pem`),
     });
   let portal = await start('mine');
-  const startAnew = async (authority: 'mine' | 'another') => {
+  const restart = async (authority: 'mine' | 'another') => {
     await portal[Symbol.asyncDispose]();
     portal = await start(authority);
   };
-  const within = knowing(hosts, lan.hosts.hub, folder.path);
+  const within = withHostsFile(hosts, lan.hosts.hub, folder.path);
   await using hub = await HubProcess.start({
     emulator: portal,
     portal: `ca_file = "${join(folder.path, 'mine.pem')}"`,
@@ -78,8 +78,8 @@ export async function runNetworkPartition({ long, progress, signal }: Experiment
       begin: async () => writeFileSync(hosts, '127.0.0.1 localhost\n'),
       end: async () => writeFileSync(hosts, known),
     },
-    { name: 'refused', begin: () => portal[Symbol.asyncDispose](), end: () => startAnew('mine') },
-    { name: 'another certificate', begin: () => startAnew('another'), end: () => startAnew('mine') },
+    { name: 'refused', begin: () => portal[Symbol.asyncDispose](), end: () => restart('mine') },
+    { name: 'another certificate', begin: () => restart('another'), end: () => restart('mine') },
     {
       name: '503',
       begin: async () => void (await portal.sendCommand('POST', 'faults', UNAVAILABLE)),
@@ -93,20 +93,20 @@ export async function runNetworkPartition({ long, progress, signal }: Experiment
     await rememberTokens(hub);
     await begin();
     if (long) await sleep(60_000);
-    const named = async () =>
+    const reported = async () =>
       (await statusOf(hub)).every(({ state, problem }) => state === 'retrying' && problem !== null);
-    await eventually(named, LIFETIME + CONNECT + LATE).catch(() => undefined);
+    await eventually(reported, LIFETIME + CONNECT + LATE).catch(() => undefined);
     const problems = await statusOf(hub);
     const codes = [...new Set(problems.map(({ problem }) => problem?.code))];
-    if (!(await named()))
-      broken.push(`cut off (${name}) status said ${JSON.stringify(problems.map(({ state }) => state))}`);
+    if (!(await reported()))
+      broken.push(`cut off (${name}): status reports ${JSON.stringify(problems.map(({ state }) => state))}`);
     await end();
     const since = performance.now();
     const limit = LIFETIME + CONNECT + LATE;
     await eventually(
       async () => (await statusOf(hub)).every(({ state, expires_in }) => state === 'active' && (expires_in ?? 0) > 0),
       limit,
-    ).catch(() => broken.push(`cut off (${name}) not every grant was fresh within ${limit} s of the end`));
+    ).catch(() => broken.push(`cut off (${name}): not every grant was fresh within ${limit} s of the end`));
     const after = Math.round((performance.now() - since) / 100) / 10;
     figures[`cut off (${name}): all fresh after, s`] = after;
     progress(`cut off (${name}): ${codes.join(', ')}; all fresh ${after} s after the end`);
@@ -115,8 +115,8 @@ export async function runNetworkPartition({ long, progress, signal }: Experiment
   return { figures, broken };
 }
 
-/** What runs a hub on a host that knows no other names than those of a file. @param folder for what it needs beside */
-function knowing(hosts: string, host: Host, folder: string): readonly string[] {
+/** A command that runs a hub on a host that resolves only the names of a hosts file. @param folder for a temporary file */
+function withHostsFile(hosts: string, host: Host, folder: string): readonly string[] {
   writeFileSync(join(folder, 'resolv.conf'), 'nameserver 127.0.0.1\n');
   const mounts = [`mount --bind ${hosts} /etc/hosts`, `mount --bind ${folder}/resolv.conf /etc/resolv.conf`];
   return ['/usr/sbin/ip', 'netns', 'exec', host.namespace, 'sh', '-c', `${mounts.join(' && ')} && exec "$@"`, 'sh'];
@@ -126,7 +126,7 @@ async function statusOf(hub: HubProcess) {
   return (await hub.status()).appliances;
 }
 
-/** Every token of now: there may be none. */
+/** Remembers the current tokens, if there are any, for the search for leaked secrets. */
 async function rememberTokens(hub: HubProcess): Promise<void> {
   await hub.ask(async (control) => {
     for (const name of APPLIANCES) {
@@ -136,7 +136,7 @@ async function rememberTokens(hub: HubProcess): Promise<void> {
   });
 }
 
-/** The hub's own host is where the browser runs: the emulator logs in by itself, and the code comes by redirect. */
+/** Pairs with curl as the browser on the hub's own host: the emulator logs in automatically, and the code comes by redirect. */
 async function pair(hub: HubProcess, host: Host, name: string): Promise<void> {
   await hub.addAppliance(name);
   const resolve = ['8001', '8002'].flatMap((port) => ['--resolve', `${NAME}:${port}:10.77.0.2`]);

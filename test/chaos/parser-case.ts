@@ -2,20 +2,20 @@ import fc from 'fast-check';
 import { scaleDeadline } from '../support/deadlines.ts';
 import type { ExperimentOptions } from './experiment.ts';
 
-/** A parser at work: what is given to it, and what must not come of it. */
+/** A parser with the inputs for it and a check of its result. */
 export interface ParserCase<Input> {
   readonly name: string;
   readonly inputs: fc.Arbitrary<Input>;
-  /** @returns what is wrong, or null; whatever it throws is wrong as well */
+  /** Parses an input. @returns what is wrong, or null; an exception counts as wrong, too */
   try(input: Input): string | null | Promise<string | null>;
 }
 
-/** An input that takes longer than this hangs, in ms. */
+/** An input that takes longer than this counts as a hang, in ms. */
 const HANGS = scaleDeadline(10_000);
 
 /**
- * Gives a parser so many inputs.
- * @returns how many it took, and the smallest input that was found to go wrong, in words
+ * Runs a parser on generated inputs.
+ * @returns the number of inputs, and a text with the smallest failing input, or null
  */
 export async function checkParser<Input>(
   trial: ParserCase<Input>,
@@ -37,8 +37,8 @@ export async function checkParser<Input>(
   return { runs: details.numRuns, wrong: `${trial.name}: ${why}; the input: ${JSON.stringify(input)?.slice(0, 600)}` };
 }
 
-/** Looks for planted secrets in what is said. */
-export function findLeakedSecret(said: string, secrets: readonly string[]): string | null {
-  const found = secrets.find((secret) => said.includes(secret));
-  return found === undefined ? null : `a planted secret is told: ${said.slice(0, 300)}`;
+/** Searches a text for planted secrets. @returns what is wrong, or null */
+export function findLeakedSecret(text: string, secrets: readonly string[]): string | null {
+  const found = secrets.find((secret) => text.includes(secret));
+  return found === undefined ? null : `a planted secret is revealed: ${text.slice(0, 300)}`;
 }

@@ -12,14 +12,14 @@ import { mutatedJson, mutatedTexts } from './parsers-mutations.ts';
 const PASSPHRASE = 'planted passphrase of a backup';
 const JSON_BODY = 'content-type: application/json\r\n';
 
-/** A running hub's control socket, and what can be sent to it as raw bytes; what comes over the network is `lan/fuzz`'s. */
+/** Raw bytes for the control socket of a running hub. `scripts/fuzz --target hub` tests the network ports. */
 export interface ControlParserCases extends AsyncDisposable {
   readonly trials: readonly ParserCase<string>[];
-  /** What the daemon came to, and what its log says that it should not, in one sentence each. */
+  /** One sentence for each problem of the daemon and its log, at the end. */
   conclusions(): Promise<string[]>;
 }
 
-/** A hub with a paired appliance, whose secrets nobody who sends these inputs knows, and with an open pairing. */
+/** Starts a hub with a paired appliance, whose secrets must not appear in a response, and with an open pairing. */
 export async function startControlParserCases(): Promise<ControlParserCases> {
   await using starting = new AsyncDisposableStack();
   const portal = starting.use(await startPortal());
@@ -36,12 +36,12 @@ export async function startControlParserCases(): Promise<ControlParserCases> {
 
   let sent = 0;
   let answered = 0;
-  async function judge(bytes: string): Promise<string | null> {
+  async function check(bytes: string): Promise<string | null> {
     sent += 1;
-    const said = await converse(join(hub.directory, 'state/control.sock'), bytes);
-    if (/^HTTP\/1\.1 [1-4]/.test(said)) answered += 1;
-    const failed = /^HTTP\/1\.1 5(?!0[2-7])\d\d /m.test(said);
-    return failed ? `it answers ${said.slice(0, 300)}` : findLeakedSecret(said, secrets);
+    const response = await exchange(join(hub.directory, 'state/control.sock'), bytes);
+    if (/^HTTP\/1\.1 [1-4]/.test(response)) answered += 1;
+    const failed = /^HTTP\/1\.1 5(?!0[2-7])\d\d /m.test(response);
+    return failed ? `the response is ${response.slice(0, 300)}` : findLeakedSecret(response, secrets);
   }
   const add = mutatedJson({ name: ['heater', 'lamp', 7], scope: ['A B', null], portal: ['home', 'away'] });
   const backup = mutatedJson({
@@ -57,7 +57,7 @@ export async function startControlParserCases(): Promise<ControlParserCases> {
       {
         name: 'control messages',
         inputs: messages.map(({ path, body }) => request('POST', path, body, JSON_BODY)),
-        try: judge,
+        try: check,
       },
       {
         name: 'bytes to the control socket',
@@ -67,37 +67,37 @@ export async function startControlParserCases(): Promise<ControlParserCases> {
           request('GET', '/v1/pairings/11111111-1111-4111-8111-111111111111/events'),
           request('DELETE', '/v1/appliances/nobody'),
         ),
-        try: judge,
+        try: check,
       },
     ],
     async conclusions() {
       const lines = readFileSync(hub.log, 'utf8')
         .split('\n')
         .filter((line) => line !== '');
-      const odd = lines.filter((line) => !line.startsWith('{"level"') || /unexpected|crashed/.test(line));
-      const told = findLeakedSecret(lines.join('\n'), secrets);
+      const unexpected = lines.filter((line) => !line.startsWith('{"level"') || /unexpected|crashed/.test(line));
+      const leaked = findLeakedSecret(lines.join('\n'), secrets);
       const served = await hub.requestToken(victim).then(
         ({ status }) => status === 200,
         () => false,
       );
       return [
-        ...(answered < sent / 4 ? [`only ${answered} of ${sent} that were sent were answered`] : []),
-        ...(hub.pid === pid && served ? [] : ['the daemon ended, or serves no more']),
-        ...odd.slice(0, 3).map((line) => `the log has an unexpected line: ${line.slice(0, 300)}`),
-        ...(told === null ? [] : ['the log tells a secret']),
+        ...(answered < sent / 4 ? [`only ${answered} of ${sent} requests got a response`] : []),
+        ...(hub.pid === pid && served ? [] : ['the daemon has ended, or issues no tokens']),
+        ...unexpected.slice(0, 3).map((line) => `the log has an unexpected line: ${line.slice(0, 300)}`),
+        ...(leaked === null ? [] : ['the log contains a secret']),
       ];
     },
     [Symbol.asyncDispose]: () => resources.disposeAsync(),
   };
 }
 
-/** A request whose length is right, however odd its parts are. */
+/** A request with a correct content-length, even if its parts are invalid. */
 function request(method: string, path: string, body = '', headers = ''): string {
   return `${method} ${path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n${headers}content-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;
 }
 
-/** Sends all of it, and reads to the end of the connection. */
-function converse(path: string, bytes: string): Promise<string> {
+/** Sends all bytes, and reads to the end of the connection. */
+function exchange(path: string, bytes: string): Promise<string> {
   const socket = connect(path);
   let received = '';
   socket.setEncoding('latin1').on('data', (piece) => {
@@ -108,7 +108,7 @@ function converse(path: string, bytes: string): Promise<string> {
   return new Promise((resolve, reject) => {
     socket.setTimeout(scaleDeadline(12_000), () => {
       socket.destroy();
-      reject(new Error(`the connection stays open; so far it said ${received.slice(0, 200)}`));
+      reject(new Error(`the connection stays open; received so far: ${received.slice(0, 200)}`));
     });
     socket.once('close', () => resolve(received));
   });

@@ -19,16 +19,16 @@ import { parseForm } from '../../src/system/http/form.ts';
 import { findLeakedSecret, type ParserCase } from './parser-case.ts';
 import { mutatedJson, mutatedTexts } from './parsers-mutations.ts';
 
-/** Not so short that it is told by chance; a part of it must not be told either. */
+/** Long enough not to occur by chance. Parts of it must not be revealed either. */
 const PLANTED = 'Zq3vT5kLw8rB2nD7cF-planted';
 const PARTS = [PLANTED.slice(0, 10), PLANTED.slice(-10)];
 
 const INSTANT = { boot: 'b', uptime: 1, wall: 1 };
 const scopes = ['Monitoring', null, '', 'A'.repeat(5000)];
 
-/** The answers of the portal's three endpoints, and the headers that tell a time. */
-const answers: ParserCase<string> = {
-  name: 'answers of the portal',
+/** Responses of the portal's three endpoints, and headers with a time. */
+const responses: ParserCase<string> = {
+  name: 'portal responses',
   inputs: fc.oneof(
     mutatedJson({
       authorize_url: ['https://p.example/sso?state=s'],
@@ -50,8 +50,8 @@ const answers: ParserCase<string> = {
     const tokens = parseTokenResponse(body);
     const delay = parseRetryAfter(body, parseHttpDate(body));
     if (tokens !== null && !(tokens.lifetime > 0 && tokens.lifetime <= 366 * 86_400_000))
-      return `it lives ${tokens.lifetime} ms`;
-    if (delay !== null && !(delay >= 0)) return `it asks for ${delay} ms`;
+      return `the lifetime is ${tokens.lifetime} ms`;
+    if (delay !== null && !(delay >= 0)) return `the delay is ${delay} ms`;
     return findLeakedSecret(JSON.stringify(tokens), PARTS) ?? findLeakedSecret(String(parseErrorCode(body)), PARTS);
   },
 };
@@ -87,20 +87,20 @@ async function load(toml: string): Promise<string | null> {
     return null;
   } catch (error) {
     if (!(error instanceof Failure) || error.code !== 'config_invalid') return `it threw ${messageOf(error)}`;
-    if (/[\n\r]/.test(error.message)) return `it takes more than one line to say ${JSON.stringify(error.message)}`;
+    if (/[\n\r]/.test(error.message)) return `the message has several lines: ${JSON.stringify(error.message)}`;
     return error.message.length > 3000
-      ? `it takes ${error.message.length} characters to say what is wrong`
+      ? `the message has ${error.message.length} characters`
       : findLeakedSecret(error.message, PARTS);
   }
 }
 
-/** A secret where none belongs is most likely in a portal's table, or under a key that there is not. */
+/** A misplaced secret is most likely in a portal's table, or under an unknown key. */
 const MISPLACED = ['client_id', 'client_secret_file', 'client_secret', 'secret'];
 
 const configuration: ParserCase<string> = { name: 'configurations', inputs: mutatedTexts(CONFIGURATION), try: load };
 
 const misplaced: ParserCase<{ key: string; value: string }> = {
-  name: 'configurations with a secret where none belongs',
+  name: 'configurations with a misplaced secret',
   inputs: fc.record({
     key: fc.constantFrom(...MISPLACED),
     value: fc.constantFrom(
@@ -117,9 +117,9 @@ const misplaced: ParserCase<{ key: string; value: string }> = {
 
 const sealing = jweSealing(new Uint8Array(STORE_KEY_BYTES).fill(7));
 
-/** Rows as a disk may give them back, or somebody who can write the database but has not the key. */
+/** Rows as after disk damage, or from somebody who can write the database but does not have the store key. */
 const rows: ParserCase<{ secrets: string; more: string; sealed: string | null }> = {
-  name: 'rows of the store',
+  name: 'store rows',
   inputs: fc.record({
     secrets: fc.oneof(
       { weight: 1, arbitrary: mutatedTexts(PLANTED) },
@@ -174,7 +174,7 @@ const rows: ParserCase<{ secrets: string; more: string; sealed: string | null }>
   },
 };
 
-const copies: ParserCase<string> = {
+const backups: ParserCase<string> = {
   name: 'backups',
   inputs: mutatedJson({
     format: [1, 2, '1'],
@@ -195,12 +195,12 @@ const copies: ParserCase<string> = {
   },
 };
 
-/** Parsers that take a text or a file: no network is needed to reach them. */
+/** Parsers of texts and files, which can be called without a network. */
 export const directParserCases: readonly ParserCase<never>[] = [
-  answers,
+  responses,
   form,
   configuration,
   misplaced,
   rows,
-  copies,
+  backups,
 ] as unknown as ParserCase<never>[];

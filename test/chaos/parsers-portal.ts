@@ -5,7 +5,7 @@ import { httpResponse, type RawServer, startRawServer } from '../support/raw-ser
 import { findLeakedSecret, type ParserCase } from './parser-case.ts';
 import { mutatedJson, mutatedTexts } from './parsers-mutations.ts';
 
-/** With digits, as tokens have: an error's name without any is shown. */
+/** With digits, as in tokens, because the hub shows an error code that has no digits. */
 const SECRETS = [
   'refresh-t0ken-of-the-hub',
   'client-s3cret-of-the-hub',
@@ -14,7 +14,7 @@ const SECRETS = [
 ] as const;
 const [REFRESH, CLIENT, ACCESS, CODE] = SECRETS;
 
-/** Short ones: a server that says nothing more has ended the connection. */
+/** Short, because the server always ends the connection. */
 const LIMITS = {
   connectTimeout: 2000,
   headersTimeout: 2000,
@@ -23,14 +23,14 @@ const LIMITS = {
   maxResponseBytes: 20_000,
 };
 
-interface Answer {
+interface Response {
   readonly bytes: string;
-  readonly ask: 'refresh' | 'exchange' | 'link' | 'poll';
+  readonly operation: 'refresh' | 'exchange' | 'link' | 'poll';
 }
 
-/** The portal's client over real sockets: answers that are nearly HTTP, from a server without manners. */
+/** The portal's client over real sockets, with responses that are nearly HTTP. */
 export interface PortalParserCase extends AsyncDisposable {
-  readonly trial: ParserCase<Answer>;
+  readonly trial: ParserCase<Response>;
 }
 
 export async function startPortalParserCase(): Promise<PortalParserCase> {
@@ -55,7 +55,7 @@ export async function startPortalParserCase(): Promise<PortalParserCase> {
     accesstoken_request_url: `${origin}/sso/token`,
   };
   const tokens = JSON.stringify({ access_token: ACCESS, refresh_token: REFRESH, expires_in: 3600, scope: null });
-  const asks = {
+  const operations = {
     refresh: () => portal.refresh(new Secret(REFRESH)),
     exchange: () => portal.exchangeCode(`${origin}/sso/token`, new Secret(CODE), 'Monitoring'),
     link: () => portal.requestLink(`http://127.0.0.1/callback/${CODE}`, new AbortController().signal),
@@ -78,14 +78,14 @@ export async function startPortalParserCase(): Promise<PortalParserCase> {
   );
   return {
     trial: {
-      name: 'answers of the portal over a connection',
+      name: 'portal responses over a connection',
       inputs: fc.record({
         bytes: fc.oneof(whole, broken),
-        ask: fc.constantFrom('refresh', 'exchange', 'link', 'poll'),
+        operation: fc.constantFrom('refresh', 'exchange', 'link', 'poll'),
       }),
-      async try(answer) {
-        bytes = answer.bytes;
-        return findLeakedSecret(JSON.stringify(await asks[answer.ask]()), SECRETS);
+      async try(response) {
+        bytes = response.bytes;
+        return findLeakedSecret(JSON.stringify(await operations[response.operation]()), SECRETS);
       },
     },
     [Symbol.asyncDispose]: () => resources.disposeAsync(),

@@ -5,9 +5,9 @@ import { directParserCases } from './parsers-direct.ts';
 import { startPortalParserCase } from './parsers-portal.ts';
 
 export const experiment: Experiment = {
-  name: 'Foreign input',
+  name: 'External input',
   promise:
-    'Whatever comes from outside, the hub neither ends nor hangs nor answers as if it were its own fault, and tells no secret.',
+    'No external input ends or hangs the hub, makes it respond with an internal error, or makes it reveal a secret.',
   async run(scale) {
     const figures: Record<string, number> = {};
     const broken: string[] = [];
@@ -21,10 +21,10 @@ export const experiment: Experiment = {
     async function all<Input>(trials: readonly ParserCase<Input>[], runs: number): Promise<void> {
       for (const trial of trials) {
         if (scale.signal.aborted) return;
-        const { runs: taken, wrong } = await checkParser(trial, runs, scale);
-        figures[trial.name] = taken;
+        const { runs: done, wrong } = await checkParser(trial, runs, scale);
+        figures[trial.name] = done;
         if (wrong !== null) broken.push(wrong);
-        if (!scale.signal.aborted) scale.progress(`${trial.name}: ${taken}`);
+        if (!scale.signal.aborted) scale.progress(`${trial.name}: ${done}`);
       }
     }
   },

@@ -84,8 +84,8 @@ describe.concurrent('scripts/chaos', () => {
     using run = start(['broken', 'failing', 'good', 'leaving', 'telling'], '--seed', '5');
     expect(await run.ended).toBe(1);
     expect(run.said.stdout).toMatch(/broken +grants lost: 2 +BROKEN/);
-    expect(run.said.stdout).toMatch(/failing +it came to no end, after \d+ s +FAILED/);
-    expect(run.said.stdout).toMatch(/half way[\s\S]+good +grants lost: 0 +kept/);
+    expect(run.said.stdout).toMatch(/failing +did not finish, after \d+ s +FAILED/);
+    expect(run.said.stdout).toMatch(/half way[\s\S]+good +grants lost: 0 +held/);
     expect(run.said.stdout).toMatch(/^broken: wallbox lost its grant$/m);
     expect(run.said.stdout).toMatch(/^failing failed: Error: no portal/m);
     expect(run.said.stdout).toMatch(/hub\.log:2: a secret, as it is/);
@@ -140,7 +140,7 @@ describe.concurrent('scripts/chaos', () => {
     await half.says(/waiting/);
     half.child.kill('SIGTERM');
     expect(await half.ended).toBe(130);
-    expect(half.said.stdout).toMatch(/half +rounds: 7 +kept/);
+    expect(half.said.stdout).toMatch(/half +rounds: 7 +held/);
   });
 
   test('scripts/chaos leaves no process behind after a second Ctrl-C or a kill', async () => {
@@ -170,7 +170,7 @@ describe('chaos figures in the documentation', () => {
 
   test('chaos figures are written between the markers, and those of experiments that did not run are kept', () => {
     const first = updatePage(page, [result('kills', { lost: 0 }), result('soak', { slope: 1 })], '2031-01-01', './run');
-    expect(first).toContain('| `kills` | lost: 0<br>took: 2 s | kept | 2031-01-01, `./run` |');
+    expect(first).toContain('| `kills` | lost: 0<br>took: 2 s | held | 2031-01-01, `./run` |');
     const second = updatePage(first, [result('soak', { slope: 2 })], '2031-01-02', './run');
     expect(second).toContain('| `kills` | lost: 0<br>');
     expect(second).toContain('| `soak` | slope: 2<br>');
@@ -181,9 +181,9 @@ describe('chaos figures in the documentation', () => {
 
   test('chaos figures stay unchanged for an experiment that was left out, which counts as skipped', () => {
     const first = updatePage(page, [result('kills', { lost: 0 })], '2031-01-01', './run');
-    const skipped = result('kills', { 'left out': 'needs root' });
+    const skipped = result('kills', { skipped: 'needs root' });
     expect(updatePage(first, [skipped], '2031-01-02', './run')).toBe(first);
-    expect(resultsTable([skipped])).toMatch(/kills +left out: needs root +left out$/m);
+    expect(resultsTable([skipped])).toMatch(/kills +skipped: needs root +skipped$/m);
     expect(summaryLine([skipped, result('soak', { slope: 1 })], false)).toBe('1 passed, 0 failed, 1 skipped');
   });
 
@@ -192,6 +192,6 @@ describe('chaos figures in the documentation', () => {
       resultsTable([result('kills', { 'grants lost': 0, kills: 200 })])
         .split('\n')
         .slice(2),
-    ).toEqual(['kills       grants lost: 0  kept', '            kills: 200', '            took: 2 s']);
+    ).toEqual(['kills       grants lost: 0  held', '            kills: 200', '            took: 2 s']);
   });
 });

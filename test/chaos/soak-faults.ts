@@ -1,6 +1,6 @@
 import type { SeededRandom } from '../support/seeded-random.ts';
 
-/** Kinds of faults that the emulator has for requests. */
+/** The emulator's kinds of faults for requests. */
 const KINDS: readonly Readonly<Record<string, unknown>>[] = [
   { kind: 'status', status: 500, commit: true },
   { kind: 'status', status: 503, headers: { 'retry-after': '1' } },
@@ -15,14 +15,13 @@ const KINDS: readonly Readonly<Record<string, unknown>>[] = [
   { kind: 'content_type', content_type: 'text/html' },
   { kind: 'oversize', bytes: 400_000 },
 ];
-/** Faults by chance strike a request in twenty. */
+/** Random faults hit one request in twenty. */
 const BY_CHANCE = { times: null, probability: 0.05 };
 const ONCE = { times: 1 };
 
 /**
- * The faults of the soak, as the emulator's API takes them: every kind that it has; an outage of an origin is a matter of time
- * and not of chance.
- * @param once at the token endpoint and at handshakes each kind strikes once, as soon as it can; else all are a matter of chance
+ * The faults of the soak in the form of the emulator's API: every kind except `origin_down`, which the soak starts at fixed times.
+ * @param once true: each kind occurs once at the token endpoint and at handshakes, as soon as possible; else all are random
  */
 export function soakFaults(random: SeededRandom, once: boolean): Readonly<Record<string, unknown>>[] {
   const often = once ? ONCE : BY_CHANCE;

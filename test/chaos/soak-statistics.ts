@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** A value that was measured at a time, in minutes. */
+/** A measured value and its time, in minutes. */
 export interface Sample {
   readonly minutes: number;
   readonly value: number;
@@ -15,7 +15,7 @@ export function openFiles(pid: number): number {
   return readdirSync(`/proc/${pid}/fd`).length;
 }
 
-/** How much is added in a minute: the median of the slopes between all pairs (Theil and Sen), which no outlier moves. */
+/** The growth per minute: the median of the slopes between all pairs (Theil–Sen), which is robust against outliers. */
 export function slope(samples: readonly Sample[]): number {
   const slopes = samples.flatMap((one, index) =>
     samples.slice(index + 1).map((other) => (other.value - one.value) / (other.minutes - one.minutes)),
@@ -23,7 +23,7 @@ export function slope(samples: readonly Sample[]): number {
   return slopes.length === 0 ? 0 : median(slopes);
 }
 
-/** How much is usually added in a minute: the median of what is added in each half of one. A burst lifts it once. */
+/** The typical growth per minute: the median over intervals of half a minute. A single burst does not change it. */
 export function medianGrowth(samples: readonly Sample[]): number {
   const added: number[] = [];
   let [from] = samples;
@@ -35,7 +35,7 @@ export function medianGrowth(samples: readonly Sample[]): number {
   return median(added);
 }
 
-/** How much was added in all, for a minute. */
+/** The total growth, per minute. */
 export function meanGrowth(samples: readonly Sample[]): number {
   const [first, last] = [samples[0], samples.at(-1)];
   if (first === undefined || last === undefined || first === last) return 0;

@@ -13,75 +13,75 @@ import { soakFaults } from './soak-faults.ts';
 import { meanGrowth, median, medianGrowth, openFiles, residentMemory, type Sample, slope } from './soak-statistics.ts';
 
 const APPLIANCES = 10;
-/** ms between two requests of one appliance: 50 a second of all together. */
+/** The interval of an appliance's token requests, in ms: 50 requests per second in total. */
 const EVERY = 200;
-/** A connection serves so many requests, then another takes its place. */
-const REQUESTS_A_CONNECTION = 50;
+/** After this number of requests a connection is replaced. */
+const REQUESTS_PER_CONNECTION = 50;
 const SCOPES = ['Monitoring', 'Monitoring RemoteControl', 'RegisterDevice'];
 
-/** An appliance that asks, and whose tokens must be of this user and scope. */
-interface Customer {
+/** An appliance, and the user and scope that its tokens must have. */
+interface Client {
   readonly credentials: CredentialsResponse;
   readonly user: string;
   readonly scope: string;
 }
 
-/** What the two forms differ in. */
+/** The differences between the short and the long form. */
 interface Form {
-  /** In seconds; null: until each kind of fault has struck. */
+  /** In seconds; null: until each kind of fault has occurred. */
   readonly duration: number | null;
   /** In seconds. */
   readonly tokenLifetime: number;
-  /** Requests of one appliance at a time. */
-  readonly mostAtOnce: number;
-  /** What may grow; null: that takes longer to see. */
+  /** Concurrent requests of one appliance. */
+  readonly maxConcurrent: number;
+  /** The permitted growth; null: not checked, because that takes longer. */
   readonly growth: Growth | null;
 }
 
-/** Bounds of what is measured after a warm-up, in kB a minute. */
+/** Limits of the growth after the warm-up, in kB per minute. */
 interface Growth {
   /**
-   * Of the heap after a full collection: 400 kB a minute are 136 bytes a hand-out, less than its token and a place to keep it
-   * take. (Code that is compiled on the way counts as well, until it is thrown away.)
+   * Of the heap after a full collection: 400 kB per minute are 136 bytes for each issued token, less than a kept token would
+   * take. Compiled code counts as well, until V8 discards it.
    */
   readonly heap: number;
-  /** Of resident memory, in the second half, without bursts: the allocator keeps what the most connections took. */
+  /** Of resident memory in the second half, without bursts: the allocator keeps the memory of the most connections. */
   readonly memory: number;
-  /** The least that is open in a half may rise by so many files: requests that wait come and go, what is not closed stays. */
+  /** In files: how much higher the minimum of open files may be in the second half. Waiting requests end, leaked files stay. */
   readonly files: number;
 }
 
-/** At five requests a second so many wait for a refresh that hangs, until each is answered that there is no token yet. */
+/** At five requests per second, this many wait for a hanging refresh until they get a 503. */
 const WAITING = 50;
 const LONG: Form = {
   duration: 600,
   tokenLifetime: 20,
-  mostAtOnce: WAITING,
+  maxConcurrent: WAITING,
   growth: { heap: 400, memory: 1000, files: 12 },
 };
-const SHORT: Form = { duration: null, tokenLifetime: 4, mostAtOnce: 10, growth: null };
+const SHORT: Form = { duration: null, tokenLifetime: 4, maxConcurrent: 10, growth: null };
 /** In seconds. */
 const WARM_UP = 150;
-/** The short form ends after this at the latest, in seconds. */
+/** The maximum duration of the short form, in seconds. */
 const MAX_SHORT = scaleDeadline(60);
-/** Hand-outs that the short form asks for at the least. */
-const MIN_ASKED = 300;
+/** The minimum number of token requests of the short form. */
+const MIN_REQUESTS = 300;
 
 /**
- * As on a small machine. With the defaults the young generation and the allocator's arenas first fill up to their size,
- * which takes longer than the soak, and looks like a leak.
+ * The settings of a small machine. With the defaults the young generation and the allocator's arenas first fill up to their
+ * size, which takes longer than the soak and looks like a leak.
  */
 const SMALL = { options: '--max-semi-space-size=1', env: { MALLOC_ARENA_MAX: '2' } };
 
-/** Connections to the portal that its end has not closed yet. */
+/** Connections to the portal that the portal may not have closed yet. */
 const LEFT_OPEN = 2;
-/** Seconds in which everything is well again: a refresh that hangs is waited for a minute, and then repeated. */
+/** The time for recovery, in seconds: a hanging refresh times out after a minute, and is then repeated. */
 const RECOVERY = 100;
 
 export const experiment: Experiment = {
   name: 'Soak',
   promise:
-    'At 50 hand-outs a second and with every fault of the portal at 5 % the hub loses no grant, hands out no wrong token, and neither its memory nor its open files grow.',
+    'With 50 token requests per second and every fault of the portal at 5 %, the hub loses no grant and issues no wrong token, and neither its memory nor its open files grow.',
   run: (scale, random) => soak(scale, random, scale.long ? LONG : SHORT),
 };
 
@@ -105,41 +105,41 @@ async function soak(scale: ExperimentOptions, random: SeededRandom, form: Form):
   await hub.launch();
   const { pid } = hub;
   const filesAtStart = openFiles(pid);
-  const customers = await pairAll(hub, portal, users);
-  scale.progress(`${customers.length} appliances are paired`);
+  const clients = await pairAll(hub, portal, users);
+  scale.progress(`${clients.length} appliances are paired`);
   for (const fault of soakFaults(random, form.duration === null)) await portal.addFault(fault);
 
-  const credentials = customers.map((customer) => customer.credentials);
-  const asked = { atOnce: form.mostAtOnce, tries: 3, perConnection: REQUESTS_A_CONNECTION };
-  const load = await TokenLoad.start(hub, portal, credentials, EVERY, asked);
+  const credentials = clients.map((client) => client.credentials);
+  const options = { atOnce: form.maxConcurrent, tries: 3, perConnection: REQUESTS_PER_CONNECTION };
+  const load = await TokenLoad.start(hub, portal, credentials, EVERY, options);
   const lost = new Set<string>();
   const memory: Sample[] = [];
   const files: Sample[] = [];
-  const trouble = new Trouble(hub, portal, customers, random);
+  const disturbances = new Disturbances(hub, portal, clients, random);
   const began = performance.now();
   const seconds = () => (performance.now() - began) / 1000;
   let asking = 0;
   {
     await using _asking = load;
-    await using _making = trouble;
-    const goesOn = async () => {
+    await using _disturbances = disturbances;
+    const continues = async () => {
       if (form.duration !== null) return seconds() < form.duration;
-      // It can't be asked while its base origin is down, which is the last of what is done to it.
+      // The emulator's API is unreachable while its base origin is down, which is the last fault.
       const met = await hits(portal).catch(() => new Map<string, number>());
       const metAll = met.has('origin_down (base)') && [...met.values()].every((count) => count > 0);
-      return !(metAll && trouble.pairings > 0 && load.asked >= MIN_ASKED) && seconds() < MAX_SHORT;
+      return !(metAll && disturbances.pairings > 0 && load.asked >= MIN_REQUESTS) && seconds() < MAX_SHORT;
     };
-    for (let second = 1; !scale.signal.aborted && (await goesOn()); second++) {
+    for (let second = 1; !scale.signal.aborted && (await continues()); second++) {
       await sleep(Math.max(0, 1000 * (second - seconds())), undefined, { signal: scale.signal }).catch(() => undefined);
       const sample = (value: number): Sample => ({ minutes: seconds() / 60, value });
       memory.push(sample(residentMemory(pid)));
       files.push(sample(openFiles(pid)));
       for (const { name, state } of await statesOf(hub)) if (state !== 'active' && state !== 'retrying') lost.add(name);
-      trouble.make(second);
+      disturbances.begin(second);
       if (second % 20 === 0 && !scale.signal.aborted) {
         const kB = memory.at(-1)?.value;
         scale.progress(
-          `${load.asked} asked, ${wrongOf(load, customers).length} wrong, ${lost.size} grants lost, ${kB} kB`,
+          `${load.asked} requests, ${wrongOf(load, clients).length} wrong, ${lost.size} grants lost, ${kB} kB`,
         );
       }
     }
@@ -151,125 +151,122 @@ async function soak(scale: ExperimentOptions, random: SeededRandom, form: Form):
   await portal[Symbol.asyncDispose]();
   const filesAtEnd = await settled(pid, filesAtStart);
   const lives = hub.pid === pid && process.kill(pid, 0);
-  const odd = oddLines(readFileSync(hub.log, 'utf8'));
+  const unexpected = unexpectedLines(readFileSync(hub.log, 'utf8'));
 
-  const growth = form.growth && measured(form.growth, { memory, files, heap: heapOf(heapFile) });
-  const wrong = wrongOf(load, customers);
+  const growth = form.growth && checkGrowth(form.growth, { memory, files, heap: heapOf(heapFile) });
+  const wrong = wrongOf(load, clients);
   const tried = load.handOuts.length - load.untried.length;
   const took = [...load.handOuts, ...load.refusals].map(({ asked, answered }) => answered - asked);
   return {
     figures: {
-      'hand-outs asked for': `${load.asked}, ${(load.asked / asking).toFixed(0)} a second`,
-      'tokens handed out': `${load.handOuts.length}, ${tried} of them tried at the portal`,
-      'told to come back later (503)': load.refusals.filter(({ status }) => status === 503).length,
-      'without an answer': load.unanswered,
-      'wrong hand-outs': wrong.length,
-      'slowest answer, ms': took.reduce((slowest, ms) => Math.max(slowest, ms), 0),
-      'faults met': [...faultsMet].map(([kind, struck]) => `${kind} ${struck}`).join(', '),
-      'pairings under faults': trouble.pairings,
+      'token requests': `${load.asked}, ${(load.asked / asking).toFixed(0)} per second`,
+      'tokens issued': `${load.handOuts.length}, ${tried} of them used at the portal`,
+      'requests deferred (503)': load.refusals.filter(({ status }) => status === 503).length,
+      'requests without a response': load.unanswered,
+      'wrong responses': wrong.length,
+      'slowest response, ms': took.reduce((slowest, ms) => Math.max(slowest, ms), 0),
+      faults: [...faultsMet].map(([kind, count]) => `${kind} ${count}`).join(', '),
+      'pairings under faults': disturbances.pairings,
       'grants lost': lost.size,
       ...growth?.figures,
-      'open files': `${filesAtStart} at the start, ${median(files.map(({ value }) => value))} under load, ${filesAtEnd} in the end`,
-      'unexpected log lines': odd.length,
+      'open files': `${filesAtStart} at the start, ${median(files.map(({ value }) => value))} under load, ${filesAtEnd} at the end`,
+      'unexpected log lines': unexpected.length,
     },
     broken: [
       ...wrong.slice(0, 5),
-      ...(load.unanswered > load.asked / 1000 ? [`${load.unanswered} requests were not answered`] : []),
+      ...(load.unanswered > load.asked / 1000 ? [`${load.unanswered} requests got no response`] : []),
       ...[...lost].map((name) => `${name} lost its grant`),
       ...(recovered ? [] : [`not every appliance was active again ${RECOVERY} s after the last fault`]),
       ...(lives ? [] : ['the daemon ended']),
-      ...odd.slice(0, 5).map((line) => `the log has an unexpected line: ${line.slice(0, 300)}`),
+      ...unexpected.slice(0, 5).map((line) => `the log has an unexpected line: ${line.slice(0, 300)}`),
       ...(growth?.broken ?? []),
       ...(filesAtEnd > filesAtStart + LEFT_OPEN ? [`${filesAtEnd - filesAtStart} files are left open`] : []),
     ],
   };
 }
 
-/** What an appliance should never be told or given, in one sentence each. */
-function wrongOf({ handOuts, refusals }: TokenLoad, customers: readonly Customer[]): string[] {
+/** One sentence for each response that an appliance must never get. */
+function wrongOf({ handOuts, refusals }: TokenLoad, clients: readonly Client[]): string[] {
   const wrong = refusals
     .filter(({ status, retryAfter }) => status !== 503 || !(Number(retryAfter) >= 1))
-    .map(({ appliance, status, error }) => `${appliance} was answered ${status} ${error}`);
-  const by = new Map(customers.map((customer) => [customer.credentials.name, customer]));
+    .map(({ appliance, status, error }) => `${appliance} got the response ${status} ${error}`);
+  const byName = new Map(clients.map((client) => [client.credentials.name, client]));
   for (const { appliance, scope, verdict, accepted, expiresIn } of handOuts) {
-    const customer = by.get(appliance);
-    if (scope !== customer?.scope) wrong.push(`${appliance} was told scope ${scope}`);
+    const client = byName.get(appliance);
+    if (scope !== client?.scope) wrong.push(`${appliance} got a response with scope ${scope}`);
     if (verdict === null) continue;
-    if (!accepted)
-      wrong.push(
-        `${appliance} was given a token that the portal refuses (${verdict.status}), with ${expiresIn} s left`,
-      );
+    if (!accepted) {
+      wrong.push(`${appliance} got a token that the portal rejects (${verdict.status}), with ${expiresIn} s left`);
+    }
     if (verdict.status !== 200) continue;
-    if (verdict.user !== customer?.user) wrong.push(`${appliance} was given a token of ${verdict.user}`);
-    if (verdict.scope !== customer?.scope) wrong.push(`${appliance} was given a token for scope ${verdict.scope}`);
+    if (verdict.user !== client?.user) wrong.push(`${appliance} got a token of ${verdict.user}`);
+    if (verdict.scope !== client?.scope) wrong.push(`${appliance} got a token for scope ${verdict.scope}`);
   }
   return wrong;
 }
 
-/** What grows after the warm-up. */
-function measured(bounds: Growth, taken: Readonly<Record<keyof Growth, readonly Sample[]>>): ExperimentResult {
+/** Checks the growth after the warm-up. */
+function checkGrowth(limits: Growth, samples: Readonly<Record<keyof Growth, readonly Sample[]>>): ExperimentResult {
   const after = ({ minutes }: Sample) => minutes * 60 > WARM_UP;
-  const heap = slope(taken.heap.filter(after));
-  const late = taken.memory.slice(taken.memory.length / 2);
-  // What is usual is a matter of chance in a run that was stopped early, and what comes in all is one of bursts.
+  const heap = slope(samples.heap.filter(after));
+  const late = samples.memory.slice(samples.memory.length / 2);
+  // The smaller of the two: the median is random in a run that was stopped early, and bursts dominate the mean.
   const memory = Math.min(medianGrowth(late), meanGrowth(late));
-  const open = taken.files.filter(after).map(({ value }) => value);
+  const open = samples.files.filter(after).map(({ value }) => value);
   const files = Math.min(...open.slice(open.length / 2)) - Math.min(...open.slice(0, open.length / 2));
   return {
     figures: {
       'heap slope, kB/min': heap.toFixed(1),
       'memory growth, kB/min': memory.toFixed(0),
-      'memory, MB': `${mB(taken.memory.find(after))} after the warm-up, ${mB(taken.memory.at(-1))} in the end`,
+      'memory, MB': `${mB(samples.memory.find(after))} after the warm-up, ${mB(samples.memory.at(-1))} at the end`,
     },
     broken: [
-      ...(heap > bounds.heap ? [`the heap grows by ${heap.toFixed(0)} kB a minute`] : []),
-      ...(memory > bounds.memory ? [`the memory grows by ${memory.toFixed(0)} kB a minute`] : []),
-      ...(files > bounds.files
-        ? [`${files} more files are open at the least in the second half than in the first`]
-        : []),
+      ...(heap > limits.heap ? [`the heap grows by ${heap.toFixed(0)} kB per minute`] : []),
+      ...(memory > limits.memory ? [`the memory grows by ${memory.toFixed(0)} kB per minute`] : []),
+      ...(files > limits.files ? [`the minimum of open files is ${files} higher in the second half`] : []),
     ],
   };
 }
 
 /** Pairs an appliance for each user, who logs in without a browser. */
-async function pairAll(hub: HubProcess, portal: EmulatorProcess, users: readonly string[]): Promise<Customer[]> {
-  const customers: Customer[] = [];
+async function pairAll(hub: HubProcess, portal: EmulatorProcess, users: readonly string[]): Promise<Client[]> {
+  const clients: Client[] = [];
   for (const [index, user] of users.entries()) {
     const name = `appliance-${index}`;
     const scope = SCOPES[index % SCOPES.length] ?? '';
     const credentials = await hub.addAppliance(name, scope);
     await hub.pair(name, portal, user);
-    customers.push({ credentials, user, scope });
+    clients.push({ credentials, user, scope });
   }
-  return customers;
+  return clients;
 }
 
-/** What a home does beside the load: somebody pairs again, and now and then an origin of the portal is down. */
-class Trouble implements AsyncDisposable {
+/** Events during the load: an appliance is paired again, and sometimes an origin of the portal is down. */
+class Disturbances implements AsyncDisposable {
   pairings = 0;
   readonly #hub: HubProcess;
   readonly #portal: EmulatorProcess;
-  readonly #customers: readonly Customer[];
+  readonly #clients: readonly Client[];
   readonly #random: SeededRandom;
   #work: Promise<unknown> = Promise.resolve();
 
-  constructor(hub: HubProcess, portal: EmulatorProcess, customers: readonly Customer[], random: SeededRandom) {
+  constructor(hub: HubProcess, portal: EmulatorProcess, clients: readonly Client[], random: SeededRandom) {
     this.#hub = hub;
     this.#portal = portal;
-    this.#customers = customers;
+    this.#clients = clients;
     this.#random = random;
   }
 
-  /** What becomes of a pairing is the portal's affair: under faults it may fail, and the grant before stays. */
-  make(second: number): void {
+  /** Begins the events of a second. Under faults a pairing may fail; the previous grant then stays. */
+  begin(second: number): void {
     if (second % 7 === 2) {
-      const { credentials, user } = this.#random.pick(this.#customers);
+      const { credentials, user } = this.#random.pick(this.#clients);
       this.#do(async () => {
         await this.#hub.pair(credentials.name, this.#portal, user);
         this.pairings += 1;
       });
     }
-    // Of the base origin only for a moment: the tokens are tried out there.
+    // The base origin is down only for a moment, because appliances use the tokens there.
     if (second % 40 === 5)
       this.#do(() => this.#portal.addFault({ kind: 'origin_down', origin: 'frontend', seconds: 3 }));
     if (second % 40 === 8) this.#do(() => this.#portal.addFault({ kind: 'origin_down', origin: 'base', seconds: 1 }));
@@ -293,32 +290,32 @@ async function allActive(hub: HubProcess, within: number): Promise<boolean> {
   return eventually(recovered, within).catch(() => false);
 }
 
-/** How many faults of each kind struck, and at which origin where that is a part of it. */
+/** The number of faults by kind, and by origin if the fault has one. */
 async function hits(portal: EmulatorProcess): Promise<ReadonlyMap<string, number>> {
   const { answer } = await portal.ask('GET', '/_emulator/faults');
   const byKind = new Map<string, number>();
   const { faults } = answer as { faults: { kind: string; origin?: string; hits: number }[] };
-  for (const { kind, origin, hits: struck } of faults) {
+  for (const { kind, origin, hits: count } of faults) {
     const what = origin === undefined ? kind : `${kind} (${origin})`;
-    byKind.set(what, (byKind.get(what) ?? 0) + struck);
+    byKind.set(what, (byKind.get(what) ?? 0) + count);
   }
   return byKind;
 }
 
-/** The files that stay open when the portal and the appliances are gone. */
+/** The number of open files after the portal and the appliances have gone. */
 async function settled(pid: number, wanted: number): Promise<number> {
   await eventually(async () => openFiles(pid) <= wanted + LEFT_OPEN, 10).catch(() => undefined);
   return openFiles(pid);
 }
 
-/** The heap's samples, in kB; one every two seconds. */
+/** Samples of the heap in kB, one every two seconds. */
 function heapOf(file: string): Sample[] {
   const lines = readFileSync(file, 'utf8').trim().split('\n');
   return lines.map((line, index) => ({ minutes: index / 30, value: Number.parseInt(line, 10) / 1024 }));
 }
 
-/** What the daemon says that is no event of its own, or one that should never be. */
-function oddLines(log: string): string[] {
+/** The lines of the log that are not events of the daemon, or events that must never occur. */
+function unexpectedLines(log: string): string[] {
   const lines = log.split('\n').filter((line) => line !== '');
   return lines.filter((line) => !line.startsWith('{"level"') || /unexpected|crashed/.test(line));
 }

@@ -3,14 +3,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 
-/** What of a grant and its pairing is on disk, as far as it can be read without the key. */
+/** The parts of a stored grant and its pairing that can be read without the store key. */
 export interface StoredGrantRecord {
   readonly generation: number;
   readonly hasTokens: boolean;
-  /** The SHA-256 of the refresh token that was about to be sent, base64url. */
+  /** The SHA-256 of the refresh token that was written ahead, base64url. */
   readonly attempt: string | null;
   readonly inDoubt: boolean;
-  /** Where the newest pairing stands. */
+  /** The step of the newest pairing. */
   readonly pairing: string | null;
 }
 
@@ -22,7 +22,7 @@ interface Row {
   readonly step: string | null;
 }
 
-/** Reads what a hub that was killed has left, in a copy: what it left stays as it is. Null where there is no grant. */
+/** Reads a copy of the store of a killed hub, so that the store stays unchanged. Null if there is no grant. */
 export async function readStoredGrant(stateDirectory: string, appliance: string): Promise<StoredGrantRecord | null> {
   const copy = await mkdtemp(join(tmpdir(), 'latchkey-left-'));
   try {

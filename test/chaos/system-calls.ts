@@ -4,21 +4,21 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** strace is given so long to end, in ms. */
+/** How long strace may take to exit, in ms. */
 const TRACER_EXIT_TIMEOUT_MS = 3000;
 
-/** Whether processes can be stopped at their system calls here: strace is installed and may look into other processes. */
+/** Whether system calls can be traced on this machine: strace is installed and may trace other processes. */
 export function canTraceSystemCalls(): boolean {
   return spawnSync('strace', ['-o', '/dev/null', 'true']).status === 0;
 }
 
 /**
- * Kills a process with SIGKILL as it enters its so-manieth system call of a kind, from now on. The call itself is not
- * executed: of the calls before it everything is done, of this one and those after it nothing.
- * @param calls each kind is counted by itself
- * @param when from 1
- * @param paths only calls on these files count; empty: all do
- * @returns when the process is watched; disposing of it lets the process go on unwatched
+ * Kills a process with SIGKILL when it enters its n-th system call of a kind, counted from now on. The call itself is not
+ * executed; all calls before it are complete.
+ * @param calls names of system calls; each one is counted separately
+ * @param when n, from 1
+ * @param paths only calls on these files count; empty: all calls count
+ * @returns when strace is attached; disposing of it detaches strace
  */
 export async function killBeforeSystemCall(
   pid: number,
@@ -39,14 +39,14 @@ export async function killBeforeSystemCall(
   ]);
 }
 
-/** A system call that was made: its name, the file or socket that it was made on, and the bytes that it was to write. */
+/** A traced system call: its name, its file or socket, and the number of bytes to write. */
 export interface SystemCall {
   readonly name: string;
   readonly on: string;
   readonly bytes: number;
 }
 
-/** The calls of these kinds that a process makes while `work` goes on, in their order. */
+/** Traces the calls of these kinds that a process makes during `work`, in order. */
 export async function traceSystemCalls(
   pid: number,
   calls: readonly string[],
@@ -56,7 +56,7 @@ export async function traceSystemCalls(
   const file = join(folder, 'calls');
   try {
     {
-      // No contents: what is written may be a secret.
+      // Without contents, because written data may contain secrets.
       await using _watch = await watch(pid, ['-o', file, '-y', '-s', '0', '-e', `trace=${calls.join(',')}`]);
       await work();
     }
@@ -70,24 +70,24 @@ export async function traceSystemCalls(
   }
 }
 
-/** Watches a process with strace. @returns when it is watched; disposing of it lets the process go on unwatched */
+/** Attaches strace to a process. @returns when it is attached; disposing of it detaches strace */
 async function watch(pid: number, options: readonly string[]): Promise<AsyncDisposable> {
   const strace = spawn('strace', ['-f', '-p', String(pid), '-e', 'signal=none', ...options], {
     stdio: ['ignore', 'ignore', 'pipe'],
   });
   const ended = once(strace, 'exit');
-  let said = '';
+  let output = '';
   await new Promise<void>((resolve, reject) => {
     strace.stderr.on('data', (piece) => {
-      said += piece;
-      if (/attached/.test(said)) resolve();
+      output += piece;
+      if (/attached/.test(output)) resolve();
     });
-    strace.once('exit', () => reject(new Error(`strace ended: ${said}`)));
+    strace.once('exit', () => reject(new Error(`strace ended: ${output}`)));
     strace.once('error', reject);
   });
   return {
     async [Symbol.asyncDispose]() {
-      // Told to end it lets the process go; where that was killed, it has mostly ended by itself, and sometimes waits on.
+      // SIGINT makes strace detach. If the process was killed, strace has usually ended already, but sometimes it hangs.
       strace.kill('SIGINT');
       const hung = setTimeout(() => strace.kill('SIGKILL'), TRACER_EXIT_TIMEOUT_MS);
       await ended;

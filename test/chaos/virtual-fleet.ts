@@ -19,42 +19,42 @@ import type { SeededRandom } from '../support/seeded-random.ts';
 import { stateFolder } from '../support/state-folder.ts';
 
 /**
- * What is the matter with the way to the portal. A black hole is left to the real daemon (`cut-off.ts`): a connection is
- * given up in real time, and in a day there are ten thousand.
+ * What is wrong with the connection to the portal. Dropped packets are tested with the real daemon (`network-partition.ts`),
+ * because connect timeouts take real time, and a day has ten thousand.
  */
 export const OUTAGES = ['refused', 'name unknown', 'another certificate', '503', '503 in 5 min'] as const;
 export type Outage = (typeof OUTAGES)[number];
 
-/** An attempt to refresh: `at` is by the street's wall clock, in ms. */
+/** An attempt to refresh. `at` is by the fleet's wall clock, in ms. */
 interface Attempt {
   readonly grant: string;
   readonly at: number;
   readonly granted: boolean;
 }
 
-/** One grant of the street. */
+/** A grant of the fleet. */
 export interface VirtualGrant {
   readonly id: string;
-  /** Whether an appliance asks for its token every other minute. */
+  /** Whether an appliance requests its token every two minutes. */
   readonly asked: boolean;
   readonly hub: VirtualHub;
 }
 
 const CONNECTED: Omit<ConnectedPortal, 'portal'> = {
-  identity: { origin: 'https://portal.example', clientId: 'the-street', name: 'home', otherOrigins: [] },
+  identity: { origin: 'https://portal.example', clientId: 'the-fleet', name: 'home', otherOrigins: [] },
   credentialLocation: { portal: 'home' },
   retryLostAnswer: 'early',
   redirectUrl: () => null,
 };
 const SILENT: Log = logTo(() => undefined);
-/** How often an appliance asks, in ms. */
-const ASKS_EVERY = 120_000;
-/** Nobody listens there, and no test is given this port for a server of its own, which would know nothing of the street's tokens. */
+/** The interval of an appliance's token requests, in ms. */
+const TOKEN_REQUEST_INTERVAL = 120_000;
+/** A port without a server. No test can get this port by chance. */
 const REFUSING = 'http://127.0.0.1:1';
-/** A label of a name is at most 63 characters long: this one is unknown without anybody being asked. */
+/** A label of a host name has at most 63 characters, so this name is unknown without a DNS query. */
 const UNKNOWN = `http://${'a'.repeat(64)}.test`;
 
-/** A street of hubs with one portal, in virtual time, over real connections and on real stores. */
+/** A fleet of hubs with one portal, in virtual time, with real connections and real stores. */
 export class VirtualFleet implements AsyncDisposable {
   readonly activity: PendingWork;
   readonly time: FakeTime;
@@ -67,39 +67,40 @@ export class VirtualFleet implements AsyncDisposable {
   readonly #servers: readonly Server[];
   #outage: Outage | null = null;
 
-  private constructor(emulator: Emulator, random: SeededRandom, time: FakeTime, activity: PendingWork, ways: Ways) {
+  private constructor(emulator: Emulator, random: SeededRandom, time: FakeTime, activity: PendingWork, routes: Routes) {
     this.emulator = emulator;
     this.random = random;
     this.time = time;
     this.activity = activity;
-    this.#portals = ways.portals;
-    this.#servers = ways.servers;
+    this.#portals = routes.portals;
+    this.#servers = routes.servers;
   }
 
   /**
-   * @param hubs how many
-   * @param each how many grants a hub has; for the first of them an appliance asks
+   * Starts the hubs and pairs their appliances.
+   * @param hubs the number of hubs
+   * @param each the number of grants per hub; an appliance requests the token of the first one
    */
   static async build(hubs: number, each: number, random: SeededRandom): Promise<VirtualFleet> {
     const activity = new PendingWork();
     const time = new FakeTime(activity);
     const emulator = await startEmulator({ clock: time });
-    const street = new VirtualFleet(emulator, random, time, activity, await ways(emulator));
+    const fleet = new VirtualFleet(emulator, random, time, activity, await createRoutes(emulator));
     for (let index = 0; index < hubs; index++) {
       const names = Array.from({ length: each }, (_, grant) => `appliance-${grant}`);
-      const hub = await VirtualHub.start(street, names);
-      street.hubs.push(hub);
+      const hub = await VirtualHub.start(fleet, names);
+      fleet.hubs.push(hub);
       for (const [grant, name] of names.entries()) {
-        street.grants.push({ id: await hub.pair(name), asked: grant === 0, hub });
+        fleet.grants.push({ id: await hub.pair(name), asked: grant === 0, hub });
         await time.pass(Math.round((2 * 3_600_000 * random.fraction()) / (hubs * each)));
       }
     }
-    for (const grant of street.grants) if (grant.asked) street.#ask(grant);
+    for (const grant of fleet.grants) if (grant.asked) fleet.#requestTokens(grant);
     await time.pass(2 * 3_600_000);
-    return street;
+    return fleet;
   }
 
-  /** The grants without a token that lives, or with a problem. */
+  /** The grants without a valid token, or with a problem. */
   get stale(): VirtualGrant[] {
     return this.grants.filter(({ id, hub }) => {
       const held = hub.broker?.grants.get(id);
@@ -109,7 +110,7 @@ export class VirtualFleet implements AsyncDisposable {
     });
   }
 
-  /** The way to the portal from now on. */
+  /** Begins an outage, or ends it with null. */
   async setOutage(outage: Outage | null): Promise<void> {
     this.#outage = outage;
     await this.emulator.clearFaults();
@@ -118,29 +119,29 @@ export class VirtualFleet implements AsyncDisposable {
     this.emulator.addFault({ kind: 'status', endpoint: 'token', status: 503, headers, times: null });
   }
 
-  /** The power goes, and is back after so many ms: every hub starts within the same minute. */
+  /** Cuts the power for `off` ms. Afterwards every hub starts within one minute. */
   async powerCut(off: number): Promise<void> {
     for (const hub of this.hubs) hub.cut();
     this.time.reboot(this.time.wall + off);
     for (const hub of this.hubs) {
       this.time.after(60_000 * this.random.fraction(), () => void this.activity.track(hub).start());
     }
-    for (const grant of this.grants) if (grant.asked) this.#ask(grant);
+    for (const grant of this.grants) if (grant.asked) this.#requestTokens(grant);
   }
 
-  /** What a hub of the street takes for the portal. */
+  /** The portal as the hubs of the fleet see it. */
   portal(): Portal {
-    const way = () => {
+    const current = () => {
       const portal = this.#portals.get(this.#outage) ?? this.#portals.get(null);
-      if (portal === undefined) throw new Error('there is no way to the portal');
+      if (portal === undefined) throw new Error('there is no client for the portal');
       return portal;
     };
     return {
-      requestLink: (...of) => way().requestLink(...of),
-      pollCode: (...of) => way().pollCode(...of),
-      fetchTime: () => way().fetchTime(),
-      exchangeCode: (...of) => way().exchangeCode(...of),
-      refresh: (token) => way().refresh(token),
+      requestLink: (...args) => current().requestLink(...args),
+      pollCode: (...args) => current().pollCode(...args),
+      fetchTime: () => current().fetchTime(),
+      exchangeCode: (...args) => current().exchangeCode(...args),
+      refresh: (token) => current().refresh(token),
     };
   }
 
@@ -152,45 +153,45 @@ export class VirtualFleet implements AsyncDisposable {
     for (const hub of this.hubs) hub[Symbol.dispose]();
   }
 
-  #ask(grant: VirtualGrant): void {
+  #requestTokens(grant: VirtualGrant): void {
     const again = () => {
       void grant.hub.broker?.tokenIssuer.issue(grant.id, null);
-      this.time.after(ASKS_EVERY, again);
+      this.time.after(TOKEN_REQUEST_INTERVAL, again);
     };
-    this.time.after(ASKS_EVERY * this.random.fraction(), again);
+    this.time.after(TOKEN_REQUEST_INTERVAL * this.random.fraction(), again);
   }
 }
 
-/** One hub of the street: its broker, of which each appliance has a portal by a name of its own. */
+/** A hub of the fleet: its broker, in which each appliance has its own portal name, so that its refreshes can be counted. */
 export class VirtualHub implements Disposable {
-  readonly #street: VirtualFleet;
+  readonly #fleet: VirtualFleet;
   readonly #folder = stateFolder();
-  readonly #spreads = new Map<string, number>();
+  readonly #jitterOffsets = new Map<string, number>();
   readonly #names: readonly string[];
   /** Null while it has no power. */
   broker: Broker | null = null;
   #cut: () => void = () => undefined;
 
-  private constructor(street: VirtualFleet, names: readonly string[]) {
-    this.#street = street;
+  private constructor(fleet: VirtualFleet, names: readonly string[]) {
+    this.#fleet = fleet;
     this.#names = names;
   }
 
-  /** @param names of its appliances */
-  static async start(street: VirtualFleet, names: readonly string[]): Promise<VirtualHub> {
-    const hub = new VirtualHub(street, names);
+  /** @param names the names of its appliances */
+  static async start(fleet: VirtualFleet, names: readonly string[]): Promise<VirtualHub> {
+    const hub = new VirtualHub(fleet, names);
     await hub.start();
     return hub;
   }
 
   async start(): Promise<void> {
-    const { time, activity, random: chance } = this.#street;
-    const random = { ...systemRandom, fraction: () => chance.fraction() };
+    const { time, activity, random: seeded } = this.#fleet;
+    const random = { ...systemRandom, fraction: () => seeded.fraction() };
     const environment = { clock: time, timers: time, random, log: SILENT, emit: () => undefined };
     const sealing = jweSealing(new Uint8Array(STORE_KEY_BYTES).fill(7));
     const opened = await openStore(this.#folder.path, sealing, () => time.wall);
     const store = activity.track(opened);
-    const way = this.#street.portal();
+    const fleetPortal = this.#fleet.portal();
     const portals = new Map<string, ConnectedPortal>();
     const broker = await openBroker({
       environment,
@@ -198,7 +199,7 @@ export class VirtualHub implements Disposable {
       portals: {
         names: this.#names,
         get: (name) => {
-          const portal = portals.get(name) ?? { portal: this.#counting(way, name), ...CONNECTED };
+          const portal = portals.get(name) ?? { portal: this.#counting(fleetPortal, name), ...CONNECTED };
           portals.set(name, portal);
           return portal;
         },
@@ -207,8 +208,8 @@ export class VirtualHub implements Disposable {
       pairingTimes: { lifetime: 900_000, pollInterval: 5000 },
       declarations: { appliances: [], file: '' },
       jitterOffset: (id) => {
-        const jitterOffset = this.#spreads.get(id) ?? chance.fraction();
-        this.#spreads.set(id, jitterOffset);
+        const jitterOffset = this.#jitterOffsets.get(id) ?? seeded.fraction();
+        this.#jitterOffsets.set(id, jitterOffset);
         return jitterOffset;
       },
     });
@@ -219,13 +220,13 @@ export class VirtualHub implements Disposable {
     };
   }
 
-  /** The way to the portal, on which each refresh of an appliance is counted. */
-  #counting(way: Portal, name: string): Portal {
-    const { activity, attempts, time } = this.#street;
+  /** A portal that counts the refreshes of an appliance. */
+  #counting(portal: Portal, name: string): Portal {
+    const { activity, attempts, time } = this.#fleet;
     return activity.track({
-      ...way,
+      ...portal,
       refresh: async (token) => {
-        const outcome = await way.refresh(token);
+        const outcome = await portal.refresh(token);
         const grant = this.broker?.appliances.find(name)?.id ?? name;
         attempts.push({ grant, at: time.wall, granted: outcome.kind === 'granted' });
         return outcome;
@@ -237,18 +238,18 @@ export class VirtualHub implements Disposable {
   async pair(name: string): Promise<string> {
     if (this.broker === null) throw new Error('the hub is off');
     const { appliances, pairings } = this.broker;
-    const { time, emulator } = this.#street;
+    const { time, emulator } = this.#fleet;
     const { appliance } = await appliances.add(name, null, name);
     const run = await pairings.begin(appliance);
     await time.settle();
     const { step } = run.pairing;
-    if (step.kind !== 'waiting') throw new Error(`nobody can log in: ${step.kind}`);
+    if (step.kind !== 'waiting') throw new Error(`the pairing has no link: ${step.kind}`);
     await emulator.login({ state: stateParameterOf(step.link.authorizeUrl), user: 'demo' });
     await time.pass(10_000);
     return appliance.id;
   }
 
-  /** It has no power any more. */
+  /** Cuts its power. */
   cut(): void {
     this.#cut();
     this.#cut = () => undefined;
@@ -260,13 +261,13 @@ export class VirtualHub implements Disposable {
   }
 }
 
-interface Ways {
+interface Routes {
   readonly portals: ReadonlyMap<Outage | null, HttpPortal>;
   readonly servers: readonly Server[];
 }
 
-/** A client for each way: what is at its end is real. */
-async function ways(emulator: Emulator): Promise<Ways> {
+/** A client for each outage, with a real server or a real error at its end. */
+async function createRoutes(emulator: Emulator): Promise<Routes> {
   const portal = (frontendUrl: string) =>
     new HttpPortal({
       baseUrl: emulator.baseUrl,

@@ -8,10 +8,11 @@ import { promisify } from 'node:util';
 const run = promisify(execFile);
 
 const CHECKOUT = join(import.meta.dirname, '../..');
-/** Fetched once; 28 MB. */
+/** Downloaded once; 28 MB. */
 const PARTS = join(CHECKOUT, '.cache/chaos/machine');
 const QEMU = '/usr/bin/qemu-system-x86_64';
-/** Says why no machine can be had here, or null where one can; fetches its kernel where that is missing. */
+
+/** Why no machine can be emulated here, or null if one can. Downloads the kernel if it is missing. */
 export async function virtualMachineSkipReason(): Promise<string | null> {
   if (process.arch !== 'x64' || process.platform !== 'linux') return 'the kernel is for x64';
   const missing = await access(QEMU).catch(() => true);
@@ -24,11 +25,11 @@ export async function virtualMachineSkipReason(): Promise<string | null> {
   }
 }
 
-/** A machine of its own with a console. Emulated, and so rather slow. */
+/** An emulated machine with a console. It is slow. */
 export class VirtualMachine implements AsyncDisposable {
   readonly #child: ChildProcess;
   readonly #directory: string;
-  /** What it has said: kept here only, for there may be tokens in it. */
+  /** The console's output. It is not written to a file, because it may contain tokens. */
   readonly #lines: string[] = [];
   #commands = 0;
 
@@ -40,10 +41,10 @@ export class VirtualMachine implements AsyncDisposable {
 
   /**
    * Starts a machine whose console becomes a shell.
-   * @param directory goes with the machine
-   * @param clock what its clock says then, in ms since 1970
-   * @param boots what it boots from, as QEMU's options
-   * @param seconds until the shell is there
+   * @param directory is deleted with the machine
+   * @param clock its initial time, in ms since 1970
+   * @param boots QEMU's options for booting
+   * @param seconds a timeout for the shell
    */
   static async start(
     directory: string,
@@ -79,7 +80,7 @@ export class VirtualMachine implements AsyncDisposable {
     }
   }
 
-  /** Runs a line of shell. @returns what it said, and its exit status */
+  /** Runs a line of shell. @returns its output and exit status */
   async run(command: string, seconds = 60): Promise<{ readonly status: number; readonly output: string }> {
     this.#commands += 1;
     const mark = `@@${this.#commands}:`;
@@ -99,7 +100,7 @@ export class VirtualMachine implements AsyncDisposable {
     await rm(this.#directory, { recursive: true, force: true });
   }
 
-  /** @returns which line it was */
+  /** Waits for a line of output. @returns its index */
   async #until(wanted: (line: string) => boolean, seconds: number, from = 0): Promise<number> {
     for (let tries = 0; tries < seconds * 10; tries++) {
       const at = this.#lines.findIndex((line, index) => index >= from && wanted(line));
@@ -108,12 +109,12 @@ export class VirtualMachine implements AsyncDisposable {
       await new Promise((resolve) => setTimeout(resolve, 100));
     }
     throw new Error(
-      `the machine did not answer within ${seconds} s; its last words: ${this.#lines.slice(-5).join('\n')}`,
+      `the machine did not respond within ${seconds} s; its last lines: ${this.#lines.slice(-5).join('\n')}`,
     );
   }
 }
 
-/** A kernel with its modules and a shell, as the machine's own distribution has them. */
+/** A kernel with its modules and a shell, from this machine's distribution. */
 export async function fetchGuestFiles(): Promise<{ kernel: string; modules: string; busybox: string }> {
   const boot = join(PARTS, 'boot');
   const fetched = await readdir(boot).catch(() => []);
@@ -127,7 +128,7 @@ export async function fetchGuestFiles(): Promise<{ kernel: string; modules: stri
     }
   }
   const kernel = (await readdir(boot)).find((name) => name.startsWith('vmlinuz'));
-  if (kernel === undefined) throw new Error('there is none in what was fetched');
+  if (kernel === undefined) throw new Error('the downloaded packages contain no kernel');
   const modules = join(PARTS, 'lib/modules', kernel.replace('vmlinuz-', ''), 'kernel');
   return { kernel: join(boot, kernel), modules, busybox: join(PARTS, 'bin/busybox') };
 }

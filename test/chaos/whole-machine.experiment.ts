@@ -1,6 +1,6 @@
 import { bootEmulatedMachine, evaluate, HOST_ADDRESS, readHubStatus, runChecked } from '../machine/whole-machine.ts';
 import { eventually } from '../support/hub-process.ts';
-import { machineSkipReason as whyNoDebian } from '../support/machine.ts';
+import { machineSkipReason } from '../support/machine.ts';
 import { startPortal } from '../support/portal.ts';
 import { type Experiment, SKIPPED } from './experiment.ts';
 import { virtualMachineSkipReason } from './virtual-machine.ts';
@@ -8,17 +8,17 @@ import { virtualMachineSkipReason } from './virtual-machine.ts';
 const MIB = 2 ** 20;
 const GROUP = '/sys/fs/cgroup/system.slice/latchkey.service';
 
-/** Takes minutes, for all of the machine is emulated: there is no short form. */
+/** Takes minutes, because the whole machine is emulated. There is no short form. */
 export const experiment: Experiment = {
   name: 'A whole machine',
   promise:
-    'The service of the package comes up in a machine that boots in 1970 and comes right when the clock is set; where the daemon takes more memory than it may, it alone is ended, and is back with its grants.',
+    'The service of the package starts on a machine that boots in 1970, and recovers when the clock is set. If the daemon exceeds its memory limit, only the daemon is ended, and it restarts with its grants.',
   async run({ progress }) {
-    const reason = (await virtualMachineSkipReason()) ?? (await whyNoDebian());
+    const reason = (await virtualMachineSkipReason()) ?? (await machineSkipReason());
     if (reason !== null) return { figures: { [SKIPPED]: reason }, broken: [] };
     const broken: string[] = [];
-    const expect = (promise: boolean, otherwise: string) => {
-      if (!promise) broken.push(otherwise);
+    const expect = (holds: boolean, otherwise: string) => {
+      if (!holds) broken.push(otherwise);
     };
     await using emulator = await startPortal({ tls: true, publicHost: HOST_ADDRESS });
     await using machine = await bootEmulatedMachine(emulator);
@@ -31,7 +31,7 @@ export const experiment: Experiment = {
     const now = (await runChecked(machine, 'date +%Y')).trim();
     progress(`the service is up, in ${now}`);
     expect(now === '1970', `the machine booted in ${now}`);
-    expect((await show('NRestarts')) === '0', 'the service did not come up at once');
+    expect((await show('NRestarts')) === '0', 'the service did not start at the first attempt');
     const [from = 0, to = 0] = [
       await number(`systemctl show --value -p ExecMainStartTimestampMonotonic latchkey`),
       await number(`systemctl show --value -p ActiveEnterTimestampMonotonic latchkey`),
@@ -39,7 +39,7 @@ export const experiment: Experiment = {
     const pid = await show('MainPID');
     const rss = await number(`sed -n 's/^VmRSS:[^0-9]*\\([0-9]*\\).*/\\1/p' /proc/${pid}/status`);
     const [most, current] = [await number(`cat ${GROUP}/memory.max`), await number(`cat ${GROUP}/memory.current`)];
-    expect(most === Number(await show('MemoryMax')), `the most memory it may take is ${most} bytes`);
+    expect(most === Number(await show('MemoryMax')), `the memory limit is ${most} bytes`);
 
     await runChecked(machine, 'latchkey appliance add wallbox >/dev/null');
     await machine.run('latchkey pair wallbox --no-wait >/dev/null 2>&1');
@@ -55,15 +55,15 @@ export const experiment: Experiment = {
     await eventually(async () => (await show('NRestarts')) === '1', 90);
     await eventually(async () => (await show('ActiveState')) === 'active', 90);
     const journal = await runChecked(machine, 'journalctl -u latchkey --output=cat');
-    expect(journal.includes("result 'oom-kill'"), 'what took too much memory was not ended for it');
+    expect(journal.includes("result 'oom-kill'"), 'the daemon was not ended at its memory limit');
     await runChecked(machine, 'latchkey token wallbox >/dev/null');
-    expect((await appliance())?.state === 'active', 'the grant did not outlive it');
+    expect((await appliance())?.state === 'active', 'the grant did not survive');
     const mib = (bytes: number) => Math.round(bytes / MIB);
     return {
       figures: {
-        'READY after its start, emulated, s': Math.round((to - from) / 1e5) / 10,
+        'start until READY, emulated, s': Math.round((to - from) / 1e5) / 10,
         'memory.current, MiB': mib(current),
-        'resident, MiB': mib(rss * 1024),
+        'resident memory, MiB': mib(rss * 1024),
         'MemoryMax, MiB': mib(most),
       },
       broken,

@@ -19,15 +19,15 @@ import { readStoredGrant, type StoredGrantRecord } from './stored-grant.ts';
 import { canTraceSystemCalls, killBeforeSystemCall, type SystemCall, traceSystemCalls } from './system-calls.ts';
 
 const NAME = 'wallbox';
-/** Boundaries of one walk: far more than there are. */
-const MOST = 60;
-/** Where SQLite writes. */
+/** More boundaries than this indicate an endless walk. */
+const MAX_BOUNDARIES = 60;
+/** The files that SQLite writes. */
 const FILES = ['latchkey.db', 'latchkey.db-wal', 'latchkey.db-journal'];
 
-/** A kind of call that is stepped through. */
+/** A kind of system call. The hub is killed before each one. */
 interface Calls {
   readonly calls: readonly string[];
-  /** Only on the store's files; else wherever the daemon makes them. */
+  /** Whether only calls on the store's files count. */
   readonly onStore: boolean;
 }
 
@@ -35,7 +35,7 @@ const WRITES: readonly Calls[] = [
   { calls: ['pwrite64'], onStore: true },
   { calls: ['fsync'], onStore: true },
 ];
-/** What SQLite does to its files now and then; hit, each of them is stepped through as well. */
+/** Rare calls of SQLite on its files. If one occurs, all of them are tested as well. */
 const RARE = [
   'fdatasync',
   'ftruncate',
@@ -47,31 +47,30 @@ const RARE = [
   'pwritev2',
   'fallocate',
 ];
-/** Between the attempt's commit and the answer's: before the connection stands, and before anything is sent on it. */
+/** Between the commits of the attempt and of its result: before the connection is open, and before anything is sent on it. */
 const CONNECT: Calls = { calls: ['connect'], onStore: false };
 const SEND: Calls = { calls: ['writev'], onStore: false };
 const SENDS: readonly Calls[] = [CONNECT, SEND];
-/** After everything was written: the log's line and the answer to who asked. */
+/** After everything is written: the line in the log, and the response to the client. */
 const AFTERWARDS: Calls = { calls: ['write'], onStore: false };
 
-/** What is cut short at each of its boundaries. */
+/** Work that is interrupted at each of its boundaries. */
 interface Work {
   readonly name: string;
-  /** Only boundaries on these files of the store; else on all of them, and those of sends. */
+  /** Only boundaries on these files of the store; by default on all of them, and at sends. */
   readonly files?: readonly string[];
-  /** Brings the household to where it begins, and gives what does it: it resolves once the hub says that it is done. */
-  prepare(house: ChaosHarness): Promise<() => Promise<void>>;
-  /** Ends what was cut short, as a person or time would. */
-  finish(house: ChaosHarness): Promise<void>;
+  /** Prepares the work. @returns a function that does it, and resolves when the hub has reported success */
+  prepare(home: ChaosHarness): Promise<() => Promise<void>>;
+  /** Completes interrupted work, as a person or the hub's retry would. */
+  finish(home: ChaosHarness): Promise<void>;
 }
 
 export const experiment: Experiment = {
   name: 'Write boundaries',
   promise:
-    'Killed before any system call of a refresh or of a pairing’s end, the hub has the old or the new generation on disk, never none, and never uses both; nothing is sent or answered before what was written is synced.',
+    'If the hub is killed before any system call of a refresh or of a pairing’s end, it has the old or the new generation on disk, never none, and never uses both. It sends no request and no response before its writes are synced.',
   async run(scale, random) {
-    if (!canTraceSystemCalls())
-      throw new Error('strace is needed, and may not look into other processes or is not installed');
+    if (!canTraceSystemCalls()) throw new Error('strace is not installed, or may not trace other processes');
     const walks = scale.long
       ? [walk(scale, refresh('hub')), walk(scale, pairing()), walk(scale, writeBack())]
       : [
@@ -83,18 +82,18 @@ export const experiment: Experiment = {
 };
 
 /**
- * Kills before the first write to the store and the last one, before the first sync and the last one, before the last of what
- * comes afterwards, and before one call of each other kind. Some find the new generation written, whatever the others find.
+ * Kills before the first and the last write to the store, before the first and the last sync, before the last call afterwards,
+ * and before one call of each other kind. This sample always includes kills that leave the new generation.
  */
 async function sample(work: Work, groups: readonly Calls[], random: SeededRandom): Promise<ExperimentResult> {
-  await using house = await startHouse();
-  const stepping = new Stepping(house, work);
+  await using home = await startHome();
+  const stepping = new Stepping(home, work);
   await stepping.trace();
   for (const group of groups) {
-    const last = stepping.counted(group);
+    const last = stepping.countCalls(group);
     const some = group === AFTERWARDS ? [last] : [random.whole(1, last)];
     for (const when of WRITES.includes(group) ? [1, last] : some) {
-      // A piece of work may have a call less than the one that was traced.
+      // The work may make fewer calls than when it was traced.
       let before = when;
       while (before > 0 && !(await stepping.killAt(group, before))) before -= 1;
     }
@@ -104,8 +103,8 @@ async function sample(work: Work, groups: readonly Calls[], random: SeededRandom
 
 /** Kills before each call. */
 async function walk(scale: ExperimentOptions, work: Work): Promise<ExperimentResult> {
-  await using house = await startHouse();
-  const stepping = new Stepping(house, work);
+  await using home = await startHome();
+  const stepping = new Stepping(home, work);
   if (work.files === undefined) await stepping.trace();
   const groups = work.files === undefined ? [...WRITES, ...SENDS, AFTERWARDS] : [...WRITES];
   const rare = { calls: RARE, onStore: true };
@@ -113,44 +112,44 @@ async function walk(scale: ExperimentOptions, work: Work): Promise<ExperimentRes
   for (const group of groups) {
     for (let when = 1; await stepping.killAt(group, when); when++) {
       scale.progress(`${work.name}: killed before ${group.calls} ${when}`);
-      if (when >= MOST) throw new Error(`${work.name} has more than ${MOST} calls of ${group.calls}`);
+      if (when >= MAX_BOUNDARIES) throw new Error(`${work.name} has more than ${MAX_BOUNDARIES} calls of ${group.calls}`);
     }
   }
   return stepping.conclude();
 }
 
-async function startHouse(): Promise<ChaosHarness> {
+async function startHome(): Promise<ChaosHarness> {
   await using parts = new AsyncDisposableStack();
-  const house = parts.use(await ChaosHarness.start([NAME], ['--refresh-grace-time', '1h']));
-  await house.pairAppliances([NAME]);
+  const home = parts.use(await ChaosHarness.start([NAME], ['--refresh-grace-time', '1h']));
+  await home.pairAppliances([NAME]);
   parts.move();
-  return house;
+  return home;
 }
 
-/** One hub that is killed at one boundary after the other. */
+/** A hub that is killed at one boundary after another. */
 class Stepping {
-  readonly #house: ChaosHarness;
+  readonly #home: ChaosHarness;
   readonly #work: Work;
   readonly #broken: string[] = [];
   #syncs = 0;
   kills = 0;
   readonly #left = { old: 0, 'old, in doubt': 0, new: 0 };
   readonly #calls = new Map<string, number>();
-  /** Those of the work that went well. */
+  /** The calls of the uninterrupted work. */
   #traced: readonly SystemCall[] = [];
 
-  constructor(house: ChaosHarness, work: Work) {
-    this.#house = house;
+  constructor(home: ChaosHarness, work: Work) {
+    this.#home = home;
     this.#work = work;
   }
 
   /**
-   * Does the work once, unharmed, and looks at the order of its calls: a power cut loses what is written and not synced,
-   * so nothing may be sent, and nobody answered, before it is.
+   * Does the work once without a kill and checks the order of its calls. A power cut loses unsynced writes, so all writes must
+   * be synced before the hub sends a request or a response.
    */
   async trace(): Promise<void> {
-    const { hub } = this.#house;
-    const work = await this.#work.prepare(this.#house);
+    const { hub } = this.#home;
+    const work = await this.#work.prepare(this.#home);
     const kinds = ['pwrite64', 'fsync', 'fdatasync', 'connect', 'writev', 'write'];
     this.#traced = await traceSystemCalls(hub.pid, kinds, work);
     const unsynced = new Set<string>();
@@ -162,22 +161,22 @@ class Stepping {
         this.#syncs += 1;
       }
       if (!on.startsWith('socket:') || unsynced.size === 0) continue;
-      this.#broken.push(`${this.#work.name}: ${name} on a socket while something written was not synced yet`);
+      this.#broken.push(`${this.#work.name}: ${name} on a socket before a write was synced`);
     }
   }
 
-  /** How many calls of a kind there were when the work went well. */
-  counted({ calls, onStore }: Calls): number {
+  /** The number of calls of a kind in the uninterrupted work. */
+  countCalls({ calls, onStore }: Calls): number {
     return this.#traced.filter(({ name, on }) => calls.includes(name) && (!onStore || this.#isStore(on))).length;
   }
 
-  /** @returns whether it was killed: false once the work has no such boundary any more */
+  /** Kills the hub before a call. @returns false if the work has fewer calls, so that the hub was not killed */
   async killAt({ calls, onStore }: Calls, when: number): Promise<boolean> {
-    const { hub } = this.#house;
+    const { hub } = this.#home;
     const state = join(hub.directory, 'state');
     const files = (this.#work.files ?? FILES).map((name) => join(state, name));
-    const work = await this.#work.prepare(this.#house);
-    // Copied from under a hub that may just be moving its journal to the database: one of the two is of before then.
+    const work = await this.#work.prepare(this.#home);
+    // Retried, because the copy may be inconsistent if the hub makes a WAL checkpoint at that moment.
     const before = await eventually(() => readStoredGrant(state, NAME), 10);
     const tokensBefore = await this.#tokens();
     const { pid } = hub;
@@ -188,7 +187,7 @@ class Stepping {
         () => true,
         () => false,
       );
-      // What comes after the answer comes at once.
+      // Calls after the response follow at once.
       if (done) await sleep(200);
       else await eventually(async () => !isRunning(pid), 5).catch(() => undefined);
     }
@@ -199,42 +198,42 @@ class Stepping {
     const where = `${this.#work.name}, before ${calls} ${when}`;
     const left = await readStoredGrant(state, NAME);
     await hub.kill();
-    await this.#judgeLeft(where, before, left, tokensBefore);
+    await this.#checkDisk(where, before, left, tokensBefore);
     await hub.launch();
-    await this.#judgeStarted(where, left);
-    await this.#work.finish(this.#house).catch((error: unknown) => {
-      this.#broken.push(`${where}: it did not come to an end (${messageOf(error)})`);
+    await this.#checkStart(where, left);
+    await this.#work.finish(this.#home).catch((error: unknown) => {
+      this.#broken.push(`${where}: it was not completed (${messageOf(error)})`);
     });
-    await this.#judgeUse(where, left, before, tokensBefore);
+    await this.#checkUse(where, left, before, tokensBefore);
     return true;
   }
 
   conclude(): ExperimentResult {
     const figures = prefixFigures(this.#work.name, {
-      'boundaries killed at': this.kills,
-      'calls stepped through': [...this.#calls].map(([call, count]) => `${call} ${count}`).join(', '),
-      ...(this.#syncs > 0 && { 'syncs of one that went well, each before what follows from it': this.#syncs }),
-      'left the old generation': this.#left.old,
-      'left the old generation, in doubt': this.#left['old, in doubt'],
-      'left the new generation': this.#left.new,
-      'left neither': this.kills - this.#left.old - this.#left['old, in doubt'] - this.#left.new,
+      'boundaries with a kill': this.kills,
+      'calls with a kill': [...this.#calls].map(([call, count]) => `${call} ${count}`).join(', '),
+      ...(this.#syncs > 0 && { 'syncs without a kill, each before the sends that depend on it': this.#syncs }),
+      'old generation on disk': this.#left.old,
+      'old generation on disk, in doubt': this.#left['old, in doubt'],
+      'new generation on disk': this.#left.new,
+      'neither on disk': this.kills - this.#left.old - this.#left['old, in doubt'] - this.#left.new,
     });
     return { figures, broken: this.#broken };
   }
 
   #isStore(file: string): boolean {
-    return FILES.some((name) => file === join(this.#house.hub.directory, 'state', name));
+    return FILES.some((name) => file === join(this.#home.hub.directory, 'state', name));
   }
 
-  /** On disk is the old generation or the new one, and nothing was sent that was not written ahead. */
-  async #judgeLeft(
+  /** Checks that the old or the new generation is on disk, and that everything that was sent was written ahead. */
+  async #checkDisk(
     where: string,
     before: StoredGrantRecord | null,
     left: StoredGrantRecord | null,
     tokensBefore: readonly string[],
   ) {
     if (left === null || before === null || !left.hasTokens)
-      return void this.#broken.push(`${where}: the grant is gone`);
+      return void this.#broken.push(`${where}: the grant is lost`);
     const isNew = left.generation > before.generation;
     if (left.generation !== before.generation && !(isNew && this.#plausible(before, left))) {
       this.#broken.push(`${where}: generation ${left.generation} is on disk after ${before.generation}`);
@@ -250,32 +249,32 @@ class Stepping {
     }
   }
 
-  /** Some work takes many refreshes; else there is one generation to the next. */
+  /** Whether the new generation can follow from the work: one refresh, or many until a WAL checkpoint. */
   #plausible(before: StoredGrantRecord, left: StoredGrantRecord): boolean {
     return this.#work.name === WRITE_BACK || left.generation === before.generation + 1;
   }
 
-  /** What was cut short is told, and nothing else. */
-  async #judgeStarted(where: string, left: StoredGrantRecord | null): Promise<void> {
-    const { hub } = this.#house;
+  /** Checks that the hub reports an interrupted refresh, and only that. */
+  async #checkStart(where: string, left: StoredGrantRecord | null): Promise<void> {
+    const { hub } = this.#home;
     const { state, problem } = await hub.appliance(NAME);
-    const cutShort = left !== null && left.attempt !== null;
-    // The retry may be over before anybody can ask on a busy machine; what the log says stays.
-    const told = (await readFile(hub.log, 'utf8')).includes('"refresh_interrupted"');
-    if (told !== cutShort)
-      this.#broken.push(`${where}: the log ${told ? 'tells' : 'does not tell'} of a refresh cut short`);
-    if (state === 'active' || (cutShort && state === 'retrying' && problem?.code === 'answer_lost')) return;
+    const interrupted = left !== null && left.attempt !== null;
+    // By the log, because on a busy machine the retry may be over before the status can be read.
+    const logged = (await readFile(hub.log, 'utf8')).includes('"refresh_interrupted"');
+    if (logged !== interrupted)
+      this.#broken.push(`${where}: the log ${logged ? 'reports' : 'does not report'} an interrupted refresh`);
+    if (state === 'active' || (interrupted && state === 'retrying' && problem?.code === 'answer_lost')) return;
     this.#broken.push(`${where}: it is ${state} (${problem?.message})`);
   }
 
-  /** A token whose successor was on disk is never used again, and no code is ever sent twice. */
-  async #judgeUse(
+  /** Checks that no refresh token was used again after its successor was on disk, and that no code was sent twice. */
+  async #checkUse(
     where: string,
     left: StoredGrantRecord | null,
     before: StoredGrantRecord | null,
     tokensBefore: readonly string[],
   ): Promise<void> {
-    const sends = await this.#house.sends('refresh_token');
+    const sends = await this.#home.sends('refresh_token');
     const tokens = sends.map(({ token }) => token);
     const spent = sends[tokensBefore.length]?.token;
     const isNew = (left?.generation ?? 0) > (before?.generation ?? 0);
@@ -289,16 +288,16 @@ class Stepping {
         this.#broken.push(`${where}: a token was used again after its successor`);
       }
     }
-    const codes = (await this.#house.sends('authorization_code')).map(({ token }) => token);
+    const codes = (await this.#home.sends('authorization_code')).map(({ token }) => token);
     if (new Set(codes).size < codes.length) this.#broken.push(`${where}: a code was sent twice`);
   }
 
   async #tokens(): Promise<readonly string[]> {
-    return (await this.#house.sends('refresh_token')).map(({ token }) => token);
+    return (await this.#home.sends('refresh_token')).map(({ token }) => token);
   }
 }
 
-/** @param by who tries again after a doubt */
+/** A refresh. @param by who retries it when the grant is in doubt */
 function refresh(by: 'hub' | 'a person'): Work {
   return {
     name: 'refresh',
@@ -312,11 +311,11 @@ function refresh(by: 'hub' | 'a person'): Work {
   };
 }
 
-const WRITE_BACK = 'refresh with the journal written back';
-/** Refreshes after which SQLite has written its journal back: some pages each, and the journal holds 64. */
+const WRITE_BACK = 'refreshes with a WAL checkpoint';
+/** Enough refreshes for a WAL checkpoint: each writes some pages, and a checkpoint follows after 64 pages. */
 const ENOUGH = 50;
 
-/** Refreshes until SQLite writes its journal back to the database, and the boundaries of that. */
+/** Refreshes until SQLite makes a WAL checkpoint, with kills at the checkpoint's writes. */
 function writeBack(): Work {
   return {
     name: WRITE_BACK,
@@ -330,31 +329,31 @@ function writeBack(): Work {
   };
 }
 
-/** Pairs an appliance anew that has a grant: from the login on. */
+/** Pairs an appliance again that has a grant, from the login on. */
 function pairing(): Work {
   let location = '';
   let link = '';
-  const logIn = async ({ portal }: ChaosHarness, to: string) => {
-    link = to;
+  const logIn = async ({ portal }: ChaosHarness, url: string) => {
+    link = url;
     ({ location } = await portal.login({ state: stateParameterOf(link), user: NAME }));
   };
-  const bring = async () => {
+  const followRedirect = async () => {
     if (!(await fetchPage(location)).includes('is connected')) throw new Error('it is not connected');
   };
   return {
     name: 'pairing',
-    async prepare(house) {
-      await logIn(house, (await house.hub.beginPairing(NAME)).href);
-      return bring;
+    async prepare(home) {
+      await logIn(home, (await home.hub.beginPairing(NAME)).href);
+      return followRedirect;
     },
-    async finish(house) {
-      // The person reloads the page that the login ended on.
+    async finish(home) {
+      // The person reloads the page to which the login was redirected.
       await fetchPage(location);
-      const { authorize_url } = await house.hub.until(NAME, (status) => status.authorize_url !== link);
+      const { authorize_url } = await home.hub.until(NAME, (status) => status.authorize_url !== link);
       if (authorize_url === undefined) return;
-      await logIn(house, authorize_url);
-      await bring();
-      await refreshed(house.hub);
+      await logIn(home, authorize_url);
+      await followRedirect();
+      await refreshed(home.hub);
     },
   };
 }

@@ -14,13 +14,13 @@ test.skipIf(!canTraceSystemCalls())(
     };
     for (const [work, kinds] of Object.entries(calls)) {
       for (const call of kinds) {
-        expect(figures[`${work}: calls stepped through`]).toMatch(new RegExp(`\\b${call} `));
+        expect(figures[`${work}: calls with a kill`]).toMatch(new RegExp(`\\b${call} `));
       }
-      for (const left of ['left the old generation', 'left the old generation, in doubt', 'left the new generation']) {
+      for (const left of ['old generation on disk', 'old generation on disk, in doubt', 'new generation on disk']) {
         expect(figures[`${work}: ${left}`], `${work}: ${left}`).toBeGreaterThan(0);
       }
     }
-    // One of what is written ahead, and one of what came of it.
-    expect(figures['refresh: syncs of one that went well, each before what follows from it']).toBeGreaterThanOrEqual(2);
+    // One for the attempt that is written ahead, and one for its result.
+    expect(figures['refresh: syncs without a kill, each before the sends that depend on it']).toBeGreaterThanOrEqual(2);
   },
 );

@@ -28,8 +28,8 @@ test.each([
   ['   ', null],
   [null, null],
   [undefined, null],
-])('the scope %j is normalized to %j', (given, taken) => {
-  expect(checkScope(given)).toBe(taken);
+])('the scope %j is normalized to %j', (input, expected) => {
+  expect(checkScope(input)).toBe(expected);
 });
 
 test.each(['"Monitoring"', 'a\\b', 'Überwachung', 'a\u0000', 'a\u007f'])('the scope %j is refused', (scope) => {

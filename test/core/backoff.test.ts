@@ -44,7 +44,7 @@ test("the first retry comes within the token's lifetime and later ones once a li
 });
 
 test('a refresh that the portal defers is retried while the token lives, and later the longer that lasts', () => {
-  const delays = (lasting: number) => [0, 1].map((jitter) => delayAfterDeferral(HOUR, lasting, jitter));
+  const delays = (duration: number) => [0, 1].map((jitter) => delayAfterDeferral(HOUR, duration, jitter));
   expect(delays(0)).toEqual([3 * MINUTE, 6 * MINUTE]);
   expect(delays(10 * MINUTE)).toEqual([10 * MINUTE, 20 * MINUTE]);
   expect(delays(DAY)).toEqual([24 * MINUTE, 48 * MINUTE]);

@@ -26,28 +26,28 @@ test("an access token's remaining lifetime is unknown after a reboot until the t
 
 test("an access token's age after a reboot follows from the portal's time now and when it issued the token", () => {
   const grant = sampleGrant();
-  const told = { wall: (grant.portalTime ?? 0) + 20 * MINUTE, at: instantAt(MINUTE, 'boot-2') };
-  expect(remainingLifetime(grant, instantAt(MINUTE, 'boot-2'), told)).toBe(40 * MINUTE - SECOND);
-  expect(remainingLifetime(grant, instantAt(6 * MINUTE, 'boot-2'), told)).toBe(35 * MINUTE - SECOND);
-  expect(remainingLifetime(grant, instantAt(10 * HOUR, 'boot-2'), told)).toBe(0);
+  const confirmed = { wall: (grant.portalTime ?? 0) + 20 * MINUTE, at: instantAt(MINUTE, 'boot-2') };
+  expect(remainingLifetime(grant, instantAt(MINUTE, 'boot-2'), confirmed)).toBe(40 * MINUTE - SECOND);
+  expect(remainingLifetime(grant, instantAt(6 * MINUTE, 'boot-2'), confirmed)).toBe(35 * MINUTE - SECOND);
+  expect(remainingLifetime(grant, instantAt(10 * HOUR, 'boot-2'), confirmed)).toBe(0);
 });
 
 test("an access token's age is unknown after a reboot without a portal time of this boot and of the token", () => {
-  const told = { wall: Date.UTC(2031, 4, 5, 6, 20), at: instantAt(MINUTE, 'boot-2') };
-  expect(remainingLifetime(sampleGrant(), instantAt(MINUTE, 'boot-3'), told)).toBeNull();
-  expect(remainingLifetime(sampleGrant({ portalTime: null }), instantAt(MINUTE, 'boot-2'), told)).toBeNull();
+  const confirmed = { wall: Date.UTC(2031, 4, 5, 6, 20), at: instantAt(MINUTE, 'boot-2') };
+  expect(remainingLifetime(sampleGrant(), instantAt(MINUTE, 'boot-3'), confirmed)).toBeNull();
+  expect(remainingLifetime(sampleGrant({ portalTime: null }), instantAt(MINUTE, 'boot-2'), confirmed)).toBeNull();
 });
 
 test("a portal time up to a minute before the token's issue makes it new, and an earlier one its age unknown", () => {
   const grant = sampleGrant();
-  const told = (wall: number) => ({ wall, at: instantAt(MINUTE, 'boot-2') });
-  expect(remainingLifetime(grant, instantAt(MINUTE, 'boot-2'), told((grant.portalTime ?? 0) - MINUTE))).toBe(
+  const confirmed = (wall: number) => ({ wall, at: instantAt(MINUTE, 'boot-2') });
+  expect(remainingLifetime(grant, instantAt(MINUTE, 'boot-2'), confirmed((grant.portalTime ?? 0) - MINUTE))).toBe(
     HOUR - SECOND,
   );
   expect(
-    remainingLifetime(grant, instantAt(MINUTE, 'boot-2'), told((grant.portalTime ?? 0) - MINUTE - SECOND)),
+    remainingLifetime(grant, instantAt(MINUTE, 'boot-2'), confirmed((grant.portalTime ?? 0) - MINUTE - SECOND)),
   ).toBeNull();
-  expect(remainingLifetime(grant, instantAt(MINUTE, 'boot-2'), told(Date.UTC(2030, 0, 1)))).toBeNull();
+  expect(remainingLifetime(grant, instantAt(MINUTE, 'boot-2'), confirmed(Date.UTC(2030, 0, 1)))).toBeNull();
 });
 
 test('new tokens get the next generation and clear doubt, refusal and misconfiguration', () => {

@@ -141,16 +141,16 @@ async function rendered({ appliance, hub: code }: State) {
   const metrics = new Exposition({
     ...{ status: async () => later, applianceIds: () => new Map(), clockOffset: () => null, counters: new Counters() },
   });
-  const of = (pattern: RegExp, within: string) => pattern.exec(within)?.[1] ?? '';
+  const firstGroup = (pattern: RegExp, within: string) => pattern.exec(within)?.[1] ?? '';
   return {
     conditions,
-    text: statusText(wired(now)),
-    textLater: statusText(wired(later)),
+    text: statusText(statusResponse(now)),
+    textLater: statusText(statusResponse(later)),
     exit: exitStatusOf(conditions),
-    headline: of(/<h1 id="health">([^<]*)</, page),
-    headlineIcon: of(/<div class="health" role="status"><svg class="icon (\w+)"/, page),
-    rowIcon: of(/<p class="state (\w+)"/, page),
-    row: of(/<p class="state .*?<span>([^<]*)</, page),
+    headline: firstGroup(/<h1 id="health">([^<]*)</, page),
+    headlineIcon: firstGroup(/<div class="health" role="status"><svg class="icon (\w+)"/, page),
+    rowIcon: firstGroup(/<p class="state (\w+)"/, page),
+    row: firstGroup(/<p class="state .*?<span>([^<]*)</, page),
     page: page.replaceAll('&#39;', "'"),
     line: statusLine(later),
     findings: await findings(now),
@@ -160,22 +160,22 @@ async function rendered({ appliance, hub: code }: State) {
   };
 }
 
-function wired(status: StatusReport): StatusResponse {
+function statusResponse(status: StatusReport): StatusResponse {
   return v.parse(statusResponseSchema, toWire(status));
 }
 
 /** The notices of conditions that have lasted, and failed, for `lasting` ms. */
 function noticesAfter(
-  lasting: number,
+  duration: number,
   conditions: readonly Condition[],
   { state, expiresIn }: ApplianceStatus,
 ): Notice[] {
   const left = (expiresIn ?? 0) * 1000;
   return conditions.flatMap((condition) => {
-    if (condition.appliance === null) return hubNotice(condition, lasting) ?? [];
+    if (condition.appliance === null) return hubNotice(condition, duration) ?? [];
     const isOfGrant = condition.since !== null && condition.code !== 'approval_needed';
     const grant = isOfGrant ? { generation: 1, isFailing: true, remaining: left, lifetime: HOUR, overdue: null } : null;
-    const failing = isOfGrant ? { duration: lasting, since: SINCE } : null;
+    const failing = isOfGrant ? { duration: duration, since: SINCE } : null;
     return applianceNotice({ name: condition.appliance, state, condition, grant }, failing) ?? [];
   });
 }
@@ -185,7 +185,7 @@ let machine: Promise<DoctorContext> | undefined;
 
 async function findings(status: StatusReport): Promise<readonly CheckResult[]> {
   machine ??= createDoctorContext({ file: '/nowhere/latchkey.toml', env: {} });
-  const context: DoctorContext = { ...(await machine), hub: { kind: 'running', ...wired(status) } };
+  const context: DoctorContext = { ...(await machine), hub: { kind: 'running', ...statusResponse(status) } };
   const found = await Promise.all([checkAppliances(context), checkHub(context), checkStore(context)]);
   return found.flat();
 }
@@ -272,8 +272,8 @@ describe.each([
   ])('every surface says how corrected credentials take effect after a failed %s', async (_, appliance) => {
     const { text, page, findings: found, notices } = await rendered({ what: '', appliance });
     const doctor = found.find(({ name }) => name === '.wallbox')?.detail;
-    const said = [text, doctor, ...notices.now.map(({ what_to_do }) => what_to_do)];
-    for (const each of said) expect(each).toContain(words);
+    const texts = [text, doctor, ...notices.now.map(({ what_to_do }) => what_to_do)];
+    for (const each of texts) expect(each).toContain(words);
     expect(page.replaceAll(/[“”]/g, '"')).toContain(words);
   });
 });
@@ -303,7 +303,7 @@ it('docs/health.md contains the table of all states', async () => {
       const [gravest] = conditions;
       const codes = (list: readonly Notice[]) => list.map(({ code, severity }) => `${code} (${severity})`).join(', ');
       const results = found.filter(({ result }) => result !== 'ok').map(({ result }) => result);
-      const told = codes(notices.now) || (notices.later.length > 0 ? `later: ${codes(notices.later)}` : 'none');
+      const noticeCell = codes(notices.now) || (notices.later.length > 0 ? `later: ${codes(notices.later)}` : 'none');
       return [
         ...[
           state.what,
@@ -312,7 +312,7 @@ it('docs/health.md contains the table of all states', async () => {
           `${headline} (${headlineIcon})`,
           `${row} (${rowIcon})`,
         ],
-        ...[line, [...new Set(results)].join(', ') || 'ok', told],
+        ...[line, [...new Set(results)].join(', ') || 'ok', noticeCell],
       ];
     }),
   );

@@ -12,9 +12,9 @@ function texts(lines: readonly StoredHistoryEntry[]): string[] {
   });
 }
 
-type What = readonly [StoredHistoryEntry['kind'], StoredHistoryEntry['why'], number];
+type EventSample = readonly [StoredHistoryEntry['kind'], StoredHistoryEntry['why'], number];
 
-function historyOf(events: readonly What[]): string[] {
+function historyOf(events: readonly EventSample[]): string[] {
   const lines = events.map(([kind, why, hour]): StoredHistoryEntry => {
     const time = MIDNIGHT + hour * HOUR;
     return { kind, why, first: time, last: time, count: 1 };
@@ -23,7 +23,7 @@ function historyOf(events: readonly What[]): string[] {
 }
 
 describe('history lines of events', () => {
-  test.each<[string, What[], string[]]>([
+  test.each<[string, EventSample[], string[]]>([
     [
       'refreshes of one day share a line',
       [

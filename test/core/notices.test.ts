@@ -110,15 +110,15 @@ describe('notice of an appliance', () => {
     ['active', facts('active', null), null, null],
     ['unpaired', facts('unpaired', null, null), null, null],
     ['pairing', facts('pairing', null, null), null, null],
-  ])('an appliance has a notice depending on its problem and its duration: %s', (_what, stands, lasting, code) => {
-    const found = applianceNotice(stands, lasting === null ? null : { duration: lasting, since });
+  ])('an appliance has a notice depending on its problem and its duration: %s', (_what, input, duration, code) => {
+    const found = applianceNotice(input, duration === null ? null : { duration: duration, since });
     expect(found?.code ?? null).toBe(code);
   });
 
   test('a registered appliance that waits for approval has a notice with its address and comparison code', () => {
     const waiting = waitingForApproval({ since });
-    const stands = facts('unpaired', null, null, { waitingForApproval: waiting });
-    expect(applianceNotice(stands, null)).toMatchObject({
+    const input = facts('unpaired', null, null, { waitingForApproval: waiting });
+    expect(applianceNotice(input, null)).toMatchObject({
       ...{ code: 'approval_needed', severity: 'warning', since },
       message: expect.stringMatching(/from 192\.168\.1\.20 with the code KFD-WQX, and waits/),
       what_to_do: expect.stringContaining('--code KFD-WQX"'),
@@ -130,9 +130,9 @@ describe('notice of an appliance', () => {
     [facts('retrying', 'misconfigured'), 0],
     [facts('retrying', 'portal_unreachable'), HOUR],
     [facts('retrying', 'answer_lost', { remaining: HOUR }), MINUTE],
-  ])('a notice names the appliance, its problem and the advice of its condition', (stands, lasting) => {
-    const found = applianceNotice(stands, { duration: lasting, since });
-    const { severity, what_to_do } = stands.condition ?? {};
+  ])('a notice names the appliance, its problem and the advice of its condition', (input, duration) => {
+    const found = applianceNotice(input, { duration: duration, since });
+    const { severity, what_to_do } = input.condition ?? {};
     expect(found).toMatchObject({ appliance: 'wallbox', severity, what_to_do });
     expect(found?.message).toMatch(/^wallbox .*: something is wrong/);
   });
@@ -154,7 +154,7 @@ test.each([
 });
 
 describe('current notice after an earlier one', () => {
-  const stood = (code: NoticeCode, generation: number | null = 3) => ({ notice: notice(code), generation });
+  const earlierNotice = (code: NoticeCode, generation: number | null = 3) => ({ notice: notice(code), generation });
   const failing = (code: ProblemCode = 'portal_unreachable') => facts('retrying', code);
   const idle = facts('active', null, { isFailing: false, remaining: HOUR });
   const dead = facts('retrying', 'portal_unreachable', { isFailing: false, remaining: 0 });
@@ -162,67 +162,82 @@ describe('current notice after an earlier one', () => {
   test.each<
     [
       what: string,
-      before: ReturnType<typeof stood>,
+      before: ReturnType<typeof earlierNotice>,
       now: ApplianceNoticeInput | undefined,
       fresh: NoticeCode | null,
       stands: NoticeCode | null,
     ]
   >([
-    ['new tokens resolve it', stood('token_ending', 2), idle, null, null],
-    ['it stays after a restart without an attempt', stood('token_ending'), idle, null, 'token_ending'],
-    ['it stays after the first failed attempt', stood('refresh_failing'), failing(), null, 'refresh_failing'],
+    ['new tokens resolve it', earlierNotice('token_ending', 2), idle, null, null],
+    ['it stays after a restart without an attempt', earlierNotice('token_ending'), idle, null, 'token_ending'],
+    ['it stays after the first failed attempt', earlierNotice('refresh_failing'), failing(), null, 'refresh_failing'],
     [
       'it stays when the portal responds differently',
-      stood('misconfigured'),
+      earlierNotice('misconfigured'),
       failing('portal_deferred'),
       null,
       'misconfigured',
     ],
     [
       'a lesser notice does not replace it',
-      stood('token_ending'),
+      earlierNotice('token_ending'),
       failing('answer_lost'),
       'answer_lost',
       'token_ending',
     ],
-    ['a graver notice replaces it', stood('refresh_failing'), failing(), 'token_ending', 'token_ending'],
-    ['an error replaces a warning', stood('token_ending'), failing('misconfigured'), 'misconfigured', 'misconfigured'],
-    ['an hour of failures replaces misconfigured', stood('misconfigured'), failing(), 'token_ending', 'token_ending'],
+    ['a graver notice replaces it', earlierNotice('refresh_failing'), failing(), 'token_ending', 'token_ending'],
+    [
+      'an error replaces a warning',
+      earlierNotice('token_ending'),
+      failing('misconfigured'),
+      'misconfigured',
+      'misconfigured',
+    ],
+    [
+      'an hour of failures replaces misconfigured',
+      earlierNotice('misconfigured'),
+      failing(),
+      'token_ending',
+      'token_ending',
+    ],
     [
       'a refusal replaces any other',
-      stood('token_ending'),
+      earlierNotice('token_ending'),
       facts('needs_pairing', 'refused'),
       'pairing_needed',
       'pairing_needed',
     ],
-    ['a new pairing resolves it', stood('pairing_needed', 2), idle, null, null],
-    ['a rejected grant keeps it after a restart', stood('pairing_needed'), dead, null, 'pairing_needed'],
-    ['a good grant resolves it', stood('pairing_needed'), idle, null, null],
+    ['a new pairing resolves it', earlierNotice('pairing_needed', 2), idle, null, null],
+    ['a rejected grant keeps it after a restart', earlierNotice('pairing_needed'), dead, null, 'pairing_needed'],
+    ['a good grant resolves it', earlierNotice('pairing_needed'), idle, null, null],
     [
       'it stays during an open pairing',
-      stood('pairing_needed', null),
+      earlierNotice('pairing_needed', null),
       facts('pairing', null, null),
       null,
       'pairing_needed',
     ],
-    ['unpaired', stood('pairing_needed'), facts('unpaired', null, null), null, null],
-    ['the removal of the appliance resolves it', stood('token_ending'), undefined, null, null],
-    ['approval resolves it', stood('approval_needed', null), facts('unpaired', null, null), null, null],
-  ])('the current notice follows from the earlier one and the new state: %s', (_what, was, now, fresh, stands) => {
-    const severity = fresh === 'misconfigured' || fresh === 'pairing_needed' ? 'error' : 'warning';
-    const found = currentNotice(was, { facts: now, notice: fresh && notice(fresh, severity) });
-    expect(found?.code ?? null).toBe(stands);
-  });
+    ['unpaired', earlierNotice('pairing_needed'), facts('unpaired', null, null), null, null],
+    ['the removal of the appliance resolves it', earlierNotice('token_ending'), undefined, null, null],
+    ['approval resolves it', earlierNotice('approval_needed', null), facts('unpaired', null, null), null, null],
+  ])(
+    'the current notice follows from the earlier one and the new state: %s',
+    (_what, earlier, now, fresh, expected) => {
+      const severity = fresh === 'misconfigured' || fresh === 'pairing_needed' ? 'error' : 'warning';
+      const found = currentNotice(earlier, { facts: now, notice: fresh && notice(fresh, severity) });
+      expect(found?.code ?? null).toBe(expected);
+    },
+  );
 
   test('a notice of the same code keeps the time when it began', () => {
     const later = { ...notice('token_ending'), since, message: 'new' };
-    const found = currentNotice(stood('token_ending'), { facts: failing(), notice: later });
+    const found = currentNotice(earlierNotice('token_ending'), { facts: failing(), notice: later });
     expect(found).toEqual({ ...later, since: '2030-01-01T00:00:00Z' });
   });
 
   test('a notice is updated with the current problem, and does not match a condition of lesser severity', () => {
     const now = failing('portal_deferred');
-    expect(currentNotice(stood('token_ending'), { facts: now, notice: null })).toMatchObject({
+    expect(currentNotice(earlierNotice('token_ending'), { facts: now, notice: null })).toMatchObject({
       ...{ code: 'token_ending', since: '2030-01-01T00:00:00Z', what_to_do: now.condition?.what_to_do },
       message: expect.stringMatching(/^wallbox waits for a new token: something is wrong; .* since 2030/),
     });

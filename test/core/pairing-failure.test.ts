@@ -39,11 +39,11 @@ describe('recent pairing failure', () => {
   const refused = samplePairing(failed('refused_by_user'), { failed: instantAt(MINUTE) });
 
   test('a pairing failure is reported for a day, also over a reboot', () => {
-    const told = { reason: 'refused_by_user', at: instantAt(MINUTE) };
-    expect(recentPairingFailure(refused, instantAt(MINUTE), 0)).toEqual(told);
-    expect(recentPairingFailure(refused, instantAt(MINUTE + DAY - 1), 0)).toEqual(told);
+    const failure = { reason: 'refused_by_user', at: instantAt(MINUTE) };
+    expect(recentPairingFailure(refused, instantAt(MINUTE), 0)).toEqual(failure);
+    expect(recentPairingFailure(refused, instantAt(MINUTE + DAY - 1), 0)).toEqual(failure);
     expect(recentPairingFailure(refused, instantAt(MINUTE + DAY), 0)).toBeNull();
-    expect(recentPairingFailure(refused, { ...instantAt(5, 'boot-2'), wall: instantAt(DAY).wall }, 0)).toEqual(told);
+    expect(recentPairingFailure(refused, { ...instantAt(5, 'boot-2'), wall: instantAt(DAY).wall }, 0)).toEqual(failure);
     expect(recentPairingFailure(refused, { ...instantAt(5, 'boot-2'), wall: instantAt(2 * DAY).wall }, 0)).toBeNull();
   });
 

@@ -109,14 +109,14 @@ describe.each(Object.keys(steps) as (keyof typeof steps)[])('pairing that is %s'
 
 describe('device codes of a pairing', () => {
   const codes = (number: number) => ({ codeHash: `hash-${number}`, userCode: `WDJB-MJH${number}` });
-  const begun = (number: number, minutes: number) =>
+  const beginFlow = (number: number, minutes: number) =>
     ({ kind: 'device', codes: codes(number), at: instantAt(minutes * MINUTE), lifetime: 15 * MINUTE }) as const;
-  const left = (pairing: Pairing, minutes: number) => timeLeft(pairing, instantAt(minutes * MINUTE)) / MINUTE;
+  const minutesLeft = (pairing: Pairing, minutes: number) => timeLeft(pairing, instantAt(minutes * MINUTE)) / MINUTE;
 
   test('the codes of a device flow are attached to an open pairing in any step, and not to an ended one', () => {
     for (const [name, step] of Object.entries(steps)) {
       const pairing = samplePairing(step);
-      const next = advance(pairing, begun(1, 1));
+      const next = advance(pairing, beginFlow(1, 1));
       if (step.kind === 'ended') expect(next, name).toBe(pairing);
       else expect(next, name).toMatchObject({ step, device: { ...codes(1), shared: true } });
     }
@@ -124,36 +124,36 @@ describe('device codes of a pairing', () => {
 
   test('new codes of a device flow replace the previous ones, of which the last five are remembered', () => {
     const flow = samplePairing(steps.asking, { device: codes(0) });
-    const next = [1, 2, 3, 4, 5, 6].reduce((before, number) => advance(before, begun(number, 1)), flow);
+    const next = [1, 2, 3, 4, 5, 6].reduce((before, number) => advance(before, beginFlow(number, 1)), flow);
     expect(next.device).toEqual({ ...codes(6), superseded: [5, 4, 3, 2, 1].map(codes) });
     const shared = advance(next, events.installer);
     expect(shared.device).toEqual({ ...next.device, shared: true });
-    expect(advance(shared, begun(7, 1)).device).toMatchObject({ ...codes(7), shared: true });
+    expect(advance(shared, beginFlow(7, 1)).device).toMatchObject({ ...codes(7), shared: true });
   });
 
   test('new codes of a device flow give an unopened pairing its whole lifetime again', () => {
     let flow = samplePairing(steps.asking, { device: codes(0) });
     for (let minute = 14; minute < 100; minute += 14) {
-      flow = advance(flow, begun(minute, minute));
-      expect(left(flow, minute)).toBe(15);
+      flow = advance(flow, beginFlow(minute, minute));
+      expect(minutesLeft(flow, minute)).toBe(15);
     }
   });
 
   test('new codes prolong a pairing to at most twice its lifetime, and are refused when little of it is left', () => {
     const flow = samplePairing(steps.waiting, { device: codes(0) });
-    expect(left(advance(flow, begun(1, 10)), 10)).toBe(15);
-    const prolonged = advance(advance(flow, begun(1, 14)), begun(2, 26));
-    expect(left(prolonged, 26)).toBe(4);
-    expect(advance(prolonged, begun(3, 27))).toBe(prolonged);
+    expect(minutesLeft(advance(flow, beginFlow(1, 10)), 10)).toBe(15);
+    const prolonged = advance(advance(flow, beginFlow(1, 14)), beginFlow(2, 26));
+    expect(minutesLeft(prolonged, 26)).toBe(4);
+    expect(advance(prolonged, beginFlow(3, 27))).toBe(prolonged);
     const exchanging = { ...prolonged, step: steps.exchanging };
-    expect(advance(exchanging, begun(3, 27)).device).toMatchObject(codes(3));
+    expect(advance(exchanging, beginFlow(3, 27)).device).toMatchObject(codes(3));
   });
 
   test('a device flow uses the portal only when an installer joins it or somebody opens a link', () => {
     const flow = samplePairing(steps.asking, { device: codes(0) });
     const taken = advance(flow, { ...events.installer, at: instantAt(9 * MINUTE), lifetime: 15 * MINUTE });
     expect([isInstallerInitiated(flow), needsPortalRequests(flow)]).toEqual([false, false]);
-    expect([isInstallerInitiated(taken), needsPortalRequests(taken), left(taken, 9)]).toEqual([true, true, 15]);
+    expect([isInstallerInitiated(taken), needsPortalRequests(taken), minutesLeft(taken, 9)]).toEqual([true, true, 15]);
     expect(needsPortalRequests(advance(flow, events.link))).toBe(true);
     expect(needsPortalRequests({ ...flow, step: steps['asking, with a link that somebody has opened'] })).toBe(true);
     expect([isInstallerInitiated(samplePairing(paired)), needsPortalRequests(samplePairing(paired))]).toEqual([

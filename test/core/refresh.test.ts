@@ -37,23 +37,23 @@ const timetable = (now: Instant, jitterOffset: number, retryLostAnswer: LostAnsw
 });
 
 /** The grant that the next `afterFailure` gets. */
-function after(grant: Grant, standing: ReturnType<typeof afterFailure>): Grant {
-  const { health: _, ...kept } = standing;
+function after(grant: Grant, state: ReturnType<typeof afterFailure>): Grant {
+  const { health: _, ...kept } = state;
   return { ...grant, ...kept };
 }
 
 /** When the hub next tries the grant on schedule, and when for an appliance that waits. */
 function triedAt(
   grant: Grant,
-  standing: ReturnType<typeof afterFailure>,
+  state: ReturnType<typeof afterFailure>,
   now: Instant,
   retryLostAnswer: LostAnswerRetry = 'early',
 ) {
   const timing = timetable(now, 0.5, retryLostAnswer);
-  const next = after(grant, standing);
+  const next = after(grant, state);
   return {
-    due: nextAttemptAt(next, standing.health, timing),
-    onDemand: onDemandAttemptAt(next, standing.health, timing),
+    due: nextAttemptAt(next, state.health, timing),
+    onDemand: onDemandAttemptAt(next, state.health, timing),
   };
 }
 
@@ -106,49 +106,49 @@ describe('state after a failed refresh', () => {
     rejected: 'portal_rejected',
     store_unwritable: 'store_unwritable',
   } as const;
-  const every = Object.keys(outcomes) as (keyof typeof outcomes)[];
+  const kinds = Object.keys(outcomes) as (keyof typeof outcomes)[];
 
   describe.each(['early', 'late'] as const)('with retry_lost_answer %s', (retryLostAnswer) => {
-    test.each(every)('a refresh failure of a grant without doubt gives its problem, doubt and refusal: %s', (kind) => {
-      const standing = afterFailure(sampleGrant(), good, outcomes[kind], context(now, { retryLostAnswer }));
-      expect(standing.doubt).toEqual(kind === 'ambiguous' ? { lostAt: now, sends: 1 } : null);
-      expect(standing.refused).toEqual(kind === 'refused' ? now : null);
-      expect(standing.health).toMatchObject({
+    test.each(kinds)('a refresh failure of a grant without doubt gives its problem, doubt and refusal: %s', (kind) => {
+      const state = afterFailure(sampleGrant(), good, outcomes[kind], context(now, { retryLostAnswer }));
+      expect(state.doubt).toEqual(kind === 'ambiguous' ? { lostAt: now, sends: 1 } : null);
+      expect(state.refused).toEqual(kind === 'refused' ? now : null);
+      expect(state.health).toMatchObject({
         kind: kind === 'refused' ? 'refused' : 'failing',
         problem: { code: shown[kind], since: now },
         failures: 1,
       });
     });
 
-    test.each(every)('a refresh failure of a grant in doubt keeps the doubt: %s', (kind) => {
-      const standing = afterFailure(sampleGrant({ doubt }), good, outcomes[kind], context(now, { retryLostAnswer }));
-      expect(standing.doubt).toEqual(kind === 'ambiguous' ? { ...doubt, sends: 2 } : doubt);
-      expect(standing.refused).toEqual(kind === 'refused' ? now : null);
-      expect(standing.health).toMatchObject({
+    test.each(kinds)('a refresh failure of a grant in doubt keeps the doubt: %s', (kind) => {
+      const state = afterFailure(sampleGrant({ doubt }), good, outcomes[kind], context(now, { retryLostAnswer }));
+      expect(state.doubt).toEqual(kind === 'ambiguous' ? { ...doubt, sends: 2 } : doubt);
+      expect(state.refused).toEqual(kind === 'refused' ? now : null);
+      expect(state.health).toMatchObject({
         kind: kind === 'refused' ? 'refused' : 'failing',
         problem: { code: kind === 'refused' ? 'refused' : 'answer_lost' },
       });
     });
 
-    test.each(every)('a refused grant stays refused and is not retried after the failure %s', (kind) => {
+    test.each(kinds)('a refused grant stays refused and is not retried after the failure %s', (kind) => {
       const since = instantAt(MINUTE);
-      const standing = afterFailure(
+      const state = afterFailure(
         sampleGrant({ refused: since }),
         good,
         outcomes[kind],
         context(now, { retryLostAnswer }),
       );
-      expect(standing).toMatchObject({ doubt: null, refused: since, health: { kind: 'refused', retryAt: null } });
-      expect(standing.health).toMatchObject({ problem: { code: 'refused', since } });
+      expect(state).toMatchObject({ doubt: null, refused: since, health: { kind: 'refused', retryAt: null } });
+      expect(state.health).toMatchObject({ problem: { code: 'refused', since } });
     });
   });
 
   test("retries while unreachable start within the token's lifetime and back off for appliances up to five minutes", () => {
-    const delays = (grant: Grant, of: 'retryAt' | 'onDemandAt') => {
+    const delays = (grant: Grant, key: 'retryAt' | 'onDemandAt') => {
       let health: RefreshHealth = good;
       return Array.from({ length: 12 }, () => {
         health = afterFailure(grant, health, outcomes.not_sent, context(now, { fraction: 1 })).health;
-        return (((health.kind === 'failing' ? health[of] : null) ?? 0) - now.uptime) / SECOND;
+        return (((health.kind === 'failing' ? health[key] : null) ?? 0) - now.uptime) / SECOND;
       });
     };
     expect(delays(sampleGrant(), 'retryAt')).toEqual([360, ...new Array<number>(11).fill(2880)]);
@@ -291,18 +291,18 @@ describe('retries of a grant in doubt', () => {
   });
 
   test('the hold-off after a lost answer depends on the access token, the mode and the number of sends', () => {
-    const rest = (uptime: number, retryLostAnswer: LostAnswerRetry, sends: number) =>
+    const holdOff = (uptime: number, retryLostAnswer: LostAnswerRetry, sends: number) =>
       lostAnswerHoldOff(sampleGrant({ doubt: { lostAt: now, sends } }), {
         now: instantAt(uptime),
         confirmed: null,
         retryLostAnswer,
       });
-    expect(rest(48 * MINUTE, 'early', 1)).toBe(0);
-    expect(rest(48 * MINUTE, 'early', 2)).toBe(11 * MINUTE);
-    expect(rest(HOUR - MINUTE, 'early', 2)).toBe(0);
-    expect(rest(48 * MINUTE, 'late', 1)).toBe(12 * MINUTE + SECOND);
-    expect(rest(HOUR - 1, 'late', 1)).toBe(SECOND + 1);
-    expect(rest(HOUR + SECOND, 'late', 1)).toBe(0);
+    expect(holdOff(48 * MINUTE, 'early', 1)).toBe(0);
+    expect(holdOff(48 * MINUTE, 'early', 2)).toBe(11 * MINUTE);
+    expect(holdOff(HOUR - MINUTE, 'early', 2)).toBe(0);
+    expect(holdOff(48 * MINUTE, 'late', 1)).toBe(12 * MINUTE + SECOND);
+    expect(holdOff(HOUR - 1, 'late', 1)).toBe(SECOND + 1);
+    expect(holdOff(HOUR + SECOND, 'late', 1)).toBe(0);
     expect(lostAnswerHoldOff(sampleGrant(), { now, confirmed: null, retryLostAnswer: 'late' })).toBe(0);
   });
 
@@ -317,9 +317,9 @@ describe('retries of a grant in doubt', () => {
         retryAt: 0,
       };
       const dead = instantAt(2 * HOUR);
-      const standing = afterFailure(grant, health, outcomes.ambiguous, context(dead, { retryLostAnswer, fraction: 1 }));
+      const state = afterFailure(grant, health, outcomes.ambiguous, context(dead, { retryLostAnswer, fraction: 1 }));
       expect(remainingLifetime(grant, dead, null)).toBe(0);
-      expect(standing.health).toMatchObject({
+      expect(state.health).toMatchObject({
         retryAt: dead.uptime + 48 * MINUTE,
         onDemandAt: dead.uptime + 128 * SECOND,
       });
@@ -334,11 +334,11 @@ describe('portal that rejects refreshes', () => {
     events: readonly [number, RefreshFailure][],
     health: RefreshHealth = good,
   ): RefreshHealth {
-    let standing: ReturnType<typeof afterFailure> = { ...grant, health };
+    let state: ReturnType<typeof afterFailure> = { ...grant, health };
     for (const [uptime, outcome] of events) {
-      standing = afterFailure(after(grant, standing), standing.health, outcome, context(instantAt(uptime)));
+      state = afterFailure(after(grant, state), state.health, outcome, context(instantAt(uptime)));
     }
-    return standing.health;
+    return state.health;
   }
 
   const { rejected, not_sent, ambiguous } = outcomes;
@@ -422,8 +422,8 @@ describe("refresh state at the hub's start", () => {
   const now = instantAt(30 * SECOND, 'boot-2');
 
   test('a grant without problems is good at the start', () => {
-    const standing = stateAtStart(sampleGrant(), null, context(now));
-    expect(standing).toEqual({ doubt: null, refused: null, misconfigured: null, health: good });
+    const state = stateAtStart(sampleGrant(), null, context(now));
+    expect(state).toEqual({ doubt: null, refused: null, misconfigured: null, health: good });
   });
 
   test('a misconfigured grant is retried within seconds of the start and stays misconfigured until then', () => {
@@ -441,9 +441,9 @@ describe("refresh state at the hub's start", () => {
 
   test('an attempt without an end counts as an answer lost when the attempt began', () => {
     const attempt = instantAt(46 * MINUTE);
-    const standing = stateAtStart(sampleGrant(), attempt, context(now));
-    expect(standing.doubt).toEqual({ lostAt: attempt, sends: 1 });
-    expect(standing.health).toMatchObject({
+    const state = stateAtStart(sampleGrant(), attempt, context(now));
+    expect(state.doubt).toEqual({ lostAt: attempt, sends: 1 });
+    expect(state.health).toMatchObject({
       kind: 'failing',
       problem: { code: 'answer_lost', since: attempt },
       retryAt: now.uptime + 2 * SECOND,
@@ -452,27 +452,27 @@ describe("refresh state at the hub's start", () => {
 
   test('an attempt without an end adds a send to a grant in doubt', () => {
     const doubt = { lostAt: instantAt(MINUTE), sends: 1 };
-    const standing = stateAtStart(sampleGrant({ doubt }), instantAt(46 * MINUTE), context(instantAt(47 * MINUTE)));
-    expect(standing.doubt).toEqual({ ...doubt, sends: 2 });
-    expect(triedAt(sampleGrant(), standing, instantAt(47 * MINUTE)).due).toBe(HOUR - MINUTE);
+    const state = stateAtStart(sampleGrant({ doubt }), instantAt(46 * MINUTE), context(instantAt(47 * MINUTE)));
+    expect(state.doubt).toEqual({ ...doubt, sends: 2 });
+    expect(triedAt(sampleGrant(), state, instantAt(47 * MINUTE)).due).toBe(HOUR - MINUTE);
   });
 
   test('a grant stays in doubt over a restart, and retry_lost_answer late still waits for the token to expire', () => {
     const doubt = { lostAt: instantAt(46 * MINUTE), sends: 1 };
-    const standing = stateAtStart(
+    const state = stateAtStart(
       sampleGrant({ doubt }),
       null,
       context(instantAt(47 * MINUTE), { retryLostAnswer: 'late' }),
     );
-    expect(standing).toMatchObject({ doubt, refused: null, health: { kind: 'failing' } });
-    expect(triedAt(sampleGrant(), standing, instantAt(47 * MINUTE), 'late').due).toBe(HOUR + SECOND);
+    expect(state).toMatchObject({ doubt, refused: null, health: { kind: 'failing' } });
+    expect(triedAt(sampleGrant(), state, instantAt(47 * MINUTE), 'late').due).toBe(HOUR + SECOND);
   });
 
   test('a refused grant stays refused at the start, with or without an open attempt', () => {
     for (const attempt of [null, instantAt(50 * MINUTE)]) {
       const refused = instantAt(MINUTE);
-      const standing = stateAtStart(sampleGrant({ refused }), attempt, context(now));
-      expect(standing).toMatchObject({ refused, health: { kind: 'refused', retryAt: null } });
+      const state = stateAtStart(sampleGrant({ refused }), attempt, context(now));
+      expect(state).toMatchObject({ refused, health: { kind: 'refused', retryAt: null } });
     }
   });
 });

@@ -90,7 +90,7 @@ describe("refresh time after the hub's start", () => {
   });
 
   test('a fleet of a thousand restarted hubs makes at most twice the usual requests, all within a lifetime', () => {
-    const dues = Array.from({ length: 1000 }, (_, hub) =>
+    const dueTimes = Array.from({ length: 1000 }, (_, hub) =>
       nextRefreshAt(sampleGrant(), {
         now,
         confirmed: null,
@@ -99,9 +99,9 @@ describe("refresh time after the hub's start", () => {
         lastForcedRefresh: null,
       }),
     );
-    const within = (from: number) => dues.filter((due) => due >= from && due < from + 5 * MINUTE).length;
+    const within = (from: number) => dueTimes.filter((due) => due >= from && due < from + 5 * MINUTE).length;
     const usual = (1000 * 5 * MINUTE) / (0.8 * HOUR);
-    expect(Math.max(...dues)).toBeLessThanOrEqual(since + HOUR);
+    expect(Math.max(...dueTimes)).toBeLessThanOrEqual(since + HOUR);
     for (let from = since; from < since + HOUR; from += MINUTE) expect(within(from)).toBeLessThanOrEqual(2 * usual);
   });
 });
@@ -122,8 +122,8 @@ describe('refresh for min_ttl', () => {
     ['a whole lifetime, and the token is new', HOUR - MINUTE, HOUR, false],
     ['a whole lifetime, and the token has just stopped counting as new', HOUR - MINUTE - 1, HOUR, true],
   ];
-  test.each(cases)('a refresh for min_ttl is worthwhile or not: %s', (_, left, minTtl, helps) => {
-    expect(wouldRefreshMeetMinTtl(sampleGrant(), left, minTtl)).toBe(helps);
+  test.each(cases)('a refresh for min_ttl is worthwhile or not: %s', (_, remaining, minTtl, helps) => {
+    expect(wouldRefreshMeetMinTtl(sampleGrant(), remaining, minTtl)).toBe(helps);
   });
 
   test('a token with a lifetime under ten minutes counts as new for a tenth of it', () => {

@@ -61,14 +61,14 @@ test('the emulator lists every state, code and token that it issued, so that log
 test('the emulator records the polls of each state with their times', async ({ emulator, clock }) => {
   const urls = await requestConfig(emulator);
   const state = stateOf(urls.code_url);
-  const began = clock.wall;
+  const startedAt = clock.wall;
   await get(urls.code_url);
   clock.pass(5);
   await emulator.login({ state, user: ALICE.name });
   await get(urls.code_url);
   expect(emulator.polls(state)).toEqual([
-    { at: began, status: 404 },
-    { at: began + 5000, status: 200 },
+    { at: startedAt, status: 404 },
+    { at: startedAt + 5000, status: 200 },
   ]);
   expect(emulator.polls(stateOf((await requestConfig(emulator)).code_url))).toEqual([]);
 });
@@ -87,8 +87,8 @@ test('the emulator counts overlapping refreshes of one grant, and not those of t
   await using emulator = await startTestEmulator({ intercept, refreshGrace: 1 });
   const one = await obtainTokens(emulator);
   const two = await obtainTokens(emulator);
-  const answers = await Promise.all([one, one, two].map((grant) => refreshTokens(emulator, grant.refresh_token)));
-  expect(answers.map((answer) => answer.status)).toEqual([200, 200, 200]);
+  const responses = await Promise.all([one, one, two].map((grant) => refreshTokens(emulator, grant.refresh_token)));
+  expect(responses.map((response) => response.status)).toEqual([200, 200, 200]);
   expect(emulator.observations).toEqual({ refreshTokensRepeated: 1, codesRepeated: 0, overlappingRefreshes: 1 });
 });
 

@@ -29,10 +29,10 @@ test("the emulator's Date header, log and grants follow its clock after the API 
     now: '2031-05-05T06:07:08.000Z',
     offset: 0,
   });
-  const answer = await requestEmulatorApi(emulator, 'POST', 'clock', { advance: 3600 });
-  expect(answer.status).toBe(200);
-  expect(answer.headers.get('date')).toBe('Mon, 05 May 2031 07:07:08 GMT');
-  expect(await answer.json()).toEqual({ now: '2031-05-05T07:07:08.000Z', offset: 3600 });
+  const response = await requestEmulatorApi(emulator, 'POST', 'clock', { advance: 3600 });
+  expect(response.status).toBe(200);
+  expect(response.headers.get('date')).toBe('Mon, 05 May 2031 07:07:08 GMT');
+  expect(await response.json()).toEqual({ now: '2031-05-05T07:07:08.000Z', offset: 3600 });
   await requestEmulatorApi(emulator, 'POST', 'clock', { advance: 0.5 });
   clock.pass(1);
   await obtainTokens(emulator);
@@ -53,9 +53,9 @@ test('the emulator rejects an invalid advance of its clock, names the member and
     ['{', /^body: /],
     ['{"advance": 1e999}', /^advance: must be .*\(found Infinity\)$/],
   ] as const) {
-    const answer = await requestEmulatorApi(emulator, 'POST', 'clock', body);
-    expect(answer.status, JSON.stringify(body)).toBe(400);
-    expect(await answer.json()).toEqual({ error: 'invalid_request', message: expect.stringMatching(message) });
+    const response = await requestEmulatorApi(emulator, 'POST', 'clock', body);
+    expect(response.status, JSON.stringify(body)).toBe(400);
+    expect(await response.json()).toEqual({ error: 'invalid_request', message: expect.stringMatching(message) });
   }
   expect((await requestEmulatorApi(emulator, 'POST', 'clock', { advance: 1 }, 'text/plain')).status).toBe(400);
   expect(() => emulator.advance(Number.NaN)).toThrow(/^advance: must be .*\(found NaN\)$/);

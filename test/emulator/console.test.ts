@@ -25,7 +25,7 @@ import {
   whoami,
 } from './portal-client.ts';
 
-/** With this set, the picture for the documentation is written anew. */
+/** If this is set, the picture for the documentation is recreated. */
 const IMAGES =
   process.env['LATCHKEY_DOCS_IMAGES'] === undefined ? null : join(import.meta.dirname, '../../docs/images');
 
@@ -43,8 +43,8 @@ test('the console loads its style and modules from the emulator only, under a st
   expect(html).not.toMatch(/<style|<script(?! type="module" src="\/)|\son\w+=|(src|href)="(?!\/|data:,|#)/);
   expect(html).toContain('Heater &#60;7&#62;');
   for (const path of ['', 'console.css', /console\/main\.[jt]s/.exec(html)?.[0]]) {
-    const answer = await get(`${emulator.consoleUrl}${path}`);
-    expect([answer.status, answer.headers.get('cache-control')]).toEqual([200, 'no-store']);
+    const response = await get(`${emulator.consoleUrl}${path}`);
+    expect([response.status, response.headers.get('cache-control')]).toEqual([200, 'no-store']);
   }
   for (const path of ['console/nothing.ts', 'console/..%2fpage.ts', 'console/page.ts', 'console/main.d.ts']) {
     expect((await get(`${emulator.consoleUrl}${path}`)).status).toBe(404);
@@ -79,7 +79,7 @@ describe("the emulator's console in a browser", () => {
     if (missing !== null) ctx.skip(missing);
   });
 
-  /** An emulator with its console open in a browser that complains of nothing and goes nowhere else. */
+  /** An emulator with its console open in a browser. The browser must report no errors and contact no other origin. */
   async function open(options: EmulatorOptions = {}, window = DESKTOP): Promise<Console> {
     await using starting = new AsyncDisposableStack();
     const emulator = starting.use(await startTestEmulator(options));
@@ -94,10 +94,10 @@ describe("the emulator's console in a browser", () => {
       ...visit,
       section: (name) => visit.page.getByRole('region', { name }),
       async [Symbol.asyncDispose]() {
-        const complaints = [...visit.browserErrors];
-        // The connection for events is open until here, and its end is one more complaint.
+        const browserErrors = [...visit.browserErrors];
+        // The event stream stays open until here, and its end is one more browser error.
         await resources.disposeAsync();
-        expect(complaints).toEqual(expected.map((part) => expect.stringContaining(part)));
+        expect(browserErrors).toEqual(expected.map((part) => expect.stringContaining(part)));
         expect(visit.origins).toEqual([emulator.baseUrl]);
       },
     };
@@ -139,9 +139,9 @@ describe("the emulator's console in a browser", () => {
     await whoami(emulator, 'no-such-token');
     const log = section('Requests');
     await log.getByText('401 Unauthorized').waitFor();
-    const answered = page.waitForResponse('**/_emulator/requests');
+    const responded = page.waitForResponse('**/_emulator/requests');
     shown.resolve();
-    await (await answered).finished();
+    await (await responded).finished();
     await section('Clock').getByText('1 min ahead').waitFor();
     await whoami(emulator, 'no-such-token');
     await expect.poll(() => lines(log)).toHaveLength(2);
@@ -150,21 +150,21 @@ describe("the emulator's console in a browser", () => {
   it('the console logs in one waiting user with a button, and refuses another', async () => {
     await using opened = await open({ users: [ALICE, { name: 'bob', password: 'builder' }] });
     const { emulator, section } = opened;
-    const waiting = section('Waiting for a login');
+    const pendingLogins = section('Waiting for a login');
     const first = await requestConfig(emulator);
     expect((await get(first.authorize_url)).status).toBe(200);
-    await waiting.getByText('Heater <7>').waitFor();
-    await waiting.getByRole('button', { name: 'Log in as bob' }).click();
+    await pendingLogins.getByText('Heater <7>').waitFor();
+    await pendingLogins.getByRole('button', { name: 'Log in as bob' }).click();
     await opened.page.getByText('bob is logged in for Heater <7>').waitFor();
-    await waiting.waitFor({ state: 'hidden' });
+    await pendingLogins.waitFor({ state: 'hidden' });
     const { code } = (await (await get(first.code_url)).json()) as { code: string };
     await parseTokens(await exchangeCode(emulator, code));
     expect(emulator.grants()).toMatchObject([{ user: 'bob' }]);
 
     const second = await requestConfig(emulator);
     await get(second.authorize_url);
-    await waiting.getByRole('button', { name: 'Refuse' }).click();
-    await waiting.waitFor({ state: 'hidden' });
+    await pendingLogins.getByRole('button', { name: 'Refuse' }).click();
+    await pendingLogins.waitFor({ state: 'hidden' });
     expect((await get(second.code_url)).status).toBe(404);
     expect((await get(second.authorize_url)).status).toBe(200);
   });
@@ -300,13 +300,13 @@ describe("the emulator's console in a browser", () => {
     ]);
     await faults.getByText('every 2').waitFor();
     expect((await refreshTokens(emulator, refresh_token)).status).toBe(200);
-    const struck = await refreshTokens(emulator, refresh_token);
-    expect([struck.status, struck.headers.get('retry-after'), struck.headers.get('x-gateway')]).toEqual([
+    const faulty = await refreshTokens(emulator, refresh_token);
+    expect([faulty.status, faulty.headers.get('retry-after'), faulty.headers.get('x-gateway')]).toEqual([
       429,
       '30',
       'edge: 7',
     ]);
-    expect(await struck.json()).toEqual({ error: 'slow_down' });
+    expect(await faulty.json()).toEqual({ error: 'slow_down' });
 
     await faults.getByRole('button', { name: 'Clear all faults' }).click();
     await faults.getByText('The portal works normally').waitFor();
@@ -411,13 +411,13 @@ describe("the emulator's console in a browser", () => {
 
 interface Console extends Visit {
   readonly emulator: Emulator;
-  /** Parts of the complaints that a test brings about. */
+  /** Parts of the browser errors that a test expects. */
   readonly expected: string[];
-  /** A section by its heading. */
+  /** Finds a section by its heading. */
   section(name: string): Locator;
 }
 
-/** The lines of the log, the newest first. */
+/** The lines of the log, newest first. */
 function lines(log: Locator): Promise<string[]> {
   return log.locator('summary').allInnerTexts();
 }

@@ -5,7 +5,7 @@ import { ChangeEmitter } from '../../src/emulator/change-emitter.ts';
 import type { Emulator } from '../../src/emulator/index.ts';
 import { get, obtainTokens, requestConfig, startTestEmulator, test } from './portal-client.ts';
 
-/** Listens to the events; `next` gives them one by one. */
+/** Subscribes to the events; `next` returns them one by one. */
 async function listen(emulator: Emulator) {
   const response = await get(`${emulator.consoleUrl}events`);
   const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
@@ -41,19 +41,19 @@ test('the event stream reports requests and changes as they happen, with masked 
   expect(await events.next()).toMatchObject({ event: 'change', data: { what: 'logins' } });
   expect(await events.next()).toMatchObject({ event: 'request', data: { endpoint: 'authorize' } });
   await obtainTokens(emulator);
-  const seen: unknown[] = [];
-  for (let i = 0; i < 4; i += 1) seen.push(await events.next());
-  expect(seen).toContainEqual({ event: 'change', id: undefined, data: { what: 'grants' } });
+  const received: unknown[] = [];
+  for (let i = 0; i < 4; i += 1) received.push(await events.next());
+  expect(received).toContainEqual({ event: 'change', id: undefined, data: { what: 'grants' } });
   await emulator.reset();
-  const whats = [];
-  for (let i = 0; i < 5; i += 1) whats.push((await events.next()).data['what']);
-  expect(whats.toSorted()).toEqual(['clock', 'grants', 'logins', 'requests', 'settings']);
+  const subjects = [];
+  for (let i = 0; i < 5; i += 1) subjects.push((await events.next()).data['what']);
+  expect(subjects.toSorted()).toEqual(['clock', 'grants', 'logins', 'requests', 'settings']);
   emulator.advance(60);
   expect(() => emulator.change({ rateLimit: -1 })).toThrow();
   emulator.change({ rateLimit: 5 });
-  for (const what of ['clock', 'settings'])
-    expect(await events.next()).toMatchObject({ event: 'change', data: { what } });
-  const secrets = emulator.secretsIssued().filter((secret) => JSON.stringify(seen).includes(secret));
+  for (const subject of ['clock', 'settings'])
+    expect(await events.next()).toMatchObject({ event: 'change', data: { what: subject } });
+  const secrets = emulator.secretsIssued().filter((secret) => JSON.stringify(received).includes(secret));
   expect(secrets).toEqual([]);
 });
 
@@ -78,9 +78,9 @@ test('the event stream sends keep-alives on a quiet connection until the listene
   });
   const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
   let read = '';
-  for (const wanted of [1, 2]) {
-    beats[wanted - 1]?.();
-    while (read.split(': alive\n\n').length <= wanted) read += (await reader?.read())?.value ?? '';
+  for (const sequence of [1, 2]) {
+    beats[sequence - 1]?.();
+    while (read.split(': alive\n\n').length <= sequence) read += (await reader?.read())?.value ?? '';
   }
   leave.abort();
   await expect.poll(() => cancelled).toBe(1);
@@ -100,7 +100,7 @@ test('the emulator limits its event listeners, and accepts a new one when others
   const leave = new AbortController();
   const url = `${emulator.consoleUrl}events`;
   const listeners = await Promise.all(Array.from({ length: 32 }, () => fetch(url, { signal: leave.signal })));
-  expect(listeners.every((answer) => answer.status === 200)).toBe(true);
+  expect(listeners.every((response) => response.status === 200)).toBe(true);
   expect((await get(url)).status).toBe(429);
   leave.abort();
   await expect

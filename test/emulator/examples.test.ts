@@ -24,7 +24,7 @@ beforeAll(async () => {
 });
 afterAll(() => project?.[Symbol.dispose]());
 
-/** The packed emulator in a process of its own. */
+/** The packed emulator in its own process. */
 async function launch(...args: string[]) {
   const child = spawn(process.execPath, [project.main, 'emulator', '--json', ...args], {
     cwd: project.path,
@@ -122,7 +122,7 @@ test('the vitest test of the guide passes', async () => {
 test('the options file of the guide is accepted by the emulator', async () => {
   project.write('emulator.toml', readExample('Start it', 'toml'));
   using emulator = await launch('--options', 'emulator.toml');
-  const shown = async (what: string) => (await fetch(`${emulator.first.base_url}/_emulator/${what}`)).json();
+  const shown = async (path: string) => (await fetch(`${emulator.first.base_url}/_emulator/${path}`)).json();
   expect(emulator.first.client_secret).toBe('bench-secret');
   expect(await shown('settings')).toMatchObject({ token_lifetime: 60, on_reuse: 'revoke-family' });
   expect(await shown('faults')).toMatchObject({ faults: [{ kind: 'commit_then_drop', left: 1 }] });
@@ -147,12 +147,12 @@ test('the Python appliance of the guide waits for a login, pairs and refreshes',
   using _ = { [Symbol.dispose]: () => void child.kill('SIGKILL') };
   const ended = once(child, 'close');
   const lines = createInterface({ input: child.stdout });
-  const said = lines[Symbol.asyncIterator]();
-  const line = (await said.next()).value as string;
+  const output = lines[Symbol.asyncIterator]();
+  const line = (await output.next()).value as string;
   const link = /^Please log in: (http:\S+)$/.exec(line)?.[1] ?? '';
-  // It has asked for the code in vain by now, or will: either way it has to come again.
+  // By now the client has polled in vain, or it will: in both cases it must poll again.
   expect((await fetch(link)).status).toBe(200);
-  expect((await said.next()).value).toBe('Paired, for 3600 s');
+  expect((await output.next()).value).toBe('Paired, for 3600 s');
   expect(await ended).toEqual([0, null]);
 });
 

@@ -14,23 +14,23 @@ import { IS_LONG_FORM } from '../support/long.ts';
 
 rememberSecrets([...CLIENTS, ...USERS].map(({ secret }) => secret));
 
-/** In the long form so many that all members of all requests are sent. */
+/** The long form sends enough requests for every member of every request to occur. */
 const REQUESTS = IS_LONG_FORM ? 20_000 : 5000;
 
 test(`${REQUESTS} mutated requests neither stop the emulator nor get a 5xx or a secret from it`, async () => {
   await using subject = await startEmulatorSubject();
-  const heard: string[] = [];
-  const found = await fuzz(subject, { requests: REQUESTS, seed: 1, said: (text) => heard.push(text) });
+  const output: string[] = [];
+  const found = await fuzz(subject, { requests: REQUESTS, seed: 1, print: (text) => output.push(text) });
   expect(found.problems).toEqual([]);
   expect(found.sent).toBeGreaterThan(REQUESTS / 2);
   for (const status of [200, 303, 400, 401, 404, 405]) expect(found.statuses.get(status), `${status}`).toBeTruthy();
   expect(found.operations.all.length).toBeGreaterThan(25);
   for (const { name, good, unsent } of found.operations.all) {
-    // All that is known is gone after it, so good ones are rare.
+    // A reset deletes all state, so valid resets are rare.
     if (name !== 'POST /_emulator/reset' || IS_LONG_FORM) expect(good, `good answers of ${name}`).toBeGreaterThan(0);
     if (IS_LONG_FORM) expect([...unsent], `never sent to ${name}`).toEqual([]);
   }
-  expect(heard.at(-1)).toMatch(/^100 % {2}\d+ requests, \d+\/s; 200: \d+/);
+  expect(output.at(-1)).toMatch(/^100 % {2}\d+ requests, \d+\/s; 200: \d+/);
   expect(subject.ended()).toBeNull();
   expect(subject.complaints()).toBe('');
 });
@@ -47,22 +47,22 @@ test('the fuzzer reports a 5xx at once, shrinks it, and reproduces it from its s
   await using emulator = await startEmulator({ clients, users, intercept });
   const { baseUrl, frontendUrl } = emulator;
   const subject = emulatorSubject({ baseUrl, frontendUrl, clients: CLIENTS, users: USERS });
-  const heard: string[] = [];
+  const output: string[] = [];
   const run = {
     requests: 1000,
     seed: 7,
-    said: (text: string) => heard.push(text),
-    // Asked after the good flows that a part begins with.
+    print: (text: string) => output.push(text),
+    // Called after the valid flows that each part begins with.
     stopped: () => {
       spoil = true;
       return false;
     },
   };
   const { problems } = await fuzz(subject, run);
-  expect(heard[0]).toMatch(/^\nproblem: GET \/api\/whoami answered 500\nrequest to base: "GET \/api\/whoami/);
+  expect(output[0]).toMatch(/^\nproblem: GET \/api\/whoami answered 500\nrequest to base: "GET \/api\/whoami/);
   expect(problems).toHaveLength(1);
   expect(problems[0]).toMatch(
-    /^GET \/api\/whoami answered 500\n[\s\S]*the smallest batch that shows it has \d requests?\n/,
+    /^GET \/api\/whoami answered 500\n[\s\S]*the smallest batch that reproduces it has \d requests?\n/,
   );
   const path = / --seed 7 --path ([\d:]+);/.exec(problems[0] ?? '')?.[1] ?? '';
   spoil = false;
@@ -131,7 +131,7 @@ test('scripts/fuzz prints the summary so far and ends on Ctrl-C', async () => {
   expect(Number(sent)).toBeLessThan(20_000);
 });
 
-/** Runs the fuzz's program to its end. */
+/** Runs the fuzzer and waits for its end. */
 async function run(args: readonly string[]) {
   const { ended, stdout, stderr } = program(args);
   const status = await ended;

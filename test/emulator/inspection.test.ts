@@ -32,8 +32,8 @@ test('the emulator numbers its requests, and lists those after a given number', 
   const { requests } = (await read(emulator, 'requests?since=1')) as { requests: { number: number }[] };
   expect(requests.map((entry) => entry.number)).toEqual([2, 3]);
   for (const since of ['x', '-1', '1.5']) {
-    const answer = await get(`${emulator.consoleUrl}requests?since=${since}`);
-    expect([answer.status, await answer.json()], since).toEqual([
+    const response = await get(`${emulator.consoleUrl}requests?since=${since}`);
+    expect([response.status, await response.json()], since).toEqual([
       400,
       { error: 'invalid_request', message: expect.stringMatching(/^since: must be a whole number /) },
     ]);

@@ -26,19 +26,19 @@ test("the emulator's OpenAPI document describes exactly its routes", async () =>
   for (const path of described) {
     const [first] = emulatorOperations.filter((operation) => operation.path === path);
     const origin = first?.origin === 'frontend' ? emulator.frontendUrl : emulator.baseUrl;
-    const answer = await fetch(origin + path.replaceAll(/[{}]/g, ''), { method: 'OPTIONS' });
+    const response = await fetch(origin + path.replaceAll(/[{}]/g, ''), { method: 'OPTIONS' });
     const methods = emulatorOperations
       .filter((operation) => operation.path === path)
       .map(({ method }) => method.toUpperCase());
-    const allowed = (answer.headers.get('allow') ?? '').split(', ').filter((method) => method !== 'HEAD');
-    expect([answer.status, allowed.sort()], path).toEqual([405, methods.sort()]);
+    const allowed = (response.headers.get('allow') ?? '').split(', ').filter((method) => method !== 'HEAD');
+    expect([response.status, allowed.sort()], path).toEqual([405, methods.sort()]);
   }
 });
 
 test('a running emulator serves its OpenAPI document with its own addresses', async ({ emulator }) => {
-  const answer = await get(`${emulator.consoleUrl}openapi.json`);
-  expect(answer.headers.get('content-type')).toMatch(/^application\/json/);
-  const document = (await answer.json()) as Document;
+  const response = await get(`${emulator.consoleUrl}openapi.json`);
+  expect(response.headers.get('content-type')).toMatch(/^application\/json/);
+  const document = (await response.json()) as Document;
   expect(document).toEqual(openApiDocument({ base: emulator.baseUrl, frontend: emulator.frontendUrl }, version()));
   expect(document.servers).toEqual([{ url: emulator.baseUrl, description: '{base_url}' }]);
   expect(document.paths['/sso/token']?.['servers']).toMatchObject([{ url: emulator.frontendUrl }]);

@@ -1,7 +1,7 @@
 import { test as base } from 'vitest';
 import { type Emulator, type EmulatorOptions, startEmulator } from '../../src/emulator/index.ts';
 
-/** A client of the helper, as raw as the wire: it follows nothing and hides nothing. */
+/** A raw HTTP client of the helper endpoints: it follows no redirects and hides no errors. */
 export const FORM = 'application/x-www-form-urlencoded';
 
 export interface HelperConfig {
@@ -22,7 +22,7 @@ export const ALICE = { name: 'alice', password: 'correct horse' };
 export const HEATER = { id: '6a8f8d0e-3a34-4d6e-9d43-0b5d3c1f1a01', secret: 's3cret:with +%&', name: 'Heater <7>' };
 export const PUMP = { id: '6a8f8d0e-3a34-4d6e-9d43-0b5d3c1f1a02', secret: 'pump-secret' };
 
-/** An emulator here or in a process of its own. */
+/** An emulator in this process or in its own. */
 type Portal = Pick<Emulator, 'baseUrl' | 'frontendUrl' | 'clientId'>;
 
 interface Credentials {
@@ -35,7 +35,7 @@ export function startTestEmulator(options: EmulatorOptions = {}): Promise<Emulat
   return startEmulator({ clients: [HEATER, PUMP], users: [ALICE], ...options });
 }
 
-/** A clock that tests move by hand. */
+/** A clock that tests set. */
 export class FakeClock {
   wall = Date.UTC(2031, 4, 5, 6, 7, 8);
   now() {
@@ -46,7 +46,7 @@ export class FakeClock {
   }
 }
 
-/** A test with a clock that it moves by hand, and an emulator of {@link startTestEmulator} that goes by it. */
+/** A test with a clock that it sets, and an emulator of {@link startTestEmulator} that uses this clock. */
 export const test = base
   .extend('clock', () => new FakeClock())
   .extend('emulator', async ({ clock }, { onCleanup }) => {
@@ -65,9 +65,9 @@ export function post(url: string, form: Record<string, string> | string, headers
 }
 
 /**
- * Asks the emulator's own API.
+ * Sends a request to the emulator's own API.
  * @param path below `/_emulator/`
- * @param body sent as JSON, a text as it is
+ * @param body sent as JSON; a string is sent as it is
  */
 export function requestEmulatorApi(
   emulator: Emulator,
@@ -100,7 +100,7 @@ export function redirectLocation(response: Response): string {
   return response.headers.get('location') ?? '';
 }
 
-/** Goes through the helper flow up to the code, by polling. */
+/** Runs the helper flow until polling returns the code. */
 export async function obtainCode(emulator: Emulator, id = emulator.clientId): Promise<string> {
   const urls = await requestConfig(emulator, undefined, id);
   await emulator.login({ state: stateOf(urls.code_url), user: ALICE.name });
@@ -134,7 +134,7 @@ export async function parseTokens(response: Response): Promise<Tokens> {
   return (await response.json()) as Tokens;
 }
 
-/** Goes through the whole helper flow. */
+/** Runs the whole helper flow. */
 export async function obtainTokens(emulator: Emulator, more: Record<string, string> = {}): Promise<Tokens> {
   return parseTokens(await exchangeCode(emulator, await obtainCode(emulator), more));
 }

@@ -18,17 +18,17 @@ import {
 
 const GRANTS = IS_LONG_FORM ? 200 : 30;
 
-/** Sends bytes and gives back what came until the server closed. */
+/** Sends bytes and returns what the server sent until it closed the connection. */
 function raw(origin: string, bytes: string): Promise<string> {
   const { hostname, port } = new URL(origin);
   return new Promise((resolve, reject) => {
-    let answer = '';
+    let response = '';
     const socket = connect(Number(port), hostname, () => socket.write(bytes, 'latin1'));
     socket.setEncoding('latin1');
     socket.on('data', (chunk) => {
-      answer += chunk;
+      response += chunk;
     });
-    socket.on('close', () => resolve(answer));
+    socket.on('close', () => resolve(response));
     socket.on('error', reject);
   });
 }
@@ -76,21 +76,21 @@ test('no malformed request gets a 5xx or stops the emulator', async ({ emulator 
           const body = method === 'POST' ? '%ff=%&client_id=\xff&__proto__=1&refresh_token=a.b.c.d' : '';
           const length = method === 'POST' ? `Content-Length: ${body.length}\r\n` : '';
           const bytes = `${method} ${target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n${head}${length}\r\n${body}`;
-          const answer = await raw(origin, bytes);
-          expect(answer.slice(0, 12), `${method} ${target.slice(0, 60)} ${head}`).toMatch(/^HTTP\/1\.1 [234]/);
+          const response = await raw(origin, bytes);
+          expect(response.slice(0, 12), `${method} ${target.slice(0, 60)} ${head}`).toMatch(/^HTTP\/1\.1 [234]/);
         }),
       ),
     );
     await Promise.all(sent);
   }
-  // The beginning of HTTP/2, cut short: Node reads a request with a method that no router has.
+  // The start of an HTTP/2 preface: Node parses it as a request with a method that no router has.
   expect(await raw(emulator.baseUrl, 'PRI *\r\n\r\n')).toMatch(/^HTTP\/1\.1 404 /);
   expect((await whoami(emulator, (await obtainTokens(emulator)).access_token)).status).toBe(200);
 });
 
 test('the emulator answers 413 to a body that is too large', async ({ emulator }) => {
-  const answer = await post(`${emulator.frontendUrl}/sso/token`, `code=${'x'.repeat(70_000)}`);
-  expect(answer.status).toBe(413);
+  const response = await post(`${emulator.frontendUrl}/sso/token`, `code=${'x'.repeat(70_000)}`);
+  expect(response.status).toBe(413);
 });
 
 test('a flood of config requests displaces no login that has begun', async ({ emulator }) => {

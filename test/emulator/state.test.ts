@@ -24,7 +24,7 @@ import {
   whoami,
 } from './portal-client.ts';
 
-/** An emulator on the state of a folder, in a process of its own; at the addresses of the one before, if there was one. */
+/** An emulator process with its state in a folder. It reuses the addresses of an earlier one, if there was one. */
 async function launch({ path }: { readonly path: string }, before: EmulatorProcess | null, ...flags: string[]) {
   const [port, frontendPort] =
     before === null
@@ -34,14 +34,14 @@ async function launch({ path }: { readonly path: string }, before: EmulatorProce
   return EmulatorProcess.start('--state', join(path, 'emulator.db'), '--auto-login', ...ports, ...flags);
 }
 
-/** Asks the token endpoint as the client that the emulator made up. */
+/** Sends a token request as the emulator's default client. */
 function ask(emulator: EmulatorProcess, grant_type: 'authorization_code' | 'refresh_token', value: string) {
   const form = { grant_type, [grant_type === 'refresh_token' ? grant_type : 'code']: value };
   return requestTokens(emulator, form, { id: emulator.clientId, secret: emulator.clientSecret });
 }
 
-async function issued(answer: Promise<Response>): Promise<Tokens> {
-  const both = await parseTokens(await answer);
+async function issued(response: Promise<Response>): Promise<Tokens> {
+  const both = await parseTokens(await response);
   rememberSecrets([both.access_token, both.refresh_token]);
   return both;
 }
@@ -63,14 +63,14 @@ test("after a kill the emulator's tokens, codes, links, keys, client and address
   await using before = await launch(folder, null);
   const first = await issued(ask(before, 'authorization_code', await obtainCode(before)));
   const second = await issued(ask(before, 'refresh_token', first.refresh_token));
-  const [unused, unopened, usedUrls] = [
+  const [unusedUrls, unopenedUrls, usedUrls] = [
     await requestConfig(before),
     await requestConfig(before),
     await requestConfig(before),
   ];
   const used = await obtainCode(before, usedUrls);
   const other = await issued(ask(before, 'authorization_code', used));
-  const waiting = await obtainCode(before, unused);
+  const waiting = await obtainCode(before, unusedUrls);
   await before.kill();
 
   await using after = await launch(folder, before);
@@ -78,9 +78,9 @@ test("after a kill the emulator's tokens, codes, links, keys, client and address
   expect((await whoami(after, second.access_token)).status).toBe(200);
   expect((await ask(after, 'refresh_token', first.refresh_token)).status).toBe(400);
   await issued(ask(after, 'refresh_token', second.refresh_token));
-  expect(await polled(unused)).toBe(waiting);
+  expect(await polled(unusedUrls)).toBe(waiting);
   await issued(ask(after, 'authorization_code', waiting));
-  await issued(ask(after, 'authorization_code', await obtainCode(after, unopened)));
+  await issued(ask(after, 'authorization_code', await obtainCode(after, unopenedUrls)));
   expect((await fetch(usedUrls.authorize_url)).status).toBe(400);
   expect((await ask(after, 'authorization_code', used)).status).toBe(400);
   expect((await ask(after, 'refresh_token', other.refresh_token)).status).toBe(400);
@@ -113,8 +113,8 @@ test("the emulator's clock and findings outlive a kill, and its settings, faults
   const shown = async (path: string) => (await before.ask('GET', `/_emulator/${path}`)).answer;
   const advance = (seconds: number) => before.ask('POST', '/_emulator/clock', { body: { advance: seconds } });
   await advance(864_000);
-  const kept = await issued(ask(before, 'authorization_code', await obtainCode(before)));
-  const early = await issued(ask(before, 'refresh_token', kept.refresh_token));
+  const retained = await issued(ask(before, 'authorization_code', await obtainCode(before)));
+  const early = await issued(ask(before, 'refresh_token', retained.refresh_token));
   const reused = await issued(ask(before, 'authorization_code', await obtainCode(before)));
   for (let i = 0; i < 2; i += 1) await ask(before, 'refresh_token', reused.refresh_token);
   const twice = await obtainCode(before);
@@ -191,8 +191,8 @@ test("the emulator's CA, waiting logins and revocations outlive a restart, a res
     await using emulator = await startTestEmulator({ state });
     revoked = (await obtainTokens(emulator)).refresh_token;
     emulator.revoke(emulator.grants()[0]?.id ?? '');
-    const answer = await fetch(`${emulator.baseUrl}/external/oauth2helper/config/${HEATER.id}`, { method: 'POST' });
-    await get(((await answer.json()) as HelperConfig).authorize_url);
+    const response = await fetch(`${emulator.baseUrl}/external/oauth2helper/config/${HEATER.id}`, { method: 'POST' });
+    await get(((await response.json()) as HelperConfig).authorize_url);
   }
   {
     await using emulator = await startTestEmulator({ state });
@@ -219,36 +219,36 @@ test('emulators without clients of their own that use one state file have the sa
 
 test('the emulator rejects a file that is not its state, or of another version, in one line and leaves it unchanged', async () => {
   using folder = stateFolder();
-  const at = (name: string) => join(folder.path, name);
-  writeFileSync(at('text'), 'This is somebody’s diary and no database at all.\n'.repeat(50));
-  new Database(at('foreign')).exec('CREATE TABLE diary (day TEXT)').close();
-  await (await startTestEmulator({ state: at('newer') })).close();
-  const newer = new Database(at('newer'));
+  const pathOf = (name: string) => join(folder.path, name);
+  writeFileSync(pathOf('text'), 'This is somebody’s diary and no database at all.\n'.repeat(50));
+  new Database(pathOf('foreign')).exec('CREATE TABLE diary (day TEXT)').close();
+  await (await startTestEmulator({ state: pathOf('newer') })).close();
+  const newer = new Database(pathOf('newer'));
   newer.pragma('user_version = 7');
   newer.close();
-  await (await startTestEmulator({ state: at('damaged') })).close();
-  const damaged = new Database(at('damaged'));
+  await (await startTestEmulator({ state: pathOf('damaged') })).close();
+  const damaged = new Database(pathOf('damaged'));
   damaged.exec("UPDATE state SET json = 'soon'");
   damaged.close();
-  await expect(startTestEmulator({ state: at('damaged') })).rejects.toThrow(
+  await expect(startTestEmulator({ state: pathOf('damaged') })).rejects.toThrow(
     /^the state file .*damaged is damaged; choose another file$/,
   );
-  await expect(startTestEmulator({ state: at('text') })).rejects.toThrow(
+  await expect(startTestEmulator({ state: pathOf('text') })).rejects.toThrow(
     /^the file .*text is not a state file of the emulator; choose/,
   );
-  await expect(startTestEmulator({ state: at('foreign') })).rejects.toThrow(
+  await expect(startTestEmulator({ state: pathOf('foreign') })).rejects.toThrow(
     /^the file .*foreign is not a state file of the emulator; choose/,
   );
-  await expect(startTestEmulator({ state: at('newer') })).rejects.toThrow(
+  await expect(startTestEmulator({ state: pathOf('newer') })).rejects.toThrow(
     /newer was written by another version \(schema 7, expected/,
   );
-  await expect(startTestEmulator({ state: at('none/at/all') })).rejects.toThrow(
+  await expect(startTestEmulator({ state: pathOf('none/at/all') })).rejects.toThrow(
     /^the state file .*can't be opened \(ENOENT\)/,
   );
   await expect(startTestEmulator({ state: folder.path })).rejects.toThrow(/^the state file .*can't be opened/);
-  const kept = new Database(at('newer'));
-  expect(kept.pragma('user_version', { simple: true })).toBe(7);
-  kept.close();
+  const reopened = new Database(pathOf('newer'));
+  expect(reopened.pragma('user_version', { simple: true })).toBe(7);
+  reopened.close();
 });
 
 test.each([

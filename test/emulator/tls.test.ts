@@ -10,15 +10,17 @@ import { rememberSecrets } from '../support/logs.ts';
 import { stateFolder } from '../support/state-folder.ts';
 import { HEATER, startTestEmulator, stateOf, test } from './portal-client.ts';
 
-/** Fetches with trust in one CA only. */
+/** Fetches and trusts one CA only. */
 function fetching(ca: string) {
   const dispatcher = new Agent({ connect: { ca } });
   return (url: string, init: RequestInit = {}) => fetch(url, { ...init, dispatcher, redirect: 'manual' });
 }
 
 async function obtainCode(emulator: Emulator, get: ReturnType<typeof fetching>): Promise<string> {
-  const answer = await get(`${emulator.baseUrl}/external/oauth2helper/config/${emulator.clientId}`, { method: 'POST' });
-  const { code_url } = (await answer.json()) as { code_url: string };
+  const response = await get(`${emulator.baseUrl}/external/oauth2helper/config/${emulator.clientId}`, {
+    method: 'POST',
+  });
+  const { code_url } = (await response.json()) as { code_url: string };
   expect(code_url).toMatch(/^https:/);
   await emulator.login({ state: stateOf(code_url), user: 'alice' });
   return ((await (await get(code_url)).json()) as { code: string }).code;

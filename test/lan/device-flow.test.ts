@@ -390,7 +390,9 @@ describe('the page for user codes, opened by another website', () => {
 
 describe('guessed user codes', () => {
   /** In the format of the hub's codes; a match with an issued one is very unlikely. */
-  const WRONG_CODES = ['BBBBBB', 'BBBBCC'].flatMap((prefix) => [...'BCDFGHJKLM'].map((letter) => `${prefix}B${letter}`));
+  const WRONG_CODES = ['BBBBBB', 'BBBBCC'].flatMap((prefix) =>
+    [...'BCDFGHJKLM'].map((letter) => `${prefix}B${letter}`),
+  );
 
   it('the page refuses a device after ten wrong codes with a Retry-After, and the hub logs it once', async () => {
     await using guesser = client.from('127.0.0.3');

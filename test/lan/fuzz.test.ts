@@ -94,9 +94,9 @@ test('the fuzzer recognises a 5xx, a leaked secret, an accepted forgery and a ma
   expect(
     checkRaw(503, `${noStore}\r\nretry-after: 5`, problem.replace('invalid_grant', 'temporarily_unavailable')),
   ).toEqual([]);
-  expect(checkRaw(503, noStore, problem)).toEqual(['answered 503 without an honest Retry-After']);
+  expect(checkRaw(503, noStore, problem)).toEqual(['answered 503 without a valid Retry-After']);
   expect(checkRaw(500, noStore, problem)).toEqual(['answered 500']);
-  expect(checkRaw(200, noStore, '{"x":"hush"}')).toEqual(['tells a secret']);
+  expect(checkRaw(200, noStore, '{"x":"hush"}')).toEqual(['reveals a secret']);
   expect(checkRaw(200, noStore, '{}', { forged: true })).toEqual(['took what was forged: 200']);
   expect(checkRaw(200, noStore, '{}', { origin: 'http' })).toEqual(['exists without TLS: 200']);
   expect(checkRaw(200, 'x: y', '{}')).toEqual(['may be kept by who passes it on: 200']);

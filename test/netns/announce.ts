@@ -1,8 +1,8 @@
 /**
- * Announces a hub, as a program on a host of a test's LAN, in the first of its segments. The first argument is JSON:
- * `instanceName`, `id`, `httpsPort`, `txt`, `setting` (as `lan.address`), `repeats` (false: it announces itself once,
- * and then only answers), and `copies` (whether any other hub is a copy of it). Each line of stdin is JSON with what is to be announced from then on, in the segment that
- * the host then has. SIGTERM says goodbye.
+ * Announces a hub, as a program on a host of a test's LAN, in the host's first segment. The first argument is JSON:
+ * `instanceName`, `id`, `httpsPort`, `txt`, `setting` (as `lan.address`), `repeats` (false: it announces once, and then
+ * only responds), and `copies` (whether it takes any other hub for a copy of it). Each line of stdin is JSON with the
+ * new announcement, for the segment that the host has then. SIGTERM sends a goodbye.
  */
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -22,12 +22,12 @@ const announcer = new MdnsResponder({
   random: systemRandom,
   ownNetworks: () => new OwnNetworks(readLan(setting).interfaceCidrs),
   async isClone(address, port) {
-    say({ event: 'checked', address, port });
+    writeEvent({ event: 'checked', address, port });
     return copies;
   },
-  onError: (error) => say({ event: 'error', message: String(error) }),
-  onRenamed: () => say({ event: 'renamed', ...names() }),
-  onLost: (failure) => say({ event: 'lost', message: failure.message }),
+  onError: (error) => writeEvent({ event: 'error', message: String(error) }),
+  onRenamed: () => writeEvent({ event: 'renamed', ...names() }),
+  onLost: (failure) => writeEvent({ event: 'lost', message: failure.message }),
 });
 const commands = createInterface(process.stdin).on('line', (line) => void announce(JSON.parse(line)));
 
@@ -37,22 +37,25 @@ process.once('SIGTERM', async () => {
   commands.close();
   process.stdin.destroy();
   await announcer[Symbol.asyncDispose]();
-  say({ event: 'gone' });
+  writeEvent({ event: 'gone' });
 });
 
-say({ event: 'started' });
+writeEvent({ event: 'started' });
 await announce({});
 
 async function announce(changes: object) {
   const segment = await firstSegment();
   if (segment === undefined) return;
   await announcer.announce({ httpsPort, txt, segment, ...changes });
-  say({ event: 'ready', ...names(), missing: announcer.socketProblem && messageOf(announcer.socketProblem) });
+  writeEvent({ event: 'ready', ...names(), missing: announcer.socketProblem && messageOf(announcer.socketProblem) });
 }
 
-/** A link that was plugged in counts as running up to a second later. @throws Error where there is none for ten seconds */
+/**
+ * An interface that was plugged in counts as running up to a second later. @throws Error if there is none for ten
+ * seconds
+ */
 async function firstSegment() {
-  for (let tries = 0; tries < 500; tries++) {
+  for (let attempt = 0; attempt < 500; attempt++) {
     const [segment] = readLan(setting).segments;
     if (stopping) return undefined;
     if (segment !== undefined) return segment;
@@ -67,6 +70,6 @@ function names() {
 }
 
 /** `at`: seconds on CLOCK_MONOTONIC, as in the observers. */
-function say(event: object) {
+function writeEvent(event: object) {
   console.log(JSON.stringify({ ...event, at: Number(process.hrtime.bigint()) / 1e9 }));
 }

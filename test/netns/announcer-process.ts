@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import type { Host, Process } from '../support/netns.ts';
 
-/** What `announce.ts` announces, where a test says nothing else. */
+/** What `announce.ts` announces by default. */
 export const DEFAULT_ANNOUNCEMENT = {
   instanceName: 'Cellar hub',
   id: '4f2a9c',
@@ -18,14 +18,14 @@ export function announceOn(host: Host, changes: Partial<typeof DEFAULT_ANNOUNCEM
   return host.spawn(process.execPath, [script, JSON.stringify({ ...DEFAULT_ANNOUNCEMENT, ...changes })]);
 }
 
-/** Announces something else from now on. */
+/** Changes what is announced. */
 export function changeAnnouncement(announcing: Process, changes: Partial<typeof DEFAULT_ANNOUNCEMENT> = {}): void {
   announcing.child.stdin?.write(`${JSON.stringify(changes)}\n`);
 }
 
 /**
- * What a hub says when it has begun (`started`), is announced (`ready`), has other names (`renamed`) or none (`lost`), and when it
- * looks whether another one is a copy of it (`checked`).
+ * Events of an announcer: it has started (`started`), is announced (`ready`), has other names (`renamed`) or none
+ * (`lost`), or checks whether another hub is a copy of it (`checked`).
  */
 export interface AnnouncerEvent {
   readonly event: string;
@@ -40,18 +40,18 @@ export interface AnnouncerEvent {
   readonly at: number;
 }
 
-/** The first time that the hub says this. */
+/** The first event of this kind. */
 export function waitForAnnouncerEvent(
   announcing: Process,
   event: 'started' | 'ready' | 'renamed' | 'lost' | 'checked',
 ): Promise<AnnouncerEvent> {
   return announcing.line((line) => {
-    const said: AnnouncerEvent = JSON.parse(line);
-    return said.event === event ? said : undefined;
+    const parsed: AnnouncerEvent = JSON.parse(line);
+    return parsed.event === event ? parsed : undefined;
   });
 }
 
-/** All that the hub has said so far. */
+/** All events so far. */
 export function announcerEvents({ output }: Process): readonly AnnouncerEvent[] {
   const lines = output.split('\n').filter((line) => line.startsWith('{"event"'));
   return lines.map((line): AnnouncerEvent => JSON.parse(line));

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Runs avahi-daemon with a message bus of its own; for a mount and process namespace of its own. $1: a directory for both. $2: the host's name.
+# Runs avahi-daemon with its own message bus, in its own mount and process namespace. $1: a directory for both. $2: the host name.
 set -eu
 mount -t tmpfs tmpfs /run
 mkdir -p /run/dbus /run/avahi-daemon

@@ -1,6 +1,6 @@
 /**
- * Runs a portal emulator on a host of a test's LAN. The first argument is its options as JSON. It writes where it is and its
- * client as one line of JSON.
+ * Runs a portal emulator on a host of a test's LAN. The first argument is its options as JSON. It writes its addresses
+ * and its client as one line of JSON.
  */
 import { dirname, join } from 'node:path';
 import { MAIN } from '../support/program.ts';

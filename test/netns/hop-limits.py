@@ -1,11 +1,11 @@
-"""Prints "FAMILY HOP_LIMIT" of each mDNS packet that comes to eth0 from another host: hop-limits.py"""
+"""Prints "FAMILY HOP_LIMIT" of each mDNS packet that eth0 receives from another host: hop-limits.py"""
 
 import selectors
 import socket
 import struct
 
 GROUP = {socket.AF_INET: "224.0.0.251", socket.AF_INET6: "ff02::fb"}
-# Of linux/in.h: Python has no name for it.
+# From linux/in.h: Python has no name for it.
 IP_RECVTTL = 12
 INDEX = socket.if_nametoindex("eth0")
 

@@ -12,14 +12,14 @@ import { stateFolder } from '../support/state-folder.ts';
 /** A line of the hub's log. */
 type LogLine = Readonly<Record<string, unknown>> & { readonly event: string };
 
-/** A hub in test mode, with nothing configured, on a host of a test's LAN. */
+/** A hub in test mode, without configuration, on a host of a test's LAN. */
 export interface TestModeHub extends AsyncDisposable {
   readonly process: Process;
-  /** Its CA's certificate, in a file that other hosts may read. */
+  /** Its CA certificate, in a file that other hosts may read. */
   readonly caFile: string;
-  /** The first line of its log for an event, among those that `matches`; throws after 10 s without one. */
+  /** The first log line of an event that `matches`; throws if there is none in 10 s. */
   logged(event: string, matches?: (line: LogLine) => boolean): Promise<LogLine>;
-  /** Asks the daemon over its control socket, which is a file: a network namespace does not keep anybody from it. */
+  /** Calls the daemon over its control socket, which is a file: network namespaces do not restrict access to it. */
   ask<Result>(work: (control: ControlClient) => Promise<Result>): Promise<Result>;
   status(): Promise<{ hub: HubResponse; appliances: ApplianceResponse[] }>;
   addAppliance(name: string): Promise<CredentialsResponse>;
@@ -29,15 +29,15 @@ export interface TestModeHub extends AsyncDisposable {
 
 /**
  * Starts `latchkey serve --test-mode` and waits until it is up.
- * @param home the user's home directory; default: an empty one, which goes away with the hub
- * @param more variables of the environment, such as keys of the configuration
+ * @param home the user's home directory; default: an empty one, which is deleted with the hub
+ * @param environment more environment variables, such as keys of the configuration
  */
 export async function startTestModeHub(
   host: Host,
   home?: string,
-  more: Readonly<Record<string, string>> = {},
+  environment: Readonly<Record<string, string>> = {},
 ): Promise<TestModeHub> {
-  if (home === undefined) return startInPassingHome(host, more);
+  if (home === undefined) return startInTemporaryHome(host, environment);
   await using starting = new AsyncDisposableStack();
   const state = join(home, 'state');
   const env = {
@@ -45,7 +45,7 @@ export async function startTestModeHub(
     HOME: home,
     XDG_STATE_HOME: state,
     XDG_CACHE_HOME: SHARED_CACHE,
-    ...more,
+    ...environment,
   };
   const daemon = host.spawn(process.execPath, [MAIN, 'serve', '--test-mode'], { env });
   starting.defer(async () => void (await daemon.stop('SIGTERM')));
@@ -53,7 +53,7 @@ export async function startTestModeHub(
 
   const logged = (event: string, matches = (_line: LogLine) => true) =>
     daemon.errorLine((text) => {
-      if (!text.startsWith('{')) return undefined; // a notice for people
+      if (!text.startsWith('{')) return undefined; // text for people, not JSON
       const line: LogLine = JSON.parse(text);
       return line.event === event && matches(line) ? line : undefined;
     });
@@ -82,9 +82,9 @@ export async function startTestModeHub(
   };
 }
 
-async function startInPassingHome(host: Host, more: Readonly<Record<string, string>>): Promise<TestModeHub> {
+async function startInTemporaryHome(host: Host, environment: Readonly<Record<string, string>>): Promise<TestModeHub> {
   const folder = stateFolder();
-  const hub = await startTestModeHub(host, folder.path, more).catch((error: unknown) => {
+  const hub = await startTestModeHub(host, folder.path, environment).catch((error: unknown) => {
     folder[Symbol.dispose]();
     throw error;
   });
@@ -98,7 +98,7 @@ async function startInPassingHome(host: Host, more: Readonly<Record<string, stri
 }
 
 /**
- * Asks the hub for a token with curl, as an appliance on this host.
+ * Requests a token from the hub with curl, as an appliance on this host.
  * @param hub its `https://host:port`, and the CA to trust
  */
 export async function requestToken(
@@ -112,13 +112,13 @@ export async function requestToken(
   return token;
 }
 
-/** Logs in with curl through a link, and goes where the portal sends the browser to. @returns the page that it ends on */
+/** Logs in with curl through a link, and follows the portal's redirects. @returns the last page */
 export function logIn(host: Host, link: string | URL, ...args: string[]): Promise<string> {
   const form = ['username=demo', 'password=demo', 'action=login'].flatMap((field) => ['--data', field]);
   return runCurl(host, [...args, '--location', ...form, String(link)]);
 }
 
-/** What a hub has warned of so far. */
+/** The hub's warnings and errors so far. */
 export function warningsOf({ output }: Process): readonly string[] {
   return output.split('\n').filter((line) => /"level":"(warn|error)"/.test(line));
 }

@@ -1,7 +1,7 @@
 /**
- * A host that claims other hosts' names: it answers each probe for them, and in each round it announces them ten times a second
- * for two seconds and is silent for one. The arguments: its IPv4 address, the one that it claims to have, how many rounds, and the
- * names. Says `claiming` when it has begun, and `done` at the end.
+ * A host that claims other hosts' names. It answers each probe for them. In each cycle it announces them ten times a
+ * second for two seconds, and is silent for one. Arguments: its IPv4 address, the address that it claims to have, the
+ * number of cycles, and the names. Writes `claiming` at the start, and `done` at the end.
  */
 import { createSocket } from 'node:dgram';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -34,14 +34,14 @@ function send(packet: Buffer) {
   socket.send(packet, 5353, '224.0.0.251');
 }
 
-/** A response with one A record, which is to replace what is cached. */
+/** A response with one A record with the cache-flush bit. */
 function claimOf(name: Buffer): Buffer {
   const header = Buffer.from([0, 0, 0x84, 0, 0, 0, 0, 1, 0, 0, 0, 0]);
   const fixed = Buffer.from([0, 1, 0x80, 1, 0, 0, 0, 120, 0, 4]);
   return Buffer.concat([header, name, fixed, Buffer.from(claimed.split('.').map(Number))]);
 }
 
-/** A domain name; the hub does not compress those of its probes. */
+/** Reads a domain name; the hub does not compress the names in its probes. */
 function encode(name: string): Buffer {
   const labels = name.split('.').map((label) => Buffer.from([Buffer.byteLength(label), ...Buffer.from(label)]));
   return Buffer.concat([...labels, Buffer.alloc(1)]);

@@ -1,10 +1,10 @@
 import type { Host, Process } from '../support/netns.ts';
 
-/** A program that holds UDP port 5353 and shares it with nobody. */
+/** A program that binds UDP port 5353 exclusively. */
 export async function occupyMdnsPort(host: Host): Promise<Process> {
-  const keep =
+  const script =
     "import socket, time; s = socket.socket(type=socket.SOCK_DGRAM); s.bind(('', 5353)); print('kept', flush=True); time.sleep(60)";
-  const keeper = host.spawn('/usr/bin/python3', ['-c', keep]);
-  await keeper.line((line) => line === 'kept' || undefined);
-  return keeper;
+  const holder = host.spawn('/usr/bin/python3', ['-c', script]);
+  await holder.line((line) => line === 'kept' || undefined);
+  return holder;
 }

@@ -1,9 +1,10 @@
 /**
- * A neighbour that sends one packet several times. The arguments: its IPv4 address, how often, the ms between two of them, and
- * `goodbye NAME` (takes a hub's service back, in the hub's words), `questions` (asks for hubs, sixty times a packet),
- * `service NAME HOST` (says that a hub's service is on that host, at the usual port), `address HOST ADDRESS` (says that the host
- * has this IPv4 address), or `large BYTES` (asks which types of service there are, in a packet that known answers make so large).
- * With `when told` behind a service or an address it is sent once there was a line.
+ * Another device, which sends one packet several times. Arguments: its IPv4 address, the number of packets, the ms
+ * between two of them, and one of `goodbye NAME` (a goodbye for a hub's service, in the hub's name), `questions`
+ * (queries for hubs, sixty in a packet), `service NAME HOST` (claims that a hub's service is on that host, at the usual
+ * port), `address HOST ADDRESS` (claims that the host has this IPv4 address), or `large BYTES` (queries the types of
+ * services, in a packet that known answers make this large). `on input` after a service or an address delays the first
+ * packet until a line on stdin.
  */
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
@@ -22,13 +23,13 @@ const packets = {
   questions: () => questions(60),
 };
 const packet = packets[kind as keyof typeof packets]();
-// From mDNS's own port: who asks from another one is answered alone.
+// From mDNS's own port: a query from another port gets a unicast response.
 const socket = createSocket({ type: 'udp4', reuseAddr: true }).bind(5353, address, async () => {
   socket.setMulticastInterface(address);
   console.log('ready');
-  if (when === 'when told') await once(process.stdin, 'data');
-  for (let left = Number(times); left > 0; left--) {
-    socket.send(packet, 5353, '224.0.0.251', () => left === 1 && end());
+  if (when === 'on input') await once(process.stdin, 'data');
+  for (let remaining = Number(times); remaining > 0; remaining--) {
+    socket.send(packet, 5353, '224.0.0.251', () => remaining === 1 && end());
     if (pause !== '0') await sleep(Number(pause));
   }
 });
@@ -39,7 +40,7 @@ function end() {
   process.stdin.destroy();
 }
 
-/** A response with the type's pointer to the instance, and no time to live. */
+/** A response with the type's PTR record for the instance, with a TTL of 0. */
 function goodbye(): Buffer {
   const data = Buffer.concat([label(instance), TO_TYPE]);
   return Buffer.concat([header(0x84, 0, 1), TYPE, Buffer.from([...PTR_IN, 0, 0, 0, 0, 0, data.length]), data]);
@@ -63,7 +64,7 @@ function questions(count: number): Buffer {
   return Buffer.concat([header(0, count, 0), TYPE, Buffer.from(PTR_IN), ...Array(count - 1).fill(again)]);
 }
 
-/** The known answers are of another type: none of them is a reason not to answer. */
+/** The known answers are of another type: none of them suppresses a response. */
 function large(bytes: number): Buffer {
   const services = Buffer.concat([...['_services', '_dns-sd', '_udp', 'local'].map(label), Buffer.alloc(1)]);
   const [name, fixed] = [label('x'.repeat(63)), Buffer.from([0, 0, 16, 0, 1, 0, 0, 0, 120, 0, 100])];
@@ -73,8 +74,8 @@ function large(bytes: number): Buffer {
   return Buffer.concat(whole);
 }
 
-function header(flags: number, asked: number, answered: number): Buffer {
-  return Buffer.from([0, 0, flags, 0, 0, asked, answered >> 8, answered & 0xff, 0, 0, 0, 0]);
+function header(flags: number, questionCount: number, answerCount: number): Buffer {
+  return Buffer.from([0, 0, flags, 0, 0, questionCount, answerCount >> 8, answerCount & 0xff, 0, 0, 0, 0]);
 }
 
 function label(text: string): Buffer {

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { scaleDeadline } from '../support/deadlines.ts';
 import type { Host, Process } from '../support/netns.ts';
 
-/** What the observers run: for `lanSkipReason`. */
+/** The programs that the observers run: for `lanSkipReason`. */
 export const OBSERVER_TOOLS = [
   '/usr/bin/python3',
   '/usr/sbin/avahi-daemon',
@@ -28,11 +28,11 @@ const TYPE = '_latchkey._tcp';
 
 /** Watches for hubs from one host. */
 export interface ServiceObserver {
-  /** The first sighting that `matches`, since it began to watch; throws where there is none in time. */
+  /** The first sighting that `matches`, since the observer started; throws if there is none in time. */
   found(matches?: (sighting: ResolvedService) => boolean, within?: number): Promise<ResolvedService>;
-  /** Waits (not for ever) until the instance has gone, which without a goodbye takes minutes. */
+  /** Waits until the instance is gone, with a timeout: without a goodbye it takes minutes. */
   gone(instanceName: string): Promise<void>;
-  /** The instances that have gone so far, each time that they went. */
+  /** The instances that were lost so far, once per loss. */
   losses(): readonly string[];
 }
 
@@ -64,28 +64,28 @@ export async function observeWithZeroconf(host: Host, address = host.address): P
   };
 }
 
-/** avahi-daemon on a host, and who asks it. Disposing of it ends the daemon. */
+/** avahi-daemon on a host, and its clients. Disposing of it ends the daemon. */
 export interface Avahi extends AsyncDisposable {
   /** Watches with `avahi-browse`. */
   browse(): ServiceObserver;
-  /** Looks once, and gives what is there. */
+  /** Browses once, and returns the services that are there. */
   browseOnce(): Promise<readonly ResolvedService[]>;
-  /** The IPv4 address of a host, by its name. */
+  /** The IPv4 address of a host name. */
   resolve(name: string): Promise<string>;
-  /** Announces a service of this host by it, until the host's end. */
+  /** Announces a service of this host, until the host is disposed. */
   publish(instanceName: string, port: number): Process;
   /** The daemon's log so far. */
   readonly said: string;
 }
 
 /**
- * Starts an avahi-daemon with a message bus of its own on this host.
+ * Starts an avahi-daemon with its own message bus on this host.
  * @param name the host's, as avahi announces it
  */
 export async function startAvahi(host: Host, name = 'observer'): Promise<Avahi> {
   const directory = await mkdtemp(join(tmpdir(), 'latchkey-avahi-'));
   const script = join(import.meta.dirname, 'avahi.sh');
-  // In a process namespace of its own, so that the end of the first process is the end of the message bus too.
+  // In its own process namespace, so that the message bus ends with the first process.
   const isolated = ['--mount', '--pid', '--fork', '--kill-child=SIGKILL', script, directory, name];
   const daemon = host.spawn('/usr/bin/unshare', isolated);
   await daemon.errorLine((line) => line.includes('Server startup complete') || undefined);
@@ -108,7 +108,7 @@ export async function startAvahi(host: Host, name = 'observer'): Promise<Avahi> 
       return daemon.output;
     },
     async [Symbol.asyncDispose]() {
-      await daemon.stop('SIGKILL'); // unshare ignores SIGTERM, and takes its child along
+      await daemon.stop('SIGKILL'); // unshare ignores SIGTERM, and kills its child when it ends
       await rm(directory, { recursive: true });
     },
   };
@@ -135,7 +135,7 @@ function observer(browse: Process): ServiceObserver {
   };
 }
 
-/** What a program wrote so far, in whole lines. */
+/** The complete lines that a program wrote so far. */
 function linesOf({ output }: Process): readonly string[] {
   return output.split('\n').slice(0, -1);
 }
@@ -155,7 +155,7 @@ function parseSighting(line: string): ResolvedService | undefined {
   };
 }
 
-/** `\032` is a space: avahi writes what is special in decimal. */
+/** `\032` is a space: avahi writes special characters in decimal. */
 function unescapeName(name: string): string {
   const bytes = name.replace(/\\(\d{3})/g, (_, code) => String.fromCharCode(Number(code))).replace(/\\(.)/g, '$1');
   return Buffer.from(bytes, 'latin1').toString('utf8');
@@ -165,15 +165,15 @@ function unescapeName(name: string): string {
 export interface CapturedPacket {
   readonly from: string;
   readonly kind: 'query' | 'probe' | 'response';
-  /** What can be read in it. */
+  /** The readable text in it. */
   readonly text: string;
-  /** All of it. */
+  /** The whole packet. */
   readonly hex: string;
   /** Seconds on CLOCK_MONOTONIC. */
   readonly at: number;
 }
 
-/** Listens on this host without asking anything. @returns all that was heard so far */
+/** Listens on this host without sending a query. @returns the packets so far */
 export async function captureMdns(host: Host): Promise<() => readonly CapturedPacket[]> {
   const script = join(import.meta.dirname, 'mdns-listener.ts');
   const listener = host.spawn(process.execPath, [script, host.address]);

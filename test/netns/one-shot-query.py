@@ -1,4 +1,4 @@
-"""Asks for a host's addresses as a simple resolver does: from any port, and taking the first answer that comes back to it.
+"""Queries a host's addresses as a one-shot resolver does: from any port, and with the first unicast response.
 
 Writes the answer as one JSON object, or ends with status 1 where there is none within 3 s.
 Usage: one-shot-query.py HOST SOURCE_ADDRESS GROUP

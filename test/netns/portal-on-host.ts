@@ -7,7 +7,7 @@ import { runCurl } from './hub-on-host.ts';
 
 const PROGRAM = join(import.meta.dirname, 'emulator.ts');
 
-interface Started {
+interface EmulatorOutput {
   readonly baseUrl: string;
   readonly frontendUrl: string;
   readonly clientId: string;
@@ -15,7 +15,7 @@ interface Started {
 }
 
 /** A portal emulator on a host of a test's LAN. */
-export class PortalOnHost implements Started, AsyncDisposable {
+export class PortalOnHost implements EmulatorOutput, AsyncDisposable {
   readonly baseUrl: string;
   readonly frontendUrl: string;
   readonly clientId: string;
@@ -23,7 +23,7 @@ export class PortalOnHost implements Started, AsyncDisposable {
   readonly #host: Host;
   readonly #process: Process;
 
-  private constructor(host: Host, process: Process, started: Started) {
+  private constructor(host: Host, process: Process, started: EmulatorOutput) {
     this.#host = host;
     this.#process = process;
     this.baseUrl = started.baseUrl;
@@ -34,17 +34,17 @@ export class PortalOnHost implements Started, AsyncDisposable {
 
   static async start(host: Host, options: EmulatorOptions = {}): Promise<PortalOnHost> {
     const running = host.spawn(process.execPath, [PROGRAM, JSON.stringify(options)]);
-    const started = await running.line((line) => JSON.parse(line) as Started, scaleDeadline(20_000));
+    const started = await running.line((line) => JSON.parse(line) as EmulatorOutput, scaleDeadline(20_000));
     rememberSecrets([started.clientSecret]);
     return new PortalOnHost(host, running, started);
   }
 
-  /** The same with TLS, at a name that others have to look up. */
+  /** The same with TLS, with a host name that clients have to resolve. */
   static startNamed(host: Host, name: string, options: EmulatorOptions): Promise<PortalOnHost> {
     return PortalOnHost.start(host, { ...options, tls: true, host: '0.0.0.0', publicHost: name });
   }
 
-  /** Asks it on its own host, where its name is known. @param args of curl */
+  /** Sends a request from its own host, where its name is known. @param args of curl */
   ask(path: string, ...args: string[]): Promise<string> {
     const { hostname, port } = new URL(this.baseUrl);
     return runCurl(this.#host, [
@@ -56,7 +56,7 @@ export class PortalOnHost implements Started, AsyncDisposable {
     ]);
   }
 
-  /** The same of its API, with a body of JSON. */
+  /** Sends a request to its API, with a JSON body. */
   sendCommand(method: 'POST' | 'DELETE', path: string, body: object = {}): Promise<string> {
     const json = ['--header', 'content-type: application/json', '--data', JSON.stringify(body)];
     return this.ask(`/_emulator/${path}`, '--fail', '--request', method, ...json);

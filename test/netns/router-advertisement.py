@@ -1,4 +1,4 @@
-"""Sends one IPv6 Router Advertisement (RFC 4861, 4.2): the arguments are the interface, and the /64 prefixes to be advertised."""
+"""Sends one IPv6 Router Advertisement (RFC 4861, 4.2): arguments: the interface, and the /64 prefixes to advertise."""
 
 import socket
 import struct

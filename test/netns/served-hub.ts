@@ -7,8 +7,8 @@ import type { Host, Process } from '../support/netns.ts';
 import { MAIN, SHARED_CACHE } from '../support/program.ts';
 
 /**
- * Writes the configuration of a hub whose portal is out of reach.
- * @param home its directory, where its state is too
+ * Writes the configuration of a hub whose portal is unreachable.
+ * @param home its directory, which also holds its state
  */
 export function writeHubConfiguration(home: string, { name = 'Cellar hub', httpsPort = 8443 } = {}): void {
   mkdirSync(join(home, 'state'), { recursive: true });
@@ -44,7 +44,7 @@ export function waitForLogEvent(daemon: Process, event: string): Promise<true> {
   return daemon.errorLine((line) => line.includes(`"event":"${event}"`) || undefined);
 }
 
-/** What the hub of this directory says of itself, wherever it runs. */
+/** The status of the hub in this directory, wherever it runs. */
 export async function readHubStatus(home: string): Promise<{ hub: HubResponse; appliances: ApplianceResponse[] }> {
   await using control = await connectControlClient([join(home, 'state/control.sock')]);
   return await control.status();

@@ -1,6 +1,7 @@
 /**
- * Signs in to a hub's page, as a program on a host of a test's LAN. The arguments: the page's address, a setup code, how often, an
- * address of this host that it is sent from so often, and how many more there are: `#` in it stands for 1, 2, 3, … (hexadecimal). Prints how many answers had which status, as JSON.
+ * Signs in to a hub's page, as a program on a host of a test's LAN. Arguments: the page's address, a setup code, the
+ * number of attempts per source address, a source address of this host, and the number of source addresses: `#` in the
+ * address stands for 1, 2, 3, … (hexadecimal). Prints the number of responses per status, as JSON.
  */
 import { Agent, request } from 'undici';
 

@@ -1,6 +1,6 @@
 /**
- * A device that serves TLS on port 8443 of all addresses, with a certificate of a CA of its own for the IPv4 address that is the
- * first argument. Says `listening`, and `connected` for each connection.
+ * A device that serves TLS on port 8443 of all addresses, with a certificate of its own CA for the IPv4 address that is
+ * the first argument. Writes `listening`, and `connected` for each connection.
  */
 import { createServer } from 'node:tls';
 import { createAuthority, issueLeaf } from '../../src/system/x509/issuing.ts';

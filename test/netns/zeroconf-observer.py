@@ -1,4 +1,4 @@
-"""Watches a service type with python-zeroconf and writes one JSON object a line: what came up, resolved, and what left.
+"""Watches a service type with python-zeroconf and writes one JSON object per line: each service that was found, with its resolved records, and each that was removed.
 
 `at` is seconds on CLOCK_MONOTONIC, which all processes of the machine share.
 Usage: zeroconf-observer.py TYPE INTERFACE_ADDRESS

@@ -11,11 +11,11 @@ const SCRIPTS = join(import.meta.dirname, '../../scripts');
 /** How a command ended. */
 export interface ChrootResult {
   readonly status: number;
-  /** What it said, errors too. */
+  /** Its output and its errors. */
   readonly output: string;
 }
 
-/** Says why no Debian tree can be worked in here, or null where one can. */
+/** Why no Debian tree can be used here, or null if one can. */
 export async function chrootSkipReason(): Promise<string | null> {
   if (process.getuid?.() !== 0) return 'a chroot needs root';
   return debian().then(
@@ -24,7 +24,7 @@ export async function chrootSkipReason(): Promise<string | null> {
   );
 }
 
-/** The package of this tree for this machine; built once for the same sources. */
+/** The package of this tree for this machine; it is built once for the same sources. */
 export async function buildPackage(version?: string): Promise<string> {
   const { stdout } = await run(join(SCRIPTS, 'test-deb'), version === undefined ? [] : [version]);
   return stdout.trim();
@@ -34,7 +34,7 @@ async function debian(): Promise<string> {
   return (await run(join(SCRIPTS, 'test-machine'))).stdout.trim();
 }
 
-/** A Debian tree in which nothing runs, as makers of images have it. Gone when it is disposed of. */
+/** A Debian tree in which nothing runs, as builders of images have it. Disposing of it deletes it. */
 export class Chroot implements AsyncDisposable {
   readonly #folder: string;
   readonly #lower: string;
@@ -50,7 +50,7 @@ export class Chroot implements AsyncDisposable {
     return new Chroot(folder, await debian());
   }
 
-  /** Where a file of the tree that was written since lies on this machine. */
+  /** The path on this machine of a file that was written in the tree. */
   path(file: string): string {
     return join(this.#folder, 'upper', file);
   }
@@ -70,7 +70,7 @@ export class Chroot implements AsyncDisposable {
       'exec chroot . /bin/sh -c "$3" 2>&1',
     ];
     const args = ['--mount', 'sh', '-ec', setUp.join('\n'), 'chroot', this.#lower, this.#folder, script, ...files];
-    // No locale, which the tree does not have, and a home that is gone with each script, because programs keep something in it.
+    // No locale, because the tree has none, and a temporary home for each script, because programs store files there.
     const env = {
       PATH: '/usr/sbin:/usr/bin:/sbin:/bin',
       LC_ALL: 'C',
@@ -86,7 +86,7 @@ export class Chroot implements AsyncDisposable {
     );
   }
 
-  /** The same for one that must not fail; gives what it said. */
+  /** The same for a script that must not fail; returns its output. */
   async sh(script: string, files: readonly string[] = []): Promise<string> {
     const { status, output } = await this.run(script, files);
     if (status !== 0) throw new Error(`exit status ${status}: ${output}`);

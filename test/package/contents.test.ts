@@ -1,4 +1,4 @@
-// What is inside the package, and what it says about that.
+// The files in the package, and its descriptions of them.
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { access, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
@@ -33,7 +33,7 @@ afterAll(() => folder?.[Symbol.dispose]());
 
 const text = (file: string) => readFile(join(unpacked, file), 'utf8');
 
-/** What the tests read of a CycloneDX document. */
+/** The members of a CycloneDX document that the tests read. */
 const componentSchema = v.object({
   name: v.string(),
   group: v.optional(v.string()),
@@ -104,13 +104,13 @@ describe('the licences in the package', () => {
 
   it('the build rejects a package without the text of its licence', async () => {
     using scratch = stateFolder();
-    const lone = join(scratch.path, 'node_modules/lone');
-    await mkdir(lone, { recursive: true });
-    await writeFile(join(lone, 'package.json'), '{"name":"lone","version":"1.0.0","license":"MIT"}');
+    const unpackaged = join(scratch.path, 'node_modules/lone');
+    await mkdir(unpackaged, { recursive: true });
+    await writeFile(join(unpackaged, 'package.json'), '{"name":"lone","version":"1.0.0","license":"MIT"}');
     expect(() => npmComponents(scratch.path, ['node_modules/lone/index.js'])).toThrow(
       /node_modules\/lone comes without the text of its licence/,
     );
-    await writeFile(join(lone, 'LICENSE'), 'MIT License\n\nCopyright (c) 2020 The Authors\n\nPermission…');
+    await writeFile(join(unpackaged, 'LICENSE'), 'MIT License\n\nCopyright (c) 2020 The Authors\n\nPermission…');
     const [part] = npmComponents(scratch.path, ['node_modules/lone/index.js']);
     expect(part && copyrightsOf(part)).toEqual(['(c) 2020 The Authors']);
   });
@@ -130,7 +130,7 @@ describe('the contents of the package', () => {
       ({ stdout }) => stdout.trim().split('\n'),
       () => [],
     );
-    // SQLite's own default for temporary files.
+    // SQLite's own default path for temporary files.
     expect(found.filter((file) => !file.endsWith('.node'))).toEqual([]);
   });
 
@@ -150,9 +150,9 @@ describe('the contents of the package', () => {
     const example = await text('usr/share/doc/latchkey/examples/latchkey.toml');
     const sections = ['hub', 'lan', 'portals', 'pairing', 'appliances', 'notify', 'metrics'];
     const keys = sections.flatMap((section) => Object.keys(sectionEntries(section)));
-    const left = keys.filter((key) => !new RegExp(`^#${key} = `, 'm').test(example));
-    // Where systemd runs the hub, it says where these are.
-    expect(left).toEqual(['state_dir', 'control_socket']);
+    const missing = keys.filter((key) => !new RegExp(`^#${key} = `, 'm').test(example));
+    // Under systemd, the unit sets these paths.
+    expect(missing).toEqual(['state_dir', 'control_socket']);
   });
 
   it('the package installs the manual page and the completions where the shells look for them', async () => {
@@ -185,7 +185,7 @@ describe('the contents of the package', () => {
       () => true,
     );
     if (missing) ctx.skip(`${lintian} is missing`);
-    // It would look into 120 MB of Node.js for a quarter of a minute: another program stands in for it.
+    // It would scan 120 MB of Node.js for a quarter of a minute, so another program replaces Node.js.
     const lighter = join(folder.path, 'lighter');
     await run('cp', ['-al', unpacked, lighter]);
     await run('cp', ['--remove-destination', '/bin/true', join(lighter, 'usr/lib/latchkey/bin/node')]);

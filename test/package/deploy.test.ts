@@ -1,4 +1,4 @@
-// Every command of docs/deploy.md for a shell (```sh), in its order, as an installer who reads it from top to bottom types it.
+// Runs every shell command (```sh) of docs/deploy.md in order, as an installer who follows it from top to bottom.
 import { readFileSync } from 'node:fs';
 import { basename, join, relative } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -21,7 +21,7 @@ setUpMachine(['/usr/bin/curl'], async (parts) => {
   hub = parts.use(await InstalledHub.boot());
   const { machine } = hub;
   await machine.sh(`useradd --create-home --home-dir ${HOME} installer`);
-  // Root is asked for nothing, and apt neither.
+  // sudo and apt prompt for nothing.
   await machine.write('/usr/bin/sudo', '#!/bin/sh\nexec "$@"\n', '755');
   await machine.write('/etc/apt/apt.conf.d/yes', 'APT::Get::Assume-Yes "true";\n');
   await machine.write(`${HOME}/passphrase`, 'twelve characters and more\n', '600');
@@ -32,7 +32,7 @@ setUpMachine(['/usr/bin/curl'], async (parts) => {
   }
 });
 
-/** The commands below a heading, one text a block. */
+/** The commands below a heading, one string per block. */
 function blocks(heading: string): string[] {
   const section = GUIDE.split(/^## /m).find((text) => text.startsWith(`${heading}\n`));
   const found = [...(section ?? '').matchAll(/^ *```sh\n([\s\S]*?)^ *```$/gm)].map(([, block]) => block ?? '');
@@ -40,20 +40,20 @@ function blocks(heading: string): string[] {
   return found;
 }
 
-/** Types a block, in a folder with one package. @returns what it printed */
+/** Types a block, in a folder with one package. @returns its output */
 function type(block: string, { folder = 'first', input = '' } = {}): Promise<string> {
-  // Nobody sits at this terminal.
+  // No person uses this terminal.
   const typed = block
     .replace(/latchkey (backup|restore) (\S+)/g, '$& --passphrase-file ../passphrase --yes')
     .replace(/(backup .*) --yes/, '$1');
   return hub.machine.sh(`set -e; export USER=installer; cd ${HOME}/${folder}\n${typed}`, { seconds: 120, input });
 }
 
-async function typeAll(heading: string, folder?: string): Promise<void> {
+async function runSection(heading: string, folder?: string): Promise<void> {
   for (const block of blocks(heading)) await type(block, folder === undefined ? {} : { folder });
 }
 
-/** What the guide says to do on the hub's page: adds two appliances, and connects all. */
+/** What the guide describes on the hub's page: adds two appliances, and connects all. */
 async function onThePage(code: string): Promise<void> {
   rememberSecrets([code]);
   using phone = await ScriptlessBrowser.open(hub);
@@ -67,14 +67,14 @@ async function onThePage(code: string): Promise<void> {
   const { location: round } = await phone.post('/pair-all', { csrf });
   for (const name of ['heat-pump', 'inverter']) {
     const [, link = ''] = /href="(http:\/\/127\.0\.0\.1:849\d\/[^"]+)"/.exec((await phone.get(round)).text) ?? [];
-    expect(await hub.logIn(new URL(unescaped(link))), name).toContain('connected<');
+    expect(await hub.logIn(new URL(unescapeAttribute(link))), name).toContain('connected<');
     await phone.post(`${round}/next`, { csrf });
   }
   expect((await phone.get('/')).text).toContain(en.overview.allConnected(2));
 }
 
-/** Of an attribute's value as pages write it. */
-function unescaped(text: string): string {
+/** Decodes an attribute's value of a page. */
+function unescapeAttribute(text: string): string {
   return text.replaceAll(/&#(\d+);/g, (_all, code: string) => String.fromCodePoint(Number(code)));
 }
 
@@ -85,7 +85,7 @@ describe('the commands of docs/deploy.md', () => {
     );
     expect(more).toEqual([]);
     await type(install ?? '');
-    // The bench stands in for the portal, as the last section says.
+    // The test bench stands in for the portal, as the last section describes.
     const portal = /```toml\n([\s\S]*?)```/.exec(GUIDE)?.[1]?.replace(/^ {3}/gm, '') ?? '';
     const local = portal
       .replace('https://api.portal.example', 'http://127.0.0.1:8490')
@@ -109,22 +109,22 @@ describe('the commands of docs/deploy.md', () => {
   });
 
   it('the commands of docs/deploy.md for troubleshooting work', async () => {
-    await typeAll('When something is wrong');
+    await runSection('When something is wrong');
     expect(await hub.machine.sh(`tar -tzf ${HOME}/first/diagnostics.tar.gz`)).toContain('journal.txt');
   });
 
   it('the commands of docs/deploy.md let members of a group use the command line', async () => {
     expect((await hub.latchkey('status', 'installer')).status).toBe(1);
-    await typeAll('The command line without root');
+    await runSection('The command line without root');
     expect((await hub.latchkey('status', 'installer')).stdout).toMatch(/wallbox +active/);
   });
 
   it('the commands of docs/deploy.md apply a changed configuration and show the limits of the sandbox', async () => {
-    await typeAll('After a change');
+    await runSection('After a change');
     const [score = '', credentials = '', key = '', socket = '', ...more] = blocks('Ports, sandbox and secrets');
     expect(more).toEqual([]);
-    const told = /rates this ([\d.]+)/.exec(GUIDE)?.[1];
-    expect(await type(score)).toContain(`Overall exposure level for latchkey.service: ${told}`);
+    const documented = /rates this ([\d.]+)/.exec(GUIDE)?.[1];
+    expect(await type(score)).toContain(`Overall exposure level for latchkey.service: ${documented}`);
     for (const block of [credentials, key, socket]) {
       await type(block);
       expect((await hub.appliance('wallbox')).state).toBe('active');
@@ -133,8 +133,8 @@ describe('the commands of docs/deploy.md', () => {
   });
 
   it('the commands of docs/deploy.md make a backup, update the package, and go back in both ways', async () => {
-    await typeAll('Backup');
-    await typeAll('Updating', 'second');
+    await runSection('Backup');
+    await runSection('Updating', 'second');
     expect((await hub.status()).hub.version).toBe('99.0.0');
     const [back = '', older = '', ...more] = blocks('Going back to an earlier version');
     expect(more).toEqual([]);
@@ -142,7 +142,7 @@ describe('the commands of docs/deploy.md', () => {
     await hub.until('active');
     expect((await hub.status()).hub.version).not.toBe('99.0.0');
     expect((await hub.json<{ state: string }>('refresh wallbox')).state).toBe('active');
-    await typeAll('Updating', 'second');
+    await runSection('Updating', 'second');
     await type(older);
     expect((await hub.appliance('wallbox')).state).toBe('active');
   });

@@ -1,4 +1,4 @@
-// Updates that fail half-way leave the version of before at work.
+// Updates that fail half-way leave the previous version running.
 import { execFile } from 'node:child_process';
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -24,8 +24,8 @@ setUpMachine(['/usr/bin/curl'], async (parts) => {
 
 describe('failed updates of the package', () => {
   it('an update that can not be unpacked leaves the hub running with its state and version', async () => {
-    // A file that is another package's.
-    const broken = await changed('conflict', async (tree) => {
+    // A file that belongs to another package.
+    const broken = await buildChanged('conflict', async (tree) => {
       await run('cp', ['/bin/true', join(tree, 'usr/bin/curl')]);
     });
     const { status, stderr } = await hub.machine.run(hub.installing(broken), { seconds: 120 });
@@ -39,7 +39,7 @@ describe('failed updates of the package', () => {
   });
 
   it('an update that could not read the store is refused before the hub stops', async () => {
-    const older = await changed('older', async (tree) => {
+    const older = await buildChanged('older', async (tree) => {
       await run('sed', ['-i', 's/^NEWEST_SCHEMA=.*/NEWEST_SCHEMA=0/', join(tree, 'DEBIAN/preinst')]);
     });
     const before = await hub.machine.property('latchkey', 'MainPID');
@@ -52,15 +52,15 @@ describe('failed updates of the package', () => {
 
   it('an update leaves a stopped hub stopped', async () => {
     await hub.machine.sh('systemctl stop latchkey');
-    await hub.dpkg(await changed('good', async () => undefined));
+    await hub.dpkg(await buildChanged('good', async () => undefined));
     expect(await hub.machine.property('latchkey', 'ActiveState')).toBe('inactive');
     expect(await hub.machine.property('latchkey-emulator', 'ActiveState')).toBe('active');
     expect(await hub.machine.sh('latchkey --version')).toBe(VERSION);
   });
 });
 
-/** Another version's package with something changed in its tree. */
-async function changed(name: string, change: (tree: string) => Promise<void>): Promise<DebPackage> {
+/** A package with another version and a changed tree. */
+async function buildChanged(name: string, change: (tree: string) => Promise<void>): Promise<DebPackage> {
   const tree = join(folder, name);
   await mkdir(tree);
   await run('dpkg-deb', ['-R', await buildPackage(VERSION), tree]);

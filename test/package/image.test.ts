@@ -1,4 +1,4 @@
-// The package in a tree where no systemd runs, which is how images are made; with one that runs: test/machine/.
+// The package in a tree in which no systemd runs, which is how images are built. With a running systemd: test/machine/.
 import { chmodSync, chownSync, cpSync, mkdirSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
@@ -10,15 +10,15 @@ import { stateFolder } from '../support/state-folder.ts';
 import { buildPackage, Chroot, chrootSkipReason } from './chroot.ts';
 
 const STATE = 'var/lib/private/latchkey';
-/** As systemd numbers a dynamic user. */
+/** A user id as systemd assigns to dynamic users. */
 const OWNER = 61_234;
 
 let tree: Chroot;
-let own: string;
+let debPackage: string;
 
 setUpOnce(
   async (parts) => {
-    own = await buildPackage();
+    debPackage = await buildPackage();
     tree = parts.use(await Chroot.make());
   },
   { skipReason: chrootSkipReason, timeout: scaleDeadline(120_000) },
@@ -26,9 +26,9 @@ setUpOnce(
 
 describe('the package in an image that is being built', () => {
   it('the package in an image is installed, enabled for the first boot, and says what to do', async () => {
-    const said = await tree.sh('dpkg -i /mnt/0', [own]);
-    expect(said).toMatch(/latchkey: to begin, name a portal in \/etc\/latchkey\/latchkey\.toml/);
-    expect(said.match(/^latchkey:/gm)).toHaveLength(1);
+    const output = await tree.sh('dpkg -i /mnt/0', [debPackage]);
+    expect(output).toMatch(/latchkey: to begin, name a portal in \/etc\/latchkey\/latchkey\.toml/);
+    expect(output.match(/^latchkey:/gm)).toHaveLength(1);
     const enabled = 'systemctl is-enabled latchkey.service latchkey.socket latchkey-emulator.service; true';
     expect((await tree.sh(enabled)).split('\n')).toEqual(['enabled', 'disabled', 'disabled']);
     expect(await tree.sh('getent group latchkey-admin')).toMatch(/^latchkey-admin:x:\d+:$/);
@@ -43,8 +43,8 @@ describe('the package in an image that is being built', () => {
   });
 
   it('the package in an image runs the demo, and serves the console of the emulator', async () => {
-    const play = 'latchkey demo --auto --for 15s --json 2>/dev/null | tail -n 1';
-    expect(JSON.parse(await tree.sh(play))).toMatchObject({ appliances: 3, bad_hand_outs: 0 });
+    const demo = 'latchkey demo --auto --for 15s --json 2>/dev/null | tail -n 1';
+    expect(JSON.parse(await tree.sh(demo))).toMatchObject({ appliances: 3, bad_hand_outs: 0 });
     const page = `latchkey emulator --json >/tmp/said & emulator=$!
       until [ -s /tmp/said ]; do sleep 0.1; done
       url=$(sed 's/.*"console_url":"\\([^"]*\\)".*/\\1/' /tmp/said)
@@ -57,7 +57,7 @@ describe('the preparation of an update', () => {
   const preinst = (action: string) =>
     tree.run(
       `dpkg-deb -e /mnt/0 /tmp/control && sh /tmp/control/preinst ${action}; status=$?; rm -r /tmp/control; exit $status`,
-      [own],
+      [debPackage],
     );
 
   it('an update first copies the store with its WAL to a private database file', async () => {
@@ -74,8 +74,8 @@ describe('the preparation of an update', () => {
 
   it('updates keep at most three copies of the store, whatever the clock says', async () => {
     for (const version of ['0.1.0', '0.1.1', '0.1.2', '0.1.10']) await preinst(`upgrade ${version}`);
-    const kept = await tree.sh(`ls /${STATE}/upgrades | grep -v wal`);
-    expect(kept.split('\n')).toEqual(['0003-0.1.1.db', '0004-0.1.2.db', '0005-0.1.10.db']);
+    const remaining = await tree.sh(`ls /${STATE}/upgrades | grep -v wal`);
+    expect(remaining.split('\n')).toEqual(['0003-0.1.1.db', '0004-0.1.2.db', '0005-0.1.10.db']);
   });
 
   it('an update replaces nothing if the store can not be copied', async () => {
@@ -99,8 +99,8 @@ describe('the preparation of an update', () => {
 
   it.for(['database', 'journal'])(
     'an update is refused if the store has a newer schema, according to its %s',
-    async (place) => {
-      putStore(NEWEST_SCHEMA + 1, place === 'journal');
+    async (location) => {
+      putStore(NEWEST_SCHEMA + 1, location === 'journal');
       const { status, output } = await tree.run('dpkg -i /mnt/0', [await buildPackage()]);
       expect(status).not.toBe(0);
       const line = output.split('\n').filter((text) => text.startsWith('latchkey: '));
@@ -115,7 +115,7 @@ describe('the preparation of an update', () => {
   );
 });
 
-/** The store as a daemon that was cut off leaves it; its word, and perhaps its schema, are in the journal alone. */
+/** The store as a killed daemon leaves it; its row, and perhaps its schema, are only in the WAL. */
 function putStore(schema: number, inJournal = false): void {
   using folder = stateFolder();
   const path = join(folder.path, 'latchkey.db');

@@ -1,4 +1,4 @@
-// What `npm pack` makes, installed into an empty place as its users do.
+// Installs the result of `npm pack` into an empty folder, as its users do.
 import { execFile } from 'node:child_process';
 import { mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -14,7 +14,7 @@ const TSC = join(ROOT, 'node_modules/typescript/bin/tsc');
 let folder: ReturnType<typeof stateFolder>;
 let env: NodeJS.ProcessEnv;
 
-/** Where npm finds Node.js: the one that runs this. */
+/** Where npm finds Node.js: the one that runs this test. */
 const npm = (cwd: string, ...args: string[]) =>
   run('npm', [...args, '--no-audit', '--no-fund', '--loglevel=error', '--prefer-offline'], {
     cwd,
@@ -32,7 +32,7 @@ beforeAll(async () => {
     LATCHKEY_LAN_ADDRESS: '127.0.0.1',
     LATCHKEY_LAN_MDNS: 'false',
   };
-  // Of the program that the checkout has built.
+  // From the program that the checkout has built.
   await npm(ROOT, 'pack', '--ignore-scripts', '--pack-destination', folder.path);
   const tarball = (await readdir(folder.path)).find((file) => file.endsWith('.tgz')) ?? '';
   await npm(folder.path, 'install', '--global', '--prefix', join(folder.path, 'prefix'), `./${tarball}`);
@@ -45,8 +45,8 @@ const latchkey = (...args: string[]) =>
 
 /** A Node.js of this machine that is too old, or null. */
 async function olderNode(): Promise<string | null> {
-  for (const place of process.env['PATH']?.split(':') ?? []) {
-    const node = join(place, 'node');
+  for (const directory of process.env['PATH']?.split(':') ?? []) {
+    const node = join(directory, 'node');
     const version = await run(node, ['--version']).catch(() => null);
     if (version !== null && Number.parseInt(version.stdout.slice(1), 10) < 24) return node;
   }
@@ -76,7 +76,10 @@ describe('the globally installed npm package', () => {
     if (node === null) return ctx.skip('no Node.js before 24 is on this machine');
     const entry = join(folder.path, 'prefix/lib/node_modules/latchkey/dist/main.js');
     const failed = await run(node, [entry, '--version']).catch((error: { code: number; stderr: string }) => error);
-    expect(failed).toMatchObject({ code: 1, stderr: expect.stringMatching(/^latchkey: .* it takes 24 or later.*\n$/) });
+    expect(failed).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/^latchkey: .* but 24 or later is required.*\n$/),
+    });
   });
 
   it('the npm package contains the manual page and prints shell completions', async () => {

@@ -1,4 +1,4 @@
-// Two builds of one tree, in two folders of different names, at different times, are the same bytes.
+// Two builds of one tree have the same bytes, in two folders with different names and at different times.
 import { execFile } from 'node:child_process';
 import { mkdir, readdir, readFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
@@ -18,7 +18,7 @@ it('a package is identical wherever it is built', async () => {
   const bytes = await readFile(own);
   const elsewhere = join(folder.path, 'a longer name of a folder');
   await mkdir(join(elsewhere, '.cache'), { recursive: true });
-  // Hard links: what is copied is some hundred MB.
+  // Hard links, because the tree has some hundred MB.
   for (const part of [...TREE, ...TREE_FILES]) await run('cp', ['-al', join(ROOT, part), join(elsewhere, part)]);
   for (const part of await readdir(join(ROOT, '.cache'))) {
     if (/^(node-|packages)/.test(part))
@@ -30,12 +30,12 @@ it('a package is identical wherever it is built', async () => {
   expect((await readFile(join(output, basename(own)))).equals(bytes)).toBe(true);
 });
 
-/** When the first part of a package says that it was made: at the time of the commit, in seconds since 1970. */
+/** The timestamp of the first member of a package: the time of the commit, in seconds since 1970. */
 function arTime(bytes: Buffer): string {
   return bytes.toString('ascii', 24, 36).trim();
 }
 
-/** @param commitTime what a commit would say, for a tree without one */
+/** @param commitTime the time of the commit, for a tree without one */
 async function build(tree: string, output: string, { commitTime }: { readonly commitTime: string }): Promise<void> {
   const script = 'umask 077; exec "$0" --level none --arch "$(dpkg --print-architecture)" --output "$1"';
   const env = { ...process.env, SOURCE_DATE_EPOCH: commitTime, TZ: 'Pacific/Auckland' };

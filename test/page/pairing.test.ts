@@ -184,9 +184,9 @@ it('the result page offers the next pairing of a batch only to the browser that 
   const browser = await request(location);
   const page = await browser.body.text();
   const [set = ''] = [browser.headers['set-cookie'] ?? []].flat();
-  expect(set).toMatch(/^latchkey-round=[\w-]{22}; Path=\/callback; Max-Age=3600; HttpOnly; SameSite=Lax$/);
+  expect(set).toMatch(/^latchkey-batch=[\w-]{22}; Path=\/callback; Max-Age=3600; HttpOnly; SameSite=Lax$/);
   const [cookie = ''] = set.split(';');
-  rememberSecrets([cookie.slice('latchkey-round='.length)]);
+  rememberSecrets([cookie.slice('latchkey-batch='.length)]);
   const [, action = ''] = /action="(\/callback\/[\w-]+\/next)"/.exec(page) ?? [];
 
   const { text: other } = await withLink(batch);
@@ -195,7 +195,7 @@ it('the result page offers the next pairing of a batch only to the browser that 
   const { origin, pathname, searchParams } = new URL(location);
   searchParams.set('code', `${searchParams.get('code')}x`);
   for (const path of [pathname, `${pathname}?${searchParams}`, `${pathname}?error=access_denied`])
-    for (const headers of [{}, { cookie: 'latchkey-round=made-up' }]) {
+    for (const headers of [{}, { cookie: 'latchkey-batch=made-up' }]) {
       const later = await request(origin + path, { headers });
       const text = await later.body.text();
       expect(later.headers['set-cookie']).toBeUndefined();

@@ -22,7 +22,7 @@ const SHORT: RequestLimits = {
   maxResponseBytes: 10_000,
 };
 
-type Answer = (socket: Socket, request: RawRequest) => void;
+type Responder = (socket: Socket, request: RawRequest) => void;
 
 function portalAt(frontend: string, base = frontend, more: { ca?: string[] } = {}): HttpPortal {
   return new HttpPortal({
@@ -143,7 +143,7 @@ describe('refresh that was not sent', () => {
 
 describe('refresh without a complete response', () => {
   const head = 'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n';
-  test.each<[string, Answer]>([
+  test.each<[string, Responder]>([
     ['the server closes instead of answering', (socket) => socket.end()],
     ['the server resets the connection', (socket) => socket.resetAndDestroy()],
     ['the server sends nothing', () => undefined],
@@ -167,8 +167,8 @@ describe('refresh without a complete response', () => {
         socket.on('close', () => clearInterval(drip));
       },
     ],
-  ])('a refresh is ambiguous and sent only once if %s', async (_, answer) => {
-    await using server = await startRawServer(answer);
+  ])('a refresh is ambiguous and sent only once if %s', async (_, respond) => {
+    await using server = await startRawServer(respond);
     await using portal = portalAt(server.origin);
     const outcome = await refresh(portal);
     expect(outcome.kind).toBe('ambiguous');
@@ -334,24 +334,25 @@ describe('link requests', () => {
 
   const members = ['authorize_url', 'code_url', 'accesstoken_request_url'];
   describe.each(members)('foreign address in %s', (member) => {
-    test.each<[string, (ours: URL) => string]>([
+    test.each<[string, (portalUrl: URL) => string]>([
       ['another host', () => 'http://evil.example/sso/token'],
-      ['another host that begins alike', (ours) => `http://127.0.0.1.evil.example:${ours.port}/`],
+      ['another host that begins alike', (portalUrl) => `http://127.0.0.1.evil.example:${portalUrl.port}/`],
       [
         'another port',
-        (ours) => `http://127.0.0.1:${Number(ours.port) === 65535 ? 1 : Number(ours.port) + 1}/sso/token`,
+        (portalUrl) =>
+          `http://127.0.0.1:${Number(portalUrl.port) === 65535 ? 1 : Number(portalUrl.port) + 1}/sso/token`,
       ],
-      ['another scheme', (ours) => `https://${ours.host}/sso/token`],
-      ['our host as the user of another', (ours) => `http://${ours.host}@evil.example/sso/token`],
-      ['a user and a password', (ours) => `http://user:pass@${ours.host}/sso/token`],
-      ['another name of our host', (ours) => `http://localhost:${ours.port}/sso/token`],
-      ['a backslash for a slash', (ours) => `http:\\\\evil.example\\@${ours.host}/`],
+      ['another scheme', (portalUrl) => `https://${portalUrl.host}/sso/token`],
+      ['our host as the user of another', (portalUrl) => `http://${portalUrl.host}@evil.example/sso/token`],
+      ['a user and a password', (portalUrl) => `http://user:pass@${portalUrl.host}/sso/token`],
+      ['another name of our host', (portalUrl) => `http://localhost:${portalUrl.port}/sso/token`],
+      ['a backslash for a slash', (portalUrl) => `http:\\\\evil.example\\@${portalUrl.host}/`],
       ['a script', () => 'javascript:alert(1)//127.0.0.1'],
-      ['a blob of our origin', (ours) => `blob:${ours.origin}/3b6b0d1c`],
+      ['a blob of our origin', (portalUrl) => `blob:${portalUrl.origin}/3b6b0d1c`],
       ['data', () => 'data:text/html,<h1>login</h1>'],
       ['a file', () => 'file:///etc/passwd'],
       ['a relative address', () => '/sso/token'],
-      ['an address without a scheme', (ours) => `//${ours.host}/sso/token`],
+      ['an address without a scheme', (portalUrl) => `//${portalUrl.host}/sso/token`],
       ['nothing', () => ''],
     ])('a link with %s as an address is reported as foreign_origin, and nothing is sent there', async (_, address) => {
       await using server = await startRawServer((socket) => {
@@ -392,10 +393,10 @@ describe('link requests', () => {
   });
 
   test('a link request can be aborted at any time', async () => {
-    await using server = await startRawServer(() => given.abort());
-    const given = new AbortController();
+    await using server = await startRawServer(() => controller.abort());
+    const controller = new AbortController();
     await using portal = portalAt(server.origin);
-    expect(await portal.requestLink(null, given.signal)).toMatchObject({ kind: 'unreachable' });
+    expect(await portal.requestLink(null, controller.signal)).toMatchObject({ kind: 'unreachable' });
   });
 });
 
@@ -417,18 +418,18 @@ describe("portal's time", () => {
   });
 
   test("the portal's time can be requested without a secret, and any status will do", async () => {
-    const answers = [
+    const responses = [
       httpResponse(200, '', DATE),
       httpResponse(405, '', DATE),
       httpResponse(503, '', { ...DATE, age: '60' }),
       httpResponse(200, ''),
       httpResponse(200, '', { date: 'now' }),
     ];
-    await using server = await startRawServer((socket) => socket.end(answers.shift() ?? ''));
+    await using server = await startRawServer((socket) => socket.end(responses.shift() ?? ''));
     await using portal = portalAt(server.origin);
-    const told: (number | null)[] = [];
-    for (let i = 0; i < 6; i += 1) told.push(await portal.fetchTime());
-    expect(told).toEqual([TIME, TIME, TIME + 60_000, null, null, null]);
+    const times: (number | null)[] = [];
+    for (let i = 0; i < 6; i += 1) times.push(await portal.fetchTime());
+    expect(times).toEqual([TIME, TIME, TIME + 60_000, null, null, null]);
     expect(new Set(server.requests.map(({ method, target, body }) => `${method} ${target}${body}`))).toEqual(
       new Set(['HEAD /']),
     );
@@ -438,7 +439,7 @@ describe("portal's time", () => {
 
 describe('polls', () => {
   test('a poll distinguishes a code, a code that is not there yet, and any other response', async () => {
-    const answers = [
+    const responses = [
       httpResponse(404, 'whatever'),
       httpResponse(200, '{"code":"the-code"}'),
       httpResponse(200, '{"code":null}'),
@@ -446,7 +447,7 @@ describe('polls', () => {
       httpResponse(500, ''),
       httpResponse(302, '', { location: 'http://127.0.0.1:9/' }),
     ];
-    await using server = await startRawServer((socket) => socket.write(answers.shift() ?? ''));
+    await using server = await startRawServer((socket) => socket.write(responses.shift() ?? ''));
     await using portal = portalAt(server.origin);
     const poll = () => portal.pollCode(`${server.origin}/code/get/c?state=s`, never);
     expect(await poll()).toEqual({ kind: 'not_yet', portalTime: null });

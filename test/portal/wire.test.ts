@@ -59,7 +59,7 @@ describe('token response', () => {
     },
   );
 
-  // RFC 6749, appendix A.12 and A.17: 1*VSCHAR. Such a text would be a line of its own in an appliance's header.
+  // RFC 6749, appendix A.12 and A.17: 1*VSCHAR. A line break would inject a header into an appliance's request.
   test.each([
     ['a line break and a header', 'a\r\nX-Injected: 1'],
     ['a line break at its end', 'a\n'],

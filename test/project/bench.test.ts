@@ -12,7 +12,7 @@ import { root, runCommand } from './checkout.ts';
 const bench = join(root, 'scripts/bench');
 const page = () => readFileSync(join(root, 'docs/benchmarks.md'), 'utf8');
 const names = SUITES.map(({ name }) => name);
-/** The one that costs least, and whose load needs no core of its own. */
+/** The cheapest experiment; its load needs no core of its own. */
 const CHEAPEST = 'portal-cost';
 
 test.for(selectRows(names, [CHEAPEST]))(
@@ -33,11 +33,11 @@ test.for(selectRows(names, [CHEAPEST]))(
 test.each([
   [[1, 1.1, 1.2], 'met', '1.10 × (1.00–1.20)'],
   [[2, 2.1, 2.2], 'not met', '2.10 × (2.00–2.20)'],
-  [[1, 2, 4], 'not measured', '– (the machine was too busy: half of the rounds say 1.00 to 4.00)'],
+  [[1, 2, 4], 'not measured', '– (the machine was too busy: interquartile range 1.00 to 4.00)'],
   [[1, 1], 'not measured', '– (fewer than 3 rounds)'],
 ])('bench compares ratios of %j with a limit of 1.5 times, and reports that it is %s', (values, verdict, measured) => {
-  const beside = { values: values.map(() => 1) };
-  expect(ratioTarget('', ratioOf({ values }, beside), { atMost: 1.5 })).toEqual({ text: '', measured, verdict });
+  const other = { values: values.map(() => 1) };
+  expect(ratioTarget('', ratioOf({ values }, other), { atMost: 1.5 })).toEqual({ text: '', measured, verdict });
 });
 
 const WRONG = [['nothing'], ['--slow'], ['--quick=x'], ['small', 'hub'], ['--against='], ['--against']];

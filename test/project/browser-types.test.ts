@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { root, runCommand, temporaryFolder } from './checkout.ts';
 
-/** The sources that run in a browser: their types of the DOM reach everything that is compiled together with them. */
+/** The sources that run in a browser: their DOM types are visible to everything that is compiled with them. */
 const BROWSER = ['src/emulator/console/browser', 'src/page/browser'];
 
 test('only the sources that run in a browser need the types of a browser', async () => {

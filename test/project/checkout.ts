@@ -4,16 +4,16 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { scaleDeadline } from '../support/deadlines.ts';
 
-/** The checkout that is tested. */
+/** The checkout under test. */
 export const root = join(import.meta.dirname, '../..');
 
-/** A temporary folder with a space in its name, removed when it is disposed of, or by a later test run. @param inside where it is made */
+/** A temporary folder with a space in its name, removed on disposal or by a later test run. @param inside its parent */
 export function temporaryFolder(inside = tmpdir()): Disposable & { readonly path: string } {
   const path = mkdtempSync(join(inside, `latchkey-${process.pid} project-`));
   return { path, [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }) };
 }
 
-/** How a command ended: its exit status, null where a signal or the time limit ended it, and all that it printed. */
+/** How a command ended: its exit status, null if a signal or the timeout ended it, and its output. */
 export interface CommandResult {
   readonly status: number | null;
   readonly stdout: string;

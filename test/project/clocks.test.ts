@@ -3,11 +3,11 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { root } from './checkout.ts';
 
-/** What reads a clock, sets a timer or makes randomness by itself, instead of through src/system; a socket may have its own timeout. */
+/** Reads a clock, sets a timer or gets random values directly, not through src/system. Socket timeouts are allowed. */
 const ownTime =
   /\bDate\.now\b|\bnew Date\(\s*\)|\bDate\(\s*\)|\bMath\.random\b|(?<!\b(?:server|raw|socket)\.)\bset(?:Timeout|Interval|Immediate)\b|\bperformance\.now\b|\bhrtime\b|\bnode:timers\b/;
 
-/** The line numbers of a source text, comments aside, that take time or randomness from the machine. */
+/** The line numbers, without comments, that take time or randomness directly from the machine. */
 function linesWithOwnTime(source: string): number[] {
   const code = source.replaceAll(/\/\*[\s\S]*?\*\//g, (comment) => comment.replaceAll(/[^\n]/g, ' '));
   return code
@@ -15,11 +15,13 @@ function linesWithOwnTime(source: string): number[] {
     .flatMap((line, index) => (ownTime.test(line.replace(/(^|\s)\/\/.*$/, '')) ? [index + 1] : []));
 }
 
-/** Where the machine's own time is taken; what runs in a browser has that one's. */
+/** The folders that may use the machine's time; src/page/browser uses the browser's. */
 const TAKES_TIME = ['src/system/', 'src/page/browser/'];
 
 test('only src/system reads clocks, timers and randomness', () => {
-  const files = globSync('src/**/*.ts', { cwd: root }).filter((file) => !TAKES_TIME.some((of) => file.startsWith(of)));
+  const files = globSync('src/**/*.ts', { cwd: root }).filter(
+    (file) => !TAKES_TIME.some((folder) => file.startsWith(folder)),
+  );
   expect(files).not.toEqual([]);
   const found = files.flatMap((file) =>
     linesWithOwnTime(readFileSync(join(root, file), 'utf8')).map((line) => `${file}:${line}`),

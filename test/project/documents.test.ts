@@ -9,14 +9,14 @@ function read(page: string): string {
   return readFileSync(join(root, page), 'utf8');
 }
 
-/** What stands in code, in a line of text or in a block for a shell. */
+/** Inline code and the lines of shell blocks. */
 function codeIn(text: string): string[] {
   const blocks = [...text.matchAll(/^```sh\n(.*?)^```/gms)].flatMap(([, block = '']) => block.split('\n'));
   const inline = [...text.replaceAll(/^```.*?^```/gms, '').matchAll(/`([^`\n]+)`/g)].map(([, code = '']) => code);
   return [...blocks, ...inline];
 }
 
-/** As GitHub makes them of headings. */
+/** The anchors that GitHub generates for the headings. */
 function anchorsIn(text: string): Set<string> {
   const headings = [...text.matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) => heading);
   const slug = (heading: string) =>
@@ -27,7 +27,7 @@ function anchorsIn(text: string): Set<string> {
   return new Set(headings.map(slug));
 }
 
-/** What a command of this checkout names that is not there; null where all is. */
+/** The first file or command that a command line names and this checkout lacks, or null. */
 function missingIn(command: string): string | null {
   const [, script = '', rest = ''] = /(?:^|\s)\.\/(scripts\/[\w-]+)(.*)$/.exec(command.replace(/ +#.*$/, '')) ?? [];
   if (script === '') return null;

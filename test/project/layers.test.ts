@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { root, runCommand, temporaryFolder } from './checkout.ts';
 
-/** What each folder of src may import beside itself and packages: the table of docs/architecture.md. */
+/** What each folder of src may import besides itself and packages: the table in docs/architecture.md. */
 const may: Record<string, readonly string[]> = {
   core: [],
   system: ['core'],
@@ -37,11 +37,11 @@ const forms = {
   'import()': (from: string) => `export const it = () => import('${from}');\n`,
 };
 
-function planted(from: string, to: string, form: string): string {
+function violationFile(from: string, to: string, form: string): string {
   return `src/${from}/to-${to}-by-${form.replaceAll(/\W+/g, '-')}.ts`;
 }
 
-/** Biome's word on the layers and import cycles of some files: for each file with a finding, the findings' messages. */
+/** Biome's messages about layers and import cycles, for each file that has any. */
 async function findings(files: Record<string, string>): Promise<ReadonlyMap<string, string>> {
   using folder = temporaryFolder();
   cpSync(join(root, '.biome.json'), join(folder.path, '.biome.json'));
@@ -79,11 +79,11 @@ describe('the layers of src', () => {
     for (const layer of layers) files[`src/${layer}/it.ts`] = target;
     for (const [form, text] of Object.entries(forms)) {
       for (const from of layers) {
-        for (const to of layers) if (to !== from) files[planted(from, to, form)] = text(`../${to}/it.ts`);
-        files[planted(from, 'main', form)] = text('../main.ts');
+        for (const to of layers) if (to !== from) files[violationFile(from, to, form)] = text(`../${to}/it.ts`);
+        files[violationFile(from, 'main', form)] = text('../main.ts');
       }
-      files[planted('core', 'node', form)] = text('node:fs');
-      files[planted('core', 'package', form)] = text('undici');
+      files[violationFile('core', 'node', form)] = text('node:fs');
+      files[violationFile('core', 'package', form)] = text('undici');
     }
     found = await findings(files);
   });
@@ -91,7 +91,7 @@ describe('the layers of src', () => {
   test.each(layers)('Biome rejects an import of a forbidden layer in %s, in every form', (from) => {
     for (const to of [...layers, 'main'].filter((to) => to !== from && !may[from]?.includes(to))) {
       for (const form of Object.keys(forms)) {
-        expect(found.get(planted(from, to, form)), `${form} ${to}`).toContain(`src/${from} may import only`);
+        expect(found.get(violationFile(from, to, form)), `${form} ${to}`).toContain(`src/${from} may import only`);
       }
     }
   });
@@ -99,13 +99,13 @@ describe('the layers of src', () => {
   test.each(layers)('Biome permits the imports that %s may have', (from) => {
     for (const to of may[from] ?? []) {
       for (const form of Object.keys(forms))
-        expect(found.get(planted(from, to, form)), `${form} ${to}`).toBeUndefined();
+        expect(found.get(violationFile(from, to, form)), `${form} ${to}`).toBeUndefined();
     }
   });
 
   test.each(['node', 'package'])('Biome rejects any %s module in core', (what) => {
     for (const form of Object.keys(forms)) {
-      expect(found.get(planted('core', what, form)), form).toContain('src/core is pure');
+      expect(found.get(violationFile('core', what, form)), form).toContain('src/core is pure');
     }
   });
 });
@@ -118,7 +118,7 @@ test('the diagram in docs/architecture.md matches the sources', async () => {
 
 test('no source folder contains more than 20 files', () => {
   const files = globSync('src/**/*.*', { cwd: root });
-  const crowded = [...Map.groupBy(files, (file) => dirname(file))].filter(([, some]) => some.length > 20);
+  const crowded = [...Map.groupBy(files, (file) => dirname(file))].filter(([, siblings]) => siblings.length > 20);
   expect(Object.fromEntries(crowded)).toEqual({});
 });
 

@@ -11,7 +11,7 @@ import { eventually } from '../support/hub-process.ts';
 import { isRunning } from '../support/processes.ts';
 import { root, temporaryFolder } from './checkout.ts';
 
-/** A test run that starts a session of two processes, says which, and waits. */
+/** A test run that starts a session of two processes, prints their process ids and waits. */
 const RUN = `
   const { spawn } = await import('node:child_process');
   const { rememberSession } = await import(process.argv[1]);
@@ -28,8 +28,8 @@ test('a test run ends the processes of a killed run, and leaves those of a runni
   const run = spawn(process.execPath, ['--input-type=module', '-e', RUN, script, session], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
-  const [said] = (await once(createInterface({ input: run.stdout }), 'line')) as [string];
-  const left = said.trim().split(' ').map(Number);
+  const [output] = (await once(createInterface({ input: run.stdout }), 'line')) as [string];
+  const left = output.trim().split(' ').map(Number);
   onTestFinished(() => {
     for (const pid of [run.pid ?? 0, ...left]) if (isRunning(pid)) process.kill(pid, 'SIGKILL');
   });
@@ -42,7 +42,7 @@ test('a test run ends the processes of a killed run, and leaves those of a runni
 
   const remembered = readFileSync(session);
   clearLeftovers(session);
-  await sleep(200); // a process that was killed takes a moment to be gone
+  await sleep(200); // a killed process takes a moment to end
   expect(left.map(isRunning)).toEqual([true, true]);
   expect(folders.map((path) => existsSync(path))).toEqual([true, true]);
 

@@ -6,7 +6,7 @@ import { root } from './checkout.ts';
 const EXPORT = /^export (?:declare )?(?:abstract )?(?:async )?(const|function|class|interface|type) (\w+)/gm;
 const MEMBER = /^ +(?:readonly (\w+)\??:|(?:async |get |static )*#?(\w+)\([^)]*\)(?:: [^;]+)? \{$)/gm;
 
-/** Words that docs/glossary.md and the field's standards replace, and the term to use instead. */
+/** Words that docs/glossary.md and the standards of the field replace, with the term to use instead. */
 const RETIRED: ReadonlyMap<string, string> = new Map([
   ['Anew', 'again'],
   ['Book', '…Recorder or …Store'],
@@ -67,7 +67,7 @@ function membersBelow(folder: string): Pick<ExportedName, 'file' | 'name'>[] {
   );
 }
 
-/** `MAX_WAIT_MS`, `maxWait` and `MaxWait` in words that begin with a capital. */
+/** Splits `MAX_WAIT_MS`, `maxWait` and `MaxWait` into words that begin with a capital. */
 function wordsOf(name: string): string[] {
   const camel = /_/.test(name) || name === name.toUpperCase() ? name.toLowerCase() : name;
   return camel
@@ -88,14 +88,14 @@ test('no exported name and no member contains a retired word', () => {
   const names = [...['src', 'test', 'scripts'].flatMap(exportsBelow), ...membersBelow('src')];
   expect(names.length).toBeGreaterThan(3000);
   const odd = names.flatMap(({ file, name }) => {
-    const word = wordsOf(name).find((each) => RETIRED.has(each));
+    const word = wordsOf(name).find((part) => RETIRED.has(part));
     return word === undefined ? [] : [`${file}: ${name}: for "${word}" say ${RETIRED.get(word)}`];
   });
   expect(odd).toEqual([]);
 });
 
 const TEST_TITLE = /^ *(?:it|test)(?:\.\w+)*\((?:\n *)?(['"`])(.+?)\1,/gm;
-/** A sentence that begins so continues the title of its describe block, and says nothing alone. */
+/** A title that begins like this continues the title of its describe block and is not a sentence of its own. */
 const NO_SUBJECT = /^(?:is|are|was|has|have|does|do|can|may|says|shows|gives|takes|goes|and|or|but|not|so) /;
 
 test('every test title is a sentence with a subject', () => {

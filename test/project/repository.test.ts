@@ -24,7 +24,11 @@ describe.each(['.', 'scripts/runtime'])('the packages of %s', (folder) => {
 
   test('the packages are required in exact versions', () => {
     const { dependencies, devDependencies, optionalDependencies } = manifest(`${folder}/package.json`);
-    const versions = Object.entries({ ...as(dependencies), ...as(devDependencies), ...as(optionalDependencies) });
+    const versions = Object.entries({
+      ...stringRecord(dependencies),
+      ...stringRecord(devDependencies),
+      ...stringRecord(optionalDependencies),
+    });
     expect(versions).not.toEqual([]);
     for (const [name, version] of versions) expect(version, name).toMatch(/^\d+\.\d+\.\d+(-[\w.]+)?$/);
   });
@@ -54,7 +58,7 @@ interface Locked {
   readonly inBundle?: boolean;
 }
 
-function as(dependencies: unknown): Record<string, string> {
+function stringRecord(dependencies: unknown): Record<string, string> {
   return (dependencies ?? {}) as Record<string, string>;
 }
 

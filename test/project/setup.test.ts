@@ -8,10 +8,10 @@ import { root, runCommand, temporaryFolder } from './checkout.ts';
 
 const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string };
 
-/** The machine's own programs: none that a checkout or the test run brought. */
+/** The PATH without the programs of a checkout or the test run. */
 const machinePath = (process.env['PATH'] ?? '').split(':').filter((folder) => !folder.includes('node_modules'));
 
-/** What a person's shell has that `npm ci` may need, and nothing that this test run has set. */
+/** The variables of a person's shell that `npm ci` may need, without those that this test run has set. */
 const shell = Object.fromEntries(
   Object.entries(process.env).filter(([name]) =>
     /^(HOME|NODE_EXTRA_CA_CERTS|SSL_CERT_\w+|(https?|no|all)_proxy|npm_config_(cache|cafile|registry|userconfig))$/i.test(
@@ -20,7 +20,7 @@ const shell = Object.fromEntries(
   ),
 );
 
-/** A folder of programs whose node calls itself an older one. */
+/** A folder with a `node` that reports an older version. */
 function olderNode(folder: string): string {
   const bin = join(folder, 'bin');
   mkdirSync(bin);
@@ -37,7 +37,7 @@ function machineProgram(name: string): string | undefined {
   return machinePath.map((folder) => join(folder, name)).find((path) => existsSync(path));
 }
 
-/** An npm that has the packages of this checkout for its registry: the test run's own set-up has just brought them. */
+/** An npm that installs by linking the packages of this checkout, which the test run has just installed. */
 function quickNpm(bin: string): void {
   const npm = machineProgram('npm') ?? 'npm';
   const script = [
@@ -61,10 +61,11 @@ test('a fresh clone sets itself up on a machine with an older Node.js', async (c
     runCommand(join(clone, 'scripts/latchkey'), ['--version'], { cwd, env, timeout: scaleDeadline(120_000) });
 
   const two = await Promise.all([latchkey(clone), latchkey(tmpdir())]);
-  const said = two.map(({ stderr }) => stderr).join('');
-  for (const { status, stdout } of two) expect({ status, stdout }, said).toEqual({ status: 0, stdout: `${version}\n` });
-  for (const once of [/bringing Node\.js 24/g, /installing packages/g, /building/g])
-    expect(said.match(once)).toHaveLength(1);
+  const output = two.map(({ stderr }) => stderr).join('');
+  for (const { status, stdout } of two)
+    expect({ status, stdout }, output).toEqual({ status: 0, stdout: `${version}\n` });
+  for (const once of [/downloading Node\.js 24/g, /installing packages/g, /building/g])
+    expect(output.match(once)).toHaveLength(1);
 
   expect(await latchkey(tmpdir())).toEqual({ status: 0, stdout: `${version}\n`, stderr: '' });
 
@@ -73,11 +74,11 @@ test('a fresh clone sets itself up on a machine with an older Node.js', async (c
     timeout: scaleDeadline(120_000),
   });
   expect(tests.stdout, tests.stderr).toMatch(
-    /\n== test\/vitest.config.ts\n.*\nA FILTER leaves the checks out .*\n\d+ passed, 0 failed, 0 skipped\n$/s,
+    /\n== test\/vitest.config.ts\n.*\nChecks skipped because of the FILTER .*\n\d+ passed, 0 failed, 0 skipped\n$/s,
   );
   expect(tests.stdout).not.toContain('== lint');
 
-  // The compiler has shown that it is there; another time it only costs.
+  // The compiler has already run once; a second run would only take time.
   const built = join(folder.path, 'built');
   cpSync(join(clone, 'dist'), built, { recursive: true });
   rmSync(join(clone, 'node_modules/.bin/tsc'));
@@ -89,10 +90,10 @@ test('a fresh clone sets itself up on a machine with an older Node.js', async (c
 
 test.each([
   ['npm is missing', null, 'npm is missing: install'],
-  ['the registry is out of reach', 'ENOTFOUND', 'out of reach. Check the network'],
+  ['the registry is out of reach', 'ENOTFOUND', 'unreachable. Check the network'],
   ['the disk is full', 'ENOSPC', 'the disk is full. Free some space'],
-  ["npm's cache belongs to somebody else", 'EACCES', 'may not be written. Run this as the owner'],
-  ['there is no Node 24 for the machine', 'uname', 'none to bring for Linux armv7l: install Node.js 24'],
+  ["npm's cache belongs to somebody else", 'EACCES', 'no permission to write a file. Run this as the owner'],
+  ['there is no Node 24 for the machine', 'uname', 'no download for Linux armv7l: install Node.js 24'],
 ])('if %s, the last line of the setup says so and what to do', async (_what, code, line) => {
   using folder = temporaryFolder();
   const bin = olderNode(folder.path);
@@ -128,7 +129,7 @@ test.each([
     stderr
       .trim()
       .split('\n')
-      .filter((said) => !said.startsWith('latchkey: ')),
+      .filter((line) => !line.startsWith('latchkey: ')),
   ).toEqual([]);
 
   const tests = await runCommand(join(folder.path, 'clone/scripts/test'), [], { env: { ...shell, PATH: bin } });

@@ -47,7 +47,7 @@ it('a backup restored on a new hub continues the old one, and a refused grant na
 
   const status = await hub.until('heater', ({ state }) => state === 'needs_pairing');
   expect(status.problem?.message).toMatch(
-    /restored from a copy of .*Z, and the portal no longer accepts its refresh token, which another hub, or this one since then, has used/,
+    /restored from a copy of .*Z, and the portal no longer accepts its refresh token, because another hub has used it, or this one after the copy was made/,
   );
   // The report is to the second.
   expect(status.problem?.message).toContain(`copy of ${report.made.slice(0, -1)}`);

@@ -27,7 +27,7 @@ const heaterGrant = sampleGrant({
 });
 
 /** A store in a new folder. */
-function home(): Disposable & { readonly path: string; readonly store: SqliteStore } {
+function tempStore(): Disposable & { readonly path: string; readonly store: SqliteStore } {
   const folder = memoryStateFolder();
   const store = open(folder.path);
   return {
@@ -41,23 +41,23 @@ function home(): Disposable & { readonly path: string; readonly store: SqliteSto
 }
 
 /** The backup state of a hub with two appliances. */
-async function copyOfTwo(): Promise<BackupState> {
-  using at = home();
-  await fill(at.store);
-  return captureState(at.store, MADE);
+async function sampleBackupState(): Promise<BackupState> {
+  using temp = tempStore();
+  await fill(temp.store);
+  return captureState(temp.store, MADE);
 }
 
 async function fill(store: SqliteStore): Promise<void> {
   for (const appliance of [WALLBOX, HEATER]) await store.addAppliance(appliance);
-  await put(store, wallboxGrant);
-  await put(store, heaterGrant);
+  await saveGenerations(store, wallboxGrant);
+  await saveGenerations(store, heaterGrant);
   await store.savePairing(samplePairing({ kind: 'waiting', link: SAMPLE_LINK }));
   await store.saveSetting('hub_id', 'the hub');
   await store.saveSetting('ca_key', 'the key of the CA');
 }
 
 /** Saves a grant, and every generation before it. */
-async function put(store: SqliteStore, grant: ReturnType<typeof sampleGrant>): Promise<void> {
+async function saveGenerations(store: SqliteStore, grant: ReturnType<typeof sampleGrant>): Promise<void> {
   for (let generation = 1; generation <= grant.generation; generation++) {
     expect(await store.replaceGrant({ ...grant, generation })).toBe(true);
   }
@@ -68,7 +68,7 @@ async function grantsOf(store: SqliteStore) {
 }
 
 test('a backup contains the settings, the appliances and their grants, and no pairings', async () => {
-  expect(await copyOfTwo()).toEqual({
+  expect(await sampleBackupState()).toEqual({
     made: MADE,
     settings: new Map([
       ['ca_key', 'the key of the CA'],
@@ -81,7 +81,7 @@ test('a backup contains the settings, the appliances and their grants, and no pa
 });
 
 test('a backup decrypts to the same state, and reveals nothing without its passphrase', async () => {
-  const copy = await copyOfTwo();
+  const copy = await sampleBackupState();
   const sealed = await encryptWithPassphrase(serializeBackup(copy), PASSPHRASE);
   expect(parseBackup(await decryptWithPassphrase(sealed, PASSPHRASE))).toEqual(copy);
   expect(sealed).toMatch(/^[\w-]+\.[\w-]+\.[\w-]+\.[\w-]+\.[\w-]+$/);
@@ -90,85 +90,93 @@ test('a backup decrypts to the same state, and reveals nothing without its passp
 });
 
 test('a grant that was in doubt in the backup is restored with that doubt', async () => {
-  using at = home();
+  using temp = tempStore();
   const inDoubt = sampleGrant({ appliance: WALLBOX.id, doubt: { lostAt: wallboxGrant.obtained, sends: 2 } });
-  await at.store.addAppliance(WALLBOX);
-  await put(at.store, inDoubt);
-  const copy = parseBackup(serializeBackup(await captureState(at.store, MADE)));
-  using other = home();
+  await temp.store.addAppliance(WALLBOX);
+  await saveGenerations(temp.store, inDoubt);
+  const copy = parseBackup(serializeBackup(await captureState(temp.store, MADE)));
+  using other = tempStore();
   await restoreState(other.store, copy);
   expect(await grantsOf(other.store)).toEqual([inDoubt]);
 });
 
 describe('restoring a backup', () => {
   test('a backup restored on an empty hub makes it the same hub, with all grants in doubt and sealed with its own key', async () => {
-    using at = home();
-    await at.store.saveSetting('hub_id', 'a young hub');
-    expect(await restoreState(at.store, await copyOfTwo())).toEqual({ restored: ['wallbox', 'heater'], kept: [] });
-    expect(await at.store.setting('hub_id')).toBe('the hub');
-    expect(await at.store.setting('ca_key')).toBe('the key of the CA');
-    expect(await at.store.appliances()).toEqual([HEATER, WALLBOX]);
-    expect(await grantsOf(at.store)).toEqual([
+    using temp = tempStore();
+    await temp.store.saveSetting('hub_id', 'a young hub');
+    expect(await restoreState(temp.store, await sampleBackupState())).toEqual({
+      restored: ['wallbox', 'heater'],
+      kept: [],
+    });
+    expect(await temp.store.setting('hub_id')).toBe('the hub');
+    expect(await temp.store.setting('ca_key')).toBe('the key of the CA');
+    expect(await temp.store.appliances()).toEqual([HEATER, WALLBOX]);
+    expect(await grantsOf(temp.store)).toEqual([
       { ...wallboxGrant, doubt },
       { ...heaterGrant, doubt },
     ]);
-    expect(readFilesAsText(at.path)).not.toContain('another-refresh-token');
+    expect(readFilesAsText(temp.path)).not.toContain('another-refresh-token');
   });
 
   test.each([
     ['newer than in the backup', 6],
     ['the same as in the backup', 5],
   ])('restoring a backup keeps and reports a grant whose generation on the hub is %s', async (_, generation) => {
-    using at = home();
+    using temp = tempStore();
     const rotated = { ...WALLBOX, credentials: { kind: 'secret', hash: 'rotated since' } } as const;
-    await at.store.addAppliance(rotated);
+    await temp.store.addAppliance(rotated);
     const own = sampleGrant({ appliance: WALLBOX.id, generation, refreshToken: new Secret('of this hub') });
-    await put(at.store, own);
-    expect(await restoreState(at.store, await copyOfTwo())).toEqual({ restored: ['heater'], kept: ['wallbox'] });
-    expect(await grantsOf(at.store)).toEqual([own, { ...heaterGrant, doubt }]);
-    expect((await at.store.appliances())[1]).toEqual(rotated);
+    await saveGenerations(temp.store, own);
+    expect(await restoreState(temp.store, await sampleBackupState())).toEqual({
+      restored: ['heater'],
+      kept: ['wallbox'],
+    });
+    expect(await grantsOf(temp.store)).toEqual([own, { ...heaterGrant, doubt }]);
+    expect((await temp.store.appliances())[1]).toEqual(rotated);
   });
 
   test('restoring a backup replaces an older grant, and a late refresh response for the old one is discarded', async () => {
-    using at = home();
-    await at.store.addAppliance(WALLBOX);
-    await put(at.store, sampleGrant({ appliance: WALLBOX.id, generation: 3 }));
-    await restoreState(at.store, await copyOfTwo());
-    expect(await at.store.generation(WALLBOX.id)).toBe(5);
-    expect(await at.store.replaceGrant(sampleGrant({ appliance: WALLBOX.id, generation: 4 }))).toBe(false);
+    using temp = tempStore();
+    await temp.store.addAppliance(WALLBOX);
+    await saveGenerations(temp.store, sampleGrant({ appliance: WALLBOX.id, generation: 3 }));
+    await restoreState(temp.store, await sampleBackupState());
+    expect(await temp.store.generation(WALLBOX.id)).toBe(5);
+    expect(await temp.store.replaceGrant(sampleGrant({ appliance: WALLBOX.id, generation: 4 }))).toBe(false);
   });
 
   test('restoring a backup brings back a deleted grant, with a generation that no late response matches', async () => {
-    using at = home();
-    await at.store.addAppliance(WALLBOX);
-    await put(at.store, sampleGrant({ appliance: WALLBOX.id, generation: 7 }));
-    await at.store.forgetGrant(WALLBOX.id, 7);
-    expect(await restoreState(at.store, await copyOfTwo())).toMatchObject({ restored: ['wallbox', 'heater'] });
-    expect(await at.store.grant(WALLBOX.id)).toMatchObject({ grant: { generation: 9, doubt } });
+    using temp = tempStore();
+    await temp.store.addAppliance(WALLBOX);
+    await saveGenerations(temp.store, sampleGrant({ appliance: WALLBOX.id, generation: 7 }));
+    await temp.store.forgetGrant(WALLBOX.id, 7);
+    expect(await restoreState(temp.store, await sampleBackupState())).toMatchObject({
+      restored: ['wallbox', 'heater'],
+    });
+    expect(await temp.store.grant(WALLBOX.id)).toMatchObject({ grant: { generation: 9, doubt } });
   });
 
   test('restoring a backup leaves appliances unchanged that it does not contain', async () => {
-    using at = home();
+    using temp = tempStore();
     const id = '44444444-4444-4444-8444-444444444444';
     const own = { ...HEATER, id, clientId: id, name: 'sauna' };
-    await at.store.addAppliance(own);
-    await put(at.store, sampleGrant({ appliance: own.id }));
-    await restoreState(at.store, await copyOfTwo());
-    expect((await at.store.appliances()).map(({ name }) => name)).toEqual(['heater', 'sauna', 'wallbox']);
-    expect(await grantsOf(at.store)).toHaveLength(3);
+    await temp.store.addAppliance(own);
+    await saveGenerations(temp.store, sampleGrant({ appliance: own.id }));
+    await restoreState(temp.store, await sampleBackupState());
+    expect((await temp.store.appliances()).map(({ name }) => name)).toEqual(['heater', 'sauna', 'wallbox']);
+    expect(await grantsOf(temp.store)).toHaveLength(3);
   });
 
   test('restoring a backup takes over the name of an appliance without a grant, and fails if it has one', async () => {
-    using at = home();
+    using temp = tempStore();
     const own = { ...WALLBOX, id: '44444444-4444-4444-8444-444444444444', clientId: 'another' };
-    await at.store.addAppliance(own);
-    const copy = await copyOfTwo();
-    await restoreState(at.store, copy);
-    expect(await at.store.appliances()).toEqual([HEATER, WALLBOX]);
+    await temp.store.addAppliance(own);
+    const copy = await sampleBackupState();
+    await restoreState(temp.store, copy);
+    expect(await temp.store.appliances()).toEqual([HEATER, WALLBOX]);
 
-    using other = home();
+    using other = tempStore();
     await other.store.addAppliance(own);
-    await put(other.store, sampleGrant({ appliance: own.id }));
+    await saveGenerations(other.store, sampleGrant({ appliance: own.id }));
     await expect(restoreState(other.store, copy)).rejects.toMatchObject({
       code: 'appliance_exists',
       message: expect.stringMatching(/appliance remove wallbox.*nothing was changed/),
@@ -178,17 +186,17 @@ describe('restoring a backup', () => {
   });
 
   test('restoring a backup changes everything or nothing', async () => {
-    using at = home();
-    const copy = await copyOfTwo();
+    using temp = tempStore();
+    const copy = await sampleBackupState();
     const twice = { ...copy, appliances: [...copy.appliances, { ...WALLBOX, id: HEATER.id }] };
-    await expect(restoreState(at.store, twice)).rejects.toBeInstanceOf(Failure);
-    expect(await at.store.appliances()).toEqual([]);
-    expect(await at.store.setting('hub_id')).toBeNull();
+    await expect(restoreState(temp.store, twice)).rejects.toBeInstanceOf(Failure);
+    expect(await temp.store.appliances()).toEqual([]);
+    expect(await temp.store.setting('hub_id')).toBeNull();
   });
 });
 
 describe('unusable backup', () => {
-  const sealed = copyOfTwo().then((copy) => sealQuickly(serializeBackup(copy)));
+  const sealed = sampleBackupState().then((copy) => sealQuickly(serializeBackup(copy)));
 
   /** Seals like the hub, with a thousandth of the key derivation rounds: a backup names its number of rounds. */
   function sealQuickly(text: string): Promise<string> {
@@ -199,10 +207,10 @@ describe('unusable backup', () => {
   }
 
   async function refused(copy: string, passphrase = PASSPHRASE): Promise<string> {
-    using at = home();
-    const error: unknown = await restoreBackup(at.store, copy, passphrase).catch((thrown: unknown) => thrown);
+    using temp = tempStore();
+    const error: unknown = await restoreBackup(temp.store, copy, passphrase).catch((thrown: unknown) => thrown);
     expect(error).toMatchObject({ code: 'copy_unusable' });
-    expect(await at.store.appliances()).toEqual([]);
+    expect(await temp.store.appliances()).toEqual([]);
     const message = messageOf(error);
     expect(message).not.toMatch(/\n|refresh-token|correct horse/);
     return message;
@@ -214,8 +222,8 @@ describe('unusable backup', () => {
 
   test('a backup with any changed byte is refused', async () => {
     const whole = await sealed;
-    for (const at of [30, 150, whole.length >> 1, whole.length - 3]) {
-      const changed = whole.slice(0, at) + (whole[at] === 'A' ? 'B' : 'A') + whole.slice(at + 1);
+    for (const length of [30, 150, whole.length >> 1, whole.length - 3]) {
+      const changed = whole.slice(0, length) + (whole[length] === 'A' ? 'B' : 'A') + whole.slice(length + 1);
       expect(await refused(changed)).toMatch(/damaged|not a backup/);
     }
     expect(await refused(whole.slice(0, -100))).toMatch(/damaged/);

@@ -22,7 +22,7 @@ const INVITE = {
 const pairing = samplePairing({ kind: 'waiting', link: SAMPLE_LINK });
 
 /** Fills a store with two appliances that each have a grant, a session and a secret, an invite and an open pairing. */
-async function filled(path: string) {
+async function fillStore(path: string) {
   using store = open(path);
   for (const appliance of [OURS, THEIRS]) {
     await store.addAppliance(appliance);
@@ -70,7 +70,7 @@ describe('changes to the database without the store key', () => {
     ['swaps all but the ids', swap('name, client_id, portal, scope, sealed')],
   ])('the store drops the credentials of both appliances if somebody without the key %s', async (_, attack) => {
     using folder = memoryStateFolder();
-    await filled(folder.path);
+    await fillStore(folder.path);
     runSql(folder.path, attack);
     expect(await readAll(folder.path)).toMatchObject({
       credentials: { [OURS.id]: NONE, [THEIRS.id]: NONE },
@@ -90,7 +90,7 @@ describe('changes to the database without the store key', () => {
     ['empties its sealed column', "UPDATE appliances SET sealed = '' WHERE name = 'wallbox'"],
   ])('the store drops the credentials of only that appliance if somebody without the key %s', async (_, attack) => {
     using folder = memoryStateFolder();
-    await filled(folder.path);
+    await fillStore(folder.path);
     runSql(folder.path, attack);
     expect(await readAll(folder.path)).toMatchObject({
       credentials: { [OURS.id]: NONE, [THEIRS.id]: THEIRS.credentials },
@@ -101,23 +101,23 @@ describe('changes to the database without the store key', () => {
 
   test('an appliance row that is added or replaced without the store key has no credentials', async () => {
     using folder = memoryStateFolder();
-    await filled(folder.path);
-    const stranger = '99999999-9999-4999-8999-999999999999';
+    await fillStore(folder.path);
+    const unknownId = '99999999-9999-4999-8999-999999999999';
     const copyRow = (id: string, name: string) =>
       `INSERT INTO appliances (id, name, client_id, portal, scope, sealed)
        SELECT '${id}', '${name}', '${name}', portal, scope, sealed FROM appliances WHERE name = 'heater'`;
     runSql(
       folder.path,
-      `${copyRow(stranger, 'stranger')}; DELETE FROM appliances WHERE name = 'wallbox'; ${copyRow(OURS.id, 'wallbox')}`,
+      `${copyRow(unknownId, 'stranger')}; DELETE FROM appliances WHERE name = 'wallbox'; ${copyRow(OURS.id, 'wallbox')}`,
     );
     expect(await readAll(folder.path)).toMatchObject({
-      credentials: { [stranger]: NONE, [OURS.id]: NONE, [THEIRS.id]: THEIRS.credentials },
+      credentials: { [unknownId]: NONE, [OURS.id]: NONE, [THEIRS.id]: THEIRS.credentials },
     });
   });
 
   test('sessions, invites and pairings that are added without the store key are dropped and reported once', async () => {
     using folder = memoryStateFolder();
-    await filled(folder.path);
+    await fillStore(folder.path);
     runSql(
       folder.path,
       `UPDATE sessions SET appliance = '${OURS.id}' WHERE hash = 'hash-heater';
@@ -138,7 +138,7 @@ describe('changes to the database without the store key', () => {
 
 test('a changed row is restored from the snapshot, and the summary names its appliance', async () => {
   using folder = memoryStateFolder();
-  await filled(folder.path);
+  await fillStore(folder.path);
   {
     using store = open(folder.path);
     await writeSnapshot(store);

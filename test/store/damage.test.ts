@@ -17,7 +17,7 @@ const wallboxGrant = sampleGrant({ appliance: WALLBOX.id });
 const heaterGrant = sampleGrant({ appliance: HEATER.id, accessToken: new Secret('another-token') });
 
 /** A folder with a store of two appliances. */
-async function filled() {
+async function createStore() {
   const folder = stateFolder();
   using store = open(folder.path);
   for (const appliance of [WALLBOX, HEATER]) await store.addAppliance(appliance);
@@ -52,7 +52,7 @@ describe('damage to one row', () => {
     ['changed bytes', `UPDATE grants SET sealed = substr(sealed, 1, 99) || 'AAAA' WHERE appliance = '${HEATER.id}'`],
     ['an invalid doubt', `UPDATE grants SET doubt = 'not json' WHERE appliance = '${HEATER.id}'`],
   ])('a grant with %s is lost alone, and its appliance can get a new one', async (_, statement) => {
-    using folder = await filled();
+    using folder = await createStore();
     runSql(folder.path, statement);
     expect(await readAll(folder.path)).toMatchObject({
       appliances: [HEATER, WALLBOX],
@@ -75,13 +75,13 @@ describe('damage to one row', () => {
     ['changed bytes', `UPDATE pairings SET sealed = substr(sealed, 1, 99) || 'AAAA'`],
     ['an empty sealed text', `UPDATE pairings SET sealed = ''`],
   ])('a pairing with %s is lost alone', async (_, statement) => {
-    using folder = await filled();
+    using folder = await createStore();
     runSql(folder.path, statement);
     expect(await readAll(folder.path)).toMatchObject({ hub: 'the hub', grants: [{}, {}], pairings: [], damaged: [] });
   });
 
   test('a damaged setting is lost alone, and can be written again', async () => {
-    using folder = await filled();
+    using folder = await createStore();
     runSql(folder.path, `UPDATE settings SET sealed = (SELECT sealed FROM settings WHERE name = 'setup_code')`);
     expect(await readAll(folder.path)).toMatchObject({ hub: null, grants: [{}, {}] });
     using store = await openAsHub(folder.path);
@@ -91,7 +91,7 @@ describe('damage to one row', () => {
 });
 
 test('a store opened with another key is refused with a clear message, and nothing is changed', async () => {
-  using folder = await filled();
+  using folder = await createStore();
   const before = hashFiles(folder.path);
   await expect(readAll(folder.path, new Uint8Array(STORE_KEY_BYTES).fill(8))).rejects.toMatchObject({
     code: 'store_key_wrong',
@@ -101,7 +101,7 @@ test('a store opened with another key is refused with a clear message, and nothi
   expect(await readAll(folder.path)).toMatchObject({ grants: [{}, {}] });
 });
 
-const WRECKS: [string, (file: string) => void][] = [
+const DAMAGES: [string, (file: string) => void][] = [
   ['no bytes at all', (file) => truncateSync(file, 0)],
   ['its first page only', (file) => truncateSync(file, 4096)],
   ['half a page', (file) => truncateSync(file, 2048)],
@@ -114,10 +114,10 @@ const WRECKS: [string, (file: string) => void][] = [
 ];
 
 describe('damaged database without a snapshot', () => {
-  test.each(WRECKS)(
+  test.each(DAMAGES)(
     'a database with %s is refused with a clear message and left as it is if there is no snapshot',
     async (_, damage) => {
-      using folder = await filled();
+      using folder = await createStore();
       damage(join(folder.path, 'latchkey.db'));
       const before = hashFiles(folder.path);
       const error: unknown = await readAll(folder.path).catch((thrown: unknown) => thrown);
@@ -131,7 +131,7 @@ describe('damaged database without a snapshot', () => {
   );
 
   test('a store with the schema of a newer Latchkey is refused and left as it is', async () => {
-    using folder = await filled();
+    using folder = await createStore();
     runSql(folder.path, 'PRAGMA user_version = 999');
     const before = hashFiles(folder.path);
     await expect(readAll(folder.path)).rejects.toMatchObject({
@@ -143,8 +143,8 @@ describe('damaged database without a snapshot', () => {
 });
 
 /** A folder with a store, its snapshot, and a grant that was refreshed after the snapshot. */
-async function copied() {
-  const folder = await filled();
+async function createStoreWithSnapshot() {
+  const folder = await createStore();
   using store = await openAsHub(folder.path);
   await writeSnapshot(store);
   await store.replaceGrant({ ...heaterGrant, generation: 2 });
@@ -157,10 +157,10 @@ function damagedFiles(path: string): string[] {
 }
 
 describe('damaged database with a snapshot', () => {
-  test.each([...WRECKS, ['no file', (file: string) => rmSync(file)] as const])(
+  test.each([...DAMAGES, ['no file', (file: string) => rmSync(file)] as const])(
     'a database with %s is moved aside, and the snapshot replaces it',
     async (_, damage) => {
-      using folder = await copied();
+      using folder = await createStoreWithSnapshot();
       const file = join(folder.path, 'latchkey.db');
       damage(file);
       const before = existsSync(file) ? readFileSync(file) : null;
@@ -184,7 +184,7 @@ describe('damaged database with a snapshot', () => {
   );
 
   test("a damaged grant is restored from the snapshot, in doubt if the snapshot's is older", async () => {
-    using folder = await copied();
+    using folder = await createStoreWithSnapshot();
     runSql(folder.path, `UPDATE grants SET sealed = substr(sealed, 1, 99) || 'AAAA'`);
     expect(await readAll(folder.path)).toMatchObject({
       grants: [
@@ -199,7 +199,7 @@ describe('damaged database with a snapshot', () => {
   });
 
   test('an appliance that was removed after the snapshot stays removed if only rows are damaged', async () => {
-    using folder = await copied();
+    using folder = await createStoreWithSnapshot();
     {
       using store = await openAsHub(folder.path);
       await store.removeAppliance(WALLBOX.id);
@@ -212,7 +212,7 @@ describe('damaged database with a snapshot', () => {
     ['an older one replaced it', (_folder: string, older: Buffer) => older],
     ['it was created again', () => null],
   ])('a database older than its snapshot, because %s, is restored from it', async (_, other) => {
-    using folder = await filled();
+    using folder = await createStore();
     const file = join(folder.path, 'latchkey.db');
     const older = readFileSync(file);
     {
@@ -222,9 +222,9 @@ describe('damaged database with a snapshot', () => {
     }
     const bytes = other(folder.path, older);
     if (bytes === null) {
-      using young = stateFolder();
-      open(young.path)[Symbol.dispose]();
-      writeFileSync(file, readFileSync(join(young.path, 'latchkey.db')));
+      using freshFolder = stateFolder();
+      open(freshFolder.path)[Symbol.dispose]();
+      writeFileSync(file, readFileSync(join(freshFolder.path, 'latchkey.db')));
     } else writeFileSync(file, bytes);
     expect(await readAll(folder.path)).toMatchObject({
       hub: 'the hub',
@@ -239,7 +239,7 @@ describe('damaged database with a snapshot', () => {
   });
 
   test('the readable parts of a damaged database take precedence over the snapshot', async () => {
-    using folder = await copied();
+    using folder = await createStoreWithSnapshot();
     corruptTable(folder.path, 'settings');
     expect(await readAll(folder.path)).toMatchObject({
       hub: 'the hub',
@@ -254,15 +254,15 @@ describe('damaged database with a snapshot', () => {
   test.each([
     ['before the damaged one was moved aside', (path: string) => writeFileSync(`${path}.new`, 'half of it')],
     ['after the damaged one was moved aside', (path: string) => renameSync(path, `${path}.new`)],
-  ])('a replacement of the database that was interrupted %s is completed at the next start', async (_, cutShort) => {
-    using folder = await copied();
-    cutShort(join(folder.path, 'latchkey.db'));
+  ])('a replacement of the database that was interrupted %s is completed at the next start', async (_, interrupt) => {
+    using folder = await createStoreWithSnapshot();
+    interrupt(join(folder.path, 'latchkey.db'));
     expect(await readAll(folder.path)).toMatchObject({ grants: [{ doubt: null }, { generation: 2, doubt: null }] });
     expect(readdirSync(folder.path)).not.toContain('latchkey.db.new');
   });
 
   test('no snapshot is made of a store with a damaged row', async () => {
-    using folder = await copied();
+    using folder = await createStoreWithSnapshot();
     const before = hashFiles(folder.path)['latchkey.db.copy'];
     runSql(folder.path, `UPDATE grants SET sealed = 'not sealed'`);
     using store = open(folder.path);
@@ -273,7 +273,7 @@ describe('damaged database with a snapshot', () => {
 });
 
 test('opening a store that is already open fails and does not affect the first process', async () => {
-  using folder = await filled();
+  using folder = await createStore();
   using first = open(folder.path);
   expect(() => open(folder.path)).toThrow(
     expect.objectContaining({ code: 'store_locked', message: expect.stringContaining('another Latchkey') }),
@@ -304,15 +304,15 @@ test('a store on a read-only disk is served from memory, and becomes writable ag
   const disk = folder.path;
   await expect(withReadOnly(disk, () => openAsHub(disk))).rejects.toMatchObject({ code: 'state_dir_unusable' });
   const files = ['latchkey.db', 'latchkey.db-wal'];
-  const kept: Buffer[] = [];
+  const savedFiles: Buffer[] = [];
   {
     using store = open(disk);
     await store.addAppliance(WALLBOX);
     await store.replaceGrant(wallboxGrant);
     // As after a kill, the commits are only in the WAL.
-    kept.push(...files.map((name) => readFileSync(join(disk, name))));
+    savedFiles.push(...files.map((name) => readFileSync(join(disk, name))));
   }
-  for (const [index, name] of files.entries()) writeFileSync(join(disk, name), kept[index] ?? '');
+  for (const [index, name] of files.entries()) writeFileSync(join(disk, name), savedFiles[index] ?? '');
   const before = hashFiles(disk);
   const store = await withReadOnly(disk, async () => {
     const opened = await openAsHub(disk);
@@ -365,10 +365,10 @@ test.each([
   ['SQLITE_FULL', 'database or disk is full', 'the store /db: the disk is full: make room'],
   ['SQLITE_IOERR', 'disk I/O error', "the store /db: it can't be written (SQLITE_IOERR): check the disk"],
   ['SQLITE_BUSY', 'database is locked', 'another Latchkey has the store /db open: stop it first'],
-])('the error for %s is stated once, in plain words', (code, message, told) => {
+])('the error for %s is stated once, in plain words', (code, message, expected) => {
   const failure = toStoreFailure(Object.assign(new Error(message), { code }), '/db');
-  expect(messageOf(failure)).toBe(told);
-  expect(messageWithoutAdvice(failure)).toBe(told.replace(/: (make room|check the disk)$/, ''));
+  expect(messageOf(failure)).toBe(expected);
+  expect(messageWithoutAdvice(failure)).toBe(expected.replace(/: (make room|check the disk)$/, ''));
   expect(failure.cause).toMatchObject({ code });
 });
 

@@ -30,7 +30,7 @@ function next(grant: Grant): Grant {
 }
 
 /** A store with paired appliances, in virtual time. */
-async function paired() {
+async function startPaired() {
   const folder = stateFolder();
   const time = new FakeTime();
   {
@@ -51,7 +51,7 @@ async function paired() {
 }
 
 /** The results of writes, each `open` until its write has ended. */
-function followed(writes: readonly Promise<boolean>[]) {
+function trackResults(writes: readonly Promise<boolean>[]) {
   const known: unknown[] = writes.map(() => 'open');
   for (const [index, write] of writes.entries()) {
     write.then(
@@ -67,34 +67,34 @@ function followed(writes: readonly Promise<boolean>[]) {
 }
 
 /** Waits until the writes that were begun have sealed their tokens and wait for `timers` timers. */
-async function sealed(time: FakeTime, timers: number): Promise<void> {
+async function untilSealed(time: FakeTime, timers: number): Promise<void> {
   await expect.poll(() => time.armed).toBe(timers);
   await time.settle();
 }
 
 describe('group commit of refreshes', () => {
   test('refreshes that are due together are written ahead in one commit, and their results in another', async () => {
-    using home = await paired();
-    const { store, time, commits } = home;
+    using fixture = await startPaired();
+    const { store, time, commits } = fixture;
     const before = commits();
     const begun = FIRST.map((grant) => store.beginAttempt(grant, attempt));
-    await sealed(time, 1);
+    await untilSealed(time, 1);
     expect(commits()).toBe(before);
     await time.pass(0);
     expect(await Promise.all(begun)).toEqual([true, true, true, true]);
     expect(commits()).toBe(before + 1);
-    const answers = FIRST.map((grant) => store.replaceGrant(next(grant)));
+    const results = FIRST.map((grant) => store.replaceGrant(next(grant)));
     await time.settle();
     await expect.poll(async () => time.pass(0).then(commits)).toBe(before + 2);
-    expect(await Promise.all(answers)).toEqual([true, true, true, true]);
+    expect(await Promise.all(results)).toEqual([true, true, true, true]);
     expect((await store.grants()).map(({ grant, attempt: left }) => [grant.generation, left])).toEqual(
       Array(4).fill([2, null]),
     );
   });
 
   test('attempts resolve only once all of their group are on disk', async () => {
-    using home = await paired();
-    const { store, time, path } = home;
+    using fixture = await startPaired();
+    const { store, time, path } = fixture;
     const seen: unknown[] = [];
     const look = () => {
       using copy = stateFolder();
@@ -110,14 +110,14 @@ describe('group commit of refreshes', () => {
   });
 
   test('results of refreshes wait at most 10 ms for missing ones, and then share one commit', async () => {
-    using home = await paired();
-    const { store, time, commits } = home;
+    using fixture = await startPaired();
+    const { store, time, commits } = fixture;
     const begun = FIRST.map((grant) => store.beginAttempt(grant, attempt));
     await time.pass(0);
     await Promise.all(begun);
     const before = commits();
-    const known = followed([store.replaceGrant(next(wallbox)), store.replaceGrant(next(heater))]);
-    await sealed(time, 1);
+    const known = trackResults([store.replaceGrant(next(wallbox)), store.replaceGrant(next(heater))]);
+    await untilSealed(time, 1);
     await time.pass(9);
     expect(known).toEqual(['open', 'open']);
     await time.pass(1);
@@ -126,25 +126,25 @@ describe('group commit of refreshes', () => {
   });
 
   test('the results of refreshes do not wait for an appliance that was removed or unpaired', async () => {
-    using home = await paired();
-    const { store, time } = home;
+    using fixture = await startPaired();
+    const { store, time } = fixture;
     const begun = FIRST.map((grant) => store.beginAttempt(grant, attempt));
     await time.pass(0);
     await Promise.all(begun);
     await store.removeAppliance(APPLIANCES[3]?.id ?? '');
     await store.forgetGrant(APPLIANCES[2]?.id ?? '', 1);
-    const known = followed([wallbox, heater].map((grant) => store.endAttempt(grant)));
+    const known = trackResults([wallbox, heater].map((grant) => store.endAttempt(grant)));
     await time.pass(0);
     expect(known).toEqual([true, true]);
   });
 
   test('the result of a refresh is not delayed by later ones', async () => {
-    using home = await paired();
-    const { store, time } = home;
+    using fixture = await startPaired();
+    const { store, time } = fixture;
     const first = store.beginAttempt(heater, attempt);
     await time.pass(0);
     await first;
-    const known = followed([store.endAttempt(wallbox)]);
+    const known = trackResults([store.endAttempt(wallbox)]);
     for (let ms = 0; ms < 10; ms += 1) {
       expect(known).toEqual(['open']);
       void store.endAttempt(wallbox);
@@ -156,10 +156,10 @@ describe('group commit of refreshes', () => {
 
 describe('independence of writes in one group', () => {
   test('a write in a group that finds another generation changes nothing, and the others succeed', async () => {
-    using home = await paired();
-    const { store, time, commits } = home;
+    using fixture = await startPaired();
+    const { store, time, commits } = fixture;
     const before = commits();
-    const known = followed([
+    const known = trackResults([
       store.beginAttempt({ ...wallbox, generation: 7 }, attempt),
       store.beginAttempt(heater, attempt),
     ]);
@@ -169,8 +169,8 @@ describe('independence of writes in one group', () => {
   });
 
   test('a write that fails does not affect the others of its group', async () => {
-    using home = await paired();
-    const { store, time, path } = home;
+    using fixture = await startPaired();
+    const { store, time, path } = fixture;
     store[Symbol.dispose]();
     runSql(
       path,
@@ -178,7 +178,7 @@ describe('independence of writes in one group', () => {
       BEGIN SELECT RAISE(ABORT, 'no'); END`,
     );
     using again = await openStore(path, jweSealing(KEY), () => time.wall, time);
-    const known = followed(FIRST.map((grant) => again.beginAttempt(grant, attempt)));
+    const known = trackResults(FIRST.map((grant) => again.beginAttempt(grant, attempt)));
     await time.pass(0);
     expect(known).toEqual([true, 'store_unwritable', true, true]);
     const marked = (await again.grants()).filter((stored) => stored.attempt !== null);
@@ -187,8 +187,8 @@ describe('independence of writes in one group', () => {
   });
 
   test("each write of a group includes its appliance's pending history, once", async () => {
-    using home = await paired();
-    const { store, time } = home;
+    using fixture = await startPaired();
+    const { store, time } = fixture;
     const line: StoredHistoryEntry = { kind: 'refreshed', why: null, first: 1.95e12, last: 1.95e12, count: 1 };
     const lines = new Map(FIRST.map(({ appliance }) => [appliance, [line]]));
     // The heater has no pending history.
@@ -210,23 +210,23 @@ describe('independence of writes in one group', () => {
   });
 
   test('no write of a group is reported as saved on a full disk, and none has changed anything', async (ctx) => {
-    using home = await paired();
-    const { store, time, path } = home;
+    using fixture = await startPaired();
+    const { store, time, path } = fixture;
     store[Symbol.dispose]();
     using folder = mountSmallDisk(ctx, '512k');
     copyFileSync(join(path, 'latchkey.db'), join(folder.path, 'latchkey.db'));
     using full = await openStore(folder.path, jweSealing(KEY), () => time.wall, time);
     expect(() => writeFileSync(join(folder.path, 'filler'), Buffer.alloc(1_000_000))).toThrow(/ENOSPC/);
-    const known = followed(FIRST.map((grant) => full.endAttempt({ ...grant, refused: instantAt(7) })));
+    const known = trackResults(FIRST.map((grant) => full.endAttempt({ ...grant, refused: instantAt(7) })));
     await time.pass(0);
     expect(known).toEqual(Array(4).fill('store_unwritable'));
     expect((await full.grants()).map(({ grant }) => grant.refused)).toEqual(Array(4).fill(null));
   });
 
   test('no write of a group is reported as saved if the store was closed before its commit', async () => {
-    using home = await paired();
-    const { store, time } = home;
-    const known = followed(FIRST.map((grant) => store.beginAttempt(grant, attempt)));
+    using fixture = await startPaired();
+    const { store, time } = fixture;
+    const known = trackResults(FIRST.map((grant) => store.beginAttempt(grant, attempt)));
     store[Symbol.dispose]();
     await time.pass(0);
     expect(known).toEqual(Array(4).fill('store_unwritable'));
@@ -237,15 +237,15 @@ describe('disk pages of a refresh', () => {
   test.each([20, 700, 3000])(
     'a refresh with tokens of %i characters writes only the pages that change',
     async (length) => {
-      using home = await paired();
-      const { store, time, path } = home;
+      using fixture = await startPaired();
+      const { store, time, path } = fixture;
       const tokens = (mark: string) => ({
         accessToken: new Secret(mark.repeat(length)),
         refreshToken: new Secret(mark.repeat(length)),
       });
       const write = async (work: Promise<boolean>) => {
         const before = readWal(path);
-        const done = followed([work]);
+        const done = trackResults([work]);
         await expect.poll(async () => time.pass(0).then(() => done)).toEqual([true]);
         const after = readWal(path);
         return { commits: after.commits - before.commits, pages: after.pages - before.pages };

@@ -23,7 +23,7 @@ function line(
 }
 
 /** A history source with pending lines of the wallbox. */
-function waiting(...lines: StoredHistoryEntry[]) {
+function pendingSource(...lines: StoredHistoryEntry[]) {
   const left = [...lines];
   return {
     left,
@@ -55,7 +55,7 @@ describe('pending history', () => {
     using folder = memoryStateFolder();
     {
       using store = await withWallbox(folder.path);
-      const lines = waiting(REFRESHED);
+      const lines = pendingSource(REFRESHED);
       store.setHistorySource(lines);
       expect(await store.history(id)).toEqual([]);
       await write(store);
@@ -68,7 +68,7 @@ describe('pending history', () => {
   test('pending history is written once, and equal events of a day share one line', async () => {
     using folder = memoryStateFolder();
     using store = await withWallbox(folder.path);
-    const lines = waiting(REFRESHED);
+    const lines = pendingSource(REFRESHED);
     store.setHistorySource(lines);
     await store.beginAttempt(sampleGrant(), attempt);
     await store.endAttempt(sampleGrant());
@@ -176,7 +176,7 @@ describe('damaged history', () => {
   test('a history line that cannot be written does not prevent a refresh from being saved', async () => {
     using folder = memoryStateFolder();
     using store = await withWallbox(folder.path);
-    const lines = waiting({ ...REFRESHED, count: 0.5 });
+    const lines = pendingSource({ ...REFRESHED, count: 0.5 });
     store.setHistorySource(lines);
     expect(await store.beginAttempt(sampleGrant(), attempt)).toBe(true);
     const successor = sampleGrant({ generation: 2, refreshToken: new Secret('the-next') });
@@ -190,7 +190,7 @@ test('history waits while the disk is full, and a grant is still written with th
   using folder = mountSmallDisk(ctx, '512k');
   const disk = folder.path;
   using store = await withWallbox(disk);
-  const lines = waiting(REFRESHED);
+  const lines = pendingSource(REFRESHED);
   store.setHistorySource({ ...lines, pending: () => [] });
   expect(await store.beginAttempt(sampleGrant(), attempt)).toBe(true);
   store.setHistorySource(lines);

@@ -43,7 +43,7 @@ const open = (path: string, credentials?: string) =>
   openStoreWithKeys(path, credentials, { freshKey: () => systemRandom.token(32), wall: Date.now });
 
 /** Fills a state directory: a store with at least one row of every kind, and a snapshot. */
-async function filled(path: string, credentials?: string): Promise<void> {
+async function fillDirectory(path: string, credentials?: string): Promise<void> {
   const { store } = await open(path, credentials);
   using _open = store;
   for (const appliance of [WALLBOX, HEATER]) {
@@ -103,7 +103,7 @@ const rotateOpen = (store: SqliteStore, keyRotation: KeyRotation) => keyRotation
 const keyOf = (path: string) => Buffer.from(readFileSync(join(path, 'store.key'), 'utf8').trim(), 'base64url');
 
 /** How many sealed values in each file of a directory a key opens. */
-function opens(path: string, key: Uint8Array): Record<string, number> {
+function openedCounts(path: string, key: Uint8Array): Record<string, number> {
   const sealing = jweSealing(key);
   const files = readdirSync(path, { withFileTypes: true }).filter((entry) => entry.isFile());
   return Object.fromEntries(
@@ -148,7 +148,7 @@ async function removedTokens(path: string): Promise<string[]> {
 }
 
 /** The files that still contain parts of these texts, free pages included. */
-function pieces(path: string, texts: readonly string[]): string[] {
+function filesContaining(path: string, texts: readonly string[]): string[] {
   const parts = texts
     .flatMap((text) => [200, 300, 400, 1500, 2500, 3500].map((from) => text.slice(from, from + 30)))
     .filter((part) => part.length === 30);
@@ -160,16 +160,16 @@ function pieces(path: string, texts: readonly string[]): string[] {
 
 test('a rotation of the store key reseals the store and its snapshot, and the old key opens nothing', async () => {
   using folder = memoryStateFolder();
-  await filled(folder.path);
+  await fillDirectory(folder.path);
   const before = keyOf(folder.path);
   const sealed = [...(await removedTokens(folder.path)), ...sealedTokens(folder.path)];
-  expect(opens(folder.path, before)).toEqual(SEALED);
-  expect(pieces(folder.path, sealed)).not.toEqual([]);
+  expect(openedCounts(folder.path, before)).toEqual(SEALED);
+  expect(filesContaining(folder.path, sealed)).not.toEqual([]);
   expect(await rotate(folder.path)).toEqual({ leftovers: [], snapshotProblem: null, isCredential: false });
   expect(keyOf(folder.path)).not.toEqual(before);
-  expect(opens(folder.path, before)).toEqual({});
-  expect(opens(folder.path, keyOf(folder.path))).toEqual(SEALED);
-  expect(pieces(folder.path, sealed)).toEqual([]);
+  expect(openedCounts(folder.path, before)).toEqual({});
+  expect(openedCounts(folder.path, keyOf(folder.path))).toEqual(SEALED);
+  expect(filesContaining(folder.path, sealed)).toEqual([]);
   expect(readdirSync(folder.path).toSorted()).toEqual(['latchkey.db', 'latchkey.db.copy', 'store.key']);
   expect(await start(folder.path)).toEqual(WHOLE);
   writeFileSync(join(folder.path, 'store.key'), Buffer.from(before).toString('base64url'), { mode: 0o600 });
@@ -178,7 +178,7 @@ test('a rotation of the store key reseals the store and its snapshot, and the ol
 
 test('writes during and after a rotation of the store key are sealed with the new key', async () => {
   using folder = memoryStateFolder();
-  await filled(folder.path);
+  await fillDirectory(folder.path);
   const before = keyOf(folder.path);
   {
     const { store, keyRotation } = await open(folder.path);
@@ -192,7 +192,7 @@ test('writes during and after a rotation of the store key are sealed with the ne
     expect(await next(4)).toBe(true);
     expect(await store.updateAppliance({ ...HEATER, scope: 'Another' })).toBe(true);
   }
-  expect(opens(folder.path, before)).toEqual({});
+  expect(openedCounts(folder.path, before)).toEqual({});
   expect(await start(folder.path)).toMatchObject({
     settings: ['during', 'others keep here'],
     appliances: [{ scope: 'Another' }, WALLBOX],
@@ -206,7 +206,7 @@ test('writes during and after a rotation of the store key are sealed with the ne
 
 test('a rotation of the store key does not reseal rows that were changed without the key', async () => {
   using folder = memoryStateFolder();
-  await filled(folder.path);
+  await fillDirectory(folder.path);
   runSql(
     folder.path,
     "UPDATE appliances SET portal = 'mine' WHERE name = 'wallbox'; UPDATE sessions SET hash = 'mine' WHERE hash = 'hash-heater'",
@@ -219,7 +219,7 @@ test('a rotation of the store key does not reseal rows that were changed without
 
 test('a rotation of the store key lists the files that only the old key opens', async () => {
   using folder = memoryStateFolder();
-  await filled(folder.path);
+  await fillDirectory(folder.path);
   const damaged = join(folder.path, 'latchkey.db.damaged-2031-05-05T06-00-00');
   writeFileSync(damaged, 'a store of before');
   mkdirSync(join(folder.path, 'upgrades'));
@@ -229,7 +229,7 @@ test('a rotation of the store key lists the files that only the old key opens', 
 
 test.each(['', 'half of a k', 'A'.repeat(43)])('an unused new store key (%j) is deleted', async (text) => {
   using folder = memoryStateFolder();
-  await filled(folder.path);
+  await fillDirectory(folder.path);
   writeFileSync(join(folder.path, 'store.key.next'), text, { mode: 0o600 });
   expect(await start(folder.path)).toEqual(WHOLE);
   expect(existsSync(join(folder.path, 'store.key.next'))).toBe(false);
@@ -246,7 +246,7 @@ async function withCredential(path: string) {
   const file = (name: string) => join(credentials, `secrets_${name}`);
   const [before, after] = [systemRandom.token(32), systemRandom.token(32)];
   writeFileSync(file('store.key'), before);
-  await filled(state, credentials);
+  await fillDirectory(state, credentials);
   return { state, credentials, file, before, after };
 }
 
@@ -267,9 +267,9 @@ describe('store key as a systemd credential', () => {
     });
     writeFileSync(file('store.key.next'), after);
     expect(await start(state, credentials)).toEqual(WHOLE);
-    expect(opens(state, Buffer.from(before, 'base64url'))).toEqual(SEALED);
+    expect(openedCounts(state, Buffer.from(before, 'base64url'))).toEqual(SEALED);
     expect(await rotate(state, credentials)).toMatchObject({ isCredential: true });
-    expect(opens(state, Buffer.from(before, 'base64url'))).toEqual({});
+    expect(openedCounts(state, Buffer.from(before, 'base64url'))).toEqual({});
     expect(await start(state, credentials)).toEqual(WHOLE);
     await expect(rotate(state, credentials)).rejects.toMatchObject({
       code: 'not_allowed',
@@ -285,41 +285,41 @@ describe('store key as a systemd credential', () => {
     const { state, credentials, file, before, after } = await withCredential(folder.path);
     writeFileSync(file('store.key.next'), after);
     await reseal(state, credentials, after);
-    expect(Object.keys(opens(state, Buffer.from(before, 'base64url')))).toContain('latchkey.db.copy');
+    expect(Object.keys(openedCounts(state, Buffer.from(before, 'base64url')))).toContain('latchkey.db.copy');
     expect(await start(state, credentials)).toEqual(WHOLE);
-    expect(opens(state, Buffer.from(before, 'base64url'))).toEqual({});
+    expect(openedCounts(state, Buffer.from(before, 'base64url'))).toEqual({});
   });
 });
 
 describe('start that cannot make a snapshot', () => {
   const NO_COPY = 'there is no room';
 
-  async function startWithoutCopy(path: string, credentials?: string) {
+  async function startWithoutSnapshot(path: string, credentials?: string) {
     const { store, keyRotation } = await open(path, credentials);
     using _open = store;
     return (await keyRotation.resumeInterrupted(() => Promise.reject(new Error(NO_COPY))))?.snapshotProblem;
   }
 
-  const copyIn = (path: string) => existsSync(join(path, 'latchkey.db.copy'));
+  const hasSnapshot = (path: string) => existsSync(join(path, 'latchkey.db.copy'));
 
   test('a start keeps a snapshot that the new key opens while the owner has not replaced the credential', async () => {
     using folder = memoryStateFolder();
     const { state, credentials, file, after } = await withCredential(folder.path);
     writeFileSync(file('store.key.next'), after);
     await rotate(state, credentials);
-    expect(await startWithoutCopy(state, credentials)).toBeNull();
-    expect(opens(state, Buffer.from(after, 'base64url'))).toEqual(SEALED);
+    expect(await startWithoutSnapshot(state, credentials)).toBeNull();
+    expect(openedCounts(state, Buffer.from(after, 'base64url'))).toEqual(SEALED);
   });
 
   test('a start keeps a snapshot that the new key opens if only the key file was not yet renamed', async () => {
     using folder = memoryStateFolder();
-    await filled(folder.path);
+    await fillDirectory(folder.path);
     const before = keyOf(folder.path).toString('base64url');
     await rotate(folder.path);
     renameSync(join(folder.path, 'store.key'), join(folder.path, 'store.key.next'));
     writeFileSync(join(folder.path, 'store.key'), before, { mode: 0o600 });
-    expect(await startWithoutCopy(folder.path)).toBeNull();
-    expect(opens(folder.path, keyOf(folder.path))).toEqual(SEALED);
+    expect(await startWithoutSnapshot(folder.path)).toBeNull();
+    expect(openedCounts(folder.path, keyOf(folder.path))).toEqual(SEALED);
   });
 
   test('a start removes a snapshot that only the old key opens, and says why there is no new one', async () => {
@@ -327,9 +327,9 @@ describe('start that cannot make a snapshot', () => {
     const { state, credentials, file, after } = await withCredential(folder.path);
     writeFileSync(file('store.key.next'), after);
     await reseal(state, credentials, after);
-    expect(copyIn(state)).toBe(true);
-    expect(await startWithoutCopy(state, credentials)).toBe(NO_COPY);
-    expect(copyIn(state)).toBe(false);
+    expect(hasSnapshot(state)).toBe(true);
+    expect(await startWithoutSnapshot(state, credentials)).toBe(NO_COPY);
+    expect(hasSnapshot(state)).toBe(false);
   });
 });
 
@@ -337,7 +337,7 @@ describe('rotation on an unwritable disk', () => {
   test('a rotation on a full or read-only disk leaves the store whole, and succeeds once the disk is writable', async (ctx) => {
     using folder = mountSmallDisk(ctx, '1m');
     const disk = folder.path;
-    await filled(disk);
+    await fillDirectory(disk);
     const before = keyOf(disk);
     const filler = join(disk, 'filler');
     const { store, keyRotation } = await open(disk);
@@ -359,7 +359,7 @@ describe('rotation on an unwritable disk', () => {
     await expect(rotate(disk)).rejects.toMatchObject({ code: 'store_unwritable' });
     execFileSync('mount', ['-o', 'remount,rw', disk]);
     expect(await rotate(disk)).toMatchObject({ snapshotProblem: null });
-    expect(opens(disk, before)).toEqual({});
+    expect(openedCounts(disk, before)).toEqual({});
     expect(await start(disk)).toEqual(WHOLE);
   });
 });
@@ -375,9 +375,9 @@ const MAX_CALLS = 400;
 
 /** Opens the store like a hub and rotates its key. */
 const SCRIPT = `
-  import { writeSnapshot } from ${built('store/backup/snapshot.js')};
-  import { openStoreWithKeys } from ${built('store/keys/key-rotation.js')};
-  import { systemRandom } from ${built('system/random.js')};
+  import { writeSnapshot } from ${builtModule('store/backup/snapshot.js')};
+  import { openStoreWithKeys } from ${builtModule('store/keys/key-rotation.js')};
+  import { systemRandom } from ${builtModule('system/random.js')};
   const options = { freshKey: () => systemRandom.token(32), wall: Date.now };
   const { store, keyRotation } = await openStoreWithKeys(process.argv[1], undefined, options);
   const copy = () => writeSnapshot(store);
@@ -386,11 +386,11 @@ const SCRIPT = `
   store[Symbol.dispose]();`;
 
 /** The path of a built module, as a JavaScript string literal. */
-function built(module: string): string {
+function builtModule(module: string): string {
   return JSON.stringify(join(dirname(MAIN), module));
 }
 
-/** Rotates the key in a process that is killed as it enters the `when`th of these calls. @returns whether it was killed */
+/** Rotates the key in a process that is killed as it enters the `when`th call. @returns whether it was killed */
 function killedAt(path: string, calls: readonly string[], when: number): boolean {
   const names = [
     '',
@@ -404,9 +404,9 @@ function killedAt(path: string, calls: readonly string[], when: number): boolean
   const set = calls.join(',');
   const inject = ['-e', `trace=${set}`, '-e', `inject=${set}:signal=SIGKILL:when=${when}`];
   const strace = ['-f', '-o', '/dev/null', '-e', 'signal=none', ...inject];
-  const on = names.flatMap((name) => ['-P', join(path, name)]);
+  const pathArgs = names.flatMap((name) => ['-P', join(path, name)]);
   const rotation = [process.execPath, '--input-type=module', '-e', SCRIPT, path];
-  const { status } = spawnSync('strace', [...strace, ...on, ...rotation], {
+  const { status } = spawnSync('strace', [...strace, ...pathArgs, ...rotation], {
     env: { ...process.env, NODE_COMPILE_CACHE: join(SHARED_CACHE, 'latchkey') },
   });
   if (status !== 0 && status !== null && status !== 137) throw new Error(`the rotation ended with ${status}`);
@@ -419,7 +419,7 @@ function killedAt(path: string, calls: readonly string[], when: number): boolean
  */
 async function keysAfter(calls: readonly string[], step: number): Promise<{ before: number; after: number }> {
   using prepared = memoryStateFolder();
-  await filled(prepared.path);
+  await fillDirectory(prepared.path);
   const kept = { before: 0, after: 0 };
   for (let when = 1; when < MAX_CALLS; when += step) {
     using folder = memoryStateFolder();
@@ -429,7 +429,7 @@ async function keysAfter(calls: readonly string[], step: number): Promise<{ befo
     expect(await start(folder.path), `killed at ${calls} ${when}`).toEqual(WHOLE);
     const key = keyOf(folder.path);
     kept[key.equals(keyOf(prepared.path)) ? 'before' : 'after'] += 1;
-    if (!key.equals(keyOf(prepared.path))) expect(opens(folder.path, keyOf(prepared.path))).toEqual({});
+    if (!key.equals(keyOf(prepared.path))) expect(openedCounts(folder.path, keyOf(prepared.path))).toEqual({});
     expect(readdirSync(folder.path)).not.toContain('store.key.next');
     expect(await start(folder.path)).toEqual(WHOLE);
   }

@@ -19,7 +19,7 @@ const SESSIONS = [sampleSession(WALLBOX, 'one'), sampleSession(DECLARED, 'two'),
 const INVITE = { hash: 'an-invite', name: null, scope: null, portal: 'home', begun: instantAt(3), lifetime: 1000 };
 
 /** A folder with a store, its snapshot, and a session and an invite that are newer than the snapshot. */
-async function copied() {
+async function createStoreWithSnapshot() {
   const folder = memoryStateFolder();
   using store = open(folder.path);
   for (const appliance of [WALLBOX, DECLARED, FRIDGE]) await store.addAppliance(appliance);
@@ -50,7 +50,7 @@ async function readAll(path: string) {
 
 describe('rebuilt store', () => {
   test('a store rebuilt from its snapshot has the appliances and their sessions, and no invites', async () => {
-    using folder = await copied();
+    using folder = await createStoreWithSnapshot();
     rmSync(join(folder.path, 'latchkey.db'));
     expect(await readAll(folder.path)).toMatchObject({
       appliances: [FRIDGE, DECLARED, WALLBOX],
@@ -63,7 +63,7 @@ describe('rebuilt store', () => {
   });
 
   test('a rebuilt store signs in no browser, and reports the recovery once', async () => {
-    using folder = await copied();
+    using folder = await createStoreWithSnapshot();
     const settings = async () => {
       using store = await openAsHub(folder.path);
       return [
@@ -89,7 +89,7 @@ describe('rebuilt store', () => {
   });
 
   test('a store rebuilt from a damaged database includes what was written after the snapshot', async () => {
-    using folder = await copied();
+    using folder = await createStoreWithSnapshot();
     corruptTable(folder.path, 'settings');
     expect(await readAll(folder.path)).toMatchObject({
       appliances: [FRIDGE, DECLARED, WALLBOX],
@@ -101,7 +101,7 @@ describe('rebuilt store', () => {
   });
 
   test('a rebuilt store takes the sessions of the snapshot if its own cannot be read', async () => {
-    using folder = await copied();
+    using folder = await createStoreWithSnapshot();
     corruptTable(folder.path, 'sessions');
     const found = await readAll(folder.path);
     expect(found).toMatchObject({ grants: [{ doubt: null }, { doubt: null }], sessions: SESSIONS });
@@ -109,7 +109,7 @@ describe('rebuilt store', () => {
   });
 
   test('a rebuilt store takes a session from the snapshot if its own belongs to no appliance', async () => {
-    using folder = await copied();
+    using folder = await createStoreWithSnapshot();
     runSql(folder.path, "PRAGMA foreign_keys = OFF; UPDATE sessions SET appliance = 'nobody' WHERE hash = 'hash-two'");
     expect((await readAll(folder.path)).sessions.map(({ hash }) => hash).toSorted()).toEqual(
       [...SESSIONS, sampleSession(WALLBOX, 'since')].map(({ hash }) => hash).toSorted(),
@@ -117,7 +117,7 @@ describe('rebuilt store', () => {
   });
 
   test('a rebuilt store does not restore the sessions of an appliance that was unpaired after the snapshot', async () => {
-    using folder = await copied();
+    using folder = await createStoreWithSnapshot();
     {
       using store = await openAsHub(folder.path);
       await store.forgetGrant(WALLBOX.id, 1);
@@ -127,7 +127,7 @@ describe('rebuilt store', () => {
   });
 
   test('a rebuilt store does not restore an ended session if only a row is damaged', async () => {
-    using folder = await copied();
+    using folder = await createStoreWithSnapshot();
     {
       using store = await openAsHub(folder.path);
       await store.endSession('hash-one');
@@ -139,7 +139,7 @@ describe('rebuilt store', () => {
   });
 
   test('a rebuilt store takes an unreadable appliance from the snapshot and leaves the rest as it is', async () => {
-    using folder = await copied();
+    using folder = await createStoreWithSnapshot();
     runSql(folder.path, "UPDATE appliances SET sealed = 'damaged' WHERE name = 'fridge'");
     expect(await readAll(folder.path)).toMatchObject({
       appliances: [FRIDGE, DECLARED, WALLBOX],
@@ -150,7 +150,7 @@ describe('rebuilt store', () => {
   });
 
   test('a rebuilt store has one appliance for each client_id, preferring the one with a grant', async () => {
-    using folder = await copied();
+    using folder = await createStoreWithSnapshot();
     const file = join(folder.path, 'latchkey.db');
     {
       using store = await openAsHub(folder.path);

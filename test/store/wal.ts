@@ -6,14 +6,18 @@ import { join } from 'node:path';
  * Correct only until a checkpoint moves the WAL into the database.
  */
 export function readWal(path: string): { readonly commits: number; readonly pages: number } {
-  const journal = readFileSync(join(path, 'latchkey.db-wal'));
-  if (journal.length === 0) return { commits: 0, pages: 0 };
-  const frame = 24 + journal.readUInt32BE(8);
-  const salts = journal.subarray(16, 24);
+  const wal = readFileSync(join(path, 'latchkey.db-wal'));
+  if (wal.length === 0) return { commits: 0, pages: 0 };
+  const frame = 24 + wal.readUInt32BE(8);
+  const salts = wal.subarray(16, 24);
   let [commits, pages] = [0, 0];
-  for (let at = 32; at + frame <= journal.length && salts.equals(journal.subarray(at + 8, at + 16)); at += frame) {
+  for (
+    let offset = 32;
+    offset + frame <= wal.length && salts.equals(wal.subarray(offset + 8, offset + 16));
+    offset += frame
+  ) {
     pages += 1;
-    if (journal.readUInt32BE(at + 4) > 0) commits += 1;
+    if (wal.readUInt32BE(offset + 4) > 0) commits += 1;
   }
   return { commits, pages };
 }

@@ -84,7 +84,7 @@ test("the boot clock never goes back, although the machine's uptime is rounded d
 });
 
 test("the system clock agrees with the machine's uptime and wall clock", () => {
-  const told = systemClock('one').now();
-  expect(Math.abs(told.uptime - uptime() * 1000)).toBeLessThan(1000);
-  expect(Math.abs(told.wall - Date.now())).toBeLessThan(1000);
+  const now = systemClock('one').now();
+  expect(Math.abs(now.uptime - uptime() * 1000)).toBeLessThan(1000);
+  expect(Math.abs(now.wall - Date.now())).toBeLessThan(1000);
 });

@@ -95,9 +95,9 @@ describe('JWK Set of an appliance', () => {
 
   it('the error about a JWK Set names the wrong key by number and reveals nothing of it', () => {
     const { d, x } = p256.privateKey;
-    const said = why({ keys: [p256.publicKey, p256.privateKey] });
-    expect(said).toMatch(/^key 2 /);
-    expect(said).not.toContain(String(d));
-    expect(said).not.toContain(String(x));
+    const message = why({ keys: [p256.publicKey, p256.privateKey] });
+    expect(message).toMatch(/^key 2 /);
+    expect(message).not.toContain(String(d));
+    expect(message).not.toContain(String(x));
   });
 });

@@ -43,11 +43,11 @@ describe('notifications to systemd', () => {
 
   test('nothing is sent to systemd if there is no notify socket', async () => {
     using folder = stateFolder();
-    const said = join(folder.path, 'said');
-    const service = new SystemdNotifier({ env: {}, program: program(folder.path, `touch ${said}`) });
+    const marker = join(folder.path, 'said');
+    const service = new SystemdNotifier({ env: {}, program: program(folder.path, `touch ${marker}`) });
     service.ready('up');
     await new Promise((resolve) => setTimeout(resolve, 200));
-    expect({ listens: service.isAvailable, said: existsSync(said) }).toEqual({ listens: false, said: false });
+    expect({ listens: service.isAvailable, said: existsSync(marker) }).toEqual({ listens: false, said: false });
   });
 
   test('programs that the daemon starts do not inherit the notify socket', () => {
@@ -57,7 +57,7 @@ describe('notifications to systemd', () => {
   });
 
   test.each([
-    ['fails', (folder: string) => program(folder, 'echo "$@" >>"$0.said"; exit 1')],
+    ['fails', (folder: string) => program(folder, 'echo "$@" >>"$0.sent"; exit 1')],
     ['is missing', () => '/nowhere/systemd-notify'],
     ['cannot be run', () => '/etc/hostname'],
   ])('a notification is lost without effect if systemd-notify %s', async (_, make) => {
@@ -67,21 +67,21 @@ describe('notifications to systemd', () => {
     service.ready('up');
     service.stopping();
     await new Promise((resolve) => setTimeout(resolve, 500));
-    if (path.startsWith(folder.path)) expect(readFileSync(`${path}.said`, 'utf8')).toMatch(/READY=1.*\nSTOPPING=1/);
+    if (path.startsWith(folder.path)) expect(readFileSync(`${path}.sent`, 'utf8')).toMatch(/READY=1.*\nSTOPPING=1/);
   });
 
   test('the next notification is sent after a timeout if systemd-notify hangs', async () => {
     using folder = stateFolder();
     const time = new FakeTime();
-    const path = program(folder.path, 'echo "$@" >>"$0.said"; case $1 in READY=1) exec sleep 30;; esac');
-    const said = () => (existsSync(`${path}.said`) ? readFileSync(`${path}.said`, 'utf8') : '');
+    const path = program(folder.path, 'echo "$@" >>"$0.sent"; case $1 in READY=1) exec sleep 30;; esac');
+    const sent = () => (existsSync(`${path}.sent`) ? readFileSync(`${path}.sent`, 'utf8') : '');
     const service = new SystemdNotifier({ env: { NOTIFY_SOCKET: '/nowhere' }, program: path, timers: time });
     service.ready('up');
     service.stopping();
-    await eventually(async () => said().includes('READY=1'));
-    expect(said()).not.toContain('STOPPING=1');
+    await eventually(async () => sent().includes('READY=1'));
+    expect(sent()).not.toContain('STOPPING=1');
     await time.pass(10_000);
-    await eventually(async () => said().includes('STOPPING=1'));
+    await eventually(async () => sent().includes('STOPPING=1'));
   });
 });
 

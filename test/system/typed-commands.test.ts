@@ -51,11 +51,11 @@ describe('commands in text for people', () => {
 test('a hub that was started from a checkout names that program in its log, on its page and in the terminal', async () => {
   await using emulator = await startPortal();
   await using hub = await HubProcess.start({ emulator, env: { LATCHKEY_PROGRAM: 'a"<b>' } });
-  const [told] = await eventually(async () => {
+  const [event] = await eventually(async () => {
     const events = hub.events('page_never_opened');
     return events.length > 0 && events;
   });
-  expect(told).toMatchObject({ what_to_do: expect.stringContaining('"a"<b> setup-code"') });
+  expect(event).toMatchObject({ what_to_do: expect.stringContaining('"a"<b> setup-code"') });
   await using visitor = await PageVisitor.open(hub);
   expect((await visitor.get('/')).text).toContain('<code>a&#34;&#60;b&#62; setup-code</code>');
   const added = await hub.cli('appliance', 'add', 'wallbox');

@@ -8,40 +8,41 @@ import { cpuTime, type Program } from '../program.ts';
 import type { BenchSubject } from '../suite.ts';
 
 const APPLIANCES = ['wallbox', 'heat-pump', 'inverter', 'meter', 'boiler'];
-/** Gives tokens over HTTPS. */
+
+/** A server that issues tokens over HTTPS. */
 export interface TokenServer extends AsyncDisposable {
   readonly name: string;
   readonly pid: number;
   readonly port: number;
-  /** One for each of those who ask. */
+  /** One request loop per connection. */
   readonly chains: readonly RequestLoop[];
-  /** Processor time used since its start, in ms. */
+  /** CPU time since its start, in ms. */
   cpu(): number;
 }
 
-/** A hub, and what it answers, but for the names of the members. */
+/** A hub, and an example of its token response. */
 interface HubServer extends TokenServer {
   readonly answer: Readonly<Record<string, unknown>>;
 }
 
-/** A hub as the service runs it, with paired appliances whose tokens are good for long enough. */
+/** Starts a hub like the service, with paired appliances whose tokens outlive the run. */
 export async function startHub(subject: BenchSubject, emulator: Emulator, chains: number): Promise<HubServer> {
   await using started = new AsyncDisposableStack();
   const hub: HubProcess = started.use(await prepareHub(subject, { emulator }));
-  // A store is filled by the code that reads it: another revision's schema may differ.
+  // The subject's own code fills its store, because another revision may have another schema.
   const { storeFleet } = await (import(join(subject.root, 'test/reliability/stored-fleet.ts')) as Promise<
     typeof import('../../../test/reliability/stored-fleet.ts')
   >);
   const fleet = await storeFleet(hub, emulator, APPLIANCES, 0);
   await hub.launch();
-  const asked = await Promise.all(
+  const responses = await Promise.all(
     fleet.map(async (member) => {
       const { status, body } = await hub.requestToken(member);
-      if (status !== 200) throw new Error(`${subject.name} answers ${status}: ${JSON.stringify(body)}`);
+      if (status !== 200) throw new Error(`${subject.name} responds ${status}: ${JSON.stringify(body)}`);
       return { member, answer: body };
     }),
   );
-  const [first] = asked;
+  const [first] = responses;
   if (first === undefined) throw new Error('there are no appliances');
   const { httpsPort: port } = hub;
   const resources = started.move();
@@ -51,7 +52,7 @@ export async function startHub(subject: BenchSubject, emulator: Emulator, chains
     port,
     answer: first.answer,
     chains: Array.from({ length: chains }, (_, index) => {
-      const { member, answer } = asked[index % asked.length] ?? first;
+      const { member, answer } = responses[index % responses.length] ?? first;
       return { request: tokenRequest(port, member), expected: `"access_token":"${answer['access_token']}"` };
     }),
     cpu: () => cpuTime(hub.pid),
@@ -59,7 +60,7 @@ export async function startHub(subject: BenchSubject, emulator: Emulator, chains
   };
 }
 
-/** What a fastify server costs that answers the same constant to everybody; flags and variables are the service's. */
+/** Starts a fastify server that sends a constant response, with the flags and variables of the service. */
 export async function startBareFastify(
   tls: string,
   answer: Readonly<Record<string, unknown>>,
@@ -69,7 +70,7 @@ export async function startBareFastify(
   return peer('bare fastify', program, chains, `"access_token":"${answer['access_token']}"`);
 }
 
-/** oidc-provider with Node's own flags: it is given what it may need. */
+/** Starts oidc-provider with Node's default flags, so that its memory is not limited. */
 export async function startOidcProvider(tls: string, chains: number): Promise<TokenServer> {
   const client = [PEER_CLIENT.client_id, PEER_CLIENT.client_secret];
   const program = await startPeer('oidc-provider-https.js', [tls, ...client], { flags: [], env: {} });

@@ -17,11 +17,11 @@ import {
 import { startBareFastify, startHub, startOidcProvider, type TokenServer } from './servers.ts';
 
 const CHAINS = 16;
-/** The hub gives each device so many connections and no more: the load is several. */
+/** Several devices, because the hub limits the connections of each one. */
 const DEVICES = ['127.0.0.11', '127.0.0.12', '127.0.0.13', '127.0.0.14'];
-/** Longer than any run: nothing is refreshed meanwhile. */
+/** In s: longer than any run, so that nothing is refreshed. */
 const TOKEN_LIFETIME = 7 * 86_400;
-/** Where the load's own core is busier than this, in %, the rate is its own and not the server's. */
+/** If the load generator's core is busier than this, in %, the generator limits the rate, and not the server. */
 const LOAD_BOUND = 90;
 
 const KEPT = 'keep-alive';
@@ -29,11 +29,13 @@ const NEW = 'new connection';
 const HALF = 'half load';
 const BARE = 'bare fastify';
 const PROVIDER = 'oidc-provider';
+const CPU_TIME = 'CPU time';
+const GENERATOR_BUSY = "load generator's core busy";
 
-/** Hand-outs over HTTPS beside what fastify costs, and beside another authorization server. */
+/** Token requests over HTTPS, compared with a bare fastify server and with another authorization server. */
 export const handOutSuite: Suite = {
   name: 'hand-out',
-  title: 'A hand-out',
+  title: 'Issuing a token',
   programs: {},
   measure,
   report,
@@ -61,11 +63,11 @@ async function measure(bench: BenchOptions): Promise<Measurement[]> {
     const result = await runLoad(`${server.name}, ${what}`, job);
     if (more.rate === undefined) {
       measured.add(`${what}: requests`, server.name, '1/s', result.rate, 'more');
-      measured.add(`${what}: load's core busy`, server.name, '%', 100 * result.busy);
+      measured.add(`${what}: ${GENERATOR_BUSY}`, server.name, '%', 100 * result.busy);
     }
     measured.add(`${what}: p50`, server.name, 'ms', result.p50);
     measured.add(`${what}: p99`, server.name, 'ms', result.p99);
-    measured.add(`${what}: processor`, server.name, 'µs', (1000 * (server.cpu() - before)) / result.sent);
+    measured.add(`${what}: ${CPU_TIME}`, server.name, 'µs', (1000 * (server.cpu() - before)) / result.sent);
   };
 
   for (const [what, connections] of [
@@ -76,7 +78,7 @@ async function measure(bench: BenchOptions): Promise<Measurement[]> {
     await runRounds(rounds, all, (server) => load(server, what, { connections }));
   }
   const rate = median(findMeasurement(measured.all, `${KEPT}: requests`, hub.name).values) / 2;
-  bench.progress(`hand-out: ${rate.toFixed(0)} requests a second, ${rounds} rounds`);
+  bench.progress(`hand-out: ${rate.toFixed(0)} requests per second, ${rounds} rounds`);
   await runRounds(rounds, [...hubs, bare], (server) => load(server, HALF, { rate }));
   measured.add(`${HALF}: requests`, hub.name, '1/s', rate, 'more');
 
@@ -85,15 +87,15 @@ async function measure(bench: BenchOptions): Promise<Measurement[]> {
 
 function report(measured: readonly Measurement[]): Report {
   const of = (what: string, name: string) => findMeasurement(measured, what, name);
-  /** By rate; where the load itself could send no more, by what a request costs the server. */
+  /** Compares the rates or, if the load generator limits them, the server's CPU time per request. */
   const faster = (what: string, peer: string, words: string, atLeast: number): Target => {
-    const busy = ['latchkey', peer].map((name) => median(of(`${what}: load's core busy`, name).values));
+    const busy = ['latchkey', peer].map((name) => median(of(`${what}: ${GENERATOR_BUSY}`, name).values));
     const byRate = Math.max(...busy) <= LOAD_BOUND;
     const compared = byRate
       ? ratioOf(of(`${what}: requests`, 'latchkey'), of(`${what}: requests`, peer))
-      : ratioOf(of(`${what}: processor`, peer), of(`${what}: processor`, 'latchkey'));
-    const by = byRate ? '' : ' by processor time';
-    return ratioTarget(`${words}, a second${by}: at least ${atLeast} × ${peer}'s`, compared, { atLeast });
+      : ratioOf(of(`${what}: ${CPU_TIME}`, peer), of(`${what}: ${CPU_TIME}`, 'latchkey'));
+    const by = byRate ? '' : ' of CPU time';
+    return ratioTarget(`${words}, per second${by}: at least ${atLeast} × ${peer}'s`, compared, { atLeast });
   };
   const slower = ratioTarget(
     `p99 at half of Latchkey's capacity: at most 1.5 × ${BARE}'s`,
@@ -102,12 +104,12 @@ function report(measured: readonly Measurement[]): Report {
   );
   const names = ['latchkey', BARE, PROVIDER];
   const under = (what: string) =>
-    ['requests', 'p50', 'p99', 'processor', "load's core busy"].map((one) => `${what}: ${one}`);
+    ['requests', 'p50', 'p99', CPU_TIME, GENERATOR_BUSY].map((one) => `${what}: ${one}`);
   return {
     targets: [
-      faster(KEPT, BARE, 'hand-outs on connections that stay', 0.75),
-      faster(NEW, BARE, 'hand-outs with a new connection each', 0.9),
-      faster(KEPT, PROVIDER, 'hand-outs on connections that stay', 5),
+      faster(KEPT, BARE, 'token requests on persistent connections', 0.75),
+      faster(NEW, BARE, 'token requests with a new connection each', 0.9),
+      faster(KEPT, PROVIDER, 'token requests on persistent connections', 5),
       slower,
     ],
     tables: [

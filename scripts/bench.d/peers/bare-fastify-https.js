@@ -1,11 +1,11 @@
-// What fastify costs by itself over HTTPS: a constant, whoever asks. The form is read as text. Arguments: a file with TLS options
-// (JSON), and the answer as JSON.
+// A bare fastify server over HTTPS that sends a constant response to every client. The form is read as text. Arguments: a
+// file with TLS options (JSON), and the response as JSON.
 import { readFileSync } from 'node:fs';
 import { fastify } from 'fastify';
 
-const [file, answer = '{"access_token":"","token_type":"Bearer","expires_in":3540}'] = process.argv.slice(2);
+const [file, response = '{"access_token":"","token_type":"Bearer","expires_in":3540}'] = process.argv.slice(2);
 const app = fastify({ https: JSON.parse(readFileSync(file, 'utf8')) });
-const constant = JSON.parse(answer);
+const constant = JSON.parse(response);
 app.removeAllContentTypeParsers();
 app.addContentTypeParser('*', { parseAs: 'string' }, (_request, body, done) => done(null, body));
 app.post('/oauth/token', async () => constant);

@@ -1,4 +1,4 @@
-// Node.js listening on HTTP, and nothing more. Required: an import has all that node:http exports evaluated, fetch too.
+// A bare Node.js that listens on HTTP. It uses `require`, because an import evaluates all exports of node:http, fetch included.
 const { createServer } = require('node:http');
 
 const server = createServer((_request, response) => response.end());

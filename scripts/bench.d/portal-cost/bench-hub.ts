@@ -6,7 +6,7 @@ import { type LoggedRequest, startEmulator } from '../../../src/emulator/index.t
 import { fetchPage } from '../../../test/reliability/fleet.ts';
 import { eventually, type HubProcess, type HubProcessOptions } from '../../../test/support/hub-process.ts';
 
-/** What one pairing asked of the portal. */
+/** The requests of one pairing to the portal. */
 interface PairingCost {
   readonly links: number;
   readonly polls: number;
@@ -15,27 +15,27 @@ interface PairingCost {
   readonly waited: number;
 }
 
-/** What the hub has asked of the portal's token endpoint since it was started. */
+/** The hub's requests to the portal's token endpoint since the start. */
 interface TokenCost {
-  /** Of each refresh: how long the token before it had been there, in ms. */
+  /** For each refresh, the age of the token that it replaced, in ms. */
   readonly ages: readonly number[];
   readonly requests: number;
   readonly connections: number;
-  /** Sent to the portal and by it on all of these together, with TLS. */
+  /** Sent in both directions on all these connections, including TLS. */
   readonly bytes: number;
-  /** Requests of the hub that are neither for a pairing nor for tokens. */
+  /** Requests that belong neither to a pairing nor to the token endpoint. */
   readonly others: number;
 }
 
-/** A hub and its portal, which speaks TLS, where all that the hub asks is counted. */
+/** A hub and its portal, which uses TLS and counts the hub's requests. */
 export interface PortalCostBench extends AsyncDisposable {
   /**
-   * Pairs a further appliance.
-   * @param way how the code gets to the hub
-   * @param wait how long nobody logs in, in ms
+   * Pairs another appliance.
+   * @param way how the authorization code reaches the hub
+   * @param wait time until the login, in ms
    */
   pair(name: string, way: 'redirect' | 'polling', wait: number): Promise<PairingCost>;
-  /** Every appliance asks for its token so often in so many ms. @returns how many tokens were handed out */
+  /** Every appliance requests its token every `every` ms, for `during` ms. @returns how many tokens were issued */
   ask(every: number, during: number): Promise<number>;
   cost(): TokenCost;
 }
@@ -43,7 +43,7 @@ export interface PortalCostBench extends AsyncDisposable {
 /**
  * Starts a portal and a hub.
  * @param lifetime of the portal's tokens, in s
- * @param scratch a folder for the portal's CA
+ * @param scratch a folder for the portal's CA certificate
  */
 export async function startPortalCostBench(
   prepare: (options: HubProcessOptions) => Promise<HubProcess>,
@@ -79,15 +79,15 @@ export async function startPortalCostBench(
       };
     },
     async ask(every, during) {
-      let handedOut = 0;
+      let issued = 0;
       for (const end = performance.now() + during; performance.now() < end; await sleep(every)) {
         for (const member of members) {
           const { status } = await hub.requestToken(member);
-          if (status !== 200) throw new Error(`a hand-out was answered ${status}`);
-          handedOut += 1;
+          if (status !== 200) throw new Error(`a token request got the status ${status}`);
+          issued += 1;
         }
       }
-      return handedOut;
+      return issued;
     },
     cost() {
       const known = new Set(['config', 'code/get', 'code/set', 'authorize', 'token']);
@@ -102,20 +102,20 @@ export async function startPortalCostBench(
   };
 }
 
-/** How old each token was when it was replaced, in ms. Equal secrets look equal in the log. */
+/** The age of each token when it was replaced, in ms. Equal secrets are masked equally in the emulator's request log. */
 function agesOf(requests: readonly LoggedRequest[]): number[] {
-  const given = new Map<unknown, number>();
+  const issuedAt = new Map<unknown, number>();
   const ages: number[] = [];
   for (const { endpoint, time, form, answer } of requests) {
     if (endpoint !== 'token') continue;
-    const before = given.get(form['refresh_token']);
+    const before = issuedAt.get(form['refresh_token']);
     if (before !== undefined) ages.push(Date.parse(time) - before);
-    given.set(answer['refresh_token'], Date.parse(time));
+    issuedAt.set(answer['refresh_token'], Date.parse(time));
   }
   return ages;
 }
 
-/** Counts the connections that come to a port of this process, and what goes over them. */
+/** Counts the connections to a port of this process, and their bytes. */
 function connectionsTo(port: number) {
   const sockets: Socket[] = [];
   const note = (message: unknown) => {

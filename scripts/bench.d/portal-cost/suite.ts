@@ -13,29 +13,29 @@ import {
 } from '../suite.ts';
 import { startPortalCostBench } from './bench-hub.ts';
 
-/** Of the portal's tokens here, in s: what is counted goes with it, and is told for tokens of an hour. */
+/** The lifetime of the portal's tokens here, in s. The counts are converted to tokens with a lifetime of one hour. */
 const LIFETIME = 10;
 const APPLIANCES = 10;
-/** The least interval of polls, in ms (specification, part "Poll for the authorization code"). */
+/** The shortest permitted interval of polls, in ms: docs/portal.md. */
 const POLL_INTERVAL = 5000;
 const MIN_REFRESHES_PER_DAY = 24;
 
-const REFRESHES_PER_DAY = 'refreshes of an appliance a day';
-const CONNECTIONS = 'connections a refresh';
-const BYTES = 'sent both ways a refresh, with TLS';
+const REFRESHES_PER_DAY = 'refreshes per appliance and day';
+const CONNECTIONS = 'connections per refresh';
+const BYTES = 'sent in both directions per refresh, with TLS';
 const OTHERS = 'other requests';
-const HAND_OUTS = 'tokens handed out meanwhile';
-const LINKS = 'requests for a link';
+const HAND_OUTS = 'tokens issued meanwhile';
+const LINKS = 'link requests';
 const POLLS = 'polls';
-const MAX_POLLS = 'polls at one in 5 s';
+const MAX_POLLS = 'maximum polls at one in 5 s';
 const EXCHANGES = 'exchanges';
 const WAYS = ['redirect', 'polling'] as const;
 const paired = (way: string, what: string) => `pairing by ${way}: ${what}`;
 
-/** What a hub asks of its portal. */
+/** The requests of a hub to its portal. */
 export const portalCostSuite: Suite = {
   name: 'portal-cost',
-  title: 'What a hub asks of its portal',
+  title: 'Requests to the portal',
   programs: {},
   measure,
   report,
@@ -54,14 +54,14 @@ async function measure({ quick, subjects, scratch, progress }: BenchOptions): Pr
       measured.add(paired(way, EXCHANGES), subject.name, '', cost.exchanges);
     }
     for (let count = WAYS.length; count < APPLIANCES; count += 1) await home.pair(`appliance-${count}`, 'redirect', 0);
-    const handedOut = await home.ask((1000 * LIFETIME) / 30, (quick ? 1.5 : 6) * 1000 * LIFETIME);
+    const issued = await home.ask((1000 * LIFETIME) / 30, (quick ? 1.5 : 6) * 1000 * LIFETIME);
     const { ages, requests, connections, bytes, others } = home.cost();
     const meanAge = ages.reduce((sum, age) => sum + age, 0) / ages.length;
     measured.add(REFRESHES_PER_DAY, subject.name, '', (MIN_REFRESHES_PER_DAY * 1000 * LIFETIME) / meanAge);
     measured.add(CONNECTIONS, subject.name, '', connections / requests);
     measured.add(BYTES, subject.name, 'kB', bytes / requests / 1000);
     measured.add(OTHERS, subject.name, '', others);
-    measured.add(HAND_OUTS, subject.name, '', handedOut, 'more');
+    measured.add(HAND_OUTS, subject.name, '', issued, 'more');
   });
   return measured.all;
 }
@@ -72,17 +72,17 @@ function report(measured: readonly Measurement[]): Report {
   return {
     targets: [
       absoluteTarget(
-        'refreshes of an appliance, in times of the least: at most 1 / 0.75',
+        'refreshes per appliance, relative to the minimum: at most 1 / 0.75',
         of(REFRESHES_PER_DAY) / MIN_REFRESHES_PER_DAY,
         '×',
         1 / 0.75,
         2,
       ),
-      absoluteTarget('connections a refresh: at most one', of(CONNECTIONS), '', 1, 2),
+      absoluteTarget('connections per refresh: at most one', of(CONNECTIONS), '', 1, 2),
       ...WAYS.map((way) =>
         whole(`pairing by ${way}, polls: at most one in 5 s`, paired(way, POLLS), of(paired(way, MAX_POLLS))),
       ),
-      ...WAYS.map((way) => whole(`pairing by ${way}, requests for a link: at most one`, paired(way, LINKS), 1)),
+      ...WAYS.map((way) => whole(`pairing by ${way}, link requests: at most one`, paired(way, LINKS), 1)),
       ...WAYS.map((way) => whole(`pairing by ${way}, exchanges: at most one`, paired(way, EXCHANGES), 1)),
       whole('other requests: none', OTHERS, 0),
     ],

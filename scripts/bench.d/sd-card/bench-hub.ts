@@ -7,42 +7,42 @@ import { SmallDisk } from '../../../test/reliability/small-disk.ts';
 import { FaultyPortal } from '../../../test/support/faulty-portal.ts';
 import { eventually, type HubProcess } from '../../../test/support/hub-process.ts';
 
-/** The calls by which anything of a file comes to the kernel, or from there to the disk. */
+/** The system calls that pass file data to the kernel, or from there to the disk. */
 const SYNCS = ['fsync', 'fdatasync', 'sync_file_range', 'syncfs', 'msync'];
 const WRITES = ['write', 'pwrite64', 'writev', 'pwritev', 'pwritev2', 'ftruncate', 'fallocate'];
 
-/** What a process has done to the files of a folder, and to whatever disk. */
+/** The writes of a process to the files of a folder. */
 export interface WriteStatistics {
-  /** Each time the process waits until what it has written is on the disk. */
+  /** How often the process waited until its writes were on the disk. */
   readonly syncs: number;
   readonly writes: number;
-  /** Bytes that were handed to the kernel. */
+  /** Bytes that were passed to the kernel. */
   readonly bytes: number;
-  /** Bytes of the blocks that these make the kernel write, as `/proc/PID/io` counts them: a block of 4 KiB each time. */
+  /** Bytes of the 4 KiB blocks that the kernel has to write, as `/proc/PID/io` counts them. */
   readonly blocks: number;
-  /** Bytes that came to a disk of its own, where it has one: with what the file system notes in its journal. */
+  /** Bytes that reached a separate disk, if there is one; they include the file system's journal. */
   readonly onDisk?: number;
 }
 
-/** A hub with its appliances, whose writes are watched. */
+/** A hub with appliances, whose disk writes are traced. */
 export interface SdCardBench extends AsyncDisposable {
-  /** What it does to its state directory, or the disk, while `work` goes on. */
+  /** Traces its writes to the state directory, or to the disk, during `work`. */
   watched(work: () => Promise<unknown>): Promise<WriteStatistics & { readonly calls: readonly SystemCall[] }>;
-  /** Each appliance once, one after the other. @returns how many */
+  /** Refreshes each appliance once, one after another. @returns how many */
   refreshEach(): Promise<number>;
-  /** All appliances at once. @returns how many */
+  /** Refreshes all appliances at once. @returns how many */
   refreshTogether(): Promise<number>;
-  /** Hands tokens out, one after the other. */
+  /** Requests tokens, one after another. */
   handOut(times: number): Promise<void>;
-  /** Pairs the first appliance anew, and waits for the copy of the store that follows. */
+  /** Pairs the first appliance again, and waits for the snapshot that follows. */
   pair(): Promise<void>;
 }
 
 /**
  * Starts a portal and a hub, and pairs appliances.
- * @param prepare prepares the hub for a portal
- * @param longer characters that tokens have more than the emulator's, which have 81
- * @param onDisk whether its state is on a disk of its own, where this user may mount one
+ * @param prepare prepares a hub for a portal
+ * @param longer additional characters of the portal's tokens; the emulator's have 81
+ * @param onDisk whether its state is on a separate disk, if this user may mount one
  */
 export async function startSdCardBench(
   prepare: (portal: Parameters<typeof HubProcess.prepare>[0]) => Promise<HubProcess>,
@@ -61,20 +61,20 @@ export async function startSdCardBench(
   await hub.launch();
   const members: CredentialsResponse[] = [];
 
-  const copies = () => readFileSync(hub.log, 'utf8').split('"snapshot_written"').length;
-  async function copied(before: number): Promise<void> {
-    await eventually(async () => copies() > before);
+  const snapshots = () => readFileSync(hub.log, 'utf8').split('"snapshot_written"').length;
+  async function newSnapshot(before: number): Promise<void> {
+    await eventually(async () => snapshots() > before);
   }
   async function pair(name: string): Promise<void> {
-    const before = copies();
+    const before = snapshots();
     await hub.pair(name, emulator);
-    await copied(before);
+    await newSnapshot(before);
   }
   async function refresh(name: string): Promise<void> {
     const { state, problem } = await hub.ask((control) => control.refresh(name));
     if (state !== 'active') throw new Error(`${name} is ${state}: ${problem?.message}`);
   }
-  await copied(1);
+  await newSnapshot(1);
   for (let number = 1; number <= appliances; number += 1) {
     members.push(await hub.addAppliance(`appliance-${number}`));
     await pair(`appliance-${number}`);
@@ -99,7 +99,7 @@ export async function startSdCardBench(
         const [member] = members;
         if (member === undefined) throw new Error('there is no appliance');
         const { status } = await hub.requestToken(member);
-        if (status !== 200) throw new Error(`a hand-out was answered ${status}`);
+        if (status !== 200) throw new Error(`a token request got the status ${status}`);
       }
     },
     pair: () => pair(members[0]?.name ?? ''),
@@ -107,7 +107,7 @@ export async function startSdCardBench(
   };
 }
 
-/** What a process writes below a folder while `work` goes on, call by call. */
+/** Traces the writes of a process below a folder during `work`. */
 async function writtenDuring(
   pid: number,
   folder: string,
@@ -123,7 +123,7 @@ async function writtenDuring(
   return { ...sumCalls(onFiles), blocks, calls: onFiles };
 }
 
-/** What these calls come to. */
+/** Sums up traced calls. */
 export function sumCalls(calls: readonly SystemCall[]): Pick<WriteStatistics, 'syncs' | 'writes' | 'bytes'> {
   const syncs = calls.filter(({ name }) => SYNCS.includes(name)).length;
   return { syncs, writes: calls.length - syncs, bytes: calls.reduce((sum, { bytes }) => sum + bytes, 0) };

@@ -16,24 +16,25 @@ import {
 import { type SdCardBench, startSdCardBench, sumCalls, type WriteStatistics } from './bench-hub.ts';
 
 const APPLIANCES = 10;
-/** Characters of a token: the emulator's, and a signed token that says much. */
+/** Characters of a token: the emulator's, and a large signed token. */
 const TOKENS = [81, 1800] as const;
-/** A token that lives an hour is refreshed after 48 minutes. */
+/** A token with a lifetime of one hour is refreshed after 48 minutes. */
 const REFRESHES_A_DAY = 30;
 const KB = 1000;
 
-const HAND_OUT = 'hand-out';
-const IDLE = 'an idle minute';
+const HAND_OUT = 'token request';
+const IDLE = 'idle minute';
 const PAIRING = 'pairing';
-const COPY = 'nightly copy';
+const SNAPSHOT = 'nightly snapshot';
 const DAY = 'a day';
-const alone = (characters: number) => `refresh, tokens of ${characters}`;
-const together = (characters: number) => `one of ${APPLIANCES} due together, tokens of ${characters}`;
+const alone = (characters: number) => `refresh, tokens of ${characters} characters`;
+const together = (characters: number) =>
+  `one of ${APPLIANCES} refreshes due together, tokens of ${characters} characters`;
 
-/** What the hub writes, and how often it waits until that is on the card. */
+/** How much the hub writes, and how often it waits until that is on the SD card. */
 export const sdCardSuite: Suite = {
   name: 'sd-card',
-  title: 'What a hub writes to its card',
+  title: 'Writes to the SD card',
   programs: { strace: 'strace' },
   measure,
   report,
@@ -54,7 +55,7 @@ async function measure(bench: BenchOptions): Promise<Measurement[]> {
   return measured.all;
 }
 
-/** The journal is moved to the database every few dozen refreshes: there are so many that this is in their mean. */
+/** A WAL checkpoint occurs every few dozen refreshes: there are so many refreshes that their mean includes checkpoints. */
 async function refreshes(
   home: SdCardBench,
   { name }: BenchSubject,
@@ -82,12 +83,12 @@ async function others(home: SdCardBench, { name }: BenchSubject, quick: boolean,
   const { calls } = await home.watched(() => home.pair());
   const begun = calls.findIndex(({ on }) => on.includes('.copy'));
   add(measured, PAIRING, name, sumCalls(calls.slice(0, begun)), 1);
-  const copy = sumCalls(calls.slice(begun));
-  add(measured, COPY, name, copy, 1);
+  const snapshot = sumCalls(calls.slice(begun));
+  add(measured, SNAPSHOT, name, snapshot, 1);
   const value = (what: string) => findMeasurement(measured.all, what, name).values.at(-1) ?? Number.NaN;
   const daily = (what: string) => APPLIANCES * REFRESHES_A_DAY * value(`${alone(TOKENS[0])}: ${what}`);
-  measured.add(`${DAY}: synced`, name, 'times', daily('synced') + copy.syncs);
-  measured.add(`${DAY}: to the kernel`, name, 'kB', daily('to the kernel') + copy.bytes / KB);
+  measured.add(`${DAY}: synced`, name, 'times', daily('synced') + snapshot.syncs);
+  measured.add(`${DAY}: to the kernel`, name, 'kB', daily('to the kernel') + snapshot.bytes / KB);
 }
 
 function add(
@@ -111,7 +112,7 @@ function report(measured: readonly Measurement[]): Report {
 function targets(of: (what: string) => number): Target[] {
   const [short] = TOKENS;
   return [
-    absoluteTarget('syncs of a refresh: at most 3', of(`${alone(short)}: synced`), '', 3, 2),
+    absoluteTarget('syncs per refresh: at most 3', of(`${alone(short)}: synced`), '', 3, 2),
     ...TOKENS.map((characters) =>
       absoluteTarget(
         `a refresh with tokens of ${characters} characters: at most 16 kB`,
@@ -120,8 +121,8 @@ function targets(of: (what: string) => number): Target[] {
         16,
       ),
     ),
-    absoluteTarget('a hand-out writes nothing', of(`${HAND_OUT}: to the kernel`), 'kB', 0),
-    absoluteTarget('a hand-out waits for no sync', of(`${HAND_OUT}: synced`), '', 0),
+    absoluteTarget('a token request writes nothing', of(`${HAND_OUT}: to the kernel`), 'kB', 0),
+    absoluteTarget('a token request waits for no sync', of(`${HAND_OUT}: synced`), '', 0),
     absoluteTarget(
       `syncs of ${APPLIANCES} refreshes that are due together: fewer than ${APPLIANCES}`,
       APPLIANCES * of(`${together(short)}: synced`),
@@ -140,11 +141,11 @@ function tables(measured: readonly Measurement[], of: (what: string) => number):
     return `| ${[what, ...cells].join(' | ')} |`;
   };
   const refreshes = TOKENS.flatMap((characters) => [alone(characters), together(characters)]);
-  const rows = [...refreshes, PAIRING, COPY, HAND_OUT, IDLE].map(row);
+  const rows = [...refreshes, PAIRING, SNAPSHOT, HAND_OUT, IDLE].map(row);
   const head = ['| | syncs | to the kernel, kB | in blocks, kB | on ext4, kB |', '|---|---|---|---|---|'];
   const syncs = of(`${DAY}: synced`).toFixed(0);
   const megabytes = (of(`${DAY}: to the kernel`) / KB).toFixed(1);
-  const times = `${APPLIANCES * REFRESHES_A_DAY} refreshes one by one and the nightly copy`;
-  const day = `**A day** of ${APPLIANCES} appliances whose tokens live an hour: ${times} are ${syncs} syncs and ${megabytes} MB to the kernel.`;
+  const work = `${APPLIANCES * REFRESHES_A_DAY} single refreshes and the nightly snapshot`;
+  const day = `**A day** with ${APPLIANCES} appliances and tokens that live an hour: ${work} take ${syncs} syncs and ${megabytes} MB to the kernel.`;
   return [[...head, ...rows].join('\n'), day];
 }

@@ -9,27 +9,27 @@ import { NotifySocket } from '../../../test/support/notify-socket.ts';
 import { prepareHub } from '../hub.ts';
 import type { BenchOptions, BenchSubject } from '../suite.ts';
 
-/** So that nothing is refreshed while it is looked at, in seconds: the portal is not where the hub is then. */
+/** In seconds: so long that nothing is refreshed during the measurement, when the hub cannot reach the portal. */
 const TOKEN_LIFETIME = 86_400;
-/** What the unit's `WatchdogSec` tells the service, in µs. */
+/** The value of `WATCHDOG_USEC` that the unit's `WatchdogSec` leads to, in µs. */
 const WATCHDOG = '90000000';
 
-/** A hub that is not running, as a package's service runs it, with appliances that are paired. */
+/** A hub with paired appliances that can be started like the service of a package. */
 export interface SmallMachineBench extends AsyncDisposable {
   readonly subject: BenchSubject;
   readonly hub: HubProcess;
   readonly fleet: readonly FleetMember[];
-  /** The program, and its arguments, that others have to become in order to reach it. */
+  /** A command that runs other programs where they can reach the hub. */
   readonly within: readonly string[];
-  /** Whether it is on a network with neighbours, and announces itself there. */
+  /** Whether it is on a network of its own, on which it announces itself. */
   readonly hasNeighbours: boolean;
-  /** Starts it, and gives how long that took until the service was READY, in ms. */
+  /** Starts the hub. @returns the time until READY=1, in ms */
   launch(): Promise<number>;
 }
 
 /**
- * Pairs the appliances at a hub on loopback, and takes what it has kept to another one, which is in a network of its own
- * where that can be had: a hub on loopback has nobody to announce itself to.
+ * Pairs the appliances at a hub on loopback, and copies its state to a second hub. The second one is in its own network
+ * namespace if possible, because a hub on loopback has no segment on which to announce itself.
  */
 export async function openSmallMachineBench(
   subject: BenchSubject,
@@ -46,9 +46,9 @@ export async function openSmallMachineBench(
   await first.kill('SIGTERM');
 
   await using parts = new AsyncDisposableStack();
-  const alone = await lanSkipReason();
-  if (alone !== null) bench.progress(`small: without mDNS: ${alone}`);
-  const lan = alone === null ? parts.use(await createLan(['hub'])) : null;
+  const skipReason = await lanSkipReason();
+  if (skipReason !== null) bench.progress(`small: without mDNS: ${skipReason}`);
+  const lan = skipReason === null ? parts.use(await createLan(['hub'])) : null;
   const within = lan === null ? [] : ['ip', 'netns', 'exec', lan.hosts.hub.namespace];
   const notify = parts.use(await NotifySocket.listen());
   const network = lan === null ? {} : { LATCHKEY_LAN_ADDRESS: 'auto', LATCHKEY_LAN_LISTEN: '0.0.0.0,::' };
@@ -86,9 +86,9 @@ export async function openSmallMachineBench(
 }
 
 /**
- * Builds the program of a subject as its packages have it, by its own rules.
- * @param folder where it is put
- * @returns its main.js
+ * Builds the program of a subject as in its packages, with the subject's own bundler script.
+ * @param folder for the program
+ * @returns the path of its main.js
  */
 async function packagedProgram({ root }: BenchSubject, folder: string): Promise<string> {
   const { bundle } = (await import(join(root, 'scripts/deb.d/bundle.ts'))) as typeof import('../../deb.d/bundle.ts');

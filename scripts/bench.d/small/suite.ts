@@ -29,24 +29,24 @@ const NODE = 'bare node';
 const FASTIFY = 'bare fastify';
 
 const START = 'start';
-const START_CPU = 'start: processor';
+const START_CPU = 'start: CPU time';
 const FIRST_TOKEN = 'first token';
-const IDLE = 'resident when idle';
-const IDLE_OWN = `${IDLE}, its own`;
-const LOADED = 'resident after the load';
-const LOADED_OWN = `${LOADED}, its own`;
-/** While V8 gives back what the start took, and after that. */
+const IDLE = 'resident memory when idle';
+const IDLE_OWN = `${IDLE}, anonymous`;
+const LOADED = 'resident memory after the load';
+const LOADED_OWN = `${LOADED}, anonymous`;
+/** The time in which V8 releases memory of the start, and the time after it. */
 const SETTLING = 'minutes 2 to 4';
 const IDLING = 'idle';
-const BUSY = 'processor';
+const BUSY = 'CPU';
 const WAKE_UPS = 'wake-ups';
-const NEIGHBOURS = 'on a network with neighbours';
+const NEIGHBOURS = 'on a network of its own';
 
-/** How long everything takes, in s; the hand-outs come in pieces, and end with the one that makes them enough. */
-const LASTING = { warmUp: 60, settling: 180, idle: 120, handOuts: 100_000, piece: 2, rest: 2 };
-const QUICK = { warmUp: 1, settling: 1, idle: 2, handOuts: 500, piece: 2, rest: 0.5 };
+/** Durations in s. Token requests are sent in batches of `piece` seconds, until at least `handOuts` were sent. */
+const FULL = { warmUp: 60, settling: 180, idle: 120, handOuts: 100_000, piece: 2, rest: 2 };
+const QUICK: typeof FULL = { warmUp: 1, settling: 1, idle: 2, handOuts: 500, piece: 2, rest: 0.5 };
 
-/** What the hub takes of a small machine while little happens: beside what Node.js takes by itself. */
+/** The resources that a nearly idle hub uses, compared with bare Node.js and fastify servers. */
 export const smallSuite: Suite = {
   name: 'small',
   title: 'Memory, start and idle',
@@ -55,15 +55,15 @@ export const smallSuite: Suite = {
   report,
 };
 
-/** A program that runs. */
+/** A running program. */
 interface Running extends AsyncDisposable {
   readonly name: string;
   readonly pid: number;
   /** From its start until it is ready, in ms. */
   readonly startUp: number;
   readonly startCpu: number;
-  /** Who gives tokens is asked for them. */
-  readonly asked: {
+  /** How to request tokens from it; null if it issues none. */
+  readonly load: {
     readonly port: number;
     readonly chains: readonly RequestLoop[];
     readonly within: readonly string[];
@@ -78,7 +78,7 @@ async function measure(bench: BenchOptions): Promise<Measurement[]> {
   for (const subject of subjects) homes.push(parts.use(await openSmallMachineBench(subject, APPLIANCES, bench)));
   const tls = await writeTlsOptions(bench.scratch);
   const starts = [...homes.map((home) => () => startHome(home)), startNode, () => startFastify(tls)];
-  // Compiled code is kept by the first one.
+  // The first start fills the cache of compiled code.
   for (const home of homes) await (await startHome(home))[Symbol.asyncDispose]();
 
   progress('small: starts');
@@ -92,17 +92,18 @@ async function measure(bench: BenchOptions): Promise<Measurement[]> {
   });
   const rounds = quick ? 1 : 3;
   for (let round = 0; round < rounds; round += 1) {
-    progress(`small: idle, then ${(quick ? QUICK : LASTING).handOuts} hand-outs: round ${round + 1} of ${rounds}`);
-    await idleAndLoaded(starts, quick ? QUICK : LASTING, measured);
+    const plan = quick ? QUICK : FULL;
+    progress(`small: idle, then ${plan.handOuts} token requests: round ${round + 1} of ${rounds}`);
+    await idleAndLoaded(starts, plan, measured);
   }
   for (const { subject, hasNeighbours } of homes) measured.add(NEIGHBOURS, subject.name, '', hasNeighbours ? 1 : 0);
   return measured.all;
 }
 
-/** All of them idle side by side, then each under load by itself. */
+/** Measures all programs idle at the same time, then each one alone under load. */
 async function idleAndLoaded(
   starts: readonly (() => Promise<Running>)[],
-  { warmUp, settling, idle, handOuts, piece, rest }: typeof LASTING,
+  { warmUp, settling, idle, handOuts, piece, rest }: typeof FULL,
   measured: MeasurementCollector,
 ): Promise<void> {
   await using parts = new AsyncDisposableStack();
@@ -113,9 +114,9 @@ async function idleAndLoaded(
   await addIdling(measured, SETTLING, all, settling);
   await addIdling(measured, IDLING, all, idle);
   for (const one of all) {
-    if (one.asked === null) continue;
-    const { within, ...asked } = one.asked;
-    const job = { ...asked, warmUp: 0, seconds: piece };
+    if (one.load === null) continue;
+    const { within, ...load } = one.load;
+    const job = { ...load, warmUp: 0, seconds: piece };
     for (let sent = 0; sent < handOuts; ) sent += (await runLoad(one.name, job, within)).sent;
     await sleep(rest * 1000);
     addMemory(measured, [LOADED, LOADED_OWN], one);
@@ -159,20 +160,20 @@ async function startHome({ subject, hub, fleet, within, launch }: SmallMachineBe
     pid: hub.pid,
     startUp,
     startCpu: cpuTime(hub.pid),
-    asked: { port: hub.httpsPort, chains, within },
+    load: { port: hub.httpsPort, chains, within },
     [Symbol.asyncDispose]: () => hub.kill('SIGTERM'),
   };
 }
 
 async function startNode(): Promise<Running> {
-  return { ...(await startPeer('bare-node.cjs', [])), name: NODE, asked: null };
+  return { ...(await startPeer('bare-node.cjs', [])), name: NODE, load: null };
 }
 
 async function startFastify(tls: string): Promise<Running> {
   const program = await startPeer('bare-fastify-https.js', [tls]);
   const { port } = JSON.parse(program.said) as { port: number };
   const chain = { request: tokenRequest(port, PEER_CLIENT), expected: '"access_token"' };
-  return { ...program, name: FASTIFY, asked: { port, chains: Array(CHAINS).fill(chain), within: [] } };
+  return { ...program, name: FASTIFY, load: { port, chains: Array(CHAINS).fill(chain), within: [] } };
 }
 
 /** From the start of the process to the first token that an appliance gets, in ms. */
@@ -180,14 +181,13 @@ async function firstToken(home: SmallMachineBench): Promise<number> {
   const { hub, fleet, within } = home;
   const job = { port: hub.httpsPort, request: tokenRequest(hub.httpsPort, fleet[0] ?? PEER_CLIENT) };
   const command = [...within, process.execPath, join(import.meta.dirname, 'first-token.js'), JSON.stringify(job)];
-  const asking = spawn('taskset', ['-c', String(LOAD_CORE), ...command], { stdio: ['ignore', 'pipe', 'inherit'] });
-  const lines = createInterface({ input: asking.stdout });
-  const answers = lines[Symbol.asyncIterator]();
-  await answers.next();
+  const client = spawn('taskset', ['-c', String(LOAD_CORE), ...command], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const lines = createInterface({ input: client.stdout })[Symbol.asyncIterator]();
+  await lines.next();
   const before = performance.timeOrigin + performance.now();
   await home.launch();
-  const { value } = await answers.next();
-  if (asking.exitCode === null) await once(asking, 'exit');
+  const { value } = await lines.next();
+  if (client.exitCode === null) await once(client, 'exit');
   await hub.kill('SIGTERM');
   return Number(value) - before;
 }
@@ -202,15 +202,15 @@ function report(measured: readonly Measurement[]): Report {
         atMost: 1.6,
       }),
       ratioTarget(
-        `after 100,000 hand-outs: at most 1.1 × a bare fastify server after as many`,
+        'resident memory after 100,000 token requests: at most 1.1 × a bare fastify server after as many',
         ratioOf(of(LOADED), of(LOADED, FASTIFY)),
         { atMost: 1.1 },
       ),
-      ratioTarget(`from the start to READY: at most 3 × that of a bare Node.js`, ratioOf(of(START), of(START, NODE)), {
+      ratioTarget('start until READY: at most 3 × that of a bare Node.js', ratioOf(of(START), of(START, NODE)), {
         atMost: 3,
       }),
       absoluteTarget('idle: at most 0.1 % of a core', median(of(`${IDLING}: ${BUSY}`).values), '%', 0.1, 3),
-      absoluteTarget('idle: at most 2 wake-ups a second', median(of(`${IDLING}: ${WAKE_UPS}`).values), '1/s', 2, 2),
+      absoluteTarget('idle: at most 2 wake-ups per second', median(of(`${IDLING}: ${WAKE_UPS}`).values), '1/s', 2, 2),
     ],
     tables: [
       measurementTable(measured, [IDLE, IDLE_OWN, LOADED, LOADED_OWN], names),
@@ -220,7 +220,7 @@ function report(measured: readonly Measurement[]): Report {
         [SETTLING, IDLING].flatMap((when) => [`${when}: ${BUSY}`, `${when}: ${WAKE_UPS}`]),
         names,
       ),
-      ...(announced ? [] : ['mDNS was on, but on loopback, where nobody is told of it.']),
+      ...(announced ? [] : ['mDNS was on, but only on loopback, where the hub does not announce itself.']),
     ],
   };
 }

@@ -1,4 +1,4 @@
-// Requests close to good ones, for the emulator's own API.
+// Nearly valid requests to the emulator's own API.
 import fc from 'fast-check';
 import { openApiDocument } from '../../../src/emulator/openapi/document.ts';
 import { JSON_TYPE, type RequestPlan, requestPlan } from '../requests.ts';
@@ -6,7 +6,7 @@ import { type JsonSchema, matchingValue } from '../schemas.ts';
 import { jsonValue, mutatedText, repeatedText, sometimes, specialText, textTemplate, toLatin1 } from '../texts.ts';
 import { type EmulatorFacts, valueGenerators } from './values.ts';
 
-/** The emulator's own API. */
+/** Plans for requests to the emulator's own API. */
 export function apiPlans(facts: EmulatorFacts, good: boolean): fc.Arbitrary<RequestPlan> {
   const { state, stateId, entry, odd } = valueGenerators(facts, good);
   const { known } = facts;
@@ -43,7 +43,7 @@ export function apiPlans(facts: EmulatorFacts, good: boolean): fc.Arbitrary<Requ
     ),
     get('findings'),
     get(sometimes(20, fc.constant('events?x=1'), fc.constant('events'))),
-    // Forgets all that is known, so a good one is rare: what comes after it begins anew with a config request.
+    // A valid reset is rare, because it invalidates all known values: later flows must start again with a config request.
     send(
       'reset',
       sometimes<object>(
@@ -57,7 +57,7 @@ export function apiPlans(facts: EmulatorFacts, good: boolean): fc.Arbitrary<Requ
 
 const NUMBERS = ['0', '-1', '1e9', 'x', '99999999999999999999'];
 
-/** Small ones: far ones let all that is known expire. */
+/** Small advances, because large ones make all known values expire. */
 const ADVANCES = [-1, 0, 0.001, '5', null, 1e308, -0, [], {}];
 
 const { paths } = openApiDocument({ base: '', frontend: '' }, '') as unknown as {
@@ -68,12 +68,12 @@ interface Described {
   readonly requestBody?: { readonly content: { readonly 'application/json': { readonly schema: JsonSchema } } };
 }
 
-/** What the body of an operation may be, as the emulator describes it. */
+/** The schema of an operation's body, from the emulator's OpenAPI document. */
 function bodyOf(path: string, verb: string): JsonSchema {
   return paths[path]?.[verb]?.requestBody?.content['application/json'].schema ?? {};
 }
 
-/** A change of one or two settings. They are put back as soon as it succeeds. */
+/** A change of one or two settings. After a successful change the settings are restored at once. */
 function settings(good: boolean): fc.Arbitrary<object> {
   const one = Object.entries(bodyOf('/_emulator/settings', 'patch').properties ?? {}).map(([name, schema]) => {
     const right = matchingValue(schema);
@@ -82,7 +82,7 @@ function settings(good: boolean): fc.Arbitrary<object> {
   return fc.array(fc.oneof(...one), { minLength: 1, maxLength: 2 }).map((entries) => Object.fromEntries(entries));
 }
 
-/** Faults of each kind that never strike; and others, where a mutation may make one strike, that leave answers their status. */
+/** Faults of each kind that never occur, and others that a mutation may trigger, which do not change the status of responses. */
 function harmlessFault({ victimId }: EmulatorFacts, good: boolean): fc.Arbitrary<object> {
   const byChance = (bodyOf('/_emulator/faults', 'post').oneOf ?? []).filter(
     ({ properties }) => properties?.['probability'],

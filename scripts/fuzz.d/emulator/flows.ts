@@ -1,10 +1,10 @@
-// What a good client does: the flows before, between and after the requests of the fuzz.
+// The flows of a good client before, between and after the fuzz requests.
 import { type Dial, plainDial } from '../exchange.ts';
 import { KnownValues } from '../known-values.ts';
 import type { FuzzRequest } from '../requests.ts';
 import type { EmulatorFacts } from './values.ts';
 
-/** A running emulator with two clients and two users; the second of each is the victim, and nothing of it is ever sent. */
+/** A running emulator with two clients and two users. The second of each is the victim, whose secrets are never sent. */
 export interface EmulatorTarget {
   readonly baseUrl: string;
   readonly frontendUrl: string;
@@ -22,15 +22,15 @@ interface Credentials {
   readonly secret: string;
 }
 
-/** What a part of a run begins with. */
+/** The initial state of a part of a run. */
 export interface EmulatorFixture {
   /** What the attacker knows. */
   readonly facts: EmulatorFacts;
-  /** The victim's, which must not be in any answer. */
+  /** The victim's secrets, which no response may contain. */
   readonly secrets: readonly string[];
 }
 
-/** The attacker's own flows, and a victim whose secrets must stay its own; on an emulator that knows nothing else. */
+/** Resets the emulator and runs flows of the attacker and of the victim. */
 export async function setUpEmulator(target: EmulatorTarget): Promise<EmulatorFixture> {
   await reset(target);
   const [own, victim] = target.clients;
@@ -65,7 +65,7 @@ export async function setUpEmulator(target: EmulatorTarget): Promise<EmulatorFix
   };
 }
 
-/** @throws Error where a good client would no longer be served */
+/** Runs the flow of a good client. @throws Error if it is not served */
 export async function checkGoodFlow(target: EmulatorTarget): Promise<void> {
   await reset(target);
   const [own] = target.clients;
@@ -75,12 +75,12 @@ export async function checkGoodFlow(target: EmulatorTarget): Promise<void> {
   await good(await fetch(`${target.baseUrl}/api/whoami`, { headers }));
 }
 
-/** All that was issued, all faults, settings and the clock: as at the start. */
+/** Resets everything that was issued, and the faults, settings and clock. */
 async function reset(target: EmulatorTarget): Promise<void> {
   await good(await call(`${target.baseUrl}/_emulator/reset`, {}));
 }
 
-/** The settings in force, as a change to them would have it. */
+/** The current settings, in the form that {@link changeSettings} takes. */
 export async function readSettings(target: EmulatorTarget): Promise<unknown> {
   return await good(await fetch(`${target.baseUrl}/_emulator/settings`));
 }
@@ -137,7 +137,7 @@ function call(url: string, body: unknown, method = 'POST'): Promise<Response> {
   return fetch(url, { method, headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) });
 }
 
-async function good(answer: Response): Promise<unknown> {
-  if (answer.status !== 200) throw new Error(`${answer.url.split('?')[0]} answered ${answer.status}`);
-  return await answer.json();
+async function good(response: Response): Promise<unknown> {
+  if (response.status !== 200) throw new Error(`${response.url.split('?')[0]} responded ${response.status}`);
+  return await response.json();
 }

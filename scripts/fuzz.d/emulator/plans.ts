@@ -1,4 +1,4 @@
-// Requests close to good ones, for every endpoint of the portal.
+// Nearly valid requests for every endpoint of the portal.
 import fc from 'fast-check';
 import { FORM, type FuzzRequest, fuzzRequests, JSON_TYPE, type RequestPlan, requestPlan } from '../requests.ts';
 import {
@@ -17,7 +17,7 @@ import { type EmulatorFacts, valueGenerators } from './values.ts';
 
 const HELPER = '/external/oauth2helper';
 
-/** What requests to the emulator are, by weights that let flows come to their end. */
+/** Requests to the emulator. The weights let complete flows occur. */
 export function emulatorRequests(facts: EmulatorFacts): fc.Arbitrary<FuzzRequest> {
   return fuzzRequests((good) =>
     fc.oneof(
@@ -65,7 +65,7 @@ function helper(facts: EmulatorFacts, good: boolean): fc.Arbitrary<RequestPlan> 
   );
 }
 
-/** The helper's flow, or a standard tool's own with the helper's address as its redirect_uri. */
+/** The helper's flow, or that of a standard tool with the helper's address as its redirect_uri. */
 function authorize(facts: EmulatorFacts, good: boolean): fc.Arbitrary<RequestPlan> {
   const { client, state, entry, odd } = valueGenerators(facts, good);
   const redirect = odd(50, specialText, fc.constant(callback(facts))).map(encodeURIComponent);

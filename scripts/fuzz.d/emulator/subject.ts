@@ -1,4 +1,4 @@
-// The emulator that is fuzzed: a process of its own, as people start it.
+// The fuzzed emulator: a separate process, started like a user starts it.
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -17,7 +17,7 @@ export const USERS = [
   { id: '6a8f8d0e-3a34-4d6e-9d43-0b5d3c1f1acc', secret: 'victim-password' },
 ] as const;
 
-/** What `latchkey emulator` is started with. */
+/** The arguments of `latchkey emulator`. */
 const ARGS: readonly string[] = [
   'emulator',
   '--json',
@@ -25,7 +25,7 @@ const ARGS: readonly string[] = [
   ...USERS.flatMap(({ id, secret }) => ['--user', `${id}:${secret}`]),
 ];
 
-/** Starts the built emulator. It has a process group of its own, so that Ctrl-C ends the fuzz and not the emulator. */
+/** Starts the built emulator. It has its own process group, so that Ctrl-C ends the fuzz and not the emulator. */
 export async function startEmulatorSubject(): Promise<FuzzSubject> {
   const main = join(import.meta.dirname, '../../../dist/main.js');
   const child = spawn(process.execPath, [main, ...ARGS], {
@@ -57,13 +57,13 @@ export async function startEmulatorSubject(): Promise<FuzzSubject> {
   };
 }
 
-/** An emulator that runs, and that somebody else ends. */
+/** The subject for a running emulator, which the caller ends. */
 export function emulatorSubject(target: EmulatorTarget): FuzzSubject {
   return {
     name: 'emulator',
     description: async () => (await fetch(`${target.baseUrl}/_emulator/openapi.json`)).json(),
     begin: () => beginPart(target),
-    // What it remembers is bounded by tests of its own, and is not full within a run.
+    // Other tests check the limits of its memory, which a run does not reach.
     memory: async () => null,
     ended: () => null,
     complaints: () => '',
@@ -73,7 +73,7 @@ export function emulatorSubject(target: EmulatorTarget): FuzzSubject {
 
 async function beginPart(target: EmulatorTarget): Promise<FuzzPart> {
   const { facts, secrets } = await setUpEmulator(target);
-  const standing = await readSettings(target);
+  const initialSettings = await readSettings(target);
   return {
     requests: emulatorRequests(facts),
     pipelined: 48,
@@ -82,12 +82,12 @@ async function beginPart(target: EmulatorTarget): Promise<FuzzPart> {
     wrong(_operation, request, { status, text }) {
       if (status < 400) facts.known.learn(EXTRACTION_RULES, request.path, text);
       const wrong = status >= 500 ? [`answered ${status}`] : [];
-      return secrets.some((secret) => text.includes(secret)) ? [...wrong, 'tells a secret of the victim'] : wrong;
+      return secrets.some((secret) => text.includes(secret)) ? [...wrong, 'reveals a secret of the victim'] : wrong;
     },
     async settle(answered) {
-      // Else one limit of the rate would answer all that follows.
+      // Restores the settings, because for example a rate limit would apply to all later requests.
       const changed = answered.some(([{ method }, { status }]) => status === 200 && method === 'PATCH');
-      if (changed) await changeSettings(target, standing);
+      if (changed) await changeSettings(target, initialSettings);
     },
     meanwhile: async () => {},
     end: () => checkGoodFlow(target),

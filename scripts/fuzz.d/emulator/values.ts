@@ -1,13 +1,13 @@
-// The values that requests to the emulator carry: good ones, and such as an attacker would send.
+// The values in requests to the emulator: good ones, and those of an attacker.
 import fc from 'fast-check';
 import { forgedJwt } from '../jwt.ts';
 import type { ExtractionRule, KnownValues } from '../known-values.ts';
 import { mutatedText, repeatedText, sometimes, specialText, visibleText } from '../texts.ts';
 
-/** What is learned from answers to requests of the attacker's own client, used and unused. */
+/** The kinds of values from responses to the attacker's own client, used and unused. */
 type Learned = 'states' | 'codes' | 'accessTokens' | 'refreshTokens' | 'grants' | 'faults';
 
-/** What requests are made from. Nothing of the victim's is here but its id and the middle part of one of its states. */
+/** What requests are made from. Of the victim it has only the id and the middle part of one of its states. */
 export interface EmulatorFacts {
   readonly baseUrl: string;
   readonly clientId: string;
@@ -15,12 +15,12 @@ export interface EmulatorFacts {
   readonly victimId: string;
   readonly user: string;
   readonly password: string;
-  /** The middle part of a state whose code waits at the helper. */
+  /** The middle part of a state whose code can be polled at the helper. */
   readonly victimPayload: string;
   readonly known: KnownValues<Learned>;
 }
 
-/** What answers below 400 issue. */
+/** The values that responses below 400 issue. */
 export const EXTRACTION_RULES: readonly ExtractionRule<Learned>[] = [
   ['/_emulator/grants', 'grants', /"id":"([^"]+)"/],
   ['/_emulator/faults', 'faults', /"id":"(\d+)"/],
@@ -32,10 +32,10 @@ export const EXTRACTION_RULES: readonly ExtractionRule<Learned>[] = [
   ['/external/oauth2helper/code/get', 'codes', /"code":"([^"]+)"/],
 ];
 
-/** @param good has every value be a good one, so that what lies behind the checks is reached */
+/** Generators of values. @param good every value is valid, so that requests get past the validation */
 export function valueGenerators(facts: EmulatorFacts, good: boolean) {
   const { known, clientId, victimId } = facts;
-  /** `odd` in so many of a hundred cases, but never in a good request. */
+  /** `some` in `percent` of the cases, but never in a good request. */
   const odd = (percent: number, some: fc.Arbitrary<string>, usual: fc.Arbitrary<string>) =>
     good ? usual : sometimes(percent, some, usual);
   const state = odd(70, oddState(facts), known.one('states'));
@@ -49,25 +49,25 @@ export function valueGenerators(facts: EmulatorFacts, good: boolean) {
       fc.oneof(mutatedText(known.one('codes')), visibleText(60), fc.constant(''), state),
       known.one('codes'),
     ),
-    /** The id inside a state, by which a waiting login is named. */
+    /** The id inside a state, which identifies a waiting login. */
     stateId: known.one('states').map((whole) => {
       const payload = Buffer.from(whole.split('.')[1] ?? '', 'base64url').toString();
       return /"jti":"([^"]+)"/.exec(payload)?.[1] ?? '';
     }),
-    /** One of these tokens, or one like it. */
+    /** One of these tokens, or a similar one. */
     token(kind: 'accessTokens' | 'refreshTokens') {
       const one = known.one(kind);
       const older = fc.tuple(one, fc.nat(8)).map(([token, age]) => token.replace(/(?<=\.)[^.]*/, String(age)));
       const reversed = one.map((token) => token.split('.').reverse().join('.'));
       return odd(50, fc.oneof(older, mutatedText(one), reversed, state, visibleText(80), fc.constant('')), one);
     },
-    /** An entry of a path or a query: the good one, or something strange. */
+    /** An entry of a path or a query: the valid one, or an odd text. */
     entry: (usual: string | fc.Arbitrary<string>) =>
       odd(70, specialText, typeof usual === 'string' ? fc.constant(usual) : usual),
   };
 }
 
-/** A state that is forged, now and then of the victim's. */
+/** A forged state, sometimes the victim's. */
 function oddState({ known, victimPayload, clientSecret }: EmulatorFacts): fc.Arbitrary<string> {
   const states = fc.tuple(known.one('states'), fc.boolean()).map(([state, foreign]) => {
     return foreign ? state.replace(/(?<=\.)[^.]*/, victimPayload) : state;

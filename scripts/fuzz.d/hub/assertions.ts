@@ -1,4 +1,4 @@
-// JWTs for client authentication (RFC 7523): good ones, and forged ones in the ways that libraries have fallen for.
+// JWTs for client authentication (RFC 7523): valid ones, and ones that are forged in ways that libraries have accepted in the past.
 import fc from 'fast-check';
 import { forgedJwt } from '../jwt.ts';
 import { base64url, mutatedText } from '../texts.ts';
@@ -6,15 +6,15 @@ import type { HubFacts } from './facts.ts';
 
 export const JWT_BEARER = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer';
 
-/** Requests name the hub like this, so the issuer is this address. */
+/** The hub's issuer, which follows from the Host header of the requests. */
 const ISSUER = 'https://127.0.0.1';
 
-/** A JWT that the hub must take, once. */
+/** A JWT that the hub must accept once. */
 export function validAssertion(facts: HubFacts): fc.Arbitrary<string> {
   return claimsOf(facts).map((claims) => facts.sign(HEADER, claims));
 }
 
-/** A JWT that something is wrong with; where it is `forged` no hub may take it. */
+/** A faulty JWT. If it is `forged`, the hub must not accept it. */
 export interface FaultyAssertion {
   readonly text: string;
   readonly forged: boolean;
@@ -46,7 +46,7 @@ export function faultyAssertion(facts: HubFacts): fc.Arbitrary<FaultyAssertion> 
   );
 }
 
-/** What no assertion may say of itself. */
+/** Claims that no assertion may have. */
 const WRONG_CLAIMS: readonly ((facts: HubFacts) => object)[] = [
   ({ now }) => ({ exp: now() - 120, iat: now() - 170 }),
   ({ now }) => ({ exp: now() + 3600 }),

@@ -1,8 +1,8 @@
-// What good appliances ask of the hub between the requests of the fuzz.
+// The requests of good appliances to the hub.
 import { request } from 'undici';
 import type { FuzzedHub } from './fuzzed-hub.ts';
 
-/** An answer of the hub, its JSON already read. */
+/** A response of the hub with parsed JSON. */
 export interface ClientResponse {
   readonly status: number;
   readonly retryAfter: number | null;
@@ -10,7 +10,7 @@ export interface ClientResponse {
   readonly body: Readonly<Record<string, unknown>>;
 }
 
-/** Milliseconds that any answer may take: the hub promises ten seconds, and the machine is busy. */
+/** The timeout for a response, in ms: the hub's maximum is ten seconds, and the machine is busy. */
 const RESPONSE_TIMEOUT_MS = 20_000;
 
 /** Sends a form to a path of the hub's HTTPS port. */
@@ -19,7 +19,7 @@ export function postForm(home: FuzzedHub, path: string, form: Record<string, str
   return post(home, path, { 'content-type': type }, new URLSearchParams(form).toString());
 }
 
-/** Introduces an appliance, with an initial access token or without one. */
+/** Registers an appliance, with an initial access token or without one. */
 export function register(home: FuzzedHub, name: string, invite: string | null): Promise<ClientResponse> {
   const authorization = invite === null ? {} : { authorization: `Bearer ${invite}` };
   const headers = { 'content-type': 'application/json', ...authorization };
@@ -45,7 +45,7 @@ async function post(
   };
 }
 
-/** Whose token this is, as the cloud says. */
+/** The user of a token, according to the portal. */
 export async function tokenUser({ emulator }: FuzzedHub, token: unknown): Promise<string> {
   const answer = await request(`${emulator.baseUrl}/api/whoami`, { headers: { authorization: `Bearer ${token}` } });
   const { user } = (await answer.body.json()) as { user?: string };

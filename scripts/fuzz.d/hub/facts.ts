@@ -1,49 +1,49 @@
-// What an attacker at home knows of a hub.
+// What an attacker on the LAN knows about a hub.
 import type { ExtractionRule, KnownValues } from '../known-values.ts';
 
-/** An appliance that proves who it is by a secret. */
+/** The credentials of an appliance that authenticates with a secret. */
 export interface FuzzCredentials {
   readonly id: string;
   readonly secret: string;
 }
 
-/** What is learned from answers, and from requests. */
+/** The kinds of values that are learned from responses and requests. */
 export type LearnedKind =
   /** Initial access tokens. */
   | 'invites'
   | 'accessTokens'
-  /** Of the hub's own. */
+  /** Refresh tokens of the hub. */
   | 'refreshTokens'
   | 'deviceCodes'
   | 'userCodes'
-  /** Of pairings' callbacks. */
+  /** From the callback addresses of pairings. */
   | 'nonces'
-  /** Those that registered themselves: id and secret, with a space between. */
+  /** Registered appliances: id and secret, separated by a space. */
   | 'registered'
-  /** Of the keyed appliance's, used before. */
+  /** Used assertions of the keyed appliance. */
   | 'assertions';
 
-/** What requests to a hub are made from. Nothing of the victim's is here but its client_id. */
+/** What requests to a hub are made from. Of the victim it has only the client_id. */
 export interface HubFacts {
-  /** Paired; nothing that it sends makes its token worthless. */
+  /** A paired appliance that never revokes its tokens. */
   readonly own: FuzzCredentials;
-  /** Paired; the tokens that it holds are revoked all the time. */
+  /** A paired appliance whose tokens are revoked repeatedly. */
   readonly doubter: FuzzCredentials;
-  /** Paired; it signs assertions. */
+  /** A paired appliance that authenticates with assertions. */
   readonly keyed: { readonly id: string; readonly publicKey: string };
-  /** Registered, and waiting to be approved. */
+  /** A registered appliance that waits for approval. */
   readonly waiting: FuzzCredentials;
   readonly victimId: string;
-  /** A device flow that came to its end, and what it gave. */
+  /** A completed device flow, and its result. */
   readonly session: { readonly client: FuzzCredentials; readonly deviceCode: string; readonly refreshToken: string };
   readonly known: KnownValues<LearnedKind>;
-  /** Seconds since 1970. */
+  /** The time in seconds since 1970. */
   now(): number;
-  /** A JWT of the keyed appliance's: signed with its private key. */
+  /** Signs a JWT with the private key of the keyed appliance. */
   sign(header: object, claims: object): string;
 }
 
-/** What answers below 400 issue. */
+/** The values that responses below 400 issue. */
 const EXTRACTION_RULES: readonly ExtractionRule<LearnedKind>[] = [
   ['/oauth/token', 'accessTokens', /"access_token":"([^"]+)"/],
   ['/oauth/token', 'refreshTokens', /"refresh_token":"([^"]+)"/],
@@ -51,7 +51,7 @@ const EXTRACTION_RULES: readonly ExtractionRule<LearnedKind>[] = [
   ['/oauth/device_authorization', 'userCodes', /"user_code":"([^"]+)"/],
 ];
 
-/** Takes what was issued in an answer below 400, and the assertion that its request carried. */
+/** Adds the values that a response below 400 issued, and the assertion of its request. */
 export function learnFromExchange(
   { known }: HubFacts,
   { path, bytes }: { readonly path: string; readonly bytes: string },

@@ -1,4 +1,4 @@
-// What good appliances do: before, between and after the requests of the fuzz each must be served, and rightly.
+// The flows of good appliances before, between and after the fuzz requests. Each one must get the right response.
 import { rememberSecrets } from '../../../test/support/logs.ts';
 import { KnownValues } from '../known-values.ts';
 import { JWT_BEARER } from './assertions.ts';
@@ -9,16 +9,16 @@ import { type FuzzedHub, logIn, USERS } from './fuzzed-hub.ts';
 
 const DEVICE_CODE = 'urn:ietf:params:oauth:grant-type:device_code';
 
-/** What a part of a run begins with. */
+/** The initial state of a part of a run. */
 export interface HubFixture {
   readonly facts: HubFacts;
-  /** The victim's and the portal's, which must not be in any answer. */
+  /** Secrets of the victim and the portal, which no response may contain. */
   readonly secrets: readonly string[];
-  /** Appliances that nobody takes a token from. */
+  /** Regular appliances whose tokens are never revoked. */
   readonly served: readonly HonestAppliance[];
 }
 
-/** The attacker's own appliances, each with what it was given, and secrets that must stay where they are. */
+/** Prepares the attacker's appliances and their values, and the secrets that must not leak. */
 export async function setUpHub(home: FuzzedHub, waiting: FuzzCredentials): Promise<HubFixture> {
   const { hub, own, doubter, victim, declared, emulator } = home;
   const token = await tokenOf(home, own);
@@ -64,7 +64,7 @@ export async function setUpHub(home: FuzzedHub, waiting: FuzzCredentials): Promi
   };
 }
 
-/** @throws Error where an honest appliance is not served as it must be */
+/** Checks the flows of all appliances. @throws Error if a response is wrong */
 export async function checkGoodHubFlow(home: FuzzedHub, waiting: FuzzCredentials): Promise<void> {
   const { victim, own, doubter, declared } = home;
   await owned(home, victim, USERS.victim);
@@ -76,12 +76,12 @@ export async function checkGoodHubFlow(home: FuzzedHub, waiting: FuzzCredentials
   const { refreshToken } = await paired(home, client);
   const again = { ...form(client), grant_type: 'refresh_token', refresh_token: refreshToken };
   const user = await tokenUser(home, text(await expected(postForm(home, '/oauth/token', again), 200), 'access_token'));
-  if (user !== USERS.attacker) throw new Error(`the refresh token of the device flow gave a token of ${user}`);
+  if (user !== USERS.attacker) throw new Error(`the refresh token of the device flow led to a token of ${user}`);
   await expected(postForm(home, '/oauth/revoke', { ...form(client), token: refreshToken }), 200);
   await expected(postForm(home, '/oauth/token', again), 400, 'invalid_grant');
 }
 
-/** Takes away what registered itself, so that the home stays as large as it is. */
+/** Removes the registered appliances, so that their number does not grow. */
 export async function removeRegistered(home: FuzzedHub): Promise<void> {
   const { control } = home;
   for (const { name } of (await control.status()).appliances) {
@@ -91,7 +91,7 @@ export async function removeRegistered(home: FuzzedHub): Promise<void> {
 
 const FIXED = ['victim', 'own', 'doubter', 'declared', 'keyed', 'waiting'];
 
-/** Introduces an appliance that nobody approves. */
+/** Registers an appliance that nobody approves. */
 export async function registerUnapproved(home: FuzzedHub): Promise<FuzzCredentials> {
   await home.control.openRegistration(60);
   const waiting = await registered(home, 'waiting', null);
@@ -106,37 +106,37 @@ async function invite({ control }: FuzzedHub): Promise<string> {
 }
 
 async function registered(home: FuzzedHub, name: string, invite: string | null): Promise<FuzzCredentials> {
-  const told = await expected(register(home, name, invite), 201);
-  return { id: text(told, 'client_id'), secret: text(told, 'client_secret') };
+  const response = await expected(register(home, name, invite), 201);
+  return { id: text(response, 'client_id'), secret: text(response, 'client_secret') };
 }
 
-/** A device flow to its end. */
+/** Completes a device flow. */
 async function paired(home: FuzzedHub, client: FuzzCredentials) {
   const begun = await expected(postForm(home, '/oauth/device_authorization', form(client)), 200);
   const deviceCode = text(begun, 'device_code');
   const opened = await postForm(home, '/pair', { user_code: text(begun, 'user_code') });
-  if (opened.location === null) throw new Error(`/pair answered ${opened.status} without a location`);
+  if (opened.location === null) throw new Error(`/pair responded ${opened.status} without a location`);
   const callback = await logIn(home.emulator, new URL(opened.location), USERS.attacker);
   const exchange = { ...form(client), grant_type: DEVICE_CODE, device_code: deviceCode };
-  const told = await expected(postForm(home, '/oauth/token', exchange), 200);
-  const refreshToken = text(told, 'refresh_token');
+  const response = await expected(postForm(home, '/oauth/token', exchange), 200);
+  const refreshToken = text(response, 'refresh_token');
   rememberSecrets([deviceCode, refreshToken]);
   const nonce = new URL(callback).pathname.split('/').at(-1) ?? '';
   return { client, deviceCode, nonce, refreshToken };
 }
 
-/** The cloud refused its token: it gets another one, or is told when. */
+/** Reports a token as rejected by the cloud: the appliance gets another one, or a 503 with `Retry-After`. */
 async function doubted(home: FuzzedHub, client: FuzzCredentials): Promise<void> {
   const first = await postForm(home, '/oauth/token', grant(client));
-  if (first.status === 503) return honest(first);
+  if (first.status === 503) return checkRetryAfter(first);
   await expected(postForm(home, '/oauth/revoke', { ...form(client), token: text(first, 'access_token') }), 200);
   const next = await postForm(home, '/oauth/token', grant(client));
-  if (next.status === 503) return honest(next);
+  if (next.status === 503) return checkRetryAfter(next);
   if (next.status !== 200) throw new Error(`after a revocation: ${JSON.stringify(next)}`);
-  if (next.body['access_token'] === first.body['access_token']) throw new Error('a revoked token was handed out');
+  if (next.body['access_token'] === first.body['access_token']) throw new Error('a revoked token was issued');
 }
 
-function honest({ retryAfter }: ClientResponse): void {
+function checkRetryAfter({ retryAfter }: ClientResponse): void {
   if (!(retryAfter !== null && retryAfter > 0 && retryAfter <= 120))
     throw new Error(`503 with Retry-After ${retryAfter}`);
 }
@@ -151,9 +151,9 @@ async function usedAssertion(home: FuzzedHub): Promise<string> {
     client_assertion_type: JWT_BEARER,
     client_assertion: assertion,
   };
-  const told = await postForm(home, '/oauth/token', members);
-  if (told.status === 503) honest(told);
-  else if (told.status !== 200) throw new Error(`an assertion was answered ${JSON.stringify(told)}`);
+  const response = await postForm(home, '/oauth/token', members);
+  if (response.status === 503) checkRetryAfter(response);
+  else if (response.status !== 200) throw new Error(`an assertion got the response ${JSON.stringify(response)}`);
   return assertion;
 }
 
@@ -174,9 +174,9 @@ function grant(client: FuzzCredentials): Record<string, string> {
   return { ...form(client), grant_type: 'client_credentials' };
 }
 
-/** @param error of the answer */
-async function expected(told: Promise<ClientResponse>, status: number, error?: string): Promise<ClientResponse> {
-  const found = await told;
+/** Expects a status and, if given, an error code. */
+async function expected(response: Promise<ClientResponse>, status: number, error?: string): Promise<ClientResponse> {
+  const found = await response;
   if (found.status === status && (error === undefined || found.body['error'] === error)) return found;
   throw new Error(
     `expected ${status} ${error ?? ''}, found ${found.status} ${found.body['error'] ?? ''}: ${found.body['error_description'] ?? ''}`,

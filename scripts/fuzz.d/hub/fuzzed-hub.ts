@@ -1,4 +1,4 @@
-// The home that is fuzzed: a hub in a process of its own, an emulator as its portal, and appliances of each kind.
+// The fuzzed home: a hub in its own process, an emulator as its portal, and appliances of each kind.
 import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,10 +10,10 @@ import { logFile, rememberSecrets } from '../../../test/support/logs.ts';
 import { type MemoryUsage, memoryProbeEnv, readMemory } from '../memory.ts';
 import type { FuzzCredentials, HubFacts } from './facts.ts';
 
-/** Whoever pairs an appliance of the attacker's, and of the victim's. */
+/** The users who pair the attacker's and the victim's appliances. */
 export const USERS = { attacker: 'attacker', victim: 'victim' } as const;
 
-/** Where a hub listens. */
+/** The ports of a hub. */
 export interface HubPorts {
   readonly httpPort: number;
   readonly httpsPort: number;
@@ -21,10 +21,10 @@ export interface HubPorts {
   readonly ca: string;
 }
 
-/** Requests that the hub sent to the portal, by the emulator's names of endpoints. */
+/** The number of requests that the hub sent to the portal, by the emulator's names of endpoints. */
 type PortalRequests = Readonly<Record<string, number>>;
 
-/** A home that runs until it is disposed of. */
+/** A running home, until it is disposed of. */
 export interface FuzzedHub extends AsyncDisposable {
   readonly hub: HubProcess;
   readonly emulator: Emulator;
@@ -35,7 +35,7 @@ export interface FuzzedHub extends AsyncDisposable {
   readonly keyed: HubFacts['keyed'];
   readonly declared: FuzzCredentials;
   readonly sign: HubFacts['sign'];
-  /** The hub, as its command line speaks to it. */
+  /** The client of the hub's control socket. */
   readonly control: ControlClient;
   /** Trusts the hub's CA and nothing else. */
   readonly agent: Agent;
@@ -61,7 +61,7 @@ export async function startFuzzedHub(): Promise<FuzzedHub> {
   started.use(hub);
   await hub.launch();
   const control = started.use(await connectControlClient([join(hub.directory, 'state/control.sock')]));
-  // The CA before is served beside it.
+  // The old CA is still served, too.
   const ca = (await control.rotateAuthority(DAY)).certificate;
   const agent = new Agent({ connect: { ca } });
   started.defer(() => agent.destroy());
@@ -113,7 +113,7 @@ async function prepare(
     emulator,
     toml: toml.join('\n'),
     lan: 'mdns = false',
-    // In a session of its own, so that Ctrl-C ends the fuzz and not the hub.
+    // In its own session, so that Ctrl-C ends the fuzz and not the hub.
     within: ['setsid'],
     env: memoryProbeEnv(heap),
   });
@@ -124,15 +124,15 @@ async function prepare(
 }
 
 /**
- * Goes through the portal's login that a link leads to.
- * @returns where the browser brought the code
- * @throws Error where the appliance is not connected then
+ * Logs in at the portal through a pairing link.
+ * @returns the callback address that received the code
+ * @throws Error if the appliance is not connected after that
  */
 export async function logIn(emulator: Emulator, link: URL, user: string): Promise<string> {
   const { location } = await emulator.login({ state: link.searchParams.get('state') ?? '', user });
-  const answer = await request(location);
-  const page = await answer.body.text();
-  if (!page.includes('is connected')) throw new Error(`the callback answered ${answer.statusCode}: ${page}`);
+  const response = await request(location);
+  const page = await response.body.text();
+  if (!page.includes('is connected')) throw new Error(`the callback responded ${response.statusCode}: ${page}`);
   return location;
 }
 

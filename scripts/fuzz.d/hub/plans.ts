@@ -1,4 +1,4 @@
-// Requests close to good ones, for everything that a hub serves on the home network.
+// Nearly valid requests for everything that a hub serves on the LAN.
 import fc from 'fast-check';
 import { FORM, type FuzzRequest, fuzzRequests, JSON_TYPE, type RequestPlan, requestPlan } from '../requests.ts';
 import {
@@ -18,7 +18,7 @@ import {
 import type { FuzzCredentials, HubFacts } from './facts.ts';
 import { type AuthenticationParts, valueGenerators } from './values.ts';
 
-/** What requests to a hub are, by weights that let flows come to their end. */
+/** Requests to a hub. The weights let complete flows occur. */
 export function hubRequests(facts: HubFacts): fc.Arbitrary<FuzzRequest> {
   const requests = fuzzRequests((good) =>
     fc.oneof(
@@ -35,17 +35,17 @@ export function hubRequests(facts: HubFacts): fc.Arbitrary<FuzzRequest> {
     ...request,
     via: {
       address: `127.${1 + Math.floor(address / 250)}.${1 + (address % 250)}.1`,
-      // Where no answer is needed, now and then no TLS is spoken where it should be.
+      // If no response is needed, the HTTPS port sometimes gets a request without TLS.
       plain: request.origin === 'http' || (!request.sound && chance < 10),
       ...(chance % 10 === 0 && (!request.sound || chance === 0) && { servername: name }),
     },
   }));
 }
 
-/** Of this machine, that requests come from: the hub bounds what one address may do. */
+/** The number of source addresses, because the hub limits each address. */
 const ADDRESSES = 20_000;
 
-/** Names that a client may ask for in its TLS handshake. */
+/** Server names (SNI) for the TLS handshake. */
 const servername = fc.constantFrom('evil.example', 'localhost', 'a'.repeat(63), 'xn--nxasmq6b');
 
 const DEVICE_CODE = 'urn:ietf:params:oauth:grant-type:device_code';
@@ -84,7 +84,7 @@ function scope(percent: number, good: boolean) {
   return sometimes(percent, member('scope', good ? fc.constant('Monitoring') : fc.constantFrom(...SCOPES)), noMembers);
 }
 
-/** Those that registered themselves, as far as they got a secret. */
+/** The registered appliances that have a secret. */
 function registered({ known }: HubFacts): fc.Arbitrary<FuzzCredentials> {
   return known.one('registered').map((both) => {
     const [id = '', secret = ''] = both.split(' ');
@@ -94,7 +94,7 @@ function registered({ known }: HubFacts): fc.Arbitrary<FuzzCredentials> {
 
 function device(facts: HubFacts, good: boolean): fc.Arbitrary<RequestPlan> {
   const { proof } = valueGenerators(facts, good);
-  // Not by one whose token is to stay what it is: somebody may log in.
+  // Not for `own`, whose token must stay the same: somebody may log in, and its grant would be replaced.
   const appliances = fc.oneof(
     { arbitrary: fc.constantFrom(facts.doubter, facts.session.client), weight: 2 },
     { arbitrary: registered(facts), weight: 8 },
@@ -102,7 +102,7 @@ function device(facts: HubFacts, good: boolean): fc.Arbitrary<RequestPlan> {
   return toForm('/oauth/device_authorization', good, proof(appliances), scope(30, good));
 }
 
-/** By the one that is to lose its tokens, whatever it names. */
+/** Revocations by `doubter`, of any token. */
 function revoke(facts: HubFacts, good: boolean): fc.Arbitrary<RequestPlan> {
   const { one, proof, entry } = valueGenerators(facts, good);
   const token = one(sometimes(30, facts.known.one('refreshTokens'), facts.known.one('accessTokens')));
@@ -122,7 +122,7 @@ function toForm(
       proof,
       members,
       form: formWriter(good),
-      // On the port without TLS there is no OAuth at all.
+      // The port without TLS has no OAuth endpoints.
       origin: sometimes(good ? 0 : 3, fc.constant('http' as const), fc.constant('https' as const)),
       type: sometimes(good ? 0 : 5, otherTypes, fc.constant(FORM)),
     })
@@ -132,7 +132,7 @@ function toForm(
     });
 }
 
-/** The introduction of an appliance (RFC 7591), with an initial access token or without one. */
+/** The registration of an appliance (RFC 7591), with an initial access token or without one. */
 function register(facts: HubFacts, good: boolean): fc.Arbitrary<RequestPlan> {
   const token = valueGenerators(facts, good).one(facts.known.one('invites')).map(toLatin1);
   const authorization = textTemplate`Authorization: Bearer ${token}`;
@@ -159,7 +159,7 @@ const introduction = mergedMembers<unknown>(
   sometimes(20, fc.constant({ jwks: { keys: [KEY] } }), fc.constant({})),
 );
 
-/** Members that an introduction may have, and such as would get it more, each with what a server may fall for. */
+/** Members of a registration, including ones that ask for more rights, each with values that a server may handle wrongly. */
 const MEMBERS: Readonly<Record<string, readonly unknown[]>> = {
   client_name: ['\r\nX-Header: a', '<b>x</b>', 'a'.repeat(5000), '\u202e'],
   scope: ['"', 'a\u0000b', 'x'.repeat(2000)],

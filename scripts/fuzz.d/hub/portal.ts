@@ -1,10 +1,10 @@
-// What the portal does to the hub while that is fuzzed, and what it sees of it.
+// Faults of the portal while the hub is fuzzed, and checks of the requests that the portal gets.
 import type { FaultOptions } from '../../../src/emulator/index.ts';
 import { FuzzProblem } from '../batch.ts';
 import { postForm } from './client.ts';
 import type { FuzzedHub } from './fuzzed-hub.ts';
 
-/** What the portal does, in turn; all kinds have had theirs after so many turns. */
+/** The faults of the portal, one after another. */
 const PORTAL_FAULTS: readonly FaultOptions[] = [
   { kind: 'status', endpoint: 'token', status: 503, times: null, headers: { 'retry-after': '2' } },
   { kind: 'reset_before', endpoint: '*', times: null },
@@ -14,39 +14,39 @@ const PORTAL_FAULTS: readonly FaultOptions[] = [
 ];
 
 /**
- * Gives the portal one kind of trouble while the appliance that is to lose its tokens loses one, and while requests come.
- * @param met sends requests that meet it, and judges their answers
+ * Gives the portal one fault while an appliance revokes its token, and while requests are sent.
+ * @param sendRequests sends requests during the fault, and checks their responses
  */
-export async function disturbPortal(home: FuzzedHub, turn: number, met: () => Promise<void>): Promise<void> {
+export async function disturbPortal(home: FuzzedHub, turn: number, sendRequests: () => Promise<void>): Promise<void> {
   const { emulator, doubter } = home;
-  const trouble = PORTAL_FAULTS[turn % PORTAL_FAULTS.length];
-  if (trouble === undefined) return;
+  const fault = PORTAL_FAULTS[turn % PORTAL_FAULTS.length];
+  if (fault === undefined) return;
   const form = { client_id: doubter.id, client_secret: doubter.secret };
-  const ask = () => postForm(home, '/oauth/token', { ...form, grant_type: 'client_credentials' });
-  emulator.addFault(trouble);
+  const requestToken = () => postForm(home, '/oauth/token', { ...form, grant_type: 'client_credentials' });
+  emulator.addFault(fault);
   try {
-    const { body } = await ask();
+    const { body } = await requestToken();
     await postForm(home, '/oauth/revoke', { ...form, token: String(body['access_token'] ?? 'none') });
-    const [told] = await Promise.all([ask(), met()]);
-    const details = JSON.stringify({ turn, trouble, told });
-    const honest = told.status === 200 || (told.status === 503 && (told.retryAfter ?? 0) > 0);
-    if (!honest) throw new FuzzProblem(`a portal in trouble made the hub answer ${told.status}`, details);
-    if (told.status === 200 && told.body['access_token'] === body['access_token']) {
-      throw new FuzzProblem('a revoked token was handed out', details);
+    const [response] = await Promise.all([requestToken(), sendRequests()]);
+    const details = JSON.stringify({ turn, fault, response });
+    const isExpected = response.status === 200 || (response.status === 503 && (response.retryAfter ?? 0) > 0);
+    if (!isExpected) throw new FuzzProblem(`with a faulty portal the hub responded ${response.status}`, details);
+    if (response.status === 200 && response.body['access_token'] === body['access_token']) {
+      throw new FuzzProblem('a revoked token was issued', details);
     }
   } finally {
     await emulator.clearFaults();
   }
 }
 
-/** Requests of the good flows of one part, and what may come with them by the attacker's own links. */
+/** Requests for the good flows of one part, and for the attacker's own links. */
 const MAX_PORTAL_REQUESTS_PER_PART = 60;
-/** Polls of links that are open: a few appliances, three links each, every five seconds. */
+/** Polls for open links: a few appliances, three links each, every five seconds. */
 const MAX_PORTAL_REQUESTS_PER_SECOND = 5;
 
 /**
- * Counts what the portal gets in a part: an attacker at home must not be able to storm it.
- * @returns what judges it at the end, and throws a Problem
+ * Counts the portal's requests in a part: an attacker on the LAN must not be able to make the hub flood the portal.
+ * @returns a function that checks them at the end, and throws a FuzzProblem
  */
 export function limitPortalRequests({ emulator, portalRequests }: FuzzedHub): () => void {
   const all = () => Object.values(portalRequests()).reduce((sum, count) => sum + count, 0);
@@ -56,11 +56,11 @@ export function limitPortalRequests({ emulator, portalRequests }: FuzzedHub): ()
     const got = all() - before;
     if (got > MAX_PORTAL_REQUESTS_PER_PART + MAX_PORTAL_REQUESTS_PER_SECOND * seconds) {
       const each = JSON.stringify(portalRequests());
-      throw new FuzzProblem('the portal is stormed', `${got} requests in ${seconds.toFixed(1)} s; all: ${each}`);
+      throw new FuzzProblem('the hub floods the portal', `${got} requests in ${seconds.toFixed(1)} s; all: ${each}`);
     }
     const { reusedRefreshTokens, repeatedCodes, overlappingRefreshes, failedAuthentications } = emulator.findings();
     for (const one of [...reusedRefreshTokens, ...repeatedCodes, ...overlappingRefreshes, ...failedAuthentications]) {
-      throw new FuzzProblem('the portal finds fault with the hub', one.message);
+      throw new FuzzProblem('the emulator reports an error of the hub', one.message);
     }
   };
 }

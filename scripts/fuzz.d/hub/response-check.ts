@@ -1,14 +1,14 @@
-// What an answer of the hub may be, whatever the request was.
+// Checks that apply to every response of the hub.
 import type { RawResponse } from '../exchange.ts';
 import type { FuzzRequest } from '../requests.ts';
 
-/** Seconds that an honest 503 or 429 may ask to wait. */
+/** The maximum `Retry-After` of a 503 or 429, in seconds. */
 const MAX_RETRY_AFTER_SECONDS = 3600;
 
-/** Answers of HTTP itself, which know of no endpoint: headers too large, a name that is not the hub's, a bad expectation. */
+/** Statuses of the HTTP layer, independent of the endpoint: headers too large, a wrong host name, a bad expectation. */
 const OF_HTTP = [408, 417, 421, 431];
 
-/** What the OAuth endpoints say is wrong (RFC 6749, 5.2; 7591, 3.2.2; 8628, 3.5; 6750, 3.1; 7009, 2.2.1). */
+/** The error codes of the OAuth endpoints (RFC 6749, 5.2; 7591, 3.2.2; 8628, 3.5; 6750, 3.1; 7009, 2.2.1). */
 const ERRORS = new Set([
   'access_denied',
   'authorization_pending',
@@ -25,11 +25,11 @@ const ERRORS = new Set([
   'unsupported_grant_type',
 ]);
 
-/** RFC 6749, 5.2: what an error_description may hold. */
+/** The permitted characters of error_description (RFC 6749, 5.2). */
 const DESCRIPTION = /^[\x20-\x21\x23-\x5b\x5d-\x7e]+$/;
 
 /**
- * What is wrong with an answer, in words that tell problems of different kinds apart.
+ * What is wrong with a response; the text is different for each kind of problem.
  * @param operation as {@link OperationCoverage.count} names it
  */
 export function checkResponse(
@@ -45,18 +45,18 @@ export function checkResponse(
   if (status === 503 || status === 429) {
     const wait = Number(header('retry-after'));
     if (!(Number.isInteger(wait) && wait >= 1 && wait <= MAX_RETRY_AFTER_SECONDS))
-      wrong.push(`answered ${status} without an honest Retry-After`);
+      wrong.push(`answered ${status} without a valid Retry-After`);
   } else if (status >= 500) wrong.push(`answered ${status}`);
-  if (secrets.some((secret) => text.includes(secret))) wrong.push('tells a secret');
-  if (head.includes('\nX-Header') || head.includes('\nX: y')) wrong.push('has a header that the request put there');
-  // What is no HTTP may be answered before anybody knows what it was for.
+  if (secrets.some((secret) => text.includes(secret))) wrong.push('reveals a secret');
+  if (head.includes('\nX-Header') || head.includes('\nX: y')) wrong.push('has a header that the request injected');
+  // Invalid HTTP may get a response before the endpoint is known.
   if (!operation.startsWith('POST /oauth/') || !request.sound || OF_HTTP.includes(status)) return wrong;
-  if (request.forged === true && status < 400) wrong.push(`took what was forged: ${status}`);
+  if (request.forged === true && status < 400) wrong.push(`accepted a forged authentication: ${status}`);
   if (request.origin === 'http') {
-    const says = /^content-type: application\/json/im.test(head) || status < 400;
-    return says ? [...wrong, `exists without TLS: ${status}`] : wrong;
+    const exists = /^content-type: application\/json/im.test(head) || status < 400;
+    return exists ? [...wrong, `exists without TLS: ${status}`] : wrong;
   }
-  if (!/^cache-control: no-store$/im.test(head)) wrong.push(`may be kept by who passes it on: ${status}`);
+  if (!/^cache-control: no-store$/im.test(head)) wrong.push(`lacks Cache-Control: no-store: ${status}`);
   if (status < 400) return wrong;
   const problem = errorIn(chunked(head) ? body.replaceAll(/^[\da-f]+\r\n|\r\n(0\r\n\r\n)?$/gi, '') : body);
   if (problem !== null) wrong.push(`answered ${status} with ${problem}`);
@@ -73,11 +73,11 @@ function chunked(head: string): boolean {
 function errorIn(body: string): string | null {
   try {
     const { error, error_description } = JSON.parse(body) as Record<string, unknown>;
-    if (typeof error !== 'string' || !ERRORS.has(error)) return 'an error that no RFC has';
+    if (typeof error !== 'string' || !ERRORS.has(error)) return 'an unknown error code';
     if (typeof error_description !== 'string' || !DESCRIPTION.test(error_description))
-      return 'an odd error_description';
+      return 'an invalid error_description';
     return null;
   } catch {
-    return 'a body that is no JSON';
+    return 'a body that is not JSON';
   }
 }

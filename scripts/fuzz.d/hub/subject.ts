@@ -1,4 +1,4 @@
-// The hub that is fuzzed, with an emulator as its portal.
+// The fuzzed hub, with an emulator as its portal.
 import { readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { type ConnectionOptions, connect as secureConnect } from 'node:tls';
@@ -15,25 +15,25 @@ import { hubRequests } from './plans.ts';
 import { disturbPortal, limitPortalRequests } from './portal.ts';
 import { checkResponse } from './response-check.ts';
 
-/** Requests that meet the portal's trouble between two parts. */
+/** Requests during a portal fault at the end of a part. */
 const REQUESTS_DURING_FAULT = 100;
-/** The hub waits for the portal as long as it may, so that only some parts have trouble. */
+/** Only some parts have a fault, because the hub then waits for the portal up to its timeout. */
 const PARTS_PER_FAULT = 5;
-/** Bytes of log that a run of any length may come to: bursts are told once. */
+/** The maximum size of the log in bytes, for runs of any length, because the hub limits repeated lines. */
 const MAX_LOG_BYTES = 50_000_000;
 
 /** Starts the built hub. */
 export async function startHubSubject(): Promise<FuzzSubject> {
   const home = await startFuzzedHub();
   const { hub } = home;
-  // It must not outlive the fuzz, however that ends.
+  // The hub must not outlive the fuzz, however it ends.
   process.once('exit', () => {
     if (hub.pid > 0 && hub.ended === null) process.kill(hub.pid, 'SIGKILL');
   });
   return await hubSubject(home);
 }
 
-/** The hub of a home, and with it the home. */
+/** The subject for the hub of a home. Disposing of it disposes of the home. */
 export async function hubSubject(home: FuzzedHub): Promise<FuzzSubject> {
   const { agent, hub, ports } = home;
   const waiting = await registerUnapproved(home);
@@ -52,14 +52,14 @@ export async function hubSubject(home: FuzzedHub): Promise<FuzzSubject> {
 }
 
 async function beginPart(home: FuzzedHub, waiting: FuzzCredentials): Promise<FuzzPart> {
-  const judgePortal = limitPortalRequests(home);
+  const checkPortalRequests = limitPortalRequests(home);
   const { facts, secrets, served } = await setUpHub(home, waiting);
   const requests = hubRequests(facts);
   return {
     requests,
-    // The hub cuts off who sends more than 32.
+    // The hub closes a connection with more than 32 requests in flight.
     pipelined: 24,
-    // One TLS record: Node takes what comes behind it for no HTTP where answers wait to be read (HPE_PAUSED).
+    // One TLS record: Node fails on later data (HPE_PAUSED) if responses have not been read yet.
     pipelinedBytes: 16_000,
     dial: (request) => hubDial(home.ports, request),
     wrong(operation, request, answer) {
@@ -72,17 +72,17 @@ async function beginPart(home: FuzzedHub, waiting: FuzzCredentials): Promise<Fuz
     },
     async end(turn, seed, send) {
       if ((turn + 1) % PARTS_PER_FAULT === 0) {
-        const met = fc.sample(requests, { seed, numRuns: REQUESTS_DURING_FAULT });
-        await disturbPortal(home, (turn + 1) / PARTS_PER_FAULT - 1, () => send(met));
+        const sample = fc.sample(requests, { seed, numRuns: REQUESTS_DURING_FAULT });
+        await disturbPortal(home, (turn + 1) / PARTS_PER_FAULT - 1, () => send(sample));
       }
       await checkGoodHubFlow(home, waiting);
       await removeRegistered(home);
-      judgePortal();
+      checkPortalRequests();
     },
   };
 }
 
-/** The session of the last handshake, which the next one resumes as appliances do. */
+/** The TLS session of the last handshake, which the next one resumes, as appliances do. */
 let session: Buffer | undefined;
 
 /** Opens the connection for a request. */
@@ -100,13 +100,13 @@ function hubDial({ httpPort, httpsPort, ca }: HubPorts, { origin, via }: FuzzReq
     socket.once('session', (next: Buffer) => {
       session = next;
     });
-    // The TLS connection tells of its errors; what the one below says of the same is heard by nobody.
+    // The TLS socket reports errors; the same errors of the TCP socket are ignored.
     tcp.on('error', () => undefined);
     return { socket, ready: 'secureConnect', reset };
   };
 }
 
-/** The errors that a hub's log tells of, the first ones. */
+/** The first ten errors in a hub's log. */
 export function errorsInLog(log: string): string {
   if (log.length > MAX_LOG_BYTES) return `the log has ${log.length} bytes`;
   const errors = log.split('\n').filter((line) => /"level":"(error|fatal)"/.test(line));

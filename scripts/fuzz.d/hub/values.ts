@@ -1,4 +1,4 @@
-// The values that requests to a hub carry: good ones, and such as an attacker would send.
+// The values in requests to a hub: good ones, and those of an attacker.
 import fc from 'fast-check';
 import { mutatedText, noMembers, repeatedText, sometimes, specialText, visibleText } from '../texts.ts';
 import { type FaultyAssertion, faultyAssertion, JWT_BEARER, validAssertion } from './assertions.ts';
@@ -6,18 +6,18 @@ import type { FuzzCredentials, HubFacts } from './facts.ts';
 
 type Members = Readonly<Record<string, string>>;
 
-/** How a request says who sends it. */
+/** The client authentication of a request. */
 export interface AuthenticationParts {
   readonly heads: readonly string[];
   readonly members: Members;
-  /** No hub may believe it. */
+  /** It is forged, and the hub must reject it. */
   readonly forged: boolean;
 }
 
-/** @param good has every value be a good one, so that what lies behind the checks is reached */
+/** Generators of values. @param good every value is valid, so that requests get past the validation */
 export function valueGenerators(facts: HubFacts, good: boolean) {
   const { known, keyed, victimId, waiting } = facts;
-  /** `odd` in so many of a hundred cases, but never in a good request. */
+  /** `some` in `percent` of the cases, but never in a good request. */
   const odd = <T>(percent: number, some: fc.Arbitrary<T>, usual: fc.Arbitrary<T>) =>
     good ? usual : sometimes(percent, some, usual);
   const others = fc.oneof(
@@ -55,7 +55,7 @@ export function valueGenerators(facts: HubFacts, good: boolean) {
     });
   return {
     odd,
-    /** This, or something like it. */
+    /** The valid text, or a similar or odd one. */
     one: (right: fc.Arbitrary<string>) =>
       odd(
         50,
@@ -68,12 +68,12 @@ export function valueGenerators(facts: HubFacts, good: boolean) {
         ),
         right,
       ),
-    /** The good text, or something strange. */
+    /** The valid text, or an odd one. */
     entry: (right: string) => odd(50, specialText, fc.constant(right)),
-    /** The client authentication of one of these appliances, or of the one that signs. */
+    /** The client authentication of one of these appliances, or an assertion of the keyed one. */
     proof(appliances: fc.Arbitrary<FuzzCredentials>): fc.Arbitrary<AuthenticationParts> {
       const chosen = appliances.map((right) => ({ ...right, forged: false }));
-      // Of one appliance throughout: another one's own credentials are good, and a mutation may leave a secret as it is.
+      // From one appliance only: the credentials of another one are valid, and a mutation may leave a secret unchanged.
       const forged = appliances.chain((right) =>
         wrong(fc.constant(right)).map(({ id, secret }) => {
           return { id, secret, forged: id !== right.id || secret !== right.secret };
@@ -92,7 +92,7 @@ export function valueGenerators(facts: HubFacts, good: boolean) {
           forged,
         }),
       );
-      // The hub remembers so many assertions of one appliance, and then takes none for a minute.
+      // Rare in good requests: the hub remembers a limited number of assertions per appliance, and then accepts none for a minute.
       return sometimes(good ? 3 : 15, assertion, bySecret);
     },
   };

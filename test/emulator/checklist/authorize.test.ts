@@ -17,7 +17,7 @@ import {
 const TOOL = 'http://127.0.0.1:53682/back?keep=a%20b';
 const LOGIN = { username: ALICE.name, password: ALICE.password, action: 'login' };
 const REFUSE = { action: 'refuse' };
-/** A state whose bytes a decoder and an encoder would change. */
+/** A state that decoding and encoding would change. */
 const RAW_STATE = 'state=a%2Bb+c%7e~%2F%3d';
 
 const withTool = (autoLogin = false) =>
@@ -77,9 +77,9 @@ test('RFC 6749, 4.1.2.1: an unregistered client or redirect address leads to an 
     url.replace('response_type=code', 'response_type=token').replace(encodeURIComponent(TOOL), evil),
   ];
   for (const bad of cases) {
-    for (const answer of [await get(bad), await post(bad, LOGIN), await post(bad, REFUSE)]) {
-      expect([answer.status, redirectLocation(answer)], bad).toEqual([400, '']);
-      expect(answer.headers.get('content-type')).toMatch(/^text\/html/);
+    for (const response of [await get(bad), await post(bad, LOGIN), await post(bad, REFUSE)]) {
+      expect([response.status, redirectLocation(response)], bad).toEqual([400, '']);
+      expect(response.headers.get('content-type')).toMatch(/^text\/html/);
     }
   }
 });
@@ -87,8 +87,8 @@ test('RFC 6749, 4.1.2.1: an unregistered client or redirect address leads to an 
 test('RFC 9700, 2.1: redirect addresses are compared as exact strings', async () => {
   await using emulator = await withTool(true);
   for (const near of [`${TOOL}&`, TOOL.toUpperCase(), TOOL.replace('back', './back'), TOOL.slice(0, -1), `${TOOL}#x`]) {
-    const answer = await get(ordinary(emulator).replace(encodeURIComponent(TOOL), encodeURIComponent(near)));
-    expect([answer.status, redirectLocation(answer)], near).toEqual([400, '']);
+    const response = await get(ordinary(emulator).replace(encodeURIComponent(TOOL), encodeURIComponent(near)));
+    expect([response.status, redirectLocation(response)], near).toEqual([400, '']);
   }
 });
 
@@ -106,9 +106,9 @@ test('RFC 9700, 4.11.2: the signed state contains the redirect_url, so that the 
   const forged = `${head}.${changed.toString('base64url')}.${mac}`;
   for (const state of [forged, stateOf(urls.code_url).replace(/.$/, ''), 'x']) {
     const code = new URL(set).searchParams.get('code');
-    const at = `${emulator.baseUrl}/external/oauth2helper/code/set/${HEATER.id}?state=${state}`;
-    expect(redirectLocation(await get(`${at}&code=${code}`))).toBe('');
-    expect(redirectLocation(await get(`${at}&error=access_denied`))).toBe('');
+    const codeSetUrl = `${emulator.baseUrl}/external/oauth2helper/code/set/${HEATER.id}?state=${state}`;
+    expect(redirectLocation(await get(`${codeSetUrl}&code=${code}`))).toBe('');
+    expect(redirectLocation(await get(`${codeSetUrl}&error=access_denied`))).toBe('');
   }
 });
 
@@ -144,8 +144,8 @@ test('RFC 9700, 4.2.4: codes and states do not leak by the Referer header', asyn
 test('RFC 9700, 4.7: the helper accepts a code only with the state that it was issued for', async () => {
   await using emulator = await startTestEmulator({ autoLogin: true });
   const victim = await requestConfig(emulator);
-  const stranger = redirectLocation(await get((await requestConfig(emulator)).authorize_url));
-  const planted = stranger.replace(/state=[^&]*/, `state=${stateOf(victim.code_url)}`);
+  const attackerCode = redirectLocation(await get((await requestConfig(emulator)).authorize_url));
+  const planted = attackerCode.replace(/state=[^&]*/, `state=${stateOf(victim.code_url)}`);
   const pumps = await obtainCode(emulator, PUMP.id);
   for (const url of [
     planted,
@@ -154,7 +154,7 @@ test('RFC 9700, 4.7: the helper accepts a code only with the state that it was i
   ]) {
     expect([(await get(url)).status, redirectLocation(await get(url))], url).toEqual([400, '']);
   }
-  for (const url of [`${planted}&code=x`, stranger.replace(/\?.*/, '')]) expect((await get(url)).status).toBe(400);
-  expect((await get(stranger.replace(HEATER.id, 'nobody'))).status).toBe(404);
+  for (const url of [`${planted}&code=x`, attackerCode.replace(/\?.*/, '')]) expect((await get(url)).status).toBe(400);
+  expect((await get(attackerCode.replace(HEATER.id, 'nobody'))).status).toBe(404);
   expect((await get(victim.code_url)).status).toBe(404);
 });

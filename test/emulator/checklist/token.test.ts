@@ -26,7 +26,7 @@ const basic = (pair: string) => ({ authorization: `Basic ${Buffer.from(pair).toS
 const encoded = (text: string) => new URLSearchParams({ text }).toString().slice('text='.length);
 const good = basic(`${encoded(HEATER.id)}:${encoded(HEATER.secret)}`);
 
-/** Requests that fail, each in another way. */
+/** Requests that fail, each for another reason. */
 async function failures(emulator: Emulator): Promise<Response[]> {
   return [
     await fetch(url(emulator)),
@@ -50,8 +50,8 @@ test('RFC 6749, 3.2: the token endpoint accepts POST only, and answers 405 with 
   emulator,
 }) => {
   for (const method of ['GET', 'HEAD', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']) {
-    const answer = await fetch(url(emulator), { method });
-    expect([answer.status, answer.headers.get('allow')], method).toEqual([405, 'POST']);
+    const response = await fetch(url(emulator), { method });
+    expect([response.status, response.headers.get('allow')], method).toEqual([405, 'POST']);
   }
 });
 
@@ -74,16 +74,16 @@ test('RFC 6749, 4.1.3: the token endpoint accepts form-encoded requests only', a
   const form = { ...credentials, ...unknown };
   for (const type of ['application/json', 'text/plain', 'multipart/form-data', '']) {
     const body = type === 'application/json' ? JSON.stringify(form) : new URLSearchParams(form).toString();
-    const answer = await post(url(emulator), body, { 'content-type': type });
-    expect(await errorOf(answer), type).toEqual([400, 'invalid_request']);
+    const response = await post(url(emulator), body, { 'content-type': type });
+    expect(await errorOf(response), type).toEqual([400, 'invalid_request']);
   }
   const type = 'APPLICATION/x-www-form-urlencoded; charset=UTF-8';
   expect(await errorOf(await post(url(emulator), form, { 'content-type': type }))).toEqual([400, 'invalid_grant']);
 });
 
 test('RFC 6749, 2.3.1: client credentials in the request address are not accepted', async ({ emulator }) => {
-  const answer = await post(`${url(emulator)}?${new URLSearchParams(credentials)}`, unknown);
-  expect(await errorOf(answer)).toEqual([401, 'invalid_client']);
+  const response = await post(`${url(emulator)}?${new URLSearchParams(credentials)}`, unknown);
+  expect(await errorOf(response)).toEqual([401, 'invalid_client']);
 });
 
 test('RFC 6749, 2.3.1: the credentials of HTTP Basic are form-decoded after Base64', async () => {
@@ -160,27 +160,27 @@ test('RFC 6749, 4.1.3: the client is authenticated first, so that a refused atte
     [{}, { authorization: 'Basic %%%' }],
     [{}, { authorization: 'Bearer x' }],
   ];
-  const tryInVain = async (form: Record<string, string>) => {
+  const expectRejected = async (form: Record<string, string>) => {
     for (const [more, headers] of attempts) {
-      const answer = await post(url(emulator), { ...form, ...more }, headers);
-      expect(await errorOf(answer), JSON.stringify([more, headers])).toEqual([401, 'invalid_client']);
+      const response = await post(url(emulator), { ...form, ...more }, headers);
+      expect(await errorOf(response), JSON.stringify([more, headers])).toEqual([401, 'invalid_client']);
     }
   };
   const code = await obtainCode(emulator);
-  await tryInVain({ grant_type: 'authorization_code', code });
+  await expectRejected({ grant_type: 'authorization_code', code });
   const { refresh_token } = await parseTokens(await exchangeCode(emulator, code));
-  await tryInVain({ grant_type: 'refresh_token', refresh_token });
+  await expectRejected({ grant_type: 'refresh_token', refresh_token });
   expect((await refreshTokens(emulator, refresh_token)).status).toBe(200);
 });
 
 test('RFC 6749, 5.1: a token response is JSON with access_token, token_type, expires_in and refresh_token', async () => {
   await using emulator = await startTestEmulator();
-  const answer = await exchangeCode(emulator, await obtainCode(emulator), { scope: 'Monitoring' });
-  expect([answer.status, answer.headers.get('content-type')]).toEqual([
+  const response = await exchangeCode(emulator, await obtainCode(emulator), { scope: 'Monitoring' });
+  expect([response.status, response.headers.get('content-type')]).toEqual([
     200,
     expect.stringMatching(/^application\/json\b/),
   ]);
-  expect(await answer.json()).toEqual({
+  expect(await response.json()).toEqual({
     access_token: expect.stringMatching(/^[\w.~+/-]+=*$/),
     token_type: 'bearer',
     expires_in: 3600,
@@ -191,10 +191,10 @@ test('RFC 6749, 5.1: a token response is JSON with access_token, token_type, exp
 
 test('RFC 6749, 5.1: responses and errors carry Cache-Control no-store and Pragma no-cache', async () => {
   await using emulator = await startTestEmulator();
-  const answers = [await exchangeCode(emulator, await obtainCode(emulator)), ...(await failures(emulator))];
-  for (const answer of answers) {
-    const headers = [answer.headers.get('cache-control'), answer.headers.get('pragma')];
-    expect(headers, String(answer.status)).toEqual(['no-store', 'no-cache']);
+  const responses = [await exchangeCode(emulator, await obtainCode(emulator)), ...(await failures(emulator))];
+  for (const response of responses) {
+    const headers = [response.headers.get('cache-control'), response.headers.get('pragma')];
+    expect(headers, String(response.status)).toEqual(['no-store', 'no-cache']);
   }
 });
 
@@ -217,7 +217,7 @@ test('RFC 6749, 5.2: errors are 400 with JSON, except for a client that is not a
     [400, 'invalid_grant'],
     [400, 'invalid_grant'],
   ]);
-  for (const answer of posted) expect(answer.headers.get('content-type')).toMatch(/^application\/json\b/);
+  for (const response of posted) expect(response.headers.get('content-type')).toMatch(/^application\/json\b/);
 });
 
 test('RFC 6749, 5.2: WWW-Authenticate names the scheme if the client used the Authorization header', async () => {
@@ -232,9 +232,9 @@ test('RFC 6749, 5.2: WWW-Authenticate names the scheme if the client used the Au
 });
 
 test('RFC 6749, 5.2: error_description contains only the permitted characters', async ({ emulator }) => {
-  const described = (await failures(emulator)).filter((answer) => answer.status !== 405);
-  for (const answer of described) {
-    const { error_description } = (await answer.json()) as { error_description: unknown };
+  const described = (await failures(emulator)).filter((response) => response.status !== 405);
+  for (const response of described) {
+    const { error_description } = (await response.json()) as { error_description: unknown };
     expect(error_description).toMatch(/^[\x20\x21\x23-\x5B\x5D-\x7E]+$/);
   }
 });

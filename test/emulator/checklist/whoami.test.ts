@@ -4,8 +4,8 @@ import { get, obtainTokens, test, whoami } from '../portal-client.ts';
 
 async function challenged(emulator: Emulator, authorization?: string): Promise<[number, string | null]> {
   const headers: Record<string, string> = authorization === undefined ? {} : { authorization };
-  const answer = await get(`${emulator.baseUrl}/api/whoami`, headers);
-  return [answer.status, answer.headers.get('www-authenticate')];
+  const response = await get(`${emulator.baseUrl}/api/whoami`, headers);
+  return [response.status, response.headers.get('www-authenticate')];
 }
 
 test('RFC 6750, 2.1: the token is accepted in the Authorization header, with the scheme in any case', async ({
@@ -19,8 +19,8 @@ test('RFC 6750, 2.1: the token is accepted in the Authorization header, with the
 
 test('RFC 6750, 2.3: a token in the request address is not accepted', async ({ emulator }) => {
   const { access_token } = await obtainTokens(emulator);
-  const answer = await get(`${emulator.baseUrl}/api/whoami?access_token=${access_token}`);
-  expect([answer.status, answer.headers.get('www-authenticate')]).toEqual([401, 'Bearer realm="portal"']);
+  const response = await get(`${emulator.baseUrl}/api/whoami?access_token=${access_token}`);
+  expect([response.status, response.headers.get('www-authenticate')]).toEqual([401, 'Bearer realm="portal"']);
 });
 
 test('RFC 6750, 3: without a token the challenge names no error', async ({ emulator }) => {

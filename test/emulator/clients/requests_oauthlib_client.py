@@ -1,7 +1,7 @@
-"""Authorization code grant and refresh with requests-oauthlib as it is.
+"""Authorization code grant and refresh with unmodified requests-oauthlib.
 
 Reads {base_url, frontend_url, client_id, client_secret, scope} from stdin and writes {first, second, user}, where
-first and second tell what the token responses held, without the tokens.
+first and second are the members of the token responses, without the tokens.
 """
 import json
 import os
@@ -11,18 +11,18 @@ os.environ["OAUTHLIB_INSECURE_TRANSPORT"] = "1"  # the emulator speaks plain HTT
 
 from requests_oauthlib import OAuth2Session  # noqa: E402
 
-given = json.load(sys.stdin)
-redirect_uri = given["base_url"] + "/external/oauth2helper/code/set/" + given["client_id"]
-token_url = given["frontend_url"] + "/sso/token"
-session = OAuth2Session(given["client_id"], redirect_uri=redirect_uri, scope=given["scope"])
-authorize_url, _ = session.authorization_url(given["frontend_url"] + "/sso/authorize")
-landed = session.get(authorize_url, allow_redirects=False, withhold_token=True).headers["Location"]
+params = json.load(sys.stdin)
+redirect_uri = params["base_url"] + "/external/oauth2helper/code/set/" + params["client_id"]
+token_url = params["frontend_url"] + "/sso/token"
+session = OAuth2Session(params["client_id"], redirect_uri=redirect_uri, scope=params["scope"])
+authorize_url, _ = session.authorization_url(params["frontend_url"] + "/sso/authorize")
+location = session.get(authorize_url, allow_redirects=False, withhold_token=True).headers["Location"]
 first = session.fetch_token(
-    token_url, authorization_response=landed.replace("http:", "https:"), client_secret=given["client_secret"]
+    token_url, authorization_response=location.replace("http:", "https:"), client_secret=params["client_secret"]
 )
 first_access, first_refresh = first["access_token"], first["refresh_token"]
-second = session.refresh_token(token_url, client_id=given["client_id"], client_secret=given["client_secret"])
-user = session.get(given["base_url"] + "/api/whoami").json()["user"]
+second = session.refresh_token(token_url, client_id=params["client_id"], client_secret=params["client_secret"])
+user = session.get(params["base_url"] + "/api/whoami").json()["user"]
 json.dump(
     {
         "scope": second["scope"],

@@ -1,4 +1,4 @@
-/** What the tests use of simple-oauth2, which brings no types. */
+/** What the tests use of simple-oauth2, which ships no types. */
 declare module 'simple-oauth2' {
   export interface AccessToken {
     readonly token: Readonly<Record<string, unknown>>;

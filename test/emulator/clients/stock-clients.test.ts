@@ -19,7 +19,7 @@ import { buildGoClient, GO_CLIENT, goOauth2, PYTHON_CLIENT, requestsOauthlib } f
 
 const REFRESH = { endpoint: 'token', grantType: 'refresh_token' } as const;
 
-/** Every kind that a client meets in a request. */
+/** Every kind of fault that a client sees in a response. */
 const FAULTS = {
   status: { ...REFRESH, kind: 'status', status: 503, body: '{"error":"temporarily_unavailable"}' },
   redirect: { ...REFRESH, kind: 'redirect', location: 'http://127.0.0.1:1/', status: 307 },
@@ -30,7 +30,7 @@ const FAULTS = {
   content_type: { ...REFRESH, kind: 'content_type', contentType: 'text/plain' },
 } as const satisfies Record<string, FaultOptions>;
 
-/** Kinds that a client should not even notice, given a little time. */
+/** Faults that a client should tolerate, if it waits a moment. */
 const HARMLESS = {
   delay: { ...REFRESH, kind: 'delay', seconds: 0.1 },
   slow_body: { ...REFRESH, kind: 'slow_body', bytesPerSecond: 2000 },
@@ -40,29 +40,29 @@ const HARMLESS = {
 
 const UNNOTICED = { delay: 'good', slow_body: 'good', oversize: 'good', wrong_date: 'good' };
 
-/** What a program said on stderr when it failed. */
-function complaint(error: unknown): string {
+/** What a program wrote to stderr when it failed. */
+function errorOutput(error: unknown): string {
   const { stderr } = error as { readonly stderr?: string };
   return stderr ?? String(error);
 }
 
-/** Adds each fault in turn, lets the client refresh, and gives what it said: its result, or its error in a word. */
+/** Adds each fault in turn, lets the client refresh, and returns its result or a summary of its error. */
 async function outcomes(
   emulator: Emulator,
   client: () => Promise<unknown>,
-  inAWord: (error: unknown) => string,
+  summarize: (error: unknown) => string,
   faults: Readonly<Record<string, FaultOptions>> = { ...FAULTS, ...HARMLESS },
 ): Promise<Record<string, string>> {
   const all: Record<string, string> = {};
   for (const [kind, fault] of Object.entries(faults)) {
     const { id } = emulator.addFault(fault);
-    all[kind] = await client().then(() => 'good', inAWord);
-    expect(emulator.faults.find((one) => one.id === id)?.hits, kind).toBe(1);
+    all[kind] = await client().then(() => 'good', summarize);
+    expect(emulator.faults.find((fault) => fault.id === id)?.hits, kind).toBe(1);
   }
   return all;
 }
 
-/** The names and codes of an error and its causes, and what else is in it. */
+/** The names and codes of an error and its causes, and its other details. */
 function chain(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const { code, cause, output } = error as Error & { code?: unknown; output?: { statusCode?: unknown } };
@@ -76,7 +76,7 @@ function chain(error: unknown): string {
   return parts.filter((part) => part !== undefined && part !== '').join(' ');
 }
 
-/** simple-oauth2, logged in by itself. */
+/** simple-oauth2, after an automatic login. */
 async function simpleOauth2(emulator: Emulator, authorizationMethod: 'header' | 'body') {
   const redirect_uri = `${emulator.baseUrl}/external/oauth2helper/code/set/${HEATER.id}`;
   const client = new AuthorizationCode({
@@ -105,19 +105,19 @@ test.for(['header', 'body'] as const)(
 
 test.skipIf(!PYTHON_CLIENT)('requests-oauthlib gets and refreshes tokens at the emulator', async () => {
   await using emulator = await startTestEmulator({ autoLogin: true, clients: [{ ...HEATER, secret: 'plain-secret' }] });
-  const answer = await requestsOauthlib(emulator, ['Monitoring', 'RemoteControl']);
-  expect(answer).toEqual({ scope: ['Monitoring', 'RemoteControl'], expires_in: 3600, rotated: true, user: 'alice' });
+  const result = await requestsOauthlib(emulator, ['Monitoring', 'RemoteControl']);
+  expect(result).toEqual({ scope: ['Monitoring', 'RemoteControl'], expires_in: 3600, rotated: true, user: 'alice' });
 });
 
 test.skipIf(!GO_CLIENT).for(['accept', 'refuse'] as const)(
   "golang.org/x/oauth2 tries HTTP Basic first and gets tokens if the emulator's setting basic is %s",
   async (basic) => {
     await using emulator = await startTestEmulator({ basic });
-    const answer = await goOauth2(program, emulator, await obtainCode(emulator));
-    expect(answer).toEqual({ token_type: 'bearer', rotated: true, status: 200 });
-    const tries = emulator.requests.filter((entry) => entry.endpoint === 'token');
-    expect(tries[0]).toMatchObject({ authorization: 'basic', status: basic === 'accept' ? 200 : 401 });
-    expect(tries.at(-1)?.status).toBe(200);
+    const result = await goOauth2(program, emulator, await obtainCode(emulator));
+    expect(result).toEqual({ token_type: 'bearer', rotated: true, status: 200 });
+    const tokenRequests = emulator.requests.filter((entry) => entry.endpoint === 'token');
+    expect(tokenRequests[0]).toMatchObject({ authorization: 'basic', status: basic === 'accept' ? 200 : 401 });
+    expect(tokenRequests.at(-1)?.status).toBe(200);
     expect(emulator.observations.codesRepeated).toBe(0);
   },
 );
@@ -158,7 +158,7 @@ test('openid-client reports or survives each kind of fault', async () => {
 test.skipIf(!PYTHON_CLIENT)('requests-oauthlib reports or survives each kind of fault', async () => {
   await using emulator = await startTestEmulator({ autoLogin: true, clients: [{ ...HEATER, secret: 'plain-secret' }] });
   const faults = IS_LONG_FORM ? { ...FAULTS, ...HARMLESS } : FAULTS;
-  expect(await outcomes(emulator, () => requestsOauthlib(emulator, ['Monitoring']), complaint, faults)).toEqual({
+  expect(await outcomes(emulator, () => requestsOauthlib(emulator, ['Monitoring']), errorOutput, faults)).toEqual({
     status: expect.stringMatching(/TemporarilyUnavailable/),
     redirect: expect.stringMatching(/Connection refused/),
     not_json: expect.stringMatching(/MissingToken/),
@@ -173,7 +173,7 @@ test.skipIf(!PYTHON_CLIENT)('requests-oauthlib reports or survives each kind of 
 test.skipIf(!GO_CLIENT)('golang.org/x/oauth2 reports or survives each kind of fault', async () => {
   await using emulator = await startTestEmulator();
   expect(
-    await outcomes(emulator, async () => goOauth2(program, emulator, await obtainCode(emulator)), complaint),
+    await outcomes(emulator, async () => goOauth2(program, emulator, await obtainCode(emulator)), errorOutput),
   ).toEqual({
     status: expect.stringMatching(/503 Service Unavailable/),
     redirect: expect.stringMatching(/connection refused/),

@@ -4,12 +4,12 @@ import { root } from '../../project/checkout.ts';
 
 /**
  * The code block of a guide under a heading, in a language.
- * @param page the guide's file, from the root of the checkout
- * @throws Error where there is none, or more than one
+ * @param page the guide's file, relative to the root of the checkout
+ * @throws Error if there is none, or more than one
  */
 export function readExample(heading: string, language: string, page = 'docs/emulator.md'): string {
   const guide = readFileSync(join(root, page), 'utf8');
-  const [section, ...more] = guide.split(/^## /m).filter((one) => one.startsWith(`${heading}\n`));
+  const [section, ...more] = guide.split(/^## /m).filter((text) => text.startsWith(`${heading}\n`));
   if (section === undefined || more.length > 0) throw new Error(`the guide has not one section ${heading}`);
   const blocks = [...section.matchAll(/^```(\w+)\n(.*?)^```$/gms)].filter(([, name]) => name === language);
   const [, , text] = blocks[0] ?? [];

@@ -1,4 +1,4 @@
-// What the reader of the guide's vitest example brings: a client of the portal, and how somebody logs in for it.
+// What the reader of the guide's vitest example provides: a client of the portal, and a login for it.
 import type { Emulator } from 'latchkey/emulator';
 
 interface Tokens {
@@ -14,7 +14,7 @@ export async function pair(portal: Emulator, logIn: (state: string) => Promise<u
   return token(portal, { grant_type: 'authorization_code', code });
 }
 
-/** Tries once more where the answer is lost. */
+/** Retries once after a lost answer. */
 export async function refresh(portal: Emulator, { refresh_token }: Tokens): Promise<Tokens> {
   const attempt = () => token(portal, { grant_type: 'refresh_token', refresh_token });
   return attempt().catch(attempt);
@@ -22,7 +22,7 @@ export async function refresh(portal: Emulator, { refresh_token }: Tokens): Prom
 
 async function token(portal: Emulator, form: Record<string, string>): Promise<Tokens> {
   const body = new URLSearchParams({ ...form, client_id: portal.clientId, client_secret: portal.clientSecret });
-  const answer = await fetch(`${portal.frontendUrl}/sso/token`, { method: 'POST', body });
-  if (!answer.ok) throw new Error(`the portal answered ${answer.status}`);
-  return (await answer.json()) as Tokens;
+  const response = await fetch(`${portal.frontendUrl}/sso/token`, { method: 'POST', body });
+  if (!response.ok) throw new Error(`the portal answered ${response.status}`);
+  return (await response.json()) as Tokens;
 }

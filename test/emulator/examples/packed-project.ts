@@ -2,18 +2,18 @@ import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { root, runCommand, temporaryFolder } from '../../project/checkout.ts';
 
-/** A project of somebody else's, in a folder of its own, with Latchkey installed from its packed tarball. */
+/** A separate project in its own folder, with Latchkey installed from its packed tarball. */
 export interface PackedProject extends Disposable {
   readonly path: string;
   /** Latchkey's command line, as installed. */
   readonly main: string;
-  /** Writes a file, its path from the project's folder. */
+  /** Writes a file; its path is relative to the project's folder. */
   write(path: string, text: string): void;
 }
 
 /**
- * Packs the built Latchkey and unpacks it into a new project. Of the checkout's packages the project sees those that
- * Latchkey depends on, and `more`: what the project itself would ask for.
+ * Packs the built Latchkey and unpacks it into a new project. From the packages of the checkout, the project sees only
+ * those that Latchkey depends on, and `more`: the project's own dependencies.
  */
 export async function createPackedProject(...more: readonly string[]): Promise<PackedProject> {
   const folder = temporaryFolder();

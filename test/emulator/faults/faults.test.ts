@@ -17,7 +17,7 @@ import {
   whoami,
 } from '../portal-client.ts';
 
-/** What came over the wire until the connection ended, and how it ended. */
+/** What the client received until the connection ended, and how it ended. */
 interface Wire {
   readonly text: string;
   readonly end: 'closed' | 'reset';
@@ -26,22 +26,22 @@ interface Wire {
 }
 
 async function read(socket: Socket, bytes: string): Promise<Wire> {
-  const began = performance.now();
+  const startedAt = performance.now();
   let text = '';
   let end: Wire['end'] = 'closed';
   socket.setEncoding('latin1');
-  socket.on('data', (piece) => {
-    text += piece;
+  socket.on('data', (chunk) => {
+    text += chunk;
   });
   socket.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code === 'ECONNRESET') end = 'reset';
   });
   socket.write(bytes, 'latin1');
   await once(socket, 'close').catch(() => undefined);
-  return { text, end, took: performance.now() - began };
+  return { text, end, took: performance.now() - startedAt };
 }
 
-/** Asks whoami without a token, on a connection of its own, without an HTTP client. */
+/** Requests whoami without a token, on its own connection and without an HTTP client. */
 function wire(emulator: Emulator): Promise<Wire> {
   const { hostname, port } = new URL(emulator.baseUrl);
   return read(
@@ -50,7 +50,7 @@ function wire(emulator: Emulator): Promise<Wire> {
   );
 }
 
-const RIGHT = '{"error":"unauthorized"}';
+const UNFAULTED_BODY = '{"error":"unauthorized"}';
 const WHOAMI = { endpoint: 'whoami' } as const;
 
 test('a status fault answers with any status, headers and body, and the request has no effect', async ({
@@ -64,9 +64,9 @@ test('a status fault answers with any status, headers and body, and the request 
     headers: { 'Retry-After': '7', Date: 'never', 'content-type': 'text/html' },
     body: '<h1>Maintenance</h1>',
   });
-  const answer = await refreshTokens(emulator, refresh_token);
-  expect([answer.status, await answer.text()]).toEqual([503, '<h1>Maintenance</h1>']);
-  expect(['retry-after', 'date', 'content-type'].map((name) => answer.headers.get(name))).toEqual([
+  const response = await refreshTokens(emulator, refresh_token);
+  expect([response.status, await response.text()]).toEqual([503, '<h1>Maintenance</h1>']);
+  expect(['retry-after', 'date', 'content-type'].map((name) => response.headers.get(name))).toEqual([
     '7',
     'never',
     'text/html',
@@ -79,8 +79,8 @@ test('a status fault with commit rotates the tokens and answers with its status 
   await using emulator = await startTestEmulator();
   const { refresh_token } = await obtainTokens(emulator);
   emulator.addFault({ endpoint: 'token', kind: 'status', status: 502, commit: true });
-  const answer = await refreshTokens(emulator, refresh_token);
-  expect([answer.status, await answer.text()]).toEqual([502, '']);
+  const response = await refreshTokens(emulator, refresh_token);
+  expect([response.status, await response.text()]).toEqual([502, '']);
   expect(emulator.grants()[0]?.generation).toBe(2);
   expect(emulator.requests.at(-1)).toMatchObject({ status: 502, fault: '1' });
 });
@@ -89,12 +89,12 @@ test('a delay fault answers late, whether the request takes effect before or aft
   for (const commit of [false, true]) {
     const { refresh_token } = await obtainTokens(emulator);
     emulator.addFault({ endpoint: 'token', kind: 'delay', seconds: 1, commit });
-    const began = performance.now();
-    const answer = refreshTokens(emulator, refresh_token);
+    const startedAt = performance.now();
+    const response = refreshTokens(emulator, refresh_token);
     await expect.poll(() => emulator.faults.at(-1)?.hits).toBe(1);
     expect(emulator.grants().at(-1)?.generation).toBe(commit ? 2 : 1);
-    expect((await answer).status).toBe(200);
-    expect(performance.now() - began).toBeGreaterThan(990);
+    expect((await response).status).toBe(200);
+    expect(performance.now() - startedAt).toBeGreaterThan(990);
   }
 });
 
@@ -110,8 +110,8 @@ test('a hang fault sends no response and keeps the connection open until the emu
   await expect.poll(() => emulator.faults[0]?.hits).toBe(1);
   const lost = refreshTokens(emulator, refresh_token).catch((error: Error) => error.message);
   await expect.poll(() => emulator.grants()[0]?.generation).toBe(2);
-  // It is asked and answers all the while.
-  expect((await wire(emulator)).text).toContain(RIGHT);
+  // The emulator keeps serving other requests meanwhile.
+  expect((await wire(emulator)).text).toContain(UNFAULTED_BODY);
   expect(ended).toBe(false);
   await emulator.close();
   expect((await held).text).toBe('');
@@ -138,8 +138,8 @@ test('a truncate fault sends the full content length and a part of the body, and
   for (const bytes of [0, 5]) {
     emulator.addFault({ ...WHOAMI, kind: 'truncate', bytes });
     const { text, end } = await wire(emulator);
-    expect(text).toContain(`content-length: ${RIGHT.length}\r\n`);
-    expect([text.split('\r\n\r\n')[1], end]).toEqual([RIGHT.slice(0, bytes), 'closed']);
+    expect(text).toContain(`content-length: ${UNFAULTED_BODY.length}\r\n`);
+    expect([text.split('\r\n\r\n')[1], end]).toEqual([UNFAULTED_BODY.slice(0, bytes), 'closed']);
     expect(emulator.requests.at(-1)?.status).toBe(null);
   }
 });
@@ -147,41 +147,46 @@ test('a truncate fault sends the full content length and a part of the body, and
 test('a slow_body fault sends the whole response at the given bytes per second', async ({ emulator }) => {
   emulator.addFault({ ...WHOAMI, kind: 'slow_body', bytesPerSecond: 60 });
   const { text, took } = await wire(emulator);
-  expect(text.split('\r\n\r\n')[1]).toBe(RIGHT);
+  expect(text.split('\r\n\r\n')[1]).toBe(UNFAULTED_BODY);
   expect(took).toBeGreaterThan(300);
   expect(emulator.requests.at(-1)?.status).toBe(401);
 });
 
 test('not_json, content_type, redirect and wrong_date faults change only what they name', async () => {
   await using emulator = await startTestEmulator({ clock: new FakeClock() });
-  const seen = async () => {
-    const answer = await get(`${emulator.baseUrl}/api/whoami`);
-    const [type, where, date] = ['content-type', 'location', 'date'].map((name) => answer.headers.get(name));
-    return { status: answer.status, type, where, date, text: await answer.text() };
+  const fetchWhoami = async () => {
+    const response = await get(`${emulator.baseUrl}/api/whoami`);
+    const [type, where, date] = ['content-type', 'location', 'date'].map((name) => response.headers.get(name));
+    return { status: response.status, type, where, date, text: await response.text() };
   };
-  const right = await seen();
-  expect(right).toMatchObject({ status: 401, where: null, date: 'Mon, 05 May 2031 06:07:08 GMT', text: RIGHT });
+  const unfaulted = await fetchWhoami();
+  expect(unfaulted).toMatchObject({
+    status: 401,
+    where: null,
+    date: 'Mon, 05 May 2031 06:07:08 GMT',
+    text: UNFAULTED_BODY,
+  });
   emulator.addFault({ ...WHOAMI, kind: 'not_json' });
-  const notJson = await seen();
-  expect(notJson).toMatchObject({ status: 200, type: 'application/json', date: right.date });
+  const notJson = await fetchWhoami();
+  expect(notJson).toMatchObject({ status: 200, type: 'application/json', date: unfaulted.date });
   expect(() => JSON.parse(notJson.text) as unknown).toThrow(SyntaxError);
   emulator.addFault({ ...WHOAMI, kind: 'content_type', contentType: 'text/plain' });
-  expect(await seen()).toEqual({ ...right, type: 'text/plain' });
+  expect(await fetchWhoami()).toEqual({ ...unfaulted, type: 'text/plain' });
   for (const status of [301, 302, 307, 308] as const) {
     emulator.addFault({ ...WHOAMI, kind: 'redirect', location: 'http://elsewhere.example/', status });
-    expect(await seen()).toMatchObject({ status, where: 'http://elsewhere.example/', text: '' });
+    expect(await fetchWhoami()).toMatchObject({ status, where: 'http://elsewhere.example/', text: '' });
   }
   emulator.addFault({ ...WHOAMI, kind: 'wrong_date', offset: -7200 });
-  expect(await seen()).toEqual({ ...right, date: 'Mon, 05 May 2031 04:07:08 GMT' });
-  expect(await seen()).toEqual(right);
+  expect(await fetchWhoami()).toEqual({ ...unfaulted, date: 'Mon, 05 May 2031 04:07:08 GMT' });
+  expect(await fetchWhoami()).toEqual(unfaulted);
 });
 
 test('an oversize fault sends the right response in the given number of bytes', async ({ emulator }) => {
   const { refresh_token } = await obtainTokens(emulator);
   emulator.addFault({ endpoint: 'token', kind: 'oversize', bytes: 20_000_000 });
-  const answer = await refreshTokens(emulator, refresh_token);
-  const body = await answer.text();
-  expect([body.length, answer.headers.get('content-length')]).toEqual([20_000_000, '20000000']);
+  const response = await refreshTokens(emulator, refresh_token);
+  const body = await response.text();
+  expect([body.length, response.headers.get('content-length')]).toEqual([20_000_000, '20000000']);
   expect(JSON.parse(body)).toMatchObject({ token_type: 'bearer' });
   expect(emulator.requests.at(-1)?.status).toBe(200);
 });
@@ -264,32 +269,32 @@ test.skipIf(!IPV6)('an origin of localhost is up again only when both addresses 
   await using emulator = await startTestEmulator({ host: 'localhost' });
   const { port } = new URL(emulator.frontendUrl);
   const { id } = emulator.addFault({ kind: 'origin_down', origin: 'frontend' });
-  const squatter = createServer((socket) => socket.destroy()).listen(Number(port), '::1');
-  await once(squatter, 'listening');
+  const portHolder = createServer((socket) => socket.destroy()).listen(Number(port), '::1');
+  await once(portHolder, 'listening');
   await emulator.removeFault(id);
   expect((await get(`http://127.0.0.1:${port}/`)).status).toBe(404);
   expect(() => emulator.addFault({ kind: 'origin_down', origin: 'frontend' })).toThrow(/is already down/);
-  squatter.close();
+  portHolder.close();
   await expect.poll(() => get(`http://[::1]:${port}/`).then(({ status }) => status, String)).toBe(404);
 });
 
 test('an origin whose port another program has taken comes up again when that program ends', async ({ emulator }) => {
   const { id } = emulator.addFault({ kind: 'origin_down', origin: 'base' });
   const { hostname, port } = new URL(emulator.baseUrl);
-  const squatter = createServer((socket) => socket.destroy()).listen(Number(port), hostname);
-  await once(squatter, 'listening');
+  const portHolder = createServer((socket) => socket.destroy()).listen(Number(port), hostname);
+  await once(portHolder, 'listening');
   await emulator.removeFault(id);
   await expect(get(emulator.baseUrl)).rejects.toThrow();
-  squatter.close();
+  portHolder.close();
   await expect.poll(() => get(emulator.baseUrl).then(({ status }) => status, String)).toBe(404);
 });
 
 test('an emulator that closes while an origin comes up stays closed', async () => {
   const emulator = await startTestEmulator();
   const { id } = emulator.addFault({ kind: 'origin_down', origin: 'base' });
-  const back = emulator.removeFault(id);
+  const restored = emulator.removeFault(id);
   await emulator.close();
-  await back;
+  await restored;
   await expect(get(emulator.baseUrl)).rejects.toMatchObject({ cause: { code: 'ECONNREFUSED' } });
 });
 
@@ -309,7 +314,7 @@ test('over TLS the emulator resets connections, takes origins down and fails han
   await once(cut, 'secureConnect');
   emulator.addFault({ ...WHOAMI, kind: 'truncate', bytes: 3 });
   const { text } = await read(cut, 'GET /api/whoami HTTP/1.1\r\nHost: localhost\r\n\r\n');
-  expect(text.split('\r\n\r\n')[1]).toBe(RIGHT.slice(0, 3));
+  expect(text.split('\r\n\r\n')[1]).toBe(UNFAULTED_BODY.slice(0, 3));
 
   emulator.addFault({ kind: 'tls_failure', origin: 'base' });
   await expect(ask()).rejects.toMatchObject({ code: 'ERR_SSL_WRONG_VERSION_NUMBER' });

@@ -6,7 +6,7 @@ import { ALICE, HEATER, startTestEmulator, stateOf } from '../portal-client.ts';
 
 const REFRESH = { endpoint: 'token', grantType: 'refresh_token' } as const;
 
-/** openid-client, which trusts the emulator's CA where it has one, and gives up after a second. */
+/** openid-client with a timeout of one second. It trusts the emulator's CA, if there is one. */
 function clientOf(emulator: Emulator) {
   const metadata = { issuer: emulator.frontendUrl, token_endpoint: `${emulator.frontendUrl}/sso/token` };
   const client = new oauth.Configuration(metadata, HEATER.id, HEATER.secret);
@@ -14,14 +14,14 @@ function clientOf(emulator: Emulator) {
   if (emulator.ca === null) oauth.allowInsecureRequests(client);
   client.timeout = 1;
   client[oauth.customFetch] = async (url, options) => {
-    const answer = await fetchWith(url, { ...options, body: String(options.body), dispatcher: agent });
-    return new Response(await answer.text(), { status: answer.status, headers: [...answer.headers] });
+    const response = await fetchWith(url, { ...options, body: String(options.body), dispatcher: agent });
+    return new Response(await response.text(), { status: response.status, headers: [...response.headers] });
   };
   return {
     async pair() {
       const helper = `${emulator.baseUrl}/external/oauth2helper/config/${HEATER.id}`;
-      const answer = await fetchWith(helper, { method: 'POST', dispatcher: agent });
-      const { code_url } = (await answer.json()) as { readonly code_url: string };
+      const response = await fetchWith(helper, { method: 'POST', dispatcher: agent });
+      const { code_url } = (await response.json()) as { readonly code_url: string };
       const landed = new URL((await emulator.login({ state: stateOf(code_url), user: ALICE.name })).location);
       const polled = await fetchWith(code_url, { dispatcher: agent });
       landed.search = `code=${((await polled.json()) as { readonly code: string }).code}`;

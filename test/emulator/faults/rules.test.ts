@@ -22,7 +22,7 @@ import {
 
 const BUSY = { endpoint: 'whoami', kind: 'status', status: 503 } as const;
 
-/** The statuses of so many requests, one after the other. */
+/** The statuses of `count` requests, one after another. */
 async function statuses(emulator: Emulator, count: number): Promise<number[]> {
   const all: number[] = [];
   for (let i = 0; i < count; i += 1) all.push((await whoami(emulator, 'x')).status);
@@ -65,19 +65,19 @@ test('the same seed repeats the hits of a fault, another seed changes them, and 
     emulator.addFault({ ...BUSY, probability: 0.5, times: null });
     return await statuses(emulator, 100);
   };
-  const [one, again, other, unseeded, unseededAgain] = [
+  const [seeded, repeated, otherSeed, unseeded, unseededRepeated] = [
     await run(7),
     await run(7),
     await run(8),
     await run(),
     await run(),
   ];
-  expect(again).toEqual(one);
-  expect(other).not.toEqual(one);
-  expect(unseededAgain).toEqual(unseeded);
-  const struck = one.filter((status) => status === 503).length;
-  expect(struck).toBeGreaterThan(30);
-  expect(struck).toBeLessThan(70);
+  expect(repeated).toEqual(seeded);
+  expect(otherSeed).not.toEqual(seeded);
+  expect(unseededRepeated).toEqual(unseeded);
+  const hitCount = seeded.filter((status) => status === 503).length;
+  expect(hitCount).toBeGreaterThan(30);
+  expect(hitCount).toBeLessThan(70);
 });
 
 test('a fault with probability 0 never hits, and its times are not used up', async ({ emulator }) => {
@@ -99,7 +99,7 @@ test('client and grant_type restrict a fault', async ({ emulator }) => {
 
 test("a fault hits one endpoint, or all of them with `*`, but never the emulator's own paths", async () => {
   await using emulator = await startTestEmulator();
-  const ask: [FaultOptions & { endpoint: string }, string, string][] = [
+  const cases: [FaultOptions & { endpoint: string }, string, string][] = [
     [{ endpoint: 'config', kind: 'status', status: 507 }, 'POST', `/external/oauth2helper/config/${HEATER.id}`],
     [{ endpoint: 'code/get', kind: 'status', status: 507 }, 'GET', `/external/oauth2helper/code/get/${HEATER.id}`],
     [{ endpoint: 'code/set', kind: 'status', status: 507 }, 'GET', `/external/oauth2helper/code/set/${HEATER.id}`],
@@ -107,10 +107,10 @@ test("a fault hits one endpoint, or all of them with `*`, but never the emulator
     [{ endpoint: 'token', kind: 'status', status: 507 }, 'POST', '/sso/token'],
     [{ endpoint: 'whoami', kind: 'status', status: 507 }, 'GET', '/api/whoami'],
   ];
-  for (const [fault, method, path] of ask) {
+  for (const [fault, method, path] of cases) {
     const url = (path.startsWith('/sso') ? emulator.frontendUrl : emulator.baseUrl) + path;
-    for (const struck of [fault, { ...fault, endpoint: '*' } as FaultOptions]) {
-      emulator.addFault(struck);
+    for (const variant of [fault, { ...fault, endpoint: '*' } as FaultOptions]) {
+      emulator.addFault(variant);
       expect((await get(`${emulator.baseUrl}/_emulator/faults`)).status).toBe(200);
       expect([(await fetch(url, { method })).status, (await fetch(url, { method })).status === 507], path).toEqual([
         507,
@@ -119,7 +119,7 @@ test("a fault hits one endpoint, or all of them with `*`, but never the emulator
     }
   }
   expect(emulator.requests.filter(({ fault }) => fault !== undefined).map(({ endpoint }) => endpoint)).toEqual(
-    ask.flatMap(([{ endpoint }]) => [endpoint, endpoint]),
+    cases.flatMap(([{ endpoint }]) => [endpoint, endpoint]),
   );
 });
 
@@ -209,9 +209,9 @@ test.for([
   ['{', /^body: must be valid JSON$/],
 ] as const)("the emulator's API rejects an invalid fault and names the member: %j", async ([fault, message]) => {
   await using emulator = await startTestEmulator();
-  const answer = await requestEmulatorApi(emulator, 'POST', 'faults', fault);
-  const { error, message: said } = (await answer.json()) as { error: string; message: string };
-  expect([answer.status, error, said]).toEqual([400, 'invalid_request', expect.stringMatching(message)]);
+  const response = await requestEmulatorApi(emulator, 'POST', 'faults', fault);
+  const { error, message: said } = (await response.json()) as { error: string; message: string };
+  expect([response.status, error, said]).toEqual([400, 'invalid_request', expect.stringMatching(message)]);
   expect(emulator.faults).toEqual([]);
 });
 

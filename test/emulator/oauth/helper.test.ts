@@ -35,8 +35,8 @@ test('config and the token endpoint write \\/ and \\u0026 in JSON strings, as th
   expect(text).toContain('response_type=code\\u0026client_id=');
   expect(text.replaceAll('\\/', '')).not.toContain('/');
   expect(text).not.toContain('&');
-  const answer = await exchangeCode(emulator, await obtainCode(emulator), { scope: 'a/b&c' });
-  expect(await answer.text()).toContain('"a\\/b\\u0026c"');
+  const response = await exchangeCode(emulator, await obtainCode(emulator), { scope: 'a/b&c' });
+  expect(await response.text()).toContain('"a\\/b\\u0026c"');
 });
 
 test('config answers 404 to an unknown client, and 400 to a redirect_url that is not an http or https URL', async () => {

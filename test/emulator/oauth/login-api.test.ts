@@ -6,12 +6,12 @@ const CALLBACK = 'http://192.168.1.7:8480/callback/nonce';
 test("a login by the emulator's API stores the code, and its location is the next address of a browser", async () => {
   await using emulator = await startTestEmulator();
   const urls = await requestConfig(emulator, CALLBACK);
-  const answer = await requestEmulatorApi(emulator, 'POST', 'login', {
+  const response = await requestEmulatorApi(emulator, 'POST', 'login', {
     state: stateOf(urls.code_url),
     user: ALICE.name,
   });
-  expect(answer.status).toBe(200);
-  const { location } = (await answer.json()) as { location: string };
+  expect(response.status).toBe(200);
+  const { location } = (await response.json()) as { location: string };
   const { code } = (await (await get(urls.code_url)).json()) as { code: string };
   expect(location).toBe(`${CALLBACK}?code=${code}`);
 });
@@ -40,10 +40,16 @@ test("the emulator's API answers 400 to an invalid login, and names the member a
     [{ state: 'x', user: ALICE.name }, /^state: must be the valid state of a config response /],
   ];
   for (const [body, message] of cases) {
-    const answer = await requestEmulatorApi(emulator, 'POST', 'login', body);
-    const said = (await answer.json()) as { message: string };
-    expect([answer.status, said.message]).toEqual([400, expect.stringMatching(message)]);
+    const response = await requestEmulatorApi(emulator, 'POST', 'login', body);
+    const errorBody = (await response.json()) as { message: string };
+    expect([response.status, errorBody.message]).toEqual([400, expect.stringMatching(message)]);
   }
-  const answer = await requestEmulatorApi(emulator, 'POST', 'login', { state, user: ALICE.name }, 'text/plain');
-  expect(answer.status).toBe(400);
+  const plainTextResponse = await requestEmulatorApi(
+    emulator,
+    'POST',
+    'login',
+    { state, user: ALICE.name },
+    'text/plain',
+  );
+  expect(plainTextResponse.status).toBe(400);
 });

@@ -2,26 +2,26 @@ import { expect } from 'vitest';
 import { rememberSecrets } from '../../support/logs.ts';
 import { ALICE, get, PUMP, post, requestConfig, startTestEmulator, test } from '../portal-client.ts';
 
-/** What the portal has set, as a browser sends it back. */
-function cookieOf(answer: Response): string {
-  const [pair = ''] = (answer.headers.get('set-cookie') ?? '').split(';');
+/** The cookie that the response sets, as a browser sends it back. */
+function cookieOf(response: Response): string {
+  const [pair = ''] = (response.headers.get('set-cookie') ?? '').split(';');
   if (pair !== '') rememberSecrets([pair.split('=')[1] ?? '']);
   return pair;
 }
 
-/** Logs ALICE in with her password. */
-async function logIn(url: string): Promise<{ answer: Response; cookie: string }> {
-  const answer = await post(url, { username: ALICE.name, password: ALICE.password, action: 'login' });
-  return { answer, cookie: cookieOf(answer) };
+/** Logs in as ALICE, with the password. */
+async function logIn(url: string): Promise<{ response: Response; cookie: string }> {
+  const response = await post(url, { username: ALICE.name, password: ALICE.password, action: 'login' });
+  return { response, cookie: cookieOf(response) };
 }
 
 const withCookie = (cookie: string) => ({ cookie });
 
 test('after a login in a browser the login page asks only for a confirmation, also for another client', async () => {
   await using emulator = await startTestEmulator();
-  const { answer, cookie } = await logIn((await requestConfig(emulator)).authorize_url);
-  expect(answer.status).toBe(303);
-  expect(answer.headers.get('set-cookie')).toMatch(/^emulator_login=[\w-]{43}; Path=\/sso; HttpOnly; SameSite=Lax$/);
+  const { response, cookie } = await logIn((await requestConfig(emulator)).authorize_url);
+  expect(response.status).toBe(303);
+  expect(response.headers.get('set-cookie')).toMatch(/^emulator_login=[\w-]{43}; Path=\/sso; HttpOnly; SameSite=Lax$/);
 
   const next = await requestConfig(emulator, undefined, PUMP.id);
   const page = await get(next.authorize_url, withCookie(cookie));
@@ -29,9 +29,9 @@ test('after a login in a browser the login page asks only for a confirmation, al
   expect(html).toContain(`Continue as ${ALICE.name}`);
   expect(html).not.toContain('password');
   expect(page.headers.get('content-security-policy')).toContain(`form-action 'self' ${emulator.baseUrl}`);
-  const gone = await post(next.authorize_url, { action: 'continue' }, withCookie(cookie));
-  expect([gone.status, gone.headers.get('location')]).toEqual([303, expect.stringContaining('code=')]);
-  await get(gone.headers.get('location') ?? '');
+  const afterReset = await post(next.authorize_url, { action: 'continue' }, withCookie(cookie));
+  expect([afterReset.status, afterReset.headers.get('location')]).toEqual([303, expect.stringContaining('code=')]);
+  await get(afterReset.headers.get('location') ?? '');
   expect((await get(next.code_url)).status).toBe(200);
 });
 

@@ -17,7 +17,7 @@ import {
   whoami,
 } from '../portal-client.ts';
 
-/** openid-client as it is; helper endpoints, which no stock client knows, are asked by plain fetch. */
+/** Unmodified openid-client. The helper endpoints, which no stock client knows, are called with plain fetch. */
 function stock(emulator: Emulator, authentication = oauth.ClientSecretPost(HEATER.secret)): oauth.Configuration {
   const server = {
     issuer: emulator.frontendUrl,
@@ -29,7 +29,7 @@ function stock(emulator: Emulator, authentication = oauth.ClientSecretPost(HEATE
   return client;
 }
 
-/** openid-client's exchange; it does not take the null that stands for no scope. */
+/** openid-client's code exchange; it rejects null as a scope. */
 function exchange(client: oauth.Configuration, code: string) {
   const landed = new URL(`http://127.0.0.1/callback?code=${code}`);
   return oauth.authorizationCodeGrant(client, landed, {}, { scope: 'Monitoring' });
@@ -167,9 +167,11 @@ test.for<[string, EmulatorOptions, number, boolean]>([
   await using emulator = await startTestEmulator({ ...options, intercept });
   const { refresh } = await loggedIn(emulator);
   const outcomes = await Promise.allSettled([refresh(), refresh()]);
-  const won = outcomes.flatMap((outcome) => (outcome.status === 'fulfilled' ? [outcome.value.refresh_token] : []));
+  const winningTokens = outcomes.flatMap((outcome) =>
+    outcome.status === 'fulfilled' ? [outcome.value.refresh_token] : [],
+  );
   const lost = outcomes.flatMap((outcome) => (outcome.status === 'rejected' ? [outcome.reason as unknown] : []));
-  expect([won.length, new Set(won).size]).toEqual([winners, 1]);
+  expect([winningTokens.length, new Set(winningTokens).size]).toEqual([winners, 1]);
   for (const reason of lost) expect(reason).toMatchObject(dead);
   expect(emulator.grants()).toMatchObject([{ generation: 2, revoked }]);
 });
@@ -229,14 +231,14 @@ test.for(['json', 'html', 'empty'] as const)(
       auth: { tokenHost: emulator.frontendUrl, tokenPath: '/sso/token', authorizePath: '/sso/authorize' },
     });
     const failed = simple.getToken({ code: 'unknown', redirect_uri: emulator.baseUrl });
-    // It makes 406 of what is no JSON, whatever the status was.
+    // simple-oauth2 reports a body that is not JSON as status 406, whatever the status was.
     await expect(failed).rejects.toMatchObject({ output: { statusCode: errorBody === 'json' ? 400 : 406 } });
     const types = { json: /^application\/json/, html: /^text\/html/, empty: /^$/ };
     for (const url of [`${emulator.baseUrl}/nowhere`, `${emulator.baseUrl}/%ff`, `${emulator.baseUrl}/api/whoami`]) {
-      const answer = await get(url);
-      expect(answer.headers.get('content-type') ?? '', url).toMatch(types[errorBody]);
-      if (errorBody === 'empty') expect(await answer.text()).toBe('');
-      expect((await fetch(url, { method: 'HEAD' })).status, `HEAD ${url}`).toBe(answer.status);
+      const response = await get(url);
+      expect(response.headers.get('content-type') ?? '', url).toMatch(types[errorBody]);
+      if (errorBody === 'empty') expect(await response.text()).toBe('');
+      expect((await fetch(url, { method: 'HEAD' })).status, `HEAD ${url}`).toBe(response.status);
     }
     expect((await get(`${emulator.frontendUrl}/sso/authorize`)).headers.get('content-type')).toMatch(types.html);
     expect((await get(`${emulator.consoleUrl}settings`)).headers.get('content-type')).toMatch(types.json);

@@ -19,8 +19,8 @@ import {
 test('the settings of an emulator without options can be read and have the documented defaults', async ({
   emulator,
 }) => {
-  const answer = await get(`${emulator.baseUrl}/_emulator/settings`);
-  expect(await answer.json()).toEqual({
+  const response = await get(`${emulator.baseUrl}/_emulator/settings`);
+  expect(await response.json()).toEqual({
     auto_login: false,
     forget_logins: false,
     state_lifetime: 1800,
@@ -44,12 +44,12 @@ test('the settings of an emulator without options can be read and have the docum
 
 test('a change of settings needs only the changed members, takes effect at once and returns all settings', async () => {
   await using emulator = await startTestEmulator();
-  const answer = await requestEmulatorApi(emulator, 'PATCH', 'settings', {
+  const response = await requestEmulatorApi(emulator, 'PATCH', 'settings', {
     token_lifetime: 60,
     on_reuse: 'revoke-family',
     refuse_redirect_urls: '^http:',
   });
-  expect([answer.status, await answer.json()]).toMatchObject([200, { token_lifetime: 60, code_lifetime: 45 }]);
+  expect([response.status, await response.json()]).toMatchObject([200, { token_lifetime: 60, code_lifetime: 45 }]);
   expect((await obtainTokens(emulator)).expires_in).toBe(60);
   expect((await postConfig(emulator, 'http://192.168.1.7/')).status).toBe(400);
   emulator.change({ refuseRedirectUrls: null, tokenLifetime: undefined });
@@ -82,9 +82,13 @@ test('the emulator rejects an invalid change of settings, names the member and c
     ['', /^body: /],
   ];
   for (const [body, message] of cases) {
-    const answer = await requestEmulatorApi(emulator, 'PATCH', 'settings', body);
-    const said = (await answer.json()) as { error: string; message: string };
-    expect([answer.status, said.error, said.message]).toEqual([400, 'invalid_request', expect.stringMatching(message)]);
+    const response = await requestEmulatorApi(emulator, 'PATCH', 'settings', body);
+    const error = (await response.json()) as { error: string; message: string };
+    expect([response.status, error.error, error.message]).toEqual([
+      400,
+      'invalid_request',
+      expect.stringMatching(message),
+    ]);
   }
   expect((await requestEmulatorApi(emulator, 'PATCH', 'settings', { basic: 'refuse' }, 'text/plain')).status).toBe(400);
   expect(emulator.settings).toEqual(before);

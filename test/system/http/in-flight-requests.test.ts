@@ -53,8 +53,8 @@ async function silentServer(limits: { perConnection: number; total: number }) {
   let inFlight = 0;
   let requests = 0;
   const changed = new EventTarget();
-  const change = (by: number) => {
-    inFlight += by;
+  const change = (delta: number) => {
+    inFlight += delta;
     changed.dispatchEvent(new Event('change'));
   };
   server.on('request', ({ socket }, response) => {

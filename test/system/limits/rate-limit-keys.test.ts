@@ -2,7 +2,7 @@ import type { NetworkInterfaceInfo } from 'node:os';
 import { describe, expect, it } from 'vitest';
 import { isInOwnIpv4Subnet, rateLimitKeys } from '../../../src/system/limits/rate-limit-keys.ts';
 
-function own(...cidrs: string[]): () => Record<string, NetworkInterfaceInfo[]> {
+function interfacesWith(...cidrs: string[]): () => Record<string, NetworkInterfaceInfo[]> {
   const entries = cidrs.map((cidr) => ({
     address: cidr.split('/')[0] ?? '',
     netmask: '',
@@ -14,7 +14,7 @@ function own(...cidrs: string[]): () => Record<string, NetworkInterfaceInfo[]> {
   return () => ({ eth0: entries });
 }
 
-const HOME = own('192.168.1.7/24', 'fd77:1:2:3::7/64', '2001:db8:a:b:c::7/128', 'fe80::7/64');
+const HOME = interfacesWith('192.168.1.7/24', 'fd77:1:2:3::7/64', '2001:db8:a:b:c::7/128', 'fe80::7/64');
 
 describe('rate limit keys of a device', () => {
   it.for(['192.168.1.7', '127.0.0.1', '203.0.113.9'])('an IPv4 device is limited by its address (%s)', (address) => {
@@ -49,7 +49,7 @@ describe('rate limit keys of a device', () => {
   });
 
   it("the limit by network uses 64 bits, even if this machine's own prefix is shorter", () => {
-    const wide = own('2001:db8:0:1::7/1');
+    const wide = interfacesWith('2001:db8:0:1::7/1');
     expect(rateLimitKeys('2001:db8:0:2::9', wide)).toEqual([{ key: '2001:db8:0:2::/64', weight: 1 }]);
     expect(rateLimitKeys('2001:db8:0:1::9', wide)).toHaveLength(2);
   });
@@ -59,8 +59,8 @@ describe('rate limit keys of a device', () => {
   });
 
   it("the rate limit keys depend on this machine's own networks", () => {
-    expect(rateLimitKeys('fe80::1', own('192.168.1.7/24'))).toHaveLength(2);
-    expect(rateLimitKeys('::1', own('::1/128'))).toHaveLength(2);
+    expect(rateLimitKeys('fe80::1', interfacesWith('192.168.1.7/24'))).toHaveLength(2);
+    expect(rateLimitKeys('::1', interfacesWith('::1/128'))).toHaveLength(2);
     expect(rateLimitKeys('2001:db8::1')).toEqual([{ key: '2001:db8:0:0::/64', weight: 1 }]);
   });
 });
@@ -81,8 +81,8 @@ describe('own IPv4 subnet', () => {
   );
 
   it("an own IPv4 subnet is as large as its interface's prefix says, loopback included", () => {
-    expect(isInOwnIpv4Subnet('10.200.0.1', own('10.0.0.7/8'))).toBe(true);
-    expect(isInOwnIpv4Subnet('10.0.0.8', own('10.0.0.7/32'))).toBe(false);
+    expect(isInOwnIpv4Subnet('10.200.0.1', interfacesWith('10.0.0.7/8'))).toBe(true);
+    expect(isInOwnIpv4Subnet('10.0.0.8', interfacesWith('10.0.0.7/32'))).toBe(false);
     expect(isInOwnIpv4Subnet('127.0.0.9')).toBe(true);
   });
 });

@@ -38,18 +38,18 @@ beforeAll(async () => {
 afterAll(() => folder[Symbol.dispose]());
 
 /** Serves with a certificate. @returns for each client whether it trusts the certificate for `name` */
-async function trusting(
+async function trustByClient(
   leaf: { readonly certificate: string; readonly key: string },
   ca: string,
   name: string,
-  asked: Iterable<[string, TlsClient]> = clients,
+  tlsClients: Iterable<[string, TlsClient]> = clients,
 ): Promise<Record<string, boolean>> {
   const server = createServer({ cert: leaf.certificate, key: leaf.key }, (_, response) => response.end('served'));
   await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
   const { port } = server.address() as AddressInfo;
   const found: Record<string, boolean> = {};
-  for (const [who, client] of asked) {
-    found[who] = await client(port, path(ca), name).then(
+  for (const [clientName, client] of tlsClients) {
+    found[clientName] = await client(port, path(ca), name).then(
       () => true,
       () => false,
     );
@@ -59,12 +59,12 @@ async function trusting(
   return found;
 }
 
-function all(value: boolean, asked: Iterable<[string, TlsClient]> = clients): Record<string, boolean> {
-  return Object.fromEntries([...asked].map(([name]) => [name, value]));
+function forEveryClient(value: boolean, tlsClients: Iterable<[string, TlsClient]> = clients): Record<string, boolean> {
+  return Object.fromEntries([...tlsClients].map(([name]) => [name, value]));
 }
 
 /** A leaf certificate that an attacker issues with the CA's stolen key. */
-async function stolen({ certificate, key }: Authority, names: string) {
+async function issueWithStolenKey({ certificate, key }: Authority, names: string) {
   await writeFile(path('stolen-ca.pem'), certificate);
   await writeFile(path('stolen-ca.key'), key);
   await writeFile(path('stolen.cnf'), `subjectAltName = ${names}\nextendedKeyUsage = serverAuth\n`);
@@ -81,23 +81,31 @@ describe('CA with name constraints', () => {
   it("every client trusts the hub's CA for all names and addresses of its hub", async () => {
     const leaf = await issueLeaf(authority, { names: NAMES, addresses: ADDRESSES, now: NOW });
     expect(leaf.omitted).toEqual([]);
-    for (const name of NAMES) expect(await trusting(leaf, 'old.pem', name), name).toEqual(all(true));
+    for (const name of NAMES) expect(await trustByClient(leaf, 'old.pem', name), name).toEqual(forEveryClient(true));
   });
 
   it('no client trusts a leaf certificate from a stolen CA key for another name or address', async (ctx) => {
     if (!existsSync(OPENSSL)) return ctx.skip(`${OPENSSL} is missing`);
     for (const names of ['DNS:bank.example', 'DNS:bank.example, DNS:4f2a.local', 'DNS:pi.bank.example']) {
       const [name = ''] = names.replace('DNS:', '').split(',');
-      const leaf = await stolen(authority, names);
-      expect(await trusting(leaf, 'old.pem', name, constrained), names).toEqual(all(false, constrained));
+      const leaf = await issueWithStolenKey(authority, names);
+      expect(await trustByClient(leaf, 'old.pem', name, constrained), names).toEqual(
+        forEveryClient(false, constrained),
+      );
     }
-    const address = await stolen(authority, 'DNS:4f2a.local, IP:198.51.100.1');
-    expect(await trusting(address, 'old.pem', '4f2a.local', constrained)).toEqual(all(false, constrained));
+    const address = await issueWithStolenKey(authority, 'DNS:4f2a.local, IP:198.51.100.1');
+    expect(await trustByClient(address, 'old.pem', '4f2a.local', constrained)).toEqual(
+      forEveryClient(false, constrained),
+    );
     // The clients trust the same leaf of an unconstrained CA, so the constraints make the difference.
-    const free = await createAuthority();
-    await writeFile(path('free.pem'), free.certificate);
-    const trusted = await trusting(await stolen(free, 'DNS:bank.example'), 'free.pem', 'bank.example');
-    expect(trusted).toEqual(all(true));
+    const unconstrained = await createAuthority();
+    await writeFile(path('free.pem'), unconstrained.certificate);
+    const trusted = await trustByClient(
+      await issueWithStolenKey(unconstrained, 'DNS:bank.example'),
+      'free.pem',
+      'bank.example',
+    );
+    expect(trusted).toEqual(forEveryClient(true));
     return undefined;
   });
 
@@ -105,32 +113,32 @@ describe('CA with name constraints', () => {
     const names = [...NAMES, 'cellar', 'xpi', 'cellar.local'];
     const leaf = await issueLeaf(authority, { names, addresses: [...ADDRESSES, '198.51.100.1'], now: NOW });
     expect(leaf.omitted).toEqual(['cellar', 'xpi', '198.51.100.1']);
-    expect(await trusting(leaf, 'old.pem', 'cellar.local')).toEqual(all(true));
+    expect(await trustByClient(leaf, 'old.pem', 'cellar.local')).toEqual(forEveryClient(true));
   });
 });
 
 describe('CA rotation', () => {
-  const through = () => next.crossCertificate + authority.certificate;
+  const crossSignedChain = () => next.crossCertificate + authority.certificate;
 
   it('clients that trust the old CA, the new one or both trust a leaf certificate with the cross-certificate', async () => {
-    const request = { names: NAMES, addresses: ADDRESSES, now: NOW, chain: through() };
+    const request = { names: NAMES, addresses: ADDRESSES, now: NOW, chain: crossSignedChain() };
     const leaf = await issueLeaf(next.authority, request);
     for (const ca of ['old.pem', 'new.pem', 'both.pem'])
-      expect(await trusting(leaf, ca, '4f2a.local'), ca).toEqual(all(true));
+      expect(await trustByClient(leaf, ca, '4f2a.local'), ca).toEqual(forEveryClient(true));
   });
 
   it("clients of the old CA do not trust the new CA's leaf certificate without the cross-certificate", async () => {
     const leaf = await issueLeaf(next.authority, { names: NAMES, addresses: ADDRESSES, now: NOW });
-    expect(await trusting(leaf, 'old.pem', '4f2a.local')).toEqual(all(false));
-    expect(await trusting(leaf, 'new.pem', '4f2a.local')).toEqual(all(true));
+    expect(await trustByClient(leaf, 'old.pem', '4f2a.local')).toEqual(forEveryClient(false));
+    expect(await trustByClient(leaf, 'new.pem', '4f2a.local')).toEqual(forEveryClient(true));
   });
 
   it('clients that trust only the new CA do not trust a leaf certificate from the stolen old key', async (ctx) => {
     if (!existsSync(OPENSSL)) return ctx.skip(`${OPENSSL} is missing`);
-    const leaf = await stolen(authority, 'DNS:4f2a.local');
+    const leaf = await issueWithStolenKey(authority, 'DNS:4f2a.local');
     const chained = { ...leaf, certificate: leaf.certificate + next.crossCertificate };
-    expect(await trusting(chained, 'new.pem', '4f2a.local')).toEqual(all(false));
-    expect(await trusting(chained, 'old.pem', '4f2a.local')).toEqual(all(true));
+    expect(await trustByClient(chained, 'new.pem', '4f2a.local')).toEqual(forEveryClient(false));
+    expect(await trustByClient(chained, 'old.pem', '4f2a.local')).toEqual(forEveryClient(true));
     return undefined;
   });
 
@@ -140,7 +148,7 @@ describe('CA rotation', () => {
     const both = { names, addresses: ADDRESSES, now: NOW, chain: later.crossCertificate + authority.certificate };
     const leaf = await issueLeaf(later.authority, both);
     expect(leaf.omitted).toEqual(['cellar']);
-    expect(await trusting(leaf, 'old.pem', '4f2a.local')).toEqual(all(true));
+    expect(await trustByClient(leaf, 'old.pem', '4f2a.local')).toEqual(forEveryClient(true));
     expect((await issueLeaf(later.authority, { names, addresses: ADDRESSES, now: NOW })).omitted).toEqual([]);
   });
 });

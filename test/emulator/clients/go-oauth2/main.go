@@ -1,6 +1,6 @@
-// Authorization code grant and refresh with golang.org/x/oauth2 as it is: it tries HTTP Basic first, and on any error
+// Authorization code grant and refresh with unmodified golang.org/x/oauth2: it tries HTTP Basic first, and on any error
 // repeats with the credentials in the body. Reads {base_url, frontend_url, client_id, client_secret, code} from stdin,
-// writes what the second token response held, without the tokens.
+// writes the members of the second token response, without the tokens.
 package main
 
 import (
@@ -14,23 +14,23 @@ import (
 )
 
 func main() {
-	var given struct {
+	var input struct {
 		BaseURL      string `json:"base_url"`
 		FrontendURL  string `json:"frontend_url"`
 		ClientID     string `json:"client_id"`
 		ClientSecret string `json:"client_secret"`
 		Code         string `json:"code"`
 	}
-	if err := json.NewDecoder(os.Stdin).Decode(&given); err != nil {
+	if err := json.NewDecoder(os.Stdin).Decode(&input); err != nil {
 		log.Fatal(err)
 	}
 	config := oauth2.Config{
-		ClientID:     given.ClientID,
-		ClientSecret: given.ClientSecret,
-		RedirectURL:  given.BaseURL + "/external/oauth2helper/code/set/" + given.ClientID,
-		Endpoint:     oauth2.Endpoint{AuthURL: given.FrontendURL + "/sso/authorize", TokenURL: given.FrontendURL + "/sso/token"},
+		ClientID:     input.ClientID,
+		ClientSecret: input.ClientSecret,
+		RedirectURL:  input.BaseURL + "/external/oauth2helper/code/set/" + input.ClientID,
+		Endpoint:     oauth2.Endpoint{AuthURL: input.FrontendURL + "/sso/authorize", TokenURL: input.FrontendURL + "/sso/token"},
 	}
-	first, err := config.Exchange(context.Background(), given.Code, oauth2.AccessTypeOffline)
+	first, err := config.Exchange(context.Background(), input.Code, oauth2.AccessTypeOffline)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -40,7 +40,7 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	response, err := config.Client(context.Background(), second).Get(given.BaseURL + "/api/whoami")
+	response, err := config.Client(context.Background(), second).Get(input.BaseURL + "/api/whoami")
 	if err != nil {
 		log.Fatal(err)
 	}

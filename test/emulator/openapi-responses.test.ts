@@ -38,12 +38,12 @@ test("each response in the emulator's OpenAPI document was returned by its opera
   await using emulator = await startTestEmulator({ onReuse: 'refuse' });
   const { baseUrl, frontendUrl, consoleUrl } = emulator;
 
-  /** Asks an operation at an address, and holds the answer to the description. */
+  /** Sends a request for an operation, and checks the response against the OpenAPI description. */
   async function ask(operation: string, url: string, init: RequestInit = {}): Promise<Response> {
     const [method = '', path = ''] = operation.split(' ');
-    const answer = await fetch(url, { method: method.toUpperCase(), redirect: 'manual', ...init });
-    expect(await description.differences(path, method, answer.clone())).toBe('');
-    return answer;
+    const response = await fetch(url, { method: method.toUpperCase(), redirect: 'manual', ...init });
+    expect(await description.differences(path, method, response.clone())).toBe('');
+    return response;
   }
   const form = (members: Record<string, string> | string) => ({
     headers: { 'content-type': FORM },
@@ -52,9 +52,9 @@ test("each response in the emulator's OpenAPI document was returned by its opera
   const client = { client_id: HEATER.id, client_secret: HEATER.secret };
   const bearer = (token: string) => ({ headers: { authorization: `Bearer ${token}` } });
   /**
-   * Asks an operation of the emulator's own.
-   * @param path below `/_emulator/`, perhaps with a query
-   * @param parameter what stands in the braces of the path
+   * Sends a request for an operation of the emulator's own API.
+   * @param path below `/_emulator/`, may have a query
+   * @param parameter the value of the path parameter
    */
   const own = (method: string, path: string, body?: unknown, parameter = '') =>
     ask(
@@ -85,8 +85,8 @@ test("each response in the emulator's OpenAPI document was returned by its opera
   }
   const refused = await requestConfig(emulator);
   await ask('post /sso/authorize', refused.authorize_url, form({ action: 'other' }));
-  const back = await ask('post /sso/authorize', refused.authorize_url, form({ action: 'refuse' }));
-  await ask(set, back.headers.get('location') ?? '');
+  const denied = await ask('post /sso/authorize', refused.authorize_url, form({ action: 'refuse' }));
+  await ask(set, denied.headers.get('location') ?? '');
   await ask(set, `${baseUrl}${helper}/code/set/nobody`);
   await ask(set, `${baseUrl}${helper}/code/set/${HEATER.id}`);
   await ask('get /sso/authorize', `${frontendUrl}/sso/authorize`);
@@ -118,7 +118,7 @@ test("each response in the emulator's OpenAPI document was returned by its opera
   await own('post', 'login', { state: stateOf((await requestConfig(emulator)).code_url), user: ALICE.name });
   await own('post', 'login', { state: 1 });
 
-  // One of each finding.
+  // Causes each kind of finding once.
   await requestTokens(emulator, exchange);
   const { refresh_token } = await obtainTokens(emulator);
   emulator.addFault({ kind: 'delay', endpoint: 'token', seconds: 0.2, commit: true });
@@ -136,7 +136,7 @@ test("each response in the emulator's OpenAPI document was returned by its opera
 
   const [grant] = emulator.grants();
   await own('get', 'grants');
-  const revoke = (what: string, id = grant?.id) => own('post', 'grants/{grant_id}/revoke', { what }, id);
+  const revoke = (token: string, id = grant?.id) => own('post', 'grants/{grant_id}/revoke', { what: token }, id);
   await revoke('access_tokens');
   await revoke('grant');
   await revoke('everything');
@@ -160,7 +160,7 @@ test("each response in the emulator's OpenAPI document was returned by its opera
   await own('get', 'console/{file}', undefined, /console\/(main\.[jt]s)/.exec(page)?.[1]);
   await own('get', 'console/{file}', undefined, 'nothing.ts');
 
-  // Streams do not end, so that only their beginning is looked at.
+  // Streams do not end, so only the start is checked.
   const leaving = new AbortController();
   for (let status = 200; status === 200; ) {
     const events = await fetch(`${consoleUrl}events`, { signal: leaving.signal });
@@ -181,18 +181,18 @@ test("the emulator's OpenAPI document also describes a fault of the TLS handshak
   await using emulator = await startTestEmulator({ tls: true });
   const agent = new Agent({ connect: { ca: emulator.ca ?? '' } });
   await using _ = { [Symbol.asyncDispose]: () => agent.destroy() };
-  const answer = await fetchWith(`${emulator.consoleUrl}faults`, {
+  const response = await fetchWith(`${emulator.consoleUrl}faults`, {
     dispatcher: agent,
     method: 'POST',
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify({ kind: 'tls_failure', origin: 'frontend', times: null, every: 2, probability: 0.5 }),
   });
-  expect(await new OpenApiConformance(DOCUMENT).differences('/_emulator/faults', 'post', answer)).toBe('');
+  expect(await new OpenApiConformance(DOCUMENT).differences('/_emulator/faults', 'post', response)).toBe('');
 });
 
 const endpoint = 'whoami';
 
-/** One of each kind that plain HTTP has. */
+/** One fault of each kind that works over plain HTTP. */
 const FAULTS: readonly ({ readonly kind: FaultOptions['kind'] } & Readonly<Record<string, unknown>>)[] = [
   { kind: 'status', endpoint, status: 503, headers: { 'retry-after': '1' }, body: '{}' },
   { kind: 'redirect', endpoint, location: 'http://127.0.0.1/' },

@@ -7,8 +7,8 @@ function port({ baseUrl }: Emulator): string {
   return new URL(baseUrl).port;
 }
 
-/** Asks as a browser does whose page is on `host`, which points here. */
-async function ask(url: string, host: string, method: 'GET' | 'POST' = 'GET') {
+/** Sends a request as the browser of a web page on `host` does, after that name was rebound to this address. */
+async function requestWithHost(url: string, host: string, method: 'GET' | 'POST' = 'GET') {
   const { statusCode, body } = await request(url, { method, headers: { host } });
   return { status: statusCode, text: await body.text() };
 }
@@ -36,7 +36,7 @@ test('a web page whose own host name resolves to the emulator can read nothing f
     `${emulator.frontendUrl}/sso/token`,
   ];
   for (const url of urls) {
-    const { status, text } = await ask(url, host(url));
+    const { status, text } = await requestWithHost(url, host(url));
     expect(status, url).toBe(421);
     expect(text, url).not.toContain(access_token);
   }
@@ -44,10 +44,10 @@ test('a web page whose own host name resolves to the emulator can read nothing f
     `${emulator.baseUrl}/external/oauth2helper/config/${emulator.clientId}`,
     `${emulator.baseUrl}/_emulator/reset`,
   ]) {
-    expect((await ask(url, host(url), 'POST')).status, url).toBe(421);
+    expect((await requestWithHost(url, host(url), 'POST')).status, url).toBe(421);
   }
   expect(emulator.grants()).toHaveLength(1);
-  // The one who runs the emulator sees in its log what came.
+  // The log shows the rejected requests to the person who runs the emulator.
   expect(emulator.requests.at(-1)).toMatchObject({ endpoint: 'config', status: 421 });
 });
 
@@ -55,7 +55,7 @@ test.each(['evil.example', 'localhost.evil.example', 'notlocalhost', '127.0.0.1.
   'the emulator answers a request for %j with the allowed hosts and how to add one, in JSON despite errorBody',
   async (host) => {
     await using emulator = await startTestEmulator({ errorBody: 'html' });
-    const { status, text } = await ask(`${emulator.baseUrl}/api/whoami`, host);
+    const { status, text } = await requestWithHost(`${emulator.baseUrl}/api/whoami`, host);
     expect(status).toBe(421);
     const { message } = JSON.parse(text) as { message: string };
     expect(message).toContain(`a configured name (found ${JSON.stringify(host)})`);
@@ -71,10 +71,10 @@ test('the emulator accepts IP addresses, localhost and its configured names as H
   const names = ['localhost', 'LOCALHOST.', 'portal.test', 'bench', 'BENCH', 'emulator_1.example'];
   for (const host of [...names, '127.0.0.1', '192.168.1.7', '[::1]', '[fd00::7]']) {
     for (const one of [host, `${host}:${port(emulator)}`, `${host}:8080`]) {
-      expect((await ask(`http://127.0.0.1:${port(emulator)}/api/whoami`, one)).status, one).toBe(401);
+      expect((await requestWithHost(`http://127.0.0.1:${port(emulator)}/api/whoami`, one)).status, one).toBe(401);
     }
   }
-  expect((await ask(`http://127.0.0.1:${port(emulator)}/api/whoami`, 'a.bench')).status).toBe(421);
+  expect((await requestWithHost(`http://127.0.0.1:${port(emulator)}/api/whoami`, 'a.bench')).status).toBe(421);
 });
 
 test('the emulator rejects an invalid host name at its start', async () => {

@@ -6,7 +6,7 @@ import { classifyTokenResponse } from '../../src/portal/token-outcome.ts';
 import { selectRows } from '../support/long.ts';
 import { httpResponse, type RawServer, startRawServer } from '../support/raw-server.ts';
 
-/** Bodies that a token endpoint, or something before it, may answer with. */
+/** Bodies that a token endpoint, or a proxy before it, may send. */
 const bodies = {
   empty: '',
   'an HTML page': '<!doctype html><title>Sorry</title>',
@@ -22,14 +22,14 @@ type Body = keyof typeof bodies;
 type Row = TokenOutcome['kind'];
 
 /**
- * The table of outcomes, by status, as it is written in DESIGN.md: first what every body comes to, then the bodies that
- * make a difference. Later lines win over earlier ones.
+ * The outcomes by status: the outcome of most bodies, then the bodies with another outcome. Later lines win over earlier
+ * ones.
  */
 const table: readonly (readonly [from: number, to: number, row: Row, exceptions: Partial<Record<Body, Row>>])[] = [
-  // An informational answer is none, and the connection ends with it: sent, and no whole answer.
+  // The connection ends after the informational response: the request was sent, and no final response came.
   [100, 199, 'ambiguous', {}],
   [200, 299, 'ambiguous', { 'a token response': 'granted' }],
-  // These have no body, whatever follows them (RFC 9110, 15.3.5 and 15.4.5).
+  // A 204 has no body, whatever bytes follow it (RFC 9110, 15.3.5).
   [204, 204, 'ambiguous', {}],
   [300, 399, 'rejected', {}],
   [
@@ -49,17 +49,17 @@ function rowOf(status: number, body: Body): Row {
 }
 
 const STATUSES = Array.from({ length: 500 }, (_, index) => 100 + index);
-/** The ends of each line, and the statuses within them that HTTP itself treats apart. */
+/** The limits of each line, and the statuses between them that HTTP treats specially. */
 const SAMPLE = [
   100, 101, 199, 200, 201, 204, 299, 300, 302, 304, 399, 400, 401, 428, 429, 430, 499, 500, 502, 503, 504, 599,
 ];
 
-/** Whether what follows the headers is no body (RFC 9112, 6.3). */
+/** Whether responses with this status have no body (RFC 9112, 6.3). */
 function hasNoBody(status: number): boolean {
   return status < 200 || status === 204 || status === 304;
 }
 
-/** Asks a server that answers with these bytes and closes the connection. */
+/** The outcome of a refresh at this server. */
 async function refreshAt(server: RawServer): Promise<TokenOutcome> {
   await using portal = new HttpPortal({
     baseUrl: server.origin,
@@ -91,7 +91,7 @@ describe.each(Object.keys(bodies) as Body[])('token response with %s', (body) =>
       rows.push(`${status} ${(await refreshAt(server)).kind}`);
     }
     expect(rows).toEqual(statuses.map((status) => `${status} ${rowOf(status, body)}`));
-    // Each was sent once: no client of ours repeats by itself what a portal may have acted on.
+    // Each request was sent once: the HTTP client must not repeat a request that the portal may have acted on.
     expect(server.requests).toHaveLength(statuses.length);
   });
 });

@@ -13,7 +13,7 @@ test('scripts/test --list names the programs and test files with a long form, an
   );
   for (const [, , program = ''] of commands) expect(existsSync(join(root, program)), program).toBe(true);
 
-  const filters = commands.flatMap(([, long, , given = '']) => (long === '' ? [] : given.trim().split(' ')));
+  const filters = commands.flatMap(([, long, , args = '']) => (long === '' ? [] : args.trim().split(' ')));
   const files = globSync('test/**/*.test.ts', { cwd: root });
   for (const filter of filters)
     expect(

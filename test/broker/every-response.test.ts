@@ -13,7 +13,7 @@ const bodies = {
   'a token response': TOKENS,
 } as const;
 
-/** The ends of each line of the portal's table of outcomes, whose every row test/portal/every-answer.test.ts holds. */
+/** The limits of the status ranges in the outcome table of test/portal/every-response.test.ts. */
 const ENDS = [100, 199, 200, 204, 299, 300, 399, 400, 401, 429, 499, 500, 502, 503, 599];
 const statuses = selectRows(
   Array.from({ length: 500 }, (_, index) => 100 + index),
@@ -23,14 +23,14 @@ const statuses = selectRows(
 test.concurrent.each(Object.entries(bodies))(
   'a refresh response with %s and any status keeps the grant, and only new tokens replace the old ones',
   async (name, body) => {
-    await using home = await BrokerHarness.start({ retryLostAnswer: 'late' });
-    const id = await home.addPairedAppliance();
+    await using harness = await BrokerHarness.start({ retryLostAnswer: 'late' });
+    const id = await harness.addPairedAppliance();
     const wrong: string[] = [];
     for (const status of statuses) {
-      const before = (await home.run.store.grant(id)) ?? expect.fail(`gone before ${status}`);
-      home.portal.fail('token', { kind: 'bytes', bytes: httpResponse(status, body) });
-      await home.run.grants.refresh(id);
-      const after = (await home.run.store.grant(id)) ?? expect.fail(`gone by ${status}`);
+      const before = (await harness.run.store.grant(id)) ?? expect.fail(`gone before ${status}`);
+      harness.portal.fail('token', { kind: 'bytes', bytes: httpResponse(status, body) });
+      await harness.run.grants.refresh(id);
+      const after = (await harness.run.store.grant(id)) ?? expect.fail(`gone by ${status}`);
 
       const granted = status >= 200 && status < 300 && status !== 204 && body === TOKENS;
       const refused = status >= 400 && status < 500 && status !== 429 && name === 'invalid_grant';
@@ -51,12 +51,12 @@ test.concurrent.each(Object.entries(bodies))(
         attempt: after.attempt,
       };
       if (JSON.stringify(found) !== JSON.stringify(expected)) wrong.push(`${status}: ${JSON.stringify(found)}`);
-      // Whatever it was, the token at hand is served as long as it lives.
-      const handOut = await home.run.tokenIssuer.issue(id, null);
-      if (handOut.kind !== 'token') wrong.push(`${status}: ${handOut.kind}`);
+      // The hub issues the current access token until it expires, whatever the response was.
+      const result = await harness.run.tokenIssuer.issue(id, null);
+      if (result.kind !== 'token') wrong.push(`${status}: ${result.kind}`);
     }
     expect(wrong).toEqual([]);
-    expect(home.refreshes).toBe(statuses.length);
-    expect(await home.run.store.grants()).toHaveLength(1);
+    expect(harness.refreshes).toBe(statuses.length);
+    expect(await harness.run.store.grants()).toHaveLength(1);
   },
 );

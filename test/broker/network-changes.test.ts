@@ -1,0 +1,63 @@
+import { expect, test } from 'vitest';
+import { BrokerHarness } from './broker-harness.ts';
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+
+/** A broker whose portal has been unreachable for so long that the backoff is at its maximum. */
+async function startUnreachable() {
+  const harness = await BrokerHarness.start({ fraction: 0.999 });
+  const ids = [await harness.addPairedAppliance('wallbox'), await harness.addPairedAppliance('heater')];
+  await harness.portal.disconnect();
+  await harness.time.pass(6 * HOUR);
+  return { harness, ids };
+}
+
+const states = (harness: BrokerHarness, ids: readonly string[]) =>
+  ids.map((id) => harness.run.grants.get(id)?.health.kind);
+
+test('failed refreshes are sent again within seconds when the hub gets an address', async () => {
+  const { harness, ids } = await startUnreachable();
+  await using _ = harness;
+  expect(states(harness, ids)).toEqual(['failing', 'failing']);
+  await harness.portal.reconnect();
+  harness.run.grants.onNetworkChanged();
+  await harness.time.pass(5 * SECOND);
+  expect(states(harness, ids)).toEqual(['good', 'good']);
+});
+
+test('backoff starts again when the hub gets an address, because name resolution may return later', async () => {
+  const { harness, ids } = await startUnreachable();
+  await using _ = harness;
+  harness.run.grants.onNetworkChanged();
+  await harness.time.pass(MINUTE);
+  await harness.portal.reconnect();
+  await harness.time.pass(MINUTE);
+  expect(states(harness, ids)).toEqual(['good', 'good']);
+});
+
+test('a network that comes and goes all the time causes fewer than six refresh attempts a minute', async () => {
+  const { harness } = await startUnreachable();
+  await using _ = harness;
+  const before = harness.refreshAttempts;
+  for (let passed = 0; passed < HOUR; passed += 6 * SECOND) {
+    harness.run.grants.onNetworkChanged();
+    await harness.time.pass(6 * SECOND);
+  }
+  // For each grant and change of the network: one attempt at once, then backoff until the next change.
+  expect((harness.refreshAttempts - before) / 2).toBeLessThan(6 * 60);
+  expect((harness.refreshAttempts - before) / 2).toBeGreaterThan(60);
+});
+
+test("the hub respects a portal's Retry-After when the network changes", async () => {
+  await using harness = await BrokerHarness.start();
+  const id = await harness.addPairedAppliance();
+  harness.portal.fail('token', { kind: 'answer', status: 503, headers: { 'retry-after': '1800' } });
+  await harness.untilRefreshed();
+  const sent = harness.refreshes;
+  harness.run.grants.onNetworkChanged();
+  await harness.time.pass(20 * MINUTE);
+  expect(harness.refreshes).toBe(sent);
+  expect(harness.run.grants.get(id)?.health).toMatchObject({ problem: { code: 'portal_deferred' } });
+});

@@ -1,0 +1,305 @@
+import { describe, expect, test } from 'vitest';
+import { BrokerHarness } from './broker-harness.ts';
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+
+/** Adds a paired appliance. @returns its id and the access token that it has */
+async function pairAppliance(harness: BrokerHarness) {
+  const id = await harness.addPairedAppliance();
+  const token = await harness.token(id);
+  return { id, token };
+}
+
+describe('rejected access token', () => {
+  test('a rejected access token is replaced by one refresh, for which all token requests wait', async () => {
+    await using harness = await BrokerHarness.start();
+    const { id, token } = await pairAppliance(harness);
+    const { grants, tokenIssuer } = harness.run;
+    const response = Promise.withResolvers<void>();
+    harness.portal.fail('token', { kind: 'wait', until: response.promise });
+    const reports = Array.from({ length: 50 }, () => grants.reportRejectedToken(id, token));
+    const requests = Array.from({ length: 50 }, () => tokenIssuer.issue(id, null));
+    await Promise.all(reports);
+    requests.push(...Array.from({ length: 50 }, () => tokenIssuer.issue(id, null)));
+    response.resolve();
+    const results = await Promise.all(requests);
+    const tokens = new Set(results.map((one) => (one.kind === 'token' ? one.accessToken.reveal() : one.kind)));
+    expect(tokens.size).toBe(1);
+    expect(tokens).not.toContain(token);
+    expect(harness.refreshes).toBe(1);
+    expect(await harness.whoami(await harness.token(id))).toBe(200);
+    // The hub no longer holds the previous token.
+    await grants.reportRejectedToken(id, token);
+    await harness.time.pass(MINUTE);
+    expect(harness.refreshes).toBe(1);
+  });
+
+  test('the log reports a rejected access token, and the refresh that replaces it, each time', async () => {
+    await using harness = await BrokerHarness.start();
+    const { id } = await pairAppliance(harness);
+    await harness.run.grants.refresh(id);
+    for (const minute of [1, 2]) {
+      await harness.time.pass(2 * MINUTE);
+      await harness.run.grants.reportRejectedToken(id, await harness.token(id));
+      await harness.run.grants.refresh(id);
+      const logged = harness.events.filter(({ level }) => level !== 'debug').map(({ event }) => event);
+      expect(logged.filter((event) => event === 'access_token_rejected')).toHaveLength(minute);
+      expect(logged.filter((event) => event === 'token_refreshed')).toHaveLength(1 + minute);
+    }
+  });
+
+  test.each(['', 'nonsense', 'of another appliance', 'the refresh token'])(
+    'the hub ignores the rejection of any token but the current access token (%s)',
+    async (which) => {
+      await using harness = await BrokerHarness.start();
+      const { id, token } = await pairAppliance(harness);
+      const others = await harness.token(await harness.addPairedAppliance('heater'));
+      const refreshToken = harness.run.grants.get(id)?.grant.refreshToken.reveal() ?? '';
+      const sent = { 'of another appliance': others, 'the refresh token': refreshToken }[which] ?? which;
+      await harness.run.grants.reportRejectedToken(id, sent);
+      await harness.run.grants.reportRejectedToken('nobody', token);
+      await harness.time.pass(MINUTE);
+      expect(await harness.token(id)).toBe(token);
+      expect(harness.refreshes).toBe(0);
+    },
+  );
+
+  test('a rejected access token is not issued again while the portal is unreachable, also after restarts', async () => {
+    await using harness = await BrokerHarness.start();
+    const { id, token } = await pairAppliance(harness);
+    await harness.portal.disconnect();
+    await harness.run.grants.reportRejectedToken(id, token);
+    const unreachable = { kind: 'unavailable', reason: 'portal_unreachable', unusableTokenReason: 'rejected' };
+    expect(await harness.run.tokenIssuer.issue(id, null)).toMatchObject(unreachable);
+    await harness.crash();
+    await harness.start();
+    expect(await harness.token(id)).toBe('unavailable');
+    await harness.stop();
+    harness.time.reboot(harness.time.wall);
+    await harness.start();
+    expect(await harness.token(id)).toBe('unavailable');
+    await harness.portal.reconnect();
+    await harness.time.pass(MINUTE);
+    expect(harness.refreshes).toBe(1);
+    expect(await harness.whoami(await harness.token(id))).toBe(200);
+  });
+
+  test.each([
+    ['beginAttempt', 'store_unwritable'],
+    [{ kind: 'answer', status: 429 }, 'portal_deferred'],
+    [{ kind: 'answer', status: 400, body: '{"error":"invalid_scope"}' }, 'portal_rejected'],
+    [{ kind: 'drop' }, 'answer_lost'],
+  ] as const)(
+    'a token request names the rejected token and %o as the cause of its failure, also after a restart',
+    async (fault, reason) => {
+      await using harness = await BrokerHarness.start();
+      const { id, token } = await pairAppliance(harness);
+      for (const again of [false, true]) {
+        if (typeof fault === 'string') harness.failingWrites.add(fault);
+        else harness.portal.fail('token', ...Array(9).fill(fault));
+        if (!again) await harness.run.grants.reportRejectedToken(id, token);
+        await harness.time.pass(MINUTE);
+        expect(await harness.run.tokenIssuer.issue(id, null)).toMatchObject({
+          kind: 'unavailable',
+          reason: reason,
+          unusableTokenReason: 'rejected',
+        });
+        await harness.stop();
+        await harness.start();
+      }
+    },
+  );
+
+  test('the hub replaces rejected access tokens at most once a minute, even if an appliance rejects each one', async () => {
+    await using harness = await BrokerHarness.start();
+    const { id, token } = await pairAppliance(harness);
+    const { grants, tokenIssuer } = harness.run;
+    await grants.reportRejectedToken(id, token);
+    let last = await harness.token(id);
+    expect(harness.refreshes).toBe(1);
+    for (let minute = 1; minute < 5; minute += 1) {
+      await harness.time.pass(SECOND);
+      await grants.reportRejectedToken(id, last);
+      const none = await tokenIssuer.issue(id, null);
+      expect(none).toMatchObject({ kind: 'unavailable', reason: 'no_answer_yet', unusableTokenReason: 'rejected' });
+      expect(none.kind === 'unavailable' && none.retryAfter).toBe(59);
+      for (let s = 0; s < 59; s += 1) {
+        expect(await harness.token(id)).toBe('unavailable');
+        expect(harness.refreshes).toBe(minute);
+        await harness.time.pass(SECOND);
+      }
+      // The hub refreshes without a request.
+      expect(harness.refreshes).toBe(minute + 1);
+      const next = await harness.token(id);
+      expect(next).not.toBe(last);
+      last = next;
+    }
+    expect(await harness.whoami(last)).toBe(200);
+    expect(harness.emulator.observations).toMatchObject({ overlappingRefreshes: 0, refreshTokensRepeated: 0 });
+  });
+
+  test('a grant returns to its usual refresh times once its rejected access token is replaced', async () => {
+    await using harness = await BrokerHarness.start();
+    const { id, token } = await pairAppliance(harness);
+    await harness.time.pass(10 * MINUTE);
+    await harness.run.grants.reportRejectedToken(id, token);
+    await harness.time.settle();
+    expect(harness.refreshes).toBe(1);
+    await harness.time.pass(47 * MINUTE);
+    expect(harness.refreshes).toBe(1);
+    await harness.time.pass(2 * MINUTE);
+    expect(harness.refreshes).toBe(2);
+  });
+
+  test('an access token stays rejected when the portal issues the same one again, and is refreshed once a minute', async () => {
+    await using harness = await BrokerHarness.start();
+    const { id, token } = await pairAppliance(harness);
+    const same = (body: string) => JSON.stringify({ ...JSON.parse(body), access_token: token });
+    harness.portal.fail('token', { kind: 'alter', with: same }, { kind: 'alter', with: same });
+    await harness.run.grants.reportRejectedToken(id, token);
+    expect(await harness.token(id)).toBe('unavailable');
+    expect(await harness.run.store.grant(id)).toMatchObject({
+      grant: { generation: 2, accessTokenRejectedAt: { boot: 'boot-1' } },
+    });
+    await harness.time.pass(MINUTE + SECOND);
+    expect(harness.refreshes).toBe(2);
+    expect(await harness.token(id)).toBe('unavailable');
+    await harness.time.pass(MINUTE);
+    expect(harness.refreshes).toBe(3);
+    expect(await harness.whoami(await harness.token(id))).toBe(200);
+  });
+});
+
+describe('refresh in progress when its access token is rejected', () => {
+  async function startSlowRefresh(harness: BrokerHarness, id: string) {
+    const response = Promise.withResolvers<void>();
+    harness.portal.fail('token', { kind: 'wait', until: response.promise });
+    const refreshing = harness.run.grants.refresh(id);
+    await expect.poll(() => harness.emulator.grants()[0]?.generation).toBe(2);
+    return { response, refreshing };
+  }
+
+  test('a refresh in progress replaces the rejected access token, and no other refresh is sent', async () => {
+    await using harness = await BrokerHarness.start();
+    const { id, token } = await pairAppliance(harness);
+    const { response, refreshing } = await startSlowRefresh(harness, id);
+    await harness.run.grants.reportRejectedToken(id, token);
+    const request = harness.token(id);
+    response.resolve();
+    await refreshing;
+    const next = await request;
+    expect(next).not.toBe(token);
+    expect(await harness.whoami(next)).toBe(200);
+    expect(await harness.run.store.grant(id)).toMatchObject({ grant: { generation: 2, accessTokenRejectedAt: null } });
+    await harness.time.pass(2 * MINUTE);
+    expect(harness.refreshes).toBe(1);
+  });
+
+  test('a refresh in progress that the portal defers leaves the access token rejected', async () => {
+    await using harness = await BrokerHarness.start();
+    const { id, token } = await pairAppliance(harness);
+    const response = Promise.withResolvers<void>();
+    harness.delayedWrites.set('endAttempt', response.promise);
+    harness.portal.fail('token', { kind: 'answer', status: 503, headers: { 'retry-after': '120' } });
+    const refreshing = harness.run.grants.refresh(id);
+    await expect.poll(() => harness.refreshes).toBe(1);
+    await harness.run.grants.reportRejectedToken(id, token);
+    response.resolve();
+    await refreshing;
+    expect(await harness.token(id)).toBe('unavailable');
+    expect(await harness.run.store.grant(id)).toMatchObject({ grant: { accessTokenRejectedAt: { boot: 'boot-1' } } });
+    // The portal sent a Retry-After of two minutes.
+    expect(harness.refreshes).toBe(1);
+    await harness.time.pass(6 * MINUTE);
+    expect(harness.refreshes).toBe(2);
+    expect(await harness.whoami(await harness.token(id))).toBe(200);
+  });
+
+  test('a rejection while the new access token is being saved does not affect the new one', async () => {
+    await using harness = await BrokerHarness.start();
+    const { id, token } = await pairAppliance(harness);
+    const disk = Promise.withResolvers<void>();
+    harness.delayedWrites.set('replaceGrant', disk.promise);
+    const refreshing = harness.run.grants.refresh(id);
+    await expect.poll(() => harness.emulator.grants()[0]?.generation).toBe(2);
+    await harness.run.grants.reportRejectedToken(id, token);
+    disk.resolve();
+    await refreshing;
+    expect(await harness.whoami(await harness.token(id))).toBe(200);
+    expect(harness.refreshes).toBe(1);
+  });
+});
+
+test.each(['early', 'late'] as const)(
+  'a grant in doubt (%s) is refreshed at once when its access token is rejected',
+  async (retryLostAnswer) => {
+    await using harness = await BrokerHarness.start({ retryLostAnswer });
+    const { id, token } = await pairAppliance(harness);
+    harness.portal.fail('token', { kind: 'drop' });
+    if (retryLostAnswer === 'early') harness.portal.fail('token', { kind: 'drop' });
+    await harness.time.pass(50 * MINUTE);
+    const before = harness.refreshes;
+    expect(before).toBe(retryLostAnswer === 'early' ? 2 : 1);
+    expect(await harness.token(id)).toBe(token);
+    await harness.run.grants.reportRejectedToken(id, token);
+    expect(await harness.whoami(await harness.token(id))).toBe(200);
+    expect(harness.refreshes).toBe(before + 1);
+    expect(harness.run.grants.get(id)?.health).toEqual({ kind: 'good' });
+  },
+);
+
+test('after a final refusal, a rejected access token is not issued, and the appliance needs pairing at once', async () => {
+  await using harness = await BrokerHarness.start();
+  const { id, token } = await pairAppliance(harness);
+  harness.portal.fail('token', { kind: 'answer', status: 400, body: '{"error":"invalid_grant"}' });
+  await harness.run.grants.refresh(id);
+  expect(await harness.token(id)).toBe(token);
+  await harness.run.grants.reportRejectedToken(id, token);
+  expect(await harness.token(id)).toBe('needs_pairing');
+  expect(harness.refreshes).toBe(1);
+  await harness.pairAgain('wallbox');
+  expect(await harness.whoami(await harness.token(id))).toBe(200);
+});
+
+describe('rejected access token while the store is unwritable', () => {
+  test('the hub logs a rejection that it cannot save, stops issuing the token, and saves it with the next attempt', async () => {
+    await using harness = await BrokerHarness.start();
+    const { id, token } = await pairAppliance(harness);
+    for (const name of ['markTokenRejected', 'beginAttempt'] as const) harness.failingWrites.add(name);
+    await harness.run.grants.reportRejectedToken(id, token);
+    expect(await harness.token(id)).toBe('unavailable');
+    expect(harness.events.map(({ event }) => event)).toEqual(
+      expect.arrayContaining(['access_token_rejected', 'store_unwritable']),
+    );
+    expect(harness.refreshes).toBe(0);
+    harness.failingWrites.clear();
+    harness.portal.fail('token', { kind: 'answer', status: 503 });
+    await harness.time.pass(3 * SECOND);
+    expect(harness.refreshes).toBeGreaterThanOrEqual(1);
+    expect(await harness.run.store.grant(id)).not.toMatchObject({
+      grant: { generation: 1, accessTokenRejectedAt: null },
+    });
+    await harness.time.pass(MINUTE);
+    expect(await harness.whoami(await harness.token(id))).toBe(200);
+  });
+
+  test('the rejection of an access token that is only in memory is saved together with its grant', async () => {
+    await using harness = await BrokerHarness.start();
+    const { id } = await pairAppliance(harness);
+    harness.failingWrites.add('replaceGrant');
+    await harness.run.grants.refresh(id);
+    const token = await harness.token(id);
+    await harness.run.grants.reportRejectedToken(id, token);
+    expect(await harness.token(id)).toBe('unavailable');
+    harness.failingWrites.clear();
+    await harness.portal.disconnect();
+    await harness.stop();
+    await harness.start();
+    expect(harness.run.grants.get(id)?.grant).toMatchObject({ generation: 2 });
+    expect(await harness.token(id)).toBe('unavailable');
+    await harness.portal.reconnect();
+    await harness.time.pass(MINUTE);
+    expect(await harness.whoami(await harness.token(id))).toBe(200);
+  });
+});
