@@ -45,7 +45,9 @@ function sourcesIn(checkout: string): Source[] {
     });
 }
 
-/** A Mermaid diagram of the imports. An arrow that other arrows imply is left out, so that the diagram stays readable. */
+/**
+ * A Mermaid diagram of the imports. An arrow that other arrows imply is left out, so that the diagram stays readable.
+ */
 function picture(sources: readonly Source[]): string {
   const imports = new Map<string, Set<string>>();
   for (const source of sources) {

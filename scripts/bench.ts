@@ -33,10 +33,16 @@ for (const suite of suites) {
   notMeasured += report(suite, run);
 }
 if (notMeasured > 0 && !quick) {
-  fail(`scripts/bench: the machine was too busy to check ${notMeasured} of the targets: run this again when it is idle`, 1);
+  fail(
+    `scripts/bench: the machine was too busy to check ${notMeasured} of the targets: run this again when it is idle`,
+    1,
+  );
 }
 
-/** Prints the results, and writes the page unless another revision was measured too. @returns how many targets could not be checked */
+/**
+ * Prints the results, and writes the page unless another revision was measured too.
+ * @returns how many targets could not be checked
+ */
 function report(
   suite: Suite,
   run: Parameters<typeof writeSuiteSection>[1] & { measured: readonly Measurement[] },
@@ -78,8 +84,8 @@ function options(): { suites: readonly Suite[]; quick: boolean; against: string 
 }
 
 /**
- * Unpacks another revision of this project below `.cache/bench/` and builds it; it stays there for later runs. The suites of
- * this checkout measure it.
+ * Unpacks another revision of this project below `.cache/bench/` and builds it; it stays there for later runs. The
+ * suites of this checkout measure it.
  */
 function checkoutOf(revision: string): BenchSubject {
   const named = spawnSync('git', ['rev-parse', '--verify', '--quiet', `${revision}^{commit}`], { cwd: root });

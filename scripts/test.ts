@@ -1,5 +1,5 @@
-// Runs every check and test, even if some fail, and ends with a summary. The checks run in parallel with the tests, which
-// mostly wait.
+// Runs every check and test, even if some fail, and ends with a summary. The checks run in parallel with the tests,
+// which mostly wait.
 import { type ChildProcess, type SpawnOptions, spawn, spawnSync } from 'node:child_process';
 import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { constants, tmpdir } from 'node:os';
@@ -92,7 +92,8 @@ function slowness(): number {
 // The secrets are stored outside the logs folder, because the logs are searched for them in the end.
 const folder = mkdtempSync(join(tmpdir(), 'latchkey-test-'));
 mkdirSync(join(folder, 'logs'));
-// It is deleted with everything that tests leave behind. Like /tmp it is open to other users, because some tests run as one.
+// It is deleted with everything that tests leave behind. Like /tmp it is open to other users, because some tests run as
+// one.
 const scratch = mkdtempSync(join(tmpdir(), 'lk-'));
 chmodSync(scratch, 0o1777);
 const env = {
@@ -143,7 +144,10 @@ function argumentsOf() {
   }
 }
 
-/** Runs the test files with failures once more, one after another, and reports the results. The run has failed in any case. */
+/**
+ * Runs the test files with failures once more, one after another, and reports the results. The run has failed in any
+ * case.
+ */
 async function runFailedAgain({ failed }: TestSummary): Promise<string[]> {
   const files = [...new Set(failed.flatMap(({ name }) => /^test\/\S+\.test\.ts/.exec(name)?.[0] ?? []))];
   if (files.length === 0) return [];
@@ -191,7 +195,10 @@ async function tests(config: string, only: readonly string[]): Promise<TestSumma
   return summary;
 }
 
-/** Runs the tests that need the others' output. With a filter only the search for secrets runs, and only if there are logs. */
+/**
+ * Runs the tests that need the others' output. With a filter only the search for secrets runs, and only if there are
+ * logs.
+ */
 async function testsAfter(): Promise<TestSummary> {
   if (filters.length > 0 && readdirSync(env.LATCHKEY_TEST_LOGS).length === 0) return addSummaries([]);
   return tests('test/after/vitest.config.ts', filters.length > 0 ? ['no-secret-in-logs'] : []);

@@ -1,5 +1,5 @@
-// Sends load to one server over raw sockets, because an HTTP library would need more CPU time than the server. Takes a job
-// as JSON (see load.ts) and prints the result. A response counts when it has been received completely.
+// Sends load to one server over raw sockets, because an HTTP library would need more CPU time than the server. Takes a
+// job as JSON (see load.ts) and prints the result. A response counts when it has been received completely.
 import { connect, createSecureContext } from 'node:tls';
 
 const job = JSON.parse(process.argv[2]);
@@ -50,7 +50,10 @@ async function onOneConnection(chain, index) {
   connection?.end();
 }
 
-/** A new connection for every request, timed from its first packet. The client closes it, like a program with one request. */
+/**
+ * A new connection for every request, timed from its first packet. The client closes it, like a program with one
+ * request.
+ */
 async function onNewConnections(chain, index) {
   while (!stopping) {
     const began = performance.now();
@@ -63,7 +66,9 @@ async function onNewConnections(chain, index) {
   }
 }
 
-/** Requests at regular intervals, even if earlier responses are late. Latencies count from the time a request was due. */
+/**
+ * Requests at regular intervals, even if earlier responses are late. Latencies count from the time a request was due.
+ */
 async function paced() {
   const idle = (await Promise.all(chains.map((_chain, index) => open(index)))).flatMap((connection, index) =>
     connection === null ? [] : [{ connection, chain: chains[index] }],

@@ -17,7 +17,10 @@ export interface LoadParameters {
   readonly chains: readonly RequestLoop[];
   /** `kept` (the default): one connection per loop. `new`: one per request, with a full TLS handshake. */
   readonly connections?: 'kept' | 'new';
-  /** Requests per second at regular intervals, even if responses are late. Default: the next request after each response. */
+  /**
+   * Requests per second at regular intervals, even if responses are late. Default: the next request after each
+   * response.
+   */
   readonly rate?: number;
   /** The loopback addresses that connections come from, in turn; default: 127.0.0.1. */
   readonly addresses?: readonly string[];

@@ -9,8 +9,8 @@ import { type Program, startProgram } from './program.ts';
 export const PEER_CLIENT = { client_id: '6a8f8d0e-3a34-4d6e-9d43-0b5d3c1f1a01', client_secret: 'bench-secret' };
 
 /**
- * Starts a program of bench.d/peers, by default with the flags and variables of the hub's service. The program prints its
- * address as JSON, which is the `said` line of the result.
+ * Starts a program of bench.d/peers, by default with the flags and variables of the hub's service. The program prints
+ * its address as JSON, which is the `said` line of the result.
  */
 export function startPeer(
   file: string,
@@ -22,8 +22,8 @@ export function startPeer(
 }
 
 /**
- * Writes the TLS options for a peer: a server certificate of the same kind as the hub's with its chain, and the hub's TLS
- * settings, as JSON for `node:tls`.
+ * Writes the TLS options for a peer: a server certificate of the same kind as the hub's with its chain, and the hub's
+ * TLS settings, as JSON for `node:tls`.
  * @param folder for the file @returns the path of the file
  */
 export async function writeTlsOptions(folder: string): Promise<string> {

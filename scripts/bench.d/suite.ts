@@ -83,8 +83,8 @@ export function absoluteTarget(text: string, value: number, unit: string, atMost
 }
 
 /**
- * Measures every subject once per round, so that a disturbance of the machine affects all of them. A different subject is
- * first in each round, so that none always runs on a warmed-up machine.
+ * Measures every subject once per round, so that a disturbance of the machine affects all of them. A different subject
+ * is first in each round, so that none always runs on a warmed-up machine.
  */
 export async function runRounds<One>(
   rounds: number,

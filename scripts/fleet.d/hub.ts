@@ -23,7 +23,10 @@ export interface FleetGrant extends ScheduledGrant {
   readonly number: number;
   /** See `ScheduleInput` of the core. */
   readonly jitterOffset: number;
-  /** When an appliance first requests the token, in ms, and then every {@link TOKEN_REQUEST_INTERVAL_MS}; null if none does. */
+  /**
+   * When an appliance first requests the token, in ms, and then every {@link TOKEN_REQUEST_INTERVAL_MS}; null if none
+   * does.
+   */
   readonly asksFrom: number | null;
   /** When the refresh was sent that a power cut interrupted. */
   cutShort: Instant | null;
@@ -33,10 +36,10 @@ export interface FleetGrant extends ScheduledGrant {
 export const TOKEN_REQUEST_INTERVAL_MS = 120_000;
 
 /**
- * One hub: its clock, and the broker's refreshes without the store and the connections. The daemon's own code decides when to
- * refresh and what an outcome means (`broker/grants/refresh-schedule.ts`, `broker/time/reference-clock.ts`, `core/`). A whole
- * broker (`openBroker`) per hub takes 35 times as long and 20 kB: a hundred thousand would take hours and 2 GB.
- * test/bench/fleet.test.ts shows that a simulated hub sends requests when a real one does.
+ * One hub: its clock, and the broker's refreshes without the store and the connections. The daemon's own code decides
+ * when to refresh and what an outcome means (`broker/grants/refresh-schedule.ts`, `broker/time/reference-clock.ts`,
+ * `core/`). A whole broker (`openBroker`) per hub takes 35 times as long and 20 kB: a hundred thousand would take hours
+ * and 2 GB. test/bench/fleet.test.ts shows that a simulated hub sends requests when a real one does.
  */
 export class FleetHub implements Clock {
   readonly grants: FleetGrant[] = [];

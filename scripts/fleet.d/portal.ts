@@ -28,8 +28,8 @@ const UNREACHABLE: TokenOutcome = { kind: 'not_sent', detail: 'ECONNREFUSED' };
 const LOST: TokenOutcome = { kind: 'ambiguous', detail: 'the connection was closed' };
 
 /**
- * A portal with a limited capacity. It rotates the refresh token at each refresh. The previous token stays valid until the
- * next refresh; an older one is refused permanently.
+ * A portal with a limited capacity. It rotates the refresh token at each refresh. The previous token stays valid until
+ * the next refresh; an older one is refused permanently.
  */
 export class SimulatedPortal {
   readonly #options: SimulatedPortalOptions;

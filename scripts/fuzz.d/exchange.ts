@@ -85,7 +85,8 @@ export function exchangeRequests(dial: Dial, requests: readonly FuzzRequest[]): 
       }
     });
     socket.on('error', (error: NodeJS.ErrnoException) => {
-      // A server need not read an unwanted body, and a client that is still writing may lose the response (RFC 9112, 9.6).
+      // A server need not read an unwanted body, and a client that is still writing may lose the response (RFC 9112,
+      // 9.6).
       closed ||= error.code === 'EPIPE' && requests.some(({ bytes }) => bytes.length > MAX_BODY);
       done(String(error));
     });

@@ -3,12 +3,14 @@ import fc from 'fast-check';
 /** The number of known values of each kind. */
 const VALUES_PER_KIND = 8;
 
-/** Extracts a kind of value from responses: the beginning of the request's path, and a pattern whose group is the value. */
+/**
+ * Extracts a kind of value from responses: the beginning of the request's path, and a pattern whose group is the value.
+ */
 export type ExtractionRule<Kind extends string> = readonly [path: string, kind: Kind, pattern: RegExp];
 
 /**
- * The values that an attacker knows at first and learns from responses: the newest ones of each kind. Their number is constant,
- * so that a seed and a path make the same choices again.
+ * The values that an attacker knows at first and learns from responses: the newest ones of each kind. Their number is
+ * constant, so that a seed and a path make the same choices again.
  */
 export class KnownValues<Kind extends string> {
   readonly #values: Readonly<Record<Kind, string[]>>;

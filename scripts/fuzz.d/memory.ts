@@ -12,8 +12,8 @@ export interface MemoryUsage {
 }
 
 /**
- * The permitted growth of the heap in 100,000 requests, in MB. Remembered entries differ in size, and V8 keeps compiled code
- * and free lists. A leak of 20 bytes per request is 2 MB.
+ * The permitted growth of the heap in 100,000 requests, in MB. Remembered entries differ in size, and V8 keeps compiled
+ * code and free lists. A leak of 20 bytes per request is 2 MB.
  */
 const HEAP_BOUND = 2;
 /** The same for the resident memory, which also depends on the free pages that the allocator and V8 keep. */

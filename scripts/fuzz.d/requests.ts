@@ -30,7 +30,10 @@ export interface FuzzRequest extends Pick<RequestPlan, 'origin' | 'method' | 'pa
   readonly pieces: number;
   /** Its connection is its own, and is reset immediately after the bytes. */
   readonly isReset: boolean;
-  /** The connection to a hub if this request opens it: the source address, whether it is without TLS, and the server name (SNI). */
+  /**
+   * The connection to a hub if this request opens it: the source address, whether it is without TLS, and the server
+   * name (SNI).
+   */
   readonly via?: { readonly address: string; readonly plain: boolean; readonly servername?: string };
 }
 

@@ -1,5 +1,5 @@
-// fast-check arbitraries for the texts of requests. What they draw never depends on the values that are known at the moment, so
-// that a seed and a path make the same choices again.
+// fast-check arbitraries for the texts of requests. What they draw never depends on the values that are known at the
+// moment, so that a seed and a path make the same choices again.
 import fc from 'fast-check';
 
 /** Texts that have broken parsers. */
@@ -137,7 +137,10 @@ export const noMembers: fc.Arbitrary<Readonly<Record<string, string>>> = fc.cons
 /** Encodes members as a form. */
 export type FormWriter = (members: Readonly<Record<string, string>>) => string;
 
-/** Encodes a form. If it is not `good`, a member may be doubled or missing, there may be 900 more, or the form is mutated. */
+/**
+ * Encodes a form. If it is not `good`, a member may be doubled or missing, there may be 900 more, or the form is
+ * mutated.
+ */
 export function formWriter(good: boolean): fc.Arbitrary<FormWriter> {
   const pairsOf = (members: Readonly<Record<string, string>>) =>
     Object.entries(members).map(([name, one]) => `${name}=${encodeURIComponent(toLatin1(one))}`);

@@ -25,7 +25,9 @@ export function rememberSession(file: string, session: number): void {
   writeFileSync(file, JSON.stringify(run));
 }
 
-/** Ends the processes that a killed run of this checkout left, and removes folders, namespaces and mounts of dead tests. */
+/**
+ * Ends the processes that a killed run of this checkout left, and removes folders, namespaces and mounts of dead tests.
+ */
 export function clearLeftovers(file: string): void {
   const run = read(file);
   if (run !== null && run.boot === boot() && identify(run.process.pid)?.started !== run.process.started) {

@@ -1,4 +1,5 @@
-// The long tests take too long for every run of the suite. Each has its own command; test/long-runs.json records its last run.
+// The long tests take too long for every run of the suite. Each has its own command; test/long-runs.json records its
+// last run.
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { globSync, readFileSync, writeFileSync } from 'node:fs';
@@ -48,8 +49,16 @@ const NAMED = [
     files: 'project/bench',
     shows: 'every suite of ./scripts/bench completes and gives figures',
   },
-  { name: 'first-hour', files: 'browser/first-hour', shows: 'every variant of the first hour with a new hub, in a browser' },
-  { name: 'arm64', files: 'arm64/', shows: 'the package installs, runs, updates and purges in an emulated arm64 Debian' },
+  {
+    name: 'first-hour',
+    files: 'browser/first-hour',
+    shows: 'every variant of the first hour with a new hub, in a browser',
+  },
+  {
+    name: 'arm64',
+    files: 'arm64/',
+    shows: 'the package installs, runs, updates and purges in an emulated arm64 Debian',
+  },
 ];
 
 const FAILED: Counts = { passed: 0, failed: 1, skipped: 0 };

@@ -8,8 +8,8 @@ interface Failure {
 }
 
 /**
- * Writes a {@link TestSummary} to the file that LATCHKEY_TEST_REPORT names. vitest's own JSON report lacks the reasons of
- * skipped tests, and counts neither failed hooks nor errors outside of tests.
+ * Writes a {@link TestSummary} to the file that LATCHKEY_TEST_REPORT names. vitest's own JSON report lacks the reasons
+ * of skipped tests, and counts neither failed hooks nor errors outside of tests.
  */
 export default class SummaryReporter implements Reporter {
   onTestRunEnd(modules: readonly TestModule[], unhandled: readonly Failure[]): void {

@@ -23,8 +23,8 @@ export function addSummaries(summaries: readonly TestSummary[]): TestSummary {
 }
 
 /**
- * The end of a test run's output: what failed, what was skipped and what the set-up could not install, each with its reason
- * on the same line; the last line is `N passed, N failed, N skipped`.
+ * The end of a test run's output: what failed, what was skipped and what the set-up could not install, each with its
+ * reason on the same line; the last line is `N passed, N failed, N skipped`.
  * @param skipped lines of the set-up, `package: reason`
  */
 export function summaryText(summary: TestSummary, skipped: readonly string[]): string {

@@ -1,4 +1,4 @@
-import type { RestoredGrants } from './backup-state.ts';
+import type { RestoredGrants } from './backup-contents.ts';
 import type { Condition } from './health/condition.ts';
 import type { PairingFailureReason } from './pairings/pairing.ts';
 import type { PairingAdministration, PairingStatus } from './pairings/pairing-administration.ts';

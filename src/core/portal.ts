@@ -38,7 +38,7 @@ const APPLY_INSTRUCTIONS: Record<ApplyMethod, string> = {
 };
 
 /** How a person makes corrected credentials take effect, in the imperative. */
-export function applyInstruction({ appliedBy = 'reload' }: Pick<CredentialLocation, 'appliedBy'>): string {
+export function instructionToApply({ appliedBy = 'reload' }: Pick<CredentialLocation, 'appliedBy'>): string {
   return APPLY_INSTRUCTIONS[appliedBy];
 }
 
@@ -69,7 +69,7 @@ export function isSameIssuer(issuer: PortalIdentity, portal: ConfiguredPortal): 
 }
 
 /** The issuer to store with a grant of this portal. */
-export function issuerOf({ origin, clientId, name }: ConfiguredPortal): PortalIdentity {
+export function portalIdentityOf({ origin, clientId, name }: ConfiguredPortal): PortalIdentity {
   return { origin, clientId, name };
 }
 

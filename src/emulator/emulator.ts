@@ -6,7 +6,7 @@ import { serveApi } from './api/api.ts';
 import type { Observations } from './audit/client-audit.ts';
 import { collectFindings, type Findings } from './audit/findings.ts';
 import { serveAuthorize } from './endpoints/authorize.ts';
-import { serveCodeGet, serveCodeSet, serveConfig } from './endpoints/helper.ts';
+import { serveCodeDelivery, serveCodePolling, serveConfig } from './endpoints/helper.ts';
 import { serveToken, serveWhoami } from './endpoints/token.ts';
 import { attachFaults } from './faults/attach-faults.ts';
 import { FaultError, validateFault } from './faults/fault-body.ts';
@@ -136,8 +136,8 @@ async function startWithSettings(settings: EffectiveSettings, file: StateFile | 
   const tls = settings.tls ? await createTlsCredentials(file, { ...settings, now: portal.now() }) : null;
   const base = createServer(portal, log, rates, tls);
   serveConfig(base);
-  serveCodeGet(base);
-  serveCodeSet(base);
+  serveCodePolling(base);
+  serveCodeDelivery(base);
   serveWhoami(base);
 
   const frontend = createServer(portal, log, rates, tls);

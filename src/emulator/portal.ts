@@ -97,7 +97,7 @@ export function createPortal(
 }
 
 /** The helper's redirect target for a client (docs/portal.md, 4). */
-export function codeSetUrl(portal: EmulatedPortal, client: Client): string {
+export function codeDeliveryUrl(portal: EmulatedPortal, client: Client): string {
   return `${portal.origins().base}/external/oauth2helper/code/set/${encodeURIComponent(client.id)}`;
 }
 

@@ -4,7 +4,7 @@ import { collectNoticeInput } from '../broker/reports/notice-input.ts';
 import type { NoticeInput } from '../broker/reports/notices.ts';
 import type { CaRotation } from '../certificates/ca-rotation.ts';
 import type { Administration, PreparedReload, ReloadOutcome } from '../core/administration.ts';
-import { checkPassphrase, normalizePassphrase } from '../core/backup-state.ts';
+import { checkPassphrase, normalizePassphrase } from '../core/backup-contents.ts';
 import { elapsed, type Instant, rfc3339 } from '../core/clock.ts';
 import { Failure } from '../core/failure.ts';
 import type { HookTestResult, NoticeReport } from '../core/reports/notice.ts';

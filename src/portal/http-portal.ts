@@ -18,7 +18,7 @@ import {
   TOKEN_REQUEST_LIMITS,
 } from './http.ts';
 import { classifyTokenResponse } from './token-outcome.ts';
-import { parseAuthorizationCode, parseHelperConfiguration } from './wire.ts';
+import { parseAuthorizationCode, parseLoginEndpoints } from './wire.ts';
 
 /** How the hub reaches a portal and authenticates there. */
 export interface HttpPortalOptions {
@@ -65,7 +65,7 @@ export class HttpPortal implements Portal, AsyncDisposable {
       const unknown = `the portal does not know this client_id: check portals.${this.#options.credentialLocation.portal}.client_id (${detail})`;
       return { kind: 'rejected', detail: unknown, clientUnknown: true, portalTime };
     }
-    const link = status === 200 ? parseHelperConfiguration(response.body) : null;
+    const link = status === 200 ? parseLoginEndpoints(response.body) : null;
     if (link === null) return unusableResponse(response);
     const foreign = Object.values(link).find((address: string) => !this.#isOnConfiguredOrigin(address));
     if (foreign === undefined) return { kind: 'link', link: normalizeLink(link), portalTime };

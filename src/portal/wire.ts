@@ -67,7 +67,7 @@ const errorResponse = v.object({ error: v.string() });
 const ERROR_CODE_PATTERN = /^[A-Za-z][A-Za-z_. -]{0,39}$/;
 
 /** Parses the response of the config endpoint; null if it is invalid. */
-export function parseHelperConfiguration(body: string): LoginEndpoints | null {
+export function parseLoginEndpoints(body: string): LoginEndpoints | null {
   const parsed = parse(helperConfiguration, body);
   if (parsed === null) return null;
   const { authorize_url, code_url, accesstoken_request_url } = parsed;

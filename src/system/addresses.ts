@@ -33,10 +33,10 @@ PRIVATE_NETWORKS.addSubnet('fc00::', 7, 'ipv6');
 PRIVATE_NETWORKS.addSubnet('fe80::', 10, 'ipv6');
 
 /** Where a link can be opened: only on the hub's machine, only in its home network, or anywhere. */
-export type UrlReach = 'machine' | 'home' | 'anywhere';
+export type UrlAddressScope = 'machine' | 'home' | 'anywhere';
 
 /** Where a link can be opened, judged by its IP address; `anywhere` for host names other than `localhost`. */
-export function urlReach(link: string): UrlReach {
+export function urlAddressScope(link: string): UrlAddressScope {
   const hostname = URL.parse(link)?.hostname ?? '';
   if (isLoopbackHost(hostname)) return 'machine';
   return isPrivateAddress(hostname.replace(/^\[|\]$/g, '')) ? 'home' : 'anywhere';

@@ -7,7 +7,7 @@ test('a refresh arms as many timers and reads the clock as often with 2000 grant
   const few = await measureRefreshSteps(10, STEPS);
   const many = await measureRefreshSteps(2000, STEPS);
   expect(many).toMatchObject({ armed: few.armed, readings: few.readings, timers: few.timers });
-  // One for the next that is due, one that tells whether this one hangs.
+  // One timer for the next due refresh, and one for the timeout of this one.
   expect(many.armed).toBe(2);
   expect(many.timers).toBe(2);
 });

@@ -5,12 +5,12 @@ import { pairFleet } from '../reliability/fleet.ts';
 import { HubProcess } from '../support/hub-process.ts';
 import { startPortal } from '../support/portal.ts';
 
-const HAND_OUTS = 200;
-/** What the hub does of its own accord, once a second or so, goes on meanwhile. */
-const BESIDE = HAND_OUTS / 10;
+const REQUESTS = 200;
+/** A margin for the hub's own periodic work, about once a second. */
+const MARGIN = REQUESTS / 10;
 
 it('token requests on one connection take one handshake, and cause no file access and no log lines', async (ctx) => {
-  if (!canTraceSystemCalls()) ctx.skip('needs strace, and the right to use it');
+  if (!canTraceSystemCalls()) ctx.skip('needs strace, and the permission to use it');
   await using emulator = await startPortal();
   await using hub = await HubProcess.start({ emulator });
   const [wallbox] = await pairFleet(hub, emulator, ['wallbox']);
@@ -24,7 +24,7 @@ it('token requests on one connection take one handshake, and cause no file acces
       client.on('connect', () => {
         handshakes += 1;
       });
-      for (let count = 0; count < HAND_OUTS; count++) {
+      for (let count = 0; count < REQUESTS; count++) {
         const { statusCode, body } = await client.request({
           method: 'POST',
           path: '/oauth/token',
@@ -44,12 +44,12 @@ it('token requests on one connection take one handshake, and cause no file acces
     calls.filter(({ name, on: what }: SystemCall) => names.includes(name) && is(what)).length;
   expect(handshakes).toBe(1);
   const isFile = (what: string) => what.startsWith('/');
-  expect(on(['close', 'read', 'pread64'], isFile)).toBeLessThan(BESIDE);
-  expect(on(['write', 'writev', 'pwrite64'], isFile)).toBeLessThan(BESIDE);
+  expect(on(['close', 'read', 'pread64'], isFile)).toBeLessThan(MARGIN);
+  expect(on(['write', 'writev', 'pwrite64'], isFile)).toBeLessThan(MARGIN);
   const isSocket = (what: string) => what.startsWith('socket:');
   expect(on(['accept4'], isSocket)).toBeLessThanOrEqual(2);
-  // The log goes to a socket, too: a line for each would double them.
+  // The log goes to a socket, too: a line for each request would double the writes.
   const writes = on(['write', 'writev'], isSocket);
-  expect(writes).toBeGreaterThanOrEqual(HAND_OUTS);
-  expect(writes).toBeLessThan(HAND_OUTS + BESIDE);
+  expect(writes).toBeGreaterThanOrEqual(REQUESTS);
+  expect(writes).toBeLessThan(REQUESTS + MARGIN);
 });

@@ -11,16 +11,16 @@ test('the hub sends the portal only one link request and exchange, a poll every 
   for (const way of ['redirect', 'polling'] as const) {
     const { links, polls, exchanges, waited } = await home.pair(way, way, 1000);
     expect({ way, links, exchanges }).toEqual({ way, links: 1, exchanges: 1 });
-    // The one that brings the code comes after the login.
+    // The poll that gets the code comes after the login.
     expect(polls).toBeLessThanOrEqual(waited / 5000 + 1);
   }
-  const handedOut = await home.ask(100, 2 * 1000 * LIFETIME);
+  const issued = await home.ask(100, 2 * 1000 * LIFETIME);
   const { ages, requests, connections, others } = home.cost();
-  expect(handedOut).toBeGreaterThan(20);
+  expect(issued).toBeGreaterThan(20);
   expect(connections).toBe(requests);
   expect(others).toBe(0);
   expect(ages.length).toBeGreaterThan(4);
-  // A machine that is busy only makes them later, but for the time that the request before was under way.
+  // On a busy machine refreshes only come later, except for the duration of the previous request.
   const sorted = ages.toSorted((a, b) => a - b);
   expect(sorted[Math.floor(sorted.length / 2)]).toBeGreaterThan(740 * LIFETIME);
 });

@@ -7,21 +7,21 @@ import type { Portal } from '../../src/core/portal.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { logTo } from '../support/log-to.ts';
 
-/** From one grant's refresh to the next one's, in ms: however many there are, each time one is due. */
+/** The time between the refreshes of two grants, in ms, independent of the number of grants. */
 const APART = 500;
 const PORTAL = { name: 'home', origin: 'https://portal.test', clientId: 'hub' };
 const TOKENS = { accessToken: new Secret('access'), refreshToken: new Secret('refresh'), scope: null };
 
-/** What one refresh takes, by all that decides on it: neither the portal nor the disk is there. */
+/** The cost of one refresh in the deciding code, without portal and disk. */
 interface Step {
-  /** How often a timer was armed, and the clock read. */
+  /** How often a timer was started, and the clock was read. */
   readonly armed: number;
   readonly readings: number;
-  /** How many timers there were at once, at most. */
+  /** The maximum number of timers at once. */
   readonly timers: number;
 }
 
-/** Has a broker look after so many grants for so many refreshes, on a clock that is moved by hand. */
+/** Runs a broker with `grants` grants for `steps` refreshes, on a manual clock. */
 export async function measureRefreshSteps(grants: number, steps: number): Promise<Step> {
   const time = new HandMovedTime();
   const tokens = { ...TOKENS, lifetime: (grants * APART) / 0.8 };
@@ -47,10 +47,16 @@ export async function measureRefreshSteps(grants: number, steps: number): Promis
     },
     store: storeOf(
       Array.from({ length: grants }, (_, index) => {
-        const given = { requestedScope: null, issuer: PORTAL };
-        const fate = { doubt: null, refused: null, accessTokenRejectedAt: null, misconfigured: null, portalTime: null };
+        const request = { requestedScope: null, issuer: PORTAL };
+        const state = {
+          doubt: null,
+          refused: null,
+          accessTokenRejectedAt: null,
+          misconfigured: null,
+          portalTime: null,
+        };
         const obtained = { ...time.now(), uptime: -index * APART };
-        return { appliance: `appliance-${index}`, generation: 1, obtained, ...tokens, ...fate, ...given };
+        return { appliance: `appliance-${index}`, generation: 1, obtained, ...tokens, ...state, ...request };
       }),
       () => {
         refreshed += 1;
@@ -79,7 +85,10 @@ export async function measureRefreshSteps(grants: number, steps: number): Promis
   };
 }
 
-/** A store that holds these grants and their appliances, and nothing else. @param onRefreshed called when a grant is replaced */
+/**
+ * A store that holds these grants and their appliances, and nothing else.
+ * @param onRefreshed called when a grant is replaced
+ */
 function storeOf(grants: readonly Grant[], onRefreshed: () => void): BrokerStore {
   const credentials = { kind: 'secret', hash: '' } as const;
   const appliances = grants.map(({ appliance: id }): Appliance => {
@@ -107,7 +116,7 @@ function storeOf(grants: readonly Grant[], onRefreshed: () => void): BrokerStore
   return store as BrokerStore;
 }
 
-/** A clock that stands still until the next timer fires. */
+/** A clock that only advances to the next timer. */
 class HandMovedTime {
   armed = 0;
   readings = 0;
@@ -129,13 +138,13 @@ class HandMovedTime {
   }
 
   sleep(): Promise<void> {
-    return Promise.reject(new Error('nobody sleeps here'));
+    return Promise.reject(new Error('sleep is not expected here'));
   }
 
-  /** Goes on to the next timer. */
+  /** Advances to the next timer and runs it. */
   fire(): void {
     const [next] = [...this.#timers].sort((a, b) => a.at - b.at);
-    if (next === undefined) throw new Error('nothing is planned');
+    if (next === undefined) throw new Error('there is no timer');
     this.#timers.delete(next);
     this.#uptime = Math.max(this.#uptime, next.at);
     next.run();

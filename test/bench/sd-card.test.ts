@@ -5,7 +5,7 @@ import { HubProcess } from '../support/hub-process.ts';
 import { selectRows } from '../support/long.ts';
 
 const APPLIANCES = 6;
-/** What a portal's tokens have more than the emulator's 81 characters: the larger ones write more. */
+/** Additional characters of a portal's tokens; the emulator's have 81. Larger tokens cause more writes. */
 const [SHORT, LONGER] = [
   ['the emulator’s tokens', 0],
   ['tokens of 1,800 characters', 1719],
@@ -22,7 +22,7 @@ describe.each(selectRows([SHORT, LONGER], [LONGER]))('disk writes with %s', (_, 
   afterAll(() => home?.[Symbol.asyncDispose]());
 
   beforeEach((ctx: TestContext) => {
-    if (!canTraceSystemCalls()) ctx.skip('needs strace, and the right to use it');
+    if (!canTraceSystemCalls()) ctx.skip('needs strace, and the permission to use it');
   });
 
   test('issuing a token writes nothing to the disk and waits for no sync', async () => {
@@ -41,7 +41,7 @@ describe.each(selectRows([SHORT, LONGER], [LONGER]))('disk writes with %s', (_, 
   });
 
   test('refreshes that are due together take fewer commits than there are refreshes', async () => {
-    // Where the machine is busy they come one after the other; it need not be so busy each time.
+    // On a busy machine they may come one after another, so several attempts are made.
     let fewest = Infinity;
     for (let time = 0; time < 10 && fewest >= APPLIANCES; time++) {
       const { calls } = await home.watched(() => home.refreshTogether());

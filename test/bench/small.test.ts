@@ -8,17 +8,17 @@ import { HubProcess } from '../support/hub-process.ts';
 import { startPortal } from '../support/portal.ts';
 import { stateFolder } from '../support/state-folder.ts';
 
-/** In s. A machine that is busy wakes nobody up more often. */
+/** In s. A busy machine does not cause more wake-ups. */
 const SETTLING = 5;
 const WATCHED = 20;
 
-/** Of the thread that runs the event loop. */
+/** The wake-ups of the thread that runs the event loop. */
 function wakeUps(pid: number): number {
   const status = readFileSync(`/proc/${pid}/task/${pid}/status`, 'utf8');
   return Number(/^voluntary_ctxt_switches:\s+(\d+)/m.exec(status)?.[1]);
 }
 
-/** Notes what is loaded, and writes it down when the process ends. */
+/** A module that records what is loaded, and writes it to a file when the process ends. */
 const NOTING = `
 import { writeFileSync } from 'node:fs';
 import { registerHooks } from 'node:module';
@@ -36,7 +36,7 @@ it('an idle hub wakes up less than 1.5 times a second and has not loaded modules
     metrics: '127.0.0.1:0',
     env: { TEST_LOADED: list, NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(NOTING)}` },
   });
-  // The first start makes a CA and a certificate.
+  // The first start creates a CA and a certificate.
   await hub.launch();
   await pairFleet(hub, emulator, ['wallbox', 'inverter']);
   await hub.kill('SIGTERM');
@@ -59,7 +59,7 @@ it('an idle hub wakes up less than 1.5 times a second and has not loaded modules
   expect(absent.filter((name) => packages.has(name))).toEqual([]);
   const ours = files.flatMap((url) => /\/(?:src|dist)\/(.+)\.[jt]s$/.exec(url)?.[1] ?? []);
   expect(ours).toContain('hub/hub');
-  // The flags of `latchkey emulator` are made from one list of settings, which is all that there is of it.
+  // The options of `latchkey emulator` come from the list of settings, the only part of the emulator that is loaded.
   expect(
     ours.filter((file) => /^emulator\/(?!settings\/settings$)|^doctor\/|^lan\/openapi\/document/.test(file)),
   ).toEqual([]);

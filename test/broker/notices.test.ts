@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { afterEach, expect, test } from 'vitest';
 import { type NoticeInput, Notices } from '../../src/broker/reports/notices.ts';
 import type { ApplianceState, ApplianceStatus } from '../../src/core/administration.ts';
-import type { BackupState } from '../../src/core/backup-state.ts';
+import type { BackupContents } from '../../src/core/backup-contents.ts';
 import type { ConfirmedTime } from '../../src/core/clock.ts';
 import { deriveConditions, type HubConditionInput } from '../../src/core/health/derive-conditions.ts';
 import type { LogFields } from '../../src/core/log.ts';
@@ -84,7 +84,7 @@ class NoticesHarness implements AsyncDisposable {
   }
 
   /** The state that a backup contains. */
-  async backup(): Promise<BackupState> {
+  async backup(): Promise<BackupContents> {
     if (this.#store === null) throw new Error('the hub is off');
     return captureState(this.#store, 0);
   }

@@ -1,7 +1,7 @@
 import { appendFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type SignInState, StoredSetupAccess } from '../../src/broker/access/setup-access.ts';
-import { PAGE_SESSIONS_SETTING } from '../../src/core/backup-state.ts';
+import { PAGE_SESSIONS_SETTING } from '../../src/core/backup-contents.ts';
 import { Failure } from '../../src/core/failure.ts';
 import type { LogFields } from '../../src/core/log.ts';
 import type { BrowserInfo, PageSession } from '../../src/core/setup-access.ts';

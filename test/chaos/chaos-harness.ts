@@ -135,7 +135,10 @@ retry_lost_answer = "${modes.get(name)}"`,
       }));
   }
 
-  /** Reads new requests from the portal's log, and the results of those that were unfinished before. Call it often, because the log is limited. */
+  /**
+   * Reads new requests from the portal's log, and the results of those that were unfinished before. Call it often,
+   * because the log is limited.
+   */
   async collectRequests(): Promise<void> {
     const since = Math.max(0, Math.max(0, ...this.#requests.keys()) - OVERLAP);
     const { answer } = await this.portal.ask('GET', `/_emulator/requests?since=${since}`);

@@ -70,7 +70,8 @@ export function expectUnavailable(
   when: string,
   promises: InvariantChecks,
 ): void {
-  const unavailable = status === 503 && body['error'] === 'temporarily_unavailable' && Number(headers['retry-after']) >= 1;
+  const unavailable =
+    status === 503 && body['error'] === 'temporarily_unavailable' && Number(headers['retry-after']) >= 1;
   promises.expect(unavailable, `${when}: the hub responded ${status} ${body['error']}`);
 }
 

@@ -72,8 +72,8 @@ async function jumps({ long, progress }: ExperimentOptions): Promise<ExperimentR
     made.every((count) => count <= most),
     `the grants were refreshed ${made} times in ${seconds} s, which is more than their usual rate`,
   );
-  // The remaining time must shrink by the time between the two readings: at least from the end of the first to the begin of
-  // the second, and at most from the begin of the first to the end of the second, rounded to whole seconds.
+  // The remaining time must shrink by the time between the two readings: at least from the end of the first to the
+  // begin of the second, and at most from the begin of the first to the end of the second, rounded to whole seconds.
   const [least, longest] = [last.asked - first.answered, last.answered - first.asked].map((ms) => ms / 1000);
   const passed = first.left - last.left;
   promises.expect(
@@ -108,7 +108,10 @@ async function wrongAtBoot({ progress }: ExperimentOptions): Promise<ExperimentR
   machine.setOffset(0);
   await machine.synchronize();
   const byNtp = await site.served(wallbox, 15);
-  promises.expect(isSameToken(byNtp.reply, before), 'after the NTP synchronization another token was issued than the current one');
+  promises.expect(
+    isSameToken(byNtp.reply, before),
+    'after the NTP synchronization another token was issued than the current one',
+  );
   promises.expect(
     (await site.verdict(byNtp.reply)) === 200,
     'after the NTP synchronization a token was issued that the portal rejects',
@@ -222,7 +225,9 @@ async function elevenYearsAhead({ progress }: ExperimentOptions): Promise<Experi
   return { figures: { 'back from +11 years: token issued after, s': after }, broken: promises.broken };
 }
 
-/** The remaining time of a pairing with a link, in s, and the times of the request and the response, in ms since 1970. */
+/**
+ * The remaining time of a pairing with a link, in s, and the times of the request and the response, in ms since 1970.
+ */
 async function expiresIn(hub: HubProcess, pairing: string) {
   const stop = new AbortController();
   const asked = Date.now();

@@ -55,8 +55,8 @@ const LONG = 100;
 const MAX_SHORT = 30;
 
 /**
- * Damages the state of a killed hub, and starts it with what is left. The portal also accepts older refresh tokens, so that a
- * grant is lost only if the hub loses it.
+ * Damages the state of a killed hub, and starts it with what is left. The portal also accepts older refresh tokens, so
+ * that a grant is lost only if the hub loses it.
  */
 export async function runCorruptions(scale: ExperimentOptions, random: SeededRandom): Promise<ExperimentResult> {
   const names = ['cellar', 'roof', 'garage'];

@@ -50,7 +50,10 @@ async function fullDisk(scale: ExperimentOptions, random: SeededRandom): Promise
   if (twice > 0) broken.push(`${twice} refresh tokens were sent more than once because of a full disk`);
   broken.push(...home.rejectedTokens(), ...unexpectedLines(await stopAndReadLog(hub, 'SIGTERM')));
   const { figures } = home;
-  return { figures: { 'full disk, rounds': rounds, 'full disk, problems reported': reported, ...figures('full disk') }, broken };
+  return {
+    figures: { 'full disk, rounds': rounds, 'full disk, problems reported': reported, ...figures('full disk') },
+    broken,
+  };
 }
 
 /** An SD card fails and becomes read-only during rotations, a hub starts on it, and the card is repaired. */
@@ -89,7 +92,11 @@ async function readOnly(scale: ExperimentOptions, random: SeededRandom): Promise
  * The number of appliances with the problem `store_unwritable`. The short form waits for at least one.
  * @param pass lets time pass in the long form
  */
-async function reportedProblems({ long }: ExperimentOptions, hub: HubProcess, pass: () => Promise<void>): Promise<number> {
+async function reportedProblems(
+  { long }: ExperimentOptions,
+  hub: HubProcess,
+  pass: () => Promise<void>,
+): Promise<number> {
   const unwritable = async () => {
     const { appliances } = await hub.status();
     return appliances.filter(({ problem }) => problem?.code === 'store_unwritable').length;

@@ -10,7 +10,10 @@ it('disk faults lose no grant that was on the disk', async (ctx) => {
   }
   if (figures['full disk'] !== undefined) ctx.skip(String(figures['full disk']));
   expect(figures).toMatchObject({ 'full disk, rounds': 2, 'read-only, rounds': 1 });
-  for (const count of ['problems reported', 'tokens issued'].flatMap((each) => [`full disk, ${each}`, `read-only, ${each}`])) {
+  for (const count of ['problems reported', 'tokens issued'].flatMap((each) => [
+    `full disk, ${each}`,
+    `read-only, ${each}`,
+  ])) {
     expect(figures[count], count).toBeGreaterThan(0);
   }
 });

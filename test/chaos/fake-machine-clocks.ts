@@ -21,8 +21,8 @@ export async function clocksSkipReason(): Promise<string | null> {
 }
 
 /**
- * Fake clocks for a daemon: the wall clock (libfaketime), the boot clock (`/proc/uptime`), the boot id, and the state of
- * systemd-timesyncd. The rest of the machine, including the portal, keeps the right time.
+ * Fake clocks for a daemon: the wall clock (libfaketime), the boot clock (`/proc/uptime`), the boot id, and the state
+ * of systemd-timesyncd. The rest of the machine, including the portal, keeps the right time.
  */
 export class FakeMachineClocks implements Disposable {
   readonly #directory = mkdtempSync(join(tmpdir(), 'latchkey-clocks-'));

@@ -20,8 +20,8 @@ interface Portal {
   readonly name: string;
   readonly flags: readonly string[];
   /**
-   * It accepts the newest refresh token and the one before. Two lost answers in a row therefore lose the grant, so the hub
-   * is killed again only when no grant is in doubt.
+   * It accepts the newest refresh token and the one before. Two lost answers in a row therefore lose the grant, so the
+   * hub is killed again only when no grant is in doubt.
    */
   readonly oneLossInARow?: true;
   /** A lost answer costs the grant. The hub must then have been killed during the refresh, and report the loss. */
@@ -219,7 +219,10 @@ class Killing {
     await this.#checkGrants(untilSettled ? 20 : null);
   }
 
-  /** Checks every grant. @param settled first waits until no grant is in doubt, for this many seconds; null: does not wait */
+  /**
+   * Checks every grant.
+   * @param settled first waits until no grant is in doubt, for this many seconds; null: does not wait
+   */
   async #checkGrants(settled: number | null): Promise<void> {
     await this.#home.collectRequests();
     if (settled !== null) await this.#waitUntilSettled(settled);
@@ -246,7 +249,9 @@ class Killing {
     });
   }
 
-  /** Checks a lost grant: the hub was killed between the first and the second use of the refused token, and reports it. */
+  /**
+   * Checks a lost grant: the hub was killed between the first and the second use of the refused token, and reports it.
+   */
   async #explain({ name, state, problem }: ApplianceResponse): Promise<void> {
     const where = `${this.#portal.name}: ${name}`;
     const brokenBefore = this.broken.length;
@@ -264,7 +269,8 @@ class Killing {
     const committed = before.some(({ successor }) => successor !== null);
     // From the time at which the hub sent it, because a busy portal may read the request long after the kill.
     const killed = this.kills.some((kill) => lostAt <= kill && kill <= (refused?.at ?? 0));
-    if (!committed) this.broken.push(`${where}: a refresh token was refused without an earlier refresh that the portal made`);
+    if (!committed)
+      this.broken.push(`${where}: a refresh token was refused without an earlier refresh that the portal made`);
     if (!killed) this.broken.push(`${where}: a refresh token was refused without a kill between its two uses`);
     if (this.broken.length === brokenBefore) this.#explained += 1;
   }

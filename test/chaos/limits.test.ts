@@ -19,7 +19,7 @@ import { startPortal } from '../support/portal.ts';
 import { setUpOnce } from '../support/set-up.ts';
 import { waitFor } from '../support/wait-for.ts';
 
-/** The bounds that no other test is about: docs/reliability.md lists them all. */
+/** Tests of the limits that no other test covers; docs/reliability.md lists all limits. */
 let emulator: Emulator;
 let hub: HubProcess;
 let client: HubClient;
@@ -40,13 +40,13 @@ async function expectAlive(): Promise<void> {
   expect((await hub.ask((control) => control.status())).appliances.length).toBeGreaterThan(0);
 }
 
-/** Resolves when the other side has ended the connection, with an error or without. */
+/** Resolves when the other side has closed the connection, with an error or without. */
 function cut(socket: Socket): Promise<unknown> {
   socket.on('error', () => undefined);
   return socket.destroyed ? Promise.resolve() : new Promise((resolve) => socket.once('close', resolve));
 }
 
-/** What comes for one request, to the end of the connection. */
+/** Sends one request. @returns everything that is received up to the end of the connection */
 async function answerOf(socket: Socket, path: string): Promise<string> {
   let received = '';
   socket.on('data', (piece) => {
@@ -102,7 +102,7 @@ describe.concurrent('limits on one connection', () => {
       gone = true;
     });
     await once(socket, 'connect');
-    // One after the other, so that none is too many; until nothing more goes through.
+    // In small batches, so that the limit on requests in flight is not exceeded; until the socket accepts no more data.
     while (socket.write('GET /ca.pem HTTP/1.1\r\nhost: localhost\r\n\r\n'.repeat(8)) && !gone) await sleep(2);
     await waitFor(
       () => {
@@ -123,7 +123,7 @@ describe.concurrent('limits on one connection', () => {
   });
 });
 
-/** Writes that take no time: there are thousands. */
+/** Store writes that take no virtual time, because there are thousands. */
 const QUICK = { writeTimes: [0, 0] } as const;
 
 describe('limit on open pairings', () => {
@@ -140,7 +140,7 @@ describe('limit on open pairings', () => {
   });
 });
 
-/** SQL that registers so many. */
+/** SQL that adds `count` appliances. */
 function manyAppliances(count: number): string {
   return `WITH RECURSIVE n (i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < ${count})
     INSERT INTO appliances (id, client_id, name, portal, sealed)
@@ -185,7 +185,7 @@ describe('limits on stored records', () => {
       return ids.filter((id) => all.has(id));
     };
     while (ended.length < 1003) await end();
-    // The oldest is forgotten when another one begins.
+    // The oldest one is removed when another one begins.
     expect(known(ended)).toEqual(ended.slice(-1001));
     expect(known([flow, open.id])).toEqual([flow, open.id]);
     expect(deviceFlows.poll(wallbox.id, deviceCode)).toEqual({ kind: 'paired' });

@@ -13,7 +13,9 @@ import {
   prefixFigures,
 } from './experiment.ts';
 
-/** The interval of an appliance's token requests, in ms; the short one shows when a token is issued for the last time. */
+/**
+ * The interval of an appliance's token requests, in ms; the short one shows when a token is issued for the last time.
+ */
 const REQUEST_INTERVAL = 2000;
 const SHORT_REQUEST_INTERVAL = 300;
 
@@ -55,7 +57,7 @@ async function graceTime(scale: ExperimentOptions): Promise<ExperimentResult> {
       .catch((error: unknown) => broken.push(`${name} did not recover: ${messageOf(error)}`));
   }
   await load[Symbol.asyncDispose]();
-  if (load.refused.length > 0) broken.push(`${load.refused.length} tokens were handed out that the portal refused`);
+  if (load.refused.length > 0) broken.push(`the hub issued ${load.refused.length} tokens that the portal rejected`);
   return resultOf('grace time, early', broken, {
     'lost answers': lost.length,
     'grants lost': (await home.statuses()).filter(({ state }) => state !== 'active').length,
@@ -64,7 +66,10 @@ async function graceTime(scale: ExperimentOptions): Promise<ExperimentResult> {
   });
 }
 
-/** A portal that revokes the token family on reuse, and `late`: the old refresh token is used only after the access token has expired. */
+/**
+ * A portal that revokes the token family on reuse, and `late`: the old refresh token is used only after the access
+ * token has expired.
+ */
 async function revokedFamilies(scale: ExperimentOptions): Promise<ExperimentResult> {
   const [wanted, lifetime] = scale.long ? [100, 20] : [4, 12];
   const flags = ['--token-lifetime', `${lifetime}s`, '--on-reuse', 'revoke-family'];
@@ -93,7 +98,7 @@ async function revokedFamilies(scale: ExperimentOptions): Promise<ExperimentResu
     load.handOuts.some((one) => one.grant === grant && one.issuedAt === issuedAt(token) && at < tokenExpiry(one)),
   );
   if (early.length > 0) broken.push(`${early.length} families were revoked while their access token was valid`);
-  if (load.refused.length > 0) broken.push(`${load.refused.length} tokens were handed out that the portal refused`);
+  if (load.refused.length > 0) broken.push(`the hub issued ${load.refused.length} tokens that the portal rejected`);
   return resultOf('revoke-family, late', broken, {
     'lost answers': (await losses(home)).length,
     'families revoked': (await home.grants()).filter(({ revoked }) => revoked).length,
@@ -102,7 +107,10 @@ async function revokedFamilies(scale: ExperimentOptions): Promise<ExperimentResu
   });
 }
 
-/** A portal that refuses reuse, both modes: the grant is lost, and the current access token is issued up to its last second. */
+/**
+ * A portal that refuses reuse, both modes: the grant is lost, and the current access token is issued up to its last
+ * second.
+ */
 async function refusals(scale: ExperimentOptions): Promise<ExperimentResult> {
   const names = namesOf(scale, 2);
   const modes = new Map(
@@ -125,14 +133,12 @@ async function refusals(scale: ExperimentOptions): Promise<ExperimentResult> {
   await load[Symbol.asyncDispose]();
   for (const { appliance, status } of load.unfounded)
     broken.push(`${appliance} got no token (HTTP ${status}) although one was valid`);
-  if (load.refused.length > 0) broken.push(`${load.refused.length} tokens were handed out that the portal refused`);
+  if (load.refused.length > 0) broken.push(`the hub issued ${load.refused.length} tokens that the portal rejected`);
   return resultOf('reuse refused, both modes', broken, {
     'grants lost, each reported as a lost answer': (await home.statuses()).filter(
       ({ state }) => state === 'needs_pairing',
     ).length,
-    'shortest remaining lifetime of an issued token, s': Math.min(
-      ...load.handOuts.map(({ expiresIn }) => expiresIn),
-    ),
+    'shortest remaining lifetime of an issued token, s': Math.min(...load.handOuts.map(({ expiresIn }) => expiresIn)),
     'tokens issued': load.handOuts.length,
   });
 }
@@ -146,7 +152,8 @@ const LOSS = { kind: 'commit_then_drop', endpoint: 'token', grant_type: 'refresh
 
 /**
  * Makes the portal lose the answer to every third refresh of each grant from now on.
- * @param refreshes the number of forced refreshes, one after another. There is none after a lost answer, because the hub would
+ * @param refreshes the number of forced refreshes, one after another. There is none after a lost answer, because the
+ * hub would
  *   then retry at once. On a busy machine the hub's own refreshes occur between them.
  */
 async function loseEveryThird(home: ChaosHarness, names: readonly string[], refreshes: number): Promise<void> {
@@ -163,7 +170,10 @@ async function losses(home: ChaosHarness): Promise<readonly SentCredential[]> {
   return (await home.sends('refresh_token')).filter(({ status, successor }) => status === null && successor !== null);
 }
 
-/** When a refresh token and its access token were issued, in ms since 1970. The emulator's tokens contain it in clear text. */
+/**
+ * When a refresh token and its access token were issued, in ms since 1970. The emulator's tokens contain it in clear
+ * text.
+ */
 function issuedAt(refreshToken: string): number {
   return Number(refreshToken.split('.')[2]);
 }

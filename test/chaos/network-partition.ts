@@ -115,7 +115,10 @@ export async function runNetworkPartition({ long, progress, signal }: Experiment
   return { figures, broken };
 }
 
-/** A command that runs a hub on a host that resolves only the names of a hosts file. @param folder for a temporary file */
+/**
+ * A command that runs a hub on a host that resolves only the names of a hosts file.
+ * @param folder for a temporary file
+ */
 function withHostsFile(hosts: string, host: Host, folder: string): readonly string[] {
   writeFileSync(join(folder, 'resolv.conf'), 'nameserver 127.0.0.1\n');
   const mounts = [`mount --bind ${hosts} /etc/hosts`, `mount --bind ${folder}/resolv.conf /etc/resolv.conf`];
@@ -136,7 +139,10 @@ async function rememberTokens(hub: HubProcess): Promise<void> {
   });
 }
 
-/** Pairs with curl as the browser on the hub's own host: the emulator logs in automatically, and the code comes by redirect. */
+/**
+ * Pairs with curl as the browser on the hub's own host: the emulator logs in automatically, and the code comes by
+ * redirect.
+ */
 async function pair(hub: HubProcess, host: Host, name: string): Promise<void> {
   await hub.addAppliance(name);
   const resolve = ['8001', '8002'].flatMap((port) => ['--resolve', `${NAME}:${port}:10.77.0.2`]);

@@ -74,7 +74,9 @@ async function simulateFleet(
     );
     await fleet.setOutage(null);
     await watchReturn(outage);
-    progress(`${outage}: a request every ${every} s, all fresh after ${figures[`${outage}: all fresh after, min`]} min`);
+    progress(
+      `${outage}: a request every ${every} s, all fresh after ${figures[`${outage}: all fresh after, min`]} min`,
+    );
   }
   if (!signal.aborted) {
     await fleet.powerCut(3 * HOUR);

@@ -8,7 +8,7 @@ import { parseHttpDate, parseRetryAfter } from '../../src/portal/retry-after.ts'
 import {
   parseAuthorizationCode,
   parseErrorCode,
-  parseHelperConfiguration,
+  parseLoginEndpoints,
   parseTokenResponse,
 } from '../../src/portal/wire.ts';
 import { parseBackup } from '../../src/store/backup/backup-file.ts';
@@ -46,7 +46,7 @@ const responses: ParserCase<string> = {
     mutatedTexts('Tue, 15 Nov 1994 08:12:31 GMT', '120', 'Sunday, 06-Nov-94 08:49:37 GMT', 'Sun Nov  6 08:49:37 1994'),
   ),
   try(body) {
-    for (const parse of [parseHelperConfiguration, parseAuthorizationCode, parseErrorCode]) parse(body);
+    for (const parse of [parseLoginEndpoints, parseAuthorizationCode, parseErrorCode]) parse(body);
     const tokens = parseTokenResponse(body);
     const delay = parseRetryAfter(body, parseHttpDate(body));
     if (tokens !== null && !(tokens.lifetime > 0 && tokens.lifetime <= 366 * 86_400_000))

@@ -20,8 +20,10 @@ const BY_CHANCE = { times: null, probability: 0.05 };
 const ONCE = { times: 1 };
 
 /**
- * The faults of the soak in the form of the emulator's API: every kind except `origin_down`, which the soak starts at fixed times.
- * @param once true: each kind occurs once at the token endpoint and at handshakes, as soon as possible; else all are random
+ * The faults of the soak in the form of the emulator's API: every kind except `origin_down`, which the soak starts at
+ * fixed times.
+ * @param once true: each kind occurs once at the token endpoint and at handshakes, as soon as possible; else all are
+ * random
  */
 export function soakFaults(random: SeededRandom, once: boolean): Readonly<Record<string, unknown>>[] {
   const often = once ? ONCE : BY_CHANCE;

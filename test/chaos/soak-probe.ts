@@ -1,5 +1,5 @@
-// Preloaded into the daemon. Every two seconds it writes a line with the memory after a full collection, in bytes: used heap,
-// total heap, external memory and resident memory.
+// Preloaded into the daemon. Every two seconds it writes a line with the memory after a full collection, in bytes: used
+// heap, total heap, external memory and resident memory.
 import { appendFileSync } from 'node:fs';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';

@@ -41,13 +41,16 @@ interface Form {
 /** Limits of the growth after the warm-up, in kB per minute. */
 interface Growth {
   /**
-   * Of the heap after a full collection: 400 kB per minute are 136 bytes for each issued token, less than a kept token would
-   * take. Compiled code counts as well, until V8 discards it.
+   * Of the heap after a full collection: 400 kB per minute are 136 bytes for each issued token, less than a kept token
+   * would take. Compiled code counts as well, until V8 discards it.
    */
   readonly heap: number;
   /** Of resident memory in the second half, without bursts: the allocator keeps the memory of the most connections. */
   readonly memory: number;
-  /** In files: how much higher the minimum of open files may be in the second half. Waiting requests end, leaked files stay. */
+  /**
+   * In files: how much higher the minimum of open files may be in the second half. Waiting requests end, leaked files
+   * stay.
+   */
   readonly files: number;
 }
 
@@ -68,8 +71,8 @@ const MAX_SHORT = scaleDeadline(60);
 const MIN_REQUESTS = 300;
 
 /**
- * The settings of a small machine. With the defaults the young generation and the allocator's arenas first fill up to their
- * size, which takes longer than the soak and looks like a leak.
+ * The settings of a small machine. With the defaults the young generation and the allocator's arenas first fill up to
+ * their size, which takes longer than the soak and looks like a leak.
  */
 const SMALL = { options: '--max-semi-space-size=1', env: { MALLOC_ARENA_MAX: '2' } };
 

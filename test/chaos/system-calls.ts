@@ -13,8 +13,8 @@ export function canTraceSystemCalls(): boolean {
 }
 
 /**
- * Kills a process with SIGKILL when it enters its n-th system call of a kind, counted from now on. The call itself is not
- * executed; all calls before it are complete.
+ * Kills a process with SIGKILL when it enters its n-th system call of a kind, counted from now on. The call itself is
+ * not executed; all calls before it are complete.
  * @param calls names of system calls; each one is counted separately
  * @param when n, from 1
  * @param paths only calls on these files count; empty: all calls count
@@ -87,7 +87,8 @@ async function watch(pid: number, options: readonly string[]): Promise<AsyncDisp
   });
   return {
     async [Symbol.asyncDispose]() {
-      // SIGINT makes strace detach. If the process was killed, strace has usually ended already, but sometimes it hangs.
+      // SIGINT makes strace detach. If the process was killed, strace has usually ended already, but sometimes it
+      // hangs.
       strace.kill('SIGINT');
       const hung = setTimeout(() => strace.kill('SIGKILL'), TRACER_EXIT_TIMEOUT_MS);
       await ended;

@@ -19,8 +19,8 @@ import type { SeededRandom } from '../support/seeded-random.ts';
 import { stateFolder } from '../support/state-folder.ts';
 
 /**
- * What is wrong with the connection to the portal. Dropped packets are tested with the real daemon (`network-partition.ts`),
- * because connect timeouts take real time, and a day has ten thousand.
+ * What is wrong with the connection to the portal. Dropped packets are tested with the real daemon
+ * (`network-partition.ts`), because connect timeouts take real time, and a day has ten thousand.
  */
 export const OUTAGES = ['refused', 'name unknown', 'another certificate', '503', '503 in 5 min'] as const;
 export type Outage = (typeof OUTAGES)[number];
@@ -162,7 +162,10 @@ export class VirtualFleet implements AsyncDisposable {
   }
 }
 
-/** A hub of the fleet: its broker, in which each appliance has its own portal name, so that its refreshes can be counted. */
+/**
+ * A hub of the fleet: its broker, in which each appliance has its own portal name, so that its refreshes can be
+ * counted.
+ */
 export class VirtualHub implements Disposable {
   readonly #fleet: VirtualFleet;
   readonly #folder = stateFolder();

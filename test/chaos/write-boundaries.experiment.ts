@@ -47,7 +47,10 @@ const RARE = [
   'pwritev2',
   'fallocate',
 ];
-/** Between the commits of the attempt and of its result: before the connection is open, and before anything is sent on it. */
+/**
+ * Between the commits of the attempt and of its result: before the connection is open, and before anything is sent on
+ * it.
+ */
 const CONNECT: Calls = { calls: ['connect'], onStore: false };
 const SEND: Calls = { calls: ['writev'], onStore: false };
 const SENDS: readonly Calls[] = [CONNECT, SEND];
@@ -82,8 +85,8 @@ export const experiment: Experiment = {
 };
 
 /**
- * Kills before the first and the last write to the store, before the first and the last sync, before the last call afterwards,
- * and before one call of each other kind. This sample always includes kills that leave the new generation.
+ * Kills before the first and the last write to the store, before the first and the last sync, before the last call
+ * afterwards, and before one call of each other kind. This sample always includes kills that leave the new generation.
  */
 async function sample(work: Work, groups: readonly Calls[], random: SeededRandom): Promise<ExperimentResult> {
   await using home = await startHome();
@@ -112,7 +115,8 @@ async function walk(scale: ExperimentOptions, work: Work): Promise<ExperimentRes
   for (const group of groups) {
     for (let when = 1; await stepping.killAt(group, when); when++) {
       scale.progress(`${work.name}: killed before ${group.calls} ${when}`);
-      if (when >= MAX_BOUNDARIES) throw new Error(`${work.name} has more than ${MAX_BOUNDARIES} calls of ${group.calls}`);
+      if (when >= MAX_BOUNDARIES)
+        throw new Error(`${work.name} has more than ${MAX_BOUNDARIES} calls of ${group.calls}`);
     }
   }
   return stepping.conclude();
@@ -144,8 +148,8 @@ class Stepping {
   }
 
   /**
-   * Does the work once without a kill and checks the order of its calls. A power cut loses unsynced writes, so all writes must
-   * be synced before the hub sends a request or a response.
+   * Does the work once without a kill and checks the order of its calls. A power cut loses unsynced writes, so all
+   * writes must be synced before the hub sends a request or a response.
    */
   async trace(): Promise<void> {
     const { hub } = this.#home;

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { checkPassphrase, normalizePassphrase } from '../../src/core/backup-state.ts';
+import { checkPassphrase, normalizePassphrase } from '../../src/core/backup-contents.ts';
 
 const LONGEST = 'four words at random '.repeat(49).slice(0, 1024);
 

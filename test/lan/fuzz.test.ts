@@ -97,15 +97,15 @@ test('the fuzzer recognises a 5xx, a leaked secret, an accepted forgery and a ma
   expect(checkRaw(503, noStore, problem)).toEqual(['answered 503 without a valid Retry-After']);
   expect(checkRaw(500, noStore, problem)).toEqual(['answered 500']);
   expect(checkRaw(200, noStore, '{"x":"hush"}')).toEqual(['reveals a secret']);
-  expect(checkRaw(200, noStore, '{}', { forged: true })).toEqual(['took what was forged: 200']);
+  expect(checkRaw(200, noStore, '{}', { forged: true })).toEqual(['accepted a forged authentication: 200']);
   expect(checkRaw(200, noStore, '{}', { origin: 'http' })).toEqual(['exists without TLS: 200']);
-  expect(checkRaw(200, 'x: y', '{}')).toEqual(['may be kept by who passes it on: 200']);
+  expect(checkRaw(200, 'x: y', '{}')).toEqual(['lacks Cache-Control: no-store: 200']);
   expect(checkRaw(400, noStore, problem.replace('invalid_grant', 'odd'))).toEqual([
-    'answered 400 with an error that no RFC has',
+    'answered 400 with an unknown error code',
   ]);
   expect(checkRaw(401, noStore, problem)).toEqual(['answered 401 without challenge']);
-  expect(checkRaw(400, noStore, '<p>')).toEqual(['answered 400 with a body that is no JSON']);
-  expect(checkRaw(200, `${noStore}\r\nX-Header: a`, '{}')).toEqual(['has a header that the request put there']);
+  expect(checkRaw(400, noStore, '<p>')).toEqual(['answered 400 with a body that is not JSON']);
+  expect(checkRaw(200, `${noStore}\r\nX-Header: a`, '{}')).toEqual(['has a header that the request injected']);
 });
 
 test('the fuzzer reports memory that keeps growing, and not memory that is high but constant', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { parseAuthorizationCode, parseHelperConfiguration, parseTokenResponse } from '../../src/portal/wire.ts';
+import { parseAuthorizationCode, parseLoginEndpoints, parseTokenResponse } from '../../src/portal/wire.ts';
 
 const whole = { access_token: 'aaa', refresh_token: 'rrr', expires_in: 3600, token_type: 'bearer', scope: 'A B' };
 const tokens = (changes: Record<string, unknown>) => parseTokenResponse(JSON.stringify({ ...whole, ...changes }));
@@ -115,7 +115,7 @@ describe('helper configuration', () => {
   test('a helper configuration may have escaped slashes and ampersands', () => {
     const body = String.raw`{"authorize_url":"https:\/\/portal.example\/sso\/authorize?response_type=code\u0026client_id=c\u0026state=s",
       "code_url":"https:\/\/api.portal.example\/code\/get\/c?state=s","accesstoken_request_url":"https:\/\/portal.example\/sso\/token","more":1}`;
-    expect(parseHelperConfiguration(body)).toEqual({
+    expect(parseLoginEndpoints(body)).toEqual({
       authorizeUrl: 'https://portal.example/sso/authorize?response_type=code&client_id=c&state=s',
       codeUrl: 'https://api.portal.example/code/get/c?state=s',
       tokenUrl: 'https://portal.example/sso/token',
@@ -125,7 +125,7 @@ describe('helper configuration', () => {
   test.each(['', '{}', 'null', '[]', '{"authorize_url":"a","code_url":"b"}', nested(100_000), longLink])(
     'the text %.30s is not a helper configuration',
     (body) => {
-      expect(parseHelperConfiguration(body)).toBeNull();
+      expect(parseLoginEndpoints(body)).toBeNull();
     },
   );
 });

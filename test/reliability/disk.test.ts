@@ -21,7 +21,7 @@ describe.concurrent('hub on a failing disk', () => {
   it('the hub saves responses in flight while the disk fills up, and keeps them in memory when there is no room', async (ctx) => {
     await using home = await smallHome(ctx, 'tmpfs');
     const { hub, emulator, disk } = home;
-    // A journal that was begun again from its front has room for writes, full disk or not; that of a fresh start has none.
+    // A WAL that is reused from its beginning has room for writes even on a full disk; after a fresh start it has none.
     await hub.kill('SIGTERM');
     await hub.launch();
     await using load = await home.startLoad();
@@ -30,7 +30,7 @@ describe.concurrent('hub on a failing disk', () => {
     await hub.kill('SIGKILL');
     await hub.launch();
     for (const name of NAMES) expect(await hub.appliance(name)).toMatchObject(well);
-    // The room for answers is used up, so none is asked for.
+    // The reserved space for refreshed tokens is used up, so the hub sends no refresh.
     expect(await hub.ask((control) => control.refresh('cellar'))).toMatchObject(unwritable);
     expect(countRefreshSends(emulator)).toHaveLength(NAMES.length);
     disk.makeRoom();
@@ -68,7 +68,7 @@ describe.concurrent('hub on a failing disk', () => {
     expect(newest(load, 'roof')?.generation).toBe(1);
 
     await hub.kill('SIGTERM');
-    // Not even the control socket can be made, and the tokens on the disk are handed out all the same.
+    // Not even the control socket can be created, but the tokens on the disk are issued nevertheless.
     await hub.launch();
     const before = load.handOuts.length;
     await eventually(async () => load.handOuts.slice(before).some(({ appliance }) => appliance === 'roof'));
@@ -80,7 +80,7 @@ describe.concurrent('hub on a failing disk', () => {
     for (const name of NAMES) await hub.until(name, ({ state }) => state === 'active');
     for (const name of NAMES) expect(await hub.ask((control) => control.refresh(name))).toMatchObject(well);
     expect(load.refused).toEqual([]);
-    // The one that never got to the disk was lost with the power, as any answer on its way.
+    // The tokens that never reached the disk were lost with the kill, like any lost answer.
     expect(Math.max(...countRefreshSends(emulator).map(({ sends }) => sends))).toBe(2);
   });
 });
@@ -96,7 +96,7 @@ it.concurrent('a hub that was started on a read-only disk resumes in full once t
   const before = load.handOuts.length;
   await eventually(async () => load.handOuts.length >= before + 6);
   disk.protect(false);
-  // It begins anew with what is on the disk; before that the control socket may come, and go once more.
+  // The hub starts again with what is on the disk; before that the control socket may appear and disappear once more.
   await eventually(async () => readFileSync(hub.log, 'utf8').split('"hub_started"').length === 3, 30);
   for (const name of NAMES) await eventually(() => hub.appliance(name).catch(() => null), 30);
   for (const name of NAMES) await hub.until(name, ({ state }) => state === 'active', 30);
@@ -131,7 +131,7 @@ it.concurrent('a refresh token of the hub that is revoked on a full disk gets 50
     (await post('/oauth/token', { grant_type: 'refresh_token', refresh_token: token })).status === 200;
   for (const token of tokens) expect(await isGood(token)).toBe(true);
 
-  // Another round where the hub gave something up meanwhile, such as a copy of its store that found no room.
+  // Repeated if the hub has released space meanwhile, for example that of a failed snapshot.
   let token = '';
   let revoked: HubResponse;
   do {
@@ -150,7 +150,7 @@ it.concurrent('a refresh token of the hub that is revoked on a full disk gets 50
   expect(await post('/oauth/revoke', { token })).toMatchObject({ status: 200 });
 });
 
-/** The database's journal may be begun again from its front, and has room then however full the disk is. */
+/** Uses up the room in the WAL, which may be reused from its beginning and then has room even on a full disk. */
 async function useUpJournal(hub: HubProcess): Promise<void> {
   for (let number = 0; number < 200; number += 1) {
     const failed = await hub.addAppliance(`filler-${number}`).then(
@@ -159,19 +159,19 @@ async function useUpJournal(hub: HubProcess): Promise<void> {
     );
     if (failed) return;
   }
-  throw new Error('the journal has room without end');
+  throw new Error('the WAL still has room');
 }
 
-/** A hub with three appliances at work, its state on a small disk. Skips the test where nothing may be mounted. */
+/** A hub with three paired appliances, its state on a small disk. Skips the test if nothing can be mounted. */
 async function smallHome(ctx: TestContext, kind: 'tmpfs' | 'ext4') {
   await using parts = new AsyncDisposableStack();
   const portal = parts.use(await startPausablePortal({ refreshGrace: kind === 'ext4' ? 1 : 0 }));
   const { emulator } = portal;
   const hub = parts.use(await HubProcess.prepare({ emulator }));
-  const disk = parts.use(SmallDisk.mount(hub, kind) ?? ctx.skip('needs root and a kernel that lets it mount'));
+  const disk = parts.use(SmallDisk.mount(hub, kind) ?? ctx.skip('needs root and the permission to mount'));
   await hub.launch();
   const fleet = await pairFleet(hub, emulator, NAMES);
-  // A copy that was being made when the disk filled up would leave room behind.
+  // A snapshot in progress when the disk becomes full would leave free space behind.
   const store = join(hub.directory, 'state/latchkey.db.copy');
   await eventually(async () => existsSync(store) && !existsSync(`${store}.new`));
   const running = parts.move();
@@ -179,9 +179,9 @@ async function smallHome(ctx: TestContext, kind: 'tmpfs' | 'ext4') {
     hub,
     emulator,
     disk,
-    /** The appliances ask from now on. */
+    /** Makes the appliances request tokens from now on. */
     startLoad: () => TokenLoad.start(hub, emulator, fleet, 500),
-    /** Refreshes these appliances, and does something when the portal has done what was asked and is about to say so. */
+    /** Refreshes these appliances, and calls `act` when the portal has acted and is about to respond. */
     async refreshAnd(appliances: readonly string[], act: () => void) {
       portal.hold();
       for (const name of appliances) startRefresh(hub, name);
@@ -197,7 +197,7 @@ function allRefreshed(emulator: Emulator): boolean {
   return emulator.grants().every(({ generation }) => generation === 2);
 }
 
-/** The newest token that an appliance was given. */
+/** The newest token that an appliance received. */
 function newest(load: TokenLoad, name: string): ReceivedToken | undefined {
   return load.handOuts.findLast(({ appliance }) => appliance === name);
 }

@@ -3,13 +3,13 @@ import type { CredentialsResponse } from '../../src/control/messages.ts';
 import type { Emulator } from '../../src/emulator/index.ts';
 import { type HubProcess, type LoginPortal, stateParameterOf } from '../support/hub-process.ts';
 
-/** Goes where a browser would be sent. @returns the page's text */
+/** Fetches a page like a browser. @returns the page's text */
 export async function fetchPage(location: string): Promise<string> {
   const { body } = await request(location);
   return body.text();
 }
 
-/** Logs in through a link and lets the browser bring the code to the hub. @returns the page that it ends on */
+/** Logs in through a link and follows the redirect to the hub. @returns the text of the page there */
 export async function logIn(portal: LoginPortal, link: URL | string | undefined): Promise<string> {
   return fetchPage((await portal.login({ state: stateParameterOf(link), user: 'demo' })).location);
 }
@@ -28,12 +28,12 @@ export async function pairFleet(
   return fleet;
 }
 
-/** Asks for a refresh, as a person would, without waiting for what becomes of it. */
+/** Forces a refresh without waiting for its result. */
 export function startRefresh(hub: HubProcess, name: string): void {
   void hub.ask((control) => control.refresh(name)).catch(() => undefined);
 }
 
-/** How often each refresh token was sent, in the order of their first use; tokens are masked in the emulator's log. */
+/** How often each refresh token was sent, in the order of first use. The emulator's log masks equal tokens equally. */
 export function countRefreshSends(emulator: Emulator): { readonly sends: number; readonly times: number[] }[] {
   const byToken = new Map<string, number[]>();
   for (const { endpoint, form, time } of emulator.requests) {

@@ -26,7 +26,7 @@ it('kill -9 at a strict portal keeps open pairings and unused grants, and report
   portal.drop();
   await hub.launch();
 
-  // By the log: on a busy machine the retry is over before anybody can ask.
+  // By the log, because on a busy machine the retry may be over before the status can be read.
   const lost = hub.events('answer_lost').map(({ appliance }) => appliance);
   expect(lost.toSorted()).toEqual(['acted', 'not-acted']);
   expect((await hub.until('not-acted', ({ state }) => state !== 'retrying')).state).toBe('active');
@@ -35,13 +35,14 @@ it('kill -9 at a strict portal keeps open pairings and unused grants, and report
     state: 'needs_pairing',
     problem: { code: 'refused', message: expect.stringMatching(/answer was lost on \d/) },
   });
-  // The token at hand lives, and is served.
+  // The current access tokens are still valid, and are issued.
   for (const appliance of fleet) {
     const answer = await hub.requestToken(appliance);
     expect(answer).toMatchObject({ status: 200 });
     expect(await whoami(emulator, answer.body['access_token'])).toBe(200);
   }
-  // A code is never sent again: there is a fresh link, and somebody who reloads the page that the login ended on is told so.
+  // A code is never sent again: there is a new link, and reloading the page of the old redirect does not connect the
+  // appliance.
   const again = await hub.until('exchanging', ({ authorize_url }) => authorize_url !== undefined);
   expect(again.authorize_url).not.toBe(first.href);
   expect(await fetchPage(location)).not.toContain('is connected');
@@ -59,6 +60,6 @@ it('kill -9 at a strict portal keeps open pairings and unused grants, and report
     await hub.until(name, ({ state }) => state === 'active');
   expect(countCodeSends(emulator)).toEqual([1, 1, 1, 1, 1, 1, 1]);
   expect(emulator.observations.codesRepeated).toBe(0);
-  // Neither time nor another start has it send the dead token once more.
+  // The hub never sends the refused token again, neither later nor after another start.
   expect(countRefreshSends(emulator).map(({ sends }) => sends)).toEqual([2, 2]);
 });

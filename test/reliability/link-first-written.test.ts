@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { BrokerHarness } from '../broker/broker-harness.ts';
 
-/** A pairing whose link has come from the portal and is on its way to the disk. */
+/** A pairing whose link has arrived from the portal and is being written to the disk. */
 async function linkUnderWay(home: BrokerHarness) {
   const { appliance } = await home.addAppliance('wallbox');
   const disk = Promise.withResolvers<void>();

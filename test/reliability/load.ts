@@ -5,43 +5,45 @@ import { scaleDeadline } from '../support/deadlines.ts';
 import type { HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
 
-/** Where tokens are tried out; `ca` is its CA's certificate, PEM, where it speaks TLS. */
+/** The portal at which tokens are used. `ca` is its CA certificate, PEM, if it uses TLS. */
 interface Portal {
   readonly baseUrl: string;
   readonly ca?: string | null;
 }
 
-/** What the portal answers to who brings a token: HTTP 200 or 401, and whose and what for it is. */
+/** The portal's response to a token: the status 200 or 401, and the token's user and scope. */
 interface Verdict {
   readonly status: number;
   readonly user?: string;
   readonly scope?: string;
 }
 
-/** A token that an appliance was given, and what the portal said of it right afterwards. */
+/** A token that an appliance received, and the portal's response to it right afterwards. */
 export interface ReceivedToken {
   readonly appliance: string;
-  /** By the emulator's own word in the token: its grant, the how-manieth of it, and when it was issued (ms since 1970). */
+  /**
+   * From the emulator's token: the id of its grant, its number in the grant, and when it was issued (ms since 1970).
+   */
   readonly grant: string;
   readonly generation: number;
   readonly issuedAt: number;
-  /** When the appliance asked and when it was answered, in ms since 1970. */
+  /** The times of the request and the response, in ms since 1970. */
   readonly asked: number;
   readonly answered: number;
-  /** As the hub says, in seconds. */
+  /** From the hub's response, in seconds. */
   readonly expiresIn: number;
-  /** As the hub says. */
+  /** From the hub's response. */
   readonly scope: unknown;
-  /** Null where the portal was out of reach. */
+  /** Null if the portal was unreachable. */
   readonly verdict: Verdict | null;
-  /** Whether the portal took the token; one that was looked at after its announced end counts as taken, and one that was not. */
+  /** Whether the portal accepted the token; true also if it was not used, or only after its announced end. */
   readonly accepted: boolean;
 }
 
-/** An answer of the hub that is no token. */
+/** A response of the hub without a token. */
 export interface RejectedTokenRequest {
   readonly appliance: string;
-  /** When it was asked for and answered, in ms since 1970. */
+  /** The times of the request and the response, in ms since 1970. */
   readonly asked: number;
   readonly answered: number;
   readonly status: number;
@@ -49,23 +51,25 @@ export interface RejectedTokenRequest {
   readonly retryAfter: unknown;
 }
 
-/** How appliances ask. */
+/** The options of a load. */
 interface LoadOptions {
-  /** Requests of one appliance at a time, beyond which none is made, so that a busy machine catches up; default: 1. */
+  /** The maximum of concurrent requests per appliance, so that a busy machine catches up; default: 1. */
   readonly atOnce?: number;
-  /** How often a request that is not answered is sent; default: 1. */
+  /** How often a request is sent if it gets no response; default: 1. */
   readonly tries?: number;
-  /** The requests after which an appliance takes another connection: handshakes belong to the load. Default: none. */
+  /**
+   * The requests after which an appliance opens another connection, so that the load has handshakes. Default: no limit.
+   */
   readonly perConnection?: number;
 }
 
-/** Appliances that ask for their tokens again and again, each on a connection of its own, and use them at once. */
+/** Appliances that request tokens repeatedly, each on its own connection, and use them at once. */
 export class TokenLoad implements AsyncDisposable {
   readonly handOuts: ReceivedToken[] = [];
   readonly refusals: RejectedTokenRequest[] = [];
-  /** Requests that were sent. */
+  /** The number of requests. */
   asked = 0;
-  /** Requests that the hub did not answer, because it was not there. */
+  /** The number of requests that got no response, because the hub was down. */
   unanswered = 0;
   readonly #hub: HubProcess;
   readonly #portal: Portal;
@@ -82,7 +86,7 @@ export class TokenLoad implements AsyncDisposable {
     this.#portalAgent = agentOf(portal);
   }
 
-  /** @param every ms between two requests of one appliance */
+  /** Starts the load. @param every the interval of an appliance's requests, in ms */
   static async start(
     hub: HubProcess,
     portal: Portal,
@@ -100,17 +104,17 @@ export class TokenLoad implements AsyncDisposable {
     return load;
   }
 
-  /** The hand-outs that the portal refused although their time had not run out. */
+  /** The issued tokens that the portal rejected although they had not expired. */
   get refused(): ReceivedToken[] {
     return this.handOuts.filter(({ accepted }) => !accepted);
   }
 
-  /** The hand-outs that the portal was not reached for. */
+  /** The issued tokens that could not be used, because the portal was unreachable. */
   get untried(): ReceivedToken[] {
     return this.handOuts.filter(({ verdict }) => verdict === null);
   }
 
-  /** The refusals of appliances whose last token, by the hub's own word, had more than a second to live. */
+  /** The responses without a token although the last token had more than a second left, according to the hub. */
   get unfounded(): RejectedTokenRequest[] {
     return this.refusals.filter(({ appliance, answered: at }) => {
       const last = this.handOuts.findLast((one) => one.appliance === appliance && one.answered <= at);
@@ -142,17 +146,17 @@ export class TokenLoad implements AsyncDisposable {
         void agent.close();
         agent = connect();
       }
-      const asking: Promise<void> = this.#ask(appliance, agent).finally(() => underWay.delete(asking));
-      underWay.add(asking);
+      const work: Promise<void> = this.#request(appliance, agent).finally(() => underWay.delete(work));
+      underWay.add(work);
     }
     await Promise.all(underWay);
     await agent.close();
   }
 
-  async #ask(appliance: CredentialsResponse, agent: Agent): Promise<void> {
+  async #request(appliance: CredentialsResponse, agent: Agent): Promise<void> {
     let isAnswered = false;
     for (let left = this.#options.tries; !isAnswered && left > 0; left--) {
-      isAnswered = await this.#askOnce(appliance, agent).then(
+      isAnswered = await this.#requestOnce(appliance, agent).then(
         () => true,
         () => false,
       );
@@ -160,7 +164,7 @@ export class TokenLoad implements AsyncDisposable {
     if (!isAnswered) this.unanswered += 1;
   }
 
-  async #askOnce(credentials: CredentialsResponse, agent: Agent): Promise<void> {
+  async #requestOnce(credentials: CredentialsResponse, agent: Agent): Promise<void> {
     const appliance = credentials.name;
     const asked = Date.now();
     this.asked += 1;
@@ -173,27 +177,27 @@ export class TokenLoad implements AsyncDisposable {
     }
     this.#tokens.add(token);
     const expiresIn = Number(body['expires_in']);
-    const verdict = await tryOut(this.#portal, token, this.#portalAgent).catch(() => null);
+    const verdict = await useToken(this.#portal, token, this.#portalAgent).catch(() => null);
     const accepted = verdict === null || verdict.status === 200 || Date.now() > asked + expiresIn * 1000;
     this.handOuts.push({ appliance, ...claimsOf(token), asked, answered, expiresIn, scope, verdict, accepted });
   }
 }
 
-/** The hub's clock counts in steps of 10 ms. */
+/** The resolution of the hub's clock, in ms. */
 const CLOCK_STEP = 10;
-/** The hub makes nobody wait for longer than 10 s, in ms. */
+/** The hub responds within 10 s, in ms. */
 const MAX_WAIT_MS = scaleDeadline(10_000);
 
-/** Until when, by the hub's own word, a token that was handed out lives, in ms since 1970. */
+/** The expiry of an issued token according to the hub, in ms since 1970. */
 export function tokenExpiry({ asked, expiresIn }: ReceivedToken): number {
   return asked + 1000 * expiresIn - CLOCK_STEP;
 }
 
-/** What the portal answers to who brings this token. @returns the HTTP status */
+/** Uses a token at the portal. @returns the HTTP status */
 export async function whoami(portal: Portal, token: unknown): Promise<number> {
   const agent = agentOf(portal);
   try {
-    return (await tryOut(portal, token, agent)).status;
+    return (await useToken(portal, token, agent)).status;
   } finally {
     await agent.close();
   }
@@ -203,14 +207,14 @@ function agentOf({ ca = null }: Portal): Agent {
   return new Agent({ connections: 16, connect: { ca: ca ?? [] } });
 }
 
-async function tryOut({ baseUrl }: Portal, token: unknown, dispatcher: Agent): Promise<Verdict> {
+async function useToken({ baseUrl }: Portal, token: unknown, dispatcher: Agent): Promise<Verdict> {
   const headers = { authorization: `Bearer ${token}` };
   const { statusCode, body } = await request(`${baseUrl}/api/whoami`, { headers, dispatcher });
   const text = await body.text();
   return { ...(text === '' ? {} : JSON.parse(text)), status: statusCode };
 }
 
-/** The emulator's tokens say in the clear what grant they belong to, which one of it they are and when they were issued. */
+/** The parts of an emulator's token, which are in clear text. */
 function claimsOf(token: string): Pick<ReceivedToken, 'grant' | 'generation' | 'issuedAt'> {
   const [grant = '', generation, issuedAt] = token.split('.');
   return { grant, generation: Number(generation), issuedAt: Number(issuedAt) };

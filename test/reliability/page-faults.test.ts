@@ -15,12 +15,12 @@ import { startRawServer } from '../support/raw-server.ts';
 import { SmallDisk } from './small-disk.ts';
 import { storeFleet } from './stored-fleet.ts';
 
-/** Pages that are told at a time. */
+/** The maximum number of pages that get updates. */
 const MAX_STREAMS = 32;
-/** A command that hangs for longer than any test lasts. */
+/** A command that hangs for longer than any test. */
 const HANGING = `[notify]\ncommand = ["sh", "-c", "trap '' TERM; touch DIRECTORY/began; exec sleep 100000"]`;
 
-/** A portal at which nobody answers. */
+/** An unreachable portal. */
 const NOBODY = {
   baseUrl: 'http://127.0.0.1:9',
   frontendUrl: 'http://127.0.0.1:9',
@@ -41,13 +41,13 @@ describe("hub's page and notices under faults", () => {
     await using emulator = await startPortal();
     await using hub = await HubProcess.prepare({ emulator });
     await using disk = SmallDisk.mount(hub, 'tmpfs');
-    if (disk === null) return ctx.skip('needs the right to mount');
+    if (disk === null) return ctx.skip('needs the permission to mount');
     await hub.launch();
     const credentials = await hub.addAppliance('wallbox');
     await hub.pair('wallbox', emulator);
     await hub.addAppliance('heater');
     const { code } = await hub.setupCode();
-    // As in disk.test.ts: no copy that is being made, and no journal with room in it.
+    // As in disk.test.ts: no snapshot in progress, and no WAL with room in it.
     const copy = join(hub.directory, 'state/latchkey.db.copy');
     await eventually(async () => existsSync(copy) && !existsSync(`${copy}.new`));
     await hub.kill('SIGTERM');
@@ -66,7 +66,7 @@ describe("hub's page and notices under faults", () => {
       said.set(path, (await visitor.post(path, { csrf })).status);
     }
     said.set('/appliances/add', (await visitor.post('/appliances/add', { csrf, name: 'car', scope: '' })).status);
-    // In words, and as no fault of the hub's; a refresh shows what came of it on the appliance's page.
+    // The page explains the problem, and has no internal error; a refresh shows its result on the appliance's page.
     expect([...said].filter(([, status]) => ![303, 409, 507].includes(status))).toEqual([]);
     expect([...said].filter(([, status]) => status === 303).map(([path]) => path)).toEqual([
       '/appliances/wallbox/refresh',
@@ -99,19 +99,19 @@ describe("hub's page and notices under faults", () => {
     const answers = await Promise.all(paths.map((path) => visitor.get(path)));
     expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
     expect((await visitor.post(`${begun.headers['location']}/cancel`, { csrf })).status).toBe(303);
-    // It was asked, and had not answered any of this.
+    // The portal got connections, but sent no response meanwhile.
     expect(portal.connections).toBeGreaterThan(0);
   });
 
   it('the revocation of thirty grants raises one notice and one log event for each appliance', async () => {
     const names = Array.from({ length: 30 }, (_, index) => `appliance-${index}`);
     await using emulator = await startPortal();
-    const told: string[] = [];
+    const webhookCalls: string[] = [];
     const webhook = createHttpServer(async (asked, response) => {
       let text = '';
       for await (const piece of asked) text += String(piece);
       const { status, notice, appliance } = JSON.parse(text) as Record<string, string>;
-      told.push(`${status} ${notice} ${appliance}`);
+      webhookCalls.push(`${status} ${notice} ${appliance}`);
       response.writeHead(204).end();
     });
     await new Promise<void>((resolve) => webhook.listen(0, '127.0.0.1', resolve));
@@ -122,8 +122,8 @@ describe("hub's page and notices under faults", () => {
     for (const { id } of emulator.grants()) emulator.revoke(id);
     await hub.launch();
     await hub.ask((control) => Promise.all(names.map((name) => control.refresh(name))));
-    await eventually(async () => told.length >= names.length);
-    expect(told.toSorted()).toEqual(names.map((name) => `raised pairing_needed ${name}`).toSorted());
+    await eventually(async () => webhookCalls.length >= names.length);
+    expect(webhookCalls.toSorted()).toEqual(names.map((name) => `raised pairing_needed ${name}`).toSorted());
     const { notices } = await hub.status();
     expect(notices).toHaveLength(names.length);
     await hub.kill('SIGTERM');
@@ -171,7 +171,7 @@ describe("hub's page and notices under faults", () => {
     await hub.ask((control) => control.openRegistration(60));
     await using client = await HubClient.of(hub);
     await client.register({ client_name: 'stranger', grant_types: ['client_credentials'] });
-    // Has the hub look at its notices now, and not within the minute.
+    // Makes the hub check its notices now, and not only within a minute.
     await hub.addAppliance('car');
     await hub.ask((control) => control.removeAppliance('car'));
     const isThere = (file: string) =>
@@ -187,7 +187,7 @@ describe("hub's page and notices under faults", () => {
     const starts = () => hub.events('hub_started').length;
     const deadline = performance.now() + scaleDeadline(40_000);
     while (starts() < 2 && performance.now() < deadline) {
-      // A connection that was kept may be closed just when it is used again; and it was never paired.
+      // A kept-alive connection may be closed just when it is reused. The appliance was never paired.
       const reply = await hub.requestToken(credentials).catch(() => null);
       expect(reply?.status ?? 400).toBe(400);
       if (reply !== null && starts() < 2) answered += 1;

@@ -10,7 +10,7 @@ import { countCodeSends, fetchPage } from './fleet.ts';
 
 const MINUTE = 60_000;
 
-/** The browser brings what the portal's redirect carries. */
+/** Passes the parameters of the portal's redirect to the hub, as the browser does. */
 function follow({ run: { pairings } }: BrokerHarness, location: string) {
   const { pathname, searchParams } = new URL(location);
   const nonce = pathname.split('/').at(-1) ?? '';
@@ -50,7 +50,7 @@ it.each<[string, (home: BrokerHarness, run: PairingRun) => Promise<unknown>]>([
 
 it('a code that arrives by polling and by redirect at the same moment is exchanged once', async () => {
   const secret = systemRandom.token(24);
-  // A client for each appliance: by it a poll tells whose it is.
+  // One client per appliance, so that a poll identifies the appliance.
   const clients = Array.from({ length: 9 }, () => ({ id: systemRandom.uuid(), secret }));
   const redirects = new Map<string, string>();
   const pages: Promise<string>[] = [];
@@ -62,7 +62,7 @@ it('a code that arrives by polling and by redirect at the same moment is exchang
         const location = redirects.get(client ?? '');
         if (endpoint !== 'code/get' || status !== 200 || location === undefined) return;
         redirects.delete(client ?? '');
-        // The redirect some ms before the poll's answer, at the same moment, or after it.
+        // The redirect is some ms before the poll's response, at the same time, or after it.
         const ahead = [6, 3, 1, 0, 0, 0, -1, -3, -6][clients.findIndex(({ id }) => id === client)] ?? 0;
         pages.push(sleep(Math.max(0, -ahead)).then(() => fetchPage(location)));
         await sleep(Math.max(0, ahead));

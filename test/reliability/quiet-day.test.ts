@@ -19,8 +19,8 @@ afterEach(async () => {
 });
 
 /**
- * Five appliances that ask for their tokens every other minute, for as long as virtual time passes, at a hub that keeps its store in
- * order, watches its clock, and is asked for its status every few minutes.
+ * Five appliances that request tokens every two minutes in virtual time, at a hub that maintains its store, monitors
+ * its clock, and gets a status request every few minutes.
  */
 async function household(options: BrokerHarnessOptions = {}) {
   const stack = new AsyncDisposableStack();
@@ -58,7 +58,7 @@ async function household(options: BrokerHarnessOptions = {}) {
   for (const [index, id] of ids.entries()) {
     every(2 * MINUTE, index * 20 * SECOND, () => void home.run.tokenIssuer.issue(id, null));
   }
-  // Of the night's work only its hour is left to the machine's own clock.
+  // The nightly snapshot is requested here, because its schedule uses the machine's real clock.
   every(DAY, 5 * HOUR, () => housekeeping.requestSnapshot());
   every(10 * MINUTE, MINUTE, () => {
     for (const one of home.run.appliances.list()) applianceStatus(one, home.run, () => '');
@@ -71,7 +71,7 @@ async function household(options: BrokerHarnessOptions = {}) {
       lan.address = address;
       follower.notify();
     },
-    /** Lets ms pass. @returns what was worth a line meanwhile, however much of it the log's own bounds would leave out */
+    /** Advances the time by `ms`. @returns the events in that time, before the log's rate limit */
     async pass(ms: number) {
       const before = home.events.length;
       await time.pass(ms);
@@ -80,19 +80,19 @@ async function household(options: BrokerHarnessOptions = {}) {
   };
 }
 
-/** How many lines there were of each event. */
-function told(lines: readonly { readonly event: string }[]): Record<string, number> {
+/** The number of lines of each event. */
+function countEvents(lines: readonly { readonly event: string }[]): Record<string, number> {
   const counts: Record<string, number> = {};
   for (const { event } of lines) counts[event] = (counts[event] ?? 0) + 1;
   return counts;
 }
 
-/** What a quiet day has, whatever else happens. */
+/** The events of every day. */
 const DAILY = { snapshot_written: 1, daily_summary: 1 };
 
 const PASSED: Fault = { kind: 'alter', with: (answer) => answer };
 
-/** Every other request meets this fault, or each of them, for longer than a day. */
+/** Makes every request (or every second one) fail for more than a day. */
 function fail(home: BrokerHarness, fault: Fault, everyOther = false): void {
   const faults = Array<Fault>(5000).fill(fault);
   home.portal.fail('token', ...(everyOther ? faults.flatMap((one) => [one, PASSED]) : faults));
@@ -106,7 +106,7 @@ test('the log of a day without faults has a handful of lines, including one dail
   moveTo('192.168.1.8');
   lines.push(...(await pass(12 * HOUR)));
   expect(home.refreshes - before).toBeGreaterThan(130);
-  expect(told(lines)).toEqual({ ...DAILY, address_changed: 1 });
+  expect(countEvents(lines)).toEqual({ ...DAILY, address_changed: 1 });
   expect(lines.find(({ event }) => event === 'daily_summary')).toMatchObject({
     fields: { appliances: 5, refreshed: expect.any(Number), failed: 0 },
   });
@@ -118,7 +118,7 @@ test('the log has the first refresh of each appliance after a start', async () =
   await home.stop();
   await home.start();
   await home.time.settle();
-  expect(told(await pass(2 * HOUR))).toMatchObject({ token_refreshed: 5 });
+  expect(countEvents(await pass(2 * HOUR))).toMatchObject({ token_refreshed: 5 });
 });
 
 test('a portal outage of 16 hours is logged for all appliances together, ever more rarely, and once when it ends', async () => {
@@ -127,8 +127,8 @@ test('a portal outage of 16 hours is logged for all appliances together, ever mo
   await home.portal.disconnect();
   const lines = (await pass(16 * HOUR)).filter(({ event }) => !(event in DAILY));
   expect(home.refreshAttempts - tries).toBeGreaterThan(700);
-  // At once, and after 1, 3, 7 and 15 hours.
-  expect(told(lines)).toEqual({ refresh_failed: 5 });
+  // Logged at once, and after 1, 3, 7 and 15 hours.
+  expect(countEvents(lines)).toEqual({ refresh_failed: 5 });
   const [first, second] = lines;
   expect(first?.fields).toMatchObject({
     portal: 'home',
@@ -139,7 +139,7 @@ test('a portal outage of 16 hours is logged for all appliances together, ever mo
   expect(second?.fields).toMatchObject({ appliances: 5, tries: expect.any(Number), duration: expect.any(Number) });
   await home.portal.reconnect();
   const after = await pass(2 * HOUR);
-  expect(told(after)).toEqual({ portal_available: 1 });
+  expect(countEvents(after)).toEqual({ portal_available: 1 });
   expect(after[0]?.fields).toMatchObject({ portal: 'home', problem: 'portal_unreachable', appliances: 5 });
 });
 
@@ -175,7 +175,7 @@ test('a portal that drops every connection for hours causes a few log lines for 
   const { home, pass } = await household({ emulator: { refreshGrace: 100 } });
   fail(home, { kind: 'drop' });
   const before = home.refreshAttempts;
-  const lines = told(await pass(3 * HOUR));
+  const lines = countEvents(await pass(3 * HOUR));
   expect(home.refreshAttempts - before).toBeGreaterThan(50);
   expect(lines['answer_lost']).toBe(5);
   expect(lines['refresh_failed']).toBeLessThanOrEqual(2 * 5);
@@ -185,15 +185,16 @@ test('a disk that is full for hours is logged rarely, and once when it is writab
   const { home, pass } = await household();
   for (const write of ['beginAttempt', 'endAttempt', 'replaceGrant'] as const) home.failingWrites.add(write);
   const lines = await pass(6 * HOUR);
-  expect(told(lines)['refresh_failed']).toBe(3);
+  expect(countEvents(lines)['refresh_failed']).toBe(3);
   expect(lines[0]?.fields).toMatchObject({
     problem: 'store_unwritable',
     message: expect.stringContaining('disk is full'),
   });
   home.failingWrites.clear();
-  // The day's copy is made on a real disk, for which virtual time does not wait: on a busy machine it ends in this hour.
+  // The snapshot is written to a real disk, for which virtual time does not wait: on a busy machine it may end in this
+  // hour.
   const after = (await pass(HOUR)).filter(({ event }) => event !== 'snapshot_written');
-  expect(told(after)).toEqual({ store_writable: 1 });
+  expect(countEvents(after)).toEqual({ store_writable: 1 });
 });
 
 test('a device flow that nobody opens and that its appliance keeps repeating is logged rarely', async () => {
@@ -210,7 +211,7 @@ test('a device flow that nobody opens and that its appliance keeps repeating is 
   begin();
   const lines = (await pass(6 * HOUR)).filter(({ event }) => !(event in DAILY));
   expect(begun).toBeGreaterThan(20);
-  expect(told(lines)).toEqual({ pairing_started: 3 });
+  expect(countEvents(lines)).toEqual({ pairing_started: 3 });
 });
 
 test('an appliance that rejects every token it gets is logged rarely', async () => {
@@ -237,8 +238,8 @@ test('a portal that comes and goes during a pairing is logged at most three time
       .fill(answer)
       .flatMap((one) => [one, PASSED]),
   );
-  const lines = told(await pass(10 * MINUTE));
+  const lines = countEvents(await pass(10 * MINUTE));
   expect(lines['portal_unreachable']).toBeLessThanOrEqual(3);
   await home.login(run);
-  expect(told(await pass(MINUTE))).toMatchObject({ appliance_paired: 1 });
+  expect(countEvents(await pass(MINUTE))).toMatchObject({ appliance_paired: 1 });
 });

@@ -10,7 +10,7 @@ import { pairFleet } from './fleet.ts';
 const PASSPHRASE = 'correct horse battery staple';
 rememberSecrets([PASSPHRASE]);
 
-/** A passphrase and a copy for both of two hubs. */
+/** Writes a passphrase file and a backup of a hub. */
 async function backUp(hub: HubProcess) {
   const file = join(hub.directory, 'hub.copy');
   const passphrase = join(hub.directory, 'passphrase');
@@ -20,7 +20,7 @@ async function backUp(hub: HubProcess) {
   return { restoreOn: (other: HubProcess) => other.json<RestoreReport>('restore', file, '--yes', ...given) };
 }
 
-/** Waits until the hub has started again on what was restored. */
+/** Waits until the hub has restarted with the restored state. */
 async function startedAgain(hub: HubProcess, id: string): Promise<void> {
   await eventually(async () => (await hub.status().catch(() => null))?.hub.id === id);
 }
@@ -49,7 +49,7 @@ it('a backup restored on a new hub continues the old one, and a refused grant na
   expect(status.problem?.message).toMatch(
     /restored from a copy of .*Z, and the portal no longer accepts its refresh token, because another hub has used it, or this one after the copy was made/,
   );
-  // The report is to the second.
+  // The report's time has a resolution of one second.
   expect(status.problem?.message).toContain(`copy of ${report.made.slice(0, -1)}`);
 });
 

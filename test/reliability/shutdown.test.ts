@@ -12,9 +12,9 @@ import { superviseUntilReady } from '../systemd/supervised.ts';
 import { countCodeSends, countRefreshSends, fetchPage, pairFleet, startRefresh } from './fleet.ts';
 import { storeFleet } from './stored-fleet.ts';
 
-/** So many requests a hub sends a portal at once, and so many at the most when those take long. */
+/** The hub's concurrent requests to a portal, and their maximum if they take long. */
 const [SENT_AT_ONCE, MAX_SENT] = [32, 64];
-/** Of an access token, in ms. */
+/** The lifetime of access tokens, in ms. */
 const LIFETIME = 10_000;
 
 describe.concurrent('hub that is told to stop', () => {
@@ -35,7 +35,7 @@ describe.concurrent('hub that is told to stop', () => {
     void fetchPage(location).catch(() => undefined);
     await eventually(async () => countCodeSends(emulator).length === codesBefore + 1);
     for (const name of names) startRefresh(hub, name);
-    // Some wait for their turn: no portal is sent all at once.
+    // Some requests are queued, because their concurrency is limited.
     await portal.kept(SENT_AT_ONCE);
     daemon.child.kill('SIGTERM');
     await stopped(hub);
@@ -51,7 +51,7 @@ describe.concurrent('hub that is told to stop', () => {
     expect(appliances).toHaveLength(names.length + 1);
     for (const status of appliances) expect(status).toMatchObject({ state: 'active', problem: null });
     expect(emulator.grants().filter(({ generation }) => generation === 2)).toHaveLength(sent);
-    // What was kept is what the portal goes on with, of those that were sent and of those that were not.
+    // The stored refresh tokens are valid at the portal, both those that were sent and those that were not.
     for (const name of [...names.slice(0, 3), ...names.slice(-3)]) {
       expect(await hub.ask((control) => control.refresh(name))).toMatchObject({ state: 'active', problem: null });
     }
@@ -80,7 +80,7 @@ describe.concurrent('hub that is told to stop', () => {
     daemon.child.kill('SIGTERM');
     expect(await daemon.ended).toEqual({ status: 0, signal: null });
     expect(existsSync(join(hub.directory, 'state/control.sock'))).toBe(false);
-    // Who waits for them is rid of them in the end too, when their time is over, and then they are told so.
+    // Waiting requests also end at last, when their time limit is over, and get a response.
     expect(answers).toEqual([]);
   });
 
@@ -106,7 +106,7 @@ describe.concurrent('hub that is told to stop', () => {
     expect(await daemon.ended).toEqual({ status: 0, signal: null });
     expect(countRefreshSends(emulator)).toHaveLength(sent);
     await hub.launch();
-    // Where this machine is slow its token has run out by now, and another one is on its way.
+    // On a slow machine the token has expired by now, and a refresh is in progress.
     await hub.until('heatpump', ({ state }) => state === 'active');
   });
 
@@ -119,7 +119,7 @@ describe.concurrent('hub that is told to stop', () => {
     portal.hold();
     startRefresh(hub, 'wallbox');
     await eventually(async () => countRefreshSends(emulator).length === 1);
-    // Two of one kind that come before the first was looked at are one signal.
+    // Two equal signals that arrive before the first is handled count as one, so the second one is different.
     daemon.child.kill('SIGTERM');
     daemon.child.kill('SIGINT');
     expect(await daemon.ended).toEqual({ status: 130, signal: null });
@@ -132,7 +132,7 @@ describe.concurrent('hub that is told to stop', () => {
   });
 });
 
-/** Resolves when the hub takes no more orders: it has heard the signal. */
+/** Resolves when the control socket is closed: the hub has handled the signal. */
 async function stopped(hub: HubProcess): Promise<void> {
   await eventually(async () => (await hub.status().catch(() => null)) === null);
 }

@@ -7,11 +7,11 @@ import { startPortal } from '../support/portal.ts';
 import { countRefreshSends, pairFleet } from './fleet.ts';
 import { TokenLoad } from './load.ts';
 
-/** How long each sync of the disk takes, in ms: a card that is about to die. */
+/** The duration of each sync in ms, as on an SD card that is about to fail. */
 const SYNC = 500;
 
 it('a disk that takes half a second for every sync delays the hub, but costs no token', async (ctx) => {
-  if (!canTraceSystemCalls()) ctx.skip('needs strace, and the right to use it');
+  if (!canTraceSystemCalls()) ctx.skip('needs strace, and the permission to use it');
   await using emulator = await startPortal({ tokenLifetime: 8 });
   const inject = `inject=fsync,fdatasync:delay_exit=${SYNC * 1000}`;
   const syncs = logFile('syncs');
@@ -21,7 +21,7 @@ it('a disk that takes half a second for every sync delays the hub, but costs no 
   const syncsBefore = lines(syncs);
   await using load = await TokenLoad.start(hub, emulator, fleet, 100);
   await eventually(async () => countRefreshSends(emulator).length >= 2, 60);
-  // If a hand-out waited for a sync of its own, there would never be more of them.
+  // If each issued token waited for its own sync, there would never be more tokens than syncs.
   await eventually(async () => load.handOuts.length > lines(syncs) - syncsBefore, 30);
   await load[Symbol.asyncDispose]();
   expect(load.refused).toEqual([]);

@@ -4,12 +4,12 @@ import { expect, test } from 'vitest';
 import { EmulatorProcess } from '../support/emulator-process.ts';
 import { HubProcess } from '../support/hub-process.ts';
 
-/** Odd, so that there is one in the middle. */
+/** Odd, so that there is a middle value. */
 const ROUNDS = 41;
-/** On a busy machine as on an idle one a token takes one to three times as long as the reference. */
+/** A token takes one to three times as long as the reference, on a busy machine as well as on an idle one. */
 const MAX_RATIO = 8;
 
-/** The median times of some requests, in ms, which take turns so that whatever else the machine does is shared by all. */
+/** The median times of some requests, in ms. The requests alternate, so that other load affects all of them. */
 async function mediansInTurns(
   requests: Readonly<Record<string, () => Promise<unknown>>>,
 ): Promise<Record<string, number>> {
@@ -18,7 +18,7 @@ async function mediansInTurns(
     for (const [name, make] of Object.entries(requests)) {
       const begun = performance.now();
       await make();
-      // The first round makes the connections.
+      // The first round opens the connections.
       if (round >= 0) times.get(name)?.push(performance.now() - begun);
     }
   }
@@ -41,7 +41,7 @@ test('requests to the hub take at most eight times as long as one to a comparabl
   await hub.pair('wallbox', portal);
   const secure = `https://127.0.0.1:${hub.httpsPort}`;
   const { reference, ...hubs } = await mediansInTurns({
-    // Over TLS, by Node, in a process of its own, as the hub is.
+    // A Node server with TLS in its own process, like the hub.
     reference: () => ask(`${portal.baseUrl}/_emulator/clock`),
     token: async () => expect((await hub.requestToken(wallbox)).status).toBe(200),
     metadata: () => ask(`${secure}/.well-known/oauth-authorization-server`),

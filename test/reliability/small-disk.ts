@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import type { HubProcess } from '../support/hub-process.ts';
 
-/** A disk of a few MB for a hub's state directory, which can be filled up, or turned read-only by a fault. */
+/** A disk of a few MB for a hub's state directory. It can be filled, or turned read-only by a fault. */
 export class SmallDisk implements AsyncDisposable {
   readonly #hub: HubProcess;
   readonly #path: string;
@@ -19,9 +19,9 @@ export class SmallDisk implements AsyncDisposable {
   }
 
   /**
-   * Mounts it; the hub must not have been started yet.
+   * Mounts a disk. The hub must not have been started yet.
    * @param kind `tmpfs` can be filled, `ext4` can also have a fault
-   * @returns null where this user may not mount
+   * @returns null if this user may not mount
    */
   static mount(hub: HubProcess, kind: 'tmpfs' | 'ext4'): SmallDisk | null {
     const disk = new SmallDisk(hub);
@@ -35,7 +35,7 @@ export class SmallDisk implements AsyncDisposable {
     }
   }
 
-  /** Writes until nothing more goes on it. */
+  /** Fills the disk. */
   fill(): void {
     const file = openSync(join(this.#path, 'filler'), 'a');
     try {
@@ -49,7 +49,7 @@ export class SmallDisk implements AsyncDisposable {
     rmSync(join(this.#path, 'filler'));
   }
 
-  /** Bytes that were written to its device: what was written to its files, and what the file system notes of it. */
+  /** Bytes that were written to its device, for files and for the file system itself. */
   get written(): number {
     run('sync', '--file-system', this.#path);
     const [, , , , , , sectors] = readFileSync(`/sys/block/${basename(this.#device)}/stat`, 'utf8')
@@ -58,19 +58,19 @@ export class SmallDisk implements AsyncDisposable {
     return 512 * Number(sectors);
   }
 
-  /** Lets nothing more be written, or lets it again; while no file on it is open for writing. */
+  /** Makes the disk read-only, or writable again. No file on it may be open for writing. */
   protect(readOnly: boolean): void {
     run('mount', '-o', `remount,${readOnly ? 'ro' : 'rw'}`, this.#path);
   }
 
-  /** A fault that the file system notices, as of a dying SD card: from now on it is read-only. */
+  /** Triggers a fault of the file system, as of a failing SD card, which makes it read-only. */
   breakDown(): void {
     writeFileSync(`/sys/fs/ext4/${basename(this.#device)}/trigger_fs_error`, 'test');
   }
 
   /**
-   * Puts a broken disk in order; the hub must not run. The disk goes on as a copy: a mount namespace that was made
-   * meanwhile by somebody else keeps the device in use.
+   * Repairs a broken disk. The hub must not run. The repair uses a copy of the disk, because a mount namespace that
+   * another process created meanwhile may keep the device in use.
    */
   repair(): void {
     this.#undo.shift()?.();
@@ -80,7 +80,7 @@ export class SmallDisk implements AsyncDisposable {
     try {
       run('e2fsck', '-f', '-y', copy);
     } catch (error) {
-      // 1: there was something to put in order, and it is.
+      // Status 1: errors were found and corrected.
       if (!(error instanceof Error && 'status' in error && error.status === 1)) throw error;
     }
     this.#insert(copy);
@@ -109,7 +109,7 @@ export class SmallDisk implements AsyncDisposable {
   }
 
   #attach(): void {
-    // A name that says whose it is, for scripts/test.d/leftovers.ts.
+    // The name contains the process id for scripts/test.d/leftovers.ts.
     if (this.#device === 'tmpfs') run('mount', '-t', 'tmpfs', '-o', 'size=2m', `latchkey-${process.pid}`, this.#path);
     else run('mount', '-o', 'errors=remount-ro', this.#device, this.#path);
     this.#undo.unshift(() => run('umount', this.#path));

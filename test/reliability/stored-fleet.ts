@@ -14,21 +14,21 @@ import { systemRandom } from '../../src/system/random.ts';
 import { type HubProcess, stateParameterOf } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
 
-/** What an appliance of a fleet authenticates with. */
+/** The credentials of an appliance of a fleet. */
 export type FleetMember = Pick<CredentialsResponse, 'name' | 'client_id' | 'client_secret'>;
 
-/** Where the appliances of a fleet are paired. */
+/** The portal at which the appliances of a fleet are paired. */
 export type FleetPortal = Pick<Emulator, 'baseUrl' | 'frontendUrl' | 'clientId' | 'clientSecret' | 'login'>;
 
-/** The name that the hub's configuration has for the emulator. */
+/** The emulator's name in the hub's configuration. */
 const PORTAL = 'home';
-/** Logins that go on side by side. */
+/** The number of parallel logins. */
 const AT_ONCE = 20;
 
 /**
- * Puts paired appliances into the store of a hub that is not running, each with a grant of the emulator's: a thousand
- * pairings, which are not what is to be looked at, would take a minute.
- * @param age of their tokens, in ms: the hub takes them for so old
+ * Writes paired appliances into the store of a hub that is not running, each with a grant of the emulator. A thousand
+ * real pairings, which the callers do not test, would take a minute.
+ * @param age the age of their tokens for the hub, in ms
  */
 export async function storeFleet(
   hub: Pick<HubProcess, 'directory'>,
@@ -72,15 +72,16 @@ export async function storeFleet(
   return fleet;
 }
 
-/** What a login and the exchange of its code bring. */
+/** Logs in and exchanges the code. */
 async function granted(emulator: FleetPortal, portal: HttpPortal) {
   const { signal } = new AbortController();
-  const asked = await portal.requestLink(null, signal);
-  if (asked.kind !== 'link') throw new Error(`there is no link: ${asked.kind}`);
-  await emulator.login({ state: stateParameterOf(asked.link.authorizeUrl), user: 'demo' });
-  const polled = await portal.pollCode(asked.link.codeUrl, signal);
+  const requested = await portal.requestLink(null, signal);
+  if (requested.kind !== 'link') throw new Error(`there is no link: ${requested.kind}`);
+  const { link } = requested;
+  await emulator.login({ state: stateParameterOf(link.authorizeUrl), user: 'demo' });
+  const polled = await portal.pollCode(link.codeUrl, signal);
   if (polled.kind !== 'code') throw new Error(`there is no code: ${polled.kind}`);
-  const outcome = await portal.exchangeCode(asked.link.tokenUrl, polled.code, null);
+  const outcome = await portal.exchangeCode(link.tokenUrl, polled.code, null);
   if (outcome.kind !== 'granted') throw new Error(`there are no tokens: ${outcome.kind}`);
   return outcome;
 }

@@ -5,9 +5,9 @@ import type { Fault } from '../support/faulty-portal.ts';
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
-/** How often an appliance asks, in ms. */
+/** The interval of the token requests, in ms. */
 const EVERY = 250;
-/** For how long it does, in ms. */
+/** The duration of the load, in ms. */
 const LASTS = 10 * MINUTE;
 
 function fail(home: BrokerHarness, fault: Fault): void {

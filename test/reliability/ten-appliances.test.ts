@@ -5,13 +5,13 @@ import { startPortal } from '../support/portal.ts';
 import { countRefreshSends, pairFleet } from './fleet.ts';
 import { type ReceivedToken, TokenLoad } from './load.ts';
 
-/** Of an access token, in ms. */
+/** The lifetime of access tokens, in ms. */
 const LIFETIME = 8000;
-/** A portal that takes this long to answer (ms) shows whether a token's age is counted from when it was issued. */
+/** The portal's response time in ms. It shows whether a token's age counts from the time at which it was issued. */
 const SLOW = 400;
-/** The boot clock counts in steps of 10 ms. */
+/** The resolution of the boot clock, in ms. */
 const STEP = 10;
-/** Refreshes that each appliance is to see, however slow the machine is. */
+/** The refreshes of each appliance that the test waits for, however slow the machine is. */
 const REFRESHES = 2;
 
 describe('ten appliances that request tokens twice a second', () => {
@@ -47,16 +47,16 @@ describe('ten appliances that request tokens twice a second', () => {
 
     expect(emulator.observations).toEqual({ refreshTokensRepeated: 0, codesRepeated: 0, overlappingRefreshes: 0 });
     expect(countRefreshSends(emulator).filter((token) => token.sends !== 1)).toEqual([]);
-    // Each was paired by one request. A refresh may be between its coming and its answer just now.
+    // Each pairing was one token request. A refresh may be in progress at this moment.
     await eventually(async () => countRefreshSends(emulator).length === asked - names.length);
 
-    // None comes before three quarters of a token's life; of the first one some was over before.
+    // No refresh comes before three quarters of a token's lifetime; part of the first lifetime had passed before.
     const most = Math.ceil(lasted / (0.75 * LIFETIME)) + 1;
     for (const name of names) expect(refreshesOf(name), `${name}: refreshes`).toBeLessThanOrEqual(most);
   });
 });
 
-/** `expires_in` is more than what was left when the appliance asked. */
+/** Whether `expires_in` is more than the remaining lifetime at the time of the request. */
 function promisesTooMuch({ asked, issuedAt, expiresIn }: ReceivedToken): boolean {
   return expiresIn * 1000 > issuedAt + LIFETIME - asked + STEP;
 }

@@ -8,11 +8,11 @@ import { whoami } from './load.ts';
 import { type FleetMember, storeFleet } from './stored-fleet.ts';
 
 const APPLIANCES = IS_LONG_FORM ? 1000 : 200;
-/** Of an access token, in ms. */
+/** The lifetime of access tokens, in ms. */
 const LIFETIME = 3_600_000;
-/** A real portal is not next door: ms. */
+/** The portal's response time, in ms, as over the internet. */
 const PORTAL_TAKES = 100;
-/** A hub gives one device 250 connections, and 1000 in all. */
+/** The hub accepts 250 connections of one device, and 1000 in total. */
 const DEVICES = ['127.0.0.11', '127.0.0.12', '127.0.0.13', '127.0.0.14'];
 const CONNECTIONS = 240;
 
@@ -60,16 +60,16 @@ test(`${APPLIANCES} appliances with expired tokens that request new ones at once
   for (const { token } of served) expect(await whoami(emulator, token)).toBe(200);
 });
 
-/** Asks until there is a token: whoever is told to come back does so when it was told. */
+/** Requests a token until it is issued, and obeys `Retry-After`. */
 async function serve(hub: HubProcess, by: FleetMember, dispatcher: Agent | undefined): Promise<Served> {
   if (dispatcher === undefined) throw new Error('there is no device');
   for (;;) {
     const { status, headers, body } = await hub.requestToken(by, {}, dispatcher).catch((error: unknown) => {
-      // A connection that was kept may be closed just when it is used again.
+      // A kept-alive connection may be closed just when it is reused.
       if (error instanceof errors.SocketError) return BUSY;
       throw error;
     });
-    // A machine that is very busy may not have come to read the request in its time.
+    // On a very busy machine the request may have timed out.
     if (status === BUSY.status) continue;
     if (status === 200) return { token: String(body['access_token']), expiresIn: Number(body['expires_in']) };
     expect({ status, ...body }).toMatchObject({ status: 503, error: 'temporarily_unavailable' });

@@ -1,6 +1,6 @@
 import { CompactEncrypt, decodeProtectedHeader } from 'jose';
 import { describe, expect, test } from 'vitest';
-import type { BackupState } from '../../src/core/backup-state.ts';
+import type { BackupContents } from '../../src/core/backup-contents.ts';
 import { Failure, messageOf } from '../../src/core/failure.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { captureState, createBackup, restoreBackup, restoreState } from '../../src/store/backup/backup.ts';
@@ -41,7 +41,7 @@ function tempStore(): Disposable & { readonly path: string; readonly store: Sqli
 }
 
 /** The backup state of a hub with two appliances. */
-async function sampleBackupState(): Promise<BackupState> {
+async function sampleBackupState(): Promise<BackupContents> {
   using temp = tempStore();
   await fill(temp.store);
   return captureState(temp.store, MADE);

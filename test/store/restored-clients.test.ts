@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { MAX_SESSIONS_PER_APPLIANCE } from '../../src/core/appliances/session.ts';
-import type { BackupState } from '../../src/core/backup-state.ts';
+import type { BackupContents } from '../../src/core/backup-contents.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { createBackup, restoreBackup, restoreState } from '../../src/store/backup/backup.ts';
 import { parseBackup, serializeBackup } from '../../src/store/backup/backup-file.ts';
@@ -26,7 +26,7 @@ const wallboxGrant = sampleGrant({
 });
 const heaterGrant = sampleGrant({ appliance: DECLARED.id, requestedScope: null });
 const SESSIONS = [sampleSession(WALLBOX, 'one'), sampleSession(DECLARED, 'two'), sampleSession(WALLBOX, 'three')];
-const COPY: BackupState = {
+const COPY: BackupContents = {
   made: MADE,
   settings: new Map([['hub_id', 'the hub']]),
   appliances: [WALLBOX, DECLARED, FRIDGE],

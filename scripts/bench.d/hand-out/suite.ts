@@ -103,8 +103,7 @@ function report(measured: readonly Measurement[]): Report {
     { atMost: 1.5 },
   );
   const names = ['latchkey', BARE, PROVIDER];
-  const under = (what: string) =>
-    ['requests', 'p50', 'p99', CPU_TIME, GENERATOR_BUSY].map((one) => `${what}: ${one}`);
+  const under = (what: string) => ['requests', 'p50', 'p99', CPU_TIME, GENERATOR_BUSY].map((one) => `${what}: ${one}`);
   return {
     targets: [
       faster(KEPT, BARE, 'token requests on persistent connections', 0.75),

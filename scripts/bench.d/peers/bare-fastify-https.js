@@ -1,5 +1,5 @@
-// A bare fastify server over HTTPS that sends a constant response to every client. The form is read as text. Arguments: a
-// file with TLS options (JSON), and the response as JSON.
+// A bare fastify server over HTTPS that sends a constant response to every client. The form is read as text. Arguments:
+// a file with TLS options (JSON), and the response as JSON.
 import { readFileSync } from 'node:fs';
 import { fastify } from 'fastify';
 

@@ -1,4 +1,5 @@
-// A bare Node.js that listens on HTTP. It uses `require`, because an import evaluates all exports of node:http, fetch included.
+// A bare Node.js that listens on HTTP. It uses `require`, because an import evaluates all exports of node:http, fetch
+// included.
 const { createServer } = require('node:http');
 
 const server = createServer((_request, response) => response.end());

@@ -1,5 +1,5 @@
-// oidc-provider with client_credentials over HTTPS: opaque tokens, stored by its in-memory adapter. Arguments: a file with
-// TLS options (JSON), and a client's id and secret.
+// oidc-provider with client_credentials over HTTPS: opaque tokens, stored by its in-memory adapter. Arguments: a file
+// with TLS options (JSON), and a client's id and secret.
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:https';
 import Provider from 'oidc-provider';

@@ -102,7 +102,9 @@ export async function startPortalCostBench(
   };
 }
 
-/** The age of each token when it was replaced, in ms. Equal secrets are masked equally in the emulator's request log. */
+/**
+ * The age of each token when it was replaced, in ms. Equal secrets are masked equally in the emulator's request log.
+ */
 function agesOf(requests: readonly LoggedRequest[]): number[] {
   const issuedAt = new Map<unknown, number>();
   const ages: number[] = [];

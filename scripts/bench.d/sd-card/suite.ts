@@ -55,7 +55,9 @@ async function measure(bench: BenchOptions): Promise<Measurement[]> {
   return measured.all;
 }
 
-/** A WAL checkpoint occurs every few dozen refreshes: there are so many refreshes that their mean includes checkpoints. */
+/**
+ * A WAL checkpoint occurs every few dozen refreshes: there are so many refreshes that their mean includes checkpoints.
+ */
 async function refreshes(
   home: SdCardBench,
   { name }: BenchSubject,

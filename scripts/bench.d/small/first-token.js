@@ -1,5 +1,5 @@
-// Requests a token repeatedly until it gets one. Takes a job as JSON: the port, and the bytes of the request. It prints a line
-// when it begins, and the time of the token in ms since 1970.
+// Requests a token repeatedly until it gets one. Takes a job as JSON: the port, and the bytes of the request. It prints
+// a line when it begins, and the time of the token in ms since 1970.
 import { connect } from 'node:tls';
 
 const { port, request } = JSON.parse(process.argv[2]);

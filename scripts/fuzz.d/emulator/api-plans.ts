@@ -43,7 +43,8 @@ export function apiPlans(facts: EmulatorFacts, good: boolean): fc.Arbitrary<Requ
     ),
     get('findings'),
     get(sometimes(20, fc.constant('events?x=1'), fc.constant('events'))),
-    // A valid reset is rare, because it invalidates all known values: later flows must start again with a config request.
+    // A valid reset is rare, because it invalidates all known values: later flows must start again with a config
+    // request.
     send(
       'reset',
       sometimes<object>(
@@ -82,7 +83,10 @@ function settings(good: boolean): fc.Arbitrary<object> {
   return fc.array(fc.oneof(...one), { minLength: 1, maxLength: 2 }).map((entries) => Object.fromEntries(entries));
 }
 
-/** Faults of each kind that never occur, and others that a mutation may trigger, which do not change the status of responses. */
+/**
+ * Faults of each kind that never occur, and others that a mutation may trigger, which do not change the status of
+ * responses.
+ */
 function harmlessFault({ victimId }: EmulatorFacts, good: boolean): fc.Arbitrary<object> {
   const byChance = (bodyOf('/_emulator/faults', 'post').oneOf ?? []).filter(
     ({ properties }) => properties?.['probability'],

@@ -4,7 +4,9 @@ import { KnownValues } from '../known-values.ts';
 import type { FuzzRequest } from '../requests.ts';
 import type { EmulatorFacts } from './values.ts';
 
-/** A running emulator with two clients and two users. The second of each is the victim, whose secrets are never sent. */
+/**
+ * A running emulator with two clients and two users. The second of each is the victim, whose secrets are never sent.
+ */
 export interface EmulatorTarget {
   readonly baseUrl: string;
   readonly frontendUrl: string;

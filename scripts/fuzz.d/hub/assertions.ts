@@ -1,4 +1,5 @@
-// JWTs for client authentication (RFC 7523): valid ones, and ones that are forged in ways that libraries have accepted in the past.
+// JWTs for client authentication (RFC 7523): valid ones, and ones that are forged in ways that libraries have accepted
+// in the past.
 import fc from 'fast-check';
 import { forgedJwt } from '../jwt.ts';
 import { base64url, mutatedText } from '../texts.ts';

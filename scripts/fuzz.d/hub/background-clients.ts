@@ -1,4 +1,5 @@
-// Regular clients while the hub is fuzzed: appliances request their tokens, and somebody logs in so that device flows complete.
+// Regular clients while the hub is fuzzed: appliances request their tokens, and somebody logs in so that device flows
+// complete.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, request } from 'undici';
 import { FuzzProblem } from '../batch.ts';

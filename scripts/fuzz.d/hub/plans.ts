@@ -159,7 +159,10 @@ const introduction = mergedMembers<unknown>(
   sometimes(20, fc.constant({ jwks: { keys: [KEY] } }), fc.constant({})),
 );
 
-/** Members of a registration, including ones that ask for more rights, each with values that a server may handle wrongly. */
+/**
+ * Members of a registration, including ones that ask for more rights, each with values that a server may handle
+ * wrongly.
+ */
 const MEMBERS: Readonly<Record<string, readonly unknown[]>> = {
   client_name: ['\r\nX-Header: a', '<b>x</b>', 'a'.repeat(5000), '\u202e'],
   scope: ['"', 'a\u0000b', 'x'.repeat(2000)],

@@ -92,7 +92,8 @@ export function valueGenerators(facts: HubFacts, good: boolean) {
           forged,
         }),
       );
-      // Rare in good requests: the hub remembers a limited number of assertions per appliance, and then accepts none for a minute.
+      // Rare in good requests: the hub remembers a limited number of assertions per appliance, and then accepts none
+      // for a minute.
       return sometimes(good ? 3 : 15, assertion, bySecret);
     },
   };

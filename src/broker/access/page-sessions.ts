@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { PAGE_SESSIONS_SETTING } from '../../core/backup-state.ts';
+import { PAGE_SESSIONS_SETTING } from '../../core/backup-contents.ts';
 import { elapsed, type Instant } from '../../core/clock.ts';
 import { messageOf } from '../../core/failure.ts';
 import { Secret } from '../../core/secret.ts';

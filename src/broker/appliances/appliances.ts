@@ -249,7 +249,7 @@ export function applianceExistsFailure(name: string, holder?: Appliance): Failur
 }
 
 /** Whether its row in the store was damaged or changed, so that no client can authenticate as this appliance. */
-export function hasDamagedEntry({ credentials }: Appliance): boolean {
+export function hasUnreadableCredentials({ credentials }: Appliance): boolean {
   return credentials.kind === 'none' && credentials.damaged === true;
 }
 
@@ -258,7 +258,7 @@ export function hasDamagedEntry({ credentials }: Appliance): boolean {
  * another appliance's grant.
  */
 function assertNotDamaged(appliance: Appliance): void {
-  if (!hasDamagedEntry(appliance)) return;
+  if (!hasUnreadableCredentials(appliance)) return;
   const { name } = appliance;
   throw new Failure(
     'not_allowed',

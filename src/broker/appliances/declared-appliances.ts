@@ -9,7 +9,7 @@ import type { Random } from '../../core/random.ts';
 import type { Store } from '../../core/store.ts';
 import type { Grants } from '../grants/grants.ts';
 import type { ConnectedPortals } from '../ports.ts';
-import { type Appliances, hasDamagedEntry } from './appliances.ts';
+import { type Appliances, hasUnreadableCredentials } from './appliances.ts';
 
 /** The appliances that the configuration declares. */
 export interface ApplianceDeclarations {
@@ -82,7 +82,7 @@ async function applyDeclaration(declaration: DeclaredAppliance, context: Reconci
   const portal = appliances.resolvePortal(declaration.portal);
   const existing = appliances.find(name);
   // Its row may have been swapped with another one's, and so may its grant.
-  if (existing !== undefined && hasDamagedEntry(existing)) return null;
+  if (existing !== undefined && hasUnreadableCredentials(existing)) return null;
   const declared = { name, clientId, scope, portal, credentials, origin: 'declared', waitingSince: null } as const;
   if (existing === undefined) {
     await upsert({ ...declared, id: random.uuid(), softwareId: null }, context);

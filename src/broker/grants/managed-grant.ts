@@ -5,7 +5,7 @@ import type { afterPortalResponse, RefreshHealth } from '../../core/grants/refre
 import { afterFailure, type RefreshFailure, type RefreshState, stateAtStart } from '../../core/grants/refresh-state.ts';
 import { throttledUntil } from '../../core/grants/schedule.ts';
 import type { TokenOutcome } from '../../core/grants/token-outcome.ts';
-import { type ConfiguredPortal, issuerOf } from '../../core/portal.ts';
+import { type ConfiguredPortal, portalIdentityOf } from '../../core/portal.ts';
 import type { Store, StoredGrant } from '../../core/store.ts';
 import { sha256, timingSafeEqualText } from '../../system/secret-hash.ts';
 import type { Environment } from '../environment.ts';
@@ -236,7 +236,7 @@ export class ManagedGrant {
     sent: Instant,
   ): Promise<'committed' | 'superseded'> {
     const { store, logger } = this.#context;
-    const previous = { ...this.#grant, issuer: issuerOf(identity) };
+    const previous = { ...this.#grant, issuer: portalIdentityOf(identity) };
     const refreshToken = tokens.refreshToken ?? previous.refreshToken;
     const successor = grantFromTokenResponse(previous, refreshToken, tokens, sent, portalTime);
     const written = await store.replaceGrant(successor).catch((error: unknown) => ({ error }));

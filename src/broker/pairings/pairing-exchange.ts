@@ -4,7 +4,7 @@ import { backoffDelay } from '../../core/grants/backoff.ts';
 import { type Grant, grantFromTokenResponse } from '../../core/grants/grant.ts';
 import type { TokenOutcome } from '../../core/grants/token-outcome.ts';
 import { advance, linksOf, type PairingEvent } from '../../core/pairings/pairing.ts';
-import { type ConfiguredPortal, issuerOf, type LoginLink, type Portal } from '../../core/portal.ts';
+import { type ConfiguredPortal, type LoginLink, type Portal, portalIdentityOf } from '../../core/portal.ts';
 import type { Secret } from '../../core/secret.ts';
 import { sha256 } from '../../system/secret-hash.ts';
 import { emitPaired, type PairingContext } from './pairing-context.ts';
@@ -99,7 +99,7 @@ export class PairingExchange {
     }
     this.#storingGrant = this.#storeGrant(appliance, (generation) =>
       grantFromTokenResponse(
-        { appliance, generation, scope, requestedScope: scope, issuer: issuerOf(portal) },
+        { appliance, generation, scope, requestedScope: scope, issuer: portalIdentityOf(portal) },
         refreshToken,
         tokens,
         sent,

@@ -39,7 +39,7 @@ export function msSinceReport({ at, time }: ReportTime, { now, started, confirme
 }
 
 /** The time of a report that is made now. */
-export function reportTimeNow({ now, confirmed }: TimeContext): ReportTime {
+export function currentReportTime({ now, confirmed }: TimeContext): ReportTime {
   return { at: now, time: confirmedTimeAt(confirmed, now) };
 }
 

@@ -1,4 +1,4 @@
-import { NOTICES_SETTING } from '../../core/backup-state.ts';
+import { NOTICES_SETTING } from '../../core/backup-contents.ts';
 import { elapsed, type Instant, MAX_TIMER_DELAY, rfc3339 } from '../../core/clock.ts';
 import { messageOf } from '../../core/failure.ts';
 import type { Condition } from '../../core/health/condition.ts';
@@ -19,10 +19,10 @@ import type { Store } from '../../core/store.ts';
 import type { Environment } from '../environment.ts';
 import type { ReferenceClock } from '../time/reference-clock.ts';
 import {
+  currentReportTime,
   msSinceReport,
   type NoticeRecord,
   parseNoticeRecords,
-  reportTimeNow,
   serializeNoticeRecords,
   type TimeContext,
 } from './notice-record.ts';
@@ -206,7 +206,7 @@ export class Notices implements AsyncDisposable {
     const isNew =
       before === undefined || before.over || before.lastReported === null || before.notice.code !== notice.code;
     const raised = (before?.raised ?? []).filter((one) => msSinceReport(one, time) < DAY_MS);
-    const reportTime = reportTimeNow(time);
+    const reportTime = currentReportTime(time);
     if (isNew) {
       const isBounded = raised.length >= MAX_RAISED_PER_DAY;
       const record = { notice, generation, raised: isBounded ? raised : [...raised, reportTime], over: false };

@@ -1,6 +1,6 @@
 import { stripVTControlCharacters } from 'node:util';
 import type { LinkRenewalReason } from '../../core/pairings/pairing-administration.ts';
-import { type UrlReach, urlReach } from '../../system/addresses.ts';
+import { type UrlAddressScope, urlAddressScope } from '../../system/addresses.ts';
 import { systemClock, systemTimers } from '../../system/clock.ts';
 import { formatDuration } from '../terminal/duration.ts';
 import { canRedraw, print, printable, printStderr } from '../terminal/output.ts';
@@ -68,7 +68,7 @@ export class TextDisplay implements PairingDisplay, Disposable {
 const CLEAR_LINE = '\r\u001b[J';
 
 /** The hint below the QR code of a short link. */
-const REACH_HINTS: Readonly<Record<UrlReach, string>> = {
+const REACH_HINTS: Readonly<Record<UrlAddressScope, string>> = {
   machine: 'The link and the QR code work only on this machine.',
   home: 'The link and the QR code work only in this home network.',
   anywhere: 'The QR code is for a phone in this home network; the link works anywhere.',
@@ -95,7 +95,7 @@ export function renderLink(
   const code = renderQrCode(authorizeUrl, screen);
   const full = code === null ? null : `${link}\n${code}\n`;
   if (full !== null && fitsOnTerminal(full, screen)) return { text: full, hasShortCode: false };
-  const hint = wrapText(REACH_HINTS[urlReach(authorizeUrl)], screen.columns ?? 80);
+  const hint = wrapText(REACH_HINTS[urlAddressScope(authorizeUrl)], screen.columns ?? 80);
   const shortCode = shortUrl === null ? null : renderQrCode(shortUrl, screen, hint.length);
   // The QR code comes last: it is useless unless all of it is visible, and a link that has scrolled up can still be
   // copied.

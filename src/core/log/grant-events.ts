@@ -4,7 +4,7 @@ import {
   event,
   number,
   optional,
-  problemExtentMembers,
+  repeatedProblemMembers,
   retryIn,
   text,
   whatToDo,
@@ -42,12 +42,12 @@ export const grantEvents = {
   refresh_failed: event(['debug', 'warn'], 'A refresh failed; the hub keeps trying.', {
     ...failure,
     portal: optional(text('name of the portal, if the problem concerns all its appliances')),
-    ...problemExtentMembers,
+    ...repeatedProblemMembers,
   }),
   portal_available: event('info', 'A problem that concerned all appliances of a portal is over.', {
     portal: optional(text('name of the portal')),
     problem,
-    ...problemExtentMembers,
+    ...repeatedProblemMembers,
   }),
   answer_lost: event(
     ['debug', 'warn'],

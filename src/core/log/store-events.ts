@@ -6,7 +6,7 @@ import {
   flag,
   number,
   optional,
-  problemExtentMembers,
+  repeatedProblemMembers,
   text,
   whatToDo,
 } from './table.ts';
@@ -16,9 +16,9 @@ export const storeEvents = {
   store_unwritable: event(
     ['debug', 'error'],
     'The store could not be written: the hub serves from memory and keeps trying. Check the disk.',
-    { appliance: applianceIfKnown, error, ...problemExtentMembers },
+    { appliance: applianceIfKnown, error, ...repeatedProblemMembers },
   ),
-  store_writable: event('info', 'The store can be written again.', problemExtentMembers),
+  store_writable: event('info', 'The store can be written again.', repeatedProblemMembers),
   store_reopen_failed: event(['debug', 'warn'], 'The store could not be reopened for writing; the hub keeps trying.', {
     error,
   }),

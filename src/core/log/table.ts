@@ -65,7 +65,7 @@ export const error = text('what went wrong, in words');
 export const retryIn = number('seconds until the next attempt');
 export const whatToDo = text('what to do about it, in words');
 /** How long a problem has lasted, and how many appliances it affects. */
-export const problemExtentMembers = {
+export const repeatedProblemMembers = {
   tries: optional(number('how often it has occurred since it began')),
   duration: optional(number('seconds since it began')),
   appliances: optional(number('how many appliances it has affected')),

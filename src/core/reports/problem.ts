@@ -1,5 +1,5 @@
 import type { Instant } from '../clock.ts';
-import { applyInstruction, type CredentialLocation } from '../portal.ts';
+import { type CredentialLocation, instructionToApply } from '../portal.ts';
 
 /** What is wrong with an appliance's grant, as in `status`. */
 export type ProblemCode = (typeof PROBLEM_CODES)[number];
@@ -55,7 +55,7 @@ export function whatToDo(
     case 'credentials_untried':
       return 'Nothing yet: the hub will know within seconds whether the portal accepts its credentials';
     case 'misconfigured':
-      return `Correct the one that is wrong, and ${applyInstruction(credentialLocation)}`;
+      return `Correct the one that is wrong, and ${instructionToApply(credentialLocation)}`;
     case 'clock_unknown':
       return "Make sure that the hub's clock gets set (timedatectl status); the hub keeps trying";
     case 'store_unwritable':

@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import { requestContext } from '../http/request-context.ts';
 import { addRoute, sendNotFound } from '../http/routes.ts';
 import type { HelperFlow } from '../oauth/helper-flows.ts';
-import { type CodeSetOutcome, handleCodeSet } from '../oauth/login.ts';
+import { type CodeDeliveryOutcome, handleCodeDelivery } from '../oauth/login.ts';
 import type { EmulatedPortal } from '../portal.ts';
 import type { Client } from '../settings/effective-settings.ts';
 import { codePage, messagePage, sendPage } from './pages.ts';
@@ -58,7 +58,7 @@ function normalizedWebUrl(text: string): string | null {
  * that has not happened get the same 404. A code is served until it expires or is exchanged; docs/portal.md does not
  * say what follows the exchange, so that is a setting.
  */
-export function serveCodeGet(app: FastifyInstance): void {
+export function serveCodePolling(app: FastifyInstance): void {
   addRoute(app, '/external/oauth2helper/code/get/:client_id', 'code/get', {
     async GET(request, reply) {
       const { portal, pathClientId, query } = requestContext(request);
@@ -84,13 +84,13 @@ function servedCode(portal: EmulatedPortal, flow: HelperFlow): string | null {
 /**
  * Serves the redirect target (docs/portal.md, 4), which takes the code from the browser and passes it to the client.
  */
-export function serveCodeSet(app: FastifyInstance): void {
+export function serveCodeDelivery(app: FastifyInstance): void {
   addRoute(app, '/external/oauth2helper/code/set/:client_id', 'code/set', {
     async GET(request, reply) {
       const { portal, pathClientId, query } = requestContext(request);
       const client = portal.settings.clients.get(pathClientId ?? '');
       if (client === undefined) return sendPage(reply, 404, messagePage(...INVALID_ADDRESS_PAGE));
-      const outcome = await handleCodeSet(portal, client, query);
+      const outcome = await handleCodeDelivery(portal, client, query);
       if (outcome.kind === 'redirect') return reply.redirect(outcome.location, 302);
       if (outcome.kind === 'show') return sendPage(reply, 200, codePage(client.name, outcome.code));
       const [status, title, text] = outcomePage(outcome.kind, client);
@@ -102,7 +102,7 @@ export function serveCodeSet(app: FastifyInstance): void {
 const INVALID_ADDRESS_PAGE = ['This address is not valid', 'Start again from your device or application.'] as const;
 
 function outcomePage(
-  kind: Exclude<CodeSetOutcome['kind'], 'redirect' | 'show'>,
+  kind: Exclude<CodeDeliveryOutcome['kind'], 'redirect' | 'show'>,
   client: Client,
 ): [number, string, string] {
   switch (kind) {

@@ -1,4 +1,4 @@
-import { codeSetUrl, type EmulatedPortal } from '../portal.ts';
+import { codeDeliveryUrl, type EmulatedPortal } from '../portal.ts';
 import type { Client } from '../settings/effective-settings.ts';
 import type { HelperState } from './helper-state.ts';
 
@@ -50,7 +50,7 @@ export async function readAuthorizationRequest(
   const client = portal.settings.clients.get(parameters.get('client_id') ?? '');
   if (client === undefined) return 'unknown-client';
   const redirectUri = parameters.get('redirect_uri');
-  const toHelper = redirectUri === undefined || redirectUri === codeSetUrl(portal, client);
+  const toHelper = redirectUri === undefined || redirectUri === codeDeliveryUrl(portal, client);
   if (!toHelper && !client.redirectUris.includes(redirectUri)) return 'unknown-redirect';
   const rawState = rawParameter(query, 'state');
   const error = redirectableError(parameters);
@@ -111,7 +111,7 @@ export function denyAuthorization(portal: EmulatedPortal, request: Authorization
 
 function authorizationResponseUrl(portal: EmulatedPortal, request: AuthorizationRequest, result: string): string {
   if (request.flow === 'helper') {
-    return withQueryParameters(codeSetUrl(portal, request.client), result, encodeParameter('state', request.jwt));
+    return withQueryParameters(codeDeliveryUrl(portal, request.client), result, encodeParameter('state', request.jwt));
   }
   return withQueryParameters(request.redirectUri, result, ...(request.rawState === null ? [] : [request.rawState]));
 }

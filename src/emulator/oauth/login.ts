@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { codeSetUrl, type EmulatedPortal } from '../portal.ts';
+import { codeDeliveryUrl, type EmulatedPortal } from '../portal.ts';
 import type { Client } from '../settings/effective-settings.ts';
 import {
   allowAuthorization,
@@ -10,7 +10,7 @@ import {
 } from './authorization-request.ts';
 
 /** The result of a browser's request to code/set. */
-export type CodeSetOutcome =
+export type CodeDeliveryOutcome =
   /** Redirects to the client's redirect_url. */
   | { readonly kind: 'redirect'; readonly location: string }
   /** The helper has the code; the client gets it with its next poll. */
@@ -23,11 +23,11 @@ export type CodeSetOutcome =
  * Handles a request to the redirect target of the helper (docs/portal.md, 4). It accepts a code only with the state
  * that the code was issued for, so that an attacker can't inject one. Repeating the request has the same result.
  */
-export async function handleCodeSet(
+export async function handleCodeDelivery(
   portal: EmulatedPortal,
   client: Client,
   form: ReadonlyMap<string, string> | null,
-): Promise<CodeSetOutcome> {
+): Promise<CodeDeliveryOutcome> {
   if (form === null) return { kind: 'invalid' };
   const verified = await portal.states.validate(form.get('state') ?? '', client.id);
   if (form.has('error')) {
@@ -39,7 +39,7 @@ export async function handleCodeSet(
   if (code === undefined || code.clientId !== client.id) return { kind: 'invalid' };
   if (!portal.codes.isUnexpired(code, portal.settings.codeLifetime)) return { kind: 'expired' };
   if (code.stateId === null) {
-    if (code.redirectUri !== codeSetUrl(portal, client)) return { kind: 'invalid' };
+    if (code.redirectUri !== codeDeliveryUrl(portal, client)) return { kind: 'invalid' };
     return code.grantId === null ? { kind: 'show', code: code.value } : { kind: 'expired' };
   }
   if (verified.kind === 'expired') return { kind: 'expired' };
@@ -50,7 +50,7 @@ export async function handleCodeSet(
   return { kind: 'redirect', location: withQueryParameters(redirectUrl, encodeParameter('code', code.value)) };
 }
 
-function deniedOutcome(portal: EmulatedPortal, redirectUrl: string | null): CodeSetOutcome {
+function deniedOutcome(portal: EmulatedPortal, redirectUrl: string | null): CodeDeliveryOutcome {
   if (redirectUrl === null || !portal.settings.relayRefusal) return { kind: 'refused' };
   return { kind: 'redirect', location: withQueryParameters(redirectUrl, 'error=access_denied') };
 }
@@ -97,6 +97,6 @@ export async function login(
   }
   const location =
     deny || user === undefined ? denyAuthorization(portal, request) : allowAuthorization(portal, request, user);
-  const outcome = await handleCodeSet(portal, request.client, new Map(new URL(location).searchParams));
+  const outcome = await handleCodeDelivery(portal, request.client, new Map(new URL(location).searchParams));
   return { location: outcome.kind === 'redirect' ? outcome.location : location };
 }

@@ -3,7 +3,7 @@ import type { LanService } from '../../core/lan-service.ts';
 import { FORM_MEDIA_TYPE } from '../../system/http/form.ts';
 import { ClientRateLimiter, type RateLimiterContext } from '../../system/limits/client-rate-limiter.ts';
 import type { AssertionReplayCache } from './assertion-replay-cache.ts';
-import { createClientAuthenticator, type IsVerifiedOwnHost } from './client-authentication.ts';
+import { createClientAuthenticator, type OwnHostPredicate } from './client-authentication.ts';
 import { serveDeviceAuthorizationEndpoint } from './device-authorization.ts';
 import type { FormEndpointContext } from './form-endpoint.ts';
 import { serveRegistrationEndpoint } from './registration.ts';
@@ -18,7 +18,7 @@ const FAILED_AUTHENTICATION_LIMIT = { burst: 10, interval: 6000 };
 export function serveOAuthEndpoints(
   app: FastifyInstance,
   service: LanService,
-  isOwn: IsVerifiedOwnHost,
+  isOwn: OwnHostPredicate,
   environment: RateLimiterContext & { readonly usedAssertions?: AssertionReplayCache | undefined },
 ): void {
   const context: FormEndpointContext = {

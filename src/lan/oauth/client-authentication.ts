@@ -6,7 +6,7 @@ import { CLIENT_ASSERTION_TYPE, ClientAssertionVerifier } from './client-asserti
 import { type ClientAuthenticationResult, invalidClient, invalidRequest } from './client-authentication-result.ts';
 
 /** Whether the host that a request names can only be this hub. */
-export type IsVerifiedOwnHost = (request: FastifyRequest) => boolean;
+export type OwnHostPredicate = (request: FastifyRequest) => boolean;
 
 /** Authenticates the sender of a form. */
 export type ClientAuthenticator = (
@@ -21,7 +21,7 @@ export type ClientAuthenticator = (
  */
 export function createClientAuthenticator(
   service: LanService,
-  isOwn: IsVerifiedOwnHost,
+  isOwn: OwnHostPredicate,
   usedAssertions?: AssertionReplayCache,
 ): ClientAuthenticator {
   const verifier = new ClientAssertionVerifier(service, usedAssertions);

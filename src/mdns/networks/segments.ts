@@ -22,7 +22,7 @@ interface SegmentInterface {
   readonly ipv4: string | null;
   /** Whether it has an announced IPv6 address. */
   readonly ipv6: boolean;
-  /** Changes whenever the interface was disconnected: see `interfaceGeneration`. */
+  /** Changes whenever the interface was disconnected: see `interfaceIncarnation`. */
   readonly epoch: string;
 }
 

@@ -1,7 +1,7 @@
 import { html } from 'ghtml';
 import type { PairingFailureReason } from '../../core/pairings/pairing.ts';
 import type { PairingView } from '../../core/pairings/pairing-administration.ts';
-import { urlReach } from '../../system/addresses.ts';
+import { urlAddressScope } from '../../system/addresses.ts';
 import { credentialsAdvice, loginFailureText } from '../callback/pairing-messages.ts';
 import { type DisplaySeverity, icon, qrSvg, timeElement } from '../elements.ts';
 import { backLink, csrfForm, type InstallerPage } from '../installer-page.ts';
@@ -84,7 +84,7 @@ export function renderStatus(severity: DisplaySeverity, text: string): string {
 /** The login link as a QR code for another phone; nothing if the link is too long. @returns HTML */
 function renderQrCode({ scan, qr }: Texts['pairing'], link: string): string {
   const code = qrSvg(link, qr);
-  return code === null ? '' : html`<p>${scan[urlReach(link)]}</p>!${code}`;
+  return code === null ? '' : html`<p>${scan[urlAddressScope(link)]}</p>!${code}`;
 }
 
 function renderActionForm(

@@ -11,10 +11,10 @@ import {
   codeReplacedMessage,
   crossSiteMessage,
   malformedRequestMessage,
-  notAFormMessage,
   portalUnreachablePage,
   tooManyAttemptsMessage,
   tooManyPairingsMessage,
+  unsupportedMediaTypeMessage,
   userCodeConfirmationPage,
   userCodePage,
 } from './user-code-pages.ts';
@@ -89,7 +89,7 @@ export function servePairPage(
     const context = pageContext(hubName, request);
     if (!isSameOrigin(request)) return sendMessagePage(reply, 403, context, crossSiteMessage(context.texts));
     const form = readFormBody(request);
-    if (form === 415) return sendMessagePage(reply, 415, context, notAFormMessage(context.texts));
+    if (form === 415) return sendMessagePage(reply, 415, context, unsupportedMediaTypeMessage(context.texts));
     if (form === 400) return sendMessagePage(reply, 400, context, malformedRequestMessage(context.texts));
     const userCode = form.get('user_code');
     if (userCode === undefined) return reply.redirect('/pair', 303);

@@ -88,7 +88,7 @@ export function crossSiteMessage({ code: texts }: Texts): MessagePage {
 }
 
 /** The message for a body that is not a form. */
-export function notAFormMessage({ code: texts }: Texts): MessagePage {
+export function unsupportedMediaTypeMessage({ code: texts }: Texts): MessagePage {
   return errorMessage(texts.notAForm, texts.notAFormText, texts);
 }
 

@@ -1,6 +1,6 @@
 import { CompactEncrypt, compactDecrypt, decodeProtectedHeader } from 'jose';
 import * as v from 'valibot';
-import type { BackupState } from '../../core/backup-state.ts';
+import type { BackupContents } from '../../core/backup-contents.ts';
 import { Failure } from '../../core/failure.ts';
 import type { Secret } from '../../core/secret.ts';
 import { instantSchema } from '../../system/instant-schema.ts';
@@ -47,7 +47,7 @@ const backupSchema = v.object({
 });
 
 /** The backup as JSON, with every secret in the clear: the caller must encrypt it. */
-export function serializeBackup({ settings, grants, ...rest }: BackupState): string {
+export function serializeBackup({ settings, grants, ...rest }: BackupContents): string {
   return JSON.stringify({
     format: FORMAT_VERSION,
     settings: Object.fromEntries(settings),
@@ -60,7 +60,7 @@ export function serializeBackup({ settings, grants, ...rest }: BackupState): str
 }
 
 /** The inverse of {@link serializeBackup}. @throws Failure `copy_unusable` */
-export function parseBackup(text: string): BackupState {
+export function parseBackup(text: string): BackupContents {
   const raw = parseBackupJson(text);
   const { format } = v.parse(v.fallback(v.object({ format: v.number() }), { format: 0 }), raw);
   if (format > FORMAT_VERSION) {

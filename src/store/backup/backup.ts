@@ -1,6 +1,6 @@
 import type { Backup, RestoreReport } from '../../core/administration.ts';
 import type { Appliance } from '../../core/appliances/appliance.ts';
-import { type BackupState, isExcludedFromBackup, type RestoredGrants } from '../../core/backup-state.ts';
+import { type BackupContents, isExcludedFromBackup, type RestoredGrants } from '../../core/backup-contents.ts';
 import { rfc3339 } from '../../core/clock.ts';
 import { Failure } from '../../core/failure.ts';
 import type { Grant } from '../../core/grants/grant.ts';
@@ -37,7 +37,7 @@ export async function restoreBackup(store: SqliteStore, encrypted: string, passp
  * @param now ms since 1970
  * @throws Failure `store_unreadable` if the hub's own settings are damaged
  */
-export async function captureState(store: SqliteStore, now: number): Promise<BackupState> {
+export async function captureState(store: SqliteStore, now: number): Promise<BackupContents> {
   const content = store.readAllRows();
   const settings = new Map<string, string>();
   for (const row of content.settings.values()) {
@@ -55,7 +55,7 @@ export async function captureState(store: SqliteStore, now: number): Promise<Bac
  * @throws Failure `appliance_exists` if a name or a client_id of the backup belongs to another appliance that has its
  *   own grant; or as the store
  */
-export async function restoreState(store: SqliteStore, backup: BackupState): Promise<RestoredGrants> {
+export async function restoreState(store: SqliteStore, backup: BackupContents): Promise<RestoredGrants> {
   // Without an await in between, so that no grant changes after it was read.
   const { state, restored, kept } = planRestore(backup, store.readAllRows());
   store.applyRestoredState(state);
@@ -66,7 +66,7 @@ interface RestorePlan extends RestoredGrants {
   readonly state: RestoredState;
 }
 
-function planRestore(backup: BackupState, content: Salvage): RestorePlan {
+function planRestore(backup: BackupContents, content: Salvage): RestorePlan {
   const own = new Map(content.appliances.map((row) => [row.id, row]));
   const withGrant = new Set(readableGrantRows(content).map(({ appliance }) => appliance));
   /** Appliances without a grant whose name or client_id belongs to an appliance of the backup. */

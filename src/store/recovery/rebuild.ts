@@ -1,5 +1,5 @@
 import type Database from 'better-sqlite3';
-import { isExcludedFromBackup } from '../../core/backup-state.ts';
+import { isExcludedFromBackup } from '../../core/backup-contents.ts';
 import { createInMemoryDatabase } from '../database/database.ts';
 import type { ApplianceRow } from '../rows/appliance-table.ts';
 import type { GrantRow } from '../rows/grant-table.ts';

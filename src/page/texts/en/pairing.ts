@@ -1,5 +1,5 @@
 import type { SkipReason } from '../../../core/pairings/pairing-batch.ts';
-import type { UrlReach } from '../../../system/addresses.ts';
+import type { UrlAddressScope } from '../../../system/addresses.ts';
 import { loginResult } from './login.ts';
 
 /** Connecting an appliance, step by step. */
@@ -17,7 +17,7 @@ export const pairing = {
     home: 'Or scan this with another phone in this home network and log in there.',
     machine:
       'The QR code contains the same link. The link works only on the machine that runs the hub, not on a phone.',
-  } satisfies Readonly<Record<UrlReach, string>>,
+  } satisfies Readonly<Record<UrlAddressScope, string>>,
   qr: 'QR code with the login link',
   updatesItself: 'This page updates automatically.',
   /** A time such as "in 14 minutes" follows. */

@@ -32,7 +32,7 @@ export function isExcludedFromBackup(setting: string): boolean {
  * quarter of an hour, and a hub that resumed one from a backup could send its code a second time. Invites are left out,
  * because one that was used since would be valid again.
  */
-export interface BackupState {
+export interface BackupContents {
   /** When it was made, in ms since 1970 by the hub's wall clock. */
   readonly made: number;
   /** The hub's settings by name, such as `hub_id`; some are secret. */
