@@ -1,3 +1,5 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { CredentialsResponse } from '../../src/control/messages.ts';
@@ -19,6 +21,9 @@ import {
   startBrowserTestHub,
 } from './browser-test-hub.ts';
 
+/** Where the documentation's screenshots go, if the run is to renew them. */
+const IMAGES =
+  process.env['LATCHKEY_DOCS_IMAGES'] === undefined ? null : join(import.meta.dirname, '../../docs/images');
 /** A link that is opened again within this time, in ms, stays the same. */
 const SAME_LINK = 5000;
 
@@ -42,6 +47,7 @@ describe('the browser of a person with a user code', () => {
     await expectPage(visit, 'device-confirm', 'Connect wallbox?');
     await page.getByText(userCode).waitFor();
     await page.getByText('RemoteControl').waitFor();
+    if (IMAGES !== null) await writeFile(join(IMAGES, 'pair.png'), await page.screenshot({ scale: 'css' }));
     expect(testHub.configs()).toBe(0);
     await page.getByRole('button', { name: 'Continue' }).tap();
     await page.getByText('asks for access to your account').waitFor();

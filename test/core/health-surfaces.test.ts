@@ -324,18 +324,21 @@ it('docs/health.md contains the table of all states', async () => {
 const INTRODUCTION = `# Health conditions
 
 \`core/health/derive-conditions.ts\` is the only code that decides what is wrong. It derives conditions from the state of the hub and its appliances.
-A condition says how severe it is, when it began, until when the appliance still gets its current token, which appliance it is about, and what
-to do. If all is well, there is no condition. \`latchkey status\` and its exit status, the page, systemd's status line, the doctor, the metrics and
-the notices show these conditions and decide nothing themselves.
+A condition states its severity, when it began, which appliance it is about, how long that appliance still gets its current token, and what to do.
+A hub without problems has no condition, and neither has a paired appliance without problems. \`latchkey status\` and its exit status, the page, systemd's
+status line, the doctor, the metrics and the notices show these conditions and decide nothing themselves.
 
 - \`error\`: something is broken, and stays broken until a person acts. The exit status of \`latchkey status\` is 3.
 - \`warning\`: a problem that may resolve itself, or a question to a person that breaks nothing while it is open.
 - \`info\`: nothing is wrong, but an appliance gets no tokens until somebody logs in for the first time.
 
 \`latchkey status --json\` lists them in \`conditions\`, the most severe first: \`{code, severity, appliance, message, what_to_do, since, until}\`.
-\`appliance\` is null for the hub as a whole. The hub sends a notice ([notices.md](notices.md)) for an error at once, and for a problem that may
-resolve itself only after it has lasted for some time. After a restart, \`status\` shows a notice from before only if the current conditions confirm it.
+\`appliance\` is null for the hub as a whole; \`until\` is when the appliance's current token expires, or null. For an error the hub sends a notice
+([notices.md](notices.md)) at once. For a problem that may resolve itself, it waits for some time before it sends one. Three conditions have no notice
+of their own: damaged credentials, which the hub's notice \`store_changed\` reports, a pairing that failed, and an appliance that is no longer declared.
+After a restart, \`status\` shows an earlier notice only if the current conditions confirm it.
 
 The table shows every state of one appliance, \`wallbox\`, and every problem of the hub, as each surface shows it.
-\`test/core/health-surfaces.test.ts\` generates it with the real renderers, and fails if two of them disagree.
+\`test/core/health-surfaces.test.ts\` generates it with the real renderers, and fails if two of them disagree. The last column has the notice that is
+sent at once, or after "later:" the one that is open when the problem has lasted for two days.
 `;

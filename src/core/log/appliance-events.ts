@@ -10,15 +10,19 @@ export const applianceEvents = {
     appliance,
     portal: optional(text('name of its portal')),
   }),
-  appliance_declared: event('info', 'The configuration has an appliance that was not declared before.', {
+  appliance_declared: event('info', 'The configuration declares this appliance for the first time.', {
     appliance,
     client_id: text('its client_id'),
     existed: flag('whether the hub had it already, added by hand'),
   }),
-  appliance_undeclared: event('warn', 'The configuration no longer has an appliance; its tokens cannot be requested.', {
-    appliance,
-    what_to_do: whatToDo,
-  }),
+  appliance_undeclared: event(
+    'warn',
+    'The configuration no longer declares this appliance; its tokens cannot be requested.',
+    {
+      appliance,
+      what_to_do: whatToDo,
+    },
+  ),
   appliance_registered: event('info', 'An appliance has registered itself.', {
     appliance,
     client_id: text('its client_id'),
@@ -77,7 +81,7 @@ export const pairingEvents = {
   pairing_started: event(['debug', 'info'], 'A pairing was started.', {
     appliance,
     by: text('`person` or `appliance` (RFC 8628)'),
-    times: optional(number('how many pairings of this appliance nobody has opened since its last pairing that ended')),
+    times: optional(number('the number of consecutive pairings of this appliance that nobody opened')),
   }),
   pairing_start_failed: event('warn', 'A pairing could not be started.', { appliance: optional(appliance), error }),
   login_link_created: event('info', 'A pairing of `pairing.on_start` waits for a login.', {
@@ -106,7 +110,7 @@ export const pairingEvents = {
   }),
   login_confirmation_needed: event(
     'warn',
-    'A login came from another device than the pairing: confirm it on the page.',
+    'A login came from a browser that the hub did not send to the portal: confirm it on the page.',
     {
       appliance: applianceIfKnown,
       address,
@@ -140,7 +144,7 @@ export const pairingEvents = {
   }),
   code_exchange_interrupted: event(
     'warn',
-    'The hub ended while it exchanged an authorization code; the login must be repeated.',
+    'The hub ended while exchanging an authorization code; the login must be repeated.',
     {
       appliance: applianceIfKnown,
       since: text('when the exchange began, as in RFC 3339'),

@@ -51,7 +51,7 @@ export const grantEvents = {
   }),
   answer_lost: event(
     ['debug', 'warn'],
-    'The response to a refresh was lost, so that the portal may have replaced the refresh token; the hub tries again.',
+    'The response to a refresh was lost, so the portal may have replaced the refresh token; the hub tries again.',
     failure,
   ),
   pairing_needed: event('error', 'The portal no longer accepts the grant: a person must log in again.', failure),
@@ -71,7 +71,7 @@ export const grantEvents = {
     appliance: applianceIfKnown,
     generation: number('generation of the grant that the token is from'),
   }),
-  grant_suspended: event('warn', 'The grant is from another portal than the configured one; it is kept and not used.', {
+  grant_suspended: event('warn', 'The grant is from a portal other than the configured one; it is kept but not used.', {
     appliance: applianceIfKnown,
     issued_by: text('origin of the portal that issued it'),
     issued_to: text('client_id that it was issued to'),
@@ -123,12 +123,12 @@ export const noticeEvents = {
   ),
   notices_failed: event('error', 'Internal error while looking for notices. Please report it.', { error }),
   notices_not_stored: event('warn', 'The store cannot be written; a restart may report notices again.', { error }),
-  notice_delivery_failed: event('warn', 'A hook did not take a notice; the hub tries again.', {
+  notice_delivery_failed: event('warn', 'A hook did not accept a notice; the hub tries again.', {
     ...notice,
     ...hook,
     retry_in: retryIn,
   }),
-  notice_dropped: event('warn', 'A hook did not take a notice; the hub does not try again.', { ...notice, ...hook }),
+  notice_dropped: event('warn', 'A hook did not accept a notice; the hub does not try again.', { ...notice, ...hook }),
   notice_queue_dropped: event('warn', 'Notices that waited for a hook were dropped.', {
     count: number('how many'),
     ...hook,

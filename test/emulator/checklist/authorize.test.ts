@@ -112,7 +112,7 @@ test('RFC 9700, 4.11.2: the signed state contains the redirect_url, so that the 
   }
 });
 
-test('RFC 9700, 4.12: the response to the login form is 303, so that the browser does not post the password on', async () => {
+test('RFC 9700, 4.12: the response to the login form is 303, so that the browser does not send the password on to the next address', async () => {
   await using emulator = await withTool();
   for (const form of [LOGIN, REFUSE]) expect((await post(ordinary(emulator), form)).status).toBe(303);
 });
@@ -132,7 +132,7 @@ test('RFC 9700, 4.16: no page can be framed', async () => {
   }
 });
 
-test('RFC 9700, 4.2.4: codes and states do not leak by the Referer header', async () => {
+test('RFC 9700, 4.2.4: codes and states do not leak through the Referer header', async () => {
   await using emulator = await withTool();
   const urls = await requestConfig(emulator);
   const done = await get(redirectLocation(await post(urls.authorize_url, LOGIN)));

@@ -47,7 +47,7 @@ test('RFC 6750, 3.1: a malformed Bearer header is an invalid_request with status
   }
 });
 
-test('RFC 6750, 5.3: responses to a token carry Cache-Control no-store', async ({ emulator }) => {
+test('RFC 6750, 5.3: responses to requests with a token carry Cache-Control no-store', async ({ emulator }) => {
   const { access_token } = await obtainTokens(emulator);
   for (const token of [access_token, 'unknown']) {
     expect((await whoami(emulator, token)).headers.get('cache-control')).toBe('no-store');
