@@ -78,7 +78,7 @@ export interface Broker extends AsyncDisposable {
   readonly notices: Notices;
   /** The ids of the appliances that the store held when the process started. */
   readonly previouslyKnown: ReadonlySet<string>;
-  /** Where to correct the hub's credentials at a portal. @param portal its name */
+  /** Where to correct the hub's credentials for a portal. @param portal its name */
   credentialLocationAt(portal: string): CredentialLocation;
   /** Resolves when the pairings of the last run have resumed. */
   readonly ready: Promise<void>;
@@ -90,7 +90,7 @@ export interface Broker extends AsyncDisposable {
 
 /**
  * Creates the broker from what the last run left in the store. This is its only composition root.
- * @throws Failure as the store; `config_invalid` if a declared appliance has the client_id of another one
+ * @throws Failure as {@link Store}; `config_invalid` if a declared appliance has the client_id of another one
  */
 export async function openBroker(ports: BrokerOptions): Promise<Broker> {
   const { store, predecessor } = ports;

@@ -12,10 +12,9 @@ export interface BrokerStore extends Store, HistoryStore {
   readonly writeProblem: string | null;
   /** What replaced a damaged database, in one sentence; null if nothing did. */
   readonly recoverySummary: string | null;
-  /**
-   * Ids of appliances with a discarded session that the hub had not issued, and whether such an invite was discarded.
-   */
+  /** Ids of the appliances with a session that the hub has not issued; such sessions are rejected. */
   readonly rejectedSessions: ReadonlySet<string>;
+  /** Whether an invite was found, and rejected, that the hub has not issued. */
   readonly hasRejectedInvites: boolean;
   /** From now on every write for an appliance also writes its pending history. */
   setHistorySource(waiting: PendingHistory): void;

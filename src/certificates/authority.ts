@@ -24,7 +24,7 @@ const StoredOldAuthority = v.nullable(
 );
 type StoredOldAuthority = v.InferOutput<typeof StoredOldAuthority>;
 
-/** The previous CA, served while some appliances trust only this one. Its private key has been deleted. */
+/** The old CA, served while some appliances trust only this one. Its private key has been deleted. */
 export interface OldAuthority {
   /** PEM. */
   readonly certificate: string;
@@ -75,7 +75,7 @@ export class HubAuthority {
     return spkiFingerprint(this.#authority.certificate);
   }
 
-  /** The previous CA; null if appliances that trust only that one are no longer served. */
+  /** The old CA; null if appliances that trust only that one are no longer served. */
   get old(): OldAuthority | null {
     if (this.#old === null) return null;
     const { certificate, cross, until } = this.#old;

@@ -14,7 +14,7 @@ export interface CaRotationContext {
   /** The confirmed clock: nothing ends by a clock that may be wrong. */
   readonly portalClock: Pick<ReferenceClock, 'confirmed' | 'whenConfirmed'>;
   readonly ca: HubAuthority;
-  /** Whether the hub uses the user's own certificate, so that its own CA is not in use. */
+  /** Whether the hub uses the owner's own certificate, so that its own CA is not in use. */
   readonly hasCustomCertificate: boolean;
   /** The certificate that appliances pin now. */
   anchor(): TrustAnchor;
@@ -40,7 +40,7 @@ export class CaRotation {
     this.#scheduleExpiryCheck();
   }
 
-  /** The certificate that appliances pin and, during a rotation, the previous one. */
+  /** The certificate that appliances pin and, during a rotation, the old one. */
   report(): CaStatus {
     const { anchor, ca, hasCustomCertificate } = this.#context;
     const { certificate, fingerprint } = anchor();

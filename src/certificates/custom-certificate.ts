@@ -12,7 +12,7 @@ import { spkiFingerprint } from '../system/x509/certificates.ts';
 const MAX_FILE_BYTES = 262_144;
 const PEM_CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
-/** Where the user's own certificate is. */
+/** Where the owner's own certificate is. */
 export interface CertificateFiles {
   /** Paths, or names of systemd credentials. */
   readonly certificate: string;
@@ -35,7 +35,7 @@ export class CertificateError extends Error {
 }
 
 /**
- * Reads the user's own certificate (the leaf, then its chain) and its private key. Appliances pin the last certificate
+ * Reads the owner's own certificate (the leaf, then its chain) and its private key. Appliances pin the last certificate
  * of the file. If the file contains a chain, that certificate stays when the leaf is renewed.
  * @throws CertificateError
  */
@@ -134,7 +134,7 @@ export interface ServedCertificate {
 const PEM_HEADER = /-----BEGIN CERTIFICATE-----/g;
 
 /**
- * Logs warnings about the user's own certificate that concern appliances; the hub uses the certificate anyway. Expiry
+ * Logs warnings about the owner's own certificate that concern appliances; the hub uses the certificate anyway. Expiry
  * is checked by the machine's own clock, because the confirmed clock may not be available for a long time.
  */
 export function warnAboutCertificate(shown: ServedCertificate, clock: Clock, log: Log): void {

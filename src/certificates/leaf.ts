@@ -19,7 +19,7 @@ export interface LeafContext extends IssuedLeafContext {
   readonly scheduler: Pick<Scheduler, 'plan'>;
   readonly portalClock: ReferenceClock;
   readonly identity: IssuedLeafContext['identity'] & { readonly id: string };
-  /** The user's own certificate, used instead of one that the hub issues; null for none. */
+  /** The owner's own certificate, used instead of one that the hub issues; null for none. */
   readonly custom: { readonly files: CertificateFiles; readonly leaf: ServedCertificate } | null;
 }
 
@@ -36,25 +36,25 @@ const NO_PROBLEM = { message: '', isLogged: false };
 
 /** How often the expiry of the leaf is checked, in ms. */
 const EXPIRY_CHECK_INTERVAL = 60_000;
-/** How often the files of the user's own certificate are read again, in ms. */
+/** How often the files of the owner's own certificate are read again, in ms. */
 const FILE_CHECK_INTERVAL = 30_000;
-/** A warning is logged once a day if the user's own certificate expires in less than this, in ms. */
+/** A warning is logged once a day if the owner's own certificate expires in less than this, in ms. */
 const WARN_BEFORE_EXPIRY = 14 * 86_400_000;
 const DAY_MS = 86_400_000;
 /** How long the key of TLS session tickets is used, in ms. */
 const TICKET_KEY_LIFETIME = DAY_MS;
 
-/** The certificate that the hub presents on the LAN: one that its own CA issued, or the user's own. */
+/** The certificate that the hub presents on the LAN: one that its own CA issued, or the owner's own. */
 export class HubLeaf {
   readonly #context: LeafContext;
   #current: ServedCertificate;
   #names: readonly string[];
   #server: TlsServer | null = null;
   #anchorListener: () => void = () => undefined;
-  /** What was wrong with the user's files when they were last read. */
+  /** What was wrong with the owner's files when they were last read. */
   #fileProblem = NO_PROBLEM;
   #renewal: Promise<void> = Promise.resolve();
-  /** When the expiry of the user's certificate was last logged, in ms on the boot clock. */
+  /** When the expiry of the owner's certificate was last logged, in ms on the boot clock. */
   #lastWarningAt = Number.NEGATIVE_INFINITY;
 
   private constructor(context: LeafContext, current: ServedCertificate) {
@@ -63,7 +63,7 @@ export class HubLeaf {
     this.#names = servedNames(context, current);
   }
 
-  /** Loads the user's own certificate from the context, or else one of the hub's CA. */
+  /** Loads the owner's own certificate from the context, or else one of the hub's CA. */
   static async open(context: LeafContext): Promise<HubLeaf> {
     const { custom: own, environment } = context;
     if (own !== null) warnAboutCertificate(own.leaf, environment.clock, environment.log);
@@ -81,7 +81,7 @@ export class HubLeaf {
 
   /**
    * The host for URLs that appliances and browsers use: the hub's address, or its mDNS name while it has no address. If
-   * the user's own certificate does not cover that, a name that it covers.
+   * the owner's own certificate does not cover that, a name that it covers.
    */
   urlHostFor(address: string | null): string {
     const { custom: own, identity } = this.#context;
@@ -120,7 +120,7 @@ export class HubLeaf {
   }
 
   /**
-   * Issues a new leaf after the addresses or the CA have changed; does nothing for the user's own certificate. One run
+   * Issues a new leaf after the addresses or the CA have changed; does nothing for the owner's own certificate. One run
    * at a time: a slow earlier run would bring back what a later one has replaced.
    */
   reissue(): Promise<void> {

@@ -112,7 +112,7 @@ export interface ApplianceStatus {
   readonly credentialsDamaged?: true;
   /**
    * Why the last pairing failed. Left out if the appliance is paired, a day after the failure, once another pairing
-   * begins, or as `recentPairingFailure` says.
+   * begins, or, if the configuration was the cause, after the next start or reload.
    */
   readonly pairingFailed?: FailedPairing;
   /**
@@ -121,11 +121,14 @@ export interface ApplianceStatus {
    */
   readonly grantMissing?: MissingGrantReason;
   /**
-   * Its `problem` is that the portal did not accept the hub's credentials earlier, and the hub tries them within
-   * seconds; left out otherwise.
+   * Its `problem` is that the portal did not accept the hub's credentials before the last start or reload, and the hub
+   * tries them again within seconds; left out otherwise.
    */
   readonly credentialsUntried?: true;
-  /** Where a person corrects the hub's credentials at its portal; left out if no text mentions them. */
+  /**
+   * Where a person corrects the hub's credentials for its portal; left out if neither `problem` nor `pairingFailed` can
+   * mention them.
+   */
   readonly credentialLocation?: CredentialLocation;
   /**
    * The configured scope, if it differs from the scope that was requested for the grant, so that a new pairing is
@@ -272,7 +275,8 @@ export interface Administration extends SetupCodeAdministration, PairingAdminist
   rotateSecret(name: string, replaceKeys: boolean): Promise<IssuedCredentials>;
   /**
    * Approves an appliance that registered itself.
-   * @param code its comparison code, null if the installer gave none: another appliance may have got the name since
+   * @param code its comparison code, because another appliance may have got the name since; null if the installer gave
+   * none
    * @throws Failure `not_allowed` if it does not wait for approval, or has another code
    */
   approveAppliance(name: string, code: string | null): Promise<ApplianceStatus>;

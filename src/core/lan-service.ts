@@ -176,13 +176,13 @@ export interface LanService {
   isInvite(token: string): boolean;
   /**
    * @param token the initial access token; null if the request has none
-   * @throws Failure `not_allowed` if the hub accepts no more appliances, or as the store
+   * @throws Failure `not_allowed` if the hub accepts no more appliances, or as {@link Store}
    */
   register(metadata: ClientMetadata, token: string | null, from: RegistrantAddress): Promise<RegistrationResult>;
 
   /** The pairing of a user code, as it was typed; null for a code that the hub did not issue. */
   findPairingByUserCode(userCode: string): Promise<FoundPairing | null>;
-  /** A new link for the pairing of a user code, within the time that a person waits. */
+  /** A new link for the pairing of a user code; resolves within the time that a person waits. */
   requestLoginLink(userCode: string): Promise<LoginLinkResult>;
   /** The pairing of a short link; null for a key that the hub did not issue. Changes nothing. */
   findPairingByShortKey(key: string): Promise<ShortLinkResult | null>;
@@ -202,12 +202,12 @@ export interface LanService {
    */
   browserBinding(pairing: string): Secret;
   /**
-   * The login link of the batch's next appliance, for a browser that has brought an accepted code of the batch; within
-   * the time that a person waits.
+   * The login link of the batch's next appliance, for a browser that has brought an accepted code of the batch.
+   * Resolves within the time that a person waits.
    * @param nonce of one of the batch's pairings
    * @param again whether to log in for the same appliance again instead
    * @param batchToken as `browser.batchToken` of {@link receiveCallback}
-   * @throws Failure `not_allowed` if too many pairings are open, or as the store
+   * @throws Failure `not_allowed` if too many pairings are open, or as {@link Store}
    */
   continueBatch(nonce: string, again: boolean, batchToken: string | null): Promise<BatchLoginLinkResult>;
 }

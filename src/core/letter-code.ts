@@ -25,7 +25,7 @@ export const SETUP_CODE_FORMAT = letterCodeFormat(3);
  */
 export const USER_CODE_FORMAT = letterCodeFormat(2);
 
-/** @param groups of four letters; each has 17 bits */
+/** @param groups how many groups of four letters; each has 17 bits */
 function letterCodeFormat(groups: number): LetterCodeFormat {
   const length = groups * GROUP_LENGTH;
   return {

@@ -15,7 +15,7 @@ export interface PortalIdentity {
   readonly name: string;
 }
 
-/** Where a person corrects the hub's credentials at a portal: client_id and client secret. */
+/** Where a person corrects the client_id and the client secret that the hub uses at a portal. */
 export interface CredentialLocation {
   /** The portal's name in the configuration. */
   readonly portal: string;

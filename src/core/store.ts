@@ -60,7 +60,7 @@ export interface Store {
   /** All stored pairings: the open ones, and the last few ended ones of each appliance. */
   pairings(): Promise<Pairing[]>;
   savePairing(pairing: Pairing): Promise<void>;
-  /** Ends a pairing and saves its grant in one transaction. @returns false as `replaceGrant` */
+  /** Ends a pairing and saves its grant in one transaction. @returns false if the store has another generation */
   completePairing(pairing: Pairing, grant: Grant): Promise<boolean>;
 
   sessions(): Promise<Session[]>;

@@ -7,8 +7,8 @@ const ACCOUNT_CLAIMS = ['preferred_username', 'email', 'name', 'sub'] as const;
 const displayText = v.pipe(v.string(), v.maxLength(128), v.regex(/^[^\p{C}\p{Zl}\p{Zp}]*$/u), v.trim(), v.minLength(1));
 
 /**
- * The portal account with which a person logged in, read from the claims of these tokens. For display only: signatures are
- * not verified, so no decision may depend on it.
+ * The portal account with which a person logged in, read from the claims of these tokens. For display only: signatures
+ * are not verified, so no decision may depend on it.
  * @param tokens an ID token and an access token; each may be a JWT (RFC 7519) or anything else
  * @returns at most 128 characters; null if no token names the account
  */

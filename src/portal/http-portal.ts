@@ -38,7 +38,10 @@ export interface HttpPortalOptions {
 /** A pairing link survives a restart, and the configuration may have changed meanwhile. */
 const FOREIGN_LINK_DETAIL = 'the link of this login is not on the configured origins';
 
-/** A portal with helper endpoints (docs/portal.md). Redirects are not followed: they could send the secret to another host. */
+/**
+ * A portal with helper endpoints (docs/portal.md). Redirects are not followed: they could send the secret to another
+ * host.
+ */
 export class HttpPortal implements Portal, AsyncDisposable {
   readonly #options: HttpPortalOptions;
   readonly #requests: PooledHttpClient;
@@ -133,8 +136,8 @@ export class HttpPortal implements Portal, AsyncDisposable {
 const URI_PATTERN = /^[\w.~:/?#[\]@!$&'()*+,;=%-]+$/;
 
 /**
- * Makes the links valid in headers, browsers and QR codes. A valid URI stays unchanged, because the portal may compare it.
- * Anything else is serialized as a browser parses it (WHATWG URL), so that its origin is the one that was checked.
+ * Makes the links valid in headers, browsers and QR codes. A valid URI stays unchanged, because the portal may compare
+ * it. Anything else is serialized as a browser parses it (WHATWG URL), so that its origin is the one that was checked.
  */
 function normalizeLink({ authorizeUrl, codeUrl, tokenUrl }: LoginEndpoints): LoginEndpoints {
   const normalize = (address: string) => (URI_PATTERN.test(address) ? address : new URL(address).href);

@@ -61,8 +61,8 @@ const POOLED_REQUEST_LIMITS: RequestLimits = {
 const CLIENT_CLOSED = new Error('the exchange has ended');
 
 /**
- * Sends a form on a new connection. If a reused connection breaks, nobody can know whether the portal got the request; on a
- * new one, a failure before the connection is established proves that nothing was sent.
+ * Sends a form on a new connection. If a reused connection breaks, nobody can know whether the portal got the request;
+ * on a new one, a failure before the connection is established proves that nothing was sent.
  * @param ca additional CAs to trust, PEM; Node's default CAs are trusted too
  */
 export async function postForm(

@@ -1,6 +1,6 @@
 /**
- * Parses a `Retry-After` header (RFC 9110, 10.2.3): seconds, or a date. A date is compared with the sender's own `Date`,
- * because the hub's clock may be wrong.
+ * Parses a `Retry-After` header (RFC 9110, 10.2.3): seconds, or a date. A date is compared with the sender's own
+ * `Date`, because the hub's clock may be wrong.
  * @returns milliseconds; null if the header is absent or invalid
  */
 export function parseRetryAfter(header: string, portalTime: number | null): number | null {

@@ -22,8 +22,8 @@ const helperConfiguration = v.object({
 const codeResponse = v.object({ code: v.pipe(v.string(), v.regex(/^[\x20-\x7e]{1,4096}$/)) });
 
 /**
- * Lifetime of a token that has already expired, as in the response to a late retry, in seconds. The hub refreshes it within a
- * second, and never issues it, because less than a whole second is left.
+ * Lifetime of a token that has already expired, as in the response to a late retry, in seconds. The hub refreshes it
+ * within a second, and never issues it, because less than a whole second is left.
  */
 const EXPIRED_LIFETIME = 0.999;
 
@@ -35,11 +35,14 @@ const seconds = v.pipe(
 );
 
 /**
- * Characters of a token (RFC 6749, appendix A.12 and A.17). Appliances put it into a header, and `latchkey token` prints it.
- * Its length is limited because each refresh writes it to disk.
+ * Characters of a token (RFC 6749, appendix A.12 and A.17). Appliances put it into a header, and `latchkey token`
+ * prints it. Its length is limited because each refresh writes it to disk.
  */
 const token = v.pipe(v.string(), v.regex(/^[\x20-\x7e]{1,16384}$/));
-/** Absent, empty or not a string: the portal kept the refresh token. A string with invalid characters does not count as absent. */
+/**
+ * Absent, empty or not a string: the portal kept the refresh token. A string with invalid characters does not count as
+ * absent.
+ */
 const absentToken = v.pipe(
   v.unknown(),
   v.check((value) => typeof value !== 'string' || value === ''),
@@ -49,9 +52,9 @@ const absentToken = v.pipe(
 const scope = v.pipe(v.string(), v.maxLength(4096), v.regex(/^[\x20\x21\x23-\x5b\x5d-\x7e]*$/), v.regex(/[^ ]/));
 
 /**
- * A portal that responds has used up the refresh token that it got. So an invalid member beside the tokens is ignored, and not
- * the whole response, which contains the successor. An invalid refresh token makes the response unusable: it may be the
- * successor, and then the current one is used up (docs/decisions/junk-answers.md).
+ * A portal that responds has used up the refresh token that it got. So an invalid member beside the tokens is ignored,
+ * and not the whole response, which contains the successor. An invalid refresh token makes the response unusable: it
+ * may be the successor, and then the current one is used up (docs/decisions/junk-answers.md).
  */
 const tokenResponse = v.object({
   access_token: token,

@@ -97,8 +97,8 @@ const MINUTE_MS = 60_000;
 
 /**
  * When the access token was obtained, by the hub's current clock, which may have been set since or differ from the
- * portal's. The correction is rounded to whole minutes, so that the time does not change with each call. Null if that
- * time is still ahead of the hub's clock.
+ * portal's. The difference is rounded to whole minutes, so that the result does not change with each call. Null if the
+ * token's age is unknown, and the recorded time is still ahead of the hub's clock.
  */
 function refreshedAt({ obtained, portalTime }: Grant, age: number | null, now: Instant): string | null {
   if (age === null) {
@@ -185,8 +185,8 @@ function problemOf(
   if (health.kind !== 'good') return health.problem;
   if (grant.accessTokenRejectedAt !== null) return rejectedTokenProblem(grant.accessTokenRejectedAt, due, now);
   if (remaining === null) return unknownAgeProblem(grant, due, started, now);
-  // The token has expired and there is still no response. Before it expires, an appliance's token request triggers a
-  // refresh.
+  // A problem only if the token has expired and there still is no response: before that, an appliance's token request
+  // triggers a refresh.
   if (remaining > 0 || due === null || due > now.uptime) return null;
   return { code: 'portal_unreachable', message: 'The portal has not responded yet', since: tokenExpiry(grant, now) };
 }

@@ -110,7 +110,7 @@ export class Appliances {
    * Stores a new appliance.
    * @param invite the hash of its invite, which is consumed in the same transaction
    * @returns false if its name or client_id is taken, or the invite is gone
-   * @throws Failure `not_allowed` if there are too many appliances, or as the store
+   * @throws Failure `not_allowed` if there are too many appliances, or as {@link Store}
    */
   async insert(appliance: Appliance, invite?: string): Promise<boolean> {
     if (this.#byId.size >= MAX_APPLIANCES) {
@@ -143,7 +143,7 @@ export class Appliances {
   /**
    * @param replaceKeys whether the secret may replace the appliance's own keys
    * @throws Failure `appliance_has_keys` if it may not, `appliance_declared`, `appliance_unknown`, `not_allowed` if its
-   * row was damaged, or as the store
+   * row was damaged, or as {@link Store}
    */
   async rotateSecret({ id }: Appliance, replaceKeys = false): Promise<Credentials> {
     const secret = this.generateSecret();
@@ -165,7 +165,7 @@ export class Appliances {
 
   /**
    * Approves an appliance that registered itself.
-   * @throws Failure `not_allowed` if it is not waiting for approval, `appliance_unknown`, or as the store
+   * @throws Failure `not_allowed` if it is not waiting for approval, `appliance_unknown`, or as {@link Store}
    */
   async approve({ id }: Appliance): Promise<Appliance> {
     return this.update(id, (current) => {
@@ -182,7 +182,7 @@ export class Appliances {
     });
   }
 
-  /** @throws Failure `appliance_declared`, or as the store */
+  /** @throws Failure `appliance_declared`, or as {@link Store} */
   async remove(appliance: Appliance): Promise<void> {
     assertNotDeclared(appliance);
     await this.#store.removeAppliance(appliance.id);
@@ -192,7 +192,7 @@ export class Appliances {
   /**
    * Updates are serialized: each starts from the result of the previous one.
    * @throws Failure `appliance_unknown` if it was removed, or its new name or client_id is taken; whatever `change`
-   * throws; or as the store
+   * throws; or as {@link Store}
    */
   update(id: string, change: (current: Appliance) => Appliance): Promise<Appliance> {
     const updated = this.#updateQueue.then(async () => {

@@ -178,7 +178,7 @@ export async function migrateRenamedPortals(
   }
 }
 
-/** @throws Failure as the store */
+/** @throws Failure as {@link Store} */
 async function movePairings(
   pairings: readonly Pairing[],
   before: string,

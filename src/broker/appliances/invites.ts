@@ -44,7 +44,10 @@ export class Invites {
     return invites;
   }
 
-  /** @throws Failure `name_invalid`, `scope_invalid`, `portal_unknown`, `appliance_exists`, `not_allowed`, or as the store */
+  /**
+   * @throws Failure `name_invalid`, `scope_invalid`, `portal_unknown`, `appliance_exists`, `not_allowed`, or as
+   * {@link Store}
+   */
   async create({ name, scope, portal, ttl }: InviteRequest): Promise<CreatedInvite> {
     const { appliances, store, environment } = this.#context;
     if (name !== null) await appliances.releaseName(checkApplianceName(name));

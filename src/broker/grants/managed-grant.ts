@@ -114,7 +114,7 @@ export class ManagedGrant {
   /**
    * Writes a grant that is only in memory.
    * @returns false if the store has another grant by now.
-   * @throws Failure as the store
+   * @throws Failure as {@link Store}
    */
   async save(): Promise<boolean> {
     const save = this.#save;
@@ -130,7 +130,7 @@ export class ManagedGrant {
 
   /**
    * The cloud refused an access token of the appliance. If it is the current one, it is no longer issued.
-   * @returns whether it is, and the token must be refreshed
+   * @returns whether it is the current one and a refresh is needed
    */
   async markTokenRejected(token: string): Promise<boolean> {
     const { environment, store, logger } = this.#context;

@@ -40,7 +40,7 @@ export class RefreshLogger {
   readonly #schedule: Pick<RefreshSchedule, 'dueAt'>;
   readonly #portalOf: (appliance: string) => AppliancePortal | undefined;
   readonly #deduplicator: LogDeduplicator;
-  /** The appliances whose first successful refresh of this run is logged. */
+  /** The appliances whose first successful refresh of this run has been logged. */
   readonly #succeeding = new Set<string>();
   #refreshed = 0;
   #failed = 0;
@@ -190,7 +190,7 @@ export class RefreshLogger {
   }
 
   /**
-   * Logs what a person must know once, however often it is retried and the hub restarted.
+   * Logs, once each, what a person must know, however often the refresh is retried or the hub is restarted.
    * @returns whether it logged something
    */
   #logTransition(before: GrantState, state: ScheduledGrant): boolean {

@@ -31,7 +31,7 @@ export async function pollForCode(
     if (!(await progress.pause(wait, signal))) return;
     const problems = await pollLinks(context, progress, signal, takeCode);
     if (signal.aborted) return;
-    // The portal may reject the state of an expired link; a single response shows that the portal is reachable.
+    // The portal may reject the poll of an expired link; one usable response shows that it is reachable.
     const [problem] = problems;
     const unreachable = problem !== undefined && problems.every((one) => one !== null) ? problem : null;
     progress.recordReachability(unreachable);

@@ -55,7 +55,7 @@ export class DeviceFlows {
   /**
    * Starts a device flow. The portal gets no request until a person opens it, however often an appliance does this.
    * @param scope the scope that the appliance requests; null if it names none
-   * @throws Failure as the store
+   * @throws Failure as {@link Store}
    */
   async begin(appliance: Appliance, scope: string | null): Promise<DeviceAuthorizationResult> {
     const { random, log } = this.#environment;

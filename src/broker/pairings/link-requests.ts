@@ -146,7 +146,7 @@ export class LinkRequests {
     }
     const outcome = await this.#requestFromPortal(connection, signal);
     if (signal.aborted) return { kind: 'over' };
-    // The polls of the existing links are more reliable.
+    // If there are other links, their polls show more reliably whether the portal is reachable.
     if (place === 'first') progress.recordReachability(outcome.kind === 'unreachable' ? outcome : null);
     switch (outcome.kind) {
       case 'unreachable':

@@ -154,8 +154,9 @@ interface ShownLinks {
 }
 
 /**
- * Adds the short link to a report. An address that disappears for a moment mostly returns, so the last short link is
- * kept. If a fresh link is on its way, both are reported together.
+ * Adds the short link to a report. While the hub has no address, the last short link is kept, because the address
+ * mostly returns in a moment. It is also kept while a fresh link is on its way, so that both new links are reported
+ * together.
  * @param now the current short link
  */
 function withShortUrl(report: PairingStatus, run: PairingRun, shown: ShownLinks, now: string | null): PairingStatus {

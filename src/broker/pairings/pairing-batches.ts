@@ -26,7 +26,7 @@ const NONCE_GRACE_MS = 3_600_000;
  * request and the hub some writes.
  */
 const BROWSER_START_LIMIT: RateLimit = { burst: 30, interval: 20_000 };
-/** Bytes of a browser's pass: 128 bits. */
+/** Bytes of a browser's pass, which is the `batchToken` of {@link BatchForBrowser}: 128 bits. */
 const PASS_BYTES = 16;
 /** The most batches whose passes are remembered, and passes of one batch; beyond that the oldest is dropped. */
 const MAX_BATCHES = 20;

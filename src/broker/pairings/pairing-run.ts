@@ -86,7 +86,7 @@ export class PairingRun implements AsyncDisposable {
     return this.#state.portalProblem;
   }
 
-  /** Where to correct the hub's credentials at its portal. */
+  /** Where to correct the hub's credentials for its portal. */
   get credentialLocation(): CredentialLocation {
     const { portal } = this.pairing;
     return this.#context.portalOf(portal)?.credentialLocation ?? { portal };
@@ -131,7 +131,7 @@ export class PairingRun implements AsyncDisposable {
     return this.#state.watch(watcher);
   }
 
-  /** A fresh link for a person who opens a device flow's page, within the time that a person waits. */
+  /** A fresh link for a person who opens a device flow's page; resolves within the time that a person waits. */
   openLink(): Promise<LoginLinkResult> {
     return this.#links.open();
   }
@@ -162,7 +162,7 @@ export class PairingRun implements AsyncDisposable {
   /**
    * Attaches the codes of a device flow that the appliance starts or restarts.
    * @returns false if it needs another pairing
-   * @throws Failure as the store
+   * @throws Failure as {@link Store}
    */
   async attachDeviceCodes(codes: DeviceCodes): Promise<boolean> {
     await this.#exchange.whenGrantStored();
@@ -174,7 +174,7 @@ export class PairingRun implements AsyncDisposable {
   /**
    * An installer takes over a device flow: see {@link PairingEvent}.
    * @returns false if that needs another pairing
-   * @throws Failure as the store
+   * @throws Failure as {@link Store}
    */
   async takeOver(): Promise<boolean> {
     await this.#exchange.whenGrantStored();
@@ -194,7 +194,7 @@ export class PairingRun implements AsyncDisposable {
   /**
    * Adds the pairing to a batch.
    * @returns false if the pairing has ended
-   * @throws Failure as the store
+   * @throws Failure as {@link Store}
    */
   async joinBatch(batch: string): Promise<boolean> {
     await this.#exchange.whenGrantStored();

@@ -146,7 +146,7 @@ export class PairingStateMachine {
   /**
    * Saves the result of an event before applying it, so that nothing is reported that a restart would lose.
    * @returns false if the event does not apply, or no longer does
-   * @throws Failure as the store
+   * @throws Failure as {@link Store}
    */
   async saveThenDispatch(event: PairingEvent): Promise<boolean> {
     for (;;) {
@@ -215,7 +215,7 @@ export class PairingStateMachine {
       const summary = this.#unreachableLog.recordOccurrence('portal', this.#pairing.appliance);
       const level = summary === null ? 'debug' : 'warn';
       this.log.at(level, 'portal_unreachable', { appliance: this.name, detail: this.#describeProblem(problem) });
-      // The portal may respond now and then.
+      // Resolved at once, so that each outage counts as a new problem: the portal may respond now and then.
       this.#unreachableLog.recordResolution('portal');
     }
     if (before?.detail !== problem?.detail) this.notifyWatchers();
@@ -233,7 +233,6 @@ export class PairingStateMachine {
     this.#stepAbort = new AbortController();
   }
 
-  /** Notifies all watchers. */
   notifyWatchers(): void {
     for (const watcher of this.#watchers) watcher();
   }

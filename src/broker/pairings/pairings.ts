@@ -72,7 +72,7 @@ export class Pairings implements AsyncDisposable {
   /**
    * Starts a pairing for an installer. An open device flow of the appliance is taken over, and its codes stay valid.
    * Any other open pairing of the appliance is replaced, unless `joinOpen` is set.
-   * @throws Failure `not_allowed` if too many are open, or as the store
+   * @throws Failure `not_allowed` if too many are open, or as {@link Store}
    */
   begin(appliance: Appliance, { joinOpen = false, batch }: BeginPairingOptions = {}): Promise<PairingRun> {
     return this.#serialize(appliance.id, async () => {
@@ -92,7 +92,7 @@ export class Pairings implements AsyncDisposable {
 
   /**
    * Starts a device flow. Its codes are attached to an open pairing of the appliance, whose links stay valid.
-   * @throws Failure as the store
+   * @throws Failure as {@link Store}
    */
   beginDeviceFlow(appliance: Appliance, codes: DeviceCodes): Promise<PairingRun> {
     return this.#serialize(appliance.id, async () => {

@@ -103,7 +103,7 @@ export class HistoryRecorder implements PendingHistory, AsyncDisposable {
     const before = [...this.#pendingLines];
     const lines = new Map(before.map(([appliance]) => [appliance, this.#writableLines(appliance)] as const));
     if ([...lines.values()].flat().length === 0) return;
-    // Lines that arrive during the write are new lines, and nothing else writes these.
+    // Before the write: nothing else may write these lines, and later ones must not be merged with them.
     this.#pendingLines.clear();
     try {
       await this.#store.addHistory(lines);

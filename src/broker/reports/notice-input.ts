@@ -8,7 +8,7 @@ import type { Grants } from '../grants/grants.ts';
 import type { Broker } from '../open-broker.ts';
 import type { NoticeInput } from './notices.ts';
 
-/** A grant is overdue when this part of its token's lifetime has passed without a refresh: `nextRefreshAt`. */
+/** A grant is overdue when this part of its token's lifetime has passed without a refresh, see `nextRefreshAt`. */
 const REFRESH_DEADLINE_RATIO = 0.85;
 /** The most approval notices at one time, for the first appliances: one device may register from many addresses. */
 const MAX_APPROVAL_NOTICES = 5;

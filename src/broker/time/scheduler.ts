@@ -60,8 +60,8 @@ export class Scheduler implements Disposable {
   }
 
   /**
-   * Runs the due tasks. A task that one of them schedules waits for the next timer, even if it is due: no task can
-   * block the event loop here.
+   * Runs the due tasks. A task that one of them schedules waits for the next timer, even if it is due, so that
+   * tasks that schedule each other can't block the event loop.
    */
   #tick(): void {
     const now = this.#environment.clock.now().uptime;

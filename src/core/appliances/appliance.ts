@@ -32,8 +32,9 @@ export interface RegistrantAddress {
   /** The IP address. */
   readonly address: string;
   /**
-   * The keys of its quotas, the widest first: its link-layer address or network, if a device may take any address
-   * there, then the device's address.
+   * The keys of its quotas, the widest first. For an IPv6 address on the hub's own networks, where a device may take
+   * any address: its link-layer address, or its network if that is unknown, then the address. Otherwise a single key:
+   * the IPv4 address, or the network of a remote IPv6 address.
    */
   readonly shares: readonly string[];
 }

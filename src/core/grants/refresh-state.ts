@@ -20,7 +20,7 @@ import {
 } from './retry-delays.ts';
 import type { TokenOutcome } from './token-outcome.ts';
 
-/** An outcome without new tokens that could be stored. */
+/** An attempt's outcome without new tokens in the store: the portal issued none, or the store can't be written. */
 export type RefreshFailure =
   | Exclude<TokenOutcome, { kind: 'granted' }>
   | { readonly kind: 'store_unwritable'; readonly detail: string };

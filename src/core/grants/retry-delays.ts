@@ -21,7 +21,7 @@ export interface RetryDelays {
 }
 
 /**
- * With `late`, how long the hub waits after the access token has expired by its own count, in ms: the portal counts
+ * With `late`, how long the hub waits after the access token has expired by the hub's count, in ms: the portal counts
  * from when it issued the token, a little after the hub sent the request.
  */
 const EXPIRY_MARGIN = 1000;
@@ -49,8 +49,8 @@ function awaitsEarlyRetry({ doubt }: Grant, { retryLostAnswer }: Pick<RetryConte
 }
 
 /**
- * Milliseconds until the next use of the old refresh token after a lost answer: the backoff, but no longer than the
- * hold-off.
+ * Milliseconds until the next attempt after a lost answer: a few seconds for the early retry, else the backoff, cut to
+ * the hold-off if there is one. The attempt still waits for the end of the hold-off, see `nextAttemptAt`.
  */
 export function lostAnswerDelays(grant: Grant, doubt: Doubt, failures: number, context: RetryContext): RetryDelays {
   const { retryLostAnswer, fraction } = context;

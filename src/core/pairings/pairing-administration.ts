@@ -49,7 +49,7 @@ export interface PairingView {
   readonly status: PairingStatus | { readonly event: 'exchanging'; readonly expiresIn: number };
   /** Why the last login failed; another one may follow. Null if none failed. */
   readonly lastFailure: 'answer_lost' | 'code_refused' | 'portal_rejected' | null;
-  /** Where a person corrects the hub's client_id and client secret of the portal. */
+  /** Where a person corrects the hub's client_id and client secret for the portal. */
   readonly credentialLocation: CredentialLocation;
   /** Logins that the portal does not report, for an installer to confirm. */
   readonly unconfirmed: readonly UnconfirmedLogin[];

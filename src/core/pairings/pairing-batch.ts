@@ -46,14 +46,15 @@ export interface BatchForBrowser {
    */
   readonly batch: PairingBatch | null;
   /**
-   * With this token the browser proves from now on that it has; null if it has a token, or has not brought such a code.
+   * With this token the browser proves from now on that it has brought such a code; null if it already has a
+   * valid token, or has brought no such code.
    */
   readonly batchToken: Secret | null;
 }
 
 /** The result of a request to continue with the next appliance of a batch. */
 export type BatchLoginLinkResult =
-  /** @property pairing the id of the next appliance's pairing */
+  /** `pairing`: the id of the next appliance's pairing. */
   | { readonly kind: 'link'; readonly pairing: string; readonly authorizeUrl: string }
   /** The portal is unreachable at the moment; the pairing of this appliance waits for it. */
   | { readonly kind: 'unreachable'; readonly appliance: string }

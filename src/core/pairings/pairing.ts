@@ -67,8 +67,8 @@ export interface Pairing {
   /** The id of the {@link PairingBatch} that it is part of; left out if it is part of none. */
   readonly batch?: string;
   /**
-   * When it failed. Left out if it did not fail, if it is a device flow that expired because nobody opened it, or if
-   * its failure is of no interest to anybody.
+   * When it failed. Left out if it did not fail, if it is a device flow that nobody opened and that expired, was
+   * replaced or was cancelled, or if its failure is no longer reported.
    */
   readonly failed?: Instant;
   readonly step: PairingStep;

@@ -9,9 +9,7 @@ export type ApplianceEvent = {
   readonly at: Instant;
 } & (
   | { readonly kind: 'paired'; readonly scope: string | null }
-  /**
-   * Of a pairing that a person opened or could have opened: a device flow that nobody opens expires without an event.
-   */
+  /** Not emitted for a device flow that nobody opened, if it expired, was replaced or was cancelled. */
   | { readonly kind: 'pairing_failed'; readonly reason: PairingFailureReason }
   /** A person removed the grant. */
   | { readonly kind: 'unpaired' }

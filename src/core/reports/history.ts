@@ -44,9 +44,12 @@ const MILESTONES: readonly HistoryEntry['kind'][] = ['paired', 'unpaired'];
 
 /** Where histories are stored. */
 export interface HistoryStore {
-  /** The lines of an appliance, the oldest first, without unreadable ones. @throws Failure as the store */
+  /** The lines of an appliance, the oldest first, without unreadable ones. @throws Failure as {@link Store} */
   history(appliance: string): Promise<readonly StoredHistoryEntry[]>;
-  /** Adds lines to the histories of those appliances that still exist; all or nothing. @throws Failure as the store */
+  /**
+   * Adds lines to the histories of those appliances that still exist; all or nothing.
+   * @throws Failure as {@link Store}
+   */
   addHistory(lines: ReadonlyMap<string, readonly StoredHistoryEntry[]>): Promise<void>;
 }
 

@@ -44,14 +44,14 @@ const PRIORITY: Partial<Record<NoticeCode, number>> = {
   token_ending: 3,
 };
 
-/** How long refreshes must fail in this run of the hub before the overdue time from before its start counts, in ms. */
+/** How long refreshes must fail in this run before {@link failureDuration} counts the time before its start, in ms. */
 const STARTUP_GRACE = 10 * MINUTE;
 /** A lost answer leads to a notice only after the early retry with the old refresh token has failed, in ms. */
 const EARLY_RETRY = MINUTE;
 
 /**
- * How long a problem of the hub must last before it becomes a notice, in ms. After a restart, an open notice of before
- * stays open for as long, even if the problem is not seen yet.
+ * How long a problem of the hub must last before it becomes a notice, in ms. A notice that was open before a
+ * restart stays open for as long after it, even if the problem is not seen yet.
  */
 const HUB_NOTICE_DELAY: Record<HubConditionCode, number> = {
   not_announced: 10 * MINUTE,
@@ -145,9 +145,9 @@ export function hubNotice(
 }
 
 /**
- * The open notice of an appliance, given the one that was sent last. A notice about refreshes is over when there are
- * new tokens or no grant: a restarted hub has not tried anything yet, and a portal that fails in another way has not
- * issued a token.
+ * The open notice of an appliance, given the one that was sent last. A notice about refreshes is over only when
+ * there are new tokens or no grant: a restarted hub has not tried anything yet, and a portal that fails in another way
+ * has not issued a token.
  * @param before the notice, and the generation of the grant that it was about
  * @param now the appliance, undefined if it was removed, and its notice according to this run of the hub
  */
@@ -202,7 +202,7 @@ function isStillOpen(code: NoticeCode, generation: number | null, { state, grant
   // succeeds.
   if (grant === null) return code === 'pairing_needed' && state === 'pairing';
   if (grant.generation !== generation) return false;
-  // The access token of a grant that was suspended may still be valid.
+  // A grant that is no longer suspended may have an access token that is still valid: then nobody needs to log in.
   return code !== 'pairing_needed' || grant.isFailing || (grant.remaining ?? 0) === 0;
 }
 

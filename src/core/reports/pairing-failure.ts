@@ -61,7 +61,7 @@ interface PairingFailureText {
 /**
  * Explains a failed pairing to people.
  * @param appliance its name
- * @param credentialLocation where a person corrects the hub's credentials at the portal
+ * @param credentialLocation where a person corrects the hub's credentials for the portal
  */
 export function explainPairingFailure(
   reason: PairingFailureReason,

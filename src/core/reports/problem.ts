@@ -34,7 +34,7 @@ export interface Problem {
 /**
  * What a person can do about an appliance's problem, as a sentence without a full stop.
  * @param page the address of the appliance's own page
- * @param credentialLocation where a person corrects the hub's credentials at the portal
+ * @param credentialLocation where a person corrects the hub's credentials for the portal
  */
 export function whatToDo(
   code: ProblemConditionCode,

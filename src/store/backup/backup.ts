@@ -53,7 +53,7 @@ export async function captureState(store: SqliteStore, now: number): Promise<Bac
  * Restores a backup, all of it or nothing: the hub's identity, the appliances that it does not have, and each grant
  * that is newer than the current one, with its sessions. Appliances that are not in the backup stay.
  * @throws Failure `appliance_exists` if a name or a client_id of the backup belongs to another appliance that has its
- *   own grant; or as the store
+ *   own grant; or as {@link Store}
  */
 export async function restoreState(store: SqliteStore, backup: BackupContents): Promise<RestoredGrants> {
   // Without an await in between, so that no grant changes after it was read.

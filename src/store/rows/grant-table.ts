@@ -43,7 +43,7 @@ export const grantRow = v.object({
 export type GrantRow = v.InferOutput<typeof grantRow>;
 
 /**
- * The refresh in progress as a column. It has the same length with and without an attempt, so that SQLite writes only
+ * The open refresh attempt as a column. It has the same length with and without an attempt, so that SQLite writes only
  * the page that it is on, and not the whole row with its tokens.
  */
 function attemptColumn(attempt: RefreshAttempt | null): string {
@@ -60,7 +60,7 @@ export function grantRowIdentity({ appliance, generation }: Pick<GrantRow, 'appl
   return `grants/${appliance}/${generation}`;
 }
 
-/** A grant as a row, its tokens sealed; a new grant has no attempt in progress. */
+/** A grant as a row, its tokens sealed; a new grant has no open attempt. */
 function toRow(grant: Grant, sealing: Sealing): GrantRow {
   const { appliance, generation, doubt, refused, accessTokenRejectedAt: distrusted, misconfigured, ...rest } = grant;
   return {
