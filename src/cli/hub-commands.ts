@@ -102,7 +102,7 @@ export function setupCodeCommand(): Command {
     });
 }
 
-/** The code to type comes last: it stays visible even if the terminal is too low for the whole text. */
+/** The code to type comes last: it stays visible even if the terminal has too few lines for the text. */
 async function showSetupCode({ code, page, sign_in, expires_in }: SetupCodeResponse): Promise<void> {
   print(`To sign in on a phone, scan this code. It works once, within ${formatDuration(expires_in)}.
 The browser warns about the certificate once: the hub issued it itself.`);

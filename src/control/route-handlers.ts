@@ -7,9 +7,7 @@ import type { SetupCode } from '../core/setup-access.ts';
 import type { ApplianceResponse, CredentialsResponse, SetupCodeResponse } from './messages.ts';
 import { type Routes, routes } from './routes.ts';
 
-/**
- * The most bytes of a request body. That of a restore contains a whole backup, even of a hub with the most appliances.
- */
+/** The most bytes of a request body, and of that of a restore: a whole backup of a hub with the most appliances. */
 const MAX_BODY_BYTES = 65_536;
 const MAX_BACKUP_BYTES = 64 * 1024 * 1024;
 

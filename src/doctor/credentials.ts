@@ -7,7 +7,7 @@ import { type CredentialSource, execProgram } from './systemd-unit.ts';
 const MAX_CREDENTIAL_BYTES = 1 << 20;
 /** How long systemd-creds may take to decrypt a credential, in ms. */
 const DECRYPT_TIMEOUT = 4000;
-/** The store's key is left out: the order in which its files change is described in docs/stolen-card.md. */
+/** The store's key is left out: during its rotation the files differ on purpose (docs/stolen-card.md). */
 const STORE_KEY_NAME = /(^|_)store\.key(\.next)?$/;
 
 /**

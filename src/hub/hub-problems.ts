@@ -16,9 +16,9 @@ interface HubProblemSources {
   readonly appliances: readonly (readonly [Pick<Appliance, 'id'>, ApplianceStatus])[];
   /** Whether the grant of an appliance is only in memory. */
   readonly isUnsaved: (appliance: string) => boolean;
-  /** That another hub on the network has this hub's id and key; null if none has. */
+  /** The problem that another hub on the network has this hub's id and key; null if none has. */
   readonly idTaken: ObservedProblem | null;
-  /** That another device claims the hub's host name; null if none does. */
+  /** The problem that another device claims the hub's host name; null if none does. */
   readonly nameClaimed: ObservedProblem | null;
   /** What keeps the hub from being announced; null if nothing does. */
   readonly unannounced: ObservedProblem | null;

@@ -275,7 +275,7 @@ export async function startHub(
       await drain(broker, timers, ended.signal);
       // While the hub still issues tokens: a hook that hangs would keep appliances waiting for the next hub.
       await hooks[Symbol.asyncDispose]();
-      // A hub that must stop meanwhile sends its goodbye.
+      // A hub that must stop meanwhile has no successor and sends its goodbye.
       if (!ended.signal.aborted && hasSameAdvertisement(configuration, next)) advertising.skipGoodbye();
       return { startedAt: started, broker: broker.handoverState(), usedAssertions, counters };
     },

@@ -8,10 +8,11 @@ import type { Log } from '../core/log.ts';
 import { isInstallerInitiated, isStaleLink, linksOf, preferredLink } from '../core/pairings/pairing.ts';
 
 /**
- * Starts a pairing for every appliance without an open one that has no grant, or a grant for another scope than it is
- * now declared with, and logs the authorize URL. This is for hubs without a command line. An open device flow of the
- * appliance is taken over. Appliances that wait for approval are skipped. So are appliances with a suspended grant:
- * their portal may be missing from the configuration by mistake, and a login would overwrite the grant.
+ * Logs a login link for every appliance that has no grant, or a grant for another scope than it is now declared with.
+ * Continues an installer's open pairing for that scope, takes over the appliance's open device flow, or else starts a
+ * pairing. This is for hubs without a command line. Appliances that wait for approval are skipped. So are appliances
+ * with a suspended grant: their portal may be missing from the configuration by mistake, and a login would overwrite
+ * the grant.
  */
 export async function pairOnStart(appliances: Appliances, grants: Grants, pairings: Pairings, log: Log): Promise<void> {
   for (const appliance of appliances.list()) {

@@ -6,7 +6,10 @@ import { type ListenConfiguration, ListeningSocket, type OpenedPort, type PortNa
 /** A listening socket that a service manager opened and passed to this process. */
 export interface ActivatedSocket {
   readonly socket: ListeningSocket;
-  /** From `FileDescriptorName=` in the socket unit; null if the unit names no known port, so that the port number decides. */
+  /**
+   * From `FileDescriptorName=` in the socket unit; null if the unit names no known port, so that the port number
+   * decides.
+   */
   readonly name: PortName | null;
 }
 
@@ -14,8 +17,8 @@ export interface ActivatedSocket {
 const SD_LISTEN_FDS_START = 3;
 
 /**
- * The sockets that a service manager has opened (sd_listen_fds(3)). Removes their variables from `env`, because they are not
- * meant for child processes.
+ * The sockets that a service manager has opened (sd_listen_fds(3)). Removes their variables from `env`, because they
+ * are not meant for child processes.
  * @returns empty if there are none, or if they belong to another process
  * @throws Failure `config_invalid`
  */
@@ -52,8 +55,8 @@ async function socketFromDescriptor(descriptor: number): Promise<ListeningSocket
 }
 
 /**
- * Assigns each socket to a port of the hub: by its name, otherwise by its port number. Each socket must match one of the two
- * ports, and must listen on one of `addresses`.
+ * Assigns each socket to a port of the hub: by its name, otherwise by its port number. Each socket must match one of
+ * the two ports, and must listen on one of `addresses`.
  * @throws Failure `config_invalid`
  */
 export function assignToPorts(

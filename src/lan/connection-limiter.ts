@@ -18,8 +18,8 @@ interface TrackedConnection extends QuotaHolder {
 }
 
 /**
- * Limits the connections of a server, so that no device can lock the others out: if there are too many, the device with the
- * most connections loses its oldest one to a device with fewer.
+ * Limits the connections of a server, so that no device can lock the others out: if there are too many, the device with
+ * the most connections loses its oldest one to a device with fewer.
  */
 export class ConnectionLimiter {
   readonly #limits: ConnectionLimits;
@@ -41,7 +41,10 @@ export class ConnectionLimiter {
     return [...this.#connections].map(({ socket }) => socket);
   }
 
-  /** Admits or closes a new connection; to admit it, may close a connection of another device. @returns whether it is admitted */
+  /**
+   * Admits or closes a new connection; to admit it, may close a connection of another device. @returns whether it is
+   * admitted
+   */
   admit(socket: Socket): boolean {
     const connection = this.#track(socket);
     if (connection === null) {

@@ -9,9 +9,14 @@ import type { ListeningSocket } from './listening-socket.ts';
 
 /** How long requests in flight may take to end when the listener closes, in ms. */
 const DRAIN_TIMEOUT = 3000;
-/** Requests in progress, including those whose responses no client reads: a thousand clients must not fill the memory. */
+/**
+ * Requests in progress, including those whose responses no client reads: a thousand clients must not fill the memory.
+ */
 const MAX_IN_FLIGHT = { perConnection: 32, total: 250 };
-/** A connection with a pending response is closed after this long without traffic, in ms. No response takes longer than 10 s. */
+/**
+ * A connection with a pending response is closed after this long without traffic, in ms. No response takes longer than
+ * 10 s.
+ */
 const INACTIVITY_TIMEOUT = 15_000;
 /** How long a client may take to read the error response before its connection is closed, in ms. */
 const LINGER_TIMEOUT = 1000;
@@ -26,7 +31,7 @@ const ERROR_RESPONSES: Readonly<Record<string, readonly [status: string, text: s
   HPE_HEADER_OVERFLOW: ['431 Request Header Fields Too Large', 'The address or the headers are too long.'],
   [HTTP_ON_TLS_ERROR]: ['400 Bad Request', 'This port requires HTTPS: use an address that begins with https://'],
   ERR_HTTP_REQUEST_TIMEOUT: REQUEST_TIMEOUT_RESPONSE,
-  // On a busy hub the handshake may end meanwhile, so that the client can read this response.
+  // On a busy hub the handshake may still complete after the timeout; then the client can read this response.
   ERR_TLS_HANDSHAKE_TIMEOUT: REQUEST_TIMEOUT_RESPONSE,
 };
 
@@ -41,7 +46,10 @@ export interface ListenerOptions {
   readonly limits?: ConnectionLimits;
 }
 
-/** A server and the socket whose connections it serves. Neither silent clients nor endless requests can hold a connection. */
+/**
+ * A server and the socket whose connections it serves. Neither silent clients nor endless requests can hold a
+ * connection.
+ */
 export class Listener<Server extends HttpServer | HttpsServer = HttpServer | HttpsServer> {
   readonly server: Server;
   readonly #socket: ListeningSocket;
@@ -77,7 +85,10 @@ export class Listener<Server extends HttpServer | HttpsServer = HttpServer | Htt
     this.server.close();
   }
 
-  /** Starts the server's check for slow requests with the first connection and stops it after the last: an idle hub sleeps. */
+  /**
+   * Starts the server's check for slow requests with the first connection and stops it after the last: an idle hub
+   * sleeps.
+   */
   #handleConnection(connection: Socket): void {
     const isFirst = this.#limiter.size === 0;
     if (!this.#limiter.admit(connection)) return;

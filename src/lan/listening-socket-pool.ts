@@ -6,8 +6,8 @@ import { type ListenConfiguration, ListeningSocket, type OpenedPort, type PortNa
 const NO_SUCH_ADDRESS_CODES = ['EADDRNOTAVAIL', 'EAFNOSUPPORT'];
 
 /**
- * The TCP sockets that this process listens on. They stay open when a hub of this process stops: the next hub claims them again
- * and serves the connections that arrived in between.
+ * The TCP sockets that this process listens on. They stay open when a hub of this process stops: the next hub claims
+ * them again and serves the connections that arrived in between.
  */
 export class ListeningSocketPool implements Disposable {
   readonly #activated: readonly ActivatedSocket[];

@@ -47,7 +47,8 @@ export interface LanServer extends AsyncDisposable {
   readonly httpPort: number;
   readonly httpsPort: number;
   /**
-   * Sets the server certificate for new connections. TLS sessions can't be resumed afterwards; open connections continue.
+   * Sets the server certificate for new connections. TLS sessions can't be resumed afterwards; open connections
+   * continue.
    * @param leaf may be the same as before
    * @throws Error if the certificate and key can't be used for TLS; nothing has changed then
    */
@@ -113,7 +114,7 @@ async function createRequestListener(
   });
   app.setErrorHandler((error, request, reply) => {
     const status = errorStatus(error);
-    // One of these headers may be what can't be sent; then Fastify would send a response of its own.
+    // The error may be that one of these headers can't be sent: if it stayed, Fastify would send its own response.
     for (const name of Object.keys(reply.getHeaders())) reply.removeHeader(name);
     // The rest of a rejected body is not read, however long it is.
     if (!request.raw.complete) reply.header('connection', 'close');

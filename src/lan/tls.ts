@@ -9,8 +9,8 @@ export interface LeafPem {
 }
 
 /**
- * The TLS 1.3 suites, and of TLS 1.2 only suites with forward secrecy and authenticated encryption. The order is the server's:
- * AES-128 comes first, because small devices have it in hardware; CCM is for devices without GCM.
+ * The TLS 1.3 suites, and of TLS 1.2 only suites with forward secrecy and authenticated encryption. The order is the
+ * server's: AES-128 comes first, because small devices have it in hardware; CCM is for devices without GCM.
  */
 const CIPHERS = [
   'TLS_AES_128_GCM_SHA256',
@@ -30,8 +30,8 @@ const CIPHERS = [
 const SESSION_TIMEOUT = 86_400;
 
 /**
- * The options for a TLS server and for each new secure context. A new context has new keys for session tickets (RFC 5077;
- * RFC 8446, 4.6.1), so that returning clients need a full handshake.
+ * The options for a TLS server and for each new secure context. A new context has new keys for session tickets (RFC
+ * 5077; RFC 8446, 4.6.1), so that returning clients need a full handshake.
  */
 export function tlsOptions({ certificate, key }: LeafPem): SecureContextOptions {
   return {

@@ -27,7 +27,7 @@ export interface PublicPage {
   readonly body: string;
   /** The browser reloads the page after this many seconds. */
   readonly reloadAfter?: number;
-  /** The page has a form whose response may redirect to another site. */
+  /** Whether the page has a form whose response may redirect to another site. */
   readonly hasForm?: boolean;
 }
 

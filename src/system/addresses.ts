@@ -8,7 +8,7 @@ export function unmapIpv4(address: string): string {
   return address.replace(/^::ffff:(?=\d+\.\d+\.\d+\.\d+$)/i, '');
 }
 
-/** Whether two IP addresses are equal, in whatever notation of IPv6. Zones are ignored. */
+/** Whether two IP addresses are equal. An IPv6 address may be written in any way; its zone is ignored. */
 export function isSameAddress(a: string, b: string): boolean {
   const [family, other] = [isIP(a), isIP(b)];
   if (family !== other) return false;

@@ -1,7 +1,7 @@
-/** Wrong letters that a similar name may have, and the largest share of its letters. */
+/** How many letters of a similar name may be wrong, and which share of its letters. */
 const MAX_ERRORS = 3;
 const MAX_ERROR_RATIO = 0.35;
-/** Longer input is not compared, in characters. */
+/** In characters; longer input is not compared. */
 const MAX_LENGTH = 100;
 
 /**

@@ -9,7 +9,7 @@ const run = promisify(execFile);
 const TIMESYNCD_FILE = '/run/systemd/timesync/synchronized';
 /** For other programs (chrony, ntpd): systemd-timedated reports whether the kernel's clock is synchronized. */
 const TIMEDATECTL_ARGUMENTS = ['show', '--property=NTPSynchronized', '--value'];
-/** Delays until the program runs again, in ms: each is twice the last one. A clock that was set starts them again. */
+/** Delays between runs of the program, in ms: each is twice the last one. They start again after the clock was set. */
 const PROGRAM_BACKOFF = { first: 60_000, max: 600_000 };
 /** In ms. */
 const PROGRAM_TIMEOUT = 5000;

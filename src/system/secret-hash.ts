@@ -6,8 +6,8 @@ export function timingSafeEqualText(a: string, b: string): boolean {
 }
 
 /**
- * Has the length of a hash, but equals none: `-` as the last base64url digit would set its two unused bits, which are
- * zero.
+ * Has the length of a hash, but equals none: the two unused bits of a hash's last base64url digit are zero, and `-` has
+ * one of them set.
  */
 const NO_HASH = '-'.repeat(43);
 

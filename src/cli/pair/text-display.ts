@@ -35,7 +35,7 @@ export class TextDisplay implements PairingDisplay, Disposable {
   linkIssued(link: DisplayedLink, expiresIn: number, reason: LinkRenewalReason | null): void {
     const renewal = reason === null ? '' : ` with this new link (${REASON_TEXTS[reason]})`;
     const { text, hasShortCode } = renderLink(`Log in to connect ${this.#name}${renewal}:`, link, process.stdout);
-    // If only the short link changed, there is nothing new to show unless it is displayed.
+    // A change of the short link alone does not matter unless the QR code is that of the short link.
     const isKnown = link.authorizeUrl === this.#lastUrl && !hasShortCode;
     this.#lastUrl = link.authorizeUrl;
     if (isKnown) return;

@@ -56,7 +56,7 @@ export function missingQrCodeText(text: string, screen: TerminalCapabilities, be
   const why =
     size > columns
       ? `(the terminal is too narrow for the QR code, which needs ${size} columns)`
-      : `(the terminal is too low for the QR code, which needs ${lineCount(size) + below + 1} lines)`;
+      : `(the terminal is not high enough for the QR code, which needs ${lineCount(size) + below + 1} lines)`;
   return wrapText(why, columns).join('\n');
 }
 

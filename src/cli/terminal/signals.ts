@@ -28,7 +28,7 @@ const STANDARD_STREAMS = [0, 1, 2];
 
 /**
  * Calls `reload` for every SIGHUP, the signal to reload the configuration.
- * @returns resolves when a SIGHUP means something else: the terminal on which the program was started has been closed
+ * @returns a promise that resolves when a SIGHUP means something else: the terminal of the program has been closed
  */
 export function onHangup(reload: () => void): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();

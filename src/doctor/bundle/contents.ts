@@ -3,7 +3,7 @@ import { networkInterfaces, release } from 'node:os';
 import type { Configuration } from '../../configuration/configuration.ts';
 import { version } from '../../system/version.ts';
 
-/** The most characters of a kernel file. */
+/** How much of a kernel file is included; these files are ASCII. */
 const MAX_KERNEL_FILE_BYTES = 65_536;
 /** The kernel's form of an IPv6 address in its routing table. */
 const HEX_IPV6 = /\b[0-9a-f]{32}\b/g;

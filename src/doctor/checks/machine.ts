@@ -11,7 +11,7 @@ import { execProgram } from '../systemd-unit.ts';
 
 /** This version of Latchkey is newer than this time, so an earlier clock is wrong. */
 const EARLIEST_PLAUSIBLE_TIME = Date.UTC(2026, 0, 1);
-/** Offsets from the portal's clock in ms: a warning, and a failure, because certificates and assertions then fail. */
+/** Offsets from the portal's clock in ms: for a warning, and for a failure of certificates and assertions. */
 const CLOCK_WARNING_OFFSET_MS = 10_000;
 const CLOCK_FAILURE_OFFSET_MS = 300_000;
 

@@ -20,15 +20,15 @@ const MIN_REFRESH_AGE_RATIO = 0.5;
 export interface GrantAuditRecord {
   readonly client: string;
   readonly grant: string;
-  /** A refresh token was presented again. */
+  /** How often a refresh token was presented again. */
   reused: number;
-  /** A refresh began before another one was answered. */
+  /** How often a refresh began before another one was answered. */
   overlapping: number;
-  /** The newest tokens were refreshed early. */
+  /** How often the newest tokens were refreshed early. */
   early: number;
-  /** Age of the tokens at the earliest of these refreshes, in seconds; null before the first one. */
+  /** Age of the tokens at the earliest of the early refreshes, in seconds; null if there was none. */
   earliest: number | null;
-  /** The code of the grant was presented again after its exchange. */
+  /** How often the code of the grant was presented again after its exchange. */
   codeRepeated: number;
 }
 

@@ -38,7 +38,7 @@ const intervalSchema = () => v.pipe(v.nullable(v.number()), v.description('Secon
 export const PollFindings = v.strictObject({
   client: v.string(),
   state: v.pipe(v.string(), v.description('The ID of the state')),
-  /** Polls (of the newest 1000). */
+  /** The number of polls; at most 1000, because older ones are not kept. */
   count: v.number(),
   shortestInterval: intervalSchema(),
   medianInterval: intervalSchema(),

@@ -13,8 +13,8 @@ import type { Client } from '../settings/effective-settings.ts';
 
 /**
  * Serves the token endpoint (docs/portal.md, 5 and 6; RFC 6749, 4.1.3 and 6). It authenticates the client before it
- * uses a code or refresh token. It accepts and ignores `redirect_uri`, `access_type` and, on refresh, `scope`, but
- * refuses a `redirect_uri` that differs from the one of an ordinary flow.
+ * uses a code or refresh token. It ignores `access_type` and, on refresh, `scope`. It also ignores `redirect_uri`, but
+ * refuses one that differs from that of the authorization request if the code is from an ordinary flow.
  */
 export function serveToken(app: FastifyInstance): void {
   addRoute(app, '/sso/token', 'token', {

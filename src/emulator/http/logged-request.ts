@@ -31,7 +31,7 @@ export const LoggedRequest = v.strictObject({
     v.nullable(v.number()),
     v.description('Null if the response was not delivered completely, or not yet'),
   ),
-  /** Empty for a page. A response that was lost is here too, with the status null. */
+  /** Empty for a page. A response that was lost is here too; `status` is null then. */
   answer: v.pipe(
     v.record(v.string(), v.nullable(v.union([v.string(), v.number(), v.boolean()]))),
     v.description('The members of the JSON response, or the location of a redirect'),

@@ -97,7 +97,7 @@ export interface OAuthError {
   readonly status: 400 | 401;
   readonly error: 'invalid_request' | 'invalid_client' | 'invalid_grant' | 'invalid_scope' | 'unsupported_grant_type';
   readonly description: string;
-  /** The client used the Authorization header, so the response must name the scheme that is accepted there. */
+  /** Whether the client used the Authorization header, so that the response must name the scheme accepted there. */
   readonly challenge?: boolean;
 }
 

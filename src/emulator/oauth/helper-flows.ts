@@ -24,7 +24,7 @@ export interface HelperFlow {
   readonly state: HelperState;
   /** The newest code that a browser delivered to code/set, or null. */
   code: string | null;
-  /** The code was exchanged, so the link opens no further login. */
+  /** Whether the code was exchanged, so that the link opens no further login. */
   done: boolean;
   /** Set from the opening of the login page until the user has logged in or refused. */
   login: OpenLogin | null;

@@ -26,7 +26,7 @@ export interface EffectiveSettings extends Settings {
   readonly firstClient: Client;
   readonly users: ReadonlyMap<string, UserOptions>;
   readonly firstUser: UserOptions;
-  /** No users are configured, so the login page shows the name and the password of the demo user. */
+  /** Whether no users are configured, so that the login page shows the name and the password of the demo user. */
   readonly usesDemoUser: boolean;
   readonly state: string | null;
   readonly tls: boolean;
@@ -44,7 +44,7 @@ export class RuntimeSettings {
   readonly #onChange: () => void;
   #settings: EffectiveSettings;
 
-  /** @param onChange is called after every change */
+  /** @param onChange called after every change */
   constructor(initial: EffectiveSettings, onChange: () => void) {
     this.#initial = initial;
     this.#onChange = onChange;

@@ -30,7 +30,7 @@ const CLOCK_TOLERANCE = 30;
 /** `Retry-After` while the clock is not confirmed, in s: an estimate. */
 const CLOCK_RETRY_AFTER = 30;
 
-/** The same for an unknown appliance, an appliance with a secret and a wrong key, so that it reveals none of them. */
+/** The same if the appliance is unknown, has a secret or has another key, so that it reveals none of this. */
 const UNKNOWN_KEY_DESCRIPTION = 'the client_assertion is not signed with the key of an appliance that the hub knows';
 
 const UNVERIFIABLE_AUDIENCE_DESCRIPTION =
@@ -187,8 +187,8 @@ function checkClaims({ exp, iat, jti }: JWTPayload, time: TimeReading, mayBeRepl
     const what = `the exp of the client_assertion must be at most ${MAX_ASSERTION_LIFETIME} s after its iat`;
     return { kind: iat === undefined ? 'untimely' : 'bad', result: invalidClient(what) };
   }
-  // An assertion that was used before this start was also signed before it, on a clock that may be ahead. A NumericDate is
-  // usually in whole seconds.
+  // An assertion that was used before this start was also signed before it, on a clock that may be ahead. A NumericDate
+  // is usually in whole seconds.
   const issuedAt = iat ?? exp - MAX_ASSERTION_LIFETIME;
   const early = Math.floor(started) + CLOCK_TOLERANCE - issuedAt;
   if (mayBeReplay && early > 0) {

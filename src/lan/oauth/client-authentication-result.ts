@@ -5,7 +5,10 @@ export type ClientAuthenticationResult =
   | { readonly kind: 'authenticated'; readonly appliance: Appliance }
   /** Wrong or missing credentials: 401 `invalid_client`. */
   | { readonly kind: 'refused'; readonly description: string }
-  /** More than one authentication method, or parameters that contradict each other (RFC 6749, 2.3): 400 `invalid_request`. */
+  /**
+   * More than one authentication method, or parameters that contradict each other (RFC 6749, 2.3): 400
+   * `invalid_request`.
+   */
   | { readonly kind: 'malformed'; readonly description: string }
   /** The hub can't check the credentials at the moment: 503; `retryAfter` in whole seconds. */
   | { readonly kind: 'unavailable'; readonly description: string; readonly retryAfter: number };

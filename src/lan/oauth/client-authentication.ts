@@ -15,8 +15,8 @@ export type ClientAuthenticator = (
 ) => ClientAuthenticationResult | Promise<ClientAuthenticationResult>;
 
 /**
- * Authenticates appliances by HTTP Basic (`client_secret_basic`), by a secret in the form (`client_secret_post`) or by a
- * signed assertion (`private_key_jwt`).
+ * Authenticates appliances by HTTP Basic (`client_secret_basic`), by a secret in the form (`client_secret_post`) or by
+ * a signed assertion (`private_key_jwt`).
  * @param usedAssertions the assertions that earlier hubs in this process have accepted
  */
 export function createClientAuthenticator(
@@ -46,7 +46,10 @@ export function createClientAuthenticator(
   };
 }
 
-/** The accepted `aud` (RFC 7523, 3): the issuer at the host of the request, the token endpoint, and the requested endpoint. */
+/**
+ * The accepted `aud` (RFC 7523, 3): the issuer at the host of the request, the token endpoint, and the requested
+ * endpoint.
+ */
 function acceptedAudiences({ host, url }: FastifyRequest): string[] {
   const issuer = `https://${host}`;
   return [...new Set([issuer, `${issuer}/oauth/token`, `${issuer}${url.split('?')[0]}`])];

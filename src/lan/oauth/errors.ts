@@ -1,8 +1,9 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 
 /**
- * The error codes that the hub uses from RFC 6749 section 5.2, `temporarily_unavailable` from its section 4.1.2.1, those of
- * RFC 8628 section 3.5, `invalid_client_metadata` of RFC 7591 section 3.2.2 and `invalid_token` of RFC 6750 section 3.1.
+ * The error codes that the hub uses from RFC 6749 section 5.2, `temporarily_unavailable` from its section 4.1.2.1,
+ * those of RFC 8628 section 3.5, `invalid_client_metadata` of RFC 7591 section 3.2.2 and `invalid_token` of RFC 6750
+ * section 3.1.
  */
 export type OAuthErrorCode =
   | 'access_denied'

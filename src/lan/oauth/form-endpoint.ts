@@ -11,7 +11,7 @@ import { createErrorHandler, sendError, sendUnavailable } from './errors.ts';
 export interface AuthenticatedClientRequest {
   readonly appliance: Appliance;
   readonly form: ReadonlyMap<string, string>;
-  /** Milliseconds since the complete request had arrived. */
+  /** Milliseconds since the complete request arrived. */
   readonly elapsed: () => number;
   readonly request: FastifyRequest;
   readonly reply: FastifyReply;
@@ -28,8 +28,8 @@ export interface FormEndpointContext {
 }
 
 /**
- * Registers an endpoint that takes a form from an authenticated appliance (RFC 6749, 2.3 and 3.2). Malformed requests, failed
- * authentication and appliances that wait for approval are rejected here, so `handle` never sees them.
+ * Registers an endpoint that takes a form from an authenticated appliance (RFC 6749, 2.3 and 3.2). Malformed requests,
+ * failed authentication and appliances that wait for approval are rejected here, so `handle` never sees them.
  */
 export function serveFormEndpoint(
   app: FastifyInstance,

@@ -62,8 +62,8 @@ async function register(
   const isInvited = token !== null && service.isInvite(token);
   const address = unmapIpv4(socket.remoteAddress ?? '');
   const keys = rateLimitKeys(address);
-  // A single key is an IPv4 address or a distant network: the link-layer address would add nothing.
   const mayRegister = token === null && service.isRegistrationOpen;
+  // A single key is an IPv4 address or a distant network: the link-layer address would add nothing.
   const linkLayerAddress = mayRegister && keys.length > 1 ? await neighbours.findLinkLayerAddress(address) : null;
   // A known link-layer address is the only key, so that one device can't use up the limit of the whole IPv6 network.
   const limited = linkLayerAddress === null ? keys : [{ key: linkLayerAddress, weight: 1 }];

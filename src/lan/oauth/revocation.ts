@@ -5,8 +5,8 @@ import { type FormEndpointContext, serveFormEndpoint } from './form-endpoint.ts'
 import { RevocationFormSchema, validateForm } from './request-schemas.ts';
 
 /**
- * The revocation endpoint (RFC 7009): an appliance reports that the cloud rejected its access token, or revokes its refresh
- * token. Unknown tokens get the same response (2.2).
+ * The revocation endpoint (RFC 7009): an appliance reports that the cloud rejected its access token, or revokes its
+ * refresh token. Unknown tokens get the same response (2.2).
  */
 export function serveRevocationEndpoint(app: FastifyInstance, service: LanService, context: FormEndpointContext): void {
   serveFormEndpoint(app, '/oauth/revoke', context, async ({ appliance, form, reply }) => {

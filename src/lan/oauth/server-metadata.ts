@@ -8,7 +8,9 @@ export const GRANT_TYPES = ['client_credentials', 'refresh_token', DEVICE_CODE_G
 /** The client authentication methods, the same at every endpoint that requires authentication. */
 export const CLIENT_AUTH_METHODS = ['client_secret_basic', 'client_secret_post', 'private_key_jwt'] as const;
 
-/** Registers the metadata endpoint (RFC 8414). The issuer is the origin of the request, whose Host was checked before. */
+/**
+ * Registers the metadata endpoint (RFC 8414). The issuer is the origin of the request, whose Host was checked before.
+ */
 export function serveMetadataEndpoint(app: FastifyInstance): void {
   app.get('/.well-known/oauth-authorization-server', { exposeHeadRoute: true }, async ({ host }) => ({
     issuer: `https://${host}`,

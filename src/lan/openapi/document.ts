@@ -21,7 +21,8 @@ const DESCRIBED_OPERATIONS = hubOperations.map((operation) => {
 });
 
 /**
- * The OpenAPI 3.1 description of a hub's endpoints on the home network, generated from the schemas that validate requests.
+ * The OpenAPI 3.1 description of a hub's endpoints on the home network, generated from the schemas that validate
+ * requests.
  * @param version the program's version
  */
 export function openApiDocument(origins: HubOrigins, version: string): JsonObject {

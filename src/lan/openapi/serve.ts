@@ -5,8 +5,8 @@ import { version } from '../../system/version.ts';
 const PLACEHOLDER_ORIGINS = { http: 'http://hub.invalid', https: 'https://hub.invalid' };
 
 /**
- * `GET /openapi.json`. The description is generated on the first request, because most hubs never get one. The last response
- * is shared by all requests: a thousand copies at a time would fill a small machine's memory.
+ * `GET /openapi.json`. The description is generated on the first request, because most hubs never get one. The last
+ * response is shared by all requests: a thousand copies at a time would fill a small machine's memory.
  * @param httpPort the port in use without TLS
  */
 export function serveOpenApi(app: FastifyInstance, httpPort: number): void {

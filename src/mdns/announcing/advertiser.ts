@@ -67,7 +67,10 @@ export class MdnsAdvertiser implements AsyncDisposable {
     ]);
   }
 
-  /** For a restart: no goodbye on segments where the hub has its preferred name, because the next hub has it in a moment. */
+  /**
+   * For a restart: no goodbye on segments where the hub has its preferred name, because the next hub has it in a
+   * moment.
+   */
   skipGoodbye(): void {
     this.#skipsGoodbye = true;
   }

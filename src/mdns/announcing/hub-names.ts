@@ -17,9 +17,14 @@ import type { MdnsLink } from '../sockets/mdns-link.ts';
 export interface AnnouncedNames {
   readonly instance: string;
   readonly host: string;
-  /** A device's claim to the hub's own host name, or to all instance names, without proof that it is a clone; else null. */
+  /**
+   * A device's claim to the hub's own host name, or to all instance names, without proof that it is a clone; else null.
+   */
   readonly claim: NameClaim | null;
-  /** Those of these names, in lower case, that the hub uses although they are claimed, because all others are claimed too. */
+  /**
+   * Which of the two names the hub uses although another device claims them, because all its other names of that kind
+   * are claimed too. In lower case; an instance name with the service type.
+   */
   readonly contested: readonly string[];
 }
 
@@ -37,9 +42,9 @@ const SUFFIX_LENGTH = 4;
 /**
  * The hub's current names on one segment, and the alternatives.
  *
- * The instance name is the hub's name. If another device has it (two hubs may be called `raspberrypi`), a part of the id is
- * added: `raspberrypi (4f2a)`. The host name is `<id>.local`. If another device claims it, the hub uses `<id>-2.local` until
- * its own name is free again.
+ * The instance name is the hub's name. If another device has it (two hubs may be called `raspberrypi`), a part of the
+ * id is added: `raspberrypi (4f2a)`. The host name is `<id>.local`. If another device claims it, the hub uses
+ * `<id>-2.local` until its own name is free again.
  */
 export class HubNames {
   /** The current name comes first. */
@@ -64,7 +69,10 @@ export class HubNames {
     return this.#hostCandidates[0];
   }
 
-  /** The failure if another device claims the hub's own host name or all its instance names without the hub's key; else null. */
+  /**
+   * The failure if another device claims the hub's own host name or all its instance names without the hub's key; else
+   * null.
+   */
   get nameConflict(): Failure | null {
     const { claim, host, instance } = this.#names;
     if (claim === null) return null;
@@ -80,8 +88,8 @@ export class HubNames {
   }
 
   /**
-   * Finds names that are free on a link. If another host claims a name, the next one is tried. If all are claimed, the hub
-   * uses the first one nevertheless: no honest device claims all of them, and the hub must not fall silent then.
+   * Finds names that are free on a link. If another host claims a name, the next one is tried. If all are claimed, the
+   * hub uses the first one nevertheless: only a hostile device claims all of them, and it must not silence the hub.
    * @throws Failure `hub_id_taken` if a claimant is a clone of this hub
    * @throws Error of the socket
    */
@@ -125,7 +133,10 @@ export class HubNames {
     return [...addressRecords(this.preferredHost, service.addresses), ...others];
   }
 
-  /** Records the result of a probe for the contested names. @param claim null if they are free: the hub takes its own host name */
+  /**
+   * Records the result of a probe for the contested names. @param claim null if they are free: the hub takes its own
+   * host name
+   */
   recordReprobe(claim: NameClaim | null): void {
     this.#names = { ...this.#names, claim, ...(claim === null ? { host: this.preferredHost, contested: [] } : {}) };
   }

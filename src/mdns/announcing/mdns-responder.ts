@@ -30,8 +30,9 @@ export interface MdnsResponderOptions {
   /** This machine's current addresses. */
   ownNetworks(): OwnNetworks;
   /**
-   * Whether the HTTPS server at this address proves to be a clone of this hub, which means that it has the hub's CA key. Any
-   * device can claim a name, so a name proves nothing. Does not throw; may return false at once if it was called shortly before.
+   * Whether the HTTPS server at this address proves to be a clone of this hub, which means that it has the hub's CA
+   * key. Any device can claim a name, so a name proves nothing. Does not throw; may return false at once if it was
+   * called shortly before.
    */
   isClone(address: string, port: number, signal: AbortSignal): Promise<boolean>;
   /** Called with errors of the sockets while the hub is announced. */
@@ -42,20 +43,25 @@ export interface MdnsResponderOptions {
   onLost(failure: Failure): void;
 }
 
-/** RFC 6762 section 6: the shortest time between two multicasts of a record, in ms. */
+/**
+ * The shortest time between two announcements against another device that withdraws the hub's records, in ms: the same
+ * as between two multicasts of a record (RFC 6762 section 6).
+ */
 const RESCUE_INTERVAL = 1000;
-/** In ms. RFC 6762 section 8.1 allows 15 conflicts in ten seconds; this allows 4, however often a device claims a name. */
+/**
+ * In ms. RFC 6762 section 8.1 allows 15 conflicts in ten seconds; this allows 4, however often a device claims a name.
+ */
 const CONFLICT_BACKOFF = { first: 1000, longest: 60_000 };
 
 /**
  * Announces the hub as a `_latchkey._tcp` service on one segment, until it is disposed of.
  *
- * Its names may differ from start to start (see {@link HubNames}); appliances know the hub by its id and its pin. Only a device
- * that has the hub's key is a copy of it, beside which it falls silent.
+ * Its names may differ from start to start (see {@link HubNames}); appliances know the hub by its id and its pin. It
+ * falls silent only beside a clone, a device that has the hub's key.
  *
- * A conflict may also arise later, when two networks are joined. Then the host with the lesser data probes again and takes
- * another name (RFC 6762 section 9). It never sends a goodbye for the lost name, because that would remove the other host's
- * record from caches.
+ * A conflict may also arise later, when two networks are joined. Then the host with the lesser data probes again and
+ * takes another name (RFC 6762 section 9). It never sends a goodbye for the lost name, because that would remove the
+ * other host's record from caches.
  */
 export class MdnsResponder implements AsyncDisposable {
   readonly #options: MdnsResponderOptions;
@@ -102,7 +108,9 @@ export class MdnsResponder implements AsyncDisposable {
     return this.#names.nameConflict;
   }
 
-  /** Why a socket of the segment could not be opened, while the hub is announced on the others; null if all are open. */
+  /**
+   * Why a socket of the segment could not be opened, while the hub is announced on the others; null if all are open.
+   */
   get socketProblem(): Failure | null {
     return this.#sockets.problem;
   }
@@ -110,8 +118,8 @@ export class MdnsResponder implements AsyncDisposable {
   /**
    * Announces the hub, or updates its announcement; unchanged records are not withdrawn in between. Probes only on new
    * interfaces, and if the host name was claimed. May be called again after a failure.
-   * @throws Failure `port_unavailable` if mDNS can't be used on the segment; `hub_id_taken` if another hub has this hub's id
-   *   and key, for example because its SD card was copied
+   * @throws Failure `port_unavailable` if mDNS can't be used on the segment; `hub_id_taken` if another hub has this
+   * hub's id and key, for example because its SD card was copied
    */
   announce(announcement: Announcement): Promise<void> {
     return this.#enqueue(async () => {
@@ -140,7 +148,10 @@ export class MdnsResponder implements AsyncDisposable {
     });
   }
 
-  /** If the hub was announced before, a running probe ends before the goodbye: another device may have the hub's name by then. */
+  /**
+   * If the hub was announced before, a running probe ends before the goodbye: another device may have the hub's name by
+   * then.
+   */
   #beginClosing(): void {
     this.#ended = true;
     this.#stopAbort.abort();
@@ -254,7 +265,9 @@ export class MdnsResponder implements AsyncDisposable {
     return { instanceName, id: this.#options.id, host, httpsPort, txt, addresses: segment?.addresses ?? [] };
   }
 
-  /** Probes of other hosts need no handling here: they get a response like every query. Foreign goodbyes are countered. */
+  /**
+   * Probes of other hosts need no handling here: they get a response like every query. Foreign goodbyes are countered.
+   */
   #handleRecords(records: readonly ReceivedRecord[], how: RecordSource): void {
     const port = servicePort(records, this.#names.preferredHost);
     if (port !== this.#announcement?.httpsPort) this.#rivalPort = port ?? this.#rivalPort;
@@ -279,7 +292,9 @@ export class MdnsResponder implements AsyncDisposable {
     if (!this.#ended) await this.#publication.defend(this.#sockets.link);
   }
 
-  /** Probes again after a lost conflict. Silent meanwhile: its responses would make the other device rename itself too. */
+  /**
+   * Probes again after a lost conflict. Silent meanwhile: its responses would make the other device rename itself too.
+   */
   async #reprobe(): Promise<void> {
     if (this.#ended) return;
     const before = this.#names.current;

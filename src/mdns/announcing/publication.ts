@@ -12,7 +12,9 @@ import {
 } from '../records/records.ts';
 import type { MdnsLink } from '../sockets/mdns-link.ts';
 
-/** In ms. RFC 6762 section 8.3 requires two announcements, a second apart; four, because Wi-Fi loses multicast packets. */
+/**
+ * In ms. RFC 6762 section 8.3 requires two announcements, a second apart; four, because Wi-Fi loses multicast packets.
+ */
 const REPEAT_DELAYS = [1000, 2000, 4000];
 /** How long the hub may still receive its own packets with former names and addresses, in ms. */
 const ECHO_WINDOW = 10_000;
@@ -38,8 +40,8 @@ export class Publication {
   }
 
   /**
-   * Announces the hub, and responds to queries for it. Its names must be free: see `probe`. If the hub was announced before,
-   * this is an update: former addresses are withdrawn, but not the name.
+   * Announces the hub, and responds to queries for it. Its names must be free: see `probe`. If the hub was announced
+   * before, this is an update: former addresses are withdrawn, but not the name.
    * @throws Error of the socket, if the first announcement can't be sent
    */
   async announce(link: MdnsLink, service: ServiceDescription): Promise<void> {
@@ -86,8 +88,8 @@ export class Publication {
 
   /**
    * Sends a goodbye; resolves when it is sent, or when the network is down.
-   * @param disputed whether another device claims the instance name: a goodbye would remove its record too, so that only the
-   *   addresses are withdrawn
+   * @param disputed whether another device claims the instance name: a goodbye would remove its record too, so that
+   * only the addresses are withdrawn
    */
   async goodbye(link: MdnsLink, disputed: boolean): Promise<void> {
     this.stop(link);

@@ -38,7 +38,10 @@ export class SegmentAdvertiser {
     });
   }
 
-  /** Why the hub is not announced here, or only over one IP version, or under another host name; null if there is no problem. */
+  /**
+   * Why the hub is not announced here, or only over one IP version, or under another host name; null if there is no
+   * problem.
+   */
   get problem(): Failure | null {
     return this.#problem;
   }

@@ -20,10 +20,11 @@ const MIN_BACKOFF = 10_000;
 const MAX_BACKOFF = 600_000;
 
 /**
- * Finds out whether another server has this hub's CA key, which a copy of its SD card would have. The server must complete a TLS
- * handshake with a leaf certificate that this key has signed for the address that was connected to. So a device that relays the
- * connection to this hub proves nothing, because the hub's own leaf certificate is for the hub's addresses. The validity period
- * is ignored, since a hub may boot with a wrong clock. The check sends only a ClientHello without a server name.
+ * Finds out whether another server has this hub's CA key, which a copy of its SD card would have. The server must
+ * complete a TLS handshake with a leaf certificate that this key has signed for the address that was connected to. So a
+ * device that relays the connection to this hub proves nothing, because the hub's own leaf certificate is for the hub's
+ * addresses. The validity period is ignored, since a hub may boot with a wrong clock. The check sends only a
+ * ClientHello without a server name.
  *
  * Any device on the network can trigger a check, so only one runs at a time, and none during the backoff.
  */
@@ -69,7 +70,9 @@ export class CloneDetector {
     }
   }
 
-  /** The server's leaf certificate, after a handshake that proves that it has the key; null if there was no handshake. */
+  /**
+   * The server's leaf certificate, after a handshake that proves that it has the key; null if there was no handshake.
+   */
   #fetchCertificate(address: string, port: number, signal: AbortSignal): Promise<X509Certificate | null> {
     const { promise, resolve } = Promise.withResolvers<X509Certificate | null>();
     // `#provesClone` verifies the certificate.

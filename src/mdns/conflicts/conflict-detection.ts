@@ -22,10 +22,11 @@ export interface Conflict extends NameClaim {
 }
 
 /**
- * The first of the hub's names for which another host has different data; null if there is none. A goodbye (TTL 0) is not a
- * claim: a hub that restarts receives its own. Only SRV and address records count; a TXT record accompanies its SRV record.
- * @param isOurs whether the hub itself has sent this record, or may have: it receives its own packets, late on a busy machine,
- *   and a router may repeat them from one network to another
+ * The first of the hub's names for which another host has different data; null if there is none. A goodbye (TTL 0) is
+ * not a claim: a hub that restarts receives its own. Only SRV and address records count; a TXT record accompanies its
+ * SRV record.
+ * @param isOurs whether the hub itself has sent this record, or may have: it receives its own packets, late on a busy
+ * machine, and a router may repeat them from one network to another
  */
 export function detectConflict(
   own: readonly ResourceRecord[],
@@ -55,8 +56,8 @@ export function detectConflict(
 }
 
 /**
- * Whether another host withdraws the hub's records, or makes them expire too soon (RFC 6762 section 6.6): it sent one of them
- * with less than half of its TTL.
+ * Whether another host withdraws the hub's records, or makes them expire too soon (RFC 6762 section 6.6): it sent one
+ * of them with less than half of its TTL.
  */
 export function hasReducedTtl(own: readonly ResourceRecord[], received: readonly ReceivedRecord[]): boolean {
   return own.some((mine) =>

@@ -9,7 +9,10 @@ import { detectConflict, type NameClaim } from './conflict-detection.ts';
 const PROBE_COUNT = 3;
 const PROBE_INTERVAL = 250;
 
-/** In ms. RFC 6762 section 8.2: after losing to another host's probe, probe again after a second: that host may have gone. */
+/**
+ * In ms. RFC 6762 section 8.2: after losing to another host's probe, probe again after a second: that host may have
+ * gone.
+ */
 const LOST_PROBE_DELAY = 1000;
 const MAX_ROUNDS = 3;
 
@@ -24,9 +27,9 @@ export interface ProbeOptions {
 }
 
 /**
- * Probes the link for other hosts that hold one of these records' names (RFC 6762 section 8.1). It takes 0.75 to 1 s. If two
- * hubs probe at the same time, the one with the greater data wins the name (section 8.2): two hubs with the same name start
- * together whenever the power returns.
+ * Probes the link for other hosts that hold one of these records' names (RFC 6762 section 8.1). It takes 0.75 to 1 s.
+ * If two hubs probe at the same time, the one with the greater data wins the name (section 8.2): two hubs with the same
+ * name start together whenever the power returns.
  * @returns the claim to the name that is taken; null if all are free or `signal` was aborted
  * @throws Error of the socket
  */

@@ -14,8 +14,8 @@ export interface AddressChangeHandlerOptions {
 }
 
 /**
- * Runs the handlers after a change of the hub's addresses. Changes are handled one after the other; those that arrive during a
- * run are handled together in the next one. A handler that fails does not stop the others.
+ * Runs the handlers after a change of the hub's addresses. Changes are handled one after the other; those that arrive
+ * during a run are handled together in the next one. A handler that fails does not stop the others.
  */
 export class AddressChangeHandler implements Disposable {
   readonly #options: AddressChangeHandlerOptions;

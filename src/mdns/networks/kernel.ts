@@ -14,10 +14,10 @@ const IFA_F_DEPRECATED = 0x20;
 const IFA_F_TENTATIVE = 0x40;
 
 /**
- * The interfaces of the machine's IPv4 default routes, best first. Empty if there are none, or if the table can't be read:
- * default routes are only a preference.
- * @param file the kernel's routing table, in the format of /proc/net/route; with `ProcSubset=pid` only the one of the own
- *   process is visible
+ * The interfaces of the machine's IPv4 default routes, best first. Empty if there are none, or if the table can't be
+ * read: default routes are only a preference.
+ * @param file the kernel's routing table, in the format of /proc/net/route. With `ProcSubset=pid` a process sees only
+ * the file in its own directory.
  */
 export function readDefaultRoutes(file = '/proc/self/net/route'): readonly string[] {
   // Columns: Iface Destination Gateway Flags RefCnt Use Metric Mask MTU Window IRTT
@@ -35,9 +35,9 @@ export function readDefaultRoutes(file = '/proc/self/net/route'): readonly strin
 }
 
 /**
- * A string that changes whenever the interface loses its carrier or is replaced by another one with the same name. It detects
- * a cable that was unplugged for a second, or a Wi-Fi change to another network in which the hub has the same address.
- * Constant if the kernel's files can't be read.
+ * A string that changes whenever the interface loses its carrier or is replaced by another one with the same name. It
+ * detects a cable that was unplugged for a second, or a Wi-Fi change to another network in which the hub has the same
+ * address. Constant if the kernel's files can't be read.
  */
 export function interfaceIncarnation(name: string): string {
   return ['ifindex', 'carrier_changes'].map((file) => readOrEmpty(`/sys/class/net/${name}/${file}`).trim()).join('/');
@@ -53,8 +53,9 @@ export function readIpv6Flags(file = '/proc/self/net/if_inet6'): ReadonlyMap<str
 }
 
 /**
- * Removes the IPv6 addresses that should not be announced: tentative ones and duplicates of another host's (RFC 4862 section
- * 5.4). If the interface has better ones, also temporary ones, which change every day (RFC 8981), and deprecated ones.
+ * Removes the IPv6 addresses that should not be announced: tentative ones and duplicates of another host's (RFC 4862
+ * section 5.4). If the interface has better ones, also temporary ones, which change every day (RFC 8981), and
+ * deprecated ones.
  * @param configured an address that always stays, because a person chose it
  */
 export function excludeUnstableAddresses(

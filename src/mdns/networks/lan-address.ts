@@ -24,9 +24,9 @@ export interface LanAddressOptions {
 }
 
 /**
- * Chooses the hub's main address; null if there is none (yet). It prefers IPv4 to IPv6, then the interface of the best default
- * route, then a private address, then the first interface in the alphabet (`eth0` before `wlan0`). A configured IP address is
- * used as it is; a configured interface is used whatever network it leads to.
+ * Chooses the hub's main address; null if there is none (yet). It prefers IPv4 to IPv6, then the interface of the best
+ * default route, then a private address, then the first interface in the alphabet (`eth0` before `wlan0`). A configured
+ * IP address is used as it is; a configured interface is used whatever network it leads to.
  */
 export function chooseLanAddress(interfaces: NetworkInterfaces, options: LanAddressOptions): LanAddress | null {
   const { setting } = options;
@@ -41,8 +41,8 @@ export function chooseLanAddress(interfaces: NetworkInterfaces, options: LanAddr
 }
 
 /**
- * All addresses at which the home network may reach the hub, the main one first: IPv4, and IPv6 of global and unique local
- * scope, without zones and loopback. For the SAN of the server certificate.
+ * All addresses at which the home network may reach the hub, the main one first: IPv4, and IPv6 of global and unique
+ * local scope, without zones and loopback. For the SAN of the server certificate.
  */
 export function lanAddresses(interfaces: NetworkInterfaces, options: LanAddressOptions): readonly string[] {
   const chosen = chooseLanAddress(interfaces, options);
@@ -151,7 +151,7 @@ const NON_HOME_PATTERNS = [
 ];
 
 /**
- * Matches the names of interfaces that lead to containers, virtual machines, tunnels and providers instead of the home network.
- * It must not match a home's own bridge (`br0`, `vmbr0`), bond or VLAN.
+ * Matches the names of interfaces that lead to containers, virtual machines, tunnels and providers instead of the home
+ * network. It must not match a home's own bridge (`br0`, `vmbr0`), bond or VLAN.
  */
 const NON_HOME_INTERFACES = new RegExp(`^(${NON_HOME_PATTERNS.join(' ').replaceAll(' ', '|')})`);

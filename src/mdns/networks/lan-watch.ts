@@ -60,8 +60,8 @@ export function readLan(setting: string, listen: readonly string[] = ['0.0.0.0',
 }
 
 /**
- * Reads the network once, and after {@link LanWatch.start} once per interval until it is disposed of: addresses may arrive late
- * at boot and change with a DHCP lease. A later reading that fails counts as no change.
+ * Reads the network once, and after {@link LanWatch.start} once per interval until it is disposed of: addresses may
+ * arrive late at boot and change with a DHCP lease. A later reading that fails counts as no change.
  * @throws Error of the first `read`
  */
 export function watchLan({ read, timers, interval }: LanWatchOptions): LanWatch {

@@ -41,9 +41,9 @@ export interface SegmentOptions extends LanAddressOptions {
 }
 
 /**
- * The segments on which the hub is announced: those of all interfaces to the home network, or only that of the configured
- * address or interface. Interfaces on the same network (Ethernet and Wi-Fi of one home) form one segment: all their addresses
- * are announced on each of them, because two different sets of records would replace each other.
+ * The segments on which the hub is announced: those of all interfaces to the home network, or only that of the
+ * configured address or interface. Interfaces on the same network (Ethernet and Wi-Fi of one home) form one segment:
+ * all their addresses are announced on each of them, because two different sets of records would replace each other.
  */
 export function findSegments(interfaces: NetworkInterfaces, options: SegmentOptions): readonly Segment[] {
   const { setting, listen, epoch } = options;
@@ -119,7 +119,9 @@ export interface InterfaceCidr {
   readonly cidr: string;
 }
 
-/** All addresses of this machine except loopback, including those of interfaces that do not lead to the home network. */
+/**
+ * All addresses of this machine except loopback, including those of interfaces that do not lead to the home network.
+ */
 export function interfaceCidrs(interfaces: NetworkInterfaces): readonly InterfaceCidr[] {
   return Object.entries(interfaces).flatMap(([name, entries = []]) =>
     entries.flatMap(({ cidr, internal }) =>
@@ -129,8 +131,8 @@ export function interfaceCidrs(interfaces: NetworkInterfaces): readonly Interfac
 }
 
 /**
- * This machine's addresses and networks. They show which interface a packet came from, because the kernel delivers each one to
- * all sockets that have joined the group.
+ * This machine's addresses and networks. They show which interface a packet came from, because the kernel delivers each
+ * one to all sockets that have joined the group.
  */
 export class OwnNetworks {
   readonly #networks: readonly { readonly interface: string; readonly network: BlockList }[];
@@ -146,7 +148,10 @@ export class OwnNetworks {
     return this.#addresses.has(address);
   }
 
-  /** Whether a packet may come from a network of these interfaces; false if its source is only on another interface's network. */
+  /**
+   * Whether a packet may come from a network of these interfaces; false if its source is only on another interface's
+   * network.
+   */
   acceptsSource(source: string, interfaces: readonly string[]): boolean {
     const networks = this.#networksContaining(source);
     return networks.length === 0 || networks.some((one) => interfaces.includes(one.interface));

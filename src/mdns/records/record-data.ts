@@ -28,8 +28,8 @@ export function isReadable(record: RecordData): boolean {
 }
 
 /**
- * Compares the records of two hosts for one name as in RFC 6762 section 8.2.1: sorted, pair by pair, first by type and then by
- * data. If one set is the beginning of the other, the longer set is greater.
+ * Compares the records of two hosts for one name as in RFC 6762 section 8.2.1: sorted, pair by pair, first by type and
+ * then by data. If one set is the beginning of the other, the longer set is greater.
  * @returns positive if `theirs` is greater, negative if `mine` is
  */
 export function compareRecordSets(theirs: readonly RecordData[], mine: readonly ResourceRecord[]): number {
@@ -51,7 +51,10 @@ function sortedWireData(records: readonly RecordData[]): readonly Buffer[] {
     .sort(Buffer.compare);
 }
 
-/** A record's data in wire format, with names in lower case and uncompressed; null if the type or data can't be compared. */
+/**
+ * A record's data in wire format, with names in lower case and uncompressed; null if the type or data can't be
+ * compared.
+ */
 function wireData({ type, data }: RecordData): Buffer | null {
   if (type === 'A' && typeof data === 'string') return Buffer.from(data.split('.').map(Number));
   if (type === 'AAAA' && typeof data === 'string') return ipv6Bytes(data);

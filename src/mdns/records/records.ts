@@ -36,8 +36,8 @@ const OTHER_TTL = 4500;
 const MAX_LABEL = 63;
 
 /**
- * Converts a name that a person typed to an instance name (RFC 6763 section 4.1.1): composed characters (RFC 5198), no control
- * characters, at most 63 octets. A dot becomes a hyphen, because the wire encoder would end the label there.
+ * Converts a name that a person typed to an instance name (RFC 6763 section 4.1.1): composed characters (RFC 5198), no
+ * control characters, at most 63 octets. A dot becomes a hyphen, because the wire encoder would end the label there.
  * @param suffix stays complete if the name must be shortened
  */
 export function toInstanceName(name: string, suffix = ''): string {
@@ -62,8 +62,8 @@ export function serviceInstanceName(instanceName: string): string {
 }
 
 /**
- * The hub's possible host names. The first is its own; the others are for when another device claims it. The list is fixed,
- * because the server certificate contains all of them.
+ * The hub's possible host names. The first is its own; the others are for when another device claims it. The list is
+ * fixed, because the server certificate contains all of them.
  */
 export function hostNames(id: string): readonly [own: string, ...others: string[]] {
   return [`${id}.local`, `${id}-2.local`, `${id}-3.local`, `${id}-4.local`];
@@ -81,7 +81,10 @@ export function uniqueRecords(service: ServiceDescription): readonly ResourceRec
   ];
 }
 
-/** The address records of a host. @param addresses only those that the segment can reach, because an appliance tries each one */
+/**
+ * The address records of a host. @param addresses only those that the segment can reach, because an appliance tries
+ * each one
+ */
 export function addressRecords(host: string, addresses: readonly HostAddress[]): readonly ResourceRecord[] {
   return addresses.map(({ family, address }) => {
     const type = family === 'IPv4' ? 'A' : 'AAAA';
@@ -94,7 +97,10 @@ export function instancePointer(instanceName: string): ResourceRecord {
   return { name: SERVICE_TYPE, type: 'PTR', ttl: OTHER_TTL, flush: false, data: serviceInstanceName(instanceName) };
 }
 
-/** The record that lists the service type (RFC 6763 section 9). Other hosts share it, so the hub sends no goodbye for it. */
+/**
+ * The record that lists the service type (RFC 6763 section 9). Other hosts share it, so the hub sends no goodbye for
+ * it.
+ */
 export const SERVICE_TYPE_POINTER: ResourceRecord = {
   name: '_services._dns-sd._udp.local',
   type: 'PTR',

@@ -11,7 +11,10 @@ export interface DiscoveredHub {
   readonly port: number;
 }
 
-/** In ms. Two queries are sent, because a responder may suppress a response for a second after the last one (RFC 6762 section 6). */
+/**
+ * In ms. Two queries are sent, because a responder may suppress a response for a second after the last one (RFC 6762
+ * section 6).
+ */
 const QUERY_INTERVAL = 1200;
 
 /**

@@ -47,8 +47,8 @@ export class InterfaceSockets implements AsyncDisposable {
   }
 
   /**
-   * Opens sockets on interfaces that are new in the segment or were disconnected, and closes those that are no longer needed;
-   * the others stay open. A socket that can't be opened is skipped, unless no other is open.
+   * Opens sockets on interfaces that are new in the segment or were disconnected, and closes those that are no longer
+   * needed; the others stay open. A socket that can't be opened is skipped, unless no other is open.
    * @returns whether anything changed
    * @throws Failure of `openMdnsLink`, if no socket is open
    */
@@ -97,8 +97,8 @@ function socketsOf(segment: Segment): readonly (Omit<OpenSocket, 'link'> & { rea
 }
 
 /**
- * Combines several links into one. It sends on each link and succeeds if one of them does: another one's network may not be up
- * yet.
+ * Combines several links into one. It sends on each link and succeeds if one of them does: another one's network may
+ * not be up yet.
  */
 function combineLinks(links: readonly MdnsLink[]): MdnsLink {
   return {

@@ -27,8 +27,8 @@ export interface MdnsLink extends AsyncDisposable {
    */
   probe(records: readonly ResourceRecord[]): Promise<void>;
   /**
-   * Calls `listener` with the records of each response and each probe (from its authority section) on the link, including the
-   * hub's own.
+   * Calls `listener` with the records of each response and each probe (from its authority section) on the link,
+   * including the hub's own.
    * @returns a function that removes the listener
    */
   onRecords(listener: (records: readonly ReceivedRecord[], how: RecordSource) => void): () => void;

@@ -28,8 +28,8 @@ const MAX_PACKET_BYTES = 9000;
 const HEADER_BYTES = 28;
 
 /**
- * The UDP socket for multicast-dns, with the methods and the event that it uses. It passes on only packets that are from the
- * link and no larger than mDNS allows. A packet that multicast-dns can't parse is dropped.
+ * The UDP socket for multicast-dns, with the methods and the event that it uses. It passes on only packets that are
+ * from the link and no larger than mDNS allows. A packet that multicast-dns can't parse is dropped.
  */
 export class MulticastSocket extends EventEmitter {
   /** The options for bonjour-service, which passes all of them to multicast-dns. */
@@ -68,7 +68,8 @@ export class MulticastSocket extends EventEmitter {
     this.#socket = createSocket({
       type,
       reuseAddr: true,
-      // All hosts are IP addresses already, and Node's own lookup accepts few interface names as the zone of an address.
+      // All hosts are IP addresses already, and Node's own lookup accepts few interface names as the zone of an
+      // address.
       lookup: (address, family, found) => process.nextTick(found, null, address, family),
     });
     this.#socket.on('error', (error) => report(error));
@@ -78,7 +79,9 @@ export class MulticastSocket extends EventEmitter {
     });
   }
 
-  /** Joins the group on one interface. Sent packets also reach listeners on this machine (RFC 6762, sections 3 and 11). */
+  /**
+   * Joins the group on one interface. Sent packets also reach listeners on this machine (RFC 6762, sections 3 and 11).
+   */
   bind(port: number, address: string, bound: () => void): void {
     this.#socket.bind(port, address, () => {
       try {

@@ -2,8 +2,8 @@ import type { Timers } from '../../core/clock.ts';
 import type { ResourceRecord } from '../records/records.ts';
 
 /**
- * Runs at most one task per interval. Further tasks wait; if several wait, only the last one runs. The interval may double with
- * each task, up to a maximum. After that long without a task, it is reset to the minimum.
+ * Runs at most one task per interval. Further tasks wait; if several wait, only the last one runs. The interval may
+ * double with each task, up to a maximum. After that long without a task, it is reset to the minimum.
  */
 export class Throttle {
   readonly #timers: Timers;
@@ -68,7 +68,10 @@ export interface MdnsResponse {
 /** The shortest time between two identical multicast responses, in ms, as in avahi; a probing host waits for 750 ms. */
 const RESPONSE_INTERVAL = 500;
 
-/** Limits how often each response is sent, because one host's queries cause responses that all devices on the network receive. */
+/**
+ * Limits how often each response is sent, because one host's queries cause responses that all devices on the network
+ * receive.
+ */
 export class ResponseRateLimiter {
   readonly #timers: Timers;
   readonly #send: (response: MdnsResponse) => void;

@@ -24,8 +24,8 @@ export interface LegacyResponse extends Query {
 const MAX_LEGACY_TTL = 10;
 
 /**
- * The response to a question from the hub's records (RFC 6762 section 6), with the additional records that the querier needs
- * next (RFC 6763 section 12).
+ * The response to a question from the hub's records (RFC 6762 section 6), with the additional records that the querier
+ * needs next (RFC 6763 section 12).
  * @returns null if no record matches
  */
 export function responseTo({ name, type }: Question, records: readonly ResourceRecord[]): MdnsResponse | null {
@@ -45,8 +45,8 @@ export function responseTo({ name, type }: Question, records: readonly ResourceR
 }
 
 /**
- * The unicast response to a simple resolver, which sends queries from a port other than 5353 (RFC 6762 section 6.7): with the
- * query's id and questions, short TTLs, and no cache-flush bit.
+ * The unicast response to a simple resolver, which sends queries from a port other than 5353 (RFC 6762 section 6.7):
+ * with the query's id and questions, short TTLs, and no cache-flush bit.
  * @param multicast the response as it would be multicast
  */
 export function legacyResponse(multicast: MdnsResponse, { id, questions }: Query): LegacyResponse {

@@ -43,7 +43,7 @@ function disconnect(): void {
   eventSource = null;
 }
 
-/** Loading the page again during a navigation would hide the result of a form that was just sent. */
+/** Stops updates during a navigation: loading the page again would hide the result of a form that was just sent. */
 function disconnectForUnload(): void {
   disconnect();
   isUnloading = true;

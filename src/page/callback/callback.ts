@@ -67,7 +67,7 @@ export function serveCallback(
     if (found.login !== null && pairing.step.kind !== 'ended') {
       return sendMessagePage(reply, 200, context, loginMessage(found.login, appliance, context.texts));
     }
-    // An installer may have logged in in the window of the hub's page.
+    // This may be the window in which the installer followed the login link from the hub's page: it leads back there.
     const isLinked = pairing.step.kind === 'ended' && isInstallerInitiated(pairing);
     const link = { href: resultUrl, text: context.texts.batch.openHubPage };
     return sendMessagePage(reply, 200, context, {

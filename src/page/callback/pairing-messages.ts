@@ -4,7 +4,7 @@ import type { ProblemCode } from '../../core/reports/problem.ts';
 import type { MessagePage } from '../document.ts';
 import type { Texts } from '../texts/en.ts';
 
-/** The message for a pairing that has ended, or that needs no further action of the person. */
+/** The message for a pairing that has ended, or that needs no further action by the person. */
 export function pairingMessage(pairing: Pairing, appliance: string, { result: texts }: Texts): MessagePage {
   const { step, lastFailure } = pairing;
   if (step.kind === 'ended') {

@@ -20,7 +20,7 @@ type HealthKind =
 export interface ApplianceHealth {
   readonly kind: HealthKind;
   readonly severity: DisplaySeverity;
-  /** A person has to act. */
+  /** Whether a person has to act. */
   readonly needsAttention: boolean;
   /** Sentences that say what is wrong and what to do. */
   readonly advice: readonly string[];

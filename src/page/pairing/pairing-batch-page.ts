@@ -46,7 +46,7 @@ export function pairingBatchPage(
   };
 }
 
-/** Several accounts may be intended by a family, or somebody else has logged in. */
+/** The accounts, if there are several: a family may intend that, or a stranger has logged in. */
 function renderAccounts({ context }: AuthenticatedRequest, { differentAccounts }: PairingBatch): string {
   if (differentAccounts.length === 0) return '';
   const { differentAccounts: heading } = context.texts.batch;

@@ -59,8 +59,8 @@ function sendPairingConfirmation(req: AuthenticatedRequest, name: string): Fasti
 }
 
 /**
- * Whether a person has opened the label's link, which starts a pairing, and not another site or a prefetch. After a
- * redirect through the hub's own page, a browser that came from another site sends `same-origin` but no `Referer` of
+ * Whether a person has opened the label's link, and not another site or a prefetch: the link starts a pairing. After
+ * the redirect of `sendUnauthenticated`, a browser that came from another site sends `same-origin`, but no `Referer` of
  * the hub.
  */
 function isUserNavigation(request: FastifyRequest): boolean {

@@ -38,7 +38,10 @@ export class AuthenticatedRoutes {
     this.#ready = hub.ready;
   }
 
-  /** Serves a page, which changes nothing. @param path a Fastify route path */
+  /**
+   * Serves a page. Other sites can link to it, so a handler that changes something must check what opened it.
+   * @param path a Fastify route path
+   */
   page(path: string, handler: (req: AuthenticatedRequest) => Promise<FastifyReply>): void {
     this.#app.get(path, { ...BROWSER_ROUTE, exposeHeadRoute: true }, async (request, reply) => {
       const context = pageContext(this.#hubName, request);

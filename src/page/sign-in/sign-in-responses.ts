@@ -58,8 +58,8 @@ function signInPage(texts: Texts, next: string, reason: SignInReason): PublicPag
 }
 
 /**
- * Redirects from a page of the hub itself. A browser that follows a link on another site or in a mail does not send the
- * session cookie (SameSite=Strict) before that.
+ * Redirects by a page of the hub itself. A browser that has followed a link on another site or in a mail sends the
+ * session cookie (SameSite=Strict) only with this second request.
  */
 function sendSameOriginRedirect(reply: FastifyReply, context: PageContext, path: string): FastifyReply {
   const { redirecting, continueLink } = context.texts.signIn;

@@ -11,8 +11,8 @@ export interface InFlightLimits {
 /**
  * Closes connections that send too many requests without waiting for responses (HTTP pipelining), because the server
  * would work on all of them at once. Above the total limit, a connection may have only one request, because unread
- * responses take memory. Requests that arrived with the excess one still reach the server's listeners, which have nothing to
- * do if the socket is destroyed.
+ * responses take memory. Requests that arrived together with the excess one still reach the server's listeners,
+ * which must ignore them if the socket is destroyed.
  * @returns a function that drains the server: from then on every connection is closed as soon as it is idle
  */
 export function limitInFlightRequests(server: Server, { perConnection, total }: InFlightLimits): () => void {

@@ -19,7 +19,7 @@ import { nameConstraints, readNameConstraints } from './name-constraints.ts';
 
 const KEY_ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
 
-/** In the past, because hubs and appliances may boot with a clock in the past. */
+/** Long ago, so that a certificate is valid on a hub or an appliance whose clock is years behind after a boot. */
 const NOT_BEFORE = new Date('2000-01-01T00:00:00Z');
 
 /** RFC 5280 section 4.1.2.5: "no well-defined expiration date". */
