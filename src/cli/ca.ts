@@ -24,15 +24,12 @@ const DEFAULT_KEEP_OLD_SECONDS = 30 * 86_400;
 export function caCommand(): Command {
   return new Command('ca')
     .description("print the hub's CA certificate (PEM), or replace the CA")
-    .option(
-      '--fingerprint',
-      "print the CA's pin instead (the security code of the hub): the base64url SHA-256 of its public key",
-    )
+    .option('--fingerprint', "print the CA pin (ca_fingerprint) instead: the base64url SHA-256 of the CA's public key")
     .option('--old', 'print the previous CA, during a rotation')
     .option('--rotate', 'create a new CA; appliances that trust the old one are still served for a while')
     .option(
       '--keep-old <duration>',
-      'how long the old CA stays valid: 1s to 365d, or 0 to end it at once (default: 30d); without --rotate: for a rotation in progress',
+      'how long the old CA stays valid: 1s to 365d, or 0 to end it at once (default: 30d); without --rotate it applies to the rotation in progress',
       parseKeepOld,
     )
     .option('--yes', 'do not ask for confirmation; required for a change without a terminal')
@@ -55,6 +52,9 @@ interface CaChange {
   doneText(report: CaStatus): string;
 }
 
+const OLD_CA_ENDED_TEXT =
+  'appliances that trust only the old CA cannot connect until you give them the new one, which "latchkey ca" prints';
+
 function planChange({ rotate, keepOld }: Options, hub: ControlClient): CaChange | null {
   if (rotate === true) {
     const keep = keepOld ?? DEFAULT_KEEP_OLD_SECONDS;
@@ -66,7 +66,7 @@ function planChange({ rotate, keepOld }: Options, hub: ControlClient): CaChange 
       run: () => hub.rotateAuthority(keep),
       doneText: ({ fingerprint, old }) =>
         old === undefined
-          ? `the hub has a new CA (${fingerprint}); appliances that trust only the old CA can no longer connect`
+          ? `the hub has a new CA (${fingerprint}); ${OLD_CA_ENDED_TEXT}`
           : `the hub has a new CA (${fingerprint}); ${oldCaServedText(old.until)}`,
     };
   }
@@ -75,15 +75,14 @@ function planChange({ rotate, keepOld }: Options, hub: ControlClient): CaChange 
     warning:
       keepOld === 0
         ? 'Appliances that trust only the old CA cannot connect until you give them the new one.'
-        : 'The old CA will expire at a different time.',
+        : 'This changes the time at which the old CA expires.',
     run: () => hub.keepOldAuthority(keepOld),
-    doneText: ({ old }) =>
-      old === undefined ? 'appliances that trust only the old CA can no longer connect' : oldCaServedText(old.until),
+    doneText: ({ old }) => (old === undefined ? OLD_CA_ENDED_TEXT : oldCaServedText(old.until)),
   };
 }
 
 function oldCaServedText(until: string | null): string {
-  const end = until ?? 'it expires; its time starts to count when the clock is confirmed';
+  const end = until ?? "it expires; the hub sets that time when NTP or the portal has confirmed the hub's clock";
   return `appliances that trust the old CA are served until ${end}`;
 }
 

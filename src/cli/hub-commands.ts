@@ -39,7 +39,7 @@ export function reloadCommand(): Command {
         case 'failed':
           return reportFailure(outcome.message);
         default:
-          return reportFailure('the hub restarted during the reload: its log says why');
+          return reportFailure('the hub restarted during the reload: its log says why ("sudo journalctl -u latchkey")');
       }
     });
 }
@@ -105,7 +105,8 @@ export function setupCodeCommand(): Command {
 /** The code to type comes last: it stays visible even if the terminal has too few lines for the text. */
 async function showSetupCode({ code, page, sign_in, expires_in }: SetupCodeResponse): Promise<void> {
   print(`To sign in on a phone, scan this code. It works once, within ${formatDuration(expires_in)}.
-The browser warns about the certificate once: the hub issued it itself.`);
+The browser warns about the certificate once, because the hub issued it itself: choose "Advanced" (or "Details") there
+and continue.`);
   const { missingQrCodeText, renderQrCode } = await import('./terminal/qr-code.ts');
   const qrCode = renderQrCode(sign_in, process.stdout);
   if (qrCode === null) printStderr(`${missingQrCodeText(sign_in, process.stdout)}\n`);
@@ -140,7 +141,9 @@ export function notifyCommand(): Command {
         );
       } else if (failed.length > 0) {
         const which = failed.map(({ hook }) => hook).join(' and the ');
-        reportFailure(`the test notice could not be sent to the ${which} of [notify]: fix it and try again`);
+        reportFailure(
+          `the test notice could not be sent to the ${which} of [notify]: fix what the output above says, and try again`,
+        );
       }
     });
 }

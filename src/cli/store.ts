@@ -31,9 +31,9 @@ export function backupCommand(): Command {
       else {
         print(`${printable(file)} contains the hub's state of ${made} (appliances: ${appliances}, grants: ${grants}).
 
-Keep the passphrase: without it nobody can open the backup. A grant in the backup is usable only until the hub
-refreshes that grant again, unless the portal also accepts older refresh tokens. "latchkey restore" lists the grants
-that may have to be paired again.`);
+Keep the passphrase: without it nobody can open the backup. A grant in the backup no longer works
+after the hub has refreshed that grant again, unless the portal also accepts older refresh tokens. "latchkey restore"
+lists the appliances that may have to be paired again.`);
       }
     });
 }
@@ -87,10 +87,14 @@ async function readBackupFile(file: string): Promise<string> {
 function printRestoreReport({ made, hub_id, restored, kept }: RestoreResponse): void {
   print(`The hub restarts as ${printable(hub_id)}, with its state of ${made}.`);
   if (restored.length > 0) {
-    print(`\nGrants from the backup, in doubt until their next refresh: ${restored.map(printable).join(', ')}`);
+    print(
+      `\nGrants from the backup (after their next refresh, "latchkey status" shows which must be paired again): ${restored.map(printable).join(', ')}`,
+    );
   }
   if (kept.length > 0)
-    print(`\nGrants of this hub that are not older and were kept: ${kept.map(printable).join(', ')}`);
+    print(
+      `\nGrants of this hub that were kept, because those in the backup are not newer: ${kept.map(printable).join(', ')}`,
+    );
 }
 
 /** `latchkey store-key` */
@@ -114,7 +118,7 @@ function rotationText({ leftovers, copy_problem, is_credential }: StoreKeyRotati
   sudo mv /etc/latchkey/credentials/store.key.next /etc/latchkey/credentials/store.key`);
   }
   if (copy_problem !== null) {
-    parts.push(`There is no snapshot until the next one can be made: ${printable(copy_problem)}`);
+    parts.push(`There is no snapshot of the store until the hub can make the next one: ${printable(copy_problem)}`);
   }
   if (leftovers.length > 0) {
     parts.push(`The old key still opens these files; delete them when you no longer need them:

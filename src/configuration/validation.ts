@@ -64,7 +64,10 @@ function describeIssue(issue: v.BaseIssue<unknown>): [key: string, problem: stri
   if (isUnknownKey(issue)) {
     const [section, , name] = path;
     if (section === 'portals' && name === 'replay' && path.length === 3) {
-      return [key, `is now retry_lost_answer = ${issue.path?.at(-1)?.value === 'late' ? '"late"' : '"early"'}`];
+      return [
+        key,
+        `was renamed; write retry_lost_answer = ${issue.path?.at(-1)?.value === 'late' ? '"late"' : '"early"'} instead`,
+      ];
     }
     const keys = allowedKeys(issue);
     return [key, `unknown key${didYouMean(path.at(-1) ?? '', keys)}; allowed keys: ${keys.join(', ')}`];

@@ -46,7 +46,10 @@ export function setErrorHandlers(app: FastifyInstance, log: Log): void {
     if (error instanceof Failure) return sendFailure(reply, error);
     if (status !== null) return sendFailure(reply, new Failure('request_invalid', messageOf(error)), status);
     log.error('control_request_failed', { route: request.routeOptions.url, error: messageOf(error) });
-    return sendFailure(reply, new Failure('unexpected', "internal error: see the hub's log"));
+    return sendFailure(
+      reply,
+      new Failure('unexpected', 'internal error: see the hub\'s log ("sudo journalctl -u latchkey")'),
+    );
   });
   app.setNotFoundHandler({}, (request, reply) => {
     const what = `${request.method} ${request.url.slice(0, 200)}`;
@@ -65,7 +68,7 @@ export function sendFailure(reply: FastifyReply, failure: Failure, status = http
 export function failureFromResponse(status: number, body: unknown): Failure {
   const response = v.is(failureResponseSchema, body) ? body : null;
   if (response !== null && isFailureCode(response.code)) return new Failure(response.code, response.message);
-  const next = 'see its log ("journalctl -u latchkey")';
+  const next = 'see its log ("sudo journalctl -u latchkey")';
   return new Failure(
     'unexpected',
     response?.message ?? `the hub responded with the status ${status} and no reason: ${next}`,

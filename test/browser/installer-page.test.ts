@@ -154,7 +154,7 @@ describe.each(selectNamedRows(LOOKS, SHORT))("the hub's page for an installer (%
     const { page } = visit;
     await page.locator('#registration-part summary').click();
     await page.locator('#registration').click();
-    await page.getByText(german ? 'Neue Geräte sind zugelassen' : 'New appliances may join').waitFor();
+    await page.getByText(german ? 'Neue Geräte sind zugelassen' : 'New appliances are allowed to join').waitFor();
     const { name, code } = await register(`stove ${look}`);
     const stranger = await register(`stove ${look}`);
     if (!scripts) await page.goto(`${origin}/`);

@@ -104,7 +104,7 @@ describe('an installer whose login is on another phone', () => {
     await second.page.getByRole('link', { name: 'Log in at the portal' }).click();
     await second.page.getByRole('button', { name: 'Refuse' }).click();
     await second.page.getByText('wallbox is not connected').waitFor();
-    await page.getByText('Access was refused at the portal.').waitFor();
+    await page.getByText('The person who logged in did not allow the access, or the portal refused it.').waitFor();
     await expectUsable(visit, 'pairing-refused');
     await page.goBack();
     await page.getByText('wallbox').first().waitFor();
@@ -198,7 +198,7 @@ it('the page prints only the label of an appliance', async (ctx) => {
   await using visit = await testHub.signedIn(PHONE);
   const { page } = visit;
   await page.goto(`${testHub.origin}/appliances/wallbox`);
-  await page.getByRole('link', { name: 'Label for the door' }).click();
+  await page.getByRole('link', { name: 'Label for the cabinet door' }).click();
   await page.getByRole('button', { name: 'Print' }).waitFor();
   await expectUsable(visit, 'label');
   const label = page.locator('.door-label svg');

@@ -22,7 +22,7 @@ test('store-key --rotate says what is left to do', async () => {
   };
   const { stdout } = await hub.latchkey('store-key', '--rotate');
   expect(stdout).toContain('mv /etc/latchkey/credentials/store.key.next /etc/latchkey/credentials/store.key\n');
-  expect(stdout).toContain('There is no snapshot until the next one can be made: the disk has no room\n');
+  expect(stdout).toContain('There is no snapshot of the store until the hub can make the next one: the disk has no room\n');
   expect(stdout).toContain('\n  /var/lib/latchkey/latchkey.db.damaged-1\n  /var/lib/latchkey/upgrades\n');
 });
 

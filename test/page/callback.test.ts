@@ -154,7 +154,7 @@ describe('redirects without a valid login', () => {
       `code=${'x'.repeat(5000)}`,
       `error=${'x'.repeat(300)}`,
     ])
-      expectPage(await client.http(`${path}?${query}`), 400, 'The portal does not send such an address after a login');
+      expectPage(await client.http(`${path}?${query}`), 400, 'This is not an address that the portal opens after a login');
     expect(await client.rawHttp(`GET ${path}?code=${'x'.repeat(100_000)} HTTP/1.1\r\nhost: localhost\r\n\r\n`)).toMatch(
       /^HTTP\/1.1 431 .*\r\n\r\nThe address or the headers are too long\.$/s,
     );

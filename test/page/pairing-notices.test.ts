@@ -11,7 +11,7 @@ const failed = (reason: PairingFailureReason) => ({ kind: 'ended', result: { kin
 
 describe('the message of a failed pairing', () => {
   test.each([
-    ['refused_by_user', 'Access was refused at the portal. Start'],
+    ['refused_by_user', 'or the portal refused it. Start'],
     ['expired', 'The time for this login has expired. Start'],
     ['portal_rejected', 'If this happens again, check the hub’s configuration.'],
   ] as const)(
@@ -20,7 +20,7 @@ describe('the message of a failed pairing', () => {
       const ofInstaller = pairingMessage(samplePairing(failed(reason)), 'wallbox', en);
       expect(ofInstaller.text).toContain(text);
       expect(ofInstaller).toMatchObject({
-        text: expect.stringContaining('at the hub'),
+        text: expect.stringContaining('on the hub’s page'),
         command: 'latchkey pair wallbox',
       });
       const ofAppliance = pairingMessage(samplePairing(failed(reason), { device }), 'wallbox', en);

@@ -92,7 +92,7 @@ it('the page of a pairing shows its refusal or success, and then has no QR code'
   const { location } = await emulator.login({ state: stateOf((await withLink(path)).link), deny: true });
   await (await request(location)).body.dump();
   const refused = await visitor.get(path);
-  expect(refused.text).toContain('Access was refused at the portal.');
+  expect(refused.text).toContain('did not allow the access, or the portal refused it.');
   expect(refused.text).not.toContain('class="qr"');
   expect(refused.text).not.toContain('http-equiv="refresh"');
 

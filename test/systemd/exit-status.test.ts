@@ -47,9 +47,12 @@ test('the retired key replay ends the daemon with the name of the new key, and t
   const file = join(hub.directory, 'latchkey.toml');
   const current = readFileSync(file, 'utf8');
   writeFileSync(file, current.replace('retry_lost_answer', 'replay'));
-  await expectEnd(hub, 78, [`latchkey: ${file}: portals.home.replay: is now retry_lost_answer = "late"`]);
+  await expectEnd(hub, 78, [
+    `latchkey: ${file}: portals.home.replay: was renamed; write retry_lost_answer = "late" instead`,
+  ]);
   const env = { LATCHKEY_PORTALS_HOME_REPLAY: 'soon' };
-  const fault = 'LATCHKEY_PORTALS_HOME_REPLAY: portals.home.replay: is now retry_lost_answer = "early"';
+  const fault =
+    'LATCHKEY_PORTALS_HOME_REPLAY: portals.home.replay: was renamed; write retry_lost_answer = "early" instead';
   await expectEnd(hub, 78, [fault], { env });
   writeFileSync(file, current);
   await hub.launch();

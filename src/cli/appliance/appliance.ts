@@ -120,7 +120,7 @@ function applianceRotateSecretCommand(): Command {
     .argument('<name>', "the appliance's name")
     .option(
       '--yes',
-      "if the secret replaces the appliance's key, do not ask for confirmation; without a terminal, --yes is then required",
+      "do not ask for confirmation if the secret replaces the appliance's key; without a terminal, that replacement requires it",
     )
     .option('--json', 'print JSON')
     .action(async (name: string, options: { yes?: boolean; json?: boolean }, command: Command) => {

@@ -8,7 +8,9 @@ import { confirm } from '../terminal/prompt.ts';
 /** `latchkey refresh NAME` */
 export function refreshCommand(): Command {
   return new Command('refresh')
-    .description("refresh an appliance's token now, even if the portal's answer to the last refresh was lost")
+    .description(
+      "refresh an appliance's token now instead of waiting until it is due, even after a lost answer of the portal",
+    )
     .argument('<name>', "the appliance's name")
     .option('--json', "print the appliance's status as JSON")
     .action(async (name: string, options: { json?: boolean }, command: Command) => {
@@ -48,9 +50,9 @@ export function unpairCommand(): Command {
     .option('--yes', 'do not ask for confirmation (without a terminal it never asks)')
     .action(async (name: string, options: { yes?: boolean }, command: Command) => {
       await using hub = await connectHub(command);
-      const question = `Delete the grant of ${name}? It gets no tokens until somebody logs in again.`;
+      const question = `Delete the grant of ${name}? The appliance gets no tokens until somebody logs in at the portal again.`;
       if (options.yes !== true && !(await confirm(question))) {
-        reportFailure(`nothing was changed: ${name} is not unpaired`);
+        reportFailure(`nothing was changed: ${name} keeps its grant`);
         return;
       }
       await hub.unpair(name);

@@ -46,7 +46,7 @@ function closeCommand(): Command {
 }
 
 function registrationText({ open_for, registration_endpoint, ca_fingerprint }: OpenRegistrationResponse): string {
-  return `Registration is open for ${formatDuration(open_for)}. If an appliance asks for them, enter:
+  return `Registration is open for ${formatDuration(open_for)}. If an appliance asks for these values, enter them:
 
   registration_endpoint  ${registration_endpoint}
   ca_fingerprint         ${ca_fingerprint}

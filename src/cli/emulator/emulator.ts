@@ -40,14 +40,17 @@ export function emulatorCommand(): Command {
     .option('--user <name:password>', 'a user who can log in; may be repeated (default: demo:demo)', collectUser)
     .option(
       '--state <file>',
-      'store issued tokens, findings and the clock in this file (but not changed settings, faults and the log)',
+      'store issued tokens, findings and the clock in this file ; changed settings, faults and the log are not stored',
     )
     .option('--tls', 'serve both URLs over HTTPS, with a private CA')
     .option('--ca-file <file>', 'with --tls: where to write the CA (default: a temporary file; its name is printed)')
     .option('--show-secrets', 'show codes, tokens and secrets in the request log, for tests')
     .option('--fault <json>', 'a fault to inject, in the JSON format of the API; may be repeated', collectText)
     .option('--seed <n>', 'seed of the random numbers for fault probabilities (default: 0)', parseNonNegativeInteger)
-    .option('--options <file>', "a TOML file with options: the flags' names with underscores; flags take precedence")
+    .option(
+      '--options <file>',
+      'a TOML file with options, their names written with underscores; options on the command line take precedence',
+    )
     .option('--json', 'print its addresses and credentials as one line of JSON');
   return addSettingOptions(command).action(async ({ options: file }: Options) => {
     // Before the first output: a program that reads it may send a signal at once.

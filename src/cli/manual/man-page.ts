@@ -96,7 +96,7 @@ interface ManPageEntry {
 
 /** The paragraphs of the description. */
 const DESCRIPTION: readonly string[] = [
-  'You log in at the portal once for each appliance, through a link. From then on the hub refreshes the grant automatically, and issues bearer tokens on the home network to any appliance that authenticates. To appliances the hub is a standard OAuth authorization server.',
+  'You log in at the portal once for each appliance, through a link. The hub stores this login as a grant. From then on it refreshes the grant automatically, and issues access tokens on the home network to any appliance that authenticates. To appliances the hub is a standard OAuth authorization server.',
   'All commands except serve, emulator, demo, doctor, completion and help need a running hub. They connect to its control socket: run them with sudo, as the user of the hub, or as a member of the group latchkey-admin, if the machine has that group.',
   'Results are written to standard output, and everything else to standard error. With --json each result is one line of JSON.',
 ];
@@ -105,7 +105,7 @@ const EXIT_STATUS: readonly ManPageEntry[] = [
   { term: '0', text: 'done' },
   { term: '1', text: 'failed: one line on standard error says what is wrong, where, and what to do next' },
   { term: '2', text: 'wrong usage' },
-  { term: '3', text: 'status: printed successfully, but somebody must act: there is a condition of severity error' },
+  { term: '3', text: 'status: printed successfully, but it shows an error that somebody must fix' },
   {
     term: '78',
     text: 'serve, under systemd: a permanent error, so systemd does not restart it; fix what the log says, then start it again',

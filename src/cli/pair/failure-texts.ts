@@ -10,7 +10,7 @@ export function pairingFailedText(appliance: string, { message }: { readonly mes
 
 /** Says that the portal is unreachable, and for how many seconds the hub keeps trying. */
 export function portalUnreachableText(problem: string, expiresIn: number): string {
-  return `the portal is unreachable (${printable(problem)}); the hub keeps trying for ${formatDuration(expiresIn)}`;
+  return `the portal is unreachable (${printable(problem)}): check the internet connection; the hub keeps trying for ${formatDuration(expiresIn)}`;
 }
 
 /** Says that somebody has logged in, but that the portal has not confirmed it. */
@@ -25,7 +25,7 @@ export const SHORT_REASONS: Readonly<Record<SkipReason | ProblemCode, string>> =
   replaced: 'a newer pairing replaced it',
   cancelled: 'cancelled',
   portal_rejected: 'the portal rejected it',
-  foreign_origin: 'the portal gave foreign addresses',
+  foreign_origin: 'the portal gave addresses that are not its own',
   code_refused: 'the portal rejected the login',
   answer_lost: "the portal's answer was lost",
   misconfigured: 'wrong portal settings',

@@ -91,7 +91,7 @@ function reportPairAll({ connected, skipped, differentAccounts }: PairingBatch, 
   if (differentAccounts.length > 0) {
     const each = differentAccounts.map(({ appliance, account }) => `${appliance} (${printable(account)})`).join(', ');
     printStderr(
-      `the appliances were connected with different accounts: ${each}; if this is a mistake, pair the appliance with the wrong account again with "latchkey pair NAME"`,
+      `the appliances were connected with different accounts: ${each}; if this is a mistake, run "latchkey pair NAME" for the appliance that has the wrong account, and log in with the right one`,
     );
   }
   if (json) {
@@ -107,7 +107,7 @@ function reportPairAll({ connected, skipped, differentAccounts }: PairingBatch, 
     return;
   }
   if (skipped.length === 0) {
-    const named = ['The one appliance is connected', 'Both appliances are connected'][all - 1];
+    const named = ['The appliance is connected', 'Both appliances are connected'][all - 1];
     if (!json) print(named ?? `All ${all} appliances are connected`);
     return;
   }

@@ -11,7 +11,8 @@ import type { DisplayedLink, PairingDisplay } from './watch-pairing.ts';
 
 const REASON_TEXTS: Readonly<Record<LinkRenewalReason, string>> = {
   link_ended: 'the previous link is no longer valid',
-  address_changed: "the hub's address has changed; a login that was started with the previous link can be completed",
+  address_changed:
+    "the hub's address has changed; you can still complete a login that you started with the previous link",
 };
 
 /** Shows a pairing to people: the link and its QR code, the time left, and the result. */

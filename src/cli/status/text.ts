@@ -42,7 +42,12 @@ function hubText(hub: HubResponse): string {
 function oldCaRows({ ca_rotation }: HubResponse): string[][] {
   if (ca_rotation === undefined) return [];
   const { old_fingerprint, until } = ca_rotation;
-  return [['old CA', `${old_fingerprint}, until ${until ?? 'a time that is fixed when the clock is confirmed'}`]];
+  return [
+    [
+      'old CA',
+      `${old_fingerprint}, until ${until ?? 'a time that the hub sets when NTP or the portal has confirmed its clock'}`,
+    ],
+  ];
 }
 
 /** An active notice, as a line. */

@@ -27,8 +27,8 @@ export function installDaemonCrashHandler(log: Log): void {
 /** Reports an unexpected error, and how to get more details. */
 export function reportInternalError(error: unknown): void {
   const next = isDebug()
-    ? 'report it with the lines below'
-    : 'run the command again with LATCHKEY_DEBUG=1, and report its output';
+    ? 'report it to support, with the lines below'
+    : 'run the command again with LATCHKEY_DEBUG=1, and report its output to support';
   reportFailure(`internal error (${messageOf(error)}): ${next}`);
   printStackTraces(error);
 }

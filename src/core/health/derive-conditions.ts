@@ -49,16 +49,17 @@ const HUB_CONDITIONS: Record<HubConditionCode, Pick<HubCondition, 'severity' | '
   hub_name_claimed: {
     severity: 'warning',
     what_to_do:
-      'Find the device with this address, and rename it or disconnect it from the network; appliances are safe, because they check the CA pin',
+      'Find the device with this address, and rename it or disconnect it from the network; appliances are safe, because they check the CA pin (ca_fingerprint)',
   },
   not_announced: {
     severity: 'warning',
-    what_to_do: "See the hub's log for why mDNS does not work; appliances that know the hub's address are still served",
+    what_to_do:
+      'See the hub\'s log ("sudo journalctl -u latchkey") for why mDNS does not work; appliances that know the hub\'s address are still served',
   },
   store_changed: {
     severity: 'error',
     what_to_do:
-      'Check the appliances: remove those that are named, add them again and pair them; if somebody else had access to the hub or its SD card, follow docs/stolen-card.md',
+      'Remove the appliances that this message names, add them again and pair them; if somebody else had access to the hub or its SD card, follow docs/stolen-card.md',
   },
   store_recovered: {
     severity: 'warning',
@@ -151,12 +152,12 @@ function applianceConditions(status: ApplianceStatus, page: string, now: number)
     conditions.push(condition('pairing_failed', severity, message, capitalize(advice), pairingFailed.at));
   }
   if (status.credentialsDamaged === true) {
-    const message = `Nobody can request the tokens of ${appliance}, because its entry in the store was damaged, or changed by something other than the hub`;
+    const message = `${appliance} gets no tokens, because its entry in the store was damaged, or something other than the hub changed it`;
     const advice = `Run "latchkey appliance remove ${appliance}", then add it again and pair it`;
     conditions.push(condition('credentials_damaged', 'error', message, advice));
   } else if (withoutCredentials === true) {
-    const message = `Nobody can request the tokens of ${appliance}, because the configuration no longer declares it`;
-    const advice = `Declare it again, give it a secret ("latchkey appliance rotate-secret ${appliance}") or remove it ("latchkey appliance remove ${appliance}")`;
+    const message = `${appliance} gets no tokens, because it is no longer in the configuration`;
+    const advice = `Add it to the configuration again, give it a secret ("latchkey appliance rotate-secret ${appliance}") or remove it ("latchkey appliance remove ${appliance}")`;
     conditions.push(condition('without_credentials', 'warning', message, advice));
   }
   return conditions;

@@ -51,13 +51,13 @@ export function whatToDo(
       return "Check the portal's base_url and any proxy or firewall on the way; the hub keeps trying";
     case 'answer_lost':
       // Not "latchkey refresh": each further use of the old refresh token may make the portal end the grant.
-      return 'Nothing yet: the hub tries again when the risk is lowest, and reports if somebody must log in';
+      return 'Nothing yet: the hub tries again at the time that is safest for the grant, and reports if somebody must log in';
     case 'credentials_untried':
       return 'Nothing yet: the hub will know within seconds whether the portal accepts its credentials';
     case 'misconfigured':
-      return `Correct the one that is wrong, and ${instructionToApply(credentialLocation)}`;
+      return `Compare both with those of the portal, correct the wrong one, and ${instructionToApply(credentialLocation)}`;
     case 'clock_unknown':
-      return "Make sure that the hub's clock gets set (timedatectl status); the hub keeps trying";
+      return 'Check with "timedatectl status" that the clock is set automatically; the hub keeps trying';
     case 'store_unwritable':
       return "Free space on the disk that holds the hub's state_dir, or replace the disk; the hub then continues automatically";
     case 'refused':

@@ -85,13 +85,15 @@ async function checkFileSystem(purpose: string, path: string, severity: typeof f
   );
   if (readOnly)
     return severity(
-      `${subject} is mounted read-only: remount it writable; if the system did that itself, the disk or the SD card may be failing: make a backup and replace it`,
+      `${subject} is mounted read-only: make it writable again ("mount -o remount,rw"); if the system did that itself, the disk or the SD card may be failing: make a backup and replace it`,
     );
   const free = Math.floor((found.bavail * found.bsize) / MIB);
   if (free < MIN_FREE_MIB) return severity(`${subject} has ${free} MiB left: free some space`);
   // Some file systems have no fixed number of files, and report 0 of 0.
   if (found.files > 0 && found.ffree < MIN_FREE_INODES)
-    return severity(`${subject} has too many files, only ${found.ffree} more are possible: delete some`);
+    return severity(
+      `${subject} has too many files, only ${found.ffree} more are possible: delete files that are no longer needed, but none of the hub's own`,
+    );
   if (free < LOW_FREE_MIB) return warn(`${subject} has ${free} MiB left: free some space soon`);
   return ok(`${subject} has ${free} MiB left`);
 }

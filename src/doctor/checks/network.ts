@@ -116,7 +116,7 @@ function mdnsResult(
       );
     }
     return warn(
-      `${where} announces this hub's id ${id}, but has not proved to have its key: appliances are safe, because they check the CA pin; find that machine, and disconnect it from the network`,
+      `${where} announces this hub's id ${id}, but has not proved to have its key: appliances are safe, because they check the CA pin (ca_fingerprint); find that machine, and disconnect it from the network`,
       name,
     );
   }

@@ -69,7 +69,7 @@ async function checkHttp(origin: string, fingerprint: string): Promise<CheckResu
   if (statusCode === 200 && tryPin(text) === fingerprint)
     return ok(`${origin} responds with this hub's CA`, '.http_port');
   return fail(
-    `${origin} responds, but is not this hub (HTTP ${statusCode}): another program uses the address or the port`,
+    `${origin} responds, but is not this hub (HTTP ${statusCode}): another program uses the address or the port; stop it, or set another lan.http_port`,
     '.http_port',
   );
 }
@@ -82,7 +82,10 @@ async function checkHttps(address: string, port: number, fingerprint: string, no
     const [leaf] = chain;
     const where = `${address}:${port}`;
     if (leaf === undefined || !chain.some((one) => spkiFingerprint(one.toString()) === fingerprint)) {
-      return fail(`${where} does not have this hub's certificate: another program uses the address or the port`, name);
+      return fail(
+        `${where} does not have this hub's certificate: another program uses the address or the port; stop it, or set another lan.https_port`,
+        name,
+      );
     }
     if (leaf.checkIP(address) === undefined) {
       return warn(

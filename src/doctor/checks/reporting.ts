@@ -33,7 +33,7 @@ export async function checkMetrics(context: DoctorContext): Promise<CheckResult[
     if (statusCode === 200) return [ok(`${origin} serves metrics and health`)];
     return [
       fail(
-        `${origin}/healthz responds with HTTP ${statusCode}: another program uses the port, or the hub is unhealthy; check metrics.listen`,
+        `${origin}/healthz responds with HTTP ${statusCode}: another program uses the port (set another metrics.listen), or the hub has a problem ("latchkey status" shows it)`,
       ),
     ];
   } catch (error) {

@@ -66,18 +66,19 @@ export const SETTINGS = {
   refreshGrace: countSetting({
     unit: 'later generations',
     label: 'Used refresh tokens stay valid for',
-    description: 'number of later generations for which a used refresh token stays valid',
+    description: 'how many newer refresh tokens may exist while a used one still works',
   }),
   /** How long after its first use a refresh token gets the same tokens again. Seconds; default: 0, not at all. */
   refreshGraceTime: secondsSetting('from 0', 0, {
     label: 'Used refresh tokens get the same tokens for',
-    description: 'how long a used refresh token gets the same tokens again',
+    description: 'how long after its first use a refresh token gets the same tokens again',
   }),
   /** A used refresh token after its grace is only refused (default), or it revokes its whole grant. */
   onReuse: choiceSetting('refuse', {
     choices: { refuse: 'is refused', 'revoke-family': 'revokes its whole grant' },
     label: 'A used refresh token',
-    description: 'a used refresh token is only refused, or (revoke-family) revokes its whole grant',
+    description:
+      'what the reuse of a refresh token causes: it is refused (refuse), or its whole grant is revoked (revoke-family)',
   }),
   /** HTTP Basic at the token endpoint (RFC 6749, 2.3.1). Default: `accept`. */
   basic: choiceSetting('accept', {
@@ -94,7 +95,8 @@ export const SETTINGS = {
   codeUrlAfterExchange: choiceSetting('gone', {
     choices: { gone: 'answers 404', served: 'still serves the code' },
     label: 'code_url after the exchange',
-    description: 'after the exchange code_url answers 404, or (served) still serves the code',
+    description:
+      'what code_url does after the exchange of its code: answer 404 (gone), or still serve the code (served)',
   }),
   /**
    * A JavaScript regular expression of at most 200 characters: config answers 400 to a redirect_url in which it finds a

@@ -156,8 +156,8 @@ test('appliance list says what to do about missing credentials and about a chang
   hub.administration.set({ name: 'going', state: 'active', scope: null, wantedScope: 'B C', ...open });
   const { stdout } = await hub.latchkey('appliance', 'list');
   expect(stdout).toContain(`
-Nobody can request the tokens of gone, because the configuration no longer declares it. Declare it again, give it a secret ("latchkey appliance rotate-secret gone") or remove it ("latchkey appliance remove gone").
-Nobody can request the tokens of broken, because its entry in the store was damaged, or changed by something other than the hub. Run "latchkey appliance remove broken", then add it again and pair it.
+gone gets no tokens, because it is no longer in the configuration. Add it to the configuration again, give it a secret ("latchkey appliance rotate-secret gone") or remove it ("latchkey appliance remove gone").
+broken gets no tokens, because its entry in the store was damaged, or something other than the hub changed it. Run "latchkey appliance remove broken", then add it again and pair it.
 moved: its configured scope was changed to B; until somebody logs in again, it keeps A: latchkey pair moved
 bare: its configured scope was changed to no scope; until somebody logs in again, it keeps A: latchkey pair bare
 going: its configured scope was changed to B C; until somebody logs in again, it keeps no scope

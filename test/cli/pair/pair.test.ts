@@ -87,8 +87,8 @@ test('pair reports an unreachable portal once for each problem, and never as a r
   expect(lines(await pair.stdout(/\n/))).toEqual([printed]);
   (await pairing()).push({ event: 'paired', scope: null });
   expect((await pair.ended).stderr).toBe(
-    'the portal is unreachable (connect ECONNREFUSED 10.0.0.1:443); the hub keeps trying for 14 min\n' +
-      'the portal is unreachable (getaddrinfo EAI_AGAIN); the hub keeps trying for 14 min\n',
+    'the portal is unreachable (connect ECONNREFUSED 10.0.0.1:443): check the internet connection; the hub keeps trying for 14 min\n' +
+      'the portal is unreachable (getaddrinfo EAI_AGAIN): check the internet connection; the hub keeps trying for 14 min\n',
   );
 });
 
@@ -152,7 +152,7 @@ test.each([
   ['link_ended', /new link .*no longer valid.*\n\n.*-fresh\n/],
   [
     'address_changed',
-    /new link \(the hub's address has changed; .* the previous link can be completed\):\n\n.*-fresh\n/,
+    /new link \(the hub's address has changed; .* with the previous link\):\n\n.*-fresh\n/,
   ],
 ] as const)('pair shows a fresh link below the old one, with the reason: %s', async (reason, words) => {
   const fresh = { ...waiting, authorizeUrl: `${url}-fresh`, reason };

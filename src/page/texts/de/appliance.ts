@@ -10,7 +10,7 @@ export const appliance: typeof english.appliance = {
   disconnect: 'Trennen',
   remove: 'Entfernen',
   declared:
-    'Dieses Gerät ist in der Konfigurationsdatei des Hubs eingetragen. Um sein Passwort zu ändern oder es zu entfernen, bearbeiten Sie diese Datei.',
+    'Dieses Gerät ist in der Konfigurationsdatei des Hubs eingetragen. Um das Passwort zu ändern oder das Gerät zu entfernen, bearbeiten Sie diese Datei.',
   rotateHeading: (name) => `Neues Passwort für ${name} erstellen?`,
   rotateText:
     'Das alte Passwort gilt dann sofort nicht mehr. Tragen Sie das neue am Gerät ein. Das Gerät bleibt mit dem Portal verbunden.',
@@ -18,9 +18,9 @@ export const appliance: typeof english.appliance = {
     'Dieses Gerät verwendet statt eines Passworts eigene Schlüssel. Ein neues Passwort würde die Schlüssel ersetzen, und sie würden nicht mehr gelten.',
   rotateKeysLabel: 'Schlüssel ersetzen',
   rotateKeysMissing: 'Kreuzen Sie dies an, um die Schlüssel durch ein Passwort zu ersetzen.',
-  disconnectHeading: (name) => `${name} trennen?`,
+  disconnectHeading: (name) => `${name} vom Portal trennen?`,
   disconnectText:
-    'Der Hub löscht die Anmeldung und gibt dem Gerät keinen Zugang mehr. Um es wieder zu verbinden, muss sich jemand neu am Portal anmelden.',
+    'Der Hub löscht die gespeicherte Anmeldung und gibt dem Gerät keinen Zugang zum Portal mehr. Um das Gerät wieder zu verbinden, muss sich jemand neu am Portal anmelden.',
   removeHeading: (name) => `${name} entfernen?`,
   removeText: 'Der Hub löscht das Gerät, sein Passwort und seine Anmeldung. Das lässt sich nicht rückgängig machen.',
   rejectHeading: (name) => `Anfrage von ${name} ablehnen?`,
@@ -32,13 +32,14 @@ export const appliance: typeof english.appliance = {
   failures: {
     appliance_declared:
       'Dieses Gerät ist in der Konfigurationsdatei des Hubs eingetragen und lässt sich nur dort ändern.',
-    not_allowed: 'Das ist im Moment nicht möglich. Vielleicht hat es jemand anderes schon erledigt.',
+    not_allowed:
+      'Das ist im Moment nicht möglich. Vielleicht hat es schon jemand anders erledigt: Gehen Sie zurück, um den aktuellen Stand zu sehen.',
     store_unwritable:
-      'Der Hub konnte es nicht speichern: Sein Datenträger ist voll oder beschädigt. Es wurde nichts geändert.',
+      'Es wurde nichts geändert, weil der Datenträger des Hubs voll oder beschädigt ist. Schaffen Sie dort Platz oder tauschen Sie die SD-Karte aus. Versuchen Sie es dann noch einmal.',
     token_unavailable:
-      'Das Gerät ist nicht verbunden, deshalb gibt es keinen Zugang zu erneuern. Melden Sie sich zuerst am Portal an.',
+      'Das Gerät ist nicht verbunden, deshalb gibt es keinen Zugang, der erneuert werden kann. Melden Sie sich zuerst am Portal an.',
     hub_stopping: 'Der Hub startet gerade neu. Versuchen Sie es gleich noch einmal.',
-    other: 'Das hat nicht funktioniert. Den Grund zeigt das Protokoll des Hubs.',
+    other: 'Das hat nicht funktioniert. Der Grund steht im Protokoll des Hubs („sudo journalctl -u latchkey“).',
   },
   nothingChanged: 'Es wurde nichts geändert',
 };
@@ -58,16 +59,16 @@ export const addAppliance: typeof english.addAppliance = {
   nameTaken: 'Ein Gerät mit diesem Namen gibt es schon. Wählen Sie einen anderen Namen.',
   scopeInvalid:
     'Die Eingabe ist zu lang oder enthält ein unzulässiges Zeichen. Geben Sie die Berechtigungen durch Leerzeichen getrennt ein, ohne Anführungszeichen und Umlaute.',
-  portalUnknown: 'Dieses Portal steht nicht in der Konfiguration des Hubs.',
+  portalUnknown: 'Dieses Portal steht nicht in der Konfiguration des Hubs. Wählen Sie ein anderes.',
   credentials: {
     title: (appliance) => `Zugangsdaten von ${appliance}`,
     added: (appliance) => `${appliance} wurde hinzugefügt.`,
     rotated: (appliance) => `${appliance} hat ein neues Passwort. Das alte gilt nicht mehr.`,
-    keep: 'Tragen Sie diese Angaben jetzt am Gerät ein. Das Passwort wird nur dieses eine Mal angezeigt, denn der Hub behält keine Kopie. Sie können diese Seite zehn Minuten lang neu laden, bis Sie auf „Fertig“ tippen.',
+    keep: 'Tragen Sie diese Angaben jetzt am Gerät ein. Das Passwort wird nur auf dieser Seite angezeigt. Die Seite lässt sich zehn Minuten lang neu laden, oder bis Sie auf „Fertig“ tippen. Danach kann niemand das Passwort mehr sehen.',
     clientId: 'Client-ID',
     clientSecret: 'Passwort (Client-Secret)',
     tokenEndpoint: 'Adresse, an der das Gerät seinen Zugang abholt (Token-URL)',
-    pin: 'Sicherheitscode des Hubs, an dem das Gerät ihn erkennt',
+    pin: 'Sicherheitscode des Hubs, an dem das Gerät den Hub erkennt; er ist nicht geheim',
     qr: 'Alle Angaben als QR-Code',
     qrHint:
       'Für Geräte mit Kamera oder für die App, mit der das Gerät eingerichtet wird. Der QR-Code enthält das Passwort: Zeigen Sie ihn sonst niemandem.',
@@ -75,7 +76,7 @@ export const addAppliance: typeof english.addAppliance = {
     done: 'Fertig',
     gone: 'Diese Zugangsdaten werden nicht mehr angezeigt',
     goneText:
-      'Sie werden zehn Minuten lang angezeigt, oder bis Sie auf „Fertig“ tippen oder sich abmelden. Wenn sie verloren sind, erstellen Sie auf der Seite des Geräts ein neues Passwort.',
+      'Zugangsdaten werden zehn Minuten lang angezeigt, oder bis Sie auf „Fertig“ tippen oder sich abmelden. Sind die Angaben verloren, tippen Sie in der Übersicht auf das Gerät und dann auf „Neues Passwort“.',
   },
 };
 
@@ -86,10 +87,10 @@ export const history: typeof english.history = {
   days: 'Die letzten 14 Tage',
   connected: 'Verbunden',
   failing: 'Zeitweise gestört',
-  needsPairing: 'Anmeldung nötig',
+  needsPairing: 'Anmeldung am Portal nötig',
   unknown: 'Nicht verbunden oder nichts bekannt',
   summary: (connected, failing, needsPairing) =>
-    `Die letzten 14 Tage. Tage verbunden: ${connected}, Tage zeitweise gestört: ${failing}, Tage mit nötiger Anmeldung: ${needsPairing}.`,
+    `Die letzten 14 Tage. Tage verbunden: ${connected}, Tage zeitweise gestört: ${failing}, Tage mit nötiger Anmeldung am Portal: ${needsPairing}.`,
   kinds: {
     paired: 'Nach einer Anmeldung verbunden',
     pairing_failed: 'Anmeldung fehlgeschlagen',

@@ -8,7 +8,8 @@ export const footer: typeof english.footer = {
 export const layout: typeof english.layout = {
   skipLink: 'Zum Inhalt springen',
   signOut: 'Abmelden',
-  offline: 'Der Hub antwortet nicht. Die Seite versucht weiterhin, ihn zu erreichen.',
+  offline:
+    'Der Hub antwortet nicht. Die Seite versucht weiterhin, ihn zu erreichen. Wenn das so bleibt, prüfen Sie Stromversorgung und Netzwerk des Hubs.',
   overview: 'Übersicht',
   cancel: 'Abbrechen',
   copy: 'Kopieren',
@@ -17,7 +18,7 @@ export const layout: typeof english.layout = {
 
 export const landing: typeof english.landing = {
   httpsOnly:
-    'Die Seite dieses Hubs hat eine sichere Adresse (https). Der Browser warnt einmal, weil der Hub sein Zertifikat selbst ausgestellt hat.',
+    'Die Seite dieses Hubs hat eine sichere Adresse (https). Der Browser warnt einmal, weil der Hub sein Zertifikat selbst ausgestellt hat. Wählen Sie dort „Erweitert“ (oder „Details“) und fahren Sie fort.',
   openSecurePage: 'Sichere Seite öffnen',
   notFound: 'Seite nicht gefunden',
   notFoundText: 'Prüfen Sie die Adresse.',

@@ -6,7 +6,7 @@ export const userCode: typeof english.userCode = {
   checkCode: 'Machen Sie nur weiter, wenn Ihr Gerät diesen Code anzeigt.',
   unknownCode: 'Zu diesem Code gibt es kein wartendes Gerät.',
   unknownCodeText:
-    'Vergleichen Sie ihn mit dem Code auf dem Gerät. Wenn er dort schon länger angezeigt wird, starten Sie das Verbinden am Gerät neu.',
+    'Vergleichen Sie ihn mit dem Code auf dem Gerät. Wenn er dort schon länger angezeigt wird, starten Sie am Gerät einen neuen Verbindungsversuch.',
   label: 'Code',
   continueButton: 'Weiter',
   confirm: (appliance) => `${appliance} verbinden?`,
@@ -25,17 +25,18 @@ export const userCode: typeof english.userCode = {
   tryAgain: 'Noch einmal versuchen',
   codeReplaced: (appliance) => `${appliance} zeigt jetzt einen anderen Code an`,
   codeReplacedText:
-    'Das Gerät hat neu begonnen. Wenn Sie sich schon angemeldet haben, laden Sie diese Seite neu: Dann sehen Sie das Ergebnis.',
+    'Das Gerät hat einen neuen Verbindungsversuch begonnen. Wenn Sie sich schon angemeldet haben, laden Sie diese Seite neu: Dann sehen Sie das Ergebnis.',
   typeNewCode: 'Neuen Code eingeben',
   tooManyPairings: 'Zu viele Geräte warten auf eine Anmeldung',
   tooManyPairingsText:
     'Warten Sie ein paar Minuten, gehen Sie dann zurück und versuchen Sie es noch einmal. Der Code bleibt gültig.',
   crossSite: 'Diese Anfrage kam von einer anderen Website',
-  crossSiteText: 'Öffnen Sie den Link am Gerät oder geben Sie seinen Code ein.',
+  crossSiteText: 'Öffnen Sie den Link, den das Gerät anzeigt, oder geben Sie den Code des Geräts ein.',
   notAForm: 'Der Code konnte nicht gelesen werden',
   notAFormText: 'Geben Sie den Code auf der Seite dieses Hubs ein.',
   malformedRequest: 'Diese Adresse ist ungültig',
-  malformedRequestText: 'Öffnen Sie den Link am Gerät noch einmal oder geben Sie seinen Code ein.',
+  malformedRequestText:
+    'Öffnen Sie noch einmal den Link, den das Gerät anzeigt, oder geben Sie den Code des Geräts ein.',
   typeCode: 'Code eingeben',
   tooManyAttempts: 'Zu viele falsche Codes',
   tooManyAttemptsText: (seconds) => `Warten Sie ${seconds} s und geben Sie den Code dann noch einmal ein.`,
@@ -52,39 +53,41 @@ export const loginResult: typeof english.loginResult = {
     answer_lost: LOST,
   },
   unconfirmed:
-    'Das Portal hat dem Hub diese Anmeldung nicht bestätigt. Wer sich auf der Seite des Hubs anmelden kann, kann sie dort innerhalb einer Minute bestätigen. Diese Seite aktualisiert sich automatisch.',
+    'Das Portal hat dem Hub diese Anmeldung nicht bestätigt. Wenn Sie den Einrichtungscode haben, bestätigen Sie die Anmeldung innerhalb einer Minute auf der Seite des Hubs; sonst bitten Sie jemanden, der den Code hat. Diese Seite aktualisiert sich automatisch.',
   unconfirmedTooLate: 'Niemand hat diese Anmeldung rechtzeitig bestätigt.',
   reopenLink: 'Öffnen Sie den Anmeldelink noch einmal und melden Sie sich an.',
-  useNewLink: 'Der Hub erstellt einen neuen Link. Öffnen Sie den neuen Link und melden Sie sich noch einmal an.',
+  useNewLink:
+    'Der Hub erstellt einen neuen Link. Dieser erscheint dort, wo Sie den alten gefunden haben. Öffnen Sie den neuen Link und melden Sie sich noch einmal an.',
   connecting: (appliance) => `${appliance} wird verbunden`,
   connectingText: 'Der Hub wartet auf das Portal. Diese Seite aktualisiert sich automatisch.',
   notConnected: (appliance) => `${appliance} ist nicht verbunden`,
   reasons: {
-    refused_by_user: 'Der Zugang wurde am Portal abgelehnt.',
+    refused_by_user: 'Der Zugang wurde bei der Anmeldung nicht erlaubt, oder das Portal hat ihn abgelehnt.',
     expired: 'Die Zeit für diese Anmeldung ist abgelaufen.',
     replaced: 'Ein neuerer Anmeldelink hat diesen ersetzt.',
     cancelled: 'Die Anmeldung wurde am Hub abgebrochen.',
     portal_rejected: 'Das Portal hat die Anfrage des Hubs abgelehnt.',
-    foreign_origin: 'Das Portal hat eine fremde Adresse geliefert. Deshalb hat der Hub abgebrochen.',
+    foreign_origin:
+      'Das Portal hat eine Adresse geliefert, die nicht zu ihm gehört. Deshalb hat der Hub die Anmeldung abgebrochen.',
     code_refused: 'Das Portal hat die Anmeldung nicht akzeptiert.',
     answer_lost: LOST,
     misconfigured: 'Das Portal akzeptiert die Zugangsdaten des Hubs nicht (client_id und Client-Secret).',
     client_unknown: 'Das Portal kennt die client_id des Hubs nicht.',
   },
   nextSteps: {
-    startOnAppliance: 'Starten Sie das Verbinden am Gerät neu.',
-    startAtHub: 'Starten Sie das Verbinden am Hub neu.',
+    startOnAppliance: 'Starten Sie am Gerät einen neuen Verbindungsversuch.',
+    startAtHub: 'Starten Sie auf der Seite des Hubs einen neuen Verbindungsversuch.',
     ifAgain: 'Wenn das wieder passiert, prüfen Sie die Konfiguration des Hubs.',
     otherLink: 'Verwenden Sie den neueren Link.',
     checkConfiguration: 'Prüfen Sie die Konfiguration des Hubs.',
   },
   malformed: 'Diese Adresse ist ungültig',
   malformedText:
-    'Eine solche Adresse sendet das Portal nach einer Anmeldung nicht. Öffnen Sie den Anmeldelink noch einmal und melden Sie sich an.',
+    'Das ist keine Adresse, die das Portal nach einer Anmeldung öffnet. Öffnen Sie den Anmeldelink noch einmal und melden Sie sich an.',
   noCode: 'Die Anmeldung ist nicht abgeschlossen',
   noCodeText:
     'Das Portal hat dem Hub keinen Code für diese Anmeldung gesendet. Öffnen Sie den Anmeldelink noch einmal und melden Sie sich an.',
   unknownLink: 'Dieser Link ist nicht mehr gültig',
   unknownLinkText:
-    'Der Hub kennt diese Anmeldung nicht. Verbinden Sie das Gerät am Hub noch einmal und öffnen Sie den neuen Link.',
+    'Der Hub kennt diese Anmeldung nicht. Verbinden Sie das Gerät auf der Seite des Hubs noch einmal und öffnen Sie den neuen Link.',
 };

@@ -5,14 +5,14 @@ export const overview: typeof english.overview = {
   noAppliances: 'Es gibt noch keine Geräte.',
   oneConnected: (appliance) => `${appliance} ist verbunden.`,
   allConnected: (count) => (count === 2 ? 'Beide Geräte sind verbunden.' : `Alle ${count} Geräte sind verbunden.`),
-  needsLogin: (appliance) => `Für ${appliance} ist eine neue Anmeldung nötig.`,
+  needsLogin: (appliance) => `Für ${appliance} ist eine neue Anmeldung am Portal nötig.`,
   needsFirstLogin: (appliance) => `${appliance} ist noch nicht verbunden.`,
   needsApproval: (appliance) => `${appliance} wartet auf Ihre Freigabe.`,
   needsAttention: (appliance) => `${appliance}: Hier ist etwas zu tun.`,
   severalNeedAttention: (count) => `Bei ${count} Geräten ist etwas zu tun.`,
   severalNotConnected: (count) => `${count} Geräte sind noch nicht verbunden.`,
-  waitsForLogin: (appliance) => `${appliance} wartet auf die Anmeldung.`,
-  severalWaitForLogin: (count) => `${count} Geräte warten auf die Anmeldung.`,
+  waitsForLogin: (appliance) => `${appliance} wartet auf die Anmeldung am Portal.`,
+  severalWaitForLogin: (count) => `${count} Geräte warten auf die Anmeldung am Portal.`,
   waitsForPortal: (appliance) => `${appliance} wartet auf das Portal.`,
   severalWaitForPortal: (count) => `${count} Geräte warten auf das Portal.`,
   notRefreshed: (appliance) => `Der Zugang von ${appliance} konnte nicht erneuert werden; der Hub versucht es weiter.`,
@@ -53,7 +53,7 @@ export const overview: typeof english.overview = {
   version: 'Version',
   address: 'Adresse',
   noAddress: 'keine',
-  pin: 'Sicherheitscode, an dem Geräte diesen Hub erkennen',
+  pin: 'Sicherheitscode, an dem Geräte diesen Hub erkennen; er ist nicht geheim',
 };
 
 export const health: typeof english.health = {
@@ -80,13 +80,14 @@ export const health: typeof english.health = {
       'Der Hub kennt die richtige Uhrzeit noch nicht. Sobald er sie kennt, geht es automatisch weiter.',
     store_unwritable: () =>
       'Der Hub kann nichts speichern. Schaffen Sie Platz auf seinem Datenträger oder tauschen Sie die SD-Karte aus.',
-    refused: (appliance) => `Das Portal hat den Zugang beendet. Melden Sie sich neu an, um ${appliance} zu verbinden.`,
+    refused: (appliance) =>
+      `Das Portal hat den Zugang beendet. Melden Sie sich neu am Portal an, um ${appliance} zu verbinden.`,
     credentials_untried: () =>
       'Beim letzten Mal hat das Portal die Zugangsdaten des Hubs nicht akzeptiert (client_id und Client-Secret). Der Hub versucht es jetzt noch einmal damit. Noch ist nichts zu tun.',
     portal_changed: (appliance) =>
-      `${appliance} wurde mit einem anderen Portal oder einer anderen client_id verbunden, als jetzt in der Konfiguration des Hubs steht. War die Änderung ein Versehen, machen Sie sie rückgängig und führen Sie „sudo latchkey reload“ aus. Sonst melden Sie sich neu an, um ${appliance} zu verbinden.`,
+      `Seit ${appliance} verbunden wurde, hat jemand in der Konfiguration des Hubs das Portal oder die client_id geändert. War das ein Versehen, machen Sie die Änderung rückgängig und führen Sie auf dem Hub „sudo latchkey reload“ aus. Sonst melden Sie sich neu am Portal an, um ${appliance} zu verbinden.`,
     grant_damaged: (appliance) =>
-      `Der gespeicherte Zugang von ${appliance} wurde auf dem Datenträger des Hubs beschädigt. Melden Sie sich neu an, um das Gerät zu verbinden.`,
+      `Der gespeicherte Zugang von ${appliance} wurde auf dem Datenträger des Hubs beschädigt. Melden Sie sich neu am Portal an, um das Gerät zu verbinden.`,
     approval_needed: (appliance) =>
       `${appliance} möchte aufgenommen werden. Geben Sie es nur frei, wenn es Ihr Gerät ist. Wenn es einen Code anzeigt, muss er mit dem Code hier übereinstimmen.`,
     not_paired: (appliance) => `Melden Sie sich einmal am Portal an, um ${appliance} zu verbinden.`,
@@ -97,16 +98,16 @@ export const health: typeof english.health = {
     without_credentials: () =>
       'Der Hub hat kein Passwort mehr für dieses Gerät, deshalb bekommt es keinen Zugang. Tragen Sie das Gerät wieder in die Konfiguration ein oder erstellen Sie ein neues Passwort.',
     credentials_damaged: () =>
-      'Die gespeicherten Daten dieses Geräts wurden auf dem Datenträger des Hubs beschädigt oder von jemandem geändert. Entfernen Sie das Gerät, fügen Sie es wieder hinzu und melden Sie sich neu an.',
+      'Die gespeicherten Daten dieses Geräts wurden auf dem Datenträger des Hubs beschädigt oder von jemandem geändert. Entfernen Sie das Gerät, fügen Sie es wieder hinzu und melden Sie sich neu am Portal an.',
   },
   corrections: {
     apply: {
-      reload: 'führen Sie „latchkey reload“ aus',
+      reload: 'führen Sie auf dem Hub „sudo latchkey reload“ aus',
       service_restart: 'starten Sie den Hub neu („sudo systemctl restart latchkey“)',
       new_start: 'beenden Sie den Hub und starten Sie ihn wieder',
     },
     clientId: (portal) =>
-      `Korrigieren Sie in der Konfiguration des Hubs portals.${portal}.client_id. Danach führen Sie „latchkey reload“ aus.`,
+      `Korrigieren Sie in der Konfiguration des Hubs portals.${portal}.client_id. Danach führen Sie auf dem Hub „sudo latchkey reload“ aus.`,
     credentials: (portal, secretFile, apply) =>
       `Korrigieren Sie in der Konfiguration des Hubs portals.${portal}.client_id oder das Client-Secret${secretFile === undefined ? '' : ` (in ${secretFile})`}. Danach ${apply}.`,
   },
@@ -115,28 +116,29 @@ export const health: typeof english.health = {
   comparisonCode: 'Code',
   registrantAddress: 'IP-Adresse',
   softwareId: 'Name laut Gerät',
-  scopeChanged: 'In der Konfiguration stehen jetzt andere Berechtigungen. Melden Sie sich neu an, damit sie gelten.',
+  scopeChanged:
+    'In der Konfiguration stehen jetzt andere Berechtigungen. Melden Sie sich neu am Portal an, damit sie gelten.',
   problemSince: 'Störung aufgetreten',
   tokenExpires: 'Zugang läuft ab',
   hub: {
     hub_id_taken:
       'In diesem Netzwerk gibt es einen anderen Hub mit derselben Kennung. Wenn eine SD-Karte kopiert wurde, schalten Sie einen der beiden aus.',
     hub_name_claimed:
-      'Ein anderes Gerät in diesem Netzwerk verwendet den Namen des Hubs. Ihre Geräte sind sicher: Sie erkennen den Hub nicht allein am Namen.',
+      'Ein anderes Gerät in diesem Netzwerk verwendet den Namen des Hubs. Ihre Geräte sind sicher, denn sie prüfen auch den Sicherheitscode des Hubs. Suchen Sie das andere Gerät („sudo latchkey status“ auf dem Hub zeigt seine Adresse), und benennen Sie es um oder trennen Sie es vom Netzwerk.',
     not_announced:
       'Geräte finden diesen Hub vielleicht nicht automatisch im Netzwerk. Prüfen Sie die Netzwerkverbindung des Hubs.',
     store_changed:
       'Gespeicherte Daten des Hubs wurden beschädigt oder von jemandem geändert. Prüfen Sie die Geräte: Entfernen Sie jedes, das keinen Zugang bekommt, und fügen Sie es wieder hinzu.',
     store_recovered:
-      'Die gespeicherten Daten des Hubs waren beschädigt und wurden repariert. Prüfen Sie die Geräte und tauschen Sie die SD-Karte bald aus.',
+      'Die gespeicherten Daten des Hubs waren beschädigt und wurden repariert. Prüfen Sie unten, ob alle Geräte verbunden sind, und tauschen Sie die SD-Karte bald aus.',
     store_unwritable:
       'Der Hub kann nichts speichern. Schaffen Sie Platz auf seinem Datenträger oder tauschen Sie die SD-Karte aus.',
     wrong_setup_codes:
-      'Jemand hat auf dieser Seite falsche Einrichtungscodes eingegeben. Wenn Sie das nicht waren, stellen Sie fest, von welchem Gerät in Ihrem Netzwerk das kam.',
+      'Jemand hat auf dieser Seite falsche Einrichtungscodes eingegeben. Wenn Sie das nicht waren, suchen Sie das Gerät, von dem das kam („sudo latchkey status“ auf dem Hub zeigt seine Adresse), und trennen Sie es von Ihrem Netzwerk.',
   },
   warnings: {
     token_ending: (appliance) =>
-      `Der Zugang von ${appliance} läuft bald ab, weil der Hub ihn nicht erneuern konnte. Kümmern Sie sich bald darum.`,
+      `Der Zugang von ${appliance} läuft bald ab, weil der Hub ihn nicht erneuern konnte. Ob Sie etwas tun können, steht darunter.`,
     refresh_failing: () => 'Der Zugang wurde seit einem Tag nicht erneuert.',
   },
 };

@@ -11,7 +11,7 @@ export const pairing: typeof english.pairing = {
   logIn: 'Am Portal anmelden',
   scan: {
     anywhere:
-      'Oder scannen Sie diesen Code mit einem anderen Handy und melden Sie sich dort an. Das Handy darf überall sein, auch außerhalb dieses Hauses.',
+      'Oder scannen Sie diesen Code mit einem anderen Handy und melden Sie sich dort an. Das Handy muss dafür nicht im Heimnetz sein.',
     home: 'Oder scannen Sie diesen Code mit einem anderen Handy in diesem Heimnetz und melden Sie sich dort an.',
     machine:
       'Der QR-Code enthält denselben Link. Der Link funktioniert nur auf dem Rechner, auf dem der Hub läuft, nicht auf einem Handy.',
@@ -42,7 +42,7 @@ export const pairing: typeof english.pairing = {
   cancel: 'Abbrechen',
   toOverview: 'Zur Übersicht',
   notFound: 'Der Hub kennt diese Anmeldung nicht mehr',
-  notFoundText: 'Verbinden Sie das Gerät auf seiner Seite noch einmal.',
+  notFoundText: 'Tippen Sie in der Übersicht auf das Gerät und verbinden Sie es noch einmal.',
   notPossible: 'Das ist im Moment nicht möglich',
   tooMany:
     'Zu viele Geräte warten auf eine Anmeldung, oder dieses Gerät ist noch nicht freigegeben. Geben Sie es frei oder warten Sie ein paar Minuten. Versuchen Sie es dann noch einmal.',
@@ -50,7 +50,7 @@ export const pairing: typeof english.pairing = {
     'Der Hub kann nichts speichern. Schaffen Sie Platz auf seinem Datenträger oder tauschen Sie die SD-Karte aus. Versuchen Sie es dann noch einmal.',
   label: {
     heading: (appliance) => `${appliance} neu verbinden?`,
-    text: 'Diese Seite wurde nicht durch den Code auf dem Etikett geöffnet. Machen Sie nur weiter, wenn Sie dieses Gerät jetzt verbinden möchten.',
+    text: 'Diese Seite wurde nicht durch Scannen des Etiketts geöffnet. Machen Sie nur weiter, wenn Sie dieses Gerät jetzt verbinden möchten.',
     button: 'Weiter',
     caption: 'Zum Verbinden scannen',
     title: (appliance) => `Etikett für ${appliance}`,
@@ -68,12 +68,12 @@ export const pairingBatch: typeof english.pairingBatch = {
     ['Ihr Gerät ist verbunden', 'Beide Geräte sind verbunden'][count - 1] ?? `Alle ${count} Geräte sind verbunden`,
   someConnected: (connected, all) => `${connected} von ${all} Geräten ${connected === 1 ? 'ist' : 'sind'} verbunden`,
   noAppliances: 'Es gibt noch kein Gerät',
-  noAppliancesText: 'Fügen Sie zuerst auf der Übersicht eines hinzu.',
+  noAppliancesText: 'Fügen Sie zuerst in der Übersicht eines hinzu.',
   connected: 'Verbunden',
   notConnected: 'Noch nicht verbunden',
   more: (count) => (count === 1 ? 'und ein weiteres' : `und ${count} weitere`),
   differentAccounts:
-    'Die Geräte wurden mit verschiedenen Konten verbunden. Wenn das ein Versehen ist, öffnen Sie das Gerät mit dem falschen Konto und melden Sie sich neu an.',
+    'Die Geräte wurden mit verschiedenen Konten verbunden. Wenn das ein Versehen ist, tippen Sie auf das Gerät mit dem falschen Konto und melden Sie sich mit dem richtigen Konto neu an.',
   next: (appliance) => `Weiter mit ${appliance}`,
   stop: 'Hier aufhören',
   skip: (appliance) => `${appliance} überspringen`,
@@ -86,7 +86,7 @@ export const pairingBatch: typeof english.pairingBatch = {
   unreachableText: (appliance) =>
     `Der Hub bekommt gerade keinen Anmeldelink für ${appliance}. Prüfen Sie die Internetverbindung im Haus und versuchen Sie es noch einmal.`,
   ended: '„Alle verbinden“ ist beendet',
-  endedText: 'Machen Sie auf der Seite des Hubs weiter oder führen Sie „latchkey pair --all“ aus.',
+  endedText: 'Machen Sie auf der Seite des Hubs weiter oder führen Sie auf dem Hub „sudo latchkey pair --all“ aus.',
   reasons: {
     ...loginResult.reasons,
     waiting_for_approval: 'Es wartet auf Ihre Freigabe.',

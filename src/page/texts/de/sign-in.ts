@@ -3,14 +3,14 @@ import type * as english from '../en/sign-in.ts';
 export const signIn: typeof english.signIn = {
   heading: 'Auf der Seite des Hubs anmelden',
   whereToFindCode:
-    'Wer den Hub eingerichtet hat, hat den Code vielleicht notiert. Auf dem Hub selbst zeigt dieser Befehl den Code und einen Einmal-Link:',
+    'Wer den Hub eingerichtet hat, hat sich den Code vielleicht notiert. Auf dem Hub selbst zeigt dieser Befehl den Code und einen Einmal-Link:',
   label: 'Einrichtungscode',
   hint: 'Zwölf Buchstaben; Großschreibung und Bindestriche spielen keine Rolle.',
   button: 'Anmelden',
   missing: 'Geben Sie zuerst den Einrichtungscode ein.',
   wrong: 'Das ist nicht der Einrichtungscode dieses Hubs. Vergleichen Sie ihn Buchstabe für Buchstabe.',
   locked: (time) =>
-    `Zu viele falsche Codes. Warten Sie ${time} und versuchen Sie es dann noch einmal. Bis dahin akzeptiert der Hub keinen Code, auch den richtigen nicht. Ein Einmal-Link von „latchkey setup-code“ funktioniert trotzdem.`,
+    `Zu viele falsche Codes. Warten Sie ${time} und versuchen Sie es dann noch einmal. Bis dahin akzeptiert der Hub keinen Code, auch den richtigen nicht. Ein Einmal-Link von „sudo latchkey setup-code“ funktioniert trotzdem.`,
   sessionEnded: 'Sie sind nicht mehr angemeldet. Melden Sie sich noch einmal an.',
   sessionEndedBeforeSubmit:
     'Sie sind nicht mehr angemeldet, deshalb wurde nichts geändert. Nach dem Anmelden öffnet sich wieder die Seite, von der Sie kamen.',

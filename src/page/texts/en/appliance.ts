@@ -8,7 +8,7 @@ export const appliance = {
   clientId: 'Client ID',
   manage: 'Change',
   newSecret: 'New secret',
-  doorLabel: 'Label for the door',
+  doorLabel: 'Label for the cabinet door',
   disconnect: 'Disconnect',
   remove: 'Remove',
   declared:
@@ -20,13 +20,13 @@ export const appliance = {
     'This appliance uses its own keys instead of a secret. A new secret would replace the keys, and they would stop working.',
   rotateKeysLabel: 'Replace its keys',
   rotateKeysMissing: 'Tick this to replace its keys with a secret.',
-  disconnectHeading: (name: string) => `Disconnect ${name}?`,
+  disconnectHeading: (name: string) => `Disconnect ${name} from the portal?`,
   disconnectText:
-    'The hub deletes the login and gives the appliance no more access. To connect it again, somebody has to log in again.',
+    'The hub deletes the stored login and no longer gives the appliance access to the portal. To connect it again, somebody has to log in at the portal again.',
   removeHeading: (name: string) => `Remove ${name}?`,
   removeText: 'The hub deletes the appliance, its secret and its login. This cannot be undone.',
-  rejectHeading: (name: string) => `Refuse the request of ${name} to join?`,
-  rejectText: 'The hub deletes this request. The appliance can ask again while new appliances may join.',
+  rejectHeading: (name: string) => `Refuse ${name}, which asks to join?`,
+  rejectText: 'The hub deletes this request. The appliance can ask again as long as you let appliances join.',
   notFound: 'Appliance not found',
   notFoundText: (name: string) => `The hub does not know ${name}. Perhaps somebody has removed it.`,
   backToOverview: 'To the overview',
@@ -34,11 +34,13 @@ export const appliance = {
   /** Why an action failed. */
   failures: {
     appliance_declared: 'The hub’s configuration file declares this appliance, so it can only be changed there.',
-    not_allowed: 'That is not possible at the moment. Perhaps somebody else has already done it.',
-    store_unwritable: 'The hub could not save it: its disk is full or damaged. Nothing was changed.',
-    token_unavailable: 'The appliance is not connected, so there is no access to refresh. Log in first.',
+    not_allowed:
+      'That is not possible at the moment. Perhaps somebody else has already done it: go back to see the current state.',
+    store_unwritable:
+      'Nothing was changed, because the hub’s disk is full or damaged. Free space on it, or replace the SD card. Then try again.',
+    token_unavailable: 'The appliance is not connected, so there is no access to refresh. Log in at the portal first.',
     hub_stopping: 'The hub is restarting. Try again in a moment.',
-    other: 'That failed. The hub’s log shows the reason.',
+    other: 'That failed. The reason is in the hub’s log (“sudo journalctl -u latchkey”).',
   },
   nothingChanged: 'Nothing was changed',
 };
@@ -59,16 +61,16 @@ export const addAppliance = {
   nameTaken: 'There is already an appliance with this name. Choose another name.',
   scopeInvalid:
     'This is too long or has a character that is not allowed. Type the permissions with spaces between them, without quotes or accents.',
-  portalUnknown: 'The hub’s configuration has no such portal.',
+  portalUnknown: 'This portal is not in the hub’s configuration. Choose another one.',
   credentials: {
     title: (appliance: string) => `Credentials of ${appliance}`,
     added: (appliance: string) => `${appliance} has been added.`,
     rotated: (appliance: string) => `${appliance} has a new secret. The old one no longer works.`,
-    keep: 'Enter these in the appliance now. The secret is shown only once, because the hub keeps no copy. You can reload this page for ten minutes, until you tap “Done”.',
+    keep: 'Enter these in the appliance now. The secret is shown only on this page, which you can reload for ten minutes or until you tap “Done”. After that nobody can see it again.',
     clientId: 'Client ID',
     clientSecret: 'Client secret',
     tokenEndpoint: 'Address where the appliance gets its access (token URL)',
-    pin: 'Security code of the hub, by which the appliance recognises it',
+    pin: 'Security code of the hub, by which the appliance recognises the hub; it is not secret',
     qr: 'All of this as a QR code',
     qrHint:
       'For appliances with a camera, or an app that sets them up. It contains the secret: do not show it to anybody else.',
@@ -76,7 +78,7 @@ export const addAppliance = {
     done: 'Done',
     gone: 'These credentials are no longer shown',
     goneText:
-      'They are shown for ten minutes, or until you tap “Done” or sign out. If they are lost, give the appliance a new secret on its page.',
+      'Credentials are shown for ten minutes, or until you tap “Done” or sign out. If they are lost, tap the appliance on the overview, and then “New secret”.',
   },
 };
 

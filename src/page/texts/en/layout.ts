@@ -8,7 +8,7 @@ export const footer = {
 export const layout = {
   skipLink: 'Skip to the content',
   signOut: 'Sign out',
-  offline: 'The hub does not respond. This page keeps trying.',
+  offline: 'The hub does not respond. This page keeps trying. If this continues, check the hub’s power and network.',
   overview: 'Overview',
   cancel: 'Cancel',
   copy: 'Copy',
@@ -18,7 +18,7 @@ export const layout = {
 /** The pages for an address that a person has typed. */
 export const landing = {
   httpsOnly:
-    'This hub’s page has a secure address (https). The browser warns once, because the hub issued its own certificate.',
+    'This hub’s page has a secure address (https). The browser warns once, because the hub issued its own certificate. Choose “Advanced” (or “Details”) there and continue.',
   openSecurePage: 'Open the secure page',
   notFound: 'Page not found',
   notFoundText: 'Check the address.',

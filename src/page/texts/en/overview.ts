@@ -46,8 +46,8 @@ export const overview = {
   reject: 'Refuse',
   registration: 'Appliances that ask to join',
   registrationHint:
-    'Some appliances can ask to join. Allow this for ten minutes: each appliance that asks appears here and waits for your approval.',
-  registrationOpen: 'New appliances may join. This ends',
+    'Some appliances can ask the hub to add them. Allow this for ten minutes: each appliance that asks appears here and waits for your approval.',
+  registrationOpen: 'New appliances are allowed to join. This ends',
   registrationOpenHint: 'Start the set-up on the appliance now. It appears here and waits for your approval.',
   severalRegistered: (count: number) =>
     `${count} appliances have asked to join since you allowed it. Compare the codes: approve an appliance only if it shows the same code as this page.`,
@@ -57,7 +57,7 @@ export const overview = {
   version: 'Version',
   address: 'Address',
   noAddress: 'none',
-  pin: 'Security code, by which appliances recognise this hub',
+  pin: 'Security code, by which appliances recognise this hub; it is not secret',
 };
 
 /** The state of the appliances and of the hub, and what to do. */
@@ -84,34 +84,35 @@ export const health = {
     misconfigured: () => 'The portal does not accept the hub’s credentials (client_id and client secret).',
     clock_unknown: () => 'The hub does not know the right time yet. It continues automatically as soon as it does.',
     store_unwritable: () => 'The hub cannot save anything. Free space on its disk, or replace its SD card.',
-    refused: (appliance: string) => `The portal has ended the access. Log in again to connect the ${appliance}.`,
+    refused: (appliance: string) =>
+      `The portal has ended the access. Log in at the portal again to connect the ${appliance}.`,
     credentials_untried: () =>
       'Last time, the portal did not accept the hub’s credentials (client_id and client secret). The hub is trying them again now. There is nothing to do yet.',
     portal_changed: (appliance: string) =>
-      `The ${appliance} was connected with another portal or client_id than the hub’s configuration names now. If the change was a mistake, undo it and run “sudo latchkey reload”. Otherwise log in again to connect the ${appliance}.`,
+      `Since the ${appliance} was connected, the portal or client_id in the hub’s configuration was changed. If that was a mistake, undo the change and run “sudo latchkey reload” on the hub. Otherwise log in at the portal again to connect the ${appliance}.`,
     grant_damaged: (appliance: string) =>
-      `The stored access of the ${appliance} was damaged on the hub’s disk. Log in again to connect it.`,
+      `The stored access of the ${appliance} was damaged on the hub’s disk. Log in at the portal again to connect the appliance.`,
     approval_needed: (appliance: string) =>
       `The ${appliance} asks to join. Approve it only if it is yours. If it shows a code, it must be the same as the code below.`,
-    not_paired: (appliance: string) => `Log in once to connect the ${appliance}.`,
+    not_paired: (appliance: string) => `Log in at the portal once to connect the ${appliance}.`,
     pairing_failed: (appliance: string) => `The last attempt to connect the ${appliance} failed.`,
     login_open: (appliance: string) => `Somebody has to log in at the portal to connect the ${appliance}.`,
     portal_awaited: () =>
       'There is nothing to do: the hub keeps asking. The login link appears here as soon as the portal sends it.',
     without_credentials: () =>
-      'The hub no longer has a secret for this appliance, so the appliance gets no access. Add it to the configuration again, or give it a new secret.',
+      'The hub no longer has a secret for this appliance, so the appliance gets no access. Add the appliance to the configuration again, or give it a new secret.',
     credentials_damaged: () =>
-      'The stored data of this appliance was damaged on the hub’s disk, or somebody changed it there. Remove the appliance, add it again, and log in again.',
+      'The stored data of this appliance was damaged on the hub’s disk, or somebody changed it there. Remove the appliance, add it again, and log in at the portal again.',
   } satisfies Readonly<Record<ApplianceConditionCode, (appliance: string) => string>>,
   /** What to correct if the portal does not accept the hub’s own credentials. */
   corrections: {
     apply: {
-      reload: 'run “latchkey reload”',
+      reload: 'run “sudo latchkey reload” on the hub',
       service_restart: 'restart the hub (“sudo systemctl restart latchkey”)',
       new_start: 'stop the hub and start it again',
     } satisfies Readonly<Record<ApplyMethod, string>>,
     clientId: (portal: string) =>
-      `In the hub’s configuration, correct portals.${portal}.client_id. Then run “latchkey reload”.`,
+      `In the hub’s configuration, correct portals.${portal}.client_id. Then run “sudo latchkey reload” on the hub.`,
     credentials: (portal: string, secretFile: string | undefined, apply: string) =>
       `In the hub’s configuration, correct portals.${portal}.client_id or the client secret${secretFile === undefined ? '' : ` (in ${secretFile})`}. Then ${apply}.`,
   },
@@ -120,7 +121,7 @@ export const health = {
   comparisonCode: 'Code',
   registrantAddress: 'IP address',
   softwareId: 'Name that it gives itself',
-  scopeChanged: 'The configuration now asks for other permissions. Log in again to apply them.',
+  scopeChanged: 'The configuration now asks for other permissions. Log in at the portal again to apply them.',
   problemSince: 'Problem began',
   tokenExpires: 'Access expires',
   /** Conditions of the hub itself. */
@@ -128,20 +129,21 @@ export const health = {
     hub_id_taken:
       'Another hub in this network has the same identity as this one. If an SD card was copied, switch one of the two off.',
     hub_name_claimed:
-      'Another device in this network uses the hub’s name. Your appliances are safe: they do not recognise the hub by its name alone.',
-    not_announced: 'Appliances may be unable to find this hub in the network automatically. Check the hub’s network.',
+      'Another device in this network uses the hub’s name. Your appliances are safe, because they also check the hub’s security code. Find that device (“sudo latchkey status” on the hub shows its address), and rename it or disconnect it from the network.',
+    not_announced:
+      'Appliances may be unable to find this hub in the network automatically. Check the hub’s network connection.',
     store_changed:
       'Some of the hub’s stored data was damaged, or somebody changed it. Check the appliances: remove each one that gets no access, and add it again.',
     store_recovered:
-      'The hub’s stored data was damaged and has been repaired. Check the appliances, and replace the SD card soon.',
+      'The hub’s stored data was damaged and has been repaired. Check below whether every appliance is connected, and replace the SD card soon.',
     store_unwritable: 'The hub cannot save anything. Free space on its disk, or replace its SD card.',
     wrong_setup_codes:
-      'Somebody has typed wrong setup codes on this page. If it was not you, find out which device in your network it was.',
+      'Somebody has typed wrong setup codes on this page. If it was not you, find that device (“sudo latchkey status” on the hub shows its address) and disconnect it from your network.',
   } satisfies Readonly<Record<HubConditionCode, string>>,
   /** Warnings that the state does not show. */
   warnings: {
     token_ending: (appliance: string) =>
-      `The ${appliance} will soon lose its access, because the hub could not refresh it. Act soon.`,
+      `The ${appliance} will soon lose its access, because the hub could not refresh it. The text below says whether you can do something.`,
     refresh_failing: () => 'Its access has not been refreshed for a day.',
   } satisfies Partial<Record<NoticeCode, (appliance: string) => string>>,
 };

@@ -13,7 +13,7 @@ export const pairing = {
   logIn: 'Log in at the portal',
   /** By where the link works. */
   scan: {
-    anywhere: 'Or scan this with another phone and log in there. That phone can be anywhere, even outside this home.',
+    anywhere: 'Or scan this with another phone and log in there. That phone does not need to be in this home network.',
     home: 'Or scan this with another phone in this home network and log in there.',
     machine:
       'The QR code contains the same link. The link works only on the machine that runs the hub, not on a phone.',
@@ -47,14 +47,14 @@ export const pairing = {
   cancel: 'Cancel',
   toOverview: 'To the overview',
   notFound: 'The hub no longer knows this login',
-  notFoundText: 'Connect the appliance again on its page.',
+  notFoundText: 'Tap the appliance on the overview and connect it again.',
   notPossible: 'That is not possible at the moment',
   tooMany:
     'Too many appliances are waiting for a login, or this appliance is not approved yet. Approve it, or wait a few minutes. Then try again.',
   storeUnwritable: 'The hub cannot save anything. Free space on its disk, or replace its SD card. Then try again.',
   label: {
     heading: (appliance: string) => `Connect ${appliance} again?`,
-    text: 'Something other than the label’s code opened this page. Continue only if you want to connect this appliance now.',
+    text: 'This page was not opened by scanning the label. Continue only if you want to connect this appliance now.',
     button: 'Continue',
     /** On the printed label. */
     caption: 'Scan to connect',
@@ -81,7 +81,7 @@ export const pairingBatch = {
   /** Below a list that is cut off. */
   more: (count: number) => (count === 1 ? 'and one more' : `and ${count} more`),
   differentAccounts:
-    'The appliances were connected with different accounts. If this is a mistake, open the appliance with the wrong account and log in again.',
+    'The appliances were connected with different accounts. If this is a mistake, tap the appliance that has the wrong account, and log in again with the right account.',
   next: (appliance: string) => `Next: ${appliance}`,
   stop: 'Stop here',
   skip: (appliance: string) => `Skip ${appliance}`,
@@ -95,7 +95,7 @@ export const pairingBatch = {
   unreachableText: (appliance: string) =>
     `The hub cannot get the login link for ${appliance} at the moment. Check the internet connection of this home and try again.`,
   ended: '“Connect all” has ended',
-  endedText: 'Continue on the hub’s page, or run “latchkey pair --all”.',
+  endedText: 'Continue on the hub’s page, or run “sudo latchkey pair --all” on the hub.',
   reasons: {
     ...loginResult.reasons,
     waiting_for_approval: 'It is waiting for your approval.',

@@ -10,7 +10,7 @@ export const signIn = {
   wrong: 'This is not the setup code of this hub. Compare it letter by letter.',
   /** @param time such as "30 seconds" */
   locked: (time: string) =>
-    `Too many wrong codes. Wait ${time}, then try again. Until then the hub accepts no code, not even the right one. A one-time address from “latchkey setup-code” still works.`,
+    `Too many wrong codes. Wait ${time}, then try again. Until then the hub accepts no code, not even the right one. A one-time address from “sudo latchkey setup-code” still works.`,
   sessionEnded: 'You are no longer signed in. Sign in again.',
   /** After a form was sent. */
   sessionEndedBeforeSubmit:
