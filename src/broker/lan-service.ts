@@ -86,7 +86,7 @@ export function createLanService(
       const authorizeUrl = preferredLink(pairing.step, redirect)?.authorizeUrl ?? null;
       return { pairing, appliance: nameOf(pairing.appliance), authorizeUrl };
     },
-    async receiveCallback(nonce, callback, { batchToken: pass, ...browser }) {
+    async receiveCallback(nonce, callback, { batchToken, ...browser }) {
       await ready;
       const pairing = await pairings.receiveCallback(nonce, callback, browser);
       if (pairing === null) return null;
@@ -96,13 +96,13 @@ export function createLanService(
         pairing,
         appliance: nameOf(pairing.appliance),
         login,
-        batch: pairingBatches.forBrowser(nonce, code, pass),
+        batch: pairingBatches.forBrowser(nonce, code, batchToken),
       };
     },
-    browserBinding: (pairing) => pairings.browserToken(pairing),
-    async continueBatch(nonce, retry, pass) {
+    browserToken: (pairing) => pairings.browserToken(pairing),
+    async continueBatch(nonce, retry, batchToken) {
       await ready;
-      return pairingBatches.continueInBrowser(nonce, retry, pass);
+      return pairingBatches.continueInBrowser(nonce, retry, batchToken);
     },
   };
 }

@@ -183,6 +183,6 @@ function oldStillServed({ fingerprint, servedUntil: until }: OldAuthority): Fail
   const end = until === null ? 'the clock is confirmed' : new Date(until).toISOString();
   return new Failure(
     'not_allowed',
-    `only one old CA can be kept at a time, and appliances that trust the previous CA (${fingerprint}) are served until ${end}: end that first ("latchkey ca --keep-old 0"), or rotate with --keep-old 0, which ends both`,
+    `only one old CA can be kept at a time, and appliances that trust the old CA (${fingerprint}) are served until ${end}: end that first ("latchkey ca --keep-old 0"), or rotate with --keep-old 0, which ends both`,
   );
 }

@@ -105,8 +105,8 @@ export function setupCodeCommand(): Command {
 /** The code to type comes last: it stays visible even if the terminal has too few lines for the text. */
 async function showSetupCode({ code, page, sign_in, expires_in }: SetupCodeResponse): Promise<void> {
   print(`To sign in on a phone, scan this code. It works once, within ${formatDuration(expires_in)}.
-The browser warns about the certificate once, because the hub issued it itself: choose "Advanced" (or "Details") there
-and continue.`);
+The browser warns about the certificate once, because the hub issued it itself:
+choose "Advanced" (or "Details") there and continue.`);
   const { missingQrCodeText, renderQrCode } = await import('./terminal/qr-code.ts');
   const qrCode = renderQrCode(sign_in, process.stdout);
   if (qrCode === null) printStderr(`${missingQrCodeText(sign_in, process.stdout)}\n`);

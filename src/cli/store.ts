@@ -111,14 +111,14 @@ export function storeKeyCommand(): Command {
     });
 }
 
-function rotationText({ leftovers, copy_problem, is_credential }: StoreKeyRotationResponse): string {
+function rotationText({ leftovers, snapshot_problem, is_credential }: StoreKeyRotationResponse): string {
   const parts = ['The store is encrypted with a new key; the old key no longer opens it.'];
   if (is_credential) {
     parts.push(`Now replace the old credential file with the new one:
   sudo mv /etc/latchkey/credentials/store.key.next /etc/latchkey/credentials/store.key`);
   }
-  if (copy_problem !== null) {
-    parts.push(`There is no snapshot of the store until the hub can make the next one: ${printable(copy_problem)}`);
+  if (snapshot_problem !== null) {
+    parts.push(`There is no snapshot of the store until the hub can make the next one: ${printable(snapshot_problem)}`);
   }
   if (leftovers.length > 0) {
     parts.push(`The old key still opens these files; delete them when you no longer need them:

@@ -184,7 +184,7 @@ export const testNoticesResponseSchema = v.array(
 
 export const storeKeyRotationResponseSchema = v.object({
   leftovers: v.array(text),
-  copy_problem: textOrNull,
+  snapshot_problem: textOrNull,
   is_credential: v.boolean(),
 });
 export type StoreKeyRotationResponse = v.InferOutput<typeof storeKeyRotationResponseSchema>;

@@ -225,7 +225,7 @@ export interface StoreKeyRotationResult {
   /** Files that only the old key opens: older stores, kept for people. */
   readonly leftovers: readonly string[];
   /** Why no snapshot was written; null if it was. */
-  readonly copyProblem: string | null;
+  readonly snapshotProblem: string | null;
   /** Whether the key is a systemd credential, so that the owner must replace the old one with it. */
   readonly isCredential: boolean;
 }

@@ -18,8 +18,8 @@ export type AuthorizationResponse =
 export interface CallbackBrowser {
   /** Its IP address. */
   readonly address: string;
-  /** The proof that the hub sent it to the portal, see {@link LanService.browserBinding}; null if it has none. */
-  readonly browserBinding: string | null;
+  /** The proof that the hub sent it to the portal, see {@link LanService.browserToken}; null if it has none. */
+  readonly browserToken: string | null;
 }
 
 /** A token request of an appliance. */
@@ -200,7 +200,7 @@ export interface LanService {
    * A proof that the hub sent a browser to the portal. The browser keeps it until the portal redirects it back.
    * @param pairing its id
    */
-  browserBinding(pairing: string): Secret;
+  browserToken(pairing: string): Secret;
   /**
    * The login link of the batch's next appliance, for a browser that has brought an accepted code of the batch.
    * Resolves within the time that a person waits.

@@ -139,7 +139,7 @@ export function openHubAdministration(context: HubAdministrationContext): HubAdm
         ...(isCredential ? { what_to_do: 'replace the credential store.key with store.key.next' } : {}),
         ...(snapshotProblem === null ? {} : { snapshot_error: snapshotProblem }),
       });
-      return { leftovers, copyProblem: snapshotProblem, isCredential };
+      return { leftovers, snapshotProblem: snapshotProblem, isCredential };
     },
     async backUp(passphrase) {
       const backup = await createBackup(store, checkPassphrase(passphrase), clock.now().wall);

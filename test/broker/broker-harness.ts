@@ -46,7 +46,7 @@ export interface BrokerHarnessOptions {
 }
 
 /** A browser that the hub did not send to the portal. */
-export const UNKNOWN_BROWSER: CallbackBrowser = { address: '192.168.1.23', browserBinding: null };
+export const UNKNOWN_BROWSER: CallbackBrowser = { address: '192.168.1.23', browserToken: null };
 
 /** One run of the broker on the state folder. */
 export interface RunningBroker extends Broker {

@@ -23,7 +23,7 @@ test('polls, user codes and callbacks wait until the pairings of the previous ru
     service.receiveCallback(
       'a nonce of nobody',
       { kind: 'nothing' },
-      { address: '', browserBinding: null, batchToken: null },
+      { address: '', browserToken: null, batchToken: null },
     ),
   ] as const;
   for (const request of requests) void request.then(() => responses++);

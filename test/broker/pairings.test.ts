@@ -36,7 +36,7 @@ function followRedirect(harness: BrokerHarness, location: string, from: Callback
 
 /** A browser that the hub sent to the portal: the hub accepts its code even if polling can't confirm it. */
 function sentBy({ run: { pairings } }: BrokerHarness, { pairing }: PairingRun): CallbackBrowser {
-  return { ...UNKNOWN_BROWSER, browserBinding: pairings.browserToken(pairing.id).reveal() };
+  return { ...UNKNOWN_BROWSER, browserToken: pairings.browserToken(pairing.id).reveal() };
 }
 
 /** The codes that were sent to the token endpoint. */

@@ -6,7 +6,7 @@ import { rememberSecrets } from '../support/logs.ts';
 import { BrokerHarness, pairingResult, UNKNOWN_BROWSER } from './broker-harness.ts';
 
 const SECOND = 1000;
-const PHONE: CallbackBrowser = { address: '192.168.1.50', browserBinding: null };
+const PHONE: CallbackBrowser = { address: '192.168.1.50', browserToken: null };
 
 const stateOf = (run: PairingRun) => pairingResult(run.pairing.step);
 
@@ -82,7 +82,7 @@ test('a flood of forged codes ends no pairing, sends no code, and adds only a fe
   const forged: Promise<unknown>[] = [];
   for (let second = 0; second < 120; second++) {
     for (let device = 0; device < 5; device++) {
-      const from = { address: `192.168.1.${100 + device}`, browserBinding: 'of-another-browser' };
+      const from = { address: `192.168.1.${100 + device}`, browserToken: 'of-another-browser' };
       const code = new Secret(`forged-${second}-${device}`);
       forged.push(harness.run.pairings.receiveCallback(run.pairing.nonce, { kind: 'code', code }, from));
     }
@@ -138,10 +138,10 @@ test('if polling brings no code, only the browser that the hub sent for this pai
   await harness.addAppliance('heater');
   const other = await harness.beginPairing('heater');
   const otherBinding = harness.run.pairings.browserToken(other.pairing.id).reveal();
-  await sendCode(harness, run, foreign, { ...UNKNOWN_BROWSER, browserBinding: otherBinding });
+  await sendCode(harness, run, foreign, { ...UNKNOWN_BROWSER, browserToken: otherBinding });
   expect(harness.exchanges).toBe(0);
   const mark = harness.run.pairings.browserToken(run.pairing.id).reveal();
-  await sendCode(harness, run, await honestCode(harness, run), { ...PHONE, browserBinding: mark });
+  await sendCode(harness, run, await honestCode(harness, run), { ...PHONE, browserToken: mark });
   expect(stateOf(run)).toBe('paired');
   expect(await account(harness, id)).toBe('demo');
 });

@@ -59,7 +59,7 @@ describe('an installer with a phone on the home network', () => {
     await page.getByRole('button', { name: 'Connect all' }).click();
     await page.getByRole('link', { name: 'Log in at the portal' }).click();
     await page.getByRole('button', { name: 'Refuse' }).click();
-    await page.getByText('Access was refused at the portal').waitFor();
+    await page.getByText('did not allow the access').waitFor();
     // Any browser can send a refusal, so the result page shows nothing else; the hub's page continues the batch.
     expect(await page.getByText('heat-pump').count()).toBe(0);
     await expectUsable(visit, 'batch-refused');

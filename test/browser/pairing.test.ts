@@ -69,7 +69,7 @@ describe('the browser of a person with a pairing link', () => {
     await visit.page.goto(url);
     await visit.page.getByRole('button', { name: 'Refuse' }).tap();
     await expectPicturedPage(visit, 'refused', 'wallbox is not connected');
-    await visit.page.getByText('Access was refused at the portal').waitFor();
+    await visit.page.getByText('did not allow the access').waitFor();
     await visit.page.getByText('latchkey pair wallbox').waitFor();
     const { status, stdout } = await watching;
     expect(status).toBe(1);

@@ -40,7 +40,7 @@ describe('unexpected errors of a command', () => {
         .ended;
       expect(status).toBe(1);
       expect(stderr).toBe(
-        'latchkey: internal error (planted): run the command again with LATCHKEY_DEBUG=1, and report its output\n',
+        'latchkey: internal error (planted): run the command again with LATCHKEY_DEBUG=1, and report its output to support\n',
       );
       const debugEnv = { ...hub.env, ...faulty(code), LATCHKEY_DEBUG: '1' };
       const again = await startLatchkey(['status', '--watch', '--json'], debugEnv).ended;

@@ -17,12 +17,14 @@ test('store-key --rotate reports the new store key in one sentence, or as JSON',
 test('store-key --rotate says what is left to do', async () => {
   hub.administration.rotation = {
     leftovers: ['/var/lib/latchkey/latchkey.db.damaged-1', '/var/lib/latchkey/upgrades'],
-    copyProblem: 'the disk has no room',
+    snapshotProblem: 'the disk has no room',
     isCredential: true,
   };
   const { stdout } = await hub.latchkey('store-key', '--rotate');
   expect(stdout).toContain('mv /etc/latchkey/credentials/store.key.next /etc/latchkey/credentials/store.key\n');
-  expect(stdout).toContain('There is no snapshot of the store until the hub can make the next one: the disk has no room\n');
+  expect(stdout).toContain(
+    'There is no snapshot of the store until the hub can make the next one: the disk has no room\n',
+  );
   expect(stdout).toContain('\n  /var/lib/latchkey/latchkey.db.damaged-1\n  /var/lib/latchkey/upgrades\n');
 });
 

@@ -97,7 +97,7 @@ export class FakeAdministration implements Administration {
   /** The reports that the next pairing makes at once. */
   script: PairingStatus[] = [];
   /** The result of a rotation of the store key. */
-  rotation: StoreKeyRotationResult = { leftovers: [], copyProblem: null, isCredential: false };
+  rotation: StoreKeyRotationResult = { leftovers: [], snapshotProblem: null, isCredential: false };
   /** What `token`, `refresh`, `restore` and `reload` wait for. */
   portal: Promise<void> = Promise.resolve();
   readonly accessToken = `at-${crypto.randomUUID()}`;

@@ -40,7 +40,7 @@ test('a running hub rotates its store key, issues tokens meanwhile, and keeps it
   for (let round = 0; round < 2; round++) {
     expect(await hub.json('store-key', '--rotate')).toEqual({
       leftovers: [],
-      copy_problem: null,
+      snapshot_problem: null,
       is_credential: false,
     });
     await hub.ask((control) => control.refresh('wallbox'));

@@ -154,7 +154,11 @@ describe('redirects without a valid login', () => {
       `code=${'x'.repeat(5000)}`,
       `error=${'x'.repeat(300)}`,
     ])
-      expectPage(await client.http(`${path}?${query}`), 400, 'This is not an address that the portal opens after a login');
+      expectPage(
+        await client.http(`${path}?${query}`),
+        400,
+        'This is not an address that the portal opens after a login',
+      );
     expect(await client.rawHttp(`GET ${path}?code=${'x'.repeat(100_000)} HTTP/1.1\r\nhost: localhost\r\n\r\n`)).toMatch(
       /^HTTP\/1.1 431 .*\r\n\r\nThe address or the headers are too long\.$/s,
     );
@@ -225,7 +229,7 @@ it('the hub takes a code from a redirect unchanged, whatever characters it has',
         return null;
       },
       continueBatch: async () => ({ kind: 'over' }),
-      browserBinding: () => new Secret('a-mark'),
+      browserToken: () => new Secret('a-mark'),
     },
     'Hub',
     8443,

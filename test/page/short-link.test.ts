@@ -90,7 +90,7 @@ test('a short link shows that its pairing was replaced or refused', async () => 
   const { location } = await logIn(newer.link, true);
   const { pathname, search } = new URL(location);
   await client.http(pathname + search);
-  await expectPage(newer.path, 200, 'Access was refused at the portal');
+  await expectPage(newer.path, 200, 'did not allow the access');
 });
 
 test('a short link exists only on the HTTP port, and fetching it in advance changes nothing', async () => {

@@ -26,11 +26,11 @@ const NONCE_GRACE_MS = 3_600_000;
  * request and the hub some writes.
  */
 const BROWSER_START_LIMIT: RateLimit = { burst: 30, interval: 20_000 };
-/** Bytes of a browser's pass, which is the `batchToken` of {@link BatchForBrowser}: 128 bits. */
-const PASS_BYTES = 16;
-/** The most batches whose passes are remembered, and passes of one batch; beyond that the oldest is dropped. */
+/** Bytes of a browser's batch token, the `batchToken` of {@link BatchForBrowser}: 128 bits. */
+const BATCH_TOKEN_BYTES = 16;
+/** The most batches whose tokens are remembered, and tokens of one batch; beyond that the oldest is dropped. */
 const MAX_BATCHES = 20;
-const MAX_PASSES = 10;
+const MAX_BATCH_TOKENS = 10;
 
 /** What pairing batches work with. */
 export interface PairingBatchContext {
@@ -52,10 +52,10 @@ export class PairingBatches {
   readonly #context: PairingBatchContext;
   readonly #browserStarts = new TokenBuckets();
   /**
-   * The hashes of the issued passes, by batch. They are only in memory: after a restart the batch continues on the
+   * The hashes of the issued batch tokens, by batch. They are only in memory: after a restart the batch continues on the
    * hub's page.
    */
-  readonly #passes = new Map<string, string[]>();
+  readonly #tokens = new Map<string, string[]>();
   /** Serializes steps, so that two browsers that continue at the same time get the same pairing. */
   #queue: Promise<unknown> = Promise.resolve();
 
@@ -139,14 +139,14 @@ export class PairingBatches {
    * link knows the nonce, so the state is only shown to a browser that brought the code with which the pairing
    * succeeded.
    * @param code the code that the browser has just brought; null for none
-   * @param pass the pass that the browser was issued before; null for none
+   * @param batchToken the token that the browser was issued before; null for none
    * @returns null if the pairing is in no batch, or the batch ended long ago
    */
-  forBrowser(nonce: string, code: Secret | null, pass: string | null): BatchForBrowser | null {
+  forBrowser(nonce: string, code: Secret | null, batchToken: string | null): BatchForBrowser | null {
     const run = this.#findByNonce(nonce);
     const id = run?.pairing.batch;
     if (run === undefined || id === undefined || this.#isExpired(run)) return null;
-    if (this.#isValidPass(id, pass)) return { id, batch: this.view(id), batchToken: null };
+    if (this.#isValidToken(id, batchToken)) return { id, batch: this.view(id), batchToken: null };
     if (code === null || !isPairedByCode(run.pairing, sha256(code.reveal())))
       return { id, batch: null, batchToken: null };
     return { id, batch: this.view(id), batchToken: this.#issuePass(id) };
@@ -156,14 +156,14 @@ export class PairingBatches {
    * Takes a browser that has brought an accepted code of a batch to the next appliance's login, within the time that a
    * person waits. A failed pairing is skipped, or retried if `retry` is set.
    * @param nonce of one of the batch's pairings
-   * @param pass the pass that {@link forBrowser} issued to the browser; null for none
+   * @param batchToken the token that {@link forBrowser} issued to the browser; null for none
    * @throws Failure as `Pairings.begin`
    */
-  async continueInBrowser(nonce: string, retry: boolean, pass: string | null): Promise<BatchLoginLinkResult> {
+  async continueInBrowser(nonce: string, retry: boolean, batchToken: string | null): Promise<BatchLoginLinkResult> {
     const run = this.#findByNonce(nonce);
     const batch = run?.pairing.batch;
     if (run === undefined || batch === undefined || this.#isExpired(run)) return { kind: 'over' };
-    if (!this.#isValidPass(batch, pass)) return { kind: 'not_proved', batch };
+    if (!this.#isValidToken(batch, batchToken)) return { kind: 'not_proved', batch };
     const appliance = this.#context.appliances.byId(run.pairing.appliance);
     if (retry && appliance !== undefined)
       return this.#openLinkOf(await this.#serialize(() => this.#retryInBrowser(appliance, run)));
@@ -183,18 +183,18 @@ export class PairingBatches {
     return this.#takeStartPermit() ? this.retry(appliance, pairing) : undefined;
   }
 
-  #isValidPass(batch: string, pass: string | null): boolean {
-    return pass !== null && (this.#passes.get(batch)?.includes(sha256(pass)) ?? false);
+  #isValidToken(batch: string, batchToken: string | null): boolean {
+    return batchToken !== null && (this.#tokens.get(batch)?.includes(sha256(batchToken)) ?? false);
   }
 
-  /** A pass is always new: another person may have planted the one that a browser sends, and would then know it. */
+  /** A batch token is always new: another person may have planted the one that a browser sends, and would then know it. */
   #issuePass(batch: string): Secret {
-    const pass = this.#context.environment.random.token(PASS_BYTES);
-    const hashes = [...(this.#passes.get(batch) ?? []), sha256(pass)];
-    this.#passes.set(batch, hashes.slice(-MAX_PASSES));
-    const [oldest] = this.#passes.keys();
-    if (this.#passes.size > MAX_BATCHES && oldest !== undefined) this.#passes.delete(oldest);
-    return new Secret(pass);
+    const batchToken = this.#context.environment.random.token(BATCH_TOKEN_BYTES);
+    const hashes = [...(this.#tokens.get(batch) ?? []), sha256(batchToken)];
+    this.#tokens.set(batch, hashes.slice(-MAX_BATCH_TOKENS));
+    const [oldest] = this.#tokens.keys();
+    if (this.#tokens.size > MAX_BATCHES && oldest !== undefined) this.#tokens.delete(oldest);
+    return new Secret(batchToken);
   }
 
   #takeStartPermit(): boolean {

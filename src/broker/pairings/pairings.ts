@@ -235,14 +235,14 @@ export class Pairings implements AsyncDisposable {
   async receiveCallback(
     nonce: string,
     callback: AuthorizationResponse,
-    { address, browserBinding }: CallbackBrowser,
+    { address, browserToken }: CallbackBrowser,
   ): Promise<Pairing | null> {
     const hash = sha256(nonce);
     const run = this.find(({ nonceHash }) => nonceHash === hash);
     if (run === undefined) return null;
     if (callback.kind === 'code') {
       const isSent =
-        browserBinding !== null && timingSafeEqualText(browserBinding, this.browserToken(run.pairing.id).reveal());
+        browserToken !== null && timingSafeEqualText(browserToken, this.browserToken(run.pairing.id).reveal());
       const received = run.receiveCode(callback.code, { address, wasSentByHub: isSent });
       await withTimeout(received, MAX_WAIT, this.#context.environment.timers);
     }

@@ -25,7 +25,7 @@ export const SHORT_REASONS: Readonly<Record<SkipReason | ProblemCode, string>> =
   replaced: 'a newer pairing replaced it',
   cancelled: 'cancelled',
   portal_rejected: 'the portal rejected it',
-  foreign_origin: 'the portal gave addresses that are not its own',
+  foreign_origin: 'the portal gave wrong addresses',
   code_refused: 'the portal rejected the login',
   answer_lost: "the portal's answer was lost",
   misconfigured: 'wrong portal settings',

@@ -21,7 +21,7 @@ const MAX_FORM_BYTES = 1024;
  * The cookie of a browser that brought an accepted code of a pairing batch: for an hour it may continue with the next
  * login.
  */
-const BATCH_PASS_COOKIE = 'latchkey-batch';
+const BATCH_TOKEN_COOKIE = 'latchkey-batch';
 /** `Retry-After` while the portal is unreachable, in seconds. */
 const UNREACHABLE_RETRY_SECONDS = 5;
 
@@ -32,7 +32,7 @@ const UNREACHABLE_RETRY_SECONDS = 5;
  */
 export function serveCallback(
   app: FastifyInstance,
-  service: Pick<LanService, 'receiveCallback' | 'continueBatch' | 'browserBinding'>,
+  service: Pick<LanService, 'receiveCallback' | 'continueBatch' | 'browserToken'>,
   hubName: string,
   httpsPort: number,
 ): void {
@@ -48,8 +48,8 @@ export function serveCallback(
     if (callback === null) return sendError(400, texts.malformed, texts.malformedText);
     const found = await service.receiveCallback(params.nonce, callback, {
       address: unmapIpv4(request.socket.remoteAddress ?? ''),
-      browserBinding: cookieValue(request, BROWSER_TOKEN_COOKIE),
-      batchToken: cookieValue(request, BATCH_PASS_COOKIE),
+      browserToken: cookieValue(request, BROWSER_TOKEN_COOKIE),
+      batchToken: cookieValue(request, BATCH_TOKEN_COOKIE),
     });
     if (found === null) return sendError(404, texts.unknownLink, texts.unknownLinkText);
     const { pairing, appliance } = found;
@@ -57,7 +57,7 @@ export function serveCallback(
       return sendError(400, texts.noCode, texts.noCodeText);
     }
     const { batch: membership } = found;
-    if (membership?.batchToken) setCallbackCookie(reply, BATCH_PASS_COOKIE, membership.batchToken);
+    if (membership?.batchToken) setCallbackCookie(reply, BATCH_TOKEN_COOKIE, membership.batchToken);
     const hubUrl = `https://${request.hostname}:${httpsPort}`;
     const resultUrl = `${hubUrl}${membership === null ? `/pairings/${pairing.id}` : `/batches/${membership.id}`}`;
     const page =
@@ -85,14 +85,14 @@ export function serveCallback(
     const context = pageContext(hubName, request);
     const isRetry = new URLSearchParams(typeof request.body === 'string' ? request.body : '').get('again') === '1';
     const next = await service
-      .continueBatch(nonce, isRetry, cookieValue(request, BATCH_PASS_COOKIE))
+      .continueBatch(nonce, isRetry, cookieValue(request, BATCH_TOKEN_COOKIE))
       .catch((error: unknown) => {
         if (error instanceof Failure && error.code === 'not_allowed') return { kind: 'over' } as const;
         throw error;
       });
     switch (next.kind) {
       case 'link':
-        return redirectToPortal(reply, service.browserBinding(next.pairing), next.authorizeUrl);
+        return redirectToPortal(reply, service.browserToken(next.pairing), next.authorizeUrl);
       case 'unreachable':
         reply.header('retry-after', UNREACHABLE_RETRY_SECONDS);
         return sendPublicPage(reply, 503, context, portalUnreachablePage(next.appliance, nonce, context.texts));

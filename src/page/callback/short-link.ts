@@ -17,7 +17,7 @@ const RELOAD_SECONDS = 3;
  */
 export function serveShortLink(
   app: FastifyInstance,
-  service: Pick<LanService, 'findPairingByShortKey' | 'browserBinding'>,
+  service: Pick<LanService, 'findPairingByShortKey' | 'browserToken'>,
   hubName: string,
 ): void {
   app.get<{ Params: { key: string } }>(
@@ -48,7 +48,7 @@ export function serveShortLink(
           reloadAfter: RELOAD_SECONDS,
         });
       }
-      return redirectToPortal(reply, service.browserBinding(pairing.id), authorizeUrl);
+      return redirectToPortal(reply, service.browserToken(pairing.id), authorizeUrl);
     },
   );
 }

@@ -15,7 +15,7 @@ import { servePrintedLabels } from './printed-label.ts';
 /** What the pages for pairing need. */
 export interface PairingPagesOptions {
   readonly administration: PairingAdministration & Pick<Administration, 'followPairing'>;
-  readonly service: Pick<LanService, 'browserBinding'>;
+  readonly service: Pick<LanService, 'browserToken'>;
   readonly clock: Clock;
   readonly timers: Timers;
 }
@@ -27,7 +27,7 @@ export function servePairing(
 ): void {
   /** Sets the cookie by which the callback recognises a browser that follows the login link. */
   function setBrowserBinding({ reply }: AuthenticatedRequest, { id, status }: PairingView): void {
-    if (status.event === 'waiting') setCallbackCookie(reply, BROWSER_TOKEN_COOKIE, service.browserBinding(id));
+    if (status.event === 'waiting') setCallbackCookie(reply, BROWSER_TOKEN_COOKIE, service.browserToken(id));
   }
 
   guard.form('/appliances/:name/pair', (submission) =>

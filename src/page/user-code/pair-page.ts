@@ -98,7 +98,7 @@ export function servePairPage(
     const link = await service.requestLoginLink(userCode);
     switch (link.kind) {
       case 'link':
-        return redirectToPortal(reply, service.browserBinding(result.pairing.id), link.authorizeUrl);
+        return redirectToPortal(reply, service.browserToken(result.pairing.id), link.authorizeUrl);
       case 'unreachable':
         reply.header('retry-after', UNREACHABLE_RETRY_SECONDS);
         return sendPublicPage(reply, 503, context, portalUnreachablePage(userCode, context.texts));

@@ -86,5 +86,5 @@ test('a client secret that the portal does not accept is reported with the file 
     code: 'misconfigured',
     message: expect.stringContaining(`client secret in ${file}`),
   });
-  expect((await hub.cli('status')).stdout).toMatch(/correct the one that is wrong, and run "latchkey reload"/i);
+  expect((await hub.cli('status')).stdout).toMatch(/correct the wrong one, and run "latchkey reload"/i);
 });

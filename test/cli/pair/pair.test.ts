@@ -150,10 +150,7 @@ test('Ctrl-C ends pair and not the pairing', async () => {
 
 test.each([
   ['link_ended', /new link .*no longer valid.*\n\n.*-fresh\n/],
-  [
-    'address_changed',
-    /new link \(the hub's address has changed; .* with the previous link\):\n\n.*-fresh\n/,
-  ],
+  ['address_changed', /new link \(the hub's address has changed; .* with the previous link\):\n\n.*-fresh\n/],
 ] as const)('pair shows a fresh link below the old one, with the reason: %s', async (reason, words) => {
   const fresh = { ...waiting, authorizeUrl: `${url}-fresh`, reason };
   hub.administration.script = [waiting, fresh, { event: 'paired', scope: null }];
