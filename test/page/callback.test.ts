@@ -112,11 +112,11 @@ describe('a login that the portal redirects to the hub', () => {
     const { path, login, state } = await openPairing();
     const redirect = await login(true);
     expect(redirect).toBe(`${path}?error=access_denied`);
-    expectPage(await client.http(redirect), 200, 'Access was refused at the portal');
+    expectPage(await client.http(redirect), 200, 'did not allow the access');
     expectPage(
       await client.http(`${path}?code=${rememberForgedCode('a-code-that-comes-late')}`),
       200,
-      'Access was refused',
+      'did not allow the access',
     );
     expect(await state()).toBe('unpaired');
   });

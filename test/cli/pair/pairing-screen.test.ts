@@ -39,7 +39,7 @@ test.each([
 
 test('pair says which size the QR code needs if even the one of the short link does not fit', () => {
   for (const [columns, rows, why] of [
-    [80, 18, 'too low for the QR code, which needs 19 lines'],
+    [80, 18, 'not high enough for the QR code, which needs 19 lines'],
     [32, 40, 'too narrow for the QR code, which needs 33 columns'],
   ] as const) {
     const { text, hasShortCode: isShort } = renderOn(columns, rows);

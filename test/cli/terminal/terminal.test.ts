@@ -108,7 +108,7 @@ test('pair shows the link after its QR code on a low terminal, and only the link
   expect(tight).toMatch(/█.*Log in to connect wallbox:.*state=short\r\n/s);
   expect(tight).not.toMatch(/state=short.*█/s);
   const low = await pairWithRows(10);
-  expect(low).toMatch(/state=short\r\n.*too low for the QR code, which needs \d+ lines\)/s);
+  expect(low).toMatch(/state=short\r\n.*not high enough for the QR code, which needs \d+ lines\)/s);
   expect(low).not.toContain('█');
 });
 
