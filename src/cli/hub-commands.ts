@@ -39,7 +39,9 @@ export function reloadCommand(): Command {
         case 'failed':
           return reportFailure(outcome.message);
         default:
-          return reportFailure('the hub restarted during the reload: its log says why ("sudo journalctl -u latchkey")');
+          return reportFailure(
+            'the hub restarted during the reload: its log says why (with systemd: "sudo journalctl -u latchkey")',
+          );
       }
     });
 }

@@ -48,7 +48,7 @@ export function setErrorHandlers(app: FastifyInstance, log: Log): void {
     log.error('control_request_failed', { route: request.routeOptions.url, error: messageOf(error) });
     return sendFailure(
       reply,
-      new Failure('unexpected', 'internal error: see the hub\'s log ("sudo journalctl -u latchkey")'),
+      new Failure('unexpected', 'internal error: see the hub\'s log (with systemd: "sudo journalctl -u latchkey")'),
     );
   });
   app.setNotFoundHandler({}, (request, reply) => {
@@ -68,7 +68,7 @@ export function sendFailure(reply: FastifyReply, failure: Failure, status = http
 export function failureFromResponse(status: number, body: unknown): Failure {
   const response = v.is(failureResponseSchema, body) ? body : null;
   if (response !== null && isFailureCode(response.code)) return new Failure(response.code, response.message);
-  const next = 'see its log ("sudo journalctl -u latchkey")';
+  const next = 'see its log (with systemd: "sudo journalctl -u latchkey")';
   return new Failure(
     'unexpected',
     response?.message ?? `the hub responded with the status ${status} and no reason: ${next}`,

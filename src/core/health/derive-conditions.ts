@@ -54,7 +54,7 @@ const HUB_CONDITIONS: Record<HubConditionCode, Pick<HubCondition, 'severity' | '
   not_announced: {
     severity: 'warning',
     what_to_do:
-      'See the hub\'s log ("sudo journalctl -u latchkey") for why mDNS does not work; appliances that know the hub\'s address are still served',
+      'See the hub\'s log (with systemd: "sudo journalctl -u latchkey") for why mDNS does not work; appliances that know the hub\'s address are still served',
   },
   store_changed: {
     severity: 'error',
