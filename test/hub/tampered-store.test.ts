@@ -52,7 +52,7 @@ test('secrets that were swapped between two appliances in the database get no to
   expect(notices).toMatchObject([{ code: 'store_changed', severity: 'error' }]);
   expect(readFileSync(hub.log, 'utf8')).toMatch(/"wallbox".*appliance_damaged/);
   expect((await hub.cli('doctor')).stdout).toMatch(
-    /fail.*tokens of wallbox, because its entry in the store was damaged, or changed/,
+    /fail.*wallbox gets no tokens, because its entry in the store was damaged/,
   );
 });
 
