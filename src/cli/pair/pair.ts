@@ -29,7 +29,7 @@ export function pairCommand(): Command {
       'stop waiting after this time, such as 45 or 45s (seconds) or 10m; the pairing continues',
       parseDurationSeconds,
     )
-    .option('--print', "make a label for the appliance's cabinet; whoever scans it starts a new pairing")
+    .option('--print', "make a label for the appliance's cabinet; scanning it starts a new pairing")
     .option('--output <file>', 'with --print: the file for the label (default: latchkey-NAME.svg)')
     .option('--by-address', "with --print: the QR code contains the hub's current IP address instead of its name")
     .option('--yes', 'with --print: overwrite an existing file')
