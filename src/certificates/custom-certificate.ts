@@ -25,7 +25,7 @@ export interface CertificateFiles {
 
 /** A problem with the files. Its message is shown after the name of the key in the configuration's `lan`. */
 export class CertificateError extends Error {
-  override readonly name = 'CertificateFault';
+  override readonly name = 'CertificateError';
   readonly key: 'certificate_file' | 'key_file';
 
   constructor(key: 'certificate_file' | 'key_file', message: string) {

@@ -1,7 +1,7 @@
 import { Command } from 'commander';
 import type { SetupCodeResponse } from '../control/messages.ts';
 import type { ReloadOutcome } from '../core/administration.ts';
-import { instructionToApply } from '../core/portal.ts';
+import { howToApplyCorrection } from '../core/portal.ts';
 import { systemTimers } from '../system/clock.ts';
 import { configPathOf, connectHub, isHubUnavailable } from './hub-connection.ts';
 import { formatDuration } from './terminal/duration.ts';
@@ -137,7 +137,7 @@ export function notifyCommand(): Command {
       const failed = results.filter(({ ok }) => !ok);
       if (results.length === 0) {
         const { test_mode } = (await hub.status()).hub;
-        const apply = instructionToApply(test_mode === true ? { appliedBy: 'new_start' } : {});
+        const apply = howToApplyCorrection(test_mode === true ? { appliedBy: 'new_start' } : {});
         reportFailure(
           `no hook is configured: set command or webhook under [notify] in the configuration, and ${apply}`,
         );

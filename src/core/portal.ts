@@ -38,7 +38,7 @@ const APPLY_INSTRUCTIONS: Record<ApplyMethod, string> = {
 };
 
 /** How a person makes corrected credentials take effect, in the imperative. */
-export function instructionToApply({ appliedBy = 'reload' }: Pick<CredentialLocation, 'appliedBy'>): string {
+export function howToApplyCorrection({ appliedBy = 'reload' }: Pick<CredentialLocation, 'appliedBy'>): string {
   return APPLY_INSTRUCTIONS[appliedBy];
 }
 

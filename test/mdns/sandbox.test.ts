@@ -11,8 +11,8 @@ it('in its systemd sandbox the hub can read default route and IPv6 flags, and no
   await hub.run('ip', ['route', 'add', 'default', 'via', '10.77.0.9']);
   const kernel = join(import.meta.dirname, '../../src/mdns/networks/kernel.ts');
   const program = `
-    import { interfaceIncarnation, readDefaultRoutes, readIpv6Flags } from '${kernel}';
-    console.log(JSON.stringify([readDefaultRoutes(), interfaceIncarnation('eth0'), interfaceIncarnation('eth9'), readIpv6Flags().size]));`;
+    import { interfaceChangeMarker, readDefaultRoutes, readIpv6Flags } from '${kernel}';
+    console.log(JSON.stringify([readDefaultRoutes(), interfaceChangeMarker('eth0'), interfaceChangeMarker('eth9'), readIpv6Flags().size]));`;
   // The same as ProcSubset=pid and ProtectKernelTunables=yes.
   const sandbox = 'mount -t proc -o subset=pid proc /proc; mount -o remount,ro,bind /sys; exec "$@"';
   const look = async (): Promise<[routes: string[], epoch: string, none: string, flags: number]> => {

@@ -12,11 +12,11 @@ import { type Doubt, type Grant, remainingLifetime } from './grant.ts';
 import type { RefreshHealth, Rejections } from './refresh-health.ts';
 import {
   backgroundRetryDelay,
+  fixedDelays,
   lostAnswerDelays,
   type RetryContext,
   type RetryDelays,
   retryTimes,
-  uniformDelays,
 } from './retry-delays.ts';
 import type { TokenOutcome } from './token-outcome.ts';
 
@@ -83,7 +83,7 @@ export function afterFailure(
     case 'not_sent': {
       const fault =
         outcome.certificateError === undefined ? null : clockFaultMessage(outcome.certificateError, now, confirmed);
-      if (fault !== null) return failing('clock_unknown', fault, uniformDelays(onDemand), { waitsForClock: true });
+      if (fault !== null) return failing('clock_unknown', fault, fixedDelays(onDemand), { waitsForClock: true });
       const waits = { waitsForNetwork: true, ...(fastRetry && { fastRetry }) } as const;
       return failing('portal_unreachable', `The portal could not be reached: ${outcome.detail}`, backedOff, waits);
     }
@@ -105,15 +105,15 @@ export function afterFailure(
       return failing(
         'misconfigured',
         outcome.detail.charAt(0).toUpperCase() + outcome.detail.slice(1),
-        uniformDelays(backoffDelay(MISCONFIGURED_BACKOFF, failures, fraction)),
+        fixedDelays(backoffDelay(MISCONFIGURED_BACKOFF, failures, fraction)),
       );
     case 'rejected': {
-      const delays = health.kind === 'refused' ? uniformDelays(DAY) : backedOff;
+      const delays = health.kind === 'refused' ? fixedDelays(DAY) : backedOff;
       const state = failing('portal_rejected', `The portal rejects the request: ${outcome.detail}`, delays);
       return refusedAfterRejections(grant, state, context);
     }
     case 'store_unwritable':
-      return failing('store_unwritable', `The hub can't write its store: ${outcome.detail}`, uniformDelays(onDemand));
+      return failing('store_unwritable', `The hub can't write its store: ${outcome.detail}`, fixedDelays(onDemand));
     case 'refused':
       return refusedState(grant, now, failures);
   }

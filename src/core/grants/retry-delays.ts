@@ -54,7 +54,7 @@ function awaitsEarlyRetry({ doubt }: Grant, { retryLostAnswer }: Pick<RetryConte
  */
 export function lostAnswerDelays(grant: Grant, doubt: Doubt, failures: number, context: RetryContext): RetryDelays {
   const { retryLostAnswer, fraction } = context;
-  if (retryLostAnswer === 'early' && doubt.sends === 1) return uniformDelays(1000 + 2000 * fraction);
+  if (retryLostAnswer === 'early' && doubt.sends === 1) return fixedDelays(1000 + 2000 * fraction);
   const holdOff = lostAnswerHoldOff({ ...grant, doubt }, context);
   const onDemand = backoffDelay(onDemandBackoff(grant.lifetime), failures, fraction);
   if (holdOff === 0) return { background: backgroundRetryDelay(grant, failures, context), onDemand };
@@ -82,6 +82,6 @@ export function retryTimes({ background, onDemand }: RetryDelays, now: Instant) 
 }
 
 /** The same delay for background attempts and those that an appliance waits for. */
-export function uniformDelays(delay: number): RetryDelays {
+export function fixedDelays(delay: number): RetryDelays {
   return { background: delay, onDemand: delay };
 }

@@ -1,6 +1,6 @@
 import type { Instant } from '../clock.ts';
 import { type Pairing, type PairingFailureReason, timeLeft } from '../pairings/pairing.ts';
-import { type CredentialLocation, describeCredentials, instructionToApply } from '../portal.ts';
+import { type CredentialLocation, describeCredentials, howToApplyCorrection } from '../portal.ts';
 
 /** How long surfaces show why a pairing failed, in ms. */
 const DISPLAY_DURATION = 86_400_000;
@@ -98,7 +98,7 @@ export function explainPairingFailure(
     case 'misconfigured':
       return {
         cause: "the portal does not accept the hub's client_id and client secret",
-        advice: `correct ${describeCredentials(credentialLocation, 'or')}, ${instructionToApply(credentialLocation)} and then run ${again} again`,
+        advice: `correct ${describeCredentials(credentialLocation, 'or')}, ${howToApplyCorrection(credentialLocation)} and then run ${again} again`,
       };
     case 'client_unknown':
       return {

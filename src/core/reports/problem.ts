@@ -1,5 +1,5 @@
 import type { Instant } from '../clock.ts';
-import { type CredentialLocation, instructionToApply } from '../portal.ts';
+import { type CredentialLocation, howToApplyCorrection } from '../portal.ts';
 
 /** What is wrong with an appliance's grant, as in `status`. */
 export type ProblemCode = (typeof PROBLEM_CODES)[number];
@@ -55,7 +55,7 @@ export function whatToDo(
     case 'credentials_untried':
       return 'Nothing yet: the hub will know within seconds whether the portal accepts its credentials';
     case 'misconfigured':
-      return `Compare both with those of the portal, correct the wrong one, and ${instructionToApply(credentialLocation)}`;
+      return `Compare both with those of the portal, correct the wrong one, and ${howToApplyCorrection(credentialLocation)}`;
     case 'clock_unknown':
       return 'Check with "timedatectl status" that the clock is set automatically; the hub keeps trying';
     case 'store_unwritable':

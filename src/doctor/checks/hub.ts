@@ -1,13 +1,13 @@
 import type { ConditionResponse } from '../../control/messages.ts';
 import { type ConditionSeverity, groupByAppliance } from '../../core/health/condition.ts';
-import { instructionToApply } from '../../core/portal.ts';
+import { howToApplyCorrection } from '../../core/portal.ts';
 import { version } from '../../system/version.ts';
 import { type CheckResult, fail, ok, warn } from '../check-result.ts';
 import { type DoctorContext, isTestMode } from '../context.ts';
 
 /** Checks whether the hub runs, responds and has this version; reports its own conditions. */
 export async function checkHub({ hub: probe, unit }: Pick<DoctorContext, 'hub' | 'unit'>): Promise<CheckResult[]> {
-  const restart = instructionToApply({ appliedBy: (unit?.mainPid ?? 0) > 0 ? 'service_restart' : 'new_start' });
+  const restart = howToApplyCorrection({ appliedBy: (unit?.mainPid ?? 0) > 0 ? 'service_restart' : 'new_start' });
   switch (probe.kind) {
     case 'not_running':
       return [fail(probe.detail)];

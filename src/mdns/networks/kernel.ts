@@ -39,7 +39,7 @@ export function readDefaultRoutes(file = '/proc/self/net/route'): readonly strin
  * detects a cable that was unplugged for a second, or a Wi-Fi change to another network in which the hub has the same
  * address. Constant if the kernel's files can't be read.
  */
-export function interfaceIncarnation(name: string): string {
+export function interfaceChangeMarker(name: string): string {
   return ['ifindex', 'carrier_changes'].map((file) => readOrEmpty(`/sys/class/net/${name}/${file}`).trim()).join('/');
 }
 

@@ -1,6 +1,6 @@
 import { networkInterfaces } from 'node:os';
 import type { Timers } from '../../core/clock.ts';
-import { excludeUnstableAddresses, interfaceIncarnation, readDefaultRoutes, readIpv6Flags } from './kernel.ts';
+import { excludeUnstableAddresses, interfaceChangeMarker, readDefaultRoutes, readIpv6Flags } from './kernel.ts';
 import { chooseLanAddress, type LanAddress, lanAddresses } from './lan-address.ts';
 import { findSegments, type InterfaceCidr, interfaceCidrs, type Segment } from './segments.ts';
 
@@ -54,7 +54,7 @@ export function readLan(setting: string, listen: readonly string[] = ['0.0.0.0',
   return {
     address: chooseLanAddress(interfaces, options),
     addresses: lanAddresses(interfaces, options),
-    segments: findSegments(interfaces, { ...options, listen, epoch: interfaceIncarnation }),
+    segments: findSegments(interfaces, { ...options, listen, epoch: interfaceChangeMarker }),
     interfaceCidrs: interfaceCidrs(all),
   };
 }

@@ -22,7 +22,7 @@ interface SegmentInterface {
   readonly ipv4: string | null;
   /** Whether it has an announced IPv6 address. */
   readonly ipv6: boolean;
-  /** Changes whenever the interface was disconnected: see `interfaceIncarnation`. */
+  /** Changes whenever the interface was disconnected: see `interfaceChangeMarker`. */
   readonly epoch: string;
 }
 
