@@ -7,6 +7,7 @@ import type { Observations } from './audit/client-audit.ts';
 import { collectFindings, type Findings } from './audit/findings.ts';
 import { serveAuthorize } from './endpoints/authorize.ts';
 import { serveCodeDelivery, serveCodePolling, serveConfig } from './endpoints/helper.ts';
+import { serveRevocation } from './endpoints/revocation.ts';
 import { serveToken, serveWhoami } from './endpoints/token.ts';
 import { attachFaults } from './faults/attach-faults.ts';
 import { FaultError, validateFault } from './faults/fault-body.ts';
@@ -138,6 +139,7 @@ async function startWithSettings(settings: EffectiveSettings, file: StateFile | 
   serveConfig(base);
   serveCodePolling(base);
   serveCodeDelivery(base);
+  serveRevocation(base);
   serveWhoami(base);
 
   const frontend = createServer(portal, log, rates, tls);

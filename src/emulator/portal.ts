@@ -61,6 +61,7 @@ export function createPortal(
   const grants = new IssuedGrants(saved.grants ?? [], {
     tokens,
     now,
+    issuer: () => origins().frontend,
     issued: issuedSecrets,
     audit,
     onChange: () => changes.emitChange('grants'),

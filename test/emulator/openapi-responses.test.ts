@@ -110,6 +110,14 @@ test("each response in the emulator's OpenAPI document was returned by its opera
   await token({ ...exchange, client_secret: 'wrong' });
   await token({ grant_type: 'refresh_token' }, { authorization: 'Basic eDp5' });
   await token('grant_type=a&grant_type=b');
+  const revocation = (members: Record<string, string>, headers: Record<string, string> = {}) =>
+    ask('post /oauth2/revoke', `${baseUrl}/oauth2/revoke`, {
+      ...form(members),
+      headers: { 'content-type': FORM, ...headers },
+    });
+  await revocation({ ...client, token: 'unknown', token_type_hint: 'access_token' });
+  await revocation(client);
+  await revocation({ token: 'unknown' }, { authorization: 'Basic eDp5' });
   await ask('get /api/whoami', `${baseUrl}/api/whoami`);
   await ask('get /api/whoami', `${baseUrl}/api/whoami`, bearer('unknown'));
   await ask('get /api/whoami', `${baseUrl}/api/whoami`, bearer(first.access_token));

@@ -16,6 +16,7 @@ export interface Tokens {
   readonly token_type: string;
   readonly scope: string | null;
   readonly refresh_token: string;
+  readonly id_token?: string;
 }
 
 export const ALICE = { name: 'alice', password: 'correct horse' };

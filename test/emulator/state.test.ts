@@ -15,6 +15,7 @@ import {
   type HelperConfig,
   obtainTokens,
   parseTokens,
+  post,
   refreshTokens,
   requestConfig,
   requestTokens,
@@ -204,6 +205,21 @@ test("the emulator's CA, waiting logins and revocations outlive a restart, a res
   }
   await using emulator = await startTestEmulator({ state });
   expect([emulator.grants(), emulator.logins()]).toEqual([[], []]);
+});
+
+test('an access token that was revoked on its own stays revoked after a restart', async () => {
+  using folder = stateFolder();
+  const state = join(folder.path, 'emulator.db');
+  let tokens: Tokens;
+  {
+    await using emulator = await startTestEmulator({ state });
+    tokens = await obtainTokens(emulator);
+    const form = { client_id: HEATER.id, client_secret: HEATER.secret, token: tokens.access_token };
+    expect((await post(`${emulator.baseUrl}/oauth2/revoke`, form)).status).toBe(200);
+  }
+  await using emulator = await startTestEmulator({ state });
+  expect((await whoami(emulator, tokens.access_token)).status).toBe(401);
+  expect((await refreshTokens(emulator, tokens.refresh_token)).status).toBe(200);
 });
 
 test('emulators without clients of their own that use one state file have the same client', async () => {

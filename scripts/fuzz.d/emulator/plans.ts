@@ -26,6 +26,7 @@ export function emulatorRequests(facts: EmulatorFacts): fc.Arbitrary<FuzzRequest
       { arbitrary: token(facts, good), weight: 3 },
       { arbitrary: apiPlans(facts, good), weight: 2 },
       whoami(facts, good),
+      revocation(facts, good),
       pages(good),
     ),
   );
@@ -38,6 +39,22 @@ function whoami(facts: EmulatorFacts, good: boolean): fc.Arbitrary<RequestPlan> 
     path: '/api/whoami',
     heads: [textTemplate`Authorization: Bearer ${token('accessTokens')}`],
   });
+}
+
+/** Mostly with an unknown token, so that the other requests have valid ones. */
+function revocation(facts: EmulatorFacts, good: boolean): fc.Arbitrary<RequestPlan> {
+  const { client, token, odd } = valueGenerators(facts, good);
+  const body = fc
+    .record({
+      id: odd(20, client, fc.constant(facts.clientId)),
+      token: sometimes(10, sometimes(30, token('refreshTokens'), token('accessTokens')), visibleText(60)),
+      hint: fc.constantFrom('access_token', 'refresh_token', 'x'),
+      form: formWriter(good),
+    })
+    .map(({ id, token, hint, form }) =>
+      form({ client_id: id, client_secret: facts.clientSecret, token, token_type_hint: hint }),
+    );
+  return requestPlan({ origin: 'base', method: 'POST', path: '/oauth2/revoke', heads: [FORM], body });
 }
 
 function helper(facts: EmulatorFacts, good: boolean): fc.Arbitrary<RequestPlan> {

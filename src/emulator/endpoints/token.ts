@@ -1,12 +1,16 @@
 import type { FastifyInstance } from 'fastify';
-import { FORM_MEDIA_TYPE } from '../../system/http/form.ts';
-import type { ClientAuthenticationMethod } from '../audit/client-audit.ts';
 import { requestContext } from '../http/request-context.ts';
-import { bearerToken, mediaType } from '../http/request-form.ts';
+import { bearerToken } from '../http/request-form.ts';
 import { addRoute } from '../http/routes.ts';
-import { type OAuthError, sendOAuthError, tokenRequestCredentials } from '../http/token-request.ts';
+import {
+  type ClientRequest,
+  invalidGrant,
+  invalidRequest,
+  type OAuthError,
+  readClientRequest,
+  sendOAuthError,
+} from '../http/token-request.ts';
 import { isScope } from '../oauth/authorization-request.ts';
-import type { TokenClaims } from '../oauth/bearer-tokens.ts';
 import type { TokenResponseBody } from '../oauth/issued-grants.ts';
 import type { EmulatedPortal } from '../portal.ts';
 import type { Client } from '../settings/effective-settings.ts';
@@ -19,17 +23,9 @@ import type { Client } from '../settings/effective-settings.ts';
 export function serveToken(app: FastifyInstance): void {
   addRoute(app, '/sso/token', 'token', {
     POST(request, reply) {
-      const { portal, form, authorization, client } = requestContext(request);
-      const credentials = tokenRequestCredentials(request);
-      if (mediaType(request) !== FORM_MEDIA_TYPE)
-        return sendOAuthError(reply, invalidRequest(`the body must be ${FORM_MEDIA_TYPE}`));
-      if (form === null || credentials === null)
-        return sendOAuthError(reply, invalidRequest('a parameter is repeated'));
-      if ('problem' in credentials.authentication) {
-        portal.audit.recordFailedAuthentication(client, authenticationMethod(authorization, form));
-        return sendOAuthError(reply, credentials.authentication.problem);
-      }
-      const outcome = handleTokenRequest(portal, credentials.authentication.client, form, credentials.refreshToken);
+      const received = readClientRequest(request);
+      if ('problem' in received) return sendOAuthError(reply, received.problem);
+      const outcome = handleTokenRequest(requestContext(request).portal, received);
       return 'error' in outcome ? sendOAuthError(reply, outcome) : reply.send(outcome);
     },
   });
@@ -37,9 +33,7 @@ export function serveToken(app: FastifyInstance): void {
 
 function handleTokenRequest(
   portal: EmulatedPortal,
-  client: Client,
-  form: ReadonlyMap<string, string>,
-  refreshToken: TokenClaims | null,
+  { client, form, refreshToken }: ClientRequest,
 ): TokenResponseBody | OAuthError {
   const grantType = form.get('grant_type');
   if (grantType === undefined) return invalidRequest('grant_type is missing');
@@ -82,22 +76,6 @@ function exchangeCode(
   return portal.grants.issueTokens(grant, portal.settings);
 }
 
-function authenticationMethod(
-  header: string | undefined,
-  form: ReadonlyMap<string, string>,
-): ClientAuthenticationMethod {
-  if (header !== undefined) return 'authorization header';
-  return form.has('client_secret') ? 'form' : 'none';
-}
-
-function invalidRequest(description: string): OAuthError {
-  return { status: 400, error: 'invalid_request', description };
-}
-
-function invalidGrant(description: string): OAuthError {
-  return { status: 400, error: 'invalid_grant', description };
-}
-
 /**
  * A stand-in for the cloud API: 200 `{user, scope}` for a valid bearer token in the Authorization header. Otherwise
  * (RFC 6750, section 3) 401 with a challenge, which names an error only if a token was sent, or 400 for a malformed
@@ -108,7 +86,7 @@ export function serveWhoami(app: FastifyInstance): void {
     async GET(request, reply) {
       const { portal, authorization: header = '' } = requestContext(request);
       const token = bearerToken(header);
-      const grant = token === null ? null : portal.grants.authenticate(token);
+      const grant = token === null ? null : portal.grants.authenticate(token, portal.settings);
       if (grant !== null) return reply.send({ user: grant.user, scope: grant.scope });
       const challenge = (error: string) => reply.header('www-authenticate', `Bearer realm="portal"${error}`);
       if (token !== null) return challenge(', error="invalid_token"').code(401).send({ error: 'invalid_token' });

@@ -2,7 +2,7 @@ import * as v from 'valibot';
 import { instantSchema } from './json-body.ts';
 
 /** The portal's endpoints. */
-export const ENDPOINTS = ['config', 'code/get', 'code/set', 'authorize', 'token', 'whoami'] as const;
+export const ENDPOINTS = ['config', 'code/get', 'code/set', 'authorize', 'token', 'revoke', 'whoami'] as const;
 
 /** The portal endpoint of a request; `unknown`: none of them. */
 export type Endpoint = (typeof ENDPOINTS)[number] | 'unknown';

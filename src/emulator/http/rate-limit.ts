@@ -5,7 +5,7 @@ import { type RequestContext, requestContext } from './request-context.ts';
 import { bearerToken } from './request-form.ts';
 
 /** The endpoints that programs call. Pages that people open are not limited. */
-const LIMITED_ENDPOINTS: readonly (Endpoint | null)[] = ['config', 'code/get', 'token', 'whoami'];
+const LIMITED_ENDPOINTS: readonly (Endpoint | null)[] = ['config', 'code/get', 'token', 'revoke', 'whoami'];
 
 /** Pairs of client and endpoint that are counted at the same time. */
 const MAX_WINDOWS = 10_000;
@@ -55,8 +55,8 @@ export class RateLimiter {
 }
 
 function callerKey(context: RequestContext): string {
-  const { grants } = context.portal;
+  const { grants, settings } = context.portal;
   const token = bearerToken(context.authorization ?? '');
-  const grant = token === null ? null : grants.authenticate(token);
+  const grant = token === null ? null : grants.authenticate(token, settings);
   return context.client ?? grant?.clientId ?? '';
 }

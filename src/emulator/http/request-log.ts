@@ -114,7 +114,7 @@ const MAX_VALUE_LENGTH = 4_000;
 const MAX_MEMBERS = 30;
 
 /** Parameters, and members of responses, that are not secret. All others are masked. */
-const PUBLIC_PARAMETERS = new Set(['response_type', 'grant_type', 'scope', 'access_type', 'error']);
+const PUBLIC_PARAMETERS = new Set(['response_type', 'grant_type', 'token_type_hint', 'scope', 'access_type', 'error']);
 const PUBLIC_MEMBERS = new Set(['scope', 'token_type', 'user', 'error', 'error_description', 'message']);
 
 /** Masks secrets for the log, except with the option `showSecrets`. */

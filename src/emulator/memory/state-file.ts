@@ -47,6 +47,7 @@ const PersistedStateSchema = v.partial(
       },
       ...{ createdAt: v.number(), refreshedAt: v.number(), generation: v.number(), accessFrom: v.number() },
       presented: v.array(v.number()),
+      revokedAccess: v.optional(v.array(v.number())),
       successors: listSchema({ generation: v.number(), claims: v.object({ grantId: textSchema, ...claimTimes }) }),
     }),
     codes: listSchema({

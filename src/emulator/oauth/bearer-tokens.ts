@@ -28,13 +28,6 @@ export class BearerTokens {
     return `${text}.${this.#mac(kind, text)}`;
   }
 
-  /** An ID token (OpenID Connect Core, 2) that only identifies the user. Clients can't verify its signature. */
-  idToken(client: string, user: string): string {
-    const encoded = (part: object) => Buffer.from(JSON.stringify(part)).toString('base64url');
-    const text = `${encoded({ alg: 'HS256', typ: 'JWT' })}.${encoded({ aud: client, sub: user, preferred_username: user })}`;
-    return `${text}.${this.#mac('id_token', text)}`;
-  }
-
   /** The claims of a token that this emulator signed as this kind, or null. It does not check expiry and revocation. */
   verify(kind: 'access_token' | 'refresh_token', token: string): TokenClaims | null {
     const [grantId, generation, issuedAt, lifetime, mac, ...rest] = token.split('.');

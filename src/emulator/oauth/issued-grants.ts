@@ -2,8 +2,10 @@ import * as v from 'valibot';
 import { systemRandom } from '../../system/random.ts';
 import type { ClientAudit } from '../audit/client-audit.ts';
 import { BoundedMap } from '../memory/bounded-collections.ts';
+import type { EffectiveSettings } from '../settings/effective-settings.ts';
 import type { Settings } from '../settings/settings.ts';
 import type { BearerTokens, TokenClaims } from './bearer-tokens.ts';
+import { createIdToken } from './id-token.ts';
 import type { IssuedSecrets } from './issued-secrets.ts';
 
 /** A user's authorization of a client, and the state of its tokens. */
@@ -21,6 +23,8 @@ export interface IssuedGrant {
   revoked: boolean;
   /** Access tokens of generations before this one are revoked. */
   accessFrom: number;
+  /** The generations whose access token was revoked on its own; the newest {@link MAX_PRESENTED}. Left out if none. */
+  revokedAccess?: number[];
   /** Refreshes in progress. */
   inFlight: number;
   /** The generations whose refresh token was presented; the newest {@link MAX_PRESENTED}. */
@@ -45,7 +49,18 @@ export const TokenResponseBody = v.strictObject({
   token_type: v.literal('bearer'),
   scope: v.nullable(text('Space-separated names; null if none was requested')),
   refresh_token: text('Valid once, unless a grace is set'),
-  id_token: v.exactOptional(text('A JWT that identifies the user; only with the setting `id_token`')),
+  /** Seconds. */
+  refresh_token_expires_in: v.exactOptional(
+    v.pipe(
+      v.number(),
+      v.integer(),
+      v.minValue(0),
+      v.description('Remaining lifetime of the login; only with the setting `login_lifetime`'),
+    ),
+  ),
+  id_token: v.exactOptional(
+    text('A JWT that identifies the user; only with the scope `openid` or the setting `id_token`'),
+  ),
 });
 export type TokenResponseBody = Readonly<v.InferOutput<typeof TokenResponseBody>>;
 
@@ -63,6 +78,8 @@ const MAX_PRESENTED = 64;
 interface GrantContext {
   readonly tokens: BearerTokens;
   readonly now: () => number;
+  /** The issuer in ID tokens. */
+  readonly issuer: () => string;
   readonly issued: IssuedSecrets;
   readonly audit: ClientAudit;
   readonly onChange: () => void;
@@ -100,8 +117,13 @@ export class IssuedGrants {
     return grant;
   }
 
-  /** Issues the first tokens of a grant. */
-  issueTokens(grant: IssuedGrant, settings: Settings): TokenResponseBody {
+  /** Issues the first tokens of a grant. With `oneLoginPerUser` it revokes the user's other grants at this client. */
+  issueTokens(grant: IssuedGrant, settings: EffectiveSettings): TokenResponseBody {
+    if (settings.oneLoginPerUser) {
+      for (const other of this.#grants.values()) {
+        if (other !== grant && other.clientId === grant.clientId && other.user === grant.user) other.revoked = true;
+      }
+    }
     const claims = this.#startGeneration(grant, settings.tokenLifetime);
     this.#context.onChange();
     return this.#createResponse(grant, claims, settings);
@@ -112,10 +134,14 @@ export class IssuedGrants {
    * so of two concurrent requests with one token the second finds it used. Within `refreshGraceTime` a used token gets
    * the same tokens again, and within `refreshGrace` generations it gets new tokens. Otherwise it is refused, and with
    * `onReuse: 'revoke-family'` its grant is revoked (RFC 9700, 4.14.2). Access tokens issued before stay valid until
-   * they expire. Another client's token changes nothing.
+   * they expire, except with `refreshEndsAccessToken`. Another client's token changes nothing.
    * @param claims of the refresh token, from {@link verifyRefreshToken}
    */
-  refresh(clientId: string, claims: TokenClaims | null, settings: Settings): TokenResponseBody | RefreshRejection {
+  refresh(
+    clientId: string,
+    claims: TokenClaims | null,
+    settings: EffectiveSettings,
+  ): TokenResponseBody | RefreshRejection {
     const grant = this.findByRefreshToken(clientId, claims);
     if (claims === null || grant === null) return { refused: 'unknown token' };
     if (wasPresented(grant, claims.generation)) this.#context.audit.recordMisuse('reused', grant);
@@ -123,6 +149,7 @@ export class IssuedGrants {
     if (grant.revoked) return { refused: 'the grant was revoked' };
     const now = this.#context.now();
     if (isExpired(grant.createdAt, settings.grantLifetime, now)) return { refused: 'the grant has expired' };
+    if (isExpired(grant.createdAt, settings.loginLifetime, now)) return { refused: 'the login has expired' };
     const successor = grant.successors.find(({ generation }) => generation === claims.generation)?.claims;
     if (successor !== undefined && now < successor.issuedAt + 1000 * settings.refreshGraceTime) {
       return this.#createResponse(grant, successor, settings, now);
@@ -132,9 +159,11 @@ export class IssuedGrants {
       if (settings.onReuse === 'revoke-family') this.revoke(grant, 'grant');
       return { refused: 'the token was used before' };
     }
-    if (claims.generation === grant.generation && claims.generation >= grant.accessFrom) {
-      this.#context.audit.recordRefresh(grant, (now - claims.issuedAt) / 1000, claims.lifetime);
+    if (claims.generation === grant.generation && !isAccessRevoked(grant, claims.generation)) {
+      const lifetime = accessTokenLifetime(grant, claims, settings);
+      this.#context.audit.recordRefresh(grant, (now - claims.issuedAt) / 1000, lifetime);
     }
+    if (settings.refreshEndsAccessToken) grant.accessFrom = grant.generation + 1;
     const next = this.#startGeneration(grant, settings.tokenLifetime);
     if (successor === undefined) appendBounded(grant.successors, { generation: claims.generation, claims: next });
     this.#context.onChange();
@@ -153,11 +182,33 @@ export class IssuedGrants {
   }
 
   /** The grant of a valid access token, or null. */
-  authenticate(token: string): IssuedGrant | null {
+  authenticate(token: string, settings: Settings): IssuedGrant | null {
     const claims = this.#context.tokens.verify('access_token', token);
     const grant = claims === null ? undefined : this.#grants.get(claims.grantId);
-    if (claims === null || grant === undefined || grant.revoked || claims.generation < grant.accessFrom) return null;
-    return isExpired(claims.issuedAt, claims.lifetime, this.#context.now()) ? null : grant;
+    if (claims === null || grant === undefined || grant.revoked || isAccessRevoked(grant, claims.generation))
+      return null;
+    const lifetime = accessTokenLifetime(grant, claims, settings);
+    return isExpired(claims.issuedAt, lifetime, this.#context.now()) ? null : grant;
+  }
+
+  /**
+   * Revokes a token of an authenticated client (RFC 7009, 2.1): a refresh token, used or not, with its whole grant, and
+   * an access token on its own. An unknown, expired or revoked token changes nothing.
+   * @returns false if the token was issued to another client; then nothing changes
+   */
+  revokeToken(clientId: string, token: string): boolean {
+    const refreshClaims = this.verifyRefreshToken(token);
+    const claims = refreshClaims ?? this.#context.tokens.verify('access_token', token);
+    const grant = claims === null ? undefined : this.#grants.get(claims.grantId);
+    if (claims === null || grant === undefined) return true;
+    if (grant.clientId !== clientId) return false;
+    if (refreshClaims !== null) this.revoke(grant, 'grant');
+    else if (!isAccessRevoked(grant, claims.generation)) {
+      grant.revokedAccess ??= [];
+      appendBounded(grant.revokedAccess, claims.generation);
+      this.#context.onChange();
+    }
+    return true;
   }
 
   /** Revokes a grant with all its tokens, or only the access tokens issued so far. */
@@ -194,19 +245,52 @@ export class IssuedGrants {
   #createResponse(
     grant: IssuedGrant,
     claims: TokenClaims,
-    { idToken }: Settings,
+    settings: EffectiveSettings,
     now = claims.issuedAt,
   ): TokenResponseBody {
-    const age = Math.max(0, now - claims.issuedAt) / 1000;
+    const lifetime = accessTokenLifetime(grant, claims, settings);
+    const remaining = remainingSeconds(claims.issuedAt, lifetime, now);
+    const { loginLifetime } = settings;
+    const withIdToken = settings.idToken || grant.scope?.split(' ').includes('openid') === true;
     return {
       access_token: this.#context.tokens.sign('access_token', claims),
-      expires_in: Math.max(0, Math.floor(claims.lifetime - age)),
+      expires_in: remaining,
       token_type: 'bearer',
       scope: grant.scope,
       refresh_token: this.#context.tokens.sign('refresh_token', claims),
-      ...(idToken && { id_token: this.#context.tokens.idToken(grant.clientId, grant.user) }),
+      ...(loginLifetime !== null && {
+        refresh_token_expires_in: remainingSeconds(grant.createdAt, loginLifetime, now),
+      }),
+      ...(withIdToken && { id_token: this.#createIdToken(grant, claims.issuedAt, lifetime, settings) }),
     };
   }
+
+  #createIdToken({ clientId, user }: IssuedGrant, issuedAt: number, lifetime: number, settings: EffectiveSettings) {
+    const iat = Math.floor(issuedAt / 1000);
+    const iss = this.#context.issuer();
+    const claims = { iss, sub: user, aud: clientId, iat, exp: iat + Math.ceil(lifetime), preferred_username: user };
+    return createIdToken(claims, settings.clients.get(clientId)?.secret ?? '');
+  }
+}
+
+/** Lifetime of an access token, in seconds: that of its claims, but not beyond the end of its login. */
+function accessTokenLifetime(
+  { createdAt }: IssuedGrant,
+  { issuedAt, lifetime }: TokenClaims,
+  { loginLifetime }: Settings,
+): number {
+  if (loginLifetime === null) return lifetime;
+  return Math.min(lifetime, loginLifetime - (issuedAt - createdAt) / 1000);
+}
+
+/** Whether the access token of this generation was revoked. */
+function isAccessRevoked({ accessFrom, revokedAccess = [] }: IssuedGrant, generation: number): boolean {
+  return generation < accessFrom || revokedAccess.includes(generation);
+}
+
+/** Whole seconds until a lifetime, in seconds, is over; 0 if it is. */
+function remainingSeconds(since: number, lifetime: number, now: number): number {
+  return Math.max(0, Math.floor(lifetime - Math.max(0, now - since) / 1000));
 }
 
 /** Whether a lifetime, in seconds, has passed; null never does. */

@@ -34,6 +34,13 @@ const TokenRequestForm = v.variant('grant_type', [
   }),
 ]);
 
+/** RFC 7009, 2.1. */
+const RevocationForm = v.object({
+  token: text('A refresh token, which is revoked with its whole grant, or an access token'),
+  token_type_hint: v.optional(text('Ignored')),
+  ...clientFormFields,
+});
+
 const authorizeQuery = v.strictObject({
   response_type: v.literal('code'),
   client_id: v.string(),
@@ -44,7 +51,7 @@ const authorizeQuery = v.strictObject({
   scope: v.optional(text('The requested scope, in an ordinary authorization code flow')),
 });
 
-/** The six endpoints of docs/portal.md, the form of the login page, and whoami. */
+/** The six endpoints of docs/portal.md, the form of the login page, the revocation endpoint, and whoami. */
 export const portalOperations: readonly EmulatorOperation[] = [
   {
     method: 'post',
@@ -158,6 +165,24 @@ export const portalOperations: readonly EmulatorOperation[] = [
       400: { description: 'RFC 6749, 5.2', body: OAuthErrorBody },
       401: {
         description: 'Client authentication failed; no code or refresh token was used up',
+        body: OAuthErrorBody,
+        headers: { 'www-authenticate': 'If the client used the Authorization header' },
+      },
+    },
+  },
+  {
+    method: 'post',
+    path: '/oauth2/revoke',
+    id: 'revoke',
+    summary: 'Revoke a token (RFC 7009)',
+    description: 'An optional endpoint of a portal (docs/portal.md, Optional members and revocation).',
+    security: 'client',
+    form: RevocationForm,
+    responses: {
+      200: { description: 'The token is invalid; so is an unknown one' },
+      400: { description: 'RFC 6749, 5.2; invalid_grant for a token of another client', body: OAuthErrorBody },
+      401: {
+        description: 'Client authentication failed; nothing was revoked',
         body: OAuthErrorBody,
         headers: { 'www-authenticate': 'If the client used the Authorization header' },
       },

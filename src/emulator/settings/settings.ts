@@ -62,6 +62,15 @@ export const SETTINGS = {
     label: 'Lifetime of grants',
     description: 'how long after the login a grant can be refreshed, no matter how often',
   }),
+  /**
+   * How long after the login a grant and all its tokens are valid, no matter how often it is refreshed. Token responses
+   * contain the remaining time as `refresh_token_expires_in`. Seconds; default: null, no limit.
+   */
+  loginLifetime: optionalSecondsSetting({
+    label: 'Lifetime of logins with all tokens',
+    description:
+      'how long after the login a grant and all its tokens are valid; token responses contain refresh_token_expires_in',
+  }),
   /** For how many later generations a used refresh token still gets new tokens. Default: 0, for none. */
   refreshGrace: countSetting({
     unit: 'later generations',
@@ -79,6 +88,16 @@ export const SETTINGS = {
     label: 'A used refresh token',
     description:
       'what the reuse of a refresh token causes: it is refused (refuse), or its whole grant is revoked (revoke-family)',
+  }),
+  /** A refresh ends the access tokens that were issued before it. Default: false, they stay valid until they expire. */
+  refreshEndsAccessToken: booleanSetting(false, {
+    label: 'A refresh ends the former access token',
+    description: 'a refresh ends the access token that was issued before it',
+  }),
+  /** The exchange of a code revokes the older grants of the same user at the same client. Default: false. */
+  oneLoginPerUser: booleanSetting(false, {
+    label: 'A new login ends the older ones of the same user and client',
+    description: 'a new login ends the older grants of the same user at the same client',
   }),
   /** HTTP Basic at the token endpoint (RFC 6749, 2.3.1). Default: `accept`. */
   basic: choiceSetting('accept', {
@@ -112,14 +131,18 @@ export const SETTINGS = {
     label: 'Body of error responses',
     description: 'body of error responses: JSON of RFC 6749, html, or nothing (empty)',
   }),
-  /** Token responses contain an `id_token`, a JWT that identifies the user. Default: false. */
+  /**
+   * Token responses contain an `id_token`, a JWT that identifies the user, whatever the scope. Default: false, they do
+   * only if the granted scope contains `openid`.
+   */
   idToken: booleanSetting(false, {
-    label: 'Token responses contain an id_token',
-    description: 'token responses contain an id_token, a JWT that identifies the user (sub, preferred_username)',
+    label: 'Token responses contain an id_token without the scope openid too',
+    description:
+      'token responses contain an id_token, a JWT that identifies the user, even if the scope does not contain openid',
   }),
   /**
-   * How many requests of each kind (config, code/get, token, whoami) a client may send in `rateLimitWindow`; further
-   * ones get 429 with Retry-After and are not processed. Default: 0, no limit.
+   * How many requests of each kind (config, code/get, token, revoke, whoami) a client may send in `rateLimitWindow`;
+   * further ones get 429 with Retry-After and are not processed. Default: 0, no limit.
    */
   rateLimit: countSetting({
     nothing: 'no limit',

@@ -105,6 +105,7 @@ test("a fault hits one endpoint, or all of them with `*`, but never the emulator
     [{ endpoint: 'code/set', kind: 'status', status: 507 }, 'GET', `/external/oauth2helper/code/set/${HEATER.id}`],
     [{ endpoint: 'authorize', kind: 'status', status: 507 }, 'GET', '/sso/authorize'],
     [{ endpoint: 'token', kind: 'status', status: 507 }, 'POST', '/sso/token'],
+    [{ endpoint: 'revoke', kind: 'status', status: 507 }, 'POST', '/oauth2/revoke'],
     [{ endpoint: 'whoami', kind: 'status', status: 507 }, 'GET', '/api/whoami'],
   ];
   for (const [fault, method, path] of cases) {

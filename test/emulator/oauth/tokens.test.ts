@@ -1,9 +1,12 @@
+import { decodeJwt, jwtVerify } from 'jose';
 import { expect } from 'vitest';
 import {
   errorOf,
   exchangeCode,
+  HEATER,
   obtainCode,
   obtainTokens,
+  PUMP,
   parseTokens,
   refreshTokens,
   startTestEmulator,
@@ -50,19 +53,36 @@ test('a test can revoke the access tokens of a grant, or the whole grant', async
   expect(emulator.revoke('unknown')).toBe(false);
 });
 
-test('an ID token names the user if the emulator is set to issue it, also after a refresh', async () => {
-  await using emulator = await startTestEmulator({ idToken: true });
-  const first = (await (await exchangeCode(emulator, await obtainCode(emulator))).json()) as Record<string, string>;
-  const again = (await (await refreshTokens(emulator, first['refresh_token'] ?? '')).json()) as Record<string, string>;
-  const { user } = await (await whoami(emulator, first['access_token'] ?? '')).json();
-  for (const { id_token } of [first, again]) {
-    const [, claims = '', ...rest] = id_token?.split('.') ?? [];
-    expect(JSON.parse(Buffer.from(claims, 'base64url').toString())).toMatchObject({
-      sub: user,
-      preferred_username: user,
-    });
-    expect(rest).toHaveLength(1);
+test('a token response has an ID token if the scope contains openid, which the client can verify', async ({
+  emulator,
+  clock,
+}) => {
+  const secret = new TextEncoder().encode(HEATER.secret);
+  const first = await obtainTokens(emulator, { scope: 'openid Monitoring' });
+  clock.pass(1000);
+  const again = await parseTokens(await refreshTokens(emulator, first.refresh_token));
+  const issued = Math.floor(clock.wall / 1000) - 1000;
+  for (const [tokens, iat] of [
+    [first, issued],
+    [again, issued + 1000],
+  ] as const) {
+    const expected = { algorithms: ['HS256'], issuer: emulator.frontendUrl, audience: HEATER.id };
+    const currentDate = new Date(1000 * iat);
+    const { payload } = await jwtVerify(tokens.id_token ?? '', secret, { ...expected, currentDate });
+    const claims = { sub: 'alice', preferred_username: 'alice', iat, exp: iat + 3600 };
+    expect(payload).toEqual({ iss: emulator.frontendUrl, aud: HEATER.id, ...claims });
   }
+  await expect(jwtVerify(first.id_token ?? '', new TextEncoder().encode(PUMP.secret))).rejects.toThrow(/signature/);
+});
+
+test('a token response without the scope openid has an ID token only if the emulator is set to issue it', async ({
+  emulator,
+}) => {
+  const first = await obtainTokens(emulator, { scope: 'openid2 Monitoring' });
+  expect([first.id_token, (await obtainTokens(emulator)).id_token]).toEqual([undefined, undefined]);
+  emulator.change({ idToken: true });
+  const again = await parseTokens(await refreshTokens(emulator, first.refresh_token));
+  expect(decodeJwt(again.id_token ?? '')).toMatchObject({ sub: 'alice' });
 });
 
 test('a code whose exchange had a lost answer is used up, and its second use revokes the tokens of the first', async () => {

@@ -8,9 +8,13 @@ import {
   get,
   HEATER,
   obtainCode,
+  PUMP,
+  parseTokens,
   postConfig,
   redirectLocation,
+  refreshTokens,
   requestConfig,
+  requestTokens,
   startTestEmulator,
   stateOf,
   test,
@@ -116,6 +120,27 @@ test('grantLifetime: a grant ends when its lifetime is over, however often it wa
   expect((await whoami(emulator, third.access_token)).status).toBe(200);
 });
 
+test('loginLifetime: the grant and its access tokens end that long after the login, and responses say when', async () => {
+  const clock = new FakeClock();
+  await using emulator = await startTestEmulator({ clock, loginLifetime: 5000 });
+  const { first, refresh } = await loggedIn(emulator);
+  expect([first.expires_in, first['refresh_token_expires_in']]).toEqual([3600, 5000]);
+  clock.pass(3000);
+  const second = await refresh();
+  expect([second.expires_in, second['refresh_token_expires_in']]).toEqual([2000, 2000]);
+  clock.pass(1000);
+  const third = await refresh(second.refresh_token);
+  expect([third.expires_in, third['refresh_token_expires_in']]).toEqual([1000, 1000]);
+  expect(emulator.findings().earlyRefreshes).toEqual([]);
+  emulator.advance(999);
+  expect((await whoami(emulator, third.access_token)).status).toBe(200);
+  emulator.advance(1);
+  expect((await whoami(emulator, third.access_token)).status).toBe(401);
+  await expect(refresh(third.refresh_token)).rejects.toMatchObject(dead);
+  emulator.change({ loginLifetime: null });
+  expect((await refresh(third.refresh_token))['refresh_token_expires_in']).toBeUndefined();
+});
+
 test('refreshGrace: a used refresh token gets new tokens for the given number of further generations', async () => {
   await using emulator = await startTestEmulator({ refreshGrace: 1 });
   const { refresh } = await loggedIn(emulator);
@@ -147,6 +172,42 @@ test('onReuse: a used refresh token is refused, or also revokes its grant', asyn
   emulator.change({ onReuse: 'revoke-family' });
   await expect(refresh()).rejects.toMatchObject(dead);
   await expect(refresh(third.refresh_token)).rejects.toMatchObject(dead);
+});
+
+test('refreshEndsAccessToken: a refresh ends the former access token at once, or it stays valid', async ({
+  emulator,
+}) => {
+  const { first, refresh } = await loggedIn(emulator);
+  const second = await refresh();
+  expect((await whoami(emulator, first.access_token)).status).toBe(200);
+  emulator.change({ refreshEndsAccessToken: true });
+  const third = await refresh(second.refresh_token);
+  const status = async (token: string) => (await whoami(emulator, token)).status;
+  expect(await Promise.all([first, second, third].map((one) => status(one.access_token)))).toEqual([401, 401, 200]);
+  await expect(refresh(second.refresh_token)).rejects.toMatchObject(dead);
+  expect(await status(third.access_token)).toBe(200);
+});
+
+test('oneLoginPerUser: a new login ends the older grants of the same user and client, and no others', async () => {
+  const bob = { name: 'bob', password: 'bob' };
+  await using emulator = await startTestEmulator({ users: [ALICE, bob] });
+  const logIn = async (user: string, client = HEATER) => {
+    const { code_url } = await requestConfig(emulator, undefined, client.id);
+    await emulator.login({ state: stateOf(code_url), user });
+    const { code } = (await (await get(code_url)).json()) as { code: string };
+    const form = { grant_type: 'authorization_code', code };
+    return { client, ...(await parseTokens(await requestTokens(emulator, form, client))) };
+  };
+  const former = await logIn('alice');
+  const older = [await logIn('alice'), await logIn('bob'), await logIn('alice', { ...PUMP, name: 'Pump' })];
+  expect((await whoami(emulator, former.access_token)).status).toBe(200);
+  emulator.change({ oneLoginPerUser: true });
+  const newest = await logIn('alice');
+  const all = [former, ...older, newest];
+  const valid = await Promise.all(all.map(async (one) => (await whoami(emulator, one.access_token)).status));
+  expect(valid).toEqual([401, 401, 200, 200, 200]);
+  const refreshed = all.map(async (one) => (await refreshTokens(emulator, one.refresh_token, one.client)).status);
+  expect(await Promise.all(refreshed)).toEqual([400, 400, 200, 200, 200]);
 });
 
 test.for<[string, EmulatorOptions, number, boolean]>([
